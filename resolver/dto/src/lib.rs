@@ -18,6 +18,7 @@ mod patch;
 mod query;
 mod reservation;
 mod rule;
+mod stats;
 mod tag;
 mod target;
 mod values;
@@ -39,10 +40,11 @@ pub use patch::Patch;
 pub use query::{LinkListQuery, MatchMode};
 pub use reservation::{NewReservation, Reservation, ReservationList};
 pub use rule::{Condition, NewCondition, NewRedirectRule, NewRedirectRules, RedirectRule, RedirectRules};
+pub use stats::{Stats, StatsDays, StatsDistinct, StatsPoint, StatsQuery, StatsRange, StatsValue};
 pub use tag::{TagPage, TagRenaming, TagStats, TagStatsPage, TagsDeletionQuery, TagsQuery};
 pub use target::{Target, TargetList};
 pub use values::{Flag, Ignored, Number, Time};
 pub use visit::{
-    DeletedVisits, OrphanVisitsQuery, Visit, VisitLocation, VisitPage, VisitsByKind, VisitsOverview,
-    VisitsQuery, VisitsSummary,
+    DeletedVisits, OrphanVisitsQuery, Visit, VisitLocation, VisitPage, VisitsByKind, VisitsDomainQuery,
+    VisitsOverview, VisitsQuery, VisitsSummary,
 };

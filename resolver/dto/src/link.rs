@@ -237,6 +237,9 @@ pub struct ShortUrl<'a> {
     /// Why an operator took the link down; null for a link that was not taken down.
     #[schemars(extend("x-addition" = true))]
     pub blocked: Option<Takedown<'a>>,
+    /// When the link was last visited; null if it never was.
+    #[schemars(extend("format" = "date-time", "x-addition" = true))]
+    pub last_visit: Option<String>,
 }
 
 /// Why and when an operator took a link down. The key that did it is in the log, which tenants do

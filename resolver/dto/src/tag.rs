@@ -22,8 +22,8 @@ pub struct TagsQuery {
     /// A text that the names contain, regardless of case.
     #[schemars(with = "String")]
     pub search_term: Option<String>,
-    /// `tag` or `shortUrlsCount`, followed by `-ASC` or `-DESC`. Any other order is that of the
-    /// names.
+    /// `tag`, `shortUrlsCount`, `visits` or `nonBotVisits`, followed by `-ASC` or `-DESC`. Any other
+    /// order is that of the names.
     #[schemars(with = "String", extend("examples" = ["shortUrlsCount-DESC"]))]
     pub order_by: Option<String>,
 }

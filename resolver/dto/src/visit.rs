@@ -1,5 +1,4 @@
-//! Visits and their counts, in Shlink's shapes. This version stores no visits: lists are empty and
-//! counts are 0.
+//! Visits and their counts, in Shlink's shapes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,8 +9,8 @@ use super::{
     values::inline_schema,
 };
 
-/// Counts of visits. None are counted by this version, so all are 0.
-#[derive(Clone, Copy, Debug, Default, Serialize, JsonSchema)]
+/// Counts of visits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VisitsSummary {
     /// All visits.
@@ -20,6 +19,14 @@ pub struct VisitsSummary {
     pub non_bots: u64,
     /// Visits of bots.
     pub bots: u64,
+}
+
+impl VisitsSummary {
+    /// Makes the summary of all visits and those of bots.
+    #[must_use]
+    pub fn new(total: u64, bots: u64) -> Self {
+        Self { total, non_bots: total.saturating_sub(bots), bots }
+    }
 }
 
 /// Counts of all visits.
@@ -47,7 +54,7 @@ pub struct VisitPage {
     pub visits: Page<Visit>,
 }
 
-/// A visit. None are stored by this version.
+/// A visit.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Visit {
@@ -62,11 +69,12 @@ pub struct Visit {
     pub visit_location: Option<VisitLocation>,
     /// Whether the visit looks like a bot's.
     pub potential_bot: bool,
-    /// The URL that was requested.
+    /// The URL that was requested; null if it is not known any more.
     pub visited_url: Option<String>,
-    /// The URL that the visitor was redirected to.
+    /// The URL that the visitor was redirected to; null if to none, or if it is not known any more,
+    /// because the link was edited since.
     pub redirect_url: Option<String>,
-    /// The kind of a visit that no link redirected.
+    /// The kind of a visit that no link redirected. Other visits do not have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<OrphanType>")]
     pub r#type: Option<&'static str>,
@@ -115,12 +123,22 @@ pub struct VisitsQuery {
     /// Only visits from this time on. RFC 3339, or a date, which means its beginning.
     #[schemars(with = "Time")]
     pub start_date: Option<String>,
-    /// Only visits until this time.
+    /// Only visits until this time, whose second is included.
     #[schemars(with = "Time")]
     pub end_date: Option<String>,
-    /// Leaves out visits of bots. Without stored visits it has no effect.
+    /// Leaves out visits of bots. Its presence counts, whatever the value.
     #[schemars(with = "String")]
     pub exclude_bots: Option<String>,
+}
+
+/// The query of a list of visits on one domain, beside [`VisitsQuery`].
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct VisitsDomainQuery {
+    /// Only visits on this domain; `DEFAULT` for the default one. A domain that does not exist has
+    /// no visits.
+    #[schemars(with = "String")]
+    pub domain: Option<String>,
 }
 
 /// The query of a list of visits that no link redirected: its kind, beside [`VisitsQuery`].

@@ -26,6 +26,7 @@ pub(super) fn of_app(error: &AppError) -> Status {
         AppError::Invalid(_) | AppError::IdempotencyKeyReused => Code::InvalidArgument,
         AppError::Forbidden { .. }
         | AppError::LimitedKey
+        | AppError::TooManyOwnLinks { .. }
         | AppError::OneDomainOnly
         | AppError::MayNotAddDomain { .. }
         | AppError::ForbiddenTags { .. } => Code::PermissionDenied,

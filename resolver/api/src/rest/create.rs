@@ -66,7 +66,8 @@ pub(super) async fn create(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let (request, wrong) = read_create(api, &call.body)?;
     let created = api.links.create_link(request, idempotency, wrong, by).await;
     let record = created.map_err(|error| in_order(error, &call.body))?;
-    short_url::answer_with(api, &record, &api.links.names_for_creator(&record, by).await)
+    let names = api.links.names_for_creator(&record, by).await;
+    short_url::answer_with(api, &record, &names, api.links.visit_totals_of(&record).await)
 }
 
 /// Creates a link, and answers with it or with its short URL alone.

@@ -51,7 +51,7 @@ impl Topic {
             Self::Tags => "Words that links are grouped by.",
             Self::Domains => "Hosts of short links.",
             Self::Visits => {
-                "This version counts visits as a metric and does not store them: every list is empty and every count is 0. What does not exist is reported as if visits were stored."
+                "Requests that visitors made. Rows of single visits are kept for as long as the operator configured, so that lists end where they do; counts and statistics include the visits before. Calls of bots are visits, told apart; HEAD is none."
             }
             Self::Reservations => {
                 "An addition. Codes before their links, for codes that are printed before their targets are known: a range is reserved, its codes are returned at once, and links are filled in later."

@@ -79,7 +79,11 @@ impl Fields for dto::NewTakedown {
 }
 
 async fn get(call: &Call, by: &Grant) -> Result<Answer, Problem> {
-    short_url::answer(&call.api, &call.api.links.get_link(&call.link()?, by).await?).await
+    let links = &call.api.links;
+    let record = links.get_link(&call.link()?, by).await?;
+    let visits = links.visit_totals(&[record.link.id], by).await?;
+    let visits = visits.get(&record.link.id).copied().unwrap_or_default();
+    short_url::answer_with(&call.api, &record, &links.names(std::slice::from_ref(&record)).await, visits)
 }
 
 async fn edit(call: &Call, by: &Grant) -> Result<Answer, Problem> {

@@ -5,11 +5,13 @@ use app::{Field, FieldErrors, LinkFields, create_link::CreateLink, key_names::Na
 use dto::{EditUse, Flag, Number, Patch, TagName, Time};
 use links::{Record, Tag};
 use serde_json::{Map, Value};
+use store::VisitTotals;
 
 use super::{
     problem::Problem,
     read::{Fields, UNKNOWN, object, parse, read_each, read_fields},
     time::{atom, parse_time},
+    visits::summary,
 };
 use crate::Api;
 
@@ -133,7 +135,12 @@ pub(super) fn given_code(item: &[u8], code: &Patch<String>) -> Value {
 
 /// Converts a link to its answer. Returns `None` for a row that no code leads to, which this
 /// program never writes.
-pub(super) fn short_url<'a>(api: &Api, record: &'a Record, names: &'a Names) -> Option<dto::ShortUrl<'a>> {
+pub(super) fn short_url<'a>(
+    api: &Api,
+    record: &'a Record,
+    names: &'a Names,
+    visits: VisitTotals,
+) -> Option<dto::ShortUrl<'a>> {
     let Record { link, tags } = record;
     let Some(short_code) = api.lookup.name_of(link) else {
         tracing::error!(id = ?link.id, "no code leads to this link");
@@ -160,7 +167,7 @@ pub(super) fn short_url<'a>(api: &Api, record: &'a Record, names: &'a Names) -> 
         title: link.title.as_deref(),
         crawlable: link.crawlable,
         forward_query: link.forward_query,
-        visits_summary: dto::VisitsSummary::default(),
+        visits_summary: summary(visits),
         has_redirect_rules: !link.rules().is_empty(),
         description: details.and_then(|details| details.description.as_deref()),
         enabled: !details.is_some_and(|details| details.disabled),
@@ -172,5 +179,6 @@ pub(super) fn short_url<'a>(api: &Api, record: &'a Record, names: &'a Names) -> 
         version: details.map_or(0, |details| details.version),
         deleted_at: deleted_at.map(atom),
         blocked: blocked.map(|block| dto::Takedown { reason: &block.reason, date: atom(block.at) }),
+        last_visit: visits.last.map(atom),
     })
 }

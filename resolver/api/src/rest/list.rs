@@ -5,18 +5,20 @@
 //!    takes no more.
 //! 2. One key has few lists under way, and a client that takes too long for a piece is cut off.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use app::{
     AppError, FieldErrors,
     list_links::{ListLinks, ListedLinks, PerPage, pieces},
 };
+use codes::LinkId;
 use dto::Flag;
 use hyper::{
     Method,
     header::{CONTENT_TYPE, HeaderValue},
 };
 use links::{Outlined, PER_PAGE_MAX, Record, api_key::Grant, scope::Scope};
+use store::VisitTotals;
 use tokio::{sync::mpsc, time::timeout};
 
 use super::{
@@ -38,7 +40,7 @@ use web::{
 };
 
 /// The time that a client has to read a piece.
-const PIECE_TIME: Duration = Duration::from_secs(30);
+pub(super) const PIECE_TIME: Duration = Duration::from_secs(30);
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -66,10 +68,25 @@ async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
         return Ok(stream(Arc::clone(api), listed, by.clone(), under_way));
     };
     let records = api.links.read_piece(&listed, &piece, by).await?;
-    let names = api.links.names(&records).await;
-    let data: Vec<_> = records.iter().filter_map(|record| short_url(api, record, &names)).collect();
+    let (names, visits) = (api.links.names(&records).await, visits_of(api, &records, by).await?);
+    let shown = |record| short_url(api, record, &names, of_link(&visits, record));
+    let data: Vec<_> = records.iter().filter_map(shown).collect();
     let pagination = pagination(paging(&listed), data.len(), listed.total);
     Ok(json(&dto::ShortUrlPage { short_urls: dto::Page { data, pagination } }))
+}
+
+/// Reads how often links were visited.
+async fn visits_of(
+    api: &Api,
+    records: &[Record],
+    by: &Grant,
+) -> Result<HashMap<LinkId, VisitTotals>, AppError> {
+    let ids: Vec<LinkId> = records.iter().map(|record| record.link.id).collect();
+    api.links.visit_totals(&ids, by).await
+}
+
+fn of_link(visits: &HashMap<LinkId, VisitTotals>, record: &Record) -> VisitTotals {
+    visits.get(&record.link.id).copied().unwrap_or_default()
 }
 
 fn paging(listed: &ListedLinks) -> Paging {
@@ -116,7 +133,7 @@ async fn write(
         let piece = api.links.weigh(piece, by).await.map_err(|_| BrokenOff)?;
         for part in pieces(&piece) {
             let records = api.links.read_piece(listed, part, by).await.map_err(|_| BrokenOff)?;
-            count += write_links(api, &records, count == 0, &mut text).await?;
+            count += write_links(api, &records, by, count == 0, &mut text).await?;
             send(to, std::mem::take(&mut text)).await?;
         }
     }
@@ -131,12 +148,14 @@ async fn write(
 async fn write_links(
     api: &Api,
     records: &[Record],
+    by: &Grant,
     mut is_first: bool,
     text: &mut Vec<u8>,
 ) -> Result<usize, BrokenOff> {
     let (names, mut count) = (api.links.names(records).await, 0);
+    let visits = visits_of(api, records, by).await.map_err(|_| BrokenOff)?;
     for record in records {
-        let Some(link) = short_url(api, record, &names) else { continue };
+        let Some(link) = short_url(api, record, &names, of_link(&visits, record)) else { continue };
         if !std::mem::take(&mut is_first) {
             text.push(b',');
         }
@@ -146,7 +165,8 @@ async fn write_links(
     Ok(count)
 }
 
-async fn send(to: &mpsc::Sender<Piece>, text: Vec<u8>) -> Result<(), BrokenOff> {
+/// Sends a piece, which the client has [`PIECE_TIME`] to take.
+pub(super) async fn send(to: &mpsc::Sender<Piece>, text: Vec<u8>) -> Result<(), BrokenOff> {
     let sent = timeout(PIECE_TIME, to.send(Ok(text.into()))).await;
     sent.map_err(|_| BrokenOff)?.map_err(|_| BrokenOff)
 }

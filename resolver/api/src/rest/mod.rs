@@ -34,6 +34,7 @@ mod router;
 mod rules;
 mod short_url;
 mod split;
+mod stats;
 mod tags;
 mod targets;
 mod time;
@@ -80,6 +81,7 @@ fn routes(has_single_step: bool) -> Vec<Route> {
         tags::routes(),
         domains::routes(),
         visits::routes(),
+        stats::routes(),
         reservations::routes(),
         targets::routes(),
     ];

@@ -213,6 +213,7 @@ fn of_app(error: &AppError) -> Words {
         AppError::ForbiddenTags { .. } => (StatusCode::FORBIDDEN, Some("Forbidden tag operation")),
         AppError::Forbidden { .. }
         | AppError::LimitedKey
+        | AppError::TooManyOwnLinks { .. }
         | AppError::OneDomainOnly
         | AppError::MayNotAddDomain { .. } => (StatusCode::FORBIDDEN, None),
         AppError::TagConflict { .. } => (StatusCode::CONFLICT, Some("Tag conflict")),

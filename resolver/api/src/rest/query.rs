@@ -21,6 +21,11 @@ impl Query {
         found.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
     }
 
+    /// Returns whether there is a value of this name, even a blank one.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(key, _)| key == name)
+    }
+
     /// Returns the values of a list: `tags[]=a&tags[]=b`, also with numbers in the brackets.
     pub(super) fn list(&self, name: &str) -> impl Iterator<Item = &str> {
         let is_item = move |key: &str| name_of_list(key).is_some_and(|list| list == name);
@@ -43,5 +48,6 @@ mod tests {
         let query = Query::new(Some("tags%5B%5D=a&tags[1]=b+c&page=&page=2&x=%20&tags=no"));
         assert_eq!(query.list("tags").collect::<Vec<_>>(), ["a", "b c"]);
         assert_eq!((query.text("page"), query.text("x"), query.text("y")), (Some("2"), None, None));
+        assert_eq!([query.has("page"), query.has("x"), query.has("y")], [true, true, false]);
     }
 }

@@ -2,7 +2,7 @@
 
 use app::FieldErrors;
 use hyper::{Method, StatusCode};
-use links::{api_key::Grant, scope::Scope};
+use links::{Tag, api_key::Grant, scope::Scope};
 use store::TagCount;
 
 use super::{
@@ -13,6 +13,7 @@ use super::{
     problem::Problem,
     read::Fields,
     route::{Route, keyed},
+    visits::summary,
 };
 use web::{Answer, empty};
 
@@ -28,7 +29,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::new(Method::GET, "/rest/v3/tags/stats", keyed!(Scope::Read, stats))
             .document("tagsStats", Topic::Tags, "List tags with their counts")
             .query::<dto::TagsQuery>()
-            .answers::<dto::TagStatsPage>("Tags with the number of their links.")
+            .answers::<dto::TagStatsPage>("Tags with the numbers of their links and visits.")
             .fails(&[Kind::InvalidData]),
         Route::new(Method::PUT, TAGS, keyed!(Scope::Edit, rename))
             .document("renameTag", Topic::Tags, "Rename a tag")
@@ -90,10 +91,12 @@ async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
 
 async fn stats(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let (tags, pagination) = page(call, by).await?;
+    let names: Vec<Tag> = tags.iter().map(|tag| tag.tag.clone()).collect();
+    let visits = call.api.links.tag_visit_totals(&names, by).await?;
     let stats = tags.iter().map(|tag| dto::TagStats {
         tag: tag.tag.as_str(),
         short_urls_count: tag.links,
-        visits_summary: dto::VisitsSummary::default(),
+        visits_summary: summary(visits.get(&tag.tag).copied().unwrap_or_default()),
     });
     let data = stats.collect();
     Ok(json(&dto::TagStatsPage { tags: dto::Page { data, pagination } }))

@@ -1,89 +1,149 @@
 //! `/rest/v3/visits`, and the visits of a link, a tag or a domain, in Shlink's shapes.
 //!
-//! This version counts visits as a metric and does not store them: lists are empty and counts are
-//! 0. What does not exist is reported as if visits were stored.
+//! 1. A page has any size, and without one all visits are on one page, as in Shlink. So an answer
+//!    of more than [`VISITS_READ`] visits is streamed: a few visits are read once the client has
+//!    taken those before.
+//! 2. One key has few such lists under way, and a client that takes too long for a piece is cut
+//!    off.
 
-use app::FieldErrors;
+use std::sync::Arc;
+
+use app::{
+    FieldErrors,
+    list_visits::{ListVisits, ListedVisits, VISITS_READ, VisitView},
+    visit_subjects::{OWN_LINKS_MAX, VisitsOf},
+};
 use dto::OrphanVisitsQuery;
-use hyper::Method;
+use hyper::{
+    Method,
+    header::{CONTENT_TYPE, HeaderValue},
+};
 use links::{api_key::Grant, scope::Scope};
+use store::VisitTotals;
+use tokio::{sync::mpsc, time::timeout};
+use visits::{OrphanKind, PlaceText};
 
 use super::{
     call::Call,
     docs::{Kind, Topic},
-    json::json,
+    json::{JSON, json},
+    list::{PIECE_TIME, send},
     pagination::{Paging, pagination},
     problem::Problem,
+    query::Query,
     read::Fields,
     route::{Route, keyed},
-    time::parse_time,
+    time::{atom, parse_time},
 };
-use web::Answer;
+use crate::Api;
+use web::{
+    Answer, Body, BrokenOff, Piece,
+    budgets::{BudgetAccount, Held},
+};
 
 const OF_LINK: &str = "/rest/v3/short-urls/{shortCode}/visits";
 const ORPHAN: &str = "/rest/v3/visits/orphan";
+/// The parameter whose presence leaves out visits of bots.
+pub(super) const EXCLUDE_BOTS: &str = "excludeBots";
 
 pub(super) fn routes() -> Vec<Route> {
-    let page = |path, handler, id, summary| {
+    [totals(), lists(), deletions()].into_iter().flatten().collect()
+}
+
+fn totals() -> Vec<Route> {
+    vec![
+        Route::new(Method::GET, "/rest/v3/visits", keyed!(Scope::Visits, overview))
+            .document("getVisitsOverview", Topic::Visits, "Count all visits")
+            .text(own_links())
+            .answers::<dto::VisitsOverview>("Counts."),
+    ]
+}
+
+fn lists() -> Vec<Route> {
+    let page = |path, handler, id, summary, text: String| {
         Route::new(Method::GET, path, handler)
             .document(id, Topic::Visits, summary)
+            .text(text)
             .query::<dto::VisitsQuery>()
             .answers::<dto::VisitPage>("A page of visits.")
             .fails(&[Kind::InvalidData])
     };
+    let of_link = keyed!(Scope::Visits, list_of_link);
+    let of_tag = keyed!(Scope::Visits, list_of_tag);
+    let of_domain = keyed!(Scope::Visits, list_of_domain);
+    let orphan = "Keys that see only their own links get none.";
+    vec![
+        page(
+            ORPHAN,
+            keyed!(Scope::Visits, list_orphan),
+            "getOrphanVisits",
+            "List visits that no link redirected",
+            orphan.to_owned(),
+        )
+        .query::<dto::VisitsDomainQuery>()
+        .query::<OrphanVisitsQuery>(),
+        page(
+            "/rest/v3/visits/non-orphan",
+            keyed!(Scope::Visits, list_non_orphan),
+            "getNonOrphanVisits",
+            "List visits that a link redirected",
+            own_links(),
+        )
+        .query::<dto::VisitsDomainQuery>(),
+        page(OF_LINK, of_link, "getShortUrlVisits", "List visits of a link", String::new())
+            .query::<dto::DomainQuery>()
+            .fails(&[Kind::NoShortUrl]),
+        page(
+            "/rest/v3/tags/{tag}/visits",
+            of_tag,
+            "getTagVisits",
+            "List visits of the links with a tag",
+            own_links(),
+        )
+        .query::<dto::VisitsDomainQuery>()
+        .fails(&[Kind::NoTag]),
+        page(
+            "/rest/v3/domains/{domain}/visits",
+            of_domain,
+            "getDomainVisits",
+            "List visits of a domain",
+            own_links(),
+        )
+        .fails(&[Kind::NoDomain]),
+    ]
+}
+
+fn deletions() -> Vec<Route> {
     let deletion = |path, handler, id, summary| {
         Route::new(Method::DELETE, path, handler)
             .document(id, Topic::Visits, summary)
             .answers::<dto::DeletedVisits>("The number of visits.")
     };
-    let non_orphan = "List visits that a link redirected";
-    let orphan = "List visits that no link redirected";
-    let of_tag = "List visits of the links with a tag";
+    let all_orphans = keyed!(Scope::Delete, delete_orphan);
+    let of_link = keyed!(Scope::Delete, delete_of_link);
     vec![
-        Route::new(Method::GET, "/rest/v3/visits", keyed!(Scope::Visits, overview))
-            .document("getVisitsOverview", Topic::Visits, "Count all visits")
-            .answers::<dto::VisitsOverview>("Counts."),
-        page(ORPHAN, keyed!(Scope::Visits, list_orphan), "getOrphanVisits", orphan)
-            .query::<dto::DomainQuery>()
-            .query::<OrphanVisitsQuery>(),
-        page(
-            "/rest/v3/visits/non-orphan",
-            keyed!(Scope::Visits, list_non_orphan),
-            "getNonOrphanVisits",
-            non_orphan,
-        )
-        .query::<dto::DomainQuery>(),
-        page(OF_LINK, keyed!(Scope::Visits, list_of_link), "getShortUrlVisits", "List visits of a link")
+        deletion(ORPHAN, all_orphans, "deleteOrphanVisits", "Delete visits that no link redirected")
+            .text("The key must have no limits, since these visits belong to all domains."),
+        deletion(OF_LINK, of_link, "deleteShortUrlVisits", "Delete the visits of a link")
+            .text("Also those that were not stored yet. Later visits count from zero.")
             .query::<dto::DomainQuery>()
             .fails(&[Kind::NoShortUrl]),
-        page("/rest/v3/tags/{tag}/visits", keyed!(Scope::Visits, list_of_tag), "getTagVisits", of_tag)
-            .query::<dto::DomainQuery>()
-            .fails(&[Kind::NoTag]),
-        page(
-            "/rest/v3/domains/{domain}/visits",
-            keyed!(Scope::Visits, list_of_domain),
-            "getDomainVisits",
-            "List visits of a domain",
-        )
-        .fails(&[Kind::NoDomain]),
-        deletion(
-            ORPHAN,
-            keyed!(Scope::Delete, delete_orphan),
-            "deleteOrphanVisits",
-            "Delete visits that no link redirected",
-        ),
-        deletion(
-            OF_LINK,
-            keyed!(Scope::Delete, delete_of_link),
-            "deleteShortUrlVisits",
-            "Delete the visits of a link",
-        )
-        .query::<dto::DomainQuery>()
-        .fails(&[Kind::NoShortUrl]),
     ]
 }
 
+fn own_links() -> String {
+    format!(
+        "Keys that see only their own links get the visits of these, as long as they have at most {OWN_LINKS_MAX} of them."
+    )
+}
+
 impl Fields for dto::VisitsQuery {
+    fn expected(_: &str) -> String {
+        "expected a text".to_owned()
+    }
+}
+
+impl Fields for dto::VisitsDomainQuery {
     fn expected(_: &str) -> String {
         "expected a text".to_owned()
     }
@@ -95,54 +155,205 @@ impl Fields for OrphanVisitsQuery {
     }
 }
 
-async fn overview(_: &Call, _: &Grant) -> Result<Answer, Problem> {
-    Ok(json(&dto::VisitsOverview::default()))
+async fn overview(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+    let overview = call.api.links.visits_overview(by).await?;
+    let visits = dto::VisitsByKind {
+        non_orphan_visits: summary(overview.links),
+        orphan_visits: summary(overview.orphans),
+    };
+    Ok(json(&dto::VisitsOverview { visits }))
 }
 
-/// Answers with a page of visits, or with all wrong parameters.
-fn page(call: &Call) -> Result<Answer, Problem> {
-    let (query, mut wrong): (dto::VisitsQuery, FieldErrors) = call.query();
-    for (name, text) in [("startDate", query.start_date), ("endDate", query.end_date)] {
-        wrong.note(name, text.map(|text| parse_time(&text, &call.api.time_zone)).transpose());
-    }
-    let paging = Paging::read(query.page.as_deref(), query.items_per_page.as_deref(), &mut wrong);
-    wrong.finish()?;
-    let visits = dto::Page { data: Vec::new(), pagination: pagination(paging, 0, 0) };
-    Ok(json(&dto::VisitPage { visits }))
+/// Returns totals as answers show them.
+pub(super) fn summary(totals: VisitTotals) -> dto::VisitsSummary {
+    dto::VisitsSummary::new(totals.total, totals.bots)
 }
 
 async fn list_of_link(call: &Call, by: &Grant) -> Result<Answer, Problem> {
-    call.api.links.find_link(&call.link()?, by).await?;
-    page(call)
+    list(call, VisitsOf::Link(call.link()?), FieldErrors::default(), by).await
 }
 
 async fn list_of_tag(call: &Call, by: &Grant) -> Result<Answer, Problem> {
-    call.api.links.find_tag(&call.parameter(), by).await?;
-    page(call)
+    let (dto::VisitsDomainQuery { domain }, wrong) = call.query();
+    list(call, VisitsOf::Tag { tag: call.parameter(), domain }, wrong, by).await
 }
 
 async fn list_of_domain(call: &Call, by: &Grant) -> Result<Answer, Problem> {
-    call.api.links.find_domain(&call.parameter(), by).await?;
-    page(call)
+    list(call, VisitsOf::Domain(call.parameter()), FieldErrors::default(), by).await
 }
 
-async fn list_non_orphan(call: &Call, _: &Grant) -> Result<Answer, Problem> {
-    page(call)
+async fn list_non_orphan(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+    let (dto::VisitsDomainQuery { domain }, wrong) = call.query();
+    list(call, VisitsOf::Links { domain }, wrong, by).await
 }
 
-async fn list_orphan(call: &Call, _: &Grant) -> Result<Answer, Problem> {
-    let (OrphanVisitsQuery { r#type: kind }, _) = call.query();
-    if kind.is_some_and(|kind| !OrphanVisitsQuery::TYPES.contains(&&*kind)) {
-        return Err(Problem::invalid("type", OrphanVisitsQuery::expected("type")));
+async fn list_orphan(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+    let (OrphanVisitsQuery { r#type: name }, _) = call.query();
+    let (dto::VisitsDomainQuery { domain }, mut wrong) = call.query();
+    let kind = name.map(|name| OrphanKind::parse(&name).ok_or_else(|| OrphanVisitsQuery::expected("type")));
+    let kind = wrong.note("type", kind.transpose()).flatten();
+    list(call, VisitsOf::Orphans { kind, domain }, wrong, by).await
+}
+
+/// Answers with a page of visits, or with all wrong parameters.
+async fn list(call: &Call, of: VisitsOf, mut wrong: FieldErrors, by: &Grant) -> Result<Answer, Problem> {
+    let api = &call.api;
+    let (query, _): (dto::VisitsQuery, FieldErrors) = call.query();
+    let mut time = |name, text: Option<String>| {
+        wrong.note(name, text.map(|text| parse_time(&text, &api.time_zone)).transpose()).flatten()
+    };
+    let (start, end) = (time("startDate", query.start_date), time("endDate", query.end_date));
+    let paging = Paging::read(query.page.as_deref(), query.items_per_page.as_deref(), &mut wrong);
+    let people_only = Query::of(&call.uri).has(EXCLUDE_BOTS);
+    let request = ListVisits { of, start, end, page: paging.page, per_page: paging.per_page, people_only };
+    let mut listed = api.links.list_visits(request, wrong, by).await?;
+    let first = api.links.next_visits(&mut listed, by).await?;
+    let is_all = first.len() < VISITS_READ || paging.per_page == Some(VISITS_READ as u64);
+    if is_all {
+        let data: Vec<dto::Visit> = first.iter().map(shown).collect();
+        let pagination = pagination(paging, data.len(), listed.total);
+        return Ok(json(&dto::VisitPage { visits: dto::Page { data, pagination } }));
     }
-    page(call)
+    let under_way = api.budgets.lists.take(BudgetAccount::Key(by.id), 1)?;
+    let streamed = Streamed { api: Arc::clone(api), by: by.clone(), listed, paging };
+    Ok(streamed.answer(first, under_way))
+}
+
+/// A long page of visits that is read while it is answered.
+struct Streamed {
+    api: Arc<Api>,
+    by: Grant,
+    listed: ListedVisits,
+    paging: Paging,
+}
+
+impl Streamed {
+    /// Answers with the first visits, and those that follow.
+    fn answer(self, first: Vec<VisitView>, under_way: Held) -> Answer {
+        let (to, pieces) = mpsc::channel(1);
+        self.api.runtime.clone().spawn(async move {
+            if let Err(BrokenOff) = self.write(first, &to).await {
+                let _ = timeout(PIECE_TIME, to.send(Err(BrokenOff))).await;
+            }
+        });
+        let mut answer = Answer::new(Body::stream(pieces, under_way));
+        answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
+        answer
+    }
+
+    async fn write(mut self, first: Vec<VisitView>, to: &mpsc::Sender<Piece>) -> Result<(), BrokenOff> {
+        let mut text = br#"{"visits":{"data":["#.to_vec();
+        let (mut visits, mut count) = (first, 0);
+        while !visits.is_empty() {
+            write_visits(&visits, count == 0, &mut text)?;
+            count += visits.len();
+            send(to, std::mem::take(&mut text)).await?;
+            let next = self.api.links.next_visits(&mut self.listed, &self.by).await;
+            visits = next.map_err(|_| BrokenOff)?;
+        }
+        text.extend_from_slice(br#"],"pagination":"#);
+        let pagination = pagination(self.paging, count, self.listed.total);
+        serde_json::to_writer(&mut text, &pagination).map_err(|_| BrokenOff)?;
+        text.extend_from_slice(b"}}");
+        send(to, text).await
+    }
+}
+
+/// Writes visits as a comma-separated list.
+fn write_visits(visits: &[VisitView], is_first: bool, text: &mut Vec<u8>) -> Result<(), BrokenOff> {
+    for (place, visit) in visits.iter().enumerate() {
+        if place > 0 || !is_first {
+            text.push(b',');
+        }
+        serde_json::to_writer(&mut *text, &shown(visit)).map_err(|_| BrokenOff)?;
+    }
+    Ok(())
+}
+
+fn shown(visit: &VisitView) -> dto::Visit {
+    dto::Visit {
+        referer: visit.referrer.clone(),
+        date: atom(visit.at),
+        user_agent: visit.user_agent.clone(),
+        visit_location: visit.place.as_ref().map(location),
+        potential_bot: visit.is_bot,
+        visited_url: visit.visited_url.clone(),
+        redirect_url: visit.redirect_url.clone(),
+        r#type: visit.orphan.map(OrphanKind::name),
+    }
+}
+
+fn location(place: &PlaceText) -> dto::VisitLocation {
+    dto::VisitLocation {
+        country_code: place.country.clone(),
+        country_name: place.country_name.clone(),
+        region_name: place.region.clone(),
+        city_name: place.city.clone(),
+        latitude: place.latitude,
+        longitude: place.longitude,
+        timezone: place.time_zone.clone(),
+        is_empty: place.is_empty(),
+    }
 }
 
 async fn delete_of_link(call: &Call, by: &Grant) -> Result<Answer, Problem> {
-    call.api.links.find_link(&call.link()?, by).await?;
-    delete_orphan(call, by).await
+    deleted(call.api.links.delete_link_visits(&call.link()?, by).await?)
 }
 
-async fn delete_orphan(_: &Call, _: &Grant) -> Result<Answer, Problem> {
-    Ok(json(&dto::DeletedVisits { deleted_visits: 0 }))
+async fn delete_orphan(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+    deleted(call.api.links.delete_orphan_visits(by).await?)
+}
+
+fn deleted(deleted_visits: u64) -> Result<Answer, Problem> {
+    Ok(json(&dto::DeletedVisits { deleted_visits }))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn visit() -> VisitView {
+        VisitView {
+            referrer: "https://a.b/".to_owned(),
+            at: "2026-11-25T10:00:00.999999Z".parse().unwrap(),
+            user_agent: "curl".to_owned(),
+            place: None,
+            is_bot: true,
+            visited_url: Some("https://s.test/abc".to_owned()),
+            redirect_url: None,
+            orphan: None,
+        }
+    }
+
+    #[test]
+    fn a_visit_has_shlinks_shape_and_only_an_orphan_visit_has_a_type() {
+        let plain = serde_json::to_value(shown(&visit())).unwrap();
+        let expected = json!({
+            "referer": "https://a.b/", "date": "2026-11-25T10:00:00+00:00", "userAgent": "curl",
+            "visitLocation": null, "potentialBot": true, "visitedUrl": "https://s.test/abc", "redirectUrl": null,
+        });
+        assert_eq!(plain, expected);
+        let place = PlaceText { country: "DE".to_owned(), latitude: 52.5, ..PlaceText::default() };
+        let orphan = VisitView { orphan: Some(OrphanKind::BaseUrl), place: Some(place), ..visit() };
+        let orphan = serde_json::to_value(shown(&orphan)).unwrap();
+        assert_eq!(orphan["type"], "base_url");
+        let location = json!({
+            "countryCode": "DE", "countryName": "", "regionName": "", "cityName": "", "latitude": 52.5,
+            "longitude": 0.0, "timezone": "", "isEmpty": false,
+        });
+        assert_eq!(orphan["visitLocation"], location);
+    }
+
+    #[test]
+    fn pieces_of_a_long_page_form_one_list() {
+        let mut text = b"[".to_vec();
+        for (is_first, count) in [(true, 2), (false, 1)] {
+            write_visits(&vec![visit(); count], is_first, &mut text).unwrap();
+        }
+        text.push(b']');
+        let list: Value = serde_json::from_slice(&text).unwrap();
+        assert_eq!(list.as_array().unwrap().len(), 3);
+    }
 }

@@ -265,7 +265,9 @@ mod tests {
             AppError::DomainTaken { .. } => Kind::DomainTaken,
             AppError::TooManyDomains { .. } => Kind::TooManyDomains,
             AppError::DomainInUse { .. } => Kind::DomainInUse,
-            AppError::MayNotAddDomain { .. } | AppError::LimitedKey => Kind::Forbidden,
+            AppError::MayNotAddDomain { .. } | AppError::LimitedKey | AppError::TooManyOwnLinks { .. } => {
+                Kind::Forbidden
+            }
             AppError::NoTarget { .. } => Kind::NoTarget,
             AppError::ForbiddenTags { .. } => Kind::ForbiddenTags,
             AppError::OneDomainOnly => Kind::OneDomainOnly,
