@@ -2,6 +2,7 @@
 //! before anything starts. The arguments of most subcommands are in the crate `cli`.
 
 mod settings;
+mod visits;
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -12,6 +13,7 @@ use hyper::header::HeaderName;
 use ipnet::IpNet;
 
 pub use settings::Settings;
+pub use visits::{Switch, VisitSettings, VisitsArgs};
 
 /// Mints short codes, stores links and serves redirects.
 ///
@@ -238,6 +240,9 @@ pub struct Config {
     /// more processor time.
     #[arg(long, env = "RESOLVER_FAST_PATH", value_enum, default_value_t = FastPath::On)]
     pub fast_path: FastPath,
+    /// The flags for visits.
+    #[command(flatten)]
+    pub visits: VisitsArgs,
 }
 
 /// Whether the fast path serves redirects.

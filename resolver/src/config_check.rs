@@ -128,6 +128,7 @@ fn instead(id: &str, settings: &Settings) -> String {
         "code_key_file" => settings.code_key_file.display().to_string(),
         "default_keyspace" => settings.default_keyspace.to_string(),
         "threads" => settings.threads.to_string(),
+        "visits_spool" => settings.visits.spool.display().to_string(),
         "witness" => {
             settings.witness.as_ref().map_or_else(|| NONE.to_owned(), |path| path.display().to_string())
         }

@@ -95,7 +95,8 @@ const LAYERS: &[Layer] = &[
         name: "app",
         folder: "resolver/app",
         reaches: &[
-            "codes", "daemon", "holder", "issuer", "links", "numbers", "proto", "store", "supply", "transfer",
+            "codes", "daemon", "holder", "issuer", "links", "numbers", "proto", "store", "supply",
+            "transfer", "visits",
         ],
         never: &["etcd-client"],
     },
@@ -110,7 +111,7 @@ const LAYERS: &[Layer] = &[
         folder: "resolver/web",
         reaches: &[
             "app", "codes", "daemon", "holder", "issuer", "links", "numbers", "proto", "store", "supply",
-            "transfer",
+            "transfer", "visits",
         ],
         never: &["etcd-client"],
     },
@@ -132,6 +133,7 @@ const LAYERS: &[Layer] = &[
             "store",
             "supply",
             "transfer",
+            "visits",
             "web",
         ],
         never: &["etcd-client"],
@@ -141,7 +143,7 @@ const LAYERS: &[Layer] = &[
         folder: "resolver/api",
         reaches: &[
             "app", "codes", "daemon", "dto", "holder", "issuer", "links", "numbers", "proto", "store",
-            "supply", "transfer", "web",
+            "supply", "transfer", "visits", "web",
         ],
         never: &["etcd-client"],
     },
@@ -150,7 +152,7 @@ const LAYERS: &[Layer] = &[
         folder: "resolver/cli",
         reaches: &[
             "app", "codes", "daemon", "dto", "holder", "issuer", "links", "numbers", "proto", "store",
-            "supply", "transfer",
+            "supply", "transfer", "visits",
         ],
         never: &["etcd-client"],
     },
@@ -176,6 +178,7 @@ const LAYERS: &[Layer] = &[
             "store",
             "supply",
             "transfer",
+            "visits",
             "web",
         ],
         // A build of the embedded form does not need protoc.

@@ -9,9 +9,11 @@ use metrics::{Counter, Histogram, Unit, counter, describe_counter, describe_hist
 pub struct Metrics {
     /// Redirects answered.
     pub redirects: Counter,
-    /// Visits counted: redirects of GET requests.
+    /// Visits recorded that a link redirected.
     pub visits: Counter,
-    /// Visits dropped because their queue was full.
+    /// Visits recorded that no link redirected.
+    pub orphan_visits: Counter,
+    /// Visits dropped because no arena was spare: the spool's thread did not keep up.
     pub visits_dropped: Counter,
     /// Links removed because they had not been visited for long.
     pub links_removed: Counter,
@@ -58,7 +60,8 @@ impl Metrics {
             Arc::new(Self {
                 redirects: counter!("resolver_redirects_total"),
                 visits: counter!("resolver_visits_total"),
-                visits_dropped: counter!("resolver_visits_dropped_total"),
+                orphan_visits: counter!("resolver_orphan_visits_total"),
+                visits_dropped: counter!("resolver_visits_dropped_total", "reason" => "queue-full"),
                 links_removed: counter!("resolver_links_removed_total"),
                 not_found: counter!("resolver_not_found_total"),
                 unknown_refused: counter!("resolver_unknown_codes_refused_total"),
@@ -82,11 +85,9 @@ impl Metrics {
 
 fn describe() {
     describe_counter!("resolver_redirects_total", "Redirects answered.");
-    describe_counter!("resolver_visits_total", "Visits counted: redirects of GET requests.");
-    describe_counter!(
-        "resolver_visits_dropped_total",
-        "Visits that were not counted because too many waited for it."
-    );
+    describe_counter!("resolver_visits_total", "Visits recorded that a link redirected.");
+    describe_counter!("resolver_orphan_visits_total", "Visits recorded that no link redirected.");
+    describe_counter!("resolver_visits_dropped_total", "Visits that were dropped, by reason.");
     describe_counter!(
         "resolver_links_removed_total",
         "Links removed because nobody had visited them for long."

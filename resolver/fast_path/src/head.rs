@@ -10,12 +10,14 @@ const DECIDES: [&str; 5] = ["connection", "content-length", "transfer-encoding",
 /// The maximum number of headers; a request with more goes to hyper.
 const HEADERS_MAX: usize = 32;
 
-/// The parts of a request's head that a redirect depends on.
+/// The parts of a request's head that a redirect depends on, or that are recorded of a visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestHead<'a> {
     /// Whether the method is HEAD. Such a request comes from a link checker or a preview, and is
     /// not a visit.
     pub is_head: bool,
+    /// The path with the query, as requested.
+    pub path_and_query: &'a str,
     /// The path, not percent-decoded, with its leading slash.
     pub path: &'a str,
     /// The query, not percent-decoded, without its question mark.
@@ -26,21 +28,78 @@ pub struct RequestHead<'a> {
     pub user_agent: &'a [u8],
     /// The `Referer` header; empty if absent.
     pub referer: &'a [u8],
+    /// The `Accept-Language` header; empty if absent.
+    pub accept_language: &'a [u8],
+    /// The `Cookie` header; empty if absent.
+    pub cookie: &'a [u8],
+    /// Whether the header `DNT` or `Sec-GPC` is `1`: the visitor asks not to be tracked.
+    pub is_opted_out: bool,
 }
 
 /// A request without a body, without headers that affect its connection, and without a repeated
-/// header among those read here.
+/// header among those on which its client or its link depends.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Request<'a> {
-    /// The parts that a redirect depends on.
+    /// The parts that a redirect and the record of its visit depend on.
     pub head: RequestHead<'a>,
     /// The `X-Forwarded-For` header, in which a proxy names its clients.
     pub forwarded_for: Option<&'a [u8]>,
+    /// The header in which a proxy names the country of its client, if one is configured.
+    pub country: Option<&'a [u8]>,
+}
+
+/// The headers that are read here.
+#[derive(Default)]
+struct Fields<'a> {
+    host: Option<&'a [u8]>,
+    user_agent: Option<&'a [u8]>,
+    referer: Option<&'a [u8]>,
+    forwarded_for: Option<&'a [u8]>,
+    accept_language: Option<&'a [u8]>,
+    cookie: Option<&'a [u8]>,
+    country: Option<&'a [u8]>,
+    is_opted_out: bool,
+}
+
+impl<'a> Fields<'a> {
+    /// Reads a header. Returns `None` if hyper has to answer its request.
+    #[inline]
+    fn read(&mut self, name: &str, value: &'a [u8], country_header: Option<&str>) -> Option<()> {
+        let is = |other| name.eq_ignore_ascii_case(other);
+        let place = match name.len() {
+            4 if is("host") => &mut self.host,
+            7 if is("referer") => &mut self.referer,
+            10 if is("user-agent") => &mut self.user_agent,
+            15 if is("x-forwarded-for") => &mut self.forwarded_for,
+            15 if is("accept-language") => return keep_first(&mut self.accept_language, value),
+            6 if is("cookie") => return keep_first(&mut self.cookie, value),
+            3 if is("dnt") => return self.note_opt_out(value),
+            7 if is("sec-gpc") => return self.note_opt_out(value),
+            10 if is("connection") && value.eq_ignore_ascii_case(b"keep-alive") => return Some(()),
+            _ if DECIDES.iter().any(|other| is(other)) => return None,
+            _ if country_header.is_some_and(is) => return keep_first(&mut self.country, value),
+            _ => return Some(()),
+        };
+        // Of two hosts or clients, a proxy in front might read another one than this server.
+        place.replace(value).is_none().then_some(())
+    }
+
+    fn note_opt_out(&mut self, value: &[u8]) -> Option<()> {
+        self.is_opted_out |= value == b"1";
+        Some(())
+    }
+}
+
+/// Keeps the first of repeated headers that decide nothing, as hyper's map of headers returns it.
+fn keep_first<'a>(place: &mut Option<&'a [u8]>, value: &'a [u8]) -> Option<()> {
+    place.get_or_insert(value);
+    Some(())
 }
 
 /// Parses the first request of `bytes`, and returns it with the bytes after it. Returns `None` if
-/// the request is incomplete, or hyper has to answer it.
-pub(super) fn parse(bytes: &[u8]) -> Option<(Request<'_>, &[u8])> {
+/// the request is incomplete, or hyper has to answer it. `country_header` is the name of the header
+/// in which proxies name countries.
+pub(super) fn parse<'a>(bytes: &'a [u8], country_header: Option<&str>) -> Option<(Request<'a>, &'a [u8])> {
     let mut headers = [const { MaybeUninit::uninit() }; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut []);
     let Ok(Status::Complete(len)) = request.parse_with_uninit_headers(bytes, &mut headers) else {
@@ -57,26 +116,24 @@ pub(super) fn parse(bytes: &[u8]) -> Option<(Request<'_>, &[u8])> {
         // hyper rejects a query with one of these characters, or ends the query at it.
         return None;
     }
-    let (mut host, mut user_agent, mut referer, mut forwarded_for) = (None, None, None, None);
+    let mut fields = Fields::default();
     for Header { name, value } in &*request.headers {
-        let is = |other| name.eq_ignore_ascii_case(other);
-        let place = match name.len() {
-            4 if is("host") => &mut host,
-            7 if is("referer") => &mut referer,
-            10 if is("user-agent") => &mut user_agent,
-            15 if is("x-forwarded-for") => &mut forwarded_for,
-            10 if is("connection") && value.eq_ignore_ascii_case(b"keep-alive") => continue,
-            _ if DECIDES.iter().any(|other| is(other)) => return None,
-            _ => continue,
-        };
-        if place.replace(*value).is_some() {
-            return None;
-        }
+        fields.read(name, value, country_header)?;
     }
-    let host = Some(std::str::from_utf8(host?).ok()?);
-    let (user_agent, referer) = (user_agent.unwrap_or_default(), referer.unwrap_or_default());
-    let head = RequestHead { is_head, path, query, host, user_agent, referer };
-    Some((Request { head, forwarded_for }, &bytes[len..]))
+    let head = RequestHead {
+        is_head,
+        path_and_query: target,
+        path,
+        query,
+        host: Some(std::str::from_utf8(fields.host?).ok()?),
+        user_agent: fields.user_agent.unwrap_or_default(),
+        referer: fields.referer.unwrap_or_default(),
+        accept_language: fields.accept_language.unwrap_or_default(),
+        cookie: fields.cookie.unwrap_or_default(),
+        is_opted_out: fields.is_opted_out,
+    };
+    let request = Request { head, forwarded_for: fields.forwarded_for, country: fields.country };
+    Some((request, &bytes[len..]))
 }
 
 #[cfg(test)]
@@ -91,7 +148,7 @@ mod tests {
         fn what_is_read_here_hyper_reads_alike(query in "[\\x21-\\x7e\\u{e4}\\u{20ac}]{0,12}", cut in prop::bool::ANY) {
             let target = format!("/abc{}{query}", if cut { "" } else { "?" });
             let head = format!("GET {target} HTTP/1.1\r\nHost: a.example\r\n\r\n");
-            if let Some((Request { head: parsed, .. }, _)) = parse(head.as_bytes())
+            if let Some((Request { head: parsed, .. }, _)) = parse(head.as_bytes(), None)
                 && parsed.path == "/abc"
             {
                 let uri = Uri::try_from(&target).unwrap();
@@ -102,26 +159,58 @@ mod tests {
 
     #[test]
     fn a_plain_get_or_head_is_read_and_what_stands_behind_it_is_left() {
-        let parsed = |is_head, query, user_agent: &'static [u8]| RequestHead {
-            is_head,
+        let parsed = RequestHead {
+            is_head: true,
+            path_and_query: "/abc?x=1&y",
             path: "/abc",
-            query,
+            query: Some("x=1&y"),
             host: Some("a.example"),
-            user_agent,
+            user_agent: b"",
             referer: b"",
+            accept_language: b"",
+            cookie: b"",
+            is_opted_out: false,
         };
         let head = "HEAD /abc?x=1&y HTTP/1.1\r\nHOST: a.example\r\nconnection: Keep-Alive\r\n\r\nGET";
-        let request = Request { head: parsed(true, Some("x=1&y"), b""), forwarded_for: None };
-        assert_eq!(parse(head.as_bytes()), Some((request, &b"GET"[..])));
+        let request = Request { head: parsed, forwarded_for: None, country: None };
+        assert_eq!(parse(head.as_bytes(), None), Some((request, &b"GET"[..])));
         let head = "GET /abc HTTP/1.1\r\nHost: a.example\r\nUser-Agent: curl/8\r\nX-Forwarded-For: 192.0.2.1\r\nAccept: */*\r\n\r\n";
-        let request = Request { head: parsed(false, None, b"curl/8"), forwarded_for: Some(b"192.0.2.1") };
-        assert_eq!(parse(head.as_bytes()), Some((request, &b""[..])));
+        let parsed = RequestHead {
+            is_head: false,
+            path_and_query: "/abc",
+            query: None,
+            user_agent: b"curl/8",
+            ..parsed
+        };
+        let request = Request { head: parsed, forwarded_for: Some(b"192.0.2.1"), country: None };
+        assert_eq!(parse(head.as_bytes(), None), Some((request, &b""[..])));
+    }
+
+    #[test]
+    fn headers_that_are_only_recorded_are_read_and_may_be_repeated() {
+        let with = |lines: &str| format!("GET /abc HTTP/1.1\r\nHost: a.example\r\n{lines}\r\n");
+        let head = with("accept-language: de\r\nAccept-Language: en\r\ncookie: a=b\r\nCookie: c=d\r\n");
+        let (Request { head: parsed, country, .. }, _) = parse(head.as_bytes(), None).unwrap();
+        assert_eq!((parsed.accept_language, parsed.cookie, country), (&b"de"[..], &b"a=b"[..], None));
+        for (lines, is_opted_out) in [
+            ("DNT: 1\r\n", true),
+            ("dnt: 0\r\nsec-gpc: 1\r\n", true),
+            ("Sec-GPC: 1\r\nSec-GPC: 0\r\n", true),
+            ("DNT: 0\r\n", false),
+            ("Sec-GPC: yes\r\nDNT:\r\n", false),
+        ] {
+            let head = with(lines);
+            assert_eq!(parse(head.as_bytes(), None).unwrap().0.head.is_opted_out, is_opted_out, "{lines}");
+        }
+        let head = with("CF-IPCountry: DE\r\ncf-ipcountry: FR\r\n");
+        let country = |name| parse(head.as_bytes(), name).unwrap().0.country;
+        assert_eq!((country(Some("cf-ipcountry")), country(None)), (Some(&b"DE"[..]), None));
     }
 
     #[test]
     fn whatever_else_a_request_says_is_handed_over() {
         let with = |line: &str| format!("GET /abc HTTP/1.1\r\nHost: a.example\r\n{line}\r\n\r\n");
-        assert!(parse(with("Accept: */*").as_bytes()).is_some());
+        assert!(parse(with("Accept: */*").as_bytes(), None).is_some());
         for line in [
             "Connection: close",
             "Connection: keep-alive, upgrade",
@@ -133,10 +222,12 @@ mod tests {
             "Expect: 100-continue",
             "Host: b.example",
             "X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-For: 192.0.2.2",
+            "User-Agent: a\r\nUser-Agent: a",
+            "Referer: a\r\nReferer: a",
             "no header",
             &"X: y\r\n".repeat(HEADERS_MAX),
         ] {
-            assert_eq!(parse(with(line).as_bytes()), None, "{line}");
+            assert_eq!(parse(with(line).as_bytes(), None), None, "{line}");
         }
         for head in [
             "",
@@ -151,7 +242,7 @@ mod tests {
             "get /abc HTTP/1.1\r\nHost: a.example\r\n\r\n",
             "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         ] {
-            assert_eq!(parse(head.as_bytes()), None, "{head}");
+            assert_eq!(parse(head.as_bytes(), None), None, "{head}");
         }
     }
 }

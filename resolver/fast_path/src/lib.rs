@@ -2,8 +2,9 @@
 //! hyper. Almost every request takes it.
 //!
 //! 1. **It answers** a run of HTTP/1.1 GET or HEAD requests for links that the caller knows. Each
-//!    has no body, exactly one `Host`, none of the other headers read here twice, and no header
-//!    that decides what becomes of the connection. Its head arrives in one read.
+//!    has no body, exactly one `Host`, at most one of each other header on which its client or
+//!    target may depend, and no header that decides what becomes of the connection. Its head
+//!    arrives in one read.
 //! 2. **It hands the connection over for good** ([`Outcome::HandOver`]) at the first request of any
 //!    other kind, with every byte that it has not answered: an incomplete head, another method or
 //!    version, a body, `Connection: close`, a link that the caller does not know. It also does so
@@ -59,6 +60,8 @@ pub enum Outcome {
 pub struct Buffers {
     read: Box<[u8]>,
     responses: Responses,
+    /// The name of the header in which proxies name countries, if there is one.
+    country_header: Option<Box<str>>,
 }
 
 impl Buffers {
@@ -69,7 +72,14 @@ impl Buffers {
         let caching = cache_control.map_or_else(String::new, |value| format!("cache-control: {value}\r\n"));
         let head = format!("HTTP/1.1 {status}\r\n{caching}content-length: 0\r\nlocation: ");
         let responses = Responses { bytes: Vec::new(), head, tail: String::new(), second: i64::MIN };
-        Self { read: vec![0; READ_BYTES].into(), responses }
+        Self { read: vec![0; READ_BYTES].into(), responses, country_header: None }
+    }
+
+    /// Reads this header into [`Request::country`].
+    #[must_use]
+    pub fn with_country_header(mut self, name: Option<&str>) -> Self {
+        self.country_header = name.map(Box::from);
+        self
     }
 }
 
@@ -100,8 +110,9 @@ impl Responses {
 }
 
 /// Answers the requests of a connection for as long as `respond` does. `respond` either adds a
-/// response and returns true, or adds none and returns false. `is_stopping` is called before each
-/// turn with the context of the task, so that it can keep the task's waker.
+/// response and returns true, or adds none and returns false. `commit` is called before responses
+/// leave, once for those to requests that came at once. `is_stopping` is called before each turn
+/// with the context of the task, so that it can keep the task's waker.
 ///
 /// # Errors
 /// Returns an error if the connection fails.
@@ -110,6 +121,7 @@ pub async fn serve<S>(
     buffers: &Mutex<Buffers>,
     mut is_stopping: impl FnMut(&mut Context<'_>) -> bool,
     mut respond: impl FnMut(&Request<'_>, &mut Responses) -> bool,
+    mut commit: impl FnMut(),
 ) -> io::Result<Outcome>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -123,7 +135,7 @@ where
                 }));
             }
             let mut buffers = buffers.lock().expect("no code panics while it holds this lock");
-            take_turn(cx, Pin::new(&mut *stream), &mut buffers, &mut respond)
+            take_turn(cx, Pin::new(&mut *stream), &mut buffers, &mut respond, &mut commit)
         });
         let Turn { unsent, outcome } = turn.await?;
         stream.write_all(&unsent).await?;
@@ -147,8 +159,9 @@ struct Turn {
 fn take_turn<S: AsyncRead + AsyncWrite>(
     cx: &mut Context<'_>,
     mut stream: Pin<&mut S>,
-    Buffers { read, responses }: &mut Buffers,
+    Buffers { read, responses, country_header }: &mut Buffers,
     respond: &mut impl FnMut(&Request<'_>, &mut Responses) -> bool,
+    commit: &mut impl FnMut(),
 ) -> Poll<io::Result<Turn>> {
     loop {
         let mut read = ReadBuf::new(read);
@@ -157,12 +170,13 @@ fn take_turn<S: AsyncRead + AsyncWrite>(
             return Poll::Ready(Ok(Turn { unsent: Vec::new(), outcome: Some(Outcome::Closed) }));
         }
         responses.bytes.clear();
-        let rest = respond_to_all(read.filled(), responses, respond);
+        let rest = respond_to_all(read.filled(), country_header.as_deref(), responses, respond);
         let mut unsent = &responses.bytes[..];
-        if !unsent.is_empty()
-            && let Poll::Ready(sent) = stream.as_mut().poll_write(cx, unsent)
-        {
-            unsent = &unsent[sent?..];
+        if !unsent.is_empty() {
+            commit();
+            if let Poll::Ready(sent) = stream.as_mut().poll_write(cx, unsent) {
+                unsent = &unsent[sent?..];
+            }
         }
         if !rest.is_empty() || !unsent.is_empty() {
             let outcome = (!rest.is_empty()).then(|| Outcome::HandOver(rest.to_vec()));
@@ -179,11 +193,12 @@ fn take_turn<S: AsyncRead + AsyncWrite>(
 /// Answers requests in order. Returns the bytes from the first request on that it could not answer.
 fn respond_to_all<'a>(
     mut bytes: &'a [u8],
+    country_header: Option<&str>,
     responses: &mut Responses,
     respond: &mut impl FnMut(&Request<'_>, &mut Responses) -> bool,
 ) -> &'a [u8] {
     while responses.bytes.len() < RESPONSES_BYTES
-        && let Some((request, rest)) = head::parse(bytes)
+        && let Some((request, rest)) = head::parse(bytes, country_header)
         && respond(&request, responses)
     {
         bytes = rest;
@@ -193,6 +208,8 @@ fn respond_to_all<'a>(
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use proptest::prelude::*;
     use tokio::io::{AsyncReadExt as _, duplex};
 
@@ -234,7 +251,7 @@ mod tests {
             answered
         });
         let buffers = Mutex::new(Buffers::new(StatusCode::FOUND, None));
-        let left = serve(&mut far, &buffers, |_| false, respond).await.unwrap();
+        let left = serve(&mut far, &buffers, |_| false, respond, || {}).await.unwrap();
         let mut unread = Vec::new();
         far.read_to_end(&mut unread).await.unwrap();
         drop(far);
@@ -298,7 +315,7 @@ mod tests {
             responses.push_redirect(&[b'x'; 2_000], Timestamp::UNIX_EPOCH);
             true
         };
-        let rest = respond_to_all(requests.as_bytes(), &mut responses, &mut with_long_urls).len();
+        let rest = respond_to_all(requests.as_bytes(), None, &mut responses, &mut with_long_urls).len();
         assert!((RESPONSES_BYTES..RESPONSES_BYTES + 2_200).contains(&responses.bytes.len()));
         assert!(rest > 0 && rest.is_multiple_of(get("/k").len()));
     }
@@ -345,11 +362,73 @@ mod tests {
     fn who_always_has_more_to_ask_for_leaves_the_thread_to_others_after_each_read() {
         let (mut endless, buffers) =
             (Endless { reads: 0 }, Mutex::new(Buffers::new(StatusCode::FOUND, None)));
-        let mut serving = Box::pin(serve(&mut endless, &buffers, |_| false, respond));
+        let mut serving = Box::pin(serve(&mut endless, &buffers, |_| false, respond, || {}));
         let cx = &mut Context::from_waker(std::task::Waker::noop());
         assert!((0..3).all(|_| serving.as_mut().poll(cx).is_pending()));
         drop(serving);
         assert_eq!(endless.reads, 3);
+    }
+
+    /// A client that sends once, and takes responses only after a commit of all of them.
+    struct Committing<'a> {
+        requests: String,
+        answered: &'a Cell<usize>,
+        committed: &'a Cell<usize>,
+        taken: usize,
+    }
+
+    impl AsyncRead for Committing<'_> {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            buffer: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            if self.requests.is_empty() {
+                return Poll::Pending;
+            }
+            buffer.put_slice(std::mem::take(&mut self.requests).as_bytes());
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    impl AsyncWrite for Committing<'_> {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            assert_eq!(self.committed.get(), self.answered.get());
+            self.taken += bytes.len();
+            Poll::Ready(Ok(bytes.len()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[test]
+    fn what_is_answered_is_committed_before_any_of_it_leaves() {
+        let (answered, committed, commits) = (Cell::new(0), Cell::new(0), Cell::new(0));
+        let counting = |request: &Request<'_>, responses: &mut Responses| {
+            answered.set(answered.get() + 1);
+            respond(request, responses)
+        };
+        let commit = || {
+            committed.set(answered.get());
+            commits.set(commits.get() + 1);
+        };
+        let requests = get("/k1").repeat(3);
+        let mut client = Committing { requests, answered: &answered, committed: &committed, taken: 0 };
+        let buffers = Mutex::new(Buffers::new(StatusCode::FOUND, None));
+        let mut serving = Box::pin(serve(&mut client, &buffers, |_| false, counting, commit));
+        assert!(serving.as_mut().poll(&mut Context::from_waker(std::task::Waker::noop())).is_pending());
+        drop(serving);
+        assert_eq!((client.taken, commits.get()), (3 * redirect(1).len(), 1));
     }
 
     #[test]
@@ -357,7 +436,7 @@ mod tests {
         // The client is gone, so a read would return `Outcome::Closed`.
         let (_, mut far) = duplex(1_000);
         let buffers = Mutex::new(Buffers::new(StatusCode::FOUND, None));
-        let left = on_a_runtime(serve(&mut far, &buffers, |_| true, respond)).unwrap();
+        let left = on_a_runtime(serve(&mut far, &buffers, |_| true, respond, || {})).unwrap();
         assert_eq!(left, Outcome::HandOver(Vec::new()));
     }
 }

@@ -5,13 +5,19 @@ use std::{collections::HashMap, time::Duration};
 
 use app::{domain_cache::VisitorDomain, lookup::LookupKey};
 use hyper::{
-    StatusCode,
+    Request, StatusCode,
     header::{CACHE_CONTROL, HeaderValue, RETRY_AFTER},
 };
 use links::{Authority, LongUrl, Redirects, fill_placeholders, location};
+use visits::Outcome;
 use web::{Answer, HTML, answer, budgets::ExceededShare, retry_later};
 
-use crate::{Redirector, pages, redirection::redirect};
+use crate::{
+    Redirector, ThreadContext, Visitor, pages,
+    redirection::redirect,
+    request::host,
+    visit::{Missed, Refusal, refuse},
+};
 
 /// The operator's fallback targets, in addition to those in the settings of each domain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -82,11 +88,13 @@ pub(crate) fn limited() -> Answer {
 }
 
 /// Answers a visitor of the root path of a domain.
-#[must_use]
-pub fn home(redirector: &Redirector, host: Option<&str>) -> Answer {
-    let place = redirector.domain_cache.place(host);
-    fallback_redirect(redirector, &place, &Unmatched::Base, "/")
-        .unwrap_or_else(|| answer(StatusCode::OK, HTML, pages::HOME))
+pub fn home<B>(thread: &ThreadContext, visitor: Visitor, request: &Request<B>) -> Answer {
+    let redirector = &thread.redirector;
+    let place = redirector.domain_cache.place(host(request));
+    let answer = fallback_redirect(redirector, &place, &Unmatched::Base, "/")
+        .unwrap_or_else(|| answer(StatusCode::OK, HTML, pages::HOME));
+    let missed = Missed { outcome: Outcome::BaseUrl, link: None, domain: place.domain.id };
+    refuse(thread, visitor, request, Refusal::new(answer, missed))
 }
 
 /// Returns the redirect to the first fallback target that can be used.

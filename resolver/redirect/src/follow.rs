@@ -4,23 +4,22 @@
 //! the poll in which its request was read: by the crate [`fast_path`] or, on a connection that also
 //! carries other requests, by [`answer_cached`]. [`follow`] answers all other requests.
 
-use std::{net::IpAddr, sync::Arc};
+use std::{net::IpAddr, ptr, sync::Arc};
 
 use app::{
     domain_cache::{Question, VisitorDomain},
     lookup::{LookupError, LookupKey},
-    visits::Visit,
 };
-use codes::{Code, LinkId};
+use codes::Code;
 use fast_path::RequestHead;
 use geoip::{CountryCode, Location};
 use hyper::{
     Method, Request, StatusCode,
-    body::Incoming,
-    header::{ACCEPT_LANGUAGE, HOST, HeaderMap, HeaderName, HeaderValue, REFERER, USER_AGENT},
+    header::{ACCEPT_LANGUAGE, HeaderValue, USER_AGENT},
 };
 use jiff::Timestamp;
-use links::{Facts, Link, asks_where, choose, forward_query, is_preview, location};
+use links::{DomainId, Facts, Link, Rule, asks_where, choose, forward_query, is_preview, location};
+use visits::Outcome;
 use web::{Answer, hold_back};
 
 use crate::{
@@ -28,19 +27,10 @@ use crate::{
     fallback_page::{Unmatched, gone, limited, not_found, slow_down, taken_down, unavailable},
     pages,
     redirection::redirect,
+    request::{bytes, host, request_head},
     thread_cache::CachedTarget,
+    visit::{Missed, Refusal, Visit, note, refuse},
 };
-
-fn request_head<B>(request: &Request<B>) -> RequestHead<'_> {
-    RequestHead {
-        is_head: *request.method() == Method::HEAD,
-        path: request.uri().path(),
-        query: request.uri().query(),
-        host: host(request),
-        user_agent: bytes(request.headers(), &USER_AGENT),
-        referer: bytes(request.headers(), &REFERER),
-    }
-}
 
 /// Calls `respond` with the target of a cached link, and records the visit if the result is `Some`.
 /// Never waits.
@@ -49,7 +39,7 @@ fn request_head<B>(request: &Request<B>) -> RequestHead<'_> {
 /// domain, or to forward its query.
 pub fn follow_cached<T>(
     thread: &ThreadContext,
-    client: IpAddr,
+    visitor: Visitor,
     head: &RequestHead<'_>,
     respond: impl FnOnce(&CachedTarget, Timestamp) -> Option<T>,
 ) -> Option<T> {
@@ -64,35 +54,43 @@ pub fn follow_cached<T>(
         if target.forward_query && head.query.is_some_and(|query| !query.is_empty()) {
             return None;
         }
-        respond(target, now).inspect(|_| note(thread, client, head, now, target.link))
+        respond(target, now).inspect(|_| {
+            // A link that is answered from here has no rules, and is one of the default domain.
+            let domain = DomainId::DEFAULT;
+            let visit =
+                Visit { outcome: Outcome::Redirected, link: Some(target.link), domain, rule: 0, target: &[] };
+            note(thread, visitor, head, now, visit);
+        })
     })
 }
 
 /// Returns the redirect if the caches have the link.
-pub fn answer_cached(
-    thread: &ThreadContext,
-    visitor: Visitor,
-    request: &Request<Incoming>,
-) -> Option<Answer> {
+pub fn answer_cached<B>(thread: &ThreadContext, visitor: Visitor, request: &Request<B>) -> Option<Answer> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return None;
     }
-    follow_cached(thread, visitor.client, &request_head(request), |target, _| {
+    follow_cached(thread, visitor, &request_head(request), |target, _| {
         let location = HeaderValue::from_bytes(&target.location).ok()?;
         Some(redirect(thread.redirector.status, location))
     })
 }
 
 /// Answers a request for a link, with a lookup in the store if necessary.
-pub async fn follow(thread: &ThreadContext, visitor: Visitor, request: &Request<Incoming>) -> Answer {
-    let redirector = &*thread.redirector;
-    let found = match find(redirector, visitor.client, request.uri().path(), host(request)).await {
-        Ok(found) => found,
-        Err(answer) => return answer,
-    };
+pub async fn follow<B>(thread: &ThreadContext, visitor: Visitor, request: &Request<B>) -> Answer {
+    let answered = try_to_follow(thread, visitor, request).await;
+    answered.unwrap_or_else(|refusal| refuse(thread, visitor, request, refusal))
+}
+
+async fn try_to_follow<B>(
+    thread: &ThreadContext,
+    visitor: Visitor,
+    request: &Request<B>,
+) -> Result<Answer, Refusal> {
+    let (redirector, path) = (&*thread.redirector, request.uri().path());
+    let found = find(redirector, visitor.client, path, host(request)).await?;
     let now = redirector.domain_cache.now();
     if !found.link.is_live(now) {
-        return not_live(redirector, &found, now, request.uri().path());
+        return Err(not_live(redirector, &found, now, path));
     }
     let (has_password, is_look) = (found.link.password().is_some(), is_look(request));
     if found.link.is_limited() && (has_password || is_look) {
@@ -100,26 +98,44 @@ pub async fn follow(thread: &ThreadContext, visitor: Visitor, request: &Request<
         // must not use up a visit.
         match redirector.admission.is_spent(found.link.id).await {
             Ok(false) => {}
-            Ok(true) => return gone(redirector, &found.place, &found.wanted, request.uri().path()),
-            Err(_) => return unavailable(redirector),
+            Ok(true) => return Err(spent(redirector, &found, path)),
+            Err(_) => return Err(unavailable(redirector).into()),
         }
     }
     match (has_password, is_look && found.link.is_limited()) {
-        (true, _) => pages::ask_password(false),
-        (false, true) => limited(),
+        (true, _) => Ok(pages::ask_password(false)),
+        (false, true) => Ok(limited()),
         (false, false) => lead(thread, visitor, request, now, &found).await,
     }
 }
 
 /// Answers a visitor of a link that does not redirect now. A link that is not valid yet is not
 /// gone: until it begins, it is answered like an unknown code.
-pub(crate) fn not_live(redirector: &Redirector, found: &FoundLink, now: Timestamp, path: &str) -> Answer {
+pub(crate) fn not_live(redirector: &Redirector, found: &FoundLink, now: Timestamp, path: &str) -> Refusal {
     let FoundLink { link, place, wanted } = found;
-    if link.was_live(now) {
+    let answer = if link.was_live(now) {
         gone(redirector, place, wanted, path)
     } else {
         not_found(redirector, place, Unmatched::Code(wanted), path)
+    };
+    Refusal::new(answer, Missed::of(link, why_not_live(link, now)))
+}
+
+/// Returns why a link does not redirect at `now`.
+fn why_not_live(link: &Link, now: Timestamp) -> Outcome {
+    match link.details.as_deref() {
+        Some(details) if details.deleted_at.is_some() => Outcome::UnknownCode,
+        Some(details) if details.blocked.is_some() => Outcome::TakenDown,
+        Some(details) if details.disabled => Outcome::Disabled,
+        Some(details) if details.valid_until.is_some_and(|until| until <= now) => Outcome::Expired,
+        _ => Outcome::NotYetValid,
     }
+}
+
+/// Answers a visitor of a link whose visits are used up.
+fn spent(redirector: &Redirector, found: &FoundLink, path: &str) -> Refusal {
+    let answer = gone(redirector, &found.place, &found.wanted, path);
+    Refusal::new(answer, Missed::of(&found.link, Outcome::LimitReached))
 }
 
 /// Returns whether a request is a look at the link, by a link checker or for a chat preview, and
@@ -140,30 +156,34 @@ pub(crate) struct FoundLink {
 /// Looks up the link of a path.
 ///
 /// # Errors
-/// Returns the answer to send if the path has no link, the link is blocked, the client has used up
-/// its budget of unknown codes, or it is unknown whether the link exists (I8).
+/// Returns the refusal if the path has no link, the link is blocked, the client has used up its
+/// budget of unknown codes, or it is unknown whether the link exists (I8).
 pub(crate) async fn find(
     redirector: &Redirector,
     client: IpAddr,
     path: &str,
     host: Option<&str>,
-) -> Result<FoundLink, Answer> {
+) -> Result<FoundLink, Refusal> {
     let question = redirector.domain_cache.question(host, path);
     let Question { place, wanted, .. } = &question;
+    let without_link = |why, outcome| {
+        let missed = Missed { outcome, link: None, domain: place.domain.id };
+        Refusal::new(not_found(redirector, place, why, path), missed)
+    };
     let Some(wanted) = wanted else {
-        return Err(not_found(redirector, place, Unmatched::Regular, path));
+        return Err(without_link(Unmatched::Regular, Outcome::InvalidPath));
     };
     let is_disabled = place.domain.settings.disabled;
     if is_disabled && !place.is_sure {
-        return Err(unavailable(redirector));
+        return Err(unavailable(redirector).into());
     }
     if is_disabled {
-        return Err(not_found(redirector, place, Unmatched::Code(wanted), path));
+        return Err(without_link(Unmatched::Code(wanted), Outcome::UnknownCode));
     }
     // A link in the cache exists, and looking it up costs no query.
     let is_free = redirector.lookup.knows_on(place.domain.id, wanted);
     if !is_free && let Err(wait) = redirector.clients.spend(client) {
-        return Err(hold_back(slow_down(redirector, wait)));
+        return Err(hold_back(slow_down(redirector, wait)).into());
     }
     let found = redirector.lookup.find_on(place.domain.id, wanted).await;
     if !is_free && !matches!(found, Ok(None)) {
@@ -174,14 +194,16 @@ pub(crate) async fn find(
     match found {
         // The link may be the default domain's while the host belongs to another domain.
         Ok(Some(link)) if !leads(&link) && !redirector.domain_cache.may_deny(&question) => {
-            Err(unavailable(redirector))
+            Err(unavailable(redirector).into())
         }
-        Ok(Some(_)) if is_stopped => Err(taken_down(redirector)),
+        Ok(Some(link)) if is_stopped => {
+            Err(Refusal::new(taken_down(redirector), Missed::of(&link, Outcome::TakenDown)))
+        }
         Ok(Some(link)) => Ok(FoundLink { link, place: place.clone(), wanted: wanted.clone() }),
         Ok(None) if redirector.domain_cache.may_deny(&question) => {
-            Err(not_found(redirector, place, Unmatched::Code(wanted), path))
+            Err(without_link(Unmatched::Code(wanted), Outcome::UnknownCode))
         }
-        Ok(None) | Err(LookupError::NoStore | LookupError::Overloaded) => Err(unavailable(redirector)),
+        Ok(None) | Err(LookupError::NoStore | LookupError::Overloaded) => Err(unavailable(redirector).into()),
     }
 }
 
@@ -193,31 +215,52 @@ fn is_stopped(redirector: &Redirector, link: &Link) -> bool {
 }
 
 /// Redirects a visitor who may follow a live link, unless the link's visits are used up.
+///
+/// # Errors
+/// Returns the refusal if there is no target, no visit is left, or it is unknown whether one is.
 pub(crate) async fn lead<B>(
     thread: &ThreadContext,
     visitor: Visitor,
     request: &Request<B>,
     now: Timestamp,
-    FoundLink { link, place, wanted }: &FoundLink,
-) -> Answer {
-    let redirector = &*thread.redirector;
-    let path = request.uri().path();
-    let target = match target(redirector, visitor, request, now, link) {
-        Ok(target) => target,
-        Err(NoTarget::Denied) => return taken_down(redirector),
-        Err(NoTarget::Unfit) => return not_found(redirector, place, Unmatched::Code(wanted), path),
-    };
+    found: &FoundLink,
+) -> Result<Answer, Refusal> {
+    let FoundLink { link, place, wanted } = found;
+    let (redirector, path) = (&*thread.redirector, request.uri().path());
+    let to = target(redirector, visitor, request, now, link).map_err(|why| match why {
+        NoTarget::Denied => Refusal::new(taken_down(redirector), Missed::of(link, Outcome::TakenDown)),
+        NoTarget::Unfit => {
+            let answer = not_found(redirector, place, Unmatched::Code(wanted), path);
+            Refusal::new(answer, Missed::of(link, Outcome::UnknownCode))
+        }
+    })?;
     // The visit is counted last, so that a visit without a target does not count.
     if link.is_limited() {
         match redirector.admission.admit(link.id).await {
             Ok(true) => {}
-            Ok(false) => return gone(redirector, place, wanted, path),
-            Err(_) => return unavailable(redirector),
+            Ok(false) => return Err(spent(redirector, found, path)),
+            Err(_) => return Err(unavailable(redirector).into()),
         }
     }
-    note(thread, visitor.client, &request_head(request), now, link.id);
+    let visit = Visit {
+        outcome: Outcome::Redirected,
+        link: Some(link.id),
+        domain: link.domain(),
+        rule: to.rule,
+        target: if to.is_own { &[] } else { to.location.as_bytes() },
+    };
+    note(thread, visitor, &request_head(request), now, visit);
     let status = link.status().and_then(|status| StatusCode::from_u16(status.code()).ok());
-    redirect(status.unwrap_or(redirector.status), target)
+    Ok(redirect(status.unwrap_or(redirector.status), to.location))
+}
+
+/// Where a visitor is redirected to.
+struct To {
+    location: HeaderValue,
+    /// The number of the rule that matched, counted from 1; 0 for none.
+    rule: u8,
+    /// Whether it is the link's own long URL, without the visitor's query.
+    is_own: bool,
 }
 
 /// The reasons for which a live link has no target for this visitor.
@@ -228,15 +271,15 @@ enum NoTarget {
     Unfit,
 }
 
-/// Returns the location for this visitor: that of the link's first matching rule, or the link's
-/// own.
+/// Returns where this visitor is redirected to: by the link's first matching rule, or else to the
+/// link's own long URL.
 fn target<B>(
     redirector: &Redirector,
     visitor: Visitor,
     request: &Request<B>,
     now: Timestamp,
     link: &Link,
-) -> Result<HeaderValue, NoTarget> {
+) -> Result<To, NoTarget> {
     let query = request.uri().query().unwrap_or("");
     let text = |name| std::str::from_utf8(bytes(request.headers(), name)).unwrap_or("");
     let located =
@@ -259,8 +302,8 @@ fn target<B>(
     if !redirector.lookup.allows(long_url) {
         return Err(NoTarget::Denied);
     }
-    let long_url = long_url.as_str();
-    let target = if link.forward_query && !query.is_empty() {
+    let (long_url, forwards) = (long_url.as_str(), link.forward_query && !query.is_empty());
+    let target = if forwards {
         HeaderValue::try_from(location(&forward_query(long_url, query)).as_ref())
     } else {
         HeaderValue::try_from(location(long_url).as_ref())
@@ -270,22 +313,13 @@ fn target<B>(
         // without validation.
         tracing::error!(id = ?link.id, "the long URL does not fit a header");
     }
-    target.map_err(|_| NoTarget::Unfit)
+    let location = target.map_err(|_| NoTarget::Unfit)?;
+    let is_own = rule.is_none() && !forwards;
+    Ok(To { location, rule: rule.map_or(0, |rule| number_of(rule, link.rules())), is_own })
 }
 
-/// Returns the host of a request: that of its target URI, or else its `Host` header.
-#[must_use]
-pub fn host<B>(request: &Request<B>) -> Option<&str> {
-    let named = || request.headers().get(HOST)?.to_str().ok();
-    request.uri().authority().map(|authority| authority.as_str()).or_else(named)
-}
-
-#[inline]
-fn note(thread: &ThreadContext, client: IpAddr, head: &RequestHead<'_>, at: Timestamp, link: LinkId) {
-    let RequestHead { user_agent, referer, .. } = *head;
-    thread.visits.note((!head.is_head).then_some(Visit { link, at, client, user_agent, referer }));
-}
-
-fn bytes<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a [u8] {
-    headers.get(name).map_or(&[], HeaderValue::as_bytes)
+/// Returns the number of a rule among those of its link, counted from 1 and at most 255.
+fn number_of(rule: &Rule, rules: &[Rule]) -> u8 {
+    let index = rules.iter().position(|other| ptr::eq(other, rule)).unwrap_or(0);
+    u8::try_from(index + 1).unwrap_or(u8::MAX)
 }

@@ -8,7 +8,8 @@
 //!    the database.
 //! 3. A 404 is answered only when the store, or arithmetic, says that there is no link (I8). A
 //!    failed lookup is answered 503.
-//! 4. No redirect waits for the issuer or for etcd (I9). Only a visit of a link with a visit limit
+//! 4. What becomes of a request is recorded as a visit (`visit`), before its answer leaves.
+//! 5. No redirect waits for the issuer or for etcd (I9). Only a visit of a link with a visit limit
 //!    waits for a write to the database.
 //!
 //! Deliberately absent: routes and connections, which belong to the listener, and the API.
@@ -18,11 +19,15 @@ mod follow;
 mod pages;
 pub mod qr_code;
 mod redirection;
+mod request;
 pub mod robots;
+#[cfg(test)]
+mod site;
 pub mod thread_cache;
 pub mod unlock;
+mod visit;
 
-use std::{net::IpAddr, sync::Arc};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use app::{
     domain_cache::DomainCache,
@@ -30,7 +35,7 @@ use app::{
     metrics::Metrics,
     passwords::PasswordGuard,
     visit_limit::VisitLimiter,
-    visits::{VisitBuffer, Visits},
+    visits::{Recorder, VisitBuffer},
 };
 use fallback_page::FallbackTargets;
 use geoip::GeoIp;
@@ -42,8 +47,9 @@ use thread_cache::ThreadCache;
 use tokio::runtime;
 use web::{budgets::Budgets, client_limits::Clients};
 
-pub use follow::{answer_cached, follow, follow_cached, host};
+pub use follow::{answer_cached, follow, follow_cached};
 pub use redirection::cache_control;
+pub use request::host;
 
 /// The state that redirects on all threads share.
 pub struct Redirector {
@@ -55,8 +61,8 @@ pub struct Redirector {
     pub passwords: Arc<PasswordGuard>,
     /// The admission of visits to links with a visit limit.
     pub admission: VisitLimiter,
-    /// The queue of recorded visits.
-    pub visits: Visits,
+    /// The recorder of visits.
+    pub visits: Arc<Recorder>,
     /// The lists of links, from which [`robots`] reads the crawlable ones.
     pub catalog: Arc<dyn Catalog>,
     /// The limits and the connections of each client.
@@ -85,28 +91,50 @@ pub struct Redirector {
 pub struct ThreadContext {
     redirector: Arc<Redirector>,
     cache: ThreadCache,
-    visits: VisitBuffer,
+    visits: Arc<VisitBuffer>,
 }
 
 impl ThreadContext {
-    /// Creates the context of a thread, with an empty cache.
+    /// Creates the context of the listener's thread with this index, with an empty cache.
     #[must_use]
-    pub fn new(redirector: Arc<Redirector>) -> Self {
-        Self { cache: ThreadCache::new(), visits: redirector.visits.buffer(), redirector }
+    pub fn new(redirector: Arc<Redirector>, index: usize) -> Self {
+        Self { cache: ThreadCache::new(), visits: redirector.visits.buffer(index), redirector }
     }
 
-    /// Sends the visits of this thread to the shared queue, and its hits to the shared count.
+    /// Writes the visits recorded so far, if they are written each turn. Called before the answers
+    /// to their requests leave.
+    #[inline]
+    pub fn commit(&self) {
+        self.visits.commit();
+    }
+
+    /// Returns the interval at which [`flush`](Self::flush) is called.
+    #[must_use]
+    pub fn flush_every(&self) -> Duration {
+        self.redirector.visits.flush_every()
+    }
+
+    /// Hands over the visits of this thread, and adds its counts to the shared ones.
     pub fn flush(&self) {
         self.visits.flush();
         self.cache.report_hits(&self.redirector.lookup);
     }
 }
 
-/// The addresses of the visitor who sent a request.
+/// The visitor who sent a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Visitor {
     /// The address of the connection's peer.
     pub peer: IpAddr,
     /// The address of the client: the peer's own, or the one that a trusted proxy names.
     pub client: IpAddr,
+    /// The client's country as a trusted proxy names it, in two capital letters.
+    pub country: Option<[u8; 2]>,
+}
+
+/// Reads a country as a proxy names it; `None` if that is not two letters.
+#[must_use]
+pub fn country_code(text: &[u8]) -> Option<[u8; 2]> {
+    let letters: [u8; 2] = text.try_into().ok()?;
+    letters.iter().all(u8::is_ascii_alphabetic).then(|| letters.map(|letter| letter.to_ascii_uppercase()))
 }

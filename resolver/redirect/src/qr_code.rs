@@ -27,7 +27,8 @@ use web::{
 use crate::{
     Redirector, ThreadContext, Visitor,
     fallback_page::{busy, too_much, unavailable},
-    follow::{find, host, not_live},
+    follow::{find, not_live},
+    request::host,
 };
 
 /// The maximum number of QR codes that are drawn at a time.
@@ -89,12 +90,13 @@ pub async fn draw(thread: &ThreadContext, visitor: Visitor, request: &Request<In
     let path = link_of(request.uri().path()).unwrap_or_default();
     let found = match find(redirector, visitor.client, path, host(request)).await {
         Ok(found) => found,
-        Err(answer) => return answer,
+        // A request for a QR code is no visit.
+        Err(refusal) => return refusal.answer,
     };
     // A link that does not redirect yet gets a QR code: a campaign is printed before it begins.
     let now = redirector.domain_cache.now();
     if found.link.is_over(now) {
-        return not_live(redirector, &found, now, path);
+        return not_live(redirector, &found, now, path).answer;
     }
     let Some(name) = redirector.lookup.name_of(&found.link) else { return unavailable(redirector) };
     let pairs = form_urlencoded::parse(request.uri().query().unwrap_or("").as_bytes());

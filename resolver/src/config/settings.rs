@@ -17,7 +17,7 @@ use redirect::fallback_page::FallbackTargets;
 use url::{Host, Url};
 use web::client_limits::ClientLimits;
 
-use super::{CheckTargets, Config, FastPath};
+use super::{CheckTargets, Config, FastPath, VisitSettings};
 
 /// The validated configuration, with every default filled in.
 #[derive(Clone, Debug)]
@@ -72,6 +72,8 @@ pub struct Settings {
     pub threads: usize,
     /// Whether redirects of cached links are answered without hyper.
     pub fast_path: bool,
+    /// How visits are recorded and kept.
+    pub visits: VisitSettings,
 }
 
 impl Config {
@@ -143,6 +145,7 @@ impl Config {
             },
             threads,
             fast_path: self.fast_path == FastPath::On,
+            visits: self.visits.settings(&self.data_folder())?,
             keyspaces,
             public_url,
         })
@@ -278,7 +281,7 @@ fn check_redirect(flag: &'static str, url: &str) -> Result<(), Error> {
     Err(wrong(flag, url, reason))
 }
 
-fn wrong(flag: &'static str, value: impl ToString, reason: impl Into<String>) -> Error {
+pub(super) fn wrong(flag: &'static str, value: impl ToString, reason: impl Into<String>) -> Error {
     Error::Config { flag, value: value.to_string(), reason: reason.into() }
 }
 

@@ -19,11 +19,11 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::TokioIo;
-use redirect::{Visitor, thread_cache::CachedTarget};
+use redirect::{Visitor, country_code, thread_cache::CachedTarget};
 use tokio::{net::TcpStream, time::sleep};
 use web::{
     Answer, HELD_BACK, TEXT, answer,
-    client_limits::forwarded_for,
+    client_limits::{Clients, forwarded_for},
     connection_timeouts::{ThreadConnections, TimedStream},
     is_held_back,
     request_id::RequestId,
@@ -51,15 +51,22 @@ pub(super) async fn serve_connection(
         thread.service.is_draining() || connections.is_closing()
     };
     let respond = |request: &fast_path::Request<'_>, responses: &mut Responses| {
-        let client =
-            clients.map_or(peer, |clients| clients.forwarded_client(peer, request.forwarded_for.into_iter()));
+        let visitor = match clients {
+            Some(clients) => Visitor {
+                peer,
+                client: clients.forwarded_client(peer, request.forwarded_for.into_iter()),
+                country: request.country.and_then(country_code),
+            },
+            None => Visitor { peer, client: peer, country: None },
+        };
         let push = |target: &CachedTarget, now| {
             responses.push_redirect(&target.location, now);
             Some(())
         };
-        redirect::follow_cached(&thread.redirects, client, &request.head, push).is_some()
+        redirect::follow_cached(&thread.redirects, visitor, &request.head, push).is_some()
     };
-    match fast_path::serve(&mut stream, &thread.buffers, is_stopping, respond).await {
+    let commit = || thread.redirects.commit();
+    match fast_path::serve(&mut stream, &thread.buffers, is_stopping, respond, commit).await {
         Ok(Outcome::HandOver(unanswered)) => {
             stream.unread(unanswered);
             // Boxed, because hyper's state of a connection is many times as large as a redirect's.
@@ -87,13 +94,9 @@ async fn serve_with_hyper(
         if !names_one_host(&request) {
             return Either::Left(ready(Ok::<_, Infallible>(finish(&thread.service, no_host(), true, id))));
         }
-        let client = if is_proxy {
-            thread.service.clients.forwarded_client(peer, forwarded_for(&request))
-        } else {
-            peer
-        };
-        let visitor = Visitor { peer, client };
+        let visitor = visitor(&thread.service.clients, peer, is_proxy, &request);
         if let Some(answer) = redirect::answer_cached(&thread.redirects, visitor, &request) {
+            thread.redirects.commit();
             return Either::Left(ready(Ok(finish(&thread.service, answer, false, id))));
         }
         let (wakeups, thread, asking) = (Arc::clone(&thread.wakeups), Arc::clone(&thread), asking.clone());
@@ -105,6 +108,7 @@ async fn serve_with_hyper(
         let served = asking.clone();
         Either::Right(wakeups.gather(served.scope(async move {
             let mut answer = router::route(&thread, visitor, request).await;
+            thread.redirects.commit();
             if is_held_back(&answer) {
                 asking.mark_held_back();
                 sleep(HELD_BACK).await;
@@ -136,6 +140,20 @@ async fn serve_with_hyper(
     });
     if let Err(error) = ended.await {
         tracing::debug!(%error, "connection");
+    }
+}
+
+/// Returns the visitor who sent a request: the peer, or the client that it names if it is a trusted
+/// proxy.
+fn visitor<B>(clients: &Clients, peer: IpAddr, is_proxy: bool, request: &hyper::Request<B>) -> Visitor {
+    if !is_proxy {
+        return Visitor { peer, client: peer, country: None };
+    }
+    let country = clients.country(peer, request.headers());
+    Visitor {
+        peer,
+        client: clients.forwarded_client(peer, forwarded_for(request)),
+        country: country.and_then(|country| country_code(country.as_bytes())),
     }
 }
 
@@ -189,7 +207,7 @@ mod tests {
             let task = tokio::spawn(async move {
                 let buffers = Mutex::new(Buffers::new(StatusCode::FOUND, None));
                 if let Ok(Outcome::HandOver(unanswered)) =
-                    fast_path::serve(&mut stream, &buffers, |_| false, respond).await
+                    fast_path::serve(&mut stream, &buffers, |_| false, respond, || {}).await
                 {
                     stream.unread(unanswered);
                     let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;

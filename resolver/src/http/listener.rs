@@ -37,8 +37,6 @@ const BACKLOG: i32 = 4_096;
 const ROOM_WITHIN: Duration = Duration::from_millis(100);
 /// The pause after a failed accept, which usually means that no descriptor is left.
 const NO_DESCRIPTOR: Duration = Duration::from_millis(20);
-/// The interval at which each thread hands over its visits and counts.
-const FLUSH: Duration = Duration::from_millis(50);
 /// The deadline for connections to finish after [`Phase::Closing`] has begun.
 const CLOSE_DEADLINE: Duration = Duration::from_secs(10);
 
@@ -118,7 +116,7 @@ pub(crate) async fn serve(
         let (slots, full) = (Arc::clone(&slots), Arc::clone(&full));
         let (done, waiting) = tokio::sync::oneshot::channel::<io::Result<()>>();
         thread::Builder::new().name(format!("listener-{index}")).spawn(move || {
-            let thread = Arc::new(ListenerThread::new(service));
+            let thread = Arc::new(ListenerThread::new(service, index));
             let acceptor = Acceptor { thread, connections: Arc::default(), phase, slots, full };
             let served = runtime.block_on(acceptor.run(socket));
             // The receiver is gone if another thread failed to start.
@@ -237,7 +235,7 @@ impl Acceptor {
 /// idle thread.
 async fn flush_now_and_then(thread: Arc<ListenerThread>) {
     loop {
-        sleep(FLUSH).await;
+        sleep(thread.redirects.flush_every()).await;
         thread.flush();
     }
 }

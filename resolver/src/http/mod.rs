@@ -19,6 +19,7 @@ use std::sync::{
 use api::Api;
 use app::metrics::Metrics;
 use fast_path::Buffers;
+use hyper::header::HeaderName;
 use redirect::{Redirector, ThreadContext, cache_control};
 use web::{client_limits::Clients, wakeups::Wakeups};
 
@@ -33,6 +34,8 @@ pub(crate) struct PublicService {
     pub(crate) api: Arc<Api>,
     /// Trusted proxies and the limits of each client.
     pub(crate) clients: Arc<Clients>,
+    /// The header in which trusted proxies name the country of their client.
+    pub(crate) country_header: Option<HeaderName>,
     /// Maximum number of connections.
     pub(crate) connections_max: usize,
     /// Counters of the resolver.
@@ -62,12 +65,13 @@ struct ListenerThread {
 }
 
 impl ListenerThread {
-    /// Creates the state of the current thread.
-    fn new(service: Arc<PublicService>) -> Self {
-        let status = service.redirector.status;
+    /// Creates the state of the current thread, which is the listener's thread with this index.
+    fn new(service: Arc<PublicService>, index: usize) -> Self {
+        let (status, country) = (service.redirector.status, service.country_header.as_ref());
+        let buffers = Buffers::new(status, cache_control(status));
         Self {
-            redirects: ThreadContext::new(Arc::clone(&service.redirector)),
-            buffers: Mutex::new(Buffers::new(status, cache_control(status))),
+            redirects: ThreadContext::new(Arc::clone(&service.redirector), index),
+            buffers: Mutex::new(buffers.with_country_header(country.map(HeaderName::as_str))),
             wakeups: Wakeups::of_this_thread(),
             service,
         }

@@ -31,7 +31,7 @@ pub(super) async fn route(thread: &ListenerThread, visitor: Visitor, request: Re
         return refused;
     }
     match path {
-        "/" => fallback_page::home(&service.redirector, redirect::host(&request)),
+        "/" => fallback_page::home(redirects, visitor, &request),
         "/robots.txt" => robots::show(&service.redirector, redirect::host(&request)).await,
         "/favicon.ico" => empty(StatusCode::NO_CONTENT),
         path if qr_code::link_of(path).is_some() => qr_code::draw(redirects, visitor, &request).await,

@@ -18,7 +18,7 @@ use app::{
     unvisited_cleanup::{LastVisits, UnvisitedCleanup},
     url_indexer::UrlIndexer,
     visit_limit::VisitLimiter,
-    visits::Visits,
+    visits::{NoSink, Recorder, RecorderConfig},
 };
 use codes::Mint;
 use daemon::{Resources, TaskSupervisor};
@@ -91,6 +91,7 @@ impl Parts {
             redirector: Arc::new(self.redirector(settings, &shared)),
             api: Arc::new(self.api(settings, &shared, links, connections)),
             clients: shared.clients,
+            country_header: settings.client_limits.country_header.clone(),
             connections_max: connections.public,
             metrics: self.metrics,
             fast_path: settings.fast_path,
@@ -100,13 +101,12 @@ impl Parts {
     }
 
     fn redirector(&self, settings: &Settings, shared: &Shared) -> Redirector {
-        let seen = LastVisits::start(&self.supervisor, self.store.clone(), settings.remove_unvisited_after);
         Redirector {
             lookup: Arc::clone(&shared.lookup),
             domain_cache: Arc::clone(&shared.domain_cache),
             passwords: Arc::clone(&shared.passwords),
             admission: VisitLimiter::start(&self.supervisor, self.store.clone()),
-            visits: Visits::start(&self.supervisor, &self.metrics, seen),
+            visits: self.start_recorder(settings),
             catalog: self.store.clone(),
             clients: Arc::clone(&shared.clients),
             budgets: Arc::clone(&shared.budgets),
@@ -119,6 +119,20 @@ impl Parts {
             robots: Robots::new(),
             runtime: runtime::Handle::current(),
         }
+    }
+
+    fn start_recorder(&self, settings: &Settings) -> Arc<Recorder> {
+        let mut last_visits =
+            LastVisits::start(&self.supervisor, self.store.clone(), settings.remove_unvisited_after);
+        let config = RecorderConfig {
+            threads: settings.threads,
+            flush: settings.visits.flush,
+            rules: settings.visits.rules.clone(),
+            sink: Arc::new(NoSink),
+            seen: Box::new(move |link, at| last_visits.note(link, at)),
+            metrics: Arc::clone(&self.metrics),
+        };
+        Recorder::start(&self.supervisor, config)
     }
 
     fn api(

@@ -1,0 +1,40 @@
+//! Requests as hyper reads them, in the form of the fast path.
+
+use fast_path::RequestHead;
+use hyper::{
+    Method, Request,
+    header::{ACCEPT_LANGUAGE, COOKIE, DNT, HOST, HeaderMap, HeaderName, HeaderValue, REFERER, USER_AGENT},
+};
+
+/// Global Privacy Control: the visitor asks not to be tracked if it is `1`.
+const SEC_GPC: HeaderName = HeaderName::from_static("sec-gpc");
+
+/// Returns the head of a request.
+pub(crate) fn request_head<B>(request: &Request<B>) -> RequestHead<'_> {
+    let (uri, headers) = (request.uri(), request.headers());
+    let asks = |name| headers.get_all(name).iter().any(|value| value == "1");
+    RequestHead {
+        is_head: *request.method() == Method::HEAD,
+        path_and_query: uri.path_and_query().map_or(uri.path(), |whole| whole.as_str()),
+        path: uri.path(),
+        query: uri.query(),
+        host: host(request),
+        user_agent: bytes(headers, &USER_AGENT),
+        referer: bytes(headers, &REFERER),
+        accept_language: bytes(headers, &ACCEPT_LANGUAGE),
+        cookie: bytes(headers, &COOKIE),
+        is_opted_out: asks(DNT) || asks(SEC_GPC),
+    }
+}
+
+/// Returns the host of a request: that of its target URI, or else its `Host` header.
+#[must_use]
+pub fn host<B>(request: &Request<B>) -> Option<&str> {
+    let named = || request.headers().get(HOST)?.to_str().ok();
+    request.uri().authority().map(|authority| authority.as_str()).or_else(named)
+}
+
+/// Returns the value of a header; empty if absent. Of a repeated header it is the first.
+pub(crate) fn bytes<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a [u8] {
+    headers.get(name).map_or(&[], HeaderValue::as_bytes)
+}

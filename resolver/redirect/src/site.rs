@@ -1,0 +1,212 @@
+//! A public site for tests: redirects over a SQLite file, with a sink that keeps recorded visits.
+
+use std::{
+    net::IpAddr,
+    sync::{Arc, Mutex},
+};
+
+use app::{
+    clock::DatabaseClock,
+    domain_cache::{DirectoryConfig, DomainCache, Policy, PublicUrl},
+    lookup::{Lookup, LookupSizes},
+    metrics::Metrics,
+    passwords::PasswordGuard,
+    visit_limit::VisitLimiter,
+    visits::{BlockSink, CaptureRules, Flush, Recorder, RecorderConfig},
+};
+use codes::{CodeKey, Keyspace, LinkId, Mint};
+use daemon::{Resources, TaskSupervisor};
+use hyper::StatusCode;
+use links::{Authority, Details, DomainId, Draft, LongUrl, Protocol, Redirects, Slug, api_key::ApiKeyId};
+use store::{InsertedNamed, NamedLink, Store, sqlite::SqliteStore};
+use supply::{
+    Clock, Closing, IssuerClient, Owner, SharedCeilings, Supplier, SupplierConfig, SupplyMetrics, Target,
+};
+use tempfile::TempDir;
+use tokio::{runtime, time::Instant};
+use web::{
+    budgets::Budgets,
+    client_limits::{ClientLimits, Clients},
+};
+
+use crate::{
+    Redirector, ThreadContext, Visitor, fallback_page::FallbackTargets, geoip::GeoIp, qr_code::QrCodeLimits,
+    robots::Robots,
+};
+
+/// The host of the second domain.
+pub(crate) const OTHER_HOST: &str = "other.example";
+/// The fallback target for paths that no link can have.
+pub(crate) const REGULAR_404: &str = "https://regular.example/";
+
+/// Keeps blocks of visits.
+#[derive(Default)]
+pub(crate) struct Kept(Mutex<Vec<Vec<u8>>>);
+
+impl BlockSink for Kept {
+    fn write(&self, block: &[u8], _: u32, _: (i64, i64)) {
+        self.0.lock().unwrap().push(block.to_vec());
+    }
+}
+
+/// A site with one listener's thread.
+pub(crate) struct Site {
+    pub(crate) thread: ThreadContext,
+    /// The id of the domain [`OTHER_HOST`].
+    pub(crate) other: DomainId,
+    pub(crate) page: daemon::Recorder,
+    mint: Arc<Mint>,
+    store: Arc<dyn Store>,
+    kept: Arc<Kept>,
+    _folder: TempDir,
+}
+
+impl Site {
+    /// Starts a site. Codes have six characters; other names are slugs.
+    pub(crate) async fn start(rules: CaptureRules) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&folder.path().join("links.db")).unwrap());
+        store.migrate().await.unwrap();
+        let keyspace = Keyspace::parse("default=6:0-9A-Za-z").unwrap();
+        let keyspaces = store.adopt_keyspaces(&[keyspace]).await.unwrap();
+        let host = Authority::parse(OTHER_HOST).unwrap();
+        let other = store.add_domain(&host, 9, ApiKeyId(1)).await.unwrap().unwrap();
+        let key = CodeKey::parse(&"5a".repeat(32)).unwrap();
+        let (mint, page) = (Arc::new(Mint::new(&key, keyspaces)), daemon::Recorder::new());
+        let (kept, (supervisor, _)) = (Arc::<Kept>::default(), TaskSupervisor::new());
+        let metrics = Metrics::new(&page);
+        let recorder = Recorder::start(
+            &supervisor,
+            RecorderConfig {
+                threads: 1,
+                flush: Flush::Turn,
+                rules,
+                sink: kept.clone(),
+                seen: Box::new(|_, _| {}),
+                metrics: Arc::clone(&metrics),
+            },
+        );
+        let parts = Parts { supervisor, store: store.clone(), mint: Arc::clone(&mint), metrics };
+        let redirector = Arc::new(parts.redirector(recorder, &page).await);
+        let thread = ThreadContext::new(redirector, 0);
+        Self { thread, other, page, mint, store, kept, _folder: folder }
+    }
+
+    /// Creates a link to `https://example.com/` followed by its name.
+    pub(crate) async fn create(&self, name: &str, details: Details) -> LinkId {
+        let long_url = LongUrl::from_stored(format!("https://example.com/{name}"));
+        let link = NamedLink {
+            slug: Slug::parse(name).unwrap(),
+            mintable: self.thread.redirector.lookup.id_of(name),
+            keyspaces: self.store.adopt_keyspaces(&[]).await.unwrap().len(),
+            draft: Draft {
+                long_url,
+                title: None,
+                crawlable: false,
+                forward_query: true,
+                created_by: ApiKeyId(1),
+                details: Some(Box::new(Details { slug: Slug::parse(name).ok(), ..details })),
+            },
+        };
+        match self.store.insert_named(&link, &[], None).await.unwrap() {
+            InsertedNamed::Stored(id, ..) => id,
+            refused => panic!("{name}: {refused:?}"),
+        }
+    }
+
+    /// Deletes a link.
+    pub(crate) async fn delete(&self, link: LinkId) {
+        self.store.delete(link, &links::Precondition::default(), ApiKeyId(1)).await.unwrap();
+    }
+
+    /// Returns whether a name is a code.
+    pub(crate) fn is_code(&self, name: &str) -> bool {
+        codes::Code::parse(name).is_ok_and(|code| self.mint.belongs(&code))
+    }
+
+    /// Commits the turn, and returns the blocks written since the last call.
+    pub(crate) fn take_blocks(&self) -> Vec<Vec<u8>> {
+        self.thread.commit();
+        std::mem::take(&mut self.kept.0.lock().unwrap())
+    }
+}
+
+/// Returns a visitor without a proxy.
+pub(crate) fn visitor(address: &str) -> Visitor {
+    let address: IpAddr = address.parse().unwrap();
+    Visitor { peer: address, client: address, country: None }
+}
+
+struct Parts {
+    supervisor: TaskSupervisor,
+    store: Arc<dyn Store>,
+    mint: Arc<Mint>,
+    metrics: Arc<Metrics>,
+}
+
+impl Parts {
+    async fn redirector(&self, visits: Arc<Recorder>, page: &daemon::Recorder) -> Redirector {
+        let ceilings = Arc::new(SharedCeilings::new(Clock::start()));
+        let lookup = Arc::new(Lookup::start(
+            &self.supervisor,
+            LookupSizes { cache_bytes: 1 << 20, replica_lag: std::time::Duration::ZERO },
+            Arc::clone(&self.mint),
+            Arc::clone(&ceilings),
+            self.store.clone(),
+            Arc::clone(&self.metrics),
+        ));
+        let limits = ClientLimits {
+            connections: None,
+            unknown_codes: 20,
+            trusted_proxies: Vec::new(),
+            country_header: None,
+        };
+        let resources = Resources { descriptors: 1_024, memory: 1 << 30 };
+        let redirects = Redirects { regular_404: Some(REGULAR_404.to_owned()), ..Redirects::default() };
+        Redirector {
+            domain_cache: self.domain_cache(&lookup, self.closing(ceilings, page)).await,
+            lookup,
+            passwords: Arc::new(PasswordGuard::default()),
+            admission: VisitLimiter::start(&self.supervisor, self.store.clone()),
+            visits,
+            catalog: self.store.clone(),
+            clients: Arc::new(Clients::new(limits, 9)),
+            budgets: Arc::new(Budgets::of(&resources)),
+            metrics: Arc::clone(&self.metrics),
+            geoip: GeoIp::default(),
+            fallbacks: FallbackTargets { redirects, ..FallbackTargets::default() },
+            tells_gone: true,
+            status: StatusCode::FOUND,
+            pictures: QrCodeLimits::new(),
+            robots: Robots::new(),
+            runtime: runtime::Handle::current(),
+        }
+    }
+
+    async fn domain_cache(&self, lookup: &Arc<Lookup>, closing: Closing) -> Arc<DomainCache> {
+        let asked = Instant::now();
+        let polled = self.store.poll_settings(None).await.unwrap();
+        let config = DirectoryConfig {
+            settings: self.store.clone(),
+            public_url: PublicUrl { protocol: Protocol::Http, authority: "sho.rt".to_owned() },
+            policy: Policy { domains_max: 9, checks_redirects: true },
+            lookup: Arc::clone(lookup),
+            clock: Arc::new(DatabaseClock::new(polled.now)),
+            closing,
+        };
+        DomainCache::start(&self.supervisor, config, (asked, polled))
+    }
+
+    /// Returns the handle of a supply that is never started.
+    fn closing(&self, ceilings: Arc<SharedCeilings>, page: &daemon::Recorder) -> Closing {
+        let config = SupplierConfig {
+            owner: Owner { holder: "site".to_owned(), instance: "site".to_owned() },
+            client: Arc::new(IssuerClient::new(Target::Remote(Vec::new()))),
+            register: self.store.clone(),
+            mintings: Vec::new(),
+            ceilings,
+            metrics: SupplyMetrics::new(page),
+        };
+        Supplier::new(config).closing()
+    }
+}

@@ -1,0 +1,126 @@
+//! Visits: what becomes of a request, as it is recorded.
+//!
+//! 1. A visit is recorded where its answer is decided, whichever way it takes: on the fast path, in
+//!    [`follow`](crate::follow()) or for a password.
+//! 2. HEAD requests are no visits. Neither are password forms that are shown, previews of links
+//!    with a visit limit, and refusals that say nothing about the link (400, 429, 503).
+//! 3. A text is recorded only if the link does not imply it: the path unless it is the link's name
+//!    alone, and the location unless it is the link's own long URL.
+
+use codes::LinkId;
+use fast_path::RequestHead;
+use hyper::{
+    Request,
+    header::{HeaderValue, LOCATION},
+};
+use jiff::Timestamp;
+use links::{DomainId, Link};
+use visits::{Event, Outcome};
+use web::Answer;
+
+use crate::{ThreadContext, Visitor, request::request_head};
+
+/// What a request led to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Visit<'a> {
+    pub(crate) outcome: Outcome,
+    /// The link that was found, also if it did not redirect.
+    pub(crate) link: Option<LinkId>,
+    /// The domain of the link, or else that of the visited host.
+    pub(crate) domain: DomainId,
+    /// The number of the redirect rule that matched, counted from 1; 0 for none.
+    pub(crate) rule: u8,
+    /// The location that was sent, unless it is the link's own long URL.
+    pub(crate) target: &'a [u8],
+}
+
+/// Why a request was not redirected by a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Missed {
+    pub(crate) outcome: Outcome,
+    pub(crate) link: Option<LinkId>,
+    pub(crate) domain: DomainId,
+}
+
+impl Missed {
+    /// Describes a request whose link was found and does not redirect it.
+    pub(crate) fn of(link: &Link, outcome: Outcome) -> Self {
+        Self { outcome, link: Some(link.id), domain: link.domain() }
+    }
+}
+
+/// The answer to a request that no link redirects.
+pub(crate) struct Refusal {
+    pub(crate) answer: Answer,
+    /// `None` if the request is no visit.
+    pub(crate) missed: Option<Missed>,
+}
+
+impl From<Answer> for Refusal {
+    /// Builds the refusal of a request that is no visit.
+    fn from(answer: Answer) -> Self {
+        Self { answer, missed: None }
+    }
+}
+
+impl Refusal {
+    pub(crate) fn new(answer: Answer, missed: Missed) -> Self {
+        Self { answer, missed: Some(missed) }
+    }
+}
+
+/// Records the visit of a request that no link redirects, and returns the answer to it.
+pub(crate) fn refuse<B>(
+    thread: &ThreadContext,
+    visitor: Visitor,
+    request: &Request<B>,
+    Refusal { answer, missed }: Refusal,
+) -> Answer {
+    if let Some(Missed { outcome, link, domain }) = missed {
+        let target = answer.headers().get(LOCATION).map_or(&[][..], HeaderValue::as_bytes);
+        let now = thread.redirector.domain_cache.now();
+        let visit = Visit { outcome, link, domain, rule: 0, target };
+        note(thread, visitor, &request_head(request), now, visit);
+    }
+    answer
+}
+
+/// Records a visit, and counts the redirect if it is one of a link.
+#[inline]
+pub(crate) fn note(
+    thread: &ThreadContext,
+    visitor: Visitor,
+    head: &RequestHead<'_>,
+    at: Timestamp,
+    Visit { outcome, link, domain, rule, target }: Visit<'_>,
+) {
+    let rules = thread.redirector.visits.rules();
+    if head.is_head || !rules.record(outcome, visitor.client, head.query) {
+        if outcome == Outcome::Redirected {
+            thread.visits.note_redirect();
+        }
+        return;
+    }
+    // With an escaped character the path is not the link's name as it is written.
+    let is_name = link.is_some() && head.query.is_none() && !head.path.contains('%');
+    let kept = |is_kept, text| if is_kept { text } else { &[][..] };
+    thread.visits.note(&Event {
+        at: at.as_microsecond(),
+        outcome,
+        link,
+        domain,
+        rule,
+        client: visitor.client,
+        country: visitor.country,
+        is_opted_out: rules.opt_out && head.is_opted_out,
+        user_agent: kept(rules.user_agents, head.user_agent),
+        referrer: kept(rules.referrers, head.referer),
+        languages: head.accept_language,
+        request: kept(!is_name, head.path_and_query.as_bytes()),
+        target,
+        cookie: kept(rules.cookies, head.cookie),
+    });
+}
+
+#[cfg(test)]
+mod tests;
