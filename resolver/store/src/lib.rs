@@ -16,11 +16,11 @@ pub use error::{InsertError, StoreError};
 pub use outcomes::{
     Advanced, Change, Deleted, DomainEdited, DomainRemoved, Edited, Exported, Imported, Indexed, Inserted,
     InsertedFull, InsertedNamed, Reading, Registration, Renamed, Restored, SettingsPoll, SettingsVersion,
-    SharedSettings, Swept, TagCount, VisitTotals,
+    SharedSettings, Swept, TagChange, TagCount, VisitTotals,
 };
 pub use ports::{Catalog, Database, Keys, Links, Register, Settings, Store};
 pub use requests::{
-    BlockEntry, Comparison, FullLink, ImportBatch, IndexStep, NamedLink, Source, Sweep, Visible,
+    BlockEntry, Comparison, FullLink, ImportBatch, IndexStep, LinkVisits, NamedLink, Source, Sweep, Visible,
 };
 pub use witness::Witness;
 

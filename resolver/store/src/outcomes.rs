@@ -258,6 +258,17 @@ pub struct TagCount {
     pub links: u64,
 }
 
+/// A link whose tags have changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TagChange {
+    /// The number of the change.
+    pub number: i64,
+    /// The link.
+    pub link: LinkId,
+    /// The numbers of the tags that it has now.
+    pub tags: Vec<i64>,
+}
+
 /// How often a link, or the links of a tag, were visited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VisitTotals {

@@ -100,6 +100,19 @@ pub struct Visible {
     pub created_by: Option<ApiKeyId>,
 }
 
+/// Visits of a link that count in lists of links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkVisits {
+    /// The link.
+    pub link: LinkId,
+    /// The number of visits, bots included; negative after a deletion.
+    pub total: i64,
+    /// The number of visits of bots.
+    pub bots: i64,
+    /// The time of the last visit, in microseconds since 1970.
+    pub last: i64,
+}
+
 /// An entry of the block register.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockEntry {

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use links::{Filter, LongUrl, Outline, Outlined, Record, Tag, api_key::ApiKeyId};
 
 use crate::{
-    Database, Exported, ImportBatch, Imported, IndexStep, Indexed, Renamed, StoreError, Sweep, Swept,
-    TagCount, Visible, VisitTotals,
+    Database, Exported, ImportBatch, Imported, IndexStep, Indexed, LinkVisits, Renamed, StoreError, Sweep,
+    Swept, TagChange, TagCount, Visible, VisitTotals,
 };
 
 /// Lists, tags, imports and exports of links, and their upkeep.
@@ -90,6 +90,22 @@ pub trait Catalog: Database {
 
     /// Records the last visits of links. The ids must ascend. Idempotent.
     async fn note_visits(&self, seen: &[(LinkId, Timestamp)]) -> Result<(), StoreError>;
+
+    /// Adds visits to links, and sets the position of what was added to `up_to`, in one transaction.
+    /// Does nothing if the position is there already, so a retry counts nothing twice. Each link
+    /// occurs once, and the ids must ascend.
+    ///
+    /// A store of visits in another database calls this; a store in the same database counts in its
+    /// own transactions.
+    async fn add_visits(&self, up_to: i64, visits: &[LinkVisits]) -> Result<(), StoreError>;
+
+    /// Returns the oldest links whose tags have changed, at most `most`, each with the numbers of its
+    /// present tags.
+    async fn tag_changes(&self, most: usize) -> Result<Vec<TagChange>, StoreError>;
+
+    /// Forgets changes of tags up to a number, after the counters of visits have followed them. For a
+    /// database with one writer: with several, a change with a lower number may be committed later.
+    async fn forget_tag_changes(&self, up_to: i64) -> Result<(), StoreError>;
 
     /// Runs one step of the removal of unvisited links.
     async fn sweep(&self, sweep: &Sweep) -> Result<Swept, StoreError>;

@@ -8,8 +8,8 @@ use tokio_postgres::error::SqlState;
 
 use super::PostgresStore;
 use crate::{
-    Catalog, Exported, ImportBatch, Imported, IndexStep, Indexed, Renamed, StoreError, Sweep, Swept,
-    TagCount, Visible, sql,
+    Catalog, Exported, ImportBatch, Imported, IndexStep, Indexed, LinkVisits, Renamed, StoreError, Sweep,
+    Swept, TagChange, TagCount, Visible, VisitTotals, sql,
 };
 
 #[async_trait]
@@ -88,6 +88,35 @@ impl Catalog for PostgresStore {
 
     async fn note_visits(&self, seen: &[(LinkId, Timestamp)]) -> Result<(), StoreError> {
         self.run(async |sql| sql::note_visits(sql, seen).await).await
+    }
+
+    async fn add_visits(&self, up_to: i64, visits: &[LinkVisits]) -> Result<(), StoreError> {
+        self.run_long(async |sql| sql::add_visits(sql, up_to, visits).await).await
+    }
+
+    async fn tag_id(&self, tag: &Tag) -> Result<Option<i64>, StoreError> {
+        self.run_on(&self.lists, async |sql| sql::tag_id(sql, tag).await).await
+    }
+
+    async fn visit_totals(&self, ids: &[LinkId]) -> Result<Vec<(LinkId, VisitTotals)>, StoreError> {
+        self.run_on(&self.lists, async |sql| sql::visit_totals(sql, ids).await).await
+    }
+
+    async fn tag_visit_totals(
+        &self,
+        tags: &[Tag],
+        of: &Visible,
+    ) -> Result<Vec<(Tag, VisitTotals)>, StoreError> {
+        self.run_on(&self.lists, async |sql| sql::tag_visit_totals(sql, tags, of).await).await
+    }
+
+    async fn tag_changes(&self, most: usize) -> Result<Vec<TagChange>, StoreError> {
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        self.run(async |sql| sql::tag_changes(sql, most).await).await
+    }
+
+    async fn forget_tag_changes(&self, up_to: i64) -> Result<(), StoreError> {
+        self.run(async |sql| sql::forget_tag_changes(sql, up_to).await).await
     }
 
     async fn sweep(&self, sweep: &Sweep) -> Result<Swept, StoreError> {

@@ -14,6 +14,7 @@ use super::{
     long_urls::candidates,
     places,
     tags::tags_of,
+    visits::{NON_BOT_VISITS, VISITS},
 };
 use crate::StoreError;
 
@@ -118,6 +119,8 @@ fn order(filter: &Filter) -> String {
         OrderField::DateCreated => "link.created_at",
         OrderField::LongUrl => "link.long_url",
         OrderField::Title => "coalesce(link.title, '')",
+        OrderField::Visits => VISITS,
+        OrderField::NonBotVisits => NON_BOT_VISITS,
         OrderField::Id => "link.id",
     };
     let direction = if filter.order.descending { "DESC" } else { "ASC" };
@@ -301,6 +304,28 @@ mod tests {
         connection.lock().unwrap().execute(tag, []).unwrap();
         assert_eq!(bytes().await[0], (3, 21 + 250 + TAG_BYTES));
         assert!(store.outlines_of(&[]).await.unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn links_are_ordered_by_visits_and_those_without_come_as_zero() {
+        let (connection, store) = store(4).await;
+        let seen = "INSERT INTO link_seen (link_id, seen_at, total, bots) VALUES (2, 0, 9, 7), (4, 0, 5, 0)";
+        connection.lock().unwrap().execute(seen, []).unwrap();
+        for (field, descending, expected) in [
+            (OrderField::Visits, true, [2, 4, 3, 1]),
+            (OrderField::Visits, false, [1, 3, 4, 2]),
+            (OrderField::NonBotVisits, true, [4, 2, 3, 1]),
+            (OrderField::NonBotVisits, false, [1, 3, 2, 4]),
+        ] {
+            let mut ids = Vec::new();
+            for page in 1..=2 {
+                let order = links::OrderBy { field, descending };
+                let filter = Filter { order, per_page: Some(2), page, ..Filter::default() };
+                let outline = store.outline(&filter, None).await.unwrap();
+                ids.extend(outline.entries.iter().map(|entry| entry.id.get()));
+            }
+            assert_eq!(ids, expected, "{field:?}, descending: {descending}");
+        }
     }
 
     #[tokio::test]

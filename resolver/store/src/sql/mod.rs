@@ -33,6 +33,7 @@ mod sweep;
 mod tags;
 mod targets;
 mod uses;
+mod visits;
 
 use std::collections::HashMap;
 
@@ -63,6 +64,9 @@ pub(super) use sweep::{note_visits, sweep};
 pub(super) use tags::{delete_tags, has_tag, rename_tag, tags, tags_of};
 pub(super) use targets::{remove_target, set_target};
 pub(super) use uses::{is_spent, take_visits};
+pub(super) use visits::{
+    add_visits, forget_tag_changes, tag_changes, tag_id, tag_visit_totals, visit_totals,
+};
 
 /// A parameter of a statement.
 #[derive(Clone, Debug)]

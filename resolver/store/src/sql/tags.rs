@@ -96,7 +96,7 @@ pub(crate) async fn has_tag<S: Sql>(sql: &mut S, tag: &Tag, of: &Visible) -> Res
 
 /// Returns the joins of a SELECT from the table of tags, and the conditions that keep tags of
 /// visible links. Adds the parameters of the conditions to `values`.
-fn visible_only(of: &Visible, values: &mut Vec<Value>) -> (&'static str, String) {
+pub(super) fn visible_only(of: &Visible, values: &mut Vec<Value>) -> (&'static str, String) {
     let mut conditions = String::new();
     let mut only = |condition: &str, value: i64| {
         values.push(Value::Int(value));

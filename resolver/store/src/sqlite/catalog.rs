@@ -7,8 +7,8 @@ use links::{Filter, LongUrl, Outline, Outlined, Record, Tag, api_key::ApiKeyId};
 
 use super::SqliteStore;
 use crate::{
-    Catalog, Exported, ImportBatch, Imported, IndexStep, Indexed, Renamed, StoreError, Sweep, Swept,
-    TagCount, Visible, sql,
+    Catalog, Exported, ImportBatch, Imported, IndexStep, Indexed, LinkVisits, Renamed, StoreError, Sweep,
+    Swept, TagChange, TagCount, Visible, VisitTotals, sql,
 };
 
 #[async_trait]
@@ -94,6 +94,39 @@ impl Catalog for SqliteStore {
     async fn note_visits(&self, seen: &[(LinkId, Timestamp)]) -> Result<(), StoreError> {
         let seen = seen.to_vec();
         self.writer.write(async move |sql| sql::note_visits(sql, &seen).await).await
+    }
+
+    async fn add_visits(&self, up_to: i64, visits: &[LinkVisits]) -> Result<(), StoreError> {
+        let visits = visits.to_vec();
+        self.writer.write(async move |sql| sql::add_visits(sql, up_to, &visits).await).await
+    }
+
+    async fn tag_id(&self, tag: &Tag) -> Result<Option<i64>, StoreError> {
+        let tag = tag.clone();
+        self.lister.read(async move |sql| sql::tag_id(sql, &tag).await).await
+    }
+
+    async fn visit_totals(&self, ids: &[LinkId]) -> Result<Vec<(LinkId, VisitTotals)>, StoreError> {
+        let ids = ids.to_vec();
+        self.lister.read(async move |sql| sql::visit_totals(sql, &ids).await).await
+    }
+
+    async fn tag_visit_totals(
+        &self,
+        tags: &[Tag],
+        of: &Visible,
+    ) -> Result<Vec<(Tag, VisitTotals)>, StoreError> {
+        let (tags, of) = (tags.to_vec(), *of);
+        self.lister.read(async move |sql| sql::tag_visit_totals(sql, &tags, &of).await).await
+    }
+
+    async fn tag_changes(&self, most: usize) -> Result<Vec<TagChange>, StoreError> {
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        self.lister.read(async move |sql| sql::tag_changes(sql, most).await).await
+    }
+
+    async fn forget_tag_changes(&self, up_to: i64) -> Result<(), StoreError> {
+        self.writer.write(async move |sql| sql::forget_tag_changes(sql, up_to).await).await
     }
 
     async fn sweep(&self, sweep: &Sweep) -> Result<Swept, StoreError> {

@@ -5,8 +5,8 @@ use codes::LinkId;
 use jiff::Timestamp;
 use links::{Filter, LongUrl, Outline, Outlined, Record, Tag, api_key::ApiKeyId};
 use store::{
-    Catalog, Exported, ImportBatch, Imported, IndexStep, Indexed, Renamed, StoreError, Sweep, Swept,
-    TagCount, Visible,
+    Catalog, Exported, ImportBatch, Imported, IndexStep, Indexed, LinkVisits, Renamed, StoreError, Sweep,
+    Swept, TagChange, TagCount, Visible, VisitTotals,
 };
 
 use super::super::ways::FaultyStore;
@@ -77,6 +77,34 @@ impl Catalog for FaultyStore {
 
     async fn note_visits(&self, seen: &[(LinkId, Timestamp)]) -> Result<(), StoreError> {
         self.pass(self.database.sqlite.note_visits(seen)).await
+    }
+
+    async fn add_visits(&self, up_to: i64, visits: &[LinkVisits]) -> Result<(), StoreError> {
+        self.pass(self.database.sqlite.add_visits(up_to, visits)).await
+    }
+
+    async fn tag_changes(&self, most: usize) -> Result<Vec<TagChange>, StoreError> {
+        self.pass(self.database.sqlite.tag_changes(most)).await
+    }
+
+    async fn forget_tag_changes(&self, up_to: i64) -> Result<(), StoreError> {
+        self.pass(self.database.sqlite.forget_tag_changes(up_to)).await
+    }
+
+    async fn tag_id(&self, tag: &Tag) -> Result<Option<i64>, StoreError> {
+        self.pass(self.database.sqlite.tag_id(tag)).await
+    }
+
+    async fn visit_totals(&self, ids: &[LinkId]) -> Result<Vec<(LinkId, VisitTotals)>, StoreError> {
+        self.pass(self.database.sqlite.visit_totals(ids)).await
+    }
+
+    async fn tag_visit_totals(
+        &self,
+        tags: &[Tag],
+        of: &Visible,
+    ) -> Result<Vec<(Tag, VisitTotals)>, StoreError> {
+        self.pass(self.database.sqlite.tag_visit_totals(tags, of)).await
     }
 
     async fn sweep(&self, sweep: &Sweep) -> Result<Swept, StoreError> {

@@ -1,0 +1,220 @@
+//! Numbers of visits in lists of links and tags. They are kept in table `link_seen`.
+
+use codes::LinkId;
+use jiff::Timestamp;
+use links::Tag;
+
+use super::{Row, Sql, Value, details::DELETED_AT, places, tags::visible_only};
+use crate::{LinkVisits, StoreError, TagChange, Visible, VisitTotals};
+
+/// The chore whose position is that of the last visits that were added.
+const CHORE: &str = "add visits to links";
+/// Maximum number of links or tags in one statement.
+const STEP: usize = 500;
+
+/// SQL expression for the visits of a link.
+pub(super) const VISITS: &str =
+    "coalesce((SELECT link_seen.total FROM link_seen WHERE link_seen.link_id = link.id), 0)";
+/// SQL expression for the visits of a link without those of bots.
+pub(super) const NON_BOT_VISITS: &str =
+    "coalesce((SELECT link_seen.total - link_seen.bots FROM link_seen WHERE link_seen.link_id = link.id), 0)";
+
+/// Adds visits to links, unless the position of what was added is `up_to` or later. The ids must
+/// ascend, so that two resolvers cannot deadlock.
+pub(crate) async fn add_visits<S: Sql>(
+    sql: &mut S,
+    up_to: i64,
+    visits: &[LinkVisits],
+) -> Result<(), StoreError> {
+    let advance = "INSERT INTO chore (name, position) VALUES ($1, $2)
+         ON CONFLICT (name) DO UPDATE SET position = excluded.position WHERE chore.position < excluded.position
+         RETURNING position";
+    if sql.query(advance, &[Value::Text(CHORE.to_owned()), Value::Int(up_to)]).await?.is_empty() {
+        return Ok(());
+    }
+    for visits in visits.chunks(STEP) {
+        let row = |row: usize| format!("({})", places(4 * row + 1, 4));
+        let add = format!(
+            "INSERT INTO link_seen (link_id, seen_at, total, bots) VALUES {}
+             ON CONFLICT (link_id) DO UPDATE SET seen_at = {},
+                 total = link_seen.total + excluded.total, bots = link_seen.bots + excluded.bots",
+            (0..visits.len()).map(row).collect::<Vec<_>>().join(", "),
+            S::DIALECT.later("link_seen.seen_at", "excluded.seen_at")
+        );
+        let mut values = Vec::with_capacity(4 * visits.len());
+        for LinkVisits { link, total, bots, last } in visits {
+            let last =
+                Timestamp::from_microsecond(*last).map_err(|error| StoreError::Corrupt(error.to_string()))?;
+            values.extend([Value::Int(link.get()), Value::Time(last), Value::Int(*total), Value::Int(*bots)]);
+        }
+        sql.query(&add, &values).await?;
+    }
+    Ok(())
+}
+
+/// Returns the visits of links that were ever seen, in any order.
+pub(crate) async fn visit_totals<S: Sql>(
+    sql: &mut S,
+    ids: &[LinkId],
+) -> Result<Vec<(LinkId, VisitTotals)>, StoreError> {
+    let mut found = Vec::with_capacity(ids.len());
+    for ids in ids.chunks(STEP) {
+        let select = format!(
+            "SELECT link_id, total, bots, seen_at FROM link_seen WHERE link_id IN ({})",
+            places(1, ids.len())
+        );
+        let values: Vec<Value> = ids.iter().map(|id| Value::Int(id.get())).collect();
+        for row in sql.query(&select, &values).await? {
+            let (link, total) = (LinkId::from_stored(row.int(0)?), count(&row, 1)?);
+            // Imported and restored links count as seen, without a visit.
+            let last = if total > 0 { Some(row.time(3)?) } else { None };
+            found.push((link, VisitTotals { total, bots: count(&row, 2)?, last }));
+        }
+    }
+    Ok(found)
+}
+
+/// Returns tags with the visits of their visible links, all of them and those of bots.
+pub(crate) async fn tag_visit_totals<S: Sql>(
+    sql: &mut S,
+    tags: &[Tag],
+    of: &Visible,
+) -> Result<Vec<(Tag, VisitTotals)>, StoreError> {
+    let mut found = Vec::with_capacity(tags.len());
+    for tags in tags.chunks(STEP) {
+        let mut values: Vec<Value> = tags.iter().map(|tag| Value::Text(tag.to_string())).collect();
+        let (links, conditions) = visible_only(of, &mut values);
+        let links_too =
+            if conditions.is_empty() { "LEFT JOIN link ON link.id = link_tag.link_id" } else { "" };
+        let sum = |column: &str| {
+            format!(
+                "CAST(coalesce(sum(CASE WHEN {DELETED_AT} IS NULL THEN link_seen.{column} END), 0) AS bigint)"
+            )
+        };
+        let select = format!(
+            "SELECT tag.name, {}, {}
+             FROM tag {links} {links_too} LEFT JOIN link_seen ON link_seen.link_id = link_tag.link_id
+             WHERE tag.name IN ({}){conditions} GROUP BY tag.name",
+            sum("total"),
+            sum("bots"),
+            places(1, tags.len())
+        );
+        for row in sql.query(&select, &values).await? {
+            let totals = VisitTotals { total: count(&row, 1)?, bots: count(&row, 2)?, last: None };
+            found.push((Tag::from_stored(row.text(0)?), totals));
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the number of a tag.
+pub(crate) async fn tag_id<S: Sql>(sql: &mut S, tag: &Tag) -> Result<Option<i64>, StoreError> {
+    let rows = sql.query("SELECT id FROM tag WHERE name = $1", &[Value::Text(tag.to_string())]).await?;
+    rows.first().map(|row| row.int(0)).transpose()
+}
+
+/// Returns the oldest links whose tags have changed.
+pub(crate) async fn tag_changes<S: Sql>(sql: &mut S, most: i64) -> Result<Vec<TagChange>, StoreError> {
+    let select = "SELECT number, link_id FROM tag_change ORDER BY number LIMIT $1";
+    let mut changes = Vec::new();
+    for row in sql.query(select, &[Value::Int(most)]).await? {
+        let tags = "SELECT tag_id FROM link_tag WHERE link_id = $1";
+        let tags = sql.query(tags, &[Value::Int(row.int(1)?)]).await?;
+        changes.push(TagChange {
+            number: row.int(0)?,
+            link: LinkId::from_stored(row.int(1)?),
+            tags: tags.iter().map(|tag| tag.int(0)).collect::<Result<_, _>>()?,
+        });
+    }
+    Ok(changes)
+}
+
+/// Forgets changes of tags up to a number.
+pub(crate) async fn forget_tag_changes<S: Sql>(sql: &mut S, up_to: i64) -> Result<(), StoreError> {
+    sql.query("DELETE FROM tag_change WHERE number <= $1", &[Value::Int(up_to)]).await.map(drop)
+}
+
+fn count(row: &Row, column: usize) -> Result<u64, StoreError> {
+    // Below zero only while a deletion was added before visits that it deletes.
+    Ok(u64::try_from(row.int(column)?).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use links::{DomainId, api_key::ApiKeyId};
+    use rusqlite::Connection;
+
+    use super::*;
+    use crate::{Catalog as _, Store as _, sqlite::SqliteStore};
+
+    async fn store() -> (Arc<Mutex<Connection>>, SqliteStore) {
+        let connection = Arc::new(Mutex::new(Connection::open_in_memory().unwrap()));
+        let store = SqliteStore::here(&connection);
+        store.migrate().await.unwrap();
+        (connection, store)
+    }
+
+    fn visits(link: i64, total: i64, bots: i64, last: i64) -> LinkVisits {
+        LinkVisits { link: LinkId::from_stored(link), total, bots, last }
+    }
+
+    fn totals(link: i64, total: u64, bots: u64, last: Option<i64>) -> (LinkId, VisitTotals) {
+        let last = last.map(|last| Timestamp::from_microsecond(last).unwrap());
+        (LinkId::from_stored(link), VisitTotals { total, bots, last })
+    }
+
+    #[tokio::test]
+    async fn visits_are_added_once_and_the_last_one_stays_the_last() {
+        let (_, store) = store().await;
+        let ids: Vec<LinkId> = (1..=1_200).map(LinkId::from_stored).collect();
+        let first: Vec<LinkVisits> = (1..=1_100).map(|link| visits(link, 3, 1, 5_000_000)).collect();
+        let stored = async || {
+            let mut stored = store.visit_totals(&ids).await.unwrap();
+            stored.sort_by_key(|(link, _)| *link);
+            stored
+        };
+        for _ in 0..2 {
+            store.add_visits(40, &first).await.unwrap();
+            let expected: Vec<_> = (1..=1_100).map(|link| totals(link, 3, 1, Some(5_000_000))).collect();
+            assert_eq!(stored().await, expected);
+        }
+        let second = [visits(1, 4, 0, 9_000_999), visits(2, -3, -1, 0), visits(3, 2, 2, 1_000_000)];
+        store.add_visits(39, &second).await.unwrap();
+        assert_eq!(stored().await[0], totals(1, 3, 1, Some(5_000_000)), "39 is before 40");
+        store.add_visits(41, &second).await.unwrap();
+        let expected =
+            [totals(1, 7, 1, Some(9_000_000)), totals(2, 0, 0, None), totals(3, 5, 3, Some(5_000_000))];
+        assert_eq!(stored().await[..3], expected);
+    }
+
+    #[tokio::test]
+    async fn the_visits_of_a_tag_are_those_of_its_visible_links() {
+        let (connection, store) = store().await;
+        let fill = r#"INSERT INTO link (id, long_url, crawlable, forward_query, created_by, details) VALUES
+                (1, 'a', 0, 0, 1, NULL), (2, 'b', 0, 0, 2, '{"domain":7}'), (3, 'c', 0, 0, 1, '{"domain":7}');
+             INSERT INTO tag (id, name) VALUES (1, 'one'), (2, 'two'), (3, 'none');
+             INSERT INTO link_tag (tag_id, link_id) VALUES (1, 1), (1, 2), (2, 2), (2, 3)"#;
+        connection.lock().unwrap().execute_batch(fill).unwrap();
+        store.add_visits(1, &[visits(1, 1, 0, 0), visits(2, 20, 10, 0)]).await.unwrap();
+        let tags = ["one", "two", "none", "absent"].map(Tag::from_stored);
+        let of = async |of: Visible| {
+            let mut found = store.tag_visit_totals(&tags, &of).await.unwrap();
+            found.sort_by(|one, other| one.0.cmp(&other.0));
+            let numbers = |(tag, totals): (Tag, VisitTotals)| (tag.to_string(), totals.total, totals.bots);
+            found.into_iter().map(numbers).collect::<Vec<_>>()
+        };
+        let expected = |rows: &[(&str, u64, u64)]| -> Vec<(String, u64, u64)> {
+            rows.iter().map(|(tag, total, bots)| ((*tag).to_owned(), *total, *bots)).collect()
+        };
+        assert_eq!(
+            of(Visible::default()).await,
+            expected(&[("none", 0, 0), ("one", 21, 10), ("two", 20, 10)])
+        );
+        let domain = Visible { domain: Some(DomainId::from_stored(7)), created_by: None };
+        assert_eq!(of(domain).await, expected(&[("one", 20, 10), ("two", 20, 10)]));
+        let own = Visible { domain: None, created_by: Some(ApiKeyId(1)) };
+        assert_eq!(of(own).await, expected(&[("one", 1, 0), ("two", 0, 0)]));
+    }
+}
