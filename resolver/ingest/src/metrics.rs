@@ -7,6 +7,7 @@ use std::{
 
 use daemon::Recorder;
 use metrics::{Counter, Gauge, counter, describe_counter, describe_gauge, gauge};
+use spool::DropReason;
 use tokio::time::Instant;
 
 /// Interval over which the rate of recorded visits is measured.
@@ -28,6 +29,7 @@ pub struct IngestMetrics {
     pub spool_errors: Counter,
     /// 1 if another process stores this spool.
     pub fenced: Gauge,
+    dropped: [Counter; DropReason::ALL.len()],
     other_agents: Counter,
     other_texts: Counter,
     rate: Mutex<Rate>,
@@ -54,11 +56,21 @@ impl IngestMetrics {
                 deleted: counter!("resolver_visits_deleted_before_stored_total"),
                 spool_errors: counter!("resolver_visit_spool_errors_total"),
                 fenced: gauge!("resolver_visits_fenced"),
+                dropped: DropReason::ALL
+                    .map(|reason| counter!("resolver_visits_dropped_total", "reason" => reason.name())),
                 other_agents: counter!("resolver_visit_agents_other_total"),
                 other_texts: counter!("resolver_visit_texts_other_total"),
                 rate: Mutex::new(Rate { since: Instant::now(), recorded: 0, per_second: 0 }),
             })
         })
+    }
+
+    /// Counts visits that the spool refused.
+    pub fn count_dropped(&self, reason: DropReason, count: u32) {
+        let place = DropReason::ALL.iter().position(|other| *other == reason);
+        if let Some(counter) = place.and_then(|place| self.dropped.get(place)) {
+            counter.increment(u64::from(count));
+        }
     }
 
     /// Publishes counts that their owners keep.

@@ -93,6 +93,24 @@ pub enum Ended {
     Fenced,
 }
 
+/// How much lower the priority of the thread is than that of redirects.
+const NICE: i32 = 10;
+
+/// Runs the task on the current thread, at low priority, with a runtime of its own.
+pub fn run_on_this_thread(config: StorerConfig) {
+    // Without the right to change it, storing competes with redirects a little more.
+    if let Err(error) = rustix::process::nice(NICE) {
+        tracing::debug!(%error, "lower the priority of storing visits");
+    }
+    match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => {
+            let ended = runtime.block_on(run(config));
+            tracing::info!(?ended, "stored the visits");
+        }
+        Err(error) => tracing::error!(%error, "start the runtime that stores visits"),
+    }
+}
+
 /// Stores visits until nothing more will be recorded and all are stored, or another process takes
 /// over.
 pub async fn run(config: StorerConfig) -> Ended {
@@ -111,6 +129,14 @@ impl Storer {
             };
             match registered.await {
                 Ok((producer, (texts, addresses))) => {
+                    let mut config = config;
+                    if config.reader.continue_from(Sequence::new(producer.position)) {
+                        tracing::error!(
+                            position = producer.position,
+                            "the spool of visits is older than what is stored of it: visits that it has again are not stored \
+                             twice"
+                        );
+                    }
                     let started = Instant::now();
                     let enricher = Enricher::new(config.options.clone(), config.places.clone(), addresses);
                     return Self {

@@ -17,6 +17,8 @@ use super::settings::wrong;
 /// The shortest and the longest interval of `--visits-flush`.
 const FLUSH_MIN: Duration = Duration::from_millis(1);
 const FLUSH_MAX: Duration = Duration::from_secs(10);
+/// The most days for which visits can be kept: more than ids have room for.
+const KEEP_DAYS_MAX: i32 = 36_500;
 /// The longest name of `--visits-skip-param`, in bytes.
 const PARAM_MAX: usize = 255;
 
@@ -124,6 +126,15 @@ pub struct VisitSettings {
     pub keep: Option<Duration>,
     /// Which visits are recorded, and how much of each.
     pub rules: CaptureRules,
+}
+
+impl VisitSettings {
+    /// Returns the number of days for which single visits are kept, a begun one counted whole.
+    #[must_use]
+    pub fn keep_days(&self) -> i32 {
+        let days = self.keep.map_or(0, |keep| keep.as_secs().div_ceil(24 * 3_600));
+        i32::try_from(days).unwrap_or(i32::MAX).min(KEEP_DAYS_MAX)
+    }
 }
 
 impl VisitsArgs {

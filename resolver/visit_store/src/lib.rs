@@ -5,11 +5,14 @@ mod error;
 mod link_visits;
 mod port;
 mod postgres;
+mod sqlite;
+mod tag_days;
 mod values;
 
 pub use error::{VisitStoreError, WriteError};
 pub use port::{MERGED, VisitStore};
 pub use postgres::PostgresVisits;
+pub use sqlite::SqliteVisits;
 pub use values::{
     Batch, Changes, Columns, Cut, DayCounters, DayDelta, Days, DeletionStep, LinkVisits, Marks, MarksKey,
     Producer, RowQuery, SpoolId, StoredText, TextRef,

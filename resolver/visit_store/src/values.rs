@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use codes::LinkId;
+pub use store::LinkVisits;
 use visits::{Day, Month, Slot, Subject, SubjectKey, TextHash, VisitId, VisitRow, tally::Delta};
 
 /// The identity of a spool: 128 random bits.
@@ -48,19 +49,6 @@ pub struct DayDelta {
     pub day: Day,
     /// The counters to add.
     pub delta: Delta,
-}
-
-/// Visits of a link that count in lists of links.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LinkVisits {
-    /// The link.
-    pub link: LinkId,
-    /// The number of visits, bots included; negative after a deletion.
-    pub total: i64,
-    /// The number of visits of bots.
-    pub bots: i64,
-    /// The time of the last visit, in microseconds since 1970.
-    pub last: i64,
 }
 
 /// A reference to a text. Texts are stored by month, so that they can be removed with their rows.

@@ -22,9 +22,11 @@ mod worker;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use worker::Worker;
 
 use super::{Database, Store, StoreError, Witness};
+
+pub use open::{attach, open_reader, open_writer};
+pub use worker::Worker;
 
 /// A store in a SQLite file.
 pub struct SqliteStore {
@@ -61,14 +63,6 @@ impl Store for SqliteStore {
     }
 
     async fn close(&self) {
-        let checkpoint = |connection: &mut rusqlite::Connection| {
-            Ok(connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?)
-        };
-        // The write-ahead log beside the file has all data as well, so a failure loses nothing.
-        match self.writer.run(checkpoint).await {
-            Ok(0) => {}
-            Ok::<i64, _>(_) => tracing::warn!("somebody else reads the database: its -wal file stays"),
-            Err(error) => tracing::warn!(error = &error as &dyn std::error::Error, "put the -wal file in"),
-        }
+        self.writer.checkpoint().await;
     }
 }

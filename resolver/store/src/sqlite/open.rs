@@ -1,9 +1,12 @@
-//! Opening a SQLite file: one writing connection, and two read-only ones.
+//! Opening a SQLite file: one writing connection, and read-only ones.
 
 use std::{
     fs::{DirBuilder, OpenOptions},
     io,
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    os::unix::{
+        ffi::OsStrExt as _,
+        fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    },
     path::Path,
     time::Duration,
 };
@@ -19,12 +22,8 @@ impl SqliteStore {
     /// # Errors
     /// Returns an error if the file cannot be opened or created.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        create_private(path).map_err(|error| StoreError::Unreachable(Box::new(error)))?;
-        let writer = connect(path)?;
-        let (reader, lister) = (connect(path)?, connect(path)?);
-        for reads in [&reader, &lister] {
-            reads.pragma_update(None, "query_only", true)?;
-        }
+        let writer = open_writer(path)?;
+        let (reader, lister) = (open_reader(path)?, open_reader(path)?);
         Ok(Self {
             writer: Worker::start("sqlite-writer", writer),
             reader: Worker::start("sqlite-reader", reader),
@@ -39,9 +38,54 @@ impl SqliteStore {
     /// Creates a store that runs each call in place, on a connection that it shares with a test.
     #[must_use]
     pub fn here(connection: &std::sync::Arc<std::sync::Mutex<Connection>>) -> Self {
-        let worker = || Worker::Here(std::sync::Arc::clone(connection));
+        let worker = || Worker::here(connection);
         Self { writer: worker(), reader: worker(), lister: worker(), witness: None }
     }
+}
+
+/// Opens or creates a file for the one connection that writes. Its commits are durable when they
+/// return. Blocks on the disk.
+///
+/// # Errors
+/// Returns an error if the file cannot be opened or created.
+pub fn open_writer(path: &Path) -> Result<Connection, StoreError> {
+    create_private(path).map_err(|error| StoreError::Unreachable(Box::new(error)))?;
+    connect(path)
+}
+
+/// Opens a connection that only reads, to a file that [`open_writer`] has opened. Blocks on the
+/// disk.
+///
+/// # Errors
+/// Returns an error if the file cannot be opened.
+pub fn open_reader(path: &Path) -> Result<Connection, StoreError> {
+    let connection = connect(path)?;
+    connection.pragma_update(None, "query_only", true)?;
+    Ok(connection)
+}
+
+/// Lets a connection read another file too, whose tables are `name.table`. `name` is an identifier.
+///
+/// # Errors
+/// Returns an error if the file does not exist or cannot be opened.
+pub fn attach(connection: &Connection, name: &str, path: &Path) -> Result<(), StoreError> {
+    connection.execute(&format!("ATTACH ?1 AS {name}"), [read_only_uri(path)?])?;
+    Ok(())
+}
+
+/// Returns the URI that opens a file for reading, and does not create it.
+fn read_only_uri(path: &Path) -> Result<String, StoreError> {
+    let path = absolute(path)?;
+    let mut uri = String::from("file:");
+    for byte in path.as_os_str().as_bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-_.~".contains(byte) {
+            uri.push(char::from(*byte));
+        } else {
+            uri.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    uri.push_str("?mode=ro");
+    Ok(uri)
 }
 
 /// Creates the file and its directory readable by their owner only, because they hold links and
@@ -55,12 +99,40 @@ fn create_private(path: &Path) -> io::Result<()> {
 }
 
 fn connect(path: &Path) -> Result<Connection, StoreError> {
-    let flags =
-        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_URI;
+    // An absolute path begins with a slash, so it is never taken for a URI.
+    let connection = Connection::open_with_flags(absolute(path)?, flags)?;
     // Another process may lock the file for a moment: `resolver api-key`, or a backup.
     connection.busy_timeout(Duration::from_secs(3))?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     Ok(connection)
+}
+
+fn absolute(path: &Path) -> Result<std::path::PathBuf, StoreError> {
+    std::path::absolute(path).map_err(|error| StoreError::Unreachable(Box::new(error)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_attached_file_is_read_and_neither_written_nor_created() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("50% of #1?mode=rwc.db");
+        let writer = open_writer(&path).unwrap();
+        writer.execute_batch("CREATE TABLE one (number INTEGER); INSERT INTO one VALUES (7)").unwrap();
+        let other = open_writer(&folder.path().join("other.db")).unwrap();
+        attach(&other, "links", &path).unwrap();
+        let number: i64 = other.query_row("SELECT number FROM links.one", [], |row| row.get(0)).unwrap();
+        assert_eq!(number, 7);
+        other.execute("INSERT INTO links.one VALUES (8)", []).unwrap_err();
+        let absent = folder.path().join("absent.db");
+        attach(&other, "absent", &absent).unwrap_err();
+        assert!(!absent.exists());
+    }
 }

@@ -1,4 +1,6 @@
 //! A thread that owns a connection and runs jobs on it, in order.
+//!
+//! It is public, so that the store of visits has its file in the same way.
 
 #[cfg(any(test, feature = "inline"))]
 use std::sync::{Arc, Mutex};
@@ -16,7 +18,9 @@ const QUEUE: usize = 64;
 type Job = Box<dyn FnOnce(&mut Connection) + Send>;
 
 /// The queue of a thread. The thread ends once this is dropped and the queue is empty.
-pub(super) enum Worker {
+pub struct Worker(Queue);
+
+enum Queue {
     Thread(mpsc::Sender<Job>),
     /// Runs jobs in place: the paused clock of tests must not advance meanwhile.
     #[cfg(any(test, feature = "inline"))]
@@ -24,7 +28,9 @@ pub(super) enum Worker {
 }
 
 impl Worker {
-    pub(super) fn start(name: &str, mut connection: Connection) -> Self {
+    /// Starts a thread under a name.
+    #[must_use]
+    pub fn start(name: &str, mut connection: Connection) -> Self {
         let (jobs, mut queue) = mpsc::channel::<Job>(QUEUE);
         let run = move || {
             while let Some(job) = queue.blocking_recv() {
@@ -35,31 +41,47 @@ impl Worker {
         if let Err(error) = thread::Builder::new().name(name.to_owned()).spawn(run) {
             tracing::error!(%error, name, "start a thread");
         }
-        Self::Thread(jobs)
+        Self(Queue::Thread(jobs))
     }
 
-    /// Runs a job on the thread, and returns its result.
+    /// Creates a worker that runs jobs where they are made, on a connection that it shares.
+    #[cfg(any(test, feature = "inline"))]
+    #[must_use]
+    pub fn here(connection: &Arc<Mutex<Connection>>) -> Self {
+        Self(Queue::Here(Arc::clone(connection)))
+    }
+
+    /// Runs a job on the thread, and returns its result. A job that is queued is done even if the
+    /// caller gives up.
     ///
     /// # Errors
-    /// Returns [`StoreError::Stopped`] if the thread has ended.
-    pub(super) async fn run<T: Send + 'static>(
+    /// Returns [`StoreError::Stopped`] as the job's error if the thread has ended.
+    pub async fn run<T: Send + 'static, E: From<StoreError> + Send + 'static>(
         &self,
-        call: impl FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        let jobs = match self {
-            Self::Thread(jobs) => jobs,
+        call: impl FnOnce(&mut Connection) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E> {
+        match &self.0 {
+            Queue::Thread(jobs) => send(jobs, call).await,
             #[cfg(any(test, feature = "inline"))]
-            Self::Here(connection) => {
-                return call(&mut connection.lock().expect("no code panics while it holds this lock"));
+            Queue::Here(connection) => {
+                call(&mut connection.lock().expect("no code panics while it holds this lock"))
             }
+        }
+    }
+
+    /// Checkpoints the write-ahead log into the main file, so that a copy of that file is complete.
+    /// A failure is logged and loses nothing: the log has all data as well.
+    pub async fn checkpoint(&self) {
+        let checkpoint = |connection: &mut Connection| -> Result<i64, StoreError> {
+            Ok(connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?)
         };
-        let (answer, answered) = oneshot::channel();
-        let job: Job = Box::new(move |connection| {
-            // The caller may have given up; the job is done either way.
-            let _ = answer.send(call(connection));
-        });
-        jobs.send(job).await.map_err(|_| StoreError::Stopped)?;
-        answered.await.unwrap_or(Err(StoreError::Stopped))
+        match self.run(checkpoint).await {
+            Ok(0) => {}
+            Ok(_) => tracing::warn!("another connection reads the database: its -wal file stays"),
+            Err(error) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "checkpoint the -wal file");
+            }
+        }
     }
 
     /// Runs a shared operation on the thread, in a transaction that writes, and commits it.
@@ -85,4 +107,18 @@ impl Worker {
     ) -> Result<T, StoreError> {
         self.run(move |connection| transaction::read(connection, operation)).await
     }
+}
+
+/// Sends a job to a thread, and waits for its result.
+async fn send<T: Send + 'static, E: From<StoreError> + Send + 'static>(
+    jobs: &mpsc::Sender<Job>,
+    call: impl FnOnce(&mut Connection) -> Result<T, E> + Send + 'static,
+) -> Result<T, E> {
+    let (answer, answered) = oneshot::channel();
+    let job: Job = Box::new(move |connection| {
+        // The caller may have given up; the job is done either way.
+        let _ = answer.send(call(connection));
+    });
+    jobs.send(job).await.map_err(|_| StoreError::Stopped)?;
+    answered.await.unwrap_or_else(|_| Err(StoreError::Stopped.into()))
 }

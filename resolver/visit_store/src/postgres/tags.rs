@@ -5,21 +5,17 @@
 //! ones. Batches that were made before are refused, so each visit counts for the tags of its link
 //! once, whether it was stored before the change or after it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use codes::LinkId;
-use links::DomainId;
 use tokio_postgres::{Client, Transaction, types::Type};
-use visits::{Day, Subject};
+use visits::Day;
 
 use super::{LOCK, delete::outdate, merge::byte_columns, write::add_merged};
-use crate::{DayDelta, VisitStoreError, columns::ByteColumns};
+use crate::{VisitStoreError, tag_days::LinkDays};
 
 /// Changes handled in one step.
 const STEP: i64 = 200;
-
-/// Counters of a link by day and domain.
-type LinkDays = BTreeMap<(Day, DomainId), ByteColumns>;
 
 /// Lets the counters follow some changes of tags. Returns whether there are more.
 pub(super) async fn follow(client: &mut Client) -> Result<bool, VisitStoreError> {
@@ -55,12 +51,12 @@ async fn follow_link(transaction: &Transaction<'_>, link: LinkId) -> Result<bool
     }
     let days = days(transaction, link).await?;
     for tag in now.difference(&counted) {
-        add_merged(transaction, &deltas(*tag, &days, false)?).await?;
+        add_merged(transaction, &days.deltas(*tag, false)?).await?;
         let add = "INSERT INTO visit_tag (link_id, tag_id) VALUES ($1, $2)";
         transaction.execute_typed(add, &[(&link.get(), Type::INT8), (tag, Type::INT8)]).await?;
     }
     for tag in counted.difference(&now) {
-        add_merged(transaction, &deltas(*tag, &days, true)?).await?;
+        add_merged(transaction, &days.deltas(*tag, true)?).await?;
         let remove = "DELETE FROM visit_tag WHERE link_id = $1 AND tag_id = $2";
         transaction.execute_typed(remove, &[(&link.get(), Type::INT8), (tag, Type::INT8)]).await?;
     }
@@ -79,25 +75,9 @@ async fn tags(
 async fn days(transaction: &Transaction<'_>, link: LinkId) -> Result<LinkDays, VisitStoreError> {
     let query = "SELECT day, part, quarters, dimensions, visitors, addresses FROM visit_day
          WHERE kind = 0 AND subject = $1";
-    let mut days = LinkDays::new();
+    let mut days = LinkDays::default();
     for row in transaction.query_typed(query, &[(&link.get(), Type::INT8)]).await? {
-        let domain = DomainId::from_stored(row.get::<_, i64>(1) - 1);
-        days.entry((Day::from_stored(row.get(0)), domain)).or_default().append(&byte_columns(&row, 2));
+        days.add(Day::from_stored(row.get(0)), row.get(1), &byte_columns(&row, 2));
     }
     Ok(days)
-}
-
-/// Returns what a tag gains from the counters of a link, or loses, in the order of keys.
-pub(super) fn deltas(tag: i64, days: &LinkDays, is_removed: bool) -> Result<Vec<DayDelta>, VisitStoreError> {
-    let mut deltas = BTreeMap::<_, ByteColumns>::new();
-    for ((day, domain), columns) in days {
-        for subject in [Subject::Tag(tag, None), Subject::Tag(tag, Some(*domain))] {
-            deltas.entry((subject.key(), *day)).or_default().append(columns);
-        }
-    }
-    let delta = |((subject, day), columns): (_, ByteColumns)| {
-        let delta = if is_removed { columns.negated()? } else { columns.delta()? };
-        Ok(DayDelta { subject, day, delta })
-    };
-    deltas.into_iter().map(delta).collect()
 }

@@ -1,0 +1,171 @@
+//! The tasks that spool visits, store them, and look after what is stored.
+
+use std::{
+    path::Path,
+    sync::{Arc, Mutex},
+    thread,
+    time::Duration,
+};
+
+use app::{domain_cache::DomainCache, visits::BlockSink};
+use cli::args::Database;
+use daemon::{Recorder, TaskSupervisor};
+use ingest::{
+    IngestMetrics, Options,
+    storer::{self, StorerConfig},
+    upkeep,
+};
+use spool::{Block, Limits, Reader, Spool, Writer};
+use store::Store;
+use tokio::{
+    sync::{oneshot, watch},
+    time::timeout,
+};
+use visit_store::{PostgresVisits, SpoolId, SqliteVisits, VisitStore};
+
+use crate::config::{Settings, VisitSettings};
+
+/// How long a process that ends goes on storing what it has recorded. The rest stays in the spool.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// Opens the store of visits: in the database of the links on Postgres, in a file of its own beside
+/// theirs on SQLite.
+pub(super) fn open_store(
+    database: &Database,
+    links: &Arc<dyn Store>,
+) -> Result<Arc<dyn VisitStore>, cli::Error> {
+    let failed = |error: visit_store::VisitStoreError| cli::Error::Config {
+        flag: "--database",
+        value: database.to_string(),
+        reason: format!("open the store of visits: {error}"),
+    };
+    Ok(match database {
+        Database::Postgres(url) => Arc::new(PostgresVisits::new(url).map_err(failed)?),
+        Database::Sqlite(path) => {
+            let visits = path.with_file_name("visits.db");
+            let catalog = Arc::<dyn Store>::clone(links);
+            Arc::new(SqliteVisits::open(&visits, Some(path), catalog).map_err(failed)?)
+        }
+    })
+}
+
+/// An open spool, before anything is recorded.
+pub(super) struct OpenSpool {
+    pub(super) sink: Arc<SpoolSink>,
+    reader: Reader,
+    id: SpoolId,
+    recorded: watch::Receiver<u64>,
+}
+
+/// Opens the spool of this process.
+pub(super) fn open_spool(
+    settings: &VisitSettings,
+    metrics: &Arc<IngestMetrics>,
+) -> Result<OpenSpool, cli::Error> {
+    let limits = Limits { total_bytes: settings.spool_bytes, ..Limits::DEFAULT };
+    let Spool { writer, reader, opened, .. } =
+        Spool::open(&settings.spool, limits).map_err(|error| wrong_spool(&settings.spool, &error))?;
+    if opened.cut_bytes > 0 || opened.damaged_bytes > 0 {
+        tracing::warn!(
+            cut_bytes = opened.cut_bytes,
+            damaged_bytes = opened.damaged_bytes,
+            "the spool of visits was damaged; what is left of it is stored"
+        );
+    }
+    let (recording, recorded) = watch::channel(0);
+    let sink = SpoolSink { writer: Mutex::new(writer), recording, metrics: Arc::clone(metrics) };
+    Ok(OpenSpool { sink: Arc::new(sink), reader, id: SpoolId(opened.identity), recorded })
+}
+
+fn wrong_spool(folder: &Path, error: &spool::SpoolError) -> cli::Error {
+    let reason = match std::error::Error::source(error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    };
+    cli::Error::Config { flag: "--visits-spool", value: folder.display().to_string(), reason }
+}
+
+/// Writes blocks of visits to the spool.
+pub(super) struct SpoolSink {
+    writer: Mutex<Writer>,
+    recording: watch::Sender<u64>,
+    metrics: Arc<IngestMetrics>,
+}
+
+impl BlockSink for SpoolSink {
+    fn write(&self, block: &[u8], count: u32, span: (i64, i64)) {
+        let block = Block { bytes: block, count, span };
+        let appended = self.writer.lock().expect("no code panics while it holds this lock").append(&block);
+        match appended {
+            Ok(_) => self.recording.send_modify(|recorded| *recorded += u64::from(count)),
+            Err(reason) => self.metrics.count_dropped(reason, count),
+        }
+    }
+}
+
+/// The running tasks.
+pub(super) struct VisitTasks {
+    ending: watch::Sender<bool>,
+    ended: oneshot::Receiver<()>,
+}
+
+impl VisitTasks {
+    /// Starts to store what the spool has, and looks after the store.
+    pub(super) fn start(
+        supervisor: &TaskSupervisor,
+        settings: &Settings,
+        spool: OpenSpool,
+        store: &Arc<dyn VisitStore>,
+        domains: &Arc<DomainCache>,
+        metrics: &Arc<IngestMetrics>,
+    ) -> Self {
+        let keep_days = settings.visits.keep_days();
+        let clock = Arc::clone(domains);
+        supervisor.spawn(
+            "upkeep of visits",
+            upkeep::run(Arc::clone(store), keep_days, move || clock.now()),
+        );
+        let (ending, is_ending) = watch::channel(false);
+        let (end, ended) = oneshot::channel();
+        let clock = Arc::clone(domains);
+        let config = StorerConfig {
+            store: Arc::clone(store),
+            reader: spool.reader,
+            spool: spool.id,
+            holder: settings.holder.to_string(),
+            options: Options {
+                addresses: settings.visits.addresses,
+                respects_opt_out: true,
+                keep_days,
+            },
+            places: settings.geoip.clone(),
+            untracked: domains.untracked(),
+            recorded: spool.recorded,
+            ending: is_ending,
+            metrics: Arc::clone(metrics),
+            now: Box::new(move || clock.now()),
+        };
+        let started = thread::Builder::new().name("visits".to_owned()).spawn(move || {
+            storer::run_on_this_thread(config);
+            // The receiver is gone if the process is ending without waiting.
+            let _ = end.send(());
+        });
+        if let Err(error) = started {
+            tracing::error!(%error, "start the thread that stores visits");
+        }
+        Self { ending, ended }
+    }
+
+    /// Stores what is recorded, as far as time allows. Nothing more may be recorded.
+    pub(super) async fn finish(self) {
+        self.ending.send_replace(true);
+        if timeout(DRAIN, self.ended).await.is_err() {
+            tracing::warn!("visits are left in the spool: the next start stores them");
+        }
+    }
+}
+
+/// Registers the metrics of visits.
+pub(super) fn metrics(recorder: &Recorder) -> Arc<IngestMetrics> {
+    IngestMetrics::new(recorder)
+}

@@ -1,0 +1,157 @@
+//! Visits by link on their way into the links' database.
+//!
+//! 1. Numbers of batches ascend, and none comes twice, not even after the file of visits was lost
+//!    and begun anew: they follow the clock, and the last number while the clock stands or is set
+//!    back.
+//! 2. Which batches are added together is noted before they are. After a crash the same ones are
+//!    sent again, and the links' database knows them by the last of their numbers.
+//! 3. They are deleted after they were added.
+//!
+//! Rejected: batches chosen anew after a crash. With a later batch among them their last number
+//! would be a new one, and the earlier batches would count twice.
+
+use rusqlite::{Connection, OptionalExtension as _};
+
+use crate::{
+    LinkVisits, VisitStoreError,
+    link_visits::{decode_links, encode_links, sum_links},
+};
+
+/// Batches added in one step.
+const BATCHES: i64 = 64;
+/// Bytes of the batches added in one step, unless there is only one: creates of links wait while
+/// the visits of some thousand links are added.
+const BYTES: i64 = 256 * 1024;
+
+/// Batches that are to be added to the links.
+pub(super) struct Waiting {
+    /// The number of the last one.
+    pub(super) up_to: i64,
+    /// Their sum.
+    pub(super) links: Vec<LinkVisits>,
+    /// Whether others follow.
+    pub(super) has_more: bool,
+}
+
+/// Inserts the visits by link of a batch.
+pub(super) fn insert(transaction: &Connection, links: &[LinkVisits]) -> Result<(), VisitStoreError> {
+    if links.is_empty() {
+        return Ok(());
+    }
+    let insert = "INSERT INTO visit_link_batch (number, links) VALUES (
+             max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'visit_link_batch'), 0) + 1,
+                 CAST(unixepoch('subsec') * 1000000 AS INTEGER)), ?1)";
+    transaction.prepare_cached(insert)?.execute([encode_links(links)])?;
+    Ok(())
+}
+
+/// Chooses the oldest batches, or those of an attempt that has not ended.
+pub(super) fn begin(transaction: &Connection) -> Result<Option<Waiting>, VisitStoreError> {
+    let begun = "SELECT folding FROM visit_upkeep WHERE folding > 0";
+    let begun: Option<i64> = transaction.query_row(begun, [], |row| row.get(0)).optional()?;
+    let up_to = match begun {
+        Some(up_to) => Some(up_to),
+        None => oldest(transaction)?,
+    };
+    let Some(up_to) = up_to else { return Ok(None) };
+    transaction.execute("UPDATE visit_upkeep SET folding = ?1 WHERE folding <> ?1", [up_to])?;
+    let mut links = Vec::new();
+    let mut batches = transaction.prepare("SELECT links FROM visit_link_batch WHERE number <= ?1")?;
+    for batch in batches.query_map([up_to], |row| row.get::<_, Vec<u8>>(0))? {
+        links.append(&mut decode_links(&batch?)?);
+    }
+    let more = "SELECT EXISTS (SELECT 1 FROM visit_link_batch WHERE number > ?1)";
+    let has_more = transaction.query_row(more, [up_to], |row| row.get(0))?;
+    Ok(Some(Waiting { up_to, links: sum_links(links), has_more }))
+}
+
+/// Returns the number of the last batch that fits into one step.
+fn oldest(transaction: &Connection) -> Result<Option<i64>, VisitStoreError> {
+    let query = "SELECT number, octet_length(links) FROM visit_link_batch ORDER BY number LIMIT ?1";
+    let mut query = transaction.prepare(query)?;
+    let mut rows = query.query([BATCHES])?;
+    let (mut last, mut bytes) = (None, 0);
+    while let Some(row) = rows.next()? {
+        bytes += row.get::<_, i64>(1)?;
+        if last.is_some() && bytes > BYTES {
+            break;
+        }
+        last = Some(row.get(0)?);
+    }
+    Ok(last)
+}
+
+/// Deletes batches that were added.
+pub(super) fn end(transaction: &Connection, up_to: i64) -> Result<(), VisitStoreError> {
+    transaction.execute("DELETE FROM visit_link_batch WHERE number <= ?1", [up_to])?;
+    transaction.execute("UPDATE visit_upkeep SET folding = 0", [])?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use codes::LinkId;
+
+    use super::*;
+    use crate::sqlite::tests::memory;
+
+    fn numbers(connection: &Connection) -> Vec<i64> {
+        let mut query = connection.prepare("SELECT number FROM visit_link_batch ORDER BY number").unwrap();
+        query.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap()
+    }
+
+    fn visits(link: i64, total: i64) -> LinkVisits {
+        LinkVisits { link: LinkId::from_stored(link), total, bots: 0, last: 0 }
+    }
+
+    #[test]
+    fn numbers_follow_the_clock_and_never_fall() {
+        let connection = memory();
+        let now: i64 = connection.query_row("SELECT unixepoch() * 1000000", [], |row| row.get(0)).unwrap();
+        insert(&connection, &[visits(1, 1)]).unwrap();
+        insert(&connection, &[]).unwrap();
+        let first = numbers(&connection)[0];
+        assert!(first >= now, "{first} was at {now} or later");
+        // The clock is set back: the last number lies far in the future, and its batch is gone.
+        let later = first + 1_000_000_000_000;
+        connection.execute("UPDATE visit_link_batch SET number = ?1", [later]).unwrap();
+        connection.execute("UPDATE sqlite_sequence SET seq = ?1", [later]).unwrap();
+        end(&connection, later).unwrap();
+        insert(&connection, &[visits(1, 1)]).unwrap();
+        assert_eq!(numbers(&connection), [later + 1]);
+    }
+
+    #[test]
+    fn a_step_is_bounded_in_batches_and_in_bytes() {
+        let connection = memory();
+        let of_links = |count: i64| (1..=count).map(|link| visits(link, 1)).collect::<Vec<_>>();
+        for count in [20_000, 5_000, 3_000, 192] {
+            insert(&connection, &of_links(count)).unwrap();
+        }
+        (0..70).for_each(|_| insert(&connection, &of_links(1)).unwrap());
+        for expected in [20_000, 5_000 + 3_000 + 192, 64, 6] {
+            let step = begin(&connection).unwrap().unwrap();
+            assert_eq!(step.links.iter().map(|visits| visits.total).sum::<i64>(), expected);
+            assert_eq!(step.has_more, expected != 6);
+            end(&connection, step.up_to).unwrap();
+        }
+    }
+
+    #[test]
+    fn an_attempt_that_has_not_ended_is_repeated_with_the_same_batches() {
+        let connection = memory();
+        assert!(begin(&connection).unwrap().is_none());
+        insert(&connection, &[visits(1, 5), visits(2, 1)]).unwrap();
+        insert(&connection, &[visits(1, 5)]).unwrap();
+        let first = begin(&connection).unwrap().unwrap();
+        assert_eq!((&first.links[..], first.has_more), (&[visits(1, 10), visits(2, 1)][..], false));
+        insert(&connection, &[visits(1, 100)]).unwrap();
+        let again = begin(&connection).unwrap().unwrap();
+        assert_eq!((again.up_to, again.links, again.has_more), (first.up_to, first.links, true));
+        end(&connection, first.up_to).unwrap();
+        let next = begin(&connection).unwrap().unwrap();
+        assert_eq!((&next.links[..], next.has_more), (&[visits(1, 100)][..], false));
+        end(&connection, next.up_to).unwrap();
+        assert!(begin(&connection).unwrap().is_none());
+    }
+}

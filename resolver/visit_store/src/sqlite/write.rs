@@ -1,0 +1,138 @@
+//! The transaction that stores a batch.
+
+use codes::LinkId;
+use rusqlite::{Connection, TransactionBehavior, params};
+use visits::VisitRow;
+
+use super::{NOW, days, int, link_visits};
+use crate::{Batch, Producer, StoredText, VisitStoreError, WriteError, port::stored_slot};
+
+/// Stores a batch.
+pub(super) fn write(
+    connection: &mut Connection,
+    producer: &Producer,
+    batch: &Batch,
+    known: i64,
+) -> Result<(), WriteError> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
+    prepare(&transaction, producer, batch, known)?;
+    // Dropping a transaction that is still open rolls it back.
+    commit(&transaction)
+}
+
+/// Commits. An error that leaves the transaction open stored nothing, and it can be rolled back.
+/// After any other error the pages may have reached the log, and a restart would find them there.
+fn commit(transaction: &Connection) -> Result<(), WriteError> {
+    let Err(error) = transaction.execute_batch("COMMIT") else { return Ok(()) };
+    if transaction.is_autocommit() { Err(WriteError::Unknown(error.into())) } else { Err(failed(error)) }
+}
+
+fn failed(error: impl Into<VisitStoreError>) -> WriteError {
+    WriteError::Failed(error.into())
+}
+
+fn prepare(
+    transaction: &Connection,
+    producer: &Producer,
+    batch: &Batch,
+    known: i64,
+) -> Result<(), WriteError> {
+    let version = "SELECT version FROM visit_state";
+    let version: i64 = transaction.query_row(version, [], |row| row.get(0)).map_err(failed)?;
+    if version != known {
+        return Err(WriteError::Outdated);
+    }
+    if !move_position(transaction, producer, batch).map_err(failed)? {
+        return Err(WriteError::Fenced);
+    }
+    let rest = || {
+        insert_rows(transaction, &batch.rows)?;
+        insert_texts(transaction, &batch.texts)?;
+        days::add(transaction, stored_slot(producer.slot), &batch.days)?;
+        link_visits::insert(transaction, &batch.links)
+    };
+    rest().map_err(WriteError::Failed)
+}
+
+/// Moves the position of the producer, if it is still where the batch begins.
+fn move_position(
+    transaction: &Connection,
+    producer: &Producer,
+    batch: &Batch,
+) -> Result<bool, rusqlite::Error> {
+    let advance = format!(
+        "UPDATE visit_producer SET position = ?1, seen_at = {NOW}
+         WHERE spool = ?2 AND incarnation = ?3 AND slot = ?4 AND position = ?5"
+    );
+    let values = params![
+        int(batch.to),
+        producer.spool.0.to_be_bytes(),
+        producer.incarnation,
+        stored_slot(producer.slot),
+        int(batch.from)
+    ];
+    Ok(transaction.prepare_cached(&advance)?.execute(values)? == 1)
+}
+
+/// Inserts rows. After its clock was set back, a process may give an id for the second time. Such a
+/// visit is counted and not listed: a page never shows two visits under one id.
+fn insert_rows(transaction: &Connection, rows: &[VisitRow]) -> Result<(), VisitStoreError> {
+    let insert =
+        "INSERT INTO visit (id, link_id, user_agent, referrer, urls, place, address, visitor, domain,
+                            language, flags, rule)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) ON CONFLICT (id) DO NOTHING";
+    let mut insert = transaction.prepare_cached(insert)?;
+    for row in rows {
+        insert.execute(params![
+            row.id.get(),
+            row.link.map_or(0, LinkId::get),
+            row.user_agent.get(),
+            row.referrer.get(),
+            row.urls.get(),
+            row.place.get(),
+            row.address.get(),
+            row.visitor,
+            row.domain.get(),
+            row.language.get(),
+            row.flags.get(),
+            row.rule
+        ])?;
+    }
+    Ok(())
+}
+
+fn insert_texts(transaction: &Connection, texts: &[StoredText]) -> Result<(), VisitStoreError> {
+    let insert = "INSERT INTO visit_text (month, hash, text) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+    let mut insert = transaction.prepare_cached(insert)?;
+    for StoredText { at, text } in texts {
+        insert.execute(params![at.month.get(), at.hash.get(), text])?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_that_leaves_its_transaction_open_stored_nothing() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        let tables = "PRAGMA foreign_keys = ON; CREATE TABLE one (id INTEGER PRIMARY KEY);
+             CREATE TABLE other (one INTEGER REFERENCES one (id) DEFERRABLE INITIALLY DEFERRED)";
+        connection.execute_batch(tables).unwrap();
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
+        transaction.execute("INSERT INTO other VALUES (7)", []).unwrap();
+        let outcome = commit(&transaction);
+        assert!(matches!(outcome, Err(WriteError::Failed(_))), "{outcome:?}");
+        drop(transaction);
+        let count: i64 = connection.query_row("SELECT count(*) FROM other", [], |row| row.get(0)).unwrap();
+        assert_eq!((count, connection.is_autocommit()), (0, true));
+    }
+
+    #[test]
+    fn a_commit_whose_transaction_is_gone_is_in_doubt() {
+        let connection = Connection::open_in_memory().unwrap();
+        let outcome = commit(&connection);
+        assert!(matches!(outcome, Err(WriteError::Unknown(_))), "{outcome:?}");
+    }
+}

@@ -1,0 +1,18 @@
+//! Cases that every store of visits passes. Each takes a store without visits, and the parts of the
+//! database that it cannot change by itself.
+//!
+//! A test binary calls each case with a store of its own.
+
+pub(crate) mod batches;
+pub(crate) mod counters;
+pub(crate) mod deletion;
+mod fixture;
+pub(crate) mod folding;
+pub(crate) mod marks;
+pub(crate) mod pages;
+pub(crate) mod producers;
+pub(crate) mod upkeep;
+
+pub(crate) use fixture::{
+    ALL_COLUMNS, Visit, all_rows, batch, noon, register, store_all, tally, today, totals,
+};

@@ -1,0 +1,237 @@
+//! The conformance suite on SQLite, and what only SQLite has: files, and two databases.
+#![expect(clippy::unwrap_used, reason = "tests and their helpers fail by panicking")]
+
+mod conformance;
+
+use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf, sync::Arc};
+
+use codes::LinkId;
+use conformance::{
+    Visit, batches, counters, deletion, folding, folding::expected, marks, noon, pages, producers, register,
+    store_all, today, totals, upkeep,
+};
+use rusqlite::{Connection, params};
+use store::{Store as _, sqlite::SqliteStore};
+use tempfile::TempDir;
+use visit_store::{Days, SpoolId, SqliteVisits, VisitStore, VisitStoreError, WriteError};
+use visits::{Day, Subject, VisitId};
+
+/// Both databases in a folder of their own.
+struct Files {
+    folder: TempDir,
+    links: Arc<SqliteStore>,
+    visits: SqliteVisits,
+}
+
+impl Files {
+    async fn new() -> Self {
+        Self::within(tempfile::tempdir().unwrap()).await
+    }
+
+    async fn within(folder: TempDir) -> Self {
+        let (links, visits) = (folder.path().join("data/links.db"), folder.path().join("data/visits.db"));
+        let store = Arc::new(SqliteStore::open(&links).unwrap());
+        store.migrate().await.unwrap();
+        let catalog = Arc::<SqliteStore>::clone(&store);
+        let visits = SqliteVisits::open(&visits, Some(&links), catalog).unwrap();
+        visits.migrate().await.unwrap();
+        Self { folder, links: store, visits }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join("data").join(name)
+    }
+
+    /// Runs statements on a connection of its own.
+    fn execute(&self, name: &str, statements: &str) {
+        Connection::open(self.path(name)).unwrap().execute_batch(statements).unwrap();
+    }
+}
+
+/// Runs cases that need nothing but a store without visits.
+macro_rules! cases {
+    ($($group:ident: $($case:ident),+;)+) => {$($(
+        #[tokio::test]
+        async fn $case() {
+            $group::$case(&Files::new().await.visits).await;
+        }
+    )+)+};
+}
+
+cases! {
+    batches: a_batch_is_stored_once_however_often_it_is_sent, a_process_that_was_replaced_stores_nothing,
+        a_batch_from_another_position_is_refused, a_batch_is_refused_until_it_respects_all_deletions,
+        texts_come_back_byte_for_byte;
+    counters: counters_of_two_slots_add_up, orphans_count_by_kind_and_domain,
+        a_merged_month_equals_its_days_until_a_visit_comes_late;
+    deletion: a_deletion_takes_the_visits_of_a_link_from_everything,
+        rows_of_a_deletion_go_in_steps_and_later_visits_stay, orphans_are_deleted_and_links_stay;
+    marks: marks_are_the_rows_at_every_8192nd_place;
+    pages: pages_of_rows_equal_a_plain_sort, the_latest_rows_are_those_after_an_id;
+    producers: each_of_128_spools_has_a_slot_and_one_more_has_none,
+        a_spool_that_comes_back_goes_on_at_its_position;
+    upkeep: retention_removes_rows_texts_and_marks_and_keeps_counters, secrets_are_the_same_for_all_callers;
+}
+
+#[tokio::test]
+async fn rows_of_a_tag_are_those_of_its_links() {
+    let files = Files::new().await;
+    let tags = "INSERT INTO tag (id, name) VALUES (40, 'one'), (41, 'other');
+        INSERT INTO link_tag (tag_id, link_id) VALUES (40, 2), (40, 5), (40, 6), (41, 2), (41, 3)";
+    files.execute("links.db", tags);
+    pages::rows_of_a_tag_are_those_of_its_links(&files.visits).await;
+}
+
+#[tokio::test]
+async fn rows_of_a_tag_need_the_database_of_the_links() {
+    let files = Files::new().await;
+    let catalog = Arc::<SqliteStore>::clone(&files.links);
+    let visits = SqliteVisits::open(&files.path("other.db"), None, catalog).unwrap();
+    visits.migrate().await.unwrap();
+    let error = visits.count_rows(&conformance::all_rows(Subject::Tag(1, None))).await.unwrap_err();
+    assert!(matches!(error, VisitStoreError::Engine(_)), "{error}");
+    assert_eq!(visits.count_rows(&conformance::all_rows(Subject::All(None))).await.unwrap(), 0);
+    assert!(!visits.merge().await.unwrap());
+}
+
+#[tokio::test]
+async fn visits_are_added_to_links_once() {
+    let files = Files::new().await;
+    folding::visits_are_added_to_links_once(&files.visits, &*files.links).await;
+}
+
+#[tokio::test]
+async fn secrets_are_erased_after_two_days() {
+    let files = Files::new().await;
+    let connection = Connection::open(files.path("visits.db")).unwrap();
+    let secret = *b"0123456789abcdef";
+    for days in [2, 7] {
+        let name = format!("day-{}", today().minus(days).get());
+        let insert = "INSERT INTO visit_secret (name, secret) VALUES (?1, ?2)";
+        connection.execute(insert, params![name, secret]).unwrap();
+    }
+    drop(connection);
+    let holds_secret = || {
+        let files = fs::read_dir(files.path("")).unwrap();
+        let bytes = files.map(|file| fs::read(file.unwrap().path()).unwrap());
+        bytes.into_iter().any(|bytes| bytes.windows(secret.len()).any(|window| window == secret))
+    };
+    assert!(holds_secret());
+    upkeep::secrets_are_erased_after_two_days(&files.visits).await;
+    assert!(!holds_secret(), "neither the file nor its log has a copy");
+}
+
+#[tokio::test]
+async fn a_crash_between_both_databases_counts_nothing_twice() {
+    let files = Files::new().await;
+    let mut producer = register(&files.visits, 1).await;
+    store_all(&files.visits, &mut producer, &[Visit::of(1, noon(0)), Visit::of(2, noon(0) + 1)]).await;
+    store_all(&files.visits, &mut producer, &[Visit::of(1, noon(0) + 2)]).await;
+    // After the visits were added, their batches cannot be deleted.
+    let crash = "CREATE TRIGGER crash BEFORE DELETE ON visit_link_batch
+        BEGIN SELECT raise(ABORT, 'a crash'); END";
+    files.execute("visits.db", crash);
+    let added = [expected(1, 2, 0, Some(noon(0))), expected(2, 1, 0, Some(noon(0)))];
+    for _ in 0..2 {
+        files.visits.fold_link_visits().await.unwrap_err();
+        assert_eq!(folding::listed(&*files.links).await, added);
+    }
+    // The process starts again, and stores more before it adds visits to links.
+    let Files { folder, links, visits } = files;
+    drop((links, visits));
+    let files = Files::within(folder).await;
+    let mut producer = register(&files.visits, 1).await;
+    store_all(&files.visits, &mut producer, &[Visit::of(1, noon(0) + 3)]).await;
+    files.visits.fold_link_visits().await.unwrap_err();
+    files.execute("visits.db", "DROP TRIGGER crash");
+    folding::fold(&files.visits).await;
+    let all = [expected(1, 3, 0, Some(noon(0))), added[1]];
+    assert_eq!(folding::listed(&*files.links).await, all);
+}
+
+#[tokio::test]
+async fn visits_that_the_links_could_not_take_are_added_later() {
+    let files = Files::new().await;
+    let mut producer = register(&files.visits, 1).await;
+    store_all(&files.visits, &mut producer, &[Visit::of(1, noon(0))]).await;
+    let refuse = "CREATE TRIGGER refuse BEFORE INSERT ON link_seen BEGIN SELECT raise(ABORT, 'refused'); END";
+    files.execute("links.db", refuse);
+    files.visits.fold_link_visits().await.unwrap_err();
+    assert!(folding::listed(&*files.links).await.is_empty());
+    store_all(&files.visits, &mut producer, &[Visit::of(1, noon(0) + 1)]).await;
+    files.execute("links.db", "DROP TRIGGER refuse");
+    folding::fold(&files.visits).await;
+    assert_eq!(folding::listed(&*files.links).await, [expected(1, 2, 0, Some(noon(0)))]);
+}
+
+#[tokio::test]
+async fn a_slot_is_taken_from_the_spool_that_was_silent_for_longest() {
+    let files = Files::new().await;
+    for spool in 0..128 {
+        register(&files.visits, spool).await;
+    }
+    let silent = register(&files.visits, 7).await;
+    let ago = |spool: u128, hours: i64| {
+        let connection = Connection::open(files.path("visits.db")).unwrap();
+        let set = "UPDATE visit_producer SET seen_at = seen_at - ?1 WHERE spool = ?2";
+        connection.execute(set, params![hours * 3_600_000, spool.to_be_bytes()]).unwrap();
+    };
+    ago(8, 23);
+    let refused = files.visits.register(SpoolId(500), "a test").await;
+    assert!(matches!(refused, Err(VisitStoreError::NoSlot)), "{refused:?}");
+    ago(8, 2);
+    ago(7, 30);
+    assert_eq!(register(&files.visits, 500).await.slot, silent.slot);
+    let late = files.visits.store(&silent, &conformance::batch(&silent, &[Visit::of(1, noon(0))]), 0).await;
+    assert!(matches!(late, Err(WriteError::Fenced)), "{late:?}");
+    assert_eq!(files.visits.position(&silent).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_deletion_takes_the_visits_of_a_link_from_its_tags() {
+    let files = Files::new().await;
+    let mut producer = register(&files.visits, 1).await;
+    files.execute("visits.db", "INSERT INTO visit_tag (link_id, tag_id) VALUES (1, 40), (2, 40)");
+    let link = |link: i64| LinkId::from_stored(link);
+    let tags = files.visits.tags_of(&[link(1), link(3)]).await.unwrap();
+    assert_eq!(tags.into_iter().collect::<Vec<_>>(), [(link(1), vec![40])]);
+    let visits = [(1, 0), (1, 1), (1, 2), (2, 3)];
+    let visits = visits.map(|(link, at)| Visit { tag: Some(40), domain: 6, ..Visit::of(link, noon(0) + at) });
+    store_all(&files.visits, &mut producer, &visits).await;
+    let domain = Some(links::DomainId::from_stored(6));
+    let (tag, on_domain) = (Subject::Tag(40, None), Subject::Tag(40, domain));
+    assert_eq!(totals(&files.visits, tag).await, (4, 0));
+    files.visits.delete(Subject::Link(link(1)), VisitId::floor(noon(0) + 9)).await.unwrap();
+    for subject in [tag, on_domain, Subject::All(domain), Subject::Link(link(2))] {
+        assert_eq!(totals(&files.visits, subject).await, (1, 0), "{subject:?}");
+    }
+}
+
+#[tokio::test]
+async fn visits_are_in_a_private_file_and_there_after_a_restart() {
+    let files = Files::new().await;
+    let mut producer = register(&files.visits, 1).await;
+    store_all(&files.visits, &mut producer, &[Visit::of(1, noon(0))]).await;
+    let mode = |name: &str| fs::metadata(files.path(name)).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(""), mode("visits.db"), mode("visits.db-wal")), (0o700, 0o600, 0o600));
+    files.visits.close().await;
+    assert_eq!(fs::metadata(files.path("visits.db-wal")).unwrap().len(), 0, "all is in the main file");
+    let Files { folder, links, visits } = files;
+    drop((links, visits));
+    let files = Files::within(folder).await;
+    assert_eq!(files.visits.position(&producer).await.unwrap(), Some(1));
+    let days = Days { first: today(), end: Day::from_stored(today().get() + 1) };
+    let days = files.visits.days(Subject::All(None), days, conformance::ALL_COLUMNS).await.unwrap();
+    assert_eq!(days.iter().map(|day| day.total).collect::<Vec<_>>(), [1]);
+}
+
+#[tokio::test]
+async fn an_id_that_is_given_twice_counts_twice_and_is_listed_once() {
+    let files = Files::new().await;
+    let mut producer = register(&files.visits, 1).await;
+    store_all(&files.visits, &mut producer, &[Visit::of(1, noon(0))]).await;
+    store_all(&files.visits, &mut producer, &[Visit::of(1, noon(0)), Visit::of(1, noon(0) + 1)]).await;
+    let link = Subject::Link(LinkId::from_stored(1));
+    assert_eq!(totals(&files.visits, link).await, (3, 0));
+    assert_eq!(files.visits.count_rows(&conformance::all_rows(link)).await.unwrap(), 2);
+}
