@@ -1,6 +1,7 @@
 //! Visits: recording, storing and reading them.
 
 mod load;
+mod record;
 mod store;
 
 use clap::Subcommand;
@@ -10,6 +11,8 @@ use crate::Report;
 /// What to measure of visits.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum Args {
+    /// Measure nanoseconds per recorded visit.
+    Record(record::Args),
     /// Measure visits stored per second of Postgres' processor time, and their space.
     Store(store::Args),
 }
@@ -20,6 +23,7 @@ pub(crate) enum Args {
 /// Returns the errors of the benchmark.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
     match args {
+        Args::Record(args) => record::run(args),
         Args::Store(args) => store::run(args),
     }
 }
