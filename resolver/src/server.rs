@@ -3,6 +3,7 @@
 
 mod parts;
 mod supply_task;
+mod visits_task;
 
 use std::{
     fs::{DirBuilder, File, OpenOptions, TryLockError},
@@ -14,13 +15,13 @@ use std::{
 };
 
 use api::{Api, grpc};
-use app::metrics::Metrics;
+use app::{metrics::Metrics, visits::NoSink};
 use cli::{args::Database, file_error, open_witnessed};
 use codes::{Keyspace, KeyspaceIndex, Mint};
 use daemon::{Admin, Recorder, Refresh, Resources, TaskSupervisor};
 use issuer::{core::Limits, embedded::Embedded, observer::Observer};
 use parts::Parts;
-use store::Witness;
+use store::{Store, Witness};
 use supply::{Clock, IssuerClient, Minting, Owner, Spec, StopReason, SupplyMetrics, Target};
 use tokio::{
     net::TcpListener,
@@ -29,6 +30,8 @@ use tokio::{
     time::{sleep, timeout},
 };
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+use visit_store::VisitStore;
+use visits_task::{OpenSpool, VisitTasks};
 
 use crate::{
     Error,
@@ -109,10 +112,12 @@ pub async fn run(
     let _claimed = claim(&config.database.database)?;
     let witness = settings.witness.as_deref().map(open_witness).transpose()?;
     let store = open_witnessed(&config.database.database, config.read_database.as_ref(), witness).await?;
+    let (visits, spool) = open_visits(&config, &settings, &store, &recorder)?;
     let bootstrapped = tokio::select! {
         bootstrapped = bootstrap(&config, &settings, &*store) => bootstrapped?,
         () = shutdown.cancelled() => return Ok(()),
     };
+    visits.migrate().await.map_err(|error| visits_task::failed(&config.database.database, &error))?;
     let (supervisor, mut failures) = TaskSupervisor::new();
     let issuer = start_issuer(&config, &recorder, &supervisor).await?;
     let Bootstrapped { code_key, keyspaces, new_key, shared, asked } = bootstrapped;
@@ -129,9 +134,13 @@ pub async fn run(
         metrics,
         supply_metrics,
         supervisor: supervisor.clone(),
+        visits: Arc::clone(&visits),
+        sink: spool.as_ref().map_or_else(|| Arc::new(NoSink) as _, |spool| spool.sink.clone() as _),
     };
     let (supply, service) = parts.assemble(&settings, (asked, shared), &resources);
 
+    let domains = &service.redirector.domain_cache;
+    let storing = spool.map(|spool| VisitTasks::start(&supervisor, &settings, spool, &visits, domains));
     let (phase, phases) = watch::channel(Phase::Serving);
     let mut public = tokio::spawn(http::serve(listeners.public, Arc::clone(&service), phases));
     let grpc = Grpc::start(listeners.grpc, &service.api, &supervisor);
@@ -147,15 +156,35 @@ pub async fn run(
     ready.send_replace(false);
     let delay = drain_delay(lost.as_ref(), &config);
     let drained = tokio::join!(drain(&service, &phase, public, delay), grpc.stop(delay)).0;
+    service.redirector.visits.finish().await;
+    if let Some(storing) = storing {
+        storing.finish().await;
+    }
     supply.stop().await;
     if let Some(embedded) = issuer.embedded {
         embedded.stop().await;
     }
+    visits.close().await;
     service.api.store.close().await;
     tracing::info!("stopped");
     drained?;
     let stopped = |lost| stopped_by(&lost, &config, settings.holder.to_string());
     lost.map_or(Ok(()), |lost| Err(stopped(lost).into()))
+}
+
+/// Opens the store of visits, and the spool if visits are recorded.
+fn open_visits(
+    config: &Config,
+    settings: &Settings,
+    store: &Arc<dyn Store>,
+    recorder: &Recorder,
+) -> Result<(Arc<dyn VisitStore>, Option<OpenSpool>), cli::Error> {
+    let visits = visits_task::open_store(&config.database.database, store)?;
+    if !settings.visits.is_on {
+        return Ok((visits, None));
+    }
+    let spool = visits_task::open_spool(&settings.visits, recorder)?;
+    Ok((visits, Some(spool)))
 }
 
 /// The server of the links API over gRPC.

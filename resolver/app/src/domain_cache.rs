@@ -24,7 +24,7 @@ mod question;
 mod refreshes;
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{
         Arc, Mutex, OnceLock, RwLock,
         atomic::{AtomicBool, Ordering},
@@ -294,6 +294,12 @@ impl DomainCache {
     #[must_use]
     pub fn is_default_name(&self, host: &str) -> bool {
         host == self.default_name() || *requested_authority(host) == self.default_host
+    }
+
+    /// Returns the domains whose visitors are only counted.
+    #[must_use]
+    pub fn untracked(&self) -> HashSet<DomainId> {
+        self.entries().untracked()
     }
 
     /// Returns the estimated time of the database.

@@ -270,6 +270,10 @@ impl VisitStore for MemoryStore {
         Ok(false)
     }
 
+    async fn follow_tags(&self) -> Result<bool, VisitStoreError> {
+        Ok(false)
+    }
+
     async fn fold_link_visits(&self) -> Result<bool, VisitStoreError> {
         Ok(false)
     }

@@ -19,6 +19,10 @@ pub struct Domain<'a> {
     /// Whether the domain's links redirect.
     #[schemars(extend("x-addition" = true))]
     pub enabled: bool,
+    /// Whether visits of the domain keep what is known about the visitor. If not, they are only
+    /// counted.
+    #[schemars(extend("x-addition" = true))]
+    pub track_visitors: bool,
     /// The scheme of short URLs; null for that of `--public-url`.
     #[schemars(with = "ProtocolOrNull", extend("x-addition" = true))]
     pub protocol: Option<&'static str>,
@@ -88,6 +92,9 @@ pub struct DomainEdit {
     pub domain: Patch<String>,
     /// Whether the domain's links redirect.
     pub enabled: Patch<Flag>,
+    /// Whether visits of the domain keep what is known about the visitor. If not, they are only
+    /// counted.
+    pub track_visitors: Patch<Flag>,
     /// The scheme of short URLs; null for that of `--public-url`.
     #[schemars(with = "ProtocolOrNull")]
     pub protocol: Patch<String>,

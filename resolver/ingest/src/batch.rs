@@ -20,7 +20,9 @@ use crate::{
 
 /// What a batch depends on beside its visits.
 pub struct Context<'a> {
+    /// The slot of this producer.
     pub slot: Slot,
+    /// The key of the hashes of texts.
     pub texts: &'a TextKey,
     /// Secrets of the days that the visits lie in; a day without one has no visitors.
     pub secrets: &'a HashMap<Day, Option<DaySecret>>,
@@ -28,6 +30,7 @@ pub struct Context<'a> {
     pub cuts: &'a HashMap<Option<LinkId>, VisitId>,
     /// The tags that visits of a link count for.
     pub tags: &'a HashMap<LinkId, Vec<i64>>,
+    /// The current day.
     pub today: Day,
     /// The time since any fixed instant.
     pub now: Duration,
@@ -130,6 +133,7 @@ impl BatchMaker {
     }
 
     /// Returns the batch of the blocks from `from` to before `to`.
+    #[must_use]
     pub fn finish(mut self, from: u64, to: u64, known: &KnownTexts) -> Batch {
         // In the order of the index on rows, and of the counters' keys.
         self.rows.sort_unstable_by_key(|row| (row.link, row.id));

@@ -44,26 +44,41 @@ pub struct Enricher {
 /// A place, in the forms in which it is stored and counted.
 #[derive(Debug, Default)]
 pub struct Located {
+    /// All that is known, as rows refer to it.
     pub text: Vec<u8>,
+    /// The country: two letters, or empty.
     pub country: String,
+    /// Country and region, such as `DE/Bayern`, or empty.
     pub region: String,
+    /// Country, region and city, or empty.
     pub city: String,
 }
 
 /// What was derived from a visit.
 pub struct Derived {
+    /// What the user agent says.
     pub agent: Arc<Agent>,
+    /// The place of the address.
     pub located: Arc<Located>,
+    /// The preferred language.
     pub language: Language,
+    /// The host of the referrer; empty for none.
     pub referrer_host: String,
+    /// Whether a bot made the visit.
     pub is_bot: bool,
+    /// Whether the visit gets a row.
     pub is_listed: bool,
+    /// The key of the visitor on this day.
     pub visitor: Option<u64>,
+    /// The address, as far as it is kept.
     pub kept: Option<IpAddr>,
+    /// The key of that address.
     pub address: Option<u64>,
 }
 
 impl Enricher {
+    /// Creates an enricher that has seen nothing yet.
+    #[must_use]
     pub fn new(options: Options, places: GeoIp, addresses: AddressSecret) -> Self {
         Self {
             agents: None,
@@ -82,6 +97,7 @@ impl Enricher {
     }
 
     /// Returns how many user agents were not parsed since the start, because too many new ones came.
+    #[must_use]
     pub fn agents_beyond(&self) -> u64 {
         self.agents.as_ref().map_or(0, Cache::beyond)
     }

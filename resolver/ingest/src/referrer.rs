@@ -16,8 +16,14 @@ pub(crate) fn host(referrer: &[u8]) -> String {
     let host = Url::parse(text).ok().and_then(|url| url.host_str().map(str::to_ascii_lowercase));
     let host = host.unwrap_or_else(|| text.split(['/', '?', '#']).next().unwrap_or_default().to_owned());
     let host = host.strip_prefix("www.").unwrap_or(&host);
-    let host: String = host.chars().filter(|character| !character.is_control()).collect();
-    host[..host.floor_char_boundary(HOST_MAX)].to_owned()
+    let mut kept = String::new();
+    for character in host.chars().filter(|character| !character.is_control()) {
+        if kept.len() + character.len_utf8() > HOST_MAX {
+            break;
+        }
+        kept.push(character);
+    }
+    kept
 }
 
 #[cfg(test)]

@@ -58,8 +58,8 @@ pub struct StorerConfig {
     pub options: Options,
     /// The places of addresses.
     pub places: geoip::GeoIp,
-    /// Domains whose visitors are not tracked, now and whenever they change.
-    pub untracked: watch::Receiver<HashSet<DomainId>>,
+    /// Returns the domains whose visitors are not tracked.
+    pub untracked: Box<dyn Fn() -> HashSet<DomainId> + Send + Sync>,
     /// Visits recorded so far by this process; wakes the task.
     pub recorded: watch::Receiver<u64>,
     /// Becomes true when nothing more will be recorded.
@@ -274,7 +274,9 @@ impl Storer {
         let mut maker = BatchMaker::default();
         let mut malformed = 0;
         for block in blocks {
-            malformed += u64::from(add_block(block, &mut maker, &context, &mut self.enricher, &mut self.known).is_err());
+            malformed += u64::from(
+                add_block(block, &mut maker, &context, &mut self.enricher, &mut self.known).is_err(),
+            );
         }
         self.config.metrics.malformed.increment(malformed);
         self.config.metrics.deleted.increment(maker.deleted);
@@ -289,10 +291,7 @@ impl Storer {
             self.cuts = changes.cuts.iter().map(|cut| (cut.link, cut.before)).collect();
             self.version = changes.version;
         }
-        if self.config.untracked.has_changed().unwrap_or(false) {
-            let domains = self.config.untracked.borrow_and_update().clone();
-            self.enricher.set_untracked(domains);
-        }
+        self.enricher.set_untracked((self.config.untracked)());
         if self.places_from.elapsed() >= PLACES {
             self.places_from = Instant::now();
             self.enricher.forget_places();

@@ -191,6 +191,9 @@ pub struct DomainSettings {
     /// Whether all links of the domain are disabled.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub disabled: bool,
+    /// Whether visitors are only counted: nothing about them is kept.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub untracked: bool,
     /// Scheme of its short links; `None` for that of `--public-url`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol: Option<Protocol>,
@@ -220,6 +223,8 @@ pub struct DomainEdit {
     pub authority: Option<Authority>,
     /// Whether all links of the domain are disabled.
     pub disabled: Option<bool>,
+    /// Whether visitors are only counted.
+    pub untracked: Option<bool>,
     /// Scheme of its short links.
     pub protocol: Option<Option<Protocol>>,
     /// Target for the root path of the domain.
@@ -236,6 +241,7 @@ impl DomainEdit {
     pub fn apply(&self, mut settings: DomainSettings) -> DomainSettings {
         let redirects = &mut settings.redirects;
         set(&mut settings.disabled, self.disabled.as_ref());
+        set(&mut settings.untracked, self.untracked.as_ref());
         set(&mut settings.protocol, self.protocol.as_ref());
         set(&mut redirects.base_url, self.base_url.as_ref());
         set(&mut redirects.regular_404, self.regular_404.as_ref());

@@ -16,6 +16,7 @@ use app::{
 };
 use codes::{CodeKey, Keyspace, LinkId, Mint};
 use daemon::{Resources, TaskSupervisor};
+use geoip::GeoIp;
 use hyper::StatusCode;
 use links::{Authority, Details, DomainId, Draft, LongUrl, Protocol, Redirects, Slug, api_key::ApiKeyId};
 use store::{InsertedNamed, NamedLink, Store, sqlite::SqliteStore};
@@ -30,8 +31,7 @@ use web::{
 };
 
 use crate::{
-    Redirector, ThreadContext, Visitor, fallback_page::FallbackTargets, geoip::GeoIp, qr_code::QrCodeLimits,
-    robots::Robots,
+    Redirector, ThreadContext, Visitor, fallback_page::FallbackTargets, qr_code::QrCodeLimits, robots::Robots,
 };
 
 /// The host of the second domain.

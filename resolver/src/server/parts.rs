@@ -18,7 +18,7 @@ use app::{
     unvisited_cleanup::{LastVisits, UnvisitedCleanup},
     url_indexer::UrlIndexer,
     visit_limit::VisitLimiter,
-    visits::{NoSink, Recorder, RecorderConfig},
+    visits::{BlockSink, Recorder, RecorderConfig},
 };
 use codes::Mint;
 use daemon::{Resources, TaskSupervisor};
@@ -26,6 +26,7 @@ use redirect::{Redirector, qr_code::QrCodeLimits, robots::Robots};
 use store::{SettingsPoll, Store};
 use supply::{Clock, IssuerClient, Minting, Owner, SharedCeilings, SupplierConfig, SupplyMetrics};
 use tokio::{runtime, time::Instant};
+use visit_store::VisitStore;
 use web::{
     budgets::{Budgets, ConnectionLimits},
     client_limits::Clients,
@@ -47,6 +48,10 @@ pub(super) struct Parts {
     pub(super) metrics: Arc<Metrics>,
     pub(super) supply_metrics: Arc<SupplyMetrics>,
     pub(super) supervisor: TaskSupervisor,
+    /// Where visits are stored.
+    pub(super) visits: Arc<dyn VisitStore>,
+    /// Where recorded visits are written.
+    pub(super) sink: Arc<dyn BlockSink>,
 }
 
 /// What redirects and the API share.
@@ -121,6 +126,8 @@ impl Parts {
         }
     }
 
+    /// Starts the recorder of visits. Without a spool, redirects are only noted for the removal of
+    /// unvisited links.
     fn start_recorder(&self, settings: &Settings) -> Arc<Recorder> {
         let mut last_visits =
             LastVisits::start(&self.supervisor, self.store.clone(), settings.remove_unvisited_after);
@@ -128,7 +135,7 @@ impl Parts {
             threads: settings.threads,
             flush: settings.visits.flush,
             rules: settings.visits.rules.clone(),
-            sink: Arc::new(NoSink),
+            sink: self.sink.clone(),
             seen: Box::new(move |link, at| last_visits.note(link, at)),
             metrics: Arc::clone(&self.metrics),
         };
@@ -182,6 +189,7 @@ impl Parts {
             register: self.store.clone(),
             settings: self.store.clone(),
             keys: self.store.clone(),
+            visits: Arc::clone(&self.visits),
             key_names: KeyNames::default(),
             passwords: Arc::clone(&shared.passwords),
             turns,

@@ -21,7 +21,7 @@ use tokio::{
     sync::{oneshot, watch},
     time::timeout,
 };
-use visit_store::{PostgresVisits, SpoolId, SqliteVisits, VisitStore};
+use visit_store::{PostgresVisits, SpoolId, SqliteVisits, VisitStore, VisitStoreError};
 
 use crate::config::{Settings, VisitSettings};
 
@@ -34,11 +34,7 @@ pub(super) fn open_store(
     database: &Database,
     links: &Arc<dyn Store>,
 ) -> Result<Arc<dyn VisitStore>, cli::Error> {
-    let failed = |error: visit_store::VisitStoreError| cli::Error::Config {
-        flag: "--database",
-        value: database.to_string(),
-        reason: format!("open the store of visits: {error}"),
-    };
+    let failed = |error: VisitStoreError| failed(database, &error);
     Ok(match database {
         Database::Postgres(url) => Arc::new(PostgresVisits::new(url).map_err(failed)?),
         Database::Sqlite(path) => {
@@ -49,19 +45,24 @@ pub(super) fn open_store(
     })
 }
 
+/// Returns the error of a store of visits that cannot be opened.
+pub(super) fn failed(database: &Database, error: &VisitStoreError) -> cli::Error {
+    let reason = format!("open the store of visits: {error}");
+    cli::Error::Config { flag: "--database", value: database.to_string(), reason }
+}
+
 /// An open spool, before anything is recorded.
 pub(super) struct OpenSpool {
     pub(super) sink: Arc<SpoolSink>,
     reader: Reader,
     id: SpoolId,
+    metrics: Arc<IngestMetrics>,
     recorded: watch::Receiver<u64>,
 }
 
 /// Opens the spool of this process.
-pub(super) fn open_spool(
-    settings: &VisitSettings,
-    metrics: &Arc<IngestMetrics>,
-) -> Result<OpenSpool, cli::Error> {
+pub(super) fn open_spool(settings: &VisitSettings, recorder: &Recorder) -> Result<OpenSpool, cli::Error> {
+    let metrics = IngestMetrics::new(recorder);
     let limits = Limits { total_bytes: settings.spool_bytes, ..Limits::DEFAULT };
     let Spool { writer, reader, opened, .. } =
         Spool::open(&settings.spool, limits).map_err(|error| wrong_spool(&settings.spool, &error))?;
@@ -73,8 +74,8 @@ pub(super) fn open_spool(
         );
     }
     let (recording, recorded) = watch::channel(0);
-    let sink = SpoolSink { writer: Mutex::new(writer), recording, metrics: Arc::clone(metrics) };
-    Ok(OpenSpool { sink: Arc::new(sink), reader, id: SpoolId(opened.identity), recorded })
+    let sink = SpoolSink { writer: Mutex::new(writer), recording, metrics: Arc::clone(&metrics) };
+    Ok(OpenSpool { sink: Arc::new(sink), reader, id: SpoolId(opened.identity), metrics, recorded })
 }
 
 fn wrong_spool(folder: &Path, error: &spool::SpoolError) -> cli::Error {
@@ -117,32 +118,24 @@ impl VisitTasks {
         spool: OpenSpool,
         store: &Arc<dyn VisitStore>,
         domains: &Arc<DomainCache>,
-        metrics: &Arc<IngestMetrics>,
     ) -> Self {
         let keep_days = settings.visits.keep_days();
         let clock = Arc::clone(domains);
-        supervisor.spawn(
-            "upkeep of visits",
-            upkeep::run(Arc::clone(store), keep_days, move || clock.now()),
-        );
+        supervisor.spawn("upkeep of visits", upkeep::run(Arc::clone(store), keep_days, move || clock.now()));
         let (ending, is_ending) = watch::channel(false);
         let (end, ended) = oneshot::channel();
-        let clock = Arc::clone(domains);
+        let (clock, untracked) = (Arc::clone(domains), Arc::clone(domains));
         let config = StorerConfig {
             store: Arc::clone(store),
             reader: spool.reader,
             spool: spool.id,
             holder: settings.holder.to_string(),
-            options: Options {
-                addresses: settings.visits.addresses,
-                respects_opt_out: true,
-                keep_days,
-            },
+            options: Options { addresses: settings.visits.addresses, respects_opt_out: true, keep_days },
             places: settings.geoip.clone(),
-            untracked: domains.untracked(),
+            untracked: Box::new(move || untracked.untracked()),
             recorded: spool.recorded,
             ending: is_ending,
-            metrics: Arc::clone(metrics),
+            metrics: spool.metrics,
             now: Box::new(move || clock.now()),
         };
         let started = thread::Builder::new().name("visits".to_owned()).spawn(move || {
@@ -163,9 +156,4 @@ impl VisitTasks {
             tracing::warn!("visits are left in the spool: the next start stores them");
         }
     }
-}
-
-/// Registers the metrics of visits.
-pub(super) fn metrics(recorder: &Recorder) -> Arc<IngestMetrics> {
-    IngestMetrics::new(recorder)
 }

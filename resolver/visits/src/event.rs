@@ -102,9 +102,10 @@ impl<'a> Event<'a> {
         let len = |text: &[u8]| u16::try_from(text.len()).expect("texts were cut below 64 KiB").to_le_bytes();
         let whole = u16::try_from(self.encoded_len()).expect("an event has at most EVENT_MAX bytes");
         let offset = u32::try_from(self.at.saturating_sub(base)).unwrap_or(u32::MAX);
-        let bits = u8::from(self.is_opted_out) * OPTED_OUT
-            | u8::from(self.client.is_ipv6()) * IPV6
-            | u8::from(self.country.is_some()) * NAMED_BY_COUNTRY;
+        let bit = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
+        let bits = bit(self.is_opted_out, OPTED_OUT)
+            | bit(self.client.is_ipv6(), IPV6)
+            | bit(self.country.is_some(), NAMED_BY_COUNTRY);
         out.put(&whole.to_le_bytes());
         out.put(&[self.outcome.number(), bits]);
         out.put(&offset.to_le_bytes());

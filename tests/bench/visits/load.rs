@@ -30,8 +30,14 @@ const AGENTS: [&str; 9] = [
     "Mozilla/5.0 (Linux; Android 14; SM-S918B) AppleWebKit/537.36 (KHTML, like Gecko) SamsungBrowser/27.0 Chrome/125.0.0.0 Mobile Safari/537.36",
     "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)",
 ];
-const REFERRERS: [&str; 6] =
-    ["", "", "https://www.google.com/", "https://t.co/", "https://news.example.com/a/b", "https://www.bing.com/"];
+const REFERRERS: [&str; 6] = [
+    "",
+    "",
+    "https://www.google.com/",
+    "https://t.co/",
+    "https://news.example.com/a/b",
+    "https://www.bing.com/",
+];
 const LANGUAGES: [&str; 4] = ["de-DE,de;q=0.9", "en-US,en;q=0.9", "zh-CN", "fr"];
 
 /// A source of made-up visits: one seed makes the same ones again.
@@ -45,8 +51,7 @@ pub(crate) struct Load {
 impl Load {
     /// Creates a source.
     pub(crate) fn new(seed: u64) -> Self {
-        let options =
-            Options { addresses: AddressMode::Cut, respects_opt_out: false, keep_days: 10_000 };
+        let options = Options { addresses: AddressMode::Cut, respects_opt_out: false, keep_days: 10_000 };
         Self {
             state: seed | 1,
             enricher: Enricher::new(options, GeoIp::default(), AddressSecret::new([1; 16])),
@@ -70,10 +75,8 @@ impl Load {
         times: &[i64],
         mut link: impl FnMut(&mut Self) -> LinkId,
     ) -> Batch {
-        let secrets: HashMap<Day, Option<DaySecret>> = times
-            .iter()
-            .map(|at| (Day::of(*at), Some(DaySecret::new([3; 16]))))
-            .collect();
+        let secrets: HashMap<Day, Option<DaySecret>> =
+            times.iter().map(|at| (Day::of(*at), Some(DaySecret::new([3; 16])))).collect();
         let texts = self.texts;
         let (cuts, tags) = (HashMap::new(), HashMap::new());
         let today = times.iter().map(|at| Day::of(*at)).max().unwrap_or(Day::from_stored(0));

@@ -62,7 +62,7 @@ impl BlockSink for Counted {
 ///
 /// # Errors
 /// Returns an error if the runtime cannot be started, or if a visit was dropped.
-pub(crate) fn run(Args { part: Part::Record(args) }: &Args) -> anyhow::Result<Report> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
     let (mut arena, mut usual, mut bare) = (Vec::new(), Vec::new(), Vec::new());
     for round in 1..=args.rounds {
         progress::show(&format!("round {round} of {}", args.rounds));

@@ -63,7 +63,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
 async fn measure(args: &Args, links: u64) -> anyhow::Result<Round> {
     progress::show("starting Postgres …");
     let scratch = Scratch::new()?;
-    let postgres = Postgres::builder().scratch(&scratch).setting("max_wal_size", "8GB").setting("shared_buffers", "1GB");
+    let postgres =
+        Postgres::builder().scratch(&scratch).setting("max_wal_size", "8GB").setting("shared_buffers", "1GB");
     let postgres = postgres.start().await?;
     PostgresStore::new(&postgres.url(), None).await?.migrate().await?;
     let store = PostgresVisits::new(&postgres.url())?;
@@ -122,11 +123,21 @@ async fn sizes(postgres: &Postgres) -> anyhow::Result<[i64; 3]> {
 
 fn report(args: &Args, rounds: &[Round; 2]) -> Report {
     let mut table = Table::new(&[
-        "links", "visits/s per core of Postgres", "target", "µs each", "wall s", "making s", "B/row", "B counters", "B texts",
+        "links",
+        "visits/s per core of Postgres",
+        "target",
+        "µs each",
+        "wall s",
+        "making s",
+        "B/row",
+        "B counters",
+        "B texts",
     ]);
     let visits = f64::from(u32::try_from(args.visits).unwrap_or(u32::MAX));
     for (round, target) in rounds.iter().zip([ONE_LINK, MANY_LINKS]) {
-        let each = |bytes: i64| format!("{:.1}", f64::from(i32::try_from(bytes / 1024).unwrap_or(i32::MAX)) * 1024.0 / visits);
+        let each = |bytes: i64| {
+            format!("{:.1}", f64::from(i32::try_from(bytes / 1024).unwrap_or(i32::MAX)) * 1024.0 / visits)
+        };
         table.row(vec![
             round.links.to_string(),
             grouped(round.rate),

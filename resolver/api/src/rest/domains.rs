@@ -98,6 +98,7 @@ fn shown(NamedDomain { name, is_default, settings }: &NamedDomain) -> dto::Domai
         is_default: *is_default,
         redirects: redirects(&settings.redirects),
         enabled: !settings.disabled,
+        track_visitors: !settings.untracked,
         protocol: settings.protocol.map(Protocol::as_str),
     }
 }
@@ -161,6 +162,7 @@ async fn edit(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let edit = DomainEdit {
         authority: wrong.note(NAME, authority).flatten(),
         disabled: fields.enabled.value().map(|Flag(enabled)| !enabled),
+        untracked: fields.track_visitors.value().map(|Flag(tracks)| !tracks),
         protocol: wrong.note("protocol", protocol).and_then(Patch::change),
         ..DomainEdit::default()
     };

@@ -1,6 +1,9 @@
 //! One version of the domains and target rules.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use links::{Domain, DomainId, DomainSettings, requested_authority, targets::Targets};
 use store::{SettingsVersion, SharedSettings};
@@ -46,6 +49,12 @@ impl Entries {
             by_id,
             targets: Targets::new(&settings.targets),
         }
+    }
+
+    /// Returns the domains whose visitors are only counted.
+    pub(super) fn untracked(&self) -> HashSet<DomainId> {
+        let untracked = self.by_id.values().filter(|domain| domain.settings.untracked);
+        untracked.map(|domain| domain.id).collect()
     }
 
     /// Returns the domain with this id.

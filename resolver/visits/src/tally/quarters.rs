@@ -274,7 +274,7 @@ mod tests {
         assert_eq!(numbers((Unbounded, Unbounded)), [0, 40, 95]);
         assert_eq!(numbers((Included(first), Excluded(last))), [0, 40]);
         assert_eq!(numbers((Excluded(first), Included(middle))), [40]);
-        assert_eq!(numbers((Included(last), Included(first))), []);
+        assert_eq!(numbers((Included(last), Included(first))), [0_u8; 0]);
         assert_eq!(counts.total(), Counts { total: 6, bots: 6, unlisted: 6, unlisted_bots: 6 });
     }
 
