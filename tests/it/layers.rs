@@ -111,7 +111,7 @@ const LAYERS: &[Layer] = &[
             "visit_store",
             "visits",
         ],
-        never: &["axum", "hyper", "tonic"],
+        never: &["etcd-client"],
     },
     Layer {
         name: "app",

@@ -68,4 +68,6 @@ mod store_conformance;
 mod sweep;
 mod takedowns;
 mod transfer;
+mod visit_store_postgres;
+mod visits;
 mod who;

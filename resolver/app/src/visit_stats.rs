@@ -134,9 +134,6 @@ fn check(request: &StatsRequest, now: Timestamp, wrong: &mut FieldErrors) {
         let expected = if request.end.is_some() { "a time from startDate on" } else { "a time in the past" };
         wrong.note::<()>(field, Err(format!("expected {expected}")));
     }
-    if request.compares && request.start.is_none() {
-        wrong.note::<()>("compare", Err("expected startDate with it".to_owned()));
-    }
     if !(1..=TOP_MAX).contains(&request.top) {
         wrong.note::<()>("top", Err(format!("expected a number from 1 to {TOP_MAX}")));
     }
@@ -155,7 +152,8 @@ async fn compute(
     let interval = request.interval.unwrap_or_else(|| Interval::fitting(range));
     let days = range.days();
     let earlier = TimeRange { from: range.from.saturating_sub(range.len()), before: range.from };
-    let previous = match request.compares {
+    // Before a range without a beginning there is nothing.
+    let previous = match request.compares && request.start.is_some() {
         true => Some(count(counters, earlier, interval, request).await?),
         false => None,
     };
@@ -334,7 +332,7 @@ mod tests {
         let late = StatsRequest { start: Some(at(START + 9 * DAY)), top: 0, ..request() };
         assert_eq!(wrong(&late), ["endDate", "top"]);
         let open = StatsRequest { start: None, compares: true, top: TOP_MAX + 1, ..request() };
-        assert_eq!(wrong(&open), ["compare", "top"]);
+        assert_eq!(wrong(&open), ["top"]);
         assert_eq!(
             wrong(&StatsRequest { start: Some(at(START + 1)), end: None, ..request() }),
             ["startDate"]

@@ -147,7 +147,7 @@ pub struct StatsQuery {
     /// The number of values of each dimension. The others are added up.
     #[schemars(with = "TopCount", extend("default" = 20))]
     pub top: Option<String>,
-    /// `previous` counts the range of equal length before, too. It needs `startDate`.
+    /// `previous` counts the range of equal length before, too. Without `startDate` there is none.
     #[schemars(with = "Comparison")]
     pub compare: Option<String>,
 }

@@ -145,7 +145,7 @@ impl Config {
             },
             threads,
             fast_path: self.fast_path == FastPath::On,
-            visits: self.visits.settings(&self.data_folder())?,
+            visits: self.visits.settings(&self.data_folder(), &self.check_holder()?)?,
             keyspaces,
             public_url,
         })

@@ -10,6 +10,7 @@ use clap::{Args, ValueEnum};
 use cli::Error;
 use daemon::{parse_duration, parse_duration_or_zero};
 use ipnet::IpNet;
+use numbers::HolderId;
 use visits::AddressMode;
 
 use super::settings::wrong;
@@ -56,7 +57,7 @@ pub struct VisitsArgs {
     pub visits: Switch,
     /// Folder for recorded visits that are not stored yet. They contain the whole addresses of
     /// visitors. Each process needs its own folder, which has to outlast restarts. Defaults to
-    /// visits beside the SQLite file, or in ./data.
+    /// visits/HOLDER-ID beside the SQLite file, or in ./data.
     #[arg(long, env = "RESOLVER_VISITS_SPOOL", value_name = "DIR")]
     pub visits_spool: Option<PathBuf>,
     /// Maximum size of --visits-spool, in MiB: at least 64. When it is full, further visits are
@@ -138,14 +139,18 @@ impl VisitSettings {
 }
 
 impl VisitsArgs {
-    /// Validates the flags. `data_folder` is the folder for this process's own files.
+    /// Validates the flags. `data_folder` is the folder for this process's own files, and `holder` its
+    /// name.
     ///
     /// # Errors
     /// Returns [`Error::Config`] with the flag, its value and the expected form.
-    pub fn settings(&self, data_folder: &Path) -> Result<VisitSettings, Error> {
+    pub fn settings(&self, data_folder: &Path, holder: &HolderId) -> Result<VisitSettings, Error> {
         Ok(VisitSettings {
             is_on: self.visits.is_on(),
-            spool: self.visits_spool.clone().unwrap_or_else(|| data_folder.join("visits")),
+            spool: self
+                .visits_spool
+                .clone()
+                .unwrap_or_else(|| data_folder.join("visits").join(holder.as_str())),
             spool_bytes: u64::from(self.visits_spool_mib) << 20,
             flush: self.check_flush()?,
             addresses: match self.visits_addresses {
@@ -209,7 +214,7 @@ mod tests {
         let visits = parse(&[]).unwrap();
         assert_eq!(
             (visits.is_on, &*visits.spool, visits.spool_bytes),
-            (true, Path::new("./data/visits"), 4 << 30)
+            (true, Path::new("./data/visits/resolver"), 4 << 30)
         );
         assert_eq!(visits.flush, Flush::Every(Duration::from_millis(100)));
         assert_eq!((visits.addresses, visits.rules), (AddressMode::Cut, CaptureRules::default()));

@@ -16,7 +16,7 @@ pub(super) async fn days(
     columns: Columns,
 ) -> Result<Vec<DayCounters>, VisitStoreError> {
     let query = format!(
-        "SELECT day, total, bots, {} FROM visit_day WHERE {} AND day >= $3 AND day < $4 ORDER BY day",
+        "SELECT day, total, bots, {} FROM visit_day WHERE {} AND day >= $3 AND day < $4 ORDER BY day, slot, part",
         expressions(columns),
         of_subject(subject),
     );

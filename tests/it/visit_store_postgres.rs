@@ -1,0 +1,53 @@
+//! The conformance suite of stores of visits, on Postgres. The crate itself runs it on SQLite.
+
+use harness::{Postgres, Scratch};
+use store::{Store as _, postgres::PostgresStore};
+use visit_store::PostgresVisits;
+
+#[path = "../../resolver/visit_store/tests/conformance/mod.rs"]
+#[expect(dead_code, reason = "some of its parts are for what only SQLite has")]
+mod conformance;
+
+use conformance::{batches, counters, deletion, marks, pages, producers, upkeep};
+
+/// Creates a database of its own for a case, and returns its URL.
+async fn database(postgres: &Postgres, name: &str) -> String {
+    // Names of Postgres have at most 63 bytes.
+    let name = &name[..name.len().min(60)];
+    let client = postgres.client().await.unwrap();
+    client.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
+    let url = postgres.url();
+    let (server, _) = url.rsplit_once('/').unwrap();
+    let url = format!("{server}/{name}");
+    PostgresStore::new(&url, None).await.unwrap().migrate().await.unwrap();
+    url
+}
+
+/// Runs cases one after another, each on a database without visits.
+macro_rules! cases {
+    ($postgres:expr, $($group:ident: $($case:ident),+;)+) => {$($(
+        let url = database($postgres, stringify!($case)).await;
+        $group::$case(&PostgresVisits::new(&url).unwrap()).await;
+    )+)+};
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_passes_the_suite_of_stores_of_visits() {
+    let scratch = Scratch::new().unwrap();
+    let postgres = Postgres::builder().scratch(&scratch).setting("fsync", "off").start().await.unwrap();
+    cases! { &postgres,
+        batches: a_batch_is_stored_once_however_often_it_is_sent, a_process_that_was_replaced_stores_nothing,
+            a_batch_from_another_position_is_refused, a_batch_is_refused_until_it_respects_all_deletions,
+            texts_come_back_byte_for_byte;
+        counters: counters_of_two_slots_add_up, orphans_count_by_kind_and_domain,
+            a_merged_month_equals_its_days_until_a_visit_comes_late;
+        deletion: a_deletion_takes_the_visits_of_a_link_from_everything,
+            rows_of_a_deletion_go_in_steps_and_later_visits_stay, orphans_are_deleted_and_links_stay;
+        marks: marks_are_the_rows_at_every_8192nd_place;
+        pages: pages_of_rows_equal_a_plain_sort, the_latest_rows_are_those_after_an_id;
+        producers: each_of_128_spools_has_a_slot_and_one_more_has_none,
+            a_spool_that_comes_back_goes_on_at_its_position;
+        upkeep: retention_removes_rows_texts_and_marks_and_keeps_counters,
+            secrets_are_the_same_for_all_callers;
+    }
+}
