@@ -91,7 +91,8 @@ async fn what_a_resolver_keeps_on_disk_is_its_owners_alone() {
         assert!(files.contains(&folder.join(name)), "{name} in {files:?}");
     }
     for file in files {
-        assert_eq!(mode(&file), 0o600, "{}", file.display());
+        let expected = if file.is_dir() { 0o700 } else { 0o600 };
+        assert_eq!(mode(&file), expected, "{}", file.display());
     }
 }
 

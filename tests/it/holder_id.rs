@@ -13,7 +13,10 @@ async fn the_elder_of_two_processes_with_one_holder_id_stops_minting_and_ends_wi
     let holder_id = cluster.resolvers[0].holder_id().to_owned();
     let code = cluster.resolvers[0].api.create("https://example.com/elder").await.unwrap().code;
 
-    let younger = cluster.resolver(&holder_id).unwrap().start().await.unwrap();
+    // As on another machine, it has a spool of its own.
+    let spool = tempfile::tempdir().unwrap();
+    let younger = cluster.resolver(&holder_id).unwrap();
+    let younger = younger.args(["--visits-spool", spool.path().to_str().unwrap()]).start().await.unwrap();
     younger.api.create("https://example.com/younger").await.unwrap();
     let elder = &mut cluster.resolvers[0];
     let not_ready = wait::until(SOON, "the elder is not ready any more", async || !elder.is_ready().await);

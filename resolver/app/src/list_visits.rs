@@ -79,8 +79,8 @@ impl LinkService {
         by: &Grant,
     ) -> Result<ListedVisits, AppError> {
         require(by, Scope::Visits)?;
-        wrong.finish()?;
         let subjects = self.visit_subjects(&request.of, by).await?;
+        wrong.finish()?;
         let range = range_of(request.start, request.end, self.domain_cache.now());
         let selection = Selection { range, people_only: request.people_only };
         let skip = request.per_page.map_or(0, |size| Page { number: request.page, size }.skip());

@@ -214,7 +214,7 @@ mod tests {
         let visits = parse(&[]).unwrap();
         assert_eq!(
             (visits.is_on, &*visits.spool, visits.spool_bytes),
-            (true, Path::new("./data/visits/resolver"), 4 << 30)
+            (true, Path::new("./data/visits/embedded"), 4 << 30)
         );
         assert_eq!(visits.flush, Flush::Every(Duration::from_millis(100)));
         assert_eq!((visits.addresses, visits.rules), (AddressMode::Cut, CaptureRules::default()));
