@@ -44,11 +44,21 @@ pub enum Action {
     RevokeKey,
     /// An API key got a new secret.
     RotateKey,
+    /// A webhook was created.
+    CreateWebhook,
+    /// A webhook was edited, enabled or disabled.
+    EditWebhook,
+    /// A webhook got a new secret.
+    RotateWebhook,
+    /// A webhook was removed.
+    RemoveWebhook,
+    /// A webhook was disabled, because its receiver is gone or has failed for long.
+    DisableWebhook,
 }
 
 impl Action {
     /// All actions.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 20] = [
         Self::EditLink,
         Self::DeleteLink,
         Self::RestoreLink,
@@ -64,6 +74,11 @@ impl Action {
         Self::CreateKey,
         Self::RevokeKey,
         Self::RotateKey,
+        Self::CreateWebhook,
+        Self::EditWebhook,
+        Self::RotateWebhook,
+        Self::RemoveWebhook,
+        Self::DisableWebhook,
     ];
 
     /// Returns the kind of an edit.
@@ -95,6 +110,11 @@ impl Action {
             Self::CreateKey => "create-key",
             Self::RevokeKey => "revoke-key",
             Self::RotateKey => "rotate-key",
+            Self::CreateWebhook => "create-webhook",
+            Self::EditWebhook => "edit-webhook",
+            Self::RotateWebhook => "rotate-webhook",
+            Self::RemoveWebhook => "remove-webhook",
+            Self::DisableWebhook => "disable-webhook",
         }
     }
 }
@@ -112,7 +132,7 @@ pub struct Entry {
     pub by_name: Option<String>,
     /// Kind of change: the name of an [`Action`].
     pub action: String,
-    /// Object of the change: a link's id, a tag, a domain, a pattern or a key's name.
+    /// Object of the change: a link's id, a tag, a domain, a pattern, a key's name or a webhook's id.
     pub subject: String,
     /// Result of the change, as JSON.
     pub details: Option<Value>,

@@ -31,6 +31,7 @@ pub mod targets;
 mod update;
 mod visit_limit;
 mod visitor;
+pub mod webhook;
 
 use std::borrow::Cow;
 

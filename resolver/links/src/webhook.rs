@@ -1,0 +1,182 @@
+//! Webhooks as they are stored: receivers of events, the events, and their deliveries.
+//!
+//! Addresses, signatures and the schedule of attempts are not known here, so a URL and a secret are
+//! texts, and a kind of event is a name.
+
+mod body;
+mod delivery;
+mod event;
+
+use std::fmt;
+
+use jiff::Timestamp;
+use url::Url;
+
+use crate::{DomainId, Tag, api_key::ApiKeyId};
+use codes::LinkId;
+
+pub use body::{BODY_BYTES, SampleVisit, Shown, body};
+pub use delivery::{Delivery, DeliveryId, DeliveryState};
+pub use event::{EVENT_NAMES, EventId, LinkEvent, NewWebhookEvent, PING, RecordedVisits, WebhookEvent};
+
+/// Maximum number of webhooks.
+pub const WEBHOOKS_MAX: u32 = 100;
+/// Maximum number of open deliveries of a webhook. Further ones are dropped and counted.
+pub const OPEN_MAX: u32 = 10_000;
+/// Maximum length of a description, in bytes.
+pub const DESCRIPTION_BYTES: usize = 255;
+
+/// Number of a webhook in the database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WebhookId(i64);
+
+impl WebhookId {
+    /// Wraps a stored number.
+    #[must_use]
+    pub const fn from_stored(id: i64) -> Self {
+        Self(id)
+    }
+
+    /// Returns the number as it is stored.
+    #[must_use]
+    pub const fn get(self) -> i64 {
+        self.0
+    }
+}
+
+impl fmt::Display for WebhookId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A secret as it is stored. Its debug form hides it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct StoredSecret(Box<str>);
+
+impl StoredSecret {
+    /// Wraps a secret.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        Self(text.into())
+    }
+
+    /// Returns the secret.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for StoredSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("StoredSecret(hidden)")
+    }
+}
+
+/// The events of a webhook: their kinds by name, and conditions that all have to hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subscription {
+    /// Names of kinds, of [`EVENT_NAMES`].
+    pub kinds: Vec<String>,
+    /// Only events of this domain.
+    pub domain: Option<DomainId>,
+    /// Only events of links with the tag of this number.
+    pub tag: Option<i64>,
+    /// Only events of this link.
+    pub link: Option<LinkId>,
+}
+
+/// Why and since when a webhook is disabled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Disabled {
+    /// The time.
+    pub at: Timestamp,
+    /// The reason, for people.
+    pub reason: String,
+}
+
+/// A stored webhook.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Webhook {
+    /// Number.
+    pub id: WebhookId,
+    /// Receiver.
+    pub url: String,
+    /// Secret that signs.
+    pub secret: StoredSecret,
+    /// Secret before the last rotation, with the end of its use.
+    pub former: Option<(StoredSecret, Timestamp)>,
+    /// Its events.
+    pub subscription: Subscription,
+    /// Name of the tag of the subscription; `None` also for a tag that was deleted.
+    pub tag: Option<Tag>,
+    /// Text for people.
+    pub description: Option<String>,
+    /// API key that created the webhook.
+    pub created_by: ApiKeyId,
+    /// Creation time.
+    pub created_at: Timestamp,
+    /// Whether the webhook is disabled.
+    pub disabled: Option<Disabled>,
+    /// First failed attempt since the last success.
+    pub failing_since: Option<Timestamp>,
+    /// Number of deliveries that were dropped, because [`OPEN_MAX`] were open.
+    pub dropped: u64,
+    /// Version, which grows with each change by an API key.
+    pub version: u64,
+}
+
+impl Webhook {
+    /// Returns the host of the receiver, without path and query, which may carry a token.
+    #[must_use]
+    pub fn host(&self) -> String {
+        host(&self.url)
+    }
+}
+
+/// Returns the host of a URL.
+#[must_use]
+pub fn host(url: &str) -> String {
+    Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
+}
+
+/// A webhook to be stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewWebhook {
+    /// Receiver.
+    pub url: String,
+    /// Secret.
+    pub secret: StoredSecret,
+    /// Its events. The number of the tag follows from `tag`.
+    pub subscription: Subscription,
+    /// Tag of the subscription. It is added if it does not exist.
+    pub tag: Option<Tag>,
+    /// Text for people.
+    pub description: Option<String>,
+}
+
+/// A partial update of a webhook; `None` leaves a field unchanged.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WebhookEdit {
+    /// Receiver.
+    pub url: Option<String>,
+    /// Names of the kinds of events.
+    pub kinds: Option<Vec<String>>,
+    /// Text for people; `Some(None)` removes it.
+    pub description: Option<Option<String>>,
+    /// Whether the webhook is called. Enabling it forgets earlier failures.
+    pub enabled: Option<bool>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neither_a_secret_nor_the_path_of_a_url_is_shown() {
+        assert_eq!(format!("{:?}", StoredSecret::new("whsec_x")), "StoredSecret(hidden)");
+        assert_eq!(host("https://a.test:8080/token?x=1"), "a.test");
+        assert_eq!(host("no URL"), "");
+    }
+}
