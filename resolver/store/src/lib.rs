@@ -1,7 +1,7 @@
-//! The database of the application: five ports with two implementations, Postgres and SQLite.
+//! The database of the application: six ports with two implementations, Postgres and SQLite.
 //!
-//! [`Links`], [`Catalog`], [`Register`], [`Settings`] and [`Keys`] say what use cases need;
-//! [`Store`] is all of them.
+//! [`Links`], [`Catalog`], [`Register`], [`Settings`], [`Keys`] and [`Webhooks`] say what use
+//! cases need; [`Store`] is all of them.
 
 mod error;
 mod outcomes;
@@ -18,7 +18,10 @@ pub use outcomes::{
     InsertedFull, InsertedNamed, Reading, Registration, Renamed, Restored, SettingsPoll, SettingsVersion,
     SharedSettings, Swept, TagChange, TagCount, VisitTotals,
 };
-pub use ports::{Catalog, Database, Keys, Links, Register, Settings, Store};
+pub use ports::{
+    AfterAttempt, AttemptEnd, Backlog, Catalog, ClaimedDelivery, Database, Disable, FanOut, FannedOut, Keys,
+    Links, Register, Settings, Store, Webhooks,
+};
 pub use requests::{
     BlockEntry, Comparison, FullLink, ImportBatch, IndexStep, LinkVisits, NamedLink, Source, Sweep, Visible,
 };

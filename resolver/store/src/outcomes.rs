@@ -3,7 +3,7 @@
 
 use codes::{Keyspace, KeyspaceIndex, LinkId};
 use jiff::Timestamp;
-use links::{Domain, Link, Record, Tag, targets::TargetRule};
+use links::{Domain, Link, Record, Tag, targets::TargetRule, webhook::Subscription};
 use numbers::Mark;
 use tokio::time::Instant;
 
@@ -133,6 +133,8 @@ pub struct SharedSettings {
     pub targets: Vec<TargetRule>,
     /// All keyspaces ever adopted, with their indexes.
     pub keyspaces: Vec<(KeyspaceIndex, Keyspace)>,
+    /// What the enabled webhooks are called for.
+    pub webhooks: Vec<Subscription>,
 }
 
 /// The outcome of an edit of a domain.

@@ -5,6 +5,7 @@ mod keys;
 mod links;
 mod register;
 mod settings;
+mod webhooks;
 
 use async_trait::async_trait;
 use store::{Database, Store, StoreError};

@@ -1,4 +1,4 @@
-//! What the application needs of its database: five ports, each for one noun of the application,
+//! What the application needs of its database: six ports, each for one noun of the application,
 //! and [`Store`], which is all of them.
 //!
 //! 1. The code that opens a database hands out its parts: `Arc<dyn Store>` coerces to
@@ -12,11 +12,18 @@ mod keys;
 mod links;
 mod register;
 mod settings;
+mod webhooks;
 
 use async_trait::async_trait;
 
 pub use self::{
-    catalog::Catalog, database::Database, keys::Keys, links::Links, register::Register, settings::Settings,
+    catalog::Catalog,
+    database::Database,
+    keys::Keys,
+    links::Links,
+    register::Register,
+    settings::Settings,
+    webhooks::{AfterAttempt, AttemptEnd, Backlog, ClaimedDelivery, Disable, FanOut, FannedOut, Webhooks},
 };
 use crate::StoreError;
 
@@ -32,7 +39,7 @@ use crate::StoreError;
 /// time or refuses the statement. Inserts return [`InsertError`](crate::InsertError), which says
 /// whether the links may be stored all the same.
 #[async_trait]
-pub trait Store: Links + Catalog + Register + Settings + Keys {
+pub trait Store: Links + Catalog + Register + Settings + Keys + Webhooks {
     /// Applies all pending migrations.
     async fn migrate(&self) -> Result<(), StoreError>;
 

@@ -19,7 +19,11 @@ impl Links for PostgresStore {
     }
 
     async fn insert(&self, history: &StoreEpoch, links: &[NewLink]) -> Result<Vec<Inserted>, InsertError> {
-        self.insert_batch(history, links).await
+        // The batch statement records no events, so that it stays as fast as it is.
+        match self.tells_creates() {
+            true => self.insert_announced(history, links).await,
+            false => self.insert_batch(history, links).await,
+        }
     }
 
     async fn insert_full(
@@ -32,7 +36,11 @@ impl Links for PostgresStore {
         let mut connection = self.connection().await.map_err(InsertError::Failed)?;
         insert(&mut connection, async |sql| {
             sql.must_be_of(history).await?;
-            sql::insert_full(sql, link, tags, idempotency).await
+            let inserted = sql::insert_full(sql, link, tags, idempotency).await?;
+            if let (InsertedFull::Stored(at), true) = (inserted, self.tells_creates()) {
+                sql::record_create(sql, &Link::stored(link.new.id, link.new.draft.clone(), at), tags).await?;
+            }
+            Ok(inserted)
         })
         .await
     }
@@ -44,7 +52,14 @@ impl Links for PostgresStore {
         idempotency: Option<&Idempotency>,
     ) -> Result<InsertedNamed, InsertError> {
         let mut connection = self.connection().await.map_err(InsertError::Failed)?;
-        insert(&mut connection, async |sql| sql::insert_named(sql, link, tags, idempotency).await).await
+        insert(&mut connection, async |sql| {
+            let inserted = sql::insert_named(sql, link, tags, idempotency).await?;
+            if let (InsertedNamed::Stored(id, at, _), true) = (inserted, self.tells_creates()) {
+                sql::record_create(sql, &Link::stored(id, link.draft.clone(), at), tags).await?;
+            }
+            Ok(inserted)
+        })
+        .await
     }
 
     async fn read(&self, ids: &[LinkId], source: Source) -> Result<Reading, StoreError> {

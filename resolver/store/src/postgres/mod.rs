@@ -24,8 +24,12 @@ mod settings;
 mod statements;
 mod timestamp;
 mod transaction;
+mod webhooks;
 
-use std::sync::{Arc, Mutex, atomic::AtomicUsize};
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicBool, AtomicUsize},
+};
 
 use async_trait::async_trait;
 use bb8_postgres::PostgresConnectionManager;
@@ -42,6 +46,7 @@ use super::{Database, Store, StoreError, Witness, sql};
 
 pub use connect::{Connections, check_out, configure, pool};
 pub use line::rolled_back;
+pub use webhooks::add_webhook_events;
 
 /// Connections of the general pool: for all calls but batch inserts, redirects, lists and API key
 /// lookups.
@@ -56,6 +61,8 @@ const KEYS: u32 = 4;
 pub struct PostgresStore {
     writers: [Line; INSERT_LANES],
     turn: AtomicUsize,
+    /// Whether a webhook was called for new links at the last poll of the settings.
+    tells_creates: AtomicBool,
     reader: Line,
     /// Reads from any server of the URL, also from read-only ones: redirects work while there is no
     /// primary.
@@ -99,6 +106,7 @@ impl PostgresStore {
         let replica = read_url.map(configure).transpose()?;
         Ok(Self {
             turn: AtomicUsize::new(0),
+            tells_creates: AtomicBool::new(false),
             writers: std::array::from_fn(|_| Line::writer(config.clone(), &INSERT)),
             reader: Line::reader(config.clone(), READ),
             copy_reader: Line::reader(reads_anywhere(&config), READ),

@@ -30,6 +30,9 @@ impl Settings for PostgresStore {
             true => None,
             false => self.run(async |sql| sql::shared_settings(sql, known).await).await?,
         };
+        if let Some(settings) = &settings {
+            self.note_subscriptions(&settings.webhooks);
+        }
         Ok(SettingsPoll { now: timestamp(row, 2)?, settings })
     }
 

@@ -26,6 +26,9 @@ use crate::{
 /// A transaction on Postgres.
 pub(super) struct PostgresSql<'a>(Transaction<'a>);
 
+/// A transaction of a caller, who commits it.
+pub(super) struct SharedSql<'a, 'b>(pub(super) &'a Transaction<'b>);
+
 /// Server-side limits of a transaction. A caller that timed out must not keep a connection busy,
 /// and one that disappears midway must not keep locks.
 const LIMITS: &str =
@@ -154,26 +157,47 @@ impl Sql for PostgresSql<'_> {
     const DIALECT: Dialect = Dialect::Postgres;
 
     async fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, StoreError> {
-        let params: Vec<(Box<dyn ToSql + Sync + Send>, Type)> = values.iter().map(param).collect();
-        let params: Vec<(&(dyn ToSql + Sync), Type)> =
-            params.iter().map(|(value, kind)| (&**value as &(dyn ToSql + Sync), kind.clone())).collect();
-        self.0.query_typed(sql, &params).await?.iter().map(row).collect()
+        query(&self.0, sql, values).await
     }
 
     async fn tell(&mut self, news: Told<'_>) -> Result<(), StoreError> {
-        let text = match news {
-            Told::Changed(ids) => ids.iter().map(|id| id.get().to_string()).collect::<Vec<_>>().join(","),
-            Told::Picked(id) => format!("+{}", id.get()),
-        };
-        let notify = "SELECT pg_notify('shortmint_links', $1)";
-        self.0.query_typed(notify, &[(&text, Type::TEXT)]).await?;
-        Ok(())
+        tell(&self.0, news).await
     }
+}
+
+impl Sql for SharedSql<'_, '_> {
+    const DIALECT: Dialect = Dialect::Postgres;
+
+    async fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, StoreError> {
+        query(self.0, sql, values).await
+    }
+
+    async fn tell(&mut self, news: Told<'_>) -> Result<(), StoreError> {
+        tell(self.0, news).await
+    }
+}
+
+async fn query(transaction: &Transaction<'_>, sql: &str, values: &[Value]) -> Result<Vec<Row>, StoreError> {
+    let params: Vec<(Box<dyn ToSql + Sync + Send>, Type)> = values.iter().map(param).collect();
+    let params: Vec<(&(dyn ToSql + Sync), Type)> =
+        params.iter().map(|(value, kind)| (&**value as &(dyn ToSql + Sync), kind.clone())).collect();
+    transaction.query_typed(sql, &params).await?.iter().map(row).collect()
+}
+
+async fn tell(transaction: &Transaction<'_>, news: Told<'_>) -> Result<(), StoreError> {
+    let text = match news {
+        Told::Changed(ids) => ids.iter().map(|id| id.get().to_string()).collect::<Vec<_>>().join(","),
+        Told::Picked(id) => format!("+{}", id.get()),
+    };
+    let notify = "SELECT pg_notify('shortmint_links', $1)";
+    transaction.query_typed(notify, &[(&text, Type::TEXT)]).await?;
+    Ok(())
 }
 
 fn param(value: &Value) -> (Box<dyn ToSql + Sync + Send>, Type) {
     match value.clone() {
         Value::Int(value) => (Box::new(value), Type::INT8),
+        Value::OptInt(value) => (Box::new(value), Type::INT8),
         Value::Bool(value) => (Box::new(value), Type::BOOL),
         Value::Text(value) => (Box::new(value), Type::TEXT),
         Value::OptText(value) => (Box::new(value), Type::TEXT),

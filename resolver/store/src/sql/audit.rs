@@ -2,14 +2,18 @@
 //! lacks one.
 //!
 //! Creates have no entry: a link itself records who created it, and when.
+//!
+//! A change of a link is an event of webhooks as well.
 
 use links::{
+    Link, Tag,
     api_key::ApiKeyId,
     audit::{Action, Entry},
+    webhook::LinkEvent,
 };
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
-use super::{Sql, Value};
+use super::{Sql, Value, webhooks::record_link};
 use crate::StoreError;
 
 /// Adds an entry for a change.
@@ -31,6 +35,23 @@ pub(super) async fn note<S: Sql>(
         Value::OptText(details.map(|details| details.to_string())),
     ];
     sql.query(&insert, &values).await.map(drop)
+}
+
+/// Adds an entry for a change of a link, and records its event for webhooks. `tags` are those after
+/// the change, or those that a deleted link had; `former` are those before it, if it set any.
+pub(super) async fn note_link<S: Sql>(
+    sql: &mut S,
+    by: ApiKeyId,
+    action: Action,
+    (link, tags, former): (&Link, &[Tag], &[Tag]),
+    details: Json,
+) -> Result<(), StoreError> {
+    note(sql, by, action, &link.id.get().to_string(), Some(details.clone())).await?;
+    let Some(event) = LinkEvent::of(action) else { return Ok(()) };
+    let mut data = details;
+    data["tags"] = json!(tags);
+    let all: Vec<Tag> = tags.iter().chain(former.iter().filter(|tag| !tags.contains(tag))).cloned().collect();
+    record_link(sql, event, link, &all, &data).await
 }
 
 /// Returns the latest entries, at most `most`, only those before entry `before` if given.

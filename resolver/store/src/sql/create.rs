@@ -196,7 +196,7 @@ async fn insert_link<S: Sql>(
 }
 
 /// Parameters `$1` to `$7` of an insert or update of a link.
-fn values(id: LinkId, draft: &Draft) -> Result<[Value; 7], StoreError> {
+pub(super) fn values(id: LinkId, draft: &Draft) -> Result<[Value; 7], StoreError> {
     Ok([
         Value::Text(draft.long_url.as_str().to_owned()),
         Value::OptText(draft.title.clone()),

@@ -13,6 +13,7 @@ use super::{
     keyspaces::keyspaces,
     settings_version::note_change,
     targets::targets,
+    webhooks::subscriptions,
 };
 use crate::{DomainEdited, DomainRemoved, SettingsVersion, SharedSettings, StoreError};
 
@@ -34,7 +35,8 @@ pub(crate) async fn shared_settings<S: Sql>(
     let domains = format!("SELECT {} FROM domain ORDER BY id", columns::<S>());
     let domains = sql.query(&domains, &[]).await?.iter().map(domain).collect::<Result<_, _>>()?;
     let targets = targets(sql).await?;
-    Ok(Some(SharedSettings { version, domains, targets, keyspaces }))
+    let webhooks = subscriptions(sql).await?;
+    Ok(Some(SharedSettings { version, domains, targets, keyspaces, webhooks }))
 }
 
 /// Returns the id of the domain with this name, and adds the domain if it does not exist. Returns

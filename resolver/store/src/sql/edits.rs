@@ -11,7 +11,7 @@ use links::{
 
 use super::{
     Sql, Told, Value,
-    audit::note,
+    audit::note_link,
     details_text,
     keyspaces::keyspaces,
     long_urls::note_long_urls,
@@ -51,7 +51,8 @@ pub(crate) async fn edit<S: Sql>(
     }
     let tags = tags_of(sql, &[id]).await?.remove(&id).unwrap_or_default();
     let change = change(&before, &link, tags_before.as_deref().map(|before| (before, &*tags)));
-    note(sql, by, Action::of_edit(edit), &id.get().to_string(), Some(change)).await?;
+    let former = tags_before.as_deref().unwrap_or_default();
+    note_link(sql, by, Action::of_edit(edit), (&link, &tags, former), change).await?;
     sql.tell(Told::Changed(&[id])).await?;
     Ok(Edited::Done(Box::new(Record { link, tags })))
 }
@@ -93,13 +94,13 @@ pub(crate) async fn delete<S: Sql>(
         Err(Refusal::Blocked) => return Ok(Deleted::Blocked),
     }
     let tags = tags_of(sql, &[id]).await?.remove(&id).unwrap_or_default();
-    let link = link.deleted(tags, now, by);
+    let link = link.deleted(tags.clone(), now, by);
     write(sql, &link).await?;
     set_tags(sql, id, &[]).await?;
     if let Some(slug) = link.slug() {
         free_slug(sql, link.domain(), slug.as_str(), id).await?;
     }
-    note(sql, by, Action::DeleteLink, &id.get().to_string(), Some(state(&link))).await?;
+    note_link(sql, by, Action::DeleteLink, (&link, &tags, &[]), state(&link)).await?;
     sql.tell(Told::Changed(&[id])).await?;
     Ok(Deleted::Done)
 }

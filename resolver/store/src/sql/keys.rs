@@ -159,7 +159,7 @@ fn corrupt(error: serde_json::Error) -> StoreError {
 }
 
 impl Row {
-    fn opt_time(&self, column: usize) -> Result<Option<Timestamp>, StoreError> {
+    pub(super) fn opt_time(&self, column: usize) -> Result<Option<Timestamp>, StoreError> {
         if self.is_null(column) { Ok(None) } else { self.time(column).map(Some) }
     }
 }

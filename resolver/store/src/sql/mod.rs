@@ -34,6 +34,7 @@ mod tags;
 mod targets;
 mod uses;
 mod visits;
+mod webhooks;
 
 use std::collections::HashMap;
 
@@ -66,12 +67,18 @@ pub(super) use targets::{remove_target, set_target};
 pub(super) use uses::{is_spent, take_visits};
 pub(super) use visits::{
     add_visits, forget_tag_changes, tag_changes, tag_id, tag_visit_totals, visit_totals,
+pub(super) use webhooks::{
+    add_test_delivery, add_webhook, add_webhook_events, claim_deliveries, deliveries, due_webhooks,
+    edit_webhook, end_attempt, fan_out, insert_announced, purge_webhooks, record_create, redeliver,
+    remove_webhook, rotate_webhook, waiting_webhook_events, wants_creates, webhook, webhook_backlog,
+    webhooks,
 };
 
 /// A parameter of a statement.
 #[derive(Clone, Debug)]
 pub(super) enum Value {
     Int(i64),
+    OptInt(Option<i64>),
     Bool(bool),
     Text(String),
     OptText(Option<String>),

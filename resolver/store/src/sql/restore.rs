@@ -9,7 +9,7 @@ use links::{
 
 use super::{
     Sql, Told, Value,
-    audit::note,
+    audit::note_link,
     create::same_keyspaces,
     details::{DELETED_AT, DELETED_AT_MS, DOMAIN_OR_DEFAULT, SLUG},
     edits::{lock, write},
@@ -76,8 +76,8 @@ pub(crate) async fn restore<S: Sql>(
     set_tags(sql, id, &tags).await?;
     // Otherwise the next sweep of unvisited links would delete it again.
     note_arrived(sql, &mut [id]).await?;
-    note(sql, by, Action::RestoreLink, &id.get().to_string(), Some(state(&link))).await?;
-    sql.tell(Told::Changed(&[id])).await?;
     tags.sort_unstable();
+    note_link(sql, by, Action::RestoreLink, (&link, &tags, &[]), state(&link)).await?;
+    sql.tell(Told::Changed(&[id])).await?;
     Ok(Restored::Done(Box::new(Record { link, tags })))
 }

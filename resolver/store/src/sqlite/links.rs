@@ -4,16 +4,33 @@ use async_trait::async_trait;
 use codes::LinkId;
 use links::{DomainId, Edit, Idempotency, Link, NewLink, Precondition, Slug, Tag, api_key::ApiKeyId};
 use numbers::{Mark, StoreEpoch};
+use rusqlite::Connection;
 use tokio::{sync::mpsc, time::Instant};
 
 use super::{
     SqliteStore, calls,
-    transaction::{insert_error, write},
+    transaction::{insert_error, read, write},
 };
 use crate::{
     Change, Deleted, Edited, FullLink, InsertError, Inserted, InsertedFull, InsertedNamed, Links, NamedLink,
     Reading, Restored, Source, StoreError, Witness, sql,
 };
+
+/// Inserts links, with an event for each if a webhook is called for new links.
+fn insert(
+    connection: &mut Connection,
+    links: &[NewLink],
+    raises: bool,
+) -> Result<(Vec<Inserted>, Mark), StoreError> {
+    if !read(connection, async |sql| sql::wants_creates(sql).await)? {
+        return calls::insert(connection, links, raises);
+    }
+    write(connection, async |sql| {
+        let outcomes = sql::insert_announced(sql, links).await?;
+        let mark = if raises { sql::raise(sql).await? } else { Mark(0) };
+        Ok((outcomes, mark))
+    })
+}
 
 #[async_trait]
 impl Links for SqliteStore {
@@ -28,7 +45,7 @@ impl Links for SqliteStore {
         let (links, witness) = (links.to_vec(), self.witness.clone());
         self.writer
             .run(move |connection| {
-                let (outcomes, mark) = calls::insert(connection, &links, witness.is_some())?;
+                let (outcomes, mark) = insert(connection, &links, witness.is_some())?;
                 // Recorded before any caller learns of the links.
                 Witness::note_mark_in(witness.as_ref(), mark);
                 Ok(outcomes)
@@ -50,6 +67,10 @@ impl Links for SqliteStore {
             .run(move |connection| {
                 let (outcome, mark) = write(connection, async |sql| {
                     let outcome = sql::insert_full(sql, &link, &tags, idempotency.as_ref()).await?;
+                    if let InsertedFull::Stored(at) = outcome {
+                        let stored = Link::stored(link.new.id, link.new.draft.clone(), at);
+                        sql::record_create(sql, &stored, &tags).await?;
+                    }
                     let mark = if witness.is_some() { sql::raise(sql).await? } else { Mark(0) };
                     Ok((outcome, mark))
                 })?;
@@ -68,7 +89,13 @@ impl Links for SqliteStore {
     ) -> Result<InsertedNamed, InsertError> {
         let (link, tags, idempotency) = (link.clone(), tags.to_vec(), idempotency.cloned());
         self.writer
-            .write(async move |sql| sql::insert_named(sql, &link, &tags, idempotency.as_ref()).await)
+            .write(async move |sql| {
+                let outcome = sql::insert_named(sql, &link, &tags, idempotency.as_ref()).await?;
+                if let InsertedNamed::Stored(id, at, _) = outcome {
+                    sql::record_create(sql, &Link::stored(id, link.draft, at), &tags).await?;
+                }
+                Ok(outcome)
+            })
             .await
             .map_err(insert_error)
     }

@@ -17,6 +17,7 @@ mod register;
 mod reservations;
 mod settings;
 mod transaction;
+mod webhooks;
 mod worker;
 
 use std::sync::Arc;

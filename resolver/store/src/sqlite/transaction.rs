@@ -87,6 +87,7 @@ fn query(connection: &Connection, sql: &str, values: &[Value]) -> Result<Vec<Row
 fn param(value: &Value) -> Box<dyn ToSql> {
     match value.clone() {
         Value::Int(value) => Box::new(value),
+        Value::OptInt(value) => Box::new(value),
         Value::Bool(value) => Box::new(value),
         Value::Text(value) => Box::new(value),
         Value::OptText(value) => Box::new(value),

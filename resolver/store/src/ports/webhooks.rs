@@ -1,0 +1,213 @@
+//! Webhooks, the outbox of their events, and deliveries.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use links::{
+    api_key::ApiKeyId,
+    webhook::{
+        Delivery, DeliveryId, EventId, NewWebhook, NewWebhookEvent, StoredSecret, Webhook, WebhookEdit,
+        WebhookEvent, WebhookId,
+    },
+};
+
+use crate::{Database, StoreError};
+
+/// An event with its whole body and the webhooks that it is for. Without webhooks it is forgotten.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FanOut {
+    /// The event.
+    pub event: EventId,
+    /// The body that receivers get.
+    pub body: String,
+    /// The webhooks, each with the id of its message.
+    pub webhooks: Vec<(WebhookId, String)>,
+}
+
+/// What became of events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FannedOut {
+    /// Number of deliveries that were queued.
+    pub queued: u64,
+    /// Number of deliveries that were dropped, because too many are open for their webhooks.
+    pub dropped: u64,
+}
+
+/// A delivery that this process is to attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClaimedDelivery {
+    /// The delivery.
+    pub id: DeliveryId,
+    /// Its webhook.
+    pub webhook: WebhookId,
+    /// The receiver's idempotency key.
+    pub message_id: String,
+    /// Number of attempts, this one included. It is also the fencing token of the lease.
+    pub attempts: u32,
+    /// The body.
+    pub body: String,
+}
+
+/// The end of an attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttemptEnd {
+    /// The delivery.
+    pub delivery: DeliveryId,
+    /// Its webhook.
+    pub webhook: WebhookId,
+    /// Number of attempts, as it was claimed with.
+    pub attempts: u32,
+    /// Status of the answer.
+    pub status: Option<u16>,
+    /// What went wrong.
+    pub error: Option<String>,
+    /// Beginning of the answer's body.
+    pub excerpt: String,
+    /// What follows.
+    pub next: AfterAttempt,
+    /// Whether the webhook is to be disabled.
+    pub disable: Option<Disable>,
+}
+
+/// What follows an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfterAttempt {
+    /// Nothing: the receiver has the event.
+    Delivered,
+    /// Another attempt after this time.
+    RetryIn(Duration),
+    /// Nothing: the delivery is dead.
+    Dead,
+}
+
+/// Why a webhook is to be disabled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disable {
+    /// Its receiver wants no more events.
+    Gone,
+    /// It has failed for too long, unless it has succeeded meanwhile.
+    Failing,
+}
+
+impl Disable {
+    /// Returns the reason for people.
+    #[must_use]
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::Gone => "the receiver answered 410: it wants no more events",
+            Self::Failing => "all deliveries have failed for five days",
+        }
+    }
+}
+
+/// The open deliveries of all webhooks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// Number of open deliveries.
+    pub open: u64,
+    /// How long the oldest one of an enabled webhook is due.
+    pub overdue: Duration,
+}
+
+/// Webhooks, the outbox of their events, and deliveries.
+///
+/// 1. An event of a change is recorded in the transaction of the change. It is turned into
+///    deliveries later ([`fan_out`](Self::fan_out)), by one process.
+/// 2. A process that attempts a delivery has a lease of it. If it does not report the end in time,
+///    another one attempts the delivery again: at least once.
+#[async_trait]
+pub trait Webhooks: Database {
+    /// Returns all webhooks in the order of their creation.
+    async fn webhooks(&self) -> Result<Vec<Webhook>, StoreError>;
+
+    /// Returns a webhook.
+    async fn webhook(&self, id: WebhookId) -> Result<Option<Webhook>, StoreError>;
+
+    /// Adds a webhook. Returns `None` if there are `most` of them.
+    async fn add_webhook(
+        &self,
+        new: &NewWebhook,
+        most: u32,
+        by: ApiKeyId,
+    ) -> Result<Option<Webhook>, StoreError>;
+
+    /// Edits a webhook, and returns it; `None` if it does not exist.
+    async fn edit_webhook(
+        &self,
+        id: WebhookId,
+        edit: &WebhookEdit,
+        by: ApiKeyId,
+    ) -> Result<Option<Webhook>, StoreError>;
+
+    /// Replaces the secret of a webhook, and returns it; `None` if it does not exist. The former
+    /// secret signs too for `keep`.
+    async fn rotate_webhook(
+        &self,
+        id: WebhookId,
+        secret: &StoredSecret,
+        keep: Duration,
+        by: ApiKeyId,
+    ) -> Result<Option<Webhook>, StoreError>;
+
+    /// Removes a webhook, and ends its open deliveries. Returns whether it existed.
+    async fn remove_webhook(&self, id: WebhookId, by: ApiKeyId) -> Result<bool, StoreError>;
+
+    /// Records events.
+    async fn add_webhook_events(&self, events: &[NewWebhookEvent]) -> Result<(), StoreError>;
+
+    /// Returns at most `most` events without deliveries yet, the oldest first.
+    async fn waiting_webhook_events(&self, most: usize) -> Result<Vec<WebhookEvent>, StoreError>;
+
+    /// Turns events into deliveries. An event that another process has turned into deliveries, and
+    /// a webhook that is disabled or removed, are left out.
+    async fn fan_out(&self, events: &[FanOut]) -> Result<FannedOut, StoreError>;
+
+    /// Adds a delivery of a test event with this body. Returns `None` if the webhook does not exist
+    /// or is disabled.
+    async fn add_test_delivery(
+        &self,
+        webhook: WebhookId,
+        message_id: &str,
+        body: &str,
+    ) -> Result<Option<Delivery>, StoreError>;
+
+    /// Returns the enabled webhooks with deliveries that are due.
+    async fn due_webhooks(&self) -> Result<Vec<Webhook>, StoreError>;
+
+    /// Claims due deliveries for an attempt, at most so many of each webhook, until `lease` from
+    /// now.
+    async fn claim_deliveries(
+        &self,
+        most: &[(WebhookId, u32)],
+        lease: Duration,
+    ) -> Result<Vec<ClaimedDelivery>, StoreError>;
+
+    /// Records the end of an attempt, unless another process has claimed the delivery since.
+    /// Returns whether this disabled the webhook.
+    async fn end_attempt(&self, end: &AttemptEnd) -> Result<bool, StoreError>;
+
+    /// Returns the latest deliveries of a webhook, at most `most`, only those before `before` if
+    /// given.
+    async fn deliveries(
+        &self,
+        webhook: WebhookId,
+        before: Option<DeliveryId>,
+        most: usize,
+    ) -> Result<Vec<Delivery>, StoreError>;
+
+    /// Makes a delivery due again, as if it were new. Returns `None` if the webhook has no such
+    /// delivery.
+    async fn redeliver(
+        &self,
+        webhook: WebhookId,
+        delivery: DeliveryId,
+    ) -> Result<Option<Delivery>, StoreError>;
+
+    /// Returns the open deliveries of all webhooks.
+    async fn webhook_backlog(&self) -> Result<Backlog, StoreError>;
+
+    /// Removes ended deliveries and events that are older than `kept`, at most `most` of each, and
+    /// ends deliveries of webhooks that have been disabled for so long. Returns whether more may be
+    /// left.
+    async fn purge_webhooks(&self, kept: Duration, most: u32) -> Result<bool, StoreError>;
+}

@@ -1,0 +1,248 @@
+//! Webhooks. Their events are in `events`, and deliveries in `deliveries`.
+
+mod deliveries;
+mod events;
+
+use links::{
+    DomainId, Tag,
+    api_key::{ApiKeyId, OPERATOR},
+    audit::Action,
+    webhook::{Disabled, NewWebhook, StoredSecret, Subscription, Webhook, WebhookEdit, WebhookId, host},
+};
+use serde_json::{Value as Json, json};
+
+use super::{Row, Sql, Value, audit::note, settings_version::note_change};
+use crate::{Disable, StoreError};
+use codes::LinkId;
+
+pub(crate) use deliveries::{
+    add_test_delivery, claim_deliveries, deliveries, due_webhooks, end_attempt, fan_out, purge_webhooks,
+    redeliver, webhook_backlog,
+};
+pub(super) use events::record_link;
+pub(crate) use events::{
+    add_webhook_events, insert_announced, record_create, waiting_webhook_events, wants_creates,
+};
+
+/// Columns and tables of a webhook, for [`webhook_in`].
+const SELECT: &str =
+    "SELECT webhook.id, webhook.url, webhook.secret, webhook.former_secret, webhook.former_until,
+        webhook.kinds, webhook.domain_id, webhook.tag_id, webhook.link_id, webhook.description,
+        webhook.created_by, webhook.created_at, webhook.disabled_at, webhook.disabled_because,
+        webhook.failing_since, webhook.dropped, webhook.version, tag.name
+    FROM webhook LEFT JOIN tag ON tag.id = webhook.tag_id";
+
+/// The reason shown for a webhook that an API key has disabled.
+const BY_KEY: &str = "disabled with an API key";
+
+/// Returns all webhooks in the order of their creation.
+pub(crate) async fn webhooks<S: Sql>(sql: &mut S) -> Result<Vec<Webhook>, StoreError> {
+    let select = format!("{SELECT} ORDER BY webhook.id");
+    sql.query(&select, &[]).await?.iter().map(webhook_in).collect()
+}
+
+/// Returns what the enabled webhooks are called for.
+pub(super) async fn subscriptions<S: Sql>(sql: &mut S) -> Result<Vec<Subscription>, StoreError> {
+    let all = webhooks(sql).await?;
+    Ok(all.into_iter().filter(|one| one.disabled.is_none()).map(|one| one.subscription).collect())
+}
+
+/// Returns a webhook.
+pub(crate) async fn webhook<S: Sql>(sql: &mut S, id: WebhookId) -> Result<Option<Webhook>, StoreError> {
+    let select = format!("{SELECT} WHERE webhook.id = $1");
+    sql.query(&select, &[Value::Int(id.get())]).await?.first().map(webhook_in).transpose()
+}
+
+/// Adds a webhook. Returns `None` if there are `most` of them.
+pub(crate) async fn add_webhook<S: Sql>(
+    sql: &mut S,
+    new: &NewWebhook,
+    most: u32,
+    by: ApiKeyId,
+) -> Result<Option<Webhook>, StoreError> {
+    // Every change of webhooks locks this row, so no other one is added after the count.
+    note_change(sql).await?;
+    let counted = sql.query("SELECT count(*) FROM webhook", &[]).await?;
+    if counted.first().map_or(Ok(0), |row| row.int(0))? >= i64::from(most) {
+        return Ok(None);
+    }
+    let tag = match &new.tag {
+        Some(tag) => Some(tag_id(sql, tag).await?),
+        None => None,
+    };
+    let insert =
+        "INSERT INTO webhook (url, secret, kinds, domain_id, tag_id, link_id, description, created_by)
+                  VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING id";
+    let values = [
+        Value::Text(new.url.clone()),
+        Value::Text(new.secret.reveal().to_owned()),
+        Value::Text(new.subscription.kinds.join(",")),
+        Value::OptInt(new.subscription.domain.map(DomainId::get)),
+        Value::OptInt(tag),
+        Value::OptInt(new.subscription.link.map(LinkId::get)),
+        Value::OptText(new.description.clone()),
+        Value::Int(by.0),
+    ];
+    let rows = sql.query(insert, &values).await?;
+    let id = WebhookId::from_stored(rows.first().ok_or_else(gone)?.int(0)?);
+    let added = webhook(sql, id).await?.ok_or_else(gone)?;
+    note(sql, by, Action::CreateWebhook, &id.to_string(), Some(told(&added))).await?;
+    Ok(Some(added))
+}
+
+/// Returns the number of a tag, which is added if it does not exist.
+async fn tag_id<S: Sql>(sql: &mut S, tag: &Tag) -> Result<i64, StoreError> {
+    let add = "INSERT INTO tag (name) VALUES ($1)
+               ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id";
+    let rows = sql.query(add, &[Value::Text(tag.to_string())]).await?;
+    rows.first().ok_or_else(gone)?.int(0)
+}
+
+/// Edits a webhook. Enabling it forgets earlier failures.
+pub(crate) async fn edit_webhook<S: Sql>(
+    sql: &mut S,
+    id: WebhookId,
+    edit: &WebhookEdit,
+    by: ApiKeyId,
+) -> Result<Option<Webhook>, StoreError> {
+    note_change(sql).await?;
+    let Some(before) = webhook(sql, id).await? else { return Ok(None) };
+    let now = S::DIALECT.now();
+    let state = match (edit.enabled, before.disabled.is_some()) {
+        (Some(true), true) => {
+            ", disabled_at = NULL, disabled_because = NULL, failing_since = NULL".to_owned()
+        }
+        (Some(false), false) => format!(", disabled_at = {now}, disabled_because = '{BY_KEY}'"),
+        _ => String::new(),
+    };
+    let update = format!(
+        "UPDATE webhook SET url = $1, kinds = $2, description = $3, version = version + 1{state} WHERE id = $4"
+    );
+    let values = [
+        Value::Text(edit.url.clone().unwrap_or(before.url)),
+        Value::Text(edit.kinds.as_ref().unwrap_or(&before.subscription.kinds).join(",")),
+        Value::OptText(edit.description.clone().unwrap_or(before.description)),
+        Value::Int(id.get()),
+    ];
+    sql.query(&update, &values).await?;
+    let edited = webhook(sql, id).await?.ok_or_else(gone)?;
+    note(sql, by, Action::EditWebhook, &id.to_string(), Some(told(&edited))).await?;
+    Ok(Some(edited))
+}
+
+/// Replaces the secret of a webhook. The former one signs too for `keep` milliseconds.
+pub(crate) async fn rotate_webhook<S: Sql>(
+    sql: &mut S,
+    id: WebhookId,
+    secret: &StoredSecret,
+    keep: i64,
+    by: ApiKeyId,
+) -> Result<Option<Webhook>, StoreError> {
+    let rotate = format!(
+        "UPDATE webhook SET former_secret = secret, former_until = {}, secret = $2, version = version + 1
+         WHERE id = $3 RETURNING id",
+        S::DIALECT.now_plus("$1")
+    );
+    let values = [Value::Int(keep), Value::Text(secret.reveal().to_owned()), Value::Int(id.get())];
+    if sql.query(&rotate, &values).await?.is_empty() {
+        return Ok(None);
+    }
+    note(sql, by, Action::RotateWebhook, &id.to_string(), None).await?;
+    webhook(sql, id).await
+}
+
+/// Removes a webhook. Its open deliveries end, so that they are removed with the others.
+pub(crate) async fn remove_webhook<S: Sql>(
+    sql: &mut S,
+    id: WebhookId,
+    by: ApiKeyId,
+) -> Result<bool, StoreError> {
+    note_change(sql).await?;
+    let Some(before) = webhook(sql, id).await? else { return Ok(false) };
+    let own = [Value::Int(id.get())];
+    sql.query("DELETE FROM webhook WHERE id = $1", &own).await?;
+    let end = format!(
+        "UPDATE webhook_delivery SET state = 2, ended_at = {} WHERE webhook_id = $1 AND state = 0",
+        S::DIALECT.now()
+    );
+    sql.query(&end, &own).await?;
+    note(sql, by, Action::RemoveWebhook, &id.to_string(), Some(told(&before))).await?;
+    Ok(true)
+}
+
+/// Disables a webhook after an attempt. Returns whether it was enabled.
+async fn disable<S: Sql>(sql: &mut S, id: WebhookId, why: Disable) -> Result<bool, StoreError> {
+    let only = match why {
+        Disable::Gone => "",
+        Disable::Failing => " AND failing_since IS NOT NULL",
+    };
+    let disable = format!(
+        "UPDATE webhook SET disabled_at = {}, disabled_because = $1
+         WHERE id = $2 AND disabled_at IS NULL{only} RETURNING id",
+        S::DIALECT.now()
+    );
+    let values = [Value::Text(why.reason().to_owned()), Value::Int(id.get())];
+    if sql.query(&disable, &values).await?.is_empty() {
+        return Ok(false);
+    }
+    let details = json!({ "reason": why.reason() });
+    note(sql, OPERATOR, Action::DisableWebhook, &id.to_string(), Some(details)).await?;
+    note_change(sql).await?;
+    Ok(true)
+}
+
+/// Returns what the audit log shows of a webhook: not the path of its URL, which may carry a token.
+fn told(webhook: &Webhook) -> Json {
+    json!({
+        "host": host(&webhook.url),
+        "events": webhook.subscription.kinds,
+        "description": webhook.description,
+        "enabled": webhook.disabled.is_none(),
+    })
+}
+
+fn webhook_in(row: &Row) -> Result<Webhook, StoreError> {
+    let former = match (row.opt_text(3)?, row.opt_time(4)?) {
+        (Some(secret), Some(until)) => Some((StoredSecret::new(secret), until)),
+        _ => None,
+    };
+    let disabled = match row.opt_time(12)? {
+        Some(at) => Some(Disabled { at, reason: row.opt_text(13)?.unwrap_or_default().to_owned() }),
+        None => None,
+    };
+    let subscription = Subscription {
+        kinds: row.text(5)?.split(',').map(str::to_owned).collect(),
+        domain: row.opt_int(6)?.map(DomainId::from_stored),
+        tag: row.opt_int(7)?,
+        link: row.opt_int(8)?.map(LinkId::from_stored),
+    };
+    Ok(Webhook {
+        id: WebhookId::from_stored(row.int(0)?),
+        url: row.text(1)?.to_owned(),
+        secret: StoredSecret::new(row.text(2)?),
+        former,
+        subscription,
+        tag: row.opt_text(17)?.map(Tag::from_stored),
+        description: row.opt_text(9)?.map(str::to_owned),
+        created_by: ApiKeyId(row.int(10)?),
+        created_at: row.time(11)?,
+        disabled,
+        failing_since: row.opt_time(14)?,
+        dropped: row.count(15)?,
+        version: row.count(16)?,
+    })
+}
+
+impl Row {
+    fn opt_int(&self, column: usize) -> Result<Option<i64>, StoreError> {
+        if self.is_null(column) { Ok(None) } else { self.int(column).map(Some) }
+    }
+
+    fn count(&self, column: usize) -> Result<u64, StoreError> {
+        Ok(u64::try_from(self.int(column)?).unwrap_or(0))
+    }
+}
+
+fn gone() -> StoreError {
+    StoreError::Corrupt("a row of a webhook is gone".to_owned())
+}

@@ -1,0 +1,362 @@
+//! Deliveries of events to webhooks.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use links::webhook::{Delivery, DeliveryId, DeliveryState, OPEN_MAX, PING, Webhook, WebhookId};
+
+use super::super::{Row, Sql, Value, milliseconds, places};
+use super::{SELECT, disable, gone, webhook, webhook_in};
+use crate::{AfterAttempt, AttemptEnd, Backlog, ClaimedDelivery, FanOut, FannedOut, StoreError};
+
+/// Columns and tables of a delivery, for [`delivery_in`].
+const SELECT_DELIVERY: &str =
+    "SELECT webhook_delivery.id, webhook_delivery.webhook_id, webhook_delivery.message_id,
+        webhook_event.kind, webhook_delivery.state, webhook_delivery.attempts, webhook_delivery.created_at,
+        webhook_delivery.due_at, webhook_delivery.last_status, webhook_delivery.last_error,
+        webhook_delivery.excerpt, webhook_delivery.ended_at
+    FROM webhook_delivery JOIN webhook_event ON webhook_event.id = webhook_delivery.event_id";
+
+/// SQL condition for deliveries that no process attempts and whose time has come.
+fn is_due<S: Sql>() -> String {
+    let now = S::DIALECT.now();
+    format!("state = 0 AND due_at <= {now} AND (held_until IS NULL OR held_until < {now})")
+}
+
+/// Turns events into deliveries.
+pub(crate) async fn fan_out<S: Sql>(sql: &mut S, events: &[FanOut]) -> Result<FannedOut, StoreError> {
+    let mut room = room_of(sql, events).await?;
+    let (mut done, mut dropped) = (FannedOut::default(), BTreeMap::<WebhookId, i64>::new());
+    for event in events {
+        if event.webhooks.is_empty() || !take_event(sql, event).await? {
+            continue;
+        }
+        let mut queued = Vec::new();
+        for (webhook, message) in &event.webhooks {
+            match room.get_mut(webhook) {
+                Some(0) => *dropped.entry(*webhook).or_default() += 1,
+                Some(left) => {
+                    *left -= 1;
+                    queued.push((*webhook, message.as_str()));
+                }
+                // It was disabled or removed since.
+                None => {}
+            }
+        }
+        done.queued += queued.len() as u64;
+        queue(sql, event, &queued).await?;
+    }
+    for (webhook, count) in dropped {
+        let note = "UPDATE webhook SET dropped = dropped + $1 WHERE id = $2";
+        sql.query(note, &[Value::Int(count), Value::Int(webhook.get())]).await?;
+        done.dropped += count.unsigned_abs();
+    }
+    forget(sql, events).await?;
+    Ok(done)
+}
+
+/// Locks the enabled webhooks of these events, and returns how many more deliveries each may have.
+async fn room_of<S: Sql>(sql: &mut S, events: &[FanOut]) -> Result<BTreeMap<WebhookId, i64>, StoreError> {
+    let mut ids: Vec<WebhookId> =
+        events.iter().flat_map(|event| event.webhooks.iter().map(|(id, _)| *id)).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let mut room = BTreeMap::new();
+    if ids.is_empty() {
+        return Ok(room);
+    }
+    let lock = format!(
+        "SELECT id FROM webhook WHERE id IN ({}) AND disabled_at IS NULL ORDER BY id {}",
+        places(1, ids.len()),
+        S::DIALECT.for_update()
+    );
+    let values: Vec<Value> = ids.iter().map(|id| Value::Int(id.get())).collect();
+    for row in sql.query(&lock, &values).await? {
+        let id = row.int(0)?;
+        let count = "SELECT count(*) FROM (SELECT id FROM webhook_delivery
+                     WHERE webhook_id = $1 AND state = 0 LIMIT $2) AS open_ones";
+        let open = sql.query(count, &[Value::Int(id), Value::Int(i64::from(OPEN_MAX))]).await?;
+        let open = open.first().map_or(Ok(0), |row| row.int(0))?;
+        room.insert(WebhookId::from_stored(id), i64::from(OPEN_MAX) - open);
+    }
+    Ok(room)
+}
+
+/// Writes the body of an event that has no deliveries yet. Returns whether it had none.
+async fn take_event<S: Sql>(sql: &mut S, event: &FanOut) -> Result<bool, StoreError> {
+    let take = format!(
+        "UPDATE webhook_event SET payload = $1, fanned_at = {} WHERE id = $2 AND fanned_at IS NULL RETURNING id",
+        S::DIALECT.now()
+    );
+    let values = [Value::Text(event.body.clone()), Value::Int(event.event.get())];
+    Ok(!sql.query(&take, &values).await?.is_empty())
+}
+
+async fn queue<S: Sql>(sql: &mut S, event: &FanOut, to: &[(WebhookId, &str)]) -> Result<(), StoreError> {
+    if to.is_empty() {
+        return Ok(());
+    }
+    let rows: Vec<String> = (0..to.len()).map(|row| format!("({})", places(3 * row + 1, 3))).collect();
+    let insert =
+        format!("INSERT INTO webhook_delivery (webhook_id, event_id, message_id) VALUES {}", rows.join(", "));
+    let row = |(webhook, message): &(WebhookId, &str)| {
+        [Value::Int(webhook.get()), Value::Int(event.event.get()), Value::Text((*message).to_owned())]
+    };
+    let values: Vec<Value> = to.iter().flat_map(row).collect();
+    sql.query(&insert, &values).await.map(drop)
+}
+
+/// Removes the events that no webhook is called for.
+async fn forget<S: Sql>(sql: &mut S, events: &[FanOut]) -> Result<(), StoreError> {
+    let unwanted = events.iter().filter(|event| event.webhooks.is_empty());
+    let values: Vec<Value> = unwanted.map(|event| Value::Int(event.event.get())).collect();
+    if values.is_empty() {
+        return Ok(());
+    }
+    let delete =
+        format!("DELETE FROM webhook_event WHERE id IN ({}) AND fanned_at IS NULL", places(1, values.len()));
+    sql.query(&delete, &values).await.map(drop)
+}
+
+/// Adds a delivery of a test event, unless the webhook is disabled or does not exist.
+pub(crate) async fn add_test_delivery<S: Sql>(
+    sql: &mut S,
+    id: WebhookId,
+    message_id: &str,
+    body: &str,
+) -> Result<Option<Delivery>, StoreError> {
+    if webhook(sql, id).await?.is_none_or(|webhook| webhook.disabled.is_some()) {
+        return Ok(None);
+    }
+    let insert = format!(
+        "INSERT INTO webhook_event (kind, payload, fanned_at) VALUES ('{PING}', $1, {}) RETURNING id",
+        S::DIALECT.now()
+    );
+    let rows = sql.query(&insert, &[Value::Text(body.to_owned())]).await?;
+    let event = rows.first().ok_or_else(gone)?.int(0)?;
+    let insert =
+        "INSERT INTO webhook_delivery (webhook_id, event_id, message_id) VALUES ($1, $2, $3) RETURNING id";
+    let values = [Value::Int(id.get()), Value::Int(event), Value::Text(message_id.to_owned())];
+    let rows = sql.query(insert, &values).await?;
+    delivery(sql, id, DeliveryId::from_stored(rows.first().ok_or_else(gone)?.int(0)?)).await
+}
+
+/// Returns the enabled webhooks with deliveries that are due.
+pub(crate) async fn due_webhooks<S: Sql>(sql: &mut S) -> Result<Vec<Webhook>, StoreError> {
+    let select = format!(
+        "{SELECT} WHERE webhook.disabled_at IS NULL
+         AND EXISTS (SELECT 1 FROM webhook_delivery WHERE webhook_id = webhook.id AND {}) ORDER BY webhook.id",
+        is_due::<S>()
+    );
+    sql.query(&select, &[]).await?.iter().map(webhook_in).collect()
+}
+
+/// Claims due deliveries until `lease` milliseconds from now, at most so many of each webhook.
+pub(crate) async fn claim_deliveries<S: Sql>(
+    sql: &mut S,
+    most: &[(WebhookId, u32)],
+    lease: i64,
+) -> Result<Vec<ClaimedDelivery>, StoreError> {
+    let select = format!(
+        "SELECT id FROM webhook_delivery WHERE webhook_id = $1 AND {} ORDER BY due_at LIMIT $2 {}",
+        is_due::<S>(),
+        S::DIALECT.skip_locked()
+    );
+    let mut ids = Vec::new();
+    for (webhook, most) in most {
+        for row in sql.query(&select, &[Value::Int(webhook.get()), Value::Int(i64::from(*most))]).await? {
+            ids.push(Value::Int(row.int(0)?));
+        }
+    }
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let hold = format!(
+        "UPDATE webhook_delivery SET held_until = {}, attempts = attempts + 1 WHERE id IN ({})",
+        S::DIALECT.now_plus("$1"),
+        places(2, ids.len())
+    );
+    let values: Vec<Value> = std::iter::once(Value::Int(lease)).chain(ids.iter().cloned()).collect();
+    sql.query(&hold, &values).await?;
+    let read = format!(
+        "SELECT webhook_delivery.id, webhook_delivery.webhook_id, webhook_delivery.message_id,
+                webhook_delivery.attempts, webhook_event.payload
+         FROM webhook_delivery JOIN webhook_event ON webhook_event.id = webhook_delivery.event_id
+         WHERE webhook_delivery.id IN ({}) ORDER BY webhook_delivery.id",
+        places(1, ids.len())
+    );
+    sql.query(&read, &ids).await?.iter().map(claimed_in).collect()
+}
+
+fn claimed_in(row: &Row) -> Result<ClaimedDelivery, StoreError> {
+    Ok(ClaimedDelivery {
+        id: DeliveryId::from_stored(row.int(0)?),
+        webhook: WebhookId::from_stored(row.int(1)?),
+        message_id: row.text(2)?.to_owned(),
+        attempts: u32::try_from(row.int(3)?).unwrap_or(u32::MAX),
+        body: row.text(4)?.to_owned(),
+    })
+}
+
+/// Records the end of an attempt, unless another process has claimed the delivery since. Returns
+/// whether this disabled the webhook.
+pub(crate) async fn end_attempt<S: Sql>(sql: &mut S, end: &AttemptEnd) -> Result<bool, StoreError> {
+    let (state, wait) = match end.next {
+        AfterAttempt::Delivered => (DeliveryState::Delivered, Duration::ZERO),
+        AfterAttempt::RetryIn(wait) => (DeliveryState::Open, wait),
+        AfterAttempt::Dead => (DeliveryState::Dead, Duration::ZERO),
+    };
+    let ended = if state == DeliveryState::Open { "NULL" } else { S::DIALECT.now() };
+    let update = format!(
+        "UPDATE webhook_delivery SET state = $1, due_at = {}, held_until = NULL, last_status = $3,
+                last_error = $4, excerpt = $5, ended_at = {ended}
+         WHERE id = $6 AND attempts = $7 AND state = 0 RETURNING id",
+        S::DIALECT.now_plus("$2")
+    );
+    let values = [
+        Value::Int(state.stored()),
+        Value::Int(milliseconds(wait)),
+        Value::OptInt(end.status.map(i64::from)),
+        Value::OptText(end.error.clone()),
+        Value::Text(end.excerpt.clone()),
+        Value::Int(end.delivery.get()),
+        Value::Int(i64::from(end.attempts)),
+    ];
+    if sql.query(&update, &values).await?.is_empty() {
+        return Ok(false);
+    }
+    let own = [Value::Int(end.webhook.get())];
+    let health = match end.next {
+        AfterAttempt::Delivered => {
+            "UPDATE webhook SET failing_since = NULL WHERE id = $1 AND failing_since IS NOT NULL".to_owned()
+        }
+        AfterAttempt::RetryIn(_) | AfterAttempt::Dead => format!(
+            "UPDATE webhook SET failing_since = {} WHERE id = $1 AND failing_since IS NULL",
+            S::DIALECT.now()
+        ),
+    };
+    sql.query(&health, &own).await?;
+    match end.disable {
+        Some(why) => disable(sql, end.webhook, why).await,
+        None => Ok(false),
+    }
+}
+
+/// Returns the latest deliveries of a webhook, at most `most`, only those before `before` if given.
+pub(crate) async fn deliveries<S: Sql>(
+    sql: &mut S,
+    webhook: WebhookId,
+    before: Option<DeliveryId>,
+    most: i64,
+) -> Result<Vec<Delivery>, StoreError> {
+    let select = format!(
+        "{SELECT_DELIVERY} WHERE webhook_delivery.webhook_id = $1 AND webhook_delivery.id < $2
+         ORDER BY webhook_delivery.id DESC LIMIT $3"
+    );
+    let before = before.map_or(i64::MAX, DeliveryId::get);
+    let values = [Value::Int(webhook.get()), Value::Int(before), Value::Int(most)];
+    sql.query(&select, &values).await?.iter().map(delivery_in).collect()
+}
+
+async fn delivery<S: Sql>(
+    sql: &mut S,
+    webhook: WebhookId,
+    id: DeliveryId,
+) -> Result<Option<Delivery>, StoreError> {
+    let select =
+        format!("{SELECT_DELIVERY} WHERE webhook_delivery.webhook_id = $1 AND webhook_delivery.id = $2");
+    let values = [Value::Int(webhook.get()), Value::Int(id.get())];
+    sql.query(&select, &values).await?.first().map(delivery_in).transpose()
+}
+
+/// Makes a delivery due again, as if it were new.
+pub(crate) async fn redeliver<S: Sql>(
+    sql: &mut S,
+    webhook: WebhookId,
+    id: DeliveryId,
+) -> Result<Option<Delivery>, StoreError> {
+    let again = format!(
+        "UPDATE webhook_delivery SET state = 0, due_at = {}, attempts = 0, held_until = NULL, ended_at = NULL
+         WHERE webhook_id = $1 AND id = $2",
+        S::DIALECT.now()
+    );
+    sql.query(&again, &[Value::Int(webhook.get()), Value::Int(id.get())]).await?;
+    delivery(sql, webhook, id).await
+}
+
+fn delivery_in(row: &Row) -> Result<Delivery, StoreError> {
+    let state = row.int(4)?;
+    let unknown = || StoreError::Corrupt(format!("table webhook_delivery: the state {state}"));
+    Ok(Delivery {
+        id: DeliveryId::from_stored(row.int(0)?),
+        webhook: WebhookId::from_stored(row.int(1)?),
+        message_id: row.text(2)?.to_owned(),
+        kind: row.text(3)?.to_owned(),
+        state: DeliveryState::from_stored(state).ok_or_else(unknown)?,
+        attempts: u32::try_from(row.int(5)?).unwrap_or(u32::MAX),
+        created_at: row.time(6)?,
+        due_at: row.time(7)?,
+        last_status: row.opt_int(8)?.and_then(|status| u16::try_from(status).ok()),
+        last_error: row.opt_text(9)?.map(str::to_owned),
+        excerpt: row.opt_text(10)?.map(str::to_owned),
+        ended_at: row.opt_time(11)?,
+    })
+}
+
+/// Returns the open deliveries of all webhooks.
+pub(crate) async fn webhook_backlog<S: Sql>(sql: &mut S) -> Result<Backlog, StoreError> {
+    let open = sql.query("SELECT count(*) FROM webhook_delivery WHERE state = 0", &[]).await?;
+    let oldest = format!(
+        "SELECT min(webhook_delivery.due_at), {} FROM webhook
+         JOIN webhook_delivery ON webhook_delivery.webhook_id = webhook.id AND webhook_delivery.state = 0
+         WHERE webhook.disabled_at IS NULL",
+        S::DIALECT.now()
+    );
+    let rows = sql.query(&oldest, &[]).await?;
+    let overdue = match rows.first() {
+        Some(row) => {
+            row.opt_time(0)?.map(|due| row.time(1).map(|now| now.duration_since(due))).transpose()?
+        }
+        None => None,
+    };
+    Ok(Backlog {
+        open: open.first().map_or(Ok(0), |row| row.count(0))?,
+        overdue: overdue.and_then(|overdue| overdue.try_into().ok()).unwrap_or_default(),
+    })
+}
+
+/// Removes what ended longer ago than `kept`, at most `most` rows of each kind. Returns whether
+/// more may be left.
+pub(crate) async fn purge_webhooks<S: Sql>(
+    sql: &mut S,
+    kept: Duration,
+    most: u32,
+) -> Result<bool, StoreError> {
+    let (cut, now, skip) = (S::DIALECT.now_minus(kept), S::DIALECT.now(), S::DIALECT.skip_locked());
+    let statements = [
+        format!(
+            "UPDATE webhook_delivery SET state = 2, ended_at = {now}, last_error = 'the webhook stayed disabled'
+             WHERE id IN (SELECT webhook_delivery.id FROM webhook_delivery
+                 JOIN webhook ON webhook.id = webhook_delivery.webhook_id
+                 WHERE webhook_delivery.state = 0 AND webhook.disabled_at < {cut} LIMIT $1) RETURNING id"
+        ),
+        format!(
+            "DELETE FROM webhook_delivery WHERE id IN (SELECT id FROM webhook_delivery
+                 WHERE state <> 0 AND ended_at < {cut} LIMIT $1 {skip}) RETURNING id"
+        ),
+        format!(
+            "DELETE FROM webhook_event WHERE id IN (SELECT id FROM webhook_event
+                 WHERE fanned_at < {cut} AND NOT EXISTS (SELECT 1 FROM webhook_delivery
+                     WHERE webhook_delivery.event_id = webhook_event.id) LIMIT $1 {skip}) RETURNING id"
+        ),
+        format!(
+            "DELETE FROM webhook_event WHERE id IN (SELECT id FROM webhook_event
+                 WHERE fanned_at IS NULL AND at < {cut} LIMIT $1 {skip}) RETURNING id"
+        ),
+    ];
+    let mut is_more = false;
+    for statement in statements {
+        let removed = sql.query(&statement, &[Value::Int(i64::from(most))]).await?.len();
+        is_more |= removed >= usize::try_from(most).unwrap_or(usize::MAX);
+    }
+    Ok(is_more)
+}

@@ -1,0 +1,185 @@
+//! Events of webhooks: the outbox. Each event is recorded in the transaction that it tells of.
+//!
+//! Imports record no events: they bring links of another system in, often by the million.
+
+use codes::LinkId;
+use jiff::Timestamp;
+use links::{
+    DomainId, Link, NewLink, Tag,
+    audit::state,
+    webhook::{EventId, LinkEvent, NewWebhookEvent, WebhookEvent},
+};
+use serde_json::{Value as Json, json};
+
+use super::super::{Row, Sql, Value, create, places};
+use crate::{Inserted, StoreError};
+
+/// Number of events in one statement.
+const EVENTS_AT_ONCE: usize = 100;
+/// Number of links in one statement.
+const LINKS_AT_ONCE: usize = 500;
+
+/// SQL condition: an enabled webhook is called for the kind of the parameter.
+fn is_wanted(kind: &str) -> String {
+    format!(
+        "EXISTS (SELECT 1 FROM webhook WHERE disabled_at IS NULL
+                 AND ',' || kinds || ',' LIKE '%,' || CAST({kind} AS text) || ',%')"
+    )
+}
+
+/// Returns whether an enabled webhook is called for new links.
+pub(crate) async fn wants_creates<S: Sql>(sql: &mut S) -> Result<bool, StoreError> {
+    let select = format!("SELECT 1 WHERE {}", is_wanted("$1"));
+    let kind = LinkEvent::Created.as_str().to_owned();
+    Ok(!sql.query(&select, &[Value::Text(kind)]).await?.is_empty())
+}
+
+/// Records the event of a changed link, if a webhook is called for its kind. `tags` are those
+/// before and after the change.
+pub(in crate::sql) async fn record_link<S: Sql>(
+    sql: &mut S,
+    event: LinkEvent,
+    link: &Link,
+    tags: &[Tag],
+    data: &Json,
+) -> Result<(), StoreError> {
+    let ids = match tags.len() {
+        0 => "NULL".to_owned(),
+        count => format!(
+            "(SELECT string_agg(CAST(id AS text), ',') FROM tag WHERE name IN ({}))",
+            places(4, count)
+        ),
+    };
+    let insert = format!(
+        "INSERT INTO webhook_event (kind, domain_id, link_id, tags, payload)
+         SELECT $1, CAST($2 AS bigint), CAST($3 AS bigint), {ids}, ${} WHERE {}",
+        4 + tags.len(),
+        is_wanted("$1")
+    );
+    let mut values = vec![
+        Value::Text(event.as_str().to_owned()),
+        Value::Int(link.domain().get()),
+        Value::Int(link.id.get()),
+    ];
+    values.extend(tags.iter().map(|tag| Value::Text(tag.to_string())));
+    values.push(Value::Text(data.to_string()));
+    sql.query(&insert, &values).await.map(drop)
+}
+
+/// Records the event of a new link, if a webhook is called for it.
+pub(crate) async fn record_create<S: Sql>(sql: &mut S, link: &Link, tags: &[Tag]) -> Result<(), StoreError> {
+    record_link(sql, LinkEvent::Created, link, tags, &created(link, tags)).await
+}
+
+fn created(link: &Link, tags: &[Tag]) -> Json {
+    let mut data = state(link);
+    data["tags"] = json!(tags);
+    data
+}
+
+/// Inserts links, and records an event for each that is stored. Returns the outcome of each in the
+/// order of `links`.
+pub(crate) async fn insert_announced<S: Sql>(
+    sql: &mut S,
+    links: &[NewLink],
+) -> Result<Vec<Inserted>, StoreError> {
+    // In the order of their ids, so that concurrent inserts cannot deadlock.
+    let mut order: Vec<&NewLink> = links.iter().collect();
+    order.sort_unstable_by_key(|link| link.id);
+    let mut stored: Vec<(LinkId, Timestamp)> = Vec::with_capacity(links.len());
+    for links in order.chunks(LINKS_AT_ONCE) {
+        for row in sql.query(&insert_of::<S>(links.len()), &rows_of(links)?).await? {
+            stored.push((LinkId::from_stored(row.int(0)?), row.time(1)?));
+        }
+    }
+    stored.sort_unstable_by_key(|(id, _)| *id);
+    let stored_at = |id: LinkId| stored.binary_search_by_key(&id, |(id, _)| *id).ok().map(|at| stored[at].1);
+    let event = |link: &&NewLink| {
+        let link = Link::stored(link.id, link.draft.clone(), stored_at(link.id)?);
+        Some(NewWebhookEvent {
+            kind: LinkEvent::Created.as_str(),
+            domain: Some(link.domain()),
+            link: Some(link.id),
+            tags: Vec::new(),
+            data: created(&link, &[]).to_string(),
+        })
+    };
+    let events: Vec<NewWebhookEvent> = order.iter().filter_map(event).collect();
+    add_webhook_events(sql, &events).await?;
+    Ok(links.iter().map(|link| stored_at(link.id).map_or(Inserted::Taken, Inserted::Stored)).collect())
+}
+
+/// Returns the insert of so many links.
+fn insert_of<S: Sql>(count: usize) -> String {
+    let row = |first: usize| {
+        let at = |column: usize| format!("${}", first + column);
+        let (plain, details, id) = (places(first, 5), S::DIALECT.json(&at(5)), at(6));
+        format!("({plain}, {details}, {id})")
+    };
+    let rows: Vec<String> = (0..count).map(|row_index| row(7 * row_index + 1)).collect();
+    format!(
+        "INSERT INTO link (long_url, title, crawlable, forward_query, created_by, details, id) VALUES {}
+         ON CONFLICT (id) DO NOTHING RETURNING id, created_at",
+        rows.join(", ")
+    )
+}
+
+fn rows_of(links: &[&NewLink]) -> Result<Vec<Value>, StoreError> {
+    let mut values = Vec::with_capacity(7 * links.len());
+    for link in links {
+        values.extend(create::values(link.id, &link.draft)?);
+    }
+    Ok(values)
+}
+
+/// Records events.
+pub(crate) async fn add_webhook_events<S: Sql>(
+    sql: &mut S,
+    events: &[NewWebhookEvent],
+) -> Result<(), StoreError> {
+    for events in events.chunks(EVENTS_AT_ONCE) {
+        let rows: Vec<String> =
+            (0..events.len()).map(|row| format!("({})", places(5 * row + 1, 5))).collect();
+        let insert = format!(
+            "INSERT INTO webhook_event (kind, domain_id, link_id, tags, payload) VALUES {}",
+            rows.join(", ")
+        );
+        let values: Vec<Value> = events.iter().flat_map(row_of).collect();
+        sql.query(&insert, &values).await?;
+    }
+    Ok(())
+}
+
+fn row_of(event: &NewWebhookEvent) -> [Value; 5] {
+    let tags: Vec<String> = event.tags.iter().map(ToString::to_string).collect();
+    [
+        Value::Text(event.kind.to_owned()),
+        Value::OptInt(event.domain.map(DomainId::get)),
+        Value::OptInt(event.link.map(LinkId::get)),
+        Value::OptText((!tags.is_empty()).then(|| tags.join(","))),
+        Value::Text(event.data.clone()),
+    ]
+}
+
+/// Returns at most `most` events without deliveries yet, the oldest first.
+pub(crate) async fn waiting_webhook_events<S: Sql>(
+    sql: &mut S,
+    most: i64,
+) -> Result<Vec<WebhookEvent>, StoreError> {
+    let select = "SELECT id, kind, domain_id, link_id, tags, payload, at FROM webhook_event
+                  WHERE fanned_at IS NULL ORDER BY id LIMIT $1";
+    sql.query(select, &[Value::Int(most)]).await?.iter().map(event_in).collect()
+}
+
+fn event_in(row: &Row) -> Result<WebhookEvent, StoreError> {
+    let tags = row.opt_text(4)?.unwrap_or_default();
+    Ok(WebhookEvent {
+        id: EventId::from_stored(row.int(0)?),
+        kind: row.text(1)?.to_owned(),
+        domain: row.opt_int(2)?.map(DomainId::from_stored),
+        link: row.opt_int(3)?.map(LinkId::from_stored),
+        tags: tags.split(',').filter_map(|tag| tag.parse().ok()).collect(),
+        data: row.text(5)?.to_owned(),
+        at: row.time(6)?,
+    })
+}
