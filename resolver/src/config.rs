@@ -3,6 +3,7 @@
 
 mod settings;
 mod visits;
+mod webhooks;
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
@@ -14,6 +15,7 @@ use ipnet::IpNet;
 
 pub use settings::Settings;
 pub use visits::{Switch, VisitSettings, VisitsArgs};
+pub use webhooks::{WebhookConfig, WebhookHttp};
 
 /// Mints short codes, stores links and serves redirects.
 ///
@@ -243,6 +245,9 @@ pub struct Config {
     /// The flags for visits.
     #[command(flatten)]
     pub visits: VisitsArgs,
+    /// The flags of webhooks.
+    #[command(flatten)]
+    pub webhooks: WebhookConfig,
 }
 
 /// Whether the fast path serves redirects.

@@ -4,6 +4,7 @@
 mod parts;
 mod supply_task;
 mod visits_task;
+mod webhooks_task;
 
 use std::{
     fs::{DirBuilder, File, OpenOptions, TryLockError},
@@ -15,7 +16,7 @@ use std::{
 };
 
 use api::{Api, grpc};
-use app::{metrics::Metrics, visits::NoSink};
+use app::{metrics::Metrics, visits::NoSink, webhooks::metrics::WebhookMetrics};
 use cli::{args::Database, file_error, open_witnessed};
 use codes::{Keyspace, KeyspaceIndex, Mint};
 use daemon::{Admin, Recorder, Refresh, Resources, TaskSupervisor};
@@ -132,12 +133,13 @@ pub async fn run(
         clock,
         store,
         metrics,
+        webhook_metrics: WebhookMetrics::new(&recorder),
         supply_metrics,
         supervisor: supervisor.clone(),
         visits: Arc::clone(&visits),
         sink: spool.as_ref().map_or_else(|| Arc::new(NoSink) as _, |spool| spool.sink.clone() as _),
     };
-    let (supply, service) = parts.assemble(&settings, (asked, shared), &resources);
+    let (supply, service, webhooks) = parts.assemble(&settings, (asked, shared), &resources);
 
     let domains = &service.redirector.domain_cache;
     let storing = spool.map(|spool| VisitTasks::start(&supervisor, &settings, spool, &visits, domains));
@@ -155,7 +157,7 @@ pub async fn run(
     };
     ready.send_replace(false);
     let delay = drain_delay(lost.as_ref(), &config);
-    let drained = tokio::join!(drain(&service, &phase, public, delay), grpc.stop(delay)).0;
+    let drained = tokio::join!(drain(&service, &phase, public, delay), grpc.stop(delay), webhooks.stop()).0;
     service.redirector.visits.finish().await;
     if let Some(storing) = storing {
         storing.finish().await;

@@ -165,6 +165,30 @@ pub enum AppError {
         /// The limit.
         most: u64,
     },
+    /// No webhook has this id.
+    #[error("No webhook found with id \"{id}\"")]
+    NoWebhook {
+        /// The id.
+        id: String,
+    },
+    /// The webhook has no delivery with this id, or it was removed after a week.
+    #[error("No delivery found with id \"{id}\"")]
+    NoDelivery {
+        /// The id.
+        id: String,
+    },
+    /// There are as many webhooks as there may be.
+    #[error("Expected a webhook to be removed: there are {most} of them, as many as there may be.")]
+    TooManyWebhooks {
+        /// The limit.
+        most: u32,
+    },
+    /// The webhook is disabled, so that it is not called.
+    #[error("The webhook \"{id}\" is disabled: expected it to be enabled before it is tested.")]
+    WebhookDisabled {
+        /// The webhook's id.
+        id: String,
+    },
     /// A share of the process's capacity is used up: the caller's own, or the one for all callers.
     #[error("{}", Share(.0))]
     TooMuchAtOnce(ExceededShare),

@@ -60,6 +60,7 @@ pub mod visit_stats;
 pub mod visit_subjects;
 pub mod visit_totals;
 pub mod visits;
+pub mod webhooks;
 #[cfg(test)]
 mod world;
 
@@ -69,6 +70,7 @@ use links::Schemes;
 use store::{Catalog, Keys, Links, Register, Settings};
 use visit_store::VisitStore;
 
+use self::webhooks::WebhookParts;
 use creator::Creator;
 use domain_cache::DomainCache;
 use key_names::KeyNames;
@@ -108,6 +110,8 @@ pub struct LinkService {
     pub key_names: KeyNames,
     /// Password hashing and verification, rate-limited.
     pub passwords: Arc<PasswordGuard>,
+    /// Webhooks, and the addresses that they may reach.
+    pub webhooks: WebhookParts,
     /// Permits that limit the concurrent database calls of each API key.
     pub turns: DatabasePermits,
     /// The operator's rules.

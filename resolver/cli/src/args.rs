@@ -8,6 +8,7 @@ mod keys;
 mod link;
 mod target;
 mod transfer;
+mod webhook;
 
 pub use audit::AuditArgs;
 pub use client::{ServerArgs, TableArgs};
@@ -22,3 +23,7 @@ pub use link::{
 };
 pub use target::{TargetCommand, TargetListArgs, TargetRuleArgs};
 pub use transfer::{ExportArgs, ExportFormat, ImportArgs, Unprotected};
+pub use webhook::{
+    WebhookArgs, WebhookCommand, WebhookCreateArgs, WebhookDeliveriesArgs, WebhookListArgs,
+    WebhookRedeliverArgs,
+};

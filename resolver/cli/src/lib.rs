@@ -1,6 +1,6 @@
 //! The resolver's commands, apart from those about its own configuration.
 //!
-//! 1. `link`, `domain`, `target` and `audit` call the REST API of a running server (`client.rs`).
+//! 1. `link`, `domain`, `target`, `webhook` and `audit` call the REST API of a running server (`client.rs`).
 //! 2. `migrate`, `api-key`, `import` and `export` open the database themselves (`database.rs`).
 //!
 //! Each command has its arguments in `args/` and its work in the file of its name. It returns its
@@ -23,6 +23,7 @@ mod open_mint;
 pub mod table;
 mod target;
 mod warning;
+mod webhook;
 
 #[cfg(test)]
 use clap::Parser;
@@ -30,6 +31,7 @@ use clap::Subcommand;
 
 use args::{
     ApiKeyCommand, AuditArgs, DomainCommand, ExportArgs, ImportArgs, LinkCommand, MigrateArgs, TargetCommand,
+    WebhookCommand,
 };
 pub use client::ClientError;
 pub use database::{open_witnessed, wait_for};
@@ -52,6 +54,9 @@ pub enum Command {
     /// Allow and deny the hosts that links of a running server may lead to.
     #[command(subcommand)]
     Target(TargetCommand),
+    /// Manage the webhooks of a running server: receivers of events.
+    #[command(subcommand)]
+    Webhook(WebhookCommand),
     /// Show the audit log of a running server: its changes, with their time and API key.
     Audit(AuditArgs),
     /// Import links from another system under their codes there.
@@ -81,6 +86,7 @@ pub async fn run(command: Command) -> Result<String, Error> {
         Command::Link(command) => link::run(command).await,
         Command::Domain(command) => domain::run(command).await,
         Command::Target(command) => target::run(command).await,
+        Command::Webhook(command) => webhook::run(command).await,
         Command::Audit(args) => audit::run(args).await,
         Command::Import(args) => import::run(args).await,
         Command::Export(args) => export::run(args).await,

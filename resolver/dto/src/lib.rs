@@ -23,6 +23,7 @@ mod tag;
 mod target;
 mod values;
 mod visit;
+mod webhook;
 
 pub use audit::{AuditData, AuditEntry, AuditPage, AuditQuery};
 pub use bulk::{BatchResult, BatchResults, BatchWord, FillResult, FillResults, FillWord};
@@ -47,4 +48,8 @@ pub use values::{Flag, Ignored, Number, Time};
 pub use visit::{
     DeletedVisits, OrphanVisitsQuery, Visit, VisitLocation, VisitPage, VisitsByKind, VisitsDomainQuery,
     VisitsOverview, VisitsQuery, VisitsSummary,
+};
+pub use webhook::{
+    DeliveriesQuery, DeliveryData, DeliveryPage, NewWebhook, Webhook, WebhookDelivery, WebhookEdit,
+    WebhookList,
 };

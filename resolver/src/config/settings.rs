@@ -1,7 +1,8 @@
 //! The validated settings, with every default filled in.
 
-use std::{collections::HashMap, path::PathBuf, time::Duration};
+use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
 
+use ::webhooks::Sender;
 use api::CallLimits;
 use app::{
     domain_cache::{Policy, PublicUrl},
@@ -74,6 +75,8 @@ pub struct Settings {
     pub fast_path: bool,
     /// How visits are recorded and kept.
     pub visits: VisitSettings,
+    /// The sender of events to webhooks.
+    pub webhooks: Arc<Sender>,
 }
 
 impl Config {
@@ -146,6 +149,7 @@ impl Config {
             threads,
             fast_path: self.fast_path == FastPath::On,
             visits: self.visits.settings(&self.data_folder(), &self.check_holder()?)?,
+            webhooks: self.webhooks.sender()?,
             keyspaces,
             public_url,
         })

@@ -19,6 +19,7 @@ use app::{
     url_indexer::UrlIndexer,
     visit_limit::VisitLimiter,
     visits::{BlockSink, Recorder, RecorderConfig},
+    webhooks::{Dispatcher, WebhookParts, metrics::WebhookMetrics},
 };
 use codes::Mint;
 use daemon::{Resources, TaskSupervisor};
@@ -32,7 +33,7 @@ use web::{
     client_limits::Clients,
 };
 
-use super::supply_task::Supply;
+use super::{supply_task::Supply, webhooks_task::WebhooksTask};
 use crate::{config::Settings, http::PublicService};
 
 /// What the parts of the daemon share.
@@ -46,6 +47,7 @@ pub(super) struct Parts {
     pub(super) clock: Clock,
     pub(super) store: Arc<dyn Store>,
     pub(super) metrics: Arc<Metrics>,
+    pub(super) webhook_metrics: Arc<WebhookMetrics>,
     pub(super) supply_metrics: Arc<SupplyMetrics>,
     pub(super) supervisor: TaskSupervisor,
     /// Where visits are stored.
@@ -70,7 +72,7 @@ impl Parts {
         settings: &Settings,
         (asked, shared): (Instant, SettingsPoll),
         resources: &Resources,
-    ) -> (Supply, Arc<PublicService>) {
+    ) -> (Supply, Arc<PublicService>, WebhooksTask) {
         let connections = ConnectionLimits::of(resources);
         let ceilings = Arc::new(SharedCeilings::new(self.clock));
         let supply = self.start_supply(Arc::clone(&ceilings));
@@ -91,6 +93,7 @@ impl Parts {
             clients: Arc::new(Clients::new(settings.client_limits.clone(), connections.per_client)),
             budgets: Arc::new(Budgets::of(resources)),
         };
+        let webhooks = WebhooksTask::start(self.dispatcher(settings, &shared), &self.supervisor);
         let links = self.link_service(settings, &shared, creator, turns);
         let service = PublicService {
             redirector: Arc::new(self.redirector(settings, &shared)),
@@ -102,7 +105,18 @@ impl Parts {
             fast_path: settings.fast_path,
             draining: AtomicBool::new(false),
         };
-        (supply, Arc::new(service))
+        (supply, Arc::new(service), webhooks)
+    }
+
+    fn dispatcher(&self, settings: &Settings, shared: &Shared) -> Dispatcher {
+        Dispatcher {
+            store: self.store.clone(),
+            links: self.store.clone(),
+            lookup: Arc::clone(&shared.lookup),
+            domain_cache: Arc::clone(&shared.domain_cache),
+            sender: Arc::clone(&settings.webhooks),
+            metrics: Arc::clone(&self.webhook_metrics),
+        }
     }
 
     fn redirector(&self, settings: &Settings, shared: &Shared) -> Redirector {
@@ -192,6 +206,10 @@ impl Parts {
             visits: Arc::clone(&self.visits),
             key_names: KeyNames::default(),
             passwords: Arc::clone(&shared.passwords),
+            webhooks: WebhookParts {
+                store: self.store.clone(),
+                policy: Arc::new(settings.webhooks.policy().clone()),
+            },
             turns,
             policy: LinkPolicy {
                 own_hosts: settings.own_hosts.clone(),

@@ -34,17 +34,21 @@ pub(super) fn of_app(error: &AppError) -> Status {
         | AppError::NoDomain { .. }
         | AppError::NoTarget { .. }
         | AppError::NoTag { .. }
-        | AppError::NoReservation { .. } => Code::NotFound,
+        | AppError::NoReservation { .. }
+        | AppError::NoWebhook { .. }
+        | AppError::NoDelivery { .. } => Code::NotFound,
         AppError::SlugTaken { .. } | AppError::DomainTaken { .. } | AppError::TagConflict { .. } => {
             Code::AlreadyExists
         }
         AppError::Superseded => Code::Aborted,
-        AppError::Blocked | AppError::DomainInUse { .. } | AppError::ReservationClosed { .. } => {
-            Code::FailedPrecondition
-        }
+        AppError::Blocked
+        | AppError::DomainInUse { .. }
+        | AppError::ReservationClosed { .. }
+        | AppError::WebhookDisabled { .. } => Code::FailedPrecondition,
         AppError::TooManyDomains { .. }
         | AppError::TooManyReserved { .. }
         | AppError::TooManyReservations { .. }
+        | AppError::TooManyWebhooks { .. }
         | AppError::TooMuchAtOnce(ExceededShare::Own)
         | AppError::Exhausted => Code::ResourceExhausted,
         AppError::TooMuchAtOnce(ExceededShare::All) | AppError::Unavailable => Code::Unavailable,

@@ -40,6 +40,8 @@ pub(super) struct Call {
     pub(super) body: Bytes,
     /// The parameter of the path, still percent-encoded.
     pub(super) parameter: String,
+    /// The last parameter of the path, which is the same if there is one only.
+    pub(super) last_parameter: String,
     client: IpAddr,
     /// The memory account of the body.
     held: Option<Held>,
@@ -60,6 +62,7 @@ impl Call {
             headers: head.headers,
             body: Bytes::new(),
             parameter: String::new(),
+            last_parameter: String::new(),
             client,
             held: None,
             key: OnceLock::new(),
@@ -141,6 +144,11 @@ impl Call {
     /// Returns the parameter of the path.
     pub(super) fn parameter(&self) -> String {
         percent_decode_str(&self.parameter).decode_utf8_lossy().into_owned()
+    }
+
+    /// Returns the last parameter of the path.
+    pub(super) fn last_parameter(&self) -> String {
+        percent_decode_str(&self.last_parameter).decode_utf8_lossy().into_owned()
     }
 
     /// Reads the fields of the body.

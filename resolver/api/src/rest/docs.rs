@@ -11,12 +11,13 @@ pub(super) enum Topic {
     Visits,
     Reservations,
     Targets,
+    Webhooks,
     Service,
 }
 
 impl Topic {
     /// All topics, in the order in which they are shown.
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 9] = [
         Self::Links,
         Self::Rules,
         Self::Tags,
@@ -24,6 +25,7 @@ impl Topic {
         Self::Visits,
         Self::Reservations,
         Self::Targets,
+        Self::Webhooks,
         Self::Service,
     ];
 
@@ -37,6 +39,7 @@ impl Topic {
             Self::Visits => "Visits",
             Self::Reservations => "Reservations",
             Self::Targets => "Targets",
+            Self::Webhooks => "Webhooks",
             Self::Service => "Service",
         }
     }
@@ -57,6 +60,9 @@ impl Topic {
                 "An addition. Codes before their links, for codes that are printed before their targets are known: a range is reserved, its codes are returned at once, and links are filled in later."
             }
             Self::Targets => "An addition. Hosts that links may lead to, or may not.",
+            Self::Webhooks => {
+                "An addition. Receivers of events, called with POST as the Standard Webhooks specification defines it: signed, at least once, and in no particular order. A repeated event has the same `webhook-id`."
+            }
             Self::Service => "The service itself.",
         }
     }
@@ -124,6 +130,14 @@ pub(super) enum Kind {
     ReservationClosed,
     /// The key has as many codes in reservations, or as many reservations, as it may have.
     TooManyReserved,
+    /// The webhook does not exist.
+    NoWebhook,
+    /// The delivery does not exist.
+    NoDelivery,
+    /// There are as many webhooks as there may be.
+    TooManyWebhooks,
+    /// The webhook is disabled.
+    WebhookDisabled,
     /// No call has this method and path.
     NoRoute,
     /// All codes are taken.
@@ -136,7 +150,7 @@ pub(super) enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub(super) const ALL: [Self; 30] = [
+    pub(super) const ALL: [Self; 34] = [
         Self::MalformedBody,
         Self::BodyTooLarge,
         Self::SlowBody,
@@ -163,6 +177,10 @@ impl Kind {
         Self::NoReservation,
         Self::ReservationClosed,
         Self::TooManyReserved,
+        Self::NoWebhook,
+        Self::NoDelivery,
+        Self::TooManyWebhooks,
+        Self::WebhookDisabled,
         Self::NoRoute,
         Self::Exhausted,
         Self::Unavailable,

@@ -40,6 +40,7 @@ mod targets;
 mod time;
 mod version;
 mod visits;
+mod webhooks;
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -84,6 +85,7 @@ fn routes(has_single_step: bool) -> Vec<Route> {
         stats::routes(),
         reservations::routes(),
         targets::routes(),
+        webhooks::routes(),
     ];
     groups.into_iter().flatten().collect()
 }
@@ -107,7 +109,7 @@ pub async fn route(api: &Arc<Api>, client: IpAddr, request: Request<Incoming>) -
         call.leave_unread(&mut body).await;
         return finish(api, call.no_route().into_answer(), is_cross_origin);
     };
-    call.parameter = found.parameter;
+    (call.parameter, call.last_parameter) = (found.parameter, found.last_parameter);
     let index = found.index;
     if let Handler::Streamed(scope) = found.route.handler {
         let task = api.runtime.spawn(async move { bulk::answer(call, scope, body).await });

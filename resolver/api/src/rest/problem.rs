@@ -209,7 +209,10 @@ fn of_app(error: &AppError) -> Words {
         AppError::NoLink { .. } => (StatusCode::NOT_FOUND, Some("Short URL not found")),
         AppError::NoTag { .. } => (StatusCode::NOT_FOUND, Some("Tag not found")),
         AppError::NoDomain { .. } => (StatusCode::NOT_FOUND, Some("Domain not found")),
-        AppError::NoTarget { .. } | AppError::NoReservation { .. } => (StatusCode::NOT_FOUND, None),
+        AppError::NoTarget { .. }
+        | AppError::NoReservation { .. }
+        | AppError::NoWebhook { .. }
+        | AppError::NoDelivery { .. } => (StatusCode::NOT_FOUND, None),
         AppError::ForbiddenTags { .. } => (StatusCode::FORBIDDEN, Some("Forbidden tag operation")),
         AppError::Forbidden { .. }
         | AppError::LimitedKey
@@ -223,7 +226,9 @@ fn of_app(error: &AppError) -> Words {
         | AppError::DomainInUse { .. }
         | AppError::ReservationClosed { .. }
         | AppError::TooManyReserved { .. }
-        | AppError::TooManyReservations { .. } => (StatusCode::CONFLICT, None),
+        | AppError::TooManyReservations { .. }
+        | AppError::TooManyWebhooks { .. }
+        | AppError::WebhookDisabled { .. } => (StatusCode::CONFLICT, None),
         AppError::Superseded => (StatusCode::PRECONDITION_FAILED, None),
         AppError::IdempotencyKeyReused => (StatusCode::UNPROCESSABLE_ENTITY, None),
         AppError::TooMuchAtOnce(ExceededShare::Own) => (StatusCode::TOO_MANY_REQUESTS, None),

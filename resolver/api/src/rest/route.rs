@@ -57,7 +57,7 @@ pub(super) use {keyed, open};
 /// A call of the API.
 pub(super) struct Route {
     pub(super) method: Method,
-    /// The path, with at most one parameter in braces. A link's slug may have several segments.
+    /// The path, with at most two parameters in braces. A link's slug may have several segments.
     pub(super) path: &'static str,
     pub(super) handler: Handler,
     /// Maximum length of the body.

@@ -27,12 +27,14 @@ pub struct Router {
     paths: HashMap<Method, matchit::Router<usize>>,
 }
 
-/// A route with the parameter of its path, still percent-encoded; empty if the path has none.
+/// A route with the first and last parameter of its path, still percent-encoded; empty if the path
+/// has none.
 pub(super) struct Found<'a> {
     pub(super) route: &'a Route,
     /// The position of the route, for a task that outlives the borrow.
     pub(super) index: usize,
     pub(super) parameter: String,
+    pub(super) last_parameter: String,
 }
 
 impl Router {
@@ -67,8 +69,9 @@ impl Router {
         let look = |path: &str| {
             let found = paths.at(path).ok()?;
             let parameter = found.params.iter().next().map_or("", |(_, value)| value).to_owned();
+            let last_parameter = found.params.iter().last().map_or("", |(_, value)| value).to_owned();
             let index = *found.value;
-            Some(Found { route: &self.routes[index], index, parameter })
+            Some(Found { route: &self.routes[index], index, parameter, last_parameter })
         };
         if let Some(found) = look(path) {
             return Some(found);

@@ -124,7 +124,7 @@ impl DomainCache {
 
     /// Waits until a committed change is visible everywhere. If this process cannot read the change
     /// now, a later poll brings it, as in every other process.
-    async fn show(&self) {
+    pub(crate) async fn show(&self) {
         let shown = async {
             if self.settings.is_shared() {
                 sleep(SHOWN).await;

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use links::{Domain, DomainId, DomainSettings, requested_authority, targets::Targets};
+use links::{Domain, DomainId, DomainSettings, requested_authority, targets::Targets, webhook::Subscription};
 use store::{SettingsVersion, SharedSettings};
 
 /// One version of the domains and target rules, indexed by name and id.
@@ -17,6 +17,7 @@ pub struct Entries {
     by_id: HashMap<DomainId, Arc<Domain>>,
     default: Arc<Domain>,
     targets: Targets,
+    webhooks: Vec<Subscription>,
 }
 
 impl Entries {
@@ -48,6 +49,7 @@ impl Entries {
             default: by_id.get(&DomainId::DEFAULT).map_or_else(|| Arc::new(unsaid()), Arc::clone),
             by_id,
             targets: Targets::new(&settings.targets),
+            webhooks: settings.webhooks,
         }
     }
 
@@ -81,6 +83,12 @@ impl Entries {
     #[must_use]
     pub fn targets(&self) -> &Targets {
         &self.targets
+    }
+
+    /// Returns what the enabled webhooks are called for.
+    #[must_use]
+    pub fn webhooks(&self) -> &[Subscription] {
+        &self.webhooks
     }
 
     /// Returns the default domain.

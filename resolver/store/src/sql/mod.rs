@@ -67,6 +67,7 @@ pub(super) use targets::{remove_target, set_target};
 pub(super) use uses::{is_spent, take_visits};
 pub(super) use visits::{
     add_visits, forget_tag_changes, tag_changes, tag_id, tag_visit_totals, visit_totals,
+};
 pub(super) use webhooks::{
     add_test_delivery, add_webhook, add_webhook_events, claim_deliveries, deliveries, due_webhooks,
     edit_webhook, end_attempt, fan_out, insert_announced, purge_webhooks, record_create, redeliver,

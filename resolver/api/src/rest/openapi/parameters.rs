@@ -18,7 +18,7 @@ impl Parameters {
 
     /// Adds the parameters of a call, and returns references to them.
     pub(super) fn of(&mut self, route: &Route, generator: &mut SchemaGenerator) -> Vec<Value> {
-        let mut of_call: Vec<(String, Value)> = in_path(route.path).into_iter().collect();
+        let mut of_call: Vec<(String, Value)> = in_path(route.path).collect();
         for (name, query) in &route.docs.queries {
             of_call.extend(in_query(name, query(generator).to_value()));
         }
@@ -32,9 +32,12 @@ impl Parameters {
     }
 }
 
-/// Describes the parameter of a path, if it has one.
-fn in_path(path: &str) -> Option<(String, Value)> {
-    let name = path.split('/').find_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'))?;
+/// Describes the parameters of a path.
+fn in_path(path: &str) -> impl Iterator<Item = (String, Value)> + '_ {
+    path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}')).map(path_parameter)
+}
+
+fn path_parameter(name: &str) -> (String, Value) {
     let text = json!({ "type": "string", "minLength": 1 });
     let (description, schema, is_addition) = match name {
         "shortCode" => {
@@ -44,6 +47,10 @@ fn in_path(path: &str) -> Option<(String, Value)> {
         "tag" => ("A tag, percent-encoded.", text, false),
         "domain" => ("A domain with its port, if it has one, or `DEFAULT` for the default one.", text, false),
         "pattern" => ("A pattern as the list shows it, percent-encoded.", text, true),
+        "webhook" | "delivery" => {
+            let id = json!({ "type": "integer", "minimum": 1, "maximum": i64::MAX });
+            (if name == "webhook" { "The id of a webhook." } else { "The id of a delivery." }, id, true)
+        }
         _ => {
             let id = json!({ "type": "string", "pattern": "^[0-9a-f]{32}$" });
             ("The id of a reservation.", id, true)
@@ -55,7 +62,7 @@ fn in_path(path: &str) -> Option<(String, Value)> {
     if is_addition {
         parameter["x-addition"] = json!(true);
     }
-    Some((format!("{name}InPath"), parameter))
+    (format!("{name}InPath"), parameter)
 }
 
 /// Describes the parameters of a query from the schema of its type.

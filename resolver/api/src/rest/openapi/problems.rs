@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use app::{AppError, InvalidField, budgets::ExceededShare};
 use hyper::{Method, StatusCode};
-use links::{reservation::OPEN_MAX, scope::Scope};
+use links::{reservation::OPEN_MAX, scope::Scope, webhook::WEBHOOKS_MAX};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -64,6 +64,10 @@ impl Kind {
             Self::NoTag => AppError::NoTag { tag: text("summer") },
             Self::TagConflict => AppError::TagConflict { old: text("summer"), new: text("winter") },
             Self::NoReservation => AppError::NoReservation { id: "0".repeat(32) },
+            Self::NoWebhook => AppError::NoWebhook { id: text("7") },
+            Self::NoDelivery => AppError::NoDelivery { id: text("9") },
+            Self::TooManyWebhooks => AppError::TooManyWebhooks { most: WEBHOOKS_MAX },
+            Self::WebhookDisabled => AppError::WebhookDisabled { id: text("7") },
             Self::ReservationClosed => AppError::ReservationClosed { id: "0".repeat(32) },
             Self::TooManyReserved => {
                 let reservations = AppError::TooManyReservations { held: OPEN_MAX, most: OPEN_MAX };
@@ -142,6 +146,12 @@ impl Kind {
             Self::TooManyReserved => {
                 "The key has as many codes in open reservations as the operator allows, or as many open reservations as a key may have."
             }
+            Self::NoWebhook => "No webhook has this id.",
+            Self::NoDelivery => {
+                "The webhook has no delivery with this id, or the delivery was removed a week after its end."
+            }
+            Self::TooManyWebhooks => "There are as many webhooks as there may be.",
+            Self::WebhookDisabled => "The webhook is disabled, so that it is not called.",
             Self::NoRoute => {
                 "Nothing is called by this method and path. A wrong method is answered like this too, and not with 405."
             }
@@ -279,6 +289,10 @@ mod tests {
             AppError::TagConflict { .. } => Kind::TagConflict,
             AppError::NoReservation { .. } => Kind::NoReservation,
             AppError::ReservationClosed { .. } => Kind::ReservationClosed,
+            AppError::NoWebhook { .. } => Kind::NoWebhook,
+            AppError::NoDelivery { .. } => Kind::NoDelivery,
+            AppError::TooManyWebhooks { .. } => Kind::TooManyWebhooks,
+            AppError::WebhookDisabled { .. } => Kind::WebhookDisabled,
             AppError::TooManyReserved { .. } | AppError::TooManyReservations { .. } => Kind::TooManyReserved,
             AppError::Exhausted => Kind::Exhausted,
             AppError::Unavailable => Kind::Unavailable,

@@ -1,0 +1,197 @@
+//! One attempt to deliver an event, and what it decides.
+
+use std::{sync::Arc, thread};
+
+use jiff::Timestamp;
+use links::webhook::{StoredSecret, Webhook};
+use store::{AfterAttempt, AttemptEnd, ClaimedDelivery, Disable};
+use tokio::sync::oneshot;
+
+use ::webhooks::{
+    Attempt, Attempts, Health, Jitter, Next, Outcome, Reason, RetryAdvice, Secret, Sender, SignedHeaders,
+    Timeouts, UnixSeconds, WebhookUrl, next, sign,
+};
+
+/// Makes an attempt.
+///
+/// The thread is the attempt's own: the runtime would wait for its blocking threads when the
+/// process ends, for as long as a receiver hangs.
+pub(super) async fn attempt(
+    sender: &Arc<Sender>,
+    webhook: &Webhook,
+    delivery: &ClaimedDelivery,
+    now: Timestamp,
+) -> Attempt {
+    let prepared = WebhookUrl::parse(&webhook.url, sender.policy())
+        .map_err(|error| error.to_string())
+        .and_then(|url| Ok((url, signed(webhook, delivery, now)?)));
+    let (url, headers) = match prepared {
+        Ok(prepared) => prepared,
+        // The operator may have changed the policy by mistake, so the schedule goes on.
+        Err(error) => return unsent(Reason::Unsendable(error)),
+    };
+    let (answer, answered) = oneshot::channel();
+    let (sender, body) = (Arc::clone(sender), delivery.body.clone());
+    let deliver = move || {
+        // The dispatcher may have stopped waiting.
+        let _ = answer.send(sender.deliver(&url, &headers, body.as_bytes(), Timeouts::default()));
+    };
+    if thread::Builder::new().name("webhook".to_owned()).spawn(deliver).is_err() {
+        return unsent(Reason::Busy);
+    }
+    answered.await.unwrap_or_else(|_| unsent(Reason::Busy))
+}
+
+fn unsent(reason: Reason) -> Attempt {
+    Attempt { outcome: Outcome::Failed(reason, RetryAdvice::OnSchedule), excerpt: String::new() }
+}
+
+/// Signs with the secret, and with the former one while it still counts.
+fn signed(webhook: &Webhook, delivery: &ClaimedDelivery, now: Timestamp) -> Result<SignedHeaders, String> {
+    let secret = |stored: &StoredSecret| stored.reveal().parse::<Secret>().map_err(|error| error.to_string());
+    let former = webhook.former.iter().filter(|(_, until)| *until > now);
+    let former = former.map(|(stored, _)| secret(stored)).collect::<Result<Vec<_>, _>>()?;
+    let id = delivery.message_id.parse().map_err(|error: ::webhooks::MessageIdError| error.to_string())?;
+    Ok(sign(&secret(&webhook.secret)?, &former, &id, seconds(now), delivery.body.as_bytes()))
+}
+
+/// Decides what follows an attempt.
+pub(super) fn end_of(
+    webhook: &Webhook,
+    delivery: &ClaimedDelivery,
+    attempt: Attempt,
+    now: Timestamp,
+    jitter: Jitter,
+) -> AttemptEnd {
+    let Attempt { outcome, excerpt } = attempt;
+    let health = Health::new(webhook.failing_since.map(seconds)).after(&outcome, seconds(now));
+    let (next, disable) = match next(&outcome, Attempts::new(delivery.attempts), jitter) {
+        Next::Done => (AfterAttempt::Delivered, None),
+        Next::RetryIn(wait) => (AfterAttempt::RetryIn(wait), None),
+        Next::Dead if health.is_exhausted(seconds(now)) => (AfterAttempt::Dead, Some(Disable::Failing)),
+        Next::Dead => (AfterAttempt::Dead, None),
+        Next::Disable => (AfterAttempt::Dead, Some(Disable::Gone)),
+    };
+    let (status, error) = shown(&outcome);
+    AttemptEnd {
+        delivery: delivery.id,
+        webhook: webhook.id,
+        attempts: delivery.attempts,
+        status,
+        error,
+        excerpt,
+        next,
+        disable,
+    }
+}
+
+/// Returns the status of an outcome and the error for people.
+fn shown(outcome: &Outcome) -> (Option<u16>, Option<String>) {
+    match outcome {
+        Outcome::Delivered(status) => (Some(status.as_u16()), None),
+        Outcome::Gone => (Some(410), Some(Disable::Gone.reason().to_owned())),
+        Outcome::Uncertain(silence) => (None, Some(silence.to_string())),
+        Outcome::Failed(reason, _) => {
+            let status = match reason {
+                Reason::Redirect(status)
+                | Reason::Throttled(status)
+                | Reason::ClientError(status)
+                | Reason::ServerError(status) => Some(status.as_u16()),
+                _ => None,
+            };
+            (status, Some(reason.to_string()))
+        }
+    }
+}
+
+fn seconds(at: Timestamp) -> UnixSeconds {
+    UnixSeconds::new(u64::try_from(at.as_second()).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::SignedDuration;
+    use links::{
+        api_key::OPERATOR,
+        webhook::{DeliveryId, Subscription, WebhookId},
+    };
+
+    use super::*;
+    use ::webhooks::{Silence, StatusCode};
+
+    const DAY: SignedDuration = SignedDuration::from_hours(24);
+    const NOW: Timestamp = Timestamp::constant(1_800_000_000, 0);
+
+    fn webhook(failing_for: Option<SignedDuration>) -> Webhook {
+        Webhook {
+            id: WebhookId::from_stored(3),
+            url: "https://a.test/".to_owned(),
+            secret: StoredSecret::new("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"),
+            former: None,
+            subscription: Subscription { kinds: Vec::new(), domain: None, tag: None, link: None },
+            tag: None,
+            description: None,
+            created_by: OPERATOR,
+            created_at: NOW,
+            disabled: None,
+            failing_since: failing_for.map(|since| NOW - since),
+            dropped: 0,
+            version: 0,
+        }
+    }
+
+    fn delivery(attempts: u32) -> ClaimedDelivery {
+        ClaimedDelivery {
+            id: DeliveryId::from_stored(1),
+            webhook: WebhookId::from_stored(3),
+            message_id: "msg_1".to_owned(),
+            attempts,
+            body: "{}".to_owned(),
+        }
+    }
+
+    fn end(webhook: &Webhook, attempts: u32, outcome: Outcome) -> AttemptEnd {
+        let attempt = Attempt { outcome, excerpt: "x".to_owned() };
+        end_of(webhook, &delivery(attempts), attempt, NOW, Jitter::NONE)
+    }
+
+    #[test]
+    fn a_delivery_is_done_retried_or_dead_as_the_schedule_says() {
+        let fine = webhook(None);
+        let done = end(&fine, 1, Outcome::Delivered(StatusCode::OK));
+        assert_eq!((done.next, done.status, done.error), (AfterAttempt::Delivered, Some(200), None));
+        let late = end(&fine, 1, Outcome::Uncertain(Silence::Late));
+        assert!(matches!(late.next, AfterAttempt::RetryIn(wait) if !wait.is_zero()), "{late:?}");
+        let moved = Outcome::Failed(Reason::Redirect(StatusCode::FOUND), RetryAdvice::OnSchedule);
+        let moved = end(&fine, 10, moved);
+        assert_eq!((moved.next, moved.status, moved.disable), (AfterAttempt::Dead, Some(302), None));
+        assert!(moved.error.is_some_and(|error| error.contains("redirect")));
+    }
+
+    #[test]
+    fn a_receiver_that_is_gone_or_fails_for_five_days_disables_its_webhook() {
+        let gone = end(&webhook(None), 1, Outcome::Gone);
+        assert_eq!((gone.next, gone.disable), (AfterAttempt::Dead, Some(Disable::Gone)));
+        let failed = || Outcome::Uncertain(Silence::Late);
+        for (failing_for, attempts, disable) in [
+            (Some(DAY * 5), 10, Some(Disable::Failing)),
+            (Some(DAY * 4), 10, None),
+            (Some(DAY * 5), 2, None),
+            (None, 10, None),
+        ] {
+            assert_eq!(end(&webhook(failing_for), attempts, failed()).disable, disable, "{attempts}");
+        }
+    }
+
+    #[test]
+    fn the_former_secret_signs_until_its_end() {
+        let count = |until: Timestamp| {
+            let former = Some((StoredSecret::new("whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX"), until));
+            let headers = signed(&Webhook { former, ..webhook(None) }, &delivery(1), NOW).unwrap();
+            let [_, _, (_, signatures)] = headers.pairs();
+            signatures.split(' ').count()
+        };
+        assert_eq!(count(NOW + SignedDuration::from_secs(1)), 2);
+        assert_eq!(count(NOW), 1);
+    }
+}

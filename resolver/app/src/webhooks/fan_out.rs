@@ -1,0 +1,111 @@
+//! Turns recorded events into deliveries: finds the webhooks that each is for, and writes its body.
+
+use std::collections::HashMap;
+
+use codes::LinkId;
+use links::webhook::{Shown, Webhook, WebhookEvent, body};
+use store::{FanOut, Source, StoreError};
+
+use super::{
+    dispatcher::Dispatcher,
+    filters::{filter_of, matches},
+};
+use crate::AppError;
+use ::webhooks::Filter;
+
+/// Number of events in one transaction.
+const PAGE: usize = 100;
+/// Maximum number of such transactions in a row. Attempts are started between them.
+const PAGES_MAX: usize = 10;
+
+impl Dispatcher {
+    /// Turns recorded events into deliveries. Another process may do the same: each event is turned
+    /// once.
+    pub(super) async fn fan_out(&self) -> Result<(), StoreError> {
+        for _ in 0..PAGES_MAX {
+            let events = self.store.waiting_webhook_events(PAGE).await?;
+            if events.is_empty() {
+                return Ok(());
+            }
+            let webhooks = self.store.webhooks().await?;
+            let enabled = webhooks.iter().filter(|webhook| webhook.disabled.is_none());
+            let filters: Vec<(&Webhook, Filter)> =
+                enabled.map(|webhook| (webhook, filter_of(&webhook.subscription))).collect();
+            let codes = self.codes_of(&events).await?;
+            let plan = |event: &WebhookEvent| self.plan(event, &filters, &codes);
+            let plans = events.iter().map(plan).collect::<Result<Vec<_>, _>>()?;
+            let done = self.store.fan_out(&plans).await?;
+            self.metrics.dropped.increment(done.dropped);
+            if events.len() < PAGE {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn plan(
+        &self,
+        event: &WebhookEvent,
+        filters: &[(&Webhook, Filter)],
+        codes: &HashMap<LinkId, String>,
+    ) -> Result<FanOut, StoreError> {
+        let mut webhooks = Vec::new();
+        for (webhook, filter) in filters {
+            if matches(filter, &event.kind, event.domain, event.link, &event.tags) {
+                let message = draw_message_id().map_err(|_| StoreError::Stopped)?;
+                webhooks.push((webhook.id, message));
+            }
+        }
+        let text = if webhooks.is_empty() { String::new() } else { body(event, &self.shown(event, codes)) };
+        Ok(FanOut { event: event.id, body: text, webhooks })
+    }
+
+    fn shown(&self, event: &WebhookEvent, codes: &HashMap<LinkId, String>) -> Shown {
+        let recorded = || event.slug();
+        let stored = || event.link.and_then(|id| codes.get(&id).cloned());
+        let minted = || event.link.and_then(|id| self.lookup.code_of(id));
+        let short_code = recorded().or_else(stored).or_else(minted);
+        let url = |code: &String| Some(format!("{}/{code}", self.domain_cache.base(event.domain?)));
+        Shown {
+            short_url: short_code.as_ref().and_then(url),
+            short_code,
+            domain: event.domain.and_then(|domain| self.domain_cache.shown_name(domain)),
+        }
+    }
+
+    /// Reads the codes of links whose events recorded none: those of visits.
+    async fn codes_of(&self, events: &[WebhookEvent]) -> Result<HashMap<LinkId, String>, StoreError> {
+        let is_of_visits = |event: &&WebhookEvent| event.kind.ends_with("visits.recorded");
+        let mut ids: Vec<LinkId> =
+            events.iter().filter(is_of_visits).filter_map(|event| event.link).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        if ids.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let links = self.links.read(&ids, Source::Primary).await?.links;
+        Ok(links.iter().filter_map(|link| Some((link.id, self.lookup.name_of(link)?))).collect())
+    }
+}
+
+/// Draws the id of a message: 128 random bits, so that no two databases have the same.
+pub(super) fn draw_message_id() -> Result<String, AppError> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| {
+        tracing::error!(%error, "draw the id of a message");
+        AppError::Internal
+    })?;
+    Ok(format!("msg_{:032x}", u128::from_be_bytes(bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn message_ids_are_valid_and_differ() {
+        let (one, other) = (draw_message_id().unwrap(), draw_message_id().unwrap());
+        assert_ne!(one, other);
+        assert!(one.parse::<::webhooks::MessageId>().is_ok(), "{one}");
+    }
+}

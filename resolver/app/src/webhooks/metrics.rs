@@ -1,0 +1,68 @@
+//! Metrics of webhooks. No label names a webhook, because its URL is private.
+
+use std::sync::Arc;
+
+use daemon::Recorder;
+use metrics::{Counter, Gauge, Unit, counter, describe_counter, describe_gauge, gauge};
+
+/// The handles of all counters and gauges of webhooks.
+pub struct WebhookMetrics {
+    /// Attempts after which the receiver has the event.
+    pub delivered: Counter,
+    /// Attempts that another one follows.
+    pub retried: Counter,
+    /// Attempts that were the last of a dead delivery.
+    pub dead: Counter,
+    /// Deliveries that were dropped, because too many were open.
+    pub dropped: Counter,
+    /// Webhooks that were disabled after an attempt.
+    pub disabled: Counter,
+    /// Open deliveries of all webhooks.
+    pub open: Gauge,
+    /// How long the oldest open delivery is due, in seconds.
+    pub overdue: Gauge,
+}
+
+impl WebhookMetrics {
+    /// Registers all metrics, so that the first scrape shows zeros rather than nothing.
+    #[must_use]
+    pub fn new(recorder: &Recorder) -> Arc<Self> {
+        recorder.with(|| {
+            describe();
+            let attempts = |outcome| counter!("resolver_webhook_attempts_total", "outcome" => outcome);
+            Arc::new(Self {
+                delivered: attempts("delivered"),
+                retried: attempts("retried"),
+                dead: attempts("dead"),
+                dropped: counter!("resolver_webhook_deliveries_dropped_total"),
+                disabled: counter!("resolver_webhooks_disabled_total"),
+                open: gauge!("resolver_webhook_deliveries_open"),
+                overdue: gauge!("resolver_webhook_overdue_seconds"),
+            })
+        })
+    }
+}
+
+fn describe() {
+    describe_counter!(
+        "resolver_webhook_attempts_total",
+        "Attempts to deliver an event, by what followed: nothing, another attempt, or the end of a dead delivery."
+    );
+    describe_counter!(
+        "resolver_webhook_deliveries_dropped_total",
+        "Deliveries dropped because as many were open for their webhook as there may be."
+    );
+    describe_counter!(
+        "resolver_webhooks_disabled_total",
+        "Webhooks disabled because their receiver was gone or had failed for long."
+    );
+    describe_gauge!(
+        "resolver_webhook_deliveries_open",
+        "Open deliveries of all webhooks. Every resolver of a database shows the same number."
+    );
+    describe_gauge!(
+        "resolver_webhook_overdue_seconds",
+        Unit::Seconds,
+        "How long the oldest open delivery of an enabled webhook is due."
+    );
+}
