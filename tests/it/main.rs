@@ -70,4 +70,5 @@ mod takedowns;
 mod transfer;
 mod visit_store_postgres;
 mod visits;
+mod webhooks;
 mod who;

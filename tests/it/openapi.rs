@@ -86,7 +86,8 @@ checks.negative_data_rejection.enabled = false
 # written with a fraction of zero, which a count may not.
 [[operations]]
 include-operation-id = [
-    "createShortUrl", "editShortUrl", "setRedirectRules", "editDomainRedirects", "editDomain", "setTarget", "reserve",
+    "createShortUrl", "editShortUrl", "setRedirectRules", "editDomainRedirects", "editDomain", "setTarget", "reserve", "createWebhook",
+    "editWebhook",
     # An interval has to fit the length of the range.
     "getStats",
 ]

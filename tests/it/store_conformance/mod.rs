@@ -12,6 +12,7 @@ mod long_urls;
 mod meant;
 mod sweep;
 mod takedowns;
+mod webhooks;
 mod wishes;
 
 use std::sync::Arc;
@@ -84,6 +85,10 @@ async fn suite(store: Arc<dyn Store>) {
     imports::a_batch_is_stored_once_each_item_has_a_free_candidate(&*store).await;
     long_urls::links_are_found_by_where_they_lead(&*store).await;
     history::the_registers_end_is_known_with_its_first_block(&*store).await;
+    webhooks::webhooks_are_kept_with_a_version_of_the_settings(&*store).await;
+    webhooks::a_change_of_a_link_records_an_event_while_a_webhook_is_called_for_it(&*store).await;
+    webhooks::a_delivery_is_attempted_by_one_process_at_a_time(&*store).await;
+    webhooks::further_deliveries_are_dropped_and_old_ones_removed(&*store).await;
 }
 
 /// Runs the cases that leave behind a history and a block register that no other case expects.

@@ -117,7 +117,7 @@ mod tests {
     };
 
     use super::*;
-    use ::webhooks::{Silence, StatusCode};
+    use ::webhooks::Silence;
 
     const DAY: SignedDuration = SignedDuration::from_hours(24);
     const NOW: Timestamp = Timestamp::constant(1_800_000_000, 0);
@@ -158,11 +158,11 @@ mod tests {
     #[test]
     fn a_delivery_is_done_retried_or_dead_as_the_schedule_says() {
         let fine = webhook(None);
-        let done = end(&fine, 1, Outcome::Delivered(StatusCode::OK));
+        let done = end(&fine, 1, Outcome::Delivered(200_u16.try_into().unwrap()));
         assert_eq!((done.next, done.status, done.error), (AfterAttempt::Delivered, Some(200), None));
         let late = end(&fine, 1, Outcome::Uncertain(Silence::Late));
         assert!(matches!(late.next, AfterAttempt::RetryIn(wait) if !wait.is_zero()), "{late:?}");
-        let moved = Outcome::Failed(Reason::Redirect(StatusCode::FOUND), RetryAdvice::OnSchedule);
+        let moved = Outcome::Failed(Reason::Redirect(302_u16.try_into().unwrap()), RetryAdvice::OnSchedule);
         let moved = end(&fine, 10, moved);
         assert_eq!((moved.next, moved.status, moved.disable), (AfterAttempt::Dead, Some(302), None));
         assert!(moved.error.is_some_and(|error| error.contains("redirect")));
