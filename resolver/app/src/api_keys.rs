@@ -180,6 +180,7 @@ mod tests {
         let first = api_keys.create(wish("ci")).await.unwrap();
         let grant = store.find_api_key(&first.hash()).await.unwrap().unwrap();
         assert!(grant.limits.own_links_only && grant.limits.domain.is_some());
+        assert_eq!(store.find_grant(grant.id).await.unwrap().as_ref(), Some(&grant));
         assert!(matches!(api_keys.create(wish("ci")).await, Err(KeyError::NameTaken)));
         assert!(matches!(api_keys.create(wish("c i")).await, Err(KeyError::Name(ApiKeyError::Name))));
         let listed = api_keys.list().await.unwrap();
@@ -189,10 +190,12 @@ mod tests {
         let second = api_keys.rotate("ci", Duration::ZERO).await.unwrap();
         assert!(store.find_api_key(&first.hash()).await.unwrap().is_none());
         assert!(store.find_api_key(&second.hash()).await.unwrap().is_some());
+        assert!(store.find_grant(grant.id).await.unwrap().is_some());
         assert!(matches!(api_keys.rotate("other", Duration::ZERO).await, Err(KeyError::NoKey)));
 
         api_keys.revoke("ci").await.unwrap();
         assert!(store.find_api_key(&second.hash()).await.unwrap().is_none());
+        assert_eq!(store.find_grant(grant.id).await.unwrap(), None);
         assert!(matches!(api_keys.revoke("ci").await, Err(KeyError::NoKey)));
     }
 }

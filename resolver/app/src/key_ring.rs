@@ -39,6 +39,8 @@ pub struct KeyRing {
     asked: Cache<KeyHash, Arc<tokio::sync::Mutex<()>>>,
     strangers: Semaphore,
     answers: Cache<KeyHash, Option<Grant>, RandomState>,
+    /// Answers by key id, for calls that outlast many of them.
+    grants: Cache<ApiKeyId, Option<Grant>>,
     /// Keys that were used since the last record in the store. There are never more than keys
     /// exist.
     used: Mutex<BTreeSet<ApiKeyId>>,
@@ -60,8 +62,10 @@ impl KeyRing {
         let good = Cache::builder().max_capacity(REMEMBERED).time_to_live(GOOD_LATELY).build();
         let answers = Cache::builder().max_capacity(REMEMBERED).time_to_live(BELIEVED);
         let answers = answers.build_with_hasher(RandomState::default());
+        let grants = Cache::builder().max_capacity(REMEMBERED).time_to_live(BELIEVED).build();
         let asked = Cache::builder().max_capacity(REMEMBERED).time_to_idle(GOOD_LATELY).build();
-        Self { asked, strangers: Semaphore::new(STRANGERS), answers, used: Mutex::default(), good }
+        let strangers = Semaphore::new(STRANGERS);
+        Self { asked, strangers, answers, grants, used: Mutex::default(), good }
     }
 
     /// Returns whether a key was valid recently.
@@ -91,6 +95,23 @@ impl KeyRing {
             // The cached answer of a key in use expires every second, so its use is recorded that
             // often.
             self.used().insert(grant.id);
+        }
+        Ok(answer)
+    }
+
+    /// Returns the grant of the key with an id; `None` if the key was revoked or has expired. The
+    /// caller has presented the key before, or a token that was signed for it.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the store does not answer.
+    pub async fn find_by_id(&self, store: &dyn Keys, id: ApiKeyId) -> Result<Option<Grant>, StoreError> {
+        if let Some(answer) = self.grants.get(&id) {
+            return Ok(answer);
+        }
+        let answer = store.find_grant(id).await?;
+        self.grants.insert(id, answer.clone());
+        if answer.is_some() {
+            self.used().insert(id);
         }
         Ok(answer)
     }

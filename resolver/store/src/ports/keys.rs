@@ -22,6 +22,9 @@ pub trait Keys: Database {
     /// Returns the grant of the API key with this hash. A revoked or expired key has none.
     async fn find_api_key(&self, hash: &KeyHash) -> Result<Option<Grant>, StoreError>;
 
+    /// Returns the grant of the API key with this id. A revoked or expired key has none.
+    async fn find_grant(&self, id: ApiKeyId) -> Result<Option<Grant>, StoreError>;
+
     /// Returns the names of those of these API keys that exist, in any order.
     async fn key_names(&self, ids: &[ApiKeyId]) -> Result<Vec<(ApiKeyId, String)>, StoreError>;
 

@@ -30,6 +30,10 @@ impl Keys for PostgresStore {
         }
     }
 
+    async fn find_grant(&self, id: ApiKeyId) -> Result<Option<Grant>, StoreError> {
+        self.run_on(&self.keys, async |sql| sql::find_grant(sql, id).await).await
+    }
+
     async fn key_names(&self, ids: &[ApiKeyId]) -> Result<Vec<(ApiKeyId, String)>, StoreError> {
         self.run_on(&self.lists, async |sql| sql::key_names(sql, ids).await).await
     }

@@ -49,15 +49,28 @@ pub(crate) async fn find_api_key<S: Sql>(sql: &mut S, hash: &KeyHash) -> Result<
         S::DIALECT.json_text("limits")
     );
     let rows = sql.query(&find, &[Value::Bytes(hash.as_bytes().to_vec())]).await?;
-    let grant = |row: &Row| {
-        Ok(Grant {
-            id: ApiKeyId(row.int(0)?),
-            name: row.text(1)?.into(),
-            scopes: scopes_of(row.text(2)?)?,
-            limits: limits(row.opt_text(3)?)?,
-        })
-    };
     rows.first().map(grant).transpose()
+}
+
+/// Returns the grant of the API key with this id. A revoked or expired key has none.
+pub(crate) async fn find_grant<S: Sql>(sql: &mut S, id: ApiKeyId) -> Result<Option<Grant>, StoreError> {
+    let find = format!(
+        "SELECT id, name, scopes, {} FROM api_key
+         WHERE id = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > {})",
+        S::DIALECT.json_text("limits"),
+        S::DIALECT.now()
+    );
+    sql.query(&find, &[Value::Int(id.0)]).await?.first().map(grant).transpose()
+}
+
+/// Reads a grant from the columns id, name, scopes and limits.
+fn grant(row: &Row) -> Result<Grant, StoreError> {
+    Ok(Grant {
+        id: ApiKeyId(row.int(0)?),
+        name: row.text(1)?.into(),
+        scopes: scopes_of(row.text(2)?)?,
+        limits: limits(row.opt_text(3)?)?,
+    })
 }
 
 /// Returns the names of those of these API keys that exist.

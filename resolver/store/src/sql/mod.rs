@@ -53,7 +53,8 @@ pub(super) use gaps::{Gaps, SCAN_PAGE};
 pub(super) use history::{RAISE, Registered, advance, begin_history, mark_of, raise};
 pub(super) use import::{export, import, import_position, link_count};
 pub(super) use keys::{
-    add_api_key, find_api_key, key_names, list_api_keys, note_keys_used, revoke_api_key, rotate_api_key,
+    add_api_key, find_api_key, find_grant, key_names, list_api_keys, note_keys_used, revoke_api_key,
+    rotate_api_key,
 };
 pub(super) use keyspaces::{ids_of, number_of_end, parse_keyspaces};
 pub(super) use list::{outline, outlines_of, records};

@@ -28,6 +28,10 @@ impl Keys for SqliteStore {
         self.reader.read(async move |sql| sql::find_api_key(sql, &hash).await).await
     }
 
+    async fn find_grant(&self, id: ApiKeyId) -> Result<Option<Grant>, StoreError> {
+        self.reader.read(async move |sql| sql::find_grant(sql, id).await).await
+    }
+
     async fn key_names(&self, ids: &[ApiKeyId]) -> Result<Vec<(ApiKeyId, String)>, StoreError> {
         let ids = ids.to_vec();
         self.reader.read(async move |sql| sql::key_names(sql, &ids).await).await

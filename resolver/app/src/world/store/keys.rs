@@ -25,6 +25,10 @@ impl Keys for FaultyStore {
         self.pass(self.database.sqlite.find_api_key(hash)).await
     }
 
+    async fn find_grant(&self, id: ApiKeyId) -> Result<Option<Grant>, StoreError> {
+        self.pass(self.database.sqlite.find_grant(id)).await
+    }
+
     async fn key_names(&self, ids: &[ApiKeyId]) -> Result<Vec<(ApiKeyId, String)>, StoreError> {
         self.pass(self.database.sqlite.key_names(ids)).await
     }
