@@ -10,7 +10,7 @@ mod tag_days;
 mod values;
 
 pub use error::{VisitStoreError, WriteError};
-pub use port::{MERGED, VisitStore};
+pub use port::{MERGED, TokenSecret, VisitStore};
 pub use postgres::PostgresVisits;
 pub use sqlite::SqliteVisits;
 pub use values::{

@@ -51,6 +51,9 @@ pub trait VisitStore: Send + Sync + 'static {
     /// Returns the secrets of the deployment. The first call creates them.
     async fn secrets(&self) -> Result<(TextKey, AddressSecret), VisitStoreError>;
 
+    /// Returns the secret that tokens for live visits are signed with. The first call creates it.
+    async fn token_secret(&self) -> Result<TokenSecret, VisitStoreError>;
+
     /// Returns the secret of a day, and creates it for today, yesterday and tomorrow by the
     /// database's clock. `None`: it was erased, or the day is too far off.
     async fn day_secret(&self, day: Day) -> Result<Option<DaySecret>, VisitStoreError>;
@@ -120,6 +123,31 @@ pub trait VisitStore: Send + Sync + 'static {
 
     /// Closes the store: its process is about to end.
     async fn close(&self) {}
+}
+
+/// The secret that tokens for live visits are signed with: one for a deployment, so that every
+/// resolver takes the tokens of the others.
+#[derive(Clone, PartialEq, Eq)]
+pub struct TokenSecret([u8; 32]);
+
+impl TokenSecret {
+    /// Wraps 32 random bytes.
+    #[must_use]
+    pub fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// Returns the bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for TokenSecret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("TokenSecret(…)")
+    }
 }
 
 /// A slot that has no producer belongs to merged counters.

@@ -32,7 +32,7 @@ use visits::{AddressSecret, Day, DaySecret, Subject, TextKey, VisitId, VisitRow}
 
 use crate::{
     Batch, Changes, Columns, DayCounters, Days, DeletionStep, Marks, MarksKey, Producer, RowQuery, SpoolId,
-    StoredText, TextRef, VisitStore, VisitStoreError, WriteError,
+    StoredText, TextRef, TokenSecret, VisitStore, VisitStoreError, WriteError,
 };
 
 /// Key of the advisory lock that orders batches and deletions.
@@ -130,6 +130,10 @@ impl VisitStore for PostgresVisits {
 
     async fn secrets(&self) -> Result<(TextKey, AddressSecret), VisitStoreError> {
         self.with(async |client| secrets::of_deployment(client).await).await
+    }
+
+    async fn token_secret(&self) -> Result<TokenSecret, VisitStoreError> {
+        self.with(async |client| secrets::of_tokens(client).await).await
     }
 
     async fn day_secret(&self, day: Day) -> Result<Option<DaySecret>, VisitStoreError> {

@@ -4,11 +4,16 @@ use store::StoreError;
 use tokio_postgres::{Client, types::Type};
 use visits::{AddressSecret, Day, DaySecret, TextKey};
 
-use crate::VisitStoreError;
+use crate::{TokenSecret, VisitStoreError};
 
 /// Returns the secrets of the deployment, and creates them at the first call.
 pub(super) async fn of_deployment(client: &Client) -> Result<(TextKey, AddressSecret), VisitStoreError> {
     Ok((TextKey::new(of(client, "text").await?), AddressSecret::new(of(client, "address").await?)))
+}
+
+/// Returns the secret of tokens for live visits, and creates it at the first call.
+pub(super) async fn of_tokens(client: &Client) -> Result<TokenSecret, VisitStoreError> {
+    of(client, "token").await.map(TokenSecret::new)
 }
 
 /// Returns the secret of a day. It is created only while the day is near, by the database's clock: a
@@ -23,11 +28,11 @@ pub(super) async fn of_day(client: &Client, day: Day) -> Result<Option<DaySecret
     Ok(find(client, &name).await?.map(DaySecret::new))
 }
 
-async fn of(client: &Client, name: &str) -> Result<[u8; 16], VisitStoreError> {
+async fn of<const N: usize>(client: &Client, name: &str) -> Result<[u8; N], VisitStoreError> {
     if let Some(secret) = find(client, name).await? {
         return Ok(secret);
     }
-    let mut secret = [0; 16];
+    let mut secret = [0; N];
     getrandom::fill(&mut secret).map_err(|error| StoreError::Unreachable(Box::new(error)))?;
     let insert = "INSERT INTO visit_secret (name, secret) VALUES ($1, $2) ON CONFLICT DO NOTHING";
     client.execute_typed(insert, &[(&name, Type::TEXT), (&&secret[..], Type::BYTEA)]).await?;
@@ -36,11 +41,11 @@ async fn of(client: &Client, name: &str) -> Result<[u8; 16], VisitStoreError> {
     find(client, name).await?.ok_or_else(missing)
 }
 
-async fn find(client: &Client, name: &str) -> Result<Option<[u8; 16]>, VisitStoreError> {
+async fn find<const N: usize>(client: &Client, name: &str) -> Result<Option<[u8; N]>, VisitStoreError> {
     let query = "SELECT secret FROM visit_secret WHERE name = $1";
     let rows = client.query_typed(query, &[(&name, Type::TEXT)]).await?;
     let Some(row) = rows.first() else { return Ok(None) };
     let secret = row.get::<_, &[u8]>(0).try_into();
-    let wrong = |_| StoreError::Corrupt(format!("expected 16 bytes as the secret of visits named {name}"));
+    let wrong = |_| StoreError::Corrupt(format!("expected {N} bytes as the secret of visits named {name}"));
     Ok(Some(secret.map_err(wrong)?))
 }
