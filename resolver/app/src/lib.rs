@@ -40,6 +40,7 @@ pub mod keyspaces;
 pub mod link_fields;
 pub mod list_links;
 pub mod list_visits;
+pub mod live;
 pub mod local_time;
 pub mod lookup;
 pub mod metrics;

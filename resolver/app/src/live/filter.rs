@@ -1,0 +1,175 @@
+//! Which visits a subscription sees: what it asks for, within what its key may see.
+
+use std::collections::BTreeSet;
+
+use codes::LinkId;
+use links::{DomainId, Tag, api_key::Grant};
+
+use super::{LiveLink, LiveVisit};
+
+/// Kinds of visits, any of which is seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Topics {
+    /// Visits that a link redirected.
+    pub links: bool,
+    /// Visits of links with these codes or slugs, on any domain.
+    pub names: BTreeSet<String>,
+    /// Visits that no link redirected.
+    pub orphans: bool,
+}
+
+impl Topics {
+    /// All visits.
+    #[must_use]
+    pub fn all() -> Self {
+        Self { links: true, orphans: true, names: BTreeSet::new() }
+    }
+
+    fn includes(&self, link: Option<&LiveLink>) -> bool {
+        match link {
+            None => self.orphans,
+            Some(link) => self.links || self.names.contains(&link.name),
+        }
+    }
+}
+
+/// The visits that a subscription sees: those that fit all of this.
+#[derive(Clone, Debug)]
+pub struct LiveFilter {
+    /// The key, whose limits apply.
+    pub by: Grant,
+    /// The kinds of visits.
+    pub topics: Topics,
+    /// The link.
+    pub link: Option<LinkId>,
+    /// A tag of the link.
+    pub tag: Option<Tag>,
+    /// The domain that was visited.
+    pub domain: Option<DomainId>,
+}
+
+impl LiveFilter {
+    /// Returns whether the subscription sees a visit.
+    #[must_use]
+    pub fn matches(&self, visit: &LiveVisit) -> bool {
+        let link = visit.link.as_deref();
+        self.topics.includes(link)
+            && self.domain.is_none_or(|domain| domain == visit.domain)
+            && self.link.is_none_or(|id| link.is_some_and(|link| link.record.link.id == id))
+            && self.tag.as_ref().is_none_or(|tag| link.is_some_and(|link| link.record.tags.contains(tag)))
+            && self.is_visible(visit)
+    }
+
+    /// Returns whether the key may see a visit. As in lists of visits, a key of a domain sees the
+    /// visits of that domain, and a key that sees only its own links sees no orphan visits.
+    fn is_visible(&self, visit: &LiveVisit) -> bool {
+        let limits = &self.by.limits;
+        let is_on_domain = limits.domain.is_none_or(|domain| domain == visit.domain);
+        let sees_link = match &visit.link {
+            None => !limits.own_links_only,
+            Some(link) => self.by.sees(&link.record.link),
+        };
+        is_on_domain && sees_link
+    }
+
+    /// Returns whether the key may know how many visits there are.
+    pub(super) fn sees_counts(&self) -> bool {
+        !self.by.limits.hides_links()
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use links::{
+        Details,
+        api_key::{ApiKeyId, KeyLimits},
+        scope::Scopes,
+    };
+
+    use super::{
+        super::poller::tests::{live_link, live_visit},
+        *,
+    };
+
+    /// A filter of all visits, with these limits of a key.
+    pub(in super::super) fn filter(limits: KeyLimits) -> LiveFilter {
+        let by = Grant { id: ApiKeyId(1), name: "a".into(), scopes: Scopes::admin(), limits };
+        LiveFilter { by, topics: Topics::all(), link: None, tag: None, domain: None }
+    }
+
+    fn own_only() -> LiveFilter {
+        filter(KeyLimits { own_links_only: true, ..KeyLimits::default() })
+    }
+
+    fn of_domain(number: i64) -> LiveFilter {
+        filter(KeyLimits { domain: Some(DomainId::from_stored(number)), ..KeyLimits::default() })
+    }
+
+    /// A visit on a domain, of a link of that domain that a key has created.
+    fn visit(domain: i64, created_by: i64) -> LiveVisit {
+        let mut link = live_link(7);
+        let domain = DomainId::from_stored(domain);
+        link.record.link.created_by = ApiKeyId(created_by);
+        link.record.link.details = Some(Box::new(Details {
+            domain: Some(domain).filter(|id| !id.is_default()),
+            ..Details::default()
+        }));
+        let mut visit = live_visit(1, Some(link));
+        visit.domain = domain;
+        visit
+    }
+
+    fn orphan(domain: i64) -> LiveVisit {
+        let mut visit = live_visit(1, None);
+        visit.domain = DomainId::from_stored(domain);
+        visit
+    }
+
+    #[test]
+    fn a_key_sees_only_its_own_links_or_its_own_domain() {
+        for (filter, sees) in [
+            (filter(KeyLimits::default()), [true, true, true, true, true]),
+            (own_only(), [true, false, true, false, false]),
+            (of_domain(0), [true, true, false, true, false]),
+            (of_domain(3), [false, false, true, false, true]),
+        ] {
+            let visits = [visit(0, 1), visit(0, 2), visit(3, 1), orphan(0), orphan(3)];
+            assert_eq!(visits.each_ref().map(|visit| filter.matches(visit)), sees, "{filter:?}");
+        }
+    }
+
+    #[test]
+    fn a_key_of_a_domain_does_not_see_another_domains_link_that_was_visited_there() {
+        let mut there = visit(0, 1);
+        there.domain = DomainId::from_stored(3);
+        assert!(!of_domain(3).matches(&there));
+        assert!(filter(KeyLimits::default()).matches(&there));
+    }
+
+    #[test]
+    fn what_is_asked_for_has_to_fit_in_every_respect() {
+        let all = filter(KeyLimits::default());
+        let link = live_visit(1, Some(live_link(7)));
+        let topics = |names: &[&str], links, orphans| Topics {
+            links,
+            names: names.iter().map(|name| (*name).to_owned()).collect(),
+            orphans,
+        };
+        let id = |number| live_link(number).record.link.id;
+        let tag = |name| Some(Tag::exactly(name).unwrap());
+        for (filter, sees) in [
+            (LiveFilter { topics: topics(&["slug7"], false, false), ..all.clone() }, [true, false]),
+            (LiveFilter { topics: topics(&["slug8"], false, true), ..all.clone() }, [false, true]),
+            (LiveFilter { topics: topics(&[], true, false), ..all.clone() }, [true, false]),
+            (LiveFilter { topics: Topics::default(), ..all.clone() }, [false, false]),
+            (LiveFilter { link: Some(id(7)), ..all.clone() }, [true, false]),
+            (LiveFilter { link: Some(id(8)), ..all.clone() }, [false, false]),
+            (LiveFilter { tag: tag("news"), ..all.clone() }, [true, false]),
+            (LiveFilter { tag: tag("other"), link: Some(id(7)), ..all.clone() }, [false, false]),
+            (LiveFilter { domain: Some(DomainId::DEFAULT), ..all.clone() }, [true, true]),
+            (LiveFilter { domain: Some(DomainId::from_stored(3)), ..all.clone() }, [false, false]),
+        ] {
+            assert_eq!([filter.matches(&link), filter.matches(&orphan(0))], sees, "{filter:?}");
+        }
+    }
+}
