@@ -13,6 +13,7 @@ mod bulk;
 mod domain;
 mod health;
 mod link;
+mod live;
 mod page;
 mod patch;
 mod query;
@@ -36,6 +37,7 @@ pub use link::{
     BatchItem, EditUse, FillItem, LinkFields, LinkLimits, NewShortUrl, NewTakedown, ShortUrl, ShortUrlEdit,
     ShortUrlPage, TagName, Takedown,
 };
+pub use live::{LiveVisit, LiveVisitsQuery, MercureInfo, SkippedVisits};
 pub use page::{Data, Page, Pagination};
 pub use patch::Patch;
 pub use query::{LinkListQuery, MatchMode};

@@ -16,6 +16,7 @@ pub mod client_limits;
 pub mod connection_timeouts;
 pub mod request_id;
 pub mod run_to_end;
+pub mod server_sent_events;
 pub mod wakeups;
 
 pub use answer::{Answer, HELD_BACK, HTML, TEXT, answer, empty, hold_back, is_held_back, retry_later};
