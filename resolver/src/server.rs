@@ -314,6 +314,9 @@ async fn drain(
 ) -> Result<(), Error> {
     service.draining.store(true, Ordering::Relaxed);
     phase.send_replace(Phase::Draining);
+    if let Some(live) = &service.api.live {
+        live.close();
+    }
     sleep(delay).await;
     phase.send_replace(Phase::Closing);
     let ended = public.await;

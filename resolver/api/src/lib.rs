@@ -18,7 +18,10 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use app::{LinkService, domain_cache::DomainCache, key_ring::KeyRing, lookup::Lookup, metrics::Metrics};
+use app::{
+    LinkService, domain_cache::DomainCache, key_ring::KeyRing, live::LiveVisits, lookup::Lookup,
+    metrics::Metrics,
+};
 use hyper::body::Bytes;
 use jiff::tz::TimeZone;
 use links::{DomainId, Redirects};
@@ -40,6 +43,8 @@ pub struct Api {
     pub lookup: Arc<Lookup>,
     /// Domains and the rules for targets, cached.
     pub domain_cache: Arc<DomainCache>,
+    /// Visits as they are stored; `None` if they are not.
+    pub live: Option<Arc<LiveVisits>>,
     /// API keys, cached.
     pub keys: Arc<KeyRing>,
     /// The database.

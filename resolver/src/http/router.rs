@@ -22,6 +22,9 @@ pub(super) async fn route(thread: &ListenerThread, visitor: Visitor, request: Re
     if path == "/rest" || path.starts_with("/rest/") {
         return rest::route(&service.api, visitor.client, request).await;
     }
+    if path == rest::HUB {
+        return rest::hub(&service.api, visitor.client, request).await;
+    }
     if *request.method() == Method::POST && unlock::is_form(&request) {
         return unlock::unlock(redirects, visitor, request).await;
     }

@@ -169,6 +169,7 @@ impl Parts {
             links,
             lookup: Arc::clone(&shared.lookup),
             domain_cache: Arc::clone(&shared.domain_cache),
+            live: None,
             keys,
             store: self.store.clone(),
             health: HealthCheck::default(),

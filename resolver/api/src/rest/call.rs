@@ -42,7 +42,8 @@ pub(super) struct Call {
     pub(super) parameter: String,
     /// The last parameter of the path, which is the same if there is one only.
     pub(super) last_parameter: String,
-    client: IpAddr,
+    /// The address of the client.
+    pub(super) client: IpAddr,
     /// The memory account of the body.
     held: Option<Held>,
     /// The key, once it is known. The call keeps its place among those under way when its client

@@ -1,25 +1,288 @@
-//! The Mercure hub of Shlink, which this service does not have.
+//! The subscribe half of a Mercure hub (draft 7), so that Shlink's clients are told of visits: its
+//! address and token, and the hub itself.
+//!
+//! 1. The token names the API key that asked for it (`token.rs`). A stream shows what that key may
+//!    see, and ends with it. (In Shlink every token shows all visits.)
+//! 2. The topics are Shlink's (`topics.rs`). A visit is sent once to each stream, even if several
+//!    topics match.
+//! 3. Shlink's client answers every failure with another attempt, at once and without end. So
+//!    refusals are held back.
+//! 4. The token is part of the URL, which this server does not log.
+//!
+//! Rejected: the specification's draft 8, which Shlink's clients do not speak.
 
-use hyper::Method;
+mod token;
+mod topics;
+
+use std::{net::IpAddr, sync::Arc};
+
+use app::{
+    AppError,
+    authorize::require,
+    live::{LiveFilter, LiveVisits},
+};
+use hyper::{
+    HeaderMap, Method, Request, StatusCode, Uri,
+    body::Incoming,
+    header::{ALLOW, AUTHORIZATION, COOKIE, HeaderName, HeaderValue, ORIGIN},
+};
+use jiff::{SignedDuration, Timestamp};
 use links::{api_key::Grant, scope::Scope};
+use url::form_urlencoded;
+use visits::VisitId;
 
 use super::{
     call::Call,
+    cors,
     docs::{Kind, Topic},
+    finish,
+    json::json,
+    live::{
+        last_event_id,
+        stream::{Dialect, Opening, find_grant},
+        visit_id,
+    },
     problem::Problem,
     route::{Route, keyed},
+    time::atom,
 };
-use web::Answer;
+use crate::{Api, authenticate::AuthError};
+use token::{Claims, TokenError};
+use topics::TopicsError;
+use web::{Answer, TEXT, answer, hold_back, server_sent_events};
+
+/// The path of the hub.
+pub const HUB: &str = "/.well-known/mercure";
+/// How long a token is valid, as in Shlink.
+const TOKEN_LIFE: SignedDuration = SignedDuration::from_hours(24);
+/// The cookie that may hold the token.
+const TOKEN_COOKIE: &str = "mercureAuthorization";
+/// The header of an answer that names the event before the first one that is sent.
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+/// The value of [`LAST_EVENT_ID`] if that is not known, or to ask for all that is kept.
+const EARLIEST: &str = "earliest";
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
         Route::new(Method::GET, "/rest/v3/mercure-info", keyed!(Scope::Read, mercure_info))
             .document("mercureInfo", Topic::Service, "Find the Mercure hub")
-            .text("Shlink returns its Mercure hub here. This service has none, and answers as Shlink without one.")
+            .text(
+                "The hub and a token for it. The stream shows the visits that the key may see, and ends when the key is revoked. \
+                 The key needs the scope `visits` too. While visits are not stored, the answer is that of Shlink without a hub.",
+            )
+            .answers::<dto::MercureInfo>("The hub and a token.")
             .fails(&[Kind::NoMercure]),
     ]
 }
 
-async fn mercure_info(_: &Call, _: &Grant) -> Result<Answer, Problem> {
-    Err(Problem::NoMercure)
+async fn mercure_info(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+    let live = call.api.live.as_ref().ok_or(Problem::NoMercure)?;
+    require(by, Scope::Visits)?;
+    let now = call.api.domain_cache.now();
+    let expires_at = now.checked_add(TOKEN_LIFE).unwrap_or(Timestamp::MAX);
+    let token = token::sign(secret(live).await?, &Claims::new(by.id, now, expires_at));
+    let mercure_hub_url = format!("{}{HUB}", call.api.public_url);
+    Ok(json(&dto::MercureInfo { mercure_hub_url, token, jwt_expiration: atom(expires_at) }))
+}
+
+async fn secret(live: &LiveVisits) -> Result<&app::live::TokenSecret, Problem> {
+    live.token_secret().await.map_err(|error| {
+        tracing::warn!(error = &error as &dyn std::error::Error, "read the secret of tokens");
+        Problem::App(AppError::Unavailable)
+    })
+}
+
+/// Why the hub refuses a request.
+#[derive(Debug, thiserror::Error)]
+enum HubError {
+    #[error("expected GET: updates are not published here")]
+    Method,
+    #[error("visits are not stored: there are no updates")]
+    NoHub,
+    #[error("expected a token from /rest/v3/mercure-info in the header Authorization, or as authorization")]
+    NoToken,
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    #[error("the API key of the token is revoked or has expired: expected another token")]
+    NoKey,
+    #[error(transparent)]
+    Topics(#[from] TopicsError),
+    /// The refusal of a call.
+    #[error("refused")]
+    Call(Problem),
+}
+
+impl From<Problem> for HubError {
+    fn from(problem: Problem) -> Self {
+        Self::Call(problem)
+    }
+}
+
+impl From<AppError> for HubError {
+    fn from(error: AppError) -> Self {
+        Self::Call(error.into())
+    }
+}
+
+impl HubError {
+    fn into_answer(self) -> Answer {
+        let status = match &self {
+            Self::Method => StatusCode::METHOD_NOT_ALLOWED,
+            Self::NoHub => StatusCode::NOT_FOUND,
+            Self::NoToken | Self::Token(_) | Self::NoKey => StatusCode::UNAUTHORIZED,
+            Self::Topics(_) => StatusCode::BAD_REQUEST,
+            Self::Call(_) => return self.into_problem(),
+        };
+        let mut refused = answer(status, TEXT, format!("{self}\n"));
+        if status == StatusCode::METHOD_NOT_ALLOWED {
+            refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD, OPTIONS"));
+        }
+        hold_back(refused)
+    }
+
+    fn into_problem(self) -> Answer {
+        let problem = if let Self::Call(problem) = self { problem } else { Problem::INTERNAL };
+        hold_back(problem.into_answer())
+    }
+}
+
+/// Answers a request to the hub.
+pub async fn hub(api: &Arc<Api>, client: IpAddr, request: Request<Incoming>) -> Answer {
+    let (head, _unread) = request.into_parts();
+    if head.method == Method::OPTIONS {
+        return cors::preflight(HUB, &head.headers);
+    }
+    let is_cross_origin = head.headers.contains_key(ORIGIN);
+    let subscription = Hub { api: Arc::clone(api), client, uri: head.uri, headers: head.headers };
+    let method = head.method;
+    // Away from the listener's thread, because keys are looked up in the database.
+    let answered = api.runtime.spawn(async move { subscription.answer(&method).await }).await;
+    let answered = answered.unwrap_or_else(|_| Err(Problem::INTERNAL.into()));
+    finish(api, answered.unwrap_or_else(HubError::into_answer), is_cross_origin)
+}
+
+/// A request to the hub.
+struct Hub {
+    api: Arc<Api>,
+    client: IpAddr,
+    uri: Uri,
+    headers: HeaderMap,
+}
+
+impl Hub {
+    async fn answer(&self, method: &Method) -> Result<Answer, HubError> {
+        let live = self.api.live.as_ref().ok_or(HubError::NoHub)?;
+        if !matches!(*method, Method::GET | Method::HEAD) {
+            return Err(HubError::Method);
+        }
+        let (by, open_for) = self.authorize(live).await?;
+        let topics = topics::read(self.parameters("topic"))?;
+        if *method == Method::HEAD {
+            return Ok(server_sent_events::head());
+        }
+        let filter = LiveFilter { by, topics, link: None, tag: None, domain: None };
+        let asked = self.last_event_id();
+        let since = asked.as_deref().and_then(visit_id_or_earliest);
+        let opening = Opening { dialect: Dialect::Mercure, filter, since, open_for };
+        let (mut answer, is_complete) = opening.open(&self.api, live, self.client)?;
+        if let Some(asked) = asked {
+            let known = Some(asked).filter(|_| is_complete && since.is_some());
+            let before = known.and_then(|id| HeaderValue::try_from(id).ok());
+            let earliest = HeaderValue::from_static(EARLIEST);
+            answer.headers_mut().insert(LAST_EVENT_ID, before.unwrap_or(earliest));
+        }
+        Ok(answer)
+    }
+
+    /// Checks the token and its key. Returns the key, and for how long the token is valid.
+    async fn authorize(&self, live: &LiveVisits) -> Result<(Grant, std::time::Duration), HubError> {
+        let api = &self.api;
+        let refused = |refused| Problem::from(AuthError::TooManyCalls(refused));
+        api.calls.spend_of_client(self.client).map_err(refused)?;
+        let token = token_of(&self.headers, self.uri.query()).ok_or(HubError::NoToken)?;
+        let now = api.domain_cache.now();
+        let claims = token::verify(secret(live).await?, &token, now)?;
+        let found = find_grant(api, claims.key()).await.map_err(Problem::from)?;
+        let by = found.ok_or(HubError::NoKey)?;
+        [Scope::Read, Scope::Visits].into_iter().try_for_each(|scope| require(&by, scope))?;
+        api.calls.spend_of_key(&by).map_err(refused)?;
+        let left = claims.expires_at().duration_since(now);
+        Ok((by, std::time::Duration::try_from(left).unwrap_or_default()))
+    }
+
+    fn parameters<'a>(&'a self, name: &'a str) -> impl Iterator<Item = String> + 'a {
+        parameters(self.uri.query(), name)
+    }
+
+    /// Returns the id of the event that the client has received last, as it gives it.
+    fn last_event_id(&self) -> Option<String> {
+        if let Some(id) = last_event_id(&self.headers) {
+            return Some(id.get().to_string());
+        }
+        // The first is the specification's, the second that of the polyfill of older clients.
+        ["lastEventID", "lastEventId"].into_iter().find_map(|name| self.parameters(name).next())
+    }
+}
+
+fn visit_id_or_earliest(text: &str) -> Option<VisitId> {
+    if text == EARLIEST { Some(VisitId::from_stored(0)) } else { visit_id(text) }
+}
+
+fn parameters<'a>(query: Option<&'a str>, name: &'a str) -> impl Iterator<Item = String> + 'a {
+    let pairs = form_urlencoded::parse(query.unwrap_or("").as_bytes());
+    pairs.filter(move |(key, _)| key == name).map(|(_, value)| value.into_owned())
+}
+
+/// Returns the token of a request: in its header, its query or its cookie, in this order.
+fn token_of(headers: &HeaderMap, query: Option<&str>) -> Option<String> {
+    if let Some(header) = headers.get(AUTHORIZATION) {
+        let (scheme, token) = header.to_str().ok()?.split_once(' ')?;
+        return scheme.eq_ignore_ascii_case("bearer").then(|| token.trim().to_owned());
+    }
+    parameters(query, "authorization").next().or_else(|| {
+        let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
+        let mut cookies = lines.flat_map(|line| line.split(';')).filter_map(|cookie| cookie.split_once('='));
+        cookies.find(|(name, _)| name.trim() == TOKEN_COOKIE).map(|(_, token)| token.trim().to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(lines: &[(HeaderName, &'static str)]) -> HeaderMap {
+        lines.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value))).collect()
+    }
+
+    #[test]
+    fn the_token_is_taken_from_the_header_then_the_query_then_the_cookie() {
+        let header = (AUTHORIZATION, "bearer a.b.c");
+        let cookie = (COOKIE, "x=1; mercureAuthorization=g.h.i; y=2");
+        let query = Some("topic=x&authorization=d.e.f");
+        for (lines, query, token) in [
+            (&[header.clone(), cookie.clone()][..], query, Some("a.b.c")),
+            (std::slice::from_ref(&cookie), query, Some("d.e.f")),
+            (std::slice::from_ref(&cookie), None, Some("g.h.i")),
+            (&[(AUTHORIZATION, "Basic YTpi")], query, None),
+            (&[], Some("topic=x"), None),
+        ] {
+            assert_eq!(token_of(&headers(lines), query).as_deref(), token, "{lines:?} {query:?}");
+        }
+    }
+
+    #[test]
+    fn refusals_are_held_back_and_have_the_status_that_clients_expect() {
+        for (error, status) in [
+            (HubError::NoHub, 404),
+            (HubError::Method, 405),
+            (HubError::NoToken, 401),
+            (HubError::NoKey, 401),
+            (HubError::Token(TokenError::Expired), 401),
+            (HubError::Topics(TopicsError::None), 400),
+            (HubError::Call(Problem::App(AppError::Unavailable)), 503),
+        ] {
+            let answer = error.into_answer();
+            assert!(answer.status() == status && web::is_held_back(&answer), "{status}");
+        }
+    }
 }

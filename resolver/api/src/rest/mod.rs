@@ -22,6 +22,7 @@ mod json;
 mod link;
 mod link_fields;
 mod list;
+mod live;
 mod mercure;
 mod openapi;
 mod pagination;
@@ -53,6 +54,7 @@ use hyper::{
 use crate::Api;
 use call::Call;
 pub use health::HealthCheck;
+pub use mercure::{HUB, hub};
 pub(crate) use problem::Problem;
 use route::{Handler, Route};
 pub use router::Router;
@@ -83,6 +85,7 @@ fn routes(has_single_step: bool) -> Vec<Route> {
         domains::routes(),
         visits::routes(),
         stats::routes(),
+        live::routes(),
         reservations::routes(),
         targets::routes(),
         webhooks::routes(),

@@ -98,7 +98,7 @@ mod tests {
         let mut cursors = Cursors::after_rows(&[row(at(5, 0, 0)), row(at(7, 0, 1))], NOW);
         let all = [at(4, 0, 0), at(5, 0, 0), at(6, 0, 0), at(7, 0, 1), at(8, 0, 1)];
         let rows: Vec<VisitRow> = all.into_iter().rev().map(row).collect();
-        assert_eq!(ids(&cursors.new_rows(rows.clone(), 5)), [all[2], all[4]]);
+        assert_eq!(ids(&cursors.new_rows(rows, 5)), [all[2], all[4]]);
         assert_eq!(cursors.next(NOW), all[0], "the read was cut off there");
         assert!(cursors.next(NOW) > VisitId::floor(NOW - OVERLAP));
     }

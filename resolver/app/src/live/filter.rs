@@ -167,7 +167,7 @@ pub(super) mod tests {
             (LiveFilter { tag: tag("news"), ..all.clone() }, [true, false]),
             (LiveFilter { tag: tag("other"), link: Some(id(7)), ..all.clone() }, [false, false]),
             (LiveFilter { domain: Some(DomainId::DEFAULT), ..all.clone() }, [true, true]),
-            (LiveFilter { domain: Some(DomainId::from_stored(3)), ..all.clone() }, [false, false]),
+            (LiveFilter { domain: Some(DomainId::from_stored(3)), ..all }, [false, false]),
         ] {
             assert_eq!([filter.matches(&link), filter.matches(&orphan(0))], sees, "{filter:?}");
         }

@@ -1,0 +1,200 @@
+//! A stream of live visits to one client.
+//!
+//! 1. Its task runs on the daemon's runtime, and hands one piece at a time to the connection. A
+//!    connection without events takes no time of its listener's thread but for a comment now and
+//!    then.
+//! 2. The key is looked up again every few seconds, as for a call. The stream ends when the key was
+//!    revoked, has expired or has other limits.
+//! 3. It ends when the process begins to stop, so that a rolling update does not wait for it, and
+//!    when its client does not take a piece in time.
+
+use std::{net::IpAddr, sync::Arc, time::Duration};
+
+use app::live::{LiveEvent, LiveFilter, LiveVisits, Refusal, Subscription};
+use links::{
+    api_key::{ApiKeyId, Grant},
+    scope::Scope,
+};
+use store::StoreError;
+use tokio::{
+    sync::mpsc,
+    time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout},
+};
+use visits::VisitId;
+
+use super::{super::problem::Problem, message};
+use crate::Api;
+use app::AppError;
+use web::{
+    Answer, Piece,
+    server_sent_events::{self, Events},
+};
+
+/// The pause after which a comment is sent, so that proxies and clients do not take the stream for
+/// dead. Shlink's older clients wait 45 s.
+pub(in super::super) const HEARTBEAT: Duration = Duration::from_secs(15);
+/// The longest life of a stream.
+pub(in super::super) const LONGEST: Duration = Duration::from_secs(24 * 3_600);
+/// The time that a client waits before it connects again, in milliseconds.
+pub(in super::super) const RETRY_MS: u32 = 2_000;
+/// The time that a client has to take a piece.
+const PIECE_TIME: Duration = Duration::from_secs(30);
+/// The interval at which the key is looked up.
+const KEY_CHECK: Duration = Duration::from_secs(3);
+/// Lookups of a key that may fail in a row: a database that does not answer stores no visits either.
+const LOOKUPS_FAILED_MAX: u32 = 20;
+
+/// The form of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Dialect {
+    /// Events with types.
+    Live,
+    /// Updates of Mercure, without types.
+    Mercure,
+}
+
+/// What a stream begins with.
+pub(in super::super) struct Opening {
+    pub(in super::super) dialect: Dialect,
+    pub(in super::super) filter: LiveFilter,
+    /// The visit after which it continues.
+    pub(in super::super) since: Option<VisitId>,
+    /// The time after which it ends.
+    pub(in super::super) open_for: Duration,
+}
+
+impl Opening {
+    /// Answers with a stream. Returns as well whether it surely continues after the visit that it was
+    /// to continue after.
+    pub(in super::super) fn open(
+        self,
+        api: &Arc<Api>,
+        live: &Arc<LiveVisits>,
+        client: IpAddr,
+    ) -> Result<(Answer, bool), Problem> {
+        let Self { dialect, filter, since, open_for } = self;
+        let by = filter.by.clone();
+        let (subscription, held) = live.subscribe(client, filter, since)?;
+        let is_complete = subscription.is_complete();
+        let (to, pieces) = mpsc::channel(1);
+        let stream = Stream {
+            api: Arc::clone(api),
+            dialect,
+            by,
+            subscription,
+            until: Instant::now() + open_for.min(LONGEST),
+            quiet_until: Instant::now(),
+            lookups_failed: 0,
+            to,
+        };
+        api.runtime.spawn(stream.run());
+        Ok((server_sent_events::stream(pieces, held), is_complete))
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Full(share) => share.into(),
+            Refusal::Closing => Self::App(AppError::Unavailable),
+        }
+    }
+}
+
+/// Returns the grant of a key as calls with it have it; `None` if it was revoked or has expired.
+pub(in super::super) async fn find_grant(api: &Api, id: ApiKeyId) -> Result<Option<Grant>, StoreError> {
+    let found = api.keys.find_by_id(&*api.store, id).await?;
+    Ok(found.map(|mut grant| {
+        // The operator may have made the domain's name that of the default domain.
+        grant.limits.domain = grant.limits.domain.map(|domain| api.domain_cache.settled(domain));
+        grant
+    }))
+}
+
+/// An open stream.
+struct Stream {
+    api: Arc<Api>,
+    dialect: Dialect,
+    /// The key as it was when the stream began.
+    by: Grant,
+    subscription: Subscription,
+    until: Instant,
+    /// When a comment is due if nothing was sent before.
+    quiet_until: Instant,
+    lookups_failed: u32,
+    to: mpsc::Sender<Piece>,
+}
+
+/// The reason why a stream goes on.
+enum Next {
+    Events(Vec<LiveEvent>),
+    Heartbeat,
+    CheckKey,
+}
+
+impl Stream {
+    /// Sends events until the stream has to end.
+    async fn run(mut self) {
+        let mut first = Events::default();
+        first.retry(RETRY_MS);
+        let mut goes_on = self.send(first).await;
+        let mut key_checks = interval_at(Instant::now() + KEY_CHECK, KEY_CHECK);
+        key_checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        while goes_on {
+            let next = tokio::select! {
+                biased;
+                () = self.to.closed() => return,
+                () = sleep_until(self.until) => return,
+                _ = key_checks.tick() => Next::CheckKey,
+                events = self.subscription.next() => match events {
+                    Some(events) => Next::Events(events),
+                    None => return,
+                },
+                () = sleep_until(self.quiet_until) => Next::Heartbeat,
+            };
+            goes_on = match next {
+                Next::CheckKey => self.has_its_key().await,
+                Next::Heartbeat => self.send(heartbeat()).await,
+                Next::Events(events) => {
+                    let written = self.written(&events);
+                    self.send(written).await
+                }
+            };
+        }
+    }
+
+    fn written(&self, events: &[LiveEvent]) -> Events {
+        let mut written = Events::default();
+        let has_links = self.by.scopes.allow(Scope::Read);
+        events
+            .iter()
+            .for_each(|event| message::write(&self.api, self.dialect, has_links, event, &mut written));
+        written
+    }
+
+    /// Hands a piece to the connection, and returns whether that took it in time.
+    async fn send(&mut self, events: Events) -> bool {
+        self.quiet_until = Instant::now() + HEARTBEAT;
+        matches!(timeout(PIECE_TIME, self.to.send(Ok(events.into()))).await, Ok(Ok(())))
+    }
+
+    /// Returns whether the key is still as it was.
+    async fn has_its_key(&mut self) -> bool {
+        match find_grant(&self.api, self.by.id).await {
+            Ok(found) => {
+                self.lookups_failed = 0;
+                found.is_some_and(|grant| grant == self.by)
+            }
+            Err(_) => {
+                self.lookups_failed += 1;
+                self.lookups_failed <= LOOKUPS_FAILED_MAX
+            }
+        }
+    }
+}
+
+fn heartbeat() -> Events {
+    let mut events = Events::default();
+    events.comment("");
+    events
+}

@@ -1,0 +1,92 @@
+//! Topics of updates, as Shlink names them.
+
+use std::collections::BTreeSet;
+
+use app::live::Topics;
+
+/// The beginning of all topics.
+const PREFIX: &str = "https://shlink.io/";
+/// The selector of all topics.
+const ALL: &str = "*";
+/// Maximum number of topics of a request.
+pub(super) const TOPICS_MAX: usize = 100;
+
+/// Why the topics of a request are refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum TopicsError {
+    /// There is none.
+    #[error("expected the parameter topic at least once")]
+    None,
+    /// There are too many.
+    #[error("expected the parameter topic at most {TOPICS_MAX} times")]
+    TooMany,
+}
+
+/// Reads the topics of a request. A topic without updates here is no error: another hub may have
+/// them.
+pub(super) fn read(selectors: impl Iterator<Item = String>) -> Result<Topics, TopicsError> {
+    let mut topics = Topics { links: false, names: BTreeSet::new(), orphans: false };
+    let mut count = 0;
+    for selector in selectors {
+        count += 1;
+        if count > TOPICS_MAX {
+            return Err(TopicsError::TooMany);
+        }
+        add(&mut topics, &selector);
+    }
+    if count == 0 { Err(TopicsError::None) } else { Ok(topics) }
+}
+
+fn add(topics: &mut Topics, selector: &str) {
+    if selector == ALL {
+        (topics.links, topics.orphans) = (true, true);
+        return;
+    }
+    match selector.strip_prefix(PREFIX) {
+        Some("new-visit") => topics.links = true,
+        Some("new-orphan-visit") => topics.orphans = true,
+        Some(other) => {
+            // Clients write slugs as they are, slashes included.
+            topics.names.extend(other.strip_prefix("new-visit/").map(str::to_owned));
+        }
+        None => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn topics(selectors: &[&str]) -> Result<Topics, TopicsError> {
+        read(selectors.iter().map(|selector| (*selector).to_owned()))
+    }
+
+    #[test]
+    fn topics_are_those_of_shlink() {
+        let none = Topics::default();
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        for (selectors, expected) in [
+            (&["*"][..], Topics::all()),
+            (&["https://shlink.io/new-visit"], Topics { links: true, ..none.clone() }),
+            (&["https://shlink.io/new-orphan-visit"], Topics { orphans: true, ..none.clone() }),
+            (
+                &["https://shlink.io/new-visit/abc", "https://shlink.io/new-visit/a/b"],
+                Topics { names: names(&["abc", "a/b"]), ..none.clone() },
+            ),
+            (
+                &["https://shlink.io/new-visit", "https://shlink.io/new-orphan-visit"],
+                Topics { links: true, orphans: true, ..none.clone() },
+            ),
+            (&["https://shlink.io/new-short-url", "https://other.test/new-visit", ""], none),
+        ] {
+            assert_eq!(topics(selectors), Ok(expected), "{selectors:?}");
+        }
+    }
+
+    #[test]
+    fn a_request_has_some_topics_and_not_too_many() {
+        assert_eq!(topics(&[]), Err(TopicsError::None));
+        assert!(topics(&["*"; TOPICS_MAX]).is_ok());
+        assert_eq!(topics(&["*"; TOPICS_MAX + 1]), Err(TopicsError::TooMany));
+    }
+}
