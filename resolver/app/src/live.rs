@@ -1,4 +1,4 @@
-//! Live visits: newly stored visits, passed on to those who watch.
+//! Live visits: newly stored visits, passed on to subscriptions.
 //!
 //! 1. One task reads the visits that all resolvers have stored, once a second, and only while there
 //!    is a subscription ([`poller`]). Each visit is passed on once, whichever batch it was in

@@ -4,7 +4,7 @@
 //! 1. The signature is compared first, in constant time. Nothing of a token is parsed before that.
 //! 2. The algorithm is not the token's choice: a header that names another one is refused.
 //! 3. The private claim `shortmint_key` is the id of the API key. A hash of the key in place of it
-//!    would let those who see the URL guess a key that a person has chosen.
+//!    would let a reader of the URL guess a key that a person has chosen.
 //!
 //! Rejected: a crate for JWTs. Those that are kept bring algorithms, key formats and switches to
 //! verify less; one algorithm between the same two functions takes a page.
