@@ -38,7 +38,7 @@ use visits::{AddressSecret, Day, DaySecret, Subject, TextKey, VisitId, VisitRow}
 
 use crate::{
     Batch, Changes, Columns, DayCounters, Days, DeletionStep, Marks, MarksKey, Producer, RowQuery, SpoolId,
-    StoredText, TextRef, VisitStore, VisitStoreError, WriteError,
+    StoredText, TextRef, TokenSecret, VisitStore, VisitStoreError, WriteError,
 };
 
 /// Name of the links' database in statements.
@@ -174,6 +174,10 @@ impl VisitStore for SqliteVisits {
 
     async fn secrets(&self) -> Result<(TextKey, AddressSecret), VisitStoreError> {
         self.write(secrets::of_deployment).await
+    }
+
+    async fn token_secret(&self) -> Result<TokenSecret, VisitStoreError> {
+        self.write(secrets::of_tokens).await
     }
 
     async fn day_secret(&self, day: Day) -> Result<Option<DaySecret>, VisitStoreError> {

@@ -4,11 +4,16 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use store::StoreError;
 use visits::{AddressSecret, Day, DaySecret, TextKey};
 
-use crate::VisitStoreError;
+use crate::{TokenSecret, VisitStoreError};
 
 /// Returns the secrets of the deployment, and creates them at the first call.
 pub(super) fn of_deployment(connection: &Connection) -> Result<(TextKey, AddressSecret), VisitStoreError> {
     Ok((TextKey::new(of(connection, "text")?), AddressSecret::new(of(connection, "address")?)))
+}
+
+/// Returns the secret of tokens for live visits, and creates it at the first call.
+pub(super) fn of_tokens(connection: &Connection) -> Result<TokenSecret, VisitStoreError> {
+    of(connection, "token").map(TokenSecret::new)
 }
 
 /// Returns the secret of a day. It is created only while the day is near, by the database's clock: a
@@ -22,18 +27,18 @@ pub(super) fn of_day(connection: &Connection, day: Day) -> Result<Option<DaySecr
     Ok(find(connection, &name)?.map(DaySecret::new))
 }
 
-fn of(connection: &Connection, name: &str) -> Result<[u8; 16], VisitStoreError> {
+fn of<const N: usize>(connection: &Connection, name: &str) -> Result<[u8; N], VisitStoreError> {
     if let Some(secret) = find(connection, name)? {
         return Ok(secret);
     }
-    let mut secret = [0; 16];
+    let mut secret = [0; N];
     getrandom::fill(&mut secret).map_err(|error| StoreError::Unreachable(Box::new(error)))?;
     let insert = "INSERT INTO visit_secret (name, secret) VALUES (?1, ?2)";
     connection.execute(insert, params![name, secret])?;
     Ok(secret)
 }
 
-fn find(connection: &Connection, name: &str) -> Result<Option<[u8; 16]>, VisitStoreError> {
+fn find<const N: usize>(connection: &Connection, name: &str) -> Result<Option<[u8; N]>, VisitStoreError> {
     let query = "SELECT secret FROM visit_secret WHERE name = ?1";
     Ok(connection.query_row(query, [name], |row| row.get(0)).optional()?)
 }
