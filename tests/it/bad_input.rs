@@ -188,7 +188,6 @@ fn absent_and_taken() -> Vec<Case> {
         case(Method::DELETE, "domains/one.example", 409, NO_TYPE),
         case(Method::POST, "tags", 404, "not-found").body(&json!({})),
         case(Method::DELETE, "targets", 404, "not-found"),
-        case(Method::GET, "mercure-info", 501, "mercure-not-configured"),
         create(400, "non-unique-slug", json!({ "longUrl": URL, "customSlug": "x" })),
         create(
             400,

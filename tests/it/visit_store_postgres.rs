@@ -50,4 +50,7 @@ async fn postgres_passes_the_suite_of_stores_of_visits() {
         upkeep: retention_removes_rows_texts_and_marks_and_keeps_counters,
             secrets_are_the_same_for_all_callers;
     }
+    let url = database(&postgres, "events").await;
+    let links = PostgresStore::new(&url, None).await.unwrap();
+    batches::events_of_a_batch_wait_for_webhooks_once(&PostgresVisits::new(&url).unwrap(), &links).await;
 }

@@ -210,6 +210,43 @@ async fn an_event_is_sent_again_until_it_is_accepted_also_after_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn visits_are_told_with_samples_by_link_and_by_domain() {
+    let resolver = start().await;
+    let receiver = Receiver::start(&[]).await;
+    let link = resolver.api.create_with(&json!({ "longUrl": URL, "tags": ["a"] })).await.unwrap();
+    let other = resolver.api.create(URL).await.unwrap();
+    let body = json!({ "url": receiver.url(), "events": ["visits.recorded"], "tag": "a" });
+    done(&resolver.api, Method::POST, "webhooks", Some(body)).await;
+    create(&resolver.api, &receiver.url(), &["orphan-visits.recorded"]).await;
+    // Settings are read again every second.
+    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    for path in [&link.code, &other.code, &link.code, "no-such-code"] {
+        let url = format!("{}/{path}", resolver.api.base);
+        let visit = resolver.api.client.get(&url).header("user-agent", "Mozilla/5.0 (X11) Firefox/145.0");
+        visit.send().await.unwrap();
+    }
+    let told = async || {
+        let bodies: Vec<Value> = receiver.received().iter().map(Received::json).collect();
+        let sum = |kind: &str| -> u64 {
+            let of_kind = bodies.iter().filter(|body| body["type"] == kind);
+            of_kind.map(|body| body["data"]["visits"].as_u64().unwrap()).sum()
+        };
+        ((sum("visits.recorded"), sum("orphan-visits.recorded")) == (2, 1)).then_some(bodies)
+    };
+    let bodies = wait::until_some(SOON, "events of three visits", told).await.unwrap();
+    for body in bodies {
+        let (data, sample) = (&body["data"], &body["data"]["sample"][0]);
+        assert_eq!(sample["userAgent"], "Mozilla/5.0 (X11) Firefox/145.0", "{body}");
+        if body["type"] == "visits.recorded" {
+            assert_eq!((&data["shortCode"], &data["bots"]), (&json!(link.code), &json!(0)), "{body}");
+        } else {
+            assert!(sample["visitedUrl"].as_str().unwrap().ends_with("/no-such-code"), "{body}");
+            assert_eq!(sample["type"], "invalid_short_url", "{body}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_receiver_that_hangs_delays_no_other_and_is_called_again() {
     let resolver = start().await;
     let (slow, quick) = (Receiver::start(&[Reply::Hang]).await, Receiver::start(&[]).await);

@@ -38,7 +38,7 @@ pub use rest::{HealthCheck, Router};
 /// The state that both APIs share.
 pub struct Api {
     /// The use cases of links.
-    pub links: LinkService,
+    pub links: Arc<LinkService>,
     /// Links by code or slug, cached.
     pub lookup: Arc<Lookup>,
     /// Domains and the rules for targets, cached.

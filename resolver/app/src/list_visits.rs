@@ -13,7 +13,7 @@ use visits::{Day, OrphanKind, PlaceText, TimeRange, VisitId, page::Page};
 
 use super::{AppError, FieldErrors, LinkService, authorize::require, visit_subjects::VisitsOf};
 use reader::{Reader, Selection};
-use views::KnownLinks;
+pub(crate) use views::KnownLinks;
 
 /// Maximum number of visits that [`LinkService::next_visits`] returns. Each has up to 7 KB of text.
 pub const VISITS_READ: usize = 250;
@@ -110,7 +110,7 @@ impl LinkService {
 
 /// Returns the range of two seconds that are both included. Without an end it reaches into
 /// tomorrow, because clocks of resolvers differ.
-pub(super) fn range_of(start: Option<Timestamp>, end: Option<Timestamp>, now: Timestamp) -> TimeRange {
+pub(crate) fn range_of(start: Option<Timestamp>, end: Option<Timestamp>, now: Timestamp) -> TimeRange {
     let second = |at: Timestamp| at.as_microsecond().div_euclid(SECOND) * SECOND;
     let first = VisitId::from_stored(0).micros();
     let last = Day::of(now.as_microsecond()).next().next().start();

@@ -40,12 +40,12 @@ use visits::{VisitId, VisitRow};
 use crate::{
     AppError,
     budgets::{BudgetAccount, ExceededShare, Held, Pool},
+    list_visits::VisitView,
 };
 
 pub use filter::{LiveFilter, Topics};
-pub use reader::{LiveReader, VisitViews};
 use state::State;
-pub use visit::{LiveLink, LiveVisit, VisitView};
+pub use visit::{LiveLink, LiveVisit};
 pub use visit_store::TokenSecret;
 
 /// Maximum number of subscriptions of the process.

@@ -10,7 +10,7 @@ use codes::{KeyspaceIndex, LinkId};
 use links::DomainId;
 use visit_store::{
     Batch, Changes, Columns, DayCounters, Days, DeletionStep, Marks, MarksKey, Producer, RowQuery, SpoolId,
-    StoredText, TextRef, VisitStore, VisitStoreError, WriteError,
+    StoredText, TextRef, TokenSecret, VisitStore, VisitStoreError, WriteError,
 };
 use visits::{
     AddressSecret, DAY, Day, DaySecret, Flags, Language, Outcome, QUARTER, Slot, StoredAddress, Subject,
@@ -248,6 +248,10 @@ impl VisitStore for MemoryStore {
 
     async fn secrets(&self) -> Result<(TextKey, AddressSecret), VisitStoreError> {
         Ok((TextKey::new([1; 16]), AddressSecret::new([2; 16])))
+    }
+
+    async fn token_secret(&self) -> Result<TokenSecret, VisitStoreError> {
+        Ok(TokenSecret::new([3; 32]))
     }
 
     async fn day_secret(&self, _: Day) -> Result<Option<DaySecret>, VisitStoreError> {

@@ -110,7 +110,11 @@ impl LinkService {
         Ok(total)
     }
 
-    async fn count_all(&self, subject: Subject, range: TimeRange) -> Result<VisitTotals, AppError> {
+    pub(crate) async fn count_all(
+        &self,
+        subject: Subject,
+        range: TimeRange,
+    ) -> Result<VisitTotals, AppError> {
         let days = range.days();
         let days = Days { first: days.start, end: days.end };
         let spans = self.visits.spans(subject, days, Columns::default()).await?;

@@ -14,6 +14,7 @@ use visits::{
 };
 
 use crate::{
+    announce::{Announcer, Groups},
     enrich::{Derived, Enricher},
     known_texts::KnownTexts,
 };
@@ -30,6 +31,8 @@ pub struct Context<'a> {
     pub cuts: &'a HashMap<Option<LinkId>, VisitId>,
     /// The tags that visits of a link count for.
     pub tags: &'a HashMap<LinkId, Vec<i64>>,
+    /// Who tells webhooks; `None` if none is called for visits.
+    pub announcer: Option<&'a dyn Announcer>,
     /// The current day.
     pub today: Day,
     /// The time since any fixed instant.
@@ -42,6 +45,7 @@ pub struct BatchMaker {
     tallies: HashMap<(SubjectKey, Day), Tally>,
     links: BTreeMap<LinkId, LinkVisits>,
     rows: Vec<VisitRow>,
+    groups: Groups,
     /// Visits that were deleted before they were stored.
     pub deleted: u64,
 }
@@ -74,6 +78,10 @@ impl BatchMaker {
             visits.total += 1;
             visits.bots += i64::from(derived.is_bot);
             visits.last = visits.last.max(event.at);
+        }
+        if let Some(announcer) = context.announcer {
+            let tags = listed_under.and_then(|link| context.tags.get(&link));
+            self.groups.add(event, listed_under, &derived, tags.map_or(&[], Vec::as_slice), announcer);
         }
         if derived.is_listed {
             self.rows.push(row(event, id, listed_under, &derived, context, known));
@@ -134,7 +142,13 @@ impl BatchMaker {
 
     /// Returns the batch of the blocks from `from` to before `to`.
     #[must_use]
-    pub fn finish(mut self, from: u64, to: u64, known: &KnownTexts) -> Batch {
+    pub fn finish(
+        mut self,
+        from: u64,
+        to: u64,
+        known: &KnownTexts,
+        announcer: Option<&dyn Announcer>,
+    ) -> Batch {
         // In the order of the index on rows, and of the counters' keys.
         self.rows.sort_unstable_by_key(|row| (row.link, row.id));
         let mut days: Vec<DayDelta> = self
@@ -150,6 +164,7 @@ impl BatchMaker {
             texts: known.added(),
             days,
             links: self.links.into_values().collect(),
+            events: announcer.map(|announcer| self.groups.events(announcer)).unwrap_or_default(),
         }
     }
 }
@@ -217,7 +232,11 @@ fn visitor(key: Option<u64>) -> i32 {
 #[cfg(test)]
 mod tests {
     use geoip::GeoIp;
-    use links::DomainId;
+    use links::{
+        DomainId,
+        webhook::{NewWebhookEvent, RecordedVisits},
+    };
+    use serde_json::{Value, json};
     use visits::{AddressMode, AddressSecret, OrphanKind, tally::Dimension};
 
     use super::*;
@@ -257,6 +276,23 @@ mod tests {
         ]
     }
 
+    /// Tells of every group, with its data.
+    struct All;
+
+    impl Announcer for All {
+        fn is_idle(&self) -> bool {
+            false
+        }
+
+        fn base(&self, domain: DomainId) -> String {
+            format!("https://d{}.test", domain.get())
+        }
+
+        fn events(&self, groups: &[RecordedVisits]) -> Vec<NewWebhookEvent> {
+            groups.iter().map(|group| group.event(2)).collect()
+        }
+    }
+
     fn batch(cuts: &[(Option<i64>, i64)], keep_days: i32) -> (Batch, u64) {
         let options = Options { addresses: AddressMode::Cut, respects_opt_out: true, keep_days };
         let mut enricher = Enricher::new(options, GeoIp::default(), AddressSecret::new([1; 16]));
@@ -269,6 +305,7 @@ mod tests {
             secrets: &HashMap::from([(day, Some(DaySecret::new([3; 16])))]),
             cuts: &cuts.collect(),
             tags: &HashMap::from([(LinkId::from_stored(7), vec![70])]),
+            announcer: Some(&All),
             today: day,
             now: Duration::ZERO,
         };
@@ -277,12 +314,35 @@ mod tests {
             maker.add(&event, Thread::of(1), &context, &mut enricher, &mut known);
         }
         let deleted = maker.deleted;
-        (maker.finish(5, 6, &known), deleted)
+        (maker.finish(5, 6, &known, Some(&All)), deleted)
     }
 
     fn tally(batch: &Batch, subject: SubjectKey) -> Tally {
         let found = batch.days.iter().find(|delta| delta.subject == subject);
         found.map_or_else(Tally::default, |found| Tally::from_chunks(found.delta.columns()).unwrap())
+    }
+
+    #[test]
+    fn webhooks_are_told_of_visits_by_link_and_of_orphan_visits_by_domain() {
+        let (batch, _) = batch(&[], 90);
+        let told: Vec<(Option<i64>, &[i64], Value)> = batch
+            .events
+            .iter()
+            .map(|event| (event.link.map(LinkId::get), &event.tags[..], event.data.parse().unwrap()))
+            .collect();
+        let number = |data: &Value, name: &str| data[name].as_u64().unwrap();
+        let count = |(link, tags, data): &(Option<i64>, &[i64], Value)| {
+            (*link, tags.len(), number(data, "visits"), number(data, "bots"))
+        };
+        let counts: Vec<_> = told.iter().map(count).collect();
+        let expected = [(None, 0, 3, 0), (Some(7), 1, 2, 1), (Some(8), 0, 1, 0), (Some(9), 0, 1, 0)];
+        assert_eq!(counts, expected);
+        let samples = |number: usize| told[number].2["sample"].as_array().unwrap();
+        let bot = &samples(1)[1];
+        assert_eq!((&bot["userAgent"], &bot["potentialBot"]), (&json!("curl/8"), &json!(true)));
+        assert_eq!((&bot["visitedUrl"], &bot["type"]), (&Value::Null, &Value::Null));
+        assert_eq!(samples(0)[1]["type"], "invalid_short_url");
+        assert!(samples(3).is_empty(), "this visitor asked not to be tracked");
     }
 
     #[test]

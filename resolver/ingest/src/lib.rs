@@ -6,6 +6,7 @@
 //! 3. What visitors can make up is bounded: new user agents by the second, new texts by the minute,
 //!    values of a dimension by their number. Beyond, visits are counted under "(other)".
 
+pub mod announce;
 pub mod batch;
 pub mod enrich;
 pub mod known_texts;

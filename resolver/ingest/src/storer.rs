@@ -24,6 +24,7 @@ use visit_store::{Batch, Producer, SpoolId, VisitStore, VisitStoreError, WriteEr
 use visits::{Day, DaySecret, Malformed, TextKey, VisitId, read_block};
 
 use crate::{
+    announce::Announcer,
     batch::{BatchMaker, Context},
     enrich::{Enricher, Options},
     known_texts::KnownTexts,
@@ -60,6 +61,8 @@ pub struct StorerConfig {
     pub places: geoip::GeoIp,
     /// Returns the domains whose visitors are not tracked.
     pub untracked: Box<dyn Fn() -> HashSet<DomainId> + Send + Sync>,
+    /// Decides what webhooks are told.
+    pub announcer: Box<dyn Announcer>,
     /// Visits recorded so far by this process; wakes the task.
     pub recorded: watch::Receiver<u64>,
     /// Becomes true when nothing more will be recorded.
@@ -262,12 +265,15 @@ impl Storer {
             }
         }
         let tags = self.config.store.tags_of(&links).await?;
+        // The same for the whole batch.
+        let announcer = Some(&*self.config.announcer).filter(|announcer| !announcer.is_idle());
         let context = Context {
             slot: self.producer.slot,
             texts: &self.texts,
             secrets: &self.secrets,
             cuts: &self.cuts,
             tags: &tags,
+            announcer,
             today: Day::of((self.config.now)().as_microsecond()),
             now: self.started.elapsed(),
         };
@@ -281,7 +287,7 @@ impl Storer {
         self.config.metrics.malformed.increment(malformed);
         self.config.metrics.deleted.increment(maker.deleted);
         let to = blocks.last().map_or(self.producer.position, |block| block.sequence.get() + 1);
-        Ok(maker.finish(self.producer.position, to, &self.known))
+        Ok(maker.finish(self.producer.position, to, &self.known, announcer))
     }
 
     /// Reads what changes from time to time: deletions, domains, places, days.

@@ -40,6 +40,9 @@ pub async fn run(
         while let Some(true) = log("add visits to links", store.fold_link_visits().await) {
             sleep(BREATH).await;
         }
+        while let Some(true) = log("tell webhooks of visits", store.pass_on_events().await) {
+            sleep(BREATH).await;
+        }
         while let Some(true) = log("count visits for changed tags", store.follow_tags().await) {
             sleep(BREATH).await;
         }

@@ -11,6 +11,7 @@ use app::{
     key_names::KeyNames,
     key_permits::{DatabasePermits, KeyPermits},
     key_ring::{KeyRing, note_used},
+    live::LiveVisits,
     lookup::Lookup,
     metrics::Metrics,
     passwords::PasswordGuard,
@@ -35,6 +36,9 @@ use web::{
 
 use super::{supply_task::Supply, webhooks_task::WebhooksTask};
 use crate::{config::Settings, http::PublicService};
+
+/// Of so many public connections, one can be a subscription to live visits.
+const LIVE_SHARE: u64 = 4;
 
 /// What the parts of the daemon share.
 pub(super) struct Parts {
@@ -94,7 +98,7 @@ impl Parts {
             budgets: Arc::new(Budgets::of(resources)),
         };
         let webhooks = WebhooksTask::start(self.dispatcher(settings, &shared), &self.supervisor);
-        let links = self.link_service(settings, &shared, creator, turns);
+        let links = Arc::new(self.link_service(settings, &shared, creator, turns));
         let service = PublicService {
             redirector: Arc::new(self.redirector(settings, &shared)),
             api: Arc::new(self.api(settings, &shared, links, connections)),
@@ -160,16 +164,17 @@ impl Parts {
         &self,
         settings: &Settings,
         shared: &Shared,
-        links: LinkService,
+        links: Arc<LinkService>,
         connections: ConnectionLimits,
     ) -> Api {
         let keys = Arc::new(KeyRing::new());
         self.supervisor.spawn("noter of used API keys", note_used(Arc::clone(&keys), self.store.clone()));
+        let live = self.live_visits(settings, &links, connections);
         Api {
             links,
             lookup: Arc::clone(&shared.lookup),
             domain_cache: Arc::clone(&shared.domain_cache),
-            live: None,
+            live,
             keys,
             store: self.store.clone(),
             health: HealthCheck::default(),
@@ -185,6 +190,18 @@ impl Parts {
             time_zone: settings.time_zone.clone(),
             runtime: runtime::Handle::current(),
         }
+    }
+
+    /// Returns live visits; `None` if single visits are not stored.
+    fn live_visits(
+        &self,
+        settings: &Settings,
+        links: &Arc<LinkService>,
+        connections: ConnectionLimits,
+    ) -> Option<Arc<LiveVisits>> {
+        let has_rows = settings.visits.is_on && settings.visits.keep.is_some();
+        let most = u64::try_from(connections.public).unwrap_or(u64::MAX) / LIVE_SHARE;
+        has_rows.then(|| LiveVisits::new(&self.supervisor, Arc::<LinkService>::clone(links), most))
     }
 
     fn link_service(

@@ -7,13 +7,18 @@ use std::{
     time::Duration,
 };
 
-use app::{domain_cache::DomainCache, visits::BlockSink};
+use app::{domain_cache::DomainCache, visits::BlockSink, webhooks::VisitEvents};
 use cli::args::Database;
 use daemon::{Recorder, TaskSupervisor};
 use ingest::{
     IngestMetrics, Options,
+    announce::Announcer,
     storer::{self, StorerConfig},
     upkeep,
+};
+use links::{
+    DomainId,
+    webhook::{NewWebhookEvent, RecordedVisits},
 };
 use spool::{Block, Limits, Reader, Spool, Writer};
 use store::Store;
@@ -39,8 +44,7 @@ pub(super) fn open_store(
         Database::Postgres(url) => Arc::new(PostgresVisits::new(url).map_err(failed)?),
         Database::Sqlite(path) => {
             let visits = path.with_file_name("visits.db");
-            let catalog = Arc::<dyn Store>::clone(links);
-            Arc::new(SqliteVisits::open(&visits, Some(path), catalog).map_err(failed)?)
+            Arc::new(SqliteVisits::open(&visits, Some(path), Arc::clone(links)).map_err(failed)?)
         }
     })
 }
@@ -104,6 +108,29 @@ impl BlockSink for SpoolSink {
     }
 }
 
+/// Tells the webhooks of the settings.
+struct WebhookAnnouncer(Arc<DomainCache>);
+
+impl WebhookAnnouncer {
+    fn visit_events(&self) -> VisitEvents {
+        VisitEvents::of(self.0.entries().webhooks())
+    }
+}
+
+impl Announcer for WebhookAnnouncer {
+    fn is_idle(&self) -> bool {
+        self.visit_events().is_idle()
+    }
+
+    fn base(&self, domain: DomainId) -> String {
+        self.0.base(domain)
+    }
+
+    fn events(&self, groups: &[RecordedVisits]) -> Vec<NewWebhookEvent> {
+        self.visit_events().events(groups)
+    }
+}
+
 /// The running tasks.
 pub(super) struct VisitTasks {
     ending: watch::Sender<bool>,
@@ -133,6 +160,7 @@ impl VisitTasks {
             options: Options { addresses: settings.visits.addresses, respects_opt_out: true, keep_days },
             places: settings.geoip.clone(),
             untracked: Box::new(move || untracked.untracked()),
+            announcer: Box::new(WebhookAnnouncer(Arc::clone(domains))),
             recorded: spool.recorded,
             ending: is_ending,
             metrics: spool.metrics,

@@ -114,6 +114,12 @@ pub trait VisitStore: Send + Sync + 'static {
     /// the removal of unvisited links. Returns whether there is more to do.
     async fn fold_link_visits(&self) -> Result<bool, VisitStoreError>;
 
+    /// Passes the events of batches on to the webhooks, each at least once. Returns whether there is
+    /// more to do. A store in the database of the webhooks records them with the batch.
+    async fn pass_on_events(&self) -> Result<bool, VisitStoreError> {
+        Ok(false)
+    }
+
     /// Lets the counters of tags follow the tags that links have now. Returns whether there is more to
     /// do.
     async fn follow_tags(&self) -> Result<bool, VisitStoreError>;

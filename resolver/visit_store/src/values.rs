@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use codes::LinkId;
+use links::webhook::NewWebhookEvent;
 pub use store::LinkVisits;
 use visits::{Day, Month, Slot, Subject, SubjectKey, TextHash, VisitId, VisitRow, tally::Delta};
 
@@ -38,6 +39,8 @@ pub struct Batch {
     pub days: Vec<DayDelta>,
     /// Visits by link, in the order of ids.
     pub links: Vec<LinkVisits>,
+    /// What webhooks are told.
+    pub events: Vec<NewWebhookEvent>,
 }
 
 /// What a batch adds to the counters of a subject on a day.

@@ -74,6 +74,12 @@ cases! {
 }
 
 #[tokio::test]
+async fn events_of_a_batch_wait_for_webhooks_once() {
+    let files = Files::new().await;
+    batches::events_of_a_batch_wait_for_webhooks_once(&files.visits, &*files.links).await;
+}
+
+#[tokio::test]
 async fn rows_of_a_tag_are_those_of_its_links() {
     let files = Files::new().await;
     let tags = "INSERT INTO tag (id, name) VALUES (40, 'one'), (41, 'other');

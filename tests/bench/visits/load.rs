@@ -86,6 +86,7 @@ impl Load {
             secrets: &secrets,
             cuts: &cuts,
             tags: &tags,
+            announcer: None,
             today,
             now: Duration::ZERO,
         };
@@ -116,7 +117,7 @@ impl Load {
             };
             maker.add(&event, Thread::of(0), &context, &mut self.enricher, &mut self.known);
         }
-        let batch = maker.finish(producer.position, producer.position + 1, &self.known);
+        let batch = maker.finish(producer.position, producer.position + 1, &self.known, None);
         self.known.stored();
         batch
     }

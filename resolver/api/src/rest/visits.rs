@@ -270,7 +270,7 @@ fn write_visits(visits: &[VisitView], is_first: bool, text: &mut Vec<u8>) -> Res
     Ok(())
 }
 
-fn shown(visit: &VisitView) -> dto::Visit {
+pub(super) fn shown(visit: &VisitView) -> dto::Visit {
     dto::Visit {
         referer: visit.referrer.clone(),
         date: atom(visit.at),

@@ -26,7 +26,7 @@ struct VisitedLink {
 
 /// Links of visits that were read lately; `None` for one that does not exist.
 #[derive(Default)]
-pub(super) struct KnownLinks(HashMap<LinkId, Option<VisitedLink>>);
+pub(crate) struct KnownLinks(HashMap<LinkId, Option<VisitedLink>>);
 
 /// The texts that rows refer to.
 #[derive(Default)]
@@ -34,7 +34,7 @@ struct Texts(HashMap<TextRef, Vec<u8>>);
 
 impl LinkService {
     /// Returns the visits of rows, at most [`VISITS_READ`].
-    pub(super) async fn views(
+    pub(crate) async fn views(
         &self,
         rows: &[VisitRow],
         known: &mut KnownLinks,

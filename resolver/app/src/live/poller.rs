@@ -100,7 +100,7 @@ async fn tell(source: &dyn LiveSource, rows: &[VisitRow]) -> Result<Vec<Arc<Live
     let ids = latest_links(rows);
     let links = if ids.is_empty() { Vec::new() } else { source.links(&ids).await? };
     let links: HashMap<LinkId, Arc<LiveLink>> =
-        links.into_iter().map(|link| (link.record.link.id, Arc::new(link))).collect();
+        links.into_iter().map(|link| (link.record.link.id, Arc::new(with_last_visit(link, rows)))).collect();
     let is_told = |row: &&VisitRow| row.link.is_none_or(|id| links.contains_key(&id));
     let rows: Vec<VisitRow> = rows.iter().filter(is_told).copied().collect();
     let mut visits = Vec::with_capacity(rows.len());
@@ -112,6 +112,13 @@ async fn tell(source: &dyn LiveSource, rows: &[VisitRow]) -> Result<Vec<Arc<Live
         }));
     }
     Ok(visits)
+}
+
+/// Sets the time of the last visit of a link. The rows ascend.
+fn with_last_visit(mut link: LiveLink, rows: &[VisitRow]) -> LiveLink {
+    let last = rows.iter().rev().find(|row| row.link == Some(link.record.link.id));
+    link.visits.last = last.map(|row| row.id.at());
+    link
 }
 
 /// Returns the links of the latest visits, each once.
@@ -133,7 +140,7 @@ pub(super) mod tests {
         DomainId, Link, LongUrl, Record, Tag,
         api_key::{ApiKeyId, KeyLimits},
     };
-    use store::StoreError;
+    use store::{StoreError, VisitTotals};
     use tokio::time::timeout;
     use visits::{Flags, Language, Outcome, Slot, StoredAddress, TextHash, Thread};
 
@@ -183,7 +190,12 @@ pub(super) mod tests {
             details: None,
         };
         let record = Record { link, tags: vec![Tag::exactly("news").unwrap()] };
-        LiveLink::new(record, format!("slug{number}"), Names::default(), (3, 1))
+        LiveLink::new(
+            record,
+            format!("slug{number}"),
+            Names::default(),
+            VisitTotals { total: 3, bots: 1, last: None },
+        )
     }
 
     /// A visit with a number, which is its time in microseconds.

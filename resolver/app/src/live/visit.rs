@@ -2,35 +2,14 @@
 
 use std::sync::{Arc, OnceLock};
 
-use jiff::Timestamp;
 use links::{DomainId, Record};
-use visits::{OrphanKind, PlaceText, VisitId};
+use store::VisitTotals;
+use visits::VisitId;
 
-use crate::key_names::Names;
+use crate::{key_names::Names, list_visits::VisitView};
 
 /// Bytes that an event takes beside its texts.
 const EVENT_BYTES: usize = 1_024;
-
-/// A visit with the texts that its row refers to.
-#[derive(Clone, Debug, PartialEq)]
-pub struct VisitView {
-    /// The page that the visitor came from; empty if unknown.
-    pub referrer: String,
-    /// When it was.
-    pub at: Timestamp,
-    /// The user agent; empty if unknown.
-    pub user_agent: String,
-    /// Where the visitor was, if known.
-    pub place: Option<PlaceText>,
-    /// Whether a bot made it.
-    pub is_bot: bool,
-    /// The URL that was requested; `None` if it is not known any more.
-    pub visited_url: Option<String>,
-    /// The URL that the visitor was redirected to; `None` if to none, or if it is not known any more.
-    pub redirect_url: Option<String>,
-    /// The kind, if no link redirected the visit.
-    pub orphan: Option<OrphanKind>,
-}
 
 /// A link that was visited, as it was just after the visit.
 #[derive(Debug)]
@@ -41,10 +20,8 @@ pub struct LiveLink {
     pub name: String,
     /// The names of the API keys that created and edited it.
     pub names: Names,
-    /// The number of its visits, those of bots included.
-    pub total: u64,
-    /// The number of its visits by bots.
-    pub bots: u64,
+    /// Its visits.
+    pub visits: VisitTotals,
     written: OnceLock<Vec<u8>>,
 }
 
@@ -63,11 +40,10 @@ pub struct LiveVisit {
 }
 
 impl LiveLink {
-    /// Combines a link with its name, the names of its keys, and the number of its visits: all, and
-    /// those of bots.
+    /// Combines a link with its name, the names of its keys, and its visits.
     #[must_use]
-    pub fn new(record: Record, name: String, names: Names, (total, bots): (u64, u64)) -> Self {
-        Self { record, name, names, total, bots, written: OnceLock::new() }
+    pub fn new(record: Record, name: String, names: Names, visits: VisitTotals) -> Self {
+        Self { record, name, names, visits, written: OnceLock::new() }
     }
 
     /// Returns the link as an adapter writes it. It is written once, for all subscriptions.

@@ -1,7 +1,10 @@
 //! The transaction that stores a batch.
 
 use futures_util::SinkExt as _;
-use store::{StoreError, postgres::rolled_back};
+use store::{
+    StoreError,
+    postgres::{add_webhook_events, rolled_back},
+};
 use tokio::time::timeout;
 use tokio_postgres::{
     Client, Transaction,
@@ -69,7 +72,8 @@ async fn prepare(
         insert_texts(transaction, &batch.texts).await?;
         let long = add(transaction, stored_slot(producer.slot), &batch.days).await?;
         merge::compact(transaction, &long).await?;
-        insert_links(transaction, &batch.links).await
+        insert_links(transaction, &batch.links).await?;
+        Ok(add_webhook_events(transaction, &batch.events).await?)
     };
     rest.await.map_err(WriteError::Failed)
 }

@@ -14,6 +14,7 @@ mod chores;
 mod counters;
 mod days;
 mod delete;
+mod events;
 mod link_visits;
 mod marks;
 mod merge;
@@ -30,7 +31,7 @@ use async_trait::async_trait;
 use codes::LinkId;
 use rusqlite::{Connection, TransactionBehavior};
 use store::{
-    Catalog,
+    Store,
     sqlite::{Worker, attach, open_reader, open_writer},
 };
 use tokio::sync::Mutex;
@@ -53,7 +54,7 @@ pub struct SqliteVisits {
     reader: Worker,
     /// A reader of its own for rows: they may take long, and no page of counters waits for one.
     lister: Worker,
-    catalog: Arc<dyn Catalog>,
+    links: Arc<dyn Store>,
     /// Whether the readers see the links' database.
     has_links: bool,
     /// Held while batches are added to the links, so that no two callers send the same ones.
@@ -61,28 +62,24 @@ pub struct SqliteVisits {
 }
 
 impl SqliteVisits {
-    /// Opens or creates the file. `links` is the file of the links, which exists; without it, rows
-    /// of tags cannot be read, and months of links are not merged. `catalog` is where visits of
-    /// links are added up for lists. Blocks on the disk: call it at start-up.
+    /// Opens or creates the file. `file` is that of the links, which exists; without it, rows of
+    /// tags cannot be read, and months of links are not merged. `links` is where visits of links are
+    /// added up for lists, and where webhooks are. Blocks on the disk: call it at start-up.
     ///
     /// # Errors
     /// Returns an error if a file cannot be opened.
-    pub fn open(
-        visits: &Path,
-        links: Option<&Path>,
-        catalog: Arc<dyn Catalog>,
-    ) -> Result<Self, VisitStoreError> {
+    pub fn open(visits: &Path, file: Option<&Path>, links: Arc<dyn Store>) -> Result<Self, VisitStoreError> {
         let writer = open_writer(visits)?;
         let (reader, lister) = (open_reader(visits)?, open_reader(visits)?);
-        if let Some(links) = links {
-            attach(&lister, LINKS, links)?;
+        if let Some(file) = file {
+            attach(&lister, LINKS, file)?;
         }
         Ok(Self {
             writer: Worker::start("visits-writer", writer),
             reader: Worker::start("visits-reader", reader),
             lister: Worker::start("visits-lister", lister),
-            catalog,
-            has_links: links.is_some(),
+            links,
+            has_links: file.is_some(),
             folding: Mutex::new(()),
         })
     }
@@ -264,18 +261,26 @@ impl VisitStore for SqliteVisits {
     async fn fold_link_visits(&self) -> Result<bool, VisitStoreError> {
         let _turn = self.folding.lock().await;
         let Some(waiting) = self.write(link_visits::begin).await? else { return Ok(false) };
-        self.catalog.add_visits(waiting.up_to, &waiting.links).await?;
+        self.links.add_visits(waiting.up_to, &waiting.links).await?;
         self.write(move |connection| link_visits::end(connection, waiting.up_to)).await?;
+        Ok(waiting.has_more)
+    }
+
+    async fn pass_on_events(&self) -> Result<bool, VisitStoreError> {
+        let _turn = self.folding.lock().await;
+        let Some(waiting) = self.read(events::oldest).await? else { return Ok(false) };
+        self.links.add_webhook_events(&waiting.events).await?;
+        self.write(move |connection| events::forget(connection, waiting.up_to)).await?;
         Ok(waiting.has_more)
     }
 
     async fn follow_tags(&self) -> Result<bool, VisitStoreError> {
         let _turn = self.folding.lock().await;
-        let changes = self.catalog.tag_changes(tags::STEP).await?;
+        let changes = self.links.tag_changes(tags::STEP).await?;
         let Some(last) = changes.last().map(|change| change.number) else { return Ok(false) };
         let has_more = changes.len() == tags::STEP;
         self.write(move |connection| tags::follow(connection, &changes)).await?;
-        self.catalog.forget_tag_changes(last).await?;
+        self.links.forget_tag_changes(last).await?;
         Ok(has_more)
     }
 

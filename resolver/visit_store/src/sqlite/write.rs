@@ -4,7 +4,7 @@ use codes::LinkId;
 use rusqlite::{Connection, TransactionBehavior, params};
 use visits::VisitRow;
 
-use super::{NOW, days, int, link_visits};
+use super::{NOW, days, events, int, link_visits};
 use crate::{Batch, Producer, StoredText, VisitStoreError, WriteError, port::stored_slot};
 
 /// Stores a batch.
@@ -49,7 +49,8 @@ fn prepare(
         insert_rows(transaction, &batch.rows)?;
         insert_texts(transaction, &batch.texts)?;
         days::add(transaction, stored_slot(producer.slot), &batch.days)?;
-        link_visits::insert(transaction, &batch.links)
+        link_visits::insert(transaction, &batch.links)?;
+        events::insert(transaction, &batch.events)
     };
     rest().map_err(WriteError::Failed)
 }

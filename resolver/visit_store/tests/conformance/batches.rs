@@ -1,10 +1,15 @@
 //! Batches are stored once, by the process that has the spool, and only if they respect all changes.
 
 use codes::LinkId;
+use links::{
+    DomainId,
+    webhook::{EVENT_NAMES, NewWebhookEvent},
+};
+use store::Store;
 use visit_store::{Batch, Producer, StoredText, TextRef, VisitStore, WriteError};
 use visits::{Month, Subject, TextHash, VisitId};
 
-use super::{Visit, all_rows, batch, noon, register, totals};
+use super::{Visit, all_rows, batch, noon, register, store_all, totals};
 
 const ALL: Subject = Subject::All(None);
 
@@ -110,4 +115,35 @@ pub(crate) async fn texts_come_back_byte_for_byte(store: &dyn VisitStore) {
     expected.sort_by_key(|text| text.at);
     assert_eq!(found, expected);
     assert!(store.texts(&[]).await.unwrap().is_empty());
+}
+
+pub(crate) async fn events_of_a_batch_wait_for_webhooks_once(store: &dyn VisitStore, links: &dyn Store) {
+    let mut producer = register(store, 1).await;
+    let known = store.changes(0).await.unwrap().version;
+    let event = |link| NewWebhookEvent {
+        kind: EVENT_NAMES[0],
+        domain: Some(DomainId::from_stored(2)),
+        link: Some(LinkId::from_stored(link)),
+        tags: vec![3, 4],
+        data: format!("{{\"visits\":{link}}}"),
+    };
+    let told = Batch { events: vec![event(7), event(8)], ..batch(&producer, &[Visit::of(7, noon(0))]) };
+    store.store(&producer, &told, known).await.unwrap();
+    refused(store, &producer, &told, known).await;
+    producer.position += 1;
+    store_all(store, &mut producer, &[Visit::of(7, noon(0) + 1)]).await;
+    while store.pass_on_events().await.unwrap() {}
+    assert!(!store.pass_on_events().await.unwrap());
+    let waiting = links.waiting_webhook_events(10).await.unwrap();
+    let waiting: Vec<NewWebhookEvent> = waiting
+        .into_iter()
+        .map(|event| NewWebhookEvent {
+            kind: EVENT_NAMES.into_iter().find(|name| *name == event.kind).unwrap(),
+            domain: event.domain,
+            link: event.link,
+            tags: event.tags,
+            data: event.data,
+        })
+        .collect();
+    assert_eq!(waiting, [event(7), event(8)]);
 }

@@ -119,6 +119,7 @@ pub(crate) fn batch(producer: &Producer, visits: &[Visit]) -> Batch {
         texts: Vec::new(),
         days: days.into_iter().map(day).collect(),
         links: links.into_values().collect(),
+        events: Vec::new(),
     }
 }
 

@@ -46,6 +46,8 @@ pub(crate) async fn secrets_are_the_same_for_all_callers(store: &dyn VisitStore)
     let (one, other) = tokio::join!(store.secrets(), store.secrets());
     let (one, other) = (one.unwrap(), other.unwrap());
     assert!(one == other && store.secrets().await.unwrap() == one);
+    let (token, another) = tokio::join!(store.token_secret(), store.token_secret());
+    assert!(token.unwrap() == another.unwrap());
     let mut secrets: Vec<DaySecret> = Vec::new();
     for day in [today().minus(1), today(), today().next()] {
         let (one, other) = tokio::join!(store.day_secret(day), store.day_secret(day));

@@ -2,12 +2,11 @@
 //!
 //! Visits and links are written once each, whatever number of subscriptions they are sent to.
 
-use app::live::{LiveEvent, LiveLink, VisitView};
+use app::live::{LiveEvent, LiveLink};
 use serde::Serialize;
-use visits::{OrphanKind, PlaceText};
 
 use super::{
-    super::{link_fields::short_url, time::atom},
+    super::{link_fields::short_url, visits::shown},
     stream::Dialect,
 };
 use crate::Api;
@@ -49,42 +48,16 @@ fn json(value: &impl Serialize) -> Vec<u8> {
 }
 
 fn shown_link<'a>(api: &Api, link: &'a LiveLink) -> Option<dto::ShortUrl<'a>> {
-    let mut shown = short_url(api, &link.record, &link.names)?;
-    let LiveLink { total, bots, .. } = *link;
-    shown.visits_summary = dto::VisitsSummary { total, non_bots: total.saturating_sub(bots), bots };
-    Some(shown)
-}
-
-fn shown(visit: &VisitView) -> dto::Visit {
-    dto::Visit {
-        referer: visit.referrer.clone(),
-        date: atom(visit.at),
-        user_agent: visit.user_agent.clone(),
-        visit_location: visit.place.as_ref().map(location),
-        potential_bot: visit.is_bot,
-        visited_url: visit.visited_url.clone(),
-        redirect_url: visit.redirect_url.clone(),
-        r#type: visit.orphan.map(OrphanKind::name),
-    }
-}
-
-fn location(place: &PlaceText) -> dto::VisitLocation {
-    dto::VisitLocation {
-        country_code: place.country.clone(),
-        country_name: place.country_name.clone(),
-        region_name: place.region.clone(),
-        city_name: place.city.clone(),
-        latitude: place.latitude,
-        longitude: place.longitude,
-        timezone: place.time_zone.clone(),
-        is_empty: place.is_empty(),
-    }
+    short_url(api, &link.record, &link.names, link.visits)
 }
 
 #[cfg(test)]
 mod tests {
+    use app::list_visits::VisitView;
     use jiff::Timestamp;
     use serde_json::{Value, json as value};
+
+    use visits::OrphanKind;
 
     use super::*;
 
@@ -107,7 +80,7 @@ mod tests {
 
     #[test]
     fn a_visit_of_a_link_has_the_link_and_no_type() {
-        let shown = written(Some(br#"{"shortCode":"abc","domain":null}"#), &view(None));
+        let message = written(Some(br#"{"shortCode":"abc","domain":null}"#), &view(None));
         let expected = value!({
             "shortUrl": { "shortCode": "abc", "domain": null },
             "visit": {
@@ -115,16 +88,15 @@ mod tests {
                 "visitLocation": null, "potentialBot": true, "visitedUrl": "https://s.test/abc", "redirectUrl": null,
             },
         });
-        assert_eq!(shown, expected);
+        assert_eq!(message, expected);
     }
 
     #[test]
     fn an_orphan_visit_has_a_type_and_no_link() {
-        let shown = written(None, &view(Some(OrphanKind::RegularNotFound)));
-        assert_eq!(shown["visit"]["type"], "regular_404");
-        assert_eq!(shown.as_object().unwrap().keys().collect::<Vec<_>>(), ["visit"]);
-        let dto =
-            dto::LiveVisit { short_url: None, visit: super::shown(&view(Some(OrphanKind::RegularNotFound))) };
-        assert_eq!(shown, serde_json::to_value(dto).unwrap());
+        let message = written(None, &view(Some(OrphanKind::RegularNotFound)));
+        assert_eq!(message["visit"]["type"], "regular_404");
+        assert_eq!(message.as_object().unwrap().keys().collect::<Vec<_>>(), ["visit"]);
+        let dto = dto::LiveVisit { short_url: None, visit: shown(&view(Some(OrphanKind::RegularNotFound))) };
+        assert_eq!(message, serde_json::to_value(dto).unwrap());
     }
 }
