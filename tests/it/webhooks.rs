@@ -221,8 +221,8 @@ async fn visits_are_told_with_samples_by_link_and_by_domain() {
     // Settings are read again every second.
     tokio::time::sleep(Duration::from_millis(2_500)).await;
     for path in [&link.code, &other.code, &link.code, "no-such-code"] {
-        let url = format!("{}/{path}", resolver.api.base);
-        let visit = resolver.api.client.get(&url).header("user-agent", "Mozilla/5.0 (X11) Firefox/145.0");
+        let url = format!("{}/{path}", resolver.api.url());
+        let visit = resolver.api.http().get(&url).header("user-agent", "Mozilla/5.0 (X11) Firefox/145.0");
         visit.send().await.unwrap();
     }
     let told = async || {
