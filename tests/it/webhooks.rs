@@ -25,6 +25,7 @@ use crate::{
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 /// Longer than an attempt that hangs and the wait for the next one.
 const SOON: Duration = Duration::from_secs(60);
+const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0";
 const URL: &str = "https://example.com/page";
 
 /// What a receiver does with a request.
@@ -222,7 +223,7 @@ async fn visits_are_told_with_samples_by_link_and_by_domain() {
     tokio::time::sleep(Duration::from_millis(2_500)).await;
     for path in [&link.code, &other.code, &link.code, "no-such-code"] {
         let url = format!("{}/{path}", resolver.api.url());
-        let visit = resolver.api.http().get(&url).header("user-agent", "Mozilla/5.0 (X11) Firefox/145.0");
+        let visit = resolver.api.http().get(&url).header("user-agent", FIREFOX);
         visit.send().await.unwrap();
     }
     let told = async || {
@@ -236,7 +237,7 @@ async fn visits_are_told_with_samples_by_link_and_by_domain() {
     let bodies = wait::until_some(SOON, "events of three visits", told).await.unwrap();
     for body in bodies {
         let (data, sample) = (&body["data"], &body["data"]["sample"][0]);
-        assert_eq!(sample["userAgent"], "Mozilla/5.0 (X11) Firefox/145.0", "{body}");
+        assert_eq!(sample["userAgent"], FIREFOX, "{body}");
         if body["type"] == "visits.recorded" {
             assert_eq!((&data["shortCode"], &data["bots"]), (&json!(link.code), &json!(0)), "{body}");
         } else {

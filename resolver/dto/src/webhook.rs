@@ -37,18 +37,17 @@ pub struct NewWebhook {
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[schemars(extend("x-addition" = true))]
 pub struct WebhookEdit {
-    /// The URL that events are sent to.
-    #[schemars(with = "String", length(max = 2_048), extend("format" = "iri"))]
-    pub url: Option<String>,
-    /// The kinds of events.
-    #[schemars(with = "EventNames")]
-    pub events: Option<Vec<String>>,
+    /// The URL that events are sent to. Null leaves it.
+    #[schemars(length(max = 2_048), extend("format" = "iri"))]
+    pub url: Patch<String>,
+    /// The kinds of events. Null leaves them.
+    #[schemars(with = "Patch<EventNames>")]
+    pub events: Patch<Vec<String>>,
     /// A text for people; null removes it.
     #[schemars(length(max = DESCRIPTION_BYTES), extend("format" = "line"))]
     pub description: Patch<String>,
-    /// Whether the webhook is called. Its open deliveries wait meanwhile, for a week.
-    #[schemars(with = "Flag")]
-    pub enabled: Option<Flag>,
+    /// Whether the webhook is called. Its open deliveries wait meanwhile, for a week. Null leaves it.
+    pub enabled: Patch<Flag>,
 }
 
 /// A webhook.

@@ -109,7 +109,7 @@ fn expected(field: &str) -> &'static str {
     match field {
         "url" => "expected a URL such as https://example.com/hook",
         "events" => "expected an array of kinds of events",
-        "enabled" => "expected true or false",
+        "enabled" => "expected true, false or null",
         _ => "expected a string or null",
     }
 }
@@ -140,10 +140,10 @@ async fn get(call: &Call, by: &Grant) -> Result<Answer, Problem> {
 async fn edit(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let (fields, wrong): (dto::WebhookEdit, FieldErrors) = call.fields()?;
     let changes = WebhookChanges {
-        url: fields.url,
-        events: fields.events,
+        url: fields.url.value(),
+        events: fields.events.value(),
         description: fields.description.change(),
-        enabled: fields.enabled.map(|Flag(enabled)| enabled),
+        enabled: fields.enabled.value().map(|Flag(enabled)| enabled),
     };
     Ok(json(&shown(&call.api.links.edit_webhook(&call.parameter(), changes, wrong, by).await?)))
 }
