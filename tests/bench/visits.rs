@@ -2,6 +2,7 @@
 
 mod load;
 mod record;
+mod redirect;
 mod store;
 
 use clap::Subcommand;
@@ -13,6 +14,8 @@ use crate::Report;
 pub(crate) enum Args {
     /// Measure nanoseconds per recorded visit.
     Record(record::Args),
+    /// Measure redirects with visits on and off, and check that each is stored.
+    Redirect(redirect::Args),
     /// Measure visits stored per second of Postgres' processor time, and their space.
     Store(store::Args),
 }
@@ -24,6 +27,7 @@ pub(crate) enum Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
     match args {
         Args::Record(args) => record::run(args),
+        Args::Redirect(args) => redirect::run(args),
         Args::Store(args) => store::run(args),
     }
 }

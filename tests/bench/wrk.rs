@@ -21,6 +21,24 @@ local function prepare(args, add)
 end
 "#;
 
+/// A script part that prepares a GET request per path of a file, with the headers of one of fifty
+/// browsers, and sends the requests in turn.
+const VISITS: &str = r#"
+local function pick(index, count) return index % count + 1 end
+local function prepare(args, add)
+  local number = 0
+  for path in io.lines(args[1]) do
+    number = number + 1
+    local browser = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/%d.0.0.0 Safari/537.36"
+    add(wrk.format("GET", path, {
+      ["User-Agent"] = browser:format(100 + number % 50),
+      ["Referer"] = string.format("https://site-%d.example.com/articles/2026", number % 300),
+      ["Accept-Language"] = ({ "de-CH,de;q=0.9", "en-US,en;q=0.8", "fr" })[number % 3 + 1],
+    }))
+  end
+end
+"#;
+
 /// A script part that prepares a thousand create requests and sends them in turn.
 const CREATES: &str = r#"
 local function pick(index, count) return index % count + 1 end
@@ -85,6 +103,12 @@ impl Wrk {
     pub(crate) fn getting_at_random(scratch: &Scratch, paths: &[String]) -> anyhow::Result<Self> {
         let paths = scratch.file("random-paths.txt", &(paths.join("\n") + "\n"))?;
         Self::new(scratch, "random-gets.lua", RANDOM_GETS, paths.into())
+    }
+
+    /// Returns a load that requests every path in turn as browsers do.
+    pub(crate) fn visiting(scratch: &Scratch, paths: &[String]) -> anyhow::Result<Self> {
+        let paths = scratch.file("visited-paths.txt", &(paths.join("\n") + "\n"))?;
+        Self::new(scratch, "visits.lua", VISITS, paths.into())
     }
 
     /// Returns a load that creates links with an API key.

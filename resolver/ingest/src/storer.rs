@@ -337,10 +337,14 @@ impl Storer {
     /// Lets redirects go first while they keep this process busy.
     async fn keep_pace(&mut self, blocks: &[OwnedBlock]) {
         let now = (self.config.now)().as_microsecond();
-        let oldest = blocks.last().map_or(0, |block| now.saturating_sub(block.span.1));
+        let micros = |micros: i64| Duration::from_micros(u64::try_from(micros).unwrap_or(0));
+        let first = blocks.iter().map(|block| block.span.0).min().unwrap_or(now);
+        let last = blocks.iter().map(|block| block.span.1).max().unwrap_or(now);
+        let visits = blocks.iter().map(|block| u64::from(block.count)).sum();
         let backlog = Backlog {
             recorded: self.config.metrics.recorded_per_second(*self.config.recorded.borrow()),
-            oldest: Duration::from_micros(u64::try_from(oldest).unwrap_or(0)),
+            batch: (visits, micros(last.saturating_sub(first))),
+            age: micros(now.saturating_sub(last)),
             filled_permille: self.config.reader.filled_permille(),
         };
         let ending = self.config.ending.clone();
