@@ -68,6 +68,7 @@ mod store_conformance;
 mod sweep;
 mod takedowns;
 mod transfer;
+mod visit_faults;
 mod visit_store_postgres;
 mod visits;
 mod webhooks;

@@ -5,23 +5,24 @@ use std::time::Duration;
 
 use harness::{Postgres, Resolver, Scratch, resolver, secret, wait};
 use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
 
-const SOON: Duration = Duration::from_secs(60);
-const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0";
+pub(crate) const SOON: Duration = Duration::from_secs(60);
+pub(crate) const FIREFOX: &str = "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0";
 
 /// Sends a visit of a link, and returns whether it was redirected.
-async fn visit(client: &reqwest::Client, resolver: &Resolver, code: &str) -> bool {
+pub(crate) async fn visit(client: &reqwest::Client, resolver: &Resolver, code: &str) -> bool {
     let url = format!("http://{}/{code}", resolver.addr());
     let answer = client.get(url).header("User-Agent", FIREFOX).send().await;
     answer.is_ok_and(|answer| answer.status().is_redirection())
 }
 
-fn client() -> reqwest::Client {
+pub(crate) fn client() -> reqwest::Client {
     reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap()
 }
 
 /// Returns an answer of the API.
-async fn get(resolver: &Resolver, key: &str, path: &str) -> Value {
+pub(crate) async fn get(resolver: &Resolver, key: &str, path: &str) -> Value {
     let url = format!("http://{}/rest/v3/{path}", resolver.addr());
     let answer = reqwest::Client::new().get(url).header("X-Api-Key", key).send().await;
     match answer {
@@ -30,7 +31,7 @@ async fn get(resolver: &Resolver, key: &str, path: &str) -> Value {
     }
 }
 
-async fn create(resolver: &Resolver, key: &str) -> String {
+pub(crate) async fn create(resolver: &Resolver, key: &str) -> String {
     let url = format!("http://{}/rest/v3/short-urls", resolver.addr());
     let body = json!({ "longUrl": "https://example.com/visited", "tags": ["news"] });
     let answer = reqwest::Client::new().post(url).header("X-Api-Key", key).json(&body).send().await.unwrap();
@@ -39,7 +40,7 @@ async fn create(resolver: &Resolver, key: &str) -> String {
 }
 
 /// Waits until the counters of a link, its list, its tag and everything tell the same number.
-async fn must_count(resolver: &Resolver, key: &str, code: &str, expected: u64) {
+pub(crate) async fn must_count(resolver: &Resolver, key: &str, code: &str, expected: u64) {
     let paths =
         [format!("short-urls/{code}/visits?itemsPerPage=1"), "tags/news/visits?itemsPerPage=1".to_owned()];
     wait::until(SOON, "all visits are counted", async || {
@@ -61,7 +62,7 @@ async fn must_count(resolver: &Resolver, key: &str, code: &str, expected: u64) {
 }
 
 /// Returns the number of stored rows, and of visits in counters, of a link.
-async fn stored(postgres: &Postgres) -> (i64, i64) {
+pub(crate) async fn stored(postgres: &Postgres) -> (i64, i64) {
     let client = postgres.client().await.unwrap();
     let rows = client.query_one("SELECT count(*) FROM visit WHERE link_id <> 0", &[]).await.unwrap();
     let counted = "SELECT coalesce(sum(total), 0)::bigint FROM visit_day WHERE kind = 0";
@@ -79,15 +80,19 @@ async fn redirects_go_on_and_every_visit_counts_once_while_postgres_is_killed() 
     let resolver = resolver.start().await.unwrap();
     let (code, client) = (create(&resolver, &key).await, client());
     let mut redirected = 0;
-    for _ in 0..2 {
+    for down_for in [1, 30].map(Duration::from_secs) {
         for _ in 0..300 {
             redirected += u64::from(visit(&client, &resolver, &code).await);
         }
         postgres.kill_now().await.unwrap();
-        for _ in 0..300 {
-            let is_redirected = visit(&client, &resolver, &code).await;
-            assert!(is_redirected, "a cached link redirects without a database");
-            redirected += 1;
+        let down = Instant::now();
+        while down.elapsed() < down_for {
+            for _ in 0..100 {
+                let is_redirected = visit(&client, &resolver, &code).await;
+                assert!(is_redirected, "a cached link redirects without a database");
+                redirected += 1;
+            }
+            sleep(Duration::from_millis(100)).await;
         }
         postgres.restart().await.unwrap();
     }
