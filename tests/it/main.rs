@@ -40,6 +40,7 @@ mod ledger_conformance;
 mod ledger_id;
 mod limits;
 mod links;
+mod live;
 mod malformed;
 mod many_creates;
 mod metrics;
