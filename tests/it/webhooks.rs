@@ -61,7 +61,11 @@ struct Receiver {
 
 impl Receiver {
     async fn start(replies: &[Reply]) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::listening("127.0.0.1:0", replies).await
+    }
+
+    async fn listening(address: &str, replies: &[Reply]) -> Self {
+        let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
         let received = Arc::new(Mutex::new(Vec::new()));
         let replies = Arc::new(Mutex::new(replies.iter().cloned().collect::<VecDeque<_>>()));
@@ -321,6 +325,41 @@ async fn addresses_that_are_not_public_are_refused_unless_they_are_allowed() {
     assert!(error.contains("loopback"), "{error}");
     let reached = tokio::time::timeout(Duration::from_millis(100), listener.accept()).await;
     assert!(reached.is_err(), "the receiver was reached");
+}
+
+/// A name first has an address that is allowed, then one that is not, and then both.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_is_rebound_reaches_nothing_that_is_not_allowed() {
+    let (scratch, receiver) = (Scratch::new().unwrap(), Receiver::listening("127.0.0.2:0", &[]).await);
+    let port = receiver.address.port();
+    let inside = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
+    let hosts = scratch.file("hosts", "127.0.0.2 hook.example\n").unwrap();
+    let flags = ["--webhook-networks", "127.0.0.2/32", "--webhook-http", "on"];
+    let builder = Resolver::embedded().unwrap().args(flags);
+    let builder =
+        builder.env("LD_PRELOAD", "libnss_wrapper.so").env("NSS_WRAPPER_HOSTS", hosts.to_str().unwrap());
+    let resolver = builder.start().await.unwrap();
+    let url = format!("http://hook.example:{port}/");
+    let webhook = create(&resolver.api, &url, &["link.created"]).await;
+    resolver.api.create(URL).await.unwrap();
+    latest(&resolver.api, &webhook, "state", json!("delivered")).await;
+
+    for (round, addresses) in [(1, &["127.0.0.1"][..]), (2, &["127.0.0.2", "127.0.0.1"])] {
+        // The wrapper notices a change by its time in seconds.
+        tokio::time::sleep(Duration::from_millis(1_100)).await;
+        let lines: String = addresses.iter().map(|address| format!("{address} hook.example\n")).collect();
+        std::fs::write(&hosts, lines).unwrap();
+        resolver.api.create(URL).await.unwrap();
+        let failed = async || {
+            let all = deliveries(&resolver.api, &webhook).await;
+            (all.len() == 1 + round).then(|| all[0]["lastError"].as_str().map(str::to_owned)).flatten()
+        };
+        let error = wait::until_some(SOON, "a failed attempt", failed).await.unwrap();
+        assert!(error.contains("loopback"), "{addresses:?}: {error}");
+    }
+    let reached = tokio::time::timeout(Duration::from_millis(100), inside.accept()).await;
+    assert!(reached.is_err(), "the other address was reached");
+    assert_eq!(receiver.received().len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
