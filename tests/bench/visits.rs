@@ -1,5 +1,6 @@
 //! Visits: recording, storing and reading them.
 
+mod garbage;
 mod load;
 mod record;
 mod redirect;
@@ -12,6 +13,8 @@ use crate::Report;
 /// What to measure of visits.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum Args {
+    /// Send visits made of garbage, and measure the space that they take.
+    Garbage(garbage::Args),
     /// Measure nanoseconds per recorded visit.
     Record(record::Args),
     /// Measure redirects with visits on and off, and check that each is stored.
@@ -26,6 +29,7 @@ pub(crate) enum Args {
 /// Returns the errors of the benchmark.
 pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
     match args {
+        Args::Garbage(args) => garbage::run(args),
         Args::Record(args) => record::run(args),
         Args::Redirect(args) => redirect::run(args),
         Args::Store(args) => store::run(args),

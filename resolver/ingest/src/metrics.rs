@@ -6,7 +6,7 @@ use std::{
 };
 
 use daemon::Recorder;
-use metrics::{Counter, Gauge, counter, describe_counter, describe_gauge, gauge};
+use metrics::{Counter, Gauge, Unit, counter, describe_counter, describe_gauge, gauge};
 use spool::DropReason;
 use tokio::time::Instant;
 
@@ -29,6 +29,8 @@ pub struct IngestMetrics {
     pub spool_errors: Counter,
     /// 1 if another process stores this spool.
     pub fenced: Gauge,
+    waiting: Gauge,
+    spool_bytes: Gauge,
     dropped: [Counter; DropReason::ALL.len()],
     other_agents: Counter,
     other_texts: Counter,
@@ -56,6 +58,8 @@ impl IngestMetrics {
                 deleted: counter!("resolver_visits_deleted_before_stored_total"),
                 spool_errors: counter!("resolver_visit_spool_errors_total"),
                 fenced: gauge!("resolver_visits_fenced"),
+                waiting: gauge!("resolver_visit_blocks_waiting"),
+                spool_bytes: gauge!("resolver_visit_spool_bytes"),
                 dropped: DropReason::ALL
                     .map(|reason| counter!("resolver_visits_dropped_total", "reason" => reason.name())),
                 other_agents: counter!("resolver_visit_agents_other_total"),
@@ -71,6 +75,12 @@ impl IngestMetrics {
         if let Some(counter) = place.and_then(|place| self.dropped.get(place)) {
             counter.increment(u64::from(count));
         }
+    }
+
+    /// Publishes how many spooled blocks are not stored yet, and the size of the spool.
+    pub(crate) fn set_backlog(&self, blocks: u64, bytes: u64) {
+        self.waiting.set(gauge_value(blocks));
+        self.spool_bytes.set(gauge_value(bytes));
     }
 
     /// Publishes counts that their owners keep.
@@ -92,6 +102,11 @@ impl IngestMetrics {
     }
 }
 
+#[expect(clippy::cast_precision_loss, reason = "exact far beyond the bound of a spool")]
+fn gauge_value(count: u64) -> f64 {
+    count as f64
+}
+
 fn describe() {
     describe_counter!("resolver_visits_stored_total", "Visits stored with a row.");
     describe_counter!("resolver_visit_batches_total", "Batches of visits stored.");
@@ -105,6 +120,8 @@ fn describe() {
         "Visits that were deleted while they were still in the spool."
     );
     describe_counter!("resolver_visit_spool_errors_total", "Failed reads of the spool.");
+    describe_gauge!("resolver_visit_blocks_waiting", "Spooled blocks of visits that are not stored yet.");
+    describe_gauge!("resolver_visit_spool_bytes", Unit::Bytes, "Size of the spool of visits.");
     describe_gauge!("resolver_visits_fenced", "1 if another process stores the spool of this one.");
     describe_counter!(
         "resolver_visit_agents_other_total",
