@@ -2,6 +2,7 @@
 
 mod garbage;
 mod load;
+mod pages;
 mod record;
 mod redirect;
 mod store;
@@ -15,6 +16,8 @@ use crate::Report;
 pub(crate) enum Args {
     /// Send visits made of garbage, and measure the space that they take.
     Garbage(garbage::Args),
+    /// Measure pages and statistics of many visits, and compare them with the rows.
+    Pages(pages::Args),
     /// Measure nanoseconds per recorded visit.
     Record(record::Args),
     /// Measure redirects with visits on and off, and check that each is stored.
@@ -30,6 +33,7 @@ pub(crate) enum Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<Report> {
     match args {
         Args::Garbage(args) => garbage::run(args),
+        Args::Pages(args) => pages::run(args),
         Args::Record(args) => record::run(args),
         Args::Redirect(args) => redirect::run(args),
         Args::Store(args) => store::run(args),

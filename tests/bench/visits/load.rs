@@ -46,6 +46,8 @@ pub(crate) struct Load {
     enricher: Enricher,
     known: KnownTexts,
     texts: TextKey,
+    /// The tags that visits of a link count for.
+    pub(crate) tags: HashMap<LinkId, Vec<i64>>,
 }
 
 impl Load {
@@ -57,6 +59,7 @@ impl Load {
             enricher: Enricher::new(options, GeoIp::default(), AddressSecret::new([1; 16])),
             known: KnownTexts::default(),
             texts: TextKey::new([2; 16]),
+            tags: HashMap::new(),
         }
     }
 
@@ -78,7 +81,7 @@ impl Load {
         let secrets: HashMap<Day, Option<DaySecret>> =
             times.iter().map(|at| (Day::of(*at), Some(DaySecret::new([3; 16])))).collect();
         let texts = self.texts;
-        let (cuts, tags) = (HashMap::new(), HashMap::new());
+        let (cuts, tags) = (HashMap::new(), self.tags.clone());
         let today = times.iter().map(|at| Day::of(*at)).max().unwrap_or(Day::from_stored(0));
         let context = Context {
             slot: producer.slot,
