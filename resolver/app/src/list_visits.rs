@@ -6,6 +6,7 @@
 
 mod reader;
 mod views;
+mod windows;
 
 use jiff::Timestamp;
 use links::{api_key::Grant, scope::Scope};

@@ -4,6 +4,8 @@
 //!    bound of the list cuts, the rows are counted.
 //! 2. Rows are read within one UTC day at a time, since that is what a partition holds. Days
 //!    without visits take no query.
+//!    Rows of tags and of everything are in the order of no index: a read of them looks at as few
+//!    quarter hours as their counts allow ([`windows`](super::windows)).
 //! 3. Each read continues from the last row's id, so that a long list costs the same everywhere,
 //!    and a visit that arrives meanwhile moves no other to the next read.
 //! 4. Several subjects, which share no visit, are merged by id. All of them together hold a bounded
@@ -17,6 +19,7 @@ use std::{
 };
 
 use visit_store::{Columns, Days, Marks, MarksKey, RowQuery, VisitStore, VisitStoreError};
+use super::windows::Windows;
 use visits::{
     Day, QUARTER, Subject, TimeRange, VisitId, VisitRow,
     page::{PageFinder, PageStart, listed},
@@ -30,7 +33,7 @@ const ROWS_HELD: usize = 20_000;
 /// Minimum number of rows in one read.
 const ROWS_MIN: usize = 16;
 /// Number of rows from which on marks are faster than to skip.
-const SKIP_MAX: u64 = 16_384;
+pub(super) const SKIP_MAX: u64 = 16_384;
 
 /// Which visits a list has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +76,8 @@ struct Source {
     before: VisitId,
     /// Rows to skip in the first read.
     skip: u64,
+    /// The parts of a day that reads look at; `None` if an index has the rows in order.
+    windows: Option<Windows>,
     rows: VecDeque<VisitRow>,
 }
 
@@ -131,6 +136,7 @@ impl Reader {
         let columns = Columns { quarters: true, ..Columns::default() };
         let counters = self.store.days(subject, Days { first: days.start, end: days.end }, columns).await?;
         let mut days = Vec::new();
+        let mut windows = Windows::of(subject);
         for of_day in counters {
             let day = Day::from_stored(of_day.days.start);
             let mut of_day_listed = 0;
@@ -139,6 +145,9 @@ impl Reader {
                 let listed =
                     self.count_in(subject, start, listed(counts, self.selection.people_only)).await?;
                 *quarters.entry(start).or_insert(0) += listed;
+                if let Some(windows) = &mut windows {
+                    windows.add(start, listed);
+                }
                 of_day_listed += listed;
             }
             if of_day_listed > 0 {
@@ -147,7 +156,7 @@ impl Reader {
         }
         if !days.is_empty() {
             let before = range.ids().end;
-            self.sources.push(Source { subject, days, before, skip: 0, rows: VecDeque::new() });
+            self.sources.push(Source { subject, days, before, skip: 0, windows, rows: VecDeque::new() });
         }
         Ok(())
     }
@@ -175,6 +184,9 @@ impl Reader {
         // Rows of a single subject are skipped by the store.
         if let [source] = &mut self.sources[..] {
             source.skip = std::mem::take(&mut self.skip);
+            if let Some(windows) = &mut source.windows {
+                windows.begin_at(VisitId::floor(start.quarter));
+            }
             if start.skip > SKIP_MAX {
                 self.jump(start).await?;
             }
@@ -203,6 +215,10 @@ impl Reader {
         if let Some(id) = marks.ids.get(mark) {
             source.before = VisitId::from_stored(id.get().saturating_add(1));
             source.skip = start.skip % Marks::EVERY;
+            // Two marks further there are enough rows for those to skip and for a read.
+            if let (Some(windows), Some(id)) = (&mut source.windows, marks.ids.get(mark + 2)) {
+                windows.begin_at(VisitId::from_stored(id.get()));
+            }
         }
         Ok(())
     }
@@ -242,8 +258,14 @@ impl Source {
     ) -> Result<(), VisitStoreError> {
         let Some(day) = self.days.last() else { return Ok(()) };
         let query = selection.query(self.subject, TimeRange::of_day(*day));
+        let whole = query.from..query.before.min(self.before);
+        let part = match &mut self.windows {
+            Some(windows) => windows.next(whole.clone(), most),
+            None => whole.clone(),
+        };
         let query = RowQuery {
-            before: query.before.min(self.before),
+            from: part.start,
+            before: part.end,
             skip: std::mem::take(&mut self.skip),
             most,
             ..query
@@ -251,11 +273,15 @@ impl Source {
         if query.from < query.before {
             self.rows = store.rows(&query).await?.into();
         }
-        if self.rows.len() < most {
-            self.days.pop();
-        }
-        if let Some(last) = self.rows.back() {
-            self.before = last.id;
+        match self.rows.back() {
+            Some(last) if self.rows.len() == most => {
+                self.before = last.id;
+                if let Some(windows) = &mut self.windows {
+                    windows.found_enough();
+                }
+            }
+            _ if part.start <= whole.start => drop(self.days.pop()),
+            _ => self.before = part.start,
         }
         Ok(())
     }
@@ -313,13 +339,16 @@ mod tests {
         #[test]
         fn lists_of_one_or_several_links_begin_anywhere(
             rows in visits(), skip in 0..90_u64, at_a_time in 1..30_usize, people_only in any::<bool>(),
-            from in 0..5 * DAY, len in 0..6 * DAY, subjects in 1..4_i64,
+            from in 0..5 * DAY, len in 0..6 * DAY, subjects in 0..4_i64,
         ) {
             let store = MemoryStore::new(rows.clone());
             let selection = Selection { range: TimeRange { from: START + from, before: START + from + len }, people_only };
-            let subjects: Vec<Subject> = (1..=subjects).map(|number| Subject::Link(link(number))).collect();
+            let subjects: Vec<Subject> = match subjects {
+                0 => vec![Subject::All(None)],
+                links => (1..=links).map(|number| Subject::Link(link(number))).collect(),
+            };
             let mut expected: Vec<i64> = rows.iter().filter(|row| {
-                subjects.iter().any(|subject| row.link.map(Subject::Link) == Some(*subject))
+                subjects.iter().any(|subject| *subject == Subject::All(None) || row.link.map(Subject::Link) == Some(*subject))
                     && selection.range.contains(row.id.micros()) && !(people_only && row.flags.is_bot())
             }).map(|row| row.id.get()).collect();
             expected.sort_unstable_by(|one, other| other.cmp(one));
@@ -345,6 +374,21 @@ mod tests {
         store.add(row(START + 40_000, 1));
         let (_, ids) = read(&store, &subjects, everything(), 20_000, 5_000).await;
         assert_eq!((ids[0], store.marks_made()), (row(START + 10_000, 1).id.get(), 2), "they were made anew");
+    }
+
+    #[tokio::test]
+    async fn everything_of_a_dense_quarter_hour_is_listed_from_any_page() {
+        let at = |number: i64| START + if number < 20_000 { number } else { (number - 19_000) * 40_000 };
+        let mut rows: Vec<VisitRow> = (0..40_000).map(|number| row(at(number), 1 + number % 2)).collect();
+        rows.push(row(START + QUARTER, 3));
+        let store = MemoryStore::new(rows.clone());
+        let expected: Vec<i64> = rows.iter().rev().map(|row| row.id.get()).collect();
+        for skip in [0, 1, 9_000, 20_000, 25_000, 39_990] {
+            let (total, ids) = read(&store, &[Subject::All(None)], everything(), skip, 900).await;
+            let first = usize::try_from(skip).unwrap();
+            assert_eq!(total, 40_001);
+            assert!(ids[..] == expected[first..], "from {skip}: {} of {}", ids.len(), expected.len() - first);
+        }
     }
 
     #[tokio::test]
