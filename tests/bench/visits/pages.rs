@@ -13,7 +13,7 @@ mod question;
 use std::time::Duration;
 
 use clap::ValueEnum;
-use harness::{Postgres, Resolver, Scratch};
+use harness::{Postgres, Resolver};
 use serde_json::json;
 use tokio_postgres::Client;
 
@@ -60,7 +60,6 @@ impl Set {
 
 /// The servers, and what they hold.
 struct Platform {
-    scratch: Scratch,
     postgres: Postgres,
     resolver: Resolver,
     key: String,
@@ -132,7 +131,14 @@ async fn ask(platform: &Platform, args: &Args, set: Set, question: Question) -> 
     for _ in 0..args.requests {
         times.push(answer().await?.0);
     }
-    Ok(Row { set, question, cold, latencies: Latencies::new(times), raw, wrong: wrong.map(|why| why.to_string()) })
+    Ok(Row {
+        set,
+        question,
+        cold,
+        latencies: Latencies::new(times),
+        raw,
+        wrong: wrong.map(|why| why.to_string()),
+    })
 }
 
 fn report(args: &Args, rows: &[Row], unpaged: Option<&Unpaged>, loaded: &[(Set, f64)]) -> Report {
@@ -157,9 +163,11 @@ fn report(args: &Args, rows: &[Row], unpaged: Option<&Unpaged>, loaded: &[(Set, 
             verdict,
         ]);
     }
-    let mut text = format!("{} visits in each set; each question {} times.\n\n{table}\n", args.visits, args.requests);
+    let mut text =
+        format!("{} visits in each set; each question {} times.\n\n{table}\n", args.visits, args.requests);
     for kind in Kind::ALL {
-        let worst = rows.iter().filter(|row| row.question.kind == kind).map(|row| row.latencies.percentile_ms(99));
+        let worst =
+            rows.iter().filter(|row| row.question.kind == kind).map(|row| row.latencies.percentile_ms(99));
         let worst = worst.fold(0.0, f64::max);
         text.push_str(&format!("{}: worst p99 {worst:.1} ms, bound {} ms\n", kind.name(), kind.most_ms()));
     }
@@ -168,7 +176,11 @@ fn report(args: &Args, rows: &[Row], unpaged: Option<&Unpaged>, loaded: &[(Set, 
     if let Some(unpaged) = unpaged {
         text.push_str(&format!(
             "unpaged: {} of {} visits in {:.1} s; memory grown by {} MiB, bound {} MiB\n",
-            unpaged.visits, unpaged.expected, unpaged.seconds, unpaged.grown_mib, memory::MOST_MIB
+            unpaged.visits,
+            unpaged.expected,
+            unpaged.seconds,
+            unpaged.grown_mib,
+            memory::MOST_MIB
         ));
     }
     let json = json!({

@@ -18,8 +18,8 @@ use std::{
     sync::Arc,
 };
 
-use visit_store::{Columns, Days, Marks, MarksKey, RowQuery, VisitStore, VisitStoreError};
 use super::windows::Windows;
+use visit_store::{Columns, Days, Marks, MarksKey, RowQuery, VisitStore, VisitStoreError};
 use visits::{
     Day, QUARTER, Subject, TimeRange, VisitId, VisitRow,
     page::{PageFinder, PageStart, listed},

@@ -80,7 +80,8 @@ impl Windows {
 
     /// Returns where the last part of a quarter hour before `end` begins.
     fn part(&mut self, quarter: i64, listed: u64, most: u64, end: VisitId) -> VisitId {
-        let dense = i64::try_from(most.saturating_mul(QUARTER.unsigned_abs()) / listed.max(1)).unwrap_or(QUARTER);
+        let dense =
+            i64::try_from(most.saturating_mul(QUARTER.unsigned_abs()) / listed.max(1)).unwrap_or(QUARTER);
         let length = match self.guess {
             Some((of, length)) if of == quarter => length.saturating_mul(2),
             _ => dense.saturating_mul(2),
@@ -145,7 +146,10 @@ mod tests {
             assert_eq!(window.end, end);
             window.end.micros() - window.start.micros()
         };
-        assert_eq!([length(end), length(end), length(end)], [1, 2, 4].map(|times| times * 2 * QUARTER / 1_000));
+        assert_eq!(
+            [length(end), length(end), length(end)],
+            [1, 2, 4].map(|times| times * 2 * QUARTER / 1_000)
+        );
         let lengths: Vec<i64> = (0..20).map(|_| length(end)).collect();
         assert_eq!(lengths.last(), Some(&QUARTER), "at most the whole one");
     }

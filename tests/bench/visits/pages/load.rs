@@ -59,14 +59,15 @@ pub(super) async fn start(args: &Args, set: Set) -> anyhow::Result<Platform> {
     }
     let (sql, connection) = tokio_postgres::connect(&postgres.url(), NoTls).await?;
     tokio::spawn(connection);
-    Ok(Platform { scratch, postgres, resolver, key, sql })
+    Ok(Platform { postgres, resolver, key, sql })
 }
 
 /// Stores the visits of a set.
 pub(super) async fn fill(platform: &Platform, args: &Args, set: Set) -> anyhow::Result<Loaded> {
     let Platform { sql, postgres, resolver, .. } = platform;
     let tag: i64 = sql.query_one("SELECT id FROM tag", &[]).await?.get(0);
-    let links: Vec<i64> = sql.query("SELECT id FROM link ORDER BY id", &[]).await?.iter().map(|row| row.get(0)).collect();
+    let links: Vec<i64> =
+        sql.query("SELECT id FROM link ORDER BY id", &[]).await?.iter().map(|row| row.get(0)).collect();
     let tagged = sql.query("SELECT link_id FROM link_tag ORDER BY link_id", &[]).await?;
     let tagged: HashMap<LinkId, Vec<i64>> =
         tagged.iter().map(|row| (LinkId::from_stored(row.get(0)), vec![tag])).collect();
@@ -75,12 +76,17 @@ pub(super) async fn fill(platform: &Platform, args: &Args, set: Set) -> anyhow::
         count.is_ok_and(|row| row.get::<_, i64>(0) == i64::try_from(tagged.len()).unwrap_or(0))
     };
     wait::until(FOLLOWED_WITHIN, "counters follow the tags of links", is_followed).await?;
-    let link = *tagged.keys().map(LinkId::get).collect::<Vec<_>>().iter().min().context("a link has the tag")?;
-    let listed = resolver.api.http().get(format!("{}/rest/v3/short-urls?tags[]={TAG}&orderBy=dateCreated-ASC", resolver.api.url()));
+    let link = tagged.keys().map(|link| link.get()).min().context("a link has the tag")?;
+    let listed = resolver
+        .api
+        .http()
+        .get(format!("{}/rest/v3/short-urls?tags[]={TAG}&orderBy=dateCreated-ASC", resolver.api.url()));
     let listed: serde_json::Value = listed.header("X-Api-Key", &platform.key).send().await?.json().await?;
-    let code = listed["shortUrls"]["data"][0]["shortCode"].as_str().context("the link has a code")?.to_owned();
+    let code =
+        listed["shortUrls"]["data"][0]["shortCode"].as_str().context("the link has a code")?.to_owned();
     let store = PostgresVisits::new(&postgres.url())?;
-    let today: i32 = sql.query_one("SELECT (extract(epoch FROM now())::bigint / 86400)::integer", &[]).await?.get(0);
+    let today: i32 =
+        sql.query_one("SELECT (extract(epoch FROM now())::bigint / 86400)::integer", &[]).await?.get(0);
     let last = Day::from_stored(today - 1);
     let first = last.minus(match set {
         Set::Year => 364,
@@ -106,7 +112,9 @@ pub(super) async fn fill(platform: &Platform, args: &Args, set: Set) -> anyhow::
         };
         let times: Vec<i64> = (0..BATCH).map(at).collect();
         let batch = load.batch(&producer, &times, |load| match set {
-            Set::Links => LinkId::from_stored(links[usize::try_from(load.below(links.len() as u64)).unwrap_or(0)]),
+            Set::Links => {
+                LinkId::from_stored(links[usize::try_from(load.below(links.len() as u64)).unwrap_or(0)])
+            }
             Set::Year | Set::Burst => LinkId::from_stored(link),
         });
         store.store(&producer, &batch, known).await?;
@@ -124,7 +132,9 @@ async fn prepare_days(platform: &Platform, first: Day, last: Day) -> anyhow::Res
         let day = Day::from_stored(day);
         let (from, to) = (VisitId::floor(day.start()).get(), VisitId::floor(day.next().start()).get());
         let name = day.get();
-        let create = format!("CREATE TABLE IF NOT EXISTS visit_{name} PARTITION OF visit FOR VALUES FROM ({from}) TO ({to})");
+        let create = format!(
+            "CREATE TABLE IF NOT EXISTS visit_{name} PARTITION OF visit FOR VALUES FROM ({from}) TO ({to})"
+        );
         platform.sql.batch_execute(&create).await?;
     }
     Ok(())

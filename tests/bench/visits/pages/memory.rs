@@ -3,7 +3,6 @@
 use std::fs;
 
 use anyhow::Context as _;
-use futures_util::StreamExt as _;
 use tokio::time::Instant;
 use visits::{DAY, VisitId};
 
@@ -30,10 +29,10 @@ pub(super) async fn list_all(platform: &Platform, stored: &Loaded) -> anyhow::Re
     let url = format!("{}/rest/v3/{path}", platform.resolver.api.url());
     let begun = Instant::now();
     let answer = reqwest::Client::new().get(url).header("X-Api-Key", &platform.key).send().await?;
-    let mut body = answer.error_for_status()?.bytes_stream();
+    let mut answer = answer.error_for_status()?;
     let (mut visits, mut tail) = (0, Vec::new());
-    while let Some(piece) = body.next().await {
-        tail.extend_from_slice(&piece?);
+    while let Some(piece) = answer.chunk().await? {
+        tail.extend_from_slice(&piece);
         visits += tail.windows(VISIT.len()).filter(|window| *window == VISIT).count();
         // The beginning of a visit may be cut.
         tail.drain(..tail.len().saturating_sub(VISIT.len() - 1));
@@ -46,11 +45,17 @@ pub(super) async fn list_all(platform: &Platform, stored: &Loaded) -> anyhow::Re
     );
     let expected: i64 = platform.sql.query_one(&count, &[]).await?.get(0);
     let grown = peak_kib(pid)?.saturating_sub(before);
-    Ok(Unpaged { visits: visits as u64, expected: expected.unsigned_abs(), grown_mib: grown.div_ceil(1_024), seconds })
+    Ok(Unpaged {
+        visits: visits as u64,
+        expected: expected.unsigned_abs(),
+        grown_mib: grown.div_ceil(1_024),
+        seconds,
+    })
 }
 
 fn peak_kib(pid: nix::unistd::Pid) -> anyhow::Result<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("the peak of the memory")?;
+    let line =
+        status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("the peak of the memory")?;
     Ok(line.trim().trim_end_matches(" kB").parse()?)
 }

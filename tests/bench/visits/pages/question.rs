@@ -141,7 +141,9 @@ fn bounds(from: i64, before: i64) -> (String, String) {
 fn ranges(set: Set, stored: &Loaded) -> Vec<Range> {
     let half_hour = 2 * QUARTER;
     let (from, before) = match set {
-        Set::Burst => (stored.first.start() + 9 * 3_600_000_000, stored.first.start() + 10 * 3_600_000_000 + half_hour),
+        Set::Burst => {
+            (stored.first.start() + 9 * 3_600_000_000, stored.first.start() + 10 * 3_600_000_000 + half_hour)
+        }
         Set::Year | Set::Links => {
             let middle = stored.first.start() + (stored.last.start() - stored.first.start()) / DAY / 2 * DAY;
             (middle + 7 * half_hour, middle + 9 * DAY + 21 * half_hour)
@@ -177,9 +179,12 @@ fn pages(base: &Base, range: &Range, questions: &mut Vec<Question>) {
 
 fn statistics(base: &Base, stored: &Loaded, questions: &mut Vec<Question>) {
     let end = stored.last.next().start();
-    for (name, days, interval) in
-        [("a day by hour", 1, "hour"), ("30 days by day", 30, "day"), ("a year by day", 365, "day"), ("a year by month", 365, "month")]
-    {
+    for (name, days, interval) in [
+        ("a day by hour", 1, "hour"),
+        ("30 days by day", 30, "day"),
+        ("a year by day", 365, "day"),
+        ("a year by month", 365, "month"),
+    ] {
         let (query, condition) = bounds(end - days * DAY, end);
         questions.push(Question {
             kind: Kind::Statistics,
@@ -227,12 +232,16 @@ impl Question {
                 Of::Statistics => {
                     // Ids of a day, which begin at midnight.
                     let day = VisitId::floor(DAY * 20_001).get() - VisitId::floor(DAY * 20_000).get();
-                    let days = format!("SELECT id / {day}, count(*) FROM visit WHERE {} GROUP BY 1", self.condition);
+                    let days =
+                        format!("SELECT id / {day}, count(*) FROM visit WHERE {} GROUP BY 1", self.condition);
                     let rows = sql.query(&days, &[]).await?;
-                    expected.days = rows.iter().map(|row| (row.get(0), row.get::<_, i64>(1).unsigned_abs())).collect();
+                    expected.days =
+                        rows.iter().map(|row| (row.get(0), row.get::<_, i64>(1).unsigned_abs())).collect();
                     for column in ["user_agent", "referrer", "language"] {
-                        let group =
-                            format!("SELECT {column}, count(*) FROM visit WHERE {} GROUP BY 1", self.condition);
+                        let group = format!(
+                            "SELECT {column}, count(*) FROM visit WHERE {} GROUP BY 1",
+                            self.condition
+                        );
                         sql.query(&group, &[]).await?;
                     }
                 }
@@ -251,7 +260,12 @@ impl Question {
                 let total = visits["pagination"]["totalItems"].as_u64();
                 ensure!(total == Some(expected.total), "{total:?} visits, expected {}", expected.total);
                 let data: Vec<&Value> = visits["data"].as_array().into_iter().flatten().collect();
-                ensure!(data.len() == expected.page.len(), "{} on the page, expected {}", data.len(), expected.page.len());
+                ensure!(
+                    data.len() == expected.page.len(),
+                    "{} on the page, expected {}",
+                    data.len(),
+                    expected.page.len()
+                );
                 for (visit, (id, flags)) in data.iter().zip(&expected.page) {
                     let at = VisitId::from_stored(*id).at().as_second();
                     let date: Timestamp = visit["date"].as_str().unwrap_or_default().parse()?;
