@@ -210,12 +210,6 @@ export const problems = {
     status: 401,
     detail: 'Provided API key does not exist or is invalid.',
   }),
-  mercureOff: () => ({
-    type: ErrorType.MERCURE_NOT_CONFIGURED,
-    title: 'Mercure integration not configured',
-    status: 501,
-    detail: 'This Shlink instance is not integrated with a mercure hub.',
-  }),
 };
 
 /**

@@ -94,7 +94,12 @@ const others = async (run) => {
   await step('health needs no valid key', async () => {
     isHealth(await run.clientWith(new NodeHttpClient(), {}, { apiKey: 'wrong' }).health());
   });
-  await step('no mercure hub', () => refused(client.mercureInfo(), problems.mercureOff()));
+  await step('the hub of live visits', async () => {
+    const { mercureHubUrl, token, jwtExpiration } = await client.mercureInfo();
+    assert.equal(new URL(mercureHubUrl).pathname, '/.well-known/mercure');
+    assert.equal(token.split('.').length, 3, 'expected a token of three parts');
+    assert.ok(Date.parse(jwtExpiration) > Date.now(), `expected a time to come, got ${jwtExpiration}`);
+  });
   for (const [flavour, httpClient] of [['node', new NodeHttpClient()], ['fetch', new FetchHttpClient()]]) {
     const stranger = run.clientWith(httpClient, {}, { apiKey: `wrong-${run.id}` });
     await step(`a wrong key through ${flavour}: lists, creates, deletes nothing`, async () => {

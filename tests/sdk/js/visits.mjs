@@ -1,16 +1,11 @@
-// Visits: the overview, the five lists with their options, and deletion. How soon a visit is counted is not asserted.
+// Visits: the overview, the five lists with their options, counts of links and tags, and deletion.
 
 import assert from 'node:assert/strict';
-import { setTimeout as sleep } from 'node:timers/promises';
 
-import { inSeconds, isLink, isSummary, isVisitsPage, leadsTo, problems, refused, visit, visitAt } from './checks.mjs';
+import { eventually, inSeconds, isLink, isSummary, isVisitsPage, leadsTo, problems, refused, visit, visitAt } from './checks.mjs';
 
 const BROWSER = 'Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0';
 const BOT = 'Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)';
-
-/** How long to wait for visits, so that there are some to look at. */
-const VISITS_ARE_STORED_WITHIN = 3_000;
-const POLL_EVERY = 100;
 
 export const visits = async (run) => {
   const { client, step, id } = run;
@@ -49,7 +44,7 @@ const overview = ({ client, fetchClient, step }) =>
     }
   });
 
-const visiting = async (run, { shortCode, deep, domain, longUrl }) => {
+const visiting = async (run, { shortCode, deep, domain, longUrl, tag }) => {
   const { client, step, id } = run;
   await step('visit links, and what is none', async () => {
     for (const headers of [{ 'User-Agent': BROWSER, Referer: 'https://t.co' }, { 'User-Agent': BOT }]) {
@@ -59,12 +54,31 @@ const visiting = async (run, { shortCode, deep, domain, longUrl }) => {
     }
     await leadsTo(() => visitAt(run, domain, shortCode), longUrl);
     await visitAt(run, domain, `nobody-${id}`);
-    const deadline = performance.now() + VISITS_ARE_STORED_WITHIN;
-    while (performance.now() < deadline) {
-      const { data } = await client.getShortUrlVisits({ shortCode });
-      if (data.length > 0) break;
-      await sleep(POLL_EVERY);
-    }
+  });
+  await step('every visit is listed, and counted for its link, its tag and its domain', () => eventually(async () => {
+    const total = async (list) => (await list).pagination.totalItems;
+    assert.equal(await total(client.getShortUrlVisits({ shortCode })), 2);
+    assert.equal(await total(client.getShortUrlVisits({ shortCode }, { excludeBots: true })), 1);
+    assert.equal(await total(client.getShortUrlVisits({ shortCode: deep })), 2);
+    assert.equal(await total(client.getShortUrlVisits({ shortCode, domain })), 1);
+    assert.equal(await total(client.getTagVisits(tag)), 5);
+    assert.equal(await total(client.getTagVisits(tag, { domain })), 1);
+    assert.equal(await total(client.getDomainVisits(domain)), 1);
+    const orphans = await client.getOrphanVisits({ itemsPerPage: 100 });
+    const lost = orphans.data.filter(({ visitedUrl }) => visitedUrl.endsWith(`/nobody-${id}`));
+    assert.equal(lost.length, 3);
+    assert.ok(lost.every(({ type }) => type === 'invalid_short_url'), 'expected codes without a link');
+    const { visitsSummary } = await client.getShortUrl({ shortCode });
+    assert.deepEqual(visitsSummary, { total: 2, nonBots: 1, bots: 1 });
+    const { data } = await client.tagsStats();
+    assert.equal(data.find((each) => each.tag === tag).visitsSummary.total, 5);
+  }));
+  await step('a visit has what the visitor sent', async () => {
+    const { data: [bot, person] } = await client.getShortUrlVisits({ shortCode });
+    assert.deepEqual([bot.userAgent, bot.potentialBot, bot.referer], [BOT, true, '']);
+    assert.deepEqual([person.userAgent, person.potentialBot, person.referer], [BROWSER, false, 'https://t.co']);
+    assert.ok(person.visitedUrl.endsWith(`/${shortCode}`), person.visitedUrl);
+    assert.equal(person.redirectUrl, longUrl);
   });
 };
 
@@ -145,7 +159,7 @@ const deleting = async (run, { shortCode, deep, domain }) => {
     for (const id of [{ shortCode }, { shortCode: deep }, { shortCode, domain }]) {
       isResult(await client.deleteShortUrlVisits(id));
       isResult(await fetchClient.deleteShortUrlVisits(id));
-      isVisitsPage(await client.getShortUrlVisits(id));
+      isVisitsPage(await client.getShortUrlVisits(id), { totalItems: 0 });
     }
   });
   await step('delete the visits without a link', async () => {
