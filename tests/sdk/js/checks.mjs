@@ -231,6 +231,9 @@ export const refused = async (call, { invalidElements, ...wanted }) => {
   assert.deepEqual([...problem.invalidElements].sort(), [...invalidElements].sort(), 'invalidElements');
 };
 
+/** Visits are stored within a second, and added to links and tags every two. */
+export const VISITS_ARE_COUNTED_WITHIN = 15_000;
+
 /** Asks again until the check holds, and fails as the last check did once the time is over. */
 export const eventually = async (check, within = CHANGE_IS_SEEN_WITHIN) => {
   const deadline = performance.now() + within;
