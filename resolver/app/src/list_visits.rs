@@ -86,9 +86,9 @@ impl LinkService {
         let selection = Selection { range, people_only: request.people_only };
         let skip = request.per_page.map_or(0, |size| Page { number: request.page, size }.skip());
         let _turn = self.turns.query(by.id).await?;
-        let reader = Reader::open(self.visits.clone(), &subjects, selection, skip).await?;
-        let total = reader.total();
         let left = request.per_page.unwrap_or(u64::MAX);
+        let reader = Reader::open(self.visits.clone(), &subjects, selection, (skip, left)).await?;
+        let total = reader.total();
         Ok(ListedVisits { reader, links: KnownLinks::default(), left, total })
     }
 

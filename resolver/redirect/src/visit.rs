@@ -103,7 +103,8 @@ pub(crate) fn note(
     }
     // With an escaped character the path is not the link's name as it is written. Visits that the link
     // did not redirect are listed without it.
-    let is_name = link.is_some() && outcome == Outcome::Redirected && head.query.is_none() && !head.path.contains('%');
+    let is_name =
+        link.is_some() && outcome == Outcome::Redirected && head.query.is_none() && !head.path.contains('%');
     let kept = |is_kept, text| if is_kept { text } else { &[][..] };
     thread.visits.note(&Event {
         at: at.as_microsecond(),

@@ -2,8 +2,8 @@
 //!
 //! 1. The number of visits and the beginning of a page come from counters; of a quarter hour that a
 //!    bound of the list cuts, the rows are counted.
-//! 2. Rows are read within one UTC day at a time, since that is what a partition holds. Days
-//!    without visits take no query.
+//! 2. A read looks at as many UTC days as have enough visits by their counts, since a day is what a
+//!    partition holds. Days without visits take no query.
 //!    Rows of tags and of everything are in the order of no index: a read of them looks at as few
 //!    quarter hours as their counts allow ([`windows`](super::windows)).
 //! 3. Each read continues from the last row's id, so that a long list costs the same everywhere,
@@ -32,6 +32,8 @@ pub(super) const ROWS_MAX: usize = 2_000;
 const ROWS_HELD: usize = 20_000;
 /// Minimum number of rows in one read.
 const ROWS_MIN: usize = 16;
+/// Maximum number of days in one read: planning a query takes longer for each of them.
+const DAYS_MAX: i32 = 31;
 /// Number of rows from which on marks are faster than to skip.
 pub(super) const SKIP_MAX: u64 = 16_384;
 
@@ -63,15 +65,17 @@ pub(super) struct Reader {
     heads: BinaryHeap<(VisitId, usize)>,
     /// Merged rows to skip.
     skip: u64,
-    /// Rows in one read of a source.
+    /// Maximum number of rows in one read of a source.
     most: usize,
+    /// Rows that the page lacks.
+    left: u64,
 }
 
 /// The rows of one subject.
 struct Source {
     subject: Subject,
-    /// The days that rows are still to be read of, the latest last.
-    days: Vec<Day>,
+    /// The days that rows are still to be read of, the latest last, with the number of their rows.
+    days: Vec<(Day, u64)>,
     /// Rows that were read before have ids from here on.
     before: VisitId,
     /// Rows to skip in the first read.
@@ -82,12 +86,13 @@ struct Source {
 }
 
 impl Reader {
-    /// Counts the visits of a list, and finds the beginning of the page behind the first `skip`.
+    /// Counts the visits of a list, and finds the beginning of the page of `size` visits behind the
+    /// first `skip`.
     pub(super) async fn open(
         store: Arc<dyn VisitStore>,
         subjects: &[Subject],
         mut selection: Selection,
-        skip: u64,
+        (skip, size): (u64, u64),
     ) -> Result<Self, VisitStoreError> {
         if let Some(first) = store.rows_from().await? {
             selection.range.from = selection.range.from.max(first.start());
@@ -100,6 +105,7 @@ impl Reader {
             heads: BinaryHeap::new(),
             skip: 0,
             most: (ROWS_HELD / subjects.len().max(1)).clamp(ROWS_MIN, ROWS_MAX),
+            left: size,
         };
         let mut quarters = BTreeMap::new();
         for subject in subjects {
@@ -151,7 +157,7 @@ impl Reader {
                 of_day_listed += listed;
             }
             if of_day_listed > 0 {
-                days.push(day);
+                days.push((day, of_day_listed));
             }
         }
         if !days.is_empty() {
@@ -177,14 +183,14 @@ impl Reader {
         let day = Day::of(start.quarter);
         let before = TimeRange::of_quarter(start.quarter).within(self.selection.range).ids().end;
         for source in &mut self.sources {
-            source.days.retain(|with_rows| *with_rows <= day);
+            source.days.retain(|(with_rows, _)| *with_rows <= day);
             source.before = before;
         }
         self.skip = start.skip;
         // Rows of a single subject are skipped by the store.
         if let [source] = &mut self.sources[..] {
             source.skip = std::mem::take(&mut self.skip);
-            if let Some(windows) = &mut source.windows {
+            if let Some(windows) = source.windows.as_mut().filter(|_| start.skip > 0) {
                 windows.begin_at(VisitId::floor(start.quarter));
             }
             if start.skip > SKIP_MAX {
@@ -226,16 +232,19 @@ impl Reader {
     /// Returns the next rows, at most `most`; none at the end of the list.
     pub(super) async fn next(&mut self, most: usize) -> Result<Vec<VisitRow>, VisitStoreError> {
         let mut rows = Vec::new();
+        let wanted = usize::try_from(self.left.saturating_add(self.skip)).unwrap_or(usize::MAX);
+        let in_one_read = self.most.min(wanted.max(ROWS_MIN));
         while rows.len() < most {
             let Some((_, place)) = self.heads.pop() else { break };
             let source = &mut self.sources[place];
             match source.rows.pop_front() {
-                None => source.read(&*self.store, self.selection, self.most).await?,
+                None => source.read(&*self.store, self.selection, in_one_read).await?,
                 Some(_) if self.skip > 0 => self.skip -= 1,
                 Some(row) => rows.push(row),
             }
             self.heads.extend(source.bound().map(|bound| (bound, place)));
         }
+        self.left = self.left.saturating_sub(rows.len() as u64);
         Ok(rows)
     }
 }
@@ -245,19 +254,21 @@ impl Source {
     /// rows are left.
     fn bound(&self) -> Option<VisitId> {
         let first = self.rows.front().map(|row| row.id);
-        let unread = || Some(self.before.min(VisitId::floor(self.days.last()?.next().start())));
+        let unread = || Some(self.before.min(VisitId::floor(self.days.last()?.0.next().start())));
         first.or_else(unread)
     }
 
-    /// Reads rows of the latest day that has any left. Without a row the day is done.
+    /// Reads rows of the latest days that have any left. With fewer than `most` rows they are done.
     async fn read(
         &mut self,
         store: &dyn VisitStore,
         selection: Selection,
         most: usize,
     ) -> Result<(), VisitStoreError> {
-        let Some(day) = self.days.last() else { return Ok(()) };
-        let query = selection.query(self.subject, TimeRange::of_day(*day));
+        let Some((last, _)) = self.days.last().copied() else { return Ok(()) };
+        let first = self.first_day(most + usize::try_from(self.skip).unwrap_or(usize::MAX / 2));
+        let days = TimeRange { from: first.start(), before: last.next().start() };
+        let query = selection.query(self.subject, days);
         let whole = query.from..query.before.min(self.before);
         let part = match &mut self.windows {
             Some(windows) => windows.next(whole.clone(), most),
@@ -276,14 +287,29 @@ impl Source {
         match self.rows.back() {
             Some(last) if self.rows.len() == most => {
                 self.before = last.id;
+                self.days.retain(|(day, _)| VisitId::floor(day.start()) < last.id);
                 if let Some(windows) = &mut self.windows {
                     windows.found_enough();
                 }
             }
-            _ if part.start <= whole.start => drop(self.days.pop()),
+            _ if part.start <= whole.start => self.days.retain(|(day, _)| *day < first),
             _ => self.before = part.start,
         }
         Ok(())
+    }
+
+    /// Returns the day on which a read begins that is to find so many rows.
+    fn first_day(&self, rows: usize) -> Day {
+        let (mut found, mut first) = (0, Day::from_stored(0));
+        let earliest = self.days.last().map(|(last, _)| last.minus(DAYS_MAX - 1));
+        for (day, listed) in self.days.iter().rev().take_while(|(day, _)| Some(*day) >= earliest) {
+            first = *day;
+            found += listed;
+            if found >= rows as u64 {
+                break;
+            }
+        }
+        first
     }
 }
 
@@ -308,7 +334,8 @@ mod tests {
         skip: u64,
         at_a_time: usize,
     ) -> (u64, Vec<i64>) {
-        let mut reader = Reader::open(Arc::new(store.clone()), subjects, selection, skip).await.unwrap();
+        let page = (skip, u64::MAX);
+        let mut reader = Reader::open(Arc::new(store.clone()), subjects, selection, page).await.unwrap();
         let mut ids = Vec::new();
         loop {
             let rows = reader.next(at_a_time).await.unwrap();
@@ -403,7 +430,8 @@ mod tests {
     async fn a_visit_that_arrives_while_a_list_is_read_moves_no_other() {
         let store = MemoryStore::new((0..6_000).map(|number| row(START + number, 1)).collect());
         let shared: Arc<dyn VisitStore> = Arc::new(store.clone());
-        let mut reader = Reader::open(shared, &[Subject::Link(link(1))], everything(), 0).await.unwrap();
+        let mut reader =
+            Reader::open(shared, &[Subject::Link(link(1))], everything(), (0, u64::MAX)).await.unwrap();
         let mut ids = Vec::new();
         loop {
             let rows = reader.next(700).await.unwrap();

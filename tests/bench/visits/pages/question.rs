@@ -275,10 +275,10 @@ impl Question {
                 }
             }
             Of::Statistics => {
-                let visits = &answer["current"]["visits"];
+                let visits = &answer["visits"];
                 ensure!(visits["total"] == expected.total, "{visits}, expected {}", expected.total);
                 ensure!(visits["bots"] == expected.bots, "{visits}, expected {} bots", expected.bots);
-                let series = answer["current"]["series"].as_array().into_iter().flatten();
+                let series = answer["series"].as_array().into_iter().flatten();
                 let sum: u64 = series.filter_map(|point| point["total"].as_u64()).sum();
                 let days: u64 = expected.days.iter().map(|(_, visits)| visits).sum();
                 ensure!(sum == days, "{sum} in the series, expected {days}");
