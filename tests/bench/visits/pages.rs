@@ -12,6 +12,7 @@ mod question;
 
 use std::time::Duration;
 
+use anyhow::Context as _;
 use clap::ValueEnum;
 use harness::{Postgres, Resolver};
 use serde_json::json;
@@ -126,7 +127,9 @@ async fn ask(platform: &Platform, args: &Args, set: Set, question: Question) -> 
         Ok::<_, anyhow::Error>((begun.elapsed(), body))
     };
     let (cold, body) = answer().await?;
-    let wrong = question.compare(&serde_json::from_slice(&body)?, &expected).err();
+    let answered = serde_json::from_slice(&body)
+        .with_context(|| format!("{}: {}", question.name, platform.resolver.process.tail()))?;
+    let wrong = question.compare(&answered, &expected).err();
     let mut times = Vec::new();
     for _ in 0..args.requests {
         times.push(answer().await?.0);

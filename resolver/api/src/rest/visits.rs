@@ -231,8 +231,12 @@ impl Streamed {
     /// Answers with the first visits, and those that follow.
     fn answer(self, first: Vec<VisitView>, under_way: Held) -> Answer {
         let (to, pieces) = mpsc::channel(1);
-        self.api.runtime.clone().spawn(async move {
-            if let Err(BrokenOff) = self.write(first, &to).await {
+        let runtime = self.api.runtime.clone();
+        let sender = to.clone();
+        let writing = runtime.spawn(async move { self.write(first, &sender).await });
+        runtime.spawn(async move {
+            // Also after a panic: an answer that only stops would look like a whole one.
+            if !matches!(writing.await, Ok(Ok(()))) {
                 let _ = timeout(PIECE_TIME, to.send(Err(BrokenOff))).await;
             }
         });

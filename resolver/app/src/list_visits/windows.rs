@@ -49,6 +49,9 @@ impl Windows {
         if let Some(first) = self.first.take() {
             return first.max(range.start)..range.end;
         }
+        if range.is_empty() {
+            return range.start..range.start;
+        }
         let mut found = 0;
         let (mut window, most) = (range.start..range.end, most as u64);
         // Ids before the range's start are of another read.
@@ -134,6 +137,9 @@ mod tests {
         assert_eq!((quarters(&window).0, window.end), (11, before));
         let nothing = windows.next(day().start..VisitId::floor(START + 3 * QUARTER), 20);
         assert!(nothing.is_empty() && nothing.start == day().start, "the day is done");
+        // All rows of the range were read.
+        let inverted = day().end..day().start;
+        assert!(windows.next(inverted, 20).is_empty());
     }
 
     #[test]

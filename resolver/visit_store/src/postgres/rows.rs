@@ -65,7 +65,8 @@ pub(super) fn condition(query: &RowQuery) -> String {
             format!("link_id = 0{}{}", kind.map_or_else(String::new, of_kind), on(domain))
         }
     };
-    let people = if query.people_only { format!(" AND flags & {BOT} = 0") } else { String::new() };
+    // Of `= 0` the planner expects one row in 200, and sorts all rows instead of going along the index.
+    let people = if query.people_only { format!(" AND flags & {BOT} <> {BOT}") } else { String::new() };
     format!("{of_subject} AND id >= {} AND id < {}{people}", query.from.get(), query.before.get())
 }
 
