@@ -286,16 +286,21 @@ impl Source {
         }
         match self.rows.back() {
             Some(last) if self.rows.len() == most => {
-                self.before = last.id;
-                self.days.retain(|(day, _)| VisitId::floor(day.start()) < last.id);
+                self.go_on_before(last.id);
                 if let Some(windows) = &mut self.windows {
                     windows.found_enough();
                 }
             }
             _ if part.start <= whole.start => self.days.retain(|(day, _)| *day < first),
-            _ => self.before = part.start,
+            _ => self.go_on_before(part.start),
         }
         Ok(())
+    }
+
+    /// Makes the next read end before an id, and forgets the days from there on.
+    fn go_on_before(&mut self, id: VisitId) {
+        self.before = id;
+        self.days.retain(|(day, _)| VisitId::floor(day.start()) < id);
     }
 
     /// Returns the day on which a read begins that is to find so many rows.
