@@ -8,8 +8,8 @@ use std::{
 use codes::LinkId;
 use visit_store::{Batch, DayDelta, LinkVisits, TextRef};
 use visits::{
-    Day, DaySecret, Event, Flags, Outcome, Slot, StoredAddress, Subject, SubjectKey, TextHash, TextKey,
-    Thread, Urls, VisitId, VisitRow,
+    Day, DaySecret, Event, Flags, Slot, StoredAddress, Subject, SubjectKey, TextHash, TextKey, Thread, Urls,
+    VisitId, VisitRow,
     tally::{Counted, Quarter, Tally, Values},
 };
 
@@ -61,8 +61,7 @@ impl BatchMaker {
         known: &mut KnownTexts,
     ) {
         let id = VisitId::new(event.at, context.slot, thread);
-        let is_redirected = event.outcome == Outcome::Redirected;
-        let listed_under = event.link.filter(|_| is_redirected);
+        let listed_under = event.link.filter(|_| event.outcome.is_of_link());
         let is_cut = |link: Option<LinkId>| context.cuts.get(&link).is_some_and(|before| id < *before);
         if is_cut(listed_under) {
             self.deleted += 1;
@@ -90,7 +89,6 @@ impl BatchMaker {
 
     /// Counts a visit for each of its subjects.
     fn count(&mut self, event: &Event<'_>, derived: &Derived, context: &Context<'_>, day: Day) {
-        let is_redirected = event.outcome == Outcome::Redirected;
         let values = Values {
             referrer: &derived.referrer_host,
             browser: derived.agent.browser.as_str(),
@@ -107,7 +105,7 @@ impl BatchMaker {
             quarter: quarter(event.at, day),
             is_bot: derived.is_bot,
             is_listed: derived.is_listed,
-            is_redirected,
+            is_redirected: event.outcome.is_of_link(),
             visitor: derived.visitor,
             address: derived.address,
             values,
@@ -237,7 +235,7 @@ mod tests {
         webhook::{NewWebhookEvent, RecordedVisits},
     };
     use serde_json::{Value, json};
-    use visits::{AddressMode, AddressSecret, OrphanKind, tally::Dimension};
+    use visits::{AddressMode, AddressSecret, OrphanKind, Outcome, tally::Dimension};
 
     use super::*;
     use crate::enrich::Options;

@@ -122,7 +122,7 @@ pub(crate) fn not_live(redirector: &Redirector, found: &FoundLink, now: Timestam
 }
 
 /// Returns why a link does not redirect at `now`.
-fn why_not_live(link: &Link, now: Timestamp) -> Outcome {
+pub(crate) fn why_not_live(link: &Link, now: Timestamp) -> Outcome {
     match link.details.as_deref() {
         Some(details) if details.deleted_at.is_some() => Outcome::UnknownCode,
         Some(details) if details.blocked.is_some() => Outcome::TakenDown,

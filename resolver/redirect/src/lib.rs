@@ -1,5 +1,5 @@
 //! Redirects of short links, and the answers in place of a redirect: fallback pages, password
-//! forms, QR codes and `robots.txt`.
+//! forms, QR codes, tracking pixels and `robots.txt`.
 //!
 //! 1. A link in the thread's own cache ([`thread_cache`]) is answered at once. [`follow_cached`]
 //!    never waits, and takes requests from the fast path and from hyper alike
@@ -17,6 +17,7 @@
 pub mod fallback_page;
 mod follow;
 mod pages;
+pub mod pixel;
 pub mod qr_code;
 mod redirection;
 mod request;

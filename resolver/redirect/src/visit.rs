@@ -2,9 +2,10 @@
 //!
 //! 1. A visit is recorded where its answer is decided, whichever way it takes: on the fast path, in
 //!    [`follow`](crate::follow()) or for a password.
-//! 2. HEAD requests are no visits. Neither are password forms that are shown, previews of links
+//! 2. A request for the pixel of a link is a visit of the link ([`pixel`]).
+//! 3. HEAD requests are no visits. Neither are password forms that are shown, previews of links
 //!    with a visit limit, and refusals that say nothing about the link (400, 429, 503).
-//! 3. A text is recorded only if the link does not imply it: the path of a redirect unless it is the
+//! 4. A text is recorded only if the link does not imply it: the path of a redirect unless it is the
 //!    link's name alone, and the location unless it is the link's own long URL.
 
 use codes::LinkId;
@@ -18,7 +19,7 @@ use links::{DomainId, Link};
 use visits::{Event, Outcome};
 use web::Answer;
 
-use crate::{ThreadContext, Visitor, request::request_head};
+use crate::{ThreadContext, Visitor, pixel, request::request_head};
 
 /// What a request led to.
 #[derive(Clone, Copy, Debug)]
@@ -102,7 +103,7 @@ pub(crate) fn note(
         return;
     }
     // With an escaped character the path is not the link's name as it is written. Visits that the link
-    // did not redirect are listed without it.
+    // did not redirect are listed without it, or are of its pixel.
     let is_name =
         link.is_some() && outcome == Outcome::Redirected && head.query.is_none() && !head.path.contains('%');
     let kept = |is_kept, text| if is_kept { text } else { &[][..] };

@@ -6,7 +6,7 @@ use hyper::{
     body::Incoming,
     header::{ALLOW, HeaderValue},
 };
-use redirect::{Visitor, fallback_page, qr_code, robots, unlock};
+use redirect::{Visitor, fallback_page, pixel, qr_code, robots, unlock};
 use web::{Answer, TEXT, answer, empty};
 
 use super::ListenerThread;
@@ -38,6 +38,7 @@ pub(super) async fn route(thread: &ListenerThread, visitor: Visitor, request: Re
         "/robots.txt" => robots::show(&service.redirector, redirect::host(&request)).await,
         "/favicon.ico" => empty(StatusCode::NO_CONTENT),
         path if qr_code::link_of(path).is_some() => qr_code::draw(redirects, visitor, &request).await,
+        path if pixel::link_of(path).is_some() => pixel::show(redirects, visitor, &request).await,
         _ => redirect::follow(redirects, visitor, &request).await,
     }
 }

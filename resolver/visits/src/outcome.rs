@@ -24,11 +24,13 @@ pub enum Outcome {
     BaseUrl = 8,
     /// The link was taken down, or its target is denied.
     TakenDown = 9,
+    /// The tracking pixel of a link was requested: a visit of the link, without a redirect.
+    Tracked = 10,
 }
 
 impl Outcome {
     /// All outcomes, in the order of their numbers.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Redirected,
         Self::Disabled,
         Self::Expired,
@@ -39,6 +41,7 @@ impl Outcome {
         Self::InvalidPath,
         Self::BaseUrl,
         Self::TakenDown,
+        Self::Tracked,
     ];
 
     /// Returns the outcome with a stored number, if there is one.
@@ -67,14 +70,23 @@ impl Outcome {
             Self::InvalidPath => "invalid-path",
             Self::BaseUrl => "base-url",
             Self::TakenDown => "taken-down",
+            Self::Tracked => "tracked",
         }
     }
 
-    /// Returns the kind of orphan visit; `None` for a redirect, which is a visit of its link.
+    /// Returns whether it is a visit of its link: a redirect, or a request for its pixel.
     #[must_use]
+    #[inline]
+    pub fn is_of_link(self) -> bool {
+        self.orphan().is_none()
+    }
+
+    /// Returns the kind of orphan visit; `None` for a visit of a link.
+    #[must_use]
+    #[inline]
     pub fn orphan(self) -> Option<OrphanKind> {
         match self {
-            Self::Redirected => None,
+            Self::Redirected | Self::Tracked => None,
             Self::BaseUrl => Some(OrphanKind::BaseUrl),
             Self::InvalidPath => Some(OrphanKind::RegularNotFound),
             Self::Disabled
@@ -126,12 +138,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn outcomes_are_found_by_their_numbers_and_only_redirects_are_no_orphans() {
+    fn outcomes_are_found_by_their_numbers_and_redirects_and_pixels_are_no_orphans() {
         for (number, outcome) in (0..).zip(Outcome::ALL) {
             assert_eq!((outcome.number(), Outcome::from_stored(number)), (number, Some(outcome)));
-            assert_eq!(outcome.orphan().is_none(), outcome == Outcome::Redirected);
+            assert_eq!(outcome.is_of_link(), matches!(outcome, Outcome::Redirected | Outcome::Tracked));
         }
-        assert_eq!(Outcome::from_stored(10), None);
+        assert_eq!(Outcome::from_stored(11), None);
         assert_eq!(OrphanKind::ALL.map(|kind| OrphanKind::parse(kind.name())), OrphanKind::ALL.map(Some));
     }
 }

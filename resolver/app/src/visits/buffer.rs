@@ -75,7 +75,7 @@ impl VisitBuffer {
         let is_redirect = event.outcome == Outcome::Redirected;
         noted.counts.redirects += u64::from(is_redirect);
         let is_recorded = noted.push(event) || self.push_to_next(noted, event);
-        match (is_recorded, is_redirect) {
+        match (is_recorded, event.outcome.is_of_link()) {
             (true, true) => noted.counts.visits += 1,
             (true, false) => noted.counts.orphan_visits += 1,
             (false, _) => noted.counts.dropped += 1,

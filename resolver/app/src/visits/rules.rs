@@ -41,7 +41,7 @@ impl Default for CaptureRules {
 }
 
 impl CaptureRules {
-    /// The rules of a process that keeps no visits: only redirects are recorded, for the removal of
+    /// The rules of a process that keeps no visits: only those of links are recorded, for the removal of
     /// unvisited links, and without their headers.
     #[must_use]
     pub fn least() -> Self {
@@ -52,7 +52,7 @@ impl CaptureRules {
     #[must_use]
     #[inline]
     pub fn record(&self, outcome: Outcome, client: IpAddr, query: Option<&str>) -> bool {
-        (self.orphans || outcome == Outcome::Redirected)
+        (self.orphans || outcome.is_of_link())
             && (self.skip_from.is_empty() || !self.skips_from(client))
             && (self.skip_param.is_none() || !query.is_some_and(|query| self.skips_query(query)))
     }

@@ -8,11 +8,11 @@ use std::sync::{
 use codes::LinkId;
 use jiff::Timestamp;
 use tokio::sync::oneshot;
-use visits::{Arena, Outcome, Thread, read_block};
+use visits::{Arena, Thread, read_block};
 
 use super::{pool::ArenaPool, sink::BlockSink};
 
-/// Learns of each redirected visit once it has been written: the link, and the time of the visit.
+/// Learns of each visit of a link once it has been written: the link, and the time of the visit.
 pub type Seen = Box<dyn FnMut(LinkId, Timestamp) + Send>;
 
 /// A job of the spool's thread.
@@ -51,7 +51,7 @@ impl Spooler {
         let Ok((_, events)) = read_block(block) else { return };
         let mut seen = self.seen.lock().expect("no code panics while it holds this lock");
         for event in events.map_while(Result::ok) {
-            let link = event.link.filter(|_| event.outcome == Outcome::Redirected);
+            let link = event.link.filter(|_| event.outcome.is_of_link());
             if let (Some(link), Ok(at)) = (link, Timestamp::from_microsecond(event.at)) {
                 seen(link, at);
             }
