@@ -172,7 +172,7 @@ fn absent_and_taken() -> Vec<Case> {
         case(Method::PATCH, "short-urls/none", 404, NO_LINK).body(&title),
         case(Method::POST, "short-urls/none/redirect-rules", 404, NO_LINK).body(&json!({})),
         case(Method::DELETE, "short-urls/none", 404, NO_LINK),
-        case(Method::GET, "short-urls/none/visits?page=0", 404, NO_LINK),
+        case(Method::GET, "short-urls/none/visits?page=two", 404, NO_LINK),
         case(Method::GET, "tags/none/visits", 404, "tag-not-found"),
         case(Method::PUT, "tags", 404, "tag-not-found").body(&json!({ "oldName": "none", "newName": "c" })),
         case(Method::PUT, "tags", 409, "tag-conflict").body(&json!({ "oldName": "a", "newName": "b" })),

@@ -4,20 +4,17 @@ use links::Tag;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Page, VisitsSummary,
-    page::{PageNumber, PageSize},
-};
+use super::{Page, VisitsSummary, page::AnyInteger};
 
 /// The query of a list of tags.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TagsQuery {
-    /// The page, from 1. One behind the last is empty.
-    #[schemars(with = "PageNumber", extend("default" = 1))]
+    /// The page, from 1, which a lower number stands for as well. One behind the last is empty.
+    #[schemars(with = "AnyInteger", extend("default" = 1))]
     pub page: Option<String>,
-    /// The number of items per page; all if it is -1 or absent.
-    #[schemars(with = "PageSize")]
+    /// The number of items per page; all if it is below 1 or absent.
+    #[schemars(with = "AnyInteger")]
     pub items_per_page: Option<String>,
     /// A text that the names contain, regardless of case.
     #[schemars(with = "String")]

@@ -3,11 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Page, Time,
-    page::{PageNumber, PageSize},
-    values::inline_schema,
-};
+use super::{Page, Time, page::AnyInteger, values::inline_schema};
 
 /// Counts of visits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -114,11 +110,11 @@ pub struct DeletedVisits {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct VisitsQuery {
-    /// The page, from 1. One behind the last is empty.
-    #[schemars(with = "PageNumber", extend("default" = 1))]
+    /// The page, from 1, which a lower number stands for as well. One behind the last is empty.
+    #[schemars(with = "AnyInteger", extend("default" = 1))]
     pub page: Option<String>,
-    /// The number of items per page; all if it is -1 or absent.
-    #[schemars(with = "PageSize")]
+    /// The number of items per page; all if it is below 1 or absent.
+    #[schemars(with = "AnyInteger")]
     pub items_per_page: Option<String>,
     /// Only visits from this time on. RFC 3339, or a date, which means its beginning.
     #[schemars(with = "Time")]

@@ -2,7 +2,7 @@
 //!
 //! 1. A visit is recorded where its answer is decided, whichever way it takes: on the fast path, in
 //!    [`follow`](crate::follow()) or for a password.
-//! 2. A request for the pixel of a link is a visit of the link ([`pixel`]).
+//! 2. A request for the pixel of a link is a visit of the link ([`pixel`](crate::pixel)).
 //! 3. HEAD requests are no visits. Neither are password forms that are shown, previews of links
 //!    with a visit limit, and refusals that say nothing about the link (400, 429, 503).
 //! 4. A text is recorded only if the link does not imply it: the path of a redirect unless it is the
@@ -19,7 +19,7 @@ use links::{DomainId, Link};
 use visits::{Event, Outcome};
 use web::Answer;
 
-use crate::{ThreadContext, Visitor, pixel, request::request_head};
+use crate::{ThreadContext, Visitor, request::request_head};
 
 /// What a request led to.
 #[derive(Clone, Copy, Debug)]

@@ -304,16 +304,21 @@ pub(super) fn queries() -> Vec<Case> {
     };
     for path in paged {
         for (query, field) in [
-            ("page=0", "page"),
-            ("page=-1", "page"),
             ("page=two", "page"),
             ("page=99999999999999999999", "page"),
-            ("itemsPerPage=0", "itemsPerPage"),
-            ("itemsPerPage=-2", "itemsPerPage"),
             ("itemsPerPage=many", "itemsPerPage"),
         ] {
             wrong(path, query, field);
         }
+    }
+    // Lists of visits and tags take them for the first page, and for all items.
+    for (query, field) in [
+        ("page=0", "page"),
+        ("page=-1", "page"),
+        ("itemsPerPage=0", "itemsPerPage"),
+        ("itemsPerPage=-2", "itemsPerPage"),
+    ] {
+        wrong("short-urls", query, field);
     }
     for path in &paged[2..] {
         wrong(path, "startDate=soon", "startDate");

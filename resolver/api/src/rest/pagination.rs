@@ -13,11 +13,14 @@ pub(super) struct Paging {
 }
 
 impl Paging {
-    /// Reads `page` and `itemsPerPage`; without the latter everything is on one page. Wrong values
-    /// are recorded.
+    /// Reads `page` and `itemsPerPage` of a list of visits or tags. As in Shlink, a page below 1 is
+    /// the first one, and a size below 1 asks for all items, as does no size. A text that is no
+    /// number is recorded as wrong, although Shlink takes it for 0: a misspelled size would be
+    /// answered with all visits.
     pub(super) fn read(page: Option<&str>, per_page: Option<&str>, wrong: &mut FieldErrors) -> Self {
-        let page = wrong.note("page", page_number(page)).unwrap_or(1);
-        let per_page = wrong.note("itemsPerPage", per_page.map_or(Ok(None), page_size)).flatten();
+        let mut number = |name, text| wrong.note(name, integer(text)).flatten();
+        let page = number("page", page).and_then(from_1).unwrap_or(1);
+        let per_page = number("itemsPerPage", per_page).and_then(from_1);
         Self { page, per_page }
     }
 
@@ -30,13 +33,21 @@ impl Paging {
     }
 }
 
-/// Parses the number of a page; 1 without one.
+fn integer(text: Option<&str>) -> Result<Option<i64>, String> {
+    text.map(str::parse).transpose().map_err(|_| "expected a whole number".to_owned())
+}
+
+fn from_1(number: i64) -> Option<u64> {
+    u64::try_from(number).ok().filter(|number| *number > 0)
+}
+
+/// Parses the number of a page of links, which Shlink checks; 1 without one.
 pub(super) fn page_number(text: Option<&str>) -> Result<u64, String> {
     let page = text.map_or(Ok(1), str::parse);
     page.ok().filter(|page| *page > 0).ok_or_else(|| "expected a number from 1".to_owned())
 }
 
-/// Parses the size of a page; `None` for all.
+/// Parses the size of a page of links, which Shlink checks; `None` for all.
 pub(super) fn page_size(text: &str) -> Result<Option<u64>, String> {
     match text.parse::<i64>() {
         Ok(-1) => Ok(None),
@@ -60,6 +71,27 @@ pub(super) fn pagination(paging: Paging, in_page: usize, total: u64) -> Paginati
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_below_1_are_the_first_page_and_all_items_and_words_are_wrong() {
+        let read = |page, per_page| {
+            let mut wrong = FieldErrors::default();
+            let paging = Paging::read(page, per_page, &mut wrong);
+            wrong.finish().is_ok().then_some((paging.page, paging.per_page))
+        };
+        for (page, per_page, expected) in [
+            (None, None, (1, None)),
+            (Some("3"), Some("20"), (3, Some(20))),
+            (Some("0"), Some("0"), (1, None)),
+            (Some("-7"), Some("-1"), (1, None)),
+            (None, Some("-9223372036854775808"), (1, None)),
+        ] {
+            assert_eq!(read(page, per_page), Some(expected), "{page:?} {per_page:?}");
+        }
+        for wrong in ["many", "1.5", "0x1", "9223372036854775808"] {
+            assert_eq!((read(Some(wrong), None), read(None, Some(wrong))), (None, None), "{wrong}");
+        }
+    }
 
     #[test]
     fn pages_are_counted_as_shlink_counts_them() {
