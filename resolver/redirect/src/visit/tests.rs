@@ -378,7 +378,7 @@ async fn a_pixel_uses_up_no_visit_of_a_limited_link() {
         site.expect_recorded(link, Outcome::Tracked, ["/once/track", ""]);
     }
     site.expect(&get("/once"), link, Outcome::Redirected, ["", ""]).await;
-    site.expect(&get("/once"), link, Outcome::LimitReached, ["", ""]).await;
+    site.expect(&get("/once"), link, Outcome::LimitReached, ["/once", ""]).await;
     site.show("/once/track").await;
     site.expect_recorded(link, Outcome::LimitReached, ["/once/track", ""]);
 }
