@@ -11,6 +11,7 @@ mod ceiling;
 mod changes;
 mod cli;
 mod cli_domains;
+mod cli_visits;
 mod clock;
 mod code_key;
 mod copy;

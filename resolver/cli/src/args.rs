@@ -8,6 +8,7 @@ mod keys;
 mod link;
 mod target;
 mod transfer;
+mod visits;
 mod webhook;
 
 pub use audit::AuditArgs;
@@ -23,6 +24,10 @@ pub use link::{
 };
 pub use target::{TargetCommand, TargetListArgs, TargetRuleArgs};
 pub use transfer::{ExportArgs, ExportFormat, ImportArgs, Unprotected};
+pub use visits::{
+    Interval, OrphanType, VisitsCommand, VisitsDeleteArgs, VisitsExportArgs, VisitsFormat, VisitsListArgs, VisitsOf,
+    VisitsStatsArgs,
+};
 pub use webhook::{
     WebhookArgs, WebhookCommand, WebhookCreateArgs, WebhookDeliveriesArgs, WebhookListArgs,
     WebhookRedeliverArgs,

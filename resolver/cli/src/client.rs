@@ -1,6 +1,6 @@
-//! The client of a running server's API, for `resolver link`, `domain`, `target` and `audit`. It
-//! makes one call at a time, limited in time and size, and retries only calls that are safe to
-//! repeat.
+//! The client of a running server's API, for `resolver link`, `domain`, `target`, `visits`,
+//! `webhook` and `audit`. It makes one call at a time, limited in time and size, and retries only
+//! calls that are safe to repeat.
 
 mod problem;
 
@@ -11,8 +11,8 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 use ureq::{
-    Agent, AsSendBody, Timeout,
-    http::{Method, Request, header},
+    Agent, AsSendBody, Body, Timeout,
+    http::{Method, Request, Response, header, request},
 };
 use url::{Host, Url, form_urlencoded};
 
@@ -26,6 +26,8 @@ pub use self::problem::ClientError;
 const CONNECT_TIME: Duration = Duration::from_secs(5);
 /// The time limit for a call including its retries.
 const CALL_TIME: Duration = Duration::from_secs(30);
+/// The time limit for the whole answer to a streamed call.
+const STREAM_TIME: Duration = Duration::from_hours(12);
 /// The maximum size of an answer in bytes.
 const ANSWER_BYTES: u64 = 16 * 1024 * 1024;
 /// The pauses before each retry, unless the server asks for a longer one.
@@ -141,13 +143,33 @@ impl Server {
         Ok(serde_json::from_slice(&body).map_err(|_| self.foreign())?)
     }
 
+    /// Makes a call that only reads, without retries, and returns its answer as it arrives. Blocks
+    /// the thread, as does the reader.
+    pub(super) fn stream(&self, call: &Call) -> Result<impl io::Read + use<>, ClientError> {
+        let failed = |error| self.failure(error, call);
+        let request = self.request(call).body(()).map_err(|error| failed(error.into()))?;
+        let config = self.agent.configure_request(request);
+        let config = config.timeout_recv_response(Some(CALL_TIME)).timeout_recv_body(Some(STREAM_TIME));
+        let response = self.agent.run(config.build()).map_err(failed)?;
+        if response.status().is_success() {
+            return Ok(response.into_body().into_reader());
+        }
+        Err(reply(response).map_err(failed)?.refusal())
+    }
+
+    /// Returns the error for an answer that ended before it was complete.
+    pub(super) fn broken_off(&self, error: &dyn std::error::Error) -> ClientError {
+        let reason = cut(&printable(&error.to_string()), TEXT_CELLS);
+        ClientError::Unreachable { server: self.url.clone(), reason, in_doubt: false }
+    }
+
     /// Returns the error for an answer in a form that a resolver would not send.
     pub(super) fn foreign(&self) -> ClientError {
         let expected = "expected the address of a server of links, but what it answers has another form";
         ClientError::Foreign { server: self.url.clone(), expected }
     }
 
-    fn exchange(&self, call: &Call, within: Duration) -> Result<Reply, ureq::Error> {
+    fn request(&self, call: &Call) -> request::Builder {
         let mut url = format!("{}/rest/v3/{}", self.url, call.path);
         if !call.query.is_empty() {
             url.push('?');
@@ -157,6 +179,11 @@ impl Server {
         if let Some((name, value)) = &call.header {
             request = request.header(*name, value);
         }
+        request
+    }
+
+    fn exchange(&self, call: &Call, within: Duration) -> Result<Reply, ureq::Error> {
+        let request = self.request(call);
         match &call.body {
             Some(body) => {
                 let request = request.header(header::CONTENT_TYPE, "application/json");
@@ -168,11 +195,7 @@ impl Server {
 
     fn send(&self, request: Request<impl AsSendBody>, within: Duration) -> Result<Reply, ureq::Error> {
         let request = self.agent.configure_request(request).timeout_global(Some(within)).build();
-        let mut response = self.agent.run(request)?;
-        let wait =
-            response.headers().get(header::RETRY_AFTER).and_then(|wait| wait.to_str().ok()?.parse().ok());
-        let body = response.body_mut().with_config().limit(ANSWER_BYTES).read_to_vec()?;
-        Ok(Reply { status: response.status().as_u16(), wait: wait.map(Duration::from_secs), body })
+        reply(self.agent.run(request)?)
     }
 
     fn failure(&self, error: ureq::Error, call: &Call) -> ClientError {
@@ -200,6 +223,12 @@ impl Server {
         let in_doubt = call.method != Method::GET && !never_came;
         ClientError::Unreachable { server: self.url.clone(), reason: cut(&reason, TEXT_CELLS), in_doubt }
     }
+}
+
+fn reply(mut response: Response<Body>) -> Result<Reply, ureq::Error> {
+    let wait = response.headers().get(header::RETRY_AFTER).and_then(|wait| wait.to_str().ok()?.parse().ok());
+    let body = response.body_mut().with_config().limit(ANSWER_BYTES).read_to_vec()?;
+    Ok(Reply { status: response.status().as_u16(), wait: wait.map(Duration::from_secs), body })
 }
 
 /// Returns whether an error shows that there was no connection at all. If that is uncertain,

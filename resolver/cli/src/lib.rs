@@ -1,6 +1,6 @@
 //! The resolver's commands, apart from those about its own configuration.
 //!
-//! 1. `link`, `domain`, `target`, `webhook` and `audit` call the REST API of a running server (`client.rs`).
+//! 1. `link`, `domain`, `target`, `visits`, `webhook` and `audit` call the REST API of a running server (`client.rs`).
 //! 2. `migrate`, `api-key`, `import` and `export` open the database themselves (`database.rs`).
 //!
 //! Each command has its arguments in `args/` and its work in the file of its name. It returns its
@@ -22,6 +22,7 @@ mod migrate;
 mod open_mint;
 pub mod table;
 mod target;
+mod visits;
 mod warning;
 mod webhook;
 
@@ -31,7 +32,7 @@ use clap::Subcommand;
 
 use args::{
     ApiKeyCommand, AuditArgs, DomainCommand, ExportArgs, ImportArgs, LinkCommand, MigrateArgs, TargetCommand,
-    WebhookCommand,
+    VisitsCommand, WebhookCommand,
 };
 pub use client::ClientError;
 pub use database::{open_witnessed, wait_for};
@@ -54,6 +55,9 @@ pub enum Command {
     /// Allow and deny the hosts that links of a running server may lead to.
     #[command(subcommand)]
     Target(TargetCommand),
+    /// List, count, export and delete the visits of a running server.
+    #[command(subcommand)]
+    Visits(VisitsCommand),
     /// Manage the webhooks of a running server: receivers of events.
     #[command(subcommand)]
     Webhook(WebhookCommand),
@@ -86,6 +90,7 @@ pub async fn run(command: Command) -> Result<String, Error> {
         Command::Link(command) => link::run(command).await,
         Command::Domain(command) => domain::run(command).await,
         Command::Target(command) => target::run(command).await,
+        Command::Visits(command) => visits::run(command).await,
         Command::Webhook(command) => webhook::run(command).await,
         Command::Audit(args) => audit::run(args).await,
         Command::Import(args) => import::run(args).await,

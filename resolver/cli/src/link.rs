@@ -10,9 +10,10 @@ use std::io::{self, Write};
 use serde_json::{Map, Value, json};
 use ureq::http::Method;
 
+pub(super) use self::path::path_of;
 use self::{
     body::{create_body, edit_body, list_query, password},
-    path::{LINKS, path_of},
+    path::LINKS,
 };
 use super::{
     client::{Call, NOTHING_TO_CHANGE, Server, wrong},

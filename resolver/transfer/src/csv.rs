@@ -162,7 +162,8 @@ fn rules(item: &Item) -> Result<Option<String>, RowError> {
 
 /// Escapes a text for a cell. A spreadsheet would evaluate a text that begins like a formula
 /// (CWE-1236); an apostrophe before it prevents that.
-pub(super) fn harmless(text: &str) -> Cow<'_, str> {
+#[must_use]
+pub fn harmless(text: &str) -> Cow<'_, str> {
     if looks_computed(text) { Cow::Owned(format!("'{text}")) } else { Cow::Borrowed(text) }
 }
 

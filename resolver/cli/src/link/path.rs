@@ -11,7 +11,7 @@ pub(super) const LINKS: &str = "short-urls";
 const CODE_BYTES: usize = 1_024;
 
 /// Returns the path of a link. Each segment of its code is percent-encoded by itself.
-pub(super) fn path_of(code: &str) -> Result<String, Error> {
+pub(crate) fn path_of(code: &str) -> Result<String, Error> {
     let names: Vec<&str> = code.split('/').collect();
     // As the last segment, these two would address a resource below the link.
     let is_other = names.len() > 1 && matches!(names.last(), Some(&("visits" | "redirect-rules")));

@@ -1,0 +1,175 @@
+//! Arguments of `resolver visits`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::client::{ServerArgs, TableArgs};
+
+/// Subcommands of `resolver visits`.
+#[derive(Debug, Subcommand)]
+pub enum VisitsCommand {
+    /// List visits, the latest first.
+    List(VisitsListArgs),
+    /// Count visits: over time, and by browser, place and the like.
+    Stats(VisitsStatsArgs),
+    /// Write all visits, the latest first, to a file or the standard output.
+    Export(VisitsExportArgs),
+    /// Delete the visits of a link, or those that no link redirected.
+    Delete(VisitsDeleteArgs),
+}
+
+/// A kind of visits that no link redirected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OrphanType {
+    /// Of the domain itself.
+    BaseUrl,
+    /// Of a code or slug without a live link.
+    InvalidShortUrl,
+    /// Of a path that is none.
+    #[value(name = "regular-404")]
+    Regular404,
+}
+
+/// Whose visits. Without any of these, those of all links.
+#[derive(Clone, Debug, Default, Args)]
+pub struct VisitsOf {
+    /// Code or custom slug of a link, without the domain.
+    #[arg(conflicts_with_all = ["tag", "orphans"])]
+    pub code: Option<String>,
+    /// Domain of the link; or only visits of this domain, DEFAULT for the server's own.
+    #[arg(long, value_name = "NAME")]
+    pub domain: Option<String>,
+    /// Only visits of links with this tag.
+    #[arg(long, conflicts_with = "orphans")]
+    pub tag: Option<String>,
+    /// Visits that no link redirected.
+    #[arg(long)]
+    pub orphans: bool,
+    /// Only orphan visits of this kind.
+    #[arg(long = "type", value_enum, requires = "orphans", value_name = "KIND")]
+    pub kind: Option<OrphanType>,
+    /// Only visits from this time on, such as 2026-11-25 or 2026-11-25T10:00:00+01:00.
+    #[arg(long, value_name = "TIME")]
+    pub from: Option<String>,
+    /// Only visits until this time, which is included.
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<String>,
+    /// Leave out visits of bots.
+    #[arg(long)]
+    pub no_bots: bool,
+}
+
+/// Arguments of `resolver visits list`.
+#[derive(Clone, Debug, Args)]
+pub struct VisitsListArgs {
+    /// Whose visits.
+    #[command(flatten)]
+    pub of: VisitsOf,
+    /// Page, from 1.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    pub page: u64,
+    /// Visits on a page.
+    #[arg(long, default_value_t = 20, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    pub limit: u64,
+    /// Print the answer as JSON instead of a table.
+    #[arg(long)]
+    pub json: bool,
+    /// The table.
+    #[command(flatten)]
+    pub table: TableArgs,
+    /// The server.
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
+/// The distance between two points of a series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Interval {
+    /// A quarter of an hour.
+    #[value(name = "15min")]
+    Quarter,
+    /// An hour.
+    Hour,
+    /// A day.
+    Day,
+    /// A week, which begins on Monday.
+    Week,
+    /// A month.
+    Month,
+}
+
+/// Arguments of `resolver visits stats`.
+#[derive(Clone, Debug, Args)]
+pub struct VisitsStatsArgs {
+    /// Whose visits.
+    #[command(flatten)]
+    pub of: VisitsOf,
+    /// Distance between two points of the series. Defaults to one that fits the range.
+    #[arg(long, value_enum)]
+    pub by: Option<Interval>,
+    /// Time zone of days and weeks, such as Europe/Berlin. Defaults to that of the server.
+    #[arg(long, value_name = "ZONE")]
+    pub time_zone: Option<String>,
+    /// Values of each dimension.
+    #[arg(long, default_value_t = 5, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    pub top: u64,
+    /// Print the answer as JSON instead of tables.
+    #[arg(long)]
+    pub json: bool,
+    /// The tables.
+    #[command(flatten)]
+    pub table: TableArgs,
+    /// The server.
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
+/// The formats of exported visits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum VisitsFormat {
+    /// A table for spreadsheets, with the names of its columns in the first line.
+    Csv,
+    /// One JSON object per line, as the API has it.
+    Ndjson,
+    /// A column file for DuckDB, Spark, pandas and the like.
+    #[cfg(feature = "parquet")]
+    Parquet,
+}
+
+/// Arguments of `resolver visits export`.
+#[derive(Clone, Debug, Args)]
+pub struct VisitsExportArgs {
+    /// Whose visits.
+    #[command(flatten)]
+    pub of: VisitsOf,
+    /// Format of the export.
+    #[arg(long, value_enum, default_value = "csv")]
+    pub format: VisitsFormat,
+    /// File to write; it is there only once it is complete. Defaults to the standard output.
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// The server.
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
+/// Arguments of `resolver visits delete`.
+#[derive(Clone, Debug, Args)]
+pub struct VisitsDeleteArgs {
+    /// Code or custom slug of the link, without the domain.
+    #[arg(required_unless_present = "orphans", conflicts_with = "orphans")]
+    pub code: Option<String>,
+    /// Domain of the link. Defaults to the server's default domain.
+    #[arg(long, value_name = "NAME", requires = "code")]
+    pub domain: Option<String>,
+    /// Delete all visits that no link redirected, of all domains.
+    #[arg(long)]
+    pub orphans: bool,
+    /// Print the answer as JSON instead of a line.
+    #[arg(long)]
+    pub json: bool,
+    /// The server.
+    #[command(flatten)]
+    pub server: ServerArgs,
+}

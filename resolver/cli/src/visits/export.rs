@@ -1,0 +1,156 @@
+//! `resolver visits export`: writes visits as a table, as lines of JSON or as a Parquet file.
+//!
+//! 1. The server streams the list, and each visit is written as it arrives, so memory is bounded.
+//!    Visits that come while the export runs are not part of it.
+//! 2. A file has its name only once it is complete. An answer that breaks off is an error, and then
+//!    no file is left.
+//! 3. Visits are personal data, so only the file's owner may read it.
+
+mod answer;
+#[cfg(feature = "parquet")]
+mod parquet;
+mod rows;
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, BufReader, BufWriter, IsTerminal as _, Write, stdout},
+    os::unix::fs::OpenOptionsExt as _,
+    path::{Path, PathBuf},
+};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use self::{
+    answer::{Ended, Visit, each_visit},
+    rows::{Csv, Lines, Rows},
+};
+use super::list_call;
+use crate::{
+    Error,
+    args::{VisitsExportArgs, VisitsFormat},
+    client::{Call, Server},
+    file_error,
+};
+
+/// The mode of an exported file.
+const MODE: u32 = 0o600;
+
+/// Exports visits, and returns a summary.
+pub(super) async fn run(args: VisitsExportArgs) -> Result<String, Error> {
+    if let Some(path) = args.out.as_ref().filter(|path| path.exists()) {
+        return Err(wrong(path, "there is such a file: expected another name"));
+    }
+    let server = Server::new(&args.server)?;
+    let (path, query) = list_call(&args.of)?;
+    let one = [query.clone(), vec![("itemsPerPage", "1".to_owned())]].concat();
+    let first = server.ask(Call::read(path.clone(), one)).await?;
+    let total = first["visits"]["pagination"]["totalItems"].as_u64().ok_or_else(|| server.foreign())?;
+    let call = Call::read(path, query);
+    let export = tokio::task::spawn_blocking(move || write(&server, &call, &args, total));
+    export.await.map_err(|_| Error::TaskFailed("export of visits"))?
+}
+
+fn write(server: &Server, call: &Call, args: &VisitsExportArgs, total: u64) -> Result<String, Error> {
+    let Some(path) = &args.out else {
+        write_to(server, call, args.format, total, stdout()).map_err(|error| error.of_stdout())?;
+        return Ok(String::new());
+    };
+    let unfinished = unfinished(path);
+    let file = create(&unfinished).map_err(|error| file_error("--out", &unfinished, &error))?;
+    let written = file
+        .try_clone()
+        .map_err(Failed::Write)
+        .and_then(|to| write_to(server, call, args.format, total, to))
+        .and_then(|visits| {
+            file.sync_all().and_then(|()| fs::rename(&unfinished, path)).map_err(Failed::Write)?;
+            Ok(visits)
+        });
+    match written {
+        Ok(visits) => Ok(format!("{visits} visits written to {}\n", path.display())),
+        Err(error) => {
+            // What is left of the file is of no use, and the error that ended it is the one to show.
+            drop(fs::remove_file(&unfinished));
+            Err(error.of(path))
+        }
+    }
+}
+
+/// The errors of an export that has begun.
+enum Failed {
+    Read(Error),
+    Write(io::Error),
+}
+
+impl Failed {
+    fn of(self, path: &Path) -> Error {
+        match self {
+            Self::Read(error) => error,
+            Self::Write(error) => file_error("--out", path, &error),
+        }
+    }
+
+    fn of_stdout(self) -> Error {
+        match self {
+            Self::Read(error) => error,
+            Self::Write(error) => error.into(),
+        }
+    }
+}
+
+fn write_to(
+    server: &Server,
+    call: &Call,
+    format: VisitsFormat,
+    total: u64,
+    to: impl Write + Send + 'static,
+) -> Result<u64, Failed> {
+    let answer = server.stream(call).map_err(|error| Failed::Read(error.into()))?;
+    let mut rows = rows_of(format, Box::new(BufWriter::new(to))).map_err(Failed::Write)?;
+    let (bar, mut visits) = (bar(total), 0);
+    let ended = each_visit(BufReader::new(answer), |visit| {
+        visits += 1;
+        bar.inc(1);
+        rows.write(visit)
+    });
+    bar.finish_and_clear();
+    match ended {
+        Ok(()) => rows.end().map_err(Failed::Write)?,
+        Err(Ended::Write(error)) => return Err(Failed::Write(error)),
+        Err(Ended::BrokenOff(error)) => return Err(Failed::Read(server.broken_off(&error).into())),
+        Err(Ended::Foreign) => return Err(Failed::Read(server.foreign().into())),
+    }
+    Ok(visits)
+}
+
+fn rows_of(format: VisitsFormat, to: Box<dyn Write + Send>) -> io::Result<Box<dyn Rows>> {
+    Ok(match format {
+        VisitsFormat::Csv => Box::new(Csv::new(to)?),
+        VisitsFormat::Ndjson => Box::new(Lines(to)),
+        #[cfg(feature = "parquet")]
+        VisitsFormat::Parquet => Box::new(parquet::Parquet::new(to)?),
+    })
+}
+
+/// Returns a progress bar, which shows on a terminal only.
+fn bar(total: u64) -> ProgressBar {
+    if stdout().is_terminal() {
+        // It would be drawn between the visits.
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{bar:40} {percent}% {pos}/{len} visits {eta}");
+    ProgressBar::new(total).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create(true).truncate(true).mode(MODE).open(path)
+}
+
+fn unfinished(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".unfinished");
+    name.into()
+}
+
+fn wrong(path: &Path, reason: &str) -> Error {
+    Error::Config { flag: "--out", value: path.display().to_string(), reason: reason.to_owned() }
+}

@@ -1,0 +1,171 @@
+//! Visits and their statistics as tables.
+
+use serde_json::Value;
+
+use super::sparkline;
+use crate::table::{Column, layout, pairs, text};
+
+/// Names of the dimensions, as they are shown.
+const DIMENSIONS: [(&str, &str); 10] = [
+    ("referrer", "referrers"),
+    ("browser", "browsers"),
+    ("os", "systems"),
+    ("device", "devices"),
+    ("country", "countries"),
+    ("region", "regions"),
+    ("city", "cities"),
+    ("language", "languages"),
+    ("outcome", "outcomes"),
+    ("rule", "rules"),
+];
+/// The name of a missing value.
+const UNKNOWN: &str = "(unknown)";
+
+/// Formats visits as a table with one line each, none wider than `width` cells.
+pub(super) fn list(visits: &[Value], pagination: &Value, width: usize) -> String {
+    if visits.is_empty() {
+        return "no visits\n".to_owned();
+    }
+    let of = |head, is_kept, read: fn(&Value) -> String| Column::new(head, is_kept, visits.iter().map(read));
+    let columns = vec![
+        of("time", true, |visit| time(&visit["date"])),
+        of("type", true, |visit| text(&visit["type"])),
+        of("visited URL", false, |visit| text(&visit["visitedUrl"])),
+        of("referrer", false, |visit| text(&visit["referer"])),
+        of("country", true, |visit| text(&visit["visitLocation"]["countryCode"])),
+        of("bot", true, |visit| if visit["potentialBot"] == true { "bot".to_owned() } else { String::new() }),
+        of("user agent", false, |visit| text(&visit["userAgent"])),
+    ];
+    let number = |name: &str| text(&pagination[name]);
+    let place = format!(
+        "page {} of {}, {} visits\n",
+        number("currentPage"),
+        number("pagesCount"),
+        number("totalItems")
+    );
+    layout(columns, width) + &place
+}
+
+/// Formats statistics: totals, the series, and the values of each dimension. On a terminal the series
+/// is a line of bars.
+pub(super) fn stats(stats: &Value, width: usize, is_terminal: bool) -> String {
+    let count = |value: &Value| text(value);
+    let distinct = |value: &Value| {
+        let error = value["error"].as_f64().unwrap_or(0.0) * 100.0;
+        match value["count"].as_u64() {
+            Some(found) if error > 0.0 => format!("{found} (± {error:.1} %)"),
+            Some(found) => found.to_string(),
+            None => String::new(),
+        }
+    };
+    let mut shown = pairs(&[
+        ("from", time(&stats["startDate"])),
+        ("until", time(&stats["endDate"])),
+        ("visits", count(&stats["visits"]["total"])),
+        ("of bots", count(&stats["visits"]["bots"])),
+        ("visitors", distinct(&stats["visitors"])),
+        ("addresses", distinct(&stats["addresses"])),
+    ]);
+    let points = stats["series"].as_array().map(Vec::as_slice).unwrap_or_default();
+    shown += &series(points, &text(&stats["interval"]), width, is_terminal);
+    for (name, title) in DIMENSIONS {
+        let values = stats["dimensions"][name].as_array().map(Vec::as_slice).unwrap_or_default();
+        shown += &dimension(title, values, width);
+    }
+    shown
+}
+
+fn series(points: &[Value], interval: &str, width: usize, is_terminal: bool) -> String {
+    if points.is_empty() {
+        return String::new();
+    }
+    if is_terminal {
+        let totals: Vec<u64> = points.iter().map(|point| point["total"].as_u64().unwrap_or(0)).collect();
+        return format!("\nvisits by {interval}\n{}\n", sparkline::draw(&totals, width));
+    }
+    let of = |head, is_kept, read: fn(&Value) -> String| Column::new(head, is_kept, points.iter().map(read));
+    let columns = vec![
+        of("begins", true, |point| time(&point["start"])),
+        of("visits", true, |point| text(&point["total"])),
+        of("of bots", true, |point| text(&point["bots"])),
+    ];
+    format!("\nvisits by {interval}\n{}", layout(columns, width))
+}
+
+/// Formats the values of a dimension with their shares. One of which nothing is known is left out.
+fn dimension(title: &'static str, values: &[Value], width: usize) -> String {
+    if values.iter().all(|value| text(&value["value"]).is_empty()) {
+        return String::new();
+    }
+    let sum: u64 = values.iter().filter_map(|value| value["total"].as_u64()).sum();
+    let share = |value: &Value| {
+        let total = value["total"].as_u64().unwrap_or(0);
+        let tenths = u128::from(total) * 1_000 / u128::from(sum.max(1));
+        format!("{}.{} %", tenths / 10, tenths % 10)
+    };
+    let name = |value: &Value| {
+        let name = text(&value["value"]);
+        if name.is_empty() { UNKNOWN.to_owned() } else { name }
+    };
+    let columns = vec![
+        Column::new(title, false, values.iter().map(name)),
+        Column::new("visits", true, values.iter().map(|value| text(&value["total"]))),
+        Column::new("share", true, values.iter().map(share)),
+    ];
+    format!("\n{}", layout(columns, width))
+}
+
+/// Formats a time to the second, without its offset.
+fn time(value: &Value) -> String {
+    text(value).chars().take(19).collect::<String>().replace('T', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_visit_is_a_line_and_unknown_columns_are_left_out() {
+        let visits = [json!({
+            "date": "2026-11-25T10:00:00+00:00", "visitedUrl": "https://s.test/abc", "referer": "", "userAgent": "curl/8",
+            "visitLocation": null, "potentialBot": true, "redirectUrl": null,
+        })];
+        let pagination = json!({ "currentPage": 1, "pagesCount": 3, "totalItems": 41 });
+        let expected = "time                 visited URL         bot  user agent\n\
+                        2026-11-25 10:00:00  https://s.test/abc  bot  curl/8\n\
+                        page 1 of 3, 41 visits\n";
+        assert_eq!(list(&visits, &pagination, 100), expected);
+        assert_eq!(list(&[], &pagination, 100), "no visits\n");
+    }
+
+    #[test]
+    fn statistics_have_totals_a_series_and_shares() {
+        let answer = json!({
+            "interval": "day", "startDate": "2026-11-24T00:00:00+00:00", "endDate": "2026-11-26T00:00:00+00:00",
+            "visits": { "total": 3, "nonBots": 2, "bots": 1 },
+            "series": [
+                { "start": "2026-11-24T00:00:00+00:00", "total": 1, "bots": 1 },
+                { "start": "2026-11-25T00:00:00+00:00", "total": 2, "bots": 0 },
+            ],
+            "dimensions": {
+                "browser": [{ "value": "Firefox", "total": 2, "bots": 0 }, { "value": "", "total": 1, "bots": 1 }],
+                "city": [{ "value": "", "total": 3, "bots": 1 }],
+            },
+            "visitors": { "count": 2, "error": 0.025 }, "addresses": { "count": 1, "error": 0.0 },
+        });
+        let plain = stats(&answer, 80, false);
+        for expected in [
+            "visits     3\n",
+            "visitors   2 (± 2.5 %)\n",
+            "addresses  1\n",
+            "2026-11-25 00:00:00  2       0\n",
+            "browsers   visits  share\nFirefox    2       66.6 %\n(unknown)  1       33.3 %\n",
+        ] {
+            assert!(plain.contains(expected), "{expected:?} in {plain}");
+        }
+        assert!(!plain.contains("cities"), "{plain}");
+        assert!(stats(&answer, 80, true).contains("visits by day\n▄█\n"));
+    }
+}
