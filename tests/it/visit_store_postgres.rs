@@ -8,7 +8,7 @@ use visit_store::PostgresVisits;
 #[expect(dead_code, reason = "some of its parts are for what only SQLite has")]
 mod conformance;
 
-use conformance::{batches, counters, deletion, marks, pages, producers, upkeep};
+use conformance::{batches, counters, deletion, erasure, marks, pages, producers, upkeep};
 
 /// Creates a database of its own for a case, and returns its URL.
 async fn database(postgres: &Postgres, name: &str) -> String {
@@ -43,6 +43,8 @@ async fn postgres_passes_the_suite_of_stores_of_visits() {
             a_merged_month_equals_its_days_until_a_visit_comes_late;
         deletion: a_deletion_takes_the_visits_of_a_link_from_everything,
             rows_of_a_deletion_go_in_steps_and_later_visits_stay, orphans_are_deleted_and_links_stay;
+        erasure: erased_visits_lose_their_rows_and_stay_counted, whole_addresses_are_erased_with_their_texts,
+            rows_of_an_erasure_go_in_steps, batches_respect_erasures_until_their_visits_are_too_old;
         marks: marks_are_the_rows_at_every_8192nd_place;
         pages: pages_of_rows_equal_a_plain_sort, the_latest_rows_are_those_after_an_id;
         producers: each_of_128_spools_has_a_slot_and_one_more_has_none,

@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use codes::{KeyspaceIndex, LinkId};
 use links::DomainId;
 use visit_store::{
-    Batch, Changes, Columns, DayCounters, Days, DeletionStep, Marks, MarksKey, Producer, RowQuery, SpoolId,
-    StoredText, TextRef, TokenSecret, VisitStore, VisitStoreError, WriteError,
+    Batch, Changes, Columns, DayCounters, Days, DeletionStep, Erased, Erasure, ErasureId, Marks, MarksKey,
+    Producer, RowQuery, SpoolId, StoredText, TextRef, TokenSecret, VisitStore, VisitStoreError, WriteError,
 };
 use visits::{
     AddressSecret, DAY, Day, DaySecret, Flags, Language, Outcome, QUARTER, Slot, StoredAddress, Subject,
@@ -260,6 +260,14 @@ impl VisitStore for MemoryStore {
 
     async fn delete(&self, _: Subject, _: VisitId) -> Result<u64, VisitStoreError> {
         Ok(0)
+    }
+
+    async fn erase(&self, _: &Erasure) -> Result<Option<ErasureId>, VisitStoreError> {
+        Ok(None)
+    }
+
+    async fn erased(&self, _: ErasureId) -> Result<Erased, VisitStoreError> {
+        Ok(Erased { deleted: 0, is_done: true })
     }
 
     async fn delete_rows(&self) -> Result<DeletionStep, VisitStoreError> {

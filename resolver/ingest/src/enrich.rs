@@ -10,7 +10,8 @@ use std::{
 use agents::{Agent, Budget, Cache, Parser};
 use geoip::{CountryCode, GeoIp, Place};
 use links::{DomainId, is_preview};
-use visits::{AddressMode, AddressSecret, Day, DaySecret, Event, Language, PlaceText};
+use visit_store::Erasure;
+use visits::{AddressMode, AddressSecret, Day, DaySecret, Event, Language, PlaceText, VisitId};
 
 use crate::referrer;
 
@@ -39,6 +40,8 @@ pub struct Enricher {
     options: Options,
     /// Domains whose visitors are never tracked.
     untracked: HashSet<DomainId>,
+    /// Erasures of visits that may still be in the spool.
+    erasures: Vec<Erasure>,
 }
 
 /// A place, in the forms in which it is stored and counted.
@@ -88,12 +91,28 @@ impl Enricher {
             addresses,
             options,
             untracked: HashSet::new(),
+            erasures: Vec::new(),
         }
     }
 
     /// Replaces the set of domains whose visitors are not tracked.
     pub fn set_untracked(&mut self, domains: HashSet<DomainId>) {
         self.untracked = domains;
+    }
+
+    /// Replaces the erasures that visits of the spool are subject to. An erased visit is counted like
+    /// one whose visitor asked not to be tracked.
+    pub fn set_erasures(&mut self, mut erasures: Vec<Erasure>) {
+        // The latest first: most visits are later than all.
+        erasures.sort_unstable_by_key(|erasure| std::cmp::Reverse(erasure.before));
+        self.erasures = erasures;
+    }
+
+    fn is_erased(&self, event: &Event<'_>, kept: IpAddr) -> bool {
+        // An erasure begins with a microsecond, so the low bits of the visit's id do not matter.
+        let id = VisitId::floor(event.at);
+        let mut later = self.erasures.iter().take_while(|erasure| id < erasure.before);
+        later.any(|erasure| erasure.network.contains(kept))
     }
 
     /// Returns how many user agents were not parsed since the start, because too many new ones came.
@@ -114,11 +133,13 @@ impl Enricher {
         let agents = self.agents.get_or_insert_with(|| Cache::new(Parser::new(), Cache::BYTES_MAX));
         let agent = agents.agent(event.user_agent, &mut self.budget, now);
         let is_bot = agent.bot || std::str::from_utf8(event.user_agent).is_ok_and(is_preview);
-        let is_private =
-            event.is_opted_out && self.options.respects_opt_out || self.untracked.contains(&event.domain);
+        let kept = self.options.addresses.keep(event.client);
+        let is_private = event.is_opted_out && self.options.respects_opt_out
+            || self.untracked.contains(&event.domain)
+            || kept.is_some_and(|kept| self.is_erased(event, kept));
         let oldest = today.minus(self.options.keep_days);
         let is_kept = self.options.keep_days > 0 && Day::of(event.at) > oldest;
-        let kept = self.options.addresses.keep(event.client).filter(|_| !is_private);
+        let kept = kept.filter(|_| !is_private);
         Derived {
             located: self.locate(event),
             language: Language::preferred(event.languages),
@@ -190,4 +211,66 @@ fn located(place: &Place, told: Option<[u8; 2]>) -> Located {
 /// Joins the parts of a value such as `DE/Bayern/München`; empty if its last part is unknown.
 fn joined(parts: &[&str]) -> String {
     if parts.last().is_none_or(|last| last.is_empty()) { String::new() } else { parts.join("/") }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use visits::{AddressNetwork, Outcome};
+
+    use super::*;
+
+    const NOON: i64 = 1_795_608_000_000_000;
+
+    /// Returns whether a visit is counted without a row, a visitor and an address.
+    fn is_erased(mode: AddressMode, client: &str, at: i64) -> bool {
+        let options = Options { addresses: mode, respects_opt_out: false, keep_days: 90 };
+        let mut enricher = Enricher::new(options, GeoIp::default(), AddressSecret::new([1; 16]));
+        let erasure = |network, before| {
+            let network = AddressNetwork::parse(network).unwrap();
+            Erasure { network, before: VisitId::floor(before) }
+        };
+        let erasures = [("198.51.100.7", NOON + 1), ("192.0.2.77", NOON + 9), ("2001:db8::/32", NOON + 5)];
+        enricher.set_erasures(erasures.map(|(network, before)| erasure(network, before)).to_vec());
+        let event = Event {
+            at,
+            outcome: Outcome::Redirected,
+            link: None,
+            domain: DomainId::DEFAULT,
+            rule: 0,
+            client: client.parse::<IpAddr>().unwrap(),
+            country: None,
+            is_opted_out: false,
+            user_agent: b"curl/8",
+            referrer: b"",
+            languages: b"",
+            request: b"",
+            target: b"",
+            cookie: b"",
+        };
+        let derived = enricher.derive(&event, Some(&DaySecret::new([3; 16])), Day::of(NOON), Duration::ZERO);
+        let is_private = derived.visitor.is_none();
+        assert_eq!(derived.is_listed, !is_private);
+        assert!(!is_private || derived.kept.is_none() && derived.address.is_none());
+        is_private
+    }
+
+    #[test]
+    fn visits_of_the_spool_are_erased_by_the_address_that_would_be_kept() {
+        for (mode, client, at, expected) in [
+            (AddressMode::Full, "192.0.2.77", NOON + 8, true),
+            (AddressMode::Full, "::ffff:192.0.2.77", NOON + 8, true),
+            (AddressMode::Full, "192.0.2.77", NOON + 9, false),
+            (AddressMode::Full, "192.0.2.78", NOON, false),
+            (AddressMode::Cut, "192.0.2.78", NOON, true),
+            (AddressMode::Full, "198.51.100.7", NOON, true),
+            (AddressMode::Full, "198.51.100.7", NOON + 1, false),
+            (AddressMode::Full, "2001:db8:ffff::1", NOON + 4, true),
+            (AddressMode::Full, "2001:db8:ffff::1", NOON + 5, false),
+            (AddressMode::None, "192.0.2.77", NOON, false),
+        ] {
+            assert_eq!(is_erased(mode, client, at), expected, "{mode:?} {client} {at}");
+        }
+    }
 }

@@ -292,11 +292,12 @@ impl Storer {
         Ok(maker.finish(self.producer.position, to, &self.known, announcer))
     }
 
-    /// Reads what changes from time to time: deletions, domains, places, days.
+    /// Reads what changes from time to time: deletions, erasures, domains, places, days.
     async fn refresh(&mut self) -> Result<(), VisitStoreError> {
         if self.version < 0 {
             let changes = self.config.store.changes(-1).await?;
             self.cuts = changes.cuts.iter().map(|cut| (cut.link, cut.before)).collect();
+            self.enricher.set_erasures(changes.erasures);
             self.version = changes.version;
         }
         self.enricher.set_untracked((self.config.untracked)());

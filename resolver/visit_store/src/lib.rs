@@ -1,6 +1,7 @@
 //! Where visits are kept: rows, texts and counters, on Postgres, SQLite and ClickHouse.
 
 mod columns;
+mod erased_rows;
 mod error;
 mod link_visits;
 mod port;
@@ -14,6 +15,6 @@ pub use port::{MERGED, TokenSecret, VisitStore};
 pub use postgres::PostgresVisits;
 pub use sqlite::SqliteVisits;
 pub use values::{
-    Batch, Changes, Columns, Cut, DayCounters, DayDelta, Days, DeletionStep, LinkVisits, Marks, MarksKey,
-    Producer, RowQuery, SpoolId, StoredText, TextRef,
+    Batch, Changes, Columns, Cut, DayCounters, DayDelta, Days, DeletionStep, Erased, Erasure, ErasureId,
+    LinkVisits, Marks, MarksKey, Producer, RowQuery, SpoolId, StoredText, TextRef,
 };

@@ -7,8 +7,8 @@ use codes::LinkId;
 use visits::{AddressSecret, Day, DaySecret, Slot, Subject, TextKey, VisitId, VisitRow};
 
 use crate::{
-    Batch, Changes, Columns, DayCounters, Days, DeletionStep, Marks, MarksKey, Producer, RowQuery, SpoolId,
-    StoredText, TextRef, VisitStoreError, WriteError,
+    Batch, Changes, Columns, DayCounters, Days, DeletionStep, Erased, Erasure, ErasureId, Marks, MarksKey,
+    Producer, RowQuery, SpoolId, StoredText, TextRef, VisitStoreError, WriteError,
 };
 
 /// A store of visits: rows, their texts, and counters.
@@ -99,11 +99,19 @@ pub trait VisitStore: Send + Sync + 'static {
     /// were.
     async fn delete(&self, subject: Subject, before: VisitId) -> Result<u64, VisitStoreError>;
 
-    /// Deletes some of the rows that cuts, or their age, have left over.
+    /// Begins to erase visits by their addresses. Their rows are deleted later, in steps
+    /// ([`delete_rows`](Self::delete_rows)). Returns `None` if there are [`Erasure::MOST`] erasures
+    /// already.
+    async fn erase(&self, erasure: &Erasure) -> Result<Option<ErasureId>, VisitStoreError>;
+
+    /// Returns how far an erasure has come.
+    async fn erased(&self, id: ErasureId) -> Result<Erased, VisitStoreError>;
+
+    /// Deletes some of the rows that cuts and erasures have left over.
     async fn delete_rows(&self) -> Result<DeletionStep, VisitStoreError>;
 
-    /// Prepares the days around today, removes rows and texts of days before `rows_from`, and
-    /// erases secrets that are due.
+    /// Prepares the days around today, removes rows and texts of days before `rows_from`, forgets
+    /// erasures of visits that would have no rows, and erases secrets that are due.
     async fn keep(&self, rows_from: Day) -> Result<(), VisitStoreError>;
 
     /// Merges counters of closed days: the rows of several slots into one, and days into months.

@@ -5,7 +5,9 @@ use std::ops::Range;
 use codes::LinkId;
 use links::webhook::NewWebhookEvent;
 pub use store::LinkVisits;
-use visits::{Day, Month, Slot, Subject, SubjectKey, TextHash, VisitId, VisitRow, tally::Delta};
+use visits::{
+    AddressNetwork, Day, Month, Slot, Subject, SubjectKey, TextHash, VisitId, VisitRow, tally::Delta,
+};
 
 /// The identity of a spool: 128 random bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -137,6 +139,8 @@ pub struct Changes {
     pub version: i64,
     /// Deletions since the version that was asked for.
     pub cuts: Vec<Cut>,
+    /// Erasures since that version.
+    pub erasures: Vec<Erasure>,
 }
 
 /// A deletion of visits: those before the id are gone, also if they are still in a spool.
@@ -146,6 +150,34 @@ pub struct Cut {
     pub link: Option<LinkId>,
     /// Visits with lower ids are deleted.
     pub before: VisitId,
+}
+
+/// An erasure of visits by their addresses: those before the id lose their rows, and get none if
+/// they are still in a spool. They stay counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Erasure {
+    /// The addresses.
+    pub network: AddressNetwork,
+    /// Visits with lower ids are erased.
+    pub before: VisitId,
+}
+
+impl Erasure {
+    /// Maximum number of erasures that are kept for visits in spools, each as long as rows are.
+    pub const MOST: usize = 1_000;
+}
+
+/// The number of an erasure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ErasureId(pub i64);
+
+/// How far an erasure has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Erased {
+    /// The number of rows that it has deleted.
+    pub deleted: u64,
+    /// Whether there are no more.
+    pub is_done: bool,
 }
 
 /// What marks are of: the rows of a subject in a quarter hour.

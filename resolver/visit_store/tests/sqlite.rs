@@ -7,14 +7,14 @@ use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf, sync::Arc};
 
 use codes::LinkId;
 use conformance::{
-    Visit, batches, counters, deletion, folding, folding::expected, marks, noon, pages, producers, register,
-    store_all, today, totals, upkeep,
+    Visit, batches, counters, deletion, erasure, folding, folding::expected, marks, noon, pages, producers,
+    register, store_all, today, totals, upkeep,
 };
 use rusqlite::{Connection, params};
 use store::{Store as _, sqlite::SqliteStore};
 use tempfile::TempDir;
-use visit_store::{Days, SpoolId, SqliteVisits, VisitStore, VisitStoreError, WriteError};
-use visits::{Day, Subject, VisitId};
+use visit_store::{Days, Erasure, SpoolId, SqliteVisits, VisitStore, VisitStoreError, WriteError};
+use visits::{AddressNetwork, Day, Subject, VisitId};
 
 /// Both databases in a folder of their own.
 struct Files {
@@ -66,6 +66,8 @@ cases! {
         a_merged_month_equals_its_days_until_a_visit_comes_late;
     deletion: a_deletion_takes_the_visits_of_a_link_from_everything,
         rows_of_a_deletion_go_in_steps_and_later_visits_stay, orphans_are_deleted_and_links_stay;
+    erasure: erased_visits_lose_their_rows_and_stay_counted, whole_addresses_are_erased_with_their_texts,
+        rows_of_an_erasure_go_in_steps, batches_respect_erasures_until_their_visits_are_too_old;
     marks: marks_are_the_rows_at_every_8192nd_place;
     pages: pages_of_rows_equal_a_plain_sort, the_latest_rows_are_those_after_an_id;
     producers: each_of_128_spools_has_a_slot_and_one_more_has_none,
@@ -240,4 +242,18 @@ async fn an_id_that_is_given_twice_counts_twice_and_is_listed_once() {
     let link = Subject::Link(LinkId::from_stored(1));
     assert_eq!(totals(&files.visits, link).await, (3, 0));
     assert_eq!(files.visits.count_rows(&conformance::all_rows(link)).await.unwrap(), 2);
+}
+
+#[tokio::test]
+async fn there_are_at_most_a_thousand_erasures() {
+    let files = Files::new().await;
+    let count = format!(
+        "WITH RECURSIVE numbers (number) AS (SELECT 1 UNION ALL SELECT number + 1 FROM numbers WHERE number < {})
+         INSERT INTO visit_erasure (version, network, before_id, has_rows) SELECT -number, '192.0.2.1/32', 7, 0 FROM numbers",
+        Erasure::MOST - 1
+    );
+    files.execute("visits.db", &count);
+    let erasure = Erasure { network: AddressNetwork::parse("192.0.2.1").unwrap(), before: VisitId::MAX };
+    assert!(files.visits.erase(&erasure).await.unwrap().is_some());
+    assert!(files.visits.erase(&erasure).await.unwrap().is_none());
 }

@@ -45,6 +45,9 @@ impl StoredAddress {
     /// No address.
     pub const NONE: Self = Self(0);
 
+    /// The lowest number of an address that is a text. All numbers from here on are of such.
+    pub const TEXTS: Self = Self(V6_TEXT);
+
     /// Encodes an address. `hash` is called for an IPv6 address with more than 48 bits, whose 16
     /// bytes have to be stored as a text under [`get`](Self::get).
     #[must_use]

@@ -12,6 +12,7 @@ mod address;
 mod arena;
 mod event;
 mod id;
+mod network;
 mod outcome;
 pub mod page;
 mod range;
@@ -29,6 +30,7 @@ pub use event::{
     COOKIE_MAX, EVENT_MAX, Event, LANGUAGES_MAX, Malformed, REFERRER_MAX, URL_MAX, USER_AGENT_MAX,
 };
 pub use id::{DAY, Day, Month, QUARTER, Slot, Thread, VisitId};
+pub use network::AddressNetwork;
 pub use outcome::{OrphanKind, Outcome};
 pub use range::TimeRange;
 pub use row::{BOT, Flags, Language, VisitRow};

@@ -3,6 +3,7 @@
 use tokio_postgres::{Client, types::Type};
 use visits::{Day, VisitId};
 
+use super::erase;
 use crate::VisitStoreError;
 
 /// Days that have a partition ahead of today.
@@ -79,7 +80,9 @@ async fn locked(client: &mut Client, statements: &str) -> Result<(), VisitStoreE
 
 /// Removes rows without a partition, marks and texts of days that are no longer kept.
 async fn remove_old(client: &Client, rows_from: Day) -> Result<(), VisitStoreError> {
-    let oldest = VisitId::floor(rows_from.start()).get();
+    let oldest = VisitId::floor(rows_from.start());
+    erase::forget(client, oldest).await?;
+    let oldest = oldest.get();
     client.execute_typed("DELETE FROM visit_default WHERE id < $1", &[(&oldest, Type::INT8)]).await?;
     client
         .execute_typed("DELETE FROM visit_marks WHERE quarter < $1", &[(&rows_from.start(), Type::INT8)])

@@ -10,7 +10,7 @@ use tokio_postgres::{
 };
 use visits::{Day, Subject, SubjectKey, VisitId};
 
-use super::{LOCK, merge::byte_columns, write::add_merged};
+use super::{LOCK, erase, merge::byte_columns, write::add_merged};
 use crate::{
     Changes, Cut, DayDelta, DeletionStep, LinkVisits, VisitStoreError, columns::ByteColumns,
     link_visits::encode_links,
@@ -25,12 +25,13 @@ pub(super) async fn changes(client: &Client, after: i64) -> Result<Changes, Visi
     let version = client.query_typed("SELECT version FROM visit_state", &[]).await?;
     let query = "SELECT link_id, before_id FROM visit_cut WHERE version > $1";
     let rows = client.query_typed(query, &[(&after, Type::INT8)]).await?;
+    let erasures = erase::after(client, after).await?;
     let cut = |row: &tokio_postgres::Row| {
         let link: i64 = row.get(0);
         Cut { link: (link != 0).then(|| LinkId::from_stored(link)), before: VisitId::from_stored(row.get(1)) }
     };
     let version = version.first().map_or(0, |row| row.get(0));
-    Ok(Changes { version, cuts: rows.iter().map(cut).collect() })
+    Ok(Changes { version, cuts: rows.iter().map(cut).collect(), erasures })
 }
 
 /// Returns the tags whose counters include these links.
@@ -129,11 +130,11 @@ async fn delete_of_orphans(transaction: &Transaction<'_>) -> Result<u64, VisitSt
     Ok(total.first().map_or(0, |row| u64::try_from(row.get::<_, i64>(0)).unwrap_or(0)))
 }
 
-/// Deletes some of the rows before a cut.
+/// Deletes some of the rows before a cut, or else some of those of an erasure.
 pub(super) async fn delete_rows(client: &mut Client) -> Result<DeletionStep, VisitStoreError> {
     let cut = "SELECT link_id, before_id, version FROM visit_cut WHERE has_rows ORDER BY version LIMIT 1";
     let cuts = client.query_typed(cut, &[]).await?;
-    let Some(cut) = cuts.first() else { return Ok(DeletionStep { deleted: 0, has_more: false }) };
+    let Some(cut) = cuts.first() else { return erase::delete_rows(client).await };
     let (link, before, version): (i64, i64, i64) = (cut.get(0), cut.get(1), cut.get(2));
     let bound = "SELECT max(id) FROM (SELECT id FROM visit WHERE link_id = $1 AND id < $2 ORDER BY id LIMIT $3) AS step";
     let bound =

@@ -12,6 +12,7 @@ mod chores;
 mod copy;
 mod counters;
 mod delete;
+mod erase;
 mod link_visits;
 mod marks;
 mod merge;
@@ -31,8 +32,8 @@ use tokio_postgres::{Client, Config, NoTls, config::TargetSessionAttrs};
 use visits::{AddressSecret, Day, DaySecret, Subject, TextKey, VisitId, VisitRow};
 
 use crate::{
-    Batch, Changes, Columns, DayCounters, Days, DeletionStep, Marks, MarksKey, Producer, RowQuery, SpoolId,
-    StoredText, TextRef, TokenSecret, VisitStore, VisitStoreError, WriteError,
+    Batch, Changes, Columns, DayCounters, Days, DeletionStep, Erased, Erasure, ErasureId, Marks, MarksKey,
+    Producer, RowQuery, SpoolId, StoredText, TextRef, TokenSecret, VisitStore, VisitStoreError, WriteError,
 };
 
 /// Key of the advisory lock that orders batches and deletions.
@@ -184,6 +185,14 @@ impl VisitStore for PostgresVisits {
 
     async fn delete(&self, subject: Subject, before: VisitId) -> Result<u64, VisitStoreError> {
         self.with(async |client| delete::delete(client, subject, before).await).await
+    }
+
+    async fn erase(&self, erasure: &Erasure) -> Result<Option<ErasureId>, VisitStoreError> {
+        self.with(async |client| erase::erase(client, erasure).await).await
+    }
+
+    async fn erased(&self, id: ErasureId) -> Result<Erased, VisitStoreError> {
+        self.with(async |client| erase::erased(client, id).await).await
     }
 
     async fn delete_rows(&self) -> Result<DeletionStep, VisitStoreError> {

@@ -6,7 +6,7 @@ use codes::LinkId;
 use rusqlite::{Connection, OptionalExtension as _, params};
 use visits::{Day, Subject, SubjectKey, VisitId};
 
-use super::{days, link_visits};
+use super::{days, erase, link_visits};
 use crate::{
     Changes, Cut, DayDelta, DeletionStep, LinkVisits, MERGED, VisitStoreError, columns::ByteColumns,
 };
@@ -24,7 +24,8 @@ pub(super) fn changes(connection: &Connection, after: i64) -> Result<Changes, Vi
         let link = (link != 0).then(|| LinkId::from_stored(link));
         Ok(Cut { link, before: VisitId::from_stored(row.get(1)?) })
     })?;
-    Ok(Changes { version, cuts: cuts.collect::<Result<_, _>>()? })
+    let erasures = erase::after(connection, after)?;
+    Ok(Changes { version, cuts: cuts.collect::<Result<_, _>>()?, erasures })
 }
 
 /// Returns the tags whose counters include these links.
@@ -130,13 +131,11 @@ fn delete_of_orphans(transaction: &Connection) -> Result<u64, VisitStoreError> {
     Ok(u64::try_from(total).unwrap_or(0))
 }
 
-/// Deletes some of the rows before a cut.
+/// Deletes some of the rows before a cut, or else some of those of an erasure.
 pub(super) fn delete_rows(connection: &Connection) -> Result<DeletionStep, VisitStoreError> {
     let cut = "SELECT link_id, before_id FROM visit_cut WHERE has_rows ORDER BY version LIMIT 1";
     let cut = connection.query_row(cut, [], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-    let Some((link, before)): Option<(i64, i64)> = cut else {
-        return Ok(DeletionStep { deleted: 0, has_more: false });
-    };
+    let Some((link, before)): Option<(i64, i64)> = cut else { return erase::delete_rows(connection) };
     let remove = "DELETE FROM visit WHERE id IN
          (SELECT id FROM visit WHERE link_id = ?1 AND id < ?2 ORDER BY id LIMIT ?3)";
     let deleted = connection.execute(remove, params![link, before, STEP])?;

@@ -14,6 +14,7 @@ mod chores;
 mod counters;
 mod days;
 mod delete;
+mod erase;
 mod events;
 mod link_visits;
 mod marks;
@@ -38,8 +39,8 @@ use tokio::sync::Mutex;
 use visits::{AddressSecret, Day, DaySecret, Subject, TextKey, VisitId, VisitRow};
 
 use crate::{
-    Batch, Changes, Columns, DayCounters, Days, DeletionStep, Marks, MarksKey, Producer, RowQuery, SpoolId,
-    StoredText, TextRef, TokenSecret, VisitStore, VisitStoreError, WriteError,
+    Batch, Changes, Columns, DayCounters, Days, DeletionStep, Erased, Erasure, ErasureId, Marks, MarksKey,
+    Producer, RowQuery, SpoolId, StoredText, TextRef, TokenSecret, VisitStore, VisitStoreError, WriteError,
 };
 
 /// Name of the links' database in statements.
@@ -236,12 +237,22 @@ impl VisitStore for SqliteVisits {
         self.write(move |connection| delete::delete(connection, subject, before)).await
     }
 
+    async fn erase(&self, erasure: &Erasure) -> Result<Option<ErasureId>, VisitStoreError> {
+        let erasure = *erasure;
+        self.write(move |connection| erase::erase(connection, &erasure)).await
+    }
+
+    async fn erased(&self, id: ErasureId) -> Result<Erased, VisitStoreError> {
+        self.read(move |connection| erase::erased(connection, id)).await
+    }
+
     async fn delete_rows(&self) -> Result<DeletionStep, VisitStoreError> {
-        self.write(delete::delete_rows).await
+        self.writer.run(erase::delete_securely).await
     }
 
     async fn keep(&self, rows_from: Day) -> Result<(), VisitStoreError> {
         self.write(move |connection| chores::note_rows_from(connection, rows_from)).await?;
+        self.write(move |connection| erase::forget(connection, rows_from)).await?;
         for remove in chores::REMOVALS {
             while self.write(move |connection| remove(connection, rows_from)).await? > 0 {}
         }

@@ -6,6 +6,7 @@
 pub(crate) mod batches;
 pub(crate) mod counters;
 pub(crate) mod deletion;
+pub(crate) mod erasure;
 mod fixture;
 pub(crate) mod folding;
 pub(crate) mod marks;
