@@ -23,6 +23,7 @@ mod drain;
 mod durability;
 mod election;
 mod embedded;
+mod erasure;
 mod exhaustion;
 mod fast_path;
 mod floods;

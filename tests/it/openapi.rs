@@ -202,10 +202,11 @@ fn close(schema: &mut Value) {
     }
 }
 
-/// Allows an empty value of a query parameter. The API ignores those, as the document says in
+/// Allows an empty value of an optional query parameter. The API ignores those, as the document says in
 /// words.
 fn allow_empty(parameter: &mut Value) {
-    if parameter["in"] == "query" && parameter["schema"]["type"] != "array" {
+    let is_optional = parameter["in"] == "query" && parameter["required"] != true;
+    if is_optional && parameter["schema"]["type"] != "array" {
         let schema = parameter["schema"].take();
         parameter["schema"] = serde_json::json!({ "anyOf": [schema, { "const": "" }] });
     }

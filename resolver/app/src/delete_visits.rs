@@ -1,19 +1,38 @@
-//! Deletes visits: those of a link, or those that no link redirected.
+//! Deletes visits: those of a link, those that no link redirected, or those of an address.
 //!
-//! The visits up to this moment are deleted, also those that are not stored yet. Later ones count
-//! from zero.
+//! 1. The visits up to this moment are deleted, also those that are not stored yet. Those of a link
+//!    and orphan visits count from zero afterwards.
+//! 2. Visits of an address are erased: single visits are gone, and what was counted of them stays,
+//!    because it names no visitor.
+//! 3. The audit log has each deletion. Visits may be in another database than the log, so the entry
+//!    is written after the deletion. If that fails, the caller is told to try again, and the second
+//!    deletion is logged.
 
-use links::{api_key::Grant, scope::Scope};
-use visits::{Subject, VisitId};
+use std::time::Duration;
 
-use super::{AppError, LinkService, authorize::require, find_link::LinkName};
+use links::{api_key::Grant, audit::NewEntry, scope::Scope};
+use tokio::time::{Instant, sleep};
+use visit_store::{Erased, Erasure, ErasureId, VisitStoreError};
+use visits::{AddressMode, AddressNetwork, Subject, VisitId};
+
+use super::{
+    AppError, LinkService,
+    authorize::{require, require_operator},
+    find_link::LinkName,
+};
+
+/// How long an erasure is awaited. The upkeep of visits deletes the rest.
+const ERASED_WITHIN: Duration = Duration::from_secs(10);
+/// Pause while another process deletes rows.
+const PAUSE: Duration = Duration::from_millis(50);
 
 impl LinkService {
     /// Deletes the visits of a link, and returns how many there were.
     pub async fn delete_link_visits(&self, name: &LinkName, by: &Grant) -> Result<u64, AppError> {
         require(by, Scope::Delete)?;
         let link = self.find_link(name, by).await?;
-        self.delete_visits(Subject::Link(link.id), by).await
+        let entry = |deleted| NewEntry::of_link_visits(&link, deleted);
+        self.delete_visits(Subject::Link(link.id), entry, by).await
     }
 
     /// Deletes all visits that no link redirected, and returns how many there were. For keys
@@ -23,13 +42,75 @@ impl LinkService {
         if by.limits.hides_links() {
             return Err(AppError::LimitedKey);
         }
-        self.delete_visits(Subject::Orphans(None, None), by).await
+        self.delete_visits(Subject::Orphans(None, None), NewEntry::of_orphan_visits, by).await
     }
 
-    async fn delete_visits(&self, subject: Subject, by: &Grant) -> Result<u64, AppError> {
-        let now = self.domain_cache.now().as_microsecond();
+    async fn delete_visits(
+        &self,
+        subject: Subject,
+        entry: impl FnOnce(u64) -> NewEntry,
+        by: &Grant,
+    ) -> Result<u64, AppError> {
         let _turn = self.turns.write(by.id).await?;
-        // Ids of this microsecond are included.
-        Ok(self.visits.delete(subject, VisitId::floor(now.saturating_add(1))).await?)
+        let deleted = self.visits.delete(subject, self.next_id()).await?;
+        self.keys.add_audit_entry(by.id, &entry(deleted)).await?;
+        Ok(deleted)
     }
+
+    /// Erases the visits of an address or a network, and returns how many rows are gone so far. For
+    /// operators only.
+    ///
+    /// # Errors
+    /// Returns [`AppError::AddressesNotKept`] if there is nothing to find them by, and
+    /// [`AppError::TooManyErasures`] if no more are kept.
+    pub async fn erase_visits(&self, address: Option<&str>, by: &Grant) -> Result<Erased, AppError> {
+        require_operator(by)?;
+        let network = address.map(str::trim).and_then(AddressNetwork::parse);
+        let network = network.ok_or_else(|| AppError::invalid("address", expected_address()))?;
+        if self.policy.addresses == AddressMode::None {
+            return Err(AppError::AddressesNotKept);
+        }
+        let _turn = self.turns.write(by.id).await?;
+        let erasure = Erasure { network, before: self.next_id() };
+        let id = self.visits.erase(&erasure).await?;
+        let id = id.ok_or(AppError::TooManyErasures { most: Erasure::MOST })?;
+        let erased = self.await_erasure(id).await?;
+        let entry = NewEntry::of_erasure(network.cut().to_string(), erased.deleted, erased.is_done);
+        self.keys.add_audit_entry(by.id, &entry).await?;
+        Ok(erased)
+    }
+
+    /// Deletes the rows of an erasure, as far as that goes within [`ERASED_WITHIN`].
+    async fn await_erasure(&self, id: ErasureId) -> Result<Erased, VisitStoreError> {
+        let until = Instant::now() + ERASED_WITHIN;
+        loop {
+            let erased = self.visits.erased(id).await?;
+            if erased.is_done || Instant::now() >= until {
+                return Ok(erased);
+            }
+            match self.visits.delete_rows().await {
+                Ok(step) if step.deleted == 0 && !step.has_more => sleep(PAUSE).await,
+                Ok(_) => {}
+                Err(error) => {
+                    tracing::warn!(error = &error as &dyn std::error::Error, "erase visits");
+                    return Ok(erased);
+                }
+            }
+        }
+    }
+
+    /// Returns the lowest id of a later visit. Ids of this microsecond are lower.
+    fn next_id(&self) -> VisitId {
+        VisitId::floor(self.domain_cache.now().as_microsecond().saturating_add(1))
+    }
+}
+
+/// Describes the addresses whose visits can be erased.
+#[must_use]
+pub fn expected_address() -> String {
+    format!(
+        "expected an IP address, or a network such as 192.0.2.0/24 or 2001:db8::/48, of at least /{} (IPv4) or /{} (IPv6)",
+        AddressNetwork::V4_PREFIX_MIN,
+        AddressNetwork::V6_PREFIX_MIN
+    )
 }

@@ -189,6 +189,17 @@ pub enum AppError {
         /// The webhook's id.
         id: String,
     },
+    /// No addresses of visitors are kept, so that no visit can be found by one.
+    #[error(
+        "Expected a resolver that keeps addresses of visitors: with --visits-addresses none, no visit can be found by one."
+    )]
+    AddressesNotKept,
+    /// There are as many erasures as are kept for visits that are not stored yet.
+    #[error("Expected fewer erasures: {most} of them are kept, each for as long as single visits are.")]
+    TooManyErasures {
+        /// The limit.
+        most: usize,
+    },
     /// A share of the process's capacity is used up: the caller's own, or the one for all callers.
     #[error("{}", Share(.0))]
     TooMuchAtOnce(ExceededShare),

@@ -22,7 +22,7 @@ pub mod create_link;
 mod create_many;
 pub mod creator;
 mod delete_link;
-mod delete_visits;
+pub mod delete_visits;
 pub mod domain_cache;
 mod domain_of_link;
 mod domains;
@@ -67,6 +67,7 @@ mod world;
 
 use std::{sync::Arc, time::Duration};
 
+use ::visits::AddressMode;
 use links::Schemes;
 use store::{Catalog, Keys, Links, Register, Settings};
 use visit_store::VisitStore;
@@ -132,4 +133,6 @@ pub struct LinkPolicy {
     pub idempotency_for: Duration,
     /// Maximum number of codes in the open reservations of one API key.
     pub reserved_max: u64,
+    /// How much of visitors' addresses is kept.
+    pub addresses: AddressMode,
 }

@@ -48,8 +48,8 @@ pub use tag::{TagPage, TagRenaming, TagStats, TagStatsPage, TagsDeletionQuery, T
 pub use target::{Target, TargetList};
 pub use values::{Flag, Ignored, Number, Time};
 pub use visit::{
-    DeletedVisits, OrphanVisitsQuery, Visit, VisitLocation, VisitPage, VisitsByKind, VisitsDomainQuery,
-    VisitsOverview, VisitsQuery, VisitsSummary,
+    DeletedVisits, ErasedVisits, ErasureQuery, OrphanVisitsQuery, Visit, VisitLocation, VisitPage,
+    VisitsByKind, VisitsDomainQuery, VisitsOverview, VisitsQuery, VisitsSummary,
 };
 pub use webhook::{
     DeliveriesQuery, DeliveryData, DeliveryPage, NewWebhook, Webhook, WebhookDelivery, WebhookEdit,

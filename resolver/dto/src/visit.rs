@@ -106,6 +106,27 @@ pub struct DeletedVisits {
     pub deleted_visits: u64,
 }
 
+/// The query of an erasure of visits.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(extend("required" = ["address"]))]
+pub struct ErasureQuery {
+    /// The address, or a network with the length of its prefix.
+    #[schemars(with = "AddressOrNetwork", extend("x-addition" = true))]
+    pub address: Option<String>,
+}
+
+/// The number of visits that were erased.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-addition" = true))]
+pub struct ErasedVisits {
+    /// The number of single visits that were deleted so far.
+    pub deleted_visits: u64,
+    /// Whether there are no more.
+    pub is_complete: bool,
+}
+
 /// The query of a list of visits.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
@@ -155,3 +176,16 @@ impl OrphanVisitsQuery {
 struct OrphanType;
 
 inline_schema!(OrphanType, json_schema!({ "type": "string", "enum": OrphanVisitsQuery::TYPES }));
+
+/// The schema of an address or a network.
+struct AddressOrNetwork;
+
+inline_schema!(AddressOrNetwork, {
+    let byte = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])";
+    let network = format!(r"^{byte}(\.{byte}){{3}}/([89]|[12][0-9]|3[0-2])$");
+    json_schema!({
+        "type": "string",
+        "anyOf": [{ "format": "ipv4" }, { "format": "ipv6" }, { "pattern": network }],
+        "examples": ["192.0.2.7", "192.0.2.0/24", "2001:db8::/48"],
+    })
+});

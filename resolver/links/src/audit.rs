@@ -2,6 +2,7 @@
 
 mod domain;
 mod state;
+mod visits;
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -10,6 +11,7 @@ use crate::{Edit, api_key::ApiKeyId};
 
 pub use domain::{domain_change, domain_name};
 pub use state::{Told, change, state, tell};
+pub use visits::NewEntry;
 
 /// Kind of change that an entry records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,11 +56,17 @@ pub enum Action {
     RemoveWebhook,
     /// A webhook was disabled, because its receiver is gone or has failed for long.
     DisableWebhook,
+    /// The visits of a link were deleted.
+    DeleteLinkVisits,
+    /// The visits that no link redirected were deleted.
+    DeleteOrphanVisits,
+    /// The visits of an address were erased.
+    EraseVisits,
 }
 
 impl Action {
     /// All actions.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 23] = [
         Self::EditLink,
         Self::DeleteLink,
         Self::RestoreLink,
@@ -79,6 +87,9 @@ impl Action {
         Self::RotateWebhook,
         Self::RemoveWebhook,
         Self::DisableWebhook,
+        Self::DeleteLinkVisits,
+        Self::DeleteOrphanVisits,
+        Self::EraseVisits,
     ];
 
     /// Returns the kind of an edit.
@@ -115,6 +126,9 @@ impl Action {
             Self::RotateWebhook => "rotate-webhook",
             Self::RemoveWebhook => "remove-webhook",
             Self::DisableWebhook => "disable-webhook",
+            Self::DeleteLinkVisits => "delete-link-visits",
+            Self::DeleteOrphanVisits => "delete-orphan-visits",
+            Self::EraseVisits => "erase-visits",
         }
     }
 }
@@ -132,7 +146,8 @@ pub struct Entry {
     pub by_name: Option<String>,
     /// Kind of change: the name of an [`Action`].
     pub action: String,
-    /// Object of the change: a link's id, a tag, a domain, a pattern, a key's name or a webhook's id.
+    /// Object of the change: a link's id, a tag, a domain, a pattern, a key's name, a webhook's id, a
+    /// network, or `orphans`.
     pub subject: String,
     /// Result of the change, as JSON.
     pub details: Option<Value>,
@@ -142,6 +157,6 @@ impl Entry {
     /// Returns `true` if the entry is about a link. Its subject is then the link's id.
     #[must_use]
     pub fn is_of_link(&self) -> bool {
-        self.action.ends_with("-link")
+        self.action.ends_with("-link") || self.action == Action::DeleteLinkVisits.as_str()
     }
 }

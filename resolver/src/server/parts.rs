@@ -235,6 +235,7 @@ impl Parts {
                 find_existing_for: settings.find_existing_for,
                 idempotency_for: settings.idempotency_for,
                 reserved_max: settings.reserved_max,
+                addresses: settings.visits.addresses,
             },
         }
     }

@@ -44,11 +44,13 @@ pub(super) fn of_app(error: &AppError) -> Status {
         AppError::Blocked
         | AppError::DomainInUse { .. }
         | AppError::ReservationClosed { .. }
-        | AppError::WebhookDisabled { .. } => Code::FailedPrecondition,
+        | AppError::WebhookDisabled { .. }
+        | AppError::AddressesNotKept => Code::FailedPrecondition,
         AppError::TooManyDomains { .. }
         | AppError::TooManyReserved { .. }
         | AppError::TooManyReservations { .. }
         | AppError::TooManyWebhooks { .. }
+        | AppError::TooManyErasures { .. }
         | AppError::TooMuchAtOnce(ExceededShare::Own)
         | AppError::Exhausted => Code::ResourceExhausted,
         AppError::TooMuchAtOnce(ExceededShare::All) | AppError::Unavailable => Code::Unavailable,

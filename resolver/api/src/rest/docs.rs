@@ -138,6 +138,10 @@ pub(super) enum Kind {
     TooManyWebhooks,
     /// The webhook is disabled.
     WebhookDisabled,
+    /// No addresses of visitors are kept.
+    AddressesNotKept,
+    /// There are as many erasures as there may be.
+    TooManyErasures,
     /// No call has this method and path.
     NoRoute,
     /// All codes are taken.
@@ -150,7 +154,7 @@ pub(super) enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub(super) const ALL: [Self; 34] = [
+    pub(super) const ALL: [Self; 36] = [
         Self::MalformedBody,
         Self::BodyTooLarge,
         Self::SlowBody,
@@ -181,6 +185,8 @@ impl Kind {
         Self::NoDelivery,
         Self::TooManyWebhooks,
         Self::WebhookDisabled,
+        Self::AddressesNotKept,
+        Self::TooManyErasures,
         Self::NoRoute,
         Self::Exhausted,
         Self::Unavailable,

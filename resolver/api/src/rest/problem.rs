@@ -228,7 +228,9 @@ fn of_app(error: &AppError) -> Words {
         | AppError::TooManyReserved { .. }
         | AppError::TooManyReservations { .. }
         | AppError::TooManyWebhooks { .. }
-        | AppError::WebhookDisabled { .. } => (StatusCode::CONFLICT, None),
+        | AppError::WebhookDisabled { .. }
+        | AppError::AddressesNotKept
+        | AppError::TooManyErasures { .. } => (StatusCode::CONFLICT, None),
         AppError::Superseded => (StatusCode::PRECONDITION_FAILED, None),
         AppError::IdempotencyKeyReused => (StatusCode::UNPROCESSABLE_ENTITY, None),
         AppError::TooMuchAtOnce(ExceededShare::Own) => (StatusCode::TOO_MANY_REQUESTS, None),

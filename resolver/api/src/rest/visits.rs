@@ -10,15 +10,17 @@ use std::sync::Arc;
 
 use app::{
     FieldErrors,
+    delete_visits::expected_address,
     list_visits::{ListVisits, ListedVisits, VISITS_READ, VisitView},
     visit_subjects::{OWN_LINKS_MAX, VisitsOf},
 };
 use dto::OrphanVisitsQuery;
 use hyper::{
-    Method,
+    Method, StatusCode,
     header::{CONTENT_TYPE, HeaderValue},
 };
 use links::{api_key::Grant, scope::Scope};
+use schemars::SchemaGenerator;
 use store::VisitTotals;
 use tokio::{sync::mpsc, time::timeout};
 use visits::{OrphanKind, PlaceText};
@@ -32,7 +34,7 @@ use super::{
     problem::Problem,
     query::Query,
     read::Fields,
-    route::{Route, keyed},
+    route::{ContentSchema, Route, keyed},
     time::{atom, parse_time},
 };
 use crate::Api;
@@ -42,6 +44,7 @@ use web::{
 };
 
 const OF_LINK: &str = "/rest/v3/short-urls/{shortCode}/visits";
+const ALL: &str = "/rest/v3/visits";
 const ORPHAN: &str = "/rest/v3/visits/orphan";
 /// The parameter whose presence leaves out visits of bots.
 pub(super) const EXCLUDE_BOTS: &str = "excludeBots";
@@ -52,7 +55,7 @@ pub(super) fn routes() -> Vec<Route> {
 
 fn totals() -> Vec<Route> {
     vec![
-        Route::new(Method::GET, "/rest/v3/visits", keyed!(Scope::Visits, overview))
+        Route::new(Method::GET, ALL, keyed!(Scope::Visits, overview))
             .document("getVisitsOverview", Topic::Visits, "Count all visits")
             .text(own_links())
             .answers::<dto::VisitsOverview>("Counts."),
@@ -128,6 +131,20 @@ fn deletions() -> Vec<Route> {
             .text("Also those that were not stored yet. Later visits count from zero.")
             .query::<dto::DomainQuery>()
             .fails(&[Kind::NoShortUrl]),
+        Route::new(Method::DELETE, ALL, keyed!(Scope::Admin, erase))
+            .document("eraseVisits", Topic::Visits, "Erase the visits of an address")
+            .addition()
+            .text(
+                "For a person who asks for it. Single visits of the address are deleted, also those that were not stored yet; counts and statistics stay, because they name no visitor. As far as the operator keeps only networks of addresses, all visits of the address's network are deleted. The key must have no limits.",
+            )
+            .query::<dto::ErasureQuery>()
+            .answers::<dto::ErasedVisits>("The number of deleted visits. All of them are deleted.")
+            .answers_of(
+                202,
+                "The number of visits that are deleted so far. The others follow.",
+                vec![(JSON, ContentSchema::Of(SchemaGenerator::subschema_for::<dto::ErasedVisits>))],
+            )
+            .fails(&[Kind::InvalidData, Kind::AddressesNotKept, Kind::TooManyErasures]),
     ]
 }
 
@@ -146,6 +163,12 @@ impl Fields for dto::VisitsQuery {
 impl Fields for dto::VisitsDomainQuery {
     fn expected(_: &str) -> String {
         "expected a text".to_owned()
+    }
+}
+
+impl Fields for dto::ErasureQuery {
+    fn expected(_: &str) -> String {
+        expected_address()
     }
 }
 
@@ -306,6 +329,16 @@ async fn delete_of_link(call: &Call, by: &Grant) -> Result<Answer, Problem> {
 
 async fn delete_orphan(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     deleted(call.api.links.delete_orphan_visits(by).await?)
+}
+
+async fn erase(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+    let (dto::ErasureQuery { address }, _) = call.query();
+    let erased = call.api.links.erase_visits(address.as_deref(), by).await?;
+    let mut answer = json(&dto::ErasedVisits { deleted_visits: erased.deleted, is_complete: erased.is_done });
+    if !erased.is_done {
+        *answer.status_mut() = StatusCode::ACCEPTED;
+    }
+    Ok(answer)
 }
 
 fn deleted(deleted_visits: u64) -> Result<Answer, Problem> {

@@ -12,9 +12,9 @@ use serde_json::{Map, Value, json};
 use crate::{Details, DomainId, Link, RedirectStatus, Rule, Slug, Tag};
 
 /// Field of the link's slug, as it is stored.
-const SLUG: &str = "slug";
+pub(super) const SLUG: &str = "slug";
 /// Field of the link's domain number, as it is stored.
-const DOMAIN: &str = "domain";
+pub(super) const DOMAIN: &str = "domain";
 /// Field with the changes of a write.
 pub(super) const CHANGED: &str = "changed";
 

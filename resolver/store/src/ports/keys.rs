@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use links::{
     api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey},
-    audit::Entry,
+    audit::{Entry, NewEntry},
 };
 
 use crate::{Database, StoreError};
@@ -40,6 +40,10 @@ pub trait Keys: Database {
 
     /// Revokes an API key. Returns whether a key of that name existed that was not revoked yet.
     async fn revoke_api_key(&self, name: &str) -> Result<bool, StoreError>;
+
+    /// Adds an entry to the audit log about a change that is not part of this database. Every other
+    /// change adds its own.
+    async fn add_audit_entry(&self, by: ApiKeyId, entry: &NewEntry) -> Result<(), StoreError>;
 
     /// Returns the latest entries of the audit log, at most `most`, only those before entry
     /// `before` if given.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use links::{
     api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey},
-    audit::Entry,
+    audit::{Entry, NewEntry},
 };
 
 use super::{PostgresStore, admin, deadline::within};
@@ -53,6 +53,10 @@ impl Keys for PostgresStore {
 
     async fn revoke_api_key(&self, name: &str) -> Result<bool, StoreError> {
         self.run(async |sql| sql::revoke_api_key(sql, name).await).await
+    }
+
+    async fn add_audit_entry(&self, by: ApiKeyId, entry: &NewEntry) -> Result<(), StoreError> {
+        self.run(async |sql| sql::add_audit_entry(sql, by, entry).await).await
     }
 
     async fn audit_entries(&self, before: Option<i64>, most: usize) -> Result<Vec<Entry>, StoreError> {

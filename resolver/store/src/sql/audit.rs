@@ -1,14 +1,15 @@
 //! The audit log: each entry is part of the transaction that makes the change, so that no change
 //! lacks one.
 //!
-//! Creates have no entry: a link itself records who created it, and when.
+//! Creates have no entry: a link itself records who created it, and when. Visits may be in another
+//! database, so that entries about their deletion are transactions of their own.
 //!
 //! A change of a link is an event of webhooks as well.
 
 use links::{
     Link, Tag,
     api_key::ApiKeyId,
-    audit::{Action, Entry},
+    audit::{Action, Entry, NewEntry},
     webhook::LinkEvent,
 };
 use serde_json::{Value as Json, json};
@@ -35,6 +36,15 @@ pub(super) async fn note<S: Sql>(
         Value::OptText(details.map(|details| details.to_string())),
     ];
     sql.query(&insert, &values).await.map(drop)
+}
+
+/// Adds an entry for a change that was made elsewhere.
+pub(crate) async fn add_audit_entry<S: Sql>(
+    sql: &mut S,
+    by: ApiKeyId,
+    entry: &NewEntry,
+) -> Result<(), StoreError> {
+    note(sql, by, entry.action, &entry.subject, Some(entry.details.clone())).await
 }
 
 /// Adds an entry for a change of a link, and records its event for webhooks. `tags` are those after

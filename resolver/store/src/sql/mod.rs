@@ -44,7 +44,7 @@ use super::StoreError;
 use codes::LinkId;
 use links::{Details, Link, LongUrl, Tag, api_key::ApiKeyId};
 
-pub(super) use audit::audit_entries;
+pub(super) use audit::{add_audit_entry, audit_entries};
 pub(super) use create::{insert_full, insert_named};
 pub(super) use dialect::{Dialect, milliseconds};
 pub(super) use domains::{add_domain, domains_with_links, edit_domain, remove_domain, shared_settings};

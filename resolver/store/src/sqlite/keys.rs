@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use links::{
     api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey},
-    audit::Entry,
+    audit::{Entry, NewEntry},
 };
 
 use super::{SqliteStore, calls};
@@ -54,6 +54,11 @@ impl Keys for SqliteStore {
     async fn revoke_api_key(&self, name: &str) -> Result<bool, StoreError> {
         let name = name.to_owned();
         self.writer.write(async move |sql| sql::revoke_api_key(sql, &name).await).await
+    }
+
+    async fn add_audit_entry(&self, by: ApiKeyId, entry: &NewEntry) -> Result<(), StoreError> {
+        let entry = entry.clone();
+        self.writer.write(async move |sql| sql::add_audit_entry(sql, by, &entry).await).await
     }
 
     async fn audit_entries(&self, before: Option<i64>, most: usize) -> Result<Vec<Entry>, StoreError> {

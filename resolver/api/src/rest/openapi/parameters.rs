@@ -68,8 +68,14 @@ fn path_parameter(name: &str) -> (String, Value) {
 /// Describes the parameters of a query from the schema of its type.
 fn in_query(query: &str, mut schema: Value) -> Vec<(String, Value)> {
     let Some(fields) = schema["properties"].as_object_mut().map(std::mem::take) else { return Vec::new() };
+    let required = schema["required"].take();
+    let is_required =
+        |name: &str| required.as_array().is_some_and(|names| names.iter().any(|one| one == name));
     let parameter = |(name, mut schema): (String, Value)| {
         let mut parameter = json!({ "name": name, "in": "query" });
+        if is_required(&name) {
+            parameter["required"] = json!(true);
+        }
         for key in ["description", "x-addition"] {
             if let Some(value) = schema.as_object_mut().and_then(|schema| schema.remove(key)) {
                 parameter[key] = value;

@@ -68,6 +68,8 @@ impl Kind {
             Self::NoDelivery => AppError::NoDelivery { id: text("9") },
             Self::TooManyWebhooks => AppError::TooManyWebhooks { most: WEBHOOKS_MAX },
             Self::WebhookDisabled => AppError::WebhookDisabled { id: text("7") },
+            Self::AddressesNotKept => AppError::AddressesNotKept,
+            Self::TooManyErasures => AppError::TooManyErasures { most: 1_000 },
             Self::ReservationClosed => AppError::ReservationClosed { id: "0".repeat(32) },
             Self::TooManyReserved => {
                 let reservations = AppError::TooManyReservations { held: OPEN_MAX, most: OPEN_MAX };
@@ -152,6 +154,12 @@ impl Kind {
             }
             Self::TooManyWebhooks => "There are as many webhooks as there may be.",
             Self::WebhookDisabled => "The webhook is disabled, so that it is not called.",
+            Self::AddressesNotKept => {
+                "The operator keeps no addresses of visitors, so that no visit can be found by one."
+            }
+            Self::TooManyErasures => {
+                "There are as many erasures as are kept for visits that are not stored yet. Each is forgotten when single visits of its time are."
+            }
             Self::NoRoute => {
                 "Nothing is called by this method and path. A wrong method is answered like this too, and not with 405."
             }
@@ -293,6 +301,8 @@ mod tests {
             AppError::NoDelivery { .. } => Kind::NoDelivery,
             AppError::TooManyWebhooks { .. } => Kind::TooManyWebhooks,
             AppError::WebhookDisabled { .. } => Kind::WebhookDisabled,
+            AppError::AddressesNotKept => Kind::AddressesNotKept,
+            AppError::TooManyErasures { .. } => Kind::TooManyErasures,
             AppError::TooManyReserved { .. } | AppError::TooManyReservations { .. } => Kind::TooManyReserved,
             AppError::Exhausted => Kind::Exhausted,
             AppError::Unavailable => Kind::Unavailable,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use links::{
     api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey},
-    audit::Entry,
+    audit::{Entry, NewEntry},
 };
 use store::{Keys, StoreError};
 
@@ -47,6 +47,10 @@ impl Keys for FaultyStore {
 
     async fn revoke_api_key(&self, name: &str) -> Result<bool, StoreError> {
         self.pass(self.database.sqlite.revoke_api_key(name)).await
+    }
+
+    async fn add_audit_entry(&self, by: ApiKeyId, entry: &NewEntry) -> Result<(), StoreError> {
+        self.pass(self.database.sqlite.add_audit_entry(by, entry)).await
     }
 
     async fn audit_entries(&self, before: Option<i64>, most: usize) -> Result<Vec<Entry>, StoreError> {
