@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use harness::{Resolver, wait};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::cli::{Person, row};
 
@@ -31,15 +31,31 @@ async fn visits_are_listed_counted_and_deleted_from_the_command_line() {
     assert!(listed.ends_with("page 1 of 2, 3 visits\n") && listed.contains("  bot  "), "{listed}");
     let people = person.read_json(&["visits", "list", "--tag", "news", "--no-bots", "--json"]).await;
     assert_eq!(people["visits"]["pagination"]["totalItems"], 2);
-    let orphans = person.read(&["visits", "list", "--orphans", "--type", "invalid-short-url"]).await;
+    let orphans =
+        person.read(&["visits", "list", "--orphans", "--type", "invalid-short-url", "--width", "300"]).await;
     assert!(orphans.contains("/no-such-code") && orphans.ends_with("page 1 of 1, 3 visits\n"), "{orphans}");
     let none = ["visits", "list", "--from", "2020-01-01", "--until", "2020-12-31"];
     assert_eq!(person.read(&none).await, "no visits\n");
 
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("visits.csv");
+    let export = ["visits", "export", &code, "--out", file.to_str().unwrap()];
+    assert!(person.read(&export).await.starts_with("3 visits written to "));
+    let table = std::fs::read_to_string(&file).unwrap();
+    assert!(
+        table.starts_with("date,type,visitedUrl,") && table.matches(",https://example.com/,").count() == 3
+    );
+    let refused = person.fail(&export, 64).await;
+    assert!(refused.contains("there is such a file"), "{refused}");
+    let lines = person.read(&["visits", "export", "--orphans", "--format", "ndjson"]).await;
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.iter().filter(|line| line["potentialBot"] == true).count(), 1, "{lines:?}");
+    assert_eq!(lines.len(), 3);
+
     let stats = person.read(&["visits", "stats", &code, "--by", "hour", "--from", "2026-01-01"]).await;
     assert!(stats.contains("Firefox") && stats.contains("66.6 %"), "{stats}");
     assert_eq!((row(&stats, "visits"), row(&stats, "of bots")), (Some("3"), Some("1")), "{stats}");
-    let wrong = person.fail(&["visits", "list", "--from", "yesterday"], 65).await;
+    let wrong = person.fail(&["visits", "list", "--from", "yesterday"], 64).await;
     assert!(wrong.contains("startDate"), "{wrong}");
     person.fail(&["visits", "list", "nobody"], 66).await;
 

@@ -25,8 +25,8 @@ pub use link::{
 pub use target::{TargetCommand, TargetListArgs, TargetRuleArgs};
 pub use transfer::{ExportArgs, ExportFormat, ImportArgs, Unprotected};
 pub use visits::{
-    Interval, OrphanType, VisitsCommand, VisitsDeleteArgs, VisitsExportArgs, VisitsFormat, VisitsListArgs, VisitsOf,
-    VisitsStatsArgs,
+    Interval, OrphanType, VisitsCommand, VisitsDeleteArgs, VisitsExportArgs, VisitsFormat, VisitsListArgs,
+    VisitsOf, VisitsStatsArgs,
 };
 pub use webhook::{
     WebhookArgs, WebhookCommand, WebhookCreateArgs, WebhookDeliveriesArgs, WebhookListArgs,

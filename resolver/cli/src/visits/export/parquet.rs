@@ -184,8 +184,11 @@ mod tests {
         let visit = |number: usize| Visit {
             date: "2026-11-25T10:00:00+01:00".to_owned(),
             user_agent: format!("{number} {}", "a".repeat(2_000)),
-            visit_location: (number % 2 == 0)
-                .then(|| Location { latitude: -23.5, city_name: "São Paulo".to_owned(), ..Location::default() }),
+            visit_location: (number % 2 == 0).then(|| Location {
+                latitude: -23.5,
+                city_name: "São Paulo".to_owned(),
+                ..Location::default()
+            }),
             ..Visit::default()
         };
         let (mut to, count) = (Vec::new(), 10_000);

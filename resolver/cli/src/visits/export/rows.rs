@@ -136,10 +136,8 @@ mod tests {
     fn a_line_of_json_is_a_visit() {
         let mut lines = Vec::new();
         written(|to| Box::new(Lines(to)), &mut lines);
-        let lines: Vec<Visit> = serde_json::Deserializer::from_slice(&lines)
-            .into_iter()
-            .map(Result::unwrap)
-            .collect();
+        let lines: Vec<Visit> =
+            serde_json::Deserializer::from_slice(&lines).into_iter().map(Result::unwrap).collect();
         assert_eq!(lines[0], visit());
         assert_eq!(lines.len(), 2);
     }
