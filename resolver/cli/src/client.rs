@@ -27,7 +27,7 @@ const CONNECT_TIME: Duration = Duration::from_secs(5);
 /// The time limit for a call including its retries.
 const CALL_TIME: Duration = Duration::from_secs(30);
 /// The time limit for the whole answer to a streamed call.
-const STREAM_TIME: Duration = Duration::from_hours(12);
+const STREAM_TIME: Duration = Duration::from_secs(12 * 60 * 60);
 /// The maximum size of an answer in bytes.
 const ANSWER_BYTES: u64 = 16 * 1024 * 1024;
 /// The pauses before each retry, unless the server asks for a longer one.

@@ -28,7 +28,7 @@ pub(super) async fn run(command: VisitsCommand) -> Result<String, Error> {
     match command {
         VisitsCommand::List(args) => list(&args).await,
         VisitsCommand::Stats(args) => stats(&args).await,
-        VisitsCommand::Export(args) => export::run(args).await,
+        VisitsCommand::Export(args) => export::run(*args).await,
         VisitsCommand::Delete(args) => delete(&args).await,
     }
 }

@@ -10,11 +10,11 @@ use super::client::{ServerArgs, TableArgs};
 #[derive(Debug, Subcommand)]
 pub enum VisitsCommand {
     /// List visits, the latest first.
-    List(VisitsListArgs),
+    List(Box<VisitsListArgs>),
     /// Count visits: over time, and by browser, place and the like.
-    Stats(VisitsStatsArgs),
+    Stats(Box<VisitsStatsArgs>),
     /// Write all visits, the latest first, to a file or the standard output.
-    Export(VisitsExportArgs),
+    Export(Box<VisitsExportArgs>),
     /// Delete the visits of a link, or those that no link redirected.
     Delete(VisitsDeleteArgs),
 }

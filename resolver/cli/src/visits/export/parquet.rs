@@ -184,7 +184,7 @@ mod tests {
         let visit = |number: usize| Visit {
             date: "2026-11-25T10:00:00+01:00".to_owned(),
             user_agent: format!("{number} {}", "a".repeat(2_000)),
-            visit_location: (number % 2 == 0).then(|| Location {
+            visit_location: number.is_multiple_of(2).then(|| Location {
                 latitude: -23.5,
                 city_name: "São Paulo".to_owned(),
                 ..Location::default()
@@ -205,7 +205,7 @@ mod tests {
             assert_eq!(row.get_timestamp_millis(0).unwrap(), 1_795_597_200_000);
             assert!(row.get_string(6).unwrap().starts_with(&format!("{number} a")));
             let city = row.get_string(10).ok().map(String::as_str);
-            assert_eq!(city, (number % 2 == 0).then_some("São Paulo"));
+            assert_eq!(city, number.is_multiple_of(2).then_some("São Paulo"));
         }
     }
 }
