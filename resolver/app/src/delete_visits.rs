@@ -27,12 +27,17 @@ const ERASED_WITHIN: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(50);
 
 impl LinkService {
-    /// Deletes the visits of a link, and returns how many there were.
+    /// Deletes the visits of a link, also those that were counted before its import, and returns how
+    /// many there were.
     pub async fn delete_link_visits(&self, name: &LinkName, by: &Grant) -> Result<u64, AppError> {
         require(by, Scope::Delete)?;
         let link = self.find_link(name, by).await?;
-        let entry = |deleted| NewEntry::of_link_visits(&link, deleted);
-        self.delete_visits(Subject::Link(link.id), entry, by).await
+        let _turn = self.turns.write(by.id).await?;
+        let counted = self.visits.delete(Subject::Link(link.id), self.next_id()).await?;
+        let imported = self.catalog.take_imported_visits(link.id).await?;
+        let deleted = counted.saturating_add(imported);
+        self.keys.add_audit_entry(by.id, &NewEntry::of_link_visits(&link, deleted)).await?;
+        Ok(deleted)
     }
 
     /// Deletes all visits that no link redirected, and returns how many there were. For keys
@@ -42,18 +47,9 @@ impl LinkService {
         if by.limits.hides_links() {
             return Err(AppError::LimitedKey);
         }
-        self.delete_visits(Subject::Orphans(None, None), NewEntry::of_orphan_visits, by).await
-    }
-
-    async fn delete_visits(
-        &self,
-        subject: Subject,
-        entry: impl FnOnce(u64) -> NewEntry,
-        by: &Grant,
-    ) -> Result<u64, AppError> {
         let _turn = self.turns.write(by.id).await?;
-        let deleted = self.visits.delete(subject, self.next_id()).await?;
-        self.keys.add_audit_entry(by.id, &entry(deleted)).await?;
+        let deleted = self.visits.delete(Subject::Orphans(None, None), self.next_id()).await?;
+        self.keys.add_audit_entry(by.id, &NewEntry::of_orphan_visits(deleted)).await?;
         Ok(deleted)
     }
 

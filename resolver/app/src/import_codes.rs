@@ -106,6 +106,7 @@ mod tests {
             created_at: None,
             minted: false,
             uses: 0,
+            visits: 0,
         }
     }
 

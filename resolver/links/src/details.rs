@@ -123,9 +123,6 @@ pub struct Origin {
     /// Whether the source minted the code, which is a slug here.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub minted: bool,
-    /// Visits that the source counted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub visits: Option<u64>,
     /// Name of the API key that created the link, if no key here has that name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created_by: Option<Box<str>>,

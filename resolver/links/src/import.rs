@@ -31,6 +31,10 @@ pub enum ImportCode {
     },
 }
 
+/// The maximum number of visits that a link is imported with: 10^12. Databases add up those of
+/// millions of links.
+pub const IMPORTED_VISITS_MAX: u64 = 1_000_000_000_000;
+
 /// A link of an import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImportItem {
@@ -47,6 +51,8 @@ pub struct ImportItem {
     pub minted: bool,
     /// How many visits of its limit are used up.
     pub uses: u64,
+    /// How often the link was visited in its former system, at most [`IMPORTED_VISITS_MAX`].
+    pub visits: u64,
 }
 
 impl ImportItem {
@@ -119,6 +125,7 @@ mod tests {
             created_at: None,
             minted,
             uses: 0,
+            visits: 0,
         }
     }
 

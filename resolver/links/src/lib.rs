@@ -46,7 +46,7 @@ pub use domain::{
 pub use filter::{Filter, OrderBy, OrderField, Outline, Outlined, Page, TagsMode};
 pub use forward::forward_query;
 pub use idempotency::{EarlierRequest, Idempotency};
-pub use import::{ImportCode, ImportItem, PickedCode};
+pub use import::{IMPORTED_VISITS_MAX, ImportCode, ImportItem, PickedCode};
 pub use lifecycle::Refusal;
 pub use limits::{CODE_LEN_MAX, DESCRIPTION_BYTES, PER_PAGE, PER_PAGE_MAX, STRAY_TARGET_BYTES, TITLE_BYTES};
 pub use link::{Draft, Link, NewLink};

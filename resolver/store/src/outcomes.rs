@@ -179,6 +179,8 @@ pub struct Exported {
     pub record: Record,
     /// How many visits of its limit are used up.
     pub uses: u64,
+    /// How often it was visited, imported visits included.
+    pub visits: u64,
 }
 
 /// The outcome of one step of the removal of unvisited links.

@@ -320,6 +320,7 @@ impl Write {
             created_at: Some(Timestamp::UNIX_EPOCH),
             minted: false,
             uses: 0,
+            visits: 0,
         };
         let name = format!("import {}", self.number);
         ImportBatch { name, end: 20, items: (0..20).map(item).collect(), keyspaces: self.mint.keyspaces() }

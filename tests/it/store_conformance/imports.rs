@@ -1,7 +1,7 @@
 //! Imported links that had no code get the first free one of their candidates.
 
-use links::{ImportCode, ImportItem, PickedCode, Slug};
-use store::{ImportBatch, Imported, Source, Store, StoreError};
+use links::{Filter, ImportCode, ImportItem, OrderBy, OrderField, PickedCode, Slug, Tag};
+use store::{ImportBatch, Imported, LinkVisits, Source, Store, StoreError, Visible};
 
 use super::new_link;
 
@@ -15,6 +15,7 @@ fn item(candidates: &[&str], is_all: bool, url: &str) -> ImportItem {
         created_at: None,
         minted: false,
         uses: 0,
+        visits: 0,
     }
 }
 
@@ -46,4 +47,50 @@ pub(super) async fn a_batch_is_stored_once_each_item_has_a_free_candidate(store:
     let read = store.read(&[b], Source::Primary).await.unwrap();
     assert_eq!(read.links[0].slug(), Some(&Slug::parse("second/of").unwrap()));
     assert_eq!(store.import(&batch(4, items)).await.unwrap(), [Imported::AlreadyThere; 4]);
+}
+
+pub(super) async fn imported_visits_are_part_of_a_link_s_total_until_they_are_deleted(store: &dyn Store) {
+    let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
+    let name = "with visits".to_owned();
+    let visited = |slug: &str, visits: u64| {
+        let url = "https://x.y/visited";
+        ImportItem { visits, tags: vec![Tag::from_stored("visited")], ..item(&[slug], true, url) }
+    };
+    let items = vec![visited("visited/1", 40), visited("visited/2", 0), visited("visited/3", 2)];
+    let batch = ImportBatch { name, end: 3, items, keyspaces };
+    let done = store.import(&batch).await.unwrap();
+    let [Imported::Stored(first), Imported::Stored(second), Imported::Stored(third)] = done[..] else {
+        panic!("{done:?}")
+    };
+    let again = store.import(&batch).await.unwrap();
+    assert_eq!(again, [Imported::AlreadyThere; 3], "and their visits are not added again");
+    let counted = LinkVisits { link: first, total: 5, bots: 1, last: 1_000_000 };
+    store.add_visits(1, &[counted]).await.unwrap();
+    let totals = async || {
+        let mut found = store.visit_totals(&[first, second, third]).await.unwrap();
+        found.sort_by_key(|(link, _)| *link);
+        found.iter().map(|(_, totals)| (totals.total, totals.bots)).collect::<Vec<_>>()
+    };
+    let of_tag = async || {
+        let found =
+            store.tag_visit_totals(&[Tag::from_stored("visited")], &Visible::default()).await.unwrap();
+        found[0].1.total
+    };
+    let exported = async || {
+        let rows = store.export(Some(first), 10).await.unwrap();
+        rows.iter().find(|row| row.record.link.id == third).unwrap().visits
+    };
+    let most_visited = async || {
+        let order = OrderBy { field: OrderField::Visits, descending: true };
+        let tags = vec![Tag::from_stored("visited")];
+        let filter = Filter { order, tags, ..Filter::default() };
+        let outline = store.outline(&filter, None).await.unwrap();
+        outline.entries.iter().map(|entry| entry.id).collect::<Vec<_>>()
+    };
+    assert_eq!((totals().await, of_tag().await, exported().await), (vec![(45, 1), (0, 0), (2, 0)], 47, 2));
+    assert_eq!(most_visited().await, [first, third, second]);
+    assert_eq!(store.take_imported_visits(first).await.unwrap(), 40);
+    assert_eq!(store.take_imported_visits(first).await.unwrap(), 0);
+    assert_eq!((totals().await, of_tag().await), (vec![(5, 1), (0, 0), (2, 0)], 7), "counted visits stay");
+    assert_eq!(most_visited().await, [first, third, second]);
 }

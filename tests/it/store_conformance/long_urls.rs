@@ -68,7 +68,8 @@ async fn import(store: &dyn Store, url: &str) -> LinkId {
     let code = ImportCode::Kept(PickedCode { slug, mintable: None });
     let created_at = Some(Timestamp::from_second(1_000_000_000).unwrap());
     let draft = new_link(0, url).draft;
-    let items = vec![ImportItem { code, draft, tags: Vec::new(), created_at, minted: false, uses: 0 }];
+    let items =
+        vec![ImportItem { code, draft, tags: Vec::new(), created_at, minted: false, uses: 0, visits: 0 }];
     let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
     let batch = ImportBatch { name: "of long URLs".to_owned(), end: 1, items, keyspaces };
     match store.import(&batch).await.unwrap()[..] {

@@ -83,6 +83,7 @@ async fn suite(store: Arc<dyn Store>) {
     takedowns::a_block_holds_the_slug_of_a_deleted_link(&*store).await;
     takedowns::an_imported_takedown_holds_its_slug(&*store).await;
     imports::a_batch_is_stored_once_each_item_has_a_free_candidate(&*store).await;
+    imports::imported_visits_are_part_of_a_link_s_total_until_they_are_deleted(&*store).await;
     long_urls::links_are_found_by_where_they_lead(&*store).await;
     history::the_registers_end_is_known_with_its_first_block(&*store).await;
     webhooks::webhooks_are_kept_with_a_version_of_the_settings(&*store).await;

@@ -90,6 +90,7 @@ async fn import(store: &dyn Store) -> LinkId {
         tags: Vec::new(),
         minted: false,
         uses: 0,
+        visits: 0,
         created_at: Some("2020-01-01T00:00:00Z".parse().unwrap()),
     };
     let elsewhere = ImportItem { draft: new_link(1, "https://x.y/taken").draft, ..item.clone() };

@@ -76,7 +76,7 @@ pub(super) async fn an_imported_takedown_holds_its_slug(store: &dyn Store) {
         details.deleted_at = Some(at);
         details.blocked = is_blocked.then(|| Block { reason: "phishing".to_owned(), by: BY, at });
         let code = ImportCode::Kept(PickedCode { slug, mintable: None });
-        ImportItem { code, draft, tags: Vec::new(), created_at: None, minted: false, uses: 0 }
+        ImportItem { code, draft, tags: Vec::new(), created_at: None, minted: false, uses: 0, visits: 0 }
     };
     let items = vec![item("held/import", true), item("free/import", false)];
     let batch = ImportBatch { name: "takedowns".to_owned(), end: 2, items, keyspaces };

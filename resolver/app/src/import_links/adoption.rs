@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 use links::{
-    Block, Details, DomainId, Draft, ImportItem, LongUrl, Origin, PasswordHash, RedirectStatus, Rule,
-    Schemes, Slug, Tag,
+    Block, Details, DomainId, Draft, IMPORTED_VISITS_MAX, ImportItem, LongUrl, Origin, PasswordHash,
+    RedirectStatus, Rule, Schemes, Slug, Tag,
     api_key::{ApiKeyId, OPERATOR, check_name},
 };
 use transfer::{LeftOut, Row};
@@ -91,7 +91,8 @@ impl Adoption {
             Some(slug) => self.codes.kept(slug, domain),
             None => self.codes.derived(&draft.long_url, domain),
         };
-        let item = ImportItem { code, draft, tags, created_at, minted, uses };
+        let visits = row.visits.unwrap_or(0).min(IMPORTED_VISITS_MAX);
+        let item = ImportItem { code, draft, tags, created_at, minted, uses, visits };
         Ok(Adopted { item, is_disabled })
     }
 
@@ -119,7 +120,6 @@ impl Adoption {
             edited_by: row.edited_at.map(|_| edited_by),
             version: row.version.unwrap_or(0).min(COUNT_MAX),
             origin: Some(Box::new(Origin {
-                visits: row.visits,
                 edited_by: foreign_editor,
                 blocked_by: foreign_blocker,
                 ..Origin::default()
@@ -317,14 +317,22 @@ mod tests {
     }
 
     #[test]
+    fn visits_come_along_up_to_a_number_that_databases_can_add_up() {
+        for (visits, expected) in [(None, 0), (Some(3), 3), (Some(u64::MAX), IMPORTED_VISITS_MAX)] {
+            let row = Row { visits, ..Row::default() };
+            assert_eq!(adopt(Unprotected::Disable, row).unwrap().item.visits, expected);
+        }
+    }
+
+    #[test]
     fn the_creator_is_a_key_of_that_name_or_a_name() {
         let of = |name: &str| {
-            let row = Row { created_by: Some(name.to_owned()), visits: Some(3), ..Row::default() };
+            let row = Row { created_by: Some(name.to_owned()), ..Row::default() };
             let draft = adopt(Unprotected::Disable, row).unwrap().item.draft;
-            let origin = draft.details.unwrap().origin.unwrap();
-            (draft.created_by, origin.created_by, origin.visits)
+            let origin = draft.details.and_then(|details| details.origin);
+            (draft.created_by, origin.and_then(|origin| origin.created_by))
         };
-        assert_eq!(of("ci"), (ApiKeyId(7), None, Some(3)));
-        assert_eq!(of("elsewhere"), (OPERATOR, Some("elsewhere".into()), Some(3)));
+        assert_eq!(of("ci"), (ApiKeyId(7), None));
+        assert_eq!(of("elsewhere"), (OPERATOR, Some("elsewhere".into())));
     }
 }

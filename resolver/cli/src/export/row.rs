@@ -31,7 +31,8 @@ impl Rows {
 
     /// Converts a link with all its properties. Returns `None` for a link without a slug whose id
     /// is not a code.
-    pub(super) fn row(&self, Exported { record: Record { link, tags }, uses }: Exported) -> Option<Row> {
+    pub(super) fn row(&self, exported: Exported) -> Option<Row> {
+        let Exported { record: Record { link, tags }, uses, visits } = exported;
         let minted = || self.mint.code_of(link.id).map(|code| code.to_string());
         let code = link.slug().map(ToString::to_string).or_else(minted)?;
         let was_minted = link.slug().is_none();
@@ -54,7 +55,7 @@ impl Rows {
             created_at: Some(created_at),
             crawlable: Some(crawlable),
             forward_query: Some(forward_query),
-            visits: origin.visits,
+            visits: Some(visits),
             uses: details.max_visits.map(|_| uses),
             enabled: Some(!details.disabled),
             minted: (was_minted || origin.minted).then_some(true),

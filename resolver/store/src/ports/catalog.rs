@@ -91,6 +91,9 @@ pub trait Catalog: Database {
     /// Records the last visits of links. The ids must ascend. Idempotent.
     async fn note_visits(&self, seen: &[(LinkId, Timestamp)]) -> Result<(), StoreError>;
 
+    /// Removes the imported visits of a link from its total, and returns how many there were.
+    async fn take_imported_visits(&self, link: LinkId) -> Result<u64, StoreError>;
+
     /// Adds visits to links, and sets the position of what was added to `up_to`, in one transaction.
     /// Does nothing if the position is there already, so a retry counts nothing twice. Each link
     /// occurs once, and the ids must ascend.

@@ -90,6 +90,10 @@ impl Catalog for PostgresStore {
         self.run(async |sql| sql::note_visits(sql, seen).await).await
     }
 
+    async fn take_imported_visits(&self, link: LinkId) -> Result<u64, StoreError> {
+        self.run(async |sql| sql::take_imported_visits(sql, link).await).await
+    }
+
     async fn add_visits(&self, up_to: i64, visits: &[LinkVisits]) -> Result<(), StoreError> {
         self.run_long(async |sql| sql::add_visits(sql, up_to, visits).await).await
     }

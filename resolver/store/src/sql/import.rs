@@ -16,6 +16,7 @@ use super::{
     slugs::{find_slug, take_slug},
     sweep::note_arrived,
     tags::add_tags,
+    visits::visit_totals,
 };
 use crate::{Exported, ImportBatch, Imported, NamedLink, StoreError};
 
@@ -55,7 +56,7 @@ pub(crate) async fn import<S: Sql>(sql: &mut S, batch: &ImportBatch) -> Result<V
     }
     same_keyspaces(sql, batch.keyspaces).await?;
     let mut imported = Vec::with_capacity(batch.items.len());
-    let (mut changed, mut picked, mut seen, mut noted) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut changed, mut picked, mut arrived, mut noted) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (index, item) in batch.items.iter().enumerate() {
         let (done, code) = match store(sql, batch.keyspaces, item).await? {
             Tried::Under(code, done) => (done, Some(code)),
@@ -66,14 +67,14 @@ pub(crate) async fn import<S: Sql>(sql: &mut S, batch: &ImportBatch) -> Result<V
         if let Imported::Stored(id) = done {
             add_tags(sql, id, &item.tags).await?;
             spend(sql, id, item.uses).await?;
-            seen.push(id);
+            arrived.push((id, item.visits));
             noted.push((id, &item.draft.long_url));
             let is_mintable = code.is_some_and(|code| code.mintable.is_some());
             if is_mintable { &mut picked } else { &mut changed }.push(id);
         }
         imported.push(done);
     }
-    note_arrived(sql, &mut seen).await?;
+    note_arrived(sql, &mut arrived).await?;
     // Imported links may have old creation times, which the background indexer has passed already.
     note_long_urls(sql, noted.into_iter()).await?;
     // A resolver with a copy of the mintable custom slugs that receives no notifications reads them
@@ -217,8 +218,10 @@ pub(crate) async fn export<S: Sql>(sql: &mut S, after: i64, most: i64) -> Result
     let limited: Vec<LinkId> = links.iter().filter(|link| link.is_limited()).map(|link| link.id).collect();
     let mut tags = super::tags_of(sql, &ids).await?;
     let uses = uses_of(sql, &limited).await?;
+    let visits: HashMap<_, _> = visit_totals(sql, &ids).await?.into_iter().collect();
     let exported = links.into_iter().map(|link| Exported {
         uses: uses.get(&link.id).copied().unwrap_or_default(),
+        visits: visits.get(&link.id).map_or(0, |totals| totals.total),
         record: Record { tags: tags.remove(&link.id).unwrap_or_default(), link },
     });
     Ok(exported.collect())

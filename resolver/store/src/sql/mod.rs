@@ -67,7 +67,7 @@ pub(super) use tags::{delete_tags, has_tag, rename_tag, tags, tags_of};
 pub(super) use targets::{remove_target, set_target};
 pub(super) use uses::{is_spent, take_visits};
 pub(super) use visits::{
-    add_visits, forget_tag_changes, tag_changes, tag_id, tag_visit_totals, visit_totals,
+    add_visits, forget_tag_changes, tag_changes, tag_id, tag_visit_totals, take_imported_visits, visit_totals,
 };
 pub(super) use webhooks::{
     add_test_delivery, add_webhook, add_webhook_events, claim_deliveries, deliveries, due_webhooks,

@@ -75,7 +75,7 @@ pub(crate) async fn restore<S: Sql>(
     write(sql, &link).await?;
     set_tags(sql, id, &tags).await?;
     // Otherwise the next sweep of unvisited links would delete it again.
-    note_arrived(sql, &mut [id]).await?;
+    note_arrived(sql, &mut [(id, 0)]).await?;
     tags.sort_unstable();
     note_link(sql, by, Action::RestoreLink, (&link, &tags, &[]), state(&link)).await?;
     sql.tell(Told::Changed(&[id])).await?;

@@ -39,17 +39,26 @@ pub(crate) async fn note_visits<S: Sql>(sql: &mut S, seen: &[(LinkId, Timestamp)
     Ok(())
 }
 
-/// Records imported or restored links as visited now, because they may be old.
-pub(super) async fn note_arrived<S: Sql>(sql: &mut S, ids: &mut [LinkId]) -> Result<(), StoreError> {
-    ids.sort_unstable();
+/// Records imported or restored links as visited now, because they may be old, and adds their
+/// imported visits to them.
+pub(super) async fn note_arrived<S: Sql>(
+    sql: &mut S,
+    arrived: &mut [(LinkId, u64)],
+) -> Result<(), StoreError> {
+    arrived.sort_unstable();
     let now = S::DIALECT.now();
-    for ids in ids.chunks(NOTED) {
-        let rows: Vec<String> = (1..=ids.len()).map(|place| format!("(${place}, {now})")).collect();
+    for arrived in arrived.chunks(NOTED) {
+        let rows: Vec<String> =
+            (0..arrived.len()).map(|row| format!("(${}, {now}, ${})", 2 * row + 1, 2 * row + 2)).collect();
         let note = format!(
-            "INSERT INTO link_seen (link_id, seen_at) VALUES {} ON CONFLICT (link_id) DO UPDATE SET seen_at = excluded.seen_at",
+            "INSERT INTO link_seen (link_id, seen_at, imported) VALUES {}
+             ON CONFLICT (link_id) DO UPDATE SET seen_at = excluded.seen_at,
+                 imported = link_seen.imported + excluded.imported",
             rows.join(", ")
         );
-        let values: Vec<Value> = ids.iter().map(|id| Value::Int(id.get())).collect();
+        let visits = |visits: u64| Value::Int(i64::try_from(visits).unwrap_or(i64::MAX));
+        let values: Vec<Value> =
+            arrived.iter().flat_map(|(id, imported)| [Value::Int(id.get()), visits(*imported)]).collect();
         sql.query(&note, &values).await?;
     }
     Ok(())

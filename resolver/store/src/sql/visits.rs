@@ -13,11 +13,9 @@ const CHORE: &str = "add visits to links";
 const STEP: usize = 500;
 
 /// SQL expression for the visits of a link.
-pub(super) const VISITS: &str =
-    "coalesce((SELECT link_seen.total FROM link_seen WHERE link_seen.link_id = link.id), 0)";
+pub(super) const VISITS: &str = "coalesce((SELECT link_seen.total + link_seen.imported FROM link_seen WHERE link_seen.link_id = link.id), 0)";
 /// SQL expression for the visits of a link without those of bots.
-pub(super) const NON_BOT_VISITS: &str =
-    "coalesce((SELECT link_seen.total - link_seen.bots FROM link_seen WHERE link_seen.link_id = link.id), 0)";
+pub(super) const NON_BOT_VISITS: &str = "coalesce((SELECT link_seen.total + link_seen.imported - link_seen.bots FROM link_seen WHERE link_seen.link_id = link.id), 0)";
 
 /// Adds visits to links, unless the position of what was added is `up_to` or later. The ids must
 /// ascend, so that two resolvers cannot deadlock.
@@ -52,6 +50,19 @@ pub(crate) async fn add_visits<S: Sql>(
     Ok(())
 }
 
+/// Removes the imported visits of a link from its total, and returns how many there were.
+pub(crate) async fn take_imported_visits<S: Sql>(sql: &mut S, link: LinkId) -> Result<u64, StoreError> {
+    let select = format!(
+        "SELECT imported FROM link_seen WHERE link_id = $1 AND imported > 0 {}",
+        S::DIALECT.for_update()
+    );
+    let rows = sql.query(&select, &[Value::Int(link.get())]).await?;
+    let Some(row) = rows.first() else { return Ok(0) };
+    let take = "UPDATE link_seen SET imported = 0 WHERE link_id = $1";
+    sql.query(take, &[Value::Int(link.get())]).await?;
+    count(row, 0)
+}
+
 /// Returns the visits of links that were ever seen, in any order.
 pub(crate) async fn visit_totals<S: Sql>(
     sql: &mut S,
@@ -60,15 +71,16 @@ pub(crate) async fn visit_totals<S: Sql>(
     let mut found = Vec::with_capacity(ids.len());
     for ids in ids.chunks(STEP) {
         let select = format!(
-            "SELECT link_id, total, bots, seen_at FROM link_seen WHERE link_id IN ({})",
+            "SELECT link_id, total, bots, seen_at, imported FROM link_seen WHERE link_id IN ({})",
             places(1, ids.len())
         );
         let values: Vec<Value> = ids.iter().map(|id| Value::Int(id.get())).collect();
         for row in sql.query(&select, &values).await? {
-            let (link, total) = (LinkId::from_stored(row.int(0)?), count(&row, 1)?);
-            // Imported and restored links count as seen, without a visit.
-            let last = if total > 0 { Some(row.time(3)?) } else { None };
-            found.push((link, VisitTotals { total, bots: count(&row, 2)?, last }));
+            let (counted, bots, imported) = (count(&row, 1)?, count(&row, 2)?, count(&row, 4)?);
+            // Imported and restored links count as seen, without a visit here.
+            let last = if counted > 0 { Some(row.time(3)?) } else { None };
+            let total = counted.saturating_add(imported);
+            found.push((LinkId::from_stored(row.int(0)?), VisitTotals { total, bots, last }));
         }
     }
     Ok(found)
@@ -86,17 +98,15 @@ pub(crate) async fn tag_visit_totals<S: Sql>(
         let (links, conditions) = visible_only(of, &mut values);
         let links_too =
             if conditions.is_empty() { "LEFT JOIN link ON link.id = link_tag.link_id" } else { "" };
-        let sum = |column: &str| {
-            format!(
-                "CAST(coalesce(sum(CASE WHEN {DELETED_AT} IS NULL THEN link_seen.{column} END), 0) AS bigint)"
-            )
+        let sum = |count: &str| {
+            format!("CAST(coalesce(sum(CASE WHEN {DELETED_AT} IS NULL THEN {count} END), 0) AS bigint)")
         };
         let select = format!(
             "SELECT tag.name, {}, {}
              FROM tag {links} {links_too} LEFT JOIN link_seen ON link_seen.link_id = link_tag.link_id
              WHERE tag.name IN ({}){conditions} GROUP BY tag.name",
-            sum("total"),
-            sum("bots"),
+            sum("link_seen.total + link_seen.imported"),
+            sum("link_seen.bots"),
             places(1, tags.len())
         );
         for row in sql.query(&select, &values).await? {

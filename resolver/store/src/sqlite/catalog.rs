@@ -96,6 +96,10 @@ impl Catalog for SqliteStore {
         self.writer.write(async move |sql| sql::note_visits(sql, &seen).await).await
     }
 
+    async fn take_imported_visits(&self, link: LinkId) -> Result<u64, StoreError> {
+        self.writer.write(async move |sql| sql::take_imported_visits(sql, link).await).await
+    }
+
     async fn add_visits(&self, up_to: i64, visits: &[LinkVisits]) -> Result<(), StoreError> {
         let visits = visits.to_vec();
         self.writer.write(async move |sql| sql::add_visits(sql, up_to, &visits).await).await

@@ -79,6 +79,10 @@ impl Catalog for FaultyStore {
         self.pass(self.database.sqlite.note_visits(seen)).await
     }
 
+    async fn take_imported_visits(&self, link: LinkId) -> Result<u64, StoreError> {
+        self.pass(self.database.sqlite.take_imported_visits(link)).await
+    }
+
     async fn add_visits(&self, up_to: i64, visits: &[LinkVisits]) -> Result<(), StoreError> {
         self.pass(self.database.sqlite.add_visits(up_to, visits)).await
     }
