@@ -31,7 +31,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
-use visit_store::VisitStore;
+use visit_store::{VisitStore, VisitStoreError};
 use visits_task::{OpenSpool, VisitTasks};
 
 use crate::{
@@ -118,7 +118,7 @@ pub async fn run(
         bootstrapped = bootstrap(&config, &settings, &*store) => bootstrapped?,
         () = shutdown.cancelled() => return Ok(()),
     };
-    visits.migrate().await.map_err(|error| visits_task::failed(&config.database.database, &error))?;
+    migrate_visits(&*visits, &config.database.database).await?;
     let (supervisor, mut failures) = TaskSupervisor::new();
     let issuer = start_issuer(&config, &recorder, &supervisor).await?;
     let Bootstrapped { code_key, keyspaces, new_key, shared, asked } = bootstrapped;
@@ -174,6 +174,18 @@ pub async fn run(
     lost.map_or(Ok(()), |lost| Err(stopped(lost).into()))
 }
 
+/// Applies the migrations of the store of visits. Without ClickHouse the process starts all the same:
+/// visits wait in the spool, and whoever stores them tries again.
+async fn migrate_visits(visits: &dyn VisitStore, database: &Database) -> Result<(), cli::Error> {
+    match visits.migrate().await {
+        Err(error @ VisitStoreError::Engine(_)) => {
+            tracing::warn!(error = &error as &dyn std::error::Error, "prepare ClickHouse for visits");
+            Ok(())
+        }
+        migrated => migrated.map_err(|error| visits_task::failed(database, &error)),
+    }
+}
+
 /// Opens the store of visits, and the spool if visits are recorded.
 fn open_visits(
     config: &Config,
@@ -181,7 +193,7 @@ fn open_visits(
     store: &Arc<dyn Store>,
     recorder: &Recorder,
 ) -> Result<(Arc<dyn VisitStore>, Option<OpenSpool>), cli::Error> {
-    let visits = visits_task::open_store(&config.database.database, store)?;
+    let visits = visits_task::open_store(&config.database.database, settings.visits.store.as_ref(), store)?;
     if !settings.visits.is_on {
         return Ok((visits, None));
     }

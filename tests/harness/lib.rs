@@ -15,6 +15,8 @@ pub mod api;
 pub mod base64;
 pub mod binaries;
 pub mod checks;
+pub mod clickhouse;
+pub mod clickhouse_new;
 pub mod cluster;
 pub mod connection;
 pub mod daemon;
@@ -42,6 +44,8 @@ pub mod status;
 pub mod wait;
 
 pub use api::{Api, Created};
+pub use clickhouse::{Clickhouse, ClickhouseCluster};
+pub use clickhouse_new::NewClickhouse;
 pub use cluster::{Cluster, ClusterBuilder};
 pub use connection::Connection;
 pub use daemon::Daemon;

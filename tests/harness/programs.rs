@@ -26,6 +26,10 @@ pub enum Program {
     Etcd,
     /// `etcdctl`, etcd's command-line client.
     Etcdctl,
+    /// The ClickHouse server.
+    ClickhouseServer,
+    /// Java, which runs ZooKeeper; from the package of ZooKeeper, which needs it.
+    Java,
     /// `promtool`, which checks Prometheus rule files and metrics pages.
     Promtool,
     /// `kubectl`, which checks Kubernetes manifests.
@@ -48,6 +52,8 @@ impl Program {
             Self::Pgbench => ("pgbench", "postgresql"),
             Self::Etcd => ("etcd", "etcd-server"),
             Self::Etcdctl => ("etcdctl", "etcd-client"),
+            Self::ClickhouseServer => ("clickhouse-server", "clickhouse-server"),
+            Self::Java => ("java", "zookeeper"),
             Self::Promtool => ("promtool", "prometheus"),
             Self::Kubectl => ("kubectl", "kubernetes-client"),
             Self::Nginx => ("nginx", "nginx-light"),

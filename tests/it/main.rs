@@ -76,5 +76,6 @@ mod visit_faults;
 mod visit_lists;
 mod visit_store_postgres;
 mod visits;
+mod visits_clickhouse;
 mod webhooks;
 mod who;

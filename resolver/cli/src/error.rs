@@ -4,6 +4,7 @@ use std::{io, path::Path};
 
 use daemon::Exit;
 use store::StoreError;
+use visit_store::VisitStoreError;
 
 /// The error type of this library.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +29,14 @@ pub enum Error {
         /// The last error.
         source: StoreError,
     },
+    /// The database of the rows of visits failed.
+    #[error("--visits-store {address}")]
+    Visits {
+        /// The database's address, without its password.
+        address: String,
+        /// The error.
+        source: VisitStoreError,
+    },
     /// The database refused a command.
     #[error("database")]
     Store(#[from] StoreError),
@@ -51,9 +60,9 @@ impl Error {
     pub fn exit(&self) -> Exit {
         match self {
             Self::Config { .. } => Exit::Config,
-            Self::Unreachable { .. } | Self::Store(StoreError::Unreachable(_) | StoreError::TimedOut) => {
-                Exit::Unavailable
-            }
+            Self::Unreachable { .. }
+            | Self::Visits { .. }
+            | Self::Store(StoreError::Unreachable(_) | StoreError::TimedOut) => Exit::Unavailable,
             Self::Client(error) => error.exit(),
             Self::Store(_) | Self::Io(_) | Self::TaskFailed(_) | Self::Random(_) => Exit::Internal,
         }

@@ -1,19 +1,28 @@
 //! `resolver migrate`: sets up or updates the schema of the database.
 
+use visit_store::{ClickhouseAddress, ClickhouseVisits, PostgresVisits, VisitStore as _, VisitStoreError};
+
 use super::{
     database::{open, open_existing},
     wait_for,
 };
-use crate::{Error, args::MigrateArgs};
+use crate::{
+    Error,
+    args::{Database, MigrateArgs},
+};
 
 pub(super) async fn run(args: &MigrateArgs) -> Result<String, Error> {
-    let MigrateArgs { database: args, forget_ledger, put_back } = args;
+    let MigrateArgs { database: args, visits_store, forget_ledger, put_back } = args;
+    let visits = visits_store.of(&args.database)?;
     let store = match put_back {
         // A mistyped path must not create an empty database.
         Some(_) => open_existing(&args.database).await?,
         None => open(&args.database, None).await?,
     };
     wait_for(args, async || store.migrate().await).await?;
+    if let (Some(address), Database::Postgres(url)) = (visits, &args.database) {
+        migrate_visits(&address, url).await?;
+    }
     if *forget_ledger {
         wait_for(args, async || store.forget_ledger().await).await?;
         return Ok(format!("{}: the next issuer's ledger is adopted\n", args.database));
@@ -26,4 +35,11 @@ pub(super) async fn run(args: &MigrateArgs) -> Result<String, Error> {
         ));
     }
     Ok(format!("{}: the schema is up to date\n", args.database))
+}
+
+/// Creates the tables of visits' rows.
+async fn migrate_visits(address: &ClickhouseAddress, database: &str) -> Result<(), Error> {
+    let failed = |source: VisitStoreError| Error::Visits { address: address.to_string(), source };
+    let counters = PostgresVisits::new(database).map_err(failed)?;
+    ClickhouseVisits::new(address.clone(), counters).migrate().await.map_err(failed)
 }

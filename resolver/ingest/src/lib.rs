@@ -13,6 +13,7 @@ pub mod known_texts;
 mod metrics;
 mod pace;
 mod referrer;
+mod rows_apart;
 pub mod storer;
 pub mod upkeep;
 

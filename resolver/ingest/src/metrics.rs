@@ -30,6 +30,7 @@ pub struct IngestMetrics {
     /// 1 if another process stores this spool.
     pub fenced: Gauge,
     waiting: Gauge,
+    rows_waiting: Gauge,
     spool_bytes: Gauge,
     dropped: [Counter; DropReason::ALL.len()],
     other_agents: Counter,
@@ -59,6 +60,7 @@ impl IngestMetrics {
                 spool_errors: counter!("resolver_visit_spool_errors_total"),
                 fenced: gauge!("resolver_visits_fenced"),
                 waiting: gauge!("resolver_visit_blocks_waiting"),
+                rows_waiting: gauge!("resolver_visit_rows_waiting"),
                 spool_bytes: gauge!("resolver_visit_spool_bytes"),
                 dropped: DropReason::ALL
                     .map(|reason| counter!("resolver_visits_dropped_total", "reason" => reason.name())),
@@ -81,6 +83,11 @@ impl IngestMetrics {
     pub(crate) fn set_backlog(&self, blocks: u64, bytes: u64) {
         self.waiting.set(gauge_value(blocks));
         self.spool_bytes.set(gauge_value(bytes));
+    }
+
+    /// Publishes how many rows are counted and not stored yet.
+    pub(crate) fn set_rows_waiting(&self, rows: usize) {
+        self.rows_waiting.set(gauge_value(rows as u64));
     }
 
     /// Publishes counts that their owners keep.
@@ -121,6 +128,10 @@ fn describe() {
     );
     describe_counter!("resolver_visit_spool_errors_total", "Failed reads of the spool.");
     describe_gauge!("resolver_visit_blocks_waiting", "Spooled blocks of visits that are not stored yet.");
+    describe_gauge!(
+        "resolver_visit_rows_waiting",
+        "Visits that are counted, and whose rows are not in ClickHouse yet."
+    );
     describe_gauge!("resolver_visit_spool_bytes", Unit::Bytes, "Size of the spool of visits.");
     describe_gauge!("resolver_visits_fenced", "1 if another process stores the spool of this one.");
     describe_counter!(

@@ -4,7 +4,9 @@
 //!    are removed after its COMMIT. So a visit that was spooled is stored once.
 //! 2. A COMMIT without an answer leaves its outcome open: the position is asked for until it is
 //!    known.
-//! 3. A process whose spool another one has registered stores nothing more. Its redirects go on.
+//! 3. Where rows are in a database of their own, those of a batch are stored after its COMMIT
+//!    (`rows_apart.rs`).
+//! 4. A process whose spool another one has registered stores nothing more. Its redirects go on.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -15,7 +17,7 @@ use std::{
 use codes::LinkId;
 use jiff::Timestamp;
 use links::DomainId;
-use spool::{OwnedBlock, Reader, Sequence};
+use spool::{OwnedBlock, Reader, Sequence, Sidecars};
 use tokio::{
     sync::watch,
     time::{Instant, sleep, timeout},
@@ -30,12 +32,16 @@ use crate::{
     known_texts::KnownTexts,
     metrics::IngestMetrics,
     pace::{Backlog, pause},
+    rows_apart::RowsApart,
 };
 
 /// Uncompressed bytes of the blocks in a batch: about 20,000 usual visits.
 const BATCH_BYTES: usize = 4 << 20;
 /// Blocks in a batch.
 const BATCH_BLOCKS: usize = 1_024;
+/// Pause after a small batch whose rows are in a database of their own, which is made for few and
+/// large insertions.
+const APART: Duration = Duration::from_secs(1);
 /// How long the task waits for visits before it looks again.
 const IDLE: Duration = Duration::from_secs(1);
 /// Pauses between attempts while the store fails, from the first to the longest.
@@ -51,6 +57,8 @@ pub struct StorerConfig {
     pub store: Arc<dyn VisitStore>,
     /// The reading end of the spool.
     pub reader: Reader,
+    /// The files beside the spool.
+    pub sidecars: Sidecars,
     /// The identity of the spool.
     pub spool: SpoolId,
     /// The name of this process.
@@ -80,6 +88,7 @@ struct Storer {
     enricher: Enricher,
     texts: TextKey,
     known: KnownTexts,
+    rows: RowsApart,
     secrets: HashMap<Day, Option<DaySecret>>,
     cuts: HashMap<Option<LinkId>, VisitId>,
     version: i64,
@@ -142,12 +151,16 @@ impl Storer {
                     }
                     let started = Instant::now();
                     let enricher = Enricher::new(config.options.clone(), config.places.clone(), addresses);
+                    let (store, metrics) = (Arc::clone(&config.store), Arc::clone(&config.metrics));
+                    let mut rows = RowsApart::new(store, config.sidecars.clone(), metrics);
+                    rows.resume(producer.position).await;
                     return Self {
                         config,
                         producer,
                         enricher,
                         texts,
                         known: KnownTexts::default(),
+                        rows,
                         secrets: HashMap::new(),
                         cuts: HashMap::new(),
                         version: -1,
@@ -227,13 +240,19 @@ impl Storer {
                     continue;
                 }
             };
+            if let Err(error) = self.rows.record(&batch, self.version) {
+                self.config.metrics.spool_errors.increment(1);
+                self.known.discard();
+                attempts.failed("record the rows of visits", &error).await;
+                continue;
+            }
             match self.config.store.store(&self.producer, &batch, self.version).await {
-                Ok(()) => return self.stored(&batch),
+                Ok(()) => return self.stored(&batch).await,
                 Err(WriteError::Outdated) => {}
                 Err(WriteError::Fenced) => match self.position().await {
                     None => return false,
                     // An earlier attempt was stored after all.
-                    Some(position) if position == batch.to => return self.stored(&batch),
+                    Some(position) if position == batch.to => return self.stored(&batch).await,
                     Some(position) => {
                         self.known.discard();
                         self.producer.position = position;
@@ -245,7 +264,7 @@ impl Storer {
                     attempts.failed("await the COMMIT of visits", &error).await;
                     match self.position().await {
                         None => return false,
-                        Some(position) if position == batch.to => return self.stored(&batch),
+                        Some(position) if position == batch.to => return self.stored(&batch).await,
                         Some(_) => {}
                     }
                 }
@@ -310,10 +329,12 @@ impl Storer {
         Ok(())
     }
 
-    /// Notes that a batch is stored, and removes its blocks from the spool.
-    fn stored(&mut self, batch: &Batch) -> bool {
+    /// Notes that a batch is stored, stores its rows where they are apart, and removes its blocks from
+    /// the spool.
+    async fn stored(&mut self, batch: &Batch) -> bool {
         self.known.stored();
         self.producer.position = batch.to;
+        self.rows.store().await;
         let metrics = &self.config.metrics;
         metrics.rows.increment(batch.rows.len() as u64);
         metrics.batches.increment(1);
@@ -351,7 +372,9 @@ impl Storer {
             filled_permille: self.config.reader.filled_permille(),
         };
         let ending = self.config.ending.clone();
-        let pause = pause(backlog);
+        let is_small = blocks.iter().map(|block| block.bytes.len()).sum::<usize>() < BATCH_BYTES / 2;
+        let least = if self.rows.is_used() && is_small { APART } else { Duration::ZERO };
+        let pause = pause(backlog).max(least);
         if !pause.is_zero() {
             let mut ending = ending;
             let _ = timeout(pause, ending.wait_for(|is_ending| *is_ending)).await;
@@ -405,14 +428,19 @@ fn add_block(
 /// Attempts at a call that fails: logs the first failure and every tenth one, and waits longer each
 /// time.
 #[derive(Default)]
-struct Attempts {
+pub(crate) struct Attempts {
     failed: u32,
 }
 
 impl Attempts {
-    async fn failed(&mut self, what: &'static str, error: &VisitStoreError) {
+    /// Returns whether nothing has failed yet.
+    pub(crate) fn is_first(&self) -> bool {
+        self.failed == 0
+    }
+
+    pub(crate) async fn failed(&mut self, what: &'static str, error: &(dyn std::error::Error + 'static)) {
         if self.failed.is_multiple_of(10) {
-            tracing::warn!(error = error as &dyn std::error::Error, attempts = self.failed + 1, "{what}");
+            tracing::warn!(error, attempts = self.failed + 1, "{what}");
         }
         let [first, longest] = RETRY;
         sleep(first.saturating_mul(1 << self.failed.min(10)).min(longest)).await;

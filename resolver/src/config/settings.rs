@@ -148,7 +148,11 @@ impl Config {
             },
             threads,
             fast_path: self.fast_path == FastPath::On,
-            visits: self.visits.settings(&self.data_folder(), &self.check_holder()?)?,
+            visits: self.visits.settings(
+                &self.database.database,
+                &self.data_folder(),
+                &self.check_holder()?,
+            )?,
             webhooks: self.webhooks.sender()?,
             keyspaces,
             public_url,

@@ -7,10 +7,14 @@ use std::{
 
 use app::visits::{CaptureRules, Flush};
 use clap::{Args, ValueEnum};
-use cli::Error;
+use cli::{
+    Error,
+    args::{Database, VisitsStoreArgs},
+};
 use daemon::{parse_duration, parse_duration_or_zero};
 use ipnet::IpNet;
 use numbers::HolderId;
+use visit_store::ClickhouseAddress;
 use visits::AddressMode;
 
 use super::settings::wrong;
@@ -55,6 +59,9 @@ pub struct VisitsArgs {
     /// Record visits. When off, redirects are only counted, and noted for --remove-unvisited-after.
     #[arg(long, env = "RESOLVER_VISITS", value_enum, default_value_t = Switch::On)]
     pub visits: Switch,
+    /// Where the rows of visits are kept, if not in the database of the links.
+    #[command(flatten)]
+    pub visits_store: VisitsStoreArgs,
     /// Folder for recorded visits that are not stored yet. They contain the whole addresses of
     /// visitors. Each process needs its own folder, which has to outlast restarts. Defaults to
     /// visits/HOLDER-ID beside the SQLite file, or in ./data.
@@ -115,6 +122,8 @@ pub struct VisitsArgs {
 pub struct VisitSettings {
     /// Whether visits are spooled and stored.
     pub is_on: bool,
+    /// The database of their rows, if it is not that of the links.
+    pub store: Option<ClickhouseAddress>,
     /// The folder of the spool.
     pub spool: PathBuf,
     /// The maximum size of the spool, in bytes.
@@ -139,14 +148,20 @@ impl VisitSettings {
 }
 
 impl VisitsArgs {
-    /// Validates the flags. `data_folder` is the folder for this process's own files, and `holder` its
-    /// name.
+    /// Validates the flags. `database` is that of the links, `data_folder` the folder for this
+    /// process's own files, and `holder` its name.
     ///
     /// # Errors
     /// Returns [`Error::Config`] with the flag, its value and the expected form.
-    pub fn settings(&self, data_folder: &Path, holder: &HolderId) -> Result<VisitSettings, Error> {
+    pub fn settings(
+        &self,
+        database: &Database,
+        data_folder: &Path,
+        holder: &HolderId,
+    ) -> Result<VisitSettings, Error> {
         Ok(VisitSettings {
             is_on: self.visits.is_on(),
+            store: self.visits_store.of(database)?,
             spool: self
                 .visits_spool
                 .clone()

@@ -20,28 +20,37 @@ use links::{
     DomainId,
     webhook::{NewWebhookEvent, RecordedVisits},
 };
-use spool::{Block, Limits, Reader, Spool, Writer};
+use spool::{Block, Limits, Reader, Sidecars, Spool, Writer};
 use store::Store;
 use tokio::{
     sync::{oneshot, watch},
     time::timeout,
 };
-use visit_store::{PostgresVisits, SpoolId, SqliteVisits, VisitStore, VisitStoreError};
+use visit_store::{
+    ClickhouseAddress, ClickhouseVisits, PostgresVisits, SpoolId, SqliteVisits, VisitStore, VisitStoreError,
+};
 
 use crate::config::{Settings, VisitSettings};
 
 /// How long a process that ends goes on storing what it has recorded. The rest stays in the spool.
 const DRAIN: Duration = Duration::from_secs(10);
 
-/// Opens the store of visits: in the database of the links on Postgres, in a file of its own beside
-/// theirs on SQLite.
+/// Opens the store of visits: in the database of the links on Postgres, with the rows in ClickHouse
+/// if it has an address, and in a file of its own beside the links on SQLite.
 pub(super) fn open_store(
     database: &Database,
+    clickhouse: Option<&ClickhouseAddress>,
     links: &Arc<dyn Store>,
 ) -> Result<Arc<dyn VisitStore>, cli::Error> {
     let failed = |error: VisitStoreError| failed(database, &error);
     Ok(match database {
-        Database::Postgres(url) => Arc::new(PostgresVisits::new(url).map_err(failed)?),
+        Database::Postgres(url) => {
+            let visits = PostgresVisits::new(url).map_err(failed)?;
+            match clickhouse {
+                Some(address) => Arc::new(ClickhouseVisits::new(address.clone(), visits)),
+                None => Arc::new(visits),
+            }
+        }
         Database::Sqlite(path) => {
             let visits = path.with_file_name("visits.db");
             Arc::new(SqliteVisits::open(&visits, Some(path), Arc::clone(links)).map_err(failed)?)
@@ -59,6 +68,7 @@ pub(super) fn failed(database: &Database, error: &VisitStoreError) -> cli::Error
 pub(super) struct OpenSpool {
     pub(super) sink: Arc<SpoolSink>,
     reader: Reader,
+    sidecars: Sidecars,
     id: SpoolId,
     metrics: Arc<IngestMetrics>,
     recorded: watch::Receiver<u64>,
@@ -68,7 +78,7 @@ pub(super) struct OpenSpool {
 pub(super) fn open_spool(settings: &VisitSettings, recorder: &Recorder) -> Result<OpenSpool, cli::Error> {
     let metrics = IngestMetrics::new(recorder);
     let limits = Limits { total_bytes: settings.spool_bytes, ..Limits::DEFAULT };
-    let Spool { writer, reader, opened, .. } =
+    let Spool { writer, reader, sidecars, opened } =
         Spool::open(&settings.spool, limits).map_err(|error| wrong_spool(&settings.spool, &error))?;
     if opened.cut_bytes > 0 || opened.damaged_bytes > 0 {
         tracing::warn!(
@@ -79,7 +89,7 @@ pub(super) fn open_spool(settings: &VisitSettings, recorder: &Recorder) -> Resul
     }
     let (recording, recorded) = watch::channel(0);
     let sink = SpoolSink { writer: Mutex::new(writer), recording, metrics: Arc::clone(&metrics) };
-    Ok(OpenSpool { sink: Arc::new(sink), reader, id: SpoolId(opened.identity), metrics, recorded })
+    Ok(OpenSpool { sink: Arc::new(sink), reader, sidecars, id: SpoolId(opened.identity), metrics, recorded })
 }
 
 fn wrong_spool(folder: &Path, error: &spool::SpoolError) -> cli::Error {
@@ -155,6 +165,7 @@ impl VisitTasks {
         let config = StorerConfig {
             store: Arc::clone(store),
             reader: spool.reader,
+            sidecars: spool.sidecars,
             spool: spool.id,
             holder: settings.holder.to_string(),
             options: Options { addresses: settings.visits.addresses, respects_opt_out: true, keep_days },

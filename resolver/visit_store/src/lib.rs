@@ -1,18 +1,22 @@
 //! Where visits are kept: rows, texts and counters, on Postgres, SQLite and ClickHouse.
 
+mod clickhouse;
 mod columns;
 mod erased_rows;
 mod error;
 mod link_visits;
 mod port;
 mod postgres;
+mod rows_record;
 mod sqlite;
 mod tag_days;
 mod values;
 
+pub use clickhouse::{ClickhouseAddress, ClickhouseVisits};
 pub use error::{VisitStoreError, WriteError};
 pub use port::{MERGED, TokenSecret, VisitStore};
 pub use postgres::PostgresVisits;
+pub use rows_record::RowsRecord;
 pub use sqlite::SqliteVisits;
 pub use values::{
     Batch, Changes, Columns, Cut, DayCounters, DayDelta, Days, DeletionStep, Erased, Erasure, ErasureId,

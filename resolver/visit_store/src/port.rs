@@ -8,7 +8,7 @@ use visits::{AddressSecret, Day, DaySecret, Slot, Subject, TextKey, VisitId, Vis
 
 use crate::{
     Batch, Changes, Columns, DayCounters, Days, DeletionStep, Erased, Erasure, ErasureId, Marks, MarksKey,
-    Producer, RowQuery, SpoolId, StoredText, TextRef, VisitStoreError, WriteError,
+    Producer, RowQuery, RowsRecord, SpoolId, StoredText, TextRef, VisitStoreError, WriteError,
 };
 
 /// A store of visits: rows, their texts, and counters.
@@ -41,6 +41,18 @@ pub trait VisitStore: Send + Sync + 'static {
     /// Stores a batch and moves the producer's position from `batch.from` to `batch.to`, in one
     /// transaction. `known` is the version of the changes that the batch respects.
     async fn store(&self, producer: &Producer, batch: &Batch, known: i64) -> Result<(), WriteError>;
+
+    /// Returns whether rows are in a database of their own. Then [`store`](Self::store) leaves them
+    /// out, and its caller records them before, and stores them afterwards.
+    fn keeps_rows_apart(&self) -> bool {
+        false
+    }
+
+    /// Stores the rows of a batch that is stored already. Idempotent: rows that are there are not
+    /// stored again, however often and by how many processes they are sent.
+    async fn store_rows(&self, _record: &RowsRecord) -> Result<(), VisitStoreError> {
+        Ok(())
+    }
 
     /// Returns the changes after a version that batches have to respect.
     async fn changes(&self, after: i64) -> Result<Changes, VisitStoreError>;

@@ -8,6 +8,9 @@ use std::{
 use clap::Args;
 use daemon::parse_duration;
 use url::Url;
+use visit_store::ClickhouseAddress;
+
+use crate::Error;
 
 /// The database, for all subcommands that use it.
 #[derive(Clone, Debug, Args)]
@@ -32,6 +35,9 @@ pub struct MigrateArgs {
     /// The database.
     #[command(flatten)]
     pub database: DatabaseArgs,
+    /// Where the rows of visits are kept, if not in the database of the links.
+    #[command(flatten)]
+    pub visits_store: VisitsStoreArgs,
     /// Adopt the ledger of the issuer that the next resolver registers with. Use it if the former
     /// ledger is lost for good, or to change to another issuer on purpose, and only while no
     /// resolver of the former issuer runs.
@@ -42,6 +48,35 @@ pub struct MigrateArgs {
     /// resolvers and reservations since the older backup. Stop all resolvers and issuers first.
     #[arg(long, value_name = "NUMBERS", conflicts_with = "forget_ledger")]
     pub put_back: Option<u64>,
+}
+
+/// Where the rows of visits are kept.
+#[derive(Clone, Debug, Args)]
+pub struct VisitsStoreArgs {
+    /// Keep the rows of visits in ClickHouse:
+    /// clickhouse+http://[USER[:PASSWORD]@]HOST[:PORT][,HOST[:PORT]…]/DATABASE[?cluster=NAME].
+    /// Counters stay in Postgres, which --database has to be. Without this flag, rows are there too.
+    /// Rows that are in the one database are not moved to the other.
+    #[arg(long, env = "RESOLVER_VISITS_STORE", hide_env_values = true, value_name = "URL")]
+    pub visits_store: Option<ClickhouseAddress>,
+}
+
+impl VisitsStoreArgs {
+    /// Returns the address, if there is one.
+    ///
+    /// # Errors
+    /// Returns [`Error::Config`] unless `database` is a Postgres database.
+    pub fn of(&self, database: &Database) -> Result<Option<ClickhouseAddress>, Error> {
+        let Some(address) = &self.visits_store else { return Ok(None) };
+        if matches!(database, Database::Postgres(_)) {
+            return Ok(Some(address.clone()));
+        }
+        Err(Error::Config {
+            flag: "--visits-store",
+            value: address.to_string(),
+            reason: format!("expected a Postgres database as --database, found {database}"),
+        })
+    }
 }
 
 /// The address of a database.

@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// Limits on the server's side.
-const LIMITS: &str = "SET LOCAL lock_timeout = '10s'; SET LOCAL statement_timeout = '50s'";
+pub(super) const LIMITS: &str = "SET LOCAL lock_timeout = '10s'; SET LOCAL statement_timeout = '50s'";
 
 /// Stores an erasure. Returns `None` if there are too many.
 pub(super) async fn erase(
@@ -75,13 +75,13 @@ pub(super) async fn forget(client: &Client, oldest: VisitId) -> Result<(), Visit
     Ok(())
 }
 
-fn network(text: &str) -> Result<AddressNetwork, StoreError> {
+pub(super) fn network(text: &str) -> Result<AddressNetwork, StoreError> {
     let corrupt = || StoreError::Corrupt(format!("expected a network to erase, found {text:?}"));
     AddressNetwork::parse(text).ok_or_else(corrupt)
 }
 
 /// Returns bytes as SQL.
-fn literal(bytes: &[u8]) -> String {
+pub(super) fn literal(bytes: &[u8]) -> String {
     format!("'\\x{}'::bytea", hex(bytes))
 }
 
@@ -170,6 +170,17 @@ async fn delete(transaction: &Transaction<'_>, found: &[Row], day: Day) -> Resul
     let rows =
         transaction.query_typed(&remove, &[(&links, Type::INT8_ARRAY), (&ids, Type::INT8_ARRAY)]).await?;
     let rows: Vec<ErasedRow> = rows.iter().map(erased_row).collect();
+    unlist(transaction, &rows, day).await?;
+    Ok(rows.len() as u64)
+}
+
+/// Moves the visits of deleted rows of a day to those without one. The caller holds [`LOCK`].
+pub(super) async fn unlist(
+    transaction: &Transaction<'_>,
+    rows: &[ErasedRow],
+    day: Day,
+) -> Result<(), VisitStoreError> {
+    let links: Vec<i64> = rows.iter().map(|row| row.link.map_or(0, LinkId::get)).collect();
     let cuts =
         by_link(transaction, "SELECT link_id, before_id FROM visit_cut WHERE link_id = ANY($1)", &links);
     let cuts = cuts.await?.into_iter();
@@ -180,12 +191,12 @@ async fn delete(transaction: &Transaction<'_>, found: &[Row], day: Day) -> Resul
     for (link, tag) in by_link(transaction, counted, &links).await? {
         tags.entry(LinkId::from_stored(link)).or_default().push(tag);
     }
-    add_merged(transaction, &unlisted(&rows, &cuts.collect(), &tags)).await?;
+    add_merged(transaction, &unlisted(rows, &cuts.collect(), &tags)).await?;
     // Marks count places among rows.
     let (start, end) = (day.start(), day.next().start());
     let marks = format!("DELETE FROM visit_marks WHERE quarter >= {start} AND quarter < {end}");
     transaction.batch_execute(&marks).await?;
-    Ok(rows.len() as u64)
+    Ok(())
 }
 
 fn erased_row(row: &Row) -> ErasedRow {

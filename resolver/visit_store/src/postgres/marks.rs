@@ -55,7 +55,13 @@ pub(super) async fn make(client: &Client, key: MarksKey) -> Result<Marks, VisitS
     Ok(Marks { total, ids: ids.into_iter().map(VisitId::from_stored).collect() })
 }
 
-async fn store(client: &Client, key: MarksKey, total: u64, ids: &[i64]) -> Result<(), VisitStoreError> {
+/// Stores marks in place of earlier ones.
+pub(super) async fn store(
+    client: &Client,
+    key: MarksKey,
+    total: u64,
+    ids: &[i64],
+) -> Result<(), VisitStoreError> {
     let insert = "INSERT INTO visit_marks (kind, subject, part, quarter, people_only, total, ids)
          VALUES ($1, $2, $3, $4, $5, $6, $7)
          ON CONFLICT (kind, subject, part, quarter, people_only) DO UPDATE SET total = excluded.total, ids = excluded.ids";

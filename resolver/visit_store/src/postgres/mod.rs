@@ -8,6 +8,7 @@
 //!    deletion sees every batch before it, and every batch after it sees the deletion.
 //! 3. Each query of rows lies within one day, so it touches one partition and plans quickly.
 
+mod apart;
 mod chores;
 mod copy;
 mod counters;
@@ -29,11 +30,14 @@ use codes::LinkId;
 use store::{StoreError, postgres as links};
 use tokio::{sync::Mutex, time::timeout};
 use tokio_postgres::{Client, Config, NoTls, config::TargetSessionAttrs};
-use visits::{AddressSecret, Day, DaySecret, Subject, TextKey, VisitId, VisitRow};
+use visits::{AddressNetwork, AddressSecret, Day, DaySecret, Subject, TextKey, VisitId, VisitRow};
+
+pub(crate) use apart::{OpenCut, OpenErasure, erased_row};
 
 use crate::{
     Batch, Changes, Columns, DayCounters, Days, DeletionStep, Erased, Erasure, ErasureId, Marks, MarksKey,
     Producer, RowQuery, SpoolId, StoredText, TextRef, TokenSecret, VisitStore, VisitStoreError, WriteError,
+    erased_rows::ErasedRow,
 };
 
 /// Key of the advisory lock that orders batches and deletions.
@@ -83,18 +87,96 @@ impl PostgresVisits {
         Ok(client)
     }
 
-    async fn write(&self, producer: &Producer, batch: &Batch, known: i64) -> Result<(), WriteError> {
+    async fn write(
+        &self,
+        producer: &Producer,
+        batch: &Batch,
+        known: i64,
+        rows: write::Rows,
+    ) -> Result<(), WriteError> {
         let mut writer = self.writer.lock().await;
         let mut client = match writer.take() {
             Some(client) if !client.is_closed() => client,
             _ => self.connect().await.map_err(WriteError::Failed)?,
         };
-        let outcome = write::write(&mut client, producer, batch, known).await;
+        let outcome = write::write(&mut client, producer, batch, known, rows).await;
         // A connection whose transaction failed is closed, which ends the transaction.
         if outcome.is_ok() {
             *writer = Some(client);
         }
         outcome
+    }
+
+    /// Stores everything of a batch but its rows.
+    pub(crate) async fn store_counters(
+        &self,
+        producer: &Producer,
+        batch: &Batch,
+        known: i64,
+    ) -> Result<(), WriteError> {
+        self.write(producer, batch, known, write::Rows::Elsewhere).await
+    }
+
+    /// Returns the links of a tag, whose rows count for it.
+    pub(crate) async fn links_of_tag(&self, tag: i64) -> Result<Vec<i64>, VisitStoreError> {
+        self.with(async |client| apart::links_of_tag(client, tag).await).await
+    }
+
+    /// Stores marks that were computed elsewhere.
+    pub(crate) async fn store_marks(
+        &self,
+        key: MarksKey,
+        total: u64,
+        ids: &[i64],
+    ) -> Result<(), VisitStoreError> {
+        self.with(async |client| marks::store(client, key, total, ids).await).await
+    }
+
+    /// Returns the oldest deletions that have rows left.
+    pub(crate) async fn open_cuts(&self, most: i64) -> Result<Vec<OpenCut>, VisitStoreError> {
+        self.with(async |client| apart::open_cuts(client, most).await).await
+    }
+
+    /// Notes that deletions have no row left.
+    pub(crate) async fn close_cuts(&self, cuts: &[OpenCut]) -> Result<(), VisitStoreError> {
+        self.with(async |client| apart::close_cuts(client, cuts).await).await
+    }
+
+    /// Opens deletions and erasures again for rows that arrived after them.
+    pub(crate) async fn reopen(&self, known: i64, rows: &[VisitRow]) -> Result<(), VisitStoreError> {
+        self.with(async |client| apart::reopen(client, known, rows).await).await
+    }
+
+    /// Returns the oldest erasure that has rows left, with the first day of rows that are not moved
+    /// yet; without one, they are to be deleted.
+    pub(crate) async fn open_erasure(&self) -> Result<Option<(OpenErasure, Option<Day>)>, VisitStoreError> {
+        self.with(async |client| {
+            let Some(open) = apart::open_erasure(client).await? else { return Ok(None) };
+            let day = apart::next_day(client, &open).await?;
+            Ok(Some((open, day)))
+        })
+        .await
+    }
+
+    /// Returns the stored numbers of the whole addresses in a network, which are texts.
+    pub(crate) async fn address_texts(&self, network: AddressNetwork) -> Result<Vec<i64>, VisitStoreError> {
+        self.with(async |client| apart::address_texts(client, network).await).await
+    }
+
+    /// Moves the visits of an erasure's rows of a day, and the erasure on to `next`.
+    pub(crate) async fn move_on(
+        &self,
+        open: &OpenErasure,
+        rows: &[ErasedRow],
+        day: Day,
+        next: VisitId,
+    ) -> Result<(), VisitStoreError> {
+        self.with(async |client| apart::move_on(client, open, rows, day, next).await).await
+    }
+
+    /// Notes that an erasure has no row left.
+    pub(crate) async fn close_erasure(&self, open: &OpenErasure) -> Result<(), VisitStoreError> {
+        self.with(async |client| apart::close_erasure(client, open).await).await
     }
 }
 
@@ -118,7 +200,7 @@ impl VisitStore for PostgresVisits {
     }
 
     async fn store(&self, producer: &Producer, batch: &Batch, known: i64) -> Result<(), WriteError> {
-        self.write(producer, batch, known).await
+        self.write(producer, batch, known, write::Rows::Here).await
     }
 
     async fn changes(&self, after: i64) -> Result<Changes, VisitStoreError> {

@@ -26,16 +26,26 @@ const LIMITS: &str = "SET LOCAL statement_timeout = '60s'; SET LOCAL lock_timeou
 /// Appended bytes at which the columns of a row are merged into one chunk each.
 const APPENDED_MAX: i32 = 32 * 1024;
 
+/// Where the rows of a batch go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rows {
+    /// Into the same transaction.
+    Here,
+    /// To another database, later.
+    Elsewhere,
+}
+
 /// Stores a batch. Its COMMIT is the last statement, and is awaited.
 pub(super) async fn write(
     client: &mut Client,
     producer: &Producer,
     batch: &Batch,
     known: i64,
+    rows: Rows,
 ) -> Result<(), WriteError> {
     let prepare = async {
         let transaction = client.transaction().await.map_err(failed)?;
-        prepare(&transaction, producer, batch, known).await?;
+        prepare(&transaction, producer, batch, known, rows).await?;
         Ok(transaction)
     };
     let transaction = timeout(DEADLINE, prepare)
@@ -58,6 +68,7 @@ async fn prepare(
     producer: &Producer,
     batch: &Batch,
     known: i64,
+    rows: Rows,
 ) -> Result<(), WriteError> {
     transaction.batch_execute(LIMITS).await.map_err(failed)?;
     let lock = format!("SELECT pg_advisory_xact_lock_shared({LOCK})");
@@ -68,7 +79,9 @@ async fn prepare(
     }
     move_position(transaction, producer, batch).await?;
     let rest = async {
-        copy_rows(transaction, batch).await?;
+        if rows == Rows::Here {
+            copy_rows(transaction, batch).await?;
+        }
         insert_texts(transaction, &batch.texts).await?;
         let long = add(transaction, stored_slot(producer.slot), &batch.days).await?;
         merge::compact(transaction, &long).await?;

@@ -9,7 +9,7 @@ use store::Store;
 use visit_store::{Batch, Producer, StoredText, TextRef, VisitStore, WriteError};
 use visits::{Month, Subject, TextHash, VisitId};
 
-use super::{Visit, all_rows, batch, noon, register, store_all, totals};
+use super::{Visit, all_rows, batch, noon, register, store_all, store_batch, totals};
 
 const ALL: Subject = Subject::All(None);
 
@@ -24,7 +24,7 @@ fn visits(count: i64) -> Vec<Visit> {
 
 async fn refused(store: &dyn VisitStore, producer: &Producer, batch: &Batch, known: i64) -> WriteError {
     let before = stored(store).await;
-    let error = store.store(producer, batch, known).await.unwrap_err();
+    let error = store_batch(store, producer, batch, known).await.unwrap_err();
     assert_eq!(stored(store).await, before, "{error}");
     error
 }
@@ -33,7 +33,7 @@ pub(crate) async fn a_batch_is_stored_once_however_often_it_is_sent(store: &dyn 
     let producer = register(store, 1).await;
     let batch = batch(&producer, &visits(10));
     assert_eq!(store.position(&producer).await.unwrap(), Some(0));
-    store.store(&producer, &batch, 0).await.unwrap();
+    store_batch(store, &producer, &batch, 0).await.unwrap();
     for _ in 0..3 {
         assert!(matches!(refused(store, &producer, &batch, 0).await, WriteError::Fenced));
     }
@@ -49,7 +49,7 @@ pub(crate) async fn a_process_that_was_replaced_stores_nothing(store: &dyn Visit
     let batch = batch(&old, &visits(2));
     assert!(matches!(refused(store, &old, &batch, 0).await, WriteError::Fenced));
     assert_eq!(store.position(&old).await.unwrap(), None);
-    store.store(&new, &batch, 0).await.unwrap();
+    store_batch(store, &new, &batch, 0).await.unwrap();
     assert_eq!(stored(store).await, (2, 2));
     assert_eq!(register(store, 1).await.position, 1, "a position outlives its process");
 }
@@ -61,7 +61,7 @@ pub(crate) async fn a_batch_from_another_position_is_refused(store: &dyn VisitSt
         assert!(matches!(refused(store, &producer, &batch, 0).await, WriteError::Fenced));
     }
     let batch = Batch { from: 0, to: 9, ..batch(&producer, &visits(2)) };
-    store.store(&producer, &batch, 0).await.unwrap();
+    store_batch(store, &producer, &batch, 0).await.unwrap();
     assert_eq!(store.position(&producer).await.unwrap(), Some(9));
 }
 
@@ -81,7 +81,7 @@ pub(crate) async fn a_batch_is_refused_until_it_respects_all_deletions(store: &d
     let second = store.changes(first.version).await.unwrap();
     let cuts: Vec<_> = second.cuts.iter().map(|cut| (cut.link, cut.before)).collect();
     assert_eq!(cuts, [(None, before)], "without the cuts that are known");
-    store.store(&producer, &batch, second.version).await.unwrap();
+    store_batch(store, &producer, &batch, second.version).await.unwrap();
     assert_eq!(store.changes(0).await.unwrap().cuts.len(), 2, "a new process asks for all");
     // An earlier end does not bring back what a later one has deleted.
     store.delete(Subject::Link(LinkId::from_stored(7)), VisitId::floor(noon(9))).await.unwrap();
@@ -102,11 +102,11 @@ pub(crate) async fn texts_come_back_byte_for_byte(store: &dyn VisitStore) {
         text(24_001, 77, &[b'x'; 6_000]),
     ];
     let given = Batch { texts: texts.to_vec(), ..batch(&producer, &visits(1)) };
-    store.store(&producer, &given, 0).await.unwrap();
+    store_batch(store, &producer, &given, 0).await.unwrap();
     // Another process may store the same texts.
     let other = register(store, 2).await;
     let given = Batch { texts: texts.to_vec(), ..batch(&other, &visits(1)) };
-    store.store(&other, &given, 0).await.unwrap();
+    store_batch(store, &other, &given, 0).await.unwrap();
     let mut wanted: Vec<TextRef> = texts.iter().map(|text| text.at).collect();
     wanted.push(text(24_002, 77, b"").at);
     let mut found = store.texts(&wanted).await.unwrap();
@@ -128,7 +128,7 @@ pub(crate) async fn events_of_a_batch_wait_for_webhooks_once(store: &dyn VisitSt
         data: format!("{{\"visits\":{link}}}"),
     };
     let told = Batch { events: vec![event(7), event(8)], ..batch(&producer, &[Visit::of(7, noon(0))]) };
-    store.store(&producer, &told, known).await.unwrap();
+    store_batch(store, &producer, &told, known).await.unwrap();
     refused(store, &producer, &told, known).await;
     producer.position += 1;
     store_all(store, &mut producer, &[Visit::of(7, noon(0) + 1)]).await;

@@ -9,7 +9,7 @@ use visit_store::{
 };
 use visits::{AddressNetwork, Day, Outcome, StoredAddress, Subject, TextHash, VisitId, tally::QuarterCounts};
 
-use super::{Visit, all_rows, batch, fixture::always, noon, register, today, totals};
+use super::{Visit, all_rows, batch, fixture::always, noon, register, store_batch, today, totals};
 
 /// Addresses by the number of the visitor; visitors beyond have none.
 const ADDRESSES: [&str; 7] = [
@@ -47,7 +47,7 @@ async fn with_addresses(store: &dyn VisitStore, producer: &Producer, visits: &[V
 async fn store_all(store: &dyn VisitStore, producer: &mut Producer, visits: &[Visit]) {
     let known = store.changes(0).await.unwrap().version;
     let batch = with_addresses(store, producer, visits).await;
-    store.store(producer, &batch, known).await.unwrap();
+    store_batch(store, producer, &batch, known).await.unwrap();
     producer.position += 1;
 }
 
@@ -201,7 +201,7 @@ pub(crate) async fn batches_respect_erasures_until_their_visits_are_too_old(stor
     let asked = erasure("2001:db8:1:2::/56", noon(0));
     let id = store.erase(&asked).await.unwrap().unwrap();
     let made_before = batch(&producer, &[Visit::of(1, noon(1))]);
-    let refused = store.store(&producer, &made_before, known.version).await.unwrap_err();
+    let refused = store_batch(store, &producer, &made_before, known.version).await.unwrap_err();
     assert!(matches!(refused, WriteError::Outdated), "{refused}");
     let changes = store.changes(known.version).await.unwrap();
     assert_eq!(changes.erasures, [asked]);

@@ -6,7 +6,8 @@ use codes::LinkId;
 use jiff::Timestamp;
 use links::DomainId;
 use visit_store::{
-    Batch, Columns, DayCounters, DayDelta, Days, LinkVisits, Producer, RowQuery, SpoolId, VisitStore,
+    Batch, Columns, DayCounters, DayDelta, Days, LinkVisits, Producer, RowQuery, RowsRecord, SpoolId,
+    VisitStore, WriteError,
 };
 use visits::{
     DAY, Day, Flags, Language, Outcome, QUARTER, StoredAddress, Subject, SubjectKey, TextHash, Thread,
@@ -128,10 +129,21 @@ pub(crate) async fn register(store: &dyn VisitStore, spool: u128) -> Producer {
     store.register(SpoolId(spool), "a test").await.unwrap()
 }
 
+/// Stores a batch with its rows, as a writer does.
+pub(crate) async fn store_batch(
+    store: &dyn VisitStore,
+    producer: &Producer,
+    batch: &Batch,
+    known: i64,
+) -> Result<(), WriteError> {
+    store.store(producer, batch, known).await?;
+    store.store_rows(&RowsRecord::of(batch, known)).await.map_err(WriteError::Unknown)
+}
+
 /// Stores visits as one batch that knows all changes.
 pub(crate) async fn store_all(store: &dyn VisitStore, producer: &mut Producer, visits: &[Visit]) {
     let known = store.changes(0).await.unwrap().version;
-    store.store(producer, &batch(producer, visits), known).await.unwrap();
+    store_batch(store, producer, &batch(producer, visits), known).await.unwrap();
     producer.position += 1;
 }
 

@@ -15,5 +15,5 @@ pub(crate) mod producers;
 pub(crate) mod upkeep;
 
 pub(crate) use fixture::{
-    ALL_COLUMNS, Visit, all_rows, batch, noon, register, store_all, tally, today, totals,
+    ALL_COLUMNS, Visit, all_rows, batch, noon, register, store_all, store_batch, tally, today, totals,
 };

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use visit_store::{SpoolId, VisitStore, VisitStoreError, WriteError};
 use visits::Slot;
 
-use super::{Visit, batch, noon, register, store_all};
+use super::{Visit, batch, noon, register, store_all, store_batch};
 
 pub(crate) async fn each_of_128_spools_has_a_slot_and_one_more_has_none(store: &dyn VisitStore) {
     let count = u128::from(Slot::COUNT);
@@ -28,7 +28,7 @@ pub(crate) async fn a_spool_that_comes_back_goes_on_at_its_position(store: &dyn 
     store_all(store, &mut first, &visits[..1]).await;
     store_all(store, &mut first, &visits[1..2]).await;
     store.release(&first).await.unwrap();
-    let late = store.store(&first, &batch(&first, &visits[2..3]), 0).await;
+    let late = store_batch(store, &first, &batch(&first, &visits[2..3]), 0).await;
     assert!(matches!(late, Err(WriteError::Fenced)), "{late:?}");
     assert_eq!(store.position(&first).await.unwrap(), None);
     let other = register(store, 2).await;

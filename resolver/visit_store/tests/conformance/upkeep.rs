@@ -4,7 +4,7 @@ use codes::LinkId;
 use visit_store::{Batch, MarksKey, StoredText, TextRef, VisitStore};
 use visits::{DaySecret, QUARTER, Subject, TextHash};
 
-use super::{Visit, all_rows, batch, noon, register, today, totals};
+use super::{Visit, all_rows, batch, noon, register, store_batch, today, totals};
 
 pub(crate) async fn retention_removes_rows_texts_and_marks_and_keeps_counters(store: &dyn VisitStore) {
     let producer = register(store, 1).await;
@@ -19,7 +19,7 @@ pub(crate) async fn retention_removes_rows_texts_and_marks_and_keeps_counters(st
     };
     let texts = [text(old), text(rows_from)];
     let batch = Batch { texts: texts.to_vec(), ..batch(&producer, &visits) };
-    store.store(&producer, &batch, 0).await.unwrap();
+    store_batch(store, &producer, &batch, 0).await.unwrap();
     let link = Subject::Link(LinkId::from_stored(1));
     let key = |at: i64| MarksKey { subject: link, people_only: false, quarter: at - at % QUARTER };
     for at in times {

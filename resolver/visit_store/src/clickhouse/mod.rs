@@ -1,0 +1,209 @@
+//! Rows of visits in ClickHouse; counters, texts and positions in Postgres.
+//!
+//! 1. Statistics come from the counters, so they are the same code and answers as without
+//!    ClickHouse. The engine takes the rows, which outgrow one database first, and answers pages.
+//! 2. A batch is stored in two steps: [`store`](VisitStore::store) in Postgres, and then
+//!    [`store_rows`](VisitStore::store_rows) here, which is idempotent. The writer keeps a record of
+//!    the rows until they are stored ([`RowsRecord`](crate::RowsRecord)). In between, the latest
+//!    visits are counted and not listed.
+//! 3. A call goes to one server, and to another if that one fails. A replica may lack the latest rows
+//!    for a moment.
+//! 4. Deletions and erasures take counters at once, and rows in steps (`delete.rs`).
+
+mod address;
+mod delete;
+mod rows;
+mod schema;
+mod servers;
+
+use std::collections::HashMap;
+
+use async_trait::async_trait;
+use codes::LinkId;
+use tokio::sync::OnceCell;
+use visits::{AddressSecret, Day, DaySecret, QUARTER, Subject, TextKey, VisitId, VisitRow};
+
+pub use address::ClickhouseAddress;
+use rows::Selection;
+use servers::Servers;
+
+use crate::{
+    Batch, Changes, Columns, DayCounters, Days, DeletionStep, Erased, Erasure, ErasureId, Marks, MarksKey,
+    PostgresVisits, Producer, RowQuery, RowsRecord, SpoolId, StoredText, TextRef, TokenSecret, VisitStore,
+    VisitStoreError, WriteError,
+};
+
+/// A store of visits whose rows are in ClickHouse.
+pub struct ClickhouseVisits {
+    address: ClickhouseAddress,
+    servers: Servers,
+    counters: PostgresVisits,
+    texts: OnceCell<TextKey>,
+}
+
+impl ClickhouseVisits {
+    /// Prepares a store. No connection is opened before it is needed.
+    #[must_use]
+    pub fn new(address: ClickhouseAddress, counters: PostgresVisits) -> Self {
+        Self { servers: Servers::new(&address), address, counters, texts: OnceCell::new() }
+    }
+
+    fn database(&self) -> &str {
+        &self.address.database
+    }
+
+    async fn text_key(&self) -> Result<TextKey, VisitStoreError> {
+        let key = self.texts.get_or_try_init(async || Ok(self.counters.secrets().await?.0)).await;
+        key.cloned()
+    }
+
+    async fn select(&self, query: &RowQuery) -> Result<Selection, VisitStoreError> {
+        let links = match query.subject {
+            Subject::Tag(tag, _) => self.counters.links_of_tag(tag).await?,
+            _ => Vec::new(),
+        };
+        Ok(Selection::new(self.database(), query, &links))
+    }
+}
+
+#[async_trait]
+impl VisitStore for ClickhouseVisits {
+    async fn migrate(&self) -> Result<(), VisitStoreError> {
+        self.counters.migrate().await?;
+        schema::migrate(&self.servers, &self.address).await
+    }
+
+    async fn register(&self, spool: SpoolId, holder: &str) -> Result<Producer, VisitStoreError> {
+        self.counters.register(spool, holder).await
+    }
+
+    async fn position(&self, producer: &Producer) -> Result<Option<u64>, VisitStoreError> {
+        self.counters.position(producer).await
+    }
+
+    async fn release(&self, producer: &Producer) -> Result<(), VisitStoreError> {
+        self.counters.release(producer).await
+    }
+
+    async fn store(&self, producer: &Producer, batch: &Batch, known: i64) -> Result<(), WriteError> {
+        self.counters.store_counters(producer, batch, known).await
+    }
+
+    fn keeps_rows_apart(&self) -> bool {
+        true
+    }
+
+    async fn store_rows(&self, record: &RowsRecord) -> Result<(), VisitStoreError> {
+        rows::store(&self.servers, self.database(), &record.rows).await?;
+        self.counters.reopen(record.known, &record.rows).await
+    }
+
+    async fn changes(&self, after: i64) -> Result<Changes, VisitStoreError> {
+        self.counters.changes(after).await
+    }
+
+    async fn tags_of(&self, links: &[LinkId]) -> Result<HashMap<LinkId, Vec<i64>>, VisitStoreError> {
+        self.counters.tags_of(links).await
+    }
+
+    async fn secrets(&self) -> Result<(TextKey, AddressSecret), VisitStoreError> {
+        self.counters.secrets().await
+    }
+
+    async fn token_secret(&self) -> Result<TokenSecret, VisitStoreError> {
+        self.counters.token_secret().await
+    }
+
+    async fn day_secret(&self, day: Day) -> Result<Option<DaySecret>, VisitStoreError> {
+        self.counters.day_secret(day).await
+    }
+
+    async fn days(
+        &self,
+        subject: Subject,
+        days: Days,
+        columns: Columns,
+    ) -> Result<Vec<DayCounters>, VisitStoreError> {
+        self.counters.days(subject, days, columns).await
+    }
+
+    async fn spans(
+        &self,
+        subject: Subject,
+        days: Days,
+        columns: Columns,
+    ) -> Result<Vec<DayCounters>, VisitStoreError> {
+        self.counters.spans(subject, days, columns).await
+    }
+
+    async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>, VisitStoreError> {
+        self.select(query).await?.rows(&self.servers, query.skip, query.most).await
+    }
+
+    async fn count_rows(&self, query: &RowQuery) -> Result<u64, VisitStoreError> {
+        self.select(query).await?.count(&self.servers).await
+    }
+
+    async fn rows_from(&self) -> Result<Option<Day>, VisitStoreError> {
+        self.counters.rows_from().await
+    }
+
+    async fn texts(&self, texts: &[TextRef]) -> Result<Vec<StoredText>, VisitStoreError> {
+        self.counters.texts(texts).await
+    }
+
+    async fn marks(&self, key: MarksKey) -> Result<Option<Marks>, VisitStoreError> {
+        self.counters.marks(key).await
+    }
+
+    async fn make_marks(&self, key: MarksKey) -> Result<Marks, VisitStoreError> {
+        let query = RowQuery {
+            subject: key.subject,
+            people_only: key.people_only,
+            from: VisitId::floor(key.quarter),
+            before: VisitId::floor(key.quarter + QUARTER),
+            skip: 0,
+            most: 0,
+        };
+        let (total, ids) = self.select(&query).await?.marks(&self.servers).await?;
+        self.counters.store_marks(key, total, &ids).await?;
+        Ok(Marks { total, ids: ids.into_iter().map(VisitId::from_stored).collect() })
+    }
+
+    async fn delete(&self, subject: Subject, before: VisitId) -> Result<u64, VisitStoreError> {
+        self.counters.delete(subject, before).await
+    }
+
+    async fn erase(&self, erasure: &Erasure) -> Result<Option<ErasureId>, VisitStoreError> {
+        self.counters.erase(erasure).await
+    }
+
+    async fn erased(&self, id: ErasureId) -> Result<Erased, VisitStoreError> {
+        self.counters.erased(id).await
+    }
+
+    async fn delete_rows(&self) -> Result<DeletionStep, VisitStoreError> {
+        delete::step(self).await
+    }
+
+    async fn keep(&self, rows_from: Day) -> Result<(), VisitStoreError> {
+        self.counters.keep(rows_from).await?;
+        schema::drop_old(&self.servers, self.database(), rows_from).await
+    }
+
+    async fn merge(&self) -> Result<bool, VisitStoreError> {
+        self.counters.merge().await
+    }
+
+    async fn fold_link_visits(&self) -> Result<bool, VisitStoreError> {
+        self.counters.fold_link_visits().await
+    }
+
+    async fn follow_tags(&self) -> Result<bool, VisitStoreError> {
+        self.counters.follow_tags().await
+    }
+
+    async fn latest(&self, after: VisitId, most: usize) -> Result<Vec<VisitRow>, VisitStoreError> {
+        rows::latest(&self.servers, self.database(), after, most).await
+    }
+}

@@ -1,0 +1,253 @@
+//! Rows: how they are stored, found and read.
+
+use std::collections::{BTreeMap, HashSet};
+
+use clickhouse::Row;
+use codes::LinkId;
+use links::DomainId;
+use serde::{Deserialize, Serialize};
+use visits::{
+    BOT, Day, Flags, Language, OrphanKind, Outcome, StoredAddress, Subject, TextHash, VisitId, VisitRow,
+};
+
+use super::{
+    schema::{COLUMNS, TABLES, Table},
+    servers::Servers,
+};
+use crate::{Marks, RowQuery, VisitStoreError};
+
+/// Up to this many links of a tag, their rows are found link by link.
+const FEW_LINKS: usize = 1_000;
+
+/// A row as the tables have it.
+#[derive(Clone, Copy, Debug, Row, Serialize, Deserialize)]
+pub(super) struct StoredRow {
+    link_id: i64,
+    id: i64,
+    user_agent: i64,
+    referrer: i64,
+    urls: i64,
+    place: i64,
+    address: i64,
+    visitor: i32,
+    domain: i32,
+    language: i32,
+    flags: i16,
+    rule: i16,
+}
+
+impl From<&VisitRow> for StoredRow {
+    fn from(row: &VisitRow) -> Self {
+        Self {
+            link_id: row.link.map_or(0, LinkId::get),
+            id: row.id.get(),
+            user_agent: row.user_agent.get(),
+            referrer: row.referrer.get(),
+            urls: row.urls.get(),
+            place: row.place.get(),
+            address: row.address.get(),
+            visitor: row.visitor,
+            // Domains are numbered from 0, and there are at most some thousands.
+            domain: i32::try_from(row.domain.get()).unwrap_or(0),
+            language: row.language.get(),
+            flags: row.flags.get(),
+            rule: row.rule.into(),
+        }
+    }
+}
+
+impl From<StoredRow> for VisitRow {
+    fn from(row: StoredRow) -> Self {
+        Self {
+            link: (row.link_id != 0).then(|| LinkId::from_stored(row.link_id)),
+            id: VisitId::from_stored(row.id),
+            visitor: row.visitor,
+            user_agent: TextHash::from_stored(row.user_agent),
+            referrer: TextHash::from_stored(row.referrer),
+            urls: TextHash::from_stored(row.urls),
+            place: TextHash::from_stored(row.place),
+            address: StoredAddress::from_stored(row.address),
+            domain: DomainId::from_stored(row.domain.into()),
+            language: Language::from_stored(row.language),
+            flags: Flags::from_stored(row.flags),
+            rule: u8::try_from(row.rule).unwrap_or(u8::MAX),
+        }
+    }
+}
+
+/// The marks of a quarter hour.
+#[derive(Row, Deserialize)]
+struct FoundMarks {
+    total: u64,
+    ids: Vec<i64>,
+}
+
+/// Stores rows, those that are there already excepted.
+///
+/// 1. The rows of a day are one block, which is stored entirely or not at all.
+/// 2. A block that may be on its way still, after a call without an answer, is sent again with the
+///    same bytes: the servers store it once.
+/// 3. They forget blocks after a week, or remember none. So they are asked which rows they have.
+pub(super) async fn store(
+    servers: &Servers,
+    database: &str,
+    rows: &[VisitRow],
+) -> Result<(), VisitStoreError> {
+    let mut days: BTreeMap<Day, Vec<StoredRow>> = BTreeMap::new();
+    for row in rows {
+        days.entry(Day::of(row.id.micros())).or_default().push(row.into());
+    }
+    for rows in days.values() {
+        for table in TABLES {
+            let mut missing = missing(servers, database, table, rows).await?;
+            if table == Table::ByTime {
+                missing.sort_unstable_by_key(|row| row.id);
+            }
+            insert(servers, database, table, &missing).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the rows that a table does not have.
+async fn missing(
+    servers: &Servers,
+    database: &str,
+    table: Table,
+    rows: &[StoredRow],
+) -> Result<Vec<StoredRow>, VisitStoreError> {
+    let ids = || rows.iter().map(|row| row.id);
+    let (first, last) = (ids().min().unwrap_or(0), ids().max().unwrap_or(0));
+    let links = || rows.iter().map(|row| row.link_id);
+    let of_links = match table {
+        Table::ByLink => format!(
+            "link_id >= {} AND link_id <= {} AND ",
+            links().min().unwrap_or(0),
+            links().max().unwrap_or(0)
+        ),
+        Table::ByTime => String::new(),
+    };
+    let query =
+        format!("SELECT id FROM {} WHERE {of_links}id >= {first} AND id <= {last}", table.of(database));
+    let there: HashSet<i64> = servers.fetch::<i64>(&query).await?.into_iter().collect();
+    Ok(rows.iter().filter(|row| !there.contains(&row.id)).copied().collect())
+}
+
+async fn insert(
+    servers: &Servers,
+    database: &str,
+    table: Table,
+    rows: &[StoredRow],
+) -> Result<(), VisitStoreError> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    servers
+        .call(|client| async move {
+            let client = client.with_database(database);
+            let mut insert = client.insert::<StoredRow>(table.name()).await?;
+            for row in rows {
+                insert.write(row).await?;
+            }
+            insert.end().await
+        })
+        .await
+}
+
+/// The rows of a query: a table, and a condition.
+pub(super) struct Selection {
+    from: String,
+    condition: String,
+}
+
+impl Selection {
+    /// Selects the rows of a query. `links` are those of its tag.
+    pub(super) fn new(database: &str, query: &RowQuery, links: &[i64]) -> Self {
+        let on = |domain: Option<DomainId>| {
+            domain.map_or_else(String::new, |domain| format!(" AND domain = {}", domain.get()))
+        };
+        let (table, of_subject) = match query.subject {
+            Subject::Link(link) => (Table::ByLink, format!("link_id = {}", link.get())),
+            Subject::All(domain) => (Table::ByTime, format!("link_id != 0{}", on(domain))),
+            Subject::Tag(_, domain) => {
+                let table = if links.len() <= FEW_LINKS { Table::ByLink } else { Table::ByTime };
+                (table, format!("{}{}", any_of("link_id", links), on(domain)))
+            }
+            Subject::Orphans(kind, domain) => (
+                Table::ByLink,
+                format!("link_id = 0{}{}", kind.map_or_else(String::new, of_kind), on(domain)),
+            ),
+        };
+        let people = if query.people_only { format!(" AND bitAnd(flags, {BOT}) = 0") } else { String::new() };
+        let (from, before) = (query.from.get(), query.before.get());
+        Self {
+            from: table.of(database),
+            condition: format!("{of_subject} AND id >= {from} AND id < {before}{people}"),
+        }
+    }
+
+    /// Returns rows, the latest first.
+    pub(super) async fn rows(
+        &self,
+        servers: &Servers,
+        skip: u64,
+        most: usize,
+    ) -> Result<Vec<VisitRow>, VisitStoreError> {
+        let Self { from, condition } = self;
+        let query =
+            format!("SELECT {COLUMNS} FROM {from} WHERE {condition} ORDER BY id DESC LIMIT {skip}, {most}");
+        Ok(servers.fetch::<StoredRow>(&query).await?.into_iter().map(VisitRow::from).collect())
+    }
+
+    /// Returns the number of rows.
+    pub(super) async fn count(&self, servers: &Servers) -> Result<u64, VisitStoreError> {
+        let Self { from, condition } = self;
+        let counts = servers.fetch::<u64>(&format!("SELECT count() FROM {from} WHERE {condition}")).await?;
+        Ok(counts.first().copied().unwrap_or(0))
+    }
+
+    /// Returns the number of rows and every [`Marks::EVERY`]th id, the latest first.
+    pub(super) async fn marks(&self, servers: &Servers) -> Result<(u64, Vec<i64>), VisitStoreError> {
+        let Self { from, condition } = self;
+        let every = Marks::EVERY;
+        let query = format!(
+            "SELECT length(ids), arrayFilter((id, place) -> place % {every} = 1, ids, arrayEnumerate(ids))
+             FROM (SELECT arrayReverseSort(groupArray(id)) AS ids FROM {from} WHERE {condition})"
+        );
+        let found = servers.fetch::<FoundMarks>(&query).await?;
+        Ok(found.into_iter().next().map_or((0, Vec::new()), |found| (found.total, found.ids)))
+    }
+}
+
+/// Returns the latest rows after an id.
+pub(super) async fn latest(
+    servers: &Servers,
+    database: &str,
+    after: VisitId,
+    most: usize,
+) -> Result<Vec<VisitRow>, VisitStoreError> {
+    let query = format!(
+        "SELECT {COLUMNS} FROM {} WHERE id > {} ORDER BY id DESC LIMIT {most}",
+        Table::ByTime.of(database),
+        after.get()
+    );
+    Ok(servers.fetch::<StoredRow>(&query).await?.into_iter().map(VisitRow::from).collect())
+}
+
+/// SQL condition for numbers of a column. Many are one text, because the parts of a statement are
+/// limited.
+pub(super) fn any_of(column: &str, numbers: &[i64]) -> String {
+    let list: Vec<String> = numbers.iter().map(i64::to_string).collect();
+    match numbers.len() {
+        0 => "0".to_owned(),
+        1..=FEW_LINKS => format!("{column} IN ({})", list.join(", ")),
+        _ => format!("{column} IN (SELECT toInt64(arrayJoin(splitByChar(',', '{}'))))", list.join(",")),
+    }
+}
+
+/// SQL condition for a kind of orphan visits.
+fn of_kind(kind: OrphanKind) -> String {
+    let outcomes = Outcome::ALL.into_iter().filter(|outcome| outcome.orphan() == Some(kind));
+    let numbers: Vec<String> = outcomes.map(|outcome| outcome.number().to_string()).collect();
+    format!(" AND bitShiftRight(flags, 1) IN ({})", numbers.join(", "))
+}

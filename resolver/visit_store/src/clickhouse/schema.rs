@@ -1,0 +1,152 @@
+//! The tables, and their partitions.
+//!
+//! 1. Rows are in two tables: by link, for the visits of a link or of a few, and by time, for
+//!    everything else. A projection would need a recent release.
+//! 2. A partition has the rows of a day, so that old ones are dropped at once, and that the rows of a
+//!    batch and a day are one block, which a server stores entirely or not at all.
+//! 3. Types and engines are those that releases 18.16 and 26.9 have in common.
+
+use visits::{Day, VisitId};
+
+use super::{address::ClickhouseAddress, servers::Servers};
+use crate::VisitStoreError;
+
+/// The tables, each with its order.
+pub(super) const TABLES: [Table; 2] = [Table::ByLink, Table::ByTime];
+
+/// Columns of a table, in the order of [`StoredRow`](super::rows::StoredRow).
+pub(super) const COLUMNS: &str =
+    "link_id, id, user_agent, referrer, urls, place, address, visitor, domain, language, flags, rule";
+
+/// How long servers remember the blocks that they have stored, in seconds: a week.
+const REMEMBERED: u64 = 7 * 86_400;
+/// How many blocks a server without a cluster remembers for each table.
+const BLOCKS: u64 = 10_000;
+
+/// A table of rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Table {
+    /// Ordered by link and id.
+    ByLink,
+    /// Ordered by id.
+    ByTime,
+}
+
+impl Table {
+    /// The name, with that of its database.
+    pub(super) fn of(self, database: &str) -> String {
+        format!("{database}.{}", self.name())
+    }
+
+    /// The name.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::ByLink => "visit",
+            Self::ByTime => "visit_by_time",
+        }
+    }
+
+    fn order(self) -> &'static str {
+        match self {
+            Self::ByLink => "(link_id, id)",
+            Self::ByTime => "id",
+        }
+    }
+}
+
+/// Returns the number of a day's partition.
+pub(super) fn partition(day: Day) -> i64 {
+    VisitId::floor(day.start()).get() / ids_of_a_day()
+}
+
+/// Returns how many ids a day has.
+fn ids_of_a_day() -> i64 {
+    let any = Day::from_stored(20_000);
+    VisitId::floor(any.next().start()).get() - VisitId::floor(any.start()).get()
+}
+
+/// Creates the database and its tables, unless they exist.
+pub(super) async fn migrate(servers: &Servers, address: &ClickhouseAddress) -> Result<(), VisitStoreError> {
+    let ClickhouseAddress { database, cluster, .. } = address;
+    let everywhere = cluster.as_ref().map_or_else(String::new, |cluster| format!(" ON CLUSTER {cluster}"));
+    servers.run(&format!("CREATE DATABASE IF NOT EXISTS {database}{everywhere}")).await?;
+    let version: Vec<String> = servers.fetch("SELECT version()").await?;
+    let is_old = version.first().is_some_and(|version| version.starts_with("18."));
+    for table in TABLES {
+        let (engine, settings) = match cluster {
+            // 18.16 remembers the blocks of replicas for a week, and has no setting for it.
+            Some(_) => (
+                format!(
+                    "ReplicatedMergeTree('/clickhouse/tables/{{shard}}/{database}/{}', '{{replica}}')",
+                    table.name()
+                ),
+                format!(
+                    "replicated_deduplication_window_seconds = {REMEMBERED}, replicated_deduplication_window = {BLOCKS}"
+                ),
+            ),
+            None if is_old => ("MergeTree()".to_owned(), String::new()),
+            None => ("MergeTree()".to_owned(), format!("non_replicated_deduplication_window = {BLOCKS}")),
+        };
+        let separator = if settings.is_empty() { "" } else { ", " };
+        servers
+            .run(&format!(
+                "CREATE TABLE IF NOT EXISTS {}{everywhere} (
+                     link_id Int64, id Int64, user_agent Int64, referrer Int64, urls Int64, place Int64, address Int64,
+                     visitor Int32, domain Int32, language Int32, flags Int16, rule Int16
+                 ) ENGINE = {engine} PARTITION BY intDiv(id, {}) ORDER BY {}
+                 SETTINGS index_granularity = 8192{separator}{settings}",
+                table.of(database),
+                ids_of_a_day(),
+                table.order()
+            ))
+            .await?;
+    }
+    Ok(())
+}
+
+/// Drops the partitions of days before `rows_from`.
+pub(super) async fn drop_old(
+    servers: &Servers,
+    database: &str,
+    rows_from: Day,
+) -> Result<(), VisitStoreError> {
+    for table in TABLES {
+        let old = format!(
+            "SELECT DISTINCT toInt64(partition) AS old FROM system.parts
+             WHERE database = '{database}' AND table = '{}' AND active = 1 AND old < {}",
+            table.name(),
+            partition(rows_from)
+        );
+        for old in servers.fetch::<i64>(&old).await? {
+            servers.run(&format!("ALTER TABLE {} DROP PARTITION {old}", table.of(database))).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns SQL that counts the deletions of rows that are still at work.
+pub(super) fn unfinished(database: &str) -> String {
+    let [by_link, by_time] = TABLES.map(Table::name);
+    format!(
+        "SELECT count() FROM system.mutations
+         WHERE database = '{database}' AND table IN ('{by_link}', '{by_time}') AND is_done = 0"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_day_has_a_partition_of_its_own() {
+        for day in [19_000, 20_418, 20_782] {
+            let day = Day::from_stored(day);
+            let (first, last) =
+                (VisitId::floor(day.start()).get(), VisitId::floor(day.next().start()).get() - 1);
+            for id in [first, last] {
+                assert_eq!(id / ids_of_a_day(), partition(day), "as the tables divide");
+            }
+            assert_eq!(partition(day.next()), partition(day) + 1);
+        }
+    }
+}

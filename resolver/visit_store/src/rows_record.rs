@@ -1,0 +1,162 @@
+//! The record of a batch's rows, for a store that keeps rows in a database of their own.
+//!
+//! Two databases have no common transaction. So the writer records the rows on disk, stores the
+//! counters and the position, then stores the rows, and then removes the record. Whatever interrupts
+//! it, the next process finds either a record whose batch was not stored, which it drops, or one
+//! whose rows may be missing, which it stores again: that is idempotent.
+
+use codes::LinkId;
+use links::DomainId;
+use visits::{Flags, Language, StoredAddress, TextHash, VisitId, VisitRow};
+
+use crate::Batch;
+
+/// The version of the format.
+const VERSION: u8 = 1;
+/// Bytes before the rows: the version, the position, and the version of changes.
+const HEAD: usize = 1 + 8 + 8;
+/// Bytes of a row.
+const ROW: usize = 8 * 8 + 2 * 4 + 2 + 1;
+
+/// The rows of a batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RowsRecord {
+    /// The position after the batch. Once the producer is there, the batch is stored.
+    pub to: u64,
+    /// The version of the changes that the batch respects.
+    pub known: i64,
+    /// The rows, ordered by link and id.
+    pub rows: Vec<VisitRow>,
+}
+
+impl RowsRecord {
+    /// Makes the record of a batch that respects the changes up to version `known`.
+    #[must_use]
+    pub fn of(batch: &Batch, known: i64) -> Self {
+        Self { to: batch.to, known, rows: batch.rows.clone() }
+    }
+
+    /// Writes the record as bytes.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(HEAD + ROW * self.rows.len());
+        bytes.push(VERSION);
+        bytes.extend_from_slice(&self.to.to_le_bytes());
+        bytes.extend_from_slice(&self.known.to_le_bytes());
+        for row in &self.rows {
+            let wide = [
+                row.link.map_or(0, LinkId::get),
+                row.id.get(),
+                row.user_agent.get(),
+                row.referrer.get(),
+                row.urls.get(),
+                row.place.get(),
+                row.address.get(),
+                row.domain.get(),
+            ];
+            wide.iter().for_each(|number| bytes.extend_from_slice(&number.to_le_bytes()));
+            for number in [row.visitor, row.language.get()] {
+                bytes.extend_from_slice(&number.to_le_bytes());
+            }
+            bytes.extend_from_slice(&row.flags.get().to_le_bytes());
+            bytes.push(row.rule);
+        }
+        bytes
+    }
+
+    /// Reads a record. Returns `None` if the bytes are none.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (&version, mut rest) = bytes.split_first()?;
+        if version != VERSION || !(bytes.len() - HEAD.min(bytes.len())).is_multiple_of(ROW) {
+            return None;
+        }
+        let to = u64::from_le_bytes(take(&mut rest)?);
+        let known = i64::from_le_bytes(take(&mut rest)?);
+        let mut rows = Vec::with_capacity(rest.len() / ROW);
+        while !rest.is_empty() {
+            rows.push(row(&mut rest)?);
+        }
+        Some(Self { to, known, rows })
+    }
+}
+
+fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
+    let (first, rest) = bytes.split_first_chunk()?;
+    *bytes = rest;
+    Some(*first)
+}
+
+fn row(bytes: &mut &[u8]) -> Option<VisitRow> {
+    let mut wide = [0; 8];
+    for number in &mut wide {
+        *number = i64::from_le_bytes(take(bytes)?);
+    }
+    let [link, id, user_agent, referrer, urls, place, address, domain] = wide;
+    Some(VisitRow {
+        link: (link != 0).then(|| LinkId::from_stored(link)),
+        id: VisitId::from_stored(id),
+        user_agent: TextHash::from_stored(user_agent),
+        referrer: TextHash::from_stored(referrer),
+        urls: TextHash::from_stored(urls),
+        place: TextHash::from_stored(place),
+        address: StoredAddress::from_stored(address),
+        domain: DomainId::from_stored(domain),
+        visitor: i32::from_le_bytes(take(bytes)?),
+        language: Language::from_stored(i32::from_le_bytes(take(bytes)?)),
+        flags: Flags::from_stored(i16::from_le_bytes(take(bytes)?)),
+        rule: u8::from_le_bytes(take(bytes)?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn rows() -> impl Strategy<Value = VisitRow> {
+        (any::<[i64; 7]>(), any::<u32>(), any::<[i32; 2]>(), any::<i16>(), any::<u8>()).prop_map(
+            |(
+                [link, id, user_agent, referrer, urls, place, address],
+                domain,
+                [visitor, language],
+                flags,
+                rule,
+            )| VisitRow {
+                link: (link != 0).then(|| LinkId::from_stored(link)),
+                id: VisitId::from_stored(id),
+                user_agent: TextHash::from_stored(user_agent),
+                referrer: TextHash::from_stored(referrer),
+                urls: TextHash::from_stored(urls),
+                place: TextHash::from_stored(place),
+                address: StoredAddress::from_stored(address),
+                domain: DomainId::from_stored(domain.into()),
+                visitor,
+                language: Language::from_stored(language),
+                flags: Flags::from_stored(flags),
+                rule,
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn a_record_comes_back_and_one_that_is_cut_does_not(
+            to: u64, known: i64, rows in prop::collection::vec(rows(), 0..20), cut in 1_usize..ROW,
+        ) {
+            let record = RowsRecord { to, known, rows };
+            let bytes = record.to_bytes();
+            prop_assert_eq!(RowsRecord::from_bytes(&bytes), Some(record));
+            let cut = bytes.len() - cut.min(bytes.len());
+            prop_assert_eq!(RowsRecord::from_bytes(&bytes[..cut]), None);
+        }
+
+        #[test]
+        fn any_bytes_are_a_record_or_none(bytes: Vec<u8>) {
+            if let Some(record) = RowsRecord::from_bytes(&bytes) {
+                prop_assert_eq!(record.to_bytes(), bytes);
+            }
+        }
+    }
+}
