@@ -26,6 +26,8 @@ pub enum Program {
     Etcd,
     /// `etcdctl`, etcd's command-line client.
     Etcdctl,
+    /// A browser.
+    Chromium,
     /// The ClickHouse server.
     ClickhouseServer,
     /// Java, which runs ZooKeeper; from the package of ZooKeeper, which needs it.
@@ -52,6 +54,7 @@ impl Program {
             Self::Pgbench => ("pgbench", "postgresql"),
             Self::Etcd => ("etcd", "etcd-server"),
             Self::Etcdctl => ("etcdctl", "etcd-client"),
+            Self::Chromium => ("chromium", "chromium"),
             Self::ClickhouseServer => ("clickhouse-server", "clickhouse-server"),
             Self::Java => ("java", "zookeeper"),
             Self::Promtool => ("promtool", "prometheus"),

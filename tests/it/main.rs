@@ -77,5 +77,6 @@ mod visit_lists;
 mod visit_store_postgres;
 mod visits;
 mod visits_clickhouse;
+mod web_client;
 mod webhooks;
 mod who;

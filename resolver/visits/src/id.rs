@@ -74,6 +74,8 @@ pub struct VisitId(i64);
 impl VisitId {
     /// The greatest id.
     pub const MAX: Self = Self(i64::MAX);
+    /// The bits of an id below its slot, for queries.
+    pub const BELOW_SLOT: u32 = THREAD_BITS;
 
     /// Makes the id of a visit at a time in microseconds since 1970. Times before 2020 or after 2055
     /// are cut to that range.

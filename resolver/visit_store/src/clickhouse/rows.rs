@@ -7,7 +7,7 @@ use codes::LinkId;
 use links::DomainId;
 use serde::{Deserialize, Serialize};
 use visits::{
-    BOT, Day, Flags, Language, OrphanKind, Outcome, StoredAddress, Subject, TextHash, VisitId, VisitRow,
+    BOT, Day, Flags, Language, OrphanKind, Outcome, Slot, StoredAddress, Subject, TextHash, VisitId, VisitRow,
 };
 
 use super::{
@@ -109,7 +109,8 @@ pub(super) async fn store(
     Ok(())
 }
 
-/// Returns the rows that a table does not have.
+/// Returns the rows that a table does not have. They come from one slot, so that no more ids are read
+/// than this one has stored within the same time.
 async fn missing(
     servers: &Servers,
     database: &str,
@@ -127,8 +128,13 @@ async fn missing(
         ),
         Table::ByTime => String::new(),
     };
-    let query =
-        format!("SELECT id FROM {} WHERE {of_links}id >= {first} AND id <= {last}", table.of(database));
+    let query = format!(
+        "SELECT id FROM {} WHERE {of_links}id >= {first} AND id <= {last} AND bitAnd(bitShiftRight(id, {}), {}) = {}",
+        table.of(database),
+        VisitId::BELOW_SLOT,
+        Slot::COUNT - 1,
+        VisitId::from_stored(first).slot().get()
+    );
     let there: HashSet<i64> = servers.fetch::<i64>(&query).await?.into_iter().collect();
     Ok(rows.iter().filter(|row| !there.contains(&row.id)).copied().collect())
 }

@@ -12,7 +12,7 @@ use super::address::ClickhouseAddress;
 use crate::VisitStoreError;
 
 /// How long a server may take for a call. A server that stands still accepts connections.
-const ATTEMPT: Duration = Duration::from_secs(20);
+const ATTEMPT: Duration = Duration::from_secs(10);
 /// Maximum size in bytes of a statement, which may list the links of a tag.
 const STATEMENT_MAX: usize = 64 << 20;
 

@@ -1,0 +1,148 @@
+// Opens Shlink's web client in Chromium, on a link with many visits, and checks what a person sees.
+//
+//   node drive.mjs CHROMIUM BASE_URL API_KEY SHORT_CODE VISITS TAG
+//
+// CHROMIUM   the browser's path
+// BASE_URL   where the server listens
+// VISITS     how many visits the link has, which is all visits of the server; from people, on one domain
+
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+
+import { build } from "esbuild";
+import puppeteer from "puppeteer-core";
+
+const [chromium, baseUrl, apiKey, shortCode, count, tag] = process.argv.slice(2);
+const visits = Number(count);
+const LOADED_WITHIN = 120_000;
+const SEEN_WITHIN = 20_000;
+
+/** Text as a locator sees it: numbers with separators. */
+const shown = (number) => new Intl.NumberFormat("en").format(number);
+
+/** The client, with the server's address in its page. Every path is a page of its own. */
+const serve = async () => {
+  const bundle = await build({
+    entryPoints: [path.join(import.meta.dirname, "client.jsx")],
+    bundle: true,
+    write: false,
+    outdir: "out",
+    format: "esm",
+    jsx: "automatic",
+    loader: { ".png": "dataurl" },
+    define: { "process.env.NODE_ENV": '"production"' },
+    nodePaths: [path.join(process.cwd(), "node_modules")],
+    logLevel: "error",
+  });
+  const script = bundle.outputFiles.find((file) => file.path.endsWith(".js")).contents;
+  const page = `<!doctype html><html lang="en"><meta charset="utf-8"><link rel="icon" href="data:,"><title>Shlink</title>
+<script type="application/json" id="server">${JSON.stringify({ baseUrl, apiKey })}</script>
+<div id="page"></div><script type="module" src="/client.js"></script></html>`;
+  const server = createServer((request, response) => {
+    const isScript = request.url === "/client.js";
+    response.setHeader("Content-Type", isScript ? "text/javascript" : "text/html");
+    response.end(isScript ? script : page);
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return server;
+};
+
+/** What went wrong in a page beside what it shows. */
+const watch = (page, problems) => {
+  page.on("pageerror", (error) => problems.push(`error in the page: ${error.message}`));
+  page.on("console", (message) => message.type() === "error" && problems.push(`console: ${message.text()}`));
+  page.on("response", (response) => response.status() >= 400 && problems.push(`${response.status()} ${response.url()}`));
+};
+
+/** Opens a page of the client, and waits until it shows a text. */
+const open = async (browser, origin, route, text, problems) => {
+  const page = await browser.newPage();
+  watch(page, problems);
+  const started = performance.now();
+  await page.goto(`${origin}${route}`);
+  await sees(page, text, LOADED_WITHIN);
+  console.log(`${route}: ${text} after ${Math.round(performance.now() - started)} ms`);
+  return page;
+};
+
+const sees = async (page, text, timeout = SEEN_WITHIN) => {
+  const isThere = (text) => document.body.innerText.replace(/\s+/g, " ").includes(text);
+  await page.waitForFunction(isThere, { timeout, polling: 100 }, text).catch(async () => {
+    const all = await page.evaluate(() => document.body.innerText);
+    assert.fail(`expected ${JSON.stringify(text)} at ${page.url()}, found: ${all.slice(0, 2_000)}`);
+  });
+};
+
+/** Follows the link as a person with a browser of this name. */
+const visit = async () => {
+  const answer = await fetch(`${baseUrl}/${shortCode}`, {
+    redirect: "manual",
+    headers: { "User-Agent": "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0" },
+  });
+  assert.equal(answer.status, 302);
+};
+
+const check = async (browser, origin) => {
+  const problems = [];
+  const go = (route, text) => open(browser, origin, route, text, problems);
+
+  const byTime = await go(`/short-code/${shortCode}/visits/by-time`, `Visits: ${shown(visits)}`);
+  await visit();
+  await sees(byTime, `Visits: ${shown(visits + 1)}`);
+  await visit();
+  await sees(byTime, `Visits: ${shown(visits + 2)}`);
+  console.log("the counter is live");
+  await byTime.close();
+
+  const byContext = await go(`/short-code/${shortCode}/visits/by-context`, "Operating systems");
+  for (const text of ["Browsers", "Referrers", "Firefox", "Linux"]) await sees(byContext, text);
+  await byContext.close();
+
+  const list = await go(`/short-code/${shortCode}/visits/list`, `Visits: ${shown(visits + 2)}`);
+  const isListed = () => document.querySelectorAll("table tbody tr").length >= 10;
+  await list.waitForFunction(isListed, { timeout: SEEN_WITHIN });
+  await sees(list, "Firefox");
+  await list.close();
+
+  for (const route of [`/tag/${tag}/visits`, "/domain/DEFAULT/visits", "/non-orphan-visits"]) {
+    await (await go(`${route}/by-time`, `Visits: ${shown(visits + 2)}`)).close();
+  }
+  const links = await go("/list-short-urls/1", shortCode);
+  await sees(links, shown(visits + 2));
+  await links.close();
+
+  const orphans = await go("/orphan-visits/by-time", "Visits: 0");
+  assert.equal((await fetch(`${baseUrl}/nobody-has-this`, { redirect: "manual" })).status, 404);
+  await sees(orphans, "Visits: 1");
+  await orphans.close();
+  assert.deepEqual(problems, [], "nothing goes wrong beside what is shown");
+};
+
+const server = await serve();
+const profile = await mkdtemp(path.join(tmpdir(), "shortmint-browser-"));
+const browser = await puppeteer.launch({
+  executablePath: chromium,
+  userDataDir: profile,
+  protocolTimeout: LOADED_WITHIN,
+  args: [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+  ],
+});
+try {
+  await check(browser, `http://127.0.0.1:${server.address().port}`);
+  console.log("all holds");
+} finally {
+  await browser.close();
+  server.close();
+  await rm(profile, { recursive: true, force: true });
+}
