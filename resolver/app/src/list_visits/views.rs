@@ -39,9 +39,11 @@ impl LinkService {
         rows: &[VisitRow],
         known: &mut KnownLinks,
     ) -> Result<Vec<VisitView>, AppError> {
-        let texts = self.visits.texts(&references(rows)).await?;
+        // Both at once: a long page waits for little else.
+        let references = references(rows);
+        let texts = async { self.visits.texts(&references).await.map_err(AppError::from) };
+        let (texts, ()) = tokio::try_join!(texts, self.read_links(rows, known))?;
         let texts = Texts(texts.into_iter().map(|StoredText { at, text }| (at, text)).collect());
-        self.read_links(rows, known).await?;
         let view = |row: &VisitRow| {
             let link = row.link.and_then(|id| known.0.get(&id)?.as_ref());
             view(row, &texts, &self.domain_cache.base(row.domain), link)
