@@ -72,6 +72,10 @@ mod store_conformance;
 mod sweep;
 mod takedowns;
 mod transfer;
+// The suite of stores of visits belongs to their port.
+#[expect(dead_code, reason = "some of its parts are for what only SQLite has")]
+#[path = "../../resolver/visit_store/tests/conformance/mod.rs"]
+mod visit_conformance;
 mod visit_faults;
 mod visit_lists;
 mod visit_store_postgres;

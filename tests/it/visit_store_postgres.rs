@@ -4,11 +4,7 @@ use harness::{Postgres, Scratch};
 use store::{Store as _, postgres::PostgresStore};
 use visit_store::PostgresVisits;
 
-#[path = "../../resolver/visit_store/tests/conformance/mod.rs"]
-#[expect(dead_code, reason = "some of its parts are for what only SQLite has")]
-mod conformance;
-
-use conformance::{batches, counters, deletion, erasure, marks, pages, producers, upkeep};
+use crate::visit_conformance::{batches, counters, deletion, erasure, marks, pages, producers, upkeep};
 
 /// Creates a database of its own for a case, and returns its URL.
 async fn database(postgres: &Postgres, name: &str) -> String {

@@ -4,11 +4,6 @@
 mod replicas;
 mod resolver;
 
-// The suite belongs to the port. Two of its cases are about other stores.
-#[expect(dead_code, reason = "cases that only other stores have")]
-#[path = "../../resolver/visit_store/tests/conformance/mod.rs"]
-mod conformance;
-
 use std::{net::SocketAddr, time::Duration};
 
 use codes::LinkId;
@@ -19,7 +14,7 @@ use visit_store::{
 };
 use visits::{Subject, VisitId};
 
-use self::conformance::{
+use crate::visit_conformance::{
     Visit, all_rows, batch, batches, counters, deletion, erasure, marks, noon, pages, producers, register,
     upkeep,
 };
@@ -189,7 +184,8 @@ async fn a_batch_that_the_servers_have_forgotten_counts_once(databases: &mut Dat
         records.push(commit(&store, &mut producer, &visits(7, number * 1_000, 1_000)).await);
         store.store_rows(records.last().unwrap()).await.unwrap();
     }
-    for record in &records {
+    for record in &mut records {
+        record.may_be_stored = true;
         store.store_rows(record).await.unwrap();
         databases.open(&name).store_rows(record).await.unwrap();
     }

@@ -11,7 +11,10 @@
 use std::time::Duration;
 
 use links::{api_key::Grant, audit::NewEntry, scope::Scope};
-use tokio::time::{Instant, sleep};
+use tokio::{
+    sync::{Mutex, MutexGuard},
+    time::{Instant, sleep, sleep_until},
+};
 use visit_store::{Erased, Erasure, ErasureId, VisitStoreError};
 use visits::{AddressMode, AddressNetwork, Subject, VisitId};
 
@@ -26,6 +29,25 @@ const ERASED_WITHIN: Duration = Duration::from_secs(10);
 /// Pause while another process deletes rows.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// Lets a process delete one set of visits at a time, with pauses in which visits are stored: a
+/// deletion refuses the batches that were made before it.
+#[derive(Debug, Default)]
+pub struct DeletionPace(Mutex<Option<Instant>>);
+
+impl DeletionPace {
+    /// Time from one deletion to the next.
+    const APART: Duration = Duration::from_millis(500);
+
+    async fn turn(&self) -> MutexGuard<'_, Option<Instant>> {
+        let mut next = self.0.lock().await;
+        if let Some(next) = *next {
+            sleep_until(next).await;
+        }
+        *next = Some(Instant::now() + Self::APART);
+        next
+    }
+}
+
 impl LinkService {
     /// Deletes the visits of a link, also those that were counted before its import, and returns how
     /// many there were.
@@ -33,6 +55,7 @@ impl LinkService {
         require(by, Scope::Delete)?;
         let link = self.find_link(name, by).await?;
         let _turn = self.turns.write(by.id).await?;
+        let _pace = self.deletions.turn().await;
         let counted = self.visits.delete(Subject::Link(link.id), self.next_id()).await?;
         let imported = self.catalog.take_imported_visits(link.id).await?;
         let deleted = counted.saturating_add(imported);
@@ -48,6 +71,7 @@ impl LinkService {
             return Err(AppError::LimitedKey);
         }
         let _turn = self.turns.write(by.id).await?;
+        let _pace = self.deletions.turn().await;
         let deleted = self.visits.delete(Subject::Orphans(None, None), self.next_id()).await?;
         self.keys.add_audit_entry(by.id, &NewEntry::of_orphan_visits(deleted)).await?;
         Ok(deleted)
@@ -67,9 +91,11 @@ impl LinkService {
             return Err(AppError::AddressesNotKept);
         }
         let _turn = self.turns.write(by.id).await?;
+        let pace = self.deletions.turn().await;
         let erasure = Erasure { network, before: self.next_id() };
         let id = self.visits.erase(&erasure).await?;
         let id = id.ok_or(AppError::TooManyErasures { most: Erasure::MOST })?;
+        drop(pace);
         let erased = self.await_erasure(id).await?;
         let entry = NewEntry::of_erasure(network.cut().to_string(), erased.deleted, erased.is_done);
         self.keys.add_audit_entry(by.id, &entry).await?;

@@ -116,6 +116,8 @@ pub struct LinkService {
     pub webhooks: WebhookParts,
     /// Permits that limit the concurrent database calls of each API key.
     pub turns: DatabasePermits,
+    /// Spaces deletions of visits out.
+    pub deletions: delete_visits::DeletionPace,
     /// The operator's rules.
     pub policy: LinkPolicy,
 }

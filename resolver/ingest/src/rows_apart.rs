@@ -4,15 +4,18 @@
 //! 2. One batch at a time: while the other database is away, visits wait in the spool. Redirects go
 //!    on; statistics and lists stand still together, so that pages show what was counted.
 
-use std::{error::Error, io, sync::Arc};
+use std::{error::Error, sync::Arc};
 
 use spool::{Sidecars, SpoolError};
-use visit_store::{Batch, RowsRecord, VisitStore, VisitStoreError};
+use visit_store::{Batch, RowsRecord, VisitStore};
 
 use crate::{metrics::IngestMetrics, storer::Attempts};
 
 /// The name of the record beside the spool's segments.
 const RECORD: &str = "rows";
+
+/// Attempts from one try to create missing tables to the next.
+const TABLES_EVERY: u32 = 4;
 
 /// The rows that may not be stored yet.
 pub(crate) struct RowsApart {
@@ -35,27 +38,34 @@ impl RowsApart {
     /// Takes up the record that an earlier process has left, and stores its rows if the batch was
     /// stored: the producer's position is beyond it.
     pub(crate) async fn resume(&mut self, position: u64) {
-        let record = match self.sidecars.get(RECORD) {
-            Ok(record) => record,
-            Err(error) => return self.lose(&error),
+        let mut attempts = Attempts::default();
+        let record = loop {
+            match self.sidecars.get(RECORD) {
+                Ok(record) => break record.map(|bytes| RowsRecord::from_bytes(&bytes)),
+                Err(SpoolError::Sidecar(_)) => break Some(None),
+                Err(error) => attempts.failed("read the record of visits' rows", &error).await,
+            }
         };
-        let Some(record) = record else { return };
-        let Some(record) = RowsRecord::from_bytes(&record) else {
-            return self
-                .lose(&io::Error::new(io::ErrorKind::InvalidData, "expected a record of this release"));
-        };
-        if record.to <= position {
-            self.record = Some(record);
-            self.store().await;
-        } else {
+        match record {
+            None => {}
+            Some(None) => self.set_aside("expected an undamaged record of this release"),
+            Some(Some(record)) if record.rows.is_empty() => {}
+            Some(Some(_)) if !self.is_used() => {
+                self.set_aside("expected --visits-store, which it was written for");
+            }
+            Some(Some(record)) if record.to <= position => {
+                self.record = Some(record);
+                self.store().await;
+            }
             // Its batch was not stored, and is made again from the spool.
-            self.remove();
+            Some(Some(_)) => self.remove(),
         }
     }
 
-    /// Records the rows of a batch that is about to be stored.
+    /// Records the rows of a batch that is about to be stored, in place of those of an earlier one,
+    /// which was not: also if there are none.
     pub(crate) fn record(&mut self, batch: &Batch, known: i64) -> Result<(), SpoolError> {
-        if self.is_used() && !batch.rows.is_empty() {
+        if self.is_used() {
             let record = RowsRecord::of(batch, known);
             self.sidecars.put(RECORD, &record.to_bytes())?;
             self.record = Some(record);
@@ -65,22 +75,29 @@ impl RowsApart {
 
     /// Stores the recorded rows, whose batch is stored, and repeats that until it succeeds.
     pub(crate) async fn store(&mut self) {
-        let Some(record) = self.record.take() else { return };
+        let Some(mut record) = self.record.take() else { return };
+        if record.rows.is_empty() {
+            return;
+        }
         let mut attempts = Attempts::default();
         self.metrics.set_rows_waiting(record.rows.len());
-        while let Err(error) = self.try_store(&record, attempts.is_first()).await {
+        while let Err(error) = self.store.store_rows(&record).await {
+            record.may_be_stored = true;
+            if attempts.count().is_multiple_of(TABLES_EVERY) {
+                self.create_tables().await;
+            }
             attempts.failed("store the rows of visits", &error).await;
         }
         self.metrics.set_rows_waiting(0);
         self.remove();
     }
 
-    async fn try_store(&self, record: &RowsRecord, is_first: bool) -> Result<(), VisitStoreError> {
-        if !is_first {
-            // The database may not have been there when this process started.
-            self.store.migrate().await?;
+    /// Creates the tables, if they are missing: the database may not have been there when this process
+    /// started. Rows do not wait for its success: a replica that is away would hold them up.
+    async fn create_tables(&self) {
+        if let Err(error) = self.store.migrate().await {
+            tracing::warn!(error = &error as &dyn Error, "prepare the database of visits' rows");
         }
-        self.store.store_rows(record).await
     }
 
     fn remove(&self) {
@@ -90,11 +107,13 @@ impl RowsApart {
         }
     }
 
-    /// Gives up a record that cannot be read. Its visits are counted, and the latest of them are not
-    /// listed.
-    fn lose(&self, error: &(dyn Error + 'static)) {
+    /// Keeps a record that cannot be used for a person to look at. Its visits are counted, and the rows
+    /// of one batch are missing.
+    fn set_aside(&self, reason: &'static str) {
         self.metrics.spool_errors.increment(1);
-        tracing::error!(error, "read the record of visits' rows: rows of one batch may be missing");
-        self.remove();
+        let kept = self.sidecars.set_aside(RECORD);
+        let kept =
+            kept.inspect_err(|error| tracing::error!(error = error as &dyn Error, "keep a record")).ok();
+        tracing::error!(reason, ?kept, "rows of visits wait in a record that cannot be used");
     }
 }

@@ -433,9 +433,9 @@ pub(crate) struct Attempts {
 }
 
 impl Attempts {
-    /// Returns whether nothing has failed yet.
-    pub(crate) fn is_first(&self) -> bool {
-        self.failed == 0
+    /// Returns how many have failed.
+    pub(crate) fn count(&self) -> u32 {
+        self.failed
     }
 
     pub(crate) async fn failed(&mut self, what: &'static str, error: &(dyn std::error::Error + 'static)) {

@@ -13,6 +13,8 @@ const FOLD: Duration = Duration::from_secs(2);
 const KEEP: Duration = Duration::from_secs(1_800);
 /// Interval at which closed months are merged.
 const MERGE: Duration = Duration::from_secs(3_600);
+/// Steps of deletions in one round.
+const DELETIONS: usize = 40;
 /// Pause after a step that left more to do.
 const BREATH: Duration = Duration::from_millis(50);
 
@@ -46,7 +48,11 @@ pub async fn run(
         while let Some(true) = log("count visits for changed tags", store.follow_tags().await) {
             sleep(BREATH).await;
         }
-        while log("delete visits", store.delete_rows().await).is_some_and(|step| step.has_more) {
+        // Not until nothing is left: deletions that go on must not hold up everything else.
+        for _ in 0..DELETIONS {
+            if log("delete visits", store.delete_rows().await).is_none_or(|step| !step.has_more) {
+                break;
+            }
             sleep(BREATH).await;
         }
         sleep(FOLD).await;

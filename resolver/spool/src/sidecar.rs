@@ -46,6 +46,17 @@ impl Sidecars {
         }
     }
 
+    /// Renames a file, so that it is kept and no longer found. Returns its new path.
+    ///
+    /// # Errors
+    /// Returns [`SpoolError::Io`] if it cannot be renamed.
+    pub fn set_aside(&self, name: &str) -> Result<PathBuf, SpoolError> {
+        let path = self.path(name);
+        let aside = path.with_extension("aside");
+        fs::rename(&path, &aside).map_err(|source| SpoolError::Io { path, source })?;
+        Ok(aside)
+    }
+
     /// Removes a file, if it exists.
     ///
     /// # Errors

@@ -7,6 +7,7 @@ use app::{
     LinkPolicy, LinkService,
     clock::DatabaseClock,
     creator::{Creator, CreatorConfig},
+    delete_visits::DeletionPace,
     domain_cache::{DirectoryConfig, DomainCache},
     key_names::KeyNames,
     key_permits::{DatabasePermits, KeyPermits},
@@ -229,6 +230,7 @@ impl Parts {
                 policy: Arc::new(settings.webhooks.policy().clone()),
             },
             turns,
+            deletions: DeletionPace::default(),
             policy: LinkPolicy {
                 own_hosts: settings.own_hosts.clone(),
                 schemes: settings.schemes.clone(),

@@ -27,13 +27,15 @@ pub struct RowsRecord {
     pub known: i64,
     /// The rows, ordered by link and id.
     pub rows: Vec<VisitRow>,
+    /// Whether some of them may be stored already: they were sent before, or by another process.
+    pub may_be_stored: bool,
 }
 
 impl RowsRecord {
     /// Makes the record of a batch that respects the changes up to version `known`.
     #[must_use]
     pub fn of(batch: &Batch, known: i64) -> Self {
-        Self { to: batch.to, known, rows: batch.rows.clone() }
+        Self { to: batch.to, known, rows: batch.rows.clone(), may_be_stored: false }
     }
 
     /// Writes the record as bytes.
@@ -77,7 +79,7 @@ impl RowsRecord {
         while !rest.is_empty() {
             rows.push(row(&mut rest)?);
         }
-        Some(Self { to, known, rows })
+        Some(Self { to, known, rows, may_be_stored: true })
     }
 }
 
@@ -145,7 +147,7 @@ mod tests {
         fn a_record_comes_back_and_one_that_is_cut_does_not(
             to: u64, known: i64, rows in prop::collection::vec(rows(), 0..20), cut in 1_usize..ROW,
         ) {
-            let record = RowsRecord { to, known, rows };
+            let record = RowsRecord { to, known, rows, may_be_stored: true };
             let bytes = record.to_bytes();
             prop_assert_eq!(RowsRecord::from_bytes(&bytes), Some(record));
             let cut = bytes.len() - cut.min(bytes.len());

@@ -5,7 +5,8 @@ use std::time::Duration;
 use harness::{ClickhouseCluster, Scratch, wait};
 use visit_store::{ClickhouseVisits, RowsRecord, VisitStore};
 
-use super::{Databases, commit, conformance::register, counts, visits};
+use super::{Databases, commit, counts, visits};
+use crate::visit_conformance::register;
 
 /// Rows of a batch.
 const ROWS: i64 = 2_000;
@@ -21,9 +22,10 @@ async fn start() -> (ClickhouseCluster, Databases, Scratch) {
 
 /// Sends a record until its rows are stored.
 async fn send(store: &ClickhouseVisits, record: &RowsRecord) {
-    let mut failed = None;
+    let (mut failed, mut record) = (None, record.clone());
     let sent = wait::until(A_MINUTE, "the rows are stored", async || {
-        failed = store.store_rows(record).await.err();
+        failed = store.store_rows(&record).await.err();
+        record.may_be_stored |= failed.is_some();
         failed.is_none()
     });
     let sent = sent.await;
@@ -56,18 +58,25 @@ async fn a_replica_that_is_killed_while_batches_are_stored_costs_no_row_and_doub
         tokio::join!(send(&store, &record), kill);
         records.push(record);
         if number > BATCHES / 3 && number % 10 == 0 {
-            let expected = u64::try_from((number + 1) * ROWS).unwrap();
-            assert_eq!(counts(&store, 7).await, (expected, expected), "reads go to the live replica");
+            // The dead replica may be the only one that has the last batch it took.
+            let least = u64::try_from(number * ROWS).unwrap();
+            let (by_link, by_time) = counts(&store, 7).await;
+            assert!(
+                by_link.min(by_time) >= least,
+                "reads go to the live replica: {by_link}, {by_time}, {least}"
+            );
         }
     }
-    has_once(&cluster, 1, &name, BATCHES * ROWS).await;
     cluster.replicas_mut()[0].restart().await.unwrap();
-    has_once(&cluster, 0, &name, BATCHES * ROWS).await;
+    for replica in [0, 1] {
+        has_once(&cluster, replica, &name, BATCHES * ROWS).await;
+    }
 
     // The other one dies. The process, and another one, send everything again.
     cluster.replicas_mut()[1].process_mut().kill_now().unwrap();
     let other = databases.open(&name);
-    for record in &records {
+    for record in &mut records {
+        record.may_be_stored = true;
         send(&store, record).await;
         send(&other, record).await;
     }

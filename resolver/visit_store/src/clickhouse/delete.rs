@@ -1,7 +1,7 @@
 //! Deletion of rows. What there is to delete is in Postgres (`postgres/apart.rs`).
 //!
-//! ClickHouse rewrites the parts of a table that have such rows, in the background. A step begins
-//! that and waits for it, so several deletions are one step.
+//! ClickHouse rewrites the parts of a table that have such rows, in the background. A step asks for
+//! that, and the next one waits for it. Several deletions are one step.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ use crate::{
 /// Deletions in one step.
 const CUTS: i64 = 100;
 /// How long a step waits for the servers. The next one waits on.
-const WAIT: Duration = Duration::from_secs(30);
+const WAIT: Duration = Duration::from_secs(5);
 /// Pause between questions whether they are done.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -37,18 +37,41 @@ struct Found {
     flags: i16,
 }
 
+/// What the servers delete.
+#[derive(Debug)]
+pub(super) enum UnderWay {
+    /// The rows of some deletions.
+    Cuts(Vec<OpenCut>),
+    /// The rows of an erasure, whose visits were all moved.
+    Erasure(OpenErasure),
+}
+
 /// Deletes the rows of some deletions, or else takes a step of an erasure.
+///
+/// What this process has asked for is awaited before anything else, however long it takes, and is not
+/// asked for again.
 pub(super) async fn step(store: &ClickhouseVisits) -> Result<DeletionStep, VisitStoreError> {
+    let mut under_way = store.under_way.lock().await;
+    let waiting = DeletionStep { deleted: 0, has_more: true };
+    if !is_done(store).await? {
+        return Ok(waiting);
+    }
+    match under_way.take() {
+        Some(UnderWay::Cuts(cuts)) => store.counters.close_cuts(&cuts).await?,
+        Some(UnderWay::Erasure(open)) => store.counters.close_erasure(&open).await?,
+        None => {}
+    }
     let cuts = store.counters.open_cuts(CUTS).await?;
     if cuts.is_empty() {
-        return erase(store).await;
+        return erase(store, &mut under_way).await;
     }
     let parts: Vec<String> = cuts.iter().map(of_cut).collect();
-    let deleted = delete(store, &parts.join(" OR ")).await?;
-    if deleted.is_some() {
-        store.counters.close_cuts(&cuts).await?;
-    }
-    Ok(DeletionStep { deleted: deleted.unwrap_or(0), has_more: true })
+    let condition = parts.join(" OR ");
+    let count = format!("SELECT count() FROM {} WHERE {condition}", Table::ByLink.of(store.database()));
+    let deleted = store.servers.fetch::<u64>(&count).await?.first().copied().unwrap_or(0);
+    delete(store, &condition).await?;
+    *under_way = Some(UnderWay::Cuts(cuts));
+    Ok(DeletionStep { deleted, has_more: true })
 }
 
 fn of_cut(cut: &OpenCut) -> String {
@@ -56,20 +79,20 @@ fn of_cut(cut: &OpenCut) -> String {
 }
 
 /// Moves the visits of the oldest erasure's rows of a day, or deletes its rows once all are moved.
-async fn erase(store: &ClickhouseVisits) -> Result<DeletionStep, VisitStoreError> {
+async fn erase(
+    store: &ClickhouseVisits,
+    under_way: &mut Option<UnderWay>,
+) -> Result<DeletionStep, VisitStoreError> {
     let Some((open, day)) = store.counters.open_erasure().await? else {
         return Ok(DeletionStep { deleted: 0, has_more: false });
     };
     let condition = of_erasure(store, &open.erasure).await?;
-    let Some(day) = day else {
-        let before = format!("id < {} AND {condition}", open.erasure.before.get());
-        let deleted = delete(store, &before).await?;
-        if deleted.is_some() {
-            store.counters.close_erasure(&open).await?;
-        }
-        return Ok(DeletionStep { deleted: deleted.unwrap_or(0), has_more: true });
-    };
-    move_day(store, &open, day, &condition).await?;
+    if let Some(day) = day {
+        move_day(store, &open, day, &condition).await?;
+    } else {
+        delete(store, &format!("id < {} AND {condition}", open.erasure.before.get())).await?;
+        *under_way = Some(UnderWay::Erasure(open));
+    }
     Ok(DeletionStep { deleted: 0, has_more: true })
 }
 
@@ -108,27 +131,18 @@ async fn of_erasure(store: &ClickhouseVisits, erasure: &Erasure) -> Result<Strin
     Ok(format!("({})", parts.join(" OR ")))
 }
 
-/// Deletes the rows that fit a condition from all tables, and returns how many there were; `None` if
-/// the servers are still at it, or at an earlier deletion.
-async fn delete(store: &ClickhouseVisits, condition: &str) -> Result<Option<u64>, VisitStoreError> {
-    let until = Instant::now() + WAIT;
-    if !is_done(store, until).await? {
-        return Ok(None);
-    }
-    let count = format!("SELECT count() FROM {} WHERE {condition}", Table::ByTime.of(store.database()));
-    let count = store.servers.fetch::<u64>(&count).await?.first().copied().unwrap_or(0);
+/// Asks the servers to delete the rows that fit a condition from all tables.
+async fn delete(store: &ClickhouseVisits, condition: &str) -> Result<(), VisitStoreError> {
     for table in TABLES {
-        store
-            .servers
-            .run(&format!("ALTER TABLE {} DELETE WHERE {condition}", table.of(store.database())))
-            .await?;
+        let delete = format!("ALTER TABLE {} DELETE WHERE {condition}", table.of(store.database()));
+        store.servers.run(&delete).await?;
     }
-    Ok(is_done(store, until).await?.then_some(count))
+    Ok(())
 }
 
-/// Waits until no deletion is at work, and returns whether that is so.
-async fn is_done(store: &ClickhouseVisits, until: Instant) -> Result<bool, VisitStoreError> {
-    let unfinished = unfinished(store.database());
+/// Waits for a while until no deletion is at work, and returns whether that is so.
+async fn is_done(store: &ClickhouseVisits) -> Result<bool, VisitStoreError> {
+    let (unfinished, until) = (unfinished(store.database()), Instant::now() + WAIT);
     loop {
         let at_work = store.servers.fetch::<u64>(&unfinished).await?;
         if at_work.first().is_none_or(|count| *count == 0) {

@@ -20,7 +20,8 @@ use std::collections::HashMap;
 
 use async_trait::async_trait;
 use codes::LinkId;
-use tokio::sync::OnceCell;
+use delete::UnderWay;
+use tokio::sync::{Mutex, OnceCell};
 use visits::{AddressSecret, Day, DaySecret, QUARTER, Subject, TextKey, VisitId, VisitRow};
 
 pub use address::ClickhouseAddress;
@@ -39,13 +40,21 @@ pub struct ClickhouseVisits {
     servers: Servers,
     counters: PostgresVisits,
     texts: OnceCell<TextKey>,
+    /// The deletion that the servers were asked for last.
+    under_way: Mutex<Option<UnderWay>>,
 }
 
 impl ClickhouseVisits {
     /// Prepares a store. No connection is opened before it is needed.
     #[must_use]
     pub fn new(address: ClickhouseAddress, counters: PostgresVisits) -> Self {
-        Self { servers: Servers::new(&address), address, counters, texts: OnceCell::new() }
+        Self {
+            servers: Servers::new(&address),
+            address,
+            counters,
+            texts: OnceCell::new(),
+            under_way: Mutex::new(None),
+        }
     }
 
     fn database(&self) -> &str {
@@ -94,7 +103,7 @@ impl VisitStore for ClickhouseVisits {
     }
 
     async fn store_rows(&self, record: &RowsRecord) -> Result<(), VisitStoreError> {
-        rows::store(&self.servers, self.database(), &record.rows).await?;
+        rows::store(&self.servers, self.database(), record).await?;
         self.counters.reopen(record.known, &record.rows).await
     }
 

@@ -2,10 +2,13 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use clickhouse::Row;
+use clickhouse::{
+    Row,
+    native::{Block, builder::BlockBuilder, encode::Encode},
+};
 use codes::LinkId;
 use links::DomainId;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use visits::{
     BOT, Day, Flags, Language, OrphanKind, Outcome, Slot, StoredAddress, Subject, TextHash, VisitId, VisitRow,
 };
@@ -14,13 +17,13 @@ use super::{
     schema::{COLUMNS, TABLES, Table},
     servers::Servers,
 };
-use crate::{Marks, RowQuery, VisitStoreError};
+use crate::{Marks, RowQuery, RowsRecord, VisitStoreError};
 
 /// Up to this many links of a tag, their rows are found link by link.
 const FEW_LINKS: usize = 1_000;
 
 /// A row as the tables have it.
-#[derive(Clone, Copy, Debug, Row, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Row, Deserialize)]
 pub(super) struct StoredRow {
     link_id: i64,
     id: i64,
@@ -82,24 +85,29 @@ struct FoundMarks {
     ids: Vec<i64>,
 }
 
-/// Stores rows, those that are there already excepted.
+/// Stores the rows of a record, those that are there already excepted.
 ///
-/// 1. The rows of a day are one block, which is stored entirely or not at all.
+/// 1. The rows of a day are one block in format Native, which tells their number first. So a block is
+///    stored entirely or not at all, also if its connection breaks off.
 /// 2. A block that may be on its way still, after a call without an answer, is sent again with the
 ///    same bytes: the servers store it once.
-/// 3. They forget blocks after a week, or remember none. So they are asked which rows they have.
+/// 3. They forget blocks after a week, and 18.16 without a cluster remembers none. So they are asked
+///    which rows they have, unless nobody can have sent any.
 pub(super) async fn store(
     servers: &Servers,
     database: &str,
-    rows: &[VisitRow],
+    record: &RowsRecord,
 ) -> Result<(), VisitStoreError> {
     let mut days: BTreeMap<Day, Vec<StoredRow>> = BTreeMap::new();
-    for row in rows {
+    for row in &record.rows {
         days.entry(Day::of(row.id.micros())).or_default().push(row.into());
     }
     for rows in days.values() {
         for table in TABLES {
-            let mut missing = missing(servers, database, table, rows).await?;
+            let mut missing = match record.may_be_stored {
+                true => missing(servers, database, table, rows).await?,
+                false => rows.clone(),
+            };
             if table == Table::ByTime {
                 missing.sort_unstable_by_key(|row| row.id);
             }
@@ -148,16 +156,41 @@ async fn insert(
     if rows.is_empty() {
         return Ok(());
     }
+    let block = &block(rows).map_err(VisitStoreError::Engine)?;
     servers
         .call(|client| async move {
-            let client = client.with_database(database);
-            let mut insert = client.insert::<StoredRow>(table.name()).await?;
-            for row in rows {
-                insert.write(row).await?;
-            }
+            let mut insert = client.with_database(database).insert_native(table.name());
+            insert.write(block).await?;
             insert.end().await
         })
         .await
+}
+
+/// Makes the block of some rows.
+fn block(rows: &[StoredRow]) -> Result<Block, Box<dyn std::error::Error + Send + Sync>> {
+    fn add<T: Encode>(
+        block: &mut BlockBuilder,
+        name: &str,
+        rows: &[StoredRow],
+        value: fn(&StoredRow) -> T,
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        block.upsert_column::<T>(name)?.add_all(rows.iter().map(value))?;
+        Ok(())
+    }
+    let mut block = BlockBuilder::new();
+    add(&mut block, "link_id", rows, |row| row.link_id)?;
+    add(&mut block, "id", rows, |row| row.id)?;
+    add(&mut block, "user_agent", rows, |row| row.user_agent)?;
+    add(&mut block, "referrer", rows, |row| row.referrer)?;
+    add(&mut block, "urls", rows, |row| row.urls)?;
+    add(&mut block, "place", rows, |row| row.place)?;
+    add(&mut block, "address", rows, |row| row.address)?;
+    add(&mut block, "visitor", rows, |row| row.visitor)?;
+    add(&mut block, "domain", rows, |row| row.domain)?;
+    add(&mut block, "language", rows, |row| row.language)?;
+    add(&mut block, "flags", rows, |row| row.flags)?;
+    add(&mut block, "rule", rows, |row| row.rule)?;
+    Ok(block.build()?)
 }
 
 /// The rows of a query: a table, and a condition.
