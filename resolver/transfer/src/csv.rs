@@ -172,9 +172,11 @@ fn revealed(cell: &str) -> &str {
     cell.strip_prefix('\'').filter(|text| looks_computed(text)).unwrap_or(cell)
 }
 
-/// Returns whether a text begins like a formula, after any number of apostrophes.
+/// Returns whether a text begins like a formula, after any number of apostrophes. Spreadsheets of East
+/// Asian languages take the wide signs for the narrow ones.
 fn looks_computed(text: &str) -> bool {
-    text.trim_start_matches('\'').starts_with(['=', '+', '-', '@', '\t', '\r'])
+    const FIRST: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
+    text.trim_start_matches('\'').starts_with(FIRST)
 }
 
 /// Joins tags with `|`. A backslash escapes a `|` or a backslash in a tag.
@@ -298,6 +300,8 @@ mod tests {
             ("'=1", "''=1"),
             ("''@x", "'''@x"),
             ("-1", "'-1"),
+            ("\n=1", "'\n=1"),
+            ("＝1", "'＝1"),
             ("'quoted'", "'quoted'"),
             ("a=b", "a=b"),
             ("", ""),

@@ -141,8 +141,13 @@ fn bar(total: u64) -> ProgressBar {
     ProgressBar::new(total).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
+/// Creates a file in place of what an earlier export left: that may be a link to somewhere else, or
+/// readable by others.
 fn create(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create(true).truncate(true).mode(MODE).open(path)
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => OpenOptions::new().write(true).create_new(true).mode(MODE).open(path),
+    }
 }
 
 fn unfinished(path: &Path) -> PathBuf {
@@ -153,4 +158,25 @@ fn unfinished(path: &Path) -> PathBuf {
 
 fn wrong(path: &Path, reason: &str) -> Error {
     Error::Config { flag: "--out", value: path.display().to_string(), reason: reason.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_was_left_is_replaced_and_not_written_through() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, other) = (folder.path().join("x.unfinished"), folder.path().join("other"));
+        fs::write(&other, "other").unwrap();
+        symlink(&other, &path).unwrap();
+        create(&path).unwrap();
+        assert_eq!(fs::read(&other).unwrap(), b"other");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        create(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, MODE);
+        assert!(create(folder.path()).is_err(), "a folder is not replaced");
+    }
 }
