@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use links::{api_key::Grant, audit::NewEntry, scope::Scope};
 use tokio::{
-    sync::{Mutex, MutexGuard},
+    sync::Mutex,
     time::{Instant, sleep, sleep_until},
 };
 use visit_store::{Erased, Erasure, ErasureId, VisitStoreError};
@@ -35,16 +35,20 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub struct DeletionPace(Mutex<Option<Instant>>);
 
 impl DeletionPace {
-    /// Time from one deletion to the next.
+    /// Time from the end of a deletion to the next one.
     const APART: Duration = Duration::from_millis(500);
 
-    async fn turn(&self) -> MutexGuard<'_, Option<Instant>> {
+    /// Runs a deletion when its turn comes.
+    async fn run<T>(&self, deletion: impl Future<Output = T>) -> T {
         let mut next = self.0.lock().await;
         if let Some(next) = *next {
             sleep_until(next).await;
         }
+        // Also if the caller goes away meanwhile.
         *next = Some(Instant::now() + Self::APART);
-        next
+        let deleted = deletion.await;
+        *next = Some(Instant::now() + Self::APART);
+        deleted
     }
 }
 
@@ -55,8 +59,8 @@ impl LinkService {
         require(by, Scope::Delete)?;
         let link = self.find_link(name, by).await?;
         let _turn = self.turns.write(by.id).await?;
-        let _pace = self.deletions.turn().await;
-        let counted = self.visits.delete(Subject::Link(link.id), self.next_id()).await?;
+        let deletion = async { self.visits.delete(Subject::Link(link.id), self.next_id()).await };
+        let counted = self.deletions.run(deletion).await?;
         let imported = self.catalog.take_imported_visits(link.id).await?;
         let deleted = counted.saturating_add(imported);
         self.keys.add_audit_entry(by.id, &NewEntry::of_link_visits(&link, deleted)).await?;
@@ -71,8 +75,8 @@ impl LinkService {
             return Err(AppError::LimitedKey);
         }
         let _turn = self.turns.write(by.id).await?;
-        let _pace = self.deletions.turn().await;
-        let deleted = self.visits.delete(Subject::Orphans(None, None), self.next_id()).await?;
+        let deletion = async { self.visits.delete(Subject::Orphans(None, None), self.next_id()).await };
+        let deleted = self.deletions.run(deletion).await?;
         self.keys.add_audit_entry(by.id, &NewEntry::of_orphan_visits(deleted)).await?;
         Ok(deleted)
     }
@@ -91,11 +95,9 @@ impl LinkService {
             return Err(AppError::AddressesNotKept);
         }
         let _turn = self.turns.write(by.id).await?;
-        let pace = self.deletions.turn().await;
-        let erasure = Erasure { network, before: self.next_id() };
-        let id = self.visits.erase(&erasure).await?;
+        let begin = async { self.visits.erase(&Erasure { network, before: self.next_id() }).await };
+        let id = self.deletions.run(begin).await?;
         let id = id.ok_or(AppError::TooManyErasures { most: Erasure::MOST })?;
-        drop(pace);
         let erased = self.await_erasure(id).await?;
         let entry = NewEntry::of_erasure(network.cut().to_string(), erased.deleted, erased.is_done);
         self.keys.add_audit_entry(by.id, &entry).await?;

@@ -13,8 +13,8 @@ const FOLD: Duration = Duration::from_secs(2);
 const KEEP: Duration = Duration::from_secs(1_800);
 /// Interval at which closed months are merged.
 const MERGE: Duration = Duration::from_secs(3_600);
-/// Steps of deletions in one round.
-const DELETIONS: usize = 40;
+/// Time for deletions in one round.
+const DELETIONS: Duration = Duration::from_secs(10);
 /// Pause after a step that left more to do.
 const BREATH: Duration = Duration::from_millis(50);
 
@@ -49,7 +49,8 @@ pub async fn run(
             sleep(BREATH).await;
         }
         // Not until nothing is left: deletions that go on must not hold up everything else.
-        for _ in 0..DELETIONS {
+        let until = Instant::now() + DELETIONS;
+        while Instant::now() < until {
             if log("delete visits", store.delete_rows().await).is_none_or(|step| !step.has_more) {
                 break;
             }

@@ -48,8 +48,9 @@ pub trait VisitStore: Send + Sync + 'static {
         false
     }
 
-    /// Stores the rows of a batch that is stored already. Idempotent: rows that are there are not
-    /// stored again, however often and by how many processes they are sent.
+    /// Stores the rows of a batch that is stored already. A record that
+    /// [may be stored](RowsRecord::may_be_stored) can be sent any number of times, also by several
+    /// processes: rows that are there are not stored again.
     async fn store_rows(&self, _record: &RowsRecord) -> Result<(), VisitStoreError> {
         Ok(())
     }

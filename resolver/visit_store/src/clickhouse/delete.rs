@@ -6,9 +6,11 @@
 use std::time::Duration;
 
 use clickhouse::Row;
+use codes::LinkId;
+use links::DomainId;
 use serde::Deserialize;
 use tokio::time::{Instant, sleep};
-use visits::{Day, TextKey, VisitId};
+use visits::{Day, Flags, TextKey, VisitId};
 
 use super::{
     ClickhouseVisits,
@@ -17,8 +19,8 @@ use super::{
 };
 use crate::{
     DeletionStep, Erasure, VisitStoreError,
-    erased_rows::STEP,
-    postgres::{OpenCut, OpenErasure, erased_row},
+    erased_rows::{ErasedRow, STEP},
+    postgres::{OpenCut, OpenErasure},
 };
 
 /// Deletions in one step.
@@ -35,6 +37,17 @@ struct Found {
     id: i64,
     domain: i32,
     flags: i16,
+}
+
+impl From<&Found> for ErasedRow {
+    fn from(row: &Found) -> Self {
+        Self {
+            link: (row.link_id != 0).then(|| LinkId::from_stored(row.link_id)),
+            id: VisitId::from_stored(row.id),
+            domain: DomainId::from_stored(row.domain.into()),
+            flags: Flags::from_stored(row.flags),
+        }
+    }
 }
 
 /// What the servers delete.
@@ -113,8 +126,7 @@ async fn move_day(
     let found = store.servers.fetch::<Found>(&query).await?;
     let last = found.last().filter(|_| found.len() == STEP);
     let next = last.map_or(end, |row| VisitId::from_stored(row.id + 1));
-    let rows: Vec<_> =
-        found.iter().map(|row| erased_row(row.link_id, row.id, row.domain.into(), row.flags)).collect();
+    let rows: Vec<ErasedRow> = found.iter().map(ErasedRow::from).collect();
     store.counters.move_on(open, &rows, day, next).await
 }
 

@@ -32,7 +32,7 @@ use tokio::{sync::Mutex, time::timeout};
 use tokio_postgres::{Client, Config, NoTls, config::TargetSessionAttrs};
 use visits::{AddressNetwork, AddressSecret, Day, DaySecret, Subject, TextKey, VisitId, VisitRow};
 
-pub(crate) use apart::{OpenCut, OpenErasure, erased_row};
+pub(crate) use apart::{OpenCut, OpenErasure};
 
 use crate::{
     Batch, Changes, Columns, DayCounters, Days, DeletionStep, Erased, Erasure, ErasureId, Marks, MarksKey,
