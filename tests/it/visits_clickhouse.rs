@@ -1,6 +1,7 @@
 //! Rows of visits in ClickHouse, counters in Postgres: the conformance suite of the port, and what
 //! only two databases have. Servers are 18.16, alone or as two replicas, and the engine of 26.9.
 
+mod erasures;
 mod replicas;
 mod resolver;
 
@@ -118,6 +119,7 @@ async fn conform(databases: &mut Databases) {
         counters: counters_of_two_slots_add_up, orphans_count_by_kind_and_domain, a_merged_month_equals_its_days_until_a_visit_comes_late;
         deletion: a_deletion_takes_the_visits_of_a_link_from_everything, orphans_are_deleted_and_links_stay;
         erasure: erased_visits_lose_their_rows_and_stay_counted, whole_addresses_are_erased_with_their_texts,
+            whole_addresses_that_visit_again_can_be_erased_again,
             batches_respect_erasures_until_their_visits_are_too_old;
         marks: marks_are_the_rows_at_every_8192nd_place;
         pages: pages_of_rows_equal_a_plain_sort, the_latest_rows_are_those_after_an_id;
@@ -218,6 +220,8 @@ async fn pass_all(mut databases: Databases) {
     a_record_completes_its_batch_wherever_it_was_interrupted(&mut databases).await;
     a_batch_that_the_servers_have_forgotten_counts_once(&mut databases).await;
     rows_that_come_after_their_deletion_are_deleted(&mut databases).await;
+    erasures::rows_that_come_at_any_step_are_erased(&mut databases).await;
+    erasures::rows_that_come_again_at_any_step_are_erased_once(&mut databases).await;
     conform(&mut databases).await;
 }
 

@@ -2,11 +2,12 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
+    net::IpAddr,
     time::Duration,
 };
 
 use codes::LinkId;
-use visit_store::{Batch, DayDelta, LinkVisits, TextRef};
+use visit_store::{Batch, DayDelta, LinkVisits, StoredText, TextRef};
 use visits::{
     Day, DaySecret, Event, Flags, Slot, StoredAddress, Subject, SubjectKey, TextHash, TextKey, Thread, Urls,
     VisitId, VisitRow,
@@ -45,6 +46,7 @@ pub struct BatchMaker {
     tallies: HashMap<(SubjectKey, Day), Tally>,
     links: BTreeMap<LinkId, LinkVisits>,
     rows: Vec<VisitRow>,
+    addresses: BTreeMap<TextRef, [u8; 16]>,
     groups: Groups,
     /// Visits that were deleted before they were stored.
     pub deleted: u64,
@@ -83,7 +85,14 @@ impl BatchMaker {
             self.groups.add(event, listed_under, &derived, tags.map_or(&[], Vec::as_slice), announcer);
         }
         if derived.is_listed {
-            self.rows.push(row(event, id, listed_under, &derived, context, known));
+            let row = row(event, id, listed_under, &derived, context, known);
+            if row.address.is_text()
+                && let Some(IpAddr::V6(whole)) = derived.kept
+            {
+                let hash = TextHash::from_stored(row.address.get());
+                self.addresses.insert(TextRef { month: day.month(), hash }, whole.octets());
+            }
+            self.rows.push(row);
         }
     }
 
@@ -160,11 +169,16 @@ impl BatchMaker {
             to,
             rows: self.rows,
             texts: known.added(),
+            addresses: self.addresses.into_iter().map(address).collect(),
             days,
             links: self.links.into_values().collect(),
             events: announcer.map(|announcer| self.groups.events(announcer)).unwrap_or_default(),
         }
     }
+}
+
+fn address((at, octets): (TextRef, [u8; 16])) -> StoredText {
+    StoredText { at, text: octets.to_vec() }
 }
 
 fn quarter(at: i64, day: Day) -> Quarter {
@@ -195,12 +209,6 @@ fn row(
     let (user_agent, referrer, urls, place) =
         (keep(event.user_agent), keep(event.referrer), keep(&urls.join()), keep(&derived.located.text));
     let address = StoredAddress::new(derived.kept, |octets| context.texts.hash(octets).get());
-    if address.is_text()
-        && let Some(std::net::IpAddr::V6(whole)) = derived.kept
-    {
-        let at = TextRef { month, hash: TextHash::from_stored(address.get()) };
-        known.keep(at, &whole.octets(), context.now);
-    }
     VisitRow {
         link,
         id,

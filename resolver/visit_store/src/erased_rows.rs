@@ -18,7 +18,7 @@ use visits::{
     tally::{Counts, Quarter, QuarterCounts, Tally},
 };
 
-use crate::DayDelta;
+use crate::{DayDelta, Erasure};
 
 /// Maximum number of rows deleted in one step.
 pub(crate) const STEP: usize = 20_000;
@@ -99,13 +99,22 @@ pub(crate) fn condition(
 
 /// SQL condition for the texts of whole addresses in a network; `None` for IPv4, whose addresses are
 /// numbers. A user agent of 16 bytes that begins with those of the network fits as well.
-///
-/// Once they are removed, a resolver that has stored an address in the same month does not store it
-/// anew: later visits from there are erased by their address, and not by its network.
 pub(crate) fn texts(network: AddressNetwork, literal: fn(&[u8]) -> String) -> Option<String> {
     let [first, last] = network.texts()?.map(|octets| literal(&octets));
     let lowest = StoredAddress::TEXTS.get();
     Some(format!("hash >= {lowest} AND octet_length(text) = 16 AND text BETWEEN {first} AND {last}"))
+}
+
+/// SQL statement that removes the texts of whole addresses in an erasure's network, except those of
+/// later visits; `None` as for [`texts`].
+pub(crate) fn remove_texts(erasure: &Erasure, literal: fn(&[u8]) -> String) -> Option<String> {
+    let texts = texts(erasure.network, literal)?;
+    let before = erasure.before.get();
+    Some(format!(
+        "DELETE FROM visit_text WHERE {texts}
+         AND hash NOT IN (SELECT address FROM visit WHERE id >= {before} AND address IN
+             (SELECT hash FROM visit_text WHERE {texts}))"
+    ))
 }
 
 /// SQL query of the first day from `from` on that has visits.

@@ -7,16 +7,18 @@
 
 use codes::LinkId;
 use links::DomainId;
-use visits::{Flags, Language, StoredAddress, TextHash, VisitId, VisitRow};
+use visits::{Flags, Language, Month, StoredAddress, TextHash, VisitId, VisitRow};
 
-use crate::Batch;
+use crate::{Batch, StoredText, TextRef};
 
 /// The version of the format.
-const VERSION: u8 = 1;
-/// Bytes before the rows: the version, the position, and the version of changes.
-const HEAD: usize = 1 + 8 + 8;
+const VERSION: u8 = 2;
+/// Bytes before the rows: the version, the position, the version of changes, and the number of rows.
+const HEAD: usize = 1 + 8 + 8 + 4;
 /// Bytes of a row.
 const ROW: usize = 8 * 8 + 2 * 4 + 2 + 1;
+/// Bytes of an address: its month, its hash, and itself.
+const ADDRESS: usize = 4 + 8 + 16;
 
 /// The rows of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +29,8 @@ pub struct RowsRecord {
     pub known: i64,
     /// The rows, ordered by link and id.
     pub rows: Vec<VisitRow>,
+    /// Whole IPv6 addresses of the rows, which are texts of 16 bytes.
+    pub addresses: Vec<StoredText>,
     /// Whether some of them may be stored already: they were sent before, or by another process.
     pub may_be_stored: bool,
 }
@@ -35,16 +39,19 @@ impl RowsRecord {
     /// Makes the record of a batch that respects the changes up to version `known`.
     #[must_use]
     pub fn of(batch: &Batch, known: i64) -> Self {
-        Self { to: batch.to, known, rows: batch.rows.clone(), may_be_stored: false }
+        let addresses = batch.addresses.clone();
+        Self { to: batch.to, known, rows: batch.rows.clone(), addresses, may_be_stored: false }
     }
 
     /// Writes the record as bytes.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(HEAD + ROW * self.rows.len());
+        let mut bytes = Vec::with_capacity(HEAD + ROW * self.rows.len() + ADDRESS * self.addresses.len());
         bytes.push(VERSION);
         bytes.extend_from_slice(&self.to.to_le_bytes());
         bytes.extend_from_slice(&self.known.to_le_bytes());
+        // A batch has at most some ten thousand rows.
+        bytes.extend_from_slice(&u32::try_from(self.rows.len()).unwrap_or(u32::MAX).to_le_bytes());
         for row in &self.rows {
             let wide = [
                 row.link.map_or(0, LinkId::get),
@@ -63,6 +70,11 @@ impl RowsRecord {
             bytes.extend_from_slice(&row.flags.get().to_le_bytes());
             bytes.push(row.rule);
         }
+        for StoredText { at, text } in &self.addresses {
+            bytes.extend_from_slice(&at.month.get().to_le_bytes());
+            bytes.extend_from_slice(&at.hash.get().to_le_bytes());
+            bytes.extend_from_slice(text);
+        }
         bytes
     }
 
@@ -70,16 +82,21 @@ impl RowsRecord {
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (&version, mut rest) = bytes.split_first()?;
-        if version != VERSION || !(bytes.len() - HEAD.min(bytes.len())).is_multiple_of(ROW) {
+        if version != VERSION {
             return None;
         }
         let to = u64::from_le_bytes(take(&mut rest)?);
         let known = i64::from_le_bytes(take(&mut rest)?);
-        let mut rows = Vec::with_capacity(rest.len() / ROW);
-        while !rest.is_empty() {
-            rows.push(row(&mut rest)?);
+        let count = usize::try_from(u32::from_le_bytes(take(&mut rest)?)).ok()?;
+        if count > rest.len() / ROW {
+            return None;
         }
-        Some(Self { to, known, rows, may_be_stored: true })
+        let rows = (0..count).map(|_| row(&mut rest)).collect::<Option<_>>()?;
+        let mut addresses = Vec::with_capacity(rest.len() / ADDRESS);
+        while !rest.is_empty() {
+            addresses.push(address(&mut rest)?);
+        }
+        Some(Self { to, known, rows, addresses, may_be_stored: true })
     }
 }
 
@@ -109,6 +126,12 @@ fn row(bytes: &mut &[u8]) -> Option<VisitRow> {
         flags: Flags::from_stored(i16::from_le_bytes(take(bytes)?)),
         rule: u8::from_le_bytes(take(bytes)?),
     })
+}
+
+fn address(bytes: &mut &[u8]) -> Option<StoredText> {
+    let month = Month::from_stored(i32::from_le_bytes(take(bytes)?));
+    let hash = TextHash::from_stored(i64::from_le_bytes(take(bytes)?));
+    Some(StoredText { at: TextRef { month, hash }, text: take::<16>(bytes)?.to_vec() })
 }
 
 #[cfg(test)]
@@ -142,12 +165,20 @@ mod tests {
         )
     }
 
+    fn addresses() -> impl Strategy<Value = StoredText> {
+        any::<(i32, i64, [u8; 16])>().prop_map(|(month, hash, text)| StoredText {
+            at: TextRef { month: Month::from_stored(month), hash: TextHash::from_stored(hash) },
+            text: text.to_vec(),
+        })
+    }
+
     proptest! {
         #[test]
         fn a_record_comes_back_and_one_that_is_cut_does_not(
-            to: u64, known: i64, rows in prop::collection::vec(rows(), 0..20), cut in 1_usize..ROW,
+            to: u64, known: i64, rows in prop::collection::vec(rows(), 0..20),
+            addresses in prop::collection::vec(addresses(), 0..5), cut in 1_usize..ADDRESS,
         ) {
-            let record = RowsRecord { to, known, rows, may_be_stored: true };
+            let record = RowsRecord { to, known, rows, addresses, may_be_stored: true };
             let bytes = record.to_bytes();
             prop_assert_eq!(RowsRecord::from_bytes(&bytes), Some(record));
             let cut = bytes.len() - cut.min(bytes.len());

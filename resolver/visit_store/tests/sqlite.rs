@@ -66,7 +66,7 @@ cases! {
         a_merged_month_equals_its_days_until_a_visit_comes_late;
     deletion: a_deletion_takes_the_visits_of_a_link_from_everything,
         rows_of_a_deletion_go_in_steps_and_later_visits_stay, orphans_are_deleted_and_links_stay;
-    erasure: erased_visits_lose_their_rows_and_stay_counted, whole_addresses_are_erased_with_their_texts,
+    erasure: erased_visits_lose_their_rows_and_stay_counted, whole_addresses_are_erased_with_their_texts, whole_addresses_that_visit_again_can_be_erased_again,
         rows_of_an_erasure_go_in_steps, batches_respect_erasures_until_their_visits_are_too_old;
     marks: marks_are_the_rows_at_every_8192nd_place;
     pages: pages_of_rows_equal_a_plain_sort, the_latest_rows_are_those_after_an_id;

@@ -1,9 +1,12 @@
 //! Deletion of rows. What there is to delete is in Postgres (`postgres/apart.rs`).
 //!
 //! ClickHouse rewrites the parts of a table that have such rows, in the background. A step asks for
-//! that, and the next one waits for it. Several deletions are one step.
+//! that, and the next one waits for it. Several deletions are one step, and so are the rows that an
+//! erasure has found on several days.
+//!
+//! A replica that is away deletes its rows when it is back.
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use clickhouse::Row;
 use codes::LinkId;
@@ -20,7 +23,7 @@ use super::{
 use crate::{
     DeletionStep, Erasure, VisitStoreError,
     erased_rows::{ErasedRow, STEP},
-    postgres::{OpenCut, OpenErasure},
+    postgres::{ErasedIds, OpenCut, OpenErasure},
 };
 
 /// Deletions in one step.
@@ -55,8 +58,8 @@ impl From<&Found> for ErasedRow {
 pub(super) enum UnderWay {
     /// The rows of some deletions.
     Cuts(Vec<OpenCut>),
-    /// The rows of an erasure, whose visits were all moved.
-    Erasure(OpenErasure),
+    /// The rows of erased visits.
+    Erased(ErasedIds),
 }
 
 /// Deletes the rows of some deletions, or else takes a step of an erasure.
@@ -71,7 +74,7 @@ pub(super) async fn step(store: &ClickhouseVisits) -> Result<DeletionStep, Visit
     }
     match under_way.take() {
         Some(UnderWay::Cuts(cuts)) => store.counters.close_cuts(&cuts).await?,
-        Some(UnderWay::Erasure(open)) => store.counters.close_erasure(&open).await?,
+        Some(UnderWay::Erased(ids)) => store.counters.erased_rows_are_gone(&ids).await?,
         None => {}
     }
     let cuts = store.counters.open_cuts(CUTS).await?;
@@ -91,7 +94,8 @@ fn of_cut(cut: &OpenCut) -> String {
     format!("(link_id = {} AND id < {})", cut.link, cut.before.get())
 }
 
-/// Moves the visits of the oldest erasure's rows of a day, or deletes its rows once all are moved.
+/// Moves the visits of the oldest erasure's rows of a day. Once enough or all are moved, deletes these
+/// rows, and once they are deleted, ends the erasure.
 async fn erase(
     store: &ClickhouseVisits,
     under_way: &mut Option<UnderWay>,
@@ -99,22 +103,23 @@ async fn erase(
     let Some((open, day)) = store.counters.open_erasure().await? else {
         return Ok(DeletionStep { deleted: 0, has_more: false });
     };
-    let condition = of_erasure(store, &open.erasure).await?;
-    if let Some(day) = day {
-        move_day(store, &open, day, &condition).await?;
-    } else {
-        delete(store, &format!("id < {} AND {condition}", open.erasure.before.get())).await?;
-        *under_way = Some(UnderWay::Erasure(open));
+    let erased = store.counters.erased_with_rows(STEP).await?;
+    match day {
+        Some(day) if erased.ids.len() < STEP => move_day(store, &open, day).await?,
+        None if erased.ids.is_empty() => {
+            let later = |hashes| Box::pin(later_visits(store, open.erasure.before, hashes)) as _;
+            store.counters.close_erasure(&open, Box::new(later)).await?;
+        }
+        _ => {
+            delete(store, &any_of("id", &erased.ids)).await?;
+            *under_way = Some(UnderWay::Erased(erased));
+        }
     }
     Ok(DeletionStep { deleted: 0, has_more: true })
 }
 
-async fn move_day(
-    store: &ClickhouseVisits,
-    open: &OpenErasure,
-    day: Day,
-    condition: &str,
-) -> Result<(), VisitStoreError> {
+async fn move_day(store: &ClickhouseVisits, open: &OpenErasure, day: Day) -> Result<(), VisitStoreError> {
+    let condition = of_erasure(store, &open.erasure).await?;
     let from = open.next.max(VisitId::floor(day.start()));
     let end = open.erasure.before.min(VisitId::floor(day.next().start()));
     let query = format!(
@@ -123,11 +128,27 @@ async fn move_day(
         from.get(),
         end.get()
     );
-    let found = store.servers.fetch::<Found>(&query).await?;
+    let found = store.fetch_latest::<Found>(Table::ByTime, &query).await?;
     let last = found.last().filter(|_| found.len() == STEP);
     let next = last.map_or(end, |row| VisitId::from_stored(row.id + 1));
     let rows: Vec<ErasedRow> = found.iter().map(ErasedRow::from).collect();
     store.counters.move_on(open, &rows, day, next).await
+}
+
+/// Returns which of some whole addresses, given by their stored numbers, are those of visits from an
+/// id on.
+async fn later_visits(
+    store: &ClickhouseVisits,
+    from: VisitId,
+    hashes: Vec<i64>,
+) -> Result<HashSet<i64>, VisitStoreError> {
+    let query = format!(
+        "SELECT DISTINCT address FROM {} WHERE id >= {} AND {}",
+        Table::ByTime.of(store.database()),
+        from.get(),
+        any_of("address", &hashes)
+    );
+    Ok(store.fetch_latest::<i64>(Table::ByTime, &query).await?.into_iter().collect())
 }
 
 /// SQL condition for rows whose address belongs to an erasure's network.

@@ -8,7 +8,7 @@
 //!    visits are counted and not listed.
 //! 3. A call goes to one server, and to another if that one fails. A replica may lack the latest rows
 //!    for a moment.
-//! 4. Deletions and erasures take counters at once, and rows in steps (`delete.rs`).
+//! 4. Rows of deletions and of erasures go in steps (`delete.rs`).
 
 mod address;
 mod delete;
@@ -26,6 +26,7 @@ use visits::{AddressSecret, Day, DaySecret, QUARTER, Subject, TextKey, VisitId, 
 
 pub use address::ClickhouseAddress;
 use rows::Selection;
+use schema::Table;
 use servers::Servers;
 
 use crate::{
@@ -66,6 +67,17 @@ impl ClickhouseVisits {
         key.cloned()
     }
 
+    /// Returns the rows of a query of a table from a server that has all rows stored so far.
+    async fn fetch_latest<T>(&self, table: Table, query: &str) -> Result<Vec<T>, VisitStoreError>
+    where
+        T: clickhouse::RowOwned + clickhouse::RowRead + Send,
+    {
+        match self.address.cluster {
+            None => self.servers.fetch(query).await,
+            Some(_) => self.servers.fetch_synced(&table.of(self.database()), query).await,
+        }
+    }
+
     async fn select(&self, query: &RowQuery) -> Result<Selection, VisitStoreError> {
         let links = match query.subject {
             Subject::Tag(tag, _) => self.counters.links_of_tag(tag).await?,
@@ -104,7 +116,7 @@ impl VisitStore for ClickhouseVisits {
 
     async fn store_rows(&self, record: &RowsRecord) -> Result<(), VisitStoreError> {
         rows::store(&self.servers, self.database(), record).await?;
-        self.counters.reopen(record.known, &record.rows).await
+        self.counters.reopen(record).await
     }
 
     async fn changes(&self, after: i64) -> Result<Changes, VisitStoreError> {

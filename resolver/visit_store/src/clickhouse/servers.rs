@@ -76,4 +76,19 @@ impl Servers {
     {
         self.call(|client| async move { client.query_raw(query).fetch_all::<T>().await }).await
     }
+
+    /// Returns the rows of a query from a replica that first fetches what others have of a table. It
+    /// fails while a replica is away that alone has some of it.
+    pub(super) async fn fetch_synced<T>(&self, table: &str, query: &str) -> Result<Vec<T>, VisitStoreError>
+    where
+        T: clickhouse::RowOwned + clickhouse::RowRead + Send,
+    {
+        let sync = format!("SYSTEM SYNC REPLICA {table}");
+        let sync = sync.as_str();
+        self.call(|client| async move {
+            client.query_raw(sync).execute().await?;
+            client.query_raw(query).fetch_all::<T>().await
+        })
+        .await
+    }
 }

@@ -20,7 +20,7 @@ use visits::{AddressNetwork, Day, Flags, TextKey, VisitId};
 use super::{LOCK, delete::outdate, int, secrets, write::add_merged};
 use crate::{
     DeletionStep, Erased, Erasure, ErasureId, VisitStoreError,
-    erased_rows::{ErasedRow, STEP, condition, first_day, hex, texts, unlisted},
+    erased_rows::{ErasedRow, STEP, condition, first_day, hex, remove_texts, unlisted},
 };
 
 /// Limits on the server's side.
@@ -68,9 +68,11 @@ pub(super) async fn erased(client: &Client, id: ErasureId) -> Result<Erased, Vis
     Ok(rows.first().map_or(Erased { deleted: 0, is_done: true }, erased))
 }
 
-/// Forgets erasures of visits that would have no rows for their age.
+/// Forgets erasures, and erased visits, that would have no rows for their age.
 pub(super) async fn forget(client: &Client, oldest: VisitId) -> Result<(), VisitStoreError> {
     let forget = "DELETE FROM visit_erasure WHERE before_id < $1 AND NOT has_rows";
+    client.execute_typed(forget, &[(&oldest.get(), Type::INT8)]).await?;
+    let forget = "DELETE FROM visit_erased WHERE id < $1 AND NOT has_row";
     client.execute_typed(forget, &[(&oldest.get(), Type::INT8)]).await?;
     Ok(())
 }
@@ -136,8 +138,10 @@ async fn step(transaction: &Transaction<'_>, open: &Open, key: &TextKey) -> Resu
     let from = |day: &Day| open.next.max(VisitId::floor(day.start()));
     let Some(day) = day.filter(|day| from(day) < before) else {
         // The addresses themselves: no row refers to them any more.
-        if let Some(texts) = texts(network, literal) {
-            transaction.batch_execute(&format!("DELETE FROM visit_text WHERE {texts}")).await?;
+        if let Some(remove) = remove_texts(&open.erasure, literal) {
+            // No batch stores a later visit from there meanwhile.
+            transaction.batch_execute(&format!("SELECT pg_advisory_xact_lock({LOCK})")).await?;
+            transaction.batch_execute(&remove).await?;
         }
         return Ok(Step { next: None, deleted: 0 });
     };

@@ -32,12 +32,17 @@ use tokio::{sync::Mutex, time::timeout};
 use tokio_postgres::{Client, Config, NoTls, config::TargetSessionAttrs};
 use visits::{AddressNetwork, AddressSecret, Day, DaySecret, Subject, TextKey, VisitId, VisitRow};
 
-pub(crate) use apart::{OpenCut, OpenErasure};
+pub(crate) use apart::{
+    OpenCut,
+    erasures::{ErasedIds, LaterVisits, OpenErasure},
+};
+
+use apart::erasures;
 
 use crate::{
     Batch, Changes, Columns, DayCounters, Days, DeletionStep, Erased, Erasure, ErasureId, Marks, MarksKey,
-    Producer, RowQuery, SpoolId, StoredText, TextRef, TokenSecret, VisitStore, VisitStoreError, WriteError,
-    erased_rows::ErasedRow,
+    Producer, RowQuery, RowsRecord, SpoolId, StoredText, TextRef, TokenSecret, VisitStore, VisitStoreError,
+    WriteError, erased_rows::ErasedRow,
 };
 
 /// Key of the advisory lock that orders batches and deletions.
@@ -143,16 +148,16 @@ impl PostgresVisits {
     }
 
     /// Opens deletions and erasures again for rows that arrived after them.
-    pub(crate) async fn reopen(&self, known: i64, rows: &[VisitRow]) -> Result<(), VisitStoreError> {
-        self.with(async |client| apart::reopen(client, known, rows).await).await
+    pub(crate) async fn reopen(&self, record: &RowsRecord) -> Result<(), VisitStoreError> {
+        self.with(async |client| apart::reopen(client, record).await).await
     }
 
     /// Returns the oldest erasure that has rows left, with the first day of rows that are not moved
-    /// yet; without one, they are to be deleted.
+    /// yet; without one, all are.
     pub(crate) async fn open_erasure(&self) -> Result<Option<(OpenErasure, Option<Day>)>, VisitStoreError> {
         self.with(async |client| {
-            let Some(open) = apart::open_erasure(client).await? else { return Ok(None) };
-            let day = apart::next_day(client, &open).await?;
+            let Some(open) = erasures::open(client).await? else { return Ok(None) };
+            let day = erasures::next_day(client, &open).await?;
             Ok(Some((open, day)))
         })
         .await
@@ -160,7 +165,7 @@ impl PostgresVisits {
 
     /// Returns the stored numbers of the whole addresses in a network, which are texts.
     pub(crate) async fn address_texts(&self, network: AddressNetwork) -> Result<Vec<i64>, VisitStoreError> {
-        self.with(async |client| apart::address_texts(client, network).await).await
+        self.with(async |client| erasures::address_texts(client, network).await).await
     }
 
     /// Moves the visits of an erasure's rows of a day, and the erasure on to `next`.
@@ -171,12 +176,26 @@ impl PostgresVisits {
         day: Day,
         next: VisitId,
     ) -> Result<(), VisitStoreError> {
-        self.with(async |client| apart::move_on(client, open, rows, day, next).await).await
+        self.with(async |client| erasures::move_on(client, open, rows, day, next).await).await
+    }
+
+    /// Returns visits that were moved and may have rows still.
+    pub(crate) async fn erased_with_rows(&self, most: usize) -> Result<ErasedIds, VisitStoreError> {
+        self.with(async |client| erasures::with_rows(client, most).await).await
+    }
+
+    /// Notes that the rows of erased visits are deleted.
+    pub(crate) async fn erased_rows_are_gone(&self, erased: &ErasedIds) -> Result<(), VisitStoreError> {
+        self.with(async |client| erasures::rows_are_gone(client, erased).await).await
     }
 
     /// Notes that an erasure has no row left.
-    pub(crate) async fn close_erasure(&self, open: &OpenErasure) -> Result<(), VisitStoreError> {
-        self.with(async |client| apart::close_erasure(client, open).await).await
+    pub(crate) async fn close_erasure(
+        &self,
+        open: &OpenErasure,
+        later: LaterVisits<'_>,
+    ) -> Result<(), VisitStoreError> {
+        self.with(async |client| erasures::close(client, open, later).await).await
     }
 }
 

@@ -109,9 +109,13 @@ pub(super) async fn texts(client: &Client, wanted: &[TextRef]) -> Result<Vec<Sto
     let query = "SELECT month, hash, text FROM visit_text
          JOIN unnest($1, $2) AS wanted (month, hash) USING (month, hash)";
     let rows = client.query_typed(query, &[(&months, Type::INT4_ARRAY), (&hashes, Type::INT8_ARRAY)]).await?;
-    let text = |row: &Row| StoredText {
+    Ok(rows.iter().map(text).collect())
+}
+
+/// Reads a text from its month, hash and bytes.
+pub(super) fn text(row: &Row) -> StoredText {
+    StoredText {
         at: TextRef { month: Month::from_stored(row.get(0)), hash: TextHash::from_stored(row.get(1)) },
         text: row.get(2),
-    };
-    Ok(rows.iter().map(text).collect())
+    }
 }

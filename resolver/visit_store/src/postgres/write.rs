@@ -82,7 +82,7 @@ async fn prepare(
         if rows == Rows::Here {
             copy_rows(transaction, batch).await?;
         }
-        insert_texts(transaction, &batch.texts).await?;
+        insert_texts(transaction, batch.texts.iter().chain(&batch.addresses)).await?;
         let long = add(transaction, stored_slot(producer.slot), &batch.days).await?;
         merge::compact(transaction, &long).await?;
         insert_links(transaction, &batch.links).await?;
@@ -127,12 +127,16 @@ async fn copy_rows(transaction: &Transaction<'_>, batch: &Batch) -> Result<(), V
     Ok(())
 }
 
-async fn insert_texts(transaction: &Transaction<'_>, texts: &[StoredText]) -> Result<(), VisitStoreError> {
+/// Stores texts that are not there.
+pub(super) async fn insert_texts(
+    transaction: &Transaction<'_>,
+    texts: impl IntoIterator<Item = &StoredText>,
+) -> Result<(), VisitStoreError> {
+    let mut texts: Vec<&StoredText> = texts.into_iter().collect();
     if texts.is_empty() {
         return Ok(());
     }
     // In the order of their keys, so that two resolvers do not wait for each other in a circle.
-    let mut texts: Vec<&StoredText> = texts.iter().collect();
     texts.sort_unstable_by_key(|text| text.at);
     let months: Vec<i32> = texts.iter().map(|text| text.at.month.get()).collect();
     let hashes: Vec<i64> = texts.iter().map(|text| text.at.hash.get()).collect();

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     DeletionStep, Erased, Erasure, ErasureId, MERGED, VisitStoreError,
-    erased_rows::{ErasedRow, STEP, condition, first_day, hex, texts, unlisted},
+    erased_rows::{ErasedRow, STEP, condition, first_day, hex, remove_texts, unlisted},
 };
 
 /// Stores an erasure. Returns `None` if there are too many.
@@ -118,8 +118,8 @@ fn step(
     let from = |day: &Day| next.max(VisitId::floor(day.start()));
     let Some(day) = day.map(Day::from_stored).filter(|day| from(day) < before) else {
         // The addresses themselves: no row refers to them any more.
-        if let Some(texts) = texts(network, literal) {
-            transaction.execute(&format!("DELETE FROM visit_text WHERE {texts}"), [])?;
+        if let Some(remove) = remove_texts(erasure, literal) {
+            transaction.execute(&remove, [])?;
         }
         return Ok((None, 0));
     };

@@ -47,7 +47,7 @@ fn prepare(
     }
     let rest = || {
         insert_rows(transaction, &batch.rows)?;
-        insert_texts(transaction, &batch.texts)?;
+        insert_texts(transaction, batch.texts.iter().chain(&batch.addresses))?;
         days::add(transaction, stored_slot(producer.slot), &batch.days)?;
         link_visits::insert(transaction, &batch.links)?;
         events::insert(transaction, &batch.events)
@@ -102,7 +102,10 @@ fn insert_rows(transaction: &Connection, rows: &[VisitRow]) -> Result<(), VisitS
     Ok(())
 }
 
-fn insert_texts(transaction: &Connection, texts: &[StoredText]) -> Result<(), VisitStoreError> {
+fn insert_texts<'a>(
+    transaction: &Connection,
+    texts: impl Iterator<Item = &'a StoredText>,
+) -> Result<(), VisitStoreError> {
     let insert = "INSERT INTO visit_text (month, hash, text) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
     let mut insert = transaction.prepare_cached(insert)?;
     for StoredText { at, text } in texts {

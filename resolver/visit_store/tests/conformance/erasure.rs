@@ -26,7 +26,7 @@ const ADDRESSES: [&str; 7] = [
 const FIRST: i32 = i32::MIN;
 
 /// Returns a batch whose rows have the addresses of their visitors.
-async fn with_addresses(store: &dyn VisitStore, producer: &Producer, visits: &[Visit]) -> Batch {
+pub(crate) async fn with_addresses(store: &dyn VisitStore, producer: &Producer, visits: &[Visit]) -> Batch {
     let (key, _) = store.secrets().await.unwrap();
     let mut batch = batch(producer, visits);
     for row in &mut batch.rows {
@@ -36,11 +36,11 @@ async fn with_addresses(store: &dyn VisitStore, producer: &Producer, visits: &[V
         if let Some(IpAddr::V6(whole)) = address.filter(|_| row.address.is_text()) {
             let month = Day::of(row.id.micros()).month();
             let at = TextRef { month, hash: TextHash::from_stored(row.address.get()) };
-            batch.texts.push(StoredText { at, text: whole.octets().to_vec() });
+            batch.addresses.push(StoredText { at, text: whole.octets().to_vec() });
         }
     }
-    batch.texts.sort_unstable_by_key(|text| text.at);
-    batch.texts.dedup();
+    batch.addresses.sort_unstable_by_key(|text| text.at);
+    batch.addresses.dedup();
     batch
 }
 
@@ -52,7 +52,7 @@ async fn store_all(store: &dyn VisitStore, producer: &mut Producer, visits: &[Vi
 }
 
 /// Visits of ten visitors on two days and two domains: of two links, and of none.
-fn visits() -> Vec<Visit> {
+pub(crate) fn visits() -> Vec<Visit> {
     let visit = |number: i64| Visit {
         domain: number % 2,
         is_bot: number % 5 == 0,
@@ -63,7 +63,7 @@ fn visits() -> Vec<Visit> {
     (0..300).map(visit).collect()
 }
 
-fn erasure(network: &str, before: i64) -> Erasure {
+pub(crate) fn erasure(network: &str, before: i64) -> Erasure {
     Erasure { network: AddressNetwork::parse(network).unwrap(), before: VisitId::floor(before) }
 }
 
@@ -75,7 +75,7 @@ async fn erase(store: &dyn VisitStore, network: &str, before: i64) -> u64 {
 }
 
 /// Deletes the rows of an erasure. Returns their number and that of the steps.
-async fn finish(store: &dyn VisitStore, id: ErasureId) -> (u64, u32) {
+pub(crate) async fn finish(store: &dyn VisitStore, id: ErasureId) -> (u64, u32) {
     let mut steps = 0;
     loop {
         let step = store.delete_rows().await.unwrap();
@@ -89,7 +89,7 @@ async fn finish(store: &dyn VisitStore, id: ErasureId) -> (u64, u32) {
 }
 
 /// Returns the visitors of all rows, in the order of their numbers.
-async fn visitors(store: &dyn VisitStore) -> Vec<u64> {
+pub(crate) async fn visitors(store: &dyn VisitStore) -> Vec<u64> {
     let mut visitors = Vec::new();
     for subject in [Subject::All(None), Subject::Orphans(None, None)] {
         let rows = store.rows(&all_rows(subject)).await.unwrap();
@@ -106,7 +106,7 @@ fn visitors_of<'a>(visits: impl IntoIterator<Item = &'a Visit>) -> Vec<u64> {
 }
 
 /// Checks for each subject that counters say how many rows it has, of bots and of others.
-async fn must_say_how_many_rows(store: &dyn VisitStore) {
+pub(crate) async fn must_say_how_many_rows(store: &dyn VisitStore) {
     let domain = Some(DomainId::from_stored(1));
     let links = [1, 2].map(|link| Subject::Link(LinkId::from_stored(link)));
     let others = [
@@ -166,7 +166,7 @@ pub(crate) async fn whole_addresses_are_erased_with_their_texts(store: &dyn Visi
     let visits = visits();
     let stored = with_addresses(store, &producer, &visits).await;
     store_all(store, &mut producer, &visits).await;
-    let texts: Vec<TextRef> = stored.texts.iter().map(|text| text.at).collect();
+    let texts: Vec<TextRef> = stored.addresses.iter().map(|text| text.at).collect();
     assert!(texts.len() >= 2);
     let of =
         |visitors: &[u64]| visits.iter().filter(|visit| visitors.contains(&visit.visitor)).count() as u64;
@@ -177,6 +177,20 @@ pub(crate) async fn whole_addresses_are_erased_with_their_texts(store: &dyn Visi
     assert_eq!(store.texts(&texts).await.unwrap(), []);
     let left = visits.iter().filter(|visit| !(4..=6).contains(&visit.visitor));
     assert_eq!(visitors(store).await, visitors_of(left));
+    must_say_how_many_rows(store).await;
+}
+
+pub(crate) async fn whole_addresses_that_visit_again_can_be_erased_again(store: &dyn VisitStore) {
+    let mut producer = register(store, 1).await;
+    let visit = |at: i64, visitor: u64| Visit { visitor, ..Visit::of(1, noon(1) + at) };
+    let first = [visit(1, 4), visit(2, 5), visit(20, 4), visit(21, 0)];
+    store_all(store, &mut producer, &first).await;
+    assert_eq!(erase(store, "2001:db8:1:2::/64", noon(1) + 10).await, 2);
+    assert_eq!(visitors(store).await, [0, 4]);
+    // One of them comes back once its text is gone, and the resolver has stored that before.
+    store_all(store, &mut producer, &[visit(30, 5)]).await;
+    assert_eq!(erase(store, "2001:db8:1:2::/64", noon(1) + 40).await, 2);
+    assert_eq!(visitors(store).await, [0]);
     must_say_how_many_rows(store).await;
 }
 

@@ -118,6 +118,7 @@ pub(crate) fn batch(producer: &Producer, visits: &[Visit]) -> Batch {
         to: producer.position + 1,
         rows,
         texts: Vec::new(),
+        addresses: Vec::new(),
         days: days.into_iter().map(day).collect(),
         links: links.into_values().collect(),
         events: Vec::new(),

@@ -1,0 +1,172 @@
+//! The steps of an erasure whose rows are elsewhere.
+//!
+//! 1. Rows are found there, day by day. One transaction here notes their ids, moves those visits to
+//!    the ones without a row that no erasure had noted before, and moves the erasure on. So a row that
+//!    is found twice, or by two processes, moves its visit once.
+//! 2. Rows are deleted by the noted ids and by nothing else: one that arrives in between stays until
+//!    it was found as well.
+//! 3. Rows that arrive raise the erasure's generation ([`reopen`](super::reopen)). What a step has
+//!    read before is then outdated, and it changes nothing.
+
+use std::collections::HashSet;
+
+use futures_util::future::BoxFuture;
+use tokio_postgres::{Client, Row, types::Type};
+use visits::{AddressNetwork, Day, VisitId};
+
+use crate::{
+    Erasure, StoredText, VisitStoreError,
+    erased_rows::{ErasedRow, first_day, texts},
+    postgres::{LOCK, erase, int, rows, write::insert_texts},
+};
+
+/// An erasure that has rows left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OpenErasure {
+    version: i64,
+    generation: i64,
+    pub(crate) erasure: Erasure,
+    /// The visits of rows before it are moved already.
+    pub(crate) next: VisitId,
+}
+
+/// Visits that were moved and may have rows still, each with how often its row was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ErasedIds {
+    pub(crate) ids: Vec<i64>,
+    found: Vec<i32>,
+}
+
+/// Returns the oldest erasure that has rows left.
+pub(in crate::postgres) async fn open(client: &Client) -> Result<Option<OpenErasure>, VisitStoreError> {
+    let oldest = "SELECT version, generation, network, before_id, next_id FROM visit_erasure WHERE has_rows
+         ORDER BY version LIMIT 1";
+    let rows = client.query_typed(oldest, &[]).await?;
+    let open = |row: &Row| {
+        let network = erase::network(row.get(2))?;
+        let erasure = Erasure { network, before: VisitId::from_stored(row.get(3)) };
+        let next = VisitId::from_stored(row.get(4));
+        Ok(OpenErasure { version: row.get(0), generation: row.get(1), erasure, next })
+    };
+    rows.first().map(open).transpose()
+}
+
+/// Returns the first day from an erasure's next row on that has visits; `None` if all are moved.
+pub(in crate::postgres) async fn next_day(
+    client: &Client,
+    open: &OpenErasure,
+) -> Result<Option<Day>, VisitStoreError> {
+    let day = client.query_typed(&first_day(Day::of(open.next.micros())), &[]).await?;
+    let day = day.first().and_then(|row| row.get::<_, Option<i32>>(0)).map(Day::from_stored);
+    Ok(day.filter(|day| open.next.max(VisitId::floor(day.start())) < open.erasure.before))
+}
+
+/// Returns the stored numbers of the whole addresses in a network, which are texts.
+pub(in crate::postgres) async fn address_texts(
+    client: &Client,
+    network: AddressNetwork,
+) -> Result<Vec<i64>, VisitStoreError> {
+    let Some(condition) = texts(network, erase::literal) else { return Ok(Vec::new()) };
+    let query = format!("SELECT DISTINCT hash FROM visit_text WHERE {condition}");
+    Ok(client.query_typed(&query, &[]).await?.iter().map(|row| row.get(0)).collect())
+}
+
+/// Moves the visits of an erasure's rows of a day to those without one, and the erasure on to
+/// `next`. Does nothing if another process did, or if rows have arrived since.
+pub(in crate::postgres) async fn move_on(
+    client: &mut Client,
+    open: &OpenErasure,
+    rows: &[ErasedRow],
+    day: Day,
+    next: VisitId,
+) -> Result<(), VisitStoreError> {
+    let transaction = client.transaction().await?;
+    transaction.batch_execute(erase::LIMITS).await?;
+    transaction.batch_execute(&format!("SELECT pg_advisory_xact_lock({LOCK})")).await?;
+    let update = "UPDATE visit_erasure SET next_id = $1
+         WHERE version = $2 AND generation = $3 AND next_id = $4 AND has_rows";
+    let values = [
+        (&next.get() as _, Type::INT8),
+        (&open.version as _, Type::INT8),
+        (&open.generation as _, Type::INT8),
+        (&open.next.get() as _, Type::INT8),
+    ];
+    if transaction.execute_typed(update, &values).await? == 0 {
+        return Ok(());
+    }
+    let note = "INSERT INTO visit_erased AS old (id, version) SELECT id, $2 FROM unnest($1) AS new (id)
+         ON CONFLICT (id) DO UPDATE SET found = old.found + 1, has_row = true
+         RETURNING id, found = 1";
+    let ids: Vec<i64> = rows.iter().map(|row| row.id.get()).collect();
+    let noted = transaction
+        .query_typed(note, &[(&ids as _, Type::INT8_ARRAY), (&open.version as _, Type::INT8)])
+        .await?;
+    let new: HashSet<i64> = noted.iter().filter(|row| row.get(1)).map(|row| row.get(0)).collect();
+    let moved: Vec<ErasedRow> = rows.iter().filter(|row| new.contains(&row.id.get())).copied().collect();
+    erase::unlist(&transaction, &moved, day).await?;
+    let count = "UPDATE visit_erasure SET deleted = deleted + $1 WHERE version = $2";
+    transaction.execute_typed(count, &[(&int(moved.len()), Type::INT8), (&open.version, Type::INT8)]).await?;
+    transaction.commit().await?;
+    Ok(())
+}
+
+/// Returns visits that were moved and may have rows still.
+pub(in crate::postgres) async fn with_rows(
+    client: &Client,
+    most: usize,
+) -> Result<ErasedIds, VisitStoreError> {
+    let query = "SELECT id, found FROM visit_erased WHERE has_row ORDER BY id LIMIT $1";
+    let rows = client.query_typed(query, &[(&int(most), Type::INT8)]).await?;
+    Ok(ErasedIds {
+        ids: rows.iter().map(|row| row.get(0)).collect(),
+        found: rows.iter().map(|row| row.get(1)).collect(),
+    })
+}
+
+/// Notes that the rows of visits are deleted, but not of those whose rows were found again since.
+pub(in crate::postgres) async fn rows_are_gone(
+    client: &Client,
+    erased: &ErasedIds,
+) -> Result<(), VisitStoreError> {
+    let update = "UPDATE visit_erased SET has_row = false FROM unnest($1, $2) AS done (id, found)
+         WHERE visit_erased.id = done.id AND visit_erased.found = done.found";
+    let ErasedIds { ids, found } = erased;
+    client.execute_typed(update, &[(ids, Type::INT8_ARRAY), (found, Type::INT4_ARRAY)]).await?;
+    Ok(())
+}
+
+/// Asks which of some whole addresses, given by their stored numbers, are those of later visits.
+pub(crate) type LaterVisits<'a> =
+    Box<dyn FnOnce(Vec<i64>) -> BoxFuture<'a, Result<HashSet<i64>, VisitStoreError>> + Send + 'a>;
+
+/// Notes that an erasure has no row left, and removes the addresses themselves, except those of later
+/// visits. Does nothing if rows have arrived since.
+pub(in crate::postgres) async fn close(
+    client: &mut Client,
+    open: &OpenErasure,
+    later: LaterVisits<'_>,
+) -> Result<(), VisitStoreError> {
+    let transaction = client.transaction().await?;
+    transaction.batch_execute(erase::LIMITS).await?;
+    let close = "UPDATE visit_erasure SET has_rows = false WHERE version = $1 AND generation = $2
+         AND NOT EXISTS (SELECT 1 FROM visit_erased WHERE has_row)";
+    let values = [(&open.version as _, Type::INT8), (&open.generation as _, Type::INT8)];
+    if transaction.execute_typed(close, &values).await? == 0 {
+        return Ok(());
+    }
+    if let Some(texts) = texts(open.erasure.network, erase::literal) {
+        let remove = format!("DELETE FROM visit_text WHERE {texts} RETURNING month, hash, text");
+        let removed = transaction.query_typed(&remove, &[]).await?;
+        let removed: Vec<StoredText> = removed.iter().map(rows::text).collect();
+        if !removed.is_empty() {
+            // Removed first: whoever stores one from now on waits for the end of this transaction,
+            // and what was stored before is found.
+            let kept = later(removed.iter().map(|text| text.at.hash.get()).collect()).await?;
+            let kept: Vec<StoredText> =
+                removed.into_iter().filter(|text| kept.contains(&text.at.hash.get())).collect();
+            insert_texts(&transaction, &kept).await?;
+        }
+    }
+    transaction.commit().await?;
+    Ok(())
+}

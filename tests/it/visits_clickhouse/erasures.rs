@@ -1,0 +1,91 @@
+//! Erasures while rows are on their way.
+
+use visit_store::{ErasureId, Producer, RowsRecord, VisitStore};
+
+use super::Databases;
+use crate::visit_conformance::{Visit, erasure, noon, register};
+
+/// A network of whole addresses, which are found by their texts, and one of numbers.
+const NETWORKS: [&str; 2] = ["2001:db8:1:2::/64", "192.0.2.0/24"];
+/// A visitor of each of them, and one of neither.
+const VISITORS: [u64; 3] = [4, 1, 0];
+
+/// Visits on two days: of both networks, and of others.
+pub(super) fn visits(from: i64) -> Vec<Visit> {
+    let visit = |number: i64| {
+        let visitor = VISITORS[usize::try_from(number % 3).unwrap()];
+        Visit { visitor, ..Visit::of(1 + number % 2, noon(1 + i32::from(number % 4 == 3)) + from + number) }
+    };
+    (0..60).map(visit).collect()
+}
+
+/// Stores a batch in Postgres, and returns the record of its rows.
+async fn commit(store: &dyn VisitStore, producer: &mut Producer, visits: &[Visit]) -> RowsRecord {
+    let known = store.changes(0).await.unwrap().version;
+    let batch = erasure::with_addresses(store, producer, visits).await;
+    store.store(producer, &batch, known).await.unwrap();
+    producer.position += 1;
+    RowsRecord::of(&batch, known)
+}
+
+/// Takes steps, and returns whether there are more.
+async fn step(store: &dyn VisitStore, steps: u32) -> bool {
+    for _ in 0..steps {
+        if !store.delete_rows().await.unwrap().has_more {
+            return false;
+        }
+    }
+    true
+}
+
+async fn begin(store: &dyn VisitStore, network: &str) -> ErasureId {
+    store.erase(&erasure::erasure(network, noon(0))).await.unwrap().unwrap()
+}
+
+/// Rows arrive before each step, and after the last one.
+pub(super) async fn rows_that_come_at_any_step_are_erased(databases: &mut Databases) {
+    for network in NETWORKS {
+        let mut steps = 0;
+        loop {
+            let (store, _) = databases.fresh("").await;
+            let mut producer = register(&store, 1).await;
+            let early = commit(&store, &mut producer, &visits(0)).await;
+            store.store_rows(&early).await.unwrap();
+            let late = commit(&store, &mut producer, &visits(1_000)).await;
+            let id = begin(&store, network).await;
+            let has_more = step(&store, steps).await;
+            store.store_rows(&late).await.unwrap();
+            assert_eq!(erasure::finish(&store, id).await.0, 2 * 20, "{network}, after {steps} steps");
+            assert_eq!(erasure::visitors(&store).await.len(), 2 * 40, "{network}, after {steps} steps");
+            erasure::must_say_how_many_rows(&store).await;
+            if !has_more {
+                break;
+            }
+            steps += 1;
+        }
+        assert!(steps > 3, "days are found, rows deleted, the erasure closed");
+    }
+}
+
+/// A record is sent again, because its sender did not see the answer, when its rows are found, deleted
+/// or gone already.
+pub(super) async fn rows_that_come_again_at_any_step_are_erased_once(databases: &mut Databases) {
+    let mut steps = 0;
+    loop {
+        let (store, _) = databases.fresh("").await;
+        let mut producer = register(&store, 1).await;
+        let mut record = commit(&store, &mut producer, &visits(0)).await;
+        store.store_rows(&record).await.unwrap();
+        let id = begin(&store, NETWORKS[0]).await;
+        let has_more = step(&store, steps).await;
+        record.may_be_stored = true;
+        store.store_rows(&record).await.unwrap();
+        assert_eq!(erasure::finish(&store, id).await.0, 20, "after {steps} steps");
+        assert_eq!(erasure::visitors(&store).await.len(), 40, "after {steps} steps");
+        erasure::must_say_how_many_rows(&store).await;
+        if !has_more {
+            return;
+        }
+        steps += 1;
+    }
+}
