@@ -165,11 +165,43 @@ async fn a_key_sees_its_own_visits_only_and_its_stream_ends_with_it() {
     for stream in &mut streams {
         assert_eq!(stream.visit().await.json()["shortUrl"]["shortCode"], mine.code);
     }
-    alone.api_key(&["revoke", "--name", "own"]).await;
-    for stream in &mut streams {
-        let ended = timeout(ENDS_WITHIN, stream.next()).await.expect("the stream ends with its key");
+    must_end(&mut streams, async || alone.api_key(&["revoke", "--name", "own"]).await).await;
+}
+
+/// Checks that something ends streams.
+async fn must_end(streams: &mut [Stream], end: impl AsyncFnOnce() -> String) {
+    end().await;
+    for stream in streams {
+        let ended = timeout(ENDS_WITHIN, stream.next()).await.expect("the stream ends");
         assert!(ended.is_none(), "{ended:?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_and_tokens_end_with_the_secret_that_they_were_given_for() {
+    let alone = Alone::start(&[]).await;
+    let old = alone.with_new_key("web", &[]).await;
+    let info = get(&old, "mercure-info").await;
+    let token = info["token"].as_str().unwrap();
+    let with_token = async || {
+        let hub = format!("{}/.well-known/mercure?topic=*", old.url());
+        old.http().get(hub).bearer_auth(token).send().await.unwrap()
+    };
+    let mut kept = [Stream::open(watching(&old, "")).await, Stream::open(hub(&old, &["*"]).await).await];
+    let rotate = async |old_for| alone.api_key(&["rotate", "--name", "web", "--keep-old-for", old_for]).await;
+    let new = alone.api().with_key(&rotate("600s").await);
+    visit(alone.api(), "no-such-code").await;
+    for stream in &mut kept {
+        stream.visit().await;
+    }
+    assert_eq!(with_token().await.status(), 200);
+    let mut of_new = [Stream::open(watching(&new, "")).await];
+    // The first secret ends now, the second one stays for a while.
+    must_end(&mut kept, async || rotate("600s").await).await;
+    assert_eq!(with_token().await.status(), 401);
+    visit(alone.api(), "no-such-code").await;
+    of_new[0].visit().await;
+    must_end(&mut of_new, async || rotate("0s").await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

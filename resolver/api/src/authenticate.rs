@@ -6,7 +6,8 @@
 use std::{net::IpAddr, sync::Arc};
 
 use app::AppError;
-use links::api_key::{Grant, KeyHash};
+use links::api_key::{ApiKeyId, Grant, KeyHash, SecretNumber};
+use store::StoreError;
 
 use crate::{
     Api,
@@ -62,6 +63,26 @@ pub(crate) async fn authenticate(
     }
     let of_key = api.calls.spend_of_key(&grant).map_err(AuthError::TooManyCalls)?;
     Ok((grant, of_key.or(of_client)))
+}
+
+/// Returns the grant of a key as calls with this secret have it; `None` if it was revoked, has expired
+/// or has another secret by now.
+pub(crate) async fn find_grant(
+    api: &Api,
+    id: ApiKeyId,
+    secret: SecretNumber,
+) -> Result<Option<Grant>, StoreError> {
+    let found = api.keys.find_by_id(&*api.store, id, secret).await?;
+    Ok(found.map(|mut grant| {
+        // The operator may have made the domain's name that of the default domain.
+        grant.limits.domain = grant.limits.domain.map(|domain| api.domain_cache.settled(domain));
+        grant
+    }))
+}
+
+/// Returns whether a key is still what it was when a call with it began. For calls that take long.
+pub(crate) async fn is_still_granted(api: &Api, by: &Grant) -> Result<bool, StoreError> {
+    Ok(find_grant(api, by.id, by.secret).await?.is_some_and(|grant| grant == *by))
 }
 
 async fn find_key(api: &Arc<Api>, hash: KeyHash) -> Result<Option<Grant>, AppError> {

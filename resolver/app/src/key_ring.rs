@@ -7,7 +7,7 @@ use std::{
 };
 
 use foldhash::quality::RandomState;
-use links::api_key::{ApiKeyId, Grant, KeyHash};
+use links::api_key::{ApiKeyId, Grant, KeyHash, SecretNumber};
 use moka::sync::Cache;
 use store::{Keys, StoreError};
 use tokio::{
@@ -40,7 +40,7 @@ pub struct KeyRing {
     strangers: Semaphore,
     answers: Cache<KeyHash, Option<Grant>, RandomState>,
     /// Answers by key id, for calls that outlast many of them.
-    grants: Cache<ApiKeyId, Option<Grant>>,
+    grants: Cache<(ApiKeyId, SecretNumber), Option<Grant>>,
     /// Keys that were used since the last record in the store. There are never more than keys
     /// exist.
     used: Mutex<BTreeSet<ApiKeyId>>,
@@ -99,17 +99,23 @@ impl KeyRing {
         Ok(answer)
     }
 
-    /// Returns the grant of the key with an id; `None` if the key was revoked or has expired. The
-    /// caller has presented the key before, or a token that was signed for it.
+    /// Returns the grant of the key with an id; `None` if the key was revoked or has expired, or its
+    /// secret is not valid any more. The caller has presented that before, or a token that was signed
+    /// for it.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store does not answer.
-    pub async fn find_by_id(&self, store: &dyn Keys, id: ApiKeyId) -> Result<Option<Grant>, StoreError> {
-        if let Some(answer) = self.grants.get(&id) {
+    pub async fn find_by_id(
+        &self,
+        store: &dyn Keys,
+        id: ApiKeyId,
+        secret: SecretNumber,
+    ) -> Result<Option<Grant>, StoreError> {
+        if let Some(answer) = self.grants.get(&(id, secret)) {
             return Ok(answer);
         }
-        let answer = store.find_grant(id).await?;
-        self.grants.insert(id, answer.clone());
+        let answer = store.find_grant(id, secret).await?;
+        self.grants.insert((id, secret), answer.clone());
         if answer.is_some() {
             self.used().insert(id);
         }

@@ -8,6 +8,8 @@ mod reader;
 mod views;
 mod windows;
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use links::{api_key::Grant, scope::Scope};
 use visits::{Day, OrphanKind, PlaceText, TimeRange, VisitId, page::Page};
@@ -38,7 +40,7 @@ pub struct ListVisits {
     pub people_only: bool,
 }
 
-/// A visit.
+/// A visit. Its URLs are shared with other visits of the link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VisitView {
     /// The page that the visitor came from; empty if unknown.
@@ -52,10 +54,10 @@ pub struct VisitView {
     /// Whether a bot made it.
     pub is_bot: bool,
     /// The URL that was requested; `None` if it is not known any more.
-    pub visited_url: Option<String>,
+    pub visited_url: Option<Arc<str>>,
     /// The URL that the visitor was redirected to; `None` if to none, or if it is not known any
     /// more.
-    pub redirect_url: Option<String>,
+    pub redirect_url: Option<Arc<str>>,
     /// The kind, if no link redirected the visit.
     pub orphan: Option<OrphanKind>,
 }

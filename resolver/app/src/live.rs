@@ -7,7 +7,7 @@
 //!    subscription that reads too slowly loses the visits that leave the log meanwhile, and is told
 //!    how many of its own they were. It holds no memory beside the log.
 //! 3. A subscription sees the visits that lists of visits show its key ([`filter`]).
-//! 4. The number of subscriptions is bounded, in total and for each client.
+//! 4. The number of subscriptions is bounded, in total, for each client and for each key.
 //!
 //! Rejected: a queue for each subscription. A thousand slow clients would hold a thousand queues, and
 //! a client that reconnects would find an empty one.
@@ -52,6 +52,8 @@ pub use visit_store::TokenSecret;
 pub const SUBSCRIPTIONS_MAX: u64 = 1_000;
 /// Maximum number of subscriptions of one client.
 pub const SUBSCRIPTIONS_OF_CLIENT: u64 = 10;
+/// One key has at most one of so many subscriptions, from however many clients.
+const KEYS: u64 = 2;
 
 /// What live visits are read from.
 #[async_trait]
@@ -112,6 +114,8 @@ pub struct LiveVisits {
     /// The runtime of the task that reads visits, because subscriptions begin on any.
     runtime: runtime::Handle,
     subscriptions: Arc<Pool>,
+    /// The same subscriptions by key.
+    of_keys: Arc<Pool>,
     state: Mutex<State>,
     /// Changes whenever a subscription may have something to read.
     changes: watch::Sender<()>,
@@ -123,12 +127,13 @@ impl LiveVisits {
     /// at most `most` subscriptions, and never more than [`SUBSCRIPTIONS_MAX`].
     #[must_use]
     pub fn new(supervisor: &TaskSupervisor, source: Arc<dyn LiveSource>, most: u64) -> Arc<Self> {
-        let shares = (most.min(SUBSCRIPTIONS_MAX), SUBSCRIPTIONS_OF_CLIENT);
+        let most = most.min(SUBSCRIPTIONS_MAX);
         Arc::new(Self {
             source,
             supervisor: supervisor.clone(),
             runtime: runtime::Handle::current(),
-            subscriptions: Pool::of_clients(shares),
+            subscriptions: Pool::of_clients((most, SUBSCRIPTIONS_OF_CLIENT)),
+            of_keys: Pool::of_clients((most, most.div_ceil(KEYS))),
             state: Mutex::default(),
             changes: watch::Sender::new(()),
             secret: OnceCell::new(),
@@ -147,6 +152,7 @@ impl LiveVisits {
         since: Option<VisitId>,
     ) -> Result<(Subscription, Held), Refusal> {
         let held = self.subscriptions.take(BudgetAccount::client(client), 1).map_err(Refusal::Full)?;
+        let of_key = self.of_keys.take(BudgetAccount::Key(filter.by.id), 1).map_err(Refusal::Full)?;
         let changed = self.changes.subscribe();
         let mut state = self.state();
         let begun = state.subscribe(filter, since).ok_or(Refusal::Closing)?;
@@ -156,8 +162,13 @@ impl LiveVisits {
         }
         drop(state);
         let live = Arc::clone(self);
-        let subscription =
-            Subscription { live, number: begun.number, is_complete: begun.is_complete, changed };
+        let subscription = Subscription {
+            live,
+            number: begun.number,
+            is_complete: begun.is_complete,
+            changed,
+            _of_key: of_key,
+        };
         Ok((subscription, held))
     }
 
@@ -186,6 +197,7 @@ pub struct Subscription {
     number: u64,
     is_complete: bool,
     changed: watch::Receiver<()>,
+    _of_key: Held,
 }
 
 impl Subscription {

@@ -145,7 +145,7 @@ impl LinkService {
 
 #[cfg(test)]
 mod tests {
-    use links::api_key::{ApiKeyId, KeyLimits};
+    use links::api_key::{ApiKeyId, KeyLimits, SecretNumber};
     use links::scope::Scopes;
 
     use super::*;
@@ -154,6 +154,7 @@ mod tests {
     fn a_key_of_a_domain_reaches_no_other() {
         let (own, other) = (DomainId::from_stored(3), DomainId::from_stored(4));
         let grant = |domain| Grant {
+            secret: SecretNumber(1),
             id: ApiKeyId(1),
             name: "a".into(),
             scopes: Scopes::admin(),

@@ -17,6 +17,11 @@ pub use grant::Grant;
 #[serde(transparent)]
 pub struct ApiKeyId(pub i64);
 
+/// Number of a secret of an API key: the first one is 1, and each rotation adds one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SecretNumber(pub i64);
+
 /// SHA-256 of an API key. A slow hash would add nothing, because a generated key has 256 random
 /// bits.
 #[derive(Clone, PartialEq, Eq, Hash)]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use links::{
-    api_key::{ApiKey, Grant, KeyLimits, NewKey},
+    api_key::{ApiKey, Grant, KeyLimits, NewKey, SecretNumber},
     scope::Scopes,
 };
 use store::Store;
@@ -21,7 +21,7 @@ pub(super) async fn keys_are_found_until_they_are_revoked_or_expire(store: &dyn 
     let id = store.add_api_key(&new).await.unwrap().expect("the name is new");
     let again = new_key("ci", &ApiKey::draw().unwrap(), &Scopes::admin());
     assert_eq!(store.add_api_key(&again).await.unwrap(), None);
-    let grant = Grant { id, name: "ci".into(), scopes, limits: new.limits };
+    let grant = Grant { id, secret: SecretNumber(1), name: "ci".into(), scopes, limits: new.limits };
     assert_eq!(store.find_api_key(&key.hash()).await.unwrap(), Some(grant.clone()));
     assert_eq!(store.find_api_key(&ApiKey::draw().unwrap().hash()).await.unwrap(), None);
     assert!(!store.add_first_api_key("late", &ApiKey::draw().unwrap().hash()).await.unwrap());
@@ -29,16 +29,19 @@ pub(super) async fn keys_are_found_until_they_are_revoked_or_expire(store: &dyn 
     let (second, third) = (ApiKey::draw().unwrap(), ApiKey::draw().unwrap());
     let rotate = async |key: &ApiKey, keep| store.rotate_api_key("ci", &key.hash(), keep).await.unwrap();
     assert!(rotate(&second, Duration::from_secs(600)).await);
-    for good in [&key, &second] {
-        assert_eq!(
-            store.find_api_key(&good.hash()).await.unwrap(),
-            Some(grant.clone()),
-            "the old one for a while"
-        );
+    let rotated = Grant { secret: SecretNumber(2), ..grant.clone() };
+    for (good, grant) in [(&key, &grant), (&second, &rotated)] {
+        let found = store.find_api_key(&good.hash()).await.unwrap();
+        assert_eq!(found.as_ref(), Some(grant), "the old one for a while");
+        assert_eq!(store.find_grant(id, grant.secret).await.unwrap().as_ref(), Some(grant));
     }
     assert!(rotate(&third, Duration::ZERO).await);
     for old in [&key, &second] {
         assert_eq!(store.find_api_key(&old.hash()).await.unwrap(), None);
+    }
+    for (number, is_good) in [(0, false), (1, false), (2, false), (3, true), (4, false)] {
+        let found = store.find_grant(id, SecretNumber(number)).await.unwrap();
+        assert_eq!(found.is_some(), is_good, "secret {number}");
     }
     assert!(!store.rotate_api_key("nobody", &key.hash(), Duration::ZERO).await.unwrap());
 

@@ -3,7 +3,8 @@
 //! 1. The links of a long page are read a few at a time while the client reads the answer. A list
 //!    takes about a megabyte of memory, whatever it shows, and one that its client does not read
 //!    takes no more.
-//! 2. One key has few lists under way, and a client that takes too long for a piece is cut off.
+//! 2. One key has few lists under way, and a client that takes too long for a piece is cut off. So is
+//!    one whose key is revoked meanwhile.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -33,7 +34,7 @@ use super::{
     router::LINKS,
     time::parse_time,
 };
-use crate::Api;
+use crate::{Api, authenticate::is_still_granted};
 use web::{
     Answer, Body, BrokenOff, Piece,
     budgets::{BudgetAccount, Held},
@@ -132,6 +133,7 @@ async fn write(
     for piece in pieces(&listed.entries) {
         let piece = api.links.weigh(piece, by).await.map_err(|_| BrokenOff)?;
         for part in pieces(&piece) {
+            must_still_be_granted(api, by).await?;
             let records = api.links.read_piece(listed, part, by).await.map_err(|_| BrokenOff)?;
             count += write_links(api, &records, by, count == 0, &mut text).await?;
             send(to, std::mem::take(&mut text)).await?;
@@ -163,6 +165,14 @@ async fn write_links(
         count += 1;
     }
     Ok(count)
+}
+
+/// Breaks a list off whose key was revoked, has expired or has other limits by now.
+pub(super) async fn must_still_be_granted(api: &Api, by: &Grant) -> Result<(), BrokenOff> {
+    match is_still_granted(api, by).await {
+        Ok(true) => Ok(()),
+        Ok(false) | Err(_) => Err(BrokenOff),
+    }
 }
 
 /// Sends a piece, which the client has [`PIECE_TIME`] to take.

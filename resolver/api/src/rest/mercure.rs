@@ -2,7 +2,7 @@
 //! address and token, and the hub itself.
 //!
 //! 1. The token names the API key that asked for it (`token.rs`). A stream shows what that key may
-//!    see, and ends with it. (In Shlink every token shows all visits.)
+//!    see, and ends with it or with its secret. (In Shlink every token shows all visits.)
 //! 2. The topics are Shlink's (`topics.rs`). A visit is sent once to each stream, even if several
 //!    topics match.
 //! 3. Shlink's client answers every failure with another attempt, at once and without end. So
@@ -39,14 +39,17 @@ use super::{
     json::json,
     live::{
         last_event_id,
-        stream::{Dialect, Opening, find_grant},
+        stream::{Dialect, Opening},
         visit_id,
     },
     problem::Problem,
     route::{Route, keyed},
     time::atom,
 };
-use crate::{Api, authenticate::AuthError};
+use crate::{
+    Api,
+    authenticate::{AuthError, find_grant},
+};
 use token::{Claims, TokenError};
 use topics::TopicsError;
 use web::{Answer, TEXT, answer, hold_back, server_sent_events};
@@ -80,7 +83,7 @@ async fn mercure_info(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     require(by, Scope::Visits)?;
     let now = call.api.domain_cache.now();
     let expires_at = now.checked_add(TOKEN_LIFE).unwrap_or(Timestamp::MAX);
-    let token = token::sign(secret(live).await?, &Claims::new(by.id, now, expires_at));
+    let token = token::sign(secret(live).await?, &Claims::new(by, now, expires_at));
     let mercure_hub_url = format!("{}{HUB}", call.api.public_url);
     Ok(json(&dto::MercureInfo { mercure_hub_url, token, jwt_expiration: atom(expires_at) }))
 }
@@ -103,7 +106,7 @@ enum HubError {
     NoToken,
     #[error(transparent)]
     Token(#[from] TokenError),
-    #[error("the API key of the token is revoked or has expired: expected another token")]
+    #[error("the API key of the token is revoked, has expired or was rotated: expected another token")]
     NoKey,
     #[error(transparent)]
     Topics(#[from] TopicsError),
@@ -202,7 +205,8 @@ impl Hub {
         let token = token_of(&self.headers, self.uri.query()).ok_or(HubError::NoToken)?;
         let now = api.domain_cache.now();
         let claims = token::verify(secret(live).await?, &token, now)?;
-        let found = find_grant(api, claims.key()).await.map_err(Problem::from)?;
+        let (key, number) = claims.key();
+        let found = find_grant(api, key, number).await.map_err(Problem::from)?;
         let by = found.ok_or(HubError::NoKey)?;
         [Scope::Read, Scope::Visits].into_iter().try_for_each(|scope| require(&by, scope))?;
         api.calls.spend_of_key(&by).map_err(refused)?;

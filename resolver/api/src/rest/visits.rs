@@ -29,7 +29,7 @@ use super::{
     call::Call,
     docs::{Kind, Topic},
     json::{JSON, json},
-    list::{PIECE_TIME, send},
+    list::{PIECE_TIME, must_still_be_granted, send},
     pagination::{Paging, pagination},
     problem::Problem,
     query::Query,
@@ -48,6 +48,8 @@ const ALL: &str = "/rest/v3/visits";
 const ORPHAN: &str = "/rest/v3/visits/orphan";
 /// The parameter whose presence leaves out visits of bots.
 pub(super) const EXCLUDE_BOTS: &str = "excludeBots";
+/// Bytes after which a piece of a long page is sent.
+const PIECE: usize = 256 * 1_024;
 
 pub(super) fn routes() -> Vec<Route> {
     [totals(), lists(), deletions()].into_iter().flatten().collect()
@@ -272,9 +274,15 @@ impl Streamed {
         let mut text = br#"{"visits":{"data":["#.to_vec();
         let (mut visits, mut count) = (first, 0);
         while !visits.is_empty() {
-            write_visits(&visits, count == 0, &mut text)?;
-            count += visits.len();
+            for visit in std::mem::take(&mut visits) {
+                write_visit(&visit, count == 0, &mut text)?;
+                count += 1;
+                if text.len() >= PIECE {
+                    send(to, std::mem::take(&mut text)).await?;
+                }
+            }
             send(to, std::mem::take(&mut text)).await?;
+            must_still_be_granted(&self.api, &self.by).await?;
             let next = self.api.links.next_visits(&mut self.listed, &self.by).await;
             visits = next.map_err(|_| BrokenOff)?;
         }
@@ -286,15 +294,12 @@ impl Streamed {
     }
 }
 
-/// Writes visits as a comma-separated list.
-fn write_visits(visits: &[VisitView], is_first: bool, text: &mut Vec<u8>) -> Result<(), BrokenOff> {
-    for (place, visit) in visits.iter().enumerate() {
-        if place > 0 || !is_first {
-            text.push(b',');
-        }
-        serde_json::to_writer(&mut *text, &shown(visit)).map_err(|_| BrokenOff)?;
+/// Writes a visit as part of a comma-separated list.
+fn write_visit(visit: &VisitView, is_first: bool, text: &mut Vec<u8>) -> Result<(), BrokenOff> {
+    if !is_first {
+        text.push(b',');
     }
-    Ok(())
+    serde_json::to_writer(text, &shown(visit)).map_err(|_| BrokenOff)
 }
 
 pub(super) fn shown(visit: &VisitView) -> dto::Visit {
@@ -304,8 +309,8 @@ pub(super) fn shown(visit: &VisitView) -> dto::Visit {
         user_agent: visit.user_agent.clone(),
         visit_location: visit.place.as_ref().map(location),
         potential_bot: visit.is_bot,
-        visited_url: visit.visited_url.clone(),
-        redirect_url: visit.redirect_url.clone(),
+        visited_url: visit.visited_url.as_deref().map(str::to_owned),
+        redirect_url: visit.redirect_url.as_deref().map(str::to_owned),
         r#type: visit.orphan.map(OrphanKind::name),
     }
 }
@@ -358,7 +363,7 @@ mod tests {
             user_agent: "curl".to_owned(),
             place: None,
             is_bot: true,
-            visited_url: Some("https://s.test/abc".to_owned()),
+            visited_url: Some("https://s.test/abc".into()),
             redirect_url: None,
             orphan: None,
         }
@@ -384,10 +389,10 @@ mod tests {
     }
 
     #[test]
-    fn pieces_of_a_long_page_form_one_list() {
+    fn visits_of_a_long_page_form_one_list() {
         let mut text = b"[".to_vec();
-        for (is_first, count) in [(true, 2), (false, 1)] {
-            write_visits(&vec![visit(); count], is_first, &mut text).unwrap();
+        for is_first in [true, false, false] {
+            write_visit(&visit(), is_first, &mut text).unwrap();
         }
         text.push(b']');
         let list: Value = serde_json::from_slice(&text).unwrap();

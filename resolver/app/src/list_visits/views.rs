@@ -5,7 +5,7 @@
 //! 2. A redirect to the link's own target stores neither URL. The link's short URL and long URL
 //!    stand for them, the latter unless the link was edited after the visit.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use codes::LinkId;
 use jiff::Timestamp;
@@ -19,8 +19,8 @@ use super::{AppError, LinkService, VISITS_READ, VisitView};
 /// A link as far as its visits show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct VisitedLink {
-    short_url: Option<String>,
-    long_url: String,
+    short_url: Option<Arc<str>>,
+    long_url: Arc<str>,
     edited_at: Option<Timestamp>,
 }
 
@@ -71,8 +71,8 @@ impl LinkService {
     fn visited(&self, link: &Link) -> VisitedLink {
         let name = self.lookup.name_of(link);
         VisitedLink {
-            short_url: name.map(|name| format!("{}/{name}", self.domain_cache.base(link.domain()))),
-            long_url: link.long_url.as_str().to_owned(),
+            short_url: name.map(|name| format!("{}/{name}", self.domain_cache.base(link.domain())).into()),
+            long_url: link.long_url.as_str().into(),
             edited_at: link.details.as_ref().and_then(|details| details.edited_at),
         }
     }
@@ -130,24 +130,24 @@ fn view(row: &VisitRow, texts: &Texts, base: &str, link: Option<&VisitedLink>) -
     }
 }
 
-fn visited_url(row: &VisitRow, request: &[u8], base: &str, link: Option<&VisitedLink>) -> Option<String> {
+fn visited_url(row: &VisitRow, request: &[u8], base: &str, link: Option<&VisitedLink>) -> Option<Arc<str>> {
     if !request.is_empty() {
-        return Some(format!("{base}{}", String::from_utf8_lossy(request)));
+        return Some(format!("{base}{}", String::from_utf8_lossy(request)).into());
     }
     match row.flags.outcome().orphan() {
         None => link?.short_url.clone(),
-        Some(OrphanKind::BaseUrl) => Some(format!("{base}/")),
+        Some(OrphanKind::BaseUrl) => Some(format!("{base}/").into()),
         Some(_) => None,
     }
 }
 
-fn redirect_url(row: &VisitRow, target: &[u8], link: Option<&VisitedLink>) -> Option<String> {
+fn redirect_url(row: &VisitRow, target: &[u8], link: Option<&VisitedLink>) -> Option<Arc<str>> {
     if !target.is_empty() {
-        return Some(String::from_utf8_lossy(target).into_owned());
+        return Some(String::from_utf8_lossy(target).into());
     }
     let link = link.filter(|_| row.flags.outcome() == Outcome::Redirected)?;
     let is_unchanged = link.edited_at.is_none_or(|edited_at| edited_at <= row.id.at());
-    is_unchanged.then(|| link.long_url.clone())
+    is_unchanged.then(|| Arc::clone(&link.long_url))
 }
 
 #[cfg(test)]
@@ -170,8 +170,8 @@ mod tests {
 
     fn link(edited_at: Option<i64>) -> VisitedLink {
         VisitedLink {
-            short_url: Some("https://s.test/abc".to_owned()),
-            long_url: "https://a.b/".to_owned(),
+            short_url: Some("https://s.test/abc".into()),
+            long_url: "https://a.b/".into(),
             edited_at: edited_at.map(|at| Timestamp::from_microsecond(at).unwrap()),
         }
     }

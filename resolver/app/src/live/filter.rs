@@ -82,7 +82,7 @@ impl LiveFilter {
 pub(super) mod tests {
     use links::{
         Details,
-        api_key::{ApiKeyId, KeyLimits},
+        api_key::{ApiKeyId, KeyLimits, SecretNumber},
         scope::Scopes,
     };
 
@@ -93,7 +93,13 @@ pub(super) mod tests {
 
     /// A filter of all visits, with these limits of a key.
     pub(in super::super) fn filter(limits: KeyLimits) -> LiveFilter {
-        let by = Grant { id: ApiKeyId(1), name: "a".into(), scopes: Scopes::admin(), limits };
+        let by = Grant {
+            id: ApiKeyId(1),
+            secret: SecretNumber(1),
+            name: "a".into(),
+            scopes: Scopes::admin(),
+            limits,
+        };
         LiveFilter { by, topics: Topics::all(), link: None, tag: None, domain: None }
     }
 

@@ -78,7 +78,7 @@ impl LiveVisit {
     /// Estimates the memory of the visit and of its written form, with those of its link.
     pub(super) fn bytes(&self) -> usize {
         let VisitView { referrer, user_agent, visited_url, redirect_url, .. } = &self.view;
-        let urls: usize = [visited_url, redirect_url].into_iter().flatten().map(String::len).sum();
+        let urls: usize = [visited_url, redirect_url].into_iter().flatten().map(|url| url.len()).sum();
         let link = self.link.as_ref().map_or(0, |link| link.bytes());
         EVENT_BYTES + 2 * (referrer.len() + user_agent.len() + urls) + link
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{ApiKeyId, KeyLimits};
+use super::{ApiKeyId, KeyLimits, SecretNumber};
 use crate::{
     Link,
     scope::{Scope, Scopes},
@@ -13,6 +13,8 @@ use crate::{
 pub struct Grant {
     /// Key number.
     pub id: ApiKeyId,
+    /// The secret that the caller has.
+    pub secret: SecretNumber,
     /// Key name, shared because every call has its own grant.
     pub name: Arc<str>,
     /// Scopes of the key.

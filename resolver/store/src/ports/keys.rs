@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use links::{
-    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey},
+    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey, SecretNumber},
     audit::{Entry, NewEntry},
 };
 
@@ -22,8 +22,9 @@ pub trait Keys: Database {
     /// Returns the grant of the API key with this hash. A revoked or expired key has none.
     async fn find_api_key(&self, hash: &KeyHash) -> Result<Option<Grant>, StoreError>;
 
-    /// Returns the grant of the API key with this id. A revoked or expired key has none.
-    async fn find_grant(&self, id: ApiKeyId) -> Result<Option<Grant>, StoreError>;
+    /// Returns the grant of the API key with this id for the holder of this secret. A revoked or
+    /// expired key has none, nor has a secret that was replaced and is not valid any more.
+    async fn find_grant(&self, id: ApiKeyId, secret: SecretNumber) -> Result<Option<Grant>, StoreError>;
 
     /// Returns the names of those of these API keys that exist, in any order.
     async fn key_names(&self, ids: &[ApiKeyId]) -> Result<Vec<(ApiKeyId, String)>, StoreError>;

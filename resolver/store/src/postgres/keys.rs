@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use links::{
-    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey},
+    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey, SecretNumber},
     audit::{Entry, NewEntry},
 };
 
@@ -30,8 +30,8 @@ impl Keys for PostgresStore {
         }
     }
 
-    async fn find_grant(&self, id: ApiKeyId) -> Result<Option<Grant>, StoreError> {
-        self.run_on(&self.keys, async |sql| sql::find_grant(sql, id).await).await
+    async fn find_grant(&self, id: ApiKeyId, secret: SecretNumber) -> Result<Option<Grant>, StoreError> {
+        self.run_on(&self.keys, async |sql| sql::find_grant(sql, id, secret).await).await
     }
 
     async fn key_names(&self, ids: &[ApiKeyId]) -> Result<Vec<(ApiKeyId, String)>, StoreError> {

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use links::{
-    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, KeyLimits, NewKey, OPERATOR},
+    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, KeyLimits, NewKey, OPERATOR, SecretNumber},
     audit::Action,
     scope::Scopes,
 };
@@ -43,7 +43,7 @@ pub(crate) async fn add_api_key<S: Sql>(
 pub(crate) async fn find_api_key<S: Sql>(sql: &mut S, hash: &KeyHash) -> Result<Option<Grant>, StoreError> {
     let now = S::DIALECT.now();
     let find = format!(
-        "SELECT id, name, scopes, {} FROM api_key
+        "SELECT id, name, scopes, {}, CASE WHEN hash = $1 THEN secrets ELSE secrets - 1 END FROM api_key
          WHERE (hash = $1 OR (old_hash = $1 AND old_until > {now}))
            AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > {now})",
         S::DIALECT.json_text("limits")
@@ -52,21 +52,29 @@ pub(crate) async fn find_api_key<S: Sql>(sql: &mut S, hash: &KeyHash) -> Result<
     rows.first().map(grant).transpose()
 }
 
-/// Returns the grant of the API key with this id. A revoked or expired key has none.
-pub(crate) async fn find_grant<S: Sql>(sql: &mut S, id: ApiKeyId) -> Result<Option<Grant>, StoreError> {
+/// Returns the grant of the API key with this id for the holder of one of its secrets, which may be
+/// the one before a recent rotation. A revoked or expired key has none.
+pub(crate) async fn find_grant<S: Sql>(
+    sql: &mut S,
+    id: ApiKeyId,
+    secret: SecretNumber,
+) -> Result<Option<Grant>, StoreError> {
+    let now = S::DIALECT.now();
     let find = format!(
-        "SELECT id, name, scopes, {} FROM api_key
-         WHERE id = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > {})",
-        S::DIALECT.json_text("limits"),
-        S::DIALECT.now()
+        "SELECT id, name, scopes, {}, secrets FROM api_key
+         WHERE id = $1 AND (secrets = $2 OR (secrets = $2 + 1 AND old_until > {now}))
+           AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > {now})",
+        S::DIALECT.json_text("limits")
     );
-    sql.query(&find, &[Value::Int(id.0)]).await?.first().map(grant).transpose()
+    let rows = sql.query(&find, &[Value::Int(id.0), Value::Int(secret.0)]).await?;
+    rows.first().map(|row| Ok(Grant { secret, ..grant(row)? })).transpose()
 }
 
-/// Reads a grant from the columns id, name, scopes and limits.
+/// Reads a grant from the columns id, name, scopes, limits and the number of the secret.
 fn grant(row: &Row) -> Result<Grant, StoreError> {
     Ok(Grant {
         id: ApiKeyId(row.int(0)?),
+        secret: SecretNumber(row.int(4)?),
         name: row.text(1)?.into(),
         scopes: scopes_of(row.text(2)?)?,
         limits: limits(row.opt_text(3)?)?,
@@ -146,7 +154,7 @@ pub(crate) async fn rotate_api_key<S: Sql>(
     keep: i64,
 ) -> Result<bool, StoreError> {
     let rotate = format!(
-        "UPDATE api_key SET old_hash = hash, old_until = {}, hash = $2
+        "UPDATE api_key SET old_hash = hash, old_until = {}, hash = $2, secrets = secrets + 1
          WHERE name = $3 AND revoked_at IS NULL RETURNING id",
         S::DIALECT.now_plus("$1")
     );

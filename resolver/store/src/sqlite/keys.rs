@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use links::{
-    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey},
+    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey, SecretNumber},
     audit::{Entry, NewEntry},
 };
 
@@ -28,8 +28,8 @@ impl Keys for SqliteStore {
         self.reader.read(async move |sql| sql::find_api_key(sql, &hash).await).await
     }
 
-    async fn find_grant(&self, id: ApiKeyId) -> Result<Option<Grant>, StoreError> {
-        self.reader.read(async move |sql| sql::find_grant(sql, id).await).await
+    async fn find_grant(&self, id: ApiKeyId, secret: SecretNumber) -> Result<Option<Grant>, StoreError> {
+        self.reader.read(async move |sql| sql::find_grant(sql, id, secret).await).await
     }
 
     async fn key_names(&self, ids: &[ApiKeyId]) -> Result<Vec<(ApiKeyId, String)>, StoreError> {

@@ -68,7 +68,7 @@ mod tests {
             user_agent: "curl".to_owned(),
             place: None,
             is_bot: true,
-            visited_url: Some("https://s.test/abc".to_owned()),
+            visited_url: Some("https://s.test/abc".into()),
             redirect_url: None,
             orphan,
         }

@@ -11,11 +11,7 @@
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use app::live::{LiveEvent, LiveFilter, LiveVisits, Refusal, Subscription};
-use links::{
-    api_key::{ApiKeyId, Grant},
-    scope::Scope,
-};
-use store::StoreError;
+use links::{api_key::Grant, scope::Scope};
 use tokio::{
     sync::mpsc,
     time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout},
@@ -23,7 +19,7 @@ use tokio::{
 use visits::VisitId;
 
 use super::{super::problem::Problem, message};
-use crate::Api;
+use crate::{Api, authenticate::is_still_granted};
 use app::AppError;
 use web::{
     Answer, Piece,
@@ -101,16 +97,6 @@ impl From<Refusal> for Problem {
     }
 }
 
-/// Returns the grant of a key as calls with it have it; `None` if it was revoked or has expired.
-pub(in super::super) async fn find_grant(api: &Api, id: ApiKeyId) -> Result<Option<Grant>, StoreError> {
-    let found = api.keys.find_by_id(&*api.store, id).await?;
-    Ok(found.map(|mut grant| {
-        // The operator may have made the domain's name that of the default domain.
-        grant.limits.domain = grant.limits.domain.map(|domain| api.domain_cache.settled(domain));
-        grant
-    }))
-}
-
 /// An open stream.
 struct Stream {
     api: Arc<Api>,
@@ -180,10 +166,10 @@ impl Stream {
 
     /// Returns whether the key is still as it was.
     async fn has_its_key(&mut self) -> bool {
-        match find_grant(&self.api, self.by.id).await {
-            Ok(found) => {
+        match is_still_granted(&self.api, &self.by).await {
+            Ok(is_granted) => {
                 self.lookups_failed = 0;
-                found.is_some_and(|grant| grant == self.by)
+                is_granted
             }
             Err(_) => {
                 self.lookups_failed += 1;

@@ -3,8 +3,9 @@
 //!
 //! 1. The signature is compared first, in constant time. Nothing of a token is parsed before that.
 //! 2. The algorithm is not the token's choice: a header that names another one is refused.
-//! 3. The private claim `shortmint_key` is the id of the API key. A hash of the key in place of it
-//!    would let a reader of the URL guess a key that a person has chosen.
+//! 3. The private claims `shortmint_key` and `shortmint_secret` are the id of the API key and the number
+//!    of its secret. A hash of the secret in place of it would let a reader of the URL guess one that a
+//!    person has chosen.
 //!
 //! Rejected: a crate for JWTs. Those that are kept bring algorithms, key formats and switches to
 //! verify less; one algorithm between the same two functions takes a page.
@@ -13,7 +14,7 @@ use app::live::TokenSecret;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use jiff::Timestamp;
-use links::api_key::ApiKeyId;
+use links::api_key::{ApiKeyId, Grant, SecretNumber};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
@@ -57,6 +58,7 @@ pub(super) struct Claims {
     /// What a hub of the specification lets the token do.
     mercure: Subscribe,
     shortmint_key: i64,
+    shortmint_secret: i64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,20 +67,21 @@ struct Subscribe {
 }
 
 impl Claims {
-    /// Makes the claims of a token for a key.
-    pub(super) fn new(key: ApiKeyId, now: Timestamp, expires_at: Timestamp) -> Self {
+    /// Makes the claims of a token for the caller with a key.
+    pub(super) fn new(by: &Grant, now: Timestamp, expires_at: Timestamp) -> Self {
         Self {
             iss: "Shortmint".to_owned(),
             iat: now.as_second(),
             exp: expires_at.as_second(),
             mercure: Subscribe { subscribe: vec!["*".to_owned()] },
-            shortmint_key: key.0,
+            shortmint_key: by.id.0,
+            shortmint_secret: by.secret.0,
         }
     }
 
-    /// Returns the key.
-    pub(super) fn key(&self) -> ApiKeyId {
-        ApiKeyId(self.shortmint_key)
+    /// Returns the key, and which of its secrets the token was signed for.
+    pub(super) fn key(&self) -> (ApiKeyId, SecretNumber) {
+        (ApiKeyId(self.shortmint_key), SecretNumber(self.shortmint_secret))
     }
 
     /// Returns when the token expires.
@@ -137,6 +140,7 @@ fn decoded<T: for<'de> Deserialize<'de>>(part: &str) -> Result<T, TokenError> {
 
 #[cfg(test)]
 mod tests {
+    use links::{api_key::KeyLimits, scope::Scopes};
     use serde_json::{Value, json};
 
     use super::*;
@@ -150,7 +154,9 @@ mod tests {
     }
 
     fn claims() -> Claims {
-        Claims::new(ApiKeyId(7), at(1_000), at(2_000))
+        let (scopes, limits) = (Scopes::admin(), KeyLimits::default());
+        let by = Grant { id: ApiKeyId(7), secret: SecretNumber(3), name: "a".into(), scopes, limits };
+        Claims::new(&by, at(1_000), at(2_000))
     }
 
     fn part(value: &Value) -> String {
@@ -166,7 +172,8 @@ mod tests {
         let token = sign(&secret(1), &claims());
         assert!(token.len() < TOKEN_BYTES / 2 && token.len() > 41, "{token}");
         let read = verify(&secret(1), &token, at(1_999)).unwrap();
-        assert_eq!((read.key(), read.expires_at(), &read), (ApiKeyId(7), at(2_000), &claims()));
+        let key = (ApiKeyId(7), SecretNumber(3));
+        assert_eq!((read.key(), read.expires_at(), &read), (key, at(2_000), &claims()));
         assert_eq!(verify(&secret(1), &token, at(2_000)), Err(TokenError::Expired));
     }
 
@@ -202,7 +209,7 @@ mod tests {
     fn a_token_without_our_claim_is_refused() {
         let mut foreign = serde_json::to_value(claims()).unwrap();
         foreign.as_object_mut().unwrap().remove("shortmint_key");
-        let text = json!({ "exp": 2_000, "iat": 1, "iss": "x", "mercure": { "subscribe": [] }, "shortmint_key": "7" });
+        let text = json!({ "exp": 2_000, "iat": 1, "iss": "x", "mercure": { "subscribe": [] }, "shortmint_key": "7", "shortmint_secret": 1 });
         for claims in [foreign, text, json!({ "mercure": { "subscribe": ["*"] } }), json!(7)] {
             let token = sign_parts(&secret(1), &header(ALGORITHM), &part(&claims));
             assert_eq!(verify(&secret(1), &token, at(1_000)), Err(TokenError::Foreign), "{claims}");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use links::{
-    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey},
+    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey, SecretNumber},
     audit::{Entry, NewEntry},
 };
 use store::{Keys, StoreError};
@@ -25,8 +25,8 @@ impl Keys for FaultyStore {
         self.pass(self.database.sqlite.find_api_key(hash)).await
     }
 
-    async fn find_grant(&self, id: ApiKeyId) -> Result<Option<Grant>, StoreError> {
-        self.pass(self.database.sqlite.find_grant(id)).await
+    async fn find_grant(&self, id: ApiKeyId, secret: SecretNumber) -> Result<Option<Grant>, StoreError> {
+        self.pass(self.database.sqlite.find_grant(id, secret)).await
     }
 
     async fn key_names(&self, ids: &[ApiKeyId]) -> Result<Vec<(ApiKeyId, String)>, StoreError> {
