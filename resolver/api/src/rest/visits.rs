@@ -274,17 +274,22 @@ impl Streamed {
         let mut text = br#"{"visits":{"data":["#.to_vec();
         let (mut visits, mut count) = (first, 0);
         while !visits.is_empty() {
-            for visit in std::mem::take(&mut visits) {
-                write_visit(&visit, count == 0, &mut text)?;
-                count += 1;
-                if text.len() >= PIECE {
-                    send(to, std::mem::take(&mut text)).await?;
-                }
-            }
-            send(to, std::mem::take(&mut text)).await?;
             must_still_be_granted(&self.api, &self.by).await?;
-            let next = self.api.links.next_visits(&mut self.listed, &self.by).await;
-            visits = next.map_err(|_| BrokenOff)?;
+            // The next ones are read while these are written.
+            let next = self.api.links.next_visits(&mut self.listed, &self.by);
+            let next = async { next.await.map_err(|_| BrokenOff) };
+            let write = async {
+                for visit in &visits {
+                    write_visit(visit, count == 0, &mut text)?;
+                    count += 1;
+                    if text.len() >= PIECE {
+                        send(to, std::mem::take(&mut text)).await?;
+                    }
+                }
+                send(to, std::mem::take(&mut text)).await
+            };
+            let (next, ()) = tokio::try_join!(next, write)?;
+            visits = next;
         }
         text.extend_from_slice(br#"],"pagination":"#);
         let pagination = pagination(self.paging, count, self.listed.total);

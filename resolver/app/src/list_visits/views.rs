@@ -14,7 +14,7 @@ use store::{READ_MAX, Source};
 use visit_store::{StoredText, TextRef};
 use visits::{Day, Month, OrphanKind, Outcome, PlaceText, TextHash, Urls, VisitRow, tally::OTHER};
 
-use super::{AppError, LinkService, VISITS_READ, VisitView};
+use super::{AppError, LinkService, VisitView};
 
 /// A link as far as its visits show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,16 +24,45 @@ struct VisitedLink {
     edited_at: Option<Timestamp>,
 }
 
+/// Bytes of links from which on they are forgotten.
+const KNOWN_BYTES: usize = 1 << 20;
+/// Bytes that a link takes beside its URLs.
+const LINK_BYTES: usize = 128;
+
 /// Links of visits that were read lately; `None` for one that does not exist.
 #[derive(Default)]
-pub(crate) struct KnownLinks(HashMap<LinkId, Option<VisitedLink>>);
+pub(crate) struct KnownLinks {
+    links: HashMap<LinkId, Option<VisitedLink>>,
+    bytes: usize,
+}
+
+impl KnownLinks {
+    fn get(&self, id: LinkId) -> Option<&VisitedLink> {
+        self.links.get(&id)?.as_ref()
+    }
+
+    fn add(&mut self, id: LinkId, link: Option<VisitedLink>) {
+        let urls = link.as_ref().map_or(0, |link| {
+            link.long_url.len() + link.short_url.as_ref().map_or(0, |short_url| short_url.len())
+        });
+        self.bytes += LINK_BYTES + urls;
+        self.links.insert(id, link);
+    }
+
+    /// Makes room for links that are about to be read.
+    fn make_room(&mut self) {
+        if self.bytes > KNOWN_BYTES {
+            *self = Self::default();
+        }
+    }
+}
 
 /// The texts that rows refer to.
 #[derive(Default)]
 struct Texts(HashMap<TextRef, Vec<u8>>);
 
 impl LinkService {
-    /// Returns the visits of rows, at most [`VISITS_READ`].
+    /// Returns the visits of rows, at most [`VISITS_READ`](super::VISITS_READ).
     pub(crate) async fn views(
         &self,
         rows: &[VisitRow],
@@ -45,7 +74,7 @@ impl LinkService {
         let (texts, ()) = tokio::try_join!(texts, self.read_links(rows, known))?;
         let texts = Texts(texts.into_iter().map(|StoredText { at, text }| (at, text)).collect());
         let view = |row: &VisitRow| {
-            let link = row.link.and_then(|id| known.0.get(&id)?.as_ref());
+            let link = row.link.and_then(|id| known.get(id));
             view(row, &texts, &self.domain_cache.base(row.domain), link)
         };
         Ok(rows.iter().map(view).collect())
@@ -53,17 +82,16 @@ impl LinkService {
 
     /// Reads the links of rows that are not known yet.
     async fn read_links(&self, rows: &[VisitRow], known: &mut KnownLinks) -> Result<(), AppError> {
-        if known.0.len() > VISITS_READ {
-            known.0.clear();
-        }
+        known.make_room();
         let mut unknown: Vec<LinkId> = rows.iter().filter_map(|row| row.link).collect();
-        unknown.retain(|id| !known.0.contains_key(id));
+        unknown.retain(|id| !known.links.contains_key(id));
         unknown.sort_unstable();
         unknown.dedup();
         for ids in unknown.chunks(READ_MAX) {
-            known.0.extend(ids.iter().map(|id| (*id, None)));
             let reading = self.links.read(ids, Source::Primary).await?;
-            known.0.extend(reading.links.iter().map(|link| (link.id, Some(self.visited(link)))));
+            let mut found: HashMap<LinkId, VisitedLink> =
+                reading.links.iter().map(|link| (link.id, self.visited(link))).collect();
+            ids.iter().for_each(|id| known.add(*id, found.remove(id)));
         }
         Ok(())
     }
