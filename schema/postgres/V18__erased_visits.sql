@@ -10,5 +10,8 @@ CREATE TABLE visit_erased (
 );
 CREATE INDEX visit_erased_rows ON visit_erased (id) WHERE has_row;
 
+-- Deletions that are opened again together have one version.
+ALTER TABLE visit_cut DROP CONSTRAINT visit_cut_version_key;
+
 -- Grows when rows arrive that an erasure may concern: what was read of it before is outdated.
 ALTER TABLE visit_erasure ADD COLUMN generation bigint NOT NULL DEFAULT 0;

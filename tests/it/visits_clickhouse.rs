@@ -202,16 +202,19 @@ async fn a_batch_that_the_servers_have_forgotten_counts_once(databases: &mut Dat
 async fn rows_that_come_after_their_deletion_are_deleted(databases: &mut Databases) {
     let (store, _) = databases.fresh("").await;
     let mut producer = register(&store, 1).await;
-    let record = commit(&store, &mut producer, &[visits(7, 0, 100), visits(8, 500, 100)].concat()).await;
-    let link = Subject::Link(LinkId::from_stored(7));
-    assert_eq!(store.delete(link, VisitId::floor(noon(0) + 400)).await.unwrap(), 100);
+    let all = [visits(7, 0, 100), visits(9, 200, 100), visits(8, 500, 100)].concat();
+    let record = commit(&store, &mut producer, &all).await;
+    for link in [7, 9] {
+        let link = Subject::Link(LinkId::from_stored(link));
+        assert_eq!(store.delete(link, VisitId::floor(noon(0) + 400)).await.unwrap(), 100);
+    }
     while store.delete_rows().await.unwrap().has_more {}
     let known = store.changes(0).await.unwrap().version;
     store.store_rows(&record).await.unwrap();
-    assert_eq!(counts(&store, 7).await, (100, 100));
+    assert_eq!((counts(&store, 7).await, counts(&store, 9).await), ((100, 100), (100, 100)));
     assert!(store.changes(0).await.unwrap().version > known, "batches made before are refused");
     while store.delete_rows().await.unwrap().has_more {}
-    assert_eq!(counts(&store, 7).await, (0, 0));
+    assert_eq!((counts(&store, 7).await, counts(&store, 9).await), ((0, 0), (0, 0)));
     assert_eq!(counts(&store, 8).await, (100, 100));
 }
 

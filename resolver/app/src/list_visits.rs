@@ -84,12 +84,13 @@ impl LinkService {
         require(by, Scope::Visits)?;
         let subjects = self.visit_subjects(&request.of, by).await?;
         wrong.finish()?;
-        let range = range_of(request.start, request.end, self.domain_cache.now());
+        let now = self.domain_cache.now();
+        let range = range_of(request.start, request.end, now);
         let selection = Selection { range, people_only: request.people_only };
         let skip = request.per_page.map_or(0, |size| Page { number: request.page, size }.skip());
         let _turn = self.turns.query(by.id).await?;
         let left = request.per_page.unwrap_or(u64::MAX);
-        let reader = Reader::open(self.visits.clone(), &subjects, selection, (skip, left)).await?;
+        let reader = Reader::open(self.visits.clone(), &subjects, selection, (skip, left), now).await?;
         let total = reader.total();
         Ok(ListedVisits { reader, links: KnownLinks::default(), left, total })
     }

@@ -53,7 +53,7 @@ pub const SUBSCRIPTIONS_MAX: u64 = 1_000;
 /// Maximum number of subscriptions of one client.
 pub const SUBSCRIPTIONS_OF_CLIENT: u64 = 10;
 /// One key has at most one of so many subscriptions, from however many clients.
-const KEYS: u64 = 2;
+const KEYS: u64 = 8;
 
 /// What live visits are read from.
 #[async_trait]

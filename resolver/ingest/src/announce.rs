@@ -3,7 +3,7 @@
 //! Visits of a batch are grouped by link, and those that no link redirected by domain. Nothing is
 //! collected while no webhook is called for visits.
 
-use std::collections::HashMap;
+use std::{cell::Cell, collections::HashMap, time::Duration};
 
 use codes::LinkId;
 use jiff::Timestamp;
@@ -18,6 +18,33 @@ use crate::enrich::Derived;
 
 /// Visits of a group that are told of one by one.
 const SAMPLES: usize = 20;
+
+/// Bytes of such visits in a minute. They are kept with their deliveries for a week, and visitors could
+/// fill the database with them. Events beyond have counts alone.
+const SAMPLED_PER_MINUTE: usize = 1 << 20;
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// How much may be told of single visits.
+#[derive(Debug, Default)]
+pub(crate) struct SampleRoom {
+    minute: Option<Duration>,
+    left: usize,
+}
+
+impl SampleRoom {
+    /// Returns the bytes that are left of the minute. `now` is the time since any fixed instant.
+    pub(crate) fn left(&mut self, now: Duration) -> usize {
+        if self.minute.is_none_or(|minute| now >= minute + MINUTE) {
+            *self = Self { minute: Some(now), left: SAMPLED_PER_MINUTE };
+        }
+        self.left
+    }
+
+    /// Notes how many bytes a batch has left.
+    pub(crate) fn leave(&mut self, left: usize) {
+        self.left = left;
+    }
+}
 
 /// Decides which events tell of visits.
 pub trait Announcer: Send + Sync {
@@ -36,14 +63,15 @@ pub trait Announcer: Send + Sync {
 pub(crate) struct Groups(HashMap<(Option<LinkId>, DomainId), RecordedVisits>);
 
 impl Groups {
-    /// Adds a visit that `link` redirected. `tags` are those of the link.
+    /// Adds a visit that `link` redirected. `tags` are those of the link, and `room` is left for single
+    /// visits, in bytes.
     pub(crate) fn add(
         &mut self,
         event: &Event<'_>,
         link: Option<LinkId>,
         derived: &Derived,
         tags: &[i64],
-        announcer: &dyn Announcer,
+        (announcer, room): (&dyn Announcer, &Cell<usize>),
     ) {
         let at = Timestamp::from_microsecond(event.at).unwrap_or_default();
         let group = self.0.entry((link, event.domain)).or_insert_with(|| RecordedVisits {
@@ -59,8 +87,10 @@ impl Groups {
         group.visits += 1;
         group.bots += u64::from(derived.is_bot);
         (group.first, group.last) = (group.first.min(at), group.last.max(at));
-        if derived.is_listed && group.samples.len() < SAMPLES {
-            group.samples.push(sample(event, link, at, derived, &announcer.base(event.domain)));
+        if derived.is_listed && group.samples.len() < SAMPLES && room.get() > 0 {
+            let sample = sample(event, link, at, derived, &announcer.base(event.domain));
+            room.set(room.get().saturating_sub(sample.to_string().len()));
+            group.samples.push(sample);
         }
     }
 

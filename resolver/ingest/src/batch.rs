@@ -1,6 +1,7 @@
 //! Batches: recorded visits turned into rows, texts and counters.
 
 use std::{
+    cell::Cell,
     collections::{BTreeMap, HashMap},
     net::IpAddr,
     time::Duration,
@@ -34,6 +35,8 @@ pub struct Context<'a> {
     pub tags: &'a HashMap<LinkId, Vec<i64>>,
     /// Who tells webhooks; `None` if none is called for visits.
     pub announcer: Option<&'a dyn Announcer>,
+    /// Bytes of single visits that webhooks may be told still.
+    pub samples: &'a Cell<usize>,
     /// The current day.
     pub today: Day,
     /// The time since any fixed instant.
@@ -82,7 +85,13 @@ impl BatchMaker {
         }
         if let Some(announcer) = context.announcer {
             let tags = listed_under.and_then(|link| context.tags.get(&link));
-            self.groups.add(event, listed_under, &derived, tags.map_or(&[], Vec::as_slice), announcer);
+            self.groups.add(
+                event,
+                listed_under,
+                &derived,
+                tags.map_or(&[], Vec::as_slice),
+                (announcer, context.samples),
+            );
         }
         if derived.is_listed {
             let row = row(event, id, listed_under, &derived, context, known);

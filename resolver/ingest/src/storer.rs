@@ -9,6 +9,7 @@
 //! 4. A process whose spool another one has registered stores nothing more. Its redirects go on.
 
 use std::{
+    cell::Cell,
     collections::{HashMap, HashSet},
     sync::Arc,
     time::Duration,
@@ -26,7 +27,7 @@ use visit_store::{Batch, Producer, SpoolId, VisitStore, VisitStoreError, WriteEr
 use visits::{Day, DaySecret, Malformed, TextKey, VisitId, read_block};
 
 use crate::{
-    announce::Announcer,
+    announce::{Announcer, SampleRoom},
     batch::{BatchMaker, Context},
     enrich::{Enricher, Options},
     known_texts::KnownTexts,
@@ -89,6 +90,7 @@ struct Storer {
     texts: TextKey,
     known: KnownTexts,
     rows: RowsApart,
+    samples: SampleRoom,
     secrets: HashMap<Day, Option<DaySecret>>,
     cuts: HashMap<Option<LinkId>, VisitId>,
     version: i64,
@@ -161,6 +163,7 @@ impl Storer {
                         texts,
                         known: KnownTexts::default(),
                         rows,
+                        samples: SampleRoom::default(),
                         secrets: HashMap::new(),
                         cuts: HashMap::new(),
                         version: -1,
@@ -288,6 +291,8 @@ impl Storer {
         let tags = self.config.store.tags_of(&links).await?;
         // The same for the whole batch.
         let announcer = Some(&*self.config.announcer).filter(|announcer| !announcer.is_idle());
+        let now = self.started.elapsed();
+        let samples = Cell::new(self.samples.left(now));
         let context = Context {
             slot: self.producer.slot,
             texts: &self.texts,
@@ -295,8 +300,9 @@ impl Storer {
             cuts: &self.cuts,
             tags: &tags,
             announcer,
+            samples: &samples,
             today: Day::of((self.config.now)().as_microsecond()),
-            now: self.started.elapsed(),
+            now,
         };
         let mut maker = BatchMaker::default();
         let mut malformed = 0;
@@ -307,6 +313,7 @@ impl Storer {
         }
         self.config.metrics.malformed.increment(malformed);
         self.config.metrics.deleted.increment(maker.deleted);
+        self.samples.leave(samples.get());
         let to = blocks.last().map_or(self.producer.position, |block| block.sequence.get() + 1);
         Ok(maker.finish(self.producer.position, to, &self.known, announcer))
     }

@@ -3,10 +3,10 @@
 //! 1. A page has any size, and without one all visits are on one page, as in Shlink. So an answer
 //!    of more than [`VISITS_READ`] visits is streamed: a few visits are read once the client has
 //!    taken those before.
-//! 2. One key has few such lists under way, and a client that takes too long for a piece is cut
-//!    off.
+//! 2. One key has few such lists under way, and a client that takes too long for a piece or for the whole
+//!    is cut off. So is one whose key is revoked meanwhile.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use app::{
     FieldErrors,
@@ -50,6 +50,9 @@ const ORPHAN: &str = "/rest/v3/visits/orphan";
 pub(super) const EXCLUDE_BOTS: &str = "excludeBots";
 /// Bytes after which a piece of a long page is sent.
 const PIECE: usize = 256 * 1_024;
+/// The longest time for a long page. A client that takes its pieces as slowly as it may would keep one
+/// of few places for days.
+const LONGEST: Duration = Duration::from_secs(3_600);
 
 pub(super) fn routes() -> Vec<Route> {
     [totals(), lists(), deletions()].into_iter().flatten().collect()
@@ -258,7 +261,9 @@ impl Streamed {
         let (to, pieces) = mpsc::channel(1);
         let runtime = self.api.runtime.clone();
         let sender = to.clone();
-        let writing = runtime.spawn(async move { self.write(first, &sender).await });
+        let writing = runtime.spawn(async move {
+            timeout(LONGEST, self.write(first, &sender)).await.unwrap_or(Err(BrokenOff))
+        });
         runtime.spawn(async move {
             // Also after a panic: an answer that only stops would look like a whole one.
             if !matches!(writing.await, Ok(Ok(()))) {
@@ -274,22 +279,24 @@ impl Streamed {
         let mut text = br#"{"visits":{"data":["#.to_vec();
         let (mut visits, mut count) = (first, 0);
         while !visits.is_empty() {
-            must_still_be_granted(&self.api, &self.by).await?;
-            // The next ones are read while these are written.
+            // The next ones are read while these are written, and to the end even if nobody wants them: a
+            // statement that is given up would go on in the database.
             let next = self.api.links.next_visits(&mut self.listed, &self.by);
-            let next = async { next.await.map_err(|_| BrokenOff) };
             let write = async {
                 for visit in &visits {
                     write_visit(visit, count == 0, &mut text)?;
                     count += 1;
                     if text.len() >= PIECE {
+                        must_still_be_granted(&self.api, &self.by).await?;
                         send(to, std::mem::take(&mut text)).await?;
                     }
                 }
+                must_still_be_granted(&self.api, &self.by).await?;
                 send(to, std::mem::take(&mut text)).await
             };
-            let (next, ()) = tokio::try_join!(next, write)?;
-            visits = next;
+            let (next, written) = tokio::join!(next, write);
+            written?;
+            visits = next.map_err(|_| BrokenOff)?;
         }
         text.extend_from_slice(br#"],"pagination":"#);
         let pagination = pagination(self.paging, count, self.listed.total);

@@ -18,6 +18,8 @@ use std::{
     sync::Arc,
 };
 
+use jiff::Timestamp;
+
 use super::windows::Windows;
 use visit_store::{Columns, Days, Marks, MarksKey, RowQuery, VisitStore, VisitStoreError};
 use visits::{
@@ -59,6 +61,8 @@ impl Selection {
 pub(super) struct Reader {
     store: Arc<dyn VisitStore>,
     selection: Selection,
+    /// The present time in microseconds since 1970.
+    now: i64,
     total: u64,
     sources: Vec<Source>,
     /// For each source with rows left: an id that no row of it exceeds, and its place.
@@ -93,6 +97,7 @@ impl Reader {
         subjects: &[Subject],
         mut selection: Selection,
         (skip, size): (u64, u64),
+        now: Timestamp,
     ) -> Result<Self, VisitStoreError> {
         if let Some(first) = store.rows_from().await? {
             selection.range.from = selection.range.from.max(first.start());
@@ -100,6 +105,7 @@ impl Reader {
         let mut reader = Self {
             store,
             selection,
+            now: now.as_microsecond(),
             total: 0,
             sources: Vec::new(),
             heads: BinaryHeap::new(),
@@ -202,6 +208,9 @@ impl Reader {
 
     /// Moves the only source close to a page that begins deep inside a quarter hour.
     ///
+    /// In a quarter hour under way visits arrive all the time. They are the latest ones, so marks from
+    /// before are right behind as many rows; a visit that comes late moves the pages behind it.
+    ///
     /// Marks are of whole quarter hours. If a bound of the list cuts this one, its rows were
     /// counted one by one, and skipping them costs no more.
     async fn jump(&mut self, start: PageStart) -> Result<(), VisitStoreError> {
@@ -212,15 +221,21 @@ impl Reader {
         }
         let people_only = self.selection.people_only;
         let key = MarksKey { subject: source.subject, people_only, quarter: start.quarter };
-        let kept = self.store.marks(key).await?.filter(|marks| marks.total == start.listed);
-        let marks = match kept {
+        let is_under_way = start.quarter + 2 * QUARTER > self.now;
+        let fits = |marks: &Marks| match start.listed.checked_sub(marks.total) {
+            Some(newer) => newer == 0 || (is_under_way && newer < Marks::EVERY),
+            None => false,
+        };
+        let marks = match self.store.marks(key).await?.filter(fits) {
             Some(marks) => marks,
             None => self.store.make_marks(key).await?,
         };
-        let mark = usize::try_from(start.skip / Marks::EVERY).unwrap_or(usize::MAX);
+        let newer = start.listed.saturating_sub(marks.total);
+        let skip = start.skip.saturating_sub(newer);
+        let mark = usize::try_from(skip / Marks::EVERY).unwrap_or(usize::MAX);
         if let Some(id) = marks.ids.get(mark) {
             source.before = VisitId::from_stored(id.get().saturating_add(1));
-            source.skip = start.skip % Marks::EVERY;
+            source.skip = skip % Marks::EVERY;
             // Two marks further there are enough rows for those to skip and for a read.
             if let (Some(windows), Some(id)) = (&mut source.windows, marks.ids.get(mark + 2)) {
                 windows.begin_at(VisitId::from_stored(id.get()));
@@ -327,6 +342,8 @@ mod tests {
     use crate::visit_memory::{MemoryStore, bot, link, row};
 
     const START: i64 = 1_764_028_800_000_000; // 2025-11-25T00:00:00Z
+    /// Within the second quarter hour.
+    const NOW: i64 = START + QUARTER + 1;
 
     fn everything() -> Selection {
         Selection { range: TimeRange { from: START, before: START + 30 * DAY }, people_only: false }
@@ -340,7 +357,8 @@ mod tests {
         at_a_time: usize,
     ) -> (u64, Vec<i64>) {
         let page = (skip, u64::MAX);
-        let mut reader = Reader::open(Arc::new(store.clone()), subjects, selection, page).await.unwrap();
+        let now = Timestamp::from_microsecond(NOW).unwrap();
+        let mut reader = Reader::open(Arc::new(store.clone()), subjects, selection, page, now).await.unwrap();
         let mut ids = Vec::new();
         loop {
             let rows = reader.next(at_a_time).await.unwrap();
@@ -403,9 +421,18 @@ mod tests {
         assert_eq!((store.marks_made(), store.skipped_most()), (1, 20_000 % Marks::EVERY));
         read(&store, &subjects, everything(), 25_000, 5_000).await;
         assert_eq!(store.marks_made(), 1, "the marks are still right");
-        store.add(row(START + 40_000, 1));
-        let (_, ids) = read(&store, &subjects, everything(), 20_000, 5_000).await;
-        assert_eq!((ids[0], store.marks_made()), (row(START + 10_000, 1).id.get(), 2), "they were made anew");
+        let mut added = 0;
+        for (newer, made) in [(1, 1), (8_191, 1), (8_192, 2), (8_193, 2)] {
+            for number in added..newer {
+                store.add(row(START + 40_000 + number, 1));
+            }
+            added = newer;
+            for skip in [20_000, 24_576, 24_577] {
+                let (_, ids) = read(&store, &subjects, everything(), skip, 5_000).await;
+                let first = row(START + 29_999 + newer - i64::try_from(skip).unwrap(), 1).id.get();
+                assert_eq!((ids[0], store.marks_made()), (first, made), "{newer} newer, {skip} skipped");
+            }
+        }
     }
 
     #[tokio::test]
@@ -435,8 +462,8 @@ mod tests {
     async fn a_visit_that_arrives_while_a_list_is_read_moves_no_other() {
         let store = MemoryStore::new((0..6_000).map(|number| row(START + number, 1)).collect());
         let shared: Arc<dyn VisitStore> = Arc::new(store.clone());
-        let mut reader =
-            Reader::open(shared, &[Subject::Link(link(1))], everything(), (0, u64::MAX)).await.unwrap();
+        let (subjects, page, now) = ([Subject::Link(link(1))], (0, u64::MAX), Timestamp::UNIX_EPOCH);
+        let mut reader = Reader::open(shared, &subjects, everything(), page, now).await.unwrap();
         let mut ids = Vec::new();
         loop {
             let rows = reader.next(700).await.unwrap();

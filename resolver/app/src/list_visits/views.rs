@@ -10,7 +10,6 @@ use std::{collections::HashMap, sync::Arc};
 use codes::LinkId;
 use jiff::Timestamp;
 use links::Link;
-use store::{READ_MAX, Source};
 use visit_store::{StoredText, TextRef};
 use visits::{Day, Month, OrphanKind, Outcome, PlaceText, TextHash, Urls, VisitRow, tally::OTHER};
 
@@ -87,12 +86,14 @@ impl LinkService {
         unknown.retain(|id| !known.links.contains_key(id));
         unknown.sort_unstable();
         unknown.dedup();
-        for ids in unknown.chunks(READ_MAX) {
-            let reading = self.links.read(ids, Source::Primary).await?;
-            let mut found: HashMap<LinkId, VisitedLink> =
-                reading.links.iter().map(|link| (link.id, self.visited(link))).collect();
-            ids.iter().for_each(|id| known.add(*id, found.remove(id)));
+        if unknown.is_empty() {
+            return Ok(());
         }
+        // Not by the way of redirects, which these would hold up.
+        let links = self.catalog.plain_links(&unknown).await?;
+        let mut found: HashMap<LinkId, VisitedLink> =
+            links.iter().map(|link| (link.id, self.visited(link))).collect();
+        unknown.iter().for_each(|id| known.add(*id, found.remove(id)));
         Ok(())
     }
 

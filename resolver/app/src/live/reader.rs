@@ -12,6 +12,7 @@ use super::{LiveError, LiveLink, LiveSource, VisitView};
 use crate::{
     LinkService,
     key_names::Names,
+    list_links::pieces,
     list_visits::{KnownLinks, range_of},
 };
 
@@ -29,7 +30,13 @@ impl LiveSource for LinkService {
     }
 
     async fn links(&self, ids: &[LinkId]) -> Result<Vec<LiveLink>, LiveError> {
-        let records = self.catalog.records(ids).await?;
+        let mut records = Vec::new();
+        for piece in pieces(&self.catalog.outlines_of(ids).await?) {
+            let ids: Vec<LinkId> = piece.iter().map(|outlined| outlined.id).collect();
+            let mut read = self.catalog.records(&ids).await?;
+            read.iter_mut().for_each(shorten);
+            records.append(&mut read);
+        }
         let names = self.key_names.of_links(&*self.keys, records.iter().map(|record| &record.link)).await?;
         let links = stream::iter(records).map(|record| live_link(self, record, &names));
         let links: Vec<Option<LiveLink>> = links.buffered(COUNTS_TOGETHER).try_collect().await?;
@@ -42,6 +49,13 @@ impl LiveSource for LinkService {
 
     fn now(&self) -> Timestamp {
         self.domain_cache.now()
+    }
+}
+
+/// Takes away redirect rules, which may be long: only whether there are any is told.
+fn shorten(record: &mut Record) {
+    if let Some(details) = &mut record.link.details {
+        details.rules.truncate(1);
     }
 }
 

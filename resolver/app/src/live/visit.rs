@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use links::{DomainId, Record};
+use links::{Details, DomainId, Record};
 use store::VisitTotals;
 use visits::VisitId;
 
@@ -54,9 +54,8 @@ impl LiveLink {
     /// Estimates the memory of the link and of its written form.
     fn bytes(&self) -> usize {
         let link = &self.record.link;
-        let details = link.details.as_deref();
-        let texts = [link.title.as_deref(), details.and_then(|details| details.description.as_deref())];
-        let texts: usize = texts.into_iter().flatten().map(str::len).sum();
+        let details = link.details.as_deref().map_or(0, Details::bytes);
+        let texts = link.title.as_ref().map_or(0, String::len) + details;
         let tags: usize = self.record.tags.iter().map(|tag| tag.as_str().len()).sum();
         EVENT_BYTES + 2 * (link.long_url.as_str().len() + texts + tags)
     }

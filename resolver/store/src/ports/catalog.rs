@@ -4,7 +4,7 @@
 use async_trait::async_trait;
 use codes::LinkId;
 use jiff::Timestamp;
-use links::{Filter, LongUrl, Outline, Outlined, Record, Tag, api_key::ApiKeyId};
+use links::{Filter, Link, LongUrl, Outline, Outlined, Record, Tag, api_key::ApiKeyId};
 
 use crate::{
     Database, Exported, ImportBatch, Imported, IndexStep, Indexed, LinkVisits, Renamed, StoreError, Sweep,
@@ -24,6 +24,10 @@ pub trait Catalog: Database {
 
     /// Returns links with their tags, in the order of `ids`. Links that do not exist are left out.
     async fn records(&self, ids: &[LinkId]) -> Result<Vec<Record>, StoreError>;
+
+    /// Returns links without their redirect rules, descriptions and tags, which may be long, in any
+    /// order; at most [`BATCH_MAX`](crate::BATCH_MAX).
+    async fn plain_links(&self, ids: &[LinkId]) -> Result<Vec<Link>, StoreError>;
 
     /// Returns at most `most` links that lead to a long URL and are visible under `of`, in the
     /// order of their ids. Deleted links are left out.

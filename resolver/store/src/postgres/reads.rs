@@ -111,7 +111,7 @@ fn lock(shunned: &Mutex<Option<Instant>>) -> MutexGuard<'_, Option<Instant>> {
     shunned.lock().expect("no code panics while it holds this lock")
 }
 
-fn link(row: &Row) -> Result<Link, StoreError> {
+pub(super) fn link(row: &Row) -> Result<Link, StoreError> {
     Ok(Link {
         id: LinkId::from_stored(row.try_get(0)?),
         long_url: LongUrl::from_stored(row.try_get::<_, String>(1)?),

@@ -186,6 +186,17 @@ impl Dialect {
         }
     }
 
+    /// Columns of a link without its redirect rules and description, for [`Row::link`].
+    pub(crate) fn plain_link(self) -> String {
+        let details = match self {
+            Self::Postgres => "CAST(link.details - 'rules' - 'description' AS text)",
+            Self::Sqlite => "json_remove(link.details, '$.rules', '$.description')",
+        };
+        let columns = self.link();
+        let others = columns.rsplit_once(", ").map_or(columns, |(others, _details)| others);
+        format!("{others}, {details}")
+    }
+
     /// SQL expression for the size of a text in bytes; 0 for NULL.
     pub(crate) fn bytes_of(self, text: &str) -> String {
         match self {

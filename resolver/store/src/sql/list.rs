@@ -113,6 +113,17 @@ pub(crate) async fn records<S: Sql>(sql: &mut S, ids: &[LinkId]) -> Result<Vec<R
     Ok(ids.iter().filter_map(record).collect())
 }
 
+/// Returns links without their redirect rules, descriptions and tags, in any order.
+pub(crate) async fn plain_links<S: Sql>(sql: &mut S, ids: &[LinkId]) -> Result<Vec<Link>, StoreError> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let columns = S::DIALECT.plain_link();
+    let select = format!("SELECT {columns} FROM link WHERE link.id IN ({})", places(1, ids.len()));
+    let values: Vec<Value> = ids.iter().map(|id| Value::Int(id.get())).collect();
+    sql.query(&select, &values).await?.iter().map(Row::link).collect()
+}
+
 /// Returns the ORDER BY terms of a filter.
 fn order(filter: &Filter) -> String {
     let column = match filter.order.field {

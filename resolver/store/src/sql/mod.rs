@@ -57,7 +57,7 @@ pub(super) use keys::{
     rotate_api_key,
 };
 pub(super) use keyspaces::{ids_of, number_of_end, parse_keyspaces};
-pub(super) use list::{outline, outlines_of, records};
+pub(super) use list::{outline, outlines_of, plain_links, records};
 pub(super) use long_urls::{index_long_urls, links_of_url};
 pub(super) use restore::{find_deleted, restore};
 pub(super) use settings_version::NOTE_SETTINGS;

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use codes::LinkId;
 use jiff::Timestamp;
-use links::{Filter, LongUrl, Outline, Outlined, Record, Tag, api_key::ApiKeyId};
+use links::{Filter, Link, LongUrl, Outline, Outlined, Record, Tag, api_key::ApiKeyId};
 
 use super::SqliteStore;
 use crate::{
@@ -26,6 +26,11 @@ impl Catalog for SqliteStore {
     async fn records(&self, ids: &[LinkId]) -> Result<Vec<Record>, StoreError> {
         let ids = ids.to_vec();
         self.lister.read(async move |sql| sql::records(sql, &ids).await).await
+    }
+
+    async fn plain_links(&self, ids: &[LinkId]) -> Result<Vec<Link>, StoreError> {
+        let ids = ids.to_vec();
+        self.lister.read(async move |sql| sql::plain_links(sql, &ids).await).await
     }
 
     async fn links_of_url(

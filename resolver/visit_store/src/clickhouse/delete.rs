@@ -12,7 +12,8 @@ use clickhouse::Row;
 use codes::LinkId;
 use links::DomainId;
 use serde::Deserialize;
-use tokio::time::{Instant, sleep};
+use store::StoreError;
+use tokio::time::{Instant, sleep, timeout};
 use visits::{Day, Flags, TextKey, VisitId};
 
 use super::{
@@ -30,6 +31,8 @@ use crate::{
 const CUTS: i64 = 100;
 /// How long a step waits for the servers. The next one waits on.
 const WAIT: Duration = Duration::from_secs(5);
+/// How long a question may take that others wait for.
+const QUICK: Duration = Duration::from_secs(5);
 /// Pause between questions whether they are done.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -53,40 +56,54 @@ impl From<&Found> for ErasedRow {
     }
 }
 
+/// How deletions and erasures take turns.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    /// What this process has asked the servers for.
+    under_way: Option<UnderWay>,
+    /// Whether an erasure comes first next.
+    erasure_first: bool,
+}
+
 /// What the servers delete.
 #[derive(Debug)]
-pub(super) enum UnderWay {
+enum UnderWay {
     /// The rows of some deletions.
     Cuts(Vec<OpenCut>),
     /// The rows of erased visits.
     Erased(ErasedIds),
 }
 
-/// Deletes the rows of some deletions, or else takes a step of an erasure.
+/// Deletes the rows of some deletions, or takes a step of an erasure, in turn.
 ///
 /// What this process has asked for is awaited before anything else, however long it takes, and is not
 /// asked for again.
 pub(super) async fn step(store: &ClickhouseVisits) -> Result<DeletionStep, VisitStoreError> {
-    let mut under_way = store.under_way.lock().await;
-    let waiting = DeletionStep { deleted: 0, has_more: true };
+    let mut turns = store.turns.lock().await;
+    let [done, waiting] = [false, true].map(|has_more| DeletionStep { deleted: 0, has_more });
     if !is_done(store).await? {
         return Ok(waiting);
     }
-    match under_way.take() {
+    match turns.under_way.take() {
         Some(UnderWay::Cuts(cuts)) => store.counters.close_cuts(&cuts).await?,
         Some(UnderWay::Erased(ids)) => store.counters.erased_rows_are_gone(&ids).await?,
         None => {}
     }
+    let erasure_first = turns.erasure_first;
+    turns.erasure_first = !erasure_first;
+    if erasure_first && erase(store, &mut turns.under_way).await?.has_more {
+        return Ok(waiting);
+    }
     let cuts = store.counters.open_cuts(CUTS).await?;
     if cuts.is_empty() {
-        return erase(store, &mut under_way).await;
+        return if erasure_first { Ok(done) } else { erase(store, &mut turns.under_way).await };
     }
     let parts: Vec<String> = cuts.iter().map(of_cut).collect();
     let condition = parts.join(" OR ");
     let count = format!("SELECT count() FROM {} WHERE {condition}", Table::ByLink.of(store.database()));
     let deleted = store.servers.fetch::<u64>(&count).await?.first().copied().unwrap_or(0);
     delete(store, &condition).await?;
-    *under_way = Some(UnderWay::Cuts(cuts));
+    turns.under_way = Some(UnderWay::Cuts(cuts));
     Ok(DeletionStep { deleted, has_more: true })
 }
 
@@ -107,7 +124,14 @@ async fn erase(
     match day {
         Some(day) if erased.ids.len() < STEP => move_day(store, &open, day).await?,
         None if erased.ids.is_empty() => {
-            let later = |hashes| Box::pin(later_visits(store, open.erasure.before, hashes)) as _;
+            // First without a lock, so that it is quick with one.
+            later_visits(store, open.erasure.before, Vec::new()).await?;
+            let later = |hashes| {
+                Box::pin(async move {
+                    let asked = later_visits(store, open.erasure.before, hashes);
+                    timeout(QUICK, asked).await.unwrap_or(Err(StoreError::TimedOut.into()))
+                }) as _
+            };
             store.counters.close_erasure(&open, Box::new(later)).await?;
         }
         _ => {

@@ -20,7 +20,7 @@ use std::collections::HashMap;
 
 use async_trait::async_trait;
 use codes::LinkId;
-use delete::UnderWay;
+use delete::Turns;
 use tokio::sync::{Mutex, OnceCell};
 use visits::{AddressSecret, Day, DaySecret, QUARTER, Subject, TextKey, VisitId, VisitRow};
 
@@ -41,8 +41,7 @@ pub struct ClickhouseVisits {
     servers: Servers,
     counters: PostgresVisits,
     texts: OnceCell<TextKey>,
-    /// The deletion that the servers were asked for last.
-    under_way: Mutex<Option<UnderWay>>,
+    turns: Mutex<Turns>,
 }
 
 impl ClickhouseVisits {
@@ -54,7 +53,7 @@ impl ClickhouseVisits {
             address,
             counters,
             texts: OnceCell::new(),
-            under_way: Mutex::new(None),
+            turns: Mutex::default(),
         }
     }
 

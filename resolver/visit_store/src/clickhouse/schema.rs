@@ -65,6 +65,10 @@ fn ids_of_a_day() -> i64 {
     VisitId::floor(any.next().start()).get() - VisitId::floor(any.start()).get()
 }
 
+/// Settings by which an insertion is on disk when it is answered: its record is removed then. Release
+/// 18 does not have them, and loses what the system had not written yet when the power fails.
+const DURABLE: &str = "fsync_after_insert = 1, fsync_part_directory = 1";
+
 /// Creates the database and its tables, unless they exist.
 pub(super) async fn migrate(servers: &Servers, address: &ClickhouseAddress) -> Result<(), VisitStoreError> {
     let ClickhouseAddress { database, cluster, .. } = address;
@@ -100,6 +104,10 @@ pub(super) async fn migrate(servers: &Servers, address: &ClickhouseAddress) -> R
                 table.order()
             ))
             .await?;
+        if !is_old {
+            let table = table.of(database);
+            servers.run(&format!("ALTER TABLE {table}{everywhere} MODIFY SETTING {DURABLE}")).await?;
+        }
     }
     Ok(())
 }

@@ -6,19 +6,52 @@ use std::{
 };
 
 use clickhouse::{Client, Compression, error::Error};
-use tokio::time::timeout;
+use tokio::{sync::OnceCell, time::timeout};
 
 use super::address::ClickhouseAddress;
 use crate::VisitStoreError;
 
 /// How long a server may take for a call. A server that stands still accepts connections.
 const ATTEMPT: Duration = Duration::from_secs(10);
+/// How long a replica may take to fetch what it lacks.
+const SYNC: Duration = Duration::from_secs(50);
 /// Maximum size in bytes of a statement, which may list the links of a tag.
 const STATEMENT_MAX: usize = 64 << 20;
 
+/// A server.
+struct Server {
+    client: Client,
+    /// Whether it has release 18, once it was asked.
+    is_old: OnceCell<bool>,
+}
+
+impl Server {
+    async fn is_old(&self) -> Result<bool, Error> {
+        let ask = async || {
+            let version: String = self.client.query_raw("SELECT version()").fetch_one().await?;
+            Ok(version.starts_with("18."))
+        };
+        self.is_old.get_or_try_init(ask).await.copied()
+    }
+
+    /// Returns a client whose insertions are stored when they are answered, whatever the user's
+    /// profile says. Release 18 does not know the setting, and has no other way.
+    async fn inserting(&self) -> Result<Client, Error> {
+        let client = self.client.clone();
+        Ok(if self.is_old().await? { client } else { client.with_setting("async_insert", "0") })
+    }
+
+    /// Waits until a replica has everything of a table that any other has. Recent releases need not
+    /// wait for merges as well.
+    async fn sync(&self, table: &str) -> Result<(), Error> {
+        let lightly = if self.is_old().await? { "" } else { " LIGHTWEIGHT" };
+        self.client.query_raw(&format!("SYSTEM SYNC REPLICA {table}{lightly}")).execute().await
+    }
+}
+
 /// The servers.
 pub(super) struct Servers {
-    clients: Vec<Client>,
+    servers: Vec<Server>,
     /// The one that answered last.
     current: AtomicUsize,
 }
@@ -38,9 +71,9 @@ impl Servers {
             if let Some(password) = &address.password {
                 client = client.with_password(password);
             }
-            client
+            Server { client, is_old: OnceCell::new() }
         };
-        Self { clients: address.servers.iter().map(client).collect(), current: AtomicUsize::new(0) }
+        Self { servers: address.servers.iter().map(client).collect(), current: AtomicUsize::new(0) }
     }
 
     /// Makes a call to the server that answered last. If it fails, the others get the call as well, so
@@ -49,11 +82,31 @@ impl Servers {
     where
         F: Future<Output = Result<T, Error>>,
     {
+        self.call_one(ATTEMPT, |server| call(server.client.clone())).await
+    }
+
+    /// Makes a call that inserts rows, like [`call`](Self::call).
+    pub(super) async fn insert<F>(&self, insert: impl Fn(Client) -> F) -> Result<(), VisitStoreError>
+    where
+        F: Future<Output = Result<(), Error>>,
+    {
+        let insert = &insert;
+        self.call_one(ATTEMPT, |server| async move { insert(server.inserting().await?).await }).await
+    }
+
+    async fn call_one<'a, T, F>(
+        &'a self,
+        within: Duration,
+        call: impl Fn(&'a Server) -> F,
+    ) -> Result<T, VisitStoreError>
+    where
+        F: Future<Output = Result<T, Error>>,
+    {
         let first = self.current.load(Relaxed);
         let mut failed = Error::TimedOut;
-        for number in 0..self.clients.len() {
-            let number = (first + number) % self.clients.len();
-            match timeout(ATTEMPT, call(self.clients[number].clone())).await.unwrap_or(Err(Error::TimedOut)) {
+        for number in 0..self.servers.len() {
+            let number = (first + number) % self.servers.len();
+            match timeout(within, call(&self.servers[number])).await.unwrap_or(Err(Error::TimedOut)) {
                 Ok(answer) => {
                     self.current.store(number, Relaxed);
                     return Ok(answer);
@@ -83,11 +136,9 @@ impl Servers {
     where
         T: clickhouse::RowOwned + clickhouse::RowRead + Send,
     {
-        let sync = format!("SYSTEM SYNC REPLICA {table}");
-        let sync = sync.as_str();
-        self.call(|client| async move {
-            client.query_raw(sync).execute().await?;
-            client.query_raw(query).fetch_all::<T>().await
+        self.call_one(SYNC, |server| async move {
+            server.sync(table).await?;
+            server.client.query_raw(query).fetch_all::<T>().await
         })
         .await
     }

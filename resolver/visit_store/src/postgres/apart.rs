@@ -10,7 +10,7 @@ pub(super) mod erasures;
 use tokio_postgres::{Client, Row, types::Type};
 use visits::VisitId;
 
-use super::{LOCK, delete::outdate, write::insert_texts};
+use super::{LOCK, delete::outdate, erase::LIMITS, write::insert_texts};
 use crate::{RowsRecord, VisitStoreError};
 
 /// A deletion that has rows left.
@@ -59,14 +59,19 @@ pub(super) async fn close_cuts(client: &Client, cuts: &[OpenCut]) -> Result<(), 
 pub(super) async fn reopen(client: &mut Client, record: &RowsRecord) -> Result<(), VisitStoreError> {
     let RowsRecord { known, rows, addresses, .. } = record;
     let Some(first) = rows.iter().map(|row| row.id.get()).min() else { return Ok(()) };
-    let transaction = client.transaction().await?;
-    transaction.batch_execute("SET LOCAL lock_timeout = '10s'; SET LOCAL statement_timeout = '50s'").await?;
-    insert_texts(&transaction, addresses).await?;
-    let version = transaction.query_typed("SELECT version FROM visit_state", &[]).await?;
-    if version.first().is_some_and(|row| row.get::<_, i64>(0) == *known) {
+    if !addresses.is_empty() {
+        // There before the version is read: an erasure after that finds them.
+        let transaction = client.transaction().await?;
+        transaction.batch_execute(LIMITS).await?;
+        insert_texts(&transaction, addresses).await?;
         transaction.commit().await?;
+    }
+    let version = client.query_typed("SELECT version FROM visit_state", &[]).await?;
+    if version.first().is_some_and(|row| row.get::<_, i64>(0) == *known) {
         return Ok(());
     }
+    let transaction = client.transaction().await?;
+    transaction.batch_execute(LIMITS).await?;
     let mut links: Vec<i64> = rows.iter().map(|row| row.link.map_or(0, codes::LinkId::get)).collect();
     links.dedup();
     transaction.batch_execute(&format!("SELECT pg_advisory_xact_lock({LOCK})")).await?;
@@ -82,6 +87,10 @@ pub(super) async fn reopen(client: &mut Client, record: &RowsRecord) -> Result<(
          SET has_rows = true, next_id = least(next_id, $2), generation = generation + 1
          WHERE version > $1 AND before_id > $2";
     transaction.execute_typed(open, &[(known, Type::INT8), (&first, Type::INT8)]).await?;
+    // Rows that were found before may be there again, in one table or in both.
+    let ids: Vec<i64> = rows.iter().map(|row| row.id.get()).collect();
+    let found = "UPDATE visit_erased SET found = found + 1, has_row = true WHERE id = ANY($1)";
+    transaction.execute_typed(found, &[(&ids, Type::INT8_ARRAY)]).await?;
     transaction.commit().await?;
     Ok(())
 }

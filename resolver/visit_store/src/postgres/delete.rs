@@ -62,7 +62,7 @@ pub(super) async fn delete(
     before: VisitId,
 ) -> Result<u64, VisitStoreError> {
     let transaction = client.transaction().await?;
-    transaction.batch_execute("SET LOCAL lock_timeout = '10s'; SET LOCAL statement_timeout = '50s'").await?;
+    transaction.batch_execute(erase::LIMITS).await?;
     let lock = format!("SELECT pg_advisory_xact_lock({LOCK})");
     transaction.batch_execute(&lock).await?;
     let (link, deleted) = match subject {

@@ -23,8 +23,9 @@ use crate::{
     erased_rows::{ErasedRow, STEP, condition, first_day, hex, remove_texts, unlisted},
 };
 
-/// Limits on the server's side.
-pub(super) const LIMITS: &str = "SET LOCAL lock_timeout = '10s'; SET LOCAL statement_timeout = '50s'";
+/// Limits on the server's side, so that a process that stands still keeps no locks.
+pub(super) const LIMITS: &str = "SET LOCAL lock_timeout = '10s'; SET LOCAL statement_timeout = '50s'; \
+     SET LOCAL idle_in_transaction_session_timeout = '10s'";
 
 /// Stores an erasure. Returns `None` if there are too many.
 pub(super) async fn erase(

@@ -11,7 +11,7 @@ use codes::LinkId;
 use tokio_postgres::{Client, Transaction, types::Type};
 use visits::Day;
 
-use super::{LOCK, delete::outdate, merge::byte_columns, write::add_merged};
+use super::{LOCK, delete::outdate, erase::LIMITS, merge::byte_columns, write::add_merged};
 use crate::{VisitStoreError, tag_days::LinkDays};
 
 /// Changes handled in one step.
@@ -24,7 +24,7 @@ pub(super) async fn follow(client: &mut Client) -> Result<bool, VisitStoreError>
         return Ok(false);
     }
     let transaction = client.transaction().await?;
-    transaction.batch_execute("SET LOCAL lock_timeout = '10s'; SET LOCAL statement_timeout = '50s'").await?;
+    transaction.batch_execute(LIMITS).await?;
     transaction.batch_execute(&format!("SELECT pg_advisory_xact_lock({LOCK})")).await?;
     let take =
         "DELETE FROM tag_change WHERE number IN (SELECT number FROM tag_change ORDER BY number LIMIT $1)

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use codes::LinkId;
 use jiff::Timestamp;
-use links::{Filter, LongUrl, Outline, Outlined, Record, Tag, api_key::ApiKeyId};
+use links::{Filter, Link, LongUrl, Outline, Outlined, Record, Tag, api_key::ApiKeyId};
 use store::{
     Catalog, Exported, ImportBatch, Imported, IndexStep, Indexed, LinkVisits, Renamed, StoreError, Sweep,
     Swept, TagChange, TagCount, Visible, VisitTotals,
@@ -23,6 +23,10 @@ impl Catalog for FaultyStore {
 
     async fn records(&self, ids: &[LinkId]) -> Result<Vec<Record>, StoreError> {
         self.pass(self.database.sqlite.records(ids)).await
+    }
+
+    async fn plain_links(&self, ids: &[LinkId]) -> Result<Vec<Link>, StoreError> {
+        self.pass(self.database.sqlite.plain_links(ids)).await
     }
 
     async fn links_of_url(

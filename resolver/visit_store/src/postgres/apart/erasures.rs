@@ -83,8 +83,9 @@ pub(in crate::postgres) async fn move_on(
     let transaction = client.transaction().await?;
     transaction.batch_execute(erase::LIMITS).await?;
     transaction.batch_execute(&format!("SELECT pg_advisory_xact_lock({LOCK})")).await?;
-    let update = "UPDATE visit_erasure SET next_id = $1
-         WHERE version = $2 AND generation = $3 AND next_id = $4 AND has_rows";
+    let update = "UPDATE visit_erasure SET next_id = $1 WHERE version IN
+         (SELECT version FROM visit_erasure
+          WHERE version = $2 AND generation = $3 AND next_id = $4 AND has_rows FOR UPDATE SKIP LOCKED)";
     let values = [
         (&next.get() as _, Type::INT8),
         (&open.version as _, Type::INT8),
@@ -94,7 +95,8 @@ pub(in crate::postgres) async fn move_on(
     if transaction.execute_typed(update, &values).await? == 0 {
         return Ok(());
     }
-    let note = "INSERT INTO visit_erased AS old (id, version) SELECT id, $2 FROM unnest($1) AS new (id)
+    let note =
+        "INSERT INTO visit_erased AS old (id, version) SELECT DISTINCT id, $2 FROM unnest($1) AS new (id)
          ON CONFLICT (id) DO UPDATE SET found = old.found + 1, has_row = true
          RETURNING id, found = 1";
     let ids: Vec<i64> = rows.iter().map(|row| row.id.get()).collect();
@@ -135,7 +137,8 @@ pub(in crate::postgres) async fn rows_are_gone(
     Ok(())
 }
 
-/// Asks which of some whole addresses, given by their stored numbers, are those of later visits.
+/// Asks which of some whole addresses, given by their stored numbers, are those of later visits. It
+/// must be quick: a batch with one of them waits for it.
 pub(crate) type LaterVisits<'a> =
     Box<dyn FnOnce(Vec<i64>) -> BoxFuture<'a, Result<HashSet<i64>, VisitStoreError>> + Send + 'a>;
 
@@ -148,7 +151,8 @@ pub(in crate::postgres) async fn close(
 ) -> Result<(), VisitStoreError> {
     let transaction = client.transaction().await?;
     transaction.batch_execute(erase::LIMITS).await?;
-    let close = "UPDATE visit_erasure SET has_rows = false WHERE version = $1 AND generation = $2
+    let close = "UPDATE visit_erasure SET has_rows = false WHERE version IN
+         (SELECT version FROM visit_erasure WHERE version = $1 AND generation = $2 FOR UPDATE SKIP LOCKED)
          AND NOT EXISTS (SELECT 1 FROM visit_erased WHERE has_row)";
     let values = [(&open.version as _, Type::INT8), (&open.generation as _, Type::INT8)];
     if transaction.execute_typed(close, &values).await? == 0 {
