@@ -4,6 +4,7 @@
 //! beginning of the page; [`LinkService::next_visits`] reads a few at a time, with the texts and
 //! links that their rows refer to.
 
+mod known;
 mod reader;
 mod views;
 mod windows;
@@ -15,8 +16,8 @@ use links::{api_key::Grant, scope::Scope};
 use visits::{Day, OrphanKind, PlaceText, TimeRange, VisitId, page::Page};
 
 use super::{AppError, FieldErrors, LinkService, authorize::require, visit_subjects::VisitsOf};
+pub(crate) use known::Known;
 use reader::{Reader, Selection};
-pub(crate) use views::KnownLinks;
 
 /// Maximum number of visits that [`LinkService::next_visits`] returns. Each has up to 7 KB of text.
 pub const VISITS_READ: usize = 250;
@@ -40,17 +41,17 @@ pub struct ListVisits {
     pub people_only: bool,
 }
 
-/// A visit. Its URLs are shared with other visits of the link.
+/// A visit. Its texts are shared with other visits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VisitView {
     /// The page that the visitor came from; empty if unknown.
-    pub referrer: String,
+    pub referrer: Arc<str>,
     /// When it was.
     pub at: Timestamp,
     /// The user agent; empty if unknown.
-    pub user_agent: String,
+    pub user_agent: Arc<str>,
     /// Where the visitor was, if known.
-    pub place: Option<PlaceText>,
+    pub place: Option<Arc<PlaceText>>,
     /// Whether a bot made it.
     pub is_bot: bool,
     /// The URL that was requested; `None` if it is not known any more.
@@ -65,7 +66,7 @@ pub struct VisitView {
 /// A list of visits that is being read.
 pub struct ListedVisits {
     reader: Reader,
-    links: KnownLinks,
+    known: Known,
     /// Visits of the page that were not read yet.
     left: u64,
     /// The number of visits on all pages.
@@ -92,7 +93,7 @@ impl LinkService {
         let left = request.per_page.unwrap_or(u64::MAX);
         let reader = Reader::open(self.visits.clone(), &subjects, selection, (skip, left), now).await?;
         let total = reader.total();
-        Ok(ListedVisits { reader, links: KnownLinks::default(), left, total })
+        Ok(ListedVisits { reader, known: Known::default(), left, total })
     }
 
     /// Reads the next visits of a page, at most [`VISITS_READ`]; none at its end.
@@ -108,7 +109,7 @@ impl LinkService {
         let _turn = self.turns.query(by.id).await?;
         let rows = listed.reader.next(most).await?;
         listed.left -= rows.len() as u64;
-        self.views(&rows, &mut listed.links).await
+        self.views(&rows, &mut listed.known).await
     }
 }
 

@@ -14,7 +14,7 @@ pub struct LiveVisit<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub short_url: Option<ShortUrl<'a>>,
     /// The visit.
-    pub visit: Visit,
+    pub visit: Visit<'a>,
 }
 
 /// Visits that were stored and not sent: the data of an event `skipped`.

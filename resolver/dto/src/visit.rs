@@ -45,31 +45,31 @@ pub struct VisitsByKind {
 
 /// A page of visits, the latest first.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct VisitPage {
+pub struct VisitPage<'a> {
     /// The page.
-    pub visits: Page<Visit>,
+    pub visits: Page<Visit<'a>>,
 }
 
 /// A visit.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Visit {
+pub struct Visit<'a> {
     /// The page that the visitor came from.
-    pub referer: String,
+    pub referer: &'a str,
     /// When the visit was.
     #[schemars(extend("format" = "date-time"))]
     pub date: String,
     /// The user agent that the visitor's browser sends.
-    pub user_agent: String,
+    pub user_agent: &'a str,
     /// The visitor's location, if it is known.
-    pub visit_location: Option<VisitLocation>,
+    pub visit_location: Option<VisitLocation<'a>>,
     /// Whether the visit looks like a bot's.
     pub potential_bot: bool,
     /// The URL that was requested; null if it is not known any more.
-    pub visited_url: Option<String>,
+    pub visited_url: Option<&'a str>,
     /// The URL that the visitor was redirected to; null if to none, or if it is not known any more,
     /// because the link was edited since.
-    pub redirect_url: Option<String>,
+    pub redirect_url: Option<&'a str>,
     /// The kind of a visit that no link redirected. Other visits do not have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<OrphanType>")]
@@ -79,21 +79,21 @@ pub struct Visit {
 /// The location of a visitor.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct VisitLocation {
+pub struct VisitLocation<'a> {
     /// The country, as two letters of ISO 3166-1.
-    pub country_code: String,
+    pub country_code: &'a str,
     /// The name of the country.
-    pub country_name: String,
+    pub country_name: &'a str,
     /// The name of the region.
-    pub region_name: String,
+    pub region_name: &'a str,
     /// The name of the city.
-    pub city_name: String,
+    pub city_name: &'a str,
     /// The latitude in degrees.
     pub latitude: f64,
     /// The longitude in degrees.
     pub longitude: f64,
     /// The name of a time zone.
-    pub timezone: String,
+    pub timezone: &'a str,
     /// Whether none of this is known.
     pub is_empty: bool,
 }

@@ -73,7 +73,7 @@ fn lists() -> Vec<Route> {
             .document(id, Topic::Visits, summary)
             .text(text)
             .query::<dto::VisitsQuery>()
-            .answers::<dto::VisitPage>("A page of visits.")
+            .answers::<dto::VisitPage<'_>>("A page of visits.")
             .fails(&[Kind::InvalidData])
     };
     let of_link = keyed!(Scope::Visits, list_of_link);
@@ -238,7 +238,7 @@ async fn list(call: &Call, of: VisitsOf, mut wrong: FieldErrors, by: &Grant) -> 
     let first = api.links.next_visits(&mut listed, by).await?;
     let is_all = first.len() < VISITS_READ || paging.per_page == Some(VISITS_READ as u64);
     if is_all {
-        let data: Vec<dto::Visit> = first.iter().map(shown).collect();
+        let data: Vec<dto::Visit<'_>> = first.iter().map(shown).collect();
         let pagination = pagination(paging, data.len(), listed.total);
         return Ok(json(&dto::VisitPage { visits: dto::Page { data, pagination } }));
     }
@@ -314,28 +314,28 @@ fn write_visit(visit: &VisitView, is_first: bool, text: &mut Vec<u8>) -> Result<
     serde_json::to_writer(text, &shown(visit)).map_err(|_| BrokenOff)
 }
 
-pub(super) fn shown(visit: &VisitView) -> dto::Visit {
+pub(super) fn shown(visit: &VisitView) -> dto::Visit<'_> {
     dto::Visit {
-        referer: visit.referrer.clone(),
+        referer: &visit.referrer,
         date: atom(visit.at),
-        user_agent: visit.user_agent.clone(),
-        visit_location: visit.place.as_ref().map(location),
+        user_agent: &visit.user_agent,
+        visit_location: visit.place.as_deref().map(location),
         potential_bot: visit.is_bot,
-        visited_url: visit.visited_url.as_deref().map(str::to_owned),
-        redirect_url: visit.redirect_url.as_deref().map(str::to_owned),
+        visited_url: visit.visited_url.as_deref(),
+        redirect_url: visit.redirect_url.as_deref(),
         r#type: visit.orphan.map(OrphanKind::name),
     }
 }
 
-fn location(place: &PlaceText) -> dto::VisitLocation {
+fn location(place: &PlaceText) -> dto::VisitLocation<'_> {
     dto::VisitLocation {
-        country_code: place.country.clone(),
-        country_name: place.country_name.clone(),
-        region_name: place.region.clone(),
-        city_name: place.city.clone(),
+        country_code: &place.country,
+        country_name: &place.country_name,
+        region_name: &place.region,
+        city_name: &place.city,
         latitude: place.latitude,
         longitude: place.longitude,
-        timezone: place.time_zone.clone(),
+        timezone: &place.time_zone,
         is_empty: place.is_empty(),
     }
 }
@@ -370,9 +370,9 @@ mod tests {
 
     fn visit() -> VisitView {
         VisitView {
-            referrer: "https://a.b/".to_owned(),
+            referrer: "https://a.b/".into(),
             at: "2026-11-25T10:00:00.999999Z".parse().unwrap(),
-            user_agent: "curl".to_owned(),
+            user_agent: "curl".into(),
             place: None,
             is_bot: true,
             visited_url: Some("https://s.test/abc".into()),
@@ -390,7 +390,7 @@ mod tests {
         });
         assert_eq!(plain, expected);
         let place = PlaceText { country: "DE".to_owned(), latitude: 52.5, ..PlaceText::default() };
-        let orphan = VisitView { orphan: Some(OrphanKind::BaseUrl), place: Some(place), ..visit() };
+        let orphan = VisitView { orphan: Some(OrphanKind::BaseUrl), place: Some(place.into()), ..visit() };
         let orphan = serde_json::to_value(shown(&orphan)).unwrap();
         assert_eq!(orphan["type"], "base_url");
         let location = json!({

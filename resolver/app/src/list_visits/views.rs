@@ -8,93 +8,51 @@
 use std::{collections::HashMap, sync::Arc};
 
 use codes::LinkId;
-use jiff::Timestamp;
 use links::Link;
 use visit_store::{StoredText, TextRef};
-use visits::{Day, Month, OrphanKind, Outcome, PlaceText, TextHash, Urls, VisitRow, tally::OTHER};
+use visits::{Day, Month, OrphanKind, Outcome, TextHash, Urls, VisitRow};
 
-use super::{AppError, LinkService, VisitView};
-
-/// A link as far as its visits show it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct VisitedLink {
-    short_url: Option<Arc<str>>,
-    long_url: Arc<str>,
-    edited_at: Option<Timestamp>,
-}
-
-/// Bytes of links from which on they are forgotten.
-const KNOWN_BYTES: usize = 1 << 20;
-/// Bytes that a link takes beside its URLs.
-const LINK_BYTES: usize = 128;
-
-/// Links of visits that were read lately; `None` for one that does not exist.
-#[derive(Default)]
-pub(crate) struct KnownLinks {
-    links: HashMap<LinkId, Option<VisitedLink>>,
-    bytes: usize,
-}
-
-impl KnownLinks {
-    fn get(&self, id: LinkId) -> Option<&VisitedLink> {
-        self.links.get(&id)?.as_ref()
-    }
-
-    fn add(&mut self, id: LinkId, link: Option<VisitedLink>) {
-        let urls = link.as_ref().map_or(0, |link| {
-            link.long_url.len() + link.short_url.as_ref().map_or(0, |short_url| short_url.len())
-        });
-        self.bytes += LINK_BYTES + urls;
-        self.links.insert(id, link);
-    }
-
-    /// Makes room for links that are about to be read.
-    fn make_room(&mut self) {
-        if self.bytes > KNOWN_BYTES {
-            *self = Self::default();
-        }
-    }
-}
-
-/// The texts that rows refer to.
-#[derive(Default)]
-struct Texts(HashMap<TextRef, Vec<u8>>);
+use super::{
+    AppError, LinkService, VisitView,
+    known::{Known, VisitedLink},
+};
 
 impl LinkService {
     /// Returns the visits of rows, at most [`VISITS_READ`](super::VISITS_READ).
     pub(crate) async fn views(
         &self,
         rows: &[VisitRow],
-        known: &mut KnownLinks,
+        known: &mut Known,
     ) -> Result<Vec<VisitView>, AppError> {
+        known.make_room();
+        let mut texts = references(rows);
+        texts.retain(|text| !known.has_text(*text));
+        let mut links: Vec<LinkId> = rows.iter().filter_map(|row| row.link).collect();
+        links.retain(|id| !known.has_link(*id));
+        links.sort_unstable();
+        links.dedup();
         // Both at once: a long page waits for little else.
-        let references = references(rows);
-        let texts = async { self.visits.texts(&references).await.map_err(AppError::from) };
-        let (texts, ()) = tokio::try_join!(texts, self.read_links(rows, known))?;
-        let texts = Texts(texts.into_iter().map(|StoredText { at, text }| (at, text)).collect());
+        let (found_texts, found_links) = tokio::try_join!(self.read_texts(&texts), self.read_links(&links))?;
+        let mut found: HashMap<TextRef, Vec<u8>> =
+            found_texts.into_iter().map(|StoredText { at, text }| (at, text)).collect();
+        texts.into_iter().for_each(|at| known.add_text(at, found.remove(&at)));
+        let mut found: HashMap<LinkId, VisitedLink> =
+            found_links.iter().map(|link| (link.id, self.visited(link))).collect();
+        links.into_iter().for_each(|id| known.add_link(id, found.remove(&id)));
         let view = |row: &VisitRow| {
-            let link = row.link.and_then(|id| known.get(id));
-            view(row, &texts, &self.domain_cache.base(row.domain), link)
+            let link = row.link.and_then(|id| known.link(id));
+            view(row, known, &self.domain_cache.base(row.domain), link)
         };
         Ok(rows.iter().map(view).collect())
     }
 
-    /// Reads the links of rows that are not known yet.
-    async fn read_links(&self, rows: &[VisitRow], known: &mut KnownLinks) -> Result<(), AppError> {
-        known.make_room();
-        let mut unknown: Vec<LinkId> = rows.iter().filter_map(|row| row.link).collect();
-        unknown.retain(|id| !known.links.contains_key(id));
-        unknown.sort_unstable();
-        unknown.dedup();
-        if unknown.is_empty() {
-            return Ok(());
-        }
-        // Not by the way of redirects, which these would hold up.
-        let links = self.catalog.plain_links(&unknown).await?;
-        let mut found: HashMap<LinkId, VisitedLink> =
-            links.iter().map(|link| (link.id, self.visited(link))).collect();
-        unknown.iter().for_each(|id| known.add(*id, found.remove(id)));
-        Ok(())
+    async fn read_texts(&self, texts: &[TextRef]) -> Result<Vec<StoredText>, AppError> {
+        if texts.is_empty() { Ok(Vec::new()) } else { Ok(self.visits.texts(texts).await?) }
+    }
+
+    /// Reads links, but not by the way of redirects, which these would hold up.
+    async fn read_links(&self, ids: &[LinkId]) -> Result<Vec<Link>, AppError> {
+        if ids.is_empty() { Ok(Vec::new()) } else { Ok(self.catalog.plain_links(ids).await?) }
     }
 
     fn visited(&self, link: &Link) -> VisitedLink {
@@ -125,33 +83,18 @@ fn month(row: &VisitRow) -> Month {
     Day::of(row.id.micros()).month()
 }
 
-impl Texts {
-    fn get(&self, month: Month, hash: TextHash) -> Option<&[u8]> {
-        self.0.get(&TextRef { month, hash }).map(Vec::as_slice)
-    }
-
-    /// Returns a text that is shown as it is.
-    fn shown(&self, month: Month, hash: TextHash) -> String {
-        if hash == TextHash::OTHER {
-            return OTHER.to_owned();
-        }
-        self.get(month, hash).map_or_else(String::new, |text| String::from_utf8_lossy(text).into_owned())
-    }
-}
-
 /// Returns the visit of a row. `base` is the beginning of the visited domain's URLs.
-fn view(row: &VisitRow, texts: &Texts, base: &str, link: Option<&VisitedLink>) -> VisitView {
+fn view(row: &VisitRow, known: &Known, base: &str, link: Option<&VisitedLink>) -> VisitView {
     let month = month(row);
     let urls = match row.urls {
         TextHash::EMPTY => Some(Urls::default()),
-        hash => texts.get(month, hash).map(Urls::split),
+        hash => known.bytes(month, hash).map(Urls::split),
     };
-    let place = texts.get(month, row.place).map(PlaceText::split);
     VisitView {
-        referrer: texts.shown(month, row.referrer),
+        referrer: known.shown(month, row.referrer),
         at: row.id.at(),
-        user_agent: texts.shown(month, row.user_agent),
-        place,
+        user_agent: known.shown(month, row.user_agent),
+        place: known.place(month, row.place),
         is_bot: row.flags.is_bot(),
         visited_url: urls.and_then(|urls| visited_url(row, urls.request, base, link)),
         redirect_url: urls.and_then(|urls| redirect_url(row, urls.target, link)),
@@ -181,7 +124,8 @@ fn redirect_url(row: &VisitRow, target: &[u8], link: Option<&VisitedLink>) -> Op
 
 #[cfg(test)]
 mod tests {
-    use visits::Flags;
+    use jiff::Timestamp;
+    use visits::{Flags, PlaceText};
 
     use super::*;
     use crate::visit_memory::{bot, row};
@@ -189,12 +133,12 @@ mod tests {
     const AT: i64 = 1_764_028_800_000_000; // 2025-11-25T00:00:00Z
     const BASE: &str = "https://s.test";
 
-    fn texts(texts: &[(i64, &[u8])]) -> Texts {
-        let month = Day::of(AT).month();
-        let text = |(hash, text): &(i64, &[u8])| {
-            (TextRef { month, hash: TextHash::from_stored(*hash) }, text.to_vec())
-        };
-        Texts(texts.iter().map(text).collect())
+    fn texts(texts: &[(i64, &[u8])]) -> Known {
+        let (month, mut known) = (Day::of(AT).month(), Known::default());
+        for (hash, text) in texts {
+            known.add_text(TextRef { month, hash: TextHash::from_stored(*hash) }, Some(text.to_vec()));
+        }
+        known
     }
 
     fn link(edited_at: Option<i64>) -> VisitedLink {
@@ -212,7 +156,7 @@ mod tests {
     #[test]
     fn a_plain_visit_has_the_urls_of_its_link_unless_that_was_edited_since() {
         let plain = row(AT, 1);
-        let view = |link: Option<&VisitedLink>| view(&plain, &Texts::default(), BASE, link);
+        let view = |link: Option<&VisitedLink>| view(&plain, &Known::default(), BASE, link);
         let (short, long) = (Some("https://s.test/abc"), Some("https://a.b/"));
         assert_eq!(urls(&view(Some(&link(None)))), [short, long]);
         assert_eq!(urls(&view(Some(&link(Some(AT))))), [short, long]);
@@ -220,7 +164,7 @@ mod tests {
         assert_eq!(urls(&view(None)), [None, None]);
         let view = view(None);
         assert_eq!((view.orphan, view.is_bot, view.place.is_some()), (None, false, false));
-        assert_eq!((view.referrer.as_str(), view.user_agent.as_str()), ("", ""));
+        assert_eq!((&*view.referrer, &*view.user_agent), ("", ""));
     }
 
     #[test]
@@ -242,16 +186,13 @@ mod tests {
         };
         let shown = view(&full, &texts, BASE, Some(&link(None)));
         assert_eq!(urls(&shown), [Some("https://s.test/abc?x=\u{fffd}"), Some("https://c.d/")]);
-        assert_eq!(
-            (shown.user_agent.as_str(), shown.referrer.as_str(), shown.is_bot),
-            ("curl", "(other)", true)
-        );
-        assert_eq!(shown.place, Some(place));
+        assert_eq!((&*shown.user_agent, &*shown.referrer, shown.is_bot), ("curl", "(other)", true));
+        assert_eq!(shown.place.as_deref(), Some(&place));
         let own_target = view(&VisitRow { urls: hash(13), ..full }, &texts, BASE, Some(&link(None)));
         assert_eq!(urls(&own_target), [Some("https://s.test/abc?x"), Some("https://a.b/")]);
         let removed =
             view(&VisitRow { urls: hash(99), user_agent: hash(99), ..full }, &texts, BASE, Some(&link(None)));
-        assert_eq!((urls(&removed), removed.user_agent.as_str()), ([None, None], ""));
+        assert_eq!((urls(&removed), &*removed.user_agent), ([None, None], ""));
     }
 
     #[test]

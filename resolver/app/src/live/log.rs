@@ -140,7 +140,7 @@ mod tests {
         }
         assert_eq!((log.first(), log.entries.len()), (5, ENTRIES_MAX));
         let mut long = live_visit(1, None);
-        long.view.referrer = "x".repeat(BYTES_MAX / 5);
+        long.view.referrer = "x".repeat(BYTES_MAX / 5).into();
         let long = Arc::new(long);
         for _ in 0..3 {
             log.push(now, Entry::Visit(Arc::clone(&long)), |_, _| ());

@@ -210,9 +210,9 @@ pub(super) mod tests {
 
     fn view(row: &VisitRow) -> VisitView {
         VisitView {
-            referrer: String::new(),
+            referrer: "".into(),
             at: row.id.at(),
-            user_agent: String::new(),
+            user_agent: "".into(),
             place: None,
             is_bot: false,
             visited_url: None,

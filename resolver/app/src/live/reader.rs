@@ -13,7 +13,7 @@ use crate::{
     LinkService,
     key_names::Names,
     list_links::pieces,
-    list_visits::{KnownLinks, range_of},
+    list_visits::{Known, range_of},
 };
 
 /// Links whose visits are counted at the same time, so that connections stay free for lists.
@@ -26,7 +26,7 @@ impl LiveSource for LinkService {
     }
 
     async fn views(&self, rows: &[VisitRow]) -> Result<Vec<VisitView>, LiveError> {
-        Ok(self.views(rows, &mut KnownLinks::default()).await?)
+        Ok(self.views(rows, &mut Known::default()).await?)
     }
 
     async fn links(&self, ids: &[LinkId]) -> Result<Vec<LiveLink>, LiveError> {

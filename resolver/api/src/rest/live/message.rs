@@ -63,9 +63,9 @@ mod tests {
 
     fn view(orphan: Option<OrphanKind>) -> VisitView {
         VisitView {
-            referrer: "https://a.test/".to_owned(),
+            referrer: "https://a.test/".into(),
             at: Timestamp::from_second(1_764_028_800).unwrap(),
-            user_agent: "curl".to_owned(),
+            user_agent: "curl".into(),
             place: None,
             is_bot: true,
             visited_url: Some("https://s.test/abc".into()),
@@ -96,7 +96,8 @@ mod tests {
         let message = written(None, &view(Some(OrphanKind::RegularNotFound)));
         assert_eq!(message["visit"]["type"], "regular_404");
         assert_eq!(message.as_object().unwrap().keys().collect::<Vec<_>>(), ["visit"]);
-        let dto = dto::LiveVisit { short_url: None, visit: shown(&view(Some(OrphanKind::RegularNotFound))) };
+        let orphan = view(Some(OrphanKind::RegularNotFound));
+        let dto = dto::LiveVisit { short_url: None, visit: shown(&orphan) };
         assert_eq!(message, serde_json::to_value(dto).unwrap());
     }
 }
