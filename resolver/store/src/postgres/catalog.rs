@@ -4,9 +4,9 @@ use async_trait::async_trait;
 use codes::LinkId;
 use jiff::Timestamp;
 use links::{Filter, Link, LongUrl, Outline, Outlined, Record, Tag, api_key::ApiKeyId};
-use tokio_postgres::{error::SqlState, types::Type};
+use tokio_postgres::error::SqlState;
 
-use super::{PostgresStore, connect::check_out, deadline::within, reads};
+use super::{PostgresStore, deadline::DEADLINE, reads};
 use crate::{
     Catalog, Exported, ImportBatch, Imported, IndexStep, Indexed, LinkVisits, Renamed, StoreError, Sweep,
     Swept, TagChange, TagCount, Visible, VisitTotals, sql,
@@ -28,15 +28,8 @@ impl Catalog for PostgresStore {
 
     async fn plain_links(&self, ids: &[LinkId]) -> Result<Vec<Link>, StoreError> {
         let ids: Vec<i64> = ids.iter().map(|id| id.get()).collect();
-        let select =
-            format!("SELECT {} FROM link WHERE link.id = ANY($1)", sql::Dialect::Postgres.plain_link());
-        // Without a transaction: a long page of visits reads links many times.
-        within(async {
-            let connection = check_out(&self.lists).await?;
-            let rows = connection.query_typed(&select, &[(&ids, Type::INT8_ARRAY)]).await?;
-            rows.iter().map(reads::link).collect()
-        })
-        .await
+        let rows = self.plain_reader.read(DEADLINE, &[&ids]).await.map_err(StoreError::from)?;
+        rows.iter().map(reads::link).collect()
     }
 
     async fn links_of_url(

@@ -38,7 +38,7 @@ use deadline::within;
 use jiff::Timestamp;
 use line::Line;
 use replica::Positions;
-use statements::{INSERT, INSERT_LANES, POLL, READ};
+use statements::{INSERT, INSERT_LANES, POLL, READ, READ_PLAIN};
 use tokio::{sync::watch, time::Instant};
 use tokio_postgres::{Config, NoTls, config::TargetSessionAttrs};
 
@@ -67,6 +67,8 @@ pub struct PostgresStore {
     /// Reads from any server of the URL, also from read-only ones: redirects work while there is no
     /// primary.
     copy_reader: Line,
+    /// Reads links for lists of visits, which would hold up redirects on the connections above.
+    plain_reader: Line,
     /// The same two connections for slugs.
     slug_reader: Line,
     copy_slug_reader: Line,
@@ -110,6 +112,7 @@ impl PostgresStore {
             writers: std::array::from_fn(|_| Line::writer(config.clone(), &INSERT)),
             reader: Line::reader(config.clone(), READ),
             copy_reader: Line::reader(reads_anywhere(&config), READ),
+            plain_reader: Line::reader(config.clone(), READ_PLAIN.as_str()),
             slug_reader: Line::reader(config.clone(), sql::FIND_SLUG),
             copy_slug_reader: Line::reader(reads_anywhere(&config), sql::FIND_SLUG),
             settings_reader: Line::reader(config.clone(), POLL.as_str()),
