@@ -25,6 +25,7 @@ pub struct Metrics {
     leader: Gauge,
     epoch: Gauge,
     allocations: Counter,
+    issued: Counter,
     refusals: Counter,
     applied: Counter,
     refused: Counter,
@@ -61,6 +62,7 @@ impl Metrics {
                 leader: gauge!("issuer_leader"),
                 epoch: gauge!("issuer_epoch"),
                 allocations: counter!("issuer_allocations_total"),
+                issued: counter!("issuer_numbers_issued_total"),
                 refusals: counter!("issuer_refusals_total"),
                 applied: transactions("ok"),
                 refused: transactions("conflict"),
@@ -126,8 +128,9 @@ impl Metrics {
     /// Counts an answer, and records the time of an allocation since its call arrived.
     pub fn answered(&self, answer: &Result<Answer, Refusal>, arrived: Instant) {
         match answer {
-            Ok(Answer::Allocated { .. }) => {
+            Ok(Answer::Allocated { block, is_repeated, .. }) => {
                 self.allocations.increment(1);
+                self.issued.increment(if *is_repeated { 0 } else { block.span.len() });
                 self.allocation_seconds.record(arrived.elapsed());
             }
             Ok(_) => {}
@@ -148,9 +151,8 @@ impl Metrics {
         self.recorder.with(|| {
             for namespace in &report.namespaces {
                 let account = namespace.account;
-                counter!("issuer_numbers_allocated_total", "namespace" => namespace.name.to_string())
-                    .absolute(account.allocated);
                 let counts = [
+                    account.allocated,
                     account.allocated.abs_diff(account.accounted()),
                     namespace.in_hand,
                     namespace.capacity,
@@ -170,8 +172,7 @@ impl Metrics {
     }
 
     /// Sets the gauges of [`Metrics::outlook`] and [`Metrics::report`] to NaN, because this issuer
-    /// does not know the state of these namespaces any more. `max` over the issuers ignores
-    /// NaN. The counter of allocated numbers stays, because it never decreases.
+    /// does not know the state of these namespaces any more. The page leaves them out.
     pub fn withdraw<'a>(&self, namespaces: impl Iterator<Item = &'a Namespace>) {
         self.recorder.with(|| {
             for namespace in namespaces {
@@ -194,13 +195,14 @@ fn outlook_gauges(namespace: &Namespace) -> [Gauge; 3] {
     ]
 }
 
-/// Returns the gauges for the account of a namespace: unaccounted numbers, numbers in hand,
-/// capacity, and the numbers that are used, open, free, leaked and burned.
-fn account_gauges(namespace: &Namespace) -> [Gauge; 8] {
+/// Returns the gauges for the account of a namespace: allocated and unaccounted numbers, numbers in
+/// hand, capacity, and the numbers that are used, open, free, leaked and burned.
+fn account_gauges(namespace: &Namespace) -> [Gauge; 9] {
     let name = namespace.to_string();
     let numbers =
         |state: &'static str| gauge!("issuer_numbers", "namespace" => name.clone(), "state" => state);
     [
+        gauge!("issuer_namespace_allocated", "namespace" => name.clone()),
         gauge!("issuer_numbers_unaccounted", "namespace" => name.clone()),
         gauge!("issuer_numbers_in_hand", "namespace" => name.clone()),
         gauge!("issuer_namespace_capacity", "namespace" => name.clone()),
@@ -215,7 +217,7 @@ fn account_gauges(namespace: &Namespace) -> [Gauge; 8] {
 fn describe() {
     describe_gauge!(
         "issuer_leader",
-        "1 while this issuer leads and serves, else 0. After its term the gauges of the ledger are NaN."
+        "1 while this issuer leads and serves, else 0. Only a leader has gauges of the ledger."
     );
     describe_gauge!("issuer_epoch", "The epoch this issuer last served.");
     describe_counter!("issuer_allocations_total", "Allocations answered, repeated ones included.");
@@ -226,7 +228,13 @@ fn describe() {
         metrics::Unit::Seconds,
         "Time from sending a ledger transaction to its outcome."
     );
-    describe_counter!("issuer_numbers_allocated_total", "Numbers ever allocated, by namespace.");
+    // Of this process alone and without a label: a series that began with its first block would hide
+    // that from `rate`, and one that followed the ledger would repeat what other leaders have issued.
+    describe_counter!(
+        "issuer_numbers_issued_total",
+        "Numbers that this process has handed out as leader. Add the rates of all issuers."
+    );
+    describe_gauge!("issuer_namespace_allocated", "Numbers of a namespace ever allocated, by the ledger.");
     describe_counter!("issuer_leader_changes_total", "Leaders seen after the first one.");
     describe_gauge!(
         "issuer_lease_remaining_seconds",

@@ -32,6 +32,8 @@ pub enum Program {
     ClickhouseServer,
     /// Java, which runs ZooKeeper; from the package of ZooKeeper, which needs it.
     Java,
+    /// The Prometheus server.
+    Prometheus,
     /// `promtool`, which checks Prometheus rule files and metrics pages.
     Promtool,
     /// `kubectl`, which checks Kubernetes manifests.
@@ -57,6 +59,7 @@ impl Program {
             Self::Chromium => ("chromium", "chromium"),
             Self::ClickhouseServer => ("clickhouse-server", "clickhouse-server"),
             Self::Java => ("java", "zookeeper"),
+            Self::Prometheus => ("prometheus", "prometheus"),
             Self::Promtool => ("promtool", "prometheus"),
             Self::Kubectl => ("kubectl", "kubernetes-client"),
             Self::Nginx => ("nginx", "nginx-light"),

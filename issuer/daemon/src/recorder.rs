@@ -10,6 +10,9 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, Prometheu
 const DURATION_BUCKETS: &[f64] =
     &[0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
+/// The end of a line with an unknown value.
+const UNKNOWN: &str = " NaN\n";
+
 /// A metrics recorder with the handle that renders its page; cheap to clone.
 #[derive(Clone)]
 pub struct Recorder {
@@ -40,15 +43,38 @@ impl Recorder {
         metrics::with_local_recorder(&*self.recorder, register)
     }
 
-    /// Renders the metrics page in Prometheus' text format.
+    /// Renders the metrics page in Prometheus' text format. A gauge that is NaN, because its value is
+    /// not known here, is left out: in a sum over pods it would make everything NaN.
     #[must_use]
     pub fn render(&self) -> String {
-        self.page.render()
+        let page = self.page.render();
+        if !page.contains(UNKNOWN) {
+            return page;
+        }
+        page.split_inclusive('\n').filter(|line| !line.ends_with(UNKNOWN)).collect()
     }
 
     /// Folds histogram samples into buckets. Without this call they accumulate without bound
     /// (metrics #467).
     pub fn upkeep(&self) {
         self.page.run_upkeep();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gauge_whose_value_is_unknown_is_not_on_the_page() {
+        let recorder = Recorder::new();
+        let gauges = recorder.with(|| ["one", "other"].map(|name| metrics::gauge!(name)));
+        gauges.iter().for_each(|gauge| gauge.set(f64::NAN));
+        assert!(!recorder.render().contains("NaN"));
+        gauges[1].set(7.0);
+        let page = recorder.render();
+        let lines: Vec<&str> =
+            page.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect();
+        assert_eq!(lines, ["other 7"]);
     }
 }

@@ -45,7 +45,8 @@ pub(super) fn allocate(
             return Err(Refusal::Seq { expected: record.last_seq.next(), got: asked.seq });
         };
         let Reply { block, epoch, leaked } = reply;
-        return Ok(Answer::Allocated { block, epoch, leaked, store: open.store.clone() });
+        let store = open.store.clone();
+        return Ok(Answer::Allocated { block, is_repeated: true, epoch, leaked, store });
     }
     let expected = record.last_seq.next();
     if guarded && asked.seq != expected {
@@ -181,5 +182,5 @@ fn hand_over(
     let entry = Entry { holder: asked.holder.clone(), seq: asked.seq, epoch: leader.epoch, leaked, open };
     leader.starving.remove(&(block.namespace.clone(), entry.holder.clone()));
     leader.state.allocate(&leader.limits, entry);
-    Answer::Allocated { block, epoch: leader.epoch, leaked, store }
+    Answer::Allocated { block, is_repeated: false, epoch: leader.epoch, leaked, store }
 }

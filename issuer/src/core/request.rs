@@ -142,6 +142,8 @@ pub enum Answer {
     Allocated {
         /// The block.
         block: Block,
+        /// Whether the answer was given before, to the same request.
+        is_repeated: bool,
         /// Epoch of the leader.
         epoch: Epoch,
         /// Generation that the numbers were leaked under, in which case some may have links; `None`

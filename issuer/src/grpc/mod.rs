@@ -20,7 +20,7 @@ pub use status::{BUSY_KEY, EPOCH_KEY, EXHAUSTED_KEY, IN_OTHER_HANDS_KEY, LEADER_
 impl IssuerService {
     async fn allocate(&self, request: AllocateBlockRequest) -> Result<AllocateBlockResponse, Status> {
         match self.ask(convert::allocate(request)?).await? {
-            Answer::Allocated { block, epoch, leaked, store } => Ok(AllocateBlockResponse {
+            Answer::Allocated { block, epoch, leaked, store, .. } => Ok(AllocateBlockResponse {
                 block: Some(convert::block_out(&block)),
                 epoch: epoch.0,
                 leaked_generation: leaked.map_or(0, |generation| generation.0),
