@@ -4,7 +4,7 @@
 use std::{net::SocketAddr, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
-use daemon::parse_duration;
+use daemon::{LogFormat, parse_duration};
 use numbers::Span;
 
 use crate::{Error, core::Limits};
@@ -62,6 +62,9 @@ pub struct Config {
     /// Serve /metrics, /livez and /readyz on this address.
     #[arg(long, env = "ISSUER_ADMIN_LISTEN", default_value = "127.0.0.1:7071", value_name = "ADDR:PORT")]
     pub admin_listen: SocketAddr,
+    /// Write logs as text for people, or as JSON for collectors.
+    #[arg(long, env = "ISSUER_LOG_FORMAT", default_value = "text", value_name = "FORMAT")]
+    pub log_format: LogFormat,
     /// Client URLs of the etcd members, separated by commas.
     #[arg(
         long,

@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use daemon::{cancel_on_signals, end, init_logs, parse};
+use daemon::{LogFormat, cancel_on_signals, parse};
 use issuer::{
     Error, Listeners,
     config::{Cli, Command},
@@ -23,7 +23,10 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 #[tokio::main(flavor = "multi_thread", worker_threads = 1)]
 async fn main() -> ExitCode {
     match parse::<Cli>() {
-        Ok(cli) => end("issuer", act(cli).await.map_err(|error| (error.exit(), error.into()))),
+        Ok(cli) => {
+            let format = if cli.command.is_some() { LogFormat::Text } else { cli.serve.log_format };
+            format.end("issuer", act(cli).await.map_err(|error| (error.exit(), error.into())))
+        }
         Err(code) => code,
     }
 }
@@ -33,7 +36,7 @@ async fn act(cli: Cli) -> Result<(), Error> {
         print(&issuer::status_command::run(&args).await?);
         return Ok(());
     }
-    init_logs();
+    cli.serve.log_format.init();
     cli.serve.check()?;
     let listeners = Listeners::bind(&cli.serve)?;
     let shutdown = CancellationToken::new();

@@ -9,7 +9,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, builder::BoolishValueParser};
 use cli::args::{Database, DatabaseArgs};
-use daemon::{parse_duration, parse_duration_or_zero};
+use daemon::{LogFormat, parse_duration, parse_duration_or_zero};
 use hyper::header::HeaderName;
 use ipnet::IpNet;
 
@@ -77,6 +77,9 @@ pub struct Config {
     /// Serve /metrics, /livez and /readyz on this address.
     #[arg(long, env = "RESOLVER_ADMIN_LISTEN", default_value = "127.0.0.1:9090", value_name = "ADDR:PORT")]
     pub admin_listen: SocketAddr,
+    /// Write logs as text for people, or as JSON for collectors.
+    #[arg(long, env = "RESOLVER_LOG_FORMAT", default_value = "text", value_name = "FORMAT")]
+    pub log_format: LogFormat,
     /// Serve the links API over gRPC on this address, for other services. Off if absent.
     #[arg(long, env = "RESOLVER_GRPC_LISTEN", value_name = "ADDR:PORT")]
     pub grpc_listen: Option<SocketAddr>,

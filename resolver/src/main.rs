@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use daemon::{cancel_on_signals, end, init_logs, parse};
+use daemon::{LogFormat, cancel_on_signals, parse};
 use mimalloc::MiMalloc;
 use resolver::{
     Error, Greeting, Listeners, command,
@@ -17,13 +17,25 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 #[tokio::main]
 async fn main() -> ExitCode {
     match parse::<Cli>() {
-        Ok(cli) => end("resolver", act(cli).await.map_err(|error| (error.exit(), error.into()))),
+        Ok(cli) => {
+            let format = log_format(&cli);
+            format.init();
+            format.end("resolver", act(cli).await.map_err(|error| (error.exit(), error.into())))
+        }
         Err(code) => code,
     }
 }
 
+/// Returns the form of the logs: commands write text, for people.
+fn log_format(cli: &Cli) -> LogFormat {
+    match &cli.command {
+        None => cli.serve.log_format,
+        Some(Command::Serve(config)) => config.log_format,
+        Some(_) => LogFormat::Text,
+    }
+}
+
 async fn act(cli: Cli) -> Result<(), Error> {
-    init_logs();
     match cli.command {
         None => serve(cli.serve).await,
         Some(Command::Serve(config)) => serve(*config).await,

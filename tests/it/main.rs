@@ -33,6 +33,8 @@ mod hardening;
 mod harness_smoke;
 mod herd;
 mod holder_id;
+mod issue_rate;
+mod json_logs;
 mod k8s;
 mod keep_alive;
 mod keys;

@@ -61,18 +61,6 @@ pub fn parse<C: Parser>() -> Result<C, ExitCode> {
     })
 }
 
-/// Converts the outcome into an exit code, and prints an error's cause on one line.
-#[expect(clippy::print_stderr, reason = "the one line that says why the process ends")]
-pub fn end(daemon: &str, done: Result<(), (Exit, anyhow::Error)>) -> ExitCode {
-    match done {
-        Ok(()) => Exit::Clean.into(),
-        Err((exit, error)) => {
-            eprintln!("{daemon}: {error:#}");
-            exit.into()
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

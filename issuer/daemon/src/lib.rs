@@ -5,34 +5,26 @@ mod admin;
 mod calls;
 mod exit;
 mod gate;
+mod logs;
 mod recorder;
 mod resources;
 mod seldom;
 mod task_supervisor;
 
-use std::{io::IsTerminal as _, net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, time::Duration};
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
-use tracing_subscriber::EnvFilter;
 
 pub use admin::{Admin, Refresh};
 pub use calls::{Bounded, ClientOf, Questions};
-pub use exit::{Exit, end, parse};
+pub use exit::{Exit, parse};
 pub use gate::{Gate, GateLimits, Guarded, Guest, IsExempt, UnderWay, network};
+pub use logs::LogFormat;
 pub use recorder::Recorder;
 pub use resources::Resources;
 pub use seldom::Seldom;
 pub use task_supervisor::{Failures, TaskSupervisor};
-
-/// Starts logging to standard error. `RUST_LOG` sets the filter; the default is `info`.
-pub fn init_logs() {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    let subscriber = subscriber.with_ansi(std::io::stderr().is_terminal());
-    // A second call, as a test might make, keeps the first subscriber.
-    let _ = subscriber.try_init();
-}
 
 /// Spawns a task that cancels the token at SIGTERM or SIGINT.
 ///

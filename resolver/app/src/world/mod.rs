@@ -107,7 +107,7 @@ fn run_all(seeds: u64, guard: Option<(SafetyRule, Focus)>) -> (Outcome, Option<(
 #[test]
 fn nothing_acknowledged_is_given_twice_or_denied_whatever_fails() {
     if let Some(seed) = asked("SHORTMINT_WORLD_SEED") {
-        daemon::init_logs();
+        daemon::LogFormat::Text.init();
         println!("seed {seed}: {:#?}", run(seed, Focus::of(seed)).unwrap());
         return;
     }

@@ -1,0 +1,54 @@
+//! Logs: one event a line on standard error, as text or as JSON.
+//!
+//! Whatever an event contains, a line of JSON is one event: newlines in it are escaped. That holds for
+//! panics and for the reason why a process ends too.
+
+use std::{io::IsTerminal as _, panic, process::ExitCode};
+
+use clap::ValueEnum;
+use tracing_subscriber::EnvFilter;
+
+use crate::Exit;
+
+/// The form of logs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// For collectors: each line is an object with timestamp, level, target and fields.
+    Json,
+}
+
+impl LogFormat {
+    /// Starts logging to standard error. `RUST_LOG` sets the filter; the default is `info`.
+    pub fn init(self) {
+        let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+        let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+        // A second call, as a test might make, keeps the first subscriber.
+        let _ = match self {
+            Self::Text => subscriber.with_ansi(std::io::stderr().is_terminal()).try_init(),
+            Self::Json => {
+                panic::set_hook(Box::new(log_panic));
+                subscriber.json().flatten_event(true).try_init()
+            }
+        };
+    }
+
+    /// Converts the outcome of a daemon into an exit code, and writes an error's cause on one line.
+    #[expect(clippy::print_stderr, reason = "the one line that says why the process ends")]
+    pub fn end(self, daemon: &str, done: Result<(), (Exit, anyhow::Error)>) -> ExitCode {
+        let Err((exit, error)) = done else { return Exit::Clean.into() };
+        match self {
+            Self::Text => eprintln!("{daemon}: {error:#}"),
+            Self::Json => tracing::error!(error = format!("{error:#}"), "{daemon} ends"),
+        }
+        exit.into()
+    }
+}
+
+fn log_panic(panic: &panic::PanicHookInfo<'_>) {
+    let place = panic.location().map(ToString::to_string);
+    let message = panic.payload_as_str().unwrap_or("(no text)");
+    tracing::error!(message, place, thread = std::thread::current().name(), "a thread panicked");
+}
