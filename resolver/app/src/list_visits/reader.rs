@@ -28,8 +28,8 @@ use visits::{
     tally::QuarterCounts,
 };
 
-/// Maximum number of rows in one read.
-pub(super) const ROWS_MAX: usize = 2_000;
+/// Maximum number of rows in one read: a page of the usual largest size takes one.
+pub(super) const ROWS_MAX: usize = 5_000;
 /// Maximum number of rows that all subjects of a list hold.
 const ROWS_HELD: usize = 20_000;
 /// Minimum number of rows in one read.
