@@ -49,6 +49,8 @@ impl LogFormat {
 
 fn log_panic(panic: &panic::PanicHookInfo<'_>) {
     let place = panic.location().map(ToString::to_string);
-    let message = panic.payload_as_str().unwrap_or("(no text)");
+    let payload = panic.payload();
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    let message = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("(no text)");
     tracing::error!(message, place, thread = std::thread::current().name(), "a thread panicked");
 }

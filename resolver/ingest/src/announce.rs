@@ -130,3 +130,19 @@ fn sample(event: &Event<'_>, link: Option<LinkId>, at: Timestamp, derived: &Deri
     }
     sample
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_room_for_single_visits_is_that_of_a_minute() {
+        let mut room = SampleRoom::default();
+        let at = |second| Duration::from_secs(second);
+        assert_eq!(room.left(at(7)), SAMPLED_PER_MINUTE);
+        room.leave(100);
+        assert_eq!(room.left(at(66)), 100);
+        room.leave(0);
+        assert_eq!([room.left(at(66)), room.left(at(67))], [0, SAMPLED_PER_MINUTE]);
+    }
+}

@@ -321,6 +321,7 @@ mod tests {
             cuts: &cuts.collect(),
             tags: &HashMap::from([(LinkId::from_stored(7), vec![70])]),
             announcer: Some(&All),
+            samples: &Cell::new(1 << 20),
             today: day,
             now: Duration::ZERO,
         };
