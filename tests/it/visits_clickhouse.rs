@@ -223,6 +223,7 @@ async fn pass_all(mut databases: Databases) {
     a_record_completes_its_batch_wherever_it_was_interrupted(&mut databases).await;
     a_batch_that_the_servers_have_forgotten_counts_once(&mut databases).await;
     rows_that_come_after_their_deletion_are_deleted(&mut databases).await;
+    erasures::many_rows_are_erased_in_steps(&mut databases).await;
     erasures::rows_that_come_at_any_step_are_erased(&mut databases).await;
     erasures::rows_that_come_again_at_any_step_are_erased_once(&mut databases).await;
     conform(&mut databases).await;

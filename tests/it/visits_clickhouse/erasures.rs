@@ -67,6 +67,25 @@ pub(super) async fn rows_that_come_at_any_step_are_erased(databases: &mut Databa
     }
 }
 
+/// So many rows are found on a day, and deleted, in more than one step.
+pub(super) async fn many_rows_are_erased_in_steps(databases: &mut Databases) {
+    let (store, _) = databases.fresh("").await;
+    let mut producer = register(&store, 1).await;
+    let visit = |number: i64| {
+        let visitor = if number % 50 == 0 { VISITORS[2] } else { VISITORS[1] };
+        Visit { visitor, ..Visit::of(1, noon(1) + number) }
+    };
+    let visits: Vec<Visit> = (0..21_000).map(visit).collect();
+    for part in visits.chunks(7_000) {
+        let record = commit(&store, &mut producer, part).await;
+        store.store_rows(&record).await.unwrap();
+    }
+    let id = begin(&store, NETWORKS[1]).await;
+    assert_eq!(erasure::finish(&store, id).await.0, 21_000 / 50 * 49);
+    assert_eq!(erasure::visitors(&store).await.len(), 21_000 / 50);
+    erasure::must_say_how_many_rows(&store).await;
+}
+
 /// A record is sent again, because its sender did not see the answer, when its rows are found, deleted
 /// or gone already.
 pub(super) async fn rows_that_come_again_at_any_step_are_erased_once(databases: &mut Databases) {

@@ -125,7 +125,7 @@ mod tests {
         for number in 0..10_000 {
             known.make_room();
             known.add_text(at(100 + number), Some(vec![b'x'; 1_000]));
-            assert!(known.texts.len() <= BYTES_MAX / (2_000 + ENTRY) + 2, "{number}");
+            assert!(known.texts.len() <= BYTES_MAX / (2_000 + ENTRY) + 4, "{number}");
         }
         assert!(known.has_link(LinkId::from_stored(7)), "links have a bound of their own");
     }
