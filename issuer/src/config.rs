@@ -34,6 +34,14 @@ pub struct Cli {
     pub serve: Config,
 }
 
+impl Cli {
+    /// Returns the form of the logs. Commands write text, for people.
+    #[must_use]
+    pub fn log_format(&self) -> LogFormat {
+        if self.command.is_some() { LogFormat::Text } else { self.serve.log_format }
+    }
+}
+
 /// Subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -63,7 +71,7 @@ pub struct Config {
     #[arg(long, env = "ISSUER_ADMIN_LISTEN", default_value = "127.0.0.1:7071", value_name = "ADDR:PORT")]
     pub admin_listen: SocketAddr,
     /// Write logs as text for people, or as JSON for collectors.
-    #[arg(long, env = "ISSUER_LOG_FORMAT", default_value = "text", value_name = "FORMAT")]
+    #[arg(long, env = "ISSUER_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text, value_name = "FORMAT")]
     pub log_format: LogFormat,
     /// Client URLs of the etcd members, separated by commas.
     #[arg(

@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use daemon::{LogFormat, cancel_on_signals, parse};
+use daemon::{cancel_on_signals, parse};
 use issuer::{
     Error, Listeners,
     config::{Cli, Command},
@@ -24,7 +24,7 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 async fn main() -> ExitCode {
     match parse::<Cli>() {
         Ok(cli) => {
-            let format = if cli.command.is_some() { LogFormat::Text } else { cli.serve.log_format };
+            let format = cli.log_format();
             format.end("issuer", act(cli).await.map_err(|error| (error.exit(), error.into())))
         }
         Err(code) => code,

@@ -228,8 +228,9 @@ fn describe() {
         metrics::Unit::Seconds,
         "Time from sending a ledger transaction to its outcome."
     );
-    // Of this process alone and without a label: a series that began with its first block would hide
-    // that from `rate`, and one that followed the ledger would repeat what other leaders have issued.
+    // Of this process alone and without a label: a series that began with its first block would
+    // hide that from `rate`, and one that followed the ledger would repeat what other leaders have
+    // issued.
     describe_counter!(
         "issuer_numbers_issued_total",
         "Numbers that this process has handed out as leader. Add the rates of all issuers."

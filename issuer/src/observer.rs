@@ -2,8 +2,9 @@
 //! Publishes it in the metrics, forecasts when each namespace runs out, and raises an alarm long
 //! before that.
 //!
-//! Only a leader knows the state. When its term has ended, the gauges leave the page: any number would
-//! be a statement about a state that is unknown here, and sums over issuers would count it twice.
+//! Only a leader knows the state. When its term has ended, the gauges leave the page: any number
+//! would be a statement about a state that is unknown here, and sums over issuers would count it
+//! twice.
 
 use std::{
     collections::BTreeMap,

@@ -32,6 +32,18 @@ pub struct Cli {
     pub serve: Config,
 }
 
+impl Cli {
+    /// Returns the form of the logs. Commands write text, for people.
+    #[must_use]
+    pub fn log_format(&self) -> LogFormat {
+        match &self.command {
+            None => self.serve.log_format,
+            Some(Command::Serve(config)) => config.log_format,
+            Some(_) => LogFormat::Text,
+        }
+    }
+}
+
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -78,7 +90,7 @@ pub struct Config {
     #[arg(long, env = "RESOLVER_ADMIN_LISTEN", default_value = "127.0.0.1:9090", value_name = "ADDR:PORT")]
     pub admin_listen: SocketAddr,
     /// Write logs as text for people, or as JSON for collectors.
-    #[arg(long, env = "RESOLVER_LOG_FORMAT", default_value = "text", value_name = "FORMAT")]
+    #[arg(long, env = "RESOLVER_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text, value_name = "FORMAT")]
     pub log_format: LogFormat,
     /// Serve the links API over gRPC on this address, for other services. Off if absent.
     #[arg(long, env = "RESOLVER_GRPC_LISTEN", value_name = "ADDR:PORT")]

@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use daemon::{LogFormat, cancel_on_signals, parse};
+use daemon::{cancel_on_signals, parse};
 use mimalloc::MiMalloc;
 use resolver::{
     Error, Greeting, Listeners, command,
@@ -18,20 +18,11 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 async fn main() -> ExitCode {
     match parse::<Cli>() {
         Ok(cli) => {
-            let format = log_format(&cli);
+            let format = cli.log_format();
             format.init();
             format.end("resolver", act(cli).await.map_err(|error| (error.exit(), error.into())))
         }
         Err(code) => code,
-    }
-}
-
-/// Returns the form of the logs: commands write text, for people.
-fn log_format(cli: &Cli) -> LogFormat {
-    match &cli.command {
-        None => cli.serve.log_format,
-        Some(Command::Serve(config)) => config.log_format,
-        Some(_) => LogFormat::Text,
     }
 }
 

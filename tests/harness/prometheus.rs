@@ -18,7 +18,8 @@ pub struct Prometheus {
 }
 
 impl Prometheus {
-    /// Starts a server that scrapes these daemons as one job, `shortmint`, and waits until it is ready.
+    /// Starts a server that scrapes these daemons as one job, `shortmint`, and waits until it is
+    /// ready.
     ///
     /// # Errors
     /// Returns an error if the server is not ready in time.

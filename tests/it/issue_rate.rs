@@ -86,8 +86,8 @@ async fn ask(mut issuer: IssuerClient<Channel>, holder: &str) -> Option<u64> {
     Some(answered.block?.len)
 }
 
-/// Pauses the leader until another one leads, and returns that one. `others` stand still meanwhile, so
-/// that it is not one of them.
+/// Pauses the leader until another one leads, and returns that one. `others` stand still meanwhile,
+/// so that it is not one of them.
 async fn fail_over(cluster: &mut Cluster, leader: usize, others: &[usize]) -> usize {
     for place in [&[leader], others].concat() {
         cluster.issuers[place].process.pause().await.unwrap();

@@ -61,9 +61,14 @@ impl Databases {
 
     /// Returns the store of that name, as another process opens it.
     fn open(&self, name: &str) -> ClickhouseVisits {
+        self.open_at(name, self.server)
+    }
+
+    /// Returns it with another address of its server.
+    fn open_at(&self, name: &str, server: SocketAddr) -> ClickhouseVisits {
         let counters = PostgresVisits::new(&self.postgres_url(name)).unwrap();
-        let address = ClickhouseAddress::parse(&self.url.replace("DATABASE", name)).unwrap();
-        ClickhouseVisits::new(address, counters)
+        let url = self.url.replace("DATABASE", name).replace(&self.server.to_string(), &server.to_string());
+        ClickhouseVisits::new(ClickhouseAddress::parse(&url).unwrap(), counters)
     }
 
     fn postgres_url(&self, name: &str) -> String {
@@ -218,12 +223,33 @@ async fn rows_that_come_after_their_deletion_are_deleted(databases: &mut Databas
     assert_eq!(counts(&store, 8).await, (100, 100));
 }
 
+/// A record is removed once its rows are stored. Also tables that exist already get the settings.
+async fn insertions_wait_for_the_disk(mut databases: Databases) {
+    let (store, name) = databases.fresh("").await;
+    let is_durable = async || {
+        let tables = format!("SELECT create_table_query FROM system.tables WHERE database = '{name}'");
+        let tables = databases.sql(&tables).await;
+        let of = |setting: &str| tables.matches(setting).count();
+        (of("fsync_after_insert = 1"), of("fsync_part_directory = 1"))
+    };
+    assert_eq!(is_durable().await, (2, 2));
+    for table in ["visit", "visit_by_time"] {
+        let reset = format!("ALTER TABLE {name}.{table} RESET SETTING fsync_after_insert");
+        databases.sql(&reset).await;
+    }
+    assert_eq!(is_durable().await, (0, 2));
+    store.migrate().await.unwrap();
+    assert_eq!(is_durable().await, (2, 2));
+}
+
 /// Runs the suite and the cases above.
 async fn pass_all(mut databases: Databases) {
     a_record_completes_its_batch_wherever_it_was_interrupted(&mut databases).await;
     a_batch_that_the_servers_have_forgotten_counts_once(&mut databases).await;
     rows_that_come_after_their_deletion_are_deleted(&mut databases).await;
     erasures::many_rows_are_erased_in_steps(&mut databases).await;
+    erasures::a_row_that_comes_again_between_the_tables_is_deleted_in_both(&mut databases).await;
+    erasures::rows_that_come_after_a_question_are_erased(&mut databases).await;
     erasures::rows_that_come_at_any_step_are_erased(&mut databases).await;
     erasures::rows_that_come_again_at_any_step_are_erased_once(&mut databases).await;
     conform(&mut databases).await;
@@ -240,5 +266,6 @@ async fn rows_in_the_clickhouse_of_debian_are_there_once() {
 async fn rows_in_a_recent_clickhouse_are_there_once() {
     let scratch = Scratch::new().unwrap();
     let server = NewClickhouse::start(&scratch).await.unwrap();
+    insertions_wait_for_the_disk(Databases::new(server.url("DATABASE"), server.addr()).await).await;
     pass_all(Databases::new(server.url("DATABASE"), server.addr()).await).await;
 }

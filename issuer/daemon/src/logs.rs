@@ -1,7 +1,7 @@
 //! Logs: one event a line on standard error, as text or as JSON.
 //!
-//! Whatever an event contains, a line of JSON is one event: newlines in it are escaped. That holds for
-//! panics and for the reason why a process ends too.
+//! Whatever an event contains, a line of JSON is one event: newlines in it are escaped. That holds
+//! for panics and for the reason why a process ends too.
 
 use std::{io::IsTerminal as _, panic, process::ExitCode};
 
@@ -11,10 +11,9 @@ use tracing_subscriber::EnvFilter;
 use crate::Exit;
 
 /// The form of logs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
     /// For people.
-    #[default]
     Text,
     /// For collectors: each line is an object with timestamp, level, target and fields.
     Json,
@@ -51,6 +50,50 @@ fn log_panic(panic: &panic::PanicHookInfo<'_>) {
     let place = panic.location().map(ToString::to_string);
     let payload = panic.payload();
     let text = payload.downcast_ref::<String>().map(String::as_str);
-    let message = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("(no text)");
-    tracing::error!(message, place, thread = std::thread::current().name(), "a thread panicked");
+    let reason = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("(no text)");
+    tracing::error!(reason, place, thread = std::thread::current().name(), "a thread panicked");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::Write,
+        sync::{Arc, Mutex},
+    };
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_panic_is_one_event_whose_fields_have_different_names() {
+        let lines = Lines::default();
+        let writer = lines.clone();
+        let subscriber = tracing_subscriber::fmt().json().flatten_event(true);
+        let subscriber = subscriber.with_writer(move || writer.clone()).finish();
+        let former = panic::take_hook();
+        panic::set_hook(Box::new(log_panic));
+        tracing::subscriber::with_default(subscriber, || {
+            let panicked = panic::catch_unwind(|| panic!("one\n{}", "two"));
+            assert!(panicked.is_err());
+        });
+        panic::set_hook(former);
+        let lines = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(lines.lines().count(), 1, "{lines}");
+        for field in ["\"message\":\"a thread panicked\"", "\"reason\":\"one\\ntwo\"", "\"place\":"] {
+            assert!(lines.contains(field), "{lines}");
+        }
+        assert_eq!(lines.matches("\"message\":").count(), 1, "{lines}");
+    }
 }

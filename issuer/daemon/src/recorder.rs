@@ -43,8 +43,8 @@ impl Recorder {
         metrics::with_local_recorder(&*self.recorder, register)
     }
 
-    /// Renders the metrics page in Prometheus' text format. A gauge that is NaN, because its value is
-    /// not known here, is left out: in a sum over pods it would make everything NaN.
+    /// Renders the metrics page in Prometheus' text format. A gauge that is NaN, because its value
+    /// is not known here, is left out: in a sum over pods it would make everything NaN.
     #[must_use]
     pub fn render(&self) -> String {
         let page = self.page.render();

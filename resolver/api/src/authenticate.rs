@@ -53,31 +53,31 @@ pub(crate) async fn authenticate(
         Some(found) => found,
         None => find_key(api, hash).await?,
     };
-    let mut grant = found.ok_or(AuthError::WrongKey)?;
+    let grant = found.ok_or(AuthError::WrongKey)?;
     if !is_known {
         api.calls.give_back_wrong_key(client);
     }
-    if let Some(domain) = grant.limits.domain {
-        // The operator may have made the domain's name that of the default domain.
-        grant.limits.domain = Some(api.domain_cache.settled(domain));
-    }
+    let grant = settled(api, grant);
     let of_key = api.calls.spend_of_key(&grant).map_err(AuthError::TooManyCalls)?;
     Ok((grant, of_key.or(of_client)))
 }
 
-/// Returns the grant of a key as calls with this secret have it; `None` if it was revoked, has expired
-/// or has another secret by now.
+/// Returns the grant of a key as calls with this secret have it; `None` if it was revoked, has
+/// expired or has another secret by now.
 pub(crate) async fn find_grant(
     api: &Api,
     id: ApiKeyId,
     secret: SecretNumber,
 ) -> Result<Option<Grant>, StoreError> {
     let found = api.keys.find_by_id(&*api.store, id, secret).await?;
-    Ok(found.map(|mut grant| {
-        // The operator may have made the domain's name that of the default domain.
-        grant.limits.domain = grant.limits.domain.map(|domain| api.domain_cache.settled(domain));
-        grant
-    }))
+    Ok(found.map(|grant| settled(api, grant)))
+}
+
+/// Returns a grant with the domain that its limit means by now: the operator may have made the
+/// domain's name that of the default domain.
+fn settled(api: &Api, mut grant: Grant) -> Grant {
+    grant.limits.domain = grant.limits.domain.map(|domain| api.domain_cache.settled(domain));
+    grant
 }
 
 /// Returns whether a key is still what it was when a call with it began. For calls that take long.

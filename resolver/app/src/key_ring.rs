@@ -99,9 +99,9 @@ impl KeyRing {
         Ok(answer)
     }
 
-    /// Returns the grant of the key with an id; `None` if the key was revoked or has expired, or its
-    /// secret is not valid any more. The caller has presented that before, or a token that was signed
-    /// for it.
+    /// Returns the grant of the key with an id; `None` if the key was revoked or has expired, or
+    /// its secret is not valid any more. The caller has presented that before, or a token that was
+    /// signed for it.
     ///
     /// # Errors
     /// Returns [`StoreError`] if the store does not answer.

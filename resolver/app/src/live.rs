@@ -52,8 +52,9 @@ pub use visit_store::TokenSecret;
 pub const SUBSCRIPTIONS_MAX: u64 = 1_000;
 /// Maximum number of subscriptions of one client.
 pub const SUBSCRIPTIONS_OF_CLIENT: u64 = 10;
-/// One key has at most one of so many subscriptions, from however many clients.
-const KEYS: u64 = 8;
+/// One key has at most this part of all subscriptions, from however many clients, but no less
+/// than one client.
+const KEY_PART: u64 = 8;
 
 /// What live visits are read from.
 #[async_trait]
@@ -133,7 +134,7 @@ impl LiveVisits {
             supervisor: supervisor.clone(),
             runtime: runtime::Handle::current(),
             subscriptions: Pool::of_clients((most, SUBSCRIPTIONS_OF_CLIENT)),
-            of_keys: Pool::of_clients((most, most.div_ceil(KEYS))),
+            of_keys: Pool::of_clients((most, (most / KEY_PART).max(SUBSCRIPTIONS_OF_CLIENT))),
             state: Mutex::default(),
             changes: watch::Sender::new(()),
             secret: OnceCell::new(),

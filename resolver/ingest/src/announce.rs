@@ -19,8 +19,8 @@ use crate::enrich::Derived;
 /// Visits of a group that are told of one by one.
 const SAMPLES: usize = 20;
 
-/// Bytes of such visits in a minute. They are kept with their deliveries for a week, and visitors could
-/// fill the database with them. Events beyond have counts alone.
+/// Bytes of such visits in a minute. They are kept with their deliveries for a week, and visitors
+/// could fill the database with them. Events beyond have counts alone.
 const SAMPLED_PER_MINUTE: usize = 1 << 20;
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -63,8 +63,8 @@ pub trait Announcer: Send + Sync {
 pub(crate) struct Groups(HashMap<(Option<LinkId>, DomainId), RecordedVisits>);
 
 impl Groups {
-    /// Adds a visit that `link` redirected. `tags` are those of the link, and `room` is left for single
-    /// visits, in bytes.
+    /// Adds a visit that `link` redirected. `tags` are those of the link, and `room` is left for
+    /// single visits, in bytes.
     pub(crate) fn add(
         &mut self,
         event: &Event<'_>,

@@ -309,6 +309,10 @@ mod tests {
     }
 
     fn batch(cuts: &[(Option<i64>, i64)], keep_days: i32) -> (Batch, u64) {
+        batch_with(cuts, keep_days, &Cell::new(1 << 20))
+    }
+
+    fn batch_with(cuts: &[(Option<i64>, i64)], keep_days: i32, samples: &Cell<usize>) -> (Batch, u64) {
         let options = Options { addresses: AddressMode::Cut, respects_opt_out: true, keep_days };
         let mut enricher = Enricher::new(options, GeoIp::default(), AddressSecret::new([1; 16]));
         let mut known = KnownTexts::default();
@@ -321,7 +325,7 @@ mod tests {
             cuts: &cuts.collect(),
             tags: &HashMap::from([(LinkId::from_stored(7), vec![70])]),
             announcer: Some(&All),
-            samples: &Cell::new(1 << 20),
+            samples,
             today: day,
             now: Duration::ZERO,
         };
@@ -336,6 +340,23 @@ mod tests {
     fn tally(batch: &Batch, subject: SubjectKey) -> Tally {
         let found = batch.days.iter().find(|delta| delta.subject == subject);
         found.map_or_else(Tally::default, |found| Tally::from_chunks(found.delta.columns()).unwrap())
+    }
+
+    #[test]
+    fn without_room_for_single_visits_webhooks_are_told_of_counts() {
+        let told = |room: usize| {
+            let room = Cell::new(room);
+            let (batch, _) = batch_with(&[], 90, &room);
+            let data: Vec<Value> =
+                batch.events.iter().map(|event| serde_json::from_str(&event.data).unwrap()).collect();
+            let visits: u64 = data.iter().map(|data| data["visits"].as_u64().unwrap()).sum();
+            let samples: usize = data.iter().map(|data| data["sample"].as_array().unwrap().len()).sum();
+            (visits, samples, room.get())
+        };
+        let (visits, samples, left) = told(1 << 20);
+        assert!(samples > 1 && left < 1 << 20);
+        assert_eq!(told(0), (visits, 0, 0));
+        assert_eq!(told(1), (visits, 1, 0), "one that does not fit uses the room up");
     }
 
     #[test]

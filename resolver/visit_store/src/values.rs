@@ -37,8 +37,8 @@ pub struct Batch {
     pub rows: Vec<VisitRow>,
     /// Texts that rows refer to, and that this process has not stored yet.
     pub texts: Vec<StoredText>,
-    /// Whole IPv6 addresses of rows, which are texts. They come with every batch, since an erasure may
-    /// have removed one that this process has stored before.
+    /// Whole IPv6 addresses of rows, which are texts. They come with every batch, since an erasure
+    /// may have removed one that this process has stored before.
     pub addresses: Vec<StoredText>,
     /// Counters by subject and day, in the order of their keys.
     pub days: Vec<DayDelta>,

@@ -26,12 +26,31 @@ pub(super) fn table(help: &str) -> String {
     let mut table = HEAD.to_owned();
     for Flag { name, variable, default, meaning } in flags(help) {
         let code = |text: &str| if text.is_empty() { String::new() } else { format!("`{text}`") };
-        let meaning = meaning.join(" ").replace('|', "\\|");
+        let meaning = sentence(&meaning).replace('|', "\\|");
         let (variable, default) = (code(variable), code(default));
         // Writing to a string does not fail.
         let _ = writeln!(table, "| `{name}` | {variable} | {default} | {meaning} |");
     }
     table
+}
+
+/// Joins the lines of a description. Possible values, a line each, become a list in the sentence.
+fn sentence(lines: &[&str]) -> String {
+    let mut text = String::new();
+    for line in lines {
+        match line.strip_prefix("- ").and_then(|line| line.split_once(": ")) {
+            Some((value, meaning)) => {
+                let separator = if text.ends_with("Values:") { "" } else { ";" };
+                let _ = write!(text, "{separator} `{value}`: {}", meaning.trim());
+            }
+            None if *line == "Possible values:" => text.push_str(". Values:"),
+            None if text.is_empty() => text.push_str(line),
+            None => {
+                let _ = write!(text, " {line}");
+            }
+        }
+    }
+    text
 }
 
 /// Returns the flags of a help text, without `--help` and `--version`.

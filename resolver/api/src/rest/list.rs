@@ -3,8 +3,8 @@
 //! 1. The links of a long page are read a few at a time while the client reads the answer. A list
 //!    takes about a megabyte of memory, whatever it shows, and one that its client does not read
 //!    takes no more.
-//! 2. One key has few lists under way, and a client that takes too long for a piece is cut off. So is
-//!    one whose key is revoked meanwhile.
+//! 2. One key has few lists under way, and a client that takes too long for a piece or for the
+//!    whole is cut off. So is one whose key is revoked meanwhile.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -41,7 +41,10 @@ use web::{
 };
 
 /// The time that a client has to read a piece.
-pub(super) const PIECE_TIME: Duration = Duration::from_secs(30);
+const PIECE_TIME: Duration = Duration::from_secs(30);
+/// The time that a client has to read a whole list. One that takes its pieces as slowly as it may
+/// would keep one of few places for days.
+const LIST_TIME: Duration = Duration::from_secs(3_600);
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -66,7 +69,8 @@ async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let listed = api.links.list_links(request, wrong, by).await?;
     let Some(piece) = in_one_piece(api, &listed.entries, by).await? else {
         let under_way = api.budgets.lists.take(BudgetAccount::Key(by.id), 1)?;
-        return Ok(stream(Arc::clone(api), listed, by.clone(), under_way));
+        let (reading, by) = (Arc::clone(api), by.clone());
+        return Ok(stream(api, under_way, async move |to| write(&reading, &listed, &by, &to).await));
     };
     let records = api.links.read_piece(&listed, &piece, by).await?;
     let (names, visits) = (api.links.names(&records).await, visits_of(api, &records, by).await?);
@@ -108,12 +112,21 @@ async fn in_one_piece(
     Ok(is_one.then_some(piece))
 }
 
-/// Answers while the list is still being read from the store.
-fn stream(api: Arc<Api>, listed: ListedLinks, by: Grant, under_way: Held) -> Answer {
+/// Answers with a list while `write` still reads it from the store. `under_way` is its place among
+/// long lists.
+pub(super) fn stream<W>(
+    api: &Arc<Api>,
+    under_way: Held,
+    write: impl FnOnce(mpsc::Sender<Piece>) -> W,
+) -> Answer
+where
+    W: Future<Output = Result<(), BrokenOff>> + Send + 'static,
+{
     let (to, pieces) = mpsc::channel(1);
-    let runtime = api.runtime.clone();
-    runtime.spawn(async move {
-        if let Err(BrokenOff) = write(&api, &listed, &by, &to).await {
+    let writing = api.runtime.spawn(timeout(LIST_TIME, write(to.clone())));
+    api.runtime.spawn(async move {
+        // Also after a panic: an answer that only stops would look like a whole one.
+        if !matches!(writing.await, Ok(Ok(Ok(())))) {
             let _ = timeout(PIECE_TIME, to.send(Err(BrokenOff))).await;
         }
     });

@@ -3,10 +3,10 @@
 //! 1. A page has any size, and without one all visits are on one page, as in Shlink. So an answer
 //!    of more than [`VISITS_READ`] visits is streamed: a few visits are read once the client has
 //!    taken those before.
-//! 2. One key has few such lists under way, and a client that takes too long for a piece or for the whole
-//!    is cut off. So is one whose key is revoked meanwhile.
+//! 2. One key has few such lists under way, and a client that takes too long for a piece or for the
+//!    whole is cut off. So is one whose key is revoked meanwhile.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use app::{
     FieldErrors,
@@ -15,21 +15,18 @@ use app::{
     visit_subjects::{OWN_LINKS_MAX, VisitsOf},
 };
 use dto::OrphanVisitsQuery;
-use hyper::{
-    Method, StatusCode,
-    header::{CONTENT_TYPE, HeaderValue},
-};
+use hyper::{Method, StatusCode};
 use links::{api_key::Grant, scope::Scope};
 use schemars::SchemaGenerator;
 use store::VisitTotals;
-use tokio::{sync::mpsc, time::timeout};
+use tokio::sync::mpsc;
 use visits::{OrphanKind, PlaceText};
 
 use super::{
     call::Call,
     docs::{Kind, Topic},
     json::{JSON, json},
-    list::{PIECE_TIME, must_still_be_granted, send},
+    list::{must_still_be_granted, send, stream},
     pagination::{Paging, pagination},
     problem::Problem,
     query::Query,
@@ -38,10 +35,7 @@ use super::{
     time::{atom, parse_time},
 };
 use crate::Api;
-use web::{
-    Answer, Body, BrokenOff, Piece,
-    budgets::{BudgetAccount, Held},
-};
+use web::{Answer, BrokenOff, Piece, budgets::BudgetAccount};
 
 const OF_LINK: &str = "/rest/v3/short-urls/{shortCode}/visits";
 const ALL: &str = "/rest/v3/visits";
@@ -50,9 +44,6 @@ const ORPHAN: &str = "/rest/v3/visits/orphan";
 pub(super) const EXCLUDE_BOTS: &str = "excludeBots";
 /// Bytes after which a piece of a long page is sent.
 const PIECE: usize = 256 * 1_024;
-/// The longest time for a long page. A client that takes its pieces as slowly as it may would keep one
-/// of few places for days.
-const LONGEST: Duration = Duration::from_secs(3_600);
 
 pub(super) fn routes() -> Vec<Route> {
     [totals(), lists(), deletions()].into_iter().flatten().collect()
@@ -244,7 +235,7 @@ async fn list(call: &Call, of: VisitsOf, mut wrong: FieldErrors, by: &Grant) -> 
     }
     let under_way = api.budgets.lists.take(BudgetAccount::Key(by.id), 1)?;
     let streamed = Streamed { api: Arc::clone(api), by: by.clone(), listed, paging };
-    Ok(streamed.answer(first, under_way))
+    Ok(stream(api, under_way, async move |to| streamed.write(first, &to).await))
 }
 
 /// A long page of visits that is read while it is answered.
@@ -256,31 +247,13 @@ struct Streamed {
 }
 
 impl Streamed {
-    /// Answers with the first visits, and those that follow.
-    fn answer(self, first: Vec<VisitView>, under_way: Held) -> Answer {
-        let (to, pieces) = mpsc::channel(1);
-        let runtime = self.api.runtime.clone();
-        let sender = to.clone();
-        let writing = runtime.spawn(async move {
-            timeout(LONGEST, self.write(first, &sender)).await.unwrap_or(Err(BrokenOff))
-        });
-        runtime.spawn(async move {
-            // Also after a panic: an answer that only stops would look like a whole one.
-            if !matches!(writing.await, Ok(Ok(()))) {
-                let _ = timeout(PIECE_TIME, to.send(Err(BrokenOff))).await;
-            }
-        });
-        let mut answer = Answer::new(Body::stream(pieces, under_way));
-        answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
-        answer
-    }
-
+    /// Writes the first visits, and those that follow.
     async fn write(mut self, first: Vec<VisitView>, to: &mpsc::Sender<Piece>) -> Result<(), BrokenOff> {
         let mut text = br#"{"visits":{"data":["#.to_vec();
         let (mut visits, mut count) = (first, 0);
         while !visits.is_empty() {
-            // The next ones are read while these are written, and to the end even if nobody wants them: a
-            // statement that is given up would go on in the database.
+            // The next ones are read while these are written, and to the end even if nobody wants
+            // them: a statement that is given up would go on in the database.
             let next = self.api.links.next_visits(&mut self.listed, &self.by);
             let write = async {
                 for visit in &visits {

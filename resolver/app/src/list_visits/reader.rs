@@ -208,8 +208,9 @@ impl Reader {
 
     /// Moves the only source close to a page that begins deep inside a quarter hour.
     ///
-    /// In a quarter hour under way visits arrive all the time. They are the latest ones, so marks from
-    /// before are right behind as many rows; a visit that comes late moves the pages behind it.
+    /// In a quarter hour under way visits arrive all the time. They are the latest ones, so marks
+    /// from before are right behind as many rows; a visit that comes late moves the pages behind
+    /// it.
     ///
     /// Marks are of whole quarter hours. If a bound of the list cuts this one, its rows were
     /// counted one by one, and skipping them costs no more.

@@ -359,6 +359,21 @@ pub(super) mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn subscriptions_are_limited_by_key_from_however_many_clients() {
+        let live = live(&Arc::default());
+        let subscribe = |client: u8, key: i64| {
+            let mut filter = filter(KeyLimits::default());
+            filter.by.id = ApiKeyId(key);
+            live.subscribe([192, 0, 2, client].into(), filter, None)
+        };
+        let held: Vec<_> = (0..12).map(|client| subscribe(client, 1).unwrap()).collect();
+        assert_eq!(subscribe(99, 1).err(), Some(Refusal::Full(ExceededShare::Own)));
+        assert!(subscribe(99, 2).is_ok());
+        drop(held);
+        assert!(subscribe(99, 1).is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn subscriptions_are_limited_by_client_and_end_with_the_process() {
         let live = live(&Arc::default());
         let all = || filter(KeyLimits::default());

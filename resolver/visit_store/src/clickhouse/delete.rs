@@ -111,8 +111,8 @@ fn of_cut(cut: &OpenCut) -> String {
     format!("(link_id = {} AND id < {})", cut.link, cut.before.get())
 }
 
-/// Moves the visits of the oldest erasure's rows of a day. Once enough or all are moved, deletes these
-/// rows, and once they are deleted, ends the erasure.
+/// Moves the visits of the oldest erasure's rows of a day. Once enough or all are moved, deletes
+/// these rows, and once they are deleted, ends the erasure.
 async fn erase(
     store: &ClickhouseVisits,
     under_way: &mut Option<UnderWay>,
@@ -124,8 +124,8 @@ async fn erase(
     match day {
         Some(day) if erased.ids.len() < STEP => move_day(store, &open, day).await?,
         None if erased.ids.is_empty() => {
-            // First without a lock, so that it is quick with one.
-            later_visits(store, open.erasure.before, Vec::new()).await?;
+            // First without a lock, so that the question below is quick with one.
+            store.sync(Table::ByTime).await?;
             let later = |hashes| {
                 Box::pin(async move {
                     let asked = later_visits(store, open.erasure.before, hashes);
@@ -159,8 +159,8 @@ async fn move_day(store: &ClickhouseVisits, open: &OpenErasure, day: Day) -> Res
     store.counters.move_on(open, &rows, day, next).await
 }
 
-/// Returns which of some whole addresses, given by their stored numbers, are those of visits from an
-/// id on.
+/// Returns which of some whole addresses, given by their stored numbers, are those of visits from
+/// an id on.
 async fn later_visits(
     store: &ClickhouseVisits,
     from: VisitId,

@@ -66,6 +66,14 @@ impl ClickhouseVisits {
         key.cloned()
     }
 
+    /// Waits until a replica has everything that is stored so far.
+    async fn sync(&self, table: Table) -> Result<(), VisitStoreError> {
+        match self.address.cluster {
+            None => Ok(()),
+            Some(_) => self.servers.sync(&table.of(self.database())).await,
+        }
+    }
+
     /// Returns the rows of a query of a table from a server that has all rows stored so far.
     async fn fetch_latest<T>(&self, table: Table, query: &str) -> Result<Vec<T>, VisitStoreError>
     where

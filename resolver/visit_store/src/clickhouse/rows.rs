@@ -91,9 +91,10 @@ struct FoundMarks {
 ///    stored entirely or not at all, also if its connection breaks off.
 /// 2. A block that may be on its way still, after a call without an answer, is sent again with the
 ///    same bytes: the servers store it once.
-/// 3. They forget blocks after a week or 10,000 others, and 18.16 without a cluster remembers none. So
-///    they are asked which rows they have, unless nobody can have sent any. A replica that lacks rows
-///    which it has forgotten as well would take them twice: it would have to be behind for as long.
+/// 3. They forget blocks after a week or 10,000 others, and 18.16 without a cluster remembers none.
+///    So they are asked which rows they have, unless nobody can have sent any. A replica that lacks
+///    rows which it has forgotten as well would take them twice: it would have to be behind for as
+///    long.
 pub(super) async fn store(
     servers: &Servers,
     database: &str,
@@ -159,7 +160,7 @@ async fn insert(
     }
     let block = &block(rows).map_err(VisitStoreError::Engine)?;
     servers
-        .insert(|client| async move {
+        .call(|client| async move {
             let mut insert = client.with_database(database).insert_native(table.name());
             insert.write(block).await?;
             insert.end().await

@@ -65,8 +65,9 @@ fn ids_of_a_day() -> i64 {
     VisitId::floor(any.next().start()).get() - VisitId::floor(any.start()).get()
 }
 
-/// Settings by which an insertion is on disk when it is answered: its record is removed then. Release
-/// 18 does not have them, and loses what the system had not written yet when the power fails.
+/// Settings by which an insertion is on disk when it is answered: its record is removed then.
+/// Release 18 does not have them, and loses what the system had not written yet when the power
+/// fails.
 const DURABLE: &str = "fsync_after_insert = 1, fsync_part_directory = 1";
 
 /// Creates the database and its tables, unless they exist.
@@ -74,8 +75,7 @@ pub(super) async fn migrate(servers: &Servers, address: &ClickhouseAddress) -> R
     let ClickhouseAddress { database, cluster, .. } = address;
     let everywhere = cluster.as_ref().map_or_else(String::new, |cluster| format!(" ON CLUSTER {cluster}"));
     servers.run(&format!("CREATE DATABASE IF NOT EXISTS {database}{everywhere}")).await?;
-    let version: Vec<String> = servers.fetch("SELECT version()").await?;
-    let is_old = version.first().is_some_and(|version| version.starts_with("18."));
+    let is_old = servers.are_old().await?;
     for table in TABLES {
         let (engine, settings) = match cluster {
             // 18.16 remembers the blocks of replicas for a week, and has no setting for it.

@@ -18,33 +18,45 @@ const SYNC: Duration = Duration::from_secs(50);
 /// Maximum size in bytes of a statement, which may list the links of a tag.
 const STATEMENT_MAX: usize = 64 << 20;
 
+/// What a statement has done when it is answered, whatever the server's defaults and the user's
+/// profile say: inserted rows are stored (26.9 collects them first), and deletions have begun (26.9
+/// ends them, which takes longer than a call may). Release 18 knows neither setting, and does both.
+const SETTINGS: [(&str, &str); 2] = [("async_insert", "0"), ("mutations_sync", "0")];
+
 /// A server.
 struct Server {
+    address: Client,
+    /// What is known of it, once it was asked.
+    known: OnceCell<Known>,
+}
+
+/// A server that was asked for its release.
+struct Known {
     client: Client,
-    /// Whether it has release 18, once it was asked.
-    is_old: OnceCell<bool>,
+    /// Whether it has release 18.
+    is_old: bool,
 }
 
 impl Server {
-    async fn is_old(&self) -> Result<bool, Error> {
+    async fn known(&self) -> Result<&Known, Error> {
         let ask = async || {
-            let version: String = self.client.query_raw("SELECT version()").fetch_one().await?;
-            Ok(version.starts_with("18."))
+            let version: String = self.address.query_raw("SELECT version()").fetch_one().await?;
+            let (is_old, mut client) = (version.starts_with("18."), self.address.clone());
+            if !is_old {
+                client =
+                    SETTINGS.iter().fold(client, |client, (name, value)| client.with_setting(*name, *value));
+            }
+            Ok(Known { client, is_old })
         };
-        self.is_old.get_or_try_init(ask).await.copied()
+        self.known.get_or_try_init(ask).await
     }
+}
 
-    /// Returns a client whose insertions are stored when they are answered, whatever the user's
-    /// profile says. Release 18 does not know the setting, and has no other way.
-    async fn inserting(&self) -> Result<Client, Error> {
-        let client = self.client.clone();
-        Ok(if self.is_old().await? { client } else { client.with_setting("async_insert", "0") })
-    }
-
+impl Known {
     /// Waits until a replica has everything of a table that any other has. Recent releases need not
     /// wait for merges as well.
     async fn sync(&self, table: &str) -> Result<(), Error> {
-        let lightly = if self.is_old().await? { "" } else { " LIGHTWEIGHT" };
+        let lightly = if self.is_old { "" } else { " LIGHTWEIGHT" };
         self.client.query_raw(&format!("SYSTEM SYNC REPLICA {table}{lightly}")).execute().await
     }
 }
@@ -71,7 +83,7 @@ impl Servers {
             if let Some(password) = &address.password {
                 client = client.with_password(password);
             }
-            Server { client, is_old: OnceCell::new() }
+            Server { address: client, known: OnceCell::new() }
         };
         Self { servers: address.servers.iter().map(client).collect(), current: AtomicUsize::new(0) }
     }
@@ -85,19 +97,10 @@ impl Servers {
         self.call_one(ATTEMPT, |server| call(server.client.clone())).await
     }
 
-    /// Makes a call that inserts rows, like [`call`](Self::call).
-    pub(super) async fn insert<F>(&self, insert: impl Fn(Client) -> F) -> Result<(), VisitStoreError>
-    where
-        F: Future<Output = Result<(), Error>>,
-    {
-        let insert = &insert;
-        self.call_one(ATTEMPT, |server| async move { insert(server.inserting().await?).await }).await
-    }
-
     async fn call_one<'a, T, F>(
         &'a self,
         within: Duration,
-        call: impl Fn(&'a Server) -> F,
+        call: impl Fn(&'a Known) -> F,
     ) -> Result<T, VisitStoreError>
     where
         F: Future<Output = Result<T, Error>>,
@@ -106,7 +109,8 @@ impl Servers {
         let mut failed = Error::TimedOut;
         for number in 0..self.servers.len() {
             let number = (first + number) % self.servers.len();
-            match timeout(within, call(&self.servers[number])).await.unwrap_or(Err(Error::TimedOut)) {
+            let attempt = async { call(self.servers[number].known().await?).await };
+            match timeout(within, attempt).await.unwrap_or(Err(Error::TimedOut)) {
                 Ok(answer) => {
                     self.current.store(number, Relaxed);
                     return Ok(answer);
@@ -130,8 +134,18 @@ impl Servers {
         self.call(|client| async move { client.query_raw(query).fetch_all::<T>().await }).await
     }
 
-    /// Returns the rows of a query from a replica that first fetches what others have of a table. It
-    /// fails while a replica is away that alone has some of it.
+    /// Returns whether the servers have release 18.
+    pub(super) async fn are_old(&self) -> Result<bool, VisitStoreError> {
+        self.call_one(ATTEMPT, async |server| Ok(server.is_old)).await
+    }
+
+    /// Waits until a replica has everything of a table that any other has.
+    pub(super) async fn sync(&self, table: &str) -> Result<(), VisitStoreError> {
+        self.call_one(SYNC, |server| server.sync(table)).await
+    }
+
+    /// Returns the rows of a query from a replica that first fetches what others have of a table.
+    /// It fails while a replica is away that alone has some of it.
     pub(super) async fn fetch_synced<T>(&self, table: &str, query: &str) -> Result<Vec<T>, VisitStoreError>
     where
         T: clickhouse::RowOwned + clickhouse::RowRead + Send,

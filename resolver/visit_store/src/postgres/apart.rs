@@ -54,8 +54,8 @@ pub(super) async fn close_cuts(client: &Client, cuts: &[OpenCut]) -> Result<(), 
 }
 
 /// Opens deletions and erasures again that were made after the batch of a record, and that may
-/// concern its rows: they have arrived only now. Whole addresses are stored again, because an erasure
-/// in between has removed them.
+/// concern its rows: they have arrived only now. Whole addresses are stored again, because an
+/// erasure in between has removed them.
 pub(super) async fn reopen(client: &mut Client, record: &RowsRecord) -> Result<(), VisitStoreError> {
     let RowsRecord { known, rows, addresses, .. } = record;
     let Some(first) = rows.iter().map(|row| row.id.get()).min() else { return Ok(()) };

@@ -3,9 +3,9 @@
 //!
 //! 1. The signature is compared first, in constant time. Nothing of a token is parsed before that.
 //! 2. The algorithm is not the token's choice: a header that names another one is refused.
-//! 3. The private claims `shortmint_key` and `shortmint_secret` are the id of the API key and the number
-//!    of its secret. A hash of the secret in place of it would let a reader of the URL guess one that a
-//!    person has chosen.
+//! 3. The private claims `shortmint_key` and `shortmint_secret` are the id of the API key and the
+//!    number of its secret. A hash of the secret in place of it would let a reader of the URL guess
+//!    one that a person has chosen.
 //!
 //! Rejected: a crate for JWTs. Those that are kept bring algorithms, key formats and switches to
 //! verify less; one algorithm between the same two functions takes a page.

@@ -1,10 +1,10 @@
 //! The steps of an erasure whose rows are elsewhere.
 //!
 //! 1. Rows are found there, day by day. One transaction here notes their ids, moves those visits to
-//!    the ones without a row that no erasure had noted before, and moves the erasure on. So a row that
-//!    is found twice, or by two processes, moves its visit once.
-//! 2. Rows are deleted by the noted ids and by nothing else: one that arrives in between stays until
-//!    it was found as well.
+//!    the ones without a row that no erasure had noted before, and moves the erasure on. So a row
+//!    that is found twice, or by two processes, moves its visit once.
+//! 2. Rows are deleted by the noted ids and by nothing else: one that arrives in between stays
+//!    until it was found as well.
 //! 3. Rows that arrive raise the erasure's generation ([`reopen`](super::reopen)). What a step has
 //!    read before is then outdated, and it changes nothing.
 
@@ -142,8 +142,8 @@ pub(in crate::postgres) async fn rows_are_gone(
 pub(crate) type LaterVisits<'a> =
     Box<dyn FnOnce(Vec<i64>) -> BoxFuture<'a, Result<HashSet<i64>, VisitStoreError>> + Send + 'a>;
 
-/// Notes that an erasure has no row left, and removes the addresses themselves, except those of later
-/// visits. Does nothing if rows have arrived since.
+/// Notes that an erasure has no row left, and removes the addresses themselves, except those of
+/// later visits. Does nothing if rows have arrived since.
 pub(in crate::postgres) async fn close(
     client: &mut Client,
     open: &OpenErasure,
