@@ -1,0 +1,134 @@
+//! The side that opens connections.
+
+use std::{io, sync::Arc, time::Duration};
+
+use rustls::{
+    ClientConfig, RootCertStore, client::WebPkiServerVerifier, crypto::ring, pki_types::ServerName,
+};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, BufReader},
+    time::timeout,
+};
+use tokio_rustls::{TlsConnector, client::TlsStream};
+
+use crate::{Certificate, FileRole, HTTP2, TlsError, TlsFiles, files::Contents, reload::Reloaded, verifier};
+
+/// How long a server may take for its first bytes after the handshake.
+const SPEAKS_WITHIN: Duration = Duration::from_millis(500);
+
+/// A connection to a server.
+pub type ClientStream<S> = BufReader<TlsStream<S>>;
+
+/// What is required of a server's certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verify {
+    /// It comes from an authority, and names the server.
+    Full,
+    /// It comes from an authority.
+    Authority,
+    /// Nothing. The connection is protected from listeners, and not from a server in between.
+    Nothing,
+}
+
+/// Opens TLS connections, with a certificate from files if there are any.
+#[derive(Clone)]
+pub struct ClientTls(Arc<Reloaded<ClientConfig>>);
+
+impl ClientTls {
+    /// Reads the files. Without a file of authorities, those of the system count. Must be called on
+    /// a runtime.
+    ///
+    /// # Errors
+    /// Returns the file that cannot be used.
+    pub fn new(files: TlsFiles, verify: Verify) -> Result<Self, TlsError> {
+        Reloaded::start(files, verify, make).map(Self)
+    }
+
+    /// Returns the configuration for the next connection.
+    #[must_use]
+    pub fn config(&self) -> Arc<ClientConfig> {
+        self.0.config()
+    }
+
+    /// Makes the handshake for HTTP/2 with the server of that name or address. There is no time
+    /// limit.
+    ///
+    /// With TLS 1.3 a server can refuse a client's certificate only when the client's handshake is
+    /// done. So this waits for the server's first bytes, which in HTTP/2 need no request (RFC 9113,
+    /// section 3.4): otherwise the refusal would show as a connection that breaks during a call.
+    ///
+    /// # Errors
+    /// Returns the reason why either side refused.
+    pub async fn connect<S>(&self, server: &str, stream: S) -> io::Result<ClientStream<S>>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let host = server.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let name = ServerName::try_from(host).map_err(io::Error::other)?;
+        let connector = TlsConnector::from(self.0.config());
+        let connecting = connector.with_alpn(vec![HTTP2.to_vec()]).connect(name, stream);
+        let mut stream = BufReader::new(connecting.await?);
+        // A server that does not speak first may do as it likes.
+        timeout(SPEAKS_WITHIN, stream.fill_buf()).await.unwrap_or(Ok(&[]))?;
+        Ok(stream)
+    }
+
+    /// Returns the certificate that is shown to servers, if there is one.
+    #[must_use]
+    pub fn certificate(&self) -> Option<Certificate> {
+        self.0.certificate()
+    }
+}
+
+/// Returns the certificate of the server of a connection.
+#[must_use]
+pub fn peer<S>(stream: &ClientStream<S>) -> Option<Certificate>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let certificates = stream.get_ref().get_ref().1.peer_certificates();
+    certificates.and_then(|chain| chain.first()).map(Certificate::read)
+}
+
+fn make(files: &TlsFiles, contents: &Contents, verify: Verify) -> Result<Arc<ClientConfig>, TlsError> {
+    let provider = Arc::new(ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| files.unfit(&error))?;
+    let builder = if verify == Verify::Nothing {
+        builder.dangerous().with_custom_certificate_verifier(verifier::any(provider))
+    } else {
+        let roots = match files.roots(contents)? {
+            Some(roots) => roots,
+            None => of_the_system()?,
+        };
+        let verifier = WebPkiServerVerifier::builder_with_provider(roots.into(), provider).build();
+        let verifier = verifier.map_err(|error| TlsError {
+            role: FileRole::Ca,
+            path: files.ca.clone().unwrap_or_default(),
+            reason: error.to_string(),
+        })?;
+        match verify {
+            Verify::Full => builder.with_webpki_verifier(verifier),
+            _ => builder.dangerous().with_custom_certificate_verifier(verifier::of_any_name(verifier)),
+        }
+    };
+    let config = match files.pair(contents)? {
+        None => builder.with_no_client_auth(),
+        Some((chain, key)) => {
+            builder.with_client_auth_cert(chain, key).map_err(|error| files.unfit(&error))?
+        }
+    };
+    Ok(Arc::new(config))
+}
+
+/// Returns the authorities that the system trusts; `SSL_CERT_FILE` names another bundle.
+fn of_the_system() -> Result<RootCertStore, TlsError> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if roots.is_empty() {
+        let reason = "the system trusts no authority: name a file of certificates".to_owned();
+        return Err(TlsError { role: FileRole::Ca, path: "SSL_CERT_FILE".into(), reason });
+    }
+    Ok(roots)
+}

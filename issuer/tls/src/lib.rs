@@ -1,0 +1,24 @@
+//! TLS on the connections between servers.
+//!
+//! Certificates and keys come from files, and are read again when the files change, so that they
+//! can be renewed without a restart. New connections use the new ones; open connections keep what
+//! they were opened with. Files that cannot be read or do not belong together change nothing: the
+//! last good ones stay in use, and the reason is logged once.
+//!
+//! The cryptography is ring's, which `ureq` uses already. TLS 1.2 and 1.3 are spoken.
+
+mod certificate;
+mod client;
+mod files;
+mod reload;
+mod server;
+mod verifier;
+
+pub use certificate::{Certificate, Identity};
+pub use client::{ClientStream, ClientTls, Verify, peer};
+pub use files::{FileRole, TlsError, TlsFiles};
+pub use server::ServerTls;
+pub use tokio_rustls::server::TlsStream as ServerStream;
+
+/// The protocol name of HTTP/2 for ALPN (RFC 7301), which gRPC needs.
+pub const HTTP2: &[u8] = b"h2";

@@ -1,0 +1,94 @@
+//! The side that accepts connections.
+
+use std::{io, sync::Arc, time::Duration};
+
+use rustls::{ServerConfig, crypto::ring, server::WebPkiClientVerifier};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
+    time::timeout,
+};
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
+
+use crate::{
+    Certificate, FileRole, HTTP2, Identity, TlsError, TlsFiles, Verify, files::Contents, reload::Reloaded,
+};
+
+/// How long, and for how many bytes, a refused client is listened to before it is cut off.
+const REFUSED_WITHIN: Duration = Duration::from_secs(1);
+const REFUSED_BYTES: u64 = 64 * 1024;
+
+/// Accepts TLS connections that speak HTTP/2, with a certificate from files.
+#[derive(Clone)]
+pub struct ServerTls(Arc<Reloaded<ServerConfig>>);
+
+impl ServerTls {
+    /// Reads the files. With authorities among them, every client has to show a certificate of one
+    /// of these; without, none is asked for. Must be called on a runtime.
+    ///
+    /// # Errors
+    /// Returns the file that cannot be used.
+    pub fn new(files: TlsFiles) -> Result<Self, TlsError> {
+        Reloaded::start(files, Verify::Full, make).map(Self)
+    }
+
+    /// Waits for the client's handshake. There is no time limit. Returns whom the client's
+    /// certificate names, if it had to show one.
+    ///
+    /// # Errors
+    /// Returns the reason why either side refused.
+    pub async fn accept<S>(&self, stream: S) -> io::Result<(TlsStream<S>, Option<Identity>)>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let accepting = TlsAcceptor::from(self.0.config()).accept(stream).into_fallible();
+        let stream = match accepting.await {
+            Ok(stream) => stream,
+            Err((error, stream)) => {
+                let _ = timeout(REFUSED_WITHIN, hang_up(stream)).await;
+                return Err(error);
+            }
+        };
+        let certificates = stream.get_ref().1.peer_certificates();
+        let certificate = certificates.and_then(|chain| chain.first()).map(Certificate::read);
+        let identity = certificate.map(|certificate| Identity::new(certificate.names));
+        Ok((stream, identity))
+    }
+
+    /// Returns the certificate that new connections are served with.
+    #[must_use]
+    pub fn certificate(&self) -> Option<Certificate> {
+        self.0.certificate()
+    }
+}
+
+/// Ends a refused connection so that the client reads why: closed with bytes unread, it would be
+/// reset, and the alert lost.
+async fn hang_up<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) -> io::Result<()> {
+    stream.shutdown().await?;
+    tokio::io::copy(&mut stream.take(REFUSED_BYTES), &mut tokio::io::sink()).await.map(|_| ())
+}
+
+fn make(files: &TlsFiles, contents: &Contents, _: Verify) -> Result<Arc<ServerConfig>, TlsError> {
+    let provider = Arc::new(ring::default_provider());
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| files.unfit(&error))?;
+    let builder = match files.roots(contents)? {
+        None => builder.with_no_client_auth(),
+        Some(roots) => {
+            let verifier = WebPkiClientVerifier::builder_with_provider(roots.into(), provider).build();
+            let path = files.ca.clone().unwrap_or_default();
+            builder.with_client_cert_verifier(verifier.map_err(|error| TlsError {
+                role: FileRole::Ca,
+                path,
+                reason: error.to_string(),
+            })?)
+        }
+    };
+    let Some((chain, key)) = files.pair(contents)? else {
+        return Err(files.unfit(&rustls::Error::NoCertificatesPresented));
+    };
+    let mut config = builder.with_single_cert(chain, key).map_err(|error| files.unfit(&error))?;
+    config.alpn_protocols = vec![HTTP2.to_vec()];
+    Ok(Arc::new(config))
+}
