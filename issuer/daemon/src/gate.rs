@@ -17,6 +17,7 @@
 //!    server behind a gate needs no handshake time-out of its own.
 
 mod guarded;
+mod secured;
 
 use std::{
     collections::HashMap,
@@ -36,6 +37,7 @@ use tokio::{
 use super::Seldom;
 use guarded::Pulse;
 pub use guarded::{Guarded, Guest, UnderWay};
+pub use secured::Secured;
 
 /// Interval of the search for overdue connections.
 const TICK: Duration = Duration::from_secs(1);

@@ -3,6 +3,7 @@
 
 mod admin;
 mod calls;
+mod channel;
 mod exit;
 mod gate;
 mod logs;
@@ -18,8 +19,9 @@ use tokio_util::sync::CancellationToken;
 
 pub use admin::{Admin, Refresh};
 pub use calls::{Bounded, ClientOf, Questions};
+pub use channel::{channel, is_local, is_local_host, reasons};
 pub use exit::{Exit, parse};
-pub use gate::{Gate, GateLimits, Guarded, Guest, IsExempt, UnderWay, network};
+pub use gate::{Gate, GateLimits, Guarded, Guest, IsExempt, Secured, UnderWay, network};
 pub use logs::LogFormat;
 pub use recorder::Recorder;
 pub use resources::Resources;

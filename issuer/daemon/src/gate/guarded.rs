@@ -13,6 +13,7 @@ use std::{
 };
 
 use futures_util::task::AtomicWaker;
+use tls::Identity;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::TcpStream,
@@ -102,6 +103,8 @@ impl Pulse {
 pub struct Guest {
     peer: Option<IpAddr>,
     pulse: Arc<Pulse>,
+    /// Whom the client's certificate names, if it had to show one.
+    pub(super) identity: Option<Identity>,
 }
 
 impl Guest {
@@ -109,6 +112,12 @@ impl Guest {
     #[must_use]
     pub fn peer(&self) -> Option<IpAddr> {
         self.peer
+    }
+
+    /// Returns whom the client's certificate names; `None` if it did not have to show one.
+    #[must_use]
+    pub fn identity(&self) -> Option<&Identity> {
+        self.identity.as_ref()
     }
 
     /// Records a call in flight until the returned guard is dropped.
@@ -200,7 +209,7 @@ impl Connected for Guarded {
 
     fn connect_info(&self) -> Guest {
         let peer = self.stream.peer_addr().ok().map(|address| address.ip());
-        Guest { peer, pulse: Arc::clone(&self.pulse) }
+        Guest { peer, pulse: Arc::clone(&self.pulse), identity: None }
     }
 }
 

@@ -1,0 +1,80 @@
+//! gRPC channels to servers, with TLS or without.
+
+use std::{error::Error, io};
+
+use hyper_util::rt::TokioIo;
+use tls::ClientTls;
+use tokio::net::TcpStream;
+use tonic::transport::{Channel, Endpoint, Uri};
+
+/// Opens a channel, which connects with its first call. With `tls`, an address that begins with
+/// `https` is reached with TLS.
+#[must_use]
+pub fn channel(endpoint: &Endpoint, tls: Option<&ClientTls>) -> Channel {
+    let is_https = endpoint.uri().scheme_str() == Some("https");
+    let Some(tls) = tls.filter(|_| is_https).cloned() else { return endpoint.connect_lazy() };
+    endpoint.connect_with_connector_lazy(tower::service_fn(move |uri: Uri| {
+        let tls = tls.clone();
+        async move {
+            let host = uri.host().unwrap_or_default();
+            let port = uri.port_u16().unwrap_or(443);
+            let stream = TcpStream::connect((host.trim_matches(['[', ']']), port)).await?;
+            stream.set_nodelay(true)?;
+            Ok::<_, io::Error>(TokioIo::new(tls.connect(host, stream).await?))
+        }
+    }))
+}
+
+/// Returns an error and its sources in one line. A source that only repeats is left out.
+#[must_use]
+pub fn reasons(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let reason = error.to_string();
+        if !text.ends_with(&reason) {
+            text.push_str(": ");
+            text.push_str(&reason);
+        }
+        source = error.source();
+    }
+    text
+}
+
+/// Returns whether a server at a URL can be reached in plaintext without leaving this machine.
+#[must_use]
+pub fn is_local(url: &str) -> bool {
+    let uri: Option<Uri> = url.parse().ok();
+    let host = uri.as_ref().and_then(Uri::host).unwrap_or_default();
+    is_local_host(host.trim_matches(['[', ']']))
+}
+
+/// Returns whether a host is this machine.
+#[must_use]
+pub fn is_local_host(host: &str) -> bool {
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_loopback_is_local() {
+        for url in ["http://127.0.0.1:7070", "http://[::1]:7070", "http://localhost", "http://127.9.9.9/"] {
+            assert!(is_local(url), "{url}");
+        }
+        for url in ["http://10.0.0.1:7070", "http://issuer-0", "http://localhost.example", "", "http://[::2]"]
+        {
+            assert!(!is_local(url), "{url}");
+        }
+    }
+
+    #[test]
+    fn reasons_are_one_line_without_repetition() {
+        let inner = io::Error::other("the certificate has expired");
+        let middle = io::Error::other(inner);
+        let outer = io::Error::new(io::ErrorKind::InvalidData, middle);
+        assert_eq!(reasons(&outer), "the certificate has expired");
+    }
+}
