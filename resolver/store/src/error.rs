@@ -17,6 +17,12 @@ pub enum StoreError {
     /// The store did not answer within the deadline.
     #[error("the database did not answer in time")]
     TimedOut,
+    /// The database's address is invalid.
+    #[error("{0}")]
+    Address(String),
+    /// A file of certificates that the address names cannot be used.
+    #[error(transparent)]
+    Tls(#[from] tls::TlsError),
     /// No connection could be established, or the system refused a file or random bytes.
     #[error("no connection to the database")]
     Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),

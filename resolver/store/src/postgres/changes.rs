@@ -12,11 +12,12 @@ use tokio::{
     time::{Instant, interval, sleep, timeout},
 };
 use tokio_postgres::{
-    AsyncMessage, Client, Config, NoTls,
+    AsyncMessage, Client,
     types::{ToSql, Type},
 };
 use tokio_util::task::AbortOnDropHandle;
 
+use super::connect::Address;
 use crate::{Change, StoreError};
 
 /// Subscribes to the channel. A payload is a comma-separated list of ids in decimal, or a plus sign
@@ -39,11 +40,11 @@ const WAITING_MAX: usize = 4_096;
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Reports changes until the receiver is dropped. Reconnects after errors.
-pub(super) async fn tell(config: &Config, changes: &mpsc::Sender<Change>) {
+pub(super) async fn tell(address: &Address, changes: &mpsc::Sender<Change>) {
     let mut failures = 0_u64;
     while !changes.is_closed() {
         let begun = Instant::now();
-        let Err(error) = tell_until_broken(config, changes).await;
+        let Err(error) = tell_until_broken(address, changes).await;
         // An unavailable database is logged once, and not twice a second.
         failures = if begun.elapsed() > 2 * CONNECTED_WITHIN { 1 } else { failures + 1 };
         if failures == 1 {
@@ -57,12 +58,11 @@ pub(super) async fn tell(config: &Config, changes: &mpsc::Sender<Change>) {
 }
 
 async fn tell_until_broken(
-    config: &Config,
+    address: &Address,
     changes: &mpsc::Sender<Change>,
 ) -> Result<std::convert::Infallible, StoreError> {
-    let unreachable = |error| StoreError::Unreachable(Box::new(error));
-    let connected = timeout(CONNECTED_WITHIN, config.connect(NoTls)).await;
-    let (client, mut connection) = connected.map_err(|_| StoreError::TimedOut)?.map_err(unreachable)?;
+    let connected = timeout(CONNECTED_WITHIN, address.connect()).await;
+    let (client, mut connection) = connected.map_err(|_| StoreError::TimedOut)??;
     let (heard, mut notifications) = mpsc::channel(WAITING_MAX);
     let _driver = AbortOnDropHandle::new(tokio::spawn(async move {
         while let Some(Ok(message)) = poll_fn(|cx| connection.poll_message(cx)).await {
@@ -74,7 +74,7 @@ async fn tell_until_broken(
         }
     }));
     ask(&client, LISTEN).await?;
-    prove(config, &mut notifications).await?;
+    prove(address, &mut notifications).await?;
     let stopped = |_| StoreError::Stopped;
     changes.send(Change::Listening(Instant::now())).await.map_err(stopped)?;
     let mut asking = interval(ASKED_EVERY);
@@ -105,10 +105,9 @@ async fn tell_until_broken(
 ///
 /// # Errors
 /// Returns [`StoreError::Deaf`] if the notification does not arrive within [`HEARD_WITHIN`].
-async fn prove(config: &Config, notifications: &mut mpsc::Receiver<String>) -> Result<(), StoreError> {
-    let unreachable = |error| StoreError::Unreachable(Box::new(error));
-    let connected = timeout(CONNECTED_WITHIN, config.connect(NoTls)).await;
-    let (client, connection) = connected.map_err(|_| StoreError::TimedOut)?.map_err(unreachable)?;
+async fn prove(address: &Address, notifications: &mut mpsc::Receiver<String>) -> Result<(), StoreError> {
+    let connected = timeout(CONNECTED_WITHIN, address.connect()).await;
+    let (client, connection) = connected.map_err(|_| StoreError::TimedOut)??;
     let _driver = AbortOnDropHandle::new(tokio::spawn(connection));
     let mark = getrandom::u64().map_err(|error| StoreError::Unreachable(Box::new(error)))?;
     let mark = format!("?{mark:016x}");

@@ -1,20 +1,103 @@
-//! Connections to Postgres servers: configuration and pools.
+//! Connections to Postgres servers, and pools of them.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use bb8::{Pool, PooledConnection};
-use bb8_postgres::PostgresConnectionManager;
-use tokio_postgres::{Config, NoTls, config::TargetSessionAttrs};
+use bb8::{ManageConnection, Pool, PooledConnection};
+use tls::ClientTls;
+use tokio_postgres::{
+    Client, Config, Socket,
+    config::{Host, SslMode, TargetSessionAttrs},
+    tls::MakeTlsConnect,
+};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::deadline::DEADLINE;
+use super::{deadline::DEADLINE, passfile::Passfile, url::Url};
 use crate::StoreError;
 
 /// A pool of connections to the primary.
-pub type Connections = Pool<PostgresConnectionManager<NoTls>>;
+pub type Connections = Pool<Address>;
+
+/// The task of a connection, which ends with its client.
+pub type Connection =
+    tokio_postgres::Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>;
+
+/// Where a server is, and how a connection to it is made.
+#[derive(Clone)]
+pub struct Address {
+    /// What every connection is configured with.
+    pub config: Config,
+    tls: ClientTls,
+    passfile: Option<Arc<Passfile>>,
+}
+
+impl Address {
+    /// Parses a URL. Every connection has deadlines and TCP keep-alives. Must be called on a runtime.
+    ///
+    /// # Errors
+    /// Returns an error if the URL is invalid, or a file that it names cannot be used.
+    pub fn parse(url: &str) -> Result<Self, StoreError> {
+        let url = Url::parse(url)?;
+        let mut config: Config = url.for_driver.parse()?;
+        config
+            .application_name("shortmint-resolver")
+            .connect_timeout(DEADLINE)
+            .tcp_user_timeout(DEADLINE)
+            .keepalives_idle(Duration::from_secs(5))
+            .keepalives_interval(Duration::from_secs(2))
+            .keepalives_retries(3);
+        let tls = ClientTls::new(url.files, url.verify)?;
+        Ok(Self { config, tls, passfile: url.passfile.map(|path| Arc::new(Passfile(path))) })
+    }
+
+    /// Returns the address without the demand for a server that can write.
+    #[must_use]
+    pub(super) fn reads_anywhere(&self) -> Self {
+        let mut address = self.clone();
+        address.config.target_session_attrs(TargetSessionAttrs::Any);
+        address
+    }
+
+    /// Opens a connection. The password file and the certificates are those of now.
+    ///
+    /// # Errors
+    /// Returns [`StoreError::Unreachable`] if there is no connection.
+    pub async fn connect(&self) -> Result<(Client, Connection), StoreError> {
+        let unreachable = |error| StoreError::Unreachable(Box::new(error));
+        let tls = MakeRustlsConnect::new((*self.tls.config()).clone());
+        let Some(passfile) = self.passfile.as_ref().filter(|_| self.config.get_password().is_none()) else {
+            return self.config.connect(tls).await.map_err(unreachable);
+        };
+        let mut config = self.config.clone();
+        if let Some(password) = passfile.password(&config).await? {
+            config.password(password);
+        }
+        config.connect(tls).await.map_err(unreachable)
+    }
+}
+
+impl ManageConnection for Address {
+    type Connection = Client;
+    type Error = StoreError;
+
+    async fn connect(&self) -> Result<Client, StoreError> {
+        let (client, connection) = Self::connect(self).await?;
+        // It ends with the client; an error shows at the client's next call.
+        tokio::spawn(connection);
+        Ok(client)
+    }
+
+    async fn is_valid(&self, client: &mut Client) -> Result<(), StoreError> {
+        Ok(client.simple_query("").await.map(|_| ())?)
+    }
+
+    fn has_broken(&self, client: &mut Client) -> bool {
+        client.is_closed()
+    }
+}
 
 /// Creates a pool. It opens no connection before one is needed.
 #[must_use]
-pub fn pool(config: &Config, size: u32) -> Connections {
+pub fn pool(address: &Address, size: u32) -> Connections {
     Pool::builder()
         .max_size(size)
         .connection_timeout(DEADLINE)
@@ -22,42 +105,19 @@ pub fn pool(config: &Config, size: u32) -> Connections {
         .test_on_check_out(false)
         .max_lifetime(Some(Duration::from_secs(600)))
         .error_sink(Box::new(LogErrors))
-        .build_unchecked(PostgresConnectionManager::new(config.clone(), NoTls))
-}
-
-/// Parses a URL into the configuration of all connections: deadlines and TCP keep-alives.
-///
-/// # Errors
-/// Returns an error if the URL is invalid.
-pub fn configure(url: &str) -> Result<Config, StoreError> {
-    let mut config: Config = url.parse()?;
-    config
-        .application_name("shortmint-resolver")
-        .connect_timeout(DEADLINE)
-        .tcp_user_timeout(DEADLINE)
-        .keepalives_idle(Duration::from_secs(5))
-        .keepalives_interval(Duration::from_secs(2))
-        .keepalives_retries(3);
-    Ok(config)
-}
-
-/// Returns the configuration without the demand for a server that can write.
-pub(super) fn reads_anywhere(config: &Config) -> Config {
-    let mut config = config.clone();
-    config.target_session_attrs(TargetSessionAttrs::Any);
-    config
+        .build_unchecked(address.clone())
 }
 
 /// Logs errors of background connections. bb8 drops them otherwise.
 #[derive(Clone, Debug)]
 struct LogErrors;
 
-impl bb8::ErrorSink<tokio_postgres::Error> for LogErrors {
-    fn sink(&self, error: tokio_postgres::Error) {
+impl bb8::ErrorSink<StoreError> for LogErrors {
+    fn sink(&self, error: StoreError) {
         tracing::warn!(error = &error as &dyn std::error::Error, "connect to Postgres");
     }
 
-    fn boxed_clone(&self) -> Box<dyn bb8::ErrorSink<tokio_postgres::Error>> {
+    fn boxed_clone(&self) -> Box<dyn bb8::ErrorSink<StoreError>> {
         Box::new(self.clone())
     }
 }
@@ -66,11 +126,33 @@ impl bb8::ErrorSink<tokio_postgres::Error> for LogErrors {
 ///
 /// # Errors
 /// Returns [`StoreError::TimedOut`] if none is free or connects in time.
-pub async fn check_out(
-    pool: &Connections,
-) -> Result<PooledConnection<'_, PostgresConnectionManager<NoTls>>, StoreError> {
+pub async fn check_out(pool: &Connections) -> Result<PooledConnection<'_, Address>, StoreError> {
     pool.get().await.map_err(|error| match error {
-        bb8::RunError::User(error) => StoreError::Unreachable(Box::new(error)),
+        bb8::RunError::User(error) => error,
         bb8::RunError::TimedOut => StoreError::TimedOut,
     })
+}
+
+/// Returns the hosts of a URL that are not this machine, and that its connections may reach in
+/// plaintext.
+///
+/// # Errors
+/// Returns an error if the URL is invalid.
+pub fn hosts_in_plaintext(url: &str) -> Result<Vec<String>, StoreError> {
+    let config: Config = Url::parse(url)?.for_driver.parse()?;
+    if config.get_ssl_mode() == SslMode::Require {
+        return Ok(Vec::new());
+    }
+    let is_local = |name: &str| {
+        name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+    };
+    let mut hosts: Vec<String> = config.get_hostaddrs().iter().map(ToString::to_string).collect();
+    if hosts.is_empty() {
+        hosts.extend(config.get_hosts().iter().filter_map(|host| match host {
+            Host::Tcp(name) => Some(name.clone()),
+            Host::Unix(_) => None,
+        }));
+    }
+    hosts.retain(|host| !is_local(host));
+    Ok(hosts)
 }

@@ -24,13 +24,14 @@ use tokio::{
     time::timeout,
 };
 use tokio_postgres::{
-    Client, Config, CopyInSink, NoTls, Row, Statement,
+    Client, CopyInSink, Row, Statement,
     error::{Severity, SqlState},
     types::ToSql,
 };
 
 use super::{
     admin::{COMPARED_EPOCH, NOTE_SERVER},
+    connect::Address,
     replica::{Position, REPLAYED},
     statements::COPY,
     timestamp::{optional_timestamp, timestamp},
@@ -39,7 +40,7 @@ use crate::StoreError;
 
 /// A dedicated connection that runs one statement at a time.
 pub(super) struct Line {
-    config: Config,
+    address: Address,
     sql: &'static str,
     /// Whether the statement checks the database's history. A role that only reads may lack the
     /// right to ask for the server's identity.
@@ -88,13 +89,13 @@ impl From<LineError> for StoreError {
 
 impl Line {
     /// Creates a connection for a statement that writes, and checks the database's history.
-    pub(super) fn writer(config: Config, sql: &'static str) -> Self {
-        Self { config, sql, writes: true, open: Mutex::new(None) }
+    pub(super) fn writer(address: Address, sql: &'static str) -> Self {
+        Self { address, sql, writes: true, open: Mutex::new(None) }
     }
 
     /// Creates a connection for a read-only statement.
-    pub(super) fn reader(config: Config, sql: &'static str) -> Self {
-        Self { config, sql, writes: false, open: Mutex::new(None) }
+    pub(super) fn reader(address: Address, sql: &'static str) -> Self {
+        Self { address, sql, writes: false, open: Mutex::new(None) }
     }
 
     /// Returns whether no statement runs on the connection.
@@ -199,8 +200,7 @@ impl Line {
     }
 
     async fn connect(&self) -> Result<Open, StoreError> {
-        let unreachable = |error| StoreError::Unreachable(Box::new(error));
-        let (client, connection) = self.config.connect(NoTls).await.map_err(unreachable)?;
+        let (client, connection) = self.address.connect().await?;
         tokio::spawn(async move {
             // Callers that wait for an answer get the error; here it only ends the task.
             if let Err(error) = connection.await {

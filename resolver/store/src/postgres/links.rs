@@ -85,7 +85,7 @@ impl Links for PostgresStore {
     }
 
     async fn send_changes(&self, changes: mpsc::Sender<Change>) {
-        changes::tell(&self.config, &changes).await;
+        changes::tell(&self.address, &changes).await;
     }
 
     async fn edit(&self, id: LinkId, edit: &Edit, by: ApiKeyId) -> Result<Edited, StoreError> {

@@ -1,7 +1,8 @@
 //! The schema's migrations for Postgres.
 
-use tokio_postgres::{Client, Config, NoTls, error::SqlState};
+use tokio_postgres::{Client, error::SqlState};
 
+use super::connect::Address;
 use crate::StoreError;
 
 mod files {
@@ -13,9 +14,8 @@ mod files {
 const LOCK: i64 = 0x5348_4f52_544d_494e;
 
 /// Runs all pending migrations, one process at a time. The advisory lock ends with the connection.
-pub(super) async fn run(config: &Config) -> Result<(), StoreError> {
-    let unreachable = |error| StoreError::Unreachable(Box::new(error));
-    let (mut client, connection) = config.connect(NoTls).await.map_err(unreachable)?;
+pub(super) async fn run(address: &Address) -> Result<(), StoreError> {
+    let (mut client, connection) = address.connect().await?;
     let connection = tokio::spawn(connection);
     client.execute("SELECT pg_advisory_lock($1)", &[&LOCK]).await?;
     let report = files::migrations::runner().run_async(&mut client).await.map_err(Box::new)?;

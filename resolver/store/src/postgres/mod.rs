@@ -16,6 +16,7 @@ mod keys;
 mod line;
 mod links;
 mod migrations;
+mod passfile;
 mod reads;
 mod register;
 mod replica;
@@ -24,6 +25,7 @@ mod settings;
 mod statements;
 mod timestamp;
 mod transaction;
+mod url;
 mod webhooks;
 
 use std::sync::{
@@ -32,19 +34,17 @@ use std::sync::{
 };
 
 use async_trait::async_trait;
-use bb8_postgres::PostgresConnectionManager;
-use connect::reads_anywhere;
 use deadline::within;
 use jiff::Timestamp;
 use line::Line;
 use replica::Positions;
 use statements::{INSERT, INSERT_LANES, POLL, READ, READ_PLAIN};
 use tokio::{sync::watch, time::Instant};
-use tokio_postgres::{Config, NoTls, config::TargetSessionAttrs};
+use tokio_postgres::config::TargetSessionAttrs;
 
 use super::{Database, Store, StoreError, Witness, sql};
 
-pub use connect::{Connections, check_out, configure, pool};
+pub use connect::{Address, Connection, Connections, check_out, hosts_in_plaintext, pool};
 pub use line::rolled_back;
 pub use webhooks::add_webhook_events;
 
@@ -92,7 +92,7 @@ pub struct PostgresStore {
     lists: Connections,
     /// A pool of its own for API key lookups: they wait for nothing but each other.
     keys: Connections,
-    config: Config,
+    address: Address,
 }
 
 impl PostgresStore {
@@ -102,30 +102,30 @@ impl PostgresStore {
     /// # Errors
     /// Returns an error if a URL is invalid.
     pub async fn new(url: &str, read_url: Option<&str>) -> Result<Self, StoreError> {
-        let mut config = configure(url)?;
+        let mut address = Address::parse(url)?;
         // A demoted primary accepts connections too, and refuses every write.
-        config.target_session_attrs(TargetSessionAttrs::ReadWrite);
-        let replica = read_url.map(configure).transpose()?;
+        address.config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+        let replica = read_url.map(Address::parse).transpose()?;
         Ok(Self {
             turn: AtomicUsize::new(0),
             tells_creates: AtomicBool::new(false),
-            writers: std::array::from_fn(|_| Line::writer(config.clone(), &INSERT)),
-            reader: Line::reader(config.clone(), READ),
-            copy_reader: Line::reader(reads_anywhere(&config), READ),
-            plain_reader: Line::reader(config.clone(), READ_PLAIN.as_str()),
-            slug_reader: Line::reader(config.clone(), sql::FIND_SLUG),
-            copy_slug_reader: Line::reader(reads_anywhere(&config), sql::FIND_SLUG),
-            settings_reader: Line::reader(config.clone(), POLL.as_str()),
+            writers: std::array::from_fn(|_| Line::writer(address.clone(), &INSERT)),
+            reader: Line::reader(address.clone(), READ),
+            copy_reader: Line::reader(address.reads_anywhere(), READ),
+            plain_reader: Line::reader(address.clone(), READ_PLAIN.as_str()),
+            slug_reader: Line::reader(address.clone(), sql::FIND_SLUG),
+            copy_slug_reader: Line::reader(address.reads_anywhere(), sql::FIND_SLUG),
+            settings_reader: Line::reader(address.clone(), POLL.as_str()),
             positions: Positions::default(),
-            replica: replica.map(|config| Line::reader(config, READ)),
+            replica: replica.map(|address| Line::reader(address, READ)),
             server_start: watch::Sender::new(None),
             witness: None,
             replica_shunned: Mutex::new(None),
             shunned: Mutex::new(None),
-            pool: pool(&config, POOL),
-            lists: pool(&config, LISTS),
-            keys: pool(&config, KEYS),
-            config,
+            pool: pool(&address, POOL),
+            lists: pool(&address, LISTS),
+            keys: pool(&address, KEYS),
+            address,
         })
     }
 
@@ -135,9 +135,7 @@ impl PostgresStore {
         Self { witness: Some(witness), ..self }
     }
 
-    async fn connection(
-        &self,
-    ) -> Result<bb8::PooledConnection<'_, PostgresConnectionManager<NoTls>>, StoreError> {
+    async fn connection(&self) -> Result<bb8::PooledConnection<'_, Address>, StoreError> {
         check_out(&self.pool).await
     }
 }
@@ -151,7 +149,7 @@ impl Database for PostgresStore {
 #[async_trait]
 impl Store for PostgresStore {
     async fn migrate(&self) -> Result<(), StoreError> {
-        migrations::run(&self.config).await
+        migrations::run(&self.address).await
     }
 
     async fn check(&self) -> Result<(), StoreError> {

@@ -29,7 +29,7 @@ use async_trait::async_trait;
 use codes::LinkId;
 use store::{StoreError, postgres as links};
 use tokio::{sync::Mutex, time::timeout};
-use tokio_postgres::{Client, Config, NoTls, config::TargetSessionAttrs};
+use tokio_postgres::{Client, config::TargetSessionAttrs};
 use visits::{AddressNetwork, AddressSecret, Day, DaySecret, Subject, TextKey, VisitId, VisitRow};
 
 pub(crate) use apart::{
@@ -54,7 +54,7 @@ const DEADLINE: Duration = Duration::from_secs(60);
 
 /// A store of visits in Postgres.
 pub struct PostgresVisits {
-    config: Config,
+    address: links::Address,
     pool: links::Connections,
     /// The connection for batches; `None` before its first use and after an error.
     writer: Mutex<Option<Client>>,
@@ -66,10 +66,11 @@ impl PostgresVisits {
     /// # Errors
     /// Returns an error if the URL is invalid.
     pub fn new(url: &str) -> Result<Self, VisitStoreError> {
-        let mut config = links::configure(url)?;
+        let mut address = links::Address::parse(url)?;
+        let config = &mut address.config;
         config.application_name("shortmint-visits").target_session_attrs(TargetSessionAttrs::ReadWrite);
-        let pool = links::pool(&config, POOL);
-        Ok(Self { config, pool, writer: Mutex::new(None) })
+        let pool = links::pool(&address, POOL);
+        Ok(Self { address, pool, writer: Mutex::new(None) })
     }
 
     /// Runs an operation on a connection of the pool, within [`DEADLINE`].
@@ -85,8 +86,7 @@ impl PostgresVisits {
     }
 
     async fn connect(&self) -> Result<Client, VisitStoreError> {
-        let unreachable = |error| StoreError::Unreachable(Box::new(error));
-        let (client, connection) = self.config.connect(NoTls).await.map_err(unreachable)?;
+        let (client, connection) = self.address.connect().await?;
         // It ends with the client; an error shows at the client's next call.
         tokio::spawn(connection);
         Ok(client)

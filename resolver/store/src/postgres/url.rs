@@ -1,0 +1,161 @@
+//! Parameters of a Postgres URL that the driver does not know.
+//!
+//! They mean what they mean to libpq (PostgreSQL documentation, "Parameter Key Words"), with two
+//! differences: there are no files in a home folder, so the authorities are those of the system
+//! unless `sslrootcert` names a file; and other users may read a password file, because volumes of
+//! Kubernetes are mounted so.
+
+use std::path::PathBuf;
+
+use percent_encoding::percent_decode_str;
+use tls::{TlsFiles, Verify};
+
+use crate::StoreError;
+
+/// A URL, split into what the driver knows and what it does not.
+pub(super) struct Url {
+    /// The URL for the driver.
+    pub(super) for_driver: String,
+    /// `sslrootcert`, `sslcert` and `sslkey`.
+    pub(super) files: TlsFiles,
+    /// What `sslmode` requires of the server's certificate.
+    pub(super) verify: Verify,
+    /// `passfile`.
+    pub(super) passfile: Option<PathBuf>,
+}
+
+impl Url {
+    pub(super) fn parse(text: &str) -> Result<Self, StoreError> {
+        let (base, parameters) = split(text);
+        let mut url = Self {
+            for_driver: base.to_owned(),
+            files: TlsFiles::default(),
+            verify: Verify::Nothing,
+            passfile: None,
+        };
+        let (mut mode, mut separator) = (String::new(), '?');
+        for parameter in parameters.split('&').filter(|parameter| !parameter.is_empty()) {
+            let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+            let value = percent_decode_str(value).decode_utf8_lossy().into_owned();
+            let file = (!value.is_empty()).then(|| PathBuf::from(&value));
+            match name {
+                "sslrootcert" => url.files.ca = file,
+                "sslcert" => url.files.certificate = file,
+                "sslkey" => url.files.key = file,
+                "passfile" => url.passfile = file,
+                "sslmode" => mode = value,
+                _ => {
+                    url.for_driver.push(separator);
+                    url.for_driver.push_str(parameter);
+                    separator = '&';
+                }
+            }
+        }
+        if url.files.certificate.is_some() != url.files.key.is_some() {
+            return Err(StoreError::Address("expected sslcert and sslkey together".to_owned()));
+        }
+        url.verify = url.verified_by(&mode)?;
+        let mode = match mode.as_str() {
+            "verify-full" | "verify-ca" => "require",
+            "" if url.files.ca.is_some() => "require",
+            mode => mode,
+        };
+        if !mode.is_empty() {
+            url.for_driver.push(separator);
+            url.for_driver.push_str("sslmode=");
+            url.for_driver.push_str(mode);
+        }
+        Ok(url)
+    }
+
+    /// Returns what a mode requires. Files of authorities are never ignored.
+    fn verified_by(&mut self, mode: &str) -> Result<Verify, StoreError> {
+        if self.files.ca.as_ref().is_some_and(|path| path.as_os_str() == "system") {
+            self.files.ca = None;
+            return match mode {
+                "" | "verify-full" => Ok(Verify::Full),
+                _ => Err(StoreError::Address(
+                    "expected sslmode=verify-full with sslrootcert=system".to_owned(),
+                )),
+            };
+        }
+        match mode {
+            "verify-full" => Ok(Verify::Full),
+            "verify-ca" => Ok(Verify::Authority),
+            "" | "require" if self.files.ca.is_some() => Ok(Verify::Authority),
+            "" | "require" | "prefer" | "disable" => Ok(Verify::Nothing),
+            other => Err(StoreError::Address(format!(
+                "sslmode {other:?}: expected disable, prefer, require, verify-ca or verify-full"
+            ))),
+        }
+    }
+}
+
+/// Splits a URL before its parameters, where the driver does: after the user and the password.
+fn split(text: &str) -> (&str, &str) {
+    let after_login = text.find('@').map_or(0, |at| at + 1);
+    match text[after_login..].find('?') {
+        Some(mark) => (&text[..after_login + mark], &text[after_login + mark + 1..]),
+        None => (text, ""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(url: &str) -> (String, Verify, Option<PathBuf>) {
+        let url = Url::parse(url).unwrap();
+        (url.for_driver, url.verify, url.files.ca)
+    }
+
+    #[test]
+    fn modes_mean_what_they_mean_to_libpq() {
+        let ca = || Some(PathBuf::from("/a b"));
+        for (given, for_driver, verify, files) in [
+            ("postgres://h/d", "postgres://h/d", Verify::Nothing, None),
+            ("postgres://h/d?sslmode=prefer", "postgres://h/d?sslmode=prefer", Verify::Nothing, None),
+            ("postgres://h/d?sslmode=require", "postgres://h/d?sslmode=require", Verify::Nothing, None),
+            ("postgres://h/d?sslmode=verify-ca", "postgres://h/d?sslmode=require", Verify::Authority, None),
+            (
+                "postgres://h/d?a=1&sslmode=verify-full&b=2",
+                "postgres://h/d?a=1&b=2&sslmode=require",
+                Verify::Full,
+                None,
+            ),
+            (
+                "postgres://h/d?sslmode=require&sslrootcert=%2Fa%20b",
+                "postgres://h/d?sslmode=require",
+                Verify::Authority,
+                ca(),
+            ),
+            ("postgres://h/d?sslrootcert=/a%20b", "postgres://h/d?sslmode=require", Verify::Authority, ca()),
+            (
+                "postgres://h/d?sslmode=verify-full&sslrootcert=system",
+                "postgres://h/d?sslmode=require",
+                Verify::Full,
+                None,
+            ),
+            (
+                "postgres://u:p?x@h/d?sslmode=disable",
+                "postgres://u:p?x@h/d?sslmode=disable",
+                Verify::Nothing,
+                None,
+            ),
+        ] {
+            assert_eq!(parse(given), (for_driver.to_owned(), verify, files), "{given}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_an_error_that_says_what_was_expected() {
+        for (url, part) in [
+            ("postgres://h/d?sslmode=allow", "verify-full"),
+            ("postgres://h/d?sslcert=/a", "sslkey"),
+            ("postgres://h/d?sslmode=require&sslrootcert=system", "verify-full"),
+        ] {
+            let error = Url::parse(url).err().unwrap().to_string();
+            assert!(error.contains(part), "{url}: {error}");
+        }
+    }
+}
