@@ -1,12 +1,15 @@
 //! The issuer's configuration: one struct, read from flags and the environment, and checked before
 //! anything starts.
 
+mod tls;
+
 use std::{net::SocketAddr, time::Duration};
 
 use clap::{Args, Parser, Subcommand};
 use daemon::{LogFormat, parse_duration};
 use numbers::Span;
 
+pub use self::tls::{StatusTlsArgs, TlsArgs};
 use crate::{Error, core::Limits};
 
 /// Minimum headroom below a new ceiling, in numbers. A namespace that is no larger is open from the
@@ -59,12 +62,15 @@ pub struct StatusArgs {
     /// Print JSON instead of a table.
     #[arg(long)]
     pub json: bool,
+    /// Flags for TLS.
+    #[command(flatten)]
+    pub tls: StatusTlsArgs,
 }
 
 /// Flags of the server.
 #[derive(Clone, Debug, Args)]
 pub struct Config {
-    /// Serve gRPC for resolvers on this address, without authentication.
+    /// Serve gRPC for resolvers on this address.
     #[arg(long, env = "ISSUER_LISTEN", default_value = "127.0.0.1:7070", value_name = "ADDR:PORT")]
     pub listen: SocketAddr,
     /// Serve /metrics, /livez and /readyz on this address.
@@ -73,7 +79,7 @@ pub struct Config {
     /// Write logs as text for people, or as JSON for collectors.
     #[arg(long, env = "ISSUER_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text, value_name = "FORMAT")]
     pub log_format: LogFormat,
-    /// Client URLs of the etcd members, separated by commas.
+    /// Client URLs of the etcd members, separated by commas: all with https://, or all with http://.
     #[arg(
         long,
         env = "ISSUER_ETCD",
@@ -86,8 +92,8 @@ pub struct Config {
     /// one leader.
     #[arg(long, env = "ISSUER_CLUSTER", default_value = "default", value_name = "NAME")]
     pub cluster: String,
-    /// URL of this issuer that followers give to resolvers while it leads. Defaults to http:// and
-    /// --listen.
+    /// URL of this issuer that followers give to resolvers while it leads. Defaults to --listen
+    /// after http://, or https:// with --tls-cert.
     #[arg(long, env = "ISSUER_ADVERTISE", value_name = "URL")]
     pub advertise: Option<String>,
     /// Elect another leader after this much silence of the current one. Whole seconds; etcd raises
@@ -109,6 +115,9 @@ pub struct Config {
     /// Give up if etcd does not answer for this long at startup.
     #[arg(long, env = "ISSUER_START_DEADLINE", default_value = "30s", value_parser = parse_duration)]
     pub start_deadline: Duration,
+    /// Flags for TLS.
+    #[command(flatten)]
+    pub tls: TlsArgs,
 }
 
 impl Config {
@@ -119,8 +128,10 @@ impl Config {
     pub fn check(&self) -> Result<(), Error> {
         let wrong =
             |flag, value: String, reason: &str| Err(Error::Config { flag, value, reason: reason.to_owned() });
-        if self.etcd.iter().any(|url| !url.starts_with("http://")) {
-            return wrong("--etcd", self.etcd.join(","), "expected addresses that start with http://");
+        let all = |scheme| self.etcd.iter().all(|url| url.starts_with(scheme));
+        if !all("http://") && !all("https://") {
+            let reason = "expected addresses that all start with http://, or all with https://";
+            return wrong("--etcd", self.etcd.join(","), reason);
         }
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         if self.cluster.is_empty() || self.cluster.len() > 64 || !self.cluster.bytes().all(plain) {
@@ -144,13 +155,14 @@ impl Config {
             let reason = "every interface is no address to be called at: set --advertise";
             return wrong("--listen", self.listen.to_string(), reason);
         }
-        Ok(())
+        self.tls.check(self)
     }
 
     /// Returns the URL that followers point resolvers to while this issuer leads.
     #[must_use]
     pub fn advertise(&self) -> String {
-        self.advertise.clone().unwrap_or_else(|| format!("http://{}", self.listen))
+        let scheme = if self.tls.tls_cert.is_some() { "https" } else { "http" };
+        self.advertise.clone().unwrap_or_else(|| format!("{scheme}://{}", self.listen))
     }
 
     /// Returns the limits of the core.
@@ -195,6 +207,15 @@ mod tests {
             (&["--block-min", "0"], ["--block-min", "0", "1 to 2^48"]),
             (&["--block-min", "9", "--block-max", "8"], ["--block-max", "8", "--block-min"]),
             (&["--listen", "0.0.0.0:1"], ["--listen", "0.0.0.0:1", "--advertise"]),
+            (&["--etcd", "https://a,http://b"], ["--etcd", "https://a,http://b", "all with https://"]),
+            (&["--etcd", "http://etcd-0:2379"], ["--etcd", "http://etcd-0:2379", "--insecure"]),
+            (&["--listen", "192.0.2.1:1"], ["--listen", "192.0.2.1:1", "--insecure"]),
+            (&["--tls-cert", "x"], ["--tls-cert", "required", "--tls-key"]),
+            (&["--tls-client-ca", "x"], ["--tls-client-ca", "required", "--tls-cert"]),
+            (
+                &["--tls-cert", "x", "--tls-key", "y", "--advertise", "http://a:1"],
+                ["--advertise", "http://a:1", "https://"],
+            ),
         ] {
             let error = parse(args).unwrap_err();
             for part in parts {

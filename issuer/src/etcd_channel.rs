@@ -1,8 +1,11 @@
-//! The ledger's own connection to etcd, to one member at a time.
+//! Connections to etcd, with TLS or without.
 //!
-//! When the connection breaks, or is silent for longer than keep-alive allows, the next member is
-//! tried. The election has connections of its own to all members. So a member that hangs delays
-//! commits, and does not end the leader's term.
+//! The ledger's goes to one member at a time. When it breaks, or is silent for longer than
+//! keep-alive allows, the next member is tried. The election has connections of its own to all
+//! members. So a member that hangs delays commits, and does not end the leader's term.
+//!
+//! The handshakes are made here, and not by etcd-client: its certificates are fixed when it
+//! connects first, and ours are renewed while it runs.
 //!
 //! Rejected: a flush that waits until other tasks have nothing more to write, so that the head and
 //! the body of a call leave in one system call. It gains nothing with unary calls: 1.01 times the
@@ -17,46 +20,122 @@ use std::{
     time::Duration,
 };
 
+use daemon::channel;
+use etcd_client::{Client, ConnectOptions};
 use hyper_util::rt::TokioIo;
+use tls::{ClientStream, ClientTls};
 use tokio::{net::TcpStream, time::timeout};
-use tonic::transport::{Channel, Endpoint, Uri};
+use tokio_util::either::Either;
+use tonic::transport::{Endpoint, Uri};
+use tower::{
+    ServiceExt as _, balance::p2c::Balance, buffer::Buffer, discover::ServiceList, load::Constant,
+    util::BoxCloneSyncService,
+};
 
-/// Opens a channel to whichever of the members answers. It connects with the first call.
+use crate::Error;
+
+/// Maximum number of calls that wait for a connection.
+const WAITING_MAX: usize = 64;
+
+/// A client with connections to all members. They are opened when they are needed.
 ///
 /// # Errors
-/// Returns an error if the first address is invalid.
-pub(crate) fn connect(members: &[String], deadline: Duration) -> Result<Channel, tonic::transport::Error> {
-    let first = members.first().map_or("", String::as_str);
-    let origin = if first.contains("://") { first.to_owned() } else { format!("http://{first}") };
-    let addresses: Arc<[String]> = members.iter().map(|member| address(member)).collect();
-    let turn = Arc::new(AtomicUsize::new(0));
+/// Returns [`Error::Config`] if an address is invalid.
+pub(crate) async fn to_all(
+    members: &[String],
+    deadline: Duration,
+    tls: Option<&ClientTls>,
+) -> Result<Client, Error> {
+    let open = |member: &String| {
+        let endpoint = endpoint(member)?
+            .connect_timeout(deadline)
+            .http2_keep_alive_interval(deadline)
+            .keep_alive_timeout(deadline)
+            .keep_alive_while_idle(true);
+        Ok(Constant::new(channel(&endpoint, tls), 0))
+    };
+    let channels = members.iter().map(open).collect::<Result<Vec<_>, Error>>()?;
+    let all = Buffer::new(Balance::new(ServiceList::new(channels)), WAITING_MAX);
+    let all = etcd_client::Channel::Custom(BoxCloneSyncService::new(all.map_err(Into::into)));
+    client(all, ConnectOptions::new().with_require_leader(true)).await
+}
+
+/// A client with a connection to whichever of the members answers. It is opened with the first
+/// call.
+///
+/// # Errors
+/// Returns [`Error::Config`] if an address is invalid.
+pub(crate) async fn to_one(
+    members: &[String],
+    deadline: Duration,
+    tls: Option<&ClientTls>,
+) -> Result<Client, Error> {
+    let endpoints: Result<Vec<Endpoint>, Error> = members.iter().map(|member| endpoint(member)).collect();
+    let endpoints = endpoints?;
+    let Some(first) = endpoints.first().cloned() else {
+        return Err(Error::Internal("the flag has a default and takes no empty list"));
+    };
+    let addresses: Arc<[Address]> = endpoints.iter().map(|endpoint| Address::of(endpoint.uri())).collect();
+    let (turn, tls) = (Arc::new(AtomicUsize::new(0)), tls.cloned());
     let connector = tower::service_fn(move |_: Uri| {
-        let (addresses, turn) = (Arc::clone(&addresses), Arc::clone(&turn));
-        async move { dial(&addresses, &turn, deadline).await.map(TokioIo::new) }
+        let (addresses, turn, tls) = (Arc::clone(&addresses), Arc::clone(&turn), tls.clone());
+        async move { dial(&addresses, &turn, deadline, tls.as_ref()).await.map(TokioIo::new) }
     });
-    let endpoint = Endpoint::from_shared(origin)?
+    let endpoint = first
         .http2_keep_alive_interval(deadline / 2)
         .keep_alive_timeout(deadline / 2)
         .keep_alive_while_idle(true);
-    Ok(endpoint.connect_with_connector_lazy(connector))
+    let one = etcd_client::Channel::Tonic(endpoint.connect_with_connector_lazy(connector));
+    client(one, ConnectOptions::new()).await
 }
 
-/// Returns host and port of a member's URL.
-fn address(member: &str) -> String {
-    let member = member.trim_start_matches("http://");
-    member.trim_end_matches('/').to_owned()
+async fn client(channel: etcd_client::Channel, options: ConnectOptions) -> Result<Client, Error> {
+    let client = Client::from_channel(channel, Some(options)).await;
+    client.map_err(|_| Error::Internal("no token is asked for"))
+}
+
+fn endpoint(member: &str) -> Result<Endpoint, Error> {
+    Endpoint::from_shared(member.to_owned()).map_err(|error| Error::Config {
+        flag: "--etcd",
+        value: member.to_owned(),
+        reason: daemon::reasons(&error),
+    })
+}
+
+/// Where a member is.
+struct Address {
+    host: String,
+    port: u16,
+}
+
+impl Address {
+    fn of(uri: &Uri) -> Self {
+        let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+        let usual = if uri.scheme_str() == Some("https") { 443 } else { 80 };
+        Self { host, port: uri.port_u16().unwrap_or(usual) }
+    }
 }
 
 /// Tries each member once, beginning after the one that was connected last.
-async fn dial(addresses: &[String], turn: &AtomicUsize, deadline: Duration) -> io::Result<TcpStream> {
+async fn dial(
+    addresses: &[Address],
+    turn: &AtomicUsize,
+    deadline: Duration,
+    tls: Option<&ClientTls>,
+) -> io::Result<Either<TcpStream, ClientStream<TcpStream>>> {
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for _ in addresses {
-        let address = &addresses[turn.fetch_add(1, Ordering::Relaxed) % addresses.len()];
-        match timeout(deadline, TcpStream::connect(address)).await {
-            Ok(Ok(stream)) => {
-                stream.set_nodelay(true)?;
-                return Ok(stream);
+        let Address { host, port } = &addresses[turn.fetch_add(1, Ordering::Relaxed) % addresses.len()];
+        let connect = async {
+            let stream = TcpStream::connect((host.as_str(), *port)).await?;
+            stream.set_nodelay(true)?;
+            match tls {
+                Some(tls) => tls.connect(host, stream).await.map(Either::Right),
+                None => Ok(Either::Left(stream)),
             }
+        };
+        match timeout(deadline, connect).await {
+            Ok(Ok(stream)) => return Ok(stream),
             Ok(Err(error)) => last = error,
             Err(_) => last = io::ErrorKind::TimedOut.into(),
         }
@@ -70,7 +149,14 @@ mod tests {
 
     #[test]
     fn members_are_addressed_by_host_and_port() {
-        assert_eq!(address("http://etcd-0:2379/"), "etcd-0:2379");
-        assert_eq!(address("10.0.0.1:2379"), "10.0.0.1:2379");
+        for (member, host, port) in [
+            ("http://etcd-0:2379/", "etcd-0", 2379),
+            ("https://etcd-0.etcd:2379", "etcd-0.etcd", 2379),
+            ("https://etcd.example", "etcd.example", 443),
+            ("http://[::1]:2379", "::1", 2379),
+        ] {
+            let address = Address::of(endpoint(member).unwrap().uri());
+            assert_eq!((address.host.as_str(), address.port), (host, port), "{member}");
+        }
     }
 }

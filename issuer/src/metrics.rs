@@ -8,6 +8,7 @@ use metrics::{
     histogram,
 };
 use numbers::{Epoch, Namespace};
+use tls::Certificate;
 use tokio::{sync::watch, time::Instant};
 
 use crate::{
@@ -118,6 +119,17 @@ impl Metrics {
         self.leader_changes.increment(1);
     }
 
+    /// Sets when a certificate ends, if there is one. Called when a metrics page is requested, as
+    /// certificates are renewed.
+    #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 stay below 2^53")]
+    pub fn certificate(&self, of: &'static str, certificate: Option<Certificate>) {
+        if let Some(certificate) = certificate {
+            let name = "issuer_certificate_expiry_timestamp_seconds";
+            let gauge = self.recorder.with(|| gauge!(name, "certificate" => of));
+            gauge.set(certificate.not_after as f64);
+        }
+    }
+
     /// Sets the remaining time of the lease. Called when a metrics page is requested.
     pub fn lease(&self) {
         let deadline = *self.lease_deadline.borrow();
@@ -218,6 +230,11 @@ fn describe() {
     describe_gauge!(
         "issuer_leader",
         "1 while this issuer leads and serves, else 0. Only a leader has gauges of the ledger."
+    );
+    describe_gauge!(
+        "issuer_certificate_expiry_timestamp_seconds",
+        metrics::Unit::Seconds,
+        "End of the validity of an own certificate: of the listener, or shown to etcd."
     );
     describe_gauge!("issuer_epoch", "The epoch this issuer last served.");
     describe_counter!("issuer_allocations_total", "Allocations answered, repeated ones included.");

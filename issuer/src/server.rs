@@ -1,13 +1,15 @@
 //! The issuer as a daemon. It serves the admin listener first, waits for etcd, then runs the
 //! election and the gRPC server.
 
-use std::{sync::Arc, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
 use daemon::{
-    Admin, Bounded, Gate, GateLimits, Questions, Recorder, Refresh, Resources, TaskSupervisor, bind,
+    Admin, Bounded, Gate, GateLimits, Questions, Recorder, Refresh, Resources, Secured, TaskSupervisor, bind,
 };
-use etcd_client::{Client, ConnectOptions};
+use etcd_client::Client;
+use futures_util::Stream;
 use proto::issuer::v1::issuer_server::IssuerServer;
+use tls::{ClientTls, ServerTls};
 use tokio::{
     net::TcpListener,
     sync::watch,
@@ -75,15 +77,18 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
     let connections = connections(&Resources::claim());
     let recorder = Recorder::new();
     let metrics = Metrics::new(&recorder);
-    let client = connect(&config).await?;
-    let ledger = EtcdLedger::new(connect_ledger(&config).await?, &config.cluster, ETCD_DEADLINE);
+    let tls = config.tls.listener()?;
+    let to_etcd = config.tls.etcd(&config.etcd)?;
+    let client = etcd_channel::to_all(&config.etcd, ETCD_DEADLINE, to_etcd.as_ref()).await?;
+    let ledger = etcd_channel::to_one(&config.etcd, ETCD_DEADLINE, to_etcd.as_ref()).await?;
+    let ledger = EtcdLedger::new(ledger, &config.cluster, ETCD_DEADLINE);
     let (driver, ends) = Driver::new(config.limits(), Arc::new(ledger.clone()), metrics.clone());
 
     let observer = Arc::new(Observer::new(ends.handle.clone(), ends.standing.clone(), metrics.clone()));
     let admin = Admin {
         recorder,
         ready: readiness(ends.standing.clone(), shutdown.clone()),
-        refresh: refresh(Arc::clone(&observer), metrics.clone()),
+        refresh: refresh(Arc::clone(&observer), metrics.clone(), (tls.clone(), to_etcd)),
     };
     let _observing = observer.start();
     let admin_stop = CancellationToken::new();
@@ -106,9 +111,11 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
         metrics: metrics.election(),
     };
     let election = supervisor.spawn("election", election.run());
+    let gate = Gate::new(listeners.grpc, "grpc", GateLimits::grpc(connections));
+    let incoming = gate.into_secured(tls);
     let service = IssuerService::server(handle, standing, config.advertise(), config.holder_ttl);
     let served = tokio::select! {
-        served = serve(&config, (listeners.grpc, connections), service, election, shutdown) => served,
+        served = serve(&config, incoming, service, election, shutdown) => served,
         task = failures.first() => Err(Error::TaskFailed(task)),
     };
     admin_stop.cancel();
@@ -120,7 +127,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
 /// calls are pointed to the next leader.
 async fn serve(
     config: &Config,
-    (listener, connections): (TcpListener, usize),
+    incoming: impl Stream<Item = io::Result<Secured>> + Send + 'static,
     service: IssuerServer<IssuerService>,
     election: JoinHandle<()>,
     shutdown: CancellationToken,
@@ -134,7 +141,6 @@ async fn serve(
         .map_err(|_| Error::Internal("the descriptors made at build time do not parse"))?;
 
     let stop = CancellationToken::new();
-    let incoming = Gate::new(listener, "grpc", GateLimits::grpc(connections)).into_stream();
     let questions = Questions::of_peers();
     let health_service = health_service.max_decoding_message_size(QUESTION_BYTES);
     let reflection = reflection.max_decoding_message_size(QUESTION_BYTES);
@@ -171,25 +177,6 @@ async fn serve(
 fn connections(resources: &Resources) -> usize {
     let kept = DESCRIPTORS_KEPT.min(resources.descriptors / 2);
     (resources.descriptors - kept).clamp(1, CONNECTIONS_MAX)
-}
-
-async fn connect(config: &Config) -> Result<Client, Error> {
-    let options = ConnectOptions::new()
-        .with_connect_timeout(ETCD_DEADLINE)
-        .with_keep_alive(Duration::from_secs(2), Duration::from_secs(2))
-        .with_keep_alive_while_idle(true)
-        .with_require_leader(true);
-    let wrong = |error: etcd_client::Error| Error::Config {
-        flag: "--etcd",
-        value: config.etcd.join(","),
-        reason: error.to_string(),
-    };
-    Client::connect(&config.etcd, Some(options)).await.map_err(wrong)
-}
-
-async fn connect_ledger(config: &Config) -> Result<Client, Error> {
-    let channel = etcd_client::Channel::Tonic(etcd_channel::connect(&config.etcd, ETCD_DEADLINE)?);
-    Client::from_channel(channel, None).await.map_err(|_| Error::Internal("no token is asked for"))
 }
 
 /// Waits until etcd answers, up to the start deadline. The admin listener serves meanwhile.
@@ -237,8 +224,14 @@ fn readiness(
 
 /// Returns the callback that refreshes the gauges that change all the time, just before a metrics
 /// page is rendered.
-fn refresh(observer: Arc<Observer>, metrics: Metrics) -> Refresh {
+fn refresh(
+    observer: Arc<Observer>,
+    metrics: Metrics,
+    (server, to_etcd): (Option<ServerTls>, Option<ClientTls>),
+) -> Refresh {
     Arc::new(move || {
+        metrics.certificate("server", server.as_ref().and_then(ServerTls::certificate));
+        metrics.certificate("etcd", to_etcd.as_ref().and_then(ClientTls::certificate));
         let (observer, metrics) = (Arc::clone(&observer), metrics.clone());
         Box::pin(async move {
             metrics.lease();

@@ -1,11 +1,13 @@
 //! `issuer status`: prints the committed state for a person or a script.
 
-use std::{fmt::Write as _, time::Duration};
+use std::{error::Error as _, fmt::Write as _, time::Duration};
 
+use daemon::channel;
 use proto::issuer::v1::{
     GetStatusRequest, GetStatusResponse, HolderStatus, NamespaceStatus, issuer_client::IssuerClient,
 };
 use serde_json::{Value, json};
+use tls::ClientTls;
 use tonic::{Code, transport::Endpoint};
 
 use crate::{Error, config::StatusArgs, grpc::LEADER_KEY};
@@ -18,9 +20,10 @@ const DEADLINE: Duration = Duration::from_secs(5);
 /// # Errors
 /// Returns the last issuer's error if none of them answers or points to a leader that does.
 pub async fn run(args: &StatusArgs) -> Result<String, Error> {
+    let tls = args.tls.client(&args.issuer)?;
     let mut last = None;
     for url in &args.issuer {
-        match ask(url).await {
+        match ask(url, tls.as_ref()).await {
             Ok(status) => return Ok(render(&status, args.json)),
             Err(error) => last = Some(error),
         }
@@ -33,20 +36,20 @@ pub async fn run(args: &StatusArgs) -> Result<String, Error> {
 }
 
 /// Asks one issuer, and then the leader that it points to.
-async fn ask(url: &str) -> Result<GetStatusResponse, Error> {
-    let status = match ask_directly(url).await {
+async fn ask(url: &str, tls: Option<&ClientTls>) -> Result<GetStatusResponse, Error> {
+    let status = match ask_directly(url, tls).await {
         Ok(status) => return Ok(status),
         Err(Error::Call(status)) => status,
         Err(error) => return Err(error),
     };
     let leader = status.metadata().get(LEADER_KEY).and_then(|value| value.to_str().ok());
     match leader.filter(|leader| status.code() == Code::FailedPrecondition && !leader.is_empty()) {
-        Some(leader) => ask_directly(leader).await,
+        Some(leader) => ask_directly(leader, tls).await,
         None => Err(Error::Call(status)),
     }
 }
 
-async fn ask_directly(url: &str) -> Result<GetStatusResponse, Error> {
+async fn ask_directly(url: &str, tls: Option<&ClientTls>) -> Result<GetStatusResponse, Error> {
     let endpoint = Endpoint::from_shared(url.to_owned())
         .map_err(|error| Error::Config {
             flag: "--issuer",
@@ -55,15 +58,18 @@ async fn ask_directly(url: &str) -> Result<GetStatusResponse, Error> {
         })?
         .connect_timeout(DEADLINE)
         .timeout(DEADLINE);
-    let unreachable = |error: tonic::transport::Error| Error::Unreachable {
-        flag: "--issuer",
-        address: url.to_owned(),
-        seconds: DEADLINE.as_secs(),
-        source: Some(Box::from(error)),
-    };
-    let mut client = IssuerClient::new(endpoint.connect().await.map_err(unreachable)?);
+    let mut client = IssuerClient::new(channel(&endpoint, tls));
     let answer = client.get_status(GetStatusRequest {}).await;
-    answer.map(tonic::Response::into_inner).map_err(|status| Error::Call(Box::new(status)))
+    answer.map(tonic::Response::into_inner).map_err(|status| match status.source() {
+        // Without an answer of the issuer, the status tells of the transport.
+        Some(_) => Error::Unreachable {
+            flag: "--issuer",
+            address: url.to_owned(),
+            seconds: DEADLINE.as_secs(),
+            source: Some(Box::from(status)),
+        },
+        None => Error::Call(Box::new(status)),
+    })
 }
 
 fn render(status: &GetStatusResponse, as_json: bool) -> String {

@@ -2,6 +2,7 @@
 //! before anything starts. The arguments of most subcommands are in the crate `cli`.
 
 mod settings;
+mod tls;
 mod visits;
 mod webhooks;
 
@@ -13,6 +14,7 @@ use daemon::{LogFormat, parse_duration, parse_duration_or_zero};
 use hyper::header::HeaderName;
 use ipnet::IpNet;
 
+pub use self::tls::IssuerTlsArgs;
 pub use settings::Settings;
 pub use visits::{Switch, VisitSettings, VisitsArgs};
 pub use webhooks::{WebhookConfig, WebhookHttp};
@@ -99,6 +101,9 @@ pub struct Config {
     /// process.
     #[arg(long, env = "RESOLVER_ISSUER", value_name = "URL[,URL…]", value_delimiter = ',')]
     pub issuer: Vec<String>,
+    /// Flags for TLS of the connections to issuers.
+    #[command(flatten)]
+    pub issuer_tls: IssuerTlsArgs,
     /// The database.
     #[command(flatten)]
     pub database: DatabaseArgs,

@@ -153,7 +153,7 @@ mod tests {
             "--initial-api-key",
             "s3cret-s3cret-s3cret",
             "--database",
-            "postgres://me:s3cret@db/links",
+            "postgres://me:s3cret@db/links?sslmode=verify-full",
         ];
         let mut cli = Cli::command();
         let matches = cli.try_get_matches_from_mut(args).unwrap();

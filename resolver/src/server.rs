@@ -24,6 +24,7 @@ use issuer::{core::Limits, embedded::Embedded, observer::Observer};
 use parts::Parts;
 use store::{Store, Witness};
 use supply::{Clock, IssuerClient, Minting, Owner, Spec, StopReason, SupplyMetrics, Target};
+use tls::ClientTls;
 use tokio::{
     net::TcpListener,
     sync::watch,
@@ -120,11 +121,11 @@ pub async fn run(
     };
     migrate_visits(&*visits, &config.database.database).await?;
     let (supervisor, mut failures) = TaskSupervisor::new();
-    let issuer = start_issuer(&config, &recorder, &supervisor).await?;
+    let issuer = start_issuer(&config, settings.holder.as_str(), &recorder, &supervisor).await?;
     let Bootstrapped { code_key, keyspaces, new_key, shared, asked } = bootstrapped;
     let clock = Clock::start();
     let mintings = mintings(&settings, &keyspaces, clock)?;
-    shown.send_replace(Shown { mintings: mintings.clone(), observer: issuer.observer() });
+    shown.send_replace(Shown { mintings: mintings.clone(), observer: issuer.observer(), tls: issuer.tls() });
     let parts = Parts {
         mint: Arc::new(Mint::new(&code_key, keyspaces)),
         client: Arc::new(IssuerClient::new(issuer.target.clone())),
@@ -366,6 +367,14 @@ struct Issuer {
 }
 
 impl Issuer {
+    /// Returns how issuers are reached, if with TLS.
+    fn tls(&self) -> Option<ClientTls> {
+        match &self.target {
+            Target::Remote(_, tls) => tls.clone(),
+            Target::Embedded(_) => None,
+        }
+    }
+
     /// Returns the observer of the embedded issuer, if there is one.
     fn observer(&self) -> Option<Arc<Observer>> {
         self.embedded.as_ref().map(Embedded::observer)
@@ -374,11 +383,15 @@ impl Issuer {
 
 async fn start_issuer(
     config: &Config,
+    holder: &str,
     recorder: &Recorder,
     supervisor: &TaskSupervisor,
 ) -> Result<Issuer, Error> {
     if !config.issuer.is_empty() {
-        return Ok(Issuer { target: Target::Remote(config.issuer.clone()), embedded: None });
+        return Ok(Issuer {
+            target: Target::Remote(config.issuer.clone(), config.issuer_tls(holder)?),
+            embedded: None,
+        });
     }
     let ledger = config.data_folder().join("ledger.json");
     let embedded = Embedded::start(Path::new(&ledger), Limits::default(), recorder, supervisor).await?;
@@ -398,12 +411,14 @@ fn draw_instance() -> Result<String, cli::Error> {
 struct Shown {
     mintings: Vec<Arc<Minting>>,
     observer: Option<Arc<Observer>>,
+    tls: Option<ClientTls>,
 }
 
 fn refresh(metrics: &Arc<SupplyMetrics>, shown: watch::Receiver<Shown>) -> Refresh {
     let metrics = Arc::clone(metrics);
     Arc::new(move || {
         metrics.report(shown.borrow().mintings.iter());
+        metrics.certificate(shown.borrow().tls.as_ref().and_then(ClientTls::certificate));
         let observer = shown.borrow().observer.clone();
         Box::pin(async move {
             if let Some(observer) = observer {

@@ -116,6 +116,17 @@ name!(
     "1 to 200 characters of A-Z, a-z, 0-9, '-', '_' and '.'"
 );
 
+impl HolderId {
+    /// Beginning of the names of reservations.
+    pub const RESERVATION: &str = "reservation-";
+
+    /// Returns whether the holder is a reservation, and no process.
+    #[must_use]
+    pub fn is_reservation(&self) -> bool {
+        self.as_str().starts_with(Self::RESERVATION)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -63,6 +63,20 @@ pub enum Request {
     Status,
 }
 
+impl Request {
+    /// Returns the holder that calls, if it matters who does.
+    #[must_use]
+    pub fn holder(&self) -> Option<&HolderId> {
+        match self {
+            Self::Register { holder, .. }
+            | Self::Allocate { holder, .. }
+            | Self::KeepAlive { holder, .. }
+            | Self::Return { holder, .. } => Some(holder),
+            Self::Status => None,
+        }
+    }
+}
+
 /// A returned block, with the account of its numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Returned {

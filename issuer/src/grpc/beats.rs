@@ -7,7 +7,7 @@ use numbers::Epoch;
 use proto::issuer::v1::{KeepAliveRequest, KeepAliveResponse};
 use tokio::{sync::watch, time::timeout};
 use tokio_stream::Stream;
-use tonic::{Response, Status, Streaming};
+use tonic::{Extensions, Response, Status, Streaming};
 
 use super::{
     convert,
@@ -29,16 +29,17 @@ pub(super) type Answers = Pin<Box<dyn Stream<Item = Result<KeepAliveResponse, St
 /// issuer stops leading, and after one holder TTL without a beat, when the holder counts as gone.
 pub(super) async fn keep_alive(
     service: IssuerService,
+    client: Extensions,
     beats: Streaming<KeepAliveRequest>,
 ) -> Result<Response<Answers>, Status> {
     let (standing, patience) = (service.standing.clone(), service.holder_ttl);
     let (first, beats) = next(beats, patience).await.ok_or_else(|| Status::cancelled("no beat came"))?;
-    let first = answer(&service, first).await?;
+    let first = answer(&service, &client, first).await?;
     let epoch = Epoch(first.epoch);
-    let service = Arc::new(service);
+    let asked = Arc::new((service, client));
     let others = stream::unfold(beats, move |beats| next(beats, patience)).then(move |beat| {
-        let service = Arc::clone(&service);
-        async move { answer(&service, beat).await }
+        let asked = Arc::clone(&asked);
+        async move { answer(&asked.0, &asked.1, beat).await }
     });
     let answers = stream::once(ready(Ok(first))).chain(others);
     Ok(Response::new(Box::pin(while_leading(answers, standing, epoch))))
@@ -53,8 +54,12 @@ async fn next(
     Some((beat, beats))
 }
 
-async fn answer(service: &IssuerService, beat: KeepAliveRequest) -> Result<KeepAliveResponse, Status> {
-    match service.ask(convert::keep_alive(beat)?).await? {
+async fn answer(
+    service: &IssuerService,
+    client: &Extensions,
+    beat: KeepAliveRequest,
+) -> Result<KeepAliveResponse, Status> {
+    match service.ask(client, convert::keep_alive(beat)?).await? {
         Answer::Alive { epoch, ceilings, starving, scarce, mark } => Ok(KeepAliveResponse {
             epoch: epoch.0,
             holder_ttl_ms: service.holder_ttl_ms(),

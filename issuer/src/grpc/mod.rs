@@ -18,8 +18,12 @@ use service::mismatch;
 pub use status::{BUSY_KEY, EPOCH_KEY, EXHAUSTED_KEY, IN_OTHER_HANDS_KEY, LEADER_KEY};
 
 impl IssuerService {
-    async fn allocate(&self, request: AllocateBlockRequest) -> Result<AllocateBlockResponse, Status> {
-        match self.ask(convert::allocate(request)?).await? {
+    async fn allocate(
+        &self,
+        request: Request<AllocateBlockRequest>,
+    ) -> Result<AllocateBlockResponse, Status> {
+        let (_, client, request) = request.into_parts();
+        match self.ask(&client, convert::allocate(request)?).await? {
             Answer::Allocated { block, epoch, leaked, store, .. } => Ok(AllocateBlockResponse {
                 block: Some(convert::block_out(&block)),
                 epoch: epoch.0,
@@ -37,7 +41,8 @@ impl issuer_server::Issuer for IssuerService {
         &self,
         request: Request<RegisterRequest>,
     ) -> Result<Response<RegisterResponse>, Status> {
-        match self.ask(convert::register(request.into_inner())?).await? {
+        let (_, client, request) = request.into_parts();
+        match self.ask(&client, convert::register(request)?).await? {
             Answer::Registered { incarnation, epoch, last_seq, ledger, mark } => {
                 Ok(Response::new(RegisterResponse {
                     incarnation: incarnation.0,
@@ -56,7 +61,7 @@ impl issuer_server::Issuer for IssuerService {
         &self,
         request: Request<AllocateBlockRequest>,
     ) -> Result<Response<AllocateBlockResponse>, Status> {
-        self.allocate(request.into_inner()).await.map(Response::new)
+        self.allocate(request).await.map(Response::new)
     }
 
     type KeepAliveStream = Answers;
@@ -65,14 +70,16 @@ impl issuer_server::Issuer for IssuerService {
         &self,
         request: Request<Streaming<KeepAliveRequest>>,
     ) -> Result<Response<Self::KeepAliveStream>, Status> {
-        beats::keep_alive(self.clone(), request.into_inner()).await
+        let (_, client, beats) = request.into_parts();
+        beats::keep_alive(self.clone(), client, beats).await
     }
 
     async fn return_blocks(
         &self,
         request: Request<ReturnBlocksRequest>,
     ) -> Result<Response<ReturnBlocksResponse>, Status> {
-        match self.ask(convert::return_blocks(request.into_inner())?).await? {
+        let (_, client, request) = request.into_parts();
+        match self.ask(&client, convert::return_blocks(request)?).await? {
             Answer::Closed { blocks } => Ok(Response::new(ReturnBlocksResponse { closed: blocks })),
             _ => Err(mismatch()),
         }
@@ -80,9 +87,9 @@ impl issuer_server::Issuer for IssuerService {
 
     async fn get_status(
         &self,
-        _request: Request<GetStatusRequest>,
+        request: Request<GetStatusRequest>,
     ) -> Result<Response<GetStatusResponse>, Status> {
-        match self.ask(CoreRequest::Status).await? {
+        match self.ask(request.extensions(), CoreRequest::Status).await? {
             Answer::Status(report) => Ok(Response::new(convert::status_out(&self.advertise, *report))),
             _ => Err(mismatch()),
         }

@@ -2,9 +2,11 @@
 
 use std::{sync::Arc, time::Duration};
 
+use daemon::{Guest, Seldom};
+use numbers::HolderId;
 use proto::issuer::v1::issuer_server::IssuerServer;
 use tokio::{sync::watch, time::timeout};
-use tonic::Status;
+use tonic::{Extensions, Status};
 
 use super::status::status_of;
 use crate::{
@@ -25,6 +27,8 @@ pub struct IssuerService {
     pub(super) standing: watch::Receiver<DriverState>,
     pub(super) advertise: Arc<str>,
     pub(super) holder_ttl: Duration,
+    /// Calls of other holders than their certificates name.
+    refused: Arc<Seldom>,
 }
 
 impl IssuerService {
@@ -36,14 +40,36 @@ impl IssuerService {
         advertise: String,
         holder_ttl: Duration,
     ) -> IssuerServer<Self> {
-        let service = Self { handle, standing, advertise: advertise.into(), holder_ttl };
+        let refused = Arc::default();
+        let service = Self { handle, standing, advertise: advertise.into(), holder_ttl, refused };
         IssuerServer::new(service).max_decoding_message_size(DECODE_LIMIT)
     }
 
-    pub(super) async fn ask(&self, request: Request) -> Result<Answer, Status> {
+    /// Asks the core on behalf of a client.
+    ///
+    /// # Errors
+    /// Returns the core's refusal, or UNAUTHENTICATED if the client may not act as the holder.
+    pub(super) async fn ask(&self, client: &Extensions, request: Request) -> Result<Answer, Status> {
+        self.check_holder(client, request.holder())?;
         let asked = timeout(CALL_DEADLINE, self.handle.call(request)).await;
         // The outcome is unknown: the transaction may still apply.
         asked.unwrap_or(Err(Refusal::Unknown)).map_err(|refusal| status_of(&refusal))
+    }
+
+    /// Checks the holder of a call against the certificate of its connection. A connection without
+    /// one may act as any holder: it is in plaintext, or in this process. A reservation is nobody's:
+    /// whichever resolver is asked fills it.
+    fn check_holder(&self, client: &Extensions, holder: Option<&HolderId>) -> Result<(), Status> {
+        let identity = client.get::<Guest>().and_then(Guest::identity);
+        let (Some(identity), Some(holder)) = (identity, holder) else { return Ok(()) };
+        if holder.is_reservation() || identity.may_act_as(holder.as_str()) {
+            return Ok(());
+        }
+        if let Some(times) = self.refused.happened() {
+            tracing::warn!(%holder, certificate = %identity, times, "call of another holder refused");
+        }
+        let reason = format!("the certificate is for {identity}, and the call is of holder {holder}");
+        Err(Status::unauthenticated(reason))
     }
 
     pub(super) fn holder_ttl_ms(&self) -> u64 {

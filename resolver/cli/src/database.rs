@@ -26,10 +26,10 @@ pub async fn open_witnessed(
     witness: Option<Witness>,
 ) -> Result<Arc<dyn Store>, Error> {
     let witness = witness.map(Arc::new);
-    let malformed = |error: &dyn std::fmt::Display| Error::Config {
+    let malformed = |error: &StoreError| Error::Config {
         flag: "--database",
         value: database.to_string(),
-        reason: error.to_string(),
+        reason: daemon::reasons(error),
     };
     let replica = match replica {
         Some(Database::Postgres(url)) => Some(url.as_str()),
@@ -99,6 +99,7 @@ pub async fn wait_for<T>(
     args: &DatabaseArgs,
     ask: impl AsyncFn() -> Result<T, StoreError>,
 ) -> Result<T, Error> {
+    args.check_plaintext(None)?;
     let until = Instant::now() + args.start_deadline;
     loop {
         match ask().await {
@@ -108,6 +109,7 @@ pub async fn wait_for<T>(
                 error @ (StoreError::Keyspace(_)
                 | StoreError::Corrupt(_)
                 | StoreError::Migration(_)
+                | StoreError::Address(_)
                 | StoreError::Sqlite(_)
                 | StoreError::Stopped),
             ) => return Err(error.into()),

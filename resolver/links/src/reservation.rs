@@ -4,7 +4,7 @@ use std::fmt;
 
 use codes::KeyspaceIndex;
 use jiff::Timestamp;
-use numbers::Span;
+use numbers::{HolderId, Span};
 
 use crate::api_key::ApiKeyId;
 
@@ -48,7 +48,7 @@ impl ReservationId {
     /// Returns the holder name under which the reservation's blocks are registered.
     #[must_use]
     pub fn holder(&self) -> String {
-        format!("reservation-{}", self.0)
+        format!("{}{}", HolderId::RESERVATION, self.0)
     }
 }
 

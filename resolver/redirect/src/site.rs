@@ -201,7 +201,7 @@ impl Parts {
     fn closing(&self, ceilings: Arc<SharedCeilings>, page: &daemon::Recorder) -> Closing {
         let config = SupplierConfig {
             owner: Owner { holder: "site".to_owned(), instance: "site".to_owned() },
-            client: Arc::new(IssuerClient::new(Target::Remote(Vec::new()))),
+            client: Arc::new(IssuerClient::new(Target::Remote(Vec::new(), None))),
             register: self.store.clone(),
             mintings: Vec::new(),
             ceilings,

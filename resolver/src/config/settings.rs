@@ -89,12 +89,8 @@ impl Config {
             .map_err(|error| wrong("--keyspaces", &self.keyspaces, error.to_string()))?;
         let default_keyspace = self.check_default_keyspace(&keyspaces)?;
         let (public_url, own_hosts) = self.check_public_url()?;
-        for url in &self.issuer {
-            if !url.starts_with("http://") || url.parse::<hyper::Uri>().is_err() {
-                return Err(wrong("--issuer", url, "expected an address such as http://issuer-0:7070"));
-            }
-        }
         self.check_read_database()?;
+        self.check_issuers()?;
         let redirect_status = match self.redirect_status {
             301 | 302 | 307 | 308 => hyper::StatusCode::from_u16(self.redirect_status),
             _ => {
@@ -323,8 +319,12 @@ mod tests {
             (&["--default-keyspace", "web"], ["--default-keyspace", "web", "default"]),
             (&["--redirect-status", "200"], ["--redirect-status", "200", "308"]),
             (&["--public-url", "https://sho.rt/x"], ["--public-url", "sho.rt/x", "without a path"]),
-            (&["--issuer", "issuer:7070", "--holder-id", "a"], ["--issuer", "issuer:7070", "http://"]),
-            (&["--issuer", "http://issuer:7070"], ["--holder-id", "(absent)", "--issuer"]),
+            (&["--issuer", "issuer:7070", "--holder-id", "a"], ["--issuer", "issuer:7070", "https://"]),
+            (&["--issuer", "http://issuer:7070"], ["--issuer", "http://issuer:7070", "--insecure"]),
+            (&["--database", "postgres://me@db/links"], ["--database", "me@db/links", "--insecure"]),
+            (&["--database", "postgres://h/d?sslmode=never"], ["--database", "never", "verify-full"]),
+            (&["--issuer-cert", "x"], ["--issuer-cert", "required", "--issuer-key"]),
+            (&["--issuer", "https://issuer:7070"], ["--holder-id", "(absent)", "--issuer"]),
             (&["--holder-id", "a/b"], ["--holder-id", "a/b", "1 to 128"]),
             (&["--read-database", "postgres://a@b/c"], ["--read-database", "postgres://a@b/c", "--database"]),
             (&["--trusted-proxies", "10.0.0.0/99"], ["--trusted-proxies", "10.0.0.0/99", "CIDR"]),

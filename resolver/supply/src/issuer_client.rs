@@ -5,8 +5,9 @@
 //! DEADLINE_EXCEEDED and a broken connection mean "unknown": the same call is sent again, to the
 //! next issuer. That is safe because every call can be repeated: see the contract in `proto/`.
 
-use std::{collections::HashMap, sync::Mutex, time::Duration};
+use std::{collections::HashMap, error::Error as _, sync::Mutex, time::Duration};
 
+use daemon::{Seldom, reasons};
 use holder::Refused;
 use hyper_util::rt::TokioIo;
 use issuer::{
@@ -14,6 +15,7 @@ use issuer::{
     grpc::{BUSY_KEY, EXHAUSTED_KEY, IN_OTHER_HANDS_KEY, LEADER_KEY},
 };
 use proto::issuer::v1::{self as pb, issuer_client::IssuerClient as Stub};
+use tls::ClientTls;
 use tokio::time::{sleep, timeout};
 use tokio_stream::Stream;
 use tonic::{
@@ -35,8 +37,8 @@ const CHANNELS_MAX: usize = 64;
 pub enum Target {
     /// In this process.
     Embedded(Dialer),
-    /// At these addresses.
-    Remote(Vec<String>),
+    /// At these addresses, and with TLS if they begin with `https`.
+    Remote(Vec<String>, Option<ClientTls>),
 }
 
 /// A client of the issuer that leads.
@@ -44,6 +46,8 @@ pub struct IssuerClient {
     target: Target,
     /// A std mutex: it is never held across an await.
     state: Mutex<State>,
+    /// Calls that reached no issuer.
+    failed: Seldom,
 }
 
 #[derive(Default)]
@@ -72,7 +76,7 @@ impl IssuerClient {
     /// Creates a client that has not connected yet.
     #[must_use]
     pub fn new(target: Target) -> Self {
-        Self { target, state: Mutex::new(State::default()) }
+        Self { target, state: Mutex::new(State::default()), failed: Seldom::default() }
     }
 
     /// Registers a start of this holder. There is no time limit; the caller bounds the wait by
@@ -153,7 +157,7 @@ impl IssuerClient {
                 Ok(Err(status)) => status,
                 Err(_) => Status::deadline_exceeded("no answer in time"),
             };
-            tracing::debug!(%url, code = ?status.code(), message = status.message(), "call to the issuer");
+            self.note_failure(&url, &status);
             match next(&status) {
                 Next::Refused(refused) => return Err(refused),
                 Next::Follow(leader) if hops < 3 => {
@@ -175,8 +179,8 @@ impl IssuerClient {
         let mut state = self.state();
         let url = match (&self.target, state.leader.clone()) {
             (Target::Embedded(_), _) => "http://embedded".to_owned(),
-            (Target::Remote(_), Some(leader)) => leader,
-            (Target::Remote(urls), None) => {
+            (Target::Remote(..), Some(leader)) => leader,
+            (Target::Remote(urls, _), None) => {
                 state.turn += 1;
                 urls[state.turn % urls.len()].clone()
             }
@@ -203,7 +207,7 @@ impl IssuerClient {
             .keep_alive_while_idle(true)
             .tcp_nodelay(true);
         match &self.target {
-            Target::Remote(_) => endpoint.connect_lazy(),
+            Target::Remote(_, tls) => daemon::channel(&endpoint, tls.as_ref()),
             Target::Embedded(dialer) => {
                 let dialer = dialer.clone();
                 let connector = tower::service_fn(move |_: Uri| {
@@ -212,6 +216,15 @@ impl IssuerClient {
                 });
                 endpoint.connect_with_connector_lazy(connector)
             }
+        }
+    }
+
+    /// Logs why a call reached no issuer, such as an expired certificate.
+    fn note_failure(&self, url: &str, status: &Status) {
+        tracing::debug!(url, code = ?status.code(), message = status.message(), "call to the issuer");
+        let Some(error) = status.source() else { return };
+        if let Some(times) = self.failed.happened() {
+            tracing::warn!(url, error = reasons(error), times, "no connection to the issuer");
         }
     }
 

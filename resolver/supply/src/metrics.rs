@@ -7,6 +7,8 @@ use metrics::{
     Counter, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
 };
 
+use tls::Certificate;
+
 use crate::Minting;
 
 /// The handles of the supply's metrics.
@@ -38,6 +40,16 @@ impl SupplyMetrics {
         })
     }
 
+    /// Sets when the certificate that is shown to issuers ends, if there is one.
+    #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 stay below 2^53")]
+    pub fn certificate(&self, certificate: Option<Certificate>) {
+        if let Some(certificate) = certificate {
+            let name = "resolver_certificate_expiry_timestamp_seconds";
+            let gauge = self.recorder.with(|| gauge!(name, "certificate" => "issuer"));
+            gauge.set(certificate.not_after as f64);
+        }
+    }
+
     /// Sets the gauges of the numbers in hand.
     #[expect(clippy::cast_precision_loss, reason = "numbers in hand stay below 2^48")]
     pub fn report<'a>(&self, mintings: impl IntoIterator<Item = &'a Arc<Minting>>) {
@@ -56,6 +68,11 @@ impl SupplyMetrics {
 }
 
 fn describe() {
+    describe_gauge!(
+        "resolver_certificate_expiry_timestamp_seconds",
+        Unit::Seconds,
+        "End of the validity of an own certificate: the one that is shown to issuers."
+    );
     describe_counter!(
         "resolver_blocks_overlapping_total",
         "Blocks refused because they overlapped the register."

@@ -5,8 +5,9 @@ use std::{
     time::Duration,
 };
 
-use clap::Args;
-use daemon::parse_duration;
+use clap::{Args, builder::BoolishValueParser};
+use daemon::{parse_duration, reasons};
+use store::postgres::hosts_in_plaintext;
 use url::Url;
 use visit_store::ClickhouseAddress;
 
@@ -27,6 +28,10 @@ pub struct DatabaseArgs {
     /// Wait for the database for at most this long at start.
     #[arg(long, env = "RESOLVER_START_DEADLINE", default_value = "30s", value_parser = parse_duration)]
     pub start_deadline: Duration,
+    /// Allow connections beyond this machine without TLS: to Postgres, and to issuers. Without this
+    /// flag, the URL of a Postgres elsewhere needs sslmode=verify-full, or at least require.
+    #[arg(long, env = "RESOLVER_INSECURE", value_parser = BoolishValueParser::new())]
+    pub insecure: bool,
 }
 
 /// Arguments of `resolver migrate`.
@@ -96,6 +101,27 @@ impl DatabaseArgs {
             Database::Sqlite(path) => path.parent().unwrap_or(Path::new("")).to_owned(),
             Database::Postgres(_) => "./data".into(),
         }
+    }
+
+    /// Checks that no database is reached in plaintext beyond this machine, unless that is allowed.
+    ///
+    /// # Errors
+    /// Returns [`Error::Config`] with the address and its host.
+    pub fn check_plaintext(&self, replica: Option<&Database>) -> Result<(), Error> {
+        for (flag, database) in [("--database", Some(&self.database)), ("--read-database", replica)] {
+            let Some(database @ Database::Postgres(url)) = database else { continue };
+            let wrong = |reason| Err(Error::Config { flag, value: database.to_string(), reason });
+            match hosts_in_plaintext(url) {
+                Err(error) => return wrong(reasons(&error)),
+                Ok(hosts) if self.insecure || hosts.is_empty() => {}
+                Ok(hosts) => {
+                    let hosts = hosts.join(", ");
+                    let expected = "expected sslmode=verify-full in the URL, or --insecure";
+                    return wrong(format!("{hosts} is beyond this machine: {expected}"));
+                }
+            }
+        }
+        Ok(())
     }
 }
 
