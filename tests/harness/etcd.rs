@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 use serde_json::Value;
 
+use crate::certificates::SecretFolder;
 use crate::gateway::Gateway;
 use crate::launch::Launch;
 use crate::programs::Program;
@@ -34,6 +35,7 @@ pub struct EtcdBuilder {
     members: usize,
     scratch: Option<Scratch>,
     args: Vec<String>,
+    tls: Option<SecretFolder>,
 }
 
 impl EtcdBuilder {
@@ -51,6 +53,13 @@ impl EtcdBuilder {
         self
     }
 
+    /// Adds an address to every member for clients with a certificate of the folder's authority.
+    #[must_use]
+    pub fn tls(mut self, files: &SecretFolder) -> Self {
+        self.tls = Some(files.clone());
+        self
+    }
+
     /// Starts all members and waits until the cluster is ready.
     ///
     /// # Errors
@@ -65,7 +74,7 @@ impl EtcdBuilder {
         let peers = peers.join(",");
         let mut members = Vec::new();
         for seat in seats {
-            let launch = seat.launch(&scratch, &peers)?.args(&self.args);
+            let launch = seat.launch(&scratch, &peers, self.tls.as_ref())?.args(&self.args);
             members.push(EtcdMember { process: launch.spawn()?, seat });
         }
         let gateway = Gateway::new(members.iter().map(EtcdMember::url).collect())?;
@@ -95,12 +104,18 @@ impl EtcdCluster {
 
     /// Returns a builder for a cluster with that many members.
     pub fn builder(members: usize) -> EtcdBuilder {
-        EtcdBuilder { members, scratch: None, args: Vec::new() }
+        EtcdBuilder { members, scratch: None, args: Vec::new(), tls: None }
     }
 
     /// Returns the members' URLs, comma-separated as `--etcd` expects them.
     pub fn endpoints(&self) -> String {
         self.gateway.endpoints().join(",")
+    }
+
+    /// Returns the members' URLs for clients with certificates, comma-separated.
+    pub fn secure_endpoints(&self) -> String {
+        let urls: Vec<String> = self.members.iter().map(EtcdMember::secure_url).collect();
+        urls.join(",")
     }
 
     /// Returns the members.

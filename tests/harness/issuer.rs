@@ -135,6 +135,11 @@ impl Issuer {
         })
     }
 
+    /// Returns the address of its gRPC listener.
+    pub fn listen(&self) -> SocketAddr {
+        self.listen
+    }
+
     /// Returns the URL of its own gRPC listener.
     pub fn url(&self) -> String {
         format!("http://{}", self.listen)

@@ -14,6 +14,7 @@ pub mod account;
 pub mod api;
 pub mod base64;
 pub mod binaries;
+pub mod certificates;
 pub mod checks;
 pub mod clickhouse;
 pub mod clickhouse_new;
@@ -45,6 +46,7 @@ pub mod status;
 pub mod wait;
 
 pub use api::{Api, Created};
+pub use certificates::{Authority, Pair, SecretFolder};
 pub use clickhouse::{Clickhouse, ClickhouseCluster};
 pub use clickhouse_new::NewClickhouse;
 pub use cluster::{Cluster, ClusterBuilder};

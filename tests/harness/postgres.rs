@@ -19,6 +19,7 @@ use nix::unistd::Pid;
 use tokio_postgres::{Client, NoTls};
 
 use crate::account::Account;
+use crate::certificates::Pair;
 use crate::launch::Launch;
 use crate::process::Process;
 use crate::programs::Program;
@@ -44,6 +45,7 @@ const QUIT_WITHIN: Duration = Duration::from_secs(6);
 pub struct PostgresBuilder {
     scratch: Option<Scratch>,
     settings: Vec<String>,
+    tls: Option<(String, Pair)>,
 }
 
 impl PostgresBuilder {
@@ -59,6 +61,14 @@ impl PostgresBuilder {
     pub fn setting(mut self, name: &str, value: &str) -> Self {
         self.settings.push(format!("{name}={value}"));
         self
+    }
+
+    /// Serves TLS with a certificate, beside plaintext. The authority's certificate verifies those
+    /// of clients that show one.
+    #[must_use]
+    pub fn tls(mut self, ca: &str, pair: &Pair) -> Self {
+        self.tls = Some((ca.to_owned(), pair.clone()));
+        self.setting("ssl", "on").setting("ssl_ca_file", "root.crt")
     }
 
     /// Creates the data folder, starts the server and creates the database.
@@ -77,6 +87,10 @@ impl PostgresBuilder {
         let initdb = initdb.args(["--no-sync", "--auth=trust", "--encoding=UTF8", "--locale=C"]);
         let initdb = initdb.args(["--username", NAME, "--pgdata"]).arg(&data);
         initdb.run(INITDB_WITHIN).await?.success().context("make a Postgres data folder")?;
+
+        if let Some((ca, pair)) = &self.tls {
+            write_certificates(&data, account, ca, pair)?;
+        }
 
         let addr = net::free_addr()?;
         let server = Launch::new(&scratch, "postgres", Program::Postgres.path()?).account(account);
@@ -98,6 +112,20 @@ impl PostgresBuilder {
         ];
         ours.iter().chain(&self.settings).flat_map(|setting| ["-c".to_owned(), setting.clone()]).collect()
     }
+}
+
+/// Writes the files that a server with TLS reads from its data folder.
+fn write_certificates(data: &Path, account: Option<Account>, ca: &str, pair: &Pair) -> anyhow::Result<()> {
+    let files = [("root.crt", ca), ("server.crt", &pair.certificate), ("server.key", &pair.key)];
+    for (name, text) in files {
+        let path = data.join(name);
+        std::fs::write(&path, text).context("write a server's certificate")?;
+        std::fs::set_permissions(&path, Permissions::from_mode(0o600)).context("close a server's key")?;
+        if let Some(account) = account {
+            account.own(&path)?;
+        }
+    }
+    Ok(())
 }
 
 /// A Postgres server with one database.
@@ -156,6 +184,28 @@ impl Postgres {
     /// Returns the address that the server listens on.
     pub fn addr(&self) -> SocketAddr {
         self.addr
+    }
+
+    /// Replaces the certificates of a server with TLS.
+    ///
+    /// # Errors
+    /// Returns an error if the files cannot be written or the server does not read them.
+    pub async fn renew(&self, ca: &str, pair: &Pair) -> anyhow::Result<()> {
+        write_certificates(&self.data, Account::unprivileged()?, ca, pair)?;
+        let reload = self.client().await?.batch_execute("SELECT pg_reload_conf()").await;
+        reload.context("reload the configuration")
+    }
+
+    /// Puts rules before those for host-based authentication.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be written or the server does not read it.
+    pub async fn authenticate(&self, rules: &str) -> anyhow::Result<()> {
+        let path = self.data.join("pg_hba.conf");
+        let before = std::fs::read_to_string(&path).context("read pg_hba.conf")?;
+        std::fs::write(&path, format!("{rules}\n{before}")).context("write pg_hba.conf")?;
+        let reload = self.client().await?.batch_execute("SELECT pg_reload_conf()").await;
+        reload.context("reload the configuration")
     }
 
     /// Returns the database's URL.

@@ -52,7 +52,7 @@ async fn resolvers_are_told_of_each_issuer_by_the_name_that_it_advertises() {
     let port = port(container, "grpc");
     let names = (0..replicas).map(|index| format!("issuer-{index}"));
     let advertised: Vec<String> = names.clone().map(|name| advertise.replace("$(POD_NAME)", &name)).collect();
-    let reachable: Vec<String> = names.map(|name| format!("http://{name}.{service}:{port}")).collect();
+    let reachable: Vec<String> = names.map(|name| format!("https://{name}.{service}:{port}")).collect();
     assert_eq!(advertised, reachable);
 
     let config = base.only("ConfigMap", "shortmint");
@@ -202,14 +202,19 @@ fn daemon(image: &str) -> &str {
 
 /// Returns the environment variables in the `--help` of the container's command.
 async fn variables_in_help(scratch: &Scratch, container: &Value) -> BTreeSet<String> {
-    let program = match daemon(container["image"].as_str().unwrap()) {
-        "issuer" => binaries::issuer().await.unwrap(),
-        "resolver" => binaries::resolver().await.unwrap(),
+    let subcommand = container["args"][0].as_str();
+    let (program, subcommands) = match daemon(container["image"].as_str().unwrap()) {
+        // The README runs `issuer status` in the issuers' containers.
+        "issuer" => (binaries::issuer().await.unwrap(), vec![subcommand, Some("status")]),
+        "resolver" => (binaries::resolver().await.unwrap(), vec![subcommand]),
         other => panic!("no daemon {other}"),
     };
-    let subcommand = container["args"][0].as_str();
-    let help = Launch::new(scratch, "help", program).args(subcommand).arg("--help");
-    let help = help.run(RUN_WITHIN).await.unwrap().success().unwrap().stdout;
-    let names = help.split("[env: ").skip(1);
-    names.filter_map(|rest| rest.split(['=', ']']).next().map(str::to_owned)).collect()
+    let mut names = BTreeSet::new();
+    for subcommand in subcommands {
+        let help = Launch::new(scratch, "help", program.clone()).args(subcommand).arg("--help");
+        let help = help.run(RUN_WITHIN).await.unwrap().success().unwrap().stdout;
+        let found = help.split("[env: ").skip(1);
+        names.extend(found.filter_map(|rest| rest.split(['=', ']']).next().map(str::to_owned)));
+    }
+    names
 }

@@ -73,6 +73,7 @@ mod slugs;
 mod store_conformance;
 mod sweep;
 mod takedowns;
+mod tls;
 mod transfer;
 // The suite of stores of visits belongs to their port.
 #[expect(dead_code, reason = "some of its parts are for what only SQLite has")]

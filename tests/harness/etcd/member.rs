@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use crate::certificates::SecretFolder;
 use crate::launch::Launch;
 use crate::net;
 use crate::process::Process;
@@ -14,6 +15,8 @@ use crate::scratch::Scratch;
 pub(super) struct Seat {
     pub(super) name: String,
     client: SocketAddr,
+    /// Address for clients with certificates, if the cluster has any.
+    secure: SocketAddr,
     peer: SocketAddr,
     pub(super) data: PathBuf,
 }
@@ -23,15 +26,23 @@ impl Seat {
         let name = format!("etcd-{index}");
         // etcd creates the folder itself, with the permissions that it requires.
         let data = scratch.path().join(scratch.stem(&format!("{name}-data")));
-        Ok(Self { name, client: net::free_addr()?, peer: net::free_addr()?, data })
+        Ok(Self { name, client: net::free_addr()?, secure: net::free_addr()?, peer: net::free_addr()?, data })
     }
 
     pub(super) fn peer_url(&self) -> String {
         format!("http://{}", self.peer)
     }
 
-    pub(super) fn launch(&self, scratch: &Scratch, peers: &str) -> anyhow::Result<Launch> {
-        let client_url = format!("http://{}", self.client);
+    pub(super) fn launch(
+        &self,
+        scratch: &Scratch,
+        peers: &str,
+        tls: Option<&SecretFolder>,
+    ) -> anyhow::Result<Launch> {
+        let mut client_url = format!("http://{}", self.client);
+        if tls.is_some() {
+            client_url = format!("{client_url},https://{}", self.secure);
+        }
         let launch = Launch::new(scratch, &self.name, Program::Etcd.path()?);
         let launch = launch.args(["--name", &self.name, "--data-dir"]).arg(&self.data);
         let launch =
@@ -40,7 +51,10 @@ impl Seat {
         let launch = launch.args(["--initial-advertise-peer-urls", &self.peer_url()]);
         let launch = launch.args(["--initial-cluster", peers, "--initial-cluster-state", "new"]);
         let launch = launch.args(["--heartbeat-interval", "100", "--election-timeout", "1000"]);
-        Ok(launch.args(["--logger", "zap", "--log-level", "warn"]))
+        let launch = launch.args(["--logger", "zap", "--log-level", "warn"]);
+        let Some(tls) = tls else { return Ok(launch) };
+        let launch = launch.args(["--client-cert-auth", "--trusted-ca-file", &tls.file("ca.crt")]);
+        Ok(launch.args(["--cert-file", &tls.file("tls.crt"), "--key-file", &tls.file("tls.key")]))
     }
 }
 
@@ -55,6 +69,11 @@ impl EtcdMember {
     /// Returns the URL for clients.
     pub fn url(&self) -> String {
         format!("http://{}", self.seat.client)
+    }
+
+    /// Returns the URL for clients with certificates, of a cluster that has them.
+    pub fn secure_url(&self) -> String {
+        format!("https://{}", self.seat.secure)
     }
 
     /// Returns the address of [`Self::url`], for a proxy in front of the member.
