@@ -160,7 +160,7 @@ async fn objects(scratch: &Scratch, manifest: &Path) -> Vec<Value> {
 }
 
 /// Returns the path of a program in the Python environment.
-fn in_venv(program: &str) -> PathBuf {
+pub(crate) fn in_venv(program: &str) -> PathBuf {
     let set = std::env::var_os(VENV_VARIABLE).map(PathBuf::from);
     let venv = set.unwrap_or_else(|| Path::new(ROOT).join("target/venv"));
     let path = std::path::absolute(venv.join("bin").join(program)).unwrap();

@@ -16,6 +16,7 @@ mod clock;
 mod code_key;
 mod copy;
 mod deleted;
+mod dependencies;
 mod documents;
 mod domain_policy;
 mod domains;
