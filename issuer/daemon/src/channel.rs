@@ -7,15 +7,18 @@ use tls::ClientTls;
 use tokio::net::TcpStream;
 use tonic::transport::{Channel, Endpoint, Uri};
 
-/// Opens a channel, which connects with its first call. With `tls`, an address that begins with
-/// `https` is reached with TLS.
+/// Opens a channel, which connects with its first call. An address that begins with `https` is
+/// reached with TLS, for which `tls` is needed.
 #[must_use]
 pub fn channel(endpoint: &Endpoint, tls: Option<&ClientTls>) -> Channel {
-    let is_https = endpoint.uri().scheme_str() == Some("https");
-    let Some(tls) = tls.filter(|_| is_https).cloned() else { return endpoint.connect_lazy() };
+    if endpoint.uri().scheme_str() != Some("https") {
+        return endpoint.connect_lazy();
+    }
+    let tls = tls.cloned();
     endpoint.connect_with_connector_lazy(tower::service_fn(move |uri: Uri| {
         let tls = tls.clone();
         async move {
+            let tls = tls.ok_or_else(|| io::Error::other("no authorities are known for https"))?;
             let host = uri.host().unwrap_or_default();
             let port = uri.port_u16().unwrap_or(443);
             let stream = TcpStream::connect((host.trim_matches(['[', ']']), port)).await?;

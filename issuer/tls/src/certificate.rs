@@ -4,7 +4,11 @@ use std::{fmt::Write as _, sync::Arc};
 
 use rustls::pki_types::CertificateDer;
 use x509_cert::{
-    der::{Decode as _, asn1::Utf8StringRef, oid::db::rfc4519::CN},
+    der::{
+        Decode as _,
+        asn1::{PrintableStringRef, Utf8StringRef},
+        oid::db::rfc4519::CN,
+    },
     ext::pkix::{SubjectAltName, name::GeneralName},
 };
 
@@ -40,7 +44,11 @@ impl Certificate {
             let parts = certificate.subject.0.iter().flat_map(|part| part.0.iter());
             let common = parts.filter(|part| part.oid == CN);
             names.extend(common.filter_map(|part| {
-                part.value.decode_as::<Utf8StringRef<'_>>().ok().map(|name| name.as_str().to_owned())
+                let utf8 = part.value.decode_as::<Utf8StringRef<'_>>().map(|name| name.as_str().to_owned());
+                utf8.or_else(|_| {
+                    part.value.decode_as::<PrintableStringRef<'_>>().map(|name| name.as_str().to_owned())
+                })
+                .ok()
             }));
         }
         Self { serial, not_after: certificate.validity.not_after.to_unix_duration().as_secs(), names }
@@ -56,6 +64,12 @@ impl Identity {
     #[must_use]
     pub fn new(names: Vec<String>) -> Self {
         Self(names.into())
+    }
+
+    /// Returns whether the certificate has one of these names.
+    #[must_use]
+    pub fn has_one_of(&self, names: &[String]) -> bool {
+        self.0.iter().any(|name| names.contains(name))
     }
 
     /// Returns whether the client may act as a holder of numbers.
@@ -79,11 +93,13 @@ impl std::fmt::Display for Identity {
 
 #[cfg(test)]
 mod tests {
-    use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, SerialNumber, date_time_ymd};
+    use rcgen::{
+        CertificateParams, DistinguishedName, DnType, DnValue, KeyPair, SerialNumber, date_time_ymd,
+    };
 
     use super::*;
 
-    fn read(names: &[&str], common: &str) -> Certificate {
+    fn read(names: &[&str], common: impl Into<DnValue>) -> Certificate {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut params = CertificateParams::new(names).unwrap();
         params.distinguished_name = DistinguishedName::new();
@@ -99,6 +115,9 @@ mod tests {
         assert_eq!(named.names, ["resolver-0", "b.example"]);
         assert_eq!((named.serial.as_str(), named.not_after), ("01ab", 1_893_456_000));
         assert_eq!(read(&[], "resolver-1").names, ["resolver-1"]);
+        // As Go writes it, and with it cert-manager.
+        let printable = DnValue::PrintableString("resolver-1".try_into().unwrap());
+        assert_eq!(read(&[], printable).names, ["resolver-1"]);
     }
 
     #[test]

@@ -35,8 +35,7 @@ pub enum Verify {
 pub struct ClientTls(Arc<Reloaded<ClientConfig>>);
 
 impl ClientTls {
-    /// Reads the files. Without a file of authorities, those of the system count. Must be called on
-    /// a runtime.
+    /// Reads the files. Without a file of authorities, those of the system count.
     ///
     /// # Errors
     /// Returns the file that cannot be used.

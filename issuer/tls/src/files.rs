@@ -117,6 +117,10 @@ fn certificates(role: FileRole, path: &Path, bytes: &[u8]) -> Result<Vec<Certifi
 }
 
 fn contents(path: &Path) -> io::Result<Vec<u8>> {
+    // Opening a pipe would wait for its writer.
+    if !path.metadata()?.is_file() {
+        return Err(io::Error::other("expected a regular file"));
+    }
     let mut bytes = Vec::new();
     let length = File::open(path)?.take(FILE_MAX + 1).read_to_end(&mut bytes)?;
     if length as u64 > FILE_MAX {

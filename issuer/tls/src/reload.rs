@@ -2,26 +2,23 @@
 
 use std::{
     sync::{Arc, Weak},
+    thread,
     time::Duration,
 };
 
 use arc_swap::ArcSwap;
-use tokio::{task::spawn_blocking, time::sleep};
 
-use crate::{
-    Certificate, TlsError, TlsFiles, Verify,
-    files::{Contents, Pair},
-};
+use crate::{Certificate, FileRole, TlsError, TlsFiles, Verify, files::Contents};
 
 /// Interval between two reads of the files. Their contents are compared: Kubernetes replaces a
 /// folder by a link to another, which neither the files' times nor their own folder show.
-const READ_EVERY: Duration = Duration::from_secs(2);
+const READ_EVERY: Duration = Duration::from_secs(1);
 
 /// What one reading of the files made.
-pub(crate) struct Made<T> {
-    pub(crate) config: Arc<T>,
+struct Made<T> {
+    config: Arc<T>,
     /// Own certificate, if there is one.
-    pub(crate) certificate: Option<Certificate>,
+    certificate: Option<Certificate>,
 }
 
 /// Makes the value from the contents of the files.
@@ -36,13 +33,20 @@ pub(crate) struct Reloaded<T> {
 }
 
 impl<T: Send + Sync + 'static> Reloaded<T> {
-    /// Reads the files now, and again whenever they change. Must be called on a runtime.
+    /// Reads the files now, and again whenever they change.
     pub(crate) fn start(files: TlsFiles, verify: Verify, make: Make<T>) -> Result<Arc<Self>, TlsError> {
         let contents = files.read()?;
         let made = made(&files, &contents, verify, make)?;
         let reloaded = Arc::new(Self { files, verify, make, current: ArcSwap::from_pointee(made) });
         if reloaded.files != TlsFiles::default() {
-            tokio::spawn(watch(Arc::downgrade(&reloaded), contents));
+            let watched = Arc::downgrade(&reloaded);
+            // A thread of its own, for which nobody waits: a file system may hang.
+            let spawned = thread::Builder::new().name("certificates".to_owned());
+            spawned.spawn(move || watch(&watched, contents)).map_err(|error| TlsError {
+                role: FileRole::Certificate,
+                path: reloaded.files.certificate.clone().unwrap_or_default(),
+                reason: format!("no thread to watch it: {error}"),
+            })?;
         }
         Ok(reloaded)
     }
@@ -55,19 +59,13 @@ impl<T: Send + Sync + 'static> Reloaded<T> {
         self.current.load().certificate.clone()
     }
 
-    /// Reads the files. Returns their contents if they have changed and are in use from now on.
-    fn read_again(&self, last: &Contents) -> Result<Option<Contents>, TlsError> {
-        let contents = self.files.read()?;
-        if contents == *last {
-            return Ok(None);
-        }
-        let made = made(&self.files, &contents, self.verify, self.make)?;
-        match &made.certificate {
-            Some(Certificate { serial, .. }) => tracing::info!(serial, "certificates have changed"),
-            None => tracing::info!("certificates have changed"),
-        }
+    /// Uses new contents from now on.
+    fn replace(&self, contents: &Contents) -> Result<(), TlsError> {
+        let made = made(&self.files, contents, self.verify, self.make)?;
+        let serial = made.certificate.as_ref().map(|certificate| certificate.serial.clone());
+        tracing::info!(serial, "certificates have changed");
         self.current.store(Arc::new(made));
-        Ok(Some(contents))
+        Ok(())
     }
 }
 
@@ -77,25 +75,30 @@ fn made<T>(
     verify: Verify,
     make: Make<T>,
 ) -> Result<Made<T>, TlsError> {
-    let certificate = files.pair(contents)?.map(|(chain, _): Pair| Certificate::read(&chain[0]));
+    let certificate = files.pair(contents)?.map(|(chain, _)| Certificate::read(&chain[0]));
     Ok(Made { config: make(files, contents, verify)?, certificate })
 }
 
-/// Reads the files again and again, until the value is dropped.
-async fn watch<T: Send + Sync + 'static>(reloaded: Weak<Reloaded<T>>, mut last: Contents) {
-    let mut reported = None;
+/// Reads the files again and again, until the value is dropped. Contents are used once they were
+/// read twice: a file may be half written.
+fn watch<T: Send + Sync + 'static>(reloaded: &Weak<Reloaded<T>>, mut used: Contents) {
+    let (mut seen, mut reported) = (None, None);
     loop {
-        sleep(READ_EVERY).await;
+        thread::sleep(READ_EVERY);
         let Some(reloaded) = reloaded.upgrade() else { return };
-        let read = spawn_blocking(move || {
-            let outcome = reloaded.read_again(&last);
-            (outcome, last)
-        });
-        let Ok((outcome, before)) = read.await else { return };
-        last = before;
+        let outcome = match reloaded.files.read() {
+            Ok(contents) if contents == used => Ok(()),
+            Ok(contents) if seen.as_ref() == Some(&contents) => {
+                reloaded.replace(&contents).map(|()| used = contents)
+            }
+            Ok(contents) => {
+                seen = Some(contents);
+                continue;
+            }
+            Err(error) => Err(error),
+        };
         match outcome {
-            Ok(Some(contents)) => (last, reported) = (contents, None),
-            Ok(None) => reported = None,
+            Ok(()) => reported = None,
             Err(error) if reported.as_ref() == Some(&error) => {}
             Err(error) => {
                 tracing::error!(%error, "certificates have changed, and the former ones stay in use");

@@ -2,7 +2,11 @@
 
 use std::{io, sync::Arc, time::Duration};
 
-use rustls::{ServerConfig, crypto::ring, server::WebPkiClientVerifier};
+use rustls::{
+    ServerConfig,
+    crypto::ring,
+    server::{NoServerSessionStorage, WebPkiClientVerifier},
+};
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
     time::timeout,
@@ -23,7 +27,7 @@ pub struct ServerTls(Arc<Reloaded<ServerConfig>>);
 
 impl ServerTls {
     /// Reads the files. With authorities among them, every client has to show a certificate of one
-    /// of these; without, none is asked for. Must be called on a runtime.
+    /// of these; without, none is asked for.
     ///
     /// # Errors
     /// Returns the file that cannot be used.
@@ -90,5 +94,8 @@ fn make(files: &TlsFiles, contents: &Contents, _: Verify) -> Result<Arc<ServerCo
     };
     let mut config = builder.with_single_cert(chain, key).map_err(|error| files.unfit(&error))?;
     config.alpn_protocols = vec![HTTP2.to_vec()];
+    // A resumed session would skip the verification of the client's certificate.
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.send_tls13_tickets = 0;
     Ok(Arc::new(config))
 }

@@ -144,6 +144,8 @@ pub struct Guarded {
     pub(super) pulse: Arc<Pulse>,
     open: Arc<Open>,
     greeting: usize,
+    /// Whether the bytes of the socket are those of the protocol. With TLS they are counted after it.
+    pub(super) is_plain: bool,
     /// Whether the last write is pending because the client does not read.
     is_blocked: bool,
 }
@@ -155,7 +157,7 @@ impl Guarded {
         open: Arc<Open>,
         greeting: usize,
     ) -> Self {
-        Self { stream, _place: place, pulse, open, greeting, is_blocked: false }
+        Self { stream, _place: place, pulse, open, greeting, is_plain: true, is_blocked: false }
     }
 
     pub(super) fn note_read(&self, count: usize) {
@@ -225,7 +227,9 @@ impl AsyncRead for Guarded {
         }
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
-        self.note_read(buffer.filled().len() - before);
+        if self.is_plain {
+            self.note_read(buffer.filled().len() - before);
+        }
         Poll::Ready(Ok(()))
     }
 }

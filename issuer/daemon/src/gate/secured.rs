@@ -5,18 +5,22 @@ use std::{
     io,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
+    time::Duration,
 };
 
-use futures_util::{Stream, StreamExt as _};
+use futures_util::{Stream, StreamExt as _, stream};
 use tls::{Identity, ServerStream, ServerTls};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    time::timeout,
+    time::{interval, timeout},
 };
 use tonic::transport::server::Connected;
 
 use super::{CLOSING, Gate, Guarded, Guest, Seldom};
+
+/// Maximum number of handshakes that begin in a second.
+const HANDSHAKES: u32 = 200;
 
 /// An accepted connection, after its handshake if it has TLS.
 pub enum Secured {
@@ -28,17 +32,27 @@ pub enum Secured {
 
 impl Gate {
     /// Converts the gate into a stream of connections, for a server that takes one. With `tls`, a
-    /// connection arrives after its handshake; handshakes do not wait for each other, and each has
-    /// the time of a greeting.
+    /// connection arrives after its handshake. Handshakes do not wait for each other's answers; each
+    /// has the time of a greeting, and [`HANDSHAKES`] begin in a second.
+    ///
+    /// Whoever reaches the listener can make it sign, which takes a processor up to a millisecond.
     pub fn into_secured(self, tls: Option<ServerTls>) -> impl Stream<Item = io::Result<Secured>> {
         let (name, within) = (self.name, self.limits.greet_within);
         // As many as there can be connections, so that the gate is always asked for the next.
         let most = self.limits.connections.saturating_add(CLOSING + 1);
         let refused = Arc::new(Seldom::default());
-        let handshakes = self.into_stream().map(move |guarded| {
+        let pace = interval(Duration::from_secs(1) / HANDSHAKES);
+        let paced = stream::unfold((self, pace, tls.is_some()), async |(mut gate, mut pace, has_tls)| {
+            let mut guarded = gate.accept().await;
+            if has_tls {
+                guarded.is_plain = false;
+                pace.tick().await;
+            }
+            Some((guarded, (gate, pace, has_tls)))
+        });
+        let handshakes = paced.map(move |guarded| {
             let (tls, refused) = (tls.clone(), Arc::clone(&refused));
             async move {
-                let guarded = guarded.ok()?;
                 let Some(tls) = tls else { return Some(Ok(Secured::Plain(guarded))) };
                 let peer = guarded.connect_info().peer();
                 let made = timeout(within, tls.accept(guarded)).await;
@@ -80,7 +94,12 @@ impl AsyncRead for Secured {
     ) -> Poll<io::Result<()>> {
         match &mut *self {
             Self::Plain(stream) => Pin::new(stream).poll_read(cx, buffer),
-            Self::Tls(stream, _) => Pin::new(stream).poll_read(cx, buffer),
+            Self::Tls(stream, _) => {
+                let before = buffer.filled().len();
+                ready!(Pin::new(&mut *stream).poll_read(cx, buffer))?;
+                stream.get_ref().0.note_read(buffer.filled().len() - before);
+                Poll::Ready(Ok(()))
+            }
         }
     }
 }
