@@ -105,6 +105,7 @@ impl Embedded {
             ends.standing,
             ADVERTISE.to_owned(),
             Duration::from_millis(limits.holder_ttl_ms),
+            &[],
         );
         let stop = shutdown.clone();
         let task = tokio::spawn(async move {

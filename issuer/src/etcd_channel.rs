@@ -11,6 +11,8 @@
 //! the body of a call leave in one system call. It gains nothing with unary calls: 1.01 times the
 //! rate with 256 holders, 0.99 with one (`bench allocate --beside`, 2026-11-24).
 
+mod members;
+
 use std::{
     io,
     sync::{
@@ -20,24 +22,19 @@ use std::{
     time::Duration,
 };
 
-use daemon::channel;
 use etcd_client::{Client, ConnectOptions};
 use hyper_util::rt::TokioIo;
 use tls::{ClientStream, ClientTls};
 use tokio::{net::TcpStream, time::timeout};
 use tokio_util::either::Either;
 use tonic::transport::{Endpoint, Uri};
-use tower::{
-    ServiceExt as _, balance::p2c::Balance, buffer::Buffer, discover::ServiceList, load::Constant,
-    util::BoxCloneSyncService,
-};
 
 use crate::Error;
 
-/// Maximum number of calls that wait for a connection.
-const WAITING_MAX: usize = 64;
+/// A connection to a member.
+type Stream = Either<TcpStream, ClientStream<TcpStream>>;
 
-/// A client with connections to all members. They are opened when they are needed.
+/// A client with connections to all members.
 ///
 /// # Errors
 /// Returns [`Error::Config`] if an address is invalid.
@@ -46,17 +43,8 @@ pub(crate) async fn to_all(
     deadline: Duration,
     tls: Option<&ClientTls>,
 ) -> Result<Client, Error> {
-    let open = |member: &String| {
-        let endpoint = endpoint(member)?
-            .connect_timeout(deadline)
-            .http2_keep_alive_interval(deadline)
-            .keep_alive_timeout(deadline)
-            .keep_alive_while_idle(true);
-        Ok(Constant::new(channel(&endpoint, tls), 0))
-    };
-    let channels = members.iter().map(open).collect::<Result<Vec<_>, Error>>()?;
-    let all = Buffer::new(Balance::new(ServiceList::new(channels)), WAITING_MAX);
-    let all = etcd_client::Channel::Custom(BoxCloneSyncService::new(all.map_err(Into::into)));
+    let endpoints: Result<Vec<Endpoint>, Error> = members.iter().map(|member| endpoint(member)).collect();
+    let all = members::channel(endpoints?, deadline, tls);
     client(all, ConnectOptions::new().with_require_leader(true)).await
 }
 
@@ -103,6 +91,7 @@ fn endpoint(member: &str) -> Result<Endpoint, Error> {
 }
 
 /// Where a member is.
+#[derive(Clone)]
 struct Address {
     host: String,
     port: u16,
@@ -122,25 +111,30 @@ async fn dial(
     turn: &AtomicUsize,
     deadline: Duration,
     tls: Option<&ClientTls>,
-) -> io::Result<Either<TcpStream, ClientStream<TcpStream>>> {
+) -> io::Result<Stream> {
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
     for _ in addresses {
-        let Address { host, port } = &addresses[turn.fetch_add(1, Ordering::Relaxed) % addresses.len()];
-        let connect = async {
-            let stream = TcpStream::connect((host.as_str(), *port)).await?;
-            stream.set_nodelay(true)?;
-            match tls {
-                Some(tls) => tls.connect(host, stream).await.map(Either::Right),
-                None => Ok(Either::Left(stream)),
-            }
-        };
-        match timeout(deadline, connect).await {
-            Ok(Ok(stream)) => return Ok(stream),
-            Ok(Err(error)) => last = error,
-            Err(_) => last = io::ErrorKind::TimedOut.into(),
+        let address = &addresses[turn.fetch_add(1, Ordering::Relaxed) % addresses.len()];
+        match open(address, deadline, tls).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
         }
     }
     Err(last)
+}
+
+/// Opens a connection to a member.
+async fn open(address: &Address, deadline: Duration, tls: Option<&ClientTls>) -> io::Result<Stream> {
+    let Address { host, port } = address;
+    let opened = timeout(deadline, async {
+        let stream = TcpStream::connect((host.as_str(), *port)).await?;
+        stream.set_nodelay(true)?;
+        match tls {
+            Some(tls) => tls.connect(host, stream).await.map(Either::Right),
+            None => Ok(Either::Left(stream)),
+        }
+    });
+    opened.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
 #[cfg(test)]

@@ -80,8 +80,8 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
     let tls = config.tls.listener()?;
     let to_etcd = config.tls.etcd(&config.etcd)?;
     let client = etcd_channel::to_all(&config.etcd, ETCD_DEADLINE, to_etcd.as_ref()).await?;
-    let ledger = etcd_channel::to_one(&config.etcd, ETCD_DEADLINE, to_etcd.as_ref()).await?;
-    let ledger = EtcdLedger::new(ledger, &config.cluster, ETCD_DEADLINE);
+    let to_one = etcd_channel::to_one(&config.etcd, ETCD_DEADLINE, to_etcd.as_ref()).await?;
+    let ledger = EtcdLedger::new(to_one.clone(), &config.cluster, ETCD_DEADLINE);
     let (driver, ends) = Driver::new(config.limits(), Arc::new(ledger.clone()), metrics.clone());
 
     let observer = Arc::new(Observer::new(ends.handle.clone(), ends.standing.clone(), metrics.clone()));
@@ -93,7 +93,8 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
     let _observing = observer.start();
     let admin_stop = CancellationToken::new();
     let admin_task = tokio::spawn(admin.serve(listeners.admin, admin_stop.clone()));
-    wait_for_etcd(&config, &client, &shutdown).await?;
+    // The client of one member says why it is not connected; the other waits until it is.
+    wait_for_etcd(&config, &to_one, &shutdown).await?;
 
     let (supervisor, mut failures) = TaskSupervisor::new();
     supervisor.spawn("driver", driver.run(shutdown.clone()));
@@ -113,7 +114,13 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
     let election = supervisor.spawn("election", election.run());
     let gate = Gate::new(listeners.grpc, "grpc", GateLimits::grpc(connections));
     let incoming = gate.into_secured(tls);
-    let service = IssuerService::server(handle, standing, config.advertise(), config.holder_ttl);
+    let service = IssuerService::server(
+        handle,
+        standing,
+        config.advertise(),
+        config.holder_ttl,
+        &config.tls.tls_client_names,
+    );
     let served = tokio::select! {
         served = serve(&config, incoming, service, election, shutdown) => served,
         task = failures.first() => Err(Error::TaskFailed(task)),

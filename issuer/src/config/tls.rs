@@ -19,11 +19,20 @@ pub struct TlsArgs {
     /// Private key of --tls-cert, in PEM.
     #[arg(long, env = "ISSUER_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
-    /// Serve only clients with a certificate of these authorities. A resolver may act only as the
-    /// holder that its certificate names: as `resolver` or `resolver.POD` with the DNS name
-    /// `resolver`.
+    /// Serve only clients with a certificate of these authorities. It may act only as the holder
+    /// that it names: as `resolver` or `resolver.POD` with the DNS name `resolver`.
     #[arg(long, env = "ISSUER_TLS_CLIENT_CA", value_name = "FILE", requires = "tls_cert")]
     pub tls_client_ca: Option<PathBuf>,
+    /// Names of the certificates that may take numbers; with others, clients may only read the
+    /// status. All may if absent: then the authorities are to certify nobody but resolvers.
+    #[arg(
+        long,
+        env = "ISSUER_TLS_CLIENT_NAMES",
+        value_name = "NAME[,NAME…]",
+        value_delimiter = ',',
+        requires = "tls_client_ca"
+    )]
+    pub tls_client_names: Vec<String>,
     /// Authorities of etcd's certificates, for addresses that begin with https://. Defaults to those
     /// that the system trusts.
     #[arg(long, env = "ISSUER_ETCD_CA", value_name = "FILE")]

@@ -27,6 +27,8 @@ pub struct IssuerService {
     pub(super) standing: watch::Receiver<DriverState>,
     pub(super) advertise: Arc<str>,
     pub(super) holder_ttl: Duration,
+    /// Names of the certificates that may take numbers; all if empty.
+    clients: Arc<[String]>,
     /// Calls of other holders than their certificates name.
     refused: Arc<Seldom>,
 }
@@ -39,9 +41,10 @@ impl IssuerService {
         standing: watch::Receiver<DriverState>,
         advertise: String,
         holder_ttl: Duration,
+        clients: &[String],
     ) -> IssuerServer<Self> {
-        let refused = Arc::default();
-        let service = Self { handle, standing, advertise: advertise.into(), holder_ttl, refused };
+        let (refused, clients) = (Arc::default(), clients.into());
+        let service = Self { handle, standing, advertise: advertise.into(), holder_ttl, clients, refused };
         IssuerServer::new(service).max_decoding_message_size(DECODE_LIMIT)
     }
 
@@ -62,7 +65,8 @@ impl IssuerService {
     fn check_holder(&self, client: &Extensions, holder: Option<&HolderId>) -> Result<(), Status> {
         let identity = client.get::<Guest>().and_then(Guest::identity);
         let (Some(identity), Some(holder)) = (identity, holder) else { return Ok(()) };
-        if holder.is_reservation() || identity.may_act_as(holder.as_str()) {
+        let is_client = self.clients.is_empty() || identity.has_one_of(&self.clients);
+        if is_client && (holder.is_reservation() || identity.may_act_as(holder.as_str())) {
             return Ok(());
         }
         if let Some(times) = self.refused.happened() {
