@@ -23,7 +23,7 @@ use daemon::{Admin, Recorder, Refresh, Resources, TaskSupervisor};
 use issuer::{core::Limits, embedded::Embedded, observer::Observer};
 use parts::Parts;
 use store::{Store, Witness};
-use supply::{Clock, IssuerClient, Minting, Owner, Spec, StopReason, SupplyMetrics, Target};
+use supply::{Clock, IssuerClient, Issuers, Minting, Owner, Spec, StopReason, SupplyMetrics, Target};
 use tls::ClientTls;
 use tokio::{
     net::TcpListener,
@@ -370,7 +370,7 @@ impl Issuer {
     /// Returns how issuers are reached, if with TLS.
     fn tls(&self) -> Option<ClientTls> {
         match &self.target {
-            Target::Remote(_, tls) => tls.clone(),
+            Target::Remote(issuers) => issuers.tls.clone(),
             Target::Embedded(_) => None,
         }
     }
@@ -388,10 +388,12 @@ async fn start_issuer(
     supervisor: &TaskSupervisor,
 ) -> Result<Issuer, Error> {
     if !config.issuer.is_empty() {
-        return Ok(Issuer {
-            target: Target::Remote(config.issuer.clone(), config.issuer_tls(holder)?),
-            embedded: None,
-        });
+        let issuers = Issuers {
+            urls: config.issuer.clone(),
+            tls: config.issuer_tls(holder)?,
+            allows_plaintext: config.database.insecure,
+        };
+        return Ok(Issuer { target: Target::Remote(issuers), embedded: None });
     }
     let ledger = config.data_folder().join("ledger.json");
     let embedded = Embedded::start(Path::new(&ledger), Limits::default(), recorder, supervisor).await?;

@@ -21,7 +21,8 @@ use hyper::StatusCode;
 use links::{Authority, Details, DomainId, Draft, LongUrl, Protocol, Redirects, Slug, api_key::ApiKeyId};
 use store::{InsertedNamed, NamedLink, Store, sqlite::SqliteStore};
 use supply::{
-    Clock, Closing, IssuerClient, Owner, SharedCeilings, Supplier, SupplierConfig, SupplyMetrics, Target,
+    Clock, Closing, IssuerClient, Issuers, Owner, SharedCeilings, Supplier, SupplierConfig, SupplyMetrics,
+    Target,
 };
 use tempfile::TempDir;
 use tokio::{runtime, time::Instant};
@@ -201,7 +202,7 @@ impl Parts {
     fn closing(&self, ceilings: Arc<SharedCeilings>, page: &daemon::Recorder) -> Closing {
         let config = SupplierConfig {
             owner: Owner { holder: "site".to_owned(), instance: "site".to_owned() },
-            client: Arc::new(IssuerClient::new(Target::Remote(Vec::new(), None))),
+            client: Arc::new(IssuerClient::new(Target::Remote(Issuers::default()))),
             register: self.store.clone(),
             mintings: Vec::new(),
             ceilings,

@@ -37,8 +37,27 @@ const CHANNELS_MAX: usize = 64;
 pub enum Target {
     /// In this process.
     Embedded(Dialer),
-    /// At these addresses, and with TLS if they begin with `https`.
-    Remote(Vec<String>, Option<ClientTls>),
+    /// In other processes.
+    Remote(Issuers),
+}
+
+/// Where issuers are, and how they are reached.
+#[derive(Clone, Default)]
+pub struct Issuers {
+    /// URLs of all issuers.
+    pub urls: Vec<String>,
+    /// Certificates for URLs that begin with `https`.
+    pub tls: Option<ClientTls>,
+    /// Whether a leader beyond this machine may be reached in plaintext.
+    pub allows_plaintext: bool,
+}
+
+impl Issuers {
+    /// Returns whether a follower may point to a leader at this URL.
+    fn may_follow(&self, url: &str) -> bool {
+        url.parse::<Uri>().is_ok()
+            && (self.allows_plaintext || url.starts_with("https://") || daemon::is_local(url))
+    }
 }
 
 /// A client of the issuer that leads.
@@ -179,10 +198,10 @@ impl IssuerClient {
         let mut state = self.state();
         let url = match (&self.target, state.leader.clone()) {
             (Target::Embedded(_), _) => "http://embedded".to_owned(),
-            (Target::Remote(..), Some(leader)) => leader,
-            (Target::Remote(urls, _), None) => {
+            (Target::Remote(_), Some(leader)) => leader,
+            (Target::Remote(issuers), None) => {
                 state.turn += 1;
-                urls[state.turn % urls.len()].clone()
+                issuers.urls[state.turn % issuers.urls.len()].clone()
             }
         };
         if let Some(channel) = state.channels.get(&url) {
@@ -207,7 +226,7 @@ impl IssuerClient {
             .keep_alive_while_idle(true)
             .tcp_nodelay(true);
         match &self.target {
-            Target::Remote(_, tls) => daemon::channel(&endpoint, tls.as_ref()),
+            Target::Remote(issuers) => daemon::channel(&endpoint, issuers.tls.as_ref()),
             Target::Embedded(dialer) => {
                 let dialer = dialer.clone();
                 let connector = tower::service_fn(move |_: Uri| {
@@ -229,9 +248,11 @@ impl IssuerClient {
     }
 
     fn remember(&self, url: String) {
-        if url.parse::<Uri>().is_ok() {
-            self.state().leader = Some(url);
-        }
+        let may_follow = match &self.target {
+            Target::Embedded(_) => true,
+            Target::Remote(issuers) => issuers.urls.contains(&url) || issuers.may_follow(&url),
+        };
+        self.state().leader = may_follow.then_some(url);
     }
 
     fn forget(&self) {

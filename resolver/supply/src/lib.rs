@@ -25,7 +25,7 @@ pub use ceilings::SharedCeilings;
 pub use clock::Clock;
 pub use holder::{Claim, ClaimError, Entered, EntryId, Fate, Refused, Row, Spec, Verdict};
 pub use holder_state::{StopReason, SupplierConfig};
-pub use issuer_client::{IssuerClient, Target};
+pub use issuer_client::{IssuerClient, Issuers, Target};
 pub use metrics::SupplyMetrics;
 pub use minting::{Minting, Stock};
 pub use owner::Owner;

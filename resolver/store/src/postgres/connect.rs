@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use bb8::{ManageConnection, Pool, PooledConnection};
 use tls::ClientTls;
+use tokio::time::timeout;
 use tokio_postgres::{
     Client, Config, Socket,
     config::{Host, SslMode, TargetSessionAttrs},
@@ -31,7 +32,7 @@ pub struct Address {
 }
 
 impl Address {
-    /// Parses a URL. Every connection has deadlines and TCP keep-alives. Must be called on a runtime.
+    /// Parses a URL. Every connection has deadlines and TCP keep-alives.
     ///
     /// # Errors
     /// Returns an error if the URL is invalid, or a file that it names cannot be used.
@@ -60,8 +61,15 @@ impl Address {
     /// Opens a connection. The password file and the certificates are those of now.
     ///
     /// # Errors
-    /// Returns [`StoreError::Unreachable`] if there is no connection.
+    /// Returns [`StoreError::Unreachable`] if there is no connection, and [`StoreError::TimedOut`]
+    /// if a server neither accepts nor refuses it: the driver's own deadline is for TCP alone.
     pub async fn connect(&self) -> Result<(Client, Connection), StoreError> {
+        let servers = self.config.get_hosts().len().max(self.config.get_hostaddrs().len()).max(1);
+        let within = DEADLINE * u32::try_from(servers).unwrap_or(u32::MAX);
+        timeout(within, self.connect_to_any()).await.unwrap_or(Err(StoreError::TimedOut))
+    }
+
+    async fn connect_to_any(&self) -> Result<(Client, Connection), StoreError> {
         let unreachable = |error| StoreError::Unreachable(Box::new(error));
         let tls = MakeRustlsConnect::new((*self.tls.config()).clone());
         let Some(passfile) = self.passfile.as_ref().filter(|_| self.config.get_password().is_none()) else {
@@ -154,5 +162,11 @@ pub fn hosts_in_plaintext(url: &str) -> Result<Vec<String>, StoreError> {
         }));
     }
     hosts.retain(|host| !is_local(host));
+    // The driver takes the rest of a password with an `@` for the beginning of a host.
+    for host in &mut hosts {
+        if let Some(at) = host.rfind('@') {
+            host.drain(..=at);
+        }
+    }
     Ok(hosts)
 }

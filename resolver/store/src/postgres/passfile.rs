@@ -16,11 +16,12 @@ const PORT: u16 = 5432;
 pub(super) struct Passfile(pub(super) PathBuf);
 
 impl Passfile {
-    /// Returns the password of the first line that fits one of the servers. The file is read each
+    /// Returns the password of the first line that fits the servers. The file is read each
     /// time, because passwords change.
     ///
     /// # Errors
-    /// Returns [`StoreError::Unreachable`] if the file cannot be read.
+    /// Returns [`StoreError::Unreachable`] if the file cannot be read, or has different passwords
+    /// for the servers.
     pub(super) async fn password(&self, config: &Config) -> Result<Option<String>, StoreError> {
         let unreadable = |error: std::io::Error| {
             let error = format!("password file {}: {error}", self.0.display());
@@ -28,37 +29,47 @@ impl Passfile {
         };
         let file = tokio::fs::File::open(&self.0).await.map_err(unreadable)?;
         let mut text = String::new();
-        file.take(FILE_MAX).read_to_string(&mut text).await.map_err(unreadable)?;
-        Ok(find(&text, config))
+        let length = file.take(FILE_MAX + 1).read_to_string(&mut text).await.map_err(unreadable)?;
+        if length as u64 > FILE_MAX {
+            return Err(unreadable(std::io::Error::other("expected at most 64 KiB")));
+        }
+        find(&text, config).map_err(|error| unreadable(std::io::Error::other(error)))
     }
 }
 
-fn find(text: &str, config: &Config) -> Option<String> {
+/// Returns the password for all servers of a configuration, of which each connection has one.
+fn find(text: &str, config: &Config) -> Result<Option<String>, &'static str> {
     let user = config.get_user().unwrap_or_default();
     let database = config.get_dbname().unwrap_or(user);
+    let names = config.get_hosts().iter().map(|host| match host {
+        Host::Tcp(name) => name.clone(),
+        Host::Unix(_) => "localhost".to_owned(),
+    });
+    let mut names: Vec<String> = names.collect();
+    if names.is_empty() {
+        names.extend(config.get_hostaddrs().iter().map(ToString::to_string));
+    }
     let ports = config.get_ports();
-    let servers: Vec<(&str, String)> = config
-        .get_hosts()
-        .iter()
-        .enumerate()
-        .map(|(index, host)| {
-            let host = match host {
-                Host::Tcp(name) => name.as_str(),
-                Host::Unix(_) => "localhost",
-            };
-            // One port counts for all hosts.
-            let port = ports.get(index).or(ports.first()).copied().unwrap_or(PORT);
-            (host, port.to_string())
-        })
-        .collect();
+    let mut passwords = names.iter().enumerate().map(|(index, name)| {
+        // One port counts for all hosts.
+        let port = ports.get(index).or(ports.first()).copied().unwrap_or(PORT);
+        of_server(text, [name, &port.to_string(), database, user])
+    });
+    let first = passwords.next().flatten();
+    if passwords.any(|password| password != first) {
+        return Err("expected the same password for all hosts of the URL");
+    }
+    Ok(first)
+}
+
+/// Returns the password of the first line that fits a server, a database and a user.
+fn of_server(text: &str, wanted: [&str; 4]) -> Option<String> {
     text.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
         let mut rest = line.chars();
         let fields: [String; 4] = std::array::from_fn(|_| field(&mut rest));
         let password = field(&mut rest);
-        let fits = |field: &str, value: &str| field == "*" || field == value;
-        let is_theirs = servers.iter().any(|(host, port)| fits(&fields[0], host) && fits(&fields[1], port));
-        let is_found = is_theirs && fits(&fields[2], database) && fits(&fields[3], user);
-        (is_found && !password.is_empty()).then_some(password)
+        let fits = fields.iter().zip(wanted).all(|(field, wanted)| field == "*" || field == wanted);
+        (fits && !password.is_empty()).then_some(password)
     })
 }
 
@@ -92,13 +103,16 @@ mod tests {
             ("postgres://me@db-1:5433/links", Some("one")),
             ("postgres://you@db-1/links", Some("two")),
             ("postgres://me@db-1/links", Some("any")),
-            ("postgres://me@db-0,db-1:5433,5433/links", Some("one")),
+            ("postgres://me@db-0,db-2:5432,5432/links", Some("any")),
+            ("postgres:///links?user=me&hostaddr=192.0.2.1&port=5432", Some("any")),
             ("postgres://me@%2Frun%2Fpg:1/links", Some("socket")),
             ("postgres://me@db%3A2:1/links", Some("a:b\\c")),
             ("postgres://me@db-1/other", None),
             ("postgres://other@db-1/links", None),
         ] {
-            assert_eq!(find(FILE, &url.parse().unwrap()).as_deref(), password, "{url}");
+            assert_eq!(find(FILE, &url.parse().unwrap()).unwrap().as_deref(), password, "{url}");
         }
+        let two = "postgres://me@db-1,db-2:5433,5432/links".parse().unwrap();
+        assert!(find(FILE, &two).unwrap_err().contains("same password"));
     }
 }

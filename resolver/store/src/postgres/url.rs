@@ -81,6 +81,9 @@ impl Url {
         }
         match mode {
             "verify-full" => Ok(Verify::Full),
+            "verify-ca" if self.files.ca.is_none() => Err(StoreError::Address(
+                "expected sslrootcert=FILE with sslmode=verify-ca: any public authority would do".to_owned(),
+            )),
             "verify-ca" => Ok(Verify::Authority),
             "" | "require" if self.files.ca.is_some() => Ok(Verify::Authority),
             "" | "require" | "prefer" | "disable" => Ok(Verify::Nothing),
@@ -116,7 +119,12 @@ mod tests {
             ("postgres://h/d", "postgres://h/d", Verify::Nothing, None),
             ("postgres://h/d?sslmode=prefer", "postgres://h/d?sslmode=prefer", Verify::Nothing, None),
             ("postgres://h/d?sslmode=require", "postgres://h/d?sslmode=require", Verify::Nothing, None),
-            ("postgres://h/d?sslmode=verify-ca", "postgres://h/d?sslmode=require", Verify::Authority, None),
+            (
+                "postgres://h/d?sslmode=verify-ca&sslrootcert=/a%20b",
+                "postgres://h/d?sslmode=require",
+                Verify::Authority,
+                ca(),
+            ),
             (
                 "postgres://h/d?a=1&sslmode=verify-full&b=2",
                 "postgres://h/d?a=1&b=2&sslmode=require",
@@ -152,6 +160,7 @@ mod tests {
         for (url, part) in [
             ("postgres://h/d?sslmode=allow", "verify-full"),
             ("postgres://h/d?sslcert=/a", "sslkey"),
+            ("postgres://h/d?sslmode=verify-ca", "sslrootcert"),
             ("postgres://h/d?sslmode=require&sslrootcert=system", "verify-full"),
         ] {
             let error = Url::parse(url).err().unwrap().to_string();
