@@ -95,6 +95,23 @@ async fn every_variable_is_one_that_its_daemon_reads() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn every_file_that_a_variable_names_is_below_a_mounted_folder() {
+    let base = Base::render().await;
+    let mut checked = 0;
+    for container in base.objects.iter().flat_map(containers) {
+        let mounts = container["volumeMounts"].as_array().into_iter().flatten();
+        let mounted: Vec<String> =
+            mounts.map(|mount| format!("{}/", mount["mountPath"].as_str().unwrap())).collect();
+        let files = env_of(container).filter_map(|variable| variable["value"].as_str());
+        for file in files.filter(|value| value.starts_with('/')) {
+            assert!(mounted.iter().any(|folder| file.starts_with(folder)), "{file} is not in {mounted:?}");
+            checked += 1;
+        }
+    }
+    assert!(checked > 10, "only {checked} files were found");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_pod_has_more_time_to_end_than_it_takes_to_drain() {
     let base = Base::render().await;
     let resolver = base.only("StatefulSet", "resolver");

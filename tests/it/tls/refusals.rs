@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use harness::{
-    Authority, Launch, Load, Pair, Process, SecretFolder, binaries, certificates::self_signed, migrate, wait,
+    Authority, Finished, Launch, Load, Pair, Process, SecretFolder, binaries, certificates::self_signed,
+    migrate, wait,
 };
 use proto::issuer::v1::{RegisterRequest, issuer_client::IssuerClient};
 use tls::{ClientTls, TlsFiles, Verify};
@@ -39,8 +40,16 @@ async fn register(servers: &Servers, scheme: &str, ca: &str, pair: Option<&Pair>
 
 /// Waits until a process has logged a line with all parts.
 async fn logs(process: &Process, parts: &[&str]) {
+    logs_after(process, 0, parts).await;
+}
+
+/// Waits until a process has logged such a line after this many bytes.
+async fn logs_after(process: &Process, after: usize, parts: &[&str]) {
     let what = format!("a line of the log has {parts:?}");
-    let logged = async || process.logs().lines().any(|line| parts.iter().all(|part| line.contains(part)));
+    let logged = async || {
+        let log = process.logs();
+        log[after.min(log.len())..].lines().any(|line| parts.iter().all(|part| line.contains(part)))
+    };
     wait::until(SOON, &what, logged).await.unwrap_or_else(|error| panic!("{error:#}\n{}", process.logs()));
 }
 
@@ -62,6 +71,13 @@ async fn a_client_that_may_not_act_as_a_holder_is_refused_with_the_reason_on_bot
     assert!(other.message().contains("resolver-0") && other.message().contains("resolver-1"), "{other:?}");
     logs(issuer, &["call of another holder refused", "resolver-1", "resolver-0"]).await;
 
+    let etcd = ours.issue(&["etcd"]).unwrap();
+    for holder in ["etcd", "reservation-0"] {
+        assert_eq!(register(&servers, "https", ca, Some(&etcd), holder).await.code(), Code::Unauthenticated);
+    }
+    let reservation = register(&servers, "https", ca, Some(&own), "reservation-0").await;
+    assert!(matches!(reservation.code(), Code::Ok | Code::FailedPrecondition), "{reservation:?}");
+
     let refused = [
         (Some(ours.issue_expired(&[HOLDER]).unwrap()), "certificate expired", "CertificateExpired"),
         (Some(self_signed(&[HOLDER]).unwrap()), "UnknownIssuer", "UnknownCA"),
@@ -69,12 +85,13 @@ async fn a_client_that_may_not_act_as_a_holder_is_refused_with_the_reason_on_bot
         (None, "peer sent no certificates", "CertificateRequired"),
     ];
     for (pair, logged, told) in refused {
+        let before = issuer.logs().len();
         let status = register(&servers, "https", ca, pair.as_ref(), HOLDER).await;
         let reason = daemon::reasons(&status);
-        assert_eq!(status.code(), Code::Unavailable, "{reason}");
+        assert!(!matches!(status.code(), Code::Ok | Code::FailedPrecondition), "{reason}");
         assert!(reason.to_lowercase().contains(&told.to_lowercase()), "{told}: {reason}");
         assert!(!reason.contains('\n'), "{reason}");
-        logs(issuer, &["TLS handshake failed", logged]).await;
+        logs_after(issuer, before, &["TLS handshake failed", logged]).await;
         // The log has one line a second for each kind of event.
         sleep(Duration::from_millis(1_100)).await;
     }
@@ -107,6 +124,11 @@ async fn a_resolver_does_not_trust_an_issuer_of_another_authority_and_says_so() 
     Load::on([&resolver]).creates(500).retries_unavailable().run().await.unwrap();
 }
 
+async fn migrate_within_a_second(servers: &Servers, url: &str) -> Finished {
+    let launch = Launch::new(&servers.scratch, "migrate", binaries::resolver().await.unwrap());
+    launch.args(["migrate", "--start-deadline", "1s", "--database", url]).run(SOON).await.unwrap()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_cannot_prove_who_it_is_is_refused_with_the_reason() {
     let servers = Servers::start().await;
@@ -116,10 +138,7 @@ async fn a_database_that_cannot_prove_who_it_is_is_refused_with_the_reason() {
     let of = |mode: &str, ca: &str| servers.database(&format!("sslmode={mode}&sslrootcert={ca}"));
     let stranger = stranger.display().to_string();
     let refused = async |url: &str, parts: [&str; 2]| {
-        let binary = binaries::resolver().await.unwrap();
-        let launch = Launch::new(&servers.scratch, "migrate", binary);
-        let launch = launch.args(["migrate", "--start-deadline", "1s", "--database", url]);
-        let ended = launch.run(SOON).await.unwrap();
+        let ended = migrate_within_a_second(&servers, url).await;
         let line = ended.stderr.lines().last().unwrap_or_default().to_owned();
         assert!(matches!(ended.code(), Some(64 | 69)), "{url}: {ended:?}");
         assert!(parts.iter().all(|part| line.contains(part)), "{url}: {line}");
@@ -139,6 +158,12 @@ async fn a_database_that_cannot_prove_who_it_is_is_refused_with_the_reason() {
     // A certificate for another name.
     let elsewhere = servers.authority.issue(&["elsewhere.example"]).unwrap();
     servers.postgres.renew(servers.authority.pem(), &elsewhere).await.unwrap();
+    let by_name = of("verify-full", &ca);
+    wait::until(SOON, "Postgres has its new certificate", async || {
+        !migrate_within_a_second(&servers, &by_name).await.status.success()
+    })
+    .await
+    .unwrap();
     refused(&of("verify-full", &ca), ["not valid for name", "elsewhere.example"]).await;
     migrate(&servers.scratch, &of("verify-ca", &ca)).await.unwrap().success().unwrap();
 }
