@@ -49,6 +49,7 @@ mod live;
 mod malformed;
 mod many_creates;
 mod metrics;
+mod migrations;
 mod nospace;
 mod older_copies;
 mod openapi;

@@ -1,5 +1,8 @@
 //! The schema's migrations for Postgres.
 
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
 use tokio_postgres::{Client, error::SqlState};
 
 use super::connect::Address;
@@ -13,19 +16,50 @@ mod files {
 /// lock.
 const LOCK: i64 = 0x5348_4f52_544d_494e;
 
+/// How long a statement waits for a table. Everyone who wants the table meanwhile waits behind it,
+/// so it gives up soon and tries again: a transaction that takes minutes delays the migration, and
+/// nobody else.
+const LOCK_TIMEOUT: &str = "SET lock_timeout = '500ms'";
+/// How long a migration is tried again.
+const LOCKED_WITHIN: Duration = Duration::from_secs(600);
+/// Pause before a migration is tried again: others have the table for most of the time.
+const PAUSE: Duration = Duration::from_secs(2);
+
 /// Runs all pending migrations, one process at a time. The advisory lock ends with the connection.
+///
+/// Each migration is a transaction of its own, so what was applied stays.
 pub(super) async fn run(address: &Address) -> Result<(), StoreError> {
     let (mut client, connection) = address.connect().await?;
     let connection = tokio::spawn(connection);
     client.execute("SELECT pg_advisory_lock($1)", &[&LOCK]).await?;
-    let report = files::migrations::runner().run_async(&mut client).await.map_err(Box::new)?;
-    for migration in report.applied_migrations() {
-        tracing::info!(%migration, "migrated");
+    client.batch_execute(LOCK_TIMEOUT).await?;
+    let until = Instant::now() + LOCKED_WITHIN;
+    loop {
+        match files::migrations::runner().run_async(&mut client).await {
+            Ok(report) => {
+                for migration in report.applied_migrations() {
+                    tracing::info!(%migration, "migrated");
+                }
+                break;
+            }
+            Err(error) if is_locked(&error) && Instant::now() < until => {
+                tracing::warn!("another transaction uses a table that is to change: trying again");
+                sleep(PAUSE).await;
+            }
+            Err(error) => return Err(Box::new(error).into()),
+        }
     }
     drop(client);
     // The lock ends with the connection; an error of the connection no longer matters.
     let _ = connection.await;
     Ok(())
+}
+
+/// Returns whether a migration did nothing because it could not have a table in time.
+fn is_locked(error: &refinery::Error) -> bool {
+    let refinery::error::Kind::Connection(_, source) = error.kind() else { return false };
+    let error = source.downcast_ref::<tokio_postgres::Error>();
+    error.and_then(tokio_postgres::Error::code) == Some(&SqlState::LOCK_NOT_AVAILABLE)
 }
 
 /// Checks that all migrations have run.
