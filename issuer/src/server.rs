@@ -86,6 +86,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
 
     let observer = Arc::new(Observer::new(ends.handle.clone(), ends.standing.clone(), metrics.clone()));
     let admin = Admin {
+        daemon: "issuer",
         recorder,
         ready: readiness(ends.standing.clone(), shutdown.clone()),
         refresh: refresh(Arc::clone(&observer), metrics.clone(), (tls.clone(), to_etcd)),

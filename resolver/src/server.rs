@@ -105,8 +105,12 @@ pub async fn run(
     let (metrics, supply_metrics) = (Metrics::new(&recorder), SupplyMetrics::new(&recorder));
     let (ready, readiness) = watch::channel(false);
     let (shown, on_page) = watch::channel(Shown::default());
-    let admin =
-        Admin { recorder: recorder.clone(), ready: readiness, refresh: refresh(&supply_metrics, on_page) };
+    let admin = Admin {
+        daemon: "resolver",
+        recorder: recorder.clone(),
+        ready: readiness,
+        refresh: refresh(&supply_metrics, on_page),
+    };
     // Served until this function returns, so that probes are answered while the process waits for
     // servers.
     let _admin = AbortOnDropHandle::new(tokio::spawn(admin.serve(listeners.admin, CancellationToken::new())));

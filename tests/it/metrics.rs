@@ -49,8 +49,10 @@ async fn expect_clean(scratch: &Scratch, daemon: &Daemon, prefix: &str, code: &s
     assert_eq!((checked.stdout.as_str(), checked.stderr.as_str()), ("", ""), "{page}");
 
     let mut names = page.lines().filter_map(|line| line.strip_prefix("# TYPE "));
-    let stranger = names.find(|name| !name.starts_with("issuer_") && !name.starts_with("resolver_"));
-    assert_eq!(stranger, None, "every metric is one of ours");
+    let known = ["issuer_", "resolver_", "process_"];
+    let stranger = names.find(|name| !known.iter().any(|prefix| name.starts_with(prefix)));
+    assert_eq!(stranger, None, "every metric is one of ours, or of every process");
+    assert!(page.contains("\nprocess_cpu_seconds_total ") && page.contains("_build_info{version="), "{page}");
     assert!(page.contains(&format!("# TYPE {prefix}")), "{page}");
     assert!(
         !page.contains(&format!("\"{code}\"")) && !page.contains(LONG_URL),

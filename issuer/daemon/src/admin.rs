@@ -16,7 +16,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{net::TcpListener, sync::watch, time::interval};
 use tokio_util::sync::CancellationToken;
 
-use super::{Gate, GateLimits, Guarded, Recorder};
+use super::{Gate, GateLimits, Guarded, Recorder, process::Process};
 
 /// Maximum number of concurrent connections; a probe and a scraper need a handful.
 const CONNECTIONS: usize = 32;
@@ -31,6 +31,8 @@ pub type Refresh = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send>> + Se
 /// The state that the admin listener serves.
 #[derive(Clone)]
 pub struct Admin {
+    /// Name of the daemon, with which its metrics begin.
+    pub daemon: &'static str,
     /// The recorder behind `/metrics`.
     pub recorder: Recorder,
     /// The readiness behind `/readyz`: whether the daemon accepts traffic.
@@ -44,21 +46,22 @@ impl Admin {
     pub async fn serve(self, listener: TcpListener, shutdown: CancellationToken) {
         let mut gate = Gate::new(listener, "admin", GateLimits::admin(CONNECTIONS));
         let mut upkeep = interval(UPKEEP);
+        let process = Process::new(&self.recorder, self.daemon);
         loop {
             tokio::select! {
                 () = shutdown.cancelled() => return,
                 _ = upkeep.tick() => self.recorder.upkeep(),
                 stream = gate.accept() => {
-                    tokio::spawn(self.clone().converse(TokioIo::new(stream)));
+                    tokio::spawn(self.clone().converse(process.clone(), TokioIo::new(stream)));
                 }
             }
         }
     }
 
-    async fn converse(self, stream: TokioIo<Guarded>) {
+    async fn converse(self, process: Process, stream: TokioIo<Guarded>) {
         let service = service_fn(move |request| {
-            let admin = self.clone();
-            async move { Ok::<_, Infallible>(admin.answer(&request).await) }
+            let (admin, process) = (self.clone(), process.clone());
+            async move { Ok::<_, Infallible>(admin.answer(&process, &request).await) }
         });
         let served = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -71,7 +74,7 @@ impl Admin {
         }
     }
 
-    async fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+    async fn answer(&self, process: &Process, request: &Request<Incoming>) -> Response<Full<Bytes>> {
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
             let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, "expected GET or HEAD\n");
             answer.headers_mut().insert(ALLOW, hyper::header::HeaderValue::from_static("GET, HEAD"));
@@ -83,6 +86,7 @@ impl Admin {
             "/readyz" => text(StatusCode::SERVICE_UNAVAILABLE, "not ready: starting, or stopping\n"),
             "/metrics" => {
                 (self.refresh)().await;
+                process.look();
                 text(StatusCode::OK, self.recorder.render())
             }
             _ => text(StatusCode::NOT_FOUND, "expected /metrics, /livez or /readyz\n"),

@@ -7,6 +7,7 @@ mod channel;
 mod exit;
 mod gate;
 mod logs;
+mod process;
 mod recorder;
 mod resources;
 mod seldom;

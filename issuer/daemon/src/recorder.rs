@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
-/// Bucket bounds, in seconds, of every duration histogram in both daemons: from a local write to a
-/// slow failover.
-const DURATION_BUCKETS: &[f64] =
-    &[0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+/// Bucket bounds, in seconds, of every duration histogram in both daemons: from an answer out of
+/// memory to a slow failover.
+const DURATION_BUCKETS: &[f64] = &[
+    0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5,
+    5.0, 10.0,
+];
 
 /// The end of a line with an unknown value.
 const UNKNOWN: &str = " NaN\n";
