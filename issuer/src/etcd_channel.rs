@@ -2,7 +2,7 @@
 //!
 //! The ledger's goes to one member at a time. When it breaks, or is silent for longer than
 //! keep-alive allows, the next member is tried. The election has connections of its own to all
-//! members. So a member that hangs delays commits, and does not end the leader's term.
+//! members. So a member that is lost delays commits, and does not end the leader's term.
 //!
 //! The handshakes are made here, and not by etcd-client: its certificates are fixed when it
 //! connects first, and ours are renewed while it runs.

@@ -94,8 +94,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
     let _observing = observer.start();
     let admin_stop = CancellationToken::new();
     let admin_task = tokio::spawn(admin.serve(listeners.admin, admin_stop.clone()));
-    // The client of one member says why it is not connected; the other waits until it is.
-    wait_for_etcd(&config, &to_one, &shutdown).await?;
+    wait_for_etcd(&config, [&client, &to_one], &shutdown).await?;
 
     let (supervisor, mut failures) = TaskSupervisor::new();
     supervisor.spawn("driver", driver.run(shutdown.clone()));
@@ -187,15 +186,23 @@ fn connections(resources: &Resources) -> usize {
     (resources.descriptors - kept).clamp(1, CONNECTIONS_MAX)
 }
 
-/// Waits until etcd answers, up to the start deadline. The admin listener serves meanwhile.
-async fn wait_for_etcd(config: &Config, client: &Client, shutdown: &CancellationToken) -> Result<(), Error> {
+/// Waits until etcd answers one of the clients, up to the start deadline. The admin listener serves
+/// meanwhile. The second client is that of one member, which says why it is not connected.
+async fn wait_for_etcd(
+    config: &Config,
+    clients: [&Client; 2],
+    shutdown: &CancellationToken,
+) -> Result<(), Error> {
     let until = Instant::now() + config.start_deadline;
     loop {
-        let asked = timeout(ETCD_DEADLINE, client.kv_client().get(leader_key(&config.cluster), None)).await;
-        let last = match asked {
-            Ok(Ok(_)) => return Ok(()),
-            Ok(Err(error)) => Some(Box::from(error)),
-            Err(_) => None,
+        let [all, one] = clients.map(|client| {
+            let mut client = client.kv_client();
+            async move { timeout(ETCD_DEADLINE, client.get(leader_key(&config.cluster), None)).await }
+        });
+        let last = match tokio::join!(all, one) {
+            (Ok(Ok(_)), _) | (_, Ok(Ok(_))) => return Ok(()),
+            (_, Ok(Err(error))) | (Ok(Err(error)), _) => Some(Box::from(error)),
+            (Err(_), Err(_)) => None,
         };
         if shutdown.is_cancelled() {
             return Ok(());

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 const POSTGRES_ROOT: &str = "/usr/lib/postgresql";
+/// The environment variable with the folder of another version's programs.
+const POSTGRES_VARIABLE: &str = "SHORTMINT_POSTGRES";
 
 /// A third-party program that must be installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,8 +88,12 @@ impl Program {
     }
 }
 
-/// Returns the folder of the highest version that contains both `postgres` and `initdb`.
+/// Returns the folder that the variable names, or that of the highest version that contains both
+/// `postgres` and `initdb`.
 fn newest_postgres() -> Option<PathBuf> {
+    if let Some(folder) = std::env::var_os(POSTGRES_VARIABLE) {
+        return Some(folder.into());
+    }
     let versions = std::fs::read_dir(POSTGRES_ROOT).ok()?;
     let installed = versions.flatten().filter_map(|entry| {
         let version: u32 = entry.file_name().to_str()?.parse().ok()?;

@@ -1,11 +1,15 @@
 //! Connections to all members of etcd, of which a call takes one that is open.
 //!
-//! A member is among them from the end of its handshake until its connection breaks. So no call
-//! waits for a member that is down, unless it has only just gone.
+//! A member is among them from the end of its handshake until its connection breaks, or until its
+//! silence is noticed. So no call waits for a member that is known to be down.
 
 use std::{
     io,
     pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll},
     time::Duration,
 };
@@ -16,7 +20,7 @@ use tls::ClientTls;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     sync::mpsc,
-    time::sleep,
+    time::{Instant, sleep},
 };
 use tokio_stream::{StreamExt as _, wrappers::ReceiverStream};
 use tokio_util::{
@@ -25,8 +29,8 @@ use tokio_util::{
 };
 use tonic::transport::{Channel, Endpoint, Uri};
 use tower::{
-    BoxError, ServiceExt as _, balance::p2c::Balance, buffer::Buffer, discover::Change, load::Constant,
-    util::BoxCloneSyncService,
+    BoxError, Service, ServiceExt as _, balance::p2c::Balance, buffer::Buffer, discover::Change,
+    load::Constant, util::BoxCloneSyncService,
 };
 
 use super::{Address, open};
@@ -35,9 +39,10 @@ use super::{Address, open};
 const WAITING_MAX: usize = 64;
 /// Pause before a member is tried again.
 const PAUSE: Duration = Duration::from_millis(200);
+/// A connection that ends before this was refused, in one way or another.
+const SHORT: Duration = Duration::from_secs(1);
 
-/// A connection of a member that was opened, or that is gone.
-type Moved = Change<usize, Constant<Channel, u32>>;
+type Request = tonic::codegen::http::Request<tonic::body::Body>;
 
 /// Opens and keeps a connection to each member, and returns a channel over all of them.
 pub(super) fn channel(
@@ -45,19 +50,46 @@ pub(super) fn channel(
     deadline: Duration,
     tls: Option<&ClientTls>,
 ) -> etcd_client::Channel {
-    let (moved, moves) = mpsc::channel(endpoints.len().max(1));
+    let (opened, openings) = mpsc::channel(endpoints.len().max(1));
     let mut keepers = Vec::new();
     for (index, endpoint) in endpoints.into_iter().enumerate() {
-        let member = Member { index, endpoint, deadline, tls: tls.cloned(), moved: moved.clone() };
+        let member = Member { index, endpoint, deadline, tls: tls.cloned(), opened: opened.clone() };
         keepers.push(AbortOnDropHandle::new(tokio::spawn(member.keep())));
     }
     // The keepers live as long as the channel that they fill.
-    let moves = ReceiverStream::new(moves).map(move |moved| {
+    let openings = ReceiverStream::new(openings).map(move |(index, kept)| {
         let _ = &keepers;
-        Ok::<_, BoxError>(moved)
+        Ok::<_, BoxError>(Change::Insert(index, Constant::new(kept, 0_u32)))
     });
-    let all = Buffer::new(Balance::new(moves), WAITING_MAX);
+    let all = Buffer::new(Balance::new(openings), WAITING_MAX);
     etcd_client::Channel::Custom(BoxCloneSyncService::new(all.map_err(BoxError::from)))
+}
+
+/// An open connection.
+struct Kept {
+    channel: Channel,
+    /// Cancelled when the connection is gone. The channel does not tell: it would open another with
+    /// the next call.
+    gone: CancellationToken,
+}
+
+impl Service<Request> for Kept {
+    type Response = <Channel as Service<Request>>::Response;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        if self.gone.is_cancelled() {
+            // The balance drops a member that fails before a call.
+            return Poll::Ready(Err(io::Error::from(io::ErrorKind::ConnectionAborted).into()));
+        }
+        Service::<Request>::poll_ready(&mut self.channel, cx).map_err(BoxError::from)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        let answer = self.channel.call(request);
+        Box::pin(async move { answer.await.map_err(BoxError::from) })
+    }
 }
 
 /// A member, to which a connection is kept open.
@@ -66,31 +98,32 @@ struct Member {
     endpoint: Endpoint,
     deadline: Duration,
     tls: Option<ClientTls>,
-    moved: mpsc::Sender<Moved>,
+    opened: mpsc::Sender<(usize, Kept)>,
 }
 
 impl Member {
     async fn keep(self) {
         let failed = Seldom::default();
-        while !self.moved.is_closed() {
+        let report = |error: String| {
+            if let Some(times) = failed.happened() {
+                tracing::warn!(member = %self.endpoint.uri(), error, times, "no connection to etcd");
+            }
+        };
+        loop {
             let gone = CancellationToken::new();
             match self.open(&gone).await {
                 Ok(channel) => {
-                    let opened = Change::Insert(self.index, Constant::new(channel, 0));
-                    if self.moved.send(opened).await.is_err() {
+                    let begun = Instant::now();
+                    let kept = Kept { channel, gone: gone.clone() };
+                    if self.opened.send((self.index, kept)).await.is_err() {
                         return;
                     }
                     gone.cancelled().await;
-                    if self.moved.send(Change::Remove(self.index)).await.is_err() {
-                        return;
+                    if begun.elapsed() < SHORT {
+                        report("it was closed as soon as it was open".to_owned());
                     }
                 }
-                Err(error) => {
-                    if let Some(times) = failed.happened() {
-                        let member = self.endpoint.uri();
-                        tracing::warn!(%member, error = reasons(&error), times, "no connection to etcd");
-                    }
-                }
+                Err(error) => report(reasons(&error)),
             }
             sleep(PAUSE).await;
         }
@@ -99,12 +132,14 @@ impl Member {
     /// Opens a connection; `gone` is cancelled when it ends.
     async fn open(&self, gone: &CancellationToken) -> Result<Channel, tonic::transport::Error> {
         let (tls, deadline, gone) = (self.tls.clone(), self.deadline, gone.clone());
-        let address = Address::of(self.endpoint.uri());
+        let (address, dialled) = (Address::of(self.endpoint.uri()), Arc::new(AtomicBool::new(false)));
         let connector = tower::service_fn(move |_: Uri| {
             let (tls, address, gone) = (tls.clone(), address.clone(), gone.clone());
+            let is_again = dialled.swap(true, Ordering::Relaxed);
             async move {
-                if gone.is_cancelled() {
-                    // A channel would open its next connection by itself, with the next call.
+                if is_again {
+                    // The channel opens its next connection by itself, with a call that came too late.
+                    gone.cancel();
                     return Err(io::ErrorKind::ConnectionAborted.into());
                 }
                 let stream = open(&address, deadline, tls.as_ref()).await?;

@@ -68,7 +68,11 @@ impl ClientTls {
         let connecting = connector.with_alpn(vec![HTTP2.to_vec()]).connect(name, stream);
         let mut stream = BufReader::new(connecting.await?);
         // A server that does not speak first may do as it likes.
-        timeout(SPEAKS_WITHIN, stream.fill_buf()).await.unwrap_or(Ok(&[]))?;
+        if let Ok(spoken) = timeout(SPEAKS_WITHIN, stream.fill_buf()).await
+            && spoken?.is_empty()
+        {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
         Ok(stream)
     }
 

@@ -46,6 +46,9 @@ impl Address {
             .keepalives_idle(Duration::from_secs(5))
             .keepalives_interval(Duration::from_secs(2))
             .keepalives_retries(3);
+        if !url.has_mode && distant_hosts(&config).is_empty() {
+            config.ssl_mode(SslMode::Disable);
+        }
         let tls = ClientTls::new(url.files, url.verify)?;
         Ok(Self { config, tls, passfile: url.passfile.map(|path| Arc::new(Passfile(path))) })
     }
@@ -151,6 +154,11 @@ pub fn hosts_in_plaintext(url: &str) -> Result<Vec<String>, StoreError> {
     if config.get_ssl_mode() == SslMode::Require {
         return Ok(Vec::new());
     }
+    Ok(distant_hosts(&config))
+}
+
+/// Returns the hosts that are not this machine.
+fn distant_hosts(config: &Config) -> Vec<String> {
     let is_local = |name: &str| {
         name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
     };
@@ -168,5 +176,5 @@ pub fn hosts_in_plaintext(url: &str) -> Result<Vec<String>, StoreError> {
             host.drain(..=at);
         }
     }
-    Ok(hosts)
+    hosts
 }

@@ -21,7 +21,7 @@ const LOCK: i64 = 0x5348_4f52_544d_494e;
 /// nobody else.
 const LOCK_TIMEOUT: &str = "SET lock_timeout = '500ms'";
 /// How long a migration is tried again.
-const LOCKED_WITHIN: Duration = Duration::from_secs(600);
+const LOCKED_WITHIN: Duration = Duration::from_secs(480);
 /// Pause before a migration is tried again: others have the table for most of the time.
 const PAUSE: Duration = Duration::from_secs(2);
 
@@ -37,22 +37,30 @@ pub(super) async fn run(address: &Address) -> Result<(), StoreError> {
     loop {
         match files::migrations::runner().run_async(&mut client).await {
             Ok(report) => {
-                for migration in report.applied_migrations() {
-                    tracing::info!(%migration, "migrated");
-                }
+                tell(&report);
                 break;
             }
-            Err(error) if is_locked(&error) && Instant::now() < until => {
-                tracing::warn!("another transaction uses a table that is to change: trying again");
+            Err(error) => {
+                error.report().into_iter().for_each(tell);
+                if !is_locked(&error) || Instant::now() >= until {
+                    return Err(Box::new(error).into());
+                }
+                // It names the migration.
+                tracing::warn!(%error, "another transaction uses a table that is to change: trying again");
                 sleep(PAUSE).await;
             }
-            Err(error) => return Err(Box::new(error).into()),
         }
     }
     drop(client);
     // The lock ends with the connection; an error of the connection no longer matters.
     let _ = connection.await;
     Ok(())
+}
+
+fn tell(report: &refinery::Report) {
+    for migration in report.applied_migrations() {
+        tracing::info!(%migration, "migrated");
+    }
 }
 
 /// Returns whether a migration did nothing because it could not have a table in time.

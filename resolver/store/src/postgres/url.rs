@@ -1,9 +1,10 @@
 //! Parameters of a Postgres URL that the driver does not know.
 //!
-//! They mean what they mean to libpq (PostgreSQL documentation, "Parameter Key Words"), with two
+//! They mean what they mean to libpq (PostgreSQL documentation, "Parameter Key Words"), with three
 //! differences: there are no files in a home folder, so the authorities are those of the system
-//! unless `sslrootcert` names a file; and other users may read a password file, because volumes of
-//! Kubernetes are mounted so.
+//! unless `sslrootcert` names a file; other users may read a password file, because volumes of
+//! Kubernetes are mounted so; and without `sslmode`, a server on this machine is not asked for TLS,
+//! which would cost each connection a round trip.
 
 use std::path::PathBuf;
 
@@ -20,6 +21,8 @@ pub(super) struct Url {
     pub(super) files: TlsFiles,
     /// What `sslmode` requires of the server's certificate.
     pub(super) verify: Verify,
+    /// Whether `sslmode` is given, or implied by a file of authorities.
+    pub(super) has_mode: bool,
     /// `passfile`.
     pub(super) passfile: Option<PathBuf>,
 }
@@ -31,6 +34,7 @@ impl Url {
             for_driver: base.to_owned(),
             files: TlsFiles::default(),
             verify: Verify::Nothing,
+            has_mode: false,
             passfile: None,
         };
         let (mut mode, mut separator) = (String::new(), '?');
@@ -60,7 +64,8 @@ impl Url {
             "" if url.files.ca.is_some() => "require",
             mode => mode,
         };
-        if !mode.is_empty() {
+        url.has_mode = !mode.is_empty();
+        if url.has_mode {
             url.for_driver.push(separator);
             url.for_driver.push_str("sslmode=");
             url.for_driver.push_str(mode);
