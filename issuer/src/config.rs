@@ -79,7 +79,8 @@ pub struct Config {
     /// Write logs as text for people, or as JSON for collectors.
     #[arg(long, env = "ISSUER_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text, value_name = "FORMAT")]
     pub log_format: LogFormat,
-    /// Client URLs of the etcd members, separated by commas: all with https://, or all with http://.
+    /// Client URLs of the etcd members, separated by commas: all with https://, or all with
+    /// http://.
     #[arg(
         long,
         env = "ISSUER_ETCD",

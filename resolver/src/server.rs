@@ -179,8 +179,8 @@ pub async fn run(
     lost.map_or(Ok(()), |lost| Err(stopped(lost).into()))
 }
 
-/// Applies the migrations of the store of visits. Without ClickHouse the process starts all the same:
-/// visits wait in the spool, and whoever stores them tries again.
+/// Applies the migrations of the store of visits. Without ClickHouse the process starts all the
+/// same: visits wait in the spool, and whoever stores them tries again.
 async fn migrate_visits(visits: &dyn VisitStore, database: &Database) -> Result<(), cli::Error> {
     match visits.migrate().await {
         Err(error @ VisitStoreError::Engine(_)) => {

@@ -90,8 +90,8 @@ fn params(names: &[&str], common: &str) -> anyhow::Result<CertificateParams> {
     Ok(params)
 }
 
-/// A folder with `ca.crt`, `tls.crt` and `tls.key`, like the volume of a Secret: the files are links
-/// through `..data`, which a change replaces by a link to another folder.
+/// A folder with `ca.crt`, `tls.crt` and `tls.key`, like the volume of a Secret: the files are
+/// links through `..data`, which a change replaces by a link to another folder.
 #[derive(Clone, Debug)]
 pub struct SecretFolder(PathBuf);
 

@@ -12,8 +12,8 @@ use crate::Error;
 /// Flags for TLS of the server.
 #[derive(Clone, Debug, Default, Args)]
 pub struct TlsArgs {
-    /// Serve gRPC with TLS, with the certificates in this PEM file: first the issuer's own. The file
-    /// is read again when it changes, as are all files of certificates and keys.
+    /// Serve gRPC with TLS, with the certificates in this PEM file: first the issuer's own. The
+    /// file is read again when it changes, as are all files of certificates and keys.
     #[arg(long, env = "ISSUER_TLS_CERT", value_name = "FILE", requires = "tls_key")]
     pub tls_cert: Option<PathBuf>,
     /// Private key of --tls-cert, in PEM.
@@ -33,8 +33,8 @@ pub struct TlsArgs {
         requires = "tls_client_ca"
     )]
     pub tls_client_names: Vec<String>,
-    /// Authorities of etcd's certificates, for addresses that begin with https://. Defaults to those
-    /// that the system trusts.
+    /// Authorities of etcd's certificates, for addresses that begin with https://. Defaults to
+    /// those that the system trusts.
     #[arg(long, env = "ISSUER_ETCD_CA", value_name = "FILE")]
     pub etcd_ca: Option<PathBuf>,
     /// Certificate to show to etcd, in PEM.
@@ -52,8 +52,8 @@ pub struct TlsArgs {
 /// Flags for TLS of `issuer status`.
 #[derive(Clone, Debug, Default, Args)]
 pub struct StatusTlsArgs {
-    /// Authorities of the issuers' certificates, for addresses that begin with https://. Defaults to
-    /// those that the system trusts.
+    /// Authorities of the issuers' certificates, for addresses that begin with https://. Defaults
+    /// to those that the system trusts.
     #[arg(long, env = "ISSUER_CA", value_name = "FILE")]
     pub ca: Option<PathBuf>,
     /// Certificate to show to issuers, in PEM.

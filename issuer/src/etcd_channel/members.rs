@@ -138,7 +138,8 @@ impl Member {
             let is_again = dialled.swap(true, Ordering::Relaxed);
             async move {
                 if is_again {
-                    // The channel opens its next connection by itself, with a call that came too late.
+                    // The channel opens its next connection by itself, with a call that came too
+                    // late.
                     gone.cancel();
                     return Err(io::ErrorKind::ConnectionAborted.into());
                 }

@@ -18,8 +18,8 @@ pub struct IssuerTlsArgs {
     /// are those of the certificate and its key.
     #[arg(long, env = "RESOLVER_ISSUER_CA", value_name = "FILE")]
     pub issuer_ca: Option<PathBuf>,
-    /// Certificate to show to issuers, in PEM. With the DNS name `resolver` it is for the holder ids
-    /// `resolver` and `resolver.NAME`, for any NAME.
+    /// Certificate to show to issuers, in PEM. With the DNS name `resolver` it is for the holder
+    /// ids `resolver` and `resolver.NAME`, for any NAME.
     #[arg(long, env = "RESOLVER_ISSUER_CERT", value_name = "FILE", requires = "issuer_key")]
     pub issuer_cert: Option<PathBuf>,
     /// Private key of --issuer-cert, in PEM.

@@ -144,7 +144,8 @@ pub struct Guarded {
     pub(super) pulse: Arc<Pulse>,
     open: Arc<Open>,
     greeting: usize,
-    /// Whether the bytes of the socket are those of the protocol. With TLS they are counted after it.
+    /// Whether the bytes of the socket are those of the protocol. With TLS they are counted after
+    /// it.
     pub(super) is_plain: bool,
     /// Whether the last write is pending because the client does not read.
     is_blocked: bool,

@@ -32,8 +32,8 @@ pub enum Secured {
 
 impl Gate {
     /// Converts the gate into a stream of connections, for a server that takes one. With `tls`, a
-    /// connection arrives after its handshake. Handshakes do not wait for each other's answers; each
-    /// has the time of a greeting, and [`HANDSHAKES`] begin in a second.
+    /// connection arrives after its handshake. Handshakes do not wait for each other's answers;
+    /// each has the time of a greeting, and `HANDSHAKES` begin in a second.
     ///
     /// Whoever reaches the listener can make it sign, which takes a processor up to a millisecond.
     pub fn into_secured(self, tls: Option<ServerTls>) -> impl Stream<Item = io::Result<Secured>> {

@@ -60,8 +60,8 @@ pub struct MigrateArgs {
 pub struct VisitsStoreArgs {
     /// Keep the rows of visits in ClickHouse:
     /// clickhouse+http://[USER[:PASSWORD]@]HOST[:PORT][,HOST[:PORT]…]/DATABASE[?cluster=NAME].
-    /// Counters stay in Postgres, which --database has to be. Without this flag, rows are there too.
-    /// Rows that are in the one database are not moved to the other.
+    /// Counters stay in Postgres, which --database has to be. Without this flag, rows are there
+    /// too. Rows that are in the one database are not moved to the other.
     #[arg(long, env = "RESOLVER_VISITS_STORE", hide_env_values = true, value_name = "URL")]
     pub visits_store: Option<ClickhouseAddress>,
 }
