@@ -43,7 +43,7 @@ async fn ask(url: &str, tls: Option<&ClientTls>) -> Result<GetStatusResponse, Er
         Err(error) => return Err(error),
     };
     let leader = status.metadata().get(LEADER_KEY).and_then(|value| value.to_str().ok());
-    // Whoever was asked in secret is not to send the call anywhere in plaintext.
+    // A call that was made over TLS is not repeated in plaintext.
     let is_as_safe = |leader: &&str| leader.starts_with("https://") || !url.starts_with("https://");
     let leader = leader.filter(|leader| status.code() == Code::FailedPrecondition && !leader.is_empty());
     match leader.filter(is_as_safe) {

@@ -180,7 +180,7 @@ pub async fn run(
 }
 
 /// Applies the migrations of the store of visits. Without ClickHouse the process starts all the
-/// same: visits wait in the spool, and whoever stores them tries again.
+/// same: visits wait in the spool, and are stored by the next try.
 async fn migrate_visits(visits: &dyn VisitStore, database: &Database) -> Result<(), cli::Error> {
     match visits.migrate().await {
         Err(error @ VisitStoreError::Engine(_)) => {

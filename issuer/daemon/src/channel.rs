@@ -49,13 +49,7 @@ pub fn reasons(error: &dyn Error) -> String {
 pub fn is_local(url: &str) -> bool {
     let uri: Option<Uri> = url.parse().ok();
     let host = uri.as_ref().and_then(Uri::host).unwrap_or_default();
-    is_local_host(host.trim_matches(['[', ']']))
-}
-
-/// Returns whether a host is this machine.
-#[must_use]
-pub fn is_local_host(host: &str) -> bool {
-    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+    tls::is_local_host(host.trim_matches(['[', ']']))
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use admin::{Admin, Refresh};
 pub use calls::{Bounded, ClientOf, Questions};
-pub use channel::{channel, is_local, is_local_host, reasons};
+pub use channel::{channel, is_local, reasons};
 pub use exit::{Exit, parse};
 pub use gate::{Gate, GateLimits, Guarded, Guest, IsExempt, Secured, UnderWay, network};
 pub use logs::LogFormat;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use daemon::is_local;
-use tls::{ClientTls, FileRole, ServerTls, TlsError, TlsFiles, Verify};
+use tls::{ClientTls, ServerTls, TlsError, TlsFiles, Verify};
 
 use super::Config;
 use crate::Error;
@@ -24,7 +24,7 @@ pub struct TlsArgs {
     #[arg(long, env = "ISSUER_TLS_CLIENT_CA", value_name = "FILE", requires = "tls_cert")]
     pub tls_client_ca: Option<PathBuf>,
     /// Names of the certificates that may take numbers; with others, clients may only read the
-    /// status. All may if absent: then the authorities are to certify nobody but resolvers.
+    /// status. Defaults to all: then the authorities should certify resolvers only.
     #[arg(
         long,
         env = "ISSUER_TLS_CLIENT_NAMES",
@@ -44,7 +44,7 @@ pub struct TlsArgs {
     #[arg(long, env = "ISSUER_ETCD_KEY", value_name = "FILE", requires = "etcd_cert")]
     pub etcd_key: Option<PathBuf>,
     /// Allow connections beyond this machine without TLS: to etcd, and from clients that need no
-    /// certificate. Whoever can reach the issuer can then take numbers.
+    /// certificate. Any client that can reach the issuer can then take numbers.
     #[arg(long, env = "ISSUER_INSECURE", value_parser = clap::builder::BoolishValueParser::new())]
     pub insecure: bool,
 }
@@ -142,11 +142,6 @@ fn client(urls: &[String], files: TlsFiles, flags: [&'static str; 3]) -> Result<
     ClientTls::new(files, Verify::Full).map(Some).map_err(|error| of_file(flags, error))
 }
 
-fn of_file([ca, certificate, key]: [&'static str; 3], error: TlsError) -> Error {
-    let flag = match error.role {
-        FileRole::Ca => ca,
-        FileRole::Certificate => certificate,
-        FileRole::Key => key,
-    };
-    Error::Config { flag, value: error.path.display().to_string(), reason: error.reason }
+fn of_file(flags: [&'static str; 3], error: TlsError) -> Error {
+    Error::Config { flag: error.flag(flags), value: error.path.display().to_string(), reason: error.reason }
 }

@@ -60,8 +60,8 @@ impl IssuerService {
     }
 
     /// Checks the holder of a call against the certificate of its connection. A connection without
-    /// one may act as any holder: it is in plaintext, or in this process. A reservation is
-    /// nobody's: whichever resolver is asked fills it.
+    /// one may act as any holder: it is in plaintext, or in this process. A reservation
+    /// belongs to no resolver: any of them may fill it.
     fn check_holder(&self, client: &Extensions, holder: Option<&HolderId>) -> Result<(), Status> {
         let identity = client.get::<Guest>().and_then(Guest::identity);
         let (Some(identity), Some(holder)) = (identity, holder) else { return Ok(()) };

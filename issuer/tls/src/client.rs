@@ -3,7 +3,10 @@
 use std::{io, sync::Arc, time::Duration};
 
 use rustls::{
-    ClientConfig, RootCertStore, client::WebPkiServerVerifier, crypto::ring, pki_types::ServerName,
+    ClientConfig, RootCertStore,
+    client::{VerifierBuilderError, WebPkiServerVerifier},
+    crypto::ring,
+    pki_types::ServerName,
 };
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, BufReader},
@@ -11,7 +14,9 @@ use tokio::{
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-use crate::{Certificate, FileRole, HTTP2, TlsError, TlsFiles, files::Contents, reload::Reloaded, verifier};
+use crate::{
+    Certificate, FileRole, HTTP2, TlsError, TlsFiles, files::Contents, reload::Reloaded, verifier::AnyName,
+};
 
 /// How long a server may take for its first bytes after the handshake.
 const SPEAKS_WITHIN: Duration = Duration::from_millis(500);
@@ -98,22 +103,27 @@ fn make(files: &TlsFiles, contents: &Contents, verify: Verify) -> Result<Arc<Cli
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(|error| files.unfit(&error))?;
-    let builder = if verify == Verify::Nothing {
-        builder.dangerous().with_custom_certificate_verifier(verifier::any(provider))
-    } else {
-        let roots = match files.roots(contents)? {
-            Some(roots) => roots,
-            None => of_the_system()?,
-        };
-        let verifier = WebPkiServerVerifier::builder_with_provider(roots.into(), provider).build();
-        let verifier = verifier.map_err(|error| TlsError {
-            role: FileRole::Ca,
-            path: files.ca.clone().unwrap_or_default(),
-            reason: error.to_string(),
-        })?;
-        match verify {
-            Verify::Full => builder.with_webpki_verifier(verifier),
-            _ => builder.dangerous().with_custom_certificate_verifier(verifier::of_any_name(verifier)),
+    let verifier = match verify {
+        Verify::Nothing => None,
+        Verify::Authority | Verify::Full => {
+            let roots = match files.roots(contents)? {
+                Some(roots) => roots,
+                None => of_the_system()?,
+            };
+            let builder = WebPkiServerVerifier::builder_with_provider(roots.into(), Arc::clone(&provider));
+            let path = || files.ca.clone().unwrap_or_default();
+            let wrong = |error: VerifierBuilderError| TlsError {
+                role: FileRole::Ca,
+                path: path(),
+                reason: error.to_string(),
+            };
+            Some(builder.build().map_err(wrong)?)
+        }
+    };
+    let builder = match verifier {
+        Some(verifier) if verify == Verify::Full => builder.with_webpki_verifier(verifier),
+        authority => {
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyName { authority, provider }))
         }
     };
     let config = match files.pair(contents)? {

@@ -48,6 +48,18 @@ pub struct TlsError {
     pub reason: String,
 }
 
+impl TlsError {
+    /// Returns the flag of the file, of those for authorities, certificate and key.
+    #[must_use]
+    pub fn flag(&self, [ca, certificate, key]: [&'static str; 3]) -> &'static str {
+        match self.role {
+            FileRole::Ca => ca,
+            FileRole::Certificate => certificate,
+            FileRole::Key => key,
+        }
+    }
+}
+
 /// A certificate chain and the private key of its first certificate.
 pub(crate) type Pair = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 

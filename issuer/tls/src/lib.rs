@@ -20,5 +20,11 @@ pub use files::{FileRole, TlsError, TlsFiles};
 pub use server::ServerTls;
 pub use tokio_rustls::server::TlsStream as ServerStream;
 
+/// Returns whether a host is this machine, so that a connection to it needs no TLS.
+#[must_use]
+pub fn is_local_host(host: &str) -> bool {
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
 /// The protocol name of HTTP/2 for ALPN (RFC 7301), which gRPC needs.
 pub const HTTP2: &[u8] = b"h2";

@@ -40,7 +40,7 @@ impl<T: Send + Sync + 'static> Reloaded<T> {
         let reloaded = Arc::new(Self { files, verify, make, current: ArcSwap::from_pointee(made) });
         if reloaded.files != TlsFiles::default() {
             let watched = Arc::downgrade(&reloaded);
-            // A thread of its own, for which nobody waits: a file system may hang.
+            // A thread of its own that is never joined: a read may block for ever.
             let spawned = thread::Builder::new().name("certificates".to_owned());
             spawned.spawn(move || watch(&watched, contents)).map_err(|error| TlsError {
                 role: FileRole::Certificate,

@@ -1,4 +1,4 @@
-//! Verifiers of server certificates for two modes of libpq that require less than ours.
+//! A verifier of server certificates for two modes of libpq that require less than ours.
 
 use std::sync::Arc;
 
@@ -12,58 +12,15 @@ use rustls::{
     pki_types::{CertificateDer, ServerName, UnixTime},
 };
 
-/// Returns a verifier that takes any certificate whose key the server has.
-pub(crate) fn any(provider: Arc<CryptoProvider>) -> Arc<dyn ServerCertVerifier> {
-    Arc::new(Any(provider))
-}
-
-/// Returns a verifier that does not compare names.
-pub(crate) fn of_any_name(verifier: Arc<WebPkiServerVerifier>) -> Arc<dyn ServerCertVerifier> {
-    Arc::new(OfAnyName(verifier))
-}
-
+/// Accepts certificates for any name. The server has to have the certificate's key.
 #[derive(Debug)]
-struct Any(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for Any {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
+pub(crate) struct AnyName {
+    /// Verifies the authority; `None` accepts every certificate.
+    pub(crate) authority: Option<Arc<WebPkiServerVerifier>>,
+    pub(crate) provider: Arc<CryptoProvider>,
 }
 
-#[derive(Debug)]
-struct OfAnyName(Arc<WebPkiServerVerifier>);
-
-impl ServerCertVerifier for OfAnyName {
+impl ServerCertVerifier for AnyName {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,
@@ -72,8 +29,9 @@ impl ServerCertVerifier for OfAnyName {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
+        let Some(authority) = &self.authority else { return Ok(ServerCertVerified::assertion()) };
         // The name is compared last, after everything else was found in order.
-        match self.0.verify_server_cert(certificate, others, name, ocsp, now) {
+        match authority.verify_server_cert(certificate, others, name, ocsp, now) {
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) => Ok(ServerCertVerified::assertion()),
@@ -87,7 +45,8 @@ impl ServerCertVerifier for OfAnyName {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0.verify_tls12_signature(message, certificate, signature)
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, algorithms)
     }
 
     fn verify_tls13_signature(
@@ -96,10 +55,11 @@ impl ServerCertVerifier for OfAnyName {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0.verify_tls13_signature(message, certificate, signature)
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_verify_schemes()
+        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }

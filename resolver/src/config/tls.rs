@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use cli::Error;
 use daemon::is_local;
-use tls::{ClientTls, FileRole, Identity, TlsFiles, Verify};
+use tls::{ClientTls, Identity, TlsFiles, Verify};
 
 use super::{Config, settings::wrong};
 
@@ -57,11 +57,7 @@ impl Config {
         let IssuerTlsArgs { issuer_ca, issuer_cert, issuer_key } = self.issuer_tls.clone();
         let files = TlsFiles { ca: issuer_ca, certificate: issuer_cert, key: issuer_key };
         let tls = ClientTls::new(files, Verify::Full).map_err(|error| {
-            let flag = match error.role {
-                FileRole::Ca => "--issuer-ca",
-                FileRole::Certificate => "--issuer-cert",
-                FileRole::Key => "--issuer-key",
-            };
+            let flag = error.flag(["--issuer-ca", "--issuer-cert", "--issuer-key"]);
             wrong(flag, error.path.display(), error.reason)
         })?;
         match tls.certificate().map(|certificate| Identity::new(certificate.names)) {

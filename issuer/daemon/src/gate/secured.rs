@@ -13,7 +13,7 @@ use futures_util::{Stream, StreamExt as _, stream};
 use tls::{Identity, ServerStream, ServerTls};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    time::{interval, timeout},
+    time::{Interval, MissedTickBehavior, interval, timeout},
 };
 use tonic::transport::server::Connected;
 
@@ -35,14 +35,13 @@ impl Gate {
     /// connection arrives after its handshake. Handshakes do not wait for each other's answers;
     /// each has the time of a greeting, and `HANDSHAKES` begin in a second.
     ///
-    /// Whoever reaches the listener can make it sign, which takes a processor up to a millisecond.
+    /// Any client can make the listener sign, which takes a processor up to a millisecond.
     pub fn into_secured(self, tls: Option<ServerTls>) -> impl Stream<Item = io::Result<Secured>> {
         let (name, within) = (self.name, self.limits.greet_within);
         // As many as there can be connections, so that the gate is always asked for the next.
         let most = self.limits.connections.saturating_add(CLOSING + 1);
         let refused = Arc::new(Seldom::default());
-        let pace = interval(Duration::from_secs(1) / HANDSHAKES);
-        let paced = stream::unfold((self, pace, tls.is_some()), async |(mut gate, mut pace, has_tls)| {
+        let paced = stream::unfold((self, pace(), tls.is_some()), async |(mut gate, mut pace, has_tls)| {
             let mut guarded = gate.accept().await;
             if has_tls {
                 guarded.is_plain = false;
@@ -69,6 +68,13 @@ impl Gate {
         });
         handshakes.buffer_unordered(most).filter_map(ready)
     }
+}
+
+/// Returns the interval between handshakes. A quiet time saves up none.
+fn pace() -> Interval {
+    let mut pace = interval(Duration::from_secs(1) / HANDSHAKES);
+    pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    pace
 }
 
 impl Connected for Secured {
@@ -142,5 +148,24 @@ impl AsyncWrite for Secured {
             Self::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
             Self::Tls(stream, _) => Pin::new(stream).poll_shutdown(cx),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+    use tokio::time::advance;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_quiet_time_is_not_followed_by_a_burst_of_handshakes() {
+        let mut pace = pace();
+        pace.tick().await;
+        advance(Duration::from_secs(10)).await;
+        assert!(pace.tick().now_or_never().is_some());
+        assert!(pace.tick().now_or_never().is_none());
+        advance(Duration::from_secs(1) / HANDSHAKES).await;
+        assert!(pace.tick().now_or_never().is_some());
     }
 }

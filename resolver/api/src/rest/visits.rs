@@ -252,8 +252,8 @@ impl Streamed {
         let mut text = br#"{"visits":{"data":["#.to_vec();
         let (mut visits, mut count) = (first, 0);
         while !visits.is_empty() {
-            // The next ones are read while these are written, and to the end even if nobody wants
-            // them: a statement that is given up would go on in the database.
+            // The next ones are read while these are written, and to the end even if the client has
+            // gone: a statement that is given up would go on in the database.
             let next = self.api.links.next_visits(&mut self.listed, &self.by);
             let write = async {
                 for visit in &visits {

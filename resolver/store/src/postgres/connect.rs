@@ -159,9 +159,6 @@ pub fn hosts_in_plaintext(url: &str) -> Result<Vec<String>, StoreError> {
 
 /// Returns the hosts that are not this machine.
 fn distant_hosts(config: &Config) -> Vec<String> {
-    let is_local = |name: &str| {
-        name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
-    };
     let mut hosts: Vec<String> = config.get_hostaddrs().iter().map(ToString::to_string).collect();
     if hosts.is_empty() {
         hosts.extend(config.get_hosts().iter().filter_map(|host| match host {
@@ -169,7 +166,7 @@ fn distant_hosts(config: &Config) -> Vec<String> {
             Host::Unix(_) => None,
         }));
     }
-    hosts.retain(|host| !is_local(host));
+    hosts.retain(|host| !tls::is_local_host(host));
     // The driver takes the rest of a password with an `@` for the beginning of a host.
     for host in &mut hosts {
         if let Some(at) = host.rfind('@') {

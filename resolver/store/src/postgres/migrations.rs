@@ -16,9 +16,8 @@ mod files {
 /// lock.
 const LOCK: i64 = 0x5348_4f52_544d_494e;
 
-/// How long a statement waits for a table. Everyone who wants the table meanwhile waits behind it,
-/// so it gives up soon and tries again: a transaction that takes minutes delays the migration, and
-/// nobody else.
+/// How long a statement waits for a table. Other statements on the table queue behind it, so it
+/// gives up soon and tries again: a transaction that takes minutes delays the migration only.
 const LOCK_TIMEOUT: &str = "SET lock_timeout = '500ms'";
 /// How long a migration is tried again.
 const LOCKED_WITHIN: Duration = Duration::from_secs(480);

@@ -73,7 +73,7 @@ impl Url {
         Ok(url)
     }
 
-    /// Returns what a mode requires. Files of authorities are never ignored.
+    /// Returns what a mode requires of the server's certificate.
     fn verified_by(&mut self, mode: &str) -> Result<Verify, StoreError> {
         if self.files.ca.as_ref().is_some_and(|path| path.as_os_str() == "system") {
             self.files.ca = None;

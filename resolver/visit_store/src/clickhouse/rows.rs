@@ -92,7 +92,7 @@ struct FoundMarks {
 /// 2. A block that may be on its way still, after a call without an answer, is sent again with the
 ///    same bytes: the servers store it once.
 /// 3. They forget blocks after a week or 10,000 others, and 18.16 without a cluster remembers none.
-///    So they are asked which rows they have, unless nobody can have sent any. A replica that lacks
+///    So they are asked which rows they have, unless no process can have sent any. A replica that lacks
 ///    rows which it has forgotten as well would take them twice: it would have to be behind for as
 ///    long.
 pub(super) async fn store(
