@@ -103,17 +103,9 @@ pub async fn run(
     let resources = Resources::claim();
     let recorder = Recorder::new();
     let (metrics, supply_metrics) = (Metrics::new(&recorder), SupplyMetrics::new(&recorder));
-    let (ready, readiness) = watch::channel(false);
-    let (shown, on_page) = watch::channel(Shown::default());
-    let admin = Admin {
-        daemon: "resolver",
-        recorder: recorder.clone(),
-        ready: readiness,
-        refresh: refresh(&supply_metrics, on_page),
-    };
     // Served until this function returns, so that probes are answered while the process waits for
     // servers.
-    let _admin = AbortOnDropHandle::new(tokio::spawn(admin.serve(listeners.admin, CancellationToken::new())));
+    let (ready, shown, _admin) = serve_admin(listeners.admin, &recorder, &supply_metrics);
 
     let _claimed = claim(&config.database.database)?;
     let witness = settings.witness.as_deref().map(open_witness).transpose()?;
@@ -409,6 +401,25 @@ fn draw_instance() -> Result<String, cli::Error> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(cli::Error::Random)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Serves the admin listener until the handle is dropped. Returns the readiness and the state of the
+/// metrics page, to be set.
+fn serve_admin(
+    listener: TcpListener,
+    recorder: &Recorder,
+    metrics: &Arc<SupplyMetrics>,
+) -> (watch::Sender<bool>, watch::Sender<Shown>, AbortOnDropHandle<()>) {
+    let (ready, readiness) = watch::channel(false);
+    let (shown, on_page) = watch::channel(Shown::default());
+    let admin = Admin {
+        daemon: "resolver",
+        recorder: recorder.clone(),
+        ready: readiness,
+        refresh: refresh(metrics, on_page),
+    };
+    let serving = tokio::spawn(admin.serve(listener, CancellationToken::new()));
+    (ready, shown, AbortOnDropHandle::new(serving))
 }
 
 /// The state that a metrics page shows in addition to counters. It is empty until the daemon has

@@ -289,3 +289,26 @@ fn next(status: &Status) -> Next {
         code => Next::Refused(Refused::Other { code: format!("{code:?}"), message: message() }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_follower_cannot_send_a_resolver_beyond_this_machine_in_plaintext() {
+        let client = |allows_plaintext| {
+            let urls = vec!["https://issuer-0:7070".to_owned()];
+            IssuerClient::new(Target::Remote(Issuers { urls, tls: None, allows_plaintext }))
+        };
+        let followed = |allows_plaintext, hint: &str| {
+            let client = client(allows_plaintext);
+            client.remember(hint.to_owned());
+            client.state().leader.is_some()
+        };
+        for hint in ["https://issuer-1:7070", "http://127.0.0.1:7070"] {
+            assert!(followed(false, hint), "{hint}");
+        }
+        assert!(!followed(false, "http://issuer-1:7070") && followed(true, "http://issuer-1:7070"));
+        assert!(!followed(true, "not a URL"));
+    }
+}
