@@ -202,7 +202,7 @@ impl Election {
                         // Opens another stream, maybe to another member, while the lease lasts.
                         self.metrics.errors.increment(1);
                         tracing::warn!(error = &error as &dyn std::error::Error, "keep the lease alive");
-                        sleep(PAUSE).await;
+                        sleep(PAUSE.min(lease.ttl / 20)).await;
                     }
                 },
             }
@@ -212,15 +212,21 @@ impl Election {
 
     /// Runs one keep-alive stream, at most until the lease's deadline. `Ok` means that etcd no
     /// longer has the lease.
+    ///
+    /// A quarter of the TTL passes before each beat, and another is what its answer may take, as
+    /// well as the opening of a stream. So one member that falls silent does not cost the term,
+    /// even if the next stream is opened to the same one.
     async fn keep_alive(&self, lease: &mut Lease) -> Result<(), ElectionError> {
         let opened = Instant::now();
         let mut client = self.client.lease_client();
-        let (mut keeper, mut stream) = until(lease.deadline, client.keep_alive(lease.id)).await?;
+        let opening = lease.deadline.min(opened + lease.ttl / 4);
+        let (mut keeper, mut stream) = until(opening, client.keep_alive(lease.id)).await?;
         self.extend(lease, opened);
         loop {
             sleep(lease.ttl / 4).await;
             let sent = Instant::now();
-            let Some(ttl) = beat(&mut keeper, &mut stream, lease.deadline).await? else { return Ok(()) };
+            let answer_by = lease.deadline.min(sent + lease.ttl / 4);
+            let Some(ttl) = beat(&mut keeper, &mut stream, answer_by).await? else { return Ok(()) };
             lease.ttl = ttl;
             self.extend(lease, sent);
             self.metrics.keep_alive_seconds.record(sent.elapsed());

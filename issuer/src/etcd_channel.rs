@@ -1,8 +1,8 @@
 //! Connections to etcd, with TLS or without.
 //!
-//! The ledger's goes to one member at a time. When it breaks, or is silent for longer than
-//! keep-alive allows, the next member is tried. The election has connections of its own to all
-//! members. So a member that is lost delays commits, and does not end the leader's term.
+//! The ledger's goes to one member at a time. When it breaks, or a call on it is not answered, the
+//! next member is tried. The election has connections of its own to all members. So a member that
+//! is lost delays commits, and does not end the leader's term.
 //!
 //! The handshakes are made here, and not by etcd-client: its certificates are fixed when it
 //! connects first, and ours are renewed while it runs.
@@ -11,30 +11,35 @@
 //! the body of a call leave in one system call. It gains nothing with unary calls: 1.01 times the
 //! rate with 256 holders, 0.99 with one (`bench allocate --beside`, 2026-11-24).
 
+mod connection;
 mod members;
 
 use std::{
     io,
+    pin::Pin,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
+    task::{Context, Poll},
     time::Duration,
 };
 
+use connection::{Answer, Closable, Request, call, with_keep_alives};
 use etcd_client::{Client, ConnectOptions};
 use hyper_util::rt::TokioIo;
 use tls::{ClientStream, ClientTls};
 use tokio::{net::TcpStream, time::timeout};
-use tokio_util::either::Either;
-use tonic::transport::{Endpoint, Uri};
+use tokio_util::{either::Either, sync::CancellationToken};
+use tonic::transport::{Channel, Endpoint, Uri};
+use tower::{BoxError, Service, util::BoxCloneSyncService};
 
 use crate::Error;
 
 /// A connection to a member.
 type Stream = Either<TcpStream, ClientStream<TcpStream>>;
 
-/// A client with connections to all members.
+/// A client with connections to all members that answer; `probed` is the key that shows it.
 ///
 /// # Errors
 /// Returns [`Error::Config`] if an address is invalid.
@@ -42,9 +47,10 @@ pub(crate) async fn to_all(
     members: &[String],
     deadline: Duration,
     tls: Option<&ClientTls>,
+    probed: &str,
 ) -> Result<Client, Error> {
     let endpoints: Result<Vec<Endpoint>, Error> = members.iter().map(|member| endpoint(member)).collect();
-    let all = members::channel(endpoints?, deadline, tls);
+    let all = members::channel(endpoints?, deadline, tls, probed);
     client(all, ConnectOptions::new().with_require_leader(true)).await
 }
 
@@ -65,16 +71,44 @@ pub(crate) async fn to_one(
     };
     let addresses: Arc<[Address]> = endpoints.iter().map(|endpoint| Address::of(endpoint.uri())).collect();
     let (turn, tls) = (Arc::new(AtomicUsize::new(0)), tls.cloned());
+    let gone = Arc::new(Mutex::new(CancellationToken::new()));
+    let opened = Arc::clone(&gone);
     let connector = tower::service_fn(move |_: Uri| {
         let (addresses, turn, tls) = (Arc::clone(&addresses), Arc::clone(&turn), tls.clone());
-        async move { dial(&addresses, &turn, deadline, tls.as_ref()).await.map(TokioIo::new) }
+        let opened = Arc::clone(&opened);
+        async move {
+            let stream = dial(&addresses, &turn, deadline, tls.as_ref()).await?;
+            let gone = CancellationToken::new();
+            *opened.lock().unwrap_or_else(PoisonError::into_inner) = gone.clone();
+            Ok::<_, io::Error>(TokioIo::new(Closable::new(stream, gone)))
+        }
     });
-    let endpoint = first
-        .http2_keep_alive_interval(deadline / 2)
-        .keep_alive_timeout(deadline / 2)
-        .keep_alive_while_idle(true);
-    let one = etcd_client::Channel::Tonic(endpoint.connect_with_connector_lazy(connector));
+    let channel = with_keep_alives(first, deadline).connect_with_connector_lazy(connector);
+    let one = etcd_client::Channel::Custom(BoxCloneSyncService::new(One { channel, gone }));
     client(one, ConnectOptions::new()).await
+}
+
+/// A channel with one connection at a time.
+#[derive(Clone)]
+struct One {
+    channel: Channel,
+    /// Closes the connection that was opened last.
+    gone: Arc<Mutex<CancellationToken>>,
+}
+
+impl Service<Request> for One {
+    type Response = <Channel as Service<Request>>::Response;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Answer> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Service::<Request>::poll_ready(&mut self.channel, cx).map_err(BoxError::from)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        let gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        call(&mut self.channel, request, gone)
+    }
 }
 
 async fn client(channel: etcd_client::Channel, options: ConnectOptions) -> Result<Client, Error> {

@@ -79,7 +79,8 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
     let metrics = Metrics::new(&recorder);
     let tls = config.tls.listener()?;
     let to_etcd = config.tls.etcd(&config.etcd)?;
-    let client = etcd_channel::to_all(&config.etcd, ETCD_DEADLINE, to_etcd.as_ref()).await?;
+    let probed = leader_key(&config.cluster);
+    let client = etcd_channel::to_all(&config.etcd, ETCD_DEADLINE, to_etcd.as_ref(), &probed).await?;
     let to_one = etcd_channel::to_one(&config.etcd, ETCD_DEADLINE, to_etcd.as_ref()).await?;
     let ledger = EtcdLedger::new(to_one.clone(), &config.cluster, ETCD_DEADLINE);
     let (driver, ends) = Driver::new(config.limits(), Arc::new(ledger.clone()), metrics.clone());

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use harness::{Acknowledged, Cluster, Created, History, Issuer, Load, checks, load, wait};
+use tokio::time::sleep;
 
 const SOON: Duration = Duration::from_secs(60);
 const STOP_WITHIN: Duration = Duration::from_secs(10);
@@ -77,6 +78,30 @@ async fn the_loss_of_one_etcd_member_in_three_fails_no_create() {
 
     load.finish().await.unwrap();
     assert!(self::allocations(&cluster.issuers).await > allocations);
+    history.check(&cluster).await.unwrap();
+}
+
+/// The shortest lease that etcd allows leaves the least time to find another member.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_of_etcd_that_stands_still_ends_no_term_and_holds_up_no_allocation() {
+    let cluster = Cluster::builder().etcd(3).issuers(1).resolvers(2).lease_ttl("2s").alone();
+    let mut cluster =
+        cluster.issuer_args(["--block-min", "500", "--block-max", "500"]).start().await.unwrap();
+    let epoch = cluster.status().await.unwrap().epoch;
+    let history = History::default();
+    let etcd_leader = cluster.etcd.leader_index().await.unwrap();
+    for member in (0..3).filter(|member| *member != etcd_leader) {
+        let mut load = Load::on(&cluster.resolvers).creates(5_000).recorded(&history).start();
+        load.reaches(500, SOON).await.unwrap();
+        cluster.etcd.members_mut()[member].pause().await.unwrap();
+        load.finish().await.unwrap();
+        // Long enough for a lease to run out twice.
+        sleep(Duration::from_secs(4)).await;
+        Load::on(&cluster.resolvers).creates(2_000).recorded(&history).run().await.unwrap();
+        cluster.etcd.members_mut()[member].resume().unwrap();
+        cluster.etcd.wait_ready().await.unwrap();
+        assert_eq!(cluster.status().await.unwrap().epoch, epoch, "member {member} cost the term");
+    }
     history.check(&cluster).await.unwrap();
 }
 

@@ -1,7 +1,9 @@
 //! Connections to all members of etcd, of which a call takes one that is open.
 //!
-//! A member is among them from the end of its handshake until its connection breaks, or until its
-//! silence is noticed. So no call waits for a member that is known to be down.
+//! A member is among them from its first answer until its connection breaks, or until its silence
+//! is noticed. So no call waits for a member that is known to be down. The first answer is to a
+//! read that the member has to agree on with its peers: the kernel opens connections to a process
+//! that stands still, and a member that is cut off from its peers has an open port too.
 
 use std::{
     io,
@@ -15,25 +17,29 @@ use std::{
 };
 
 use daemon::{Seldom, reasons};
+use etcd_client::Client;
 use hyper_util::rt::TokioIo;
 use tls::ClientTls;
 use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
     sync::mpsc,
-    time::{Instant, sleep},
+    time::{Instant, sleep, timeout},
 };
 use tokio_stream::{StreamExt as _, wrappers::ReceiverStream};
-use tokio_util::{
-    sync::{CancellationToken, DropGuard},
-    task::AbortOnDropHandle,
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+use tonic::{
+    Code,
+    transport::{Channel, Endpoint, Uri},
 };
-use tonic::transport::{Channel, Endpoint, Uri};
 use tower::{
     BoxError, Service, ServiceExt as _, balance::p2c::Balance, buffer::Buffer, discover::Change,
     load::Constant, util::BoxCloneSyncService,
 };
 
-use super::{Address, open};
+use super::{
+    Address,
+    connection::{Answer, Closable, Request, call, with_keep_alives},
+    open,
+};
 
 /// Maximum number of calls that wait for a connection.
 const WAITING_MAX: usize = 64;
@@ -42,18 +48,19 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// A connection that ends before this was refused, in one way or another.
 const SHORT: Duration = Duration::from_secs(1);
 
-type Request = tonic::codegen::http::Request<tonic::body::Body>;
-
-/// Opens and keeps a connection to each member, and returns a channel over all of them.
+/// Opens and keeps a connection to each member, and returns a channel over all of them. `probed` is
+/// the key that is read from each of them first.
 pub(super) fn channel(
     endpoints: Vec<Endpoint>,
     deadline: Duration,
     tls: Option<&ClientTls>,
+    probed: &str,
 ) -> etcd_client::Channel {
     let (opened, openings) = mpsc::channel(endpoints.len().max(1));
     let mut keepers = Vec::new();
     for (index, endpoint) in endpoints.into_iter().enumerate() {
-        let member = Member { index, endpoint, deadline, tls: tls.cloned(), opened: opened.clone() };
+        let (tls, probed, opened) = (tls.cloned(), probed.to_owned(), opened.clone());
+        let member = Member { index, endpoint, deadline, tls, probed, opened };
         keepers.push(AbortOnDropHandle::new(tokio::spawn(member.keep())));
     }
     // The keepers live as long as the channel that they fill.
@@ -76,7 +83,7 @@ struct Kept {
 impl Service<Request> for Kept {
     type Response = <Channel as Service<Request>>::Response;
     type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Answer> + Send>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         if self.gone.is_cancelled() {
@@ -87,8 +94,7 @@ impl Service<Request> for Kept {
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
-        let answer = self.channel.call(request);
-        Box::pin(async move { answer.await.map_err(BoxError::from) })
+        call(&mut self.channel, request, self.gone.clone())
     }
 }
 
@@ -98,6 +104,7 @@ struct Member {
     endpoint: Endpoint,
     deadline: Duration,
     tls: Option<ClientTls>,
+    probed: String,
     opened: mpsc::Sender<(usize, Kept)>,
 }
 
@@ -112,6 +119,10 @@ impl Member {
         loop {
             let gone = CancellationToken::new();
             match self.open(&gone).await {
+                Ok(channel) if !self.answers(&channel).await => {
+                    gone.cancel();
+                    report("it is open, and calls are not answered".to_owned());
+                }
                 Ok(channel) => {
                     let begun = Instant::now();
                     let kept = Kept { channel, gone: gone.clone() };
@@ -144,41 +155,22 @@ impl Member {
                     return Err(io::ErrorKind::ConnectionAborted.into());
                 }
                 let stream = open(&address, deadline, tls.as_ref()).await?;
-                Ok::<_, io::Error>(TokioIo::new(Watched { stream, _gone: gone.drop_guard() }))
+                Ok::<_, io::Error>(TokioIo::new(Closable::new(stream, gone)))
             }
         });
-        let endpoint = self.endpoint.clone();
-        let endpoint = endpoint.http2_keep_alive_interval(deadline).keep_alive_timeout(deadline);
-        endpoint.keep_alive_while_idle(true).connect_with_connector(connector).await
-    }
-}
-
-/// A connection whose end is told.
-struct Watched<S> {
-    stream: S,
-    _gone: DropGuard,
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buffer)
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
+        with_keep_alives(self.endpoint.clone(), self.deadline).connect_with_connector(connector).await
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+    /// Returns whether the member answers a linearizable read, if only by a refusal.
+    async fn answers(&self, channel: &Channel) -> bool {
+        let channel = etcd_client::Channel::Tonic(channel.clone());
+        let Ok(client) = Client::from_channel(channel, None).await else { return false };
+        match timeout(self.deadline, client.kv_client().get(self.probed.as_str(), None)).await {
+            Ok(Ok(_)) => true,
+            Ok(Err(etcd_client::Error::GRpcStatus(status))) => {
+                !matches!(status.code(), Code::Unavailable | Code::DeadlineExceeded | Code::Unknown)
+            }
+            Ok(Err(_)) | Err(_) => false,
+        }
     }
 }

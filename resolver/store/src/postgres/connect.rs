@@ -61,29 +61,74 @@ impl Address {
         address
     }
 
-    /// Opens a connection. The password file and the certificates are those of now.
+    /// Opens a connection to the first server of the URL that takes it. The password file and the
+    /// certificates are those of now.
     ///
     /// # Errors
     /// Returns [`StoreError::Unreachable`] if there is no connection, and [`StoreError::TimedOut`]
-    /// if a server neither accepts nor refuses it: the driver's own deadline is for TCP alone.
+    /// if the last server neither accepts nor refuses it.
     pub async fn connect(&self) -> Result<(Client, Connection), StoreError> {
-        let servers = self.config.get_hosts().len().max(self.config.get_hostaddrs().len()).max(1);
-        let within = DEADLINE * u32::try_from(servers).unwrap_or(u32::MAX);
-        timeout(within, self.connect_to_any()).await.unwrap_or(Err(StoreError::TimedOut))
-    }
-
-    async fn connect_to_any(&self) -> Result<(Client, Connection), StoreError> {
-        let unreachable = |error| StoreError::Unreachable(Box::new(error));
         let tls = MakeRustlsConnect::new((*self.tls.config()).clone());
-        let Some(passfile) = self.passfile.as_ref().filter(|_| self.config.get_password().is_none()) else {
-            return self.config.connect(tls).await.map_err(unreachable);
-        };
-        let mut config = self.config.clone();
-        if let Some(password) = passfile.password(&config).await? {
-            config.password(password);
+        let mut last = StoreError::TimedOut;
+        for mut server in servers(&self.config) {
+            if let Some(passfile) = self.passfile.as_ref().filter(|_| server.get_password().is_none())
+                && let Some(password) = passfile.password(&server).await?
+            {
+                server.password(password);
+            }
+            // A deadline for each: the driver's own is for TCP alone, and a server that stands
+            // still must leave time for the others.
+            match timeout(DEADLINE, server.connect(tls.clone())).await {
+                Ok(Ok(connected)) => return Ok(connected),
+                Ok(Err(error)) => last = StoreError::Unreachable(Box::new(error)),
+                Err(_) => last = StoreError::TimedOut,
+            }
         }
-        config.connect(tls).await.map_err(unreachable)
+        Err(last)
     }
+}
+
+/// Returns a configuration for each server of a URL that names several.
+fn servers(config: &Config) -> Vec<Config> {
+    let (hosts, addresses, ports) = (config.get_hosts(), config.get_hostaddrs(), config.get_ports());
+    let count = hosts.len().max(addresses.len());
+    if count < 2 {
+        return vec![config.clone()];
+    }
+    let one = |index: usize| {
+        let mut one = without_servers(config);
+        match hosts.get(index) {
+            Some(Host::Tcp(name)) => _ = one.host(name),
+            Some(Host::Unix(path)) => _ = one.host_path(path),
+            None => {}
+        }
+        addresses.get(index).map(|address| one.hostaddr(*address));
+        // One port stands for all.
+        ports.get(index).or(ports.first()).map(|port| one.port(*port));
+        one
+    };
+    (0..count).map(one).collect()
+}
+
+/// Copies what does not belong to a single server: the driver has no way to take hosts back.
+fn without_servers(config: &Config) -> Config {
+    let mut copy = Config::new();
+    config.get_user().map(|user| copy.user(user));
+    config.get_password().map(|password| copy.password(password));
+    config.get_dbname().map(|name| copy.dbname(name));
+    config.get_options().map(|options| copy.options(options));
+    config.get_application_name().map(|name| copy.application_name(name));
+    config.get_connect_timeout().map(|time| copy.connect_timeout(*time));
+    config.get_tcp_user_timeout().map(|time| copy.tcp_user_timeout(*time));
+    config.get_keepalives_interval().map(|time| copy.keepalives_interval(time));
+    config.get_keepalives_retries().map(|count| copy.keepalives_retries(count));
+    copy.keepalives(config.get_keepalives())
+        .keepalives_idle(config.get_keepalives_idle())
+        .ssl_mode(config.get_ssl_mode())
+        .ssl_negotiation(config.get_ssl_negotiation())
+        .channel_binding(config.get_channel_binding())
+        .target_session_attrs(config.get_target_session_attrs());
+    copy
 }
 
 impl ManageConnection for Address {
@@ -174,4 +219,41 @@ fn distant_hosts(config: &Config) -> Vec<String> {
         }
     }
     hosts
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn each_server_of_a_url_has_its_own_host_and_port_and_all_else_in_common() {
+        let of = |url: &str| servers(&Address::parse(url).unwrap().config);
+        let named = of("postgres://me:word@one:1,two:2/links?application_name=x");
+        let ports: Vec<&[u16]> = named.iter().map(Config::get_ports).collect();
+        assert_eq!(ports, [[1], [2]]);
+        assert_eq!(named[0].get_hosts(), [Host::Tcp("one".to_owned())]);
+        assert_eq!(named[1].get_hosts(), [Host::Tcp("two".to_owned())]);
+        for server in &named {
+            assert_eq!((server.get_user(), server.get_password()), (Some("me"), Some(&b"word"[..])));
+            assert_eq!(server.get_tcp_user_timeout(), Some(&DEADLINE));
+        }
+        let numbered = of("postgres://me@/links?hostaddr=127.0.0.1,127.0.0.2&port=7");
+        assert_eq!(numbered[1].get_hostaddrs().len(), 1);
+        assert_eq!(numbered[1].get_ports(), [7]);
+    }
+
+    /// The kernel opens connections to a process that never accepts them.
+    #[tokio::test]
+    async fn a_server_that_stands_still_leaves_time_for_the_next() {
+        let still = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let next = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (one, two) = (still.local_addr().unwrap(), next.local_addr().unwrap());
+        let address = Address::parse(&format!("postgres://me@{one},{two}/links")).unwrap();
+        let connecting = tokio::spawn(async move { address.connect().await.map(|_| ()) });
+        let (reached, _) = timeout(DEADLINE * 2, next.accept()).await.expect("the second is tried").unwrap();
+        drop(reached);
+        assert!(matches!(connecting.await.unwrap(), Err(StoreError::Unreachable(_))));
+    }
 }
