@@ -4,11 +4,11 @@
 use app::keyspaces::adopt_keyspaces;
 use cli::{
     Error,
-    args::Database,
+    args::{Database, DatabaseArgs},
     code_key_file::{self, CodeKeyFileError},
     wait_for,
 };
-use codes::{CodeKey, Keyspace, KeyspaceIndex};
+use codes::{CodeKey, Fingerprint, Keyspace, KeyspaceIndex};
 use links::api_key::ApiKey;
 use numbers::Mark;
 use store::{Comparison, Keys, SettingsPoll, Store, StoreError};
@@ -32,6 +32,9 @@ pub(crate) async fn bootstrap(
     store: &dyn Store,
 ) -> Result<Bootstrapped, Error> {
     let database = &config.database;
+    if !settings.role.serves_api() {
+        return read_only(config, settings, store).await;
+    }
     if matches!(database.database, Database::Sqlite(_)) {
         // Only one process uses the file, so a migration disturbs no older version.
         wait_for(database, async || store.migrate().await).await?;
@@ -48,13 +51,30 @@ pub(crate) async fn bootstrap(
     // Before keys or numbers are issued, because the witness file may show that this is an older
     // copy.
     wait_for(database, async || store.advance(Mark(0), Comparison::default()).await).await?;
+    let (asked, shared) = poll(database, store).await?;
+    let new_key = first_api_key(config, store).await?;
+    Ok(Bootstrapped { code_key, keyspaces, new_key, shared, asked })
+}
+
+async fn poll(database: &DatabaseArgs, store: &dyn Store) -> Result<(Instant, SettingsPoll), Error> {
     let poll = async || {
         let asked = Instant::now();
         Ok((asked, store.poll_settings(None).await?))
     };
-    let (asked, shared) = wait_for(database, poll).await?;
-    let new_key = first_api_key(config, store).await?;
-    Ok(Bootstrapped { code_key, keyspaces, new_key, shared, asked })
+    wait_for(database, poll).await
+}
+
+/// Agrees with a database that another process has set up, and changes nothing in it.
+async fn read_only(config: &Config, settings: &Settings, store: &dyn Store) -> Result<Bootstrapped, Error> {
+    let database = &config.database;
+    wait_for(database, async || store.check().await).await?;
+    let code_key = code_key_file::read(&settings.code_key_file)
+        .map_err(|error| wrong_key(settings, format!("{error}: expected the key of this database")))?;
+    let adopted = wait_for(database, async || store.fingerprint().await?.ok_or(StoreError::NotSetUp)).await?;
+    agree(settings, &code_key, &adopted)?;
+    let (asked, shared) = poll(database, store).await?;
+    let keyspaces = shared.settings.as_ref().map(|settings| settings.keyspaces.clone()).unwrap_or_default();
+    Ok(Bootstrapped { code_key, keyspaces, new_key: None, shared, asked })
 }
 
 /// Reads the code key, or generates one for a database that has none yet. The file is written
@@ -66,8 +86,7 @@ async fn adopt_code_key(
     store: &dyn store::Settings,
 ) -> Result<CodeKey, Error> {
     let path = &settings.code_key_file;
-    let wrong =
-        |reason: String| Error::Config { flag: "--code-key-file", value: path.display().to_string(), reason };
+    let wrong = |reason| wrong_key(settings, reason);
     let adopted = wait_for(&config.database, async || store.fingerprint().await).await?;
     let key = match code_key_file::read(path) {
         Ok(key) => key,
@@ -86,13 +105,28 @@ async fn adopt_code_key(
     };
     let mine = key.fingerprint();
     let adopted = wait_for(&config.database, async || store.adopt_fingerprint(&mine).await).await?;
-    if adopted == mine {
-        return Ok(key);
+    agree(settings, &key, &adopted)?;
+    Ok(key)
+}
+
+/// Compares the code key with the fingerprint of the database's.
+fn agree(settings: &Settings, key: &CodeKey, adopted: &Fingerprint) -> Result<(), Error> {
+    let mine = key.fingerprint();
+    if *adopted == mine {
+        return Ok(());
     }
-    Err(wrong(format!(
-        "this database belongs to another code key: its mark is {adopted}, this file's is {mine}. \
-         With another key every stored link would answer under another code"
-    )))
+    Err(wrong_key(
+        settings,
+        format!(
+            "this database belongs to another code key: its mark is {adopted}, this file's is {mine}. \
+             With another key every stored link would answer under another code"
+        ),
+    ))
+}
+
+fn wrong_key(settings: &Settings, reason: String) -> Error {
+    let value = settings.code_key_file.display().to_string();
+    Error::Config { flag: "--code-key-file", value, reason }
 }
 
 /// Creates the first API key if there has never been one. Returns the key if it was generated now.

@@ -1,6 +1,7 @@
 //! The resolver's configuration: one struct, read from flags and the environment and validated
 //! before anything starts. The arguments of most subcommands are in the crate `cli`.
 
+mod role;
 mod settings;
 mod tls;
 mod visits;
@@ -14,7 +15,7 @@ use daemon::{LogFormat, parse_duration, parse_duration_or_zero};
 use hyper::header::HeaderName;
 use ipnet::IpNet;
 
-pub use self::tls::IssuerTlsArgs;
+pub use self::{role::Role, tls::IssuerTlsArgs};
 pub use settings::Settings;
 pub use visits::{Switch, VisitSettings, VisitsArgs};
 pub use webhooks::{WebhookConfig, WebhookHttp};
@@ -85,6 +86,10 @@ pub struct ConfigCheckArgs {
 /// The flags of the server.
 #[derive(Clone, Debug, Args)]
 pub struct Config {
+    /// Serve visitors and the API, or only one of them, so that each can be scaled and fail by
+    /// itself. The others' requests are then answered 421.
+    #[arg(long, env = "RESOLVER_ROLE", value_enum, default_value_t = Role::All)]
+    pub role: Role,
     /// Serve redirects and the API on this address.
     #[arg(long, env = "RESOLVER_LISTEN", default_value = "127.0.0.1:8080", value_name = "ADDR:PORT")]
     pub listen: SocketAddr,

@@ -21,7 +21,7 @@ use cli::{args::Database, file_error, open_witnessed};
 use codes::{Keyspace, KeyspaceIndex, Mint};
 use daemon::{Admin, Recorder, Refresh, Resources, TaskSupervisor};
 use issuer::{core::Limits, embedded::Embedded, observer::Observer};
-use parts::Parts;
+use parts::{Assembled, Issuing, Parts};
 use store::{Store, Witness};
 use supply::{Clock, IssuerClient, Issuers, Minting, Owner, Spec, StopReason, SupplyMetrics, Target};
 use tls::ClientTls;
@@ -115,20 +115,31 @@ pub async fn run(
         bootstrapped = bootstrap(&config, &settings, &*store) => bootstrapped?,
         () = shutdown.cancelled() => return Ok(()),
     };
-    migrate_visits(&*visits, &config.database.database).await?;
+    if settings.role.serves_api() {
+        migrate_visits(&*visits, &config.database.database).await?;
+    }
     let (supervisor, mut failures) = TaskSupervisor::new();
-    let issuer = start_issuer(&config, settings.holder.as_str(), &recorder, &supervisor).await?;
     let Bootstrapped { code_key, keyspaces, new_key, shared, asked } = bootstrapped;
     let clock = Clock::start();
-    let mintings = mintings(&settings, &keyspaces, clock)?;
-    shown.send_replace(Shown { mintings: mintings.clone(), observer: issuer.observer(), tls: issuer.tls() });
+    let (issuing, embedded) = if settings.role.serves_api() {
+        let issuer = start_issuer(&config, settings.holder.as_str(), &recorder, &supervisor).await?;
+        let mintings = mintings(&settings, &keyspaces, clock)?;
+        shown.send_replace(Shown {
+            mintings: mintings.clone(),
+            observer: issuer.observer(),
+            tls: issuer.tls(),
+        });
+        let owner = Owner { holder: settings.holder.to_string(), instance: draw_instance()? };
+        let client = Arc::new(IssuerClient::new(issuer.target));
+        (Some(Issuing { client, owner, mintings }), issuer.embedded)
+    } else {
+        (None, None)
+    };
     let parts = Parts {
         mint: Arc::new(Mint::new(&code_key, keyspaces)),
-        client: Arc::new(IssuerClient::new(issuer.target.clone())),
-        owner: Owner { holder: settings.holder.to_string(), instance: draw_instance()? },
-        mintings,
+        issuing,
         clock,
-        store,
+        store: Arc::clone(&store),
         metrics,
         webhook_metrics: WebhookMetrics::new(&recorder),
         supply_metrics,
@@ -136,35 +147,46 @@ pub async fn run(
         visits: Arc::clone(&visits),
         sink: spool.as_ref().map_or_else(|| Arc::new(NoSink) as _, |spool| spool.sink.clone() as _),
     };
-    let (supply, service, webhooks) = parts.assemble(&settings, (asked, shared), &resources);
+    let Assembled { service, closing, supply, webhooks } =
+        parts.assemble(&settings, (asked, shared), &resources);
 
     let domains = &service.redirector.domain_cache;
-    let storing = spool.map(|spool| VisitTasks::start(&supervisor, &settings, spool, &visits, domains));
+    if settings.visits.is_on && settings.role.serves_api() {
+        visits_task::start_upkeep(&supervisor, &settings, &visits, domains);
+    }
+    let storing = spool.map(|spool| VisitTasks::start(&settings, spool, &visits, domains));
     let (phase, phases) = watch::channel(Phase::Serving);
     let mut public = tokio::spawn(http::serve(listeners.public, Arc::clone(&service), phases));
-    let grpc = Grpc::start(listeners.grpc, &service.api, &supervisor);
+    let grpc = Grpc::start(listeners.grpc, service.api.as_ref(), &supervisor);
     ready.send_replace(true);
     tracing::info!(public_url = settings.public_url, admin = %config.admin_listen, "serving");
     greet(Greeting { public_url: settings.public_url, new_key });
     let lost = tokio::select! {
         ended = &mut public => return joined(ended),
         task = failures.first() => return Err(cli::Error::TaskFailed(task).into()),
-        lost = supply.lost() => Some(lost),
+        lost = closing.closed() => Some(lost),
         () = shutdown.cancelled() => None,
     };
     ready.send_replace(false);
     let delay = drain_delay(lost.as_ref(), &config);
-    let drained = tokio::join!(drain(&service, &phase, public, delay), grpc.stop(delay), webhooks.stop()).0;
+    let webhooks = async {
+        if let Some(webhooks) = webhooks {
+            webhooks.stop().await;
+        }
+    };
+    let drained = tokio::join!(drain(&service, &phase, public, delay), grpc.stop(delay), webhooks).0;
     service.redirector.visits.finish().await;
     if let Some(storing) = storing {
         storing.finish().await;
     }
-    supply.stop().await;
-    if let Some(embedded) = issuer.embedded {
+    if let Some(supply) = supply {
+        supply.stop().await;
+    }
+    if let Some(embedded) = embedded {
         embedded.stop().await;
     }
     visits.close().await;
-    service.api.store.close().await;
+    store.close().await;
     tracing::info!("stopped");
     drained?;
     let stopped = |lost| stopped_by(&lost, &config, settings.holder.to_string());
@@ -183,7 +205,7 @@ async fn migrate_visits(visits: &dyn VisitStore, database: &Database) -> Result<
     }
 }
 
-/// Opens the store of visits, and the spool if visits are recorded.
+/// Opens the store of visits, and the spool if visits are recorded here.
 fn open_visits(
     config: &Config,
     settings: &Settings,
@@ -191,7 +213,7 @@ fn open_visits(
     recorder: &Recorder,
 ) -> Result<(Arc<dyn VisitStore>, Option<OpenSpool>), cli::Error> {
     let visits = visits_task::open_store(&config.database.database, settings.visits.store.as_ref(), store)?;
-    if !settings.visits.is_on {
+    if !(settings.visits.is_on && settings.role.serves_visitors()) {
         return Ok((visits, None));
     }
     let spool = visits_task::open_spool(&settings.visits, recorder)?;
@@ -205,9 +227,9 @@ struct Grpc {
 }
 
 impl Grpc {
-    fn start(listener: Option<TcpListener>, api: &Arc<Api>, supervisor: &TaskSupervisor) -> Self {
+    fn start(listener: Option<TcpListener>, api: Option<&Arc<Api>>, supervisor: &TaskSupervisor) -> Self {
         let stop = CancellationToken::new();
-        let serve = |listener| {
+        let serve = |(listener, api): (TcpListener, &Arc<Api>)| {
             let serving = grpc::serve(listener, Arc::clone(api), stop.clone());
             // A failure of the links API ends the process, like that of every other supervised
             // task.
@@ -219,7 +241,7 @@ impl Grpc {
                 served.expect("a failure has to end this process");
             })
         };
-        Self { task: listener.map(serve), stop }
+        Self { task: listener.zip(api).map(serve), stop }
     }
 
     /// Stops the server after the same delay as the public listener.
@@ -323,13 +345,16 @@ async fn drain(
 ) -> Result<(), Error> {
     service.draining.store(true, Ordering::Relaxed);
     phase.send_replace(Phase::Draining);
-    if let Some(live) = &service.api.live {
+    let api = service.api.as_ref();
+    if let Some(live) = api.and_then(|api| api.live.as_ref()) {
         live.close();
     }
     sleep(delay).await;
     phase.send_replace(Phase::Closing);
     let ended = public.await;
-    if timeout(FINISH_DEADLINE, service.api.links.creator.finish()).await.is_err() {
+    if let Some(api) = api
+        && timeout(FINISH_DEADLINE, api.links.creator.finish()).await.is_err()
+    {
         tracing::warn!("creates were still waiting for the database at the end: their numbers are in doubt");
     }
     joined(ended)

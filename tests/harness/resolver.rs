@@ -52,6 +52,7 @@ pub struct ResolverBuilder {
     envs: Vec<(String, String)>,
     descriptors: Option<u32>,
     binary: Option<PathBuf>,
+    is_redirect_node: bool,
 }
 
 /// The source of the first API key of an empty database.
@@ -118,6 +119,14 @@ impl ResolverBuilder {
         self
     }
 
+    /// Serves visitors only: without issuers, holder id and first key.
+    #[must_use]
+    pub fn redirects_only(mut self) -> Self {
+        self.issuers.clear();
+        self.is_redirect_node = true;
+        self.args(["--role", "redirect"])
+    }
+
     /// Adds command-line arguments.
     #[must_use]
     pub fn args(mut self, args: impl IntoIterator<Item = impl Into<String>>) -> Self {
@@ -174,8 +183,10 @@ impl ResolverBuilder {
         let launch = Launch::new(&self.scratch, &self.holder_id, binary);
         let launch = launch.arg("serve").args(self.flags()).args(&self.args).descriptors(self.descriptors);
         let launch = match self.first_key {
-            FirstKey::FromEnvironment => launch.env(INITIAL_KEY_VARIABLE, &self.api_key),
-            FirstKey::Drawn => launch,
+            FirstKey::FromEnvironment if !self.is_redirect_node => {
+                launch.env(INITIAL_KEY_VARIABLE, &self.api_key)
+            }
+            FirstKey::FromEnvironment | FirstKey::Drawn => launch,
         };
         Ok(self.envs.iter().fold(launch, |launch, (key, value)| launch.env(key, value)))
     }
@@ -189,7 +200,7 @@ impl ResolverBuilder {
             ("--admin-listen", Some(self.admin.to_string())),
             ("--issuer", (!self.issuers.is_empty()).then(|| self.issuers.join(","))),
             ("--database", self.database.clone()),
-            ("--holder-id", Some(self.holder_id.clone())),
+            ("--holder-id", (!self.is_redirect_node).then(|| self.holder_id.clone())),
             ("--code-key-file", code_key_file),
             ("--public-url", Some(self.public_url.clone().unwrap_or(own_url))),
             ("--keyspaces", self.keyspaces.clone()),
@@ -235,6 +246,7 @@ impl Resolver {
             envs: Vec::new(),
             descriptors: None,
             binary: None,
+            is_redirect_node: false,
         })
     }
 

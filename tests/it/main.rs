@@ -67,6 +67,7 @@ mod reservations;
 mod rest;
 mod rest_calls;
 mod robots;
+mod roles;
 mod rules;
 mod sdk;
 mod shlink_shapes;

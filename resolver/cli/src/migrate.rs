@@ -1,5 +1,6 @@
 //! `resolver migrate`: sets up or updates the schema of the database.
 
+use store::postgres::{ServingRoles, grant};
 use visit_store::{ClickhouseAddress, ClickhouseVisits, PostgresVisits, VisitStore as _, VisitStoreError};
 
 use super::{
@@ -12,7 +13,9 @@ use crate::{
 };
 
 pub(super) async fn run(args: &MigrateArgs) -> Result<String, Error> {
-    let MigrateArgs { database: args, visits_store, forget_ledger, put_back } = args;
+    let MigrateArgs { database: args, visits_store, serve_role, redirect_role, forget_ledger, put_back } =
+        args;
+    let roles = ServingRoles { serve: serve_role.clone(), redirect: redirect_role.clone() };
     let visits = visits_store.of(&args.database)?;
     let store = match put_back {
         // A mistyped path must not create an empty database.
@@ -22,6 +25,12 @@ pub(super) async fn run(args: &MigrateArgs) -> Result<String, Error> {
     wait_for(args, async || store.migrate().await).await?;
     if let (Some(address), Database::Postgres(url)) = (visits, &args.database) {
         migrate_visits(&address, url).await?;
+    }
+    if let Database::Postgres(url) = &args.database {
+        wait_for(args, async || grant(url, &roles).await).await?;
+    } else if let Some(role) = serve_role.as_ref().or(redirect_role.as_ref()) {
+        let reason = "expected a Postgres database as --database: SQLite has no roles".to_owned();
+        return Err(Error::Config { flag: "--serve-role", value: role.clone(), reason });
     }
     if *forget_ledger {
         wait_for(args, async || store.forget_ledger().await).await?;

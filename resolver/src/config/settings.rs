@@ -18,11 +18,13 @@ use redirect::fallback_page::FallbackTargets;
 use url::{Host, Url};
 use web::client_limits::ClientLimits;
 
-use super::{CheckTargets, Config, FastPath, VisitSettings};
+use super::{CheckTargets, Config, FastPath, Role, VisitSettings};
 
 /// The validated configuration, with every default filled in.
 #[derive(Clone, Debug)]
 pub struct Settings {
+    /// The requests that this process answers.
+    pub role: Role,
     /// The keyspaces, in the order of the flag.
     pub keyspaces: Vec<Keyspace>,
     /// The keyspace for new links.
@@ -89,6 +91,7 @@ impl Config {
             .map_err(|error| wrong("--keyspaces", &self.keyspaces, error.to_string()))?;
         let default_keyspace = self.check_default_keyspace(&keyspaces)?;
         let (public_url, own_hosts) = self.check_public_url()?;
+        self.check_role()?;
         self.check_read_database()?;
         self.check_issuers()?;
         let redirect_status = match self.redirect_status {
@@ -107,6 +110,7 @@ impl Config {
             return Err(wrong("--threads", threads, "expected 1 to 1024"));
         }
         Ok(Settings {
+            role: self.role,
             default_keyspace,
             holder: self.check_holder()?,
             own_hosts,
@@ -231,6 +235,9 @@ impl Config {
             Some(id) => {
                 HolderId::new(id.as_str()).map_err(|error| wrong("--holder-id", id, error.to_string()))
             }
+            None if self.role == Role::Redirect => {
+                Ok(HolderId::new("redirect").expect("`redirect` is a valid holder id"))
+            }
             None if self.issuer.is_empty() => {
                 Ok(HolderId::new("embedded").expect("`embedded` is a valid holder id"))
             }
@@ -298,6 +305,8 @@ mod tests {
     use super::*;
     use crate::config::Cli;
 
+    const PG: &str = "postgres://me@127.0.0.1/links";
+
     fn parse(args: &[&str]) -> Result<Settings, String> {
         let cli = Cli::try_parse_from([&["resolver"], args].concat()).map_err(|error| error.to_string())?;
         cli.serve.settings().map_err(|error| error.to_string())
@@ -325,6 +334,12 @@ mod tests {
             (&["--database", "postgres://h/d?sslmode=never"], ["--database", "never", "verify-full"]),
             (&["--issuer-cert", "x"], ["--issuer-cert", "required", "--issuer-key"]),
             (&["--issuer", "https://issuer:7070"], ["--holder-id", "(absent)", "--issuer"]),
+            (&["--role", "redirect"], ["--database", "sqlite:", "postgres://"]),
+            (
+                &["--role", "redirect", "--database", PG, "--issuer", "http://[::1]"],
+                ["--issuer", "[::1]", "none"],
+            ),
+            (&["--role", "redirect", "--database", PG, "--holder-id", "a"], ["--holder-id", "a", "visitors"]),
             (&["--holder-id", "a/b"], ["--holder-id", "a/b", "1 to 128"]),
             (&["--read-database", "postgres://a@b/c"], ["--read-database", "postgres://a@b/c", "--database"]),
             (&["--trusted-proxies", "10.0.0.0/99"], ["--trusted-proxies", "10.0.0.0/99", "CIDR"]),

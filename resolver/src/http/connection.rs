@@ -95,7 +95,8 @@ async fn serve_with_hyper(
             return Either::Left(ready(Ok::<_, Infallible>(finish(&thread.service, no_host(), true, id))));
         }
         let visitor = visitor(&thread.service.clients, peer, is_proxy, &request);
-        if let Some(answer) = redirect::answer_cached(&thread.redirects, visitor, &request) {
+        let cached = || redirect::answer_cached(&thread.redirects, visitor, &request);
+        if let Some(answer) = thread.service.serves_visitors.then(cached).flatten() {
             thread.redirects.commit();
             return Either::Left(ready(Ok(finish(&thread.service, answer, false, id))));
         }

@@ -30,8 +30,10 @@ pub use listener::{Phase, PublicListeners, bind};
 pub(crate) struct PublicService {
     /// Redirects.
     pub(crate) redirector: Arc<Redirector>,
-    /// The API.
-    pub(crate) api: Arc<Api>,
+    /// The API; `None` on a node that serves visitors only.
+    pub(crate) api: Option<Arc<Api>>,
+    /// Whether redirects and pages are served.
+    pub(crate) serves_visitors: bool,
     /// Trusted proxies and the limits of each client.
     pub(crate) clients: Arc<Clients>,
     /// The header in which trusted proxies name the country of their client.

@@ -4,7 +4,7 @@ use api::rest;
 use hyper::{
     Method, Request, StatusCode,
     body::Incoming,
-    header::{ALLOW, HeaderValue},
+    header::{ALLOW, CACHE_CONTROL, HeaderValue},
 };
 use redirect::{Visitor, fallback_page, pixel, qr_code, robots, unlock};
 use web::{Answer, TEXT, answer, empty};
@@ -19,11 +19,16 @@ pub(super) fn is_streamed(request: &Request<Incoming>) -> bool {
 pub(super) async fn route(thread: &ListenerThread, visitor: Visitor, request: Request<Incoming>) -> Answer {
     let ListenerThread { service, redirects, .. } = thread;
     let path = request.uri().path();
-    if path == "/rest" || path.starts_with("/rest/") {
-        return rest::route(&service.api, visitor.client, request).await;
+    let is_hub = path == rest::HUB;
+    if is_hub || path == "/rest" || path.starts_with("/rest/") {
+        return match &service.api {
+            Some(api) if is_hub => rest::hub(api, visitor.client, request).await,
+            Some(api) => rest::route(api, visitor.client, request).await,
+            None => misdirected("redirects only: send calls of the API to a process with --role api"),
+        };
     }
-    if path == rest::HUB {
-        return rest::hub(&service.api, visitor.client, request).await;
+    if !service.serves_visitors {
+        return misdirected("the API only: send visitors to a process with --role redirect");
     }
     if *request.method() == Method::POST && unlock::is_form(&request) {
         return unlock::unlock(redirects, visitor, request).await;
@@ -41,4 +46,13 @@ pub(super) async fn route(thread: &ListenerThread, visitor: Visitor, request: Re
         path if pixel::link_of(path).is_some() => pixel::show(redirects, visitor, &request).await,
         _ => redirect::follow(redirects, visitor, &request).await,
     }
+}
+
+/// Refuses a request of a role that this process has not. 404 would say that there is no such link
+/// (I8); 421 says that another process knows (RFC 9110, section 15.5.20).
+fn misdirected(serves: &str) -> Answer {
+    let body = format!("this process serves {serves}\n");
+    let mut answer = answer(StatusCode::MISDIRECTED_REQUEST, TEXT, body);
+    answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    answer
 }

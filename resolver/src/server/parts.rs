@@ -27,7 +27,7 @@ use codes::Mint;
 use daemon::{Resources, TaskSupervisor};
 use redirect::{Redirector, qr_code::QrCodeLimits, robots::Robots};
 use store::{SettingsPoll, Store};
-use supply::{Clock, IssuerClient, Minting, Owner, SharedCeilings, SupplierConfig, SupplyMetrics};
+use supply::{Clock, Closing, IssuerClient, Minting, Owner, SharedCeilings, SupplierConfig, SupplyMetrics};
 use tokio::{runtime, time::Instant};
 use visit_store::VisitStore;
 use web::{
@@ -44,10 +44,8 @@ const LIVE_SHARE: u64 = 4;
 /// What the parts of the daemon share.
 pub(super) struct Parts {
     pub(super) mint: Arc<Mint>,
-    pub(super) client: Arc<IssuerClient>,
-    pub(super) owner: Owner,
-    /// The supplies of numbers, that of the default keyspace first.
-    pub(super) mintings: Vec<Arc<Minting>>,
+    /// What creates links; `None` on a node that serves visitors only.
+    pub(super) issuing: Option<Issuing>,
     /// The clock of the mintings and of the ceilings.
     pub(super) clock: Clock,
     pub(super) store: Arc<dyn Store>,
@@ -61,9 +59,29 @@ pub(super) struct Parts {
     pub(super) sink: Arc<dyn BlockSink>,
 }
 
+/// The source of numbers, and who takes them.
+pub(super) struct Issuing {
+    pub(super) client: Arc<IssuerClient>,
+    pub(super) owner: Owner,
+    /// The supplies of numbers, that of the default keyspace first.
+    pub(super) mintings: Vec<Arc<Minting>>,
+}
+
+/// The daemon, put together.
+pub(super) struct Assembled {
+    pub(super) service: Arc<PublicService>,
+    /// Tells why this process has to end.
+    pub(super) closing: Closing,
+    /// The supplier; `None` on a node that serves visitors only.
+    pub(super) supply: Option<Supply>,
+    /// The sender of webhooks; `None` on a node that serves visitors only.
+    pub(super) webhooks: Option<WebhooksTask>,
+}
+
 /// What redirects and the API share.
 struct Shared {
     lookup: Arc<Lookup>,
+    clock: Arc<DatabaseClock>,
     domain_cache: Arc<DomainCache>,
     passwords: Arc<PasswordGuard>,
     clients: Arc<Clients>,
@@ -71,46 +89,64 @@ struct Shared {
 }
 
 impl Parts {
-    /// Starts the supplier and everything that answers requests.
+    /// Starts everything that answers requests, and what creates links.
     pub(super) fn assemble(
         self,
         settings: &Settings,
-        (asked, shared): (Instant, SettingsPoll),
+        (asked, polled): (Instant, SettingsPoll),
         resources: &Resources,
-    ) -> (Supply, Arc<PublicService>, WebhooksTask) {
+    ) -> Assembled {
         let connections = ConnectionLimits::of(resources);
         let ceilings = Arc::new(SharedCeilings::new(self.clock));
-        let supply = self.start_supply(Arc::clone(&ceilings));
+        let supply = self.issuing.as_ref().map(|issuing| self.start_supply(issuing, Arc::clone(&ceilings)));
+        let closing = supply.as_ref().map_or_else(Closing::without_minting, |supply| supply.closing.clone());
         let lookup = Arc::new(self.start_lookup(settings, ceilings));
-        let clock = Arc::new(DatabaseClock::new(shared.now));
-        let turns = DatabasePermits::default();
-        let creator = self.start_creator(Arc::clone(&lookup), Arc::clone(&clock), turns.writes());
-        let lookup_and_clock = (Arc::clone(&lookup), clock);
-        let domain_cache = self.start_directory(settings, lookup_and_clock, &supply, (asked, shared));
-        self.start_sweeper(settings, &lookup);
-        let indexer = UrlIndexer { catalog: self.store.clone(), holder: self.owner.instance.clone() };
-        self.supervisor.spawn("indexer of long URLs", indexer.run());
+        let clock = Arc::new(DatabaseClock::new(polled.now));
+        let lookup_and_clock = (Arc::clone(&lookup), Arc::clone(&clock));
+        let domain_cache = self.start_directory(settings, lookup_and_clock, &closing, (asked, polled));
         settings.geoip.follow(&self.supervisor);
         let shared = Shared {
             lookup,
+            clock,
             domain_cache,
             passwords: Arc::new(PasswordGuard::default()),
             clients: Arc::new(Clients::new(settings.client_limits.clone(), connections.per_client)),
             budgets: Arc::new(Budgets::of(resources)),
         };
-        let webhooks = WebhooksTask::start(self.dispatcher(settings, &shared), &self.supervisor);
-        let links = Arc::new(self.link_service(settings, &shared, creator, turns));
+        let api =
+            self.issuing.as_ref().map(|issuing| self.start_api(settings, &shared, issuing, connections));
+        let (api, webhooks) = api.unzip();
         let service = PublicService {
             redirector: Arc::new(self.redirector(settings, &shared)),
-            api: Arc::new(self.api(settings, &shared, links, connections)),
+            api,
+            serves_visitors: settings.role.serves_visitors(),
             clients: shared.clients,
             country_header: settings.client_limits.country_header.clone(),
             connections_max: connections.public,
             metrics: self.metrics,
-            fast_path: settings.fast_path,
+            fast_path: settings.fast_path && settings.role.serves_visitors(),
             draining: AtomicBool::new(false),
         };
-        (supply, Arc::new(service), webhooks)
+        Assembled { service: Arc::new(service), closing, supply, webhooks }
+    }
+
+    /// Starts what answers calls of the API, and the tasks that go with it.
+    fn start_api(
+        &self,
+        settings: &Settings,
+        shared: &Shared,
+        issuing: &Issuing,
+        connections: ConnectionLimits,
+    ) -> (Arc<Api>, WebhooksTask) {
+        let turns = DatabasePermits::default();
+        let creator = self.start_creator(shared, issuing, turns.writes());
+        self.start_sweeper(settings, shared, issuing);
+        let indexer = UrlIndexer { catalog: self.store.clone(), holder: issuing.owner.instance.clone() };
+        self.supervisor.spawn("indexer of long URLs", indexer.run());
+        let webhooks = WebhooksTask::start(self.dispatcher(settings, shared), &self.supervisor);
+        let reserver = self.reserver(shared, issuing);
+        let links = Arc::new(self.link_service(settings, shared, (creator, reserver), turns));
+        (Arc::new(self.api(settings, shared, links, connections)), webhooks)
     }
 
     fn dispatcher(&self, settings: &Settings, shared: &Shared) -> Dispatcher {
@@ -209,13 +245,13 @@ impl Parts {
         &self,
         settings: &Settings,
         shared: &Shared,
-        creator: Creator,
+        (creator, reserver): (Creator, Reserver),
         turns: DatabasePermits,
     ) -> LinkService {
         LinkService {
             lookup: Arc::clone(&shared.lookup),
             creator,
-            reserver: self.reserver(Arc::clone(&shared.domain_cache)),
+            reserver,
             domain_cache: Arc::clone(&shared.domain_cache),
             links: self.store.clone(),
             catalog: self.store.clone(),
@@ -242,12 +278,12 @@ impl Parts {
         }
     }
 
-    fn start_supply(&self, ceilings: Arc<SharedCeilings>) -> Supply {
+    fn start_supply(&self, issuing: &Issuing, ceilings: Arc<SharedCeilings>) -> Supply {
         let config = SupplierConfig {
-            owner: self.owner.clone(),
-            client: Arc::clone(&self.client),
+            owner: issuing.owner.clone(),
+            client: Arc::clone(&issuing.client),
             register: self.store.clone(),
-            mintings: self.mintings.clone(),
+            mintings: issuing.mintings.clone(),
             ceilings,
             metrics: Arc::clone(&self.supply_metrics),
         };
@@ -265,20 +301,15 @@ impl Parts {
         )
     }
 
-    fn start_creator(
-        &self,
-        lookup: Arc<Lookup>,
-        clock: Arc<DatabaseClock>,
-        turns: Arc<KeyPermits>,
-    ) -> Creator {
+    fn start_creator(&self, shared: &Shared, issuing: &Issuing, turns: Arc<KeyPermits>) -> Creator {
         let config = CreatorConfig {
             mint: Arc::clone(&self.mint),
-            mintings: self.mintings.clone(),
+            mintings: issuing.mintings.clone(),
             links: self.store.clone(),
             register: self.store.clone(),
-            owner: self.owner.clone(),
-            lookup,
-            clock,
+            owner: issuing.owner.clone(),
+            lookup: Arc::clone(&shared.lookup),
+            clock: Arc::clone(&shared.clock),
             turns,
             metrics: Arc::clone(&self.metrics),
         };
@@ -289,8 +320,8 @@ impl Parts {
         &self,
         settings: &Settings,
         (lookup, clock): (Arc<Lookup>, Arc<DatabaseClock>),
-        supply: &Supply,
-        shared: (Instant, SettingsPoll),
+        closing: &Closing,
+        polled: (Instant, SettingsPoll),
     ) -> Arc<DomainCache> {
         let config = DirectoryConfig {
             settings: self.store.clone(),
@@ -298,32 +329,32 @@ impl Parts {
             policy: settings.policy,
             lookup,
             clock,
-            closing: supply.closing.clone(),
+            closing: closing.clone(),
         };
-        DomainCache::start(&self.supervisor, config, shared)
+        DomainCache::start(&self.supervisor, config, polled)
     }
 
-    fn reserver(&self, domain_cache: Arc<DomainCache>) -> Reserver {
+    fn reserver(&self, shared: &Shared, issuing: &Issuing) -> Reserver {
         Reserver {
-            client: Arc::clone(&self.client),
+            client: Arc::clone(&issuing.client),
             register: self.store.clone(),
             links: self.store.clone(),
             mint: Arc::clone(&self.mint),
-            mintings: self.mintings.clone(),
-            domain_cache,
+            mintings: issuing.mintings.clone(),
+            domain_cache: Arc::clone(&shared.domain_cache),
             metrics: Arc::clone(&self.metrics),
             supply_metrics: Arc::clone(&self.supply_metrics),
         }
     }
 
     /// Starts the removal of unvisited links, if the settings have an age for it.
-    fn start_sweeper(&self, settings: &Settings, lookup: &Arc<Lookup>) {
+    fn start_sweeper(&self, settings: &Settings, shared: &Shared, issuing: &Issuing) {
         let Some(unvisited_for) = settings.remove_unvisited_after else { return };
         let sweeper = UnvisitedCleanup {
             catalog: self.store.clone(),
-            lookup: Arc::clone(lookup),
+            lookup: Arc::clone(&shared.lookup),
             metrics: Arc::clone(&self.metrics),
-            holder: self.owner.instance.clone(),
+            holder: issuing.owner.instance.clone(),
             unvisited_for,
         };
         self.supervisor.spawn("remover of unvisited links", sweeper.run());

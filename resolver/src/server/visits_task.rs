@@ -141,6 +141,18 @@ impl Announcer for WebhookAnnouncer {
     }
 }
 
+/// Starts to look after the store of visits.
+pub(super) fn start_upkeep(
+    supervisor: &TaskSupervisor,
+    settings: &Settings,
+    store: &Arc<dyn VisitStore>,
+    domains: &Arc<DomainCache>,
+) {
+    let (store, clock) = (Arc::clone(store), Arc::clone(domains));
+    let upkeep = upkeep::run(store, settings.visits.keep_days(), move || clock.now());
+    supervisor.spawn("upkeep of visits", upkeep);
+}
+
 /// The running tasks.
 pub(super) struct VisitTasks {
     ending: watch::Sender<bool>,
@@ -148,17 +160,14 @@ pub(super) struct VisitTasks {
 }
 
 impl VisitTasks {
-    /// Starts to store what the spool has, and looks after the store.
+    /// Starts to store what the spool has.
     pub(super) fn start(
-        supervisor: &TaskSupervisor,
         settings: &Settings,
         spool: OpenSpool,
         store: &Arc<dyn VisitStore>,
         domains: &Arc<DomainCache>,
     ) -> Self {
         let keep_days = settings.visits.keep_days();
-        let clock = Arc::clone(domains);
-        supervisor.spawn("upkeep of visits", upkeep::run(Arc::clone(store), keep_days, move || clock.now()));
         let (ending, is_ending) = watch::channel(false);
         let (end, ended) = oneshot::channel();
         let (clock, untracked) = (Arc::clone(domains), Arc::clone(domains));

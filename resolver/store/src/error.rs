@@ -45,6 +45,9 @@ pub enum StoreError {
         /// The schema version needed.
         needed: i64,
     },
+    /// No code key was adopted, so there is nothing to redirect.
+    #[error("no process that serves the API has used this database yet")]
+    NotSetUp,
     /// A stored value cannot be read by this version, or a row that must exist is missing.
     #[error("unexpected content in the database: {0}")]
     Corrupt(String),

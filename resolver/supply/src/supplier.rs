@@ -36,6 +36,22 @@ pub struct Closing {
 }
 
 impl Closing {
+    /// Returns a handle for a process that mints nothing.
+    #[must_use]
+    pub fn without_minting() -> Self {
+        Self { mintings: Vec::new(), lost: watch::Sender::new(None) }
+    }
+
+    /// Waits for the reason why this process may mint no more.
+    pub async fn closed(&self) -> StopReason {
+        let mut lost = self.lost.subscribe();
+        match lost.wait_for(Option::is_some).await.map(|lost| lost.clone()) {
+            Ok(Some(lost)) => lost,
+            // The sender is part of this handle.
+            _ => std::future::pending().await,
+        }
+    }
+
     /// Refuses every claim from now on, and reports the reason to the daemon. Only the first reason
     /// counts.
     pub fn close(&self, why: StopReason) {

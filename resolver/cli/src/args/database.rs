@@ -43,6 +43,14 @@ pub struct MigrateArgs {
     /// Where the rows of visits are kept, if not in the database of the links.
     #[command(flatten)]
     pub visits_store: VisitsStoreArgs,
+    /// Grant this database role what processes with --role all or api need, once the schema is up
+    /// to date: to change rows, and not the schema. Migrations belong to the role of --database.
+    #[arg(long, env = "RESOLVER_SERVE_ROLE", value_name = "NAME")]
+    pub serve_role: Option<String>,
+    /// Grant this database role what processes with --role redirect need: to read links, and to
+    /// write visits.
+    #[arg(long, env = "RESOLVER_REDIRECT_ROLE", value_name = "NAME")]
+    pub redirect_role: Option<String>,
     /// Adopt the ledger of the issuer that the next resolver registers with. Use it if the former
     /// ledger is lost for good, or to change to another issuer on purpose, and only while no
     /// resolver of the former issuer runs.

@@ -21,6 +21,7 @@ mod reads;
 mod register;
 mod replica;
 mod reservations;
+mod roles;
 mod settings;
 mod statements;
 mod timestamp;
@@ -46,6 +47,7 @@ use super::{Database, Store, StoreError, Witness, sql};
 
 pub use connect::{Address, Connection, Connections, check_out, hosts_in_plaintext, pool};
 pub use line::rolled_back;
+pub use roles::{ServingRoles, grant};
 pub use webhooks::add_webhook_events;
 
 /// Connections of the general pool: for all calls but batch inserts, redirects, lists and API key

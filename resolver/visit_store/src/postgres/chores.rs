@@ -27,7 +27,7 @@ pub(super) async fn keep(client: &mut Client, rows_from: Day) -> Result<(), Visi
         }
     }
     for day in days.into_iter().filter(|day| *day < rows_from.get()) {
-        locked(client, &format!("DROP TABLE IF EXISTS visit_{day}")).await?;
+        locked(client, &format!("SELECT visit_remove_day({day})")).await?;
     }
     remove_old(client, rows_from).await?;
     // Kept for two days: the secret of the day before yesterday is gone.
@@ -50,18 +50,11 @@ async fn partitions(client: &Client) -> Result<Vec<i32>, VisitStoreError> {
     Ok(client.query_typed(query, &[]).await?.iter().map(|row| row.get(0)).collect())
 }
 
-/// Creates the partition of a day, and moves rows there that have arrived without it. Attaching
-/// takes a weaker lock than `CREATE TABLE … PARTITION OF`: reads go on.
+/// Creates the partition of a day, and moves rows there that have arrived without it. Attaching, as
+/// the function does, takes a weaker lock than `CREATE TABLE … PARTITION OF`: reads go on.
 async fn create_partition(client: &mut Client, day: Day) -> Result<(), VisitStoreError> {
     let (first, end) = (VisitId::floor(day.start()).get(), VisitId::floor(day.next().start()).get());
-    let name = format!("visit_{}", day.get());
-    let create = format!(
-        "CREATE TABLE {name} (LIKE visit);
-         WITH moved AS (DELETE FROM visit_default WHERE id >= {first} AND id < {end} RETURNING *)
-         INSERT INTO {name} SELECT * FROM moved;
-         ALTER TABLE visit ATTACH PARTITION {name} FOR VALUES FROM ({first}) TO ({end})"
-    );
-    locked(client, &create).await
+    locked(client, &format!("SELECT visit_add_day({}, {first}, {end})", day.get())).await
 }
 
 /// Runs statements in a transaction, unless another resolver is at the upkeep. It gives up on locks

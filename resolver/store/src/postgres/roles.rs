@@ -1,0 +1,85 @@
+//! The rights of database roles. Migrations belong to the role that runs them; the processes that
+//! serve have roles of their own, which change rows and nothing else.
+
+use tokio_postgres::Client;
+
+use super::connect::Address;
+use crate::StoreError;
+
+/// The roles that are granted rights after a migration.
+#[derive(Clone, Debug, Default)]
+pub struct ServingRoles {
+    /// The role of processes that serve the API, or all.
+    pub serve: Option<String>,
+    /// The role of processes that serve visitors only.
+    pub redirect: Option<String>,
+}
+
+/// What a process that serves visitors only reads for a redirect.
+const REDIRECT_READS: &str = "deployment, domain, keyspace, link, link_tag, link_use, picked, \
+     refinery_schema_history, settings_version, slug, tag, target_rule";
+/// What it writes: visits and their counts, the uses of links with a limit, and when links were
+/// last visited.
+const REDIRECT_WRITES: &str = "chore, link_use, link_seen, tag_change, visit, visit_cut, visit_day, \
+     visit_default, visit_erased, visit_erasure, visit_link_batch, visit_marks, visit_month, \
+     visit_producer, visit_secret, visit_state, visit_tag, visit_text";
+/// What it reads of webhooks: what they are called for, and no secret.
+const REDIRECT_WEBHOOKS: &str =
+    "GRANT SELECT (id, kinds, domain_id, tag_id, link_id, disabled_at) ON webhook";
+
+/// Grants the roles what they need, and takes back what they had beyond that.
+///
+/// # Errors
+/// Returns [`StoreError::Postgres`] if a role does not exist, or the tables belong to another role.
+pub async fn grant(url: &str, roles: &ServingRoles) -> Result<(), StoreError> {
+    let (client, connection) = Address::parse(url)?.connect().await?;
+    let connection = tokio::spawn(connection);
+    if let Some(role) = &roles.serve {
+        let role = quoted(&client, role).await?;
+        client.batch_execute(&serve(&role)).await?;
+    }
+    if let Some(role) = &roles.redirect {
+        let role = quoted(&client, role).await?;
+        client.batch_execute(&redirect(&role)).await?;
+    }
+    drop(client);
+    // It ends with the client; an error of the connection no longer matters.
+    let _ = connection.await;
+    Ok(())
+}
+
+/// Returns a name as an identifier of SQL, and the schema's beside it.
+async fn quoted(client: &Client, role: &str) -> Result<[String; 2], StoreError> {
+    let row = client.query_one("SELECT quote_ident($1), quote_ident(current_schema())", &[&role]).await?;
+    Ok([row.try_get(0)?, row.try_get(1)?])
+}
+
+/// Begins with no rights at all, so that those of a former release do not stay.
+fn cleared([role, schema]: &[String; 2]) -> String {
+    format!(
+        "BEGIN; REVOKE ALL ON ALL TABLES IN SCHEMA {schema} FROM {role};
+         REVOKE ALL ON ALL SEQUENCES IN SCHEMA {schema} FROM {role};
+         REVOKE ALL ON ALL FUNCTIONS IN SCHEMA {schema} FROM {role};
+         GRANT USAGE ON SCHEMA {schema} TO {role};"
+    )
+}
+
+fn serve(names: &[String; 2]) -> String {
+    let (cleared, [role, schema]) = (cleared(names), names);
+    format!(
+        "{cleared} GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role};
+         REVOKE INSERT, UPDATE, DELETE ON refinery_schema_history FROM {role};
+         GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA {schema} TO {role};
+         GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {schema} TO {role}; COMMIT"
+    )
+}
+
+fn redirect(names: &[String; 2]) -> String {
+    let (cleared, [role, schema]) = (cleared(names), names);
+    format!(
+        "{cleared} GRANT SELECT ON {REDIRECT_READS} TO {role};
+         GRANT SELECT, INSERT, UPDATE, DELETE ON {REDIRECT_WRITES} TO {role};
+         {REDIRECT_WEBHOOKS} TO {role}; GRANT INSERT ON webhook_event TO {role};
+         GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA {schema} TO {role}; COMMIT"
+    )
+}

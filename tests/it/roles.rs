@@ -1,0 +1,124 @@
+//! Processes that serve visitors only, or the API only, each with a role in the database that may
+//! do no more than its part.
+
+use std::time::Duration;
+
+use harness::{Answer, Cluster, Resolver, wait};
+use serde_json::json;
+
+const SOON: Duration = Duration::from_secs(30);
+/// A change reaches the caches of other processes within this.
+const CHANGED_WITHIN: Duration = Duration::from_secs(1);
+
+/// A platform whose processes for the API and for visitors are apart.
+struct Apart {
+    cluster: Cluster,
+    api: Resolver,
+    visitors: Resolver,
+}
+
+impl Apart {
+    async fn start() -> Self {
+        let cluster = Cluster::builder().etcd(1).issuers(1).resolvers(0).start().await.unwrap();
+        let sql = cluster.postgres.client().await.unwrap();
+        sql.batch_execute("CREATE ROLE \"serve-role\" LOGIN; CREATE ROLE follow LOGIN").await.unwrap();
+        let url = cluster.database_url();
+        let migrate =
+            ["migrate", "--database", &url, "--serve-role", "serve-role", "--redirect-role", "follow"];
+        let migrated = cluster.run_resolver(&migrate, SOON).await.unwrap();
+        assert!(migrated.status.success(), "{}", migrated.stderr);
+        let owner = cluster.postgres.url();
+        let user = owner.strip_prefix("postgres://").unwrap().split('@').next().unwrap();
+        let of = |role: &str| owner.replacen(user, role, 1);
+        let args = ["--visits-flush", "turn"];
+        let api = cluster.resolver("api-0").unwrap().database(&of("serve-role"));
+        let api = api.args(["--role", "api"]).args(args).start().await.unwrap();
+        let visitors = cluster.resolver("redirect-0").unwrap().database(&of("follow"));
+        let public_url = format!("http://{}", api.addr());
+        let visitors = visitors.public_url(&public_url).redirects_only().args(args).start().await.unwrap();
+        Self { cluster, api, visitors }
+    }
+
+    async fn follow(&self, code: &str) -> (u16, Option<String>) {
+        self.visitors.api.follow(code).await.unwrap()
+    }
+
+    async fn visits_of(&self, code: &str) -> serde_json::Value {
+        let path = format!("/rest/v3/short-urls/{code}");
+        let answer = call(&self.api, self.api.api.key(), &path).await;
+        answer.json().unwrap()["visitsSummary"]["total"].clone()
+    }
+}
+
+async fn call(resolver: &Resolver, key: &str, path: &str) -> Answer {
+    let url = format!("http://{}{path}", resolver.addr());
+    Answer::to(resolver.api.http().get(url).header("X-Api-Key", key)).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn visitors_and_the_api_are_served_apart_by_roles_that_may_do_no_more() {
+    let apart = Apart::start().await;
+    let Apart { cluster, api, visitors } = &apart;
+    let created = api.api.create("https://example.com/one").await.unwrap();
+    let code = created.code.as_str();
+    assert_eq!(apart.follow(code).await, (302, Some("https://example.com/one".to_owned())));
+    assert_eq!(apart.follow("zzzzzz").await.0, 404);
+
+    // Each refuses the other's requests, and never by "there is no such link".
+    let links = call(visitors, api.api.key(), "/rest/v3/short-urls").await;
+    assert_eq!((links.status, links.header("cache-control")), (421, Some("no-store")), "{}", links.body);
+    assert_eq!(call(visitors, "", "/rest/health").await.status, 421);
+    for path in [format!("/{code}"), "/".to_owned(), format!("/{code}/qr-code"), "/robots.txt".to_owned()] {
+        assert_eq!(call(api, "", &path).await.status, 421, "{path}");
+    }
+
+    let edit = json!({ "longUrl": "https://example.com/other", "maxVisits": 3 });
+    let request = api.api.http().patch(format!("{}/rest/v3/short-urls/{code}", api.api.url()));
+    Answer::to(request.header("X-Api-Key", api.api.key()).json(&edit)).await.unwrap().success().unwrap();
+    wait::until(CHANGED_WITHIN, "the edit has arrived", async || {
+        apart.follow(code).await.1.as_deref() == Some("https://example.com/other")
+    })
+    .await
+    .unwrap();
+    wait::until(SOON, "the limit is reached", async || apart.follow(code).await.0 == 404).await.unwrap();
+    // One before the edit, three with it.
+    wait::until(SOON, "the visits are counted", async || apart.visits_of(code).await == 4).await.unwrap();
+
+    let owner = cluster.postgres.client().await.unwrap();
+    let days = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'visit'::regclass";
+    wait::until(SOON, "days have partitions", async || {
+        owner.query_one(days, &[]).await.unwrap().get::<_, i64>(0) > 3
+    })
+    .await
+    .unwrap();
+    for (role, statement) in [
+        ("follow", "SELECT * FROM api_key"),
+        ("follow", "SELECT secret FROM webhook"),
+        ("follow", "INSERT INTO link SELECT * FROM link"),
+        ("follow", "UPDATE deployment SET history = history"),
+        ("follow", "SELECT visit_remove_day(1)"),
+        ("serve-role", "DROP TABLE link"),
+        ("serve-role", "ALTER TABLE link ADD COLUMN x integer"),
+        ("serve-role", "CREATE TABLE mine (x integer)"),
+        ("serve-role", "DELETE FROM refinery_schema_history"),
+    ] {
+        let tried = format!("SET ROLE \"{role}\"; {statement}");
+        let error = owner.batch_execute(&tried).await.expect_err(statement);
+        let code = error.code().map(tokio_postgres::error::SqlState::code);
+        assert_eq!(code, Some("42501"), "{role}: {statement}: {error}");
+        owner.batch_execute("RESET ROLE").await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_for_visitors_starts_and_redirects_without_issuer_etcd_and_api() {
+    let Apart { mut cluster, mut api, mut visitors } = Apart::start().await;
+    let created = api.api.create("https://example.com/one").await.unwrap();
+    api.stop(SOON).await.unwrap();
+    cluster.issuers[0].process.kill_now().unwrap();
+    cluster.etcd.stop_all().unwrap();
+    visitors.stop(SOON).await.unwrap();
+    visitors.restart().await.unwrap();
+    let answer = visitors.api.follow(&created.code).await.unwrap();
+    assert_eq!(answer, (302, Some("https://example.com/one".to_owned())));
+}
