@@ -21,6 +21,7 @@ pub mod clock;
 pub mod create_link;
 mod create_many;
 pub mod creator;
+pub mod database_metrics;
 mod delete_link;
 pub mod delete_visits;
 pub mod domain_cache;

@@ -2,7 +2,11 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use store::{Store, StoreError, Witness, postgres::PostgresStore, sqlite::SqliteStore};
+use store::{
+    Store, StoreError, Witness,
+    postgres::{ConnectOptions, PostgresStore},
+    sqlite::SqliteStore,
+};
 use tokio::time::{Instant, sleep};
 
 use crate::{
@@ -12,18 +16,19 @@ use crate::{
 
 /// Opens the database without a query.
 pub(crate) async fn open(database: &Database, replica: Option<&Database>) -> Result<Arc<dyn Store>, Error> {
-    open_witnessed(database, replica, None).await
+    open_with(database, replica, None, &ConnectOptions::default()).await
 }
 
-/// Opens the database, with the witness file that survives a restore of the database if there is
-/// one.
+/// Opens the database with so many connections, and with the witness file that survives a restore of
+/// the database if there is one.
 ///
 /// # Errors
 /// Returns [`Error::Config`] if the address is wrong or the file cannot be opened.
-pub async fn open_witnessed(
+pub async fn open_with(
     database: &Database,
     replica: Option<&Database>,
     witness: Option<Witness>,
+    options: &ConnectOptions,
 ) -> Result<Arc<dyn Store>, Error> {
     let witness = witness.map(Arc::new);
     let malformed = |error: &StoreError| Error::Config {
@@ -37,7 +42,8 @@ pub async fn open_witnessed(
     };
     match database {
         Database::Postgres(url) => {
-            let store = PostgresStore::new(url, replica).await.map_err(|error| malformed(&error))?;
+            let store =
+                PostgresStore::with(url, replica, options).await.map_err(|error| malformed(&error))?;
             Ok(match witness {
                 Some(witness) => Arc::new(store.witnessed_by(witness)),
                 None => Arc::new(store),
@@ -113,6 +119,10 @@ pub async fn wait_for<T>(
                 | StoreError::Sqlite(_)
                 | StoreError::Stopped),
             ) => return Err(error.into()),
+            Err(error @ StoreError::Deaf) => {
+                let (value, reason) = (args.database.to_string(), error.to_string());
+                return Err(Error::Config { flag: "--database", value, reason });
+            }
             Err(source) if Instant::now() >= until => {
                 let (database, seconds) = (args.database.to_string(), args.start_deadline.as_secs());
                 return Err(Error::Unreachable { database, seconds, source });

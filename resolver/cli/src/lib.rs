@@ -35,14 +35,14 @@ use args::{
     VisitsCommand, WebhookCommand,
 };
 pub use client::ClientError;
-pub use database::{open_witnessed, wait_for};
+pub use database::{open_with, wait_for};
 pub use error::{Error, file_error};
 
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Set up or update the schema of the database. Safe to run at any time and repeatedly.
-    Migrate(MigrateArgs),
+    Migrate(Box<MigrateArgs>),
     /// Create, list, rotate and revoke API keys.
     #[command(subcommand)]
     ApiKey(ApiKeyCommand),

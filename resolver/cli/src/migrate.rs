@@ -22,6 +22,8 @@ pub(super) async fn run(args: &MigrateArgs) -> Result<String, Error> {
         Some(_) => open_existing(&args.database).await?,
         None => open(&args.database, None).await?,
     };
+    // Migrations hold a lock of their session, which a pooler would leave with another client.
+    wait_for(args, async || store.prove_notifications().await).await?;
     wait_for(args, async || store.migrate().await).await?;
     if let (Some(address), Database::Postgres(url)) = (visits, &args.database) {
         migrate_visits(&address, url).await?;

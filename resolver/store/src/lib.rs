@@ -15,8 +15,8 @@ mod witness;
 pub use error::{InsertError, StoreError};
 pub use outcomes::{
     Advanced, Change, Deleted, DomainEdited, DomainRemoved, Edited, Exported, Imported, Indexed, Inserted,
-    InsertedFull, InsertedNamed, Reading, Registration, Renamed, Restored, SettingsPoll, SettingsVersion,
-    SharedSettings, Swept, TagChange, TagCount, VisitTotals,
+    InsertedFull, InsertedNamed, Reading, Registration, Renamed, Restored, Schema, SettingsPoll,
+    SettingsVersion, SharedSettings, Swept, TagChange, TagCount, VisitTotals,
 };
 pub use ports::{
     AfterAttempt, AttemptEnd, Backlog, Catalog, ClaimedDelivery, Database, Disable, FanOut, FannedOut, Keys,

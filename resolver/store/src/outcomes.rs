@@ -137,6 +137,26 @@ pub struct SharedSettings {
     pub webhooks: Vec<Subscription>,
 }
 
+/// The version of a schema: the number of its newest migration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Schema {
+    /// The version found; 0 for an empty database.
+    pub found: i64,
+    /// The version that this build needs.
+    pub needed: i64,
+}
+
+impl Schema {
+    /// Checks that the version found is recent enough.
+    ///
+    /// # Errors
+    /// Returns [`StoreError::SchemaBehind`] if it is older.
+    pub fn check(self) -> Result<(), crate::StoreError> {
+        let Self { found, needed } = self;
+        if found < needed { Err(crate::StoreError::SchemaBehind { found, needed }) } else { Ok(()) }
+    }
+}
+
 /// The outcome of an edit of a domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DomainEdited {

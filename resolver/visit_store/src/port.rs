@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use async_trait::async_trait;
 use codes::LinkId;
+use store::postgres::PoolCount;
 use visits::{AddressSecret, Day, DaySecret, Slot, Subject, TextKey, VisitId, VisitRow};
 
 use crate::{
@@ -24,6 +25,11 @@ use crate::{
 pub trait VisitStore: Send + Sync + 'static {
     /// Applies all pending migrations of the visits' own schema.
     async fn migrate(&self) -> Result<(), VisitStoreError>;
+
+    /// Returns the connections of its pool, if it has one of its own.
+    fn pools(&self) -> Vec<PoolCount> {
+        Vec::new()
+    }
 
     /// Registers the spool of a process that starts. From now on an earlier process with this spool
     /// stores nothing.

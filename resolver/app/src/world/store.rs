@@ -8,7 +8,7 @@ mod settings;
 mod webhooks;
 
 use async_trait::async_trait;
-use store::{Database, Store, StoreError};
+use store::{Database, Schema, Store, StoreError};
 
 use super::ways::FaultyStore;
 
@@ -24,7 +24,7 @@ impl Store for FaultyStore {
         self.pass(self.database.sqlite.migrate()).await
     }
 
-    async fn check(&self) -> Result<(), StoreError> {
-        self.pass(self.database.sqlite.check()).await
+    async fn schema(&self) -> Result<Schema, StoreError> {
+        self.pass(self.database.sqlite.schema()).await
     }
 }

@@ -25,7 +25,7 @@ pub use self::{
     settings::Settings,
     webhooks::{AfterAttempt, AttemptEnd, Backlog, ClaimedDelivery, Disable, FanOut, FannedOut, Webhooks},
 };
-use crate::StoreError;
+use crate::{Schema, StoreError, postgres::PoolCount};
 
 /// A database with all its ports.
 ///
@@ -43,11 +43,30 @@ pub trait Store: Links + Catalog + Register + Settings + Keys + Webhooks {
     /// Applies all pending migrations.
     async fn migrate(&self) -> Result<(), StoreError>;
 
+    /// Returns the version of the schema, and the one that this build needs.
+    async fn schema(&self) -> Result<Schema, StoreError>;
+
+    /// Checks that notifications arrive, as they do not behind a pooler in transaction mode. A store
+    /// without other processes needs none.
+    ///
+    /// # Errors
+    /// Returns [`StoreError::Deaf`] if they do not.
+    async fn prove_notifications(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// Returns the connections of each pool.
+    fn pools(&self) -> Vec<PoolCount> {
+        Vec::new()
+    }
+
     /// Checks that the store answers and that its schema is recent enough.
     ///
     /// # Errors
     /// Returns [`StoreError::SchemaBehind`] if a migration is missing.
-    async fn check(&self) -> Result<(), StoreError>;
+    async fn check(&self) -> Result<(), StoreError> {
+        self.schema().await?.check()
+    }
 
     /// Checkpoints the write-ahead log into the main database file, so that a copy of that file is
     /// complete. Called when the process is about to end; a store without such a file does nothing.

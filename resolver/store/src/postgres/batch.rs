@@ -10,9 +10,8 @@ use tokio_postgres::{Row, types::ToSql};
 
 use super::{
     PostgresStore, admin, copy,
-    deadline::{DEADLINE, within},
+    deadline::DEADLINE,
     line::{Line, LineError},
-    statements::INSERT_LANES,
     timestamp::timestamp,
 };
 use crate::{InsertError, Inserted, StoreError, sql};
@@ -59,7 +58,7 @@ impl PostgresStore {
     /// One statement reads both history and rows. Behind a pooler, another server may answer than
     /// the one that stored nothing, and the rows of one server prove nothing about the other.
     async fn all_are_taken(&self, history: &StoreEpoch, ids: &[i64]) -> Result<(), InsertError> {
-        match within(async { admin::taken(&*self.connection().await?, ids).await }).await {
+        match self.within(async { admin::taken(&*self.connection().await?, ids).await }).await {
             Ok((epoch, taken)) if epoch == *history && taken == ids.len() => Ok(()),
             // The mark was compared between the two statements, or another server answered. The
             // numbers are still unused.
@@ -71,7 +70,7 @@ impl PostgresStore {
 
     /// Returns a free connection, or else the next one in turn.
     fn writer(&self) -> &Line {
-        let turn = self.turn.fetch_add(1, Ordering::Relaxed) % INSERT_LANES;
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed) % self.writers.len();
         let free = self.writers.iter().find(|line| line.is_free());
         free.unwrap_or(&self.writers[turn])
     }

@@ -57,14 +57,14 @@ pub(super) async fn tell(address: &Address, changes: &mpsc::Sender<Change>) {
     }
 }
 
-async fn tell_until_broken(
+/// Opens a connection that listens. The task that drives it ends with its handle.
+async fn listen(
     address: &Address,
-    changes: &mpsc::Sender<Change>,
-) -> Result<std::convert::Infallible, StoreError> {
+) -> Result<(Client, AbortOnDropHandle<()>, mpsc::Receiver<String>), StoreError> {
     let connected = timeout(CONNECTED_WITHIN, address.connect()).await;
     let (client, mut connection) = connected.map_err(|_| StoreError::TimedOut)??;
-    let (heard, mut notifications) = mpsc::channel(WAITING_MAX);
-    let _driver = AbortOnDropHandle::new(tokio::spawn(async move {
+    let (heard, notifications) = mpsc::channel(WAITING_MAX);
+    let driver = AbortOnDropHandle::new(tokio::spawn(async move {
         while let Some(Ok(message)) = poll_fn(|cx| connection.poll_message(cx)).await {
             if let AsyncMessage::Notification(notification) = message
                 && heard.try_send(notification.payload().to_owned()).is_err()
@@ -74,6 +74,14 @@ async fn tell_until_broken(
         }
     }));
     ask(&client, LISTEN).await?;
+    Ok((client, driver, notifications))
+}
+
+async fn tell_until_broken(
+    address: &Address,
+    changes: &mpsc::Sender<Change>,
+) -> Result<std::convert::Infallible, StoreError> {
+    let (client, _driver, mut notifications) = listen(address).await?;
     prove(address, &mut notifications).await?;
     let stopped = |_| StoreError::Stopped;
     changes.send(Change::Listening(Instant::now())).await.map_err(stopped)?;
@@ -96,6 +104,17 @@ async fn tell_until_broken(
             }
         }
     }
+}
+
+/// Proves once that notifications arrive.
+///
+/// # Errors
+/// Returns [`StoreError::Deaf`] if they do not.
+pub(super) async fn prove_once(address: &Address) -> Result<(), StoreError> {
+    let (client, _driver, mut notifications) = listen(address).await?;
+    let proved = prove(address, &mut notifications).await;
+    drop(client);
+    proved
 }
 
 /// Sends a notification over a second connection and waits until it arrives here.

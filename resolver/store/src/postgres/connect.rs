@@ -2,9 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use bb8::{ManageConnection, Pool, PooledConnection};
+use bb8::{ManageConnection, Pool, PooledConnection, State};
 use tls::ClientTls;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_postgres::{
     Client, Config, Socket,
     config::{Host, SslMode, TargetSessionAttrs},
@@ -12,11 +12,30 @@ use tokio_postgres::{
 };
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::{deadline::DEADLINE, passfile::Passfile, url::Url};
+use super::{
+    budget::{DatabaseObserver, PoolCount, Unobserved, reason},
+    deadline::DEADLINE,
+    passfile::Passfile,
+    url::Url,
+};
 use crate::StoreError;
 
 /// A pool of connections to the primary.
-pub type Connections = Pool<Address>;
+#[derive(Clone)]
+pub struct Connections {
+    name: &'static str,
+    pool: Pool<Address>,
+    observer: Arc<dyn DatabaseObserver>,
+}
+
+impl Connections {
+    /// Returns how many connections are open.
+    #[must_use]
+    pub fn count(&self) -> PoolCount {
+        let State { connections, idle_connections: idle, .. } = self.pool.state();
+        PoolCount { pool: self.name, busy: connections.saturating_sub(idle), idle }
+    }
+}
 
 /// The task of a connection, which ends with its client.
 pub type Connection =
@@ -29,6 +48,7 @@ pub struct Address {
     pub config: Config,
     tls: ClientTls,
     passfile: Option<Arc<Passfile>>,
+    observer: Arc<dyn DatabaseObserver>,
 }
 
 impl Address {
@@ -50,7 +70,32 @@ impl Address {
             config.ssl_mode(SslMode::Disable);
         }
         let tls = ClientTls::new(url.files, url.verify)?;
-        Ok(Self { config, tls, passfile: url.passfile.map(|path| Arc::new(Passfile(path))) })
+        let passfile = url.passfile.map(|path| Arc::new(Passfile(path)));
+        Ok(Self { config, tls, passfile, observer: Arc::new(Unobserved) })
+    }
+
+    /// Tells this observer of waits and errors.
+    #[must_use]
+    pub fn observed_by(self, observer: Arc<dyn DatabaseObserver>) -> Self {
+        Self { observer, ..self }
+    }
+
+    /// Tells the observer of an error.
+    pub fn note_error(&self, error: &StoreError) {
+        if let Some(reason) = reason(error) {
+            self.observer.failed(reason);
+        }
+    }
+
+    /// Tells the observer of an error, if the result is one.
+    pub(super) fn note<T>(&self, result: &Result<T, StoreError>) {
+        if let Err(error) = result {
+            self.note_error(error);
+        }
+    }
+
+    pub(super) fn observer(&self) -> &dyn DatabaseObserver {
+        &*self.observer
     }
 
     /// Returns the address without the demand for a server that can write.
@@ -83,6 +128,10 @@ impl Address {
                 Ok(Err(error)) => last = StoreError::Unreachable(Box::new(error)),
                 Err(_) => last = StoreError::TimedOut,
             }
+        }
+        // A time-out is counted by the call that waits.
+        if matches!(last, StoreError::Unreachable(_)) {
+            self.observer.failed("lost");
         }
         Err(last)
     }
@@ -153,15 +202,16 @@ impl ManageConnection for Address {
 
 /// Creates a pool. It opens no connection before one is needed.
 #[must_use]
-pub fn pool(address: &Address, size: u32) -> Connections {
-    Pool::builder()
+pub fn pool(name: &'static str, address: &Address, size: u32) -> Connections {
+    let pool = Pool::builder()
         .max_size(size)
         .connection_timeout(DEADLINE)
         // A check would cost a round trip each time; a broken connection shows at its first use.
         .test_on_check_out(false)
         .max_lifetime(Some(Duration::from_secs(600)))
         .error_sink(Box::new(LogErrors))
-        .build_unchecked(address.clone())
+        .build_unchecked(address.clone());
+    Connections { name, pool, observer: Arc::clone(&address.observer) }
 }
 
 /// Logs errors of background connections. bb8 drops them otherwise.
@@ -183,7 +233,10 @@ impl bb8::ErrorSink<StoreError> for LogErrors {
 /// # Errors
 /// Returns [`StoreError::TimedOut`] if none is free or connects in time.
 pub async fn check_out(pool: &Connections) -> Result<PooledConnection<'_, Address>, StoreError> {
-    pool.get().await.map_err(|error| match error {
+    let begun = Instant::now();
+    let got = pool.pool.get().await;
+    pool.observer.waited(pool.name, begun.elapsed());
+    got.map_err(|error| match error {
         bb8::RunError::User(error) => error,
         bb8::RunError::TimedOut => StoreError::TimedOut,
     })

@@ -8,7 +8,7 @@ use links::{
     audit::{Entry, NewEntry},
 };
 
-use super::{PostgresStore, admin, deadline::within};
+use super::{PostgresStore, admin};
 use crate::{Keys, StoreError, sql};
 
 #[async_trait]
@@ -18,7 +18,8 @@ impl Keys for PostgresStore {
     }
 
     async fn add_first_api_key(&self, name: &str, hash: &KeyHash) -> Result<bool, StoreError> {
-        within(async { admin::add_first_api_key(&mut *self.connection().await?, name, hash).await }).await
+        self.within(async { admin::add_first_api_key(&mut *self.connection().await?, name, hash).await })
+            .await
     }
 
     async fn find_api_key(&self, hash: &KeyHash) -> Result<Option<Grant>, StoreError> {

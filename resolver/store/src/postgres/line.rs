@@ -31,6 +31,7 @@ use tokio_postgres::{
 
 use super::{
     admin::{COMPARED_EPOCH, NOTE_SERVER},
+    budget::reason,
     connect::Address,
     replica::{Position, REPLAYED},
     statements::COPY,
@@ -112,9 +113,22 @@ impl Line {
         deadline: Duration,
         params: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, LineError> {
-        let mut slot = self.turn(deadline).await?;
-        let open = self.take(&mut slot, deadline).await?;
-        Self::run(&mut slot, open, deadline, params).await
+        let run = async {
+            let mut slot = self.turn(deadline).await?;
+            let open = self.take(&mut slot, deadline).await?;
+            Self::run(&mut slot, open, deadline, params).await
+        };
+        run.await.inspect_err(|error| self.note(error))
+    }
+
+    fn note(&self, error: &LineError) {
+        let reason = match error {
+            LineError::NotSent(error) | LineError::InDoubt(error) => reason(error),
+            LineError::Answered(error) => error.code().map(SqlState::code),
+        };
+        if let Some(reason) = reason {
+            self.address.observer().failed(reason);
+        }
     }
 
     /// Runs a read-only statement, which is safe to repeat whatever the outcome of the first
@@ -141,7 +155,7 @@ impl Line {
         let mut slot = self.turn(deadline).await?;
         let mut open = self.take(&mut slot, deadline).await?;
         let read = timeout(deadline, open.read_replica(params)).await.unwrap_or(Err(StoreError::TimedOut));
-        let read = read.map_err(LineError::InDoubt)?;
+        let read = read.map_err(LineError::InDoubt).inspect_err(|error| self.note(error))?;
         *slot = Some(open);
         Ok(read)
     }
@@ -160,9 +174,10 @@ impl Line {
         let mut slot = self.turn(deadline).await?;
         let mut open = self.take(&mut slot, deadline).await?;
         let begun = timeout(deadline, open.begin_copy(history)).await.unwrap_or(Err(StoreError::TimedOut));
-        let (now, sink) = begun.map_err(LineError::NotSent)?;
+        let (now, sink) = begun.map_err(LineError::NotSent).inspect_err(|error| self.note(error))?;
         let committed = timeout(deadline, commit_copy(&open.client, sink, rows(now))).await;
-        committed.unwrap_or(Err(LineError::InDoubt(StoreError::TimedOut)))?;
+        let committed = committed.unwrap_or(Err(LineError::InDoubt(StoreError::TimedOut)));
+        committed.inspect_err(|error| self.note(error))?;
         *slot = Some(open);
         Ok(now)
     }

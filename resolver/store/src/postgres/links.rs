@@ -6,7 +6,7 @@ use links::{DomainId, Edit, Idempotency, Link, NewLink, Precondition, Slug, Tag,
 use numbers::StoreEpoch;
 use tokio::sync::mpsc;
 
-use super::{PostgresStore, changes, statements::INSERT_LANES, transaction::insert};
+use super::{PostgresStore, changes, transaction::insert};
 use crate::{
     Change, Deleted, Edited, FullLink, InsertError, Inserted, InsertedFull, InsertedNamed, Links, NamedLink,
     Reading, Restored, Source, StoreError, sql,
@@ -15,7 +15,7 @@ use crate::{
 #[async_trait]
 impl Links for PostgresStore {
     fn insert_lanes(&self) -> usize {
-        INSERT_LANES
+        self.writers.len()
     }
 
     async fn insert(&self, history: &StoreEpoch, links: &[NewLink]) -> Result<Vec<Inserted>, InsertError> {
@@ -34,7 +34,7 @@ impl Links for PostgresStore {
         idempotency: Option<&Idempotency>,
     ) -> Result<InsertedFull, InsertError> {
         let mut connection = self.connection().await.map_err(InsertError::Failed)?;
-        insert(&mut connection, async |sql| {
+        insert(&self.address, &mut connection, async |sql| {
             sql.must_be_of(history).await?;
             let inserted = sql::insert_full(sql, link, tags, idempotency).await?;
             if let (InsertedFull::Stored(at), true) = (inserted, self.tells_creates()) {
@@ -52,7 +52,7 @@ impl Links for PostgresStore {
         idempotency: Option<&Idempotency>,
     ) -> Result<InsertedNamed, InsertError> {
         let mut connection = self.connection().await.map_err(InsertError::Failed)?;
-        insert(&mut connection, async |sql| {
+        insert(&self.address, &mut connection, async |sql| {
             let inserted = sql::insert_named(sql, link, tags, idempotency).await?;
             if let (InsertedNamed::Stored(id, at, _), true) = (inserted, self.tells_creates()) {
                 sql::record_create(sql, &Link::stored(id, link.draft.clone(), at), tags).await?;

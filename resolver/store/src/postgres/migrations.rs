@@ -1,12 +1,24 @@
 //! The schema's migrations for Postgres.
+//!
+//! 1. One process at a time, by an advisory lock of the session. Others ask for it again and again:
+//!    one that waited in a statement would hold a snapshot, and a concurrent index build waits for
+//!    all snapshots.
+//! 2. A statement that needs a table waits half a second for it, and is tried again. Other
+//!    statements on the table queue behind it, so a transaction that takes minutes delays the
+//!    migration only.
+//! 3. Indexes of tables that may be large are built concurrently, while links are created. Their
+//!    files contain nothing else, so a file whose indexes stand is noted as applied.
+
+mod concurrent;
 
 use std::time::Duration;
 
+use refinery::{Runner, Target};
 use tokio::time::{Instant, sleep};
 use tokio_postgres::{Client, error::SqlState};
 
 use super::connect::Address;
-use crate::StoreError;
+use crate::{Schema, StoreError};
 
 mod files {
     refinery::embed_migrations!("../../schema/postgres");
@@ -15,45 +27,84 @@ mod files {
 /// Key of the advisory lock. Any number that nothing else locks will do; refinery itself takes no
 /// lock.
 const LOCK: i64 = 0x5348_4f52_544d_494e;
-
-/// How long a statement waits for a table. Other statements on the table queue behind it, so it
-/// gives up soon and tries again: a transaction that takes minutes delays the migration only.
+/// How long another process may migrate.
+const TURN_WITHIN: Duration = Duration::from_secs(6 * 3_600);
+/// Pause before the advisory lock is asked for again.
+const TURN_PAUSE: Duration = Duration::from_millis(200);
+/// How long a statement waits for a table.
 const LOCK_TIMEOUT: &str = "SET lock_timeout = '500ms'";
 /// How long a migration is tried again.
 const LOCKED_WITHIN: Duration = Duration::from_secs(480);
 /// Pause before a migration is tried again: others have the table for most of the time.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Runs all pending migrations, one process at a time. The advisory lock ends with the connection.
+/// Runs pending migrations, one process at a time: all, or up to a version. The advisory lock ends
+/// with the connection.
 ///
 /// Each migration is a transaction of its own, so what was applied stays.
-pub(super) async fn run(address: &Address) -> Result<(), StoreError> {
+pub(super) async fn run(address: &Address, last: Option<i32>) -> Result<(), StoreError> {
     let (mut client, connection) = address.connect().await?;
     let connection = tokio::spawn(connection);
-    client.execute("SELECT pg_advisory_lock($1)", &[&LOCK]).await?;
-    client.batch_execute(LOCK_TIMEOUT).await?;
-    let until = Instant::now() + LOCKED_WITHIN;
-    loop {
-        match files::migrations::runner().run_async(&mut client).await {
-            Ok(report) => {
-                tell(&report);
-                break;
-            }
-            Err(error) => {
-                error.report().into_iter().for_each(tell);
-                if !is_locked(&error) || Instant::now() >= until {
-                    return Err(Box::new(error).into());
-                }
-                // It names the migration.
-                tracing::warn!(%error, "another transaction uses a table that is to change: trying again");
-                sleep(PAUSE).await;
-            }
-        }
+    take_turn(&client).await?;
+    let Schema { found, needed } = schema(&client).await?;
+    if found > needed {
+        // A release that was rolled back: it serves on the newer schema, which stays.
+        tracing::info!(found, needed, "the schema is newer than this version's, and stays as it is");
+        return Ok(());
     }
+    let is_pending = |version: i32| i64::from(version) > found && last.is_none_or(|last| version <= last);
+    for indexes in concurrent::MIGRATIONS.iter().filter(|indexes| is_pending(indexes.version)) {
+        apply(&mut client, Target::Version(indexes.version - 1)).await?;
+        indexes.build(&client).await?;
+        apply(&mut client, Target::FakeVersion(indexes.version)).await?;
+        tracing::info!(version = indexes.version, "built indexes, while links could be created");
+    }
+    apply(&mut client, last.map_or(Target::Latest, Target::Version)).await?;
     drop(client);
     // The lock ends with the connection; an error of the connection no longer matters.
     let _ = connection.await;
     Ok(())
+}
+
+/// Waits until no other process migrates.
+async fn take_turn(client: &Client) -> Result<(), StoreError> {
+    let until = Instant::now() + TURN_WITHIN;
+    loop {
+        let row = client.query_one("SELECT pg_try_advisory_lock($1)", &[&LOCK]).await?;
+        if row.try_get(0)? {
+            return Ok(());
+        }
+        if Instant::now() >= until {
+            return Err(StoreError::TimedOut);
+        }
+        sleep(TURN_PAUSE).await;
+    }
+}
+
+/// Applies migrations, and tries again while another transaction uses a table.
+async fn apply(client: &mut Client, target: Target) -> Result<(), StoreError> {
+    client.batch_execute(LOCK_TIMEOUT).await?;
+    let until = Instant::now() + LOCKED_WITHIN;
+    loop {
+        let error = match runner(target).run_async(client).await {
+            Ok(report) => {
+                tell(&report);
+                return Ok(());
+            }
+            Err(error) => error,
+        };
+        error.report().into_iter().for_each(tell);
+        if !is_locked(&error) || Instant::now() >= until {
+            return Err(Box::new(error).into());
+        }
+        // It names the migration.
+        tracing::warn!(%error, "another transaction uses a table that is to change: trying again");
+        sleep(PAUSE).await;
+    }
+}
+
+fn runner(target: Target) -> Runner {
+    files::migrations::runner().set_target(target)
 }
 
 fn tell(report: &refinery::Report) {
@@ -69,11 +120,8 @@ fn is_locked(error: &refinery::Error) -> bool {
     error.and_then(tokio_postgres::Error::code) == Some(&SqlState::LOCK_NOT_AVAILABLE)
 }
 
-/// Checks that all migrations have run.
-///
-/// # Errors
-/// Returns [`StoreError::SchemaBehind`] if a migration is missing.
-pub(super) async fn check(client: &Client) -> Result<(), StoreError> {
+/// Returns the newest migration that has run, and the newest that this version has.
+pub(super) async fn schema(client: &Client) -> Result<Schema, StoreError> {
     let runner = files::migrations::runner();
     let needed =
         runner.get_migrations().iter().map(|migration| i64::from(migration.version())).max().unwrap_or(0);
@@ -84,5 +132,5 @@ pub(super) async fn check(client: &Client) -> Result<(), StoreError> {
         Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => 0,
         Err(error) => return Err(error.into()),
     };
-    if found < needed { Err(StoreError::SchemaBehind { found, needed }) } else { Ok(()) }
+    Ok(Schema { found, needed })
 }

@@ -7,6 +7,7 @@
 mod admin;
 mod batch;
 mod blocks;
+mod budget;
 mod catalog;
 mod changes;
 mod connect;
@@ -39,29 +40,21 @@ use deadline::within;
 use jiff::Timestamp;
 use line::Line;
 use replica::Positions;
-use statements::{INSERT, INSERT_LANES, POLL, READ, READ_PLAIN};
+use statements::{INSERT, POLL, READ, READ_PLAIN};
 use tokio::{sync::watch, time::Instant};
 use tokio_postgres::config::TargetSessionAttrs;
 
-use super::{Database, Store, StoreError, Witness, sql};
+use super::{Database, Schema, Store, StoreError, Witness, sql};
 
+pub use budget::{ConnectOptions, ConnectionBudget, DatabaseObserver, PoolCount, Unobserved};
 pub use connect::{Address, Connection, Connections, check_out, hosts_in_plaintext, pool};
 pub use line::rolled_back;
 pub use roles::{ServingRoles, grant};
 pub use webhooks::add_webhook_events;
 
-/// Connections of the general pool: for all calls but batch inserts, redirects, lists and API key
-/// lookups.
-const POOL: u32 = 8;
-/// Connections for lists: twice as many as one API key may use at a time.
-const LISTS: u32 = 4;
-/// Connections for API key lookups. Every call of the API needs its key, whatever the load of other
-/// calls.
-const KEYS: u32 = 4;
-
 /// A store in a Postgres database.
 pub struct PostgresStore {
-    writers: [Line; INSERT_LANES],
+    writers: Vec<Line>,
     turn: AtomicUsize,
     /// Whether a webhook was called for new links at the last poll of the settings.
     tells_creates: AtomicBool,
@@ -104,14 +97,29 @@ impl PostgresStore {
     /// # Errors
     /// Returns an error if a URL is invalid.
     pub async fn new(url: &str, read_url: Option<&str>) -> Result<Self, StoreError> {
-        let mut address = Address::parse(url)?;
+        Self::with(url, read_url, &ConnectOptions::default()).await
+    }
+
+    /// Prepares connections like [`new`](Self::new), as many as the options say.
+    ///
+    /// # Errors
+    /// Returns an error if a URL is invalid.
+    pub async fn with(
+        url: &str,
+        read_url: Option<&str>,
+        options: &ConnectOptions,
+    ) -> Result<Self, StoreError> {
+        let ConnectOptions { budget, observer } = options;
+        let mut address = Address::parse(url)?.observed_by(Arc::clone(observer));
         // A demoted primary accepts connections too, and refuses every write.
         address.config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         let replica = read_url.map(Address::parse).transpose()?;
+        let replica = replica.map(|address| address.observed_by(Arc::clone(observer)));
+        let writer = |_| Line::writer(address.clone(), &INSERT);
         Ok(Self {
             turn: AtomicUsize::new(0),
             tells_creates: AtomicBool::new(false),
-            writers: std::array::from_fn(|_| Line::writer(address.clone(), &INSERT)),
+            writers: (0..budget.writers).map(writer).collect(),
             reader: Line::reader(address.clone(), READ),
             copy_reader: Line::reader(address.reads_anywhere(), READ),
             plain_reader: Line::reader(address.clone(), READ_PLAIN.as_str()),
@@ -124,9 +132,9 @@ impl PostgresStore {
             witness: None,
             replica_shunned: Mutex::new(None),
             shunned: Mutex::new(None),
-            pool: pool(&address, POOL),
-            lists: pool(&address, LISTS),
-            keys: pool(&address, KEYS),
+            pool: pool("general", &address, budget.general),
+            lists: pool("lists", &address, budget.lists),
+            keys: pool("keys", &address, budget.keys),
             address,
         })
     }
@@ -137,9 +145,24 @@ impl PostgresStore {
         Self { witness: Some(witness), ..self }
     }
 
+    /// Applies the deadline of calls, and counts a failure.
+    async fn within<T>(&self, call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+        let result = within(call).await;
+        self.address.note(&result);
+        result
+    }
+
     async fn connection(&self) -> Result<bb8::PooledConnection<'_, Address>, StoreError> {
         check_out(&self.pool).await
     }
+}
+
+/// Applies pending migrations up to a version, for tests of later ones.
+///
+/// # Errors
+/// Returns [`StoreError`] as [`Store::migrate`] does.
+pub async fn migrate_to(url: &str, version: i32) -> Result<(), StoreError> {
+    migrations::run(&Address::parse(url)?, Some(version)).await
 }
 
 impl Database for PostgresStore {
@@ -151,10 +174,18 @@ impl Database for PostgresStore {
 #[async_trait]
 impl Store for PostgresStore {
     async fn migrate(&self) -> Result<(), StoreError> {
-        migrations::run(&self.address).await
+        migrations::run(&self.address, None).await
     }
 
-    async fn check(&self) -> Result<(), StoreError> {
-        within(async { migrations::check(&*self.connection().await?).await }).await
+    async fn prove_notifications(&self) -> Result<(), StoreError> {
+        changes::prove_once(&self.address).await
+    }
+
+    fn pools(&self) -> Vec<PoolCount> {
+        [&self.pool, &self.lists, &self.keys].map(Connections::count).to_vec()
+    }
+
+    async fn schema(&self) -> Result<Schema, StoreError> {
+        self.within(async { migrations::schema(&*self.connection().await?).await }).await
     }
 }

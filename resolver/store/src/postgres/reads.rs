@@ -80,6 +80,9 @@ impl PostgresStore {
         *lock(&self.replica_shunned) = found.is_err().then(|| Instant::now() + SHUNNED);
         found
             .inspect_err(|error| {
+                if matches!(error, StoreError::ReplicaBehind) {
+                    self.address.observer().replica_was_behind();
+                }
                 tracing::warn!(error = error as &dyn std::error::Error, "read links from the replica");
             })
             .ok()

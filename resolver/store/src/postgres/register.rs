@@ -10,48 +10,49 @@ use links::{
 use numbers::{Mark, Span, StoreEpoch};
 use tokio::sync::watch;
 
-use super::{PostgresStore, admin, blocks, deadline::within, reservations};
+use super::{PostgresStore, admin, blocks, reservations};
 use crate::{Advanced, BlockEntry, Comparison, Register, Registration, StoreError, Witness, sql};
 
 #[async_trait]
 impl Register for PostgresStore {
     async fn register_block(&self, block: &BlockEntry) -> Result<Registration, StoreError> {
         let registered =
-            within(async { blocks::register(&mut *self.connection().await?, block).await }).await?;
+            self.within(async { blocks::register(&mut *self.connection().await?, block).await }).await?;
         Witness::note_block(self.witness.as_ref(), block).await;
         Ok(registered)
     }
 
     async fn take_over_block(&self, block: &BlockEntry, leaked: u64) -> Result<Registration, StoreError> {
-        let taken =
-            within(async { blocks::take_over(&mut *self.connection().await?, block, leaked).await }).await?;
+        let taken = self
+            .within(async { blocks::take_over(&mut *self.connection().await?, block, leaked).await })
+            .await?;
         Witness::note_block(self.witness.as_ref(), block).await;
         Ok(taken)
     }
 
     async fn release_block(&self, block: &BlockEntry, kept: &[Span]) -> Result<(), StoreError> {
-        within(async { blocks::release(&mut *self.connection().await?, block, kept).await }).await
+        self.within(async { blocks::release(&mut *self.connection().await?, block, kept).await }).await
     }
 
     async fn registered_end(&self, keyspace: KeyspaceIndex) -> Result<u64, StoreError> {
         let end =
-            within(async { blocks::registered_end(&*self.connection().await?, keyspace).await }).await?;
+            self.within(async { blocks::registered_end(&*self.connection().await?, keyspace).await }).await?;
         Witness::note_registered(self.witness.as_ref(), keyspace, end).await;
         Ok(end)
     }
 
     async fn holds(&self, id: LinkId, generation: u64, instance: &str) -> Result<bool, StoreError> {
-        within(async { blocks::holds(&*self.connection().await?, id, generation, instance).await }).await
+        self.within(async { blocks::holds(&*self.connection().await?, id, generation, instance).await }).await
     }
 
     async fn unused(&self, keyspace: KeyspaceIndex, span: Span) -> Result<Vec<Span>, StoreError> {
         let mut gaps = sql::Gaps::new(keyspace, span);
-        while !within(async { blocks::scan(&*self.connection().await?, &mut gaps).await }).await? {}
+        while !self.within(async { blocks::scan(&*self.connection().await?, &mut gaps).await }).await? {}
         Ok(gaps.finish())
     }
 
     async fn epoch(&self) -> Result<StoreEpoch, StoreError> {
-        within(async { admin::epoch(&*self.connection().await?).await }).await
+        self.within(async { admin::epoch(&*self.connection().await?).await }).await
     }
 
     async fn advance(&self, at_least: Mark, how: Comparison) -> Result<Advanced, StoreError> {
@@ -72,11 +73,11 @@ impl Register for PostgresStore {
     }
 
     async fn adopt_ledger(&self, mine: &str) -> Result<String, StoreError> {
-        within(async { admin::adopt_ledger(&*self.connection().await?, mine).await }).await
+        self.within(async { admin::adopt_ledger(&*self.connection().await?, mine).await }).await
     }
 
     async fn forget_ledger(&self) -> Result<(), StoreError> {
-        within(async { admin::forget_ledger(&*self.connection().await?).await }).await
+        self.within(async { admin::forget_ledger(&*self.connection().await?).await }).await
     }
 
     async fn add_reservation(
@@ -85,22 +86,22 @@ impl Register for PostgresStore {
         keyspace: KeyspaceIndex,
         key: ApiKeyId,
     ) -> Result<Timestamp, StoreError> {
-        within(async { reservations::add(&*self.connection().await?, id, keyspace, key).await }).await
+        self.within(async { reservations::add(&*self.connection().await?, id, keyspace, key).await }).await
     }
 
     async fn reservation(&self, id: &ReservationId) -> Result<Option<Reservation>, StoreError> {
-        within(async { reservations::find(&*self.connection().await?, id).await }).await
+        self.within(async { reservations::find(&*self.connection().await?, id).await }).await
     }
 
     async fn reservations(&self, of: Option<ApiKeyId>) -> Result<Vec<Reservation>, StoreError> {
-        within(async { reservations::list(&*self.connection().await?, of).await }).await
+        self.within(async { reservations::list(&*self.connection().await?, of).await }).await
     }
 
     async fn count_reserved(&self, of: ApiKeyId) -> Result<OpenReservations, StoreError> {
-        within(async { reservations::reserved(&*self.connection().await?, of).await }).await
+        self.within(async { reservations::reserved(&*self.connection().await?, of).await }).await
     }
 
     async fn close_reservation(&self, id: &ReservationId) -> Result<(), StoreError> {
-        within(async { reservations::close(&*self.connection().await?, id).await }).await
+        self.within(async { reservations::close(&*self.connection().await?, id).await }).await
     }
 }

@@ -5,12 +5,7 @@ use codes::{Fingerprint, Keyspace, KeyspaceIndex};
 use links::{Authority, DomainEdit, DomainId, api_key::ApiKeyId, targets::TargetRule};
 use tokio::time::Instant;
 
-use super::{
-    PostgresStore, admin,
-    deadline::{DEADLINE, within},
-    replica::Position,
-    timestamp::timestamp,
-};
+use super::{PostgresStore, admin, deadline::DEADLINE, replica::Position, timestamp::timestamp};
 use crate::{DomainEdited, DomainRemoved, Settings, SettingsPoll, SettingsVersion, StoreError, sql};
 
 #[async_trait]
@@ -37,15 +32,15 @@ impl Settings for PostgresStore {
     }
 
     async fn adopt_keyspaces(&self, mine: &[Keyspace]) -> Result<Vec<(KeyspaceIndex, Keyspace)>, StoreError> {
-        within(async { admin::adopt_keyspaces(&mut *self.connection().await?, mine).await }).await
+        self.within(async { admin::adopt_keyspaces(&mut *self.connection().await?, mine).await }).await
     }
 
     async fn fingerprint(&self) -> Result<Option<Fingerprint>, StoreError> {
-        within(async { admin::fingerprint(&*self.connection().await?).await }).await
+        self.within(async { admin::fingerprint(&*self.connection().await?).await }).await
     }
 
     async fn adopt_fingerprint(&self, mine: &Fingerprint) -> Result<Fingerprint, StoreError> {
-        within(async { admin::adopt_fingerprint(&*self.connection().await?, mine).await }).await
+        self.within(async { admin::adopt_fingerprint(&*self.connection().await?, mine).await }).await
     }
 
     async fn add_domain(

@@ -5,9 +5,6 @@ use std::sync::LazyLock;
 use super::admin::COMPARED_EPOCH;
 use crate::sql;
 
-/// Number of batches that are inserted concurrently.
-pub(super) const INSERT_LANES: usize = 4;
-
 /// Inserts a batch of any size in one round trip: ids, URLs and flags are sent as arrays. The ids
 /// are ascending, so that concurrent inserts of two resolvers cannot deadlock.
 ///

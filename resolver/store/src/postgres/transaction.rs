@@ -13,7 +13,7 @@ use tokio_postgres::{
 use super::{
     PostgresStore,
     admin::compared_epoch,
-    connect::{Connections, check_out},
+    connect::{Address, Connections, check_out},
     deadline::{DEADLINE, within},
     line::rolled_back,
     timestamp::timestamp,
@@ -112,8 +112,13 @@ impl PostgresStore {
             };
             tries += 1;
             match tokio::time::timeout(deadline, run).await.unwrap_or(Err(StoreError::TimedOut)) {
-                Err(error) if tries < TRIES && is_to_be_repeated(&error) => {}
-                end => return end,
+                Err(error) if tries < TRIES && is_to_be_repeated(&error) => {
+                    self.address.note_error(&error);
+                }
+                end => {
+                    self.address.note(&end);
+                    return end;
+                }
             }
         }
     }
@@ -122,6 +127,7 @@ impl PostgresStore {
 /// Runs an operation that stores a link. Its outcome is known, unless COMMIT was sent and not
 /// answered. An operation that stored nothing is committed as well, without effect.
 pub(super) async fn insert<T>(
+    address: &Address,
     client: &mut Client,
     operation: impl AsyncFnOnce(&mut PostgresSql<'_>) -> Result<T, StoreError> + Copy,
 ) -> Result<T, InsertError> {
@@ -129,8 +135,15 @@ pub(super) async fn insert<T>(
     loop {
         tries += 1;
         match insert_once(client, operation).await {
-            Err(InsertError::Failed(error)) if tries < TRIES && is_to_be_repeated(&error) => {}
-            end => return end,
+            Err(InsertError::Failed(error)) if tries < TRIES && is_to_be_repeated(&error) => {
+                address.note_error(&error);
+            }
+            end => {
+                if let Err(InsertError::Failed(error) | InsertError::Unknown(error)) = &end {
+                    address.note_error(error);
+                }
+                return end;
+            }
         }
     }
 }

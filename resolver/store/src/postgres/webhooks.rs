@@ -53,7 +53,7 @@ impl PostgresStore {
         links: &[NewLink],
     ) -> Result<Vec<Inserted>, InsertError> {
         let mut connection = self.connection().await.map_err(InsertError::Failed)?;
-        insert(&mut connection, async |sql| {
+        insert(&self.address, &mut connection, async |sql| {
             sql.must_be_of(history).await?;
             sql::insert_announced(sql, links).await
         })

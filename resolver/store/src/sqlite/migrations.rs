@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension};
 
-use crate::StoreError;
+use crate::{Schema, StoreError};
 
 mod files {
     refinery::embed_migrations!("../../schema/sqlite");
@@ -17,11 +17,8 @@ pub(super) fn run(connection: &mut Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Checks that all migrations have run.
-///
-/// # Errors
-/// Returns [`StoreError::SchemaBehind`] if a migration is missing.
-pub(super) fn check(connection: &mut Connection) -> Result<(), StoreError> {
+/// Returns the newest migration that has run, and the newest that this version has.
+pub(super) fn schema(connection: &mut Connection) -> Result<Schema, StoreError> {
     let runner = files::migrations::runner();
     let needed =
         runner.get_migrations().iter().map(|migration| i64::from(migration.version())).max().unwrap_or(0);
@@ -33,5 +30,5 @@ pub(super) fn check(connection: &mut Connection) -> Result<(), StoreError> {
         }
         None => 0,
     };
-    if found < needed { Err(StoreError::SchemaBehind { found, needed }) } else { Ok(()) }
+    Ok(Schema { found, needed })
 }

@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{Database, Store, StoreError, Witness};
+use super::{Database, Schema, Store, StoreError, Witness};
 
 pub use open::{attach, open_reader, open_writer};
 pub use worker::Worker;
@@ -59,8 +59,8 @@ impl Store for SqliteStore {
         self.writer.run(migrations::run).await
     }
 
-    async fn check(&self) -> Result<(), StoreError> {
-        self.reader.run(migrations::check).await
+    async fn schema(&self) -> Result<Schema, StoreError> {
+        self.reader.run(migrations::schema).await
     }
 
     async fn close(&self) {

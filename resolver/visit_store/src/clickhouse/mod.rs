@@ -21,6 +21,7 @@ use std::collections::HashMap;
 use async_trait::async_trait;
 use codes::LinkId;
 use delete::Turns;
+use store::postgres::PoolCount;
 use tokio::sync::{Mutex, OnceCell};
 use visits::{AddressSecret, Day, DaySecret, QUARTER, Subject, TextKey, VisitId, VisitRow};
 
@@ -99,6 +100,10 @@ impl VisitStore for ClickhouseVisits {
     async fn migrate(&self) -> Result<(), VisitStoreError> {
         self.counters.migrate().await?;
         schema::migrate(&self.servers, &self.address).await
+    }
+
+    fn pools(&self) -> Vec<PoolCount> {
+        self.counters.pools()
     }
 
     async fn register(&self, spool: SpoolId, holder: &str) -> Result<Producer, VisitStoreError> {

@@ -23,11 +23,14 @@ mod secrets;
 mod tags;
 mod write;
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use codes::LinkId;
-use store::{StoreError, postgres as links};
+use store::{
+    StoreError,
+    postgres::{self as links, PoolCount},
+};
 use tokio::{sync::Mutex, time::timeout};
 use tokio_postgres::{Client, config::TargetSessionAttrs};
 use visits::{AddressNetwork, AddressSecret, Day, DaySecret, Subject, TextKey, VisitId, VisitRow};
@@ -47,8 +50,6 @@ use crate::{
 
 /// Key of the advisory lock that orders batches and deletions.
 const LOCK: i64 = 0x5348_4f52_5456_4953;
-/// Connections for reads and chores.
-const POOL: u32 = 4;
 /// Deadline of a batch, a read or a step of a chore.
 const DEADLINE: Duration = Duration::from_secs(60);
 
@@ -66,10 +67,18 @@ impl PostgresVisits {
     /// # Errors
     /// Returns an error if the URL is invalid.
     pub fn new(url: &str) -> Result<Self, VisitStoreError> {
-        let mut address = links::Address::parse(url)?;
+        Self::with_options(url, &links::ConnectOptions::default())
+    }
+
+    /// Prepares connections like [`new`](Self::new), as many as the options say.
+    ///
+    /// # Errors
+    /// Returns an error if the URL is invalid.
+    pub fn with_options(url: &str, options: &links::ConnectOptions) -> Result<Self, VisitStoreError> {
+        let mut address = links::Address::parse(url)?.observed_by(Arc::clone(&options.observer));
         let config = &mut address.config;
         config.application_name("shortmint-visits").target_session_attrs(TargetSessionAttrs::ReadWrite);
-        let pool = links::pool(&address, POOL);
+        let pool = links::pool("visits", &address, options.budget.visits);
         Ok(Self { address, pool, writer: Mutex::new(None) })
     }
 
@@ -82,7 +91,15 @@ impl PostgresVisits {
             let mut connection = links::check_out(&self.pool).await?;
             operation(&mut connection).await
         };
-        timeout(DEADLINE, run).await.unwrap_or(Err(StoreError::TimedOut.into()))
+        let done = timeout(DEADLINE, run).await.unwrap_or(Err(StoreError::TimedOut.into()));
+        done.inspect_err(|error| self.note(error))
+    }
+
+    /// Counts an error of the connection or the server.
+    fn note(&self, error: &VisitStoreError) {
+        if let VisitStoreError::Database(error) = error {
+            self.address.note_error(error);
+        }
     }
 
     async fn connect(&self) -> Result<Client, VisitStoreError> {
@@ -204,6 +221,10 @@ impl VisitStore for PostgresVisits {
     async fn migrate(&self) -> Result<(), VisitStoreError> {
         // The schema is that of the links' database.
         Ok(())
+    }
+
+    fn pools(&self) -> Vec<PoolCount> {
+        vec![self.pool.count()]
     }
 
     async fn register(&self, spool: SpoolId, holder: &str) -> Result<Producer, VisitStoreError> {

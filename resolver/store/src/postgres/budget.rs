@@ -1,0 +1,132 @@
+//! How many connections a process opens, and who is told of waits and errors.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use crate::StoreError;
+
+/// Connections that no budget makes fewer: six for single statements, two for notifications (the
+/// second proves the first at its beginning), one for batches of visits.
+const FIXED: u32 = 9;
+/// Shares of the rest: writers, general, lists, keys, visits.
+const SHARES: [u32; 5] = [4, 8, 4, 4, 4];
+
+/// The connections of one process to its database, apart from a replica.
+///
+/// Postgres has `max_connections` for all processes together, and each costs it memory. A replica
+/// adds three to what a process opens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionBudget {
+    /// Connections in all.
+    pub total: u32,
+    /// Batches that are inserted concurrently.
+    pub writers: usize,
+    /// For all calls but batch inserts, redirects, lists and API keys.
+    pub general: u32,
+    /// For lists.
+    pub lists: u32,
+    /// For API key lookups. Every call of the API needs its key, whatever the load of other calls.
+    pub keys: u32,
+    /// For reads and chores of visits.
+    pub visits: u32,
+}
+
+impl ConnectionBudget {
+    /// The fewest that a process works with: one of each kind.
+    pub const MIN: u32 = FIXED + 5;
+    /// The default, with which lists have twice as many as one API key may use at a time.
+    pub const DEFAULT: u32 = FIXED + 24;
+    /// More than Postgres should ever have.
+    pub const MAX: u32 = 1_000;
+
+    /// Divides a number of connections, between [`MIN`](Self::MIN) and [`MAX`](Self::MAX).
+    #[must_use]
+    pub fn of(total: u32) -> Self {
+        let total = total.clamp(Self::MIN, Self::MAX);
+        let spare = total - FIXED;
+        let [writers, _, lists, keys, visits] =
+            SHARES.map(|share| (spare * share / SHARES.iter().sum::<u32>()).max(1));
+        let writers = writers.min(16);
+        let general = spare - writers - lists - keys - visits;
+        Self { total, writers: usize::try_from(writers).unwrap_or(1), general, lists, keys, visits }
+    }
+}
+
+/// Told of what happens on connections, for metrics.
+pub trait DatabaseObserver: Send + Sync + 'static {
+    /// A call waited so long for a connection of a pool.
+    fn waited(&self, pool: &'static str, time: Duration);
+    /// A call failed: a SQLSTATE, `lost` for a connection that broke or was refused, or `timeout`.
+    fn failed(&self, reason: &str);
+    /// A replica could not prove that it is recent enough for a read.
+    fn replica_was_behind(&self);
+}
+
+/// Tells nobody.
+#[derive(Clone, Copy, Debug)]
+pub struct Unobserved;
+
+impl DatabaseObserver for Unobserved {
+    fn waited(&self, _pool: &'static str, _time: Duration) {}
+    fn failed(&self, _reason: &str) {}
+    fn replica_was_behind(&self) {}
+}
+
+/// How a process connects.
+#[derive(Clone)]
+pub struct ConnectOptions {
+    /// Its connections.
+    pub budget: ConnectionBudget,
+    /// Who is told of waits and errors.
+    pub observer: Arc<dyn DatabaseObserver>,
+}
+
+impl Default for ConnectOptions {
+    fn default() -> Self {
+        Self { budget: ConnectionBudget::of(ConnectionBudget::DEFAULT), observer: Arc::new(Unobserved) }
+    }
+}
+
+impl fmt::Debug for ConnectOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConnectOptions").field("budget", &self.budget).finish_non_exhaustive()
+    }
+}
+
+/// The connections of a pool at one instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolCount {
+    /// The pool's name.
+    pub pool: &'static str,
+    /// Connections that a call uses.
+    pub busy: u32,
+    /// Connections that none uses.
+    pub idle: u32,
+}
+
+/// Returns the reason of an error as [`DatabaseObserver::failed`] is told it; `None` for those that
+/// are no error of the connection or the server.
+pub(super) fn reason(error: &StoreError) -> Option<&str> {
+    match error {
+        StoreError::Postgres(error) => Some(error.code().map_or("lost", |code| code.code())),
+        StoreError::TimedOut => Some("timeout"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_divided_whole_and_each_kind_has_at_least_one() {
+        for total in ConnectionBudget::MIN..=ConnectionBudget::MAX {
+            let budget = ConnectionBudget::of(total);
+            let ConnectionBudget { writers, general, lists, keys, visits, .. } = budget;
+            let writers = u32::try_from(writers).unwrap();
+            assert_eq!(FIXED + writers + general + lists + keys + visits, total);
+            assert!([writers, general, lists, keys, visits].iter().all(|count| *count > 0), "{budget:?}");
+        }
+        let usual = ConnectionBudget::of(ConnectionBudget::DEFAULT);
+        assert_eq!((usual.writers, usual.general, usual.lists, usual.keys, usual.visits), (4, 8, 4, 4, 4));
+    }
+}
