@@ -16,7 +16,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{net::TcpListener, sync::watch, time::interval};
 use tokio_util::sync::CancellationToken;
 
-use super::{Gate, GateLimits, Guarded, Recorder, process::Process};
+use super::{Gate, GateLimits, Guarded, Liveness, Recorder, process::Process};
 
 /// Maximum number of concurrent connections; a probe and a scraper need a handful.
 const CONNECTIONS: usize = 32;
@@ -37,6 +37,8 @@ pub struct Admin {
     pub recorder: Recorder,
     /// The readiness behind `/readyz`: whether the daemon accepts traffic.
     pub ready: watch::Receiver<bool>,
+    /// The threads behind `/livez`.
+    pub liveness: Liveness,
     /// Runs before each rendering of the metrics page.
     pub refresh: Refresh,
 }
@@ -81,7 +83,10 @@ impl Admin {
             return answer;
         }
         match request.uri().path() {
-            "/livez" => text(StatusCode::OK, "alive\n"),
+            "/livez" => match self.liveness.stuck() {
+                stuck if stuck.is_empty() => text(StatusCode::OK, "alive\n"),
+                stuck => text(StatusCode::SERVICE_UNAVAILABLE, format!("stuck: {}\n", stuck.join(", "))),
+            },
             "/readyz" if *self.ready.borrow() => text(StatusCode::OK, "ready\n"),
             "/readyz" => text(StatusCode::SERVICE_UNAVAILABLE, "not ready: starting, or stopping\n"),
             "/metrics" => {

@@ -6,12 +6,14 @@ mod calls;
 mod channel;
 mod exit;
 mod gate;
+mod liveness;
 mod logs;
 mod process;
 mod recorder;
 mod resources;
 mod seldom;
 mod task_supervisor;
+pub mod traces;
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -23,8 +25,9 @@ pub use calls::{Bounded, ClientOf, Questions};
 pub use channel::{channel, is_local, reasons};
 pub use exit::{Exit, parse};
 pub use gate::{Gate, GateLimits, Guarded, Guest, IsExempt, Secured, UnderWay, network};
+pub use liveness::{Beats, Liveness};
 pub use logs::LogFormat;
-pub use recorder::Recorder;
+pub use recorder::{DURATION_BUCKETS, Page, Recorder};
 pub use resources::Resources;
 pub use seldom::Seldom;
 pub use task_supervisor::{Failures, TaskSupervisor};

@@ -1,13 +1,13 @@
 //! The Prometheus metrics recorder. It is held by value, without global state, so two daemons fit
 //! into one process.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
 /// Bucket bounds, in seconds, of every duration histogram in both daemons: from an answer out of
 /// memory to a slow failover.
-const DURATION_BUCKETS: &[f64] = &[
+pub const DURATION_BUCKETS: &[f64] = &[
     0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5,
     5.0, 10.0,
 ];
@@ -15,11 +15,15 @@ const DURATION_BUCKETS: &[f64] = &[
 /// The end of a line with an unknown value.
 const UNKNOWN: &str = " NaN\n";
 
+/// Writes a part of the metrics page, for what the recorder would count too slowly.
+pub type Page = Arc<dyn Fn(&mut String) + Send + Sync>;
+
 /// A metrics recorder with the handle that renders its page; cheap to clone.
 #[derive(Clone)]
 pub struct Recorder {
     recorder: Arc<PrometheusRecorder>,
     page: PrometheusHandle,
+    more: Arc<Mutex<Vec<Page>>>,
 }
 
 impl Default for Recorder {
@@ -37,7 +41,7 @@ impl Recorder {
         let builder = builder.set_buckets(DURATION_BUCKETS).expect("the list of buckets is not empty");
         let recorder = builder.build_recorder();
         let page = recorder.handle();
-        Self { recorder: Arc::new(recorder), page }
+        Self { recorder: Arc::new(recorder), page, more: Arc::default() }
     }
 
     /// Runs `register` with this recorder as the target of the `metrics` macros.
@@ -49,11 +53,23 @@ impl Recorder {
     /// is not known here, is left out: in a sum over pods it would make everything NaN.
     #[must_use]
     pub fn render(&self) -> String {
-        let page = self.page.render();
+        let mut page = self.page.render();
+        for more in self.pages().iter() {
+            more(&mut page);
+        }
         if !page.contains(UNKNOWN) {
             return page;
         }
         page.split_inclusive('\n').filter(|line| !line.ends_with(UNKNOWN)).collect()
+    }
+
+    /// Adds a part to the page, at its end.
+    pub fn add_page(&self, page: Page) {
+        self.pages().push(page);
+    }
+
+    fn pages(&self) -> MutexGuard<'_, Vec<Page>> {
+        self.more.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Folds histogram samples into buckets. Without this call they accumulate without bound

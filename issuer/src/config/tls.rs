@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use daemon::is_local;
-use tls::{ClientTls, ServerTls, TlsError, TlsFiles, Verify};
+use tls::{ClientTls, Protocols, ServerTls, TlsError, TlsFiles, Verify};
 
 use super::Config;
 use crate::Error;
@@ -106,7 +106,7 @@ impl TlsArgs {
             key: self.tls_key.clone(),
         };
         let flags = ["--tls-client-ca", "--tls-cert", "--tls-key"];
-        ServerTls::new(files).map(Some).map_err(|error| of_file(flags, error))
+        ServerTls::new(files, Protocols::Http2).map(Some).map_err(|error| of_file(flags, error))
     }
 
     /// Reads the files for connections to etcd.

@@ -17,7 +17,7 @@ mod verifier;
 pub use certificate::{Certificate, Identity};
 pub use client::{ClientStream, ClientTls, Verify, peer};
 pub use files::{FileRole, TlsError, TlsFiles};
-pub use server::ServerTls;
+pub use server::{Protocols, ServerTls};
 pub use tokio_rustls::server::TlsStream as ServerStream;
 
 /// Returns whether a host is this machine, so that a connection to it needs no TLS.
@@ -28,3 +28,5 @@ pub fn is_local_host(host: &str) -> bool {
 
 /// The protocol name of HTTP/2 for ALPN (RFC 7301), which gRPC needs.
 pub const HTTP2: &[u8] = b"h2";
+/// The name of HTTP/1.1 in ALPN.
+pub const HTTP1: &[u8] = b"http/1.1";

@@ -14,16 +14,26 @@ use tokio::{
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 use crate::{
-    Certificate, FileRole, HTTP2, Identity, TlsError, TlsFiles, Verify, files::Contents, reload::Reloaded,
+    Certificate, FileRole, HTTP1, HTTP2, Identity, TlsError, TlsFiles, Verify, files::Contents,
+    reload::Reloaded,
 };
 
 /// How long, and for how many bytes, a refused client is listened to before it is cut off.
 const REFUSED_WITHIN: Duration = Duration::from_secs(1);
 const REFUSED_BYTES: u64 = 64 * 1024;
 
-/// Accepts TLS connections that speak HTTP/2, with a certificate from files.
+/// Accepts TLS connections with a certificate from files.
 #[derive(Clone)]
 pub struct ServerTls(Arc<Reloaded<ServerConfig>>);
+
+/// The protocols that a server speaks, in its order of preference (ALPN).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocols {
+    /// HTTP/2, as gRPC demands.
+    Http2,
+    /// HTTP/2, and HTTP/1.1 for clients that want it, or know no ALPN.
+    Both,
+}
 
 impl ServerTls {
     /// Reads the files. With authorities among them, every client has to show a certificate of one
@@ -31,7 +41,11 @@ impl ServerTls {
     ///
     /// # Errors
     /// Returns the file that cannot be used.
-    pub fn new(files: TlsFiles) -> Result<Self, TlsError> {
+    pub fn new(files: TlsFiles, protocols: Protocols) -> Result<Self, TlsError> {
+        let make = match protocols {
+            Protocols::Http2 => make_http2,
+            Protocols::Both => make_both,
+        };
         Reloaded::start(files, Verify::Full, make).map(Self)
     }
 
@@ -72,7 +86,15 @@ async fn hang_up<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) -> io::Result
     tokio::io::copy(&mut stream.take(REFUSED_BYTES), &mut tokio::io::sink()).await.map(|_| ())
 }
 
-fn make(files: &TlsFiles, contents: &Contents, _: Verify) -> Result<Arc<ServerConfig>, TlsError> {
+fn make_http2(files: &TlsFiles, contents: &Contents, _: Verify) -> Result<Arc<ServerConfig>, TlsError> {
+    make(files, contents, &[HTTP2])
+}
+
+fn make_both(files: &TlsFiles, contents: &Contents, _: Verify) -> Result<Arc<ServerConfig>, TlsError> {
+    make(files, contents, &[HTTP2, HTTP1])
+}
+
+fn make(files: &TlsFiles, contents: &Contents, protocols: &[&[u8]]) -> Result<Arc<ServerConfig>, TlsError> {
     let provider = Arc::new(ring::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
@@ -93,9 +115,11 @@ fn make(files: &TlsFiles, contents: &Contents, _: Verify) -> Result<Arc<ServerCo
         return Err(files.unfit(&rustls::Error::NoCertificatesPresented));
     };
     let mut config = builder.with_single_cert(chain, key).map_err(|error| files.unfit(&error))?;
-    config.alpn_protocols = vec![HTTP2.to_vec()];
-    // A resumed session would skip the verification of the client's certificate.
-    config.session_storage = Arc::new(NoServerSessionStorage {});
-    config.send_tls13_tickets = 0;
+    config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+    if files.ca.is_some() {
+        // A resumed session would skip the verification of the client's certificate.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+    }
     Ok(Arc::new(config))
 }
