@@ -50,6 +50,27 @@ impl Cli {
 pub enum Command {
     /// Show the leader, the namespaces with the account of their numbers, and the holders.
     Status(StatusArgs),
+    /// Inspect the configuration without starting the server.
+    #[command(subcommand)]
+    Config(ConfigCommand),
+}
+
+/// Subcommands of `issuer config`.
+#[derive(Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Validate flags, environment and files, and print the resulting settings with their sources.
+    Check(Box<ConfigCheckArgs>),
+}
+
+/// Arguments of `issuer config check`.
+#[derive(Clone, Debug, Args)]
+pub struct ConfigCheckArgs {
+    /// Print JSON instead of a table.
+    #[arg(long)]
+    pub json: bool,
+    /// Flags of the server.
+    #[command(flatten)]
+    pub config: Config,
 }
 
 /// Flags of `issuer status`.
@@ -113,6 +134,10 @@ pub struct Config {
     /// Maximum length of a block, in numbers.
     #[arg(long, env = "ISSUER_BLOCK_MAX", default_value_t = Limits::default().block_max, value_name = "NUMBERS")]
     pub block_max: u64,
+    /// Send traces to this collector, by OTLP over gRPC, such as http://collector:4317: of calls
+    /// whose callers are traced. Off if absent.
+    #[arg(long, env = "ISSUER_OTLP", value_name = "URL")]
+    pub otlp: Option<String>,
     /// Give up if etcd does not answer for this long at startup.
     #[arg(long, env = "ISSUER_START_DEADLINE", default_value = "30s", value_parser = parse_duration)]
     pub start_deadline: Duration,

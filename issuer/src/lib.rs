@@ -12,6 +12,8 @@
 
 #[cfg(feature = "etcd")]
 pub mod config;
+#[cfg(feature = "etcd")]
+pub mod config_check;
 pub mod core;
 pub mod driver;
 #[cfg(feature = "etcd")]

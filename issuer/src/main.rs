@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use daemon::{cancel_on_signals, parse};
 use issuer::{
     Error, Listeners,
-    config::{Cli, Command},
+    config::{Cli, Command, ConfigCommand},
 };
 use mimalloc::MiMalloc;
 use tokio_util::sync::CancellationToken;
@@ -32,10 +32,15 @@ async fn main() -> ExitCode {
 }
 
 async fn act(cli: Cli) -> Result<(), Error> {
-    if let Some(Command::Status(args)) = cli.command {
-        print(&issuer::status_command::run(&args).await?);
-        return Ok(());
+    match cli.command {
+        Some(Command::Status(args)) => print(&issuer::status_command::run(&args).await?),
+        Some(Command::Config(ConfigCommand::Check(args))) => print(&issuer::config_check::run(&args)?),
+        None => return serve(cli).await,
     }
+    Ok(())
+}
+
+async fn serve(cli: Cli) -> Result<(), Error> {
     cli.serve.log_format.init();
     cli.serve.check()?;
     let listeners = Listeners::bind(&cli.serve)?;
@@ -44,7 +49,7 @@ async fn act(cli: Cli) -> Result<(), Error> {
     issuer::run(cli.serve, listeners, shutdown).await
 }
 
-#[expect(clippy::print_stdout, reason = "`issuer status` prints its report to standard output")]
+#[expect(clippy::print_stdout, reason = "the output of a command belongs on the standard output")]
 fn print(text: &str) {
     print!("{text}");
 }

@@ -4,7 +4,9 @@
 use std::{io, sync::Arc, time::Duration};
 
 use daemon::{
-    Admin, Bounded, Gate, GateLimits, Questions, Recorder, Refresh, Resources, Secured, TaskSupervisor, bind,
+    Admin, Bounded, Gate, GateLimits, Liveness, Questions, Recorder, Refresh, Resources, Secured,
+    TaskSupervisor, bind,
+    traces::{TraceLayer, Traced, Traces},
 };
 use etcd_client::Client;
 use futures_util::Stream;
@@ -77,6 +79,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
     let connections = connections(&Resources::claim());
     let recorder = Recorder::new();
     let metrics = Metrics::new(&recorder);
+    let traces = traces(&config)?;
     let tls = config.tls.listener()?;
     let to_etcd = config.tls.etcd(&config.etcd)?;
     let probed = leader_key(&config.cluster);
@@ -90,6 +93,8 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
         daemon: "issuer",
         recorder,
         ready: readiness(ends.standing.clone(), shutdown.clone()),
+        // All that an issuer does runs on the threads that answer probes.
+        liveness: Liveness::default(),
         refresh: refresh(Arc::clone(&observer), metrics.clone(), (tls.clone(), to_etcd)),
     };
     let _observing = observer.start();
@@ -123,12 +128,28 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
         &config.tls.tls_client_names,
     );
     let served = tokio::select! {
-        served = serve(&config, incoming, service, election, shutdown) => served,
+        served = serve(&config, incoming, (service, traces.clone()), election, shutdown) => served,
         task = failures.first() => Err(Error::TaskFailed(task)),
     };
+    if let Some(traces) = traces {
+        traces.stop().await;
+    }
     admin_stop.cancel();
     let _ = admin_task.await;
     served
+}
+
+/// Starts to send traces, if there is a collector. An issuer begins none.
+fn traces(config: &Config) -> Result<Option<Arc<Traces>>, Error> {
+    let Some(otlp) = &config.otlp else { return Ok(None) };
+    let advertise = config.advertise();
+    let of = Traced { service: "shortmint-issuer", instance: &advertise };
+    let started = Traces::start(otlp, 0.0, of);
+    started.map(Some).map_err(|error| Error::Config {
+        flag: "--otlp",
+        value: otlp.clone(),
+        reason: daemon::reasons(&error),
+    })
 }
 
 /// Serves calls until shutdown. Leadership is handed over before the server stops, so that late
@@ -136,7 +157,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
 async fn serve(
     config: &Config,
     incoming: impl Stream<Item = io::Result<Secured>> + Send + 'static,
-    service: IssuerServer<IssuerService>,
+    (service, traces): (IssuerServer<IssuerService>, Option<Arc<Traces>>),
     election: JoinHandle<()>,
     shutdown: CancellationToken,
 ) -> Result<(), Error> {
@@ -157,6 +178,7 @@ async fn serve(
         .http2_keepalive_timeout(Some(Duration::from_secs(5)))
         .max_concurrent_streams(1_024)
         .http2_max_header_list_size(HEADER_BYTES)
+        .layer(TraceLayer(traces))
         .add_service(Bounded::noted(service))
         .add_service(Bounded::questions(health_service, &questions))
         .add_service(Bounded::questions(reflection, &questions))
