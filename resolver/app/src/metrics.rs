@@ -1,12 +1,13 @@
 //! Metrics of the resolver. Handles are created once, and no label contains a code, URL or client.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use daemon::Recorder;
 use metrics::{Counter, Histogram, Unit, counter, describe_counter, describe_histogram, histogram};
 
 /// The handles of all counters and histograms.
 pub struct Metrics {
+    recorder: Recorder,
     /// Redirects answered.
     pub redirects: Counter,
     /// Visits recorded that a link redirected.
@@ -58,6 +59,7 @@ impl Metrics {
         recorder.with(|| {
             describe();
             Arc::new(Self {
+                recorder: recorder.clone(),
                 redirects: counter!("resolver_redirects_total"),
                 visits: counter!("resolver_visits_total"),
                 orphan_visits: counter!("resolver_orphan_visits_total"),
@@ -83,7 +85,21 @@ impl Metrics {
     }
 }
 
+impl Metrics {
+    /// Counts a call of the links API over gRPC.
+    pub fn record_grpc(&self, method: &'static str, code: impl std::fmt::Debug, duration: Duration) {
+        let labels = [("method", method.to_owned()), ("code", format!("{code:?}"))];
+        let histogram = self.recorder.with(|| histogram!("resolver_grpc_request_duration_seconds", &labels));
+        histogram.record(duration);
+    }
+}
+
 fn describe() {
+    describe_histogram!(
+        "resolver_grpc_request_duration_seconds",
+        Unit::Seconds,
+        "Time of a call of the links API over gRPC to the head of its answer, by method and code."
+    );
     describe_counter!("resolver_redirects_total", "Redirects answered.");
     describe_counter!("resolver_visits_total", "Visits recorded that a link redirected.");
     describe_counter!("resolver_orphan_visits_total", "Visits recorded that no link redirected.");

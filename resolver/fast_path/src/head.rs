@@ -46,6 +46,8 @@ pub struct Request<'a> {
     pub forwarded_for: Option<&'a [u8]>,
     /// The header in which a proxy names the country of its client, if one is configured.
     pub country: Option<&'a [u8]>,
+    /// Whether there is a `traceparent` header: the request may belong to a trace.
+    pub has_traceparent: bool,
 }
 
 /// The headers that are read here.
@@ -59,6 +61,7 @@ struct Fields<'a> {
     cookie: Option<&'a [u8]>,
     country: Option<&'a [u8]>,
     is_opted_out: bool,
+    has_traceparent: bool,
 }
 
 impl<'a> Fields<'a> {
@@ -74,6 +77,10 @@ impl<'a> Fields<'a> {
             15 if is("accept-language") => return keep_first(&mut self.accept_language, value),
             6 if is("cookie") => return keep_first(&mut self.cookie, value),
             3 if is("dnt") => return self.note_opt_out(value),
+            11 if is("traceparent") => {
+                self.has_traceparent = true;
+                return Some(());
+            }
             7 if is("sec-gpc") => return self.note_opt_out(value),
             10 if is("connection") && value.eq_ignore_ascii_case(b"keep-alive") => return Some(()),
             _ if DECIDES.iter().any(|other| is(other)) => return None,
@@ -132,7 +139,12 @@ pub(super) fn parse<'a>(bytes: &'a [u8], country_header: Option<&str>) -> Option
         cookie: fields.cookie.unwrap_or_default(),
         is_opted_out: fields.is_opted_out,
     };
-    let request = Request { head, forwarded_for: fields.forwarded_for, country: fields.country };
+    let request = Request {
+        head,
+        forwarded_for: fields.forwarded_for,
+        country: fields.country,
+        has_traceparent: fields.has_traceparent,
+    };
     Some((request, &bytes[len..]))
 }
 
@@ -172,7 +184,7 @@ mod tests {
             is_opted_out: false,
         };
         let head = "HEAD /abc?x=1&y HTTP/1.1\r\nHOST: a.example\r\nconnection: Keep-Alive\r\n\r\nGET";
-        let request = Request { head: parsed, forwarded_for: None, country: None };
+        let request = Request { head: parsed, forwarded_for: None, country: None, has_traceparent: false };
         assert_eq!(parse(head.as_bytes(), None), Some((request, &b"GET"[..])));
         let head = "GET /abc HTTP/1.1\r\nHost: a.example\r\nUser-Agent: curl/8\r\nX-Forwarded-For: 192.0.2.1\r\nAccept: */*\r\n\r\n";
         let parsed = RequestHead {
@@ -182,7 +194,12 @@ mod tests {
             user_agent: b"curl/8",
             ..parsed
         };
-        let request = Request { head: parsed, forwarded_for: Some(b"192.0.2.1"), country: None };
+        let request = Request {
+            head: parsed,
+            forwarded_for: Some(b"192.0.2.1"),
+            country: None,
+            has_traceparent: false,
+        };
         assert_eq!(parse(head.as_bytes(), None), Some((request, &b""[..])));
     }
 

@@ -7,7 +7,7 @@
 
 use std::{collections::HashMap, error::Error as _, sync::Mutex, time::Duration};
 
-use daemon::{Seldom, reasons};
+use daemon::{Seldom, reasons, traces};
 use holder::Refused;
 use hyper_util::rt::TokioIo;
 use issuer::{
@@ -19,7 +19,8 @@ use tls::ClientTls;
 use tokio::time::{sleep, timeout};
 use tokio_stream::Stream;
 use tonic::{
-    Code, Response, Status, Streaming,
+    Code, Request, Response, Status, Streaming,
+    service::interceptor::InterceptedService,
     transport::{Channel, Endpoint, Uri},
 };
 
@@ -77,6 +78,14 @@ struct State {
     /// The count of tries without a known leader. It selects the configured issuer for the next
     /// one.
     turn: usize,
+}
+
+/// Calls over a channel, which carry the trace of their caller.
+type Calls = Stub<InterceptedService<Channel, fn(Request<()>) -> Result<Request<()>, Status>>>;
+
+fn pass_trace(mut request: Request<()>) -> Result<Request<()>, Status> {
+    traces::inject(request.metadata_mut());
+    Ok(request)
 }
 
 /// The next step after a try.
@@ -160,14 +169,15 @@ impl IssuerClient {
     }
 
     /// Repeats a call until there is a definite answer.
-    async fn call<T, F>(&self, make: impl Fn(Stub<Channel>) -> F) -> Result<T, Refused>
+    async fn call<T, F>(&self, make: impl Fn(Calls) -> F) -> Result<T, Refused>
     where
         F: Future<Output = Result<Response<T>, Status>> + Send,
     {
         let (mut pause, mut hops) = (PAUSE_MIN, 0);
         loop {
             let (url, channel) = self.choose();
-            let tried = timeout(TRY, make(Stub::new(channel))).await;
+            let made = make(Stub::with_interceptor(channel, pass_trace as fn(_) -> _));
+            let tried = timeout(TRY, traces::call("issuer", made)).await;
             let status = match tried {
                 Ok(Ok(response)) => {
                     self.remember(url);

@@ -40,12 +40,12 @@ impl SupplyMetrics {
         })
     }
 
-    /// Sets when the certificate that is shown to issuers ends, if there is one.
+    /// Sets when a certificate ends, if there is one.
     #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 stay below 2^53")]
-    pub fn certificate(&self, certificate: Option<Certificate>) {
+    pub fn certificate(&self, of: &'static str, certificate: Option<Certificate>) {
         if let Some(certificate) = certificate {
             let name = "resolver_certificate_expiry_timestamp_seconds";
-            let gauge = self.recorder.with(|| gauge!(name, "certificate" => "issuer"));
+            let gauge = self.recorder.with(|| gauge!(name, "certificate" => of));
             gauge.set(certificate.not_after as f64);
         }
     }

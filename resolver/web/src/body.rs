@@ -8,7 +8,7 @@ use std::{
 use hyper::body::{Body as HttpBody, Bytes, Frame, SizeHint};
 use tokio::sync::mpsc;
 
-use crate::{budgets::Held, connection_timeouts::AnswerGuard};
+use crate::{budgets::Held, connection_timeouts::Serving};
 
 /// A piece of a streamed body. An error closes the connection before the body's end, so that the
 /// client notices.
@@ -32,7 +32,7 @@ pub struct Body {
     /// A reservation in a [`Pool`](super::budgets::Pool), released when the body is dropped.
     held: Option<Held>,
     /// The guard that keeps the connection from counting as idle, dropped with the body.
-    guard: Option<AnswerGuard>,
+    guard: Option<Serving>,
 }
 
 impl Body {
@@ -61,7 +61,7 @@ impl Body {
     }
 
     /// Holds the guard of the connection until the whole body was given to it.
-    pub fn set_guard(&mut self, guard: AnswerGuard) {
+    pub fn set_guard(&mut self, guard: Serving) {
         self.guard = Some(guard);
     }
 }

@@ -39,6 +39,9 @@ const PER_CLIENT_MAX: usize = 1_024;
 /// The memory of a connection to the public listener at worst: a head and waiting answers, of 16
 /// KiB each. Bodies and long answers have budgets of their own.
 const CONNECTION_BYTES: u64 = 32 << 10;
+/// The same of a connection with TLS: records of 16 KiB in both directions, and the heads of as many
+/// requests as HTTP/2 has at a time.
+const TLS_CONNECTION_BYTES: u64 = 256 << 10;
 /// The memory of a connection over gRPC at worst, with its windows and headers.
 const GRPC_CONNECTION_BYTES: u64 = 256 << 10;
 /// The divisor for the share of the memory that public connections may take at worst, and that
@@ -87,13 +90,14 @@ impl ConnectionLimits {
     /// that are not kept for its own use, the public listener gets three quarters and gRPC one in
     /// eight. A client gets a quarter of the public connections.
     #[must_use]
-    pub fn of(resources: &Resources) -> Self {
+    pub fn of(resources: &Resources, has_tls: bool) -> Self {
+        let bytes = if has_tls { TLS_CONNECTION_BYTES } else { CONNECTION_BYTES };
         let spare = resources.descriptors - DESCRIPTORS_KEPT.min(resources.descriptors / 2);
         let fitting = |bytes| {
             let fitting = resources.memory / CONNECTIONS_OF_MEMORY / bytes;
             usize::try_from(fitting).unwrap_or(usize::MAX)
         };
-        let public = (spare * 3 / 4).min(fitting(CONNECTION_BYTES)).clamp(1, CONNECTIONS_MAX);
+        let public = (spare * 3 / 4).min(fitting(bytes)).clamp(1, CONNECTIONS_MAX);
         let per_client = public.div_ceil(4).min(PER_CLIENT_MAX);
         Self {
             public,
@@ -202,25 +206,25 @@ mod tests {
     #[test]
     fn connections_leave_descriptors_for_everything_else() {
         for descriptors in [64, 256, 1_024, 4_096, 20_000, 1 << 20] {
-            let limits = ConnectionLimits::of(&Resources { descriptors, memory: 1 << 30 });
+            let limits = ConnectionLimits::of(&Resources { descriptors, memory: 1 << 30 }, false);
             let kept = descriptors - limits.public - limits.grpc;
             assert!(kept >= DESCRIPTORS_KEPT.min(descriptors / 2), "{descriptors}: {limits:?}");
             assert!(usize::try_from(limits.per_client).unwrap() <= limits.public.div_ceil(4));
         }
-        let limits = ConnectionLimits::of(&Resources { descriptors: 1_024, memory: 1 << 30 });
+        let limits = ConnectionLimits::of(&Resources { descriptors: 1_024, memory: 1 << 30 }, false);
         assert_eq!((limits.public, limits.per_client, limits.grpc), (576, 144, 96));
     }
 
     #[test]
     fn connections_fit_into_half_of_the_memory() {
         for memory in [64 << 20, 512 << 20, 2 << 30, 1 << 40] {
-            let limits = ConnectionLimits::of(&Resources { descriptors: 1 << 20, memory });
+            let limits = ConnectionLimits::of(&Resources { descriptors: 1 << 20, memory }, false);
             let held = limits.public as u64 * CONNECTION_BYTES + limits.grpc as u64 * GRPC_CONNECTION_BYTES;
             assert!(held <= memory / 2, "{memory}: {limits:?}");
         }
-        let limits = ConnectionLimits::of(&Resources { descriptors: 1 << 20, memory: 512 << 20 });
+        let limits = ConnectionLimits::of(&Resources { descriptors: 1 << 20, memory: 512 << 20 }, false);
         assert_eq!((limits.public, limits.grpc), (4_096, 512));
-        let limits = ConnectionLimits::of(&Resources { descriptors: 1 << 20, memory: 2 << 30 });
+        let limits = ConnectionLimits::of(&Resources { descriptors: 1 << 20, memory: 2 << 30 }, false);
         assert_eq!((limits.public, limits.grpc), (CONNECTIONS_MAX, GRPC_CONNECTIONS_MAX));
     }
 

@@ -259,13 +259,14 @@ mod tests {
         let (place, mut stream) = (permit.place(), thread.track(near));
         let connection = stream.connection();
         let task = tokio::spawn(async move {
+            let mut serving = None;
             while let Ok(byte) = stream.read_u8().await {
                 match byte {
-                    b'?' => stream.connection().mark_serving(),
+                    b'?' => serving = Some(stream.connection().mark_serving()),
                     _ => stream.write_all(b"!").await.unwrap(),
                 }
             }
-            drop(permit);
+            drop((permit, serving));
         });
         clients.set_handle(place, thread.register(connection, task.abort_handle()));
         Some((far, task))

@@ -58,6 +58,10 @@ struct ConnectionState {
     number: AtomicU64,
     /// Whether a request was ever answered on it.
     is_used: AtomicBool,
+    /// Whether requests share it (HTTP/2), so that their heads are not told apart here.
+    is_multiplexed: AtomicBool,
+    /// The number of requests that are being answered: at most one without multiplexing.
+    serving: AtomicU32,
     /// The waker of the connection's task.
     waker: OnceLock<Waker>,
 }
@@ -228,16 +232,22 @@ impl Connection {
         self.0.waker.get_or_init(|| waker.clone());
     }
 
-    /// Marks a request whose answer begins before its body has ended.
-    pub fn mark_streaming(&self) {
-        self.0.activity.store(STREAM, Ordering::Relaxed);
+    /// Marks a connection that requests share.
+    pub fn mark_multiplexed(&self) {
+        self.0.is_multiplexed.store(true, Ordering::Relaxed);
+        self.mark_idle();
     }
 
-    /// Marks the request as answered. The answer is under way until the guard is dropped.
+    /// Marks a connection on which no byte of a request has arrived, though others have: those of a
+    /// handshake.
+    pub fn mark_idle(&self) {
+        self.0.activity.store(IDLE, Ordering::Relaxed);
+    }
+
+    /// Marks a request whose answer begins before its body has ended.
     #[must_use]
-    pub fn begin_answer(&self) -> AnswerGuard {
-        self.0.is_used.store(true, Ordering::Relaxed);
-        AnswerGuard(self.clone())
+    pub fn mark_streaming(&self) -> Serving {
+        self.serve(STREAM)
     }
 
     /// Marks the connection as idle while a refusal is held back, so that it may be closed to make
@@ -248,8 +258,15 @@ impl Connection {
 
     /// Marks a request whose head is complete. Until it is answered, the body's pace and the
     /// answer's deadline are its only limits.
-    pub fn mark_serving(&self) {
-        self.0.activity.store(BUSY, Ordering::Relaxed);
+    #[must_use]
+    pub fn mark_serving(&self) -> Serving {
+        self.serve(BUSY)
+    }
+
+    fn serve(&self, activity: u8) -> Serving {
+        self.0.serving.fetch_add(1, Ordering::Relaxed);
+        self.0.activity.store(activity, Ordering::Relaxed);
+        Serving(self.clone())
     }
 
     /// Runs the future that answers a request of this connection. Within it, [`from_client`]
@@ -295,14 +312,30 @@ impl Drop for BodyWait {
     }
 }
 
-/// A guard for an answer under way. Between its pieces the client waits for the server, so the
-/// connection does not count as idle.
-pub struct AnswerGuard(Connection);
+/// A guard for a request that is being answered, and then for its answer. Between the pieces of an
+/// answer the client waits for the server, so the connection does not count as idle.
+pub struct Serving(Connection);
 
-impl Drop for AnswerGuard {
+impl Serving {
+    /// Marks the request as answered. The answer is under way until the guard is dropped.
+    #[must_use]
+    pub fn begin_answer(self) -> Self {
+        self.0.0.is_used.store(true, Ordering::Relaxed);
+        self
+    }
+}
+
+impl Drop for Serving {
     fn drop(&mut self) {
-        self.0.swap(BUSY, IDLE);
-        self.0.swap(UNTAKEN, IDLE);
+        let connection = &self.0;
+        if connection.0.serving.fetch_sub(1, Ordering::Relaxed) > 1 {
+            return;
+        }
+        connection.swap(BUSY, IDLE);
+        connection.swap(UNTAKEN, IDLE);
+        if connection.0.is_multiplexed.load(Ordering::Relaxed) {
+            connection.mark_idle();
+        }
     }
 }
 
@@ -358,6 +391,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
         let polled = Pin::new(&mut self.stream).poll_read(cx, buffer);
         if buffer.filled().len() > before {
             match self.state.activity.load(Ordering::Relaxed) {
+                IDLE if self.state.is_multiplexed.load(Ordering::Relaxed) => self.note(IDLE),
                 IDLE | STREAM => self.note(HEAD),
                 // These bytes may be less than a piece of the body.
                 BODY => self.note(BODY),

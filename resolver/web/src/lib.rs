@@ -9,11 +9,13 @@
 //!    ([`wakeups`]), and a call whose client disconnects runs to its end on another runtime
 //!    ([`run_to_end`]).
 
+pub mod access_log;
 pub mod answer;
 pub mod body;
 pub mod budgets;
 pub mod client_limits;
 pub mod connection_timeouts;
+pub mod request_durations;
 pub mod request_id;
 pub mod run_to_end;
 pub mod server_sent_events;

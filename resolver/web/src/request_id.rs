@@ -45,13 +45,19 @@ impl RequestId {
         Self(name.unwrap_or(HeaderValue::from_static("-")))
     }
 
+    /// Returns the id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.0.to_str().unwrap_or_default()
+    }
+
     /// Adds the id to an answer. Logs an internal error with the id, because no client can fix its
     /// cause.
-    pub fn set_on(self, answer: &mut Answer) {
+    pub fn set_on(&self, answer: &mut Answer) {
         if answer.status() == StatusCode::INTERNAL_SERVER_ERROR {
             tracing::error!(request_id = ?self.0, "a request was answered with an internal error");
         }
-        answer.headers_mut().insert(NAME, self.0);
+        answer.headers_mut().insert(NAME, self.0.clone());
     }
 }
 

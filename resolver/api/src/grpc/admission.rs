@@ -14,8 +14,8 @@ use daemon::Guest;
 use http_body_util::BodyExt as _;
 use hyper::{Request, Response, body::Bytes};
 use links::api_key::Grant;
-use tokio::time::sleep;
-use tonic::{Extensions, Status, body::Body, codegen::Service, server::NamedService};
+use tokio::time::{Instant, sleep};
+use tonic::{Code, Extensions, Status, body::Body, codegen::Service, server::NamedService};
 
 use super::status::of_app;
 use crate::{
@@ -28,6 +28,9 @@ use web::{
     budgets::{BudgetAccount, Held},
     client_limits::{Clients, forwarded_for},
 };
+
+/// The methods of the links API, for metrics.
+const METHODS: [&str; 6] = ["CreateLink", "CreateLinks", "GetLink", "EditLink", "DeleteLink", "ListLinks"];
 
 /// A service behind the check of API keys. It adds [`Admitted`] to the extensions of the request.
 #[derive(Clone)]
@@ -64,7 +67,9 @@ where
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let (api, mut service, message) = (Arc::clone(&self.api), self.service.clone(), self.message);
+        let (begun, method) = (Instant::now(), method_of(request.uri().path()));
         Box::pin(async move {
+            let metrics = Arc::clone(&api.metrics);
             let caller = Caller::of(&api, &request);
             let admitted = async {
                 let grant = caller.authenticate(&api).await?;
@@ -75,22 +80,37 @@ where
                     .map_err(AppError::from)?;
                 Ok::<_, AuthError>((grant, Arc::new(held)))
             };
-            match admitted.await {
+            let answer = match admitted.await {
                 Ok((grant, held)) => {
                     request.extensions_mut().insert(Admitted { grant, caller, held: Arc::clone(&held) });
                     let answer = service.call(request).await?;
-                    Ok(keep_until_gone(answer, held))
+                    keep_until_gone(answer, held)
                 }
                 Err(error) => {
                     // The answer may be delayed, so all that it does not need is released first:
                     // the message, and the key, which may have 8 KiB.
                     drop((request, caller));
                     hold_back(&error).await;
-                    Ok(Status::from(error).into_http())
+                    Status::from(error).into_http()
                 }
-            }
+            };
+            metrics.record_grpc(method, code_of(&answer), begun.elapsed());
+            Ok(answer)
         })
     }
+}
+
+/// Returns the method of a path, as metrics name it. Names that are none of ours come from clients,
+/// who could invent any number of them.
+fn method_of(path: &str) -> &'static str {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    METHODS.iter().find(|method| **method == name).copied().unwrap_or("other")
+}
+
+/// Returns the code of an answer. An error has it in the head; an answer with content has it at its
+/// end, where it is OK, unless the content broke off.
+fn code_of(answer: &Response<Body>) -> Code {
+    answer.headers().get("grpc-status").map_or(Code::Ok, |code| Code::from_bytes(code.as_bytes()))
 }
 
 /// Keeps the reservations of a call and its answer until the client has read the answer.

@@ -53,6 +53,7 @@ use hyper::{
 
 use crate::Api;
 use call::Call;
+use daemon::traces::in_current;
 pub use health::HealthCheck;
 pub use mercure::{HUB, hub};
 pub(crate) use problem::Problem;
@@ -114,25 +115,34 @@ pub async fn route(api: &Arc<Api>, client: IpAddr, request: Request<Incoming>) -
     };
     (call.parameter, call.last_parameter) = (found.parameter, found.last_parameter);
     let index = found.index;
-    if let Handler::Streamed(scope) = found.route.handler {
-        let task = api.runtime.spawn(async move { bulk::answer(call, scope, body).await });
-        let answer = task.await.unwrap_or_else(|_| Problem::INTERNAL.into_answer());
-        return finish(api, answer, is_cross_origin);
+    let mut answer = answer_found(api, call, (index, found.route), body).await;
+    api.router.name(index).clone().set_on(&mut answer);
+    finish(api, answer, is_cross_origin)
+}
+
+async fn answer_found(
+    api: &Arc<Api>,
+    mut call: Call,
+    (index, route): (usize, &Route),
+    body: Incoming,
+) -> Answer {
+    if let Handler::Streamed(scope) = route.handler {
+        let task = api.runtime.spawn(in_current(async move { bulk::answer(call, scope, body).await }));
+        return task.await.unwrap_or_else(|_| Problem::INTERNAL.into_answer());
     }
-    if let Err(problem) = call.admit(found.route, body).await {
-        return finish(api, call.finish(problem.into_answer()), is_cross_origin);
+    if let Err(problem) = call.admit(route, body).await {
+        return call.finish(problem.into_answer());
     }
-    let is_short_create =
-        matches!(found.route.handler, Handler::Create(_)) && call.body.len() <= IN_PLACE_BYTES;
+    let is_short_create = matches!(route.handler, Handler::Create(_)) && call.body.len() <= IN_PLACE_BYTES;
     let answer = if is_short_create {
-        RunToEnd::new(&api.runtime, call.answer(index)).await.map_err(drop)
+        RunToEnd::new(&api.runtime, in_current(call.answer(index))).await.map_err(drop)
     } else {
         // Away from the listener's thread, because long calls must not slow redirects down. A read
         // runs to its end too, even if its client has gone: the database would work on, and the
         // permit of its key must not be free meanwhile.
-        api.runtime.spawn(async move { call.answer(index).await }).await.map_err(drop)
+        api.runtime.spawn(in_current(async move { call.answer(index).await })).await.map_err(drop)
     };
-    finish(api, answer.unwrap_or_else(|_| Problem::INTERNAL.into_answer()), is_cross_origin)
+    answer.unwrap_or_else(|_| Problem::INTERNAL.into_answer())
 }
 
 /// Counts and completes an answer.

@@ -16,6 +16,7 @@ use std::collections::HashMap;
 use hyper::Method;
 
 use super::route::{Handler, Route};
+use web::request_durations::RouteName;
 
 /// The path of all links. What follows it begins with a slug, unless the table of routes says
 /// otherwise.
@@ -24,6 +25,8 @@ pub(super) const LINKS: &str = "/rest/v3/short-urls";
 /// All routes, by method and path.
 pub struct Router {
     routes: Vec<Route>,
+    /// The name of each route, in the same order.
+    names: Vec<RouteName>,
     paths: HashMap<Method, matchit::Router<usize>>,
 }
 
@@ -55,12 +58,18 @@ impl Router {
                 insert(Method::HEAD, route.path, index);
             }
         }
-        Self { routes, paths }
+        let names = routes.iter().map(name).collect();
+        Self { routes, names, paths }
     }
 
     /// Returns all routes, in the order of the table.
     pub(super) fn routes(&self) -> &[Route] {
         &self.routes
+    }
+
+    /// Returns the name of the route at this position.
+    pub(super) fn name(&self, index: usize) -> &RouteName {
+        &self.names[index]
     }
 
     /// Finds the route of a call.
@@ -89,6 +98,20 @@ impl Router {
         }
         look(&folded(slug))
     }
+}
+
+/// Returns the name of a route: its operation id in the document, in snake case. Shlink's forms of
+/// documented calls have none.
+fn name(route: &Route) -> RouteName {
+    let Some(id) = route.docs.id else { return RouteName::new("other") };
+    let mut name = String::new();
+    for letter in id.chars() {
+        if letter.is_ascii_uppercase() {
+            name.push('_');
+        }
+        name.push(letter.to_ascii_lowercase());
+    }
+    RouteName::new(&name)
 }
 
 #[cfg(test)]

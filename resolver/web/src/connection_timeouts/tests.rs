@@ -96,11 +96,11 @@ async fn a_body_that_was_asked_for_is_no_late_head() {
     let served = connection.clone();
     let task = tokio::spawn(async move {
         assert_eq!(watched.read_u8().await.unwrap(), b'H');
-        served.mark_serving();
+        let serving = served.mark_serving();
         watched.write_all(b"continue").await.unwrap();
         let body = async { while watched.read_u8().await.unwrap() != b'.' {} };
         served.scope(from_client(body)).await;
-        drop(served.begin_answer());
+        drop(serving.begin_answer());
         watched.write_all(b"answer").await.unwrap();
         while watched.read_u8().await.is_ok() {}
     });
@@ -127,7 +127,7 @@ async fn a_request_that_comes_while_its_answer_goes_lives_for_as_long_as_anythin
     let (mut client, near) = duplex(64);
     let mut watched = connections.track(near);
     let connection = watched.connection();
-    connection.mark_streaming();
+    let _serving = connection.mark_streaming();
     let task = tokio::spawn(async move {
         while watched.read_u8().await.is_ok() {
             watched.write_all(b"!").await.unwrap();
@@ -145,11 +145,11 @@ async fn a_request_that_comes_while_its_answer_goes_lives_for_as_long_as_anythin
 }
 
 /// Returns a connection whose request is under way, with its other end.
-fn begun(connections: &Arc<ThreadConnections>) -> (DuplexStream, TimedStream<DuplexStream>) {
+fn begun(connections: &Arc<ThreadConnections>) -> (DuplexStream, TimedStream<DuplexStream>, Serving) {
     let (far, near) = duplex(64);
     let watched = connections.track(near);
-    watched.connection().mark_serving();
-    (far, watched)
+    let serving = watched.connection().mark_serving();
+    (far, watched, serving)
 }
 
 #[tokio::test(start_paused = true)]
@@ -157,10 +157,11 @@ async fn a_connection_that_owes_a_body_makes_room_before_one_that_was_used() {
     let connections = Arc::new(ThreadConnections::default());
     let watching = tokio::spawn(Arc::clone(&connections).enforce_timeouts());
     let owe = || {
-        let (far, mut near) = begun(&connections);
+        let (far, mut near, serving) = begun(&connections);
         let connection = near.connection();
         let owing = connection.clone();
         let task = tokio::spawn(async move {
+            let _serving = serving;
             near.write_all(b"100 Continue").await.unwrap();
             owing.scope(from_client(near.read_u8())).await.unwrap();
             std::future::pending::<()>().await;
@@ -172,9 +173,9 @@ async fn a_connection_that_owes_a_body_makes_room_before_one_that_was_used() {
     sleep(Duration::from_secs(100)).await;
     assert!(!served.is_finished(), "the pace of the body ends it, and not the connections");
     sent.write_all(b".").await.unwrap();
-    let (_far, mut near) = begun(&connections);
+    let (_far, mut near, serving) = begun(&connections);
     let connection = near.connection();
-    drop(connection.begin_answer());
+    drop(serving.begin_answer());
     near.write_all(b"an answer").await.unwrap();
     let used = tokio::spawn(async move { near.read_u8().await });
     connections.register(connection, used.abort_handle());
@@ -196,7 +197,7 @@ async fn a_connection_that_owes_a_body_makes_room_before_one_that_was_used() {
 #[tokio::test]
 async fn a_piece_that_is_no_longer_waited_for_is_not_owed() {
     let connections = Arc::new(ThreadConnections::default());
-    let (_far, near) = begun(&connections);
+    let (_far, near, _serving) = begun(&connections);
     let connection = near.connection();
     let state = || connection.0.activity.load(Ordering::Relaxed);
     {
@@ -214,9 +215,9 @@ async fn a_piece_that_is_no_longer_waited_for_is_not_owed() {
 async fn an_answer_is_under_way_between_its_pieces_and_rests_while_it_is_not_taken() {
     let connections = Arc::new(ThreadConnections::default());
     let watching = tokio::spawn(Arc::clone(&connections).enforce_timeouts());
-    let (mut client, mut near) = begun(&connections);
+    let (mut client, mut near, serving) = begun(&connections);
     let connection = near.connection();
-    let answering = connection.begin_answer();
+    let answering = serving.begin_answer();
     let (pieces, mut coming) = tokio::sync::mpsc::channel::<&[u8]>(1);
     let task = tokio::spawn(async move {
         while let Some(piece) = coming.recv().await {
@@ -250,9 +251,9 @@ async fn an_answer_is_under_way_between_its_pieces_and_rests_while_it_is_not_tak
 async fn an_answer_that_is_not_taken_ends_its_connection() {
     let connections = Arc::new(ThreadConnections::default());
     let watching = tokio::spawn(Arc::clone(&connections).enforce_timeouts());
-    let (_deaf, mut near) = begun(&connections);
+    let (_deaf, mut near, serving) = begun(&connections);
     let connection = near.connection();
-    let answering = connection.begin_answer();
+    let answering = serving.begin_answer();
     let task = tokio::spawn(async move {
         let _ = near.write_all(&[b'x'; 128]).await;
         drop(answering);
@@ -261,6 +262,31 @@ async fn an_answer_that_is_not_taken_ends_its_connection() {
     sleep(Duration::from_secs(70)).await;
     assert!(!task.is_finished());
     sleep(Duration::from_secs(10)).await;
+    assert!(task.is_finished());
+    watching.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shared_connection_rests_when_the_last_of_its_requests_is_answered() {
+    let connections = Arc::new(ThreadConnections::default());
+    let (mut client, near) = duplex(64);
+    let mut watched = connections.track(near);
+    let connection = watched.connection();
+    connection.mark_multiplexed();
+    let requests = [connection.mark_serving(), connection.mark_serving()];
+    let task = tokio::spawn(async move { while watched.read_u8().await.is_ok() {} });
+    let handle = connections.register(connection.clone(), task.abort_handle());
+    let [first, second] = requests.map(Serving::begin_answer);
+    drop(first);
+    assert_eq!(handle.idleness(), None, "the other is under way");
+    drop(second);
+    assert!(handle.idleness().is_some_and(|idleness| idleness.is_used));
+    // A frame between requests is no beginning of a head, which would have to go on soon.
+    client.write_all(b"ping").await.unwrap();
+    let watching = tokio::spawn(Arc::clone(&connections).enforce_timeouts());
+    sleep(Duration::from_secs(60)).await;
+    assert!(!task.is_finished());
+    sleep(Duration::from_secs(20)).await;
     assert!(task.is_finished());
     watching.abort();
 }
