@@ -32,6 +32,8 @@ pub(crate) async fn bootstrap(
     store: &dyn Store,
 ) -> Result<Bootstrapped, Error> {
     let database = &config.database;
+    // Prepared statements, notifications and locks belong to a session.
+    wait_for(database, async || store.prove_notifications().await).await?;
     if !settings.role.serves_api() {
         return read_only(config, settings, store).await;
     }

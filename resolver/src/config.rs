@@ -14,8 +14,12 @@ use cli::args::{Database, DatabaseArgs};
 use daemon::{LogFormat, parse_duration, parse_duration_or_zero};
 use hyper::header::HeaderName;
 use ipnet::IpNet;
+use store::postgres::ConnectionBudget;
 
-pub use self::{role::Role, tls::IssuerTlsArgs};
+pub use self::{
+    role::Role,
+    tls::{IssuerTlsArgs, PublicTlsArgs},
+};
 pub use settings::Settings;
 pub use visits::{Switch, VisitSettings, VisitsArgs};
 pub use webhooks::{WebhookConfig, WebhookHttp};
@@ -93,6 +97,9 @@ pub struct Config {
     /// Serve redirects and the API on this address.
     #[arg(long, env = "RESOLVER_LISTEN", default_value = "127.0.0.1:8080", value_name = "ADDR:PORT")]
     pub listen: SocketAddr,
+    /// Flags for TLS of the public listener.
+    #[command(flatten)]
+    pub tls: PublicTlsArgs,
     /// Serve /metrics, /livez and /readyz on this address.
     #[arg(long, env = "RESOLVER_ADMIN_LISTEN", default_value = "127.0.0.1:9090", value_name = "ADDR:PORT")]
     pub admin_listen: SocketAddr,
@@ -116,6 +123,17 @@ pub struct Config {
     /// --database is asked.
     #[arg(long, env = "RESOLVER_READ_DATABASE", hide_env_values = true, value_name = "URL")]
     pub read_database: Option<Database>,
+    /// Maximum number of connections to Postgres, at least 14. The default lets lists have twice as
+    /// many as one API key may use. The sum over all processes has to stay below Postgres'
+    /// max_connections. A --read-database and webhooks' receivers are not counted.
+    #[arg(
+        long,
+        env = "RESOLVER_DATABASE_CONNECTIONS",
+        default_value_t = ConnectionBudget::DEFAULT,
+        value_name = "COUNT",
+        value_parser = clap::value_parser!(u32).range(i64::from(ConnectionBudget::MIN)..=i64::from(ConnectionBudget::MAX))
+    )]
+    pub database_connections: u32,
     /// Maximum lag of --read-database. A link that was changed within this time is read from
     /// --database.
     #[arg(long, env = "RESOLVER_REPLICA_LAG", default_value = "1m", value_parser = parse_duration, value_name = "TIME")]
@@ -267,12 +285,30 @@ pub struct Config {
     /// more processor time.
     #[arg(long, env = "RESOLVER_FAST_PATH", value_enum, default_value_t = FastPath::On)]
     pub fast_path: FastPath,
+    /// Log this share of requests, from 0 to 1: client, method, path, status, duration. Queries and
+    /// headers are not logged.
+    #[arg(long, env = "RESOLVER_ACCESS_LOG", default_value_t = 0.0, value_parser = parse_share, value_name = "SHARE")]
+    pub access_log: f64,
+    /// Send traces to this collector, by OTLP over gRPC, such as http://collector:4317. Requests
+    /// with a sampled traceparent are then served by hyper. Off if absent.
+    #[arg(long, env = "RESOLVER_OTLP", value_name = "URL")]
+    pub otlp: Option<String>,
+    /// Begin a trace for this share of the requests without a traceparent, from 0 to 1. Redirects
+    /// that the fast path answers begin none.
+    #[arg(long, env = "RESOLVER_TRACE_SHARE", default_value_t = 0.01, value_parser = parse_share, value_name = "SHARE")]
+    pub trace_share: f64,
     /// The flags for visits.
     #[command(flatten)]
     pub visits: VisitsArgs,
     /// The flags of webhooks.
     #[command(flatten)]
     pub webhooks: WebhookConfig,
+}
+
+/// Parses a number from 0 to 1.
+fn parse_share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "expected a number from 0 to 1, such as 0.01".to_owned())
 }
 
 /// Whether the fast path serves redirects.

@@ -16,24 +16,33 @@ use std::{
 };
 
 use api::{Api, grpc};
-use app::{metrics::Metrics, visits::NoSink, webhooks::metrics::WebhookMetrics};
-use cli::{args::Database, file_error, open_witnessed};
+use app::{
+    database_metrics::DatabaseMetrics, metrics::Metrics, visits::NoSink, webhooks::metrics::WebhookMetrics,
+};
+use cli::{args::Database, file_error, open_with};
 use codes::{Keyspace, KeyspaceIndex, Mint};
-use daemon::{Admin, Recorder, Refresh, Resources, TaskSupervisor};
+use daemon::{
+    Admin, Liveness, Recorder, Refresh, Resources, TaskSupervisor,
+    traces::{Traced, Traces},
+};
 use issuer::{core::Limits, embedded::Embedded, observer::Observer};
 use parts::{Assembled, Issuing, Parts};
-use store::{Store, Witness};
+use store::{
+    Store, Witness,
+    postgres::{ConnectOptions, ConnectionBudget},
+};
 use supply::{Clock, IssuerClient, Issuers, Minting, Owner, Spec, StopReason, SupplyMetrics, Target};
-use tls::ClientTls;
+use tls::{ClientTls, ServerTls};
 use tokio::{
     net::TcpListener,
     sync::watch,
     task::{JoinError, JoinHandle},
-    time::{sleep, timeout},
+    time::{interval, sleep, timeout},
 };
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use visit_store::{VisitStore, VisitStoreError};
 use visits_task::{OpenSpool, VisitTasks};
+use web::request_durations::RequestDurations;
 
 use crate::{
     Error,
@@ -44,6 +53,8 @@ use crate::{
 
 /// The deadline for creates under way when the process stops.
 const FINISH_DEADLINE: Duration = Duration::from_secs(10);
+/// Interval at which the version of the schema is read, for the metrics page.
+const SCHEMA_EVERY: Duration = Duration::from_secs(15);
 /// The used part of a block at which the next one is fetched, in thousandths. Each process adds a
 /// random share of up to as much again, so that resolvers started together do not ask together.
 const REFILL_PERMILLE: u64 = 200;
@@ -105,12 +116,22 @@ pub async fn run(
     let (metrics, supply_metrics) = (Metrics::new(&recorder), SupplyMetrics::new(&recorder));
     // Served until this function returns, so that probes are answered while the process waits for
     // servers.
-    let (ready, shown, _admin) = serve_admin(listeners.admin, &recorder, &supply_metrics);
+    let liveness = Liveness::default();
+    let (ready, shown, _admin) = serve_admin(listeners.admin, (&recorder, &liveness), &supply_metrics);
 
+    let public_tls = config.public_tls()?;
+    shown.send_modify(|shown| shown.public_tls.clone_from(&public_tls));
     let _claimed = claim(&config.database.database)?;
     let witness = settings.witness.as_deref().map(open_witness).transpose()?;
-    let store = open_witnessed(&config.database.database, config.read_database.as_ref(), witness).await?;
-    let (visits, spool) = open_visits(&config, &settings, &store, &recorder)?;
+    let database_metrics = DatabaseMetrics::new(&recorder);
+    let options = connect_options(&config, &database_metrics);
+    let database = &config.database.database;
+    let store = open_with(database, config.read_database.as_ref(), witness, &options).await?;
+    let (visits, spool) = open_visits(&config, &settings, &store, (&recorder, &options))?;
+    let (links, rows, metrics_of) = (Arc::clone(&store), Arc::clone(&visits), Arc::clone(&database_metrics));
+    let databases = Databases { links, visits: rows, metrics: metrics_of };
+    shown.send_modify(|shown| shown.databases = Some(databases));
+    let _schema = AbortOnDropHandle::new(tokio::spawn(follow_schema(Arc::clone(&store), database_metrics)));
     let bootstrapped = tokio::select! {
         bootstrapped = bootstrap(&config, &settings, &*store) => bootstrapped?,
         () = shutdown.cancelled() => return Ok(()),
@@ -118,16 +139,17 @@ pub async fn run(
     if settings.role.serves_api() {
         migrate_visits(&*visits, &config.database.database).await?;
     }
+    let traces = traces(&config, &settings)?;
     let (supervisor, mut failures) = TaskSupervisor::new();
     let Bootstrapped { code_key, keyspaces, new_key, shared, asked } = bootstrapped;
     let clock = Clock::start();
     let (issuing, embedded) = if settings.role.serves_api() {
         let issuer = start_issuer(&config, settings.holder.as_str(), &recorder, &supervisor).await?;
         let mintings = mintings(&settings, &keyspaces, clock)?;
-        shown.send_replace(Shown {
-            mintings: mintings.clone(),
-            observer: issuer.observer(),
-            tls: issuer.tls(),
+        shown.send_modify(|shown| {
+            shown.mintings.clone_from(&mintings);
+            shown.observer = issuer.observer();
+            shown.tls = issuer.tls();
         });
         let owner = Owner { holder: settings.holder.to_string(), instance: draw_instance()? };
         let client = Arc::new(IssuerClient::new(issuer.target));
@@ -141,6 +163,9 @@ pub async fn run(
         clock,
         store: Arc::clone(&store),
         metrics,
+        durations: RequestDurations::new(&recorder),
+        traces: traces.clone(),
+        tls: public_tls,
         webhook_metrics: WebhookMetrics::new(&recorder),
         supply_metrics,
         supervisor: supervisor.clone(),
@@ -156,7 +181,7 @@ pub async fn run(
     }
     let storing = spool.map(|spool| VisitTasks::start(&settings, spool, &visits, domains));
     let (phase, phases) = watch::channel(Phase::Serving);
-    let mut public = tokio::spawn(http::serve(listeners.public, Arc::clone(&service), phases));
+    let mut public = tokio::spawn(http::serve(listeners.public, Arc::clone(&service), phases, liveness));
     let grpc = Grpc::start(listeners.grpc, service.api.as_ref(), &supervisor);
     ready.send_replace(true);
     tracing::info!(public_url = settings.public_url, admin = %config.admin_listen, "serving");
@@ -187,6 +212,9 @@ pub async fn run(
     }
     visits.close().await;
     store.close().await;
+    if let Some(traces) = traces {
+        traces.stop().await;
+    }
     tracing::info!("stopped");
     drained?;
     let stopped = |lost| stopped_by(&lost, &config, settings.holder.to_string());
@@ -210,9 +238,10 @@ fn open_visits(
     config: &Config,
     settings: &Settings,
     store: &Arc<dyn Store>,
-    recorder: &Recorder,
+    (recorder, options): (&Recorder, &ConnectOptions),
 ) -> Result<(Arc<dyn VisitStore>, Option<OpenSpool>), cli::Error> {
-    let visits = visits_task::open_store(&config.database.database, settings.visits.store.as_ref(), store)?;
+    let (database, clickhouse) = (&config.database.database, settings.visits.store.as_ref());
+    let visits = visits_task::open_store(database, clickhouse, store, options)?;
     if !(settings.visits.is_on && settings.role.serves_visitors()) {
         return Ok((visits, None));
     }
@@ -293,6 +322,37 @@ fn stopped_by(lost: &StopReason, config: &Config, holder: String) -> cli::Error 
             ),
         },
     }
+}
+
+fn connect_options(config: &Config, metrics: &Arc<DatabaseMetrics>) -> ConnectOptions {
+    let budget = ConnectionBudget::of(config.database_connections);
+    if matches!(config.database.database, Database::Postgres(_)) {
+        metrics.set_connections_max(budget.total);
+    }
+    ConnectOptions { budget, observer: Arc::<DatabaseMetrics>::clone(metrics) }
+}
+
+/// Shows the version of the schema, also while this process waits for a newer one.
+async fn follow_schema(store: Arc<dyn Store>, metrics: Arc<DatabaseMetrics>) {
+    let mut reads = interval(SCHEMA_EVERY);
+    loop {
+        reads.tick().await;
+        if let Ok(schema) = store.schema().await {
+            metrics.set_schema(schema);
+        }
+    }
+}
+
+/// Starts to send traces, if there is a collector.
+fn traces(config: &Config, settings: &Settings) -> Result<Option<Arc<Traces>>, cli::Error> {
+    let Some(otlp) = &config.otlp else { return Ok(None) };
+    let of = Traced { service: "shortmint-resolver", instance: settings.holder.as_str() };
+    let started = Traces::start(otlp, config.trace_share, of);
+    started.map(Some).map_err(|error| cli::Error::Config {
+        flag: "--otlp",
+        value: otlp.clone(),
+        reason: daemon::reasons(&error),
+    })
 }
 
 /// Locks a SQLite file for this process, for as long as the result lives. Each process keeps its
@@ -432,7 +492,7 @@ fn draw_instance() -> Result<String, cli::Error> {
 /// metrics page, to be set.
 fn serve_admin(
     listener: TcpListener,
-    recorder: &Recorder,
+    (recorder, liveness): (&Recorder, &Liveness),
     metrics: &Arc<SupplyMetrics>,
 ) -> (watch::Sender<bool>, watch::Sender<Shown>, AbortOnDropHandle<()>) {
     let (ready, readiness) = watch::channel(false);
@@ -441,26 +501,42 @@ fn serve_admin(
         daemon: "resolver",
         recorder: recorder.clone(),
         ready: readiness,
+        liveness: liveness.clone(),
         refresh: refresh(metrics, on_page),
     };
     let serving = tokio::spawn(admin.serve(listener, CancellationToken::new()));
     (ready, shown, AbortOnDropHandle::new(serving))
 }
 
+/// The databases, whose connections a metrics page shows.
+struct Databases {
+    links: Arc<dyn Store>,
+    visits: Arc<dyn VisitStore>,
+    metrics: Arc<DatabaseMetrics>,
+}
+
 /// The state that a metrics page shows in addition to counters. It is empty until the daemon has
 /// started that far.
 #[derive(Default)]
 struct Shown {
+    databases: Option<Databases>,
     mintings: Vec<Arc<Minting>>,
     observer: Option<Arc<Observer>>,
     tls: Option<ClientTls>,
+    public_tls: Option<ServerTls>,
 }
 
 fn refresh(metrics: &Arc<SupplyMetrics>, shown: watch::Receiver<Shown>) -> Refresh {
     let metrics = Arc::clone(metrics);
     Arc::new(move || {
         metrics.report(shown.borrow().mintings.iter());
-        metrics.certificate(shown.borrow().tls.as_ref().and_then(ClientTls::certificate));
+        if let Some(Databases { links, visits, metrics }) = &shown.borrow().databases {
+            metrics.set_pools(&links.pools());
+            metrics.set_pools(&visits.pools());
+        }
+        metrics.certificate("issuer", shown.borrow().tls.as_ref().and_then(ClientTls::certificate));
+        let public = shown.borrow().public_tls.as_ref().and_then(ServerTls::certificate);
+        metrics.certificate("public", public);
         let observer = shown.borrow().observer.clone();
         Box::pin(async move {
             if let Some(observer) = observer {

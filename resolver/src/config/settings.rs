@@ -16,7 +16,7 @@ use links::{LongUrl, Protocol, Redirects, Schemes, has_safe_placeholders};
 use numbers::{HolderId, Namespace};
 use redirect::fallback_page::FallbackTargets;
 use url::{Host, Url};
-use web::client_limits::ClientLimits;
+use web::{access_log::AccessLog, client_limits::ClientLimits};
 
 use super::{CheckTargets, Config, FastPath, Role, VisitSettings};
 
@@ -75,6 +75,8 @@ pub struct Settings {
     pub threads: usize,
     /// Whether redirects of cached links are answered without hyper.
     pub fast_path: bool,
+    /// The requests that are logged.
+    pub access_log: AccessLog,
     /// How visits are recorded and kept.
     pub visits: VisitSettings,
     /// The sender of events to webhooks.
@@ -148,6 +150,7 @@ impl Config {
             },
             threads,
             fast_path: self.fast_path == FastPath::On,
+            access_log: AccessLog::of(self.access_log),
             visits: self.visits.settings(
                 &self.database.database,
                 &self.data_folder(),

@@ -1,4 +1,4 @@
-//! Flags for TLS of the connections to issuers, and the check that nothing leaves this machine in
+//! Flags for TLS of the public listener and of the connections to issuers, and the check that nothing leaves this machine in
 //! plaintext.
 
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use cli::Error;
 use daemon::is_local;
-use tls::{ClientTls, Identity, TlsFiles, Verify};
+use tls::{ClientTls, Identity, Protocols, ServerTls, TlsFiles, Verify};
 
 use super::{Config, settings::wrong};
 
@@ -27,7 +27,36 @@ pub struct IssuerTlsArgs {
     pub issuer_key: Option<PathBuf>,
 }
 
+/// Flags for TLS of the public listener.
+#[derive(Clone, Debug, Default, Args)]
+pub struct PublicTlsArgs {
+    /// Serve the public listener with TLS, over HTTP/2 and HTTP/1.1, with the certificates in this
+    /// PEM file: first its own. The file is read again when it changes. Usually a proxy in front
+    /// does this.
+    #[arg(long, env = "RESOLVER_TLS_CERT", value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    /// Private key of --tls-cert, in PEM.
+    #[arg(long, env = "RESOLVER_TLS_KEY", value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+}
+
 impl Config {
+    /// Reads the files for TLS of the public listener, if it has TLS.
+    ///
+    /// # Errors
+    /// Returns [`Error::Config`] if a file cannot be used.
+    pub(crate) fn public_tls(&self) -> Result<Option<ServerTls>, Error> {
+        let PublicTlsArgs { tls_cert, tls_key } = self.tls.clone();
+        if tls_cert.is_none() {
+            return Ok(None);
+        }
+        let files = TlsFiles { ca: None, certificate: tls_cert, key: tls_key };
+        ServerTls::new(files, Protocols::Both).map(Some).map_err(|error| {
+            let flag = error.flag(["--tls-cert", "--tls-cert", "--tls-key"]);
+            wrong(flag, error.path.display(), error.reason)
+        })
+    }
+
     /// Checks the addresses of issuers, and that none is reached in plaintext beyond this machine
     /// unless that is allowed.
     pub(super) fn check_issuers(&self) -> Result<(), Error> {

@@ -7,32 +7,41 @@ use std::{
     pin::pin,
     sync::Arc,
     task::Context,
+    time::Duration,
 };
 
-use fast_path::{Outcome, Responses};
+use daemon::traces::Span;
+use fast_path::{Outcome, RequestHead, Responses};
 use futures_util::future::Either;
 use hyper::{
-    StatusCode, Version,
+    Method, StatusCode, Uri, Version,
     body::Incoming,
     header::{CONNECTION, HOST, HeaderValue},
     server::conn::http1,
     service::service_fn,
 };
-use hyper_util::rt::TokioIo;
+use hyper_util::{rt::TokioIo, server::graceful::GracefulConnection};
 use redirect::{Visitor, country_code, thread_cache::CachedTarget};
-use tokio::{net::TcpStream, time::sleep};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+    time::{Instant, sleep},
+};
 use web::{
-    Answer, HELD_BACK, TEXT, answer,
+    Answer, HELD_BACK, TEXT,
+    access_log::{Access, AccessLog},
+    answer,
     client_limits::{Clients, forwarded_for},
-    connection_timeouts::{ThreadConnections, TimedStream},
+    connection_timeouts::{Connection, ThreadConnections, TimedStream},
     is_held_back,
+    request_durations::{RequestDurations, RouteName, route_of},
     request_id::RequestId,
 };
 
-use super::{ListenerThread, PublicService, router};
+use super::{ListenerThread, PublicService, router, secure};
 
 /// The head of a request, and so the longest header.
-const HEAD_BYTES: usize = 16 * 1024;
+pub(super) const HEAD_BYTES: usize = 16 * 1024;
 
 /// Serves a connection until it ends, or while the listener closes until its request is answered.
 pub(super) async fn serve_connection(
@@ -41,16 +50,24 @@ pub(super) async fn serve_connection(
     peer: IpAddr,
     connections: Arc<ThreadConnections>,
 ) {
-    if !thread.service.fast_path {
-        return Box::pin(serve_with_hyper(stream, thread, peer, connections)).await;
+    if let Some(tls) = thread.service.tls.clone() {
+        return Box::pin(secure::serve(stream, tls, thread, peer, connections)).await;
     }
     let connection = stream.connection();
+    if !thread.service.fast_path {
+        let served = (stream, connection, Protocol::Http1);
+        return Box::pin(serve_with_hyper(served, thread, peer, connections)).await;
+    }
     let clients = thread.service.clients.trusts(peer).then_some(&*thread.service.clients);
     let is_stopping = |cx: &mut Context<'_>| {
         connection.set_waker(cx.waker());
         thread.service.is_draining() || connections.is_closing()
     };
+    let traces = thread.service.traces.is_some();
     let respond = |request: &fast_path::Request<'_>, responses: &mut Responses| {
+        if traces && request.has_traceparent {
+            return false;
+        }
         let visitor = match clients {
             Some(clients) => Visitor {
                 peer,
@@ -59,89 +76,143 @@ pub(super) async fn serve_connection(
             },
             None => Visitor { peer, client: peer, country: None },
         };
+        let begun = Instant::now();
         let push = |target: &CachedTarget, now| {
             responses.push_redirect(&target.location, now);
             Some(())
         };
-        redirect::follow_cached(&thread.redirects, visitor, &request.head, push).is_some()
+        let is_answered = redirect::follow_cached(&thread.redirects, visitor, &request.head, push).is_some();
+        if is_answered {
+            let duration = begun.elapsed();
+            thread.durations.record_redirect(duration);
+            if thread.service.access_log.takes_next() {
+                log_fast(&thread, visitor, &request.head, duration);
+            }
+        }
+        is_answered
     };
     let commit = || thread.redirects.commit();
     match fast_path::serve(&mut stream, &thread.buffers, is_stopping, respond, commit).await {
         Ok(Outcome::HandOver(unanswered)) => {
             stream.unread(unanswered);
             // Boxed, because hyper's state of a connection is many times as large as a redirect's.
-            Box::pin(serve_with_hyper(stream, thread, peer, connections)).await;
+            let served = (stream, connection, Protocol::Http1);
+            Box::pin(serve_with_hyper(served, thread, peer, connections)).await;
         }
         Ok(Outcome::Closed) => {}
         Err(error) => tracing::debug!(%error, "connection"),
     }
 }
 
+/// Logs a redirect that the fast path has answered.
+#[cold]
+fn log_fast(thread: &ListenerThread, visitor: Visitor, head: &RequestHead<'_>, duration: Duration) {
+    AccessLog::write(&Access {
+        request_id: "",
+        client: visitor.client,
+        method: if head.is_head { &Method::HEAD } else { &Method::GET },
+        path: head.path,
+        route: RequestDurations::REDIRECT,
+        status: thread.service.redirector.status,
+        duration,
+    });
+}
+
+/// The protocol of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Protocol {
+    Http1,
+    Http2,
+}
+
 /// Serves a connection with hyper, whatever it requests.
-async fn serve_with_hyper(
-    stream: TimedStream<TcpStream>,
+pub(super) async fn serve_with_hyper<S>(
+    (stream, connection, protocol): (S, Connection, Protocol),
     thread: Arc<ListenerThread>,
     peer: IpAddr,
     connections: Arc<ThreadConnections>,
-) {
-    let connection = stream.connection();
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let draining = Arc::clone(&thread);
     let asking = connection.clone();
     let is_proxy = thread.service.clients.trusts(peer);
 
     let service = service_fn(move |request: hyper::Request<Incoming>| {
-        let id = RequestId::of(request.headers());
+        let Some(request) = secure::as_http1(request) else {
+            return Either::Left(ready(Ok::<_, Infallible>(no_host())));
+        };
         let is_streamed = router::is_streamed(&request);
-        if !names_one_host(&request) {
-            return Either::Left(ready(Ok::<_, Infallible>(finish(&thread.service, no_host(), true, id))));
-        }
         let visitor = visitor(&thread.service.clients, peer, is_proxy, &request);
+        let begun = Begun::new(&thread.service, visitor.client, &request);
+        if !names_one_host(&request) {
+            return Either::Left(ready(Ok::<_, Infallible>(begun.finish(&thread, no_host(), true))));
+        }
         let cached = || redirect::answer_cached(&thread.redirects, visitor, &request);
         if let Some(answer) = thread.service.serves_visitors.then(cached).flatten() {
             thread.redirects.commit();
-            return Either::Left(ready(Ok(finish(&thread.service, answer, false, id))));
+            return Either::Left(ready(Ok(begun.finish_redirect(&thread, answer))));
         }
         let (wakeups, thread, asking) = (Arc::clone(&thread.wakeups), Arc::clone(&thread), asking.clone());
-        if is_streamed {
-            asking.mark_streaming();
-        } else {
-            asking.mark_serving();
-        }
+        let serving = if is_streamed { asking.mark_streaming() } else { asking.mark_serving() };
         let served = asking.clone();
         Either::Right(wakeups.gather(served.scope(async move {
-            let mut answer = router::route(&thread, visitor, request).await;
+            let routed = router::route(&thread, visitor, request);
+            let mut answer = match &begun.span {
+                Some((span, _)) => span.scope(routed).await,
+                None => routed.await,
+            };
             thread.redirects.commit();
             if is_held_back(&answer) {
                 asking.mark_held_back();
                 sleep(HELD_BACK).await;
             }
-            answer.body_mut().set_guard(asking.begin_answer());
+            answer.body_mut().set_guard(serving.begin_answer());
             // Closed after a stream, because the next head could arrive as slowly as a stream may.
-            Ok(finish(&thread.service, answer, is_streamed, id))
+            Ok(begun.finish(&thread, answer, is_streamed))
         })))
     });
-    let mut served = pin!(
-        http1::Builder::new()
-            .max_buf_size(HEAD_BYTES)
-            // Answers are one piece: a plain write is cheaper than a gathering one.
-            .writev(false)
-            .serve_connection(TokioIo::new(stream), service)
-    );
+    let is_stopping =
+        || connections.is_closing() || (protocol == Protocol::Http2 && draining.service.is_draining());
+    let stream = TokioIo::new(stream);
+    let ended = match protocol {
+        Protocol::Http1 => {
+            let served = http1::Builder::new()
+                .max_buf_size(HEAD_BYTES)
+                // Answers are one piece: a plain write is cheaper than a gathering one.
+                .writev(false)
+                .serve_connection(stream, service);
+            drive(served, &connection, is_stopping).await
+        }
+        Protocol::Http2 => {
+            drive(secure::http2().serve_connection(stream, service), &connection, is_stopping).await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "connection");
+    }
+}
+
+/// Polls a connection until it ends. Once `is_stopping`, it takes no further requests.
+async fn drive<C>(served: C, connection: &Connection, is_stopping: impl Fn() -> bool) -> hyper::Result<()>
+where
+    C: GracefulConnection<Error = hyper::Error>,
+{
+    let mut served = pin!(served);
     let mut is_told = false;
     // A `select!` on the phase would take a lock that all cores share, at every poll of
     // every connection.
-    let ended = poll_fn(|cx| {
+    poll_fn(|cx| {
         connection.set_waker(cx.waker());
         let polled = served.as_mut().poll(cx);
         // After the poll, so that a request that has arrived by then is still answered.
-        if polled.is_pending() && connections.is_closing() && !std::mem::replace(&mut is_told, true) {
+        if polled.is_pending() && is_stopping() && !std::mem::replace(&mut is_told, true) {
             served.as_mut().graceful_shutdown();
             return served.as_mut().poll(cx);
         }
         polled
-    });
-    if let Err(error) = ended.await {
-        tracing::debug!(%error, "connection");
-    }
+    })
+    .await
 }
 
 /// Returns the visitor who sent a request: the peer, or the client that it names if it is a trusted
@@ -169,14 +240,74 @@ fn no_host() -> Answer {
     answer(StatusCode::BAD_REQUEST, TEXT, "expected one line with the header Host\n")
 }
 
-/// Adds the request id, and `Connection: close` if this is the connection's last answer or the
-/// process is draining.
-fn finish(service: &PublicService, mut answer: Answer, is_last: bool, id: RequestId) -> Answer {
-    id.set_on(&mut answer);
-    if is_last || service.is_draining() {
-        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+/// A request that hyper has read, until its answer is complete.
+struct Begun {
+    at: Instant,
+    id: RequestId,
+    /// Whether an answer may say that the connection ends with it; over HTTP/2 a frame of the
+    /// connection's own says so.
+    may_close: bool,
+    /// Its span, if it is traced.
+    span: Option<(Span, Method)>,
+    /// What the access log needs of the request, if it is logged.
+    logged: Option<(IpAddr, Method, Uri)>,
+}
+
+impl Begun {
+    fn new<B>(service: &PublicService, client: IpAddr, request: &hyper::Request<B>) -> Self {
+        let is_logged = service.access_log.takes_next();
+        let logged = is_logged.then(|| (client, request.method().clone(), request.uri().clone()));
+        let traces = service.traces.as_ref();
+        let span = traces.and_then(|traces| traces.begin("HTTP", request));
+        let span = span.map(|span| (span, request.method().clone()));
+        let may_close = request.version() != Version::HTTP_2;
+        Self { at: Instant::now(), id: RequestId::of(request.headers()), may_close, span, logged }
     }
-    answer
+
+    /// Completes the answer of a cached redirect.
+    fn finish_redirect(self, thread: &ListenerThread, answer: Answer) -> Answer {
+        let duration = self.at.elapsed();
+        thread.durations.record_redirect(duration);
+        self.complete(thread, answer, false, (&thread.names.redirect, duration))
+    }
+
+    /// Completes any other answer.
+    fn finish(self, thread: &ListenerThread, answer: Answer, is_last: bool) -> Answer {
+        let duration = self.at.elapsed();
+        let route = route_of(&answer).unwrap_or(&thread.names.other).clone();
+        thread.durations.record(&route, answer.status(), duration);
+        self.complete(thread, answer, is_last, (&route, duration))
+    }
+
+    /// Adds the request id, and `Connection: close` if this is the connection's last answer or the
+    /// process is draining.
+    fn complete(
+        self,
+        thread: &ListenerThread,
+        mut answer: Answer,
+        is_last: bool,
+        (route, duration): (&RouteName, Duration),
+    ) -> Answer {
+        if let Some((client, method, uri)) = &self.logged {
+            AccessLog::write(&Access {
+                request_id: self.id.as_str(),
+                client: *client,
+                method,
+                path: uri.path(),
+                route: route.as_str(),
+                status: answer.status(),
+                duration,
+            });
+        }
+        if let Some((span, method)) = self.span {
+            span.answered(&method, route.as_str(), answer.status());
+        }
+        self.id.set_on(&mut answer);
+        if self.may_close && (is_last || thread.service.is_draining()) {
+            answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        answer
+    }
 }
 
 #[cfg(test)]

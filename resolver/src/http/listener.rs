@@ -19,7 +19,7 @@ use std::{
     time::Duration,
 };
 
-use daemon::Seldom;
+use daemon::{Liveness, Seldom};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -107,6 +107,7 @@ pub(crate) async fn serve(
     listeners: PublicListeners,
     service: Arc<PublicService>,
     phase: watch::Receiver<Phase>,
+    liveness: Liveness,
 ) -> io::Result<()> {
     let slots = Arc::new(Semaphore::new(service.connections_max));
     let (full, mut ended) = (Arc::new(Seldom::default()), Vec::new());
@@ -114,11 +115,15 @@ pub(crate) async fn serve(
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (service, phase) = (Arc::clone(&service), phase.clone());
         let (slots, full) = (Arc::clone(&slots), Arc::clone(&full));
+        let beats = liveness.add(format!("listener-{index}"));
         let (done, waiting) = tokio::sync::oneshot::channel::<io::Result<()>>();
         thread::Builder::new().name(format!("listener-{index}")).spawn(move || {
             let thread = Arc::new(ListenerThread::new(service, index));
             let acceptor = Acceptor { thread, connections: Arc::default(), phase, slots, full };
-            let served = runtime.block_on(acceptor.run(socket));
+            let served = runtime.block_on(async {
+                let _beating = AbortOnDropHandle::new(tokio::spawn(beats.run()));
+                acceptor.run(socket).await
+            });
             // The receiver is gone if another thread failed to start.
             let _ = done.send(served);
         })?;

@@ -1,5 +1,8 @@
 //! The public listener, for redirects and the API.
 //!
+//! Requests arrive in plaintext over HTTP/1.1, usually from a proxy, or with TLS over HTTP/2 and
+//! HTTP/1.1 (`secure`).
+//!
 //! Data flows one way: `listener` accepts on one single-threaded runtime per core, `connection`
 //! reads requests, `router` decides what a request is, and the crate `redirect` or `api` answers
 //! it. Redirects of links that the thread knows are answered without hyper (the crate `fast_path`).
@@ -10,6 +13,7 @@
 mod connection;
 mod listener;
 mod router;
+mod secure;
 
 use std::sync::{
     Arc, Mutex,
@@ -18,10 +22,18 @@ use std::sync::{
 
 use api::Api;
 use app::metrics::Metrics;
+use daemon::traces::Traces;
 use fast_path::Buffers;
 use hyper::header::HeaderName;
 use redirect::{Redirector, ThreadContext, cache_control};
-use web::{client_limits::Clients, wakeups::Wakeups};
+use tls::ServerTls;
+use web::{
+    Answer,
+    access_log::AccessLog,
+    client_limits::Clients,
+    request_durations::{RequestDurations, RouteName, ThreadDurations, route_of},
+    wakeups::Wakeups,
+};
 
 pub(crate) use listener::serve;
 pub use listener::{Phase, PublicListeners, bind};
@@ -44,6 +56,14 @@ pub(crate) struct PublicService {
     pub(crate) metrics: Arc<Metrics>,
     /// Whether redirects of known links are answered without hyper.
     pub(crate) fast_path: bool,
+    /// Durations of requests.
+    pub(crate) durations: Arc<RequestDurations>,
+    /// TLS, if connections have to begin with it.
+    pub(crate) tls: Option<ServerTls>,
+    /// Traces of requests, if there is a collector.
+    pub(crate) traces: Option<Arc<Traces>>,
+    /// The requests that are logged.
+    pub(crate) access_log: AccessLog,
     /// Set while this process asks its clients to connect elsewhere.
     pub(crate) draining: AtomicBool,
 }
@@ -64,6 +84,31 @@ struct ListenerThread {
     buffers: Mutex<Buffers>,
     /// Requests of this thread that other threads wake.
     wakeups: Arc<Wakeups>,
+    /// Durations of this thread's requests.
+    durations: Arc<ThreadDurations>,
+    names: RouteNames,
+}
+
+/// The names of routes other than those of the API.
+struct RouteNames {
+    redirect: RouteName,
+    page: RouteName,
+    other: RouteName,
+}
+
+impl RouteNames {
+    fn new() -> Self {
+        let redirect = RouteName::new(RequestDurations::REDIRECT);
+        Self { redirect, page: RouteName::new("page"), other: RouteName::new("other") }
+    }
+
+    /// Marks an answer of the API that has no route.
+    fn other(&self, mut answer: Answer) -> Answer {
+        if route_of(&answer).is_none() {
+            self.other.clone().set_on(&mut answer);
+        }
+        answer
+    }
 }
 
 impl ListenerThread {
@@ -75,6 +120,8 @@ impl ListenerThread {
             redirects: ThreadContext::new(Arc::clone(&service.redirector), index),
             buffers: Mutex::new(buffers.with_country_header(country.map(HeaderName::as_str))),
             wakeups: Wakeups::of_this_thread(),
+            durations: service.durations.thread(status),
+            names: RouteNames::new(),
             service,
         }
     }

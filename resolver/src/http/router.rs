@@ -7,7 +7,7 @@ use hyper::{
     header::{ALLOW, CACHE_CONTROL, HeaderValue},
 };
 use redirect::{Visitor, fallback_page, pixel, qr_code, robots, unlock};
-use web::{Answer, TEXT, answer, empty};
+use web::{Answer, TEXT, answer, empty, request_durations::route_of};
 
 use super::ListenerThread;
 
@@ -16,14 +16,32 @@ pub(super) fn is_streamed(request: &Request<Incoming>) -> bool {
     rest::is_bulk(request.method(), request.uri().path())
 }
 
+/// Answers a request, and marks the answer with its route.
 pub(super) async fn route(thread: &ListenerThread, visitor: Visitor, request: Request<Incoming>) -> Answer {
+    let is_link = is_link(request.uri().path());
+    let mut answer = answer_to(thread, visitor, request).await;
+    if route_of(&answer).is_none() {
+        let name = if is_link { &thread.names.redirect } else { &thread.names.page };
+        name.clone().set_on(&mut answer);
+    }
+    answer
+}
+
+/// Returns whether a path can be that of a link, and nothing else.
+fn is_link(path: &str) -> bool {
+    !matches!(path, "/" | "/robots.txt" | "/favicon.ico")
+        && qr_code::link_of(path).is_none()
+        && pixel::link_of(path).is_none()
+}
+
+async fn answer_to(thread: &ListenerThread, visitor: Visitor, request: Request<Incoming>) -> Answer {
     let ListenerThread { service, redirects, .. } = thread;
     let path = request.uri().path();
     let is_hub = path == rest::HUB;
     if is_hub || path == "/rest" || path.starts_with("/rest/") {
         return match &service.api {
-            Some(api) if is_hub => rest::hub(api, visitor.client, request).await,
-            Some(api) => rest::route(api, visitor.client, request).await,
+            Some(api) if is_hub => thread.names.other(rest::hub(api, visitor.client, request).await),
+            Some(api) => thread.names.other(rest::route(api, visitor.client, request).await),
             None => misdirected("redirects only: send calls of the API to a process with --role api"),
         };
     }

@@ -24,15 +24,17 @@ use app::{
     webhooks::{Dispatcher, WebhookParts, metrics::WebhookMetrics},
 };
 use codes::Mint;
-use daemon::{Resources, TaskSupervisor};
+use daemon::{Resources, TaskSupervisor, traces::Traces};
 use redirect::{Redirector, qr_code::QrCodeLimits, robots::Robots};
 use store::{SettingsPoll, Store};
 use supply::{Clock, Closing, IssuerClient, Minting, Owner, SharedCeilings, SupplierConfig, SupplyMetrics};
+use tls::ServerTls;
 use tokio::{runtime, time::Instant};
 use visit_store::VisitStore;
 use web::{
     budgets::{Budgets, ConnectionLimits},
     client_limits::Clients,
+    request_durations::RequestDurations,
 };
 
 use super::{supply_task::Supply, webhooks_task::WebhooksTask};
@@ -50,6 +52,10 @@ pub(super) struct Parts {
     pub(super) clock: Clock,
     pub(super) store: Arc<dyn Store>,
     pub(super) metrics: Arc<Metrics>,
+    pub(super) durations: Arc<RequestDurations>,
+    pub(super) traces: Option<Arc<Traces>>,
+    /// TLS of the public listener, if it has some.
+    pub(super) tls: Option<ServerTls>,
     pub(super) webhook_metrics: Arc<WebhookMetrics>,
     pub(super) supply_metrics: Arc<SupplyMetrics>,
     pub(super) supervisor: TaskSupervisor,
@@ -96,7 +102,7 @@ impl Parts {
         (asked, polled): (Instant, SettingsPoll),
         resources: &Resources,
     ) -> Assembled {
-        let connections = ConnectionLimits::of(resources);
+        let connections = ConnectionLimits::of(resources, self.tls.is_some());
         let ceilings = Arc::new(SharedCeilings::new(self.clock));
         let supply = self.issuing.as_ref().map(|issuing| self.start_supply(issuing, Arc::clone(&ceilings)));
         let closing = supply.as_ref().map_or_else(Closing::without_minting, |supply| supply.closing.clone());
@@ -124,6 +130,10 @@ impl Parts {
             country_header: settings.client_limits.country_header.clone(),
             connections_max: connections.public,
             metrics: self.metrics,
+            durations: self.durations,
+            traces: self.traces,
+            tls: self.tls,
+            access_log: settings.access_log,
             fast_path: settings.fast_path && settings.role.serves_visitors(),
             draining: AtomicBool::new(false),
         };

@@ -21,7 +21,7 @@ use links::{
     webhook::{NewWebhookEvent, RecordedVisits},
 };
 use spool::{Block, Limits, Reader, Sidecars, Spool, Writer};
-use store::Store;
+use store::{Store, postgres::ConnectOptions};
 use tokio::{
     sync::{oneshot, watch},
     time::timeout,
@@ -41,11 +41,12 @@ pub(super) fn open_store(
     database: &Database,
     clickhouse: Option<&ClickhouseAddress>,
     links: &Arc<dyn Store>,
+    options: &ConnectOptions,
 ) -> Result<Arc<dyn VisitStore>, cli::Error> {
     let failed = |error: VisitStoreError| failed(database, &error);
     Ok(match database {
         Database::Postgres(url) => {
-            let visits = PostgresVisits::new(url).map_err(failed)?;
+            let visits = PostgresVisits::with_options(url, options).map_err(failed)?;
             match clickhouse {
                 Some(address) => Arc::new(ClickhouseVisits::new(address.clone(), visits)),
                 None => Arc::new(visits),

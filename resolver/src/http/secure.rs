@@ -1,0 +1,117 @@
+//! Connections with TLS, and requests over HTTP/2.
+//!
+//! A request over HTTP/2 is given the form of HTTP/1.1, an authority in `Host` and a path, before
+//! anything else looks at it. So there is one set of rules for both.
+
+use std::{net::IpAddr, sync::Arc};
+
+use hyper::{
+    Request, Uri, Version,
+    header::{HOST, HeaderValue},
+    server::conn::http2,
+};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use tls::{HTTP2, ServerTls};
+use tokio::net::TcpStream;
+use web::connection_timeouts::{ThreadConnections, TimedStream};
+
+use super::{
+    ListenerThread,
+    connection::{HEAD_BYTES, Protocol, serve_with_hyper},
+};
+
+/// Maximum number of requests of a connection at a time. Each may hold a head.
+const STREAMS: u32 = 8;
+/// Bytes of a body that may arrive before they are read, of a request and of a connection.
+const STREAM_WINDOW: u32 = 64 * 1024;
+const CONNECTION_WINDOW: u32 = 128 * 1024;
+/// Bytes of an answer that wait for the client.
+const SEND_BYTES: usize = 64 * 1024;
+/// Maximum number of requests that a client may have reset while they waited to be answered. It then
+/// floods the listener (CVE-2023-44487), and its connection ends.
+const RESETS: usize = 32;
+
+/// Serves a connection that begins with a handshake. The time for it is that for a head.
+pub(super) async fn serve(
+    stream: TimedStream<TcpStream>,
+    tls: ServerTls,
+    thread: Arc<ListenerThread>,
+    peer: IpAddr,
+    connections: Arc<ThreadConnections>,
+) {
+    let connection = stream.connection();
+    let stream = match tls.accept(stream).await {
+        Ok((stream, _)) => stream,
+        Err(error) => return tracing::debug!(%peer, %error, "TLS handshake"),
+    };
+    connection.mark_idle();
+    let is_http2 = stream.get_ref().1.alpn_protocol() == Some(HTTP2);
+    if is_http2 {
+        connection.mark_multiplexed();
+    }
+    let protocol = if is_http2 { Protocol::Http2 } else { Protocol::Http1 };
+    Box::pin(serve_with_hyper((stream, connection, protocol), thread, peer, connections)).await;
+}
+
+/// Returns how connections over HTTP/2 are served. Whatever a client may send without end is
+/// bounded: requests at a time, heads, resets, and bytes that nobody has read.
+pub(super) fn http2() -> http2::Builder<TokioExecutor> {
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS)
+        .max_header_list_size(u32::try_from(HEAD_BYTES).unwrap_or(u32::MAX))
+        .max_pending_accept_reset_streams(RESETS)
+        .max_local_error_reset_streams(RESETS)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_send_buf_size(SEND_BYTES);
+    builder
+}
+
+/// Gives a request over HTTP/2 the form of HTTP/1.1. Returns `None` if its authority and its header
+/// `Host` contradict each other, or both are absent (RFC 9113, section 8.3.1).
+pub(super) fn as_http1<B>(mut request: Request<B>) -> Option<Request<B>> {
+    if request.version() != Version::HTTP_2 {
+        return Some(request);
+    }
+    if let Some(authority) = request.uri().authority() {
+        let authority = HeaderValue::from_str(authority.as_str()).ok()?;
+        let mut hosts = request.headers().get_all(HOST).iter();
+        if hosts.any(|host| host != authority) {
+            return None;
+        }
+        request.headers_mut().insert(HOST, authority);
+    }
+    request.headers().get(HOST)?;
+    let path = request.uri().path_and_query().cloned().unwrap_or_else(|| "/".parse().expect("a path"));
+    *request.uri_mut() = Uri::from(path);
+    Some(request)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(uri: &str, hosts: &[&str]) -> Request<()> {
+        let request = Request::builder().uri(uri).version(Version::HTTP_2);
+        hosts.iter().fold(request, |request, host| request.header(HOST, *host)).body(()).unwrap()
+    }
+
+    #[test]
+    fn an_authority_becomes_the_host_and_a_contradiction_is_refused() {
+        for (uri, hosts, expected) in [
+            ("https://sho.rt/abc?x=1", &[][..], Some(("sho.rt", "/abc?x=1"))),
+            ("https://sho.rt:8443/abc", &["sho.rt:8443"], Some(("sho.rt:8443", "/abc"))),
+            ("/abc", &["sho.rt"], Some(("sho.rt", "/abc"))),
+            ("https://sho.rt/abc", &["other.example"], None),
+            ("https://sho.rt/abc", &["sho.rt", "other.example"], None),
+            ("/abc", &[], None),
+        ] {
+            let made = as_http1(request(uri, hosts));
+            let found =
+                made.as_ref().map(|made| (made.headers()[HOST].to_str().unwrap(), made.uri().to_string()));
+            assert_eq!(found, expected.map(|(host, uri)| (host, uri.to_owned())), "{uri} {hosts:?}");
+        }
+    }
+}
