@@ -24,6 +24,8 @@ pub enum Program {
     Basebackup,
     /// `pgbench`, Postgres' own load generator.
     Pgbench,
+    /// PgBouncer, a pooler of connections to Postgres.
+    Pgbouncer,
     /// The etcd server.
     Etcd,
     /// `etcdctl`, etcd's command-line client.
@@ -56,6 +58,7 @@ impl Program {
             Self::Initdb => ("initdb", "postgresql"),
             Self::Basebackup => ("pg_basebackup", "postgresql"),
             Self::Pgbench => ("pgbench", "postgresql"),
+            Self::Pgbouncer => ("pgbouncer", "pgbouncer"),
             Self::Etcd => ("etcd", "etcd-server"),
             Self::Etcdctl => ("etcdctl", "etcd-client"),
             Self::Chromium => ("chromium", "chromium"),
@@ -105,7 +108,9 @@ fn newest_postgres() -> Option<PathBuf> {
 
 fn in_search_path(name: &str) -> Option<PathBuf> {
     let folders = std::env::var_os("PATH")?;
-    std::env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| is_executable(path))
+    // Debian has some servers where only root's PATH leads.
+    let folders = std::env::split_paths(&folders).chain(["/usr/sbin".into()]);
+    folders.map(|folder| folder.join(name)).find(|path| is_executable(path))
 }
 
 fn is_executable(path: &Path) -> bool {

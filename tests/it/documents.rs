@@ -3,6 +3,7 @@
 
 mod flags;
 mod items;
+mod metrics;
 
 use std::{
     collections::BTreeSet,
@@ -100,6 +101,25 @@ async fn the_tables_of_flags_are_those_of_help() {
             };
             assert!(is_known(&help) || is_known(&of_client), "{document} names {name}");
         }
+    }
+}
+
+#[test]
+fn the_table_of_metrics_is_that_of_their_descriptions() {
+    let sources: Vec<String> = tree()
+        .iter()
+        .filter(|file| file.ends_with(".rs") && (file.contains("/issuer/") || file.contains("/resolver/")))
+        .map(|file| std::fs::read_to_string(file).unwrap())
+        .collect();
+    let path = Path::new(ROOT).join("resolver/README.md");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let (before, table, after) = metrics::table_in(&text).expect("the document has a table of metrics");
+    let generated = metrics::table(sources.iter().map(String::as_str));
+    assert!(generated.lines().count() > 70, "{generated}");
+    if std::env::var_os(WRITE_VARIABLE).is_some() {
+        std::fs::write(&path, format!("{before}{generated}{after}")).unwrap();
+    } else {
+        assert_eq!(table, generated, "run this test with {WRITE_VARIABLE}=1");
     }
 }
 

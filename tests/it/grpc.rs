@@ -126,6 +126,11 @@ async fn a_link_is_created_shown_changed_listed_and_deleted_as_over_rest() {
     client.delete_link(with(&key, delete)).await.unwrap();
     let gone = client.get_link(with(&key, get)).await.unwrap_err();
     assert_eq!((gone.code(), problem(&gone)), (Code::NotFound, Some("short-url-not-found")));
+    let page = resolver.metrics().await.unwrap();
+    for labels in ["method=\"CreateLink\",code=\"Ok\"", "method=\"DeleteLink\",code=\"Ok\""] {
+        let counted = format!("resolver_grpc_request_duration_seconds_count{{{labels}}}");
+        assert!(page.contains(&counted), "no {counted} in\n{page}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

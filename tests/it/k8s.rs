@@ -1,22 +1,25 @@
-//! The Kubernetes base: it renders, every object is valid, and it matches the daemons that it
-//! starts.
+//! The Kubernetes manifests: they render, every object is valid, the chart and kustomize agree, and
+//! what they start matches the daemons.
+
+mod delivery;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use harness::{Launch, Program, Scratch, binaries};
+use harness::{Launch, Scratch, binaries};
 use serde_json::Value;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
-/// The environment variable with the folder of a Python environment that has `kubernetes-validate`.
-/// `tests/run` creates it.
-const VENV_VARIABLE: &str = "SHORTMINT_VENV";
+/// The environment variable with the folder of the Python environment that has Kubernetes' tools,
+/// and the folder without it. `tests/run` creates it.
+const TOOLS: (&str, &str) = ("SHORTMINT_KUBERNETES", "target/venv-kubernetes");
+/// The same of the environment for all other tests.
+const VENV: (&str, &str) = ("SHORTMINT_VENV", "target/venv");
 
-/// The oldest version that the base supports, one in between, and the newest that the validator
-/// knows.
-const KUBERNETES_VERSIONS: [&str; 3] = ["1.27", "1.32", "1.37"];
+/// What is rendered, below `k8s/`: by itself the base.
+const RENDERED: [&str; 5] = ["", "overlays/minimal", "overlays/dev", "overlays/production", "overlays/split"];
 
 const RUN_WITHIN: Duration = Duration::from_secs(120);
 
@@ -24,25 +27,8 @@ const RUN_WITHIN: Duration = Duration::from_secs(120);
 const POD_NAME: &str = "POD_NAME";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_object_is_valid_in_the_oldest_and_the_newest_kubernetes() {
-    let scratch = Scratch::new().unwrap();
-    let manifest = render(&scratch).await;
-    let objects = objects(&scratch, &manifest).await.len();
-    let validator = Launch::new(&scratch, "kubernetes-validate", in_venv("kubernetes-validate"));
-    let validator =
-        validator.arg("--strict").args(KUBERNETES_VERSIONS.iter().flat_map(|version| ["-k", version]));
-    let checked = validator.arg(&manifest).run(RUN_WITHIN).await.unwrap();
-    let said = format!("{}{}", checked.stdout, checked.stderr);
-    assert!(checked.status.success(), "{said}");
-    // The exit code is 0 even with a warning or a skipped object.
-    assert!(!said.contains("WARN"), "{said}");
-    let passed = said.lines().filter(|line| line.contains(" passed ")).count();
-    assert_eq!(passed, objects * KUBERNETES_VERSIONS.len(), "{said}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn resolvers_are_told_of_each_issuer_by_the_name_that_it_advertises() {
-    let base = Base::render().await;
+    let base = Manifests::base().await;
     let issuer = base.only("StatefulSet", "issuer");
     let replicas = issuer["spec"]["replicas"].as_u64().unwrap();
     let service = issuer["spec"]["serviceName"].as_str().unwrap();
@@ -55,48 +41,82 @@ async fn resolvers_are_told_of_each_issuer_by_the_name_that_it_advertises() {
     let reachable: Vec<String> = names.map(|name| format!("https://{name}.{service}:{port}")).collect();
     assert_eq!(advertised, reachable);
 
-    let config = base.only("ConfigMap", "shortmint");
-    let told: Vec<&str> = config["data"]["issuer-urls"].as_str().unwrap().split(',').collect();
-    assert_eq!(told, advertised);
-    let resolver = only(containers(base.only("StatefulSet", "resolver")));
+    let resolver = only(containers(base.only("Deployment", "resolver")));
     let source = &env(resolver, "RESOLVER_ISSUER").unwrap()["valueFrom"]["configMapKeyRef"];
-    assert_eq!((&source["name"], &source["key"]), (&"shortmint".into(), &"issuer-urls".into()));
+    let config = base.only("ConfigMap", source["name"].as_str().unwrap());
+    let told = config["data"][source["key"].as_str().unwrap()].as_str().unwrap();
+    assert_eq!(told.split(',').collect::<Vec<_>>(), advertised);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_setting_that_a_pod_refers_to_exists_and_no_secret_is_in_the_base() {
-    let base = Base::render().await;
+    let base = Manifests::base().await;
     assert!(base.objects.iter().all(|object| object["kind"] != "Secret"), "secrets come from outside");
-    let mut references = 0;
-    for variable in base.objects.iter().flat_map(containers).flat_map(env_of) {
-        let reference = &variable["valueFrom"]["configMapKeyRef"];
-        if let (Some(name), Some(key)) = (reference["name"].as_str(), reference["key"].as_str()) {
-            references += 1;
-            let value = &base.only("ConfigMap", name)["data"][key];
-            assert!(value.is_string(), "{variable} refers to nothing");
+    for rendered in RENDERED {
+        let manifests = Manifests::render(rendered).await;
+        let mut references = 0;
+        for variable in manifests.objects.iter().flat_map(containers).flat_map(env_of) {
+            let reference = &variable["valueFrom"]["configMapKeyRef"];
+            if let (Some(name), Some(key)) = (reference["name"].as_str(), reference["key"].as_str()) {
+                references += 1;
+                let value = &manifests.only("ConfigMap", name)["data"][key];
+                assert!(value.is_string(), "{rendered}: {variable} refers to nothing");
+            }
         }
+        assert!(references > 0, "{rendered}");
     }
-    assert!(references > 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_variable_is_one_that_its_daemon_reads() {
-    let base = Base::render().await;
-    let mut checked = 0;
-    for container in base.objects.iter().flat_map(containers) {
-        let known = variables_in_help(&base.scratch, container).await;
-        for variable in env_of(container) {
-            let name = variable["name"].as_str().unwrap();
-            assert!(name == POD_NAME || known.contains(name), "{name} is not in --help: {known:?}");
-            checked += 1;
+    for rendered in RENDERED {
+        let manifests = Manifests::render(rendered).await;
+        let mut checked = 0;
+        for container in manifests.objects.iter().flat_map(containers).filter(|container| is_ours(container))
+        {
+            let known = variables_in_help(&manifests.scratch, container).await;
+            for variable in env_of(container) {
+                let name = variable["name"].as_str().unwrap();
+                assert!(name == POD_NAME || known.contains(name), "{rendered}: {name} is not in --help");
+                checked += 1;
+            }
         }
+        assert!(checked > 10, "{rendered}: only {checked} variables were found");
     }
-    assert!(checked > 10, "only {checked} variables were found");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_probe_and_service_leads_to_a_port_that_its_daemon_listens_on() {
+    for rendered in RENDERED {
+        let manifests = Manifests::render(rendered).await;
+        let mut checked = 0;
+        for container in manifests.objects.iter().flat_map(containers).filter(|container| is_ours(container))
+        {
+            let listens = |name: &str| {
+                let address = env_of(container).filter_map(|variable| variable["value"].as_str());
+                address.filter_map(|value| value.strip_prefix("0.0.0.0:")).any(|port| port == name)
+            };
+            for port in container["ports"].as_array().into_iter().flatten() {
+                let number = port["containerPort"].to_string();
+                assert!(listens(&number), "{rendered}: nothing listens on {port}");
+            }
+            for probe in ["startupProbe", "readinessProbe", "livenessProbe"] {
+                let Some(request) = container[probe]["httpGet"].as_object() else { continue };
+                port(container, request["port"].as_str().unwrap());
+                assert!(
+                    matches!(request["path"].as_str(), Some("/livez" | "/readyz")),
+                    "{rendered}: {request:?}"
+                );
+                checked += 1;
+            }
+        }
+        assert!(checked >= 6, "{rendered}: only {checked} probes were found");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_file_that_a_variable_names_is_below_a_mounted_folder() {
-    let base = Base::render().await;
+    let base = Manifests::base().await;
     let mut checked = 0;
     for container in base.objects.iter().flat_map(containers) {
         let mounts = container["volumeMounts"].as_array().into_iter().flatten();
@@ -113,8 +133,8 @@ async fn every_file_that_a_variable_names_is_below_a_mounted_folder() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pod_has_more_time_to_end_than_it_takes_to_drain() {
-    let base = Base::render().await;
-    let resolver = base.only("StatefulSet", "resolver");
+    let base = Manifests::base().await;
+    let resolver = base.only("Deployment", "resolver");
     let drain_delay =
         env(only(containers(resolver)), "RESOLVER_DRAIN_DELAY").unwrap()["value"].as_str().unwrap();
     let drain_delay: u64 = drain_delay.strip_suffix('s').expect("the delay is in seconds").parse().unwrap();
@@ -124,7 +144,7 @@ async fn a_pod_has_more_time_to_end_than_it_takes_to_drain() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn images_have_the_tag_of_this_version() {
-    let base = Base::render().await;
+    let base = Manifests::base().await;
     let tag = format!(":{}", env!("CARGO_PKG_VERSION"));
     let images: BTreeSet<&str> = base
         .objects
@@ -137,16 +157,24 @@ async fn images_have_the_tag_of_this_version() {
     assert_eq!(daemons, BTreeSet::from(["issuer", "resolver"]));
 }
 
-/// The rendered base as objects.
-struct Base {
+/// Rendered manifests as objects.
+struct Manifests {
     objects: Vec<Value>,
     scratch: Scratch,
 }
 
-impl Base {
-    async fn render() -> Self {
+impl Manifests {
+    async fn base() -> Self {
+        Self::render("").await
+    }
+
+    /// Renders a folder below `k8s/`.
+    async fn render(below: &str) -> Self {
         let scratch = Scratch::new().unwrap();
-        let manifest = render(&scratch).await;
+        let kubectl = Launch::new(&scratch, "kubectl", tool("kubectl"));
+        let kubectl = kubectl.arg("kustomize").arg(Path::new(ROOT).join("k8s").join(below));
+        let rendered = kubectl.run(RUN_WITHIN).await.unwrap().success().unwrap();
+        let manifest = scratch.file("rendered.yaml", &rendered.stdout).unwrap();
         Self { objects: objects(&scratch, &manifest).await, scratch }
     }
 
@@ -158,31 +186,38 @@ impl Base {
     }
 }
 
-/// Renders the base into a file and returns its path.
-async fn render(scratch: &Scratch) -> PathBuf {
-    let kubectl = Launch::new(scratch, "kubectl", Program::Kubectl.path().unwrap());
-    let rendered = kubectl.arg("kustomize").arg(Path::new(ROOT).join("k8s")).run(RUN_WITHIN).await.unwrap();
-    scratch.file("rendered.yaml", &rendered.success().unwrap().stdout).unwrap()
-}
-
 /// Returns the objects of a manifest. The validator's Python environment has a YAML reader, which
 /// saves a dependency here.
 async fn objects(scratch: &Scratch, manifest: &Path) -> Vec<Value> {
     let script = "import json, sys, yaml; json.dump(list(yaml.safe_load_all(sys.stdin)), sys.stdout)";
-    let python = Launch::new(scratch, "yaml-to-json", in_venv("python")).args(["-c", script]);
+    let python = Launch::new(scratch, "yaml-to-json", tool("python")).args(["-c", script]);
     let converted = python.stdin(manifest).run(RUN_WITHIN).await.unwrap().success().unwrap();
     let objects: Vec<Value> = serde_json::from_str(&converted.stdout).unwrap();
     assert!(!objects.is_empty());
     objects
 }
 
-/// Returns the path of a program in the Python environment.
+/// Returns the path of one of Kubernetes' tools.
+fn tool(program: &str) -> PathBuf {
+    in_environment(TOOLS, program)
+}
+
+/// Returns the path of a program in the Python environment of the other tests.
 pub(crate) fn in_venv(program: &str) -> PathBuf {
-    let set = std::env::var_os(VENV_VARIABLE).map(PathBuf::from);
-    let venv = set.unwrap_or_else(|| Path::new(ROOT).join("target/venv"));
+    in_environment(VENV, program)
+}
+
+fn in_environment((variable, default): (&str, &str), program: &str) -> PathBuf {
+    let set = std::env::var_os(variable).map(PathBuf::from);
+    let venv = set.unwrap_or_else(|| Path::new(ROOT).join(default));
     let path = std::path::absolute(venv.join("bin").join(program)).unwrap();
     assert!(path.is_file(), "{} is missing: run tests/run once, which makes it", path.display());
     path
+}
+
+/// Returns whether a container runs one of the daemons.
+fn is_ours(container: &Value) -> bool {
+    container["image"].as_str().is_some_and(|image| image.contains("shortmint-"))
 }
 
 /// Returns the containers of an object that creates pods; none for other objects.

@@ -4,6 +4,7 @@
 mod allocations;
 mod backup;
 mod bad_input;
+mod behind_proxy;
 mod budgets;
 mod bulk;
 mod carry;
@@ -50,6 +51,7 @@ mod malformed;
 mod many_creates;
 mod metrics;
 mod migrations;
+mod monitoring;
 mod nospace;
 mod older_copies;
 mod openapi;
@@ -57,8 +59,11 @@ mod outage;
 mod partition;
 mod pause;
 mod pixel;
+mod pooler;
 mod postgres;
 mod previews;
+mod promotion;
+mod public_tls;
 mod reclaim;
 mod recorded_clients;
 mod redirects;
@@ -77,6 +82,7 @@ mod store_conformance;
 mod sweep;
 mod takedowns;
 mod tls;
+mod tracing;
 mod transfer;
 // The suite of stores of visits belongs to their port.
 #[expect(dead_code, reason = "some of its parts are for what only SQLite has")]
