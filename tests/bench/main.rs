@@ -26,6 +26,7 @@ mod redirect;
 mod scan;
 mod stats;
 mod table;
+mod upgrade;
 mod visits;
 mod wrk;
 
@@ -80,6 +81,8 @@ enum Bench {
     Redirect(redirect::Args),
     /// Measure popular links while another client scans random codes.
     Scan(scan::Args),
+    /// Measure how long each migration of a large database keeps creates and reads waiting.
+    Upgrade(upgrade::Args),
     /// Measure how visits are recorded, stored and read.
     #[command(subcommand)]
     Visits(visits::Args),
@@ -113,6 +116,7 @@ fn main() -> anyhow::Result<()> {
         Bench::Scan(args) => scan::run(&args)?,
         Bench::Mint(args) => mint::run(&args)?,
         Bench::Redirect(args) => redirect::run(&args)?,
+        Bench::Upgrade(args) => upgrade::run(&args)?,
         Bench::Visits(args) => visits::run(&args)?,
         Bench::BareHyper(args) => return redirect::serve_bare(&args),
     };
