@@ -1,0 +1,316 @@
+{{/*
+The Deployment of resolvers and that of redirects: (list $ "resolver" settings). The two differ in the role, in
+the right to take numbers, and in sizes.
+*/}}
+{{- define "shortmint.resolverDeployment" -}}
+{{- $root := index . 0 }}{{ $name := index . 1 }}{{ $settings := index . 2 }}
+{{- $values := $root.Values }}{{ $takesNumbers := eq $name "resolver" }}
+{{- $config := include "shortmint.configName" $root }}{{ $keys := $values.secret.keys -}}
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: {{ include "shortmint.name" (list $root $name) }}
+  namespace: {{ $root.Release.Namespace }}
+  labels:
+    {{- include "shortmint.labels" (list $root $name $name) | nindent 4 }}
+spec:
+  {{- if not $settings.autoscaling.enabled }}
+  replicas: {{ $settings.replicas }}
+  {{- end }}
+  # Time for every node to learn of the new pod, and for its cache to warm, before an old one goes.
+  minReadySeconds: 10
+  # Longer than RESOLVER_START_DEADLINE: a new pod may wait for the migration of the schema.
+  progressDeadlineSeconds: 900
+  strategy:
+    type: RollingUpdate
+    # The new pod serves before an old one ends, so an update costs no capacity.
+    rollingUpdate:
+      maxSurge: 1
+      maxUnavailable: 0
+  selector:
+    matchLabels:
+      {{- include "shortmint.selectorLabels" (list $root $name) | nindent 6 }}
+  template:
+    metadata:
+      labels:
+        {{- include "shortmint.podLabels" (list $root $name $name) | nindent 8 }}
+      annotations:
+        prometheus.io/scrape: "true"
+        prometheus.io/port: "9090"
+        prometheus.io/path: /metrics
+        {{- with $settings.podAnnotations }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+    spec:
+      serviceAccountName: {{ include "shortmint.name" (list $root $name) }}
+      automountServiceAccountToken: false
+      # Otherwise the Service `resolver` would set RESOLVER_PORT=tcp://… and its like: names in the daemon's
+      # own space.
+      enableServiceLinks: false
+      {{- with include "shortmint.imagePullSecrets" $root | trim }}
+      {{- . | nindent 6 }}
+      {{- end }}
+      # The sum of RESOLVER_DRAIN_DELAY, the longest request deadline, and the time to store the last visits
+      # and to return unused blocks; with room to spare, for past it comes SIGKILL. Raise it with the drain
+      # delay.
+      terminationGracePeriodSeconds: {{ add $settings.drainDelaySeconds 40 }}
+      securityContext:
+        {{- include "shortmint.podSecurity" $root | nindent 8 }}
+      {{- with include "shortmint.placement" $settings | trim }}
+      {{- . | nindent 6 }}
+      {{- end }}
+      # A lost node's pods are replaced after this time. The default of Kubernetes is 300 seconds.
+      tolerations:
+        - key: node.kubernetes.io/unreachable
+          operator: Exists
+          effect: NoExecute
+          tolerationSeconds: {{ $values.nodeLossSeconds }}
+        - key: node.kubernetes.io/not-ready
+          operator: Exists
+          effect: NoExecute
+          tolerationSeconds: {{ $values.nodeLossSeconds }}
+        {{- with $settings.tolerations }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+      {{- with include "shortmint.topologySpread" (list $root $name true) }}
+      {{- . | nindent 6 }}
+      {{- end }}
+      containers:
+        - name: {{ $name }}
+          image: {{ include "shortmint.image" (list $root $values.resolver.image) }}
+          imagePullPolicy: {{ $values.imagePullPolicy }}
+          args:
+            - serve
+          # Relative paths end in the one writable directory.
+          workingDir: /var/lib/shortmint
+          env:
+            {{- if $takesNumbers }}
+            # Not read by the daemon: only a variable can stand in the next one's value, so it comes first.
+            - name: POD_NAME
+              valueFrom:
+                fieldRef:
+                  fieldPath: metadata.name
+            # A container that restarts keeps the pod's name, and with it its blocks. A pod that ends returns
+            # them. All pods share the certificate `resolver`, which is for the holders below its name.
+            - name: RESOLVER_HOLDER_ID
+              value: resolver.$(POD_NAME)
+            {{- if $values.tls.enabled }}
+            - name: RESOLVER_ISSUER_CA
+              value: /etc/authorities/shortmint.crt
+            - name: RESOLVER_ISSUER_CERT
+              value: /etc/resolver-tls/tls.crt
+            - name: RESOLVER_ISSUER_KEY
+              value: /etc/resolver-tls/tls.key
+            {{- end }}
+            - name: RESOLVER_ISSUER
+              valueFrom:
+                configMapKeyRef:
+                  name: {{ $config }}
+                  key: issuer-urls
+            {{- else }}
+            # Visitors only: the daemon asks for no blocks, so it gets neither the issuers' addresses nor a
+            # certificate.
+            - name: RESOLVER_ROLE
+              value: redirect
+            # The default contains the holder id, which this role does not have.
+            - name: RESOLVER_VISITS_SPOOL
+              value: /var/lib/shortmint/visits
+            {{- end }}
+            # The defaults listen on the loopback only.
+            - name: RESOLVER_LISTEN
+              value: 0.0.0.0:8080
+            - name: RESOLVER_ADMIN_LISTEN
+              value: 0.0.0.0:9090
+            - name: RESOLVER_LOG_FORMAT
+              value: {{ $values.logFormat }}
+            - name: RESOLVER_PUBLIC_URL
+              valueFrom:
+                configMapKeyRef:
+                  name: {{ $config }}
+                  key: public-url
+            - name: RESOLVER_TRUSTED_PROXIES
+              valueFrom:
+                configMapKeyRef:
+                  name: {{ $config }}
+                  key: trusted-proxies
+            - name: RESOLVER_DATABASE
+              valueFrom:
+                secretKeyRef:
+                  name: {{ $values.secret.name }}
+                  key: {{ ternary $keys.databaseUrl $keys.redirectDatabaseUrl $takesNumbers }}
+            # Waits for Postgres and for the migration, which one apply creates at the same time. Not ready
+            # until then.
+            - name: RESOLVER_START_DEADLINE
+              value: {{ $settings.startDeadline }}
+            - name: RESOLVER_CODE_KEY_FILE
+              value: /etc/shortmint/code.key
+            {{- if $takesNumbers }}
+            # Only the very first start reads it. Without it that start prints a new admin key, into a log
+            # that is kept.
+            - name: RESOLVER_INITIAL_API_KEY
+              valueFrom:
+                secretKeyRef:
+                  name: {{ $values.secret.name }}
+                  key: {{ $keys.initialApiKey }}
+                  optional: true
+            {{- end }}
+            # Kubernetes sends SIGTERM at the moment it *begins* to take the pod out of the Service. For this
+            # long the listener goes on accepting what nodes that have not heard of it still send. Stands
+            # here, not in the ConfigMap, because terminationGracePeriodSeconds must grow with it.
+            - name: RESOLVER_DRAIN_DELAY
+              value: {{ $settings.drainDelaySeconds }}s
+            # Less than the volume's sizeLimit, above which the pod is evicted: a full spool drops visits, and
+            # serves.
+            - name: RESOLVER_VISITS_SPOOL_MIB
+              value: {{ $settings.spoolMiB | quote }}
+            {{- if not $values.tls.enabled }}
+            - name: RESOLVER_INSECURE
+              value: "true"
+            {{- end }}
+            {{- if $values.publicTls.enabled }}
+            - name: RESOLVER_TLS_CERT
+              value: /etc/public-tls/tls.crt
+            - name: RESOLVER_TLS_KEY
+              value: /etc/public-tls/tls.key
+            {{- end }}
+            {{- if not (kindIs "invalid" $settings.databaseConnections) }}
+            - name: RESOLVER_DATABASE_CONNECTIONS
+              value: {{ $settings.databaseConnections | quote }}
+            {{- end }}
+            {{- if $settings.accessLog }}
+            - name: RESOLVER_ACCESS_LOG
+              value: {{ $settings.accessLog | quote }}
+            {{- end }}
+            {{- if and $takesNumbers $settings.grpc.enabled }}
+            - name: RESOLVER_GRPC_LISTEN
+              value: 0.0.0.0:8081
+            {{- end }}
+            {{- if and $takesNumbers (ne $settings.role "all") }}
+            - name: RESOLVER_ROLE
+              value: {{ $settings.role }}
+            {{- end }}
+            {{- with include "shortmint.otlpEnv" (list $root "RESOLVER") | trim }}
+            {{- . | nindent 12 }}
+            {{- end }}
+            {{- with $settings.extraEnv }}
+            {{- toYaml . | nindent 12 }}
+            {{- end }}
+          ports:
+            - name: http
+              containerPort: 8080
+            {{- if and $takesNumbers $settings.grpc.enabled }}
+            - name: grpc
+              containerPort: 8081
+            {{- end }}
+            - name: admin
+              containerPort: 9090
+          # Until this has passed once the other two do not run. It asks for life only: a resolver that cannot
+          # reach Postgres at start ends with 69 past its own deadline, which says more in the log than a
+          # kill.
+          startupProbe:
+            httpGet:
+              path: /livez
+              port: admin
+            periodSeconds: 1
+            timeoutSeconds: 2
+            failureThreshold: 60
+          # Must stay independent of Postgres, issuer and etcd: a restart mends none of them and empties the
+          # cache.
+          livenessProbe:
+            httpGet:
+              path: /livez
+              port: admin
+            periodSeconds: 10
+            timeoutSeconds: 2
+            failureThreshold: 3
+          # Ready means "started, and not draining". If it followed Postgres, an outage would take every pod
+          # out of the Service at once, and with them the redirects that the caches still answer.
+          readinessProbe:
+            httpGet:
+              path: /readyz
+              port: admin
+            periodSeconds: 2
+            timeoutSeconds: 2
+            failureThreshold: 2
+          # The CPU limit is also the number of listener threads: without it, there is one per core of the
+          # node.
+          resources:
+            {{- /* The spool, and room for logs and temporary files. */}}
+            {{- $limit := dict "ephemeral-storage" (printf "%dMi" (add $settings.spoolMiB 1280)) }}
+            {{- $disk := dict "requests" (dict "ephemeral-storage" "256Mi") "limits" $limit }}
+            {{- toYaml (mergeOverwrite $disk (deepCopy $settings.resources)) | nindent 12 }}
+          securityContext:
+            {{- include "shortmint.containerSecurity" $root | nindent 12 }}
+          volumeMounts:
+            - name: code-key
+              mountPath: /etc/shortmint
+              readOnly: true
+            - name: database
+              mountPath: /etc/database
+              readOnly: true
+            - name: data
+              mountPath: /var/lib/shortmint
+            {{- if $values.tls.enabled }}
+            # Never with subPath: such mounts do not see renewals.
+            - name: authorities
+              mountPath: /etc/authorities
+              readOnly: true
+            {{- if $takesNumbers }}
+            - name: tls
+              mountPath: /etc/resolver-tls
+              readOnly: true
+            {{- end }}
+            {{- end }}
+            {{- if $values.publicTls.enabled }}
+            - name: public-tls
+              mountPath: /etc/public-tls
+              readOnly: true
+            {{- end }}
+            {{- with $settings.extraVolumeMounts }}
+            {{- toYaml . | nindent 12 }}
+            {{- end }}
+      volumes:
+        - name: code-key
+          secret:
+            secretName: {{ $values.secret.name }}
+            # The other keys are not needed as files.
+            items:
+              - key: {{ $keys.codeKey }}
+                path: code.key
+            defaultMode: 0440
+        # The password file, if the Secret has one: `passfile=/etc/database/pgpass` in the URL.
+        - name: database
+          secret:
+            secretName: {{ $values.secret.name }}
+            items:
+              - key: {{ ternary $keys.pgpass $keys.redirectPgpass $takesNumbers }}
+                path: pgpass
+            defaultMode: 0440
+            optional: true
+        # Outlives a crash of the container, not the pod: a witness file needs a volume of its own.
+        - name: data
+          emptyDir:
+            sizeLimit: {{ add $settings.spoolMiB 256 }}Mi
+        {{- if $values.tls.enabled }}
+        # Not `ca.crt` of the Secrets: that changes together with a certificate, and an authority has to
+        # change before.
+        - name: authorities
+          configMap:
+            name: {{ $values.tls.authorities }}
+        {{- if $takesNumbers }}
+        - name: tls
+          secret:
+            secretName: {{ $values.tls.resolverSecret }}
+            defaultMode: 0440
+        {{- end }}
+        {{- end }}
+        {{- if $values.publicTls.enabled }}
+        - name: public-tls
+          secret:
+            secretName: {{ $values.publicTls.secret }}
+            defaultMode: 0440
+        {{- end }}
+        {{- with $settings.extraVolumes }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+{{- end }}
