@@ -1,0 +1,1 @@
+"""Definitions of the recording rules, alerts and dashboards; `generate.py` writes them as files."""

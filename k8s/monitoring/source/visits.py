@@ -1,0 +1,89 @@
+"""Alerts on the way of visits into the store, and on webhooks."""
+
+from .model import CRITICAL, WARNING, Alert, Group
+from .promql import POD
+
+# Two thirds of the 768 MiB at which a resolver of the base drops visits (RESOLVER_VISITS_SPOOL_MIB).
+SPOOL_BYTES = 512 * 1024 * 1024
+
+ALERTS = [
+    Alert(
+        "ShortmintVisitsDropped",
+        WARNING,
+        "increase(resolver_visits_dropped_total[15m]) > 0",
+        "Visits are lost before they are spooled.",
+        f"""{{{{ $value | printf "%.0f" }}}} visits of {POD} were dropped in 15 minutes (reason: {{{{
+        $labels.reason }}}}). Redirects are not affected; statistics lack these visits for good.""",
+    ),
+    Alert(
+        "ShortmintVisitsFenced",
+        WARNING,
+        "resolver_visits_fenced == 1",
+        "Two processes share one spool, and one has stopped storing visits.",
+        f"""The visits of {POD} are not stored (resolver_visits_fenced is {{{{ $value }}}}). They wait in
+        its spool until it is full.""",
+        "5m",
+    ),
+    Alert(
+        "ShortmintVisitBacklogGrowing",
+        WARNING,
+        """
+        resolver_visit_blocks_waiting > 3000
+        and deriv(resolver_visit_spool_bytes[15m]) > 0
+        """,
+        "Visits are recorded faster than they are stored.",
+        f"""{{{{ $value }}}} blocks of visits wait in the spool of {POD}, and it grows. Statistics and
+        webhooks are late by that much.""",
+        "15m",
+    ),
+    Alert(
+        "ShortmintVisitSpoolLarge",
+        CRITICAL,
+        f"resolver_visit_spool_bytes > {SPOOL_BYTES}",
+        "A spool of visits is nearly full.",
+        f"""The spool of {POD} has {{{{ $value | humanize1024 }}}}B. At --visits-spool-mib (768 MiB in this
+        repository's manifests) further visits are dropped.""",
+        "5m",
+    ),
+    Alert(
+        "ShortmintVisitSpoolFaulty",
+        WARNING,
+        """
+        increase(resolver_visit_spool_errors_total[15m])
+        + increase(resolver_visit_blocks_malformed_total[15m])
+        > 0
+        """,
+        "A spool of visits cannot be read.",
+        f"""Failed reads and malformed blocks in the spool of {POD} in 15 minutes: {{{{ $value | printf
+        "%.0f" }}}}.""",
+    ),
+    Alert(
+        "ShortmintVisitRowsWaiting",
+        WARNING,
+        "min_over_time(resolver_visit_rows_waiting[30m]) > 10000",
+        "ClickHouse does not take the rows of visits.",
+        f"""At least {{{{ $value | humanize }}}} rows of {POD} have been counted and waiting for ClickHouse
+        for 30 minutes. Lists of visits lack them; counts do not.""",
+    ),
+    Alert(
+        "ShortmintWebhooksOverdue",
+        WARNING,
+        "max by (job, namespace) (resolver_webhook_overdue_seconds) > 600",
+        "Webhooks are delivered late.",
+        """The oldest delivery in {{ $labels.job }} has been due for {{ $value | humanizeDuration }}. A
+        failing receiver does not cause this: its next attempt is due later.""",
+        "10m",
+    ),
+    Alert(
+        "ShortmintWebhookDeliveriesDropped",
+        WARNING,
+        "sum by (job, namespace) (increase(resolver_webhook_deliveries_dropped_total[15m])) > 0",
+        "Deliveries of webhooks are dropped.",
+        """{{ $value | printf "%.0f" }} deliveries in {{ $labels.job }} were dropped in 15 minutes, because
+        as many were open for their webhook as there may be.""",
+    ),
+]
+
+
+def group():
+    return Group("shortmint-visits", ALERTS)
