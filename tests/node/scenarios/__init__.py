@@ -1,0 +1,1 @@
+"""The scenarios, one file each: what is done to the cluster, and what has to hold."""
