@@ -26,7 +26,7 @@ use crate::{
     core::Leader,
     driver::ElectionOutcome,
     ledger::{
-        Ledger, LedgerError,
+        Ledger, LedgerError, Snapshot,
         etcd::{EtcdLedger, leader_key},
     },
     metrics::ElectionMetrics,
@@ -162,7 +162,7 @@ impl Election {
         // The lease is kept alive meanwhile, so that a slow read of the ledger does not cost the
         // term.
         let loaded = tokio::select! {
-            loaded = self.ledger.load() => Some(loaded),
+            loaded = self.load() => Some(loaded),
             () = self.hold(&mut lease) => None,
         };
         match loaded {
@@ -183,6 +183,21 @@ impl Election {
         tracing::info!(%epoch, "stepped down");
         if !self.shutdown.is_cancelled() {
             self.pause(PAUSE).await;
+        }
+    }
+
+    /// Reads the ledger. A call that is not answered is made again, to another member, for as long
+    /// as the lease lasts: to stand down would cost the platform another election.
+    async fn load(&self) -> Result<Snapshot, LedgerError> {
+        loop {
+            match self.ledger.load().await {
+                Err(error @ (LedgerError::TimedOut | LedgerError::Etcd(_))) => {
+                    self.metrics.errors.increment(1);
+                    tracing::warn!(error = &error as &dyn std::error::Error, "read the ledger at take-over");
+                    sleep(PAUSE / 10).await;
+                }
+                loaded => return loaded,
+            }
         }
     }
 

@@ -25,7 +25,7 @@ use std::{
     time::Duration,
 };
 
-use connection::{Answer, Closable, Request, call, with_keep_alives};
+use connection::{Answer, Closable, Closing, Request, call, with_keep_alives};
 use etcd_client::{Client, ConnectOptions};
 use hyper_util::rt::TokioIo;
 use tls::{ClientStream, ClientTls};
@@ -106,8 +106,7 @@ impl Service<Request> for One {
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
-        let gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        call(&mut self.channel, request, gone)
+        call(&mut self.channel, request, Closing::Latest(Arc::clone(&self.gone)))
     }
 }
 

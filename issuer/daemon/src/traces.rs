@@ -2,7 +2,9 @@
 //!
 //! 1. A request is traced if its `traceparent` (W3C Trace Context) says that it is sampled; without
 //!    one, a share of requests begins a trace. Any other request makes no span at all, so a request
-//!    that is not traced costs the look at one header.
+//!    that is not traced costs the look at one header. The header counts only from a trusted caller:
+//!    anyone could otherwise have every request traced, and add to the traces of others. Its
+//!    companion `tracestate` is not passed on, because it may be longer than the next server takes.
 //! 2. The current [`Context`] of OpenTelemetry carries the span and [`Traces`] themselves. So code
 //!    that calls another server needs no handle, and there is no global tracer.
 //! 3. Spans have routes, methods and statuses, and neither paths nor addresses: a path is a code,
@@ -22,7 +24,9 @@ use opentelemetry::{
     Context, KeyValue,
     context::FutureExt as _,
     propagation::{Extractor, Injector, TextMapPropagator as _},
-    trace::{SpanKind, Status, TraceContextExt as _, Tracer as _, TracerProvider as _},
+    trace::{
+        SpanContext, SpanKind, Status, TraceContextExt as _, TraceState, Tracer as _, TracerProvider as _,
+    },
 };
 use opentelemetry_otlp::{SpanExporter, WithExportConfig as _};
 use opentelemetry_sdk::{
@@ -88,25 +92,29 @@ impl Traces {
 
     /// Begins the span of a request, if it is traced.
     #[must_use]
-    pub fn begin<B>(self: &Arc<Self>, name: &'static str, request: &Request<B>) -> Option<Span> {
-        let parent = self.parent(request)?;
+    pub fn begin<B>(
+        self: &Arc<Self>,
+        name: &'static str,
+        request: &Request<B>,
+        is_trusted: bool,
+    ) -> Option<Span> {
+        let parent = self.parent(request, is_trusted)?;
         let span = self.tracer.span_builder(name).with_kind(SpanKind::Server);
-        let method = KeyValue::new("http.request.method", request.method().to_string());
+        let method = KeyValue::new("http.request.method", method_name(request.method()));
         let span = span.with_attributes([method]).start_with_context(&self.tracer, &parent);
         Some(Span(parent.with_span(span).with_value(Current(Arc::clone(self)))))
     }
 
     /// Returns the context that a request's span belongs to; `None` if it is not traced.
-    fn parent<B>(&self, request: &Request<B>) -> Option<Context> {
-        if request.headers().contains_key(TRACEPARENT) {
+    fn parent<B>(&self, request: &Request<B>, is_trusted: bool) -> Option<Context> {
+        if is_trusted && request.headers().contains_key(TRACEPARENT) {
             let headers = Headers(request.headers());
             let parent = TraceContextPropagator::new().extract_with_context(&Context::new(), &headers);
-            let (is_valid, is_sampled) = {
-                let span = parent.span();
-                (span.span_context().is_valid(), span.span_context().is_sampled())
-            };
-            if is_valid {
-                return is_sampled.then_some(parent);
+            let found = parent.span().span_context().clone();
+            if found.is_valid() {
+                let (trace, span, flags) = (found.trace_id(), found.span_id(), found.trace_flags());
+                let caller = SpanContext::new(trace, span, flags, true, TraceState::default());
+                return found.is_sampled().then(|| Context::new().with_remote_span_context(caller));
             }
         }
         let is_drawn = match self.threshold {
@@ -141,12 +149,26 @@ impl Span {
     /// Notes the route and the status of the answer.
     pub fn answered(self, method: &hyper::Method, route: &str, status: StatusCode) {
         let span = self.0.span();
-        span.update_name(format!("{method} {route}"));
+        span.update_name(format!("{} {route}", method_name(method)));
         span.set_attribute(KeyValue::new("http.route", route.to_owned()));
         span.set_attribute(KeyValue::new("http.response.status_code", i64::from(status.as_u16())));
         if status.is_server_error() {
             span.set_status(Status::error(status.to_string()));
         }
+    }
+}
+
+/// Returns the name of a method. A client may invent others, of any length.
+fn method_name(method: &hyper::Method) -> &'static str {
+    match method.as_str() {
+        "GET" => "GET",
+        "HEAD" => "HEAD",
+        "POST" => "POST",
+        "PUT" => "PUT",
+        "PATCH" => "PATCH",
+        "DELETE" => "DELETE",
+        "OPTIONS" => "OPTIONS",
+        _ => "_OTHER",
     }
 }
 
@@ -238,7 +260,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let span = self.traces.as_ref().and_then(|traces| traces.begin("gRPC", &request));
+        let span = self.traces.as_ref().and_then(|traces| traces.begin("gRPC", &request, true));
         let Some(Span(context)) = span else { return Box::pin(self.service.call(request)) };
         context.span().update_name(request.uri().path().trim_start_matches('/').to_owned());
         let called = {

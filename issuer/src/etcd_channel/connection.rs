@@ -9,6 +9,7 @@
 use std::{
     io,
     pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
     task::{Context, Poll},
     time::Duration,
 };
@@ -35,15 +36,32 @@ pub(super) fn with_keep_alives(endpoint: Endpoint, patience: Duration) -> Endpoi
     endpoint.http2_keep_alive_interval(PING).keep_alive_timeout(patience).keep_alive_while_idle(false)
 }
 
-/// Sends a call. `gone` is cancelled if the call is given up before its answer begins.
+/// Closes the connection that a call was sent on.
+pub(super) enum Closing {
+    /// Of a channel that has had one connection only.
+    Of(CancellationToken),
+    /// The one that is open when the call is given up: it may have been opened for this call.
+    Latest(Arc<Mutex<CancellationToken>>),
+}
+
+impl Closing {
+    fn close(&self) {
+        match self {
+            Self::Of(gone) => gone.cancel(),
+            Self::Latest(gone) => gone.lock().unwrap_or_else(PoisonError::into_inner).cancel(),
+        }
+    }
+}
+
+/// Sends a call. Its connection is closed if the call is given up before its answer begins.
 pub(super) fn call(
     channel: &mut Channel,
     request: Request,
-    gone: CancellationToken,
+    closing: Closing,
 ) -> Pin<Box<dyn Future<Output = Answer> + Send>> {
     let answer = channel.call(request);
     Box::pin(async move {
-        let unanswered = Unanswered { since: Instant::now(), gone };
+        let unanswered = Unanswered { since: Instant::now(), closing: Some(closing) };
         let answer = answer.await;
         unanswered.answered();
         answer.map_err(BoxError::from)
@@ -53,20 +71,20 @@ pub(super) fn call(
 /// A call without an answer.
 struct Unanswered {
     since: Instant,
-    gone: CancellationToken,
+    /// `None` once it has an answer.
+    closing: Option<Closing>,
 }
 
 impl Unanswered {
     fn answered(mut self) {
-        // Its drop then cancels a token of its own.
-        self.gone = CancellationToken::new();
+        self.closing = None;
     }
 }
 
 impl Drop for Unanswered {
     fn drop(&mut self) {
-        if self.since.elapsed() >= PATIENCE {
-            self.gone.cancel();
+        if let Some(closing) = self.closing.as_ref().filter(|_| self.since.elapsed() >= PATIENCE) {
+            closing.close();
         }
     }
 }
@@ -122,9 +140,13 @@ mod tests {
         let gone = CancellationToken::new();
         let (near, _far) = tokio::io::duplex(16);
         let mut stream = Closable::new(near, gone.clone());
-        let unanswered = || Unanswered { since: Instant::now(), gone: gone.clone() };
+        let latest = Arc::new(Mutex::new(CancellationToken::new()));
+        let closing = || Some(Closing::Latest(Arc::clone(&latest)));
+        let unanswered = || Unanswered { since: Instant::now(), closing: closing() };
         let (answered, hasty, late) = (unanswered(), unanswered(), unanswered());
         drop(hasty);
+        // The connection may be opened after the call was made.
+        *latest.lock().unwrap() = gone.clone();
         advance(PATIENCE).await;
         answered.answered();
         assert!(!gone.is_cancelled());

@@ -37,7 +37,7 @@ use tower::{
 
 use super::{
     Address,
-    connection::{Answer, Closable, Request, call, with_keep_alives},
+    connection::{Answer, Closable, Closing, Request, call, with_keep_alives},
     open,
 };
 
@@ -94,7 +94,7 @@ impl Service<Request> for Kept {
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
-        call(&mut self.channel, request, self.gone.clone())
+        call(&mut self.channel, request, Closing::Of(self.gone.clone()))
     }
 }
 
