@@ -65,7 +65,7 @@ pub(super) async fn serve_connection(
     };
     let traces = thread.service.traces.is_some();
     let respond = |request: &fast_path::Request<'_>, responses: &mut Responses| {
-        if traces && request.has_traceparent {
+        if traces && clients.is_some() && request.has_traceparent {
             return false;
         }
         let visitor = match clients {
@@ -139,18 +139,17 @@ pub(super) async fn serve_with_hyper<S>(
     let is_proxy = thread.service.clients.trusts(peer);
 
     let service = service_fn(move |request: hyper::Request<Incoming>| {
-        let Some(request) = secure::as_http1(request) else {
-            return Either::Left(ready(Ok::<_, Infallible>(no_host())));
-        };
+        let request = secure::as_http1(request);
         let is_streamed = router::is_streamed(&request);
         let visitor = visitor(&thread.service.clients, peer, is_proxy, &request);
-        let begun = Begun::new(&thread.service, visitor.client, &request);
+        let begun = Begun::new(&thread.service, (visitor.client, is_proxy), &request);
         if !names_one_host(&request) {
             return Either::Left(ready(Ok::<_, Infallible>(begun.finish(&thread, no_host(), true))));
         }
         let cached = || redirect::answer_cached(&thread.redirects, visitor, &request);
         if let Some(answer) = thread.service.serves_visitors.then(cached).flatten() {
             thread.redirects.commit();
+            asking.mark_answered();
             return Either::Left(ready(Ok(begun.finish_redirect(&thread, answer))));
         }
         let (wakeups, thread, asking) = (Arc::clone(&thread.wakeups), Arc::clone(&thread), asking.clone());
@@ -254,11 +253,15 @@ struct Begun {
 }
 
 impl Begun {
-    fn new<B>(service: &PublicService, client: IpAddr, request: &hyper::Request<B>) -> Self {
+    fn new<B>(
+        service: &PublicService,
+        (client, is_proxy): (IpAddr, bool),
+        request: &hyper::Request<B>,
+    ) -> Self {
         let is_logged = service.access_log.takes_next();
         let logged = is_logged.then(|| (client, request.method().clone(), request.uri().clone()));
         let traces = service.traces.as_ref();
-        let span = traces.and_then(|traces| traces.begin("HTTP", request));
+        let span = traces.and_then(|traces| traces.begin("HTTP", request, is_proxy));
         let span = span.map(|span| (span, request.method().clone()));
         let may_close = request.version() != Version::HTTP_2;
         Self { at: Instant::now(), id: RequestId::of(request.headers()), may_close, span, logged }

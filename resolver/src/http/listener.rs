@@ -180,6 +180,10 @@ impl Acceptor {
             Ok((stream, address)) => {
                 let peer = address.ip();
                 let service = &self.thread.service;
+                if service.tls.is_some() && !service.clients.may_shake_hands(peer) {
+                    service.metrics.connections_refused.increment(1);
+                    return;
+                }
                 let Some(client) = service.clients.connect(peer) else {
                     service.metrics.connections_refused.increment(1);
                     return;

@@ -25,8 +25,8 @@ const STREAMS: u32 = 8;
 /// Bytes of a body that may arrive before they are read, of a request and of a connection.
 const STREAM_WINDOW: u32 = 64 * 1024;
 const CONNECTION_WINDOW: u32 = 128 * 1024;
-/// Bytes of an answer that wait for the client.
-const SEND_BYTES: usize = 64 * 1024;
+/// Bytes of each answer that wait for the client.
+const SEND_BYTES: usize = 16 * 1024;
 /// Maximum number of requests that a client may have reset while they waited to be answered. It then
 /// floods the listener (CVE-2023-44487), and its connection ends.
 const RESETS: usize = 32;
@@ -40,15 +40,13 @@ pub(super) async fn serve(
     connections: Arc<ThreadConnections>,
 ) {
     let connection = stream.connection();
+    connection.mark_handshake();
     let stream = match tls.accept(stream).await {
         Ok((stream, _)) => stream,
         Err(error) => return tracing::debug!(%peer, %error, "TLS handshake"),
     };
-    connection.mark_idle();
     let is_http2 = stream.get_ref().1.alpn_protocol() == Some(HTTP2);
-    if is_http2 {
-        connection.mark_multiplexed();
-    }
+    connection.mark_shaken(is_http2);
     let protocol = if is_http2 { Protocol::Http2 } else { Protocol::Http1 };
     Box::pin(serve_with_hyper((stream, connection, protocol), thread, peer, connections)).await;
 }
@@ -69,24 +67,24 @@ pub(super) fn http2() -> http2::Builder<TokioExecutor> {
     builder
 }
 
-/// Gives a request over HTTP/2 the form of HTTP/1.1. Returns `None` if its authority and its header
-/// `Host` contradict each other, or both are absent (RFC 9113, section 8.3.1).
-pub(super) fn as_http1<B>(mut request: Request<B>) -> Option<Request<B>> {
+/// Gives a request over HTTP/2 the form of HTTP/1.1. If its authority and its header `Host`
+/// contradict each other (RFC 9113, section 8.3.1), it is left with both, and so is refused like a
+/// request with two hosts.
+pub(super) fn as_http1<B>(mut request: Request<B>) -> Request<B> {
     if request.version() != Version::HTTP_2 {
-        return Some(request);
+        return request;
     }
-    if let Some(authority) = request.uri().authority() {
-        let authority = HeaderValue::from_str(authority.as_str()).ok()?;
-        let mut hosts = request.headers().get_all(HOST).iter();
-        if hosts.any(|host| host != authority) {
-            return None;
+    let authority = request.uri().authority().and_then(|name| HeaderValue::from_str(name.as_str()).ok());
+    if let Some(authority) = authority {
+        if request.headers().get_all(HOST).iter().all(|host| host == authority) {
+            request.headers_mut().insert(HOST, authority);
+        } else {
+            request.headers_mut().append(HOST, authority);
         }
-        request.headers_mut().insert(HOST, authority);
     }
-    request.headers().get(HOST)?;
     let path = request.uri().path_and_query().cloned().unwrap_or_else(|| "/".parse().expect("a path"));
     *request.uri_mut() = Uri::from(path);
-    Some(request)
+    request
 }
 
 #[cfg(test)]
@@ -109,8 +107,9 @@ mod tests {
             ("/abc", &[], None),
         ] {
             let made = as_http1(request(uri, hosts));
-            let found =
-                made.as_ref().map(|made| (made.headers()[HOST].to_str().unwrap(), made.uri().to_string()));
+            let named: Vec<&str> =
+                made.headers().get_all(HOST).iter().map(|host| host.to_str().unwrap()).collect();
+            let found = (named.len() == 1).then(|| (named[0], made.uri().to_string()));
             assert_eq!(found, expected.map(|(host, uri)| (host, uri.to_owned())), "{uri} {hosts:?}");
         }
     }

@@ -66,6 +66,22 @@ impl Body {
     }
 }
 
+impl Body {
+    #[inline]
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+        while self.bytes.is_empty() {
+            let Some(pieces) = &mut self.pieces else { return Poll::Ready(None) };
+            match ready!(pieces.poll_recv(cx)) {
+                Some(Ok(piece)) => self.bytes = piece,
+                Some(Err(broken)) => return Poll::Ready(Some(Err(broken))),
+                None => return Poll::Ready(None),
+            }
+        }
+        let given = self.bytes.split_to(self.bytes.len().min(GIVEN));
+        Poll::Ready(Some(Ok(Frame::data(given))))
+    }
+}
+
 impl HttpBody for Body {
     type Data = Bytes;
     type Error = BrokenOff;
@@ -76,16 +92,13 @@ impl HttpBody for Body {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         let body = self.get_mut();
-        while body.bytes.is_empty() {
-            let Some(pieces) = &mut body.pieces else { return Poll::Ready(None) };
-            match ready!(pieces.poll_recv(cx)) {
-                Some(Ok(piece)) => body.bytes = piece,
-                Some(Err(broken)) => return Poll::Ready(Some(Err(broken))),
-                None => return Poll::Ready(None),
-            }
+        let polled = body.poll_piece(cx);
+        match (&body.guard, &polled) {
+            (Some(guard), Poll::Pending) => guard.note_wait(),
+            (Some(guard), Poll::Ready(_)) => guard.note_piece(),
+            (None, _) => {}
         }
-        let given = body.bytes.split_to(body.bytes.len().min(GIVEN));
-        Poll::Ready(Some(Ok(Frame::data(given))))
+        polled
     }
 
     #[inline]

@@ -53,9 +53,14 @@ pub struct Clients {
     limits: ClientLimits,
     per_client: u32,
     unknown_codes: Rate,
+    /// Handshakes of each client.
+    handshakes: Rate,
     since: Instant,
     connections: Mutex<Connections>,
 }
+
+/// Maximum number of TLS handshakes of a client in a minute.
+const HANDSHAKES_PER_MINUTE: u32 = 1_200;
 
 /// The connections of each client, by sequence number. A new connection has no handle until it is
 /// registered.
@@ -73,7 +78,8 @@ impl Clients {
     pub fn new(limits: ClientLimits, share: u32) -> Self {
         let per_client = limits.connections.unwrap_or(share);
         let unknown_codes = Rate::new(limits.unknown_codes);
-        Self { limits, per_client, unknown_codes, since: Instant::now(), connections: Mutex::default() }
+        let (handshakes, since) = (Rate::new(HANDSHAKES_PER_MINUTE), Instant::now());
+        Self { limits, per_client, unknown_codes, handshakes, since, connections: Mutex::default() }
     }
 
     /// Registers a connection of a client, if necessary in place of its idlest ones. Returns `None`
@@ -161,6 +167,14 @@ impl Clients {
     pub fn country<'a>(&self, peer: IpAddr, headers: &'a HeaderMap) -> Option<&'a str> {
         let name = self.limits.country_header.as_ref().filter(|_| self.trusts(peer))?;
         headers.get(name)?.to_str().ok().filter(|country| !country.is_empty())
+    }
+
+    /// Returns whether a peer may begin another TLS handshake. Each costs a processor up to a
+    /// millisecond, and a client may open connections as fast as it closes others. A trusted proxy
+    /// has no limit.
+    #[must_use]
+    pub fn may_shake_hands(&self, peer: IpAddr) -> bool {
+        self.trusts(peer) || self.handshakes.spend(network(peer), self.since.elapsed()).is_ok()
     }
 
     /// Spends one unknown code of a client's budget, for a code that may not exist.

@@ -45,6 +45,8 @@ const STREAM: u8 = 3;
 const BODY: u8 = 4;
 /// The state in which the server waits for the client to read the answer.
 const UNTAKEN: u8 = 5;
+/// The state of a TLS handshake, whose bytes say nothing of a request.
+const HANDSHAKE: u8 = 6;
 /// The divisor for the number of connections that are ended at a time. Finding the idlest
 /// connection takes longer than ending it, so a part of them is ended together.
 const PART: usize = 64;
@@ -58,10 +60,17 @@ struct ConnectionState {
     number: AtomicU64,
     /// Whether a request was ever answered on it.
     is_used: AtomicBool,
-    /// Whether requests share it (HTTP/2), so that their heads are not told apart here.
+    /// Whether requests share it (HTTP/2). Its state then follows from the next three fields, and
+    /// its time from its requests alone: bytes on the connection may be pings without end.
     is_multiplexed: AtomicBool,
-    /// The number of requests that are being answered: at most one without multiplexing.
-    serving: AtomicU32,
+    /// The number of requests without an answer.
+    unanswered: AtomicU32,
+    /// The number of answers that the client has not taken whole.
+    answering: AtomicU32,
+    /// Whether an answer that was asked for its next piece had none yet.
+    is_waiting: AtomicBool,
+    /// The clock of the thread.
+    clock: Arc<AtomicU32>,
     /// The waker of the connection's task.
     waker: OnceLock<Waker>,
 }
@@ -119,7 +128,7 @@ impl ConnectionHandle {
 /// The connections of one thread, and their clock.
 #[derive(Debug, Default)]
 pub struct ThreadConnections {
-    seconds: AtomicU32,
+    seconds: Arc<AtomicU32>,
     closing: AtomicBool,
     /// The number of streams registered so far.
     tracked: AtomicU64,
@@ -180,7 +189,8 @@ impl ThreadConnections {
     /// Wraps a stream so that its activity is recorded. The timeouts apply once
     /// [`ThreadConnections::register`] has received the connection's task.
     pub fn track<S>(self: &Arc<Self>, stream: S) -> TimedStream<S> {
-        let state = Arc::new(ConnectionState::default());
+        let clock = Arc::clone(&self.seconds);
+        let state = Arc::new(ConnectionState { clock, ..ConnectionState::default() });
         state.since.store(self.seconds.load(Ordering::Relaxed), Ordering::Relaxed);
         state.number.store(self.tracked.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
         TimedStream { stream, unread: Vec::new(), state, thread: Arc::clone(self) }
@@ -198,10 +208,30 @@ impl ThreadConnections {
 }
 
 impl ConnectionState {
+    fn activity(&self) -> u8 {
+        let some = |count: &AtomicU32| count.load(Ordering::Relaxed) > 0;
+        if !self.is_multiplexed.load(Ordering::Relaxed) {
+            return self.activity.load(Ordering::Relaxed);
+        }
+        match (some(&self.unanswered), some(&self.answering)) {
+            (true, _) => BUSY,
+            (false, true) if self.is_waiting.load(Ordering::Relaxed) => BUSY,
+            (false, true) => UNTAKEN,
+            (false, false) => IDLE,
+        }
+    }
+
+    /// Notes that a request of a shared connection has come on.
+    fn touch(&self) {
+        if self.is_multiplexed.load(Ordering::Relaxed) {
+            self.since.store(self.clock.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+
     fn idleness(&self, now: u32) -> Option<Idleness> {
-        let is_used = match self.activity.load(Ordering::Relaxed) {
+        let is_used = match self.activity() {
             IDLE | HEAD | UNTAKEN => self.is_used.load(Ordering::Relaxed),
-            BODY => false,
+            BODY | HANDSHAKE => false,
             _ => return None,
         };
         // The connection's own thread may have recorded a later second meanwhile.
@@ -211,9 +241,9 @@ impl ConnectionState {
 
     fn has_waited_too_long(&self, now: u32) -> bool {
         let waited = now.wrapping_sub(self.since.load(Ordering::Relaxed));
-        match self.activity.load(Ordering::Relaxed) {
+        match self.activity() {
             IDLE | STREAM | UNTAKEN => waited > IDLE_SECONDS,
-            HEAD => waited > HEAD_SECONDS,
+            HEAD | HANDSHAKE => waited > HEAD_SECONDS,
             _ => false,
         }
     }
@@ -232,16 +262,22 @@ impl Connection {
         self.0.waker.get_or_init(|| waker.clone());
     }
 
-    /// Marks a connection that requests share.
-    pub fn mark_multiplexed(&self) {
-        self.0.is_multiplexed.store(true, Ordering::Relaxed);
-        self.mark_idle();
+    /// Marks a connection that begins with a handshake, which has the time of a head.
+    pub fn mark_handshake(&self) {
+        self.0.activity.store(HANDSHAKE, Ordering::Relaxed);
     }
 
-    /// Marks a connection on which no byte of a request has arrived, though others have: those of a
-    /// handshake.
-    pub fn mark_idle(&self) {
+    /// Marks the end of a handshake: no byte of a request has arrived.
+    pub fn mark_shaken(&self, is_multiplexed: bool) {
+        self.0.is_multiplexed.store(is_multiplexed, Ordering::Relaxed);
         self.0.activity.store(IDLE, Ordering::Relaxed);
+        self.0.since.store(self.0.clock.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// Marks a request that was answered as soon as it was read.
+    pub fn mark_answered(&self) {
+        self.0.is_used.store(true, Ordering::Relaxed);
+        self.0.touch();
     }
 
     /// Marks a request whose answer begins before its body has ended.
@@ -253,6 +289,7 @@ impl Connection {
     /// Marks the connection as idle while a refusal is held back, so that it may be closed to make
     /// room.
     pub fn mark_held_back(&self) {
+        // Of a shared connection, it is one request of many.
         self.0.activity.store(IDLE, Ordering::Relaxed);
     }
 
@@ -264,9 +301,10 @@ impl Connection {
     }
 
     fn serve(&self, activity: u8) -> Serving {
-        self.0.serving.fetch_add(1, Ordering::Relaxed);
+        self.0.unanswered.fetch_add(1, Ordering::Relaxed);
         self.0.activity.store(activity, Ordering::Relaxed);
-        Serving(self.clone())
+        self.0.touch();
+        Serving { connection: self.clone(), is_answered: false }
     }
 
     /// Runs the future that answers a request of this connection. Within it, [`from_client`]
@@ -314,28 +352,47 @@ impl Drop for BodyWait {
 
 /// A guard for a request that is being answered, and then for its answer. Between the pieces of an
 /// answer the client waits for the server, so the connection does not count as idle.
-pub struct Serving(Connection);
+pub struct Serving {
+    connection: Connection,
+    is_answered: bool,
+}
 
 impl Serving {
     /// Marks the request as answered. The answer is under way until the guard is dropped.
     #[must_use]
-    pub fn begin_answer(self) -> Self {
-        self.0.0.is_used.store(true, Ordering::Relaxed);
+    pub fn begin_answer(mut self) -> Self {
+        let state = &self.connection.0;
+        state.is_used.store(true, Ordering::Relaxed);
+        state.unanswered.fetch_sub(1, Ordering::Relaxed);
+        state.answering.fetch_add(1, Ordering::Relaxed);
+        self.is_answered = true;
+        self.note_piece();
         self
+    }
+
+    /// Notes that the client has room for a piece, and takes it.
+    #[inline]
+    pub(crate) fn note_piece(&self) {
+        self.connection.0.is_waiting.store(false, Ordering::Relaxed);
+        self.connection.0.touch();
+    }
+
+    /// Notes that the client has room for a piece that is not there yet.
+    #[inline]
+    pub(crate) fn note_wait(&self) {
+        self.connection.0.is_waiting.store(true, Ordering::Relaxed);
     }
 }
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        let connection = &self.0;
-        if connection.0.serving.fetch_sub(1, Ordering::Relaxed) > 1 {
-            return;
-        }
-        connection.swap(BUSY, IDLE);
-        connection.swap(UNTAKEN, IDLE);
-        if connection.0.is_multiplexed.load(Ordering::Relaxed) {
-            connection.mark_idle();
-        }
+        let state = &self.connection.0;
+        let count = if self.is_answered { &state.answering } else { &state.unanswered };
+        count.fetch_sub(1, Ordering::Relaxed);
+        state.is_waiting.store(false, Ordering::Relaxed);
+        state.touch();
+        self.connection.swap(BUSY, IDLE);
+        self.connection.swap(UNTAKEN, IDLE);
     }
 }
 
@@ -389,9 +446,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
         }
         let before = buffer.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(cx, buffer);
-        if buffer.filled().len() > before {
+        if buffer.filled().len() > before && !self.state.is_multiplexed.load(Ordering::Relaxed) {
             match self.state.activity.load(Ordering::Relaxed) {
-                IDLE if self.state.is_multiplexed.load(Ordering::Relaxed) => self.note(IDLE),
                 IDLE | STREAM => self.note(HEAD),
                 // These bytes may be less than a piece of the body.
                 BODY => self.note(BODY),
@@ -405,12 +461,15 @@ impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
 impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        if self.state.is_multiplexed.load(Ordering::Relaxed) {
+            return polled;
+        }
         match (self.state.activity.load(Ordering::Relaxed), polled.is_pending()) {
             // hyper asks for the body (`100 Continue`).
             (BODY, _) => self.note(BODY),
             (BUSY, true) => self.note(UNTAKEN),
-            // A failed retry is no sign of life.
-            (UNTAKEN, true) => {}
+            // A failed retry is no sign of life, nor is the server's part of a handshake.
+            (UNTAKEN, true) | (HANDSHAKE, _) => {}
             (BUSY | UNTAKEN, false) => self.note(BUSY),
             _ => {
                 self.note(IDLE);

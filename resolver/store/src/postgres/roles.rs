@@ -20,9 +20,11 @@ const REDIRECT_READS: &str = "deployment, domain, keyspace, link, link_tag, link
      refinery_schema_history, settings_version, slug, tag, target_rule";
 /// What it writes: visits and their counts, the uses of links with a limit, and when links were
 /// last visited.
-const REDIRECT_WRITES: &str = "chore, link_use, link_seen, tag_change, visit, visit_cut, visit_day, \
+const REDIRECT_WRITES: &str = "link_use, tag_change, visit, visit_cut, visit_day, \
      visit_default, visit_erased, visit_erasure, visit_link_batch, visit_marks, visit_month, \
      visit_producer, visit_secret, visit_state, visit_tag, visit_text";
+/// What it writes and never removes: a link whose last visit is forgotten would count as unvisited.
+const REDIRECT_NOTES: &str = "chore, link_seen";
 /// What it reads of webhooks: what they are called for, and no secret.
 const REDIRECT_WEBHOOKS: &str =
     "GRANT SELECT (id, kinds, domain_id, tag_id, link_id, disabled_at) ON webhook";
@@ -70,7 +72,8 @@ fn serve(names: &[String; 2]) -> String {
         "{cleared} GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role};
          REVOKE INSERT, UPDATE, DELETE ON refinery_schema_history FROM {role};
          GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA {schema} TO {role};
-         GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {schema} TO {role}; COMMIT"
+         GRANT EXECUTE ON FUNCTION visit_add_day(integer, bigint, bigint), visit_remove_day(integer) TO {role};
+         COMMIT"
     )
 }
 
@@ -79,6 +82,7 @@ fn redirect(names: &[String; 2]) -> String {
     format!(
         "{cleared} GRANT SELECT ON {REDIRECT_READS} TO {role};
          GRANT SELECT, INSERT, UPDATE, DELETE ON {REDIRECT_WRITES} TO {role};
+         GRANT SELECT, INSERT, UPDATE ON {REDIRECT_NOTES} TO {role};
          {REDIRECT_WEBHOOKS} TO {role}; GRANT INSERT ON webhook_event TO {role};
          GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA {schema} TO {role}; COMMIT"
     )

@@ -1,4 +1,7 @@
-use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex},
+    task::JoinHandle,
+};
 
 use super::*;
 
@@ -266,27 +269,79 @@ async fn an_answer_that_is_not_taken_ends_its_connection() {
     watching.abort();
 }
 
+/// Returns a connection that requests share, with its other end and its task.
+fn shared(
+    connections: &Arc<ThreadConnections>,
+) -> (DuplexStream, Connection, ConnectionHandle, JoinHandle<()>) {
+    let (far, near) = duplex(64);
+    let mut watched = connections.track(near);
+    let connection = watched.connection();
+    connection.mark_shaken(true);
+    let task = tokio::spawn(async move {
+        while watched.read_u8().await.is_ok() {
+            watched.write_all(b"pong").await.unwrap();
+        }
+    });
+    let handle = connections.register(connection.clone(), task.abort_handle());
+    (far, connection, handle, task)
+}
+
 #[tokio::test(start_paused = true)]
-async fn a_shared_connection_rests_when_the_last_of_its_requests_is_answered() {
+async fn a_shared_connection_rests_when_the_last_of_its_answers_is_taken_and_pings_keep_it_not() {
     let connections = Arc::new(ThreadConnections::default());
+    let watching = tokio::spawn(Arc::clone(&connections).enforce_timeouts());
+    let (mut client, connection, handle, task) = shared(&connections);
+    let requests = [connection.mark_serving(), connection.mark_serving()];
+    sleep(Duration::from_secs(100)).await;
+    assert_eq!(handle.idleness(), None, "an answer is ours to bring");
+    let [first, second] = requests.map(Serving::begin_answer);
+    drop(first);
+    second.note_wait();
+    sleep(Duration::from_secs(100)).await;
+    assert_eq!(handle.idleness(), None, "the next piece is ours to bring");
+    drop(second);
+    assert!(handle.idleness().is_some_and(|idleness| idleness.is_used));
+    for _ in 0..7 {
+        assert!(!task.is_finished());
+        client.write_all(b"p").await.unwrap();
+        sleep(Duration::from_secs(12)).await;
+    }
+    assert!(task.is_finished());
+    watching.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_gives_no_room_for_an_answer_is_not_waited_for() {
+    let connections = Arc::new(ThreadConnections::default());
+    let watching = tokio::spawn(Arc::clone(&connections).enforce_timeouts());
+    let (_client, connection, handle, task) = shared(&connections);
+    let _answer = connection.mark_serving().begin_answer();
+    sleep(Duration::from_secs(60)).await;
+    assert!(handle.idleness().is_some(), "it makes room for others");
+    assert!(!task.is_finished());
+    sleep(Duration::from_secs(20)).await;
+    assert!(task.is_finished());
+    watching.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn half_a_handshake_has_the_time_of_a_head_and_makes_room_first() {
+    let connections = Arc::new(ThreadConnections::default());
+    let watching = tokio::spawn(Arc::clone(&connections).enforce_timeouts());
     let (mut client, near) = duplex(64);
     let mut watched = connections.track(near);
     let connection = watched.connection();
-    connection.mark_multiplexed();
-    let requests = [connection.mark_serving(), connection.mark_serving()];
-    let task = tokio::spawn(async move { while watched.read_u8().await.is_ok() {} });
-    let handle = connections.register(connection.clone(), task.abort_handle());
-    let [first, second] = requests.map(Serving::begin_answer);
-    drop(first);
-    assert_eq!(handle.idleness(), None, "the other is under way");
-    drop(second);
-    assert!(handle.idleness().is_some_and(|idleness| idleness.is_used));
-    // A frame between requests is no beginning of a head, which would have to go on soon.
-    client.write_all(b"ping").await.unwrap();
-    let watching = tokio::spawn(Arc::clone(&connections).enforce_timeouts());
-    sleep(Duration::from_secs(60)).await;
-    assert!(!task.is_finished());
-    sleep(Duration::from_secs(20)).await;
+    connection.mark_handshake();
+    let task = tokio::spawn(async move {
+        watched.read_u8().await.unwrap();
+        watched.write_all(b"hello").await.unwrap();
+        let _ = watched.read_u8().await;
+    });
+    let handle = connections.register(connection, task.abort_handle());
+    client.write_all(b"h").await.unwrap();
+    sleep(Duration::from_secs(8)).await;
+    assert!(handle.idleness().is_some_and(|idleness| !idleness.is_used));
+    sleep(Duration::from_secs(4)).await;
     assert!(task.is_finished());
     watching.abort();
 }
