@@ -123,7 +123,7 @@ pub struct Config {
     /// --database is asked.
     #[arg(long, env = "RESOLVER_READ_DATABASE", hide_env_values = true, value_name = "URL")]
     pub read_database: Option<Database>,
-    /// Maximum number of connections to Postgres, at least 14. The default lets lists have twice as
+    /// Maximum number of connections to Postgres, at least 18. The default lets lists have twice as
     /// many as one API key may use. The sum over all processes has to stay below Postgres'
     /// max_connections. A --read-database and webhooks' receivers are not counted.
     #[arg(
@@ -215,7 +215,8 @@ pub struct Config {
     #[arg(long, env = "RESOLVER_TELL_GONE", value_parser = BoolishValueParser::new())]
     pub tell_gone: bool,
     /// Delete links without a visit for this long, such as 180d for half a year. Off if absent.
-    /// Visits count from the first start of this version.
+    /// Visits count from the first start of this version. Processes with --role redirect need the
+    /// same, because they note the visits.
     #[arg(long, env = "RESOLVER_REMOVE_UNVISITED_AFTER", value_parser = parse_duration, value_name = "TIME")]
     pub remove_unvisited_after: Option<Duration>,
     /// Keep idempotency keys for this long. Meanwhile a repeated call with the same Idempotency-Key

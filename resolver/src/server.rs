@@ -162,6 +162,7 @@ pub async fn run(
         issuing,
         clock,
         store: Arc::clone(&store),
+        budget: options.budget,
         metrics,
         durations: RequestDurations::new(&recorder),
         traces: traces.clone(),
@@ -243,6 +244,13 @@ fn open_visits(
     let (database, clickhouse) = (&config.database.database, settings.visits.store.as_ref());
     let visits = visits_task::open_store(database, clickhouse, store, options)?;
     if !(settings.visits.is_on && settings.role.serves_visitors()) {
+        let spool = &settings.visits.spool;
+        if settings.visits.is_on && std::fs::read_dir(spool).is_ok_and(|mut files| files.next().is_some()) {
+            tracing::warn!(
+                spool = %spool.display(),
+                "visits that another role has recorded here are not stored: expected one start with --role all"
+            );
+        }
         return Ok((visits, None));
     }
     let spool = visits_task::open_spool(&settings.visits, recorder)?;

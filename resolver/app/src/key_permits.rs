@@ -8,6 +8,7 @@ use std::{sync::Arc, time::Duration};
 
 use links::api_key::ApiKeyId;
 use moka::sync::Cache;
+use store::postgres::ConnectionBudget;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
@@ -19,12 +20,6 @@ const WITHIN: Duration = Duration::from_secs(5);
 const KEPT: u64 = 10_000;
 /// How long a key's permits are kept after their last use: longer than any is awaited or held.
 const KEPT_FOR: Duration = Duration::from_secs(600);
-
-/// Permits of one key for queries that may take the database long, such as lists: half of the
-/// connections for such queries.
-const QUERIES_OF_KEY: usize = 2;
-/// Permits of one key for all other calls. Changes of one link wait for each other there.
-const WRITES_OF_KEY: usize = 4;
 
 /// The error if a key's permit did not become free in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -62,13 +57,16 @@ pub struct DatabasePermits {
     writes: Arc<KeyPermits>,
 }
 
-impl Default for DatabasePermits {
-    fn default() -> Self {
-        Self { queries: KeyPermits::new(QUERIES_OF_KEY), writes: Arc::new(KeyPermits::new(WRITES_OF_KEY)) }
-    }
-}
-
 impl DatabasePermits {
+    /// Gives a key half of the connections for queries that may take long, such as lists, and half of
+    /// those for all other calls. Changes of one link wait for each other on the latter.
+    #[must_use]
+    pub fn of(budget: ConnectionBudget) -> Self {
+        let half = |connections: u32| usize::try_from(connections / 2).unwrap_or(usize::MAX).max(1);
+        let writes = Arc::new(KeyPermits::new(half(budget.general)));
+        Self { queries: KeyPermits::new(half(budget.lists)), writes }
+    }
+
     /// Waits for a permit for a query that may take the database long.
     ///
     /// # Errors

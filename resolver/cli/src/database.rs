@@ -14,6 +14,9 @@ use crate::{
     args::{Database, DatabaseArgs},
 };
 
+/// How often notifications may not arrive before the address is taken for that of a pooler.
+const DEAF_MAX: u32 = 2;
+
 /// Opens the database without a query.
 pub(crate) async fn open(database: &Database, replica: Option<&Database>) -> Result<Arc<dyn Store>, Error> {
     open_with(database, replica, None, &ConnectOptions::default()).await
@@ -106,7 +109,7 @@ pub async fn wait_for<T>(
     ask: impl AsyncFn() -> Result<T, StoreError>,
 ) -> Result<T, Error> {
     args.check_plaintext(None)?;
-    let until = Instant::now() + args.start_deadline;
+    let (until, mut deaf) = (Instant::now() + args.start_deadline, 0);
     loop {
         match ask().await {
             Ok(answer) => return Ok(answer),
@@ -119,6 +122,10 @@ pub async fn wait_for<T>(
                 | StoreError::Sqlite(_)
                 | StoreError::Stopped),
             ) => return Err(error.into()),
+            // A server that is slow once is none that shares its sessions.
+            Err(StoreError::Deaf) if deaf < DEAF_MAX => {
+                deaf += 1;
+            }
             Err(error @ StoreError::Deaf) => {
                 let (value, reason) = (args.database.to_string(), error.to_string());
                 return Err(Error::Config { flag: "--database", value, reason });

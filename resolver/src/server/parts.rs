@@ -26,7 +26,7 @@ use app::{
 use codes::Mint;
 use daemon::{Resources, TaskSupervisor, traces::Traces};
 use redirect::{Redirector, qr_code::QrCodeLimits, robots::Robots};
-use store::{SettingsPoll, Store};
+use store::{SettingsPoll, Store, postgres::ConnectionBudget};
 use supply::{Clock, Closing, IssuerClient, Minting, Owner, SharedCeilings, SupplierConfig, SupplyMetrics};
 use tls::ServerTls;
 use tokio::{runtime, time::Instant};
@@ -51,6 +51,8 @@ pub(super) struct Parts {
     /// The clock of the mintings and of the ceilings.
     pub(super) clock: Clock,
     pub(super) store: Arc<dyn Store>,
+    /// The connections of the store.
+    pub(super) budget: ConnectionBudget,
     pub(super) metrics: Arc<Metrics>,
     pub(super) durations: Arc<RequestDurations>,
     pub(super) traces: Option<Arc<Traces>>,
@@ -148,7 +150,7 @@ impl Parts {
         issuing: &Issuing,
         connections: ConnectionLimits,
     ) -> (Arc<Api>, WebhooksTask) {
-        let turns = DatabasePermits::default();
+        let turns = DatabasePermits::of(self.budget);
         let creator = self.start_creator(shared, issuing, turns.writes());
         self.start_sweeper(settings, shared, issuing);
         let indexer = UrlIndexer { catalog: self.store.clone(), holder: issuing.owner.instance.clone() };

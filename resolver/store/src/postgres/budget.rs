@@ -31,8 +31,9 @@ pub struct ConnectionBudget {
 }
 
 impl ConnectionBudget {
-    /// The fewest that a process works with: one of each kind.
-    pub const MIN: u32 = FIXED + 5;
+    /// The fewest that a process works with: so many that one call which takes long holds up neither
+    /// the registration of blocks nor all lists.
+    pub const MIN: u32 = FIXED + 9;
     /// The default, with which lists have twice as many as one API key may use at a time.
     pub const DEFAULT: u32 = FIXED + 24;
     /// More than Postgres should ever have.
@@ -45,7 +46,7 @@ impl ConnectionBudget {
         let spare = total - FIXED;
         let [writers, _, lists, keys, visits] =
             SHARES.map(|share| (spare * share / SHARES.iter().sum::<u32>()).max(1));
-        let writers = writers.min(16);
+        let (writers, lists, visits) = (writers.min(16), lists.max(2), visits.max(2));
         let general = spare - writers - lists - keys - visits;
         Self { total, writers: usize::try_from(writers).unwrap_or(1), general, lists, keys, visits }
     }
@@ -124,7 +125,8 @@ mod tests {
             let ConnectionBudget { writers, general, lists, keys, visits, .. } = budget;
             let writers = u32::try_from(writers).unwrap();
             assert_eq!(FIXED + writers + general + lists + keys + visits, total);
-            assert!([writers, general, lists, keys, visits].iter().all(|count| *count > 0), "{budget:?}");
+            assert!([writers, keys].iter().all(|count| *count > 0) && general > 2, "{budget:?}");
+            assert!([lists, visits].iter().all(|count| *count > 1), "{budget:?}");
         }
         let usual = ConnectionBudget::of(ConnectionBudget::DEFAULT);
         assert_eq!((usual.writers, usual.general, usual.lists, usual.keys, usual.visits), (4, 8, 4, 4, 4));

@@ -82,7 +82,7 @@ async fn tell_until_broken(
     changes: &mpsc::Sender<Change>,
 ) -> Result<std::convert::Infallible, StoreError> {
     let (client, _driver, mut notifications) = listen(address).await?;
-    prove(address, &mut notifications).await?;
+    prove(address, &client, &mut notifications).await?;
     let stopped = |_| StoreError::Stopped;
     changes.send(Change::Listening(Instant::now())).await.map_err(stopped)?;
     let mut asking = interval(ASKED_EVERY);
@@ -112,9 +112,7 @@ async fn tell_until_broken(
 /// Returns [`StoreError::Deaf`] if they do not.
 pub(super) async fn prove_once(address: &Address) -> Result<(), StoreError> {
     let (client, _driver, mut notifications) = listen(address).await?;
-    let proved = prove(address, &mut notifications).await;
-    drop(client);
-    proved
+    prove(address, &client, &mut notifications).await
 }
 
 /// Sends a notification over a second connection and waits until it arrives here.
@@ -123,8 +121,13 @@ pub(super) async fn prove_once(address: &Address) -> Result<(), StoreError> {
 /// that arrive meanwhile are discarded: no cache relies on them before [`Change::Listening`].
 ///
 /// # Errors
-/// Returns [`StoreError::Deaf`] if the notification does not arrive within [`HEARD_WITHIN`].
-async fn prove(address: &Address, notifications: &mut mpsc::Receiver<String>) -> Result<(), StoreError> {
+/// Returns [`StoreError::Deaf`] if the notification does not arrive within [`HEARD_WITHIN`], though
+/// the connection that listens answers.
+async fn prove(
+    address: &Address,
+    listening: &Client,
+    notifications: &mut mpsc::Receiver<String>,
+) -> Result<(), StoreError> {
     let connected = timeout(CONNECTED_WITHIN, address.connect()).await;
     let (client, connection) = connected.map_err(|_| StoreError::TimedOut)??;
     let _driver = AbortOnDropHandle::new(tokio::spawn(connection));
@@ -143,7 +146,8 @@ async fn prove(address: &Address, notifications: &mut mpsc::Receiver<String>) ->
     };
     match timeout(HEARD_WITHIN, heard).await {
         Ok(true) => Ok(()),
-        _ => Err(StoreError::Deaf),
+        // A connection that broke has heard nothing either.
+        _ => ask(listening, "").await.and(Err(StoreError::Deaf)),
     }
 }
 

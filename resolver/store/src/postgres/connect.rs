@@ -1,13 +1,19 @@
 //! Connections to Postgres servers, and pools of them.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use bb8::{ManageConnection, Pool, PooledConnection, State};
 use tls::ClientTls;
 use tokio::time::{Instant, timeout};
 use tokio_postgres::{
     Client, Config, Socket,
-    config::{Host, SslMode, TargetSessionAttrs},
+    config::{Host, LoadBalanceHosts, SslMode, TargetSessionAttrs},
     tls::MakeTlsConnect,
 };
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -49,6 +55,9 @@ pub struct Address {
     tls: ClientTls,
     passfile: Option<Arc<Passfile>>,
     observer: Arc<dyn DatabaseObserver>,
+    /// Of the servers of the URL, the one to try first: the last that took a connection, or the next
+    /// after one that did not answer. A caller may give up before this address does.
+    first: Arc<AtomicUsize>,
 }
 
 impl Address {
@@ -71,7 +80,17 @@ impl Address {
         }
         let tls = ClientTls::new(url.files, url.verify)?;
         let passfile = url.passfile.map(|path| Arc::new(Passfile(path)));
-        Ok(Self { config, tls, passfile, observer: Arc::new(Unobserved) })
+        let (hosts, ports) = (config.get_hosts().len().max(config.get_hostaddrs().len()), config.get_ports());
+        if ports.len() > 1 && ports.len() != hosts {
+            let counts = format!("expected one port, or one for each of the {hosts} hosts");
+            return Err(StoreError::Address(counts));
+        }
+        let first = match config.get_load_balance_hosts() {
+            LoadBalanceHosts::Random => getrandom::u32().unwrap_or_default() as usize,
+            _ => 0,
+        };
+        let (observer, first) = (Arc::new(Unobserved), Arc::new(AtomicUsize::new(first)));
+        Ok(Self { config, tls, passfile, observer, first })
     }
 
     /// Tells this observer of waits and errors.
@@ -103,6 +122,7 @@ impl Address {
     pub(super) fn reads_anywhere(&self) -> Self {
         let mut address = self.clone();
         address.config.target_session_attrs(TargetSessionAttrs::Any);
+        address.first = Arc::default();
         address
     }
 
@@ -115,16 +135,23 @@ impl Address {
     pub async fn connect(&self) -> Result<(Client, Connection), StoreError> {
         let tls = MakeRustlsConnect::new((*self.tls.config()).clone());
         let mut last = StoreError::TimedOut;
-        for mut server in servers(&self.config) {
+        let mut servers = servers(&self.config);
+        let (count, first) = (servers.len(), self.first.load(Ordering::Relaxed));
+        for turn in first..first + count {
+            let (index, server) = (turn % count, &mut servers[turn % count]);
+            self.first.store((index + 1) % count, Ordering::Relaxed);
             if let Some(passfile) = self.passfile.as_ref().filter(|_| server.get_password().is_none())
-                && let Some(password) = passfile.password(&server).await?
+                && let Some(password) = passfile.password(server).await?
             {
                 server.password(password);
             }
             // A deadline for each: the driver's own is for TCP alone, and a server that stands
             // still must leave time for the others.
             match timeout(DEADLINE, server.connect(tls.clone())).await {
-                Ok(Ok(connected)) => return Ok(connected),
+                Ok(Ok(connected)) => {
+                    self.first.store(index, Ordering::Relaxed);
+                    return Ok(connected);
+                }
                 Ok(Err(error)) => last = StoreError::Unreachable(Box::new(error)),
                 Err(_) => last = StoreError::TimedOut,
             }
@@ -176,7 +203,8 @@ fn without_servers(config: &Config) -> Config {
         .ssl_mode(config.get_ssl_mode())
         .ssl_negotiation(config.get_ssl_negotiation())
         .channel_binding(config.get_channel_binding())
-        .target_session_attrs(config.get_target_session_attrs());
+        .target_session_attrs(config.get_target_session_attrs())
+        .load_balance_hosts(config.get_load_balance_hosts());
     copy
 }
 
@@ -295,6 +323,27 @@ mod tests {
         let numbered = of("postgres://me@/links?hostaddr=127.0.0.1,127.0.0.2&port=7");
         assert_eq!(numbered[1].get_hostaddrs().len(), 1);
         assert_eq!(numbered[1].get_ports(), [7]);
+    }
+
+    #[test]
+    fn ports_are_one_or_one_for_each_host() {
+        assert!(Address::parse("postgres://me@a:1,b:2/links").is_ok());
+        let error = Address::parse("postgres://me@/links?hostaddr=127.0.0.1,127.0.0.2,127.0.0.3&port=1,2");
+        assert!(matches!(error, Err(StoreError::Address(text)) if text.contains("3 hosts")));
+    }
+
+    /// A caller with less time than a server that stands still takes.
+    #[tokio::test]
+    async fn a_caller_that_gives_up_begins_with_the_next_server() {
+        let still = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let next = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (one, two) = (still.local_addr().unwrap(), next.local_addr().unwrap());
+        let address = Address::parse(&format!("postgres://me@{one},{two}/links")).unwrap();
+        assert!(timeout(Duration::from_millis(200), address.connect()).await.is_err());
+        let again =
+            tokio::spawn(async move { timeout(Duration::from_millis(200), address.connect()).await.is_ok() });
+        let _ = timeout(DEADLINE, next.accept()).await.expect("the second is tried first").unwrap();
+        let _ = again.await;
     }
 
     /// The kernel opens connections to a process that never accepts them.
