@@ -10,6 +10,8 @@ use super::update::set;
 /// Maximum length of an authority with its port, in bytes: a DNS name (RFC 1035), a colon and five
 /// digits.
 const MAX_LEN: usize = 259;
+/// Maximum length of a host name in Punycode, in bytes (RFC 1035).
+const HOST_MAX: usize = 253;
 
 /// Number of a domain in the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -96,16 +98,20 @@ impl Authority {
         let plain = |label: &str| {
             !label.is_empty() && !label.starts_with('-') && !label.ends_with('-') && is_word(label)
         };
-        if !host.split('.').all(plain) {
+        // Punycode may be longer than what was written.
+        if host.len() > HOST_MAX || !host.split('.').all(plain) {
             return Err(AuthorityError);
         }
         match port {
             None => Ok(Self(host.into())),
-            Some(port) if DEFAULT_PORTS.contains(&port) => Ok(Self(host.into())),
             Some(port) => {
                 let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
                 let port = port.parse::<u16>().ok().filter(|port| is_number && *port > 0);
-                Ok(Self(format!("{host}:{}", port.ok_or(AuthorityError)?).into()))
+                let port = port.ok_or(AuthorityError)?;
+                if matches!(port, 80 | 443) {
+                    return Ok(Self(host.into()));
+                }
+                Ok(Self(format!("{host}:{port}").into()))
             }
         }
     }
@@ -262,12 +268,15 @@ mod tests {
             ("localhost:8080", "localhost:8080"),
             ("sho.rt:443", "sho.rt"),
             ("Sho.RT:80", "sho.rt"),
+            ("sho.rt:0443", "sho.rt"),
             ("münchen.de", "xn--mnchen-3ya.de"),
             ("a-b.c_d.example", "a-b.c_d.example"),
         ] {
             assert_eq!(Authority::parse(text).unwrap().as_str(), kept, "{text:?}");
         }
         let long = "a.".repeat(200);
+        // Short as written, and too long as requests name it.
+        let in_punycode = "㍿".repeat(80);
         for text in [
             "",
             "localhost:80000",
@@ -281,6 +290,7 @@ mod tests {
             "a..b",
             "-a.b",
             &long,
+            &in_punycode,
         ] {
             assert_eq!(Authority::parse(text), Err(AuthorityError), "{text:?}");
         }

@@ -61,8 +61,8 @@ impl Reader {
             };
             let at = |error| SpoolError::Io { path: path.clone(), source: error };
             file.sync_data().map_err(at)?;
-            let start = self.start(segment, least);
-            let mut found = Blocks::new(&file, start, segment.bytes, segment.first).map_err(at)?;
+            let (start, first) = self.start(segment, least);
+            let mut found = Blocks::new(&file, start, segment.bytes, first).map_err(at)?;
             while let Some((block, after)) = found.next().map_err(at)? {
                 self.cursor =
                     Some(Cursor { segment: segment.first, place: after, next: block.sequence.next() });
@@ -152,9 +152,9 @@ impl Reader {
         segments
     }
 
-    /// Returns where to begin in a segment.
-    fn start(&self, segment: Segment, least: Sequence) -> u64 {
+    /// Returns where to begin in a segment, and the lowest number that a block there may have.
+    fn start(&self, segment: Segment, least: Sequence) -> (u64, Sequence) {
         let known = self.cursor.filter(|cursor| cursor.segment == segment.first && cursor.next <= least);
-        known.map_or(0, |cursor| cursor.place)
+        known.map_or((0, segment.first), |cursor| (cursor.place, cursor.next))
     }
 }
