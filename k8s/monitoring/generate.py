@@ -3,7 +3,8 @@
 
     generate.py                      writes the files
     generate.py --check              exits 1 if a file differs, or if an alert lacks a runbook or a test
-    generate.py --runbooks URL --out FOLDER    writes them with absolute links to the runbooks
+    generate.py --runbooks URL       has absolute links to the runbooks, also with --check
+    generate.py --out FOLDER         writes them into another folder
 
 Grafana has a module for dashboards in Python. It is not used: it would be this folder's only dependency,
 and the few kinds of panels here are as short without it.
@@ -88,7 +89,7 @@ def main():
     parser.add_argument("--out", type=Path, default=FOLDER, help="the folder to write to")
     arguments = parser.parse_args()
     if arguments.check:
-        faults = [*stale(files(RUNBOOKS)), *gaps()]
+        faults = [*stale(files(arguments.runbooks)), *gaps()]
         print(*faults, sep="\n", file=sys.stderr, end="\n" if faults else "")
         return 1 if faults else 0
     (arguments.out / "dashboards").mkdir(parents=True, exist_ok=True)
