@@ -44,7 +44,9 @@ async fn one_trace_leads_from_a_proxy_over_the_resolver_to_the_issuer() {
     let otlp = format!("http://{collector}");
     let cluster = Cluster::builder().etcd(1).issuers(1).resolvers(1);
     let cluster = cluster.issuer_args(["--otlp", &otlp]);
-    let cluster = cluster.resolver_args(["--otlp", &otlp, "--trace-share", "0"]).start().await.unwrap();
+    // The address that the kernel gives to the proxy's connections.
+    let trusting = ["--otlp", &otlp, "--trace-share", "0", "--trusted-proxies", "127.0.0.1/32"];
+    let cluster = cluster.resolver_args(trusting).start().await.unwrap();
     let resolver = &cluster.resolvers[0];
     let envoy = Envoy::start(&scratch, resolver.addr(), Some(collector)).await.unwrap();
     let proxy = envoy.addr();
