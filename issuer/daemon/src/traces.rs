@@ -44,8 +44,8 @@ const EXPORT_WITHIN: Duration = Duration::from_secs(3);
 
 /// Why traces cannot be sent.
 #[derive(Debug, thiserror::Error)]
-#[error("expected the address of a collector, such as http://collector:4317")]
-pub struct TraceError(#[from] opentelemetry_otlp::ExporterBuildError);
+#[error("expected the address of a collector in plaintext, such as http://collector:4317")]
+pub struct TraceError(#[source] Option<opentelemetry_otlp::ExporterBuildError>);
 
 /// A tracer with its exporter.
 pub struct Traces {
@@ -70,8 +70,12 @@ impl Traces {
     /// # Errors
     /// Returns an error if the address is invalid. A collector that does not answer is none.
     pub fn start(otlp: &str, share: f64, of: Traced<'_>) -> Result<Arc<Self>, TraceError> {
+        if !otlp.starts_with("http://") {
+            return Err(TraceError(None));
+        }
         let exporter = SpanExporter::builder().with_tonic().with_endpoint(otlp);
-        let exporter = exporter.with_timeout(EXPORT_WITHIN).build()?;
+        let exporter = exporter.with_timeout(EXPORT_WITHIN).build();
+        let exporter = exporter.map_err(|error| TraceError(Some(error)))?;
         let resource = Resource::builder_empty().with_attributes([
             KeyValue::new("service.name", of.service),
             KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
