@@ -27,7 +27,7 @@ use codes::Mint;
 use daemon::{Resources, TaskSupervisor, traces::Traces};
 use redirect::{Redirector, qr_code::QrCodeLimits, robots::Robots};
 use store::{SettingsPoll, Store, postgres::ConnectionBudget};
-use supply::{Clock, Closing, IssuerClient, Minting, Owner, SharedCeilings, SupplierConfig, SupplyMetrics};
+use supply::{Clock, Closing, SharedCeilings, SupplierConfig, SupplyMetrics};
 use tls::ServerTls;
 use tokio::{runtime, time::Instant};
 use visit_store::VisitStore;
@@ -37,7 +37,7 @@ use web::{
     request_durations::RequestDurations,
 };
 
-use super::{supply_task::Supply, webhooks_task::WebhooksTask};
+use super::{issuing::Issuing, supply_task::Supply, webhooks_task::WebhooksTask};
 use crate::{config::Settings, http::PublicService};
 
 /// Of so many public connections, one can be a subscription to live visits.
@@ -65,14 +65,6 @@ pub(super) struct Parts {
     pub(super) visits: Arc<dyn VisitStore>,
     /// Where recorded visits are written.
     pub(super) sink: Arc<dyn BlockSink>,
-}
-
-/// The source of numbers, and who takes them.
-pub(super) struct Issuing {
-    pub(super) client: Arc<IssuerClient>,
-    pub(super) owner: Owner,
-    /// The supplies of numbers, that of the default keyspace first.
-    pub(super) mintings: Vec<Arc<Minting>>,
 }
 
 /// The daemon, put together.

@@ -1,0 +1,101 @@
+//! The admin listener, and what its metrics page shows in addition to counters.
+
+use std::sync::Arc;
+
+use app::database_metrics::DatabaseMetrics;
+use daemon::{Admin, Liveness, Recorder, Refresh};
+use issuer::{embedded::Embedded, observer::Observer};
+use store::Store;
+use supply::{Minting, SupplyMetrics};
+use tls::{ClientTls, ServerTls};
+use tokio::{net::TcpListener, sync::watch};
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+use visit_store::VisitStore;
+
+use super::issuing::Issuing;
+
+/// The admin listener. It serves until it is dropped, so that probes are answered while the process
+/// waits for servers.
+pub(super) struct AdminPage {
+    ready: watch::Sender<bool>,
+    shown: watch::Sender<Shown>,
+    _serving: AbortOnDropHandle<()>,
+}
+
+/// The state that a metrics page shows. It is empty until the daemon has started that far.
+#[derive(Default)]
+pub(super) struct Shown {
+    pub(super) databases: Option<ShownDatabases>,
+    mintings: Vec<Arc<Minting>>,
+    /// The observer of the embedded issuer.
+    observer: Option<Arc<Observer>>,
+    issuer_tls: Option<ClientTls>,
+    pub(super) public_tls: Option<ServerTls>,
+}
+
+impl Shown {
+    /// Shows the source of numbers.
+    pub(super) fn set_issuing(&mut self, issuing: Option<&Issuing>, embedded: Option<&Embedded>) {
+        self.mintings = issuing.map_or_else(Vec::new, |issuing| issuing.mintings.clone());
+        self.issuer_tls = issuing.and_then(|issuing| issuing.tls.clone());
+        self.observer = embedded.map(Embedded::observer);
+    }
+}
+
+/// The databases, whose connections a metrics page shows.
+pub(super) struct ShownDatabases {
+    pub(super) links: Arc<dyn Store>,
+    pub(super) visits: Arc<dyn VisitStore>,
+    pub(super) metrics: Arc<DatabaseMetrics>,
+}
+
+impl AdminPage {
+    /// Starts to serve. The process is not ready yet.
+    pub(super) fn serve(
+        listener: TcpListener,
+        (recorder, liveness): (&Recorder, &Liveness),
+        metrics: &Arc<SupplyMetrics>,
+    ) -> Self {
+        let (ready, readiness) = watch::channel(false);
+        let (shown, on_page) = watch::channel(Shown::default());
+        let admin = Admin {
+            daemon: "resolver",
+            recorder: recorder.clone(),
+            ready: readiness,
+            liveness: liveness.clone(),
+            refresh: refresh(metrics, on_page),
+        };
+        let serving = tokio::spawn(admin.serve(listener, CancellationToken::new()));
+        Self { ready, shown, _serving: AbortOnDropHandle::new(serving) }
+    }
+
+    /// Sets whether `/readyz` answers 200.
+    pub(super) fn set_ready(&self, is_ready: bool) {
+        self.ready.send_replace(is_ready);
+    }
+
+    /// Changes the state that the metrics page shows.
+    pub(super) fn show(&self, change: impl FnOnce(&mut Shown)) {
+        self.shown.send_modify(change);
+    }
+}
+
+fn refresh(metrics: &Arc<SupplyMetrics>, shown: watch::Receiver<Shown>) -> Refresh {
+    let metrics = Arc::clone(metrics);
+    Arc::new(move || {
+        let shown = shown.borrow();
+        metrics.report(shown.mintings.iter());
+        if let Some(ShownDatabases { links, visits, metrics }) = &shown.databases {
+            metrics.set_pools(&links.pools());
+            metrics.set_pools(&visits.pools());
+        }
+        metrics.certificate("issuer", shown.issuer_tls.as_ref().and_then(ClientTls::certificate));
+        metrics.certificate("public", shown.public_tls.as_ref().and_then(ServerTls::certificate));
+        let observer = shown.observer.clone();
+        Box::pin(async move {
+            if let Some(observer) = observer {
+                observer.look().await;
+            }
+        })
+    })
+}

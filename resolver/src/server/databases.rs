@@ -1,0 +1,145 @@
+//! The databases of this process: of the links and of the visits.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use app::database_metrics::DatabaseMetrics;
+use cli::{args::Database, open_with};
+use daemon::Recorder;
+use store::{
+    Store, Witness,
+    postgres::{ConnectOptions, ConnectionBudget},
+};
+use tokio::time::interval;
+use tokio_util::task::AbortOnDropHandle;
+use visit_store::{VisitStore, VisitStoreError};
+
+use super::{
+    admin_page::ShownDatabases,
+    sqlite_lock::SqliteLock,
+    visits_task::{self, OpenSpool},
+};
+use crate::config::{Config, Settings};
+
+/// Interval at which the version of the schema is read, for the metrics page.
+const SCHEMA_EVERY: Duration = Duration::from_secs(15);
+
+/// The open databases.
+pub(super) struct Databases {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) visits: Arc<dyn VisitStore>,
+    /// The connections to Postgres.
+    pub(super) budget: ConnectionBudget,
+    metrics: Arc<DatabaseMetrics>,
+    _schema: AbortOnDropHandle<()>,
+    _lock: Option<SqliteLock>,
+}
+
+impl Databases {
+    /// Opens them, and the spool if visits are recorded here.
+    ///
+    /// # Errors
+    /// Returns an error if a database does not answer, is served from elsewhere or is an older copy.
+    pub(super) async fn open(
+        config: &Config,
+        settings: &Settings,
+        recorder: &Recorder,
+    ) -> Result<(Self, Option<OpenSpool>), cli::Error> {
+        let database = &config.database.database;
+        let lock = SqliteLock::take(database)?;
+        let witness = settings.witness.as_deref().map(open_witness).transpose()?;
+        let metrics = DatabaseMetrics::new(recorder);
+        let options = connect_options(config, &metrics);
+        let store = open_with(database, config.read_database.as_ref(), witness, &options).await?;
+        let (visits, spool) = open_visits(config, settings, &store, (recorder, &options))?;
+        let schema = tokio::spawn(follow_schema(Arc::clone(&store), Arc::clone(&metrics)));
+        let databases = Self {
+            store,
+            visits,
+            budget: options.budget,
+            metrics,
+            _schema: AbortOnDropHandle::new(schema),
+            _lock: lock,
+        };
+        Ok((databases, spool))
+    }
+
+    /// Returns what the metrics page shows of them.
+    pub(super) fn shown(&self) -> ShownDatabases {
+        let (links, visits) = (Arc::clone(&self.store), Arc::clone(&self.visits));
+        ShownDatabases { links, visits, metrics: Arc::clone(&self.metrics) }
+    }
+
+    /// Applies the migrations of the store of visits. Without ClickHouse the process starts all the
+    /// same: visits wait in the spool, and are stored by the next try.
+    ///
+    /// # Errors
+    /// Returns an error if the database of the links does not take them.
+    pub(super) async fn migrate_visits(&self, database: &Database) -> Result<(), cli::Error> {
+        match self.visits.migrate().await {
+            Err(error @ VisitStoreError::Engine(_)) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "prepare ClickHouse for visits");
+                Ok(())
+            }
+            migrated => migrated.map_err(|error| visits_task::failed(database, &error)),
+        }
+    }
+
+    /// Closes the connections.
+    pub(super) async fn close(self) {
+        self.visits.close().await;
+        self.store.close().await;
+    }
+}
+
+/// Opens the store of visits, and the spool if visits are recorded here.
+fn open_visits(
+    config: &Config,
+    settings: &Settings,
+    store: &Arc<dyn Store>,
+    (recorder, options): (&Recorder, &ConnectOptions),
+) -> Result<(Arc<dyn VisitStore>, Option<OpenSpool>), cli::Error> {
+    let (database, clickhouse) = (&config.database.database, settings.visits.store.as_ref());
+    let visits = visits_task::open_store(database, clickhouse, store, options)?;
+    if !(settings.visits.is_on && settings.role.serves_visitors()) {
+        let spool = &settings.visits.spool;
+        if settings.visits.is_on && std::fs::read_dir(spool).is_ok_and(|mut files| files.next().is_some()) {
+            tracing::warn!(
+                spool = %spool.display(),
+                "visits that another role has recorded here are not stored: expected one start with --role all"
+            );
+        }
+        return Ok((visits, None));
+    }
+    let spool = visits_task::open_spool(&settings.visits, recorder)?;
+    Ok((visits, Some(spool)))
+}
+
+fn connect_options(config: &Config, metrics: &Arc<DatabaseMetrics>) -> ConnectOptions {
+    let budget = ConnectionBudget::of(config.database_connections);
+    if matches!(config.database.database, Database::Postgres(_)) {
+        metrics.set_connections_max(budget.total);
+    }
+    ConnectOptions { budget, observer: Arc::<DatabaseMetrics>::clone(metrics) }
+}
+
+/// Shows the version of the schema, also while this process waits for a newer one.
+async fn follow_schema(store: Arc<dyn Store>, metrics: Arc<DatabaseMetrics>) {
+    let mut reads = interval(SCHEMA_EVERY);
+    loop {
+        reads.tick().await;
+        if let Ok(schema) = store.schema().await {
+            metrics.set_schema(schema);
+        }
+    }
+}
+
+fn open_witness(path: &Path) -> Result<Witness, cli::Error> {
+    Witness::open(path).map_err(|error| cli::Error::Config {
+        flag: "--witness",
+        value: path.display().to_string(),
+        reason: format!(
+            "{error}: expected the file that this process has kept, or none yet. Without it older copies of the database and \
+             the issuer's ledger, put back together, are not noticed"
+        ),
+    })
+}

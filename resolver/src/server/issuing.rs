@@ -1,0 +1,87 @@
+//! The source of numbers: issuers elsewhere, or one in this process.
+
+use std::sync::Arc;
+
+use codes::{Keyspace, KeyspaceIndex};
+use daemon::{Recorder, TaskSupervisor};
+use issuer::{core::Limits, embedded::Embedded};
+use supply::{Clock, IssuerClient, Issuers, Minting, Owner, Spec, Target};
+use tls::ClientTls;
+
+use crate::{
+    Error,
+    config::{Config, Settings},
+};
+
+/// The used part of a block at which the next one is fetched, in thousandths. Each process adds a
+/// random share of up to as much again, so that resolvers started together do not ask together.
+const REFILL_PERMILLE: u64 = 200;
+
+/// The source of numbers, and who takes them.
+pub(super) struct Issuing {
+    pub(super) client: Arc<IssuerClient>,
+    pub(super) owner: Owner,
+    /// The supplies of numbers, that of the default keyspace first.
+    pub(super) mintings: Vec<Arc<Minting>>,
+    /// How issuers elsewhere are reached, if with TLS.
+    pub(super) tls: Option<ClientTls>,
+}
+
+impl Issuing {
+    /// Starts the source of numbers. Without `--issuer` it is an issuer in this process, which is
+    /// returned too. A node that serves visitors only needs neither.
+    ///
+    /// # Errors
+    /// Returns an error if the ledger of the embedded issuer, or a file of TLS, cannot be used.
+    pub(super) async fn start(
+        (config, settings): (&Config, &Settings),
+        keyspaces: &[(KeyspaceIndex, Keyspace)],
+        clock: Clock,
+        (recorder, supervisor): (&Recorder, &TaskSupervisor),
+    ) -> Result<(Option<Self>, Option<Embedded>), Error> {
+        if !settings.role.serves_api() {
+            return Ok((None, None));
+        }
+        let holder = settings.holder.to_string();
+        let tls = config.issuer_tls(&holder)?;
+        let (target, embedded) = if config.issuer.is_empty() {
+            let ledger = config.data_folder().join("ledger.json");
+            let embedded = Embedded::start(&ledger, Limits::default(), recorder, supervisor).await?;
+            (Target::Embedded(embedded.dialer()), Some(embedded))
+        } else {
+            let (urls, allows_plaintext) = (config.issuer.clone(), config.database.insecure);
+            (Target::Remote(Issuers { urls, tls: tls.clone(), allows_plaintext }), None)
+        };
+        let mintings = mintings(settings, keyspaces, clock)?;
+        let owner = Owner { holder, instance: draw_instance()? };
+        let client = Arc::new(IssuerClient::new(target));
+        Ok((Some(Self { client, owner, mintings, tls }), embedded))
+    }
+}
+/// Creates the mintings of the configured keyspaces, the default one first. Keyspaces of earlier
+/// configurations only resolve.
+fn mintings(
+    settings: &Settings,
+    known: &[(KeyspaceIndex, Keyspace)],
+    clock: Clock,
+) -> Result<Vec<Arc<Minting>>, cli::Error> {
+    let mut jitter = [0];
+    getrandom::fill(&mut jitter).map_err(cli::Error::Random)?;
+    let permille = REFILL_PERMILLE + REFILL_PERMILLE * u64::from(jitter[0]) / 255;
+    let mint = |keyspace: &Keyspace| {
+        let (index, _) = known.iter().find(|(_, other)| other == keyspace)?;
+        let spec = Spec { index: *index, namespace: keyspace.name.clone(), capacity: keyspace.capacity() };
+        Some(Arc::new(Minting::new(spec, permille, clock)))
+    };
+    let minted = settings.keyspaces.iter().filter(|keyspace| !keyspace.hand_picked);
+    let mut mintings: Vec<_> = minted.filter_map(mint).collect();
+    mintings.sort_by_key(|minting| minting.namespace != settings.default_keyspace);
+    Ok(mintings)
+}
+
+/// Generates the random id of this start: 32 hexadecimal characters.
+fn draw_instance() -> Result<String, cli::Error> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(cli::Error::Random)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}

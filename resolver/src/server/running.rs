@@ -1,0 +1,126 @@
+//! The daemon while it serves, and how it stops.
+
+use std::{
+    io,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use daemon::{Liveness, TaskSupervisor};
+use issuer::embedded::Embedded;
+use supply::Closing;
+use tokio::{
+    net::TcpListener,
+    sync::watch,
+    task::{JoinError, JoinHandle},
+    time::{sleep, timeout},
+};
+
+use super::{
+    databases::Databases,
+    grpc_task::GrpcTask,
+    parts::Assembled,
+    supply_task::Supply,
+    visits_task::{self, OpenSpool, VisitTasks},
+    webhooks_task::WebhooksTask,
+};
+use crate::{
+    Error,
+    config::Settings,
+    http::{self, Phase, PublicListeners, PublicService},
+};
+
+/// The deadline for creates under way when the process stops.
+const FINISH_DEADLINE: Duration = Duration::from_secs(10);
+
+/// What has to be stopped, in this order.
+pub(super) struct Running {
+    service: Arc<PublicService>,
+    phase: watch::Sender<Phase>,
+    /// The task of the public listener.
+    pub(super) public: JoinHandle<io::Result<()>>,
+    /// Tells why this process has to end.
+    pub(super) closing: Closing,
+    grpc: GrpcTask,
+    webhooks: Option<WebhooksTask>,
+    storing: Option<VisitTasks>,
+    supply: Option<Supply>,
+    embedded: Option<Embedded>,
+    databases: Databases,
+}
+
+impl Running {
+    /// Starts the tasks of visits and the listeners.
+    pub(super) fn start(
+        settings: &Settings,
+        Assembled { service, closing, supply, webhooks }: Assembled,
+        (public, grpc): (PublicListeners, Option<TcpListener>),
+        (databases, spool, embedded): (Databases, Option<OpenSpool>, Option<Embedded>),
+        (liveness, supervisor): (Liveness, &TaskSupervisor),
+    ) -> Self {
+        let domains = &service.redirector.domain_cache;
+        if settings.visits.is_on && settings.role.serves_api() {
+            visits_task::start_upkeep(supervisor, settings, &databases.visits, domains);
+        }
+        let storing = spool.map(|spool| VisitTasks::start(settings, spool, &databases.visits, domains));
+        let (phase, phases) = watch::channel(Phase::Serving);
+        let public = tokio::spawn(http::serve(public, Arc::clone(&service), phases, liveness));
+        let grpc = GrpcTask::start(grpc, service.api.as_ref(), supervisor);
+        Self { service, phase, public, closing, grpc, webhooks, storing, supply, embedded, databases }
+    }
+
+    /// Keeps the listeners open for `delay`, then stops everything in order.
+    ///
+    /// # Errors
+    /// Returns the error of the public listener.
+    pub(super) async fn stop(self, delay: Duration) -> Result<(), Error> {
+        let webhooks = async {
+            if let Some(webhooks) = self.webhooks {
+                webhooks.stop().await;
+            }
+        };
+        let drained = drain(&self.service, &self.phase, self.public, delay);
+        let (drained, (), ()) = tokio::join!(drained, self.grpc.stop(delay), webhooks);
+        self.service.redirector.visits.finish().await;
+        if let Some(storing) = self.storing {
+            storing.finish().await;
+        }
+        if let Some(supply) = self.supply {
+            supply.stop().await;
+        }
+        if let Some(embedded) = self.embedded {
+            embedded.stop().await;
+        }
+        self.databases.close().await;
+        drained
+    }
+}
+
+/// Returns the result of the public listener's task.
+pub(super) fn joined(ended: Result<io::Result<()>, JoinError>) -> Result<(), Error> {
+    Ok(ended.unwrap_or_else(|_| Err(io::Error::other("the listener's task failed")))?)
+}
+
+/// Drains for `delay`, closes the listeners, and lets the last creates finish.
+async fn drain(
+    service: &PublicService,
+    phase: &watch::Sender<Phase>,
+    public: JoinHandle<io::Result<()>>,
+    delay: Duration,
+) -> Result<(), Error> {
+    service.draining.store(true, Ordering::Relaxed);
+    phase.send_replace(Phase::Draining);
+    let api = service.api.as_ref();
+    if let Some(live) = api.and_then(|api| api.live.as_ref()) {
+        live.close();
+    }
+    sleep(delay).await;
+    phase.send_replace(Phase::Closing);
+    let ended = public.await;
+    if let Some(api) = api
+        && timeout(FINISH_DEADLINE, api.links.creator.finish()).await.is_err()
+    {
+        tracing::warn!("creates were still waiting for the database at the end: their numbers are in doubt");
+    }
+    joined(ended)
+}
