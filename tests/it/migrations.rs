@@ -60,8 +60,8 @@ async fn a_release_that_was_rolled_back_leaves_the_newer_schema_as_it_is() {
     assert_eq!(sql.query_one(version, &[]).await.unwrap().get::<_, i32>(0), 900);
 }
 
-/// An index that was built in a transaction would wait for the one that has written, and every later
-/// create would wait behind it.
+/// An index that was built in a transaction would wait for the one that has written, and every
+/// later create would wait behind it.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_index_of_links_is_built_while_links_are_created_and_again_if_it_was_broken_off() {
     let (scratch, postgres) = (Scratch::new().unwrap(), Postgres::start().await.unwrap());

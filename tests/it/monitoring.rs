@@ -16,8 +16,8 @@ const RUN_WITHIN: Duration = Duration::from_secs(180);
 const SOON: Duration = Duration::from_secs(30);
 
 /// Metrics that begin with an event which this platform does not have, each in the test of its own
-/// noun: certificates (`tls`, `public_tls`), calls over gRPC (`grpc`), failed webhooks (`webhooks`),
-/// and errors of the database, whose labels are those of the error.
+/// noun: certificates (`tls`, `public_tls`), calls over gRPC (`grpc`), failed webhooks
+/// (`webhooks`), and errors of the database, whose labels are those of the error.
 const ELSEWHERE: [&str; 4] = [
     "_certificate_expiry_timestamp_seconds",
     "resolver_grpc_request_duration_seconds",

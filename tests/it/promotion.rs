@@ -1,5 +1,5 @@
-//! A standby that lacks the last links becomes the primary: what it lacks was public, and none of it
-//! is minted again (faults 9 and 29).
+//! A standby that lacks the last links becomes the primary: what it lacks was public, and none of
+//! it is minted again (faults 9 and 29).
 
 use std::{collections::BTreeSet, time::Duration};
 

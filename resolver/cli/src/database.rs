@@ -22,8 +22,8 @@ pub(crate) async fn open(database: &Database, replica: Option<&Database>) -> Res
     open_with(database, replica, None, &ConnectOptions::default()).await
 }
 
-/// Opens the database with so many connections, and with the witness file that survives a restore of
-/// the database if there is one.
+/// Opens the database with so many connections, and with the witness file that survives a restore
+/// of the database if there is one.
 ///
 /// # Errors
 /// Returns [`Error::Config`] if the address is wrong or the file cannot be opened.

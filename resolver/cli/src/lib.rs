@@ -1,6 +1,7 @@
 //! The resolver's commands, apart from those about its own configuration.
 //!
-//! 1. `link`, `domain`, `target`, `visits`, `webhook` and `audit` call the REST API of a running server (`client.rs`).
+//! 1. `link`, `domain`, `target`, `visits`, `webhook` and `audit` call the REST API of a running
+//!    server (`client.rs`).
 //! 2. `migrate`, `api-key`, `import` and `export` open the database themselves (`database.rs`).
 //!
 //! Each command has its arguments in `args/` and its work in the file of its name. It returns its

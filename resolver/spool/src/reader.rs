@@ -38,8 +38,8 @@ impl Reader {
     /// have fewer than `bytes_max` bytes together, and at most `blocks_max`. Damaged ones are left
     /// out.
     ///
-    /// Their segments are synced first. So a position that is stored elsewhere is never ahead of what
-    /// outlasts a loss of power, and no later block gets a number before it.
+    /// Their segments are synced first. So a position that is stored elsewhere is never ahead of
+    /// what outlasts a loss of power, and no later block gets a number before it.
     ///
     /// # Errors
     /// Returns [`SpoolError::Io`] if a segment cannot be read.
@@ -81,8 +81,8 @@ impl Reader {
         Ok(blocks)
     }
 
-    /// Removes segments all of whose blocks have numbers up to this one. The last segment stays: its
-    /// name keeps the numbers ascending.
+    /// Removes segments all of whose blocks have numbers up to this one. The last segment stays:
+    /// its name keeps the numbers ascending.
     ///
     /// # Errors
     /// Returns [`SpoolError::Io`] if a segment cannot be removed; it is removed by a later call.
@@ -111,7 +111,8 @@ impl Reader {
     }
 
     /// Continues with a number, if the spool's next one is lower: the position that is stored
-    /// elsewhere is ahead, because the folder was put back from an older copy. Returns whether it was.
+    /// elsewhere is ahead, because the folder was put back from an older copy. Returns whether it
+    /// was.
     pub fn continue_from(&mut self, position: Sequence) -> bool {
         let mut state = self.shared.state();
         let is_behind = state.next < position;

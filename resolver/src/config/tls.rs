@@ -1,5 +1,5 @@
-//! Flags for TLS of the public listener and of the connections to issuers, and the check that nothing leaves this machine in
-//! plaintext.
+//! Flags for TLS of the public listener and of the connections to issuers, and the check that
+//! nothing leaves this machine in plaintext.
 
 use std::path::PathBuf;
 

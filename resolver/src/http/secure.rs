@@ -27,8 +27,8 @@ const STREAM_WINDOW: u32 = 64 * 1024;
 const CONNECTION_WINDOW: u32 = 128 * 1024;
 /// Bytes of each answer that wait for the client.
 const SEND_BYTES: usize = 16 * 1024;
-/// Maximum number of requests that a client may have reset while they waited to be answered. It then
-/// floods the listener (CVE-2023-44487), and its connection ends.
+/// Maximum number of requests that a client may have reset while they waited to be answered. It
+/// then floods the listener (CVE-2023-44487), and its connection ends.
 const RESETS: usize = 32;
 
 /// Serves a connection that begins with a handshake. The time for it is that for a head.

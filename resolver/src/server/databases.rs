@@ -38,7 +38,8 @@ impl Databases {
     /// Opens them, and the spool if visits are recorded here.
     ///
     /// # Errors
-    /// Returns an error if a database does not answer, is served from elsewhere or is an older copy.
+    /// Returns an error if a database does not answer, is served from elsewhere or is an older
+    /// copy.
     pub(super) async fn open(
         config: &Config,
         settings: &Settings,

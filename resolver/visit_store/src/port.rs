@@ -16,8 +16,8 @@ use crate::{
 ///
 /// 1. A batch is stored exactly once: the transaction that stores it moves the producer's position,
 ///    and compares the old one first ([`store`](Self::store)).
-/// 2. A process that was replaced stores nothing more: [`register`](Self::register) gives each start
-///    a higher incarnation, which every transaction compares.
+/// 2. A process that was replaced stores nothing more: [`register`](Self::register) gives each
+///    start a higher incarnation, which every transaction compares.
 /// 3. Counters are appended to, never overwritten: two writers lose nothing of each other.
 /// 4. Visits that were deleted do not come back from a spool, and visits count for the tags that
 ///    their link has: a batch is refused until its writer knows all [`Changes`].
@@ -64,7 +64,8 @@ pub trait VisitStore: Send + Sync + 'static {
     /// Returns the changes after a version that batches have to respect.
     async fn changes(&self, after: i64) -> Result<Changes, VisitStoreError>;
 
-    /// Returns the tags whose counters include these links, by link. Links without one are left out.
+    /// Returns the tags whose counters include these links, by link. Links without one are left
+    /// out.
     async fn tags_of(&self, links: &[LinkId]) -> Result<HashMap<LinkId, Vec<i64>>, VisitStoreError>;
 
     /// Returns the secrets of the deployment. The first call creates them.
@@ -141,14 +142,14 @@ pub trait VisitStore: Send + Sync + 'static {
     /// the removal of unvisited links. Returns whether there is more to do.
     async fn fold_link_visits(&self) -> Result<bool, VisitStoreError>;
 
-    /// Passes the events of batches on to the webhooks, each at least once. Returns whether there is
-    /// more to do. A store in the database of the webhooks records them with the batch.
+    /// Passes the events of batches on to the webhooks, each at least once. Returns whether there
+    /// is more to do. A store in the database of the webhooks records them with the batch.
     async fn pass_on_events(&self) -> Result<bool, VisitStoreError> {
         Ok(false)
     }
 
-    /// Lets the counters of tags follow the tags that links have now. Returns whether there is more to
-    /// do.
+    /// Lets the counters of tags follow the tags that links have now. Returns whether there is more
+    /// to do.
     async fn follow_tags(&self) -> Result<bool, VisitStoreError>;
 
     /// Returns the latest rows after an id, at most `most`, for live views.

@@ -39,8 +39,9 @@ const PER_CLIENT_MAX: usize = 1_024;
 /// The memory of a connection to the public listener at worst: a head and waiting answers, of 16
 /// KiB each. Bodies and long answers have budgets of their own.
 const CONNECTION_BYTES: u64 = 32 << 10;
-/// The same of a connection with TLS: records of 16 KiB in both directions, a window of 128 KiB, and
-/// for each of the eight requests that HTTP/2 has at a time the head, and twice 16 KiB of the answer.
+/// The same of a connection with TLS: records of 16 KiB in both directions, a window of 128 KiB,
+/// and for each of the eight requests that HTTP/2 has at a time the head, and twice 16 KiB of the
+/// answer.
 const TLS_CONNECTION_BYTES: u64 = 640 << 10;
 /// The memory of a connection over gRPC at worst, with its windows and headers.
 const GRPC_CONNECTION_BYTES: u64 = 256 << 10;

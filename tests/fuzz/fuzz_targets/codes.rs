@@ -2,14 +2,14 @@
 //!
 //! The input is four lines: a list of keyspaces, two numbers, and a text. The text may be longer.
 //!
-//! 1. A text is a code exactly if it has one to eight ASCII letters and digits, and the code is that
-//!    text again.
+//! 1. A text is a code exactly if it has one to eight ASCII letters and digits, and the code is
+//!    that text again.
 //! 2. A keyspace reads back as it is written, and a list that is accepted has no overlap.
 //! 3. Number → code → number is the identity, and so is code → number → code for every code of a
 //!    keyspace. Together they make the permutation a bijection, at any size. Small keyspaces are
 //!    also counted out.
-//! 4. A code belongs to at most one keyspace. A code of none, and a number at or above the capacity,
-//!    lead nowhere.
+//! 4. A code belongs to at most one keyspace. A code of none, and a number at or above the
+//!    capacity, lead nowhere.
 #![no_main]
 
 use std::collections::HashSet;

@@ -1,18 +1,18 @@
 //! The fast path against hyper.
 //!
-//! The first byte of the input is the size of the pieces in which the rest arrives, 0 for all of it at
-//! once. The rest is what a client sends before it closes its side. Links are known whose codes begin with
-//! a k. As in the resolver, a code has letters and digits only: the fast path leaves it to its caller to
-//! know no link with a path that hyper refuses.
+//! The first byte of the input is the size of the pieces in which the rest arrives, 0 for all of it
+//! at once. The rest is what a client sends before it closes its side. Links are known whose codes
+//! begin with a k. As in the resolver, a code has letters and digits only: the fast path leaves it
+//! to its caller to know no link with a path that hyper refuses.
 //!
-//! 1. hyper answers each request that the fast path answers, and reads it alike: method, path, query,
-//!    and every header that a redirect or its visit depends on. So nothing that hyper would refuse is
-//!    answered.
+//! 1. hyper answers each request that the fast path answers, and reads it alike: method, path,
+//!    query, and every header that a redirect or its visit depends on. So nothing that hyper would
+//!    refuse is answered.
 //! 2. The fast path answers in order, and hands over the rest of the bytes unchanged.
-//! 3. hyper alone, and the fast path with hyper behind it, see the same requests and answer with the
-//!    same statuses. This is checked if all bytes fit into hyper's first read and no request may have
-//!    a body: both hold for `tests/it/fast_path.rs` too, which says why, and compares whole answers
-//!    of whole servers.
+//! 3. hyper alone, and the fast path with hyper behind it, see the same requests and answer with
+//!    the same statuses. This is checked if all bytes fit into hyper's first read and no request
+//!    may have a body: both hold for `tests/it/fast_path.rs` too, which says why, and compares
+//!    whole answers of whole servers.
 #![no_main]
 
 use std::{
@@ -96,8 +96,8 @@ struct Served {
     statuses: Vec<u16>,
 }
 
-/// Serves a connection by the fast path. Returns the requests that it answered, and the bytes that it
-/// left.
+/// Serves a connection by the fast path. Returns the requests that it answered, and the bytes that
+/// it left.
 fn answer_fast(sent: &[u8], piece: usize) -> (Vec<Seen>, Vec<u8>) {
     let mut wire = Wire::new(sent, piece);
     let mut requests = Vec::new();
@@ -201,7 +201,8 @@ fn statuses(answered: &[u8]) -> Vec<u16> {
     text.split("HTTP/1.").skip(1).filter_map(status).collect()
 }
 
-/// A connection whose client has sent everything already, takes every answer, and then closes its side.
+/// A connection whose client has sent everything already, takes every answer, and then closes its
+/// side.
 struct Wire<'a> {
     sent: &'a [u8],
     piece: usize,

@@ -6,8 +6,8 @@
 //! 1. A peer that is no trusted proxy is the client, whatever it sends.
 //! 2. The client is never a trusted proxy, unless all addresses behind the last unreadable one are.
 //! 3. What stands before the client's address has no effect: a client cannot choose how it is seen.
-//! 4. One line with commas and several lines are the same list (RFC 9110, section 5.3), and a request
-//!    as hyper has it gives the same client as the raw lines.
+//! 4. One line with commas and several lines are the same list (RFC 9110, section 5.3), and a
+//!    request as hyper has it gives the same client as the raw lines.
 #![no_main]
 
 use std::net::{IpAddr, Ipv4Addr};

@@ -1,12 +1,13 @@
 //! Imports from other systems and from exports of this one.
 //!
-//! The first line of the input names the source (`csv`, `kutt`, …), and its length is the size of the
-//! pieces in which the rest, the file to import, is read. Spaces behind the name make pieces longer.
+//! The first line of the input names the source (`csv`, `kutt`, …), and its length is the size of
+//! the pieces in which the rest, the file to import, is read. Spaces behind the name make pieces
+//! longer.
 //!
 //! 1. Each result is a row or an error that names its item, or the number of items before it. Items
 //!    are counted upwards, none twice, and nothing follows an error that ends the reading.
-//! 2. No row is invented: there are no more items than the file could hold, and the texts of all rows
-//!    together are not much longer than the file.
+//! 2. No row is invented: there are no more items than the file could hold, and the texts of all
+//!    rows together are not much longer than the file.
 //! 3. How the file is cut into reads has no effect.
 //! 4. Rows that are exported again, with header and trailer or as a table, are read back unchanged.
 #![no_main]
@@ -17,8 +18,8 @@ use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 use transfer::{LeftOut, Row, RowError, Source, rows, write_csv, write_end, write_header, write_ndjson};
 
-/// How many times longer than the file the texts of its rows may be. Names of domains grow when they
-/// are normalized and written in Punycode.
+/// How many times longer than the file the texts of its rows may be. Names of domains grow when
+/// they are normalized and written in Punycode.
 const GROWTH_MAX: usize = 16;
 
 fuzz_target!(|data: &[u8]| {
@@ -109,7 +110,8 @@ fn check_error(error: &RowError, last: &mut u64) {
 }
 
 /// Returns whether a row can be written without a loss. Rules are kept as JSON text and are not
-/// checked before a link is created, and the JSON parser may round a number that has no place there.
+/// checked before a link is created, and the JSON parser may round a number that has no place
+/// there.
 fn is_exact(row: &Row) -> bool {
     let rules = row.redirect_rules.as_deref().map(serde_json::from_str::<Value>);
     rules.is_none_or(|rules| rules.is_ok_and(|rules| !has_fraction(&rules)))
@@ -136,7 +138,8 @@ fn check_export(links: &[Row]) {
     }
 }
 
-/// Checks the export as a table, which has no columns for three of the fields and names two of them.
+/// Checks the export as a table, which has no columns for three of the fields and names two of
+/// them.
 fn check_table(links: &[Row]) {
     let mut table = Vec::new();
     write_csv(links, &mut table).expect("a vector takes everything");

@@ -4,23 +4,25 @@
 //! one its argument; `Script` has the table. So a corpus is readable text, and every byte means
 //! something.
 //!
-//! The ledger enforces what etcd does: a transaction applies only if it has the epoch of the leader and
-//! the revision of `head`. Replies may be lost, transactions may arrive late, snapshots may be stale,
-//! leaders may be deposed without noticing, and holders may start again, repeat calls, skip seqs, fall
-//! silent and change their database history. After every transaction the ledger is read as a new leader
-//! would read it:
+//! The ledger enforces what etcd does: a transaction applies only if it has the epoch of the leader
+//! and the revision of `head`. Replies may be lost, transactions may arrive late, snapshots may be
+//! stale, leaders may be deposed without noticing, and holders may start again, repeat calls, skip
+//! seqs, fall silent and change their database history. After every transaction the ledger is read
+//! as a new leader would read it:
 //!
-//! - I1: no number is in two open, free or leaked ranges, and none lies at or above the high watermark.
+//! - I1: no number is in two open, free or leaked ranges, and none lies at or above the high
+//!   watermark.
 //! - I2: no high watermark, ceiling or capacity decreases; used and burned counts do not either.
 //! - I3: a block is answered only after it was committed.
 //! - I5: one `(holder, incarnation, seq)` gets one block, and no two of them get the same one.
 //! - I10: each account balances, and equals a count of the records.
 //!
-//! A reservation loses no block by silence, and gets only numbers that are surely unused, and no more
-//! than it asks for.
+//! A reservation loses no block by silence, and gets only numbers that are surely unused, and no
+//! more than it asks for.
 //!
-//! In addition, each call is answered at most once, a transaction writes each key once, `head` first, and
-//! no more keys than etcd takes, and the status that a leader reports is what the ledger has.
+//! In addition, each call is answered at most once, a transaction writes each key once, `head`
+//! first, and no more keys than etcd takes, and the status that a leader reports is what the ledger
+//! has.
 #![no_main]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,8 +54,8 @@ fuzz_target!(|data: &[u8]| {
     world.finish();
 });
 
-/// Small limits, so that every one of them is reached. The first byte varies those of blocks and of the
-/// journal.
+/// Small limits, so that every one of them is reached. The first byte varies those of blocks and of
+/// the journal.
 fn limits(byte: u8) -> Limits {
     let (small, journal) = (u64::from(byte & 3), u64::from(byte >> 2 & 3));
     Limits {
@@ -311,7 +313,8 @@ impl World {
         self.call_leader(request);
     }
 
-    /// Asks for a block. `oddly` is 0 for a correct call, and otherwise chooses what is wrong with it.
+    /// Asks for a block. `oddly` is 0 for a correct call, and otherwise chooses what is wrong with
+    /// it.
     fn allocate(&mut self, argument: usize, oddly: usize) {
         let holder = &self.holders[argument % HOLDERS.len()];
         let seq = match oddly {
@@ -592,8 +595,8 @@ impl Ledger {
         assert_eq!(*known, block, "a generation stands for one block");
     }
 
-    /// Checks I3. A block that was allocated and lost again within one transaction is in no record, so
-    /// its generation alone has to be committed.
+    /// Checks I3. A block that was allocated and lost again within one transaction is in no record,
+    /// so its generation alone has to be committed.
     fn check_committed(&self, block: &Block) {
         let latest = self.head().map_or(Generation(0), |head| head.generation);
         assert!(block.generation <= latest, "I3: {block:?} was answered before its commit");

@@ -1,7 +1,7 @@
 //! Redirect rules as JSON.
 //!
-//! The input is three lines, which a visitor sends: the query, `Accept-Language` and `User-Agent`. The
-//! rest is JSON: a list of rules as it is stored, or the body of a request to the API.
+//! The input is three lines, which a visitor sends: the query, `Accept-Language` and `User-Agent`.
+//! The rest is JSON: a list of rules as it is stored, or the body of a request to the API.
 //!
 //! 1. Rules that are read from their stored form are written back to equal rules, within the limits
 //!    of a link.
@@ -91,8 +91,8 @@ fn check_stored(rules: &[Rule]) {
     assert_eq!(asks_where(&again), asks_where(rules));
 }
 
-/// Sends the API's answer back to the API. Rules whose URL it would not take are left out: the stored
-/// form is not checked again.
+/// Sends the API's answer back to the API. Rules whose URL it would not take are left out: the
+/// stored form is not checked again.
 fn check_answer(rules: &[Rule]) {
     let is_valid = |rule: &&Rule| LongUrl::parse(rule.long_url.as_str(), &[]).as_ref() == Ok(&rule.long_url);
     let rules: Vec<Rule> = rules.iter().filter(is_valid).cloned().collect();

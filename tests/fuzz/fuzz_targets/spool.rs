@@ -3,12 +3,12 @@
 //! The first byte of the input chooses what the rest is:
 //!
 //! - `r`: the content of a segment;
-//! - `f`: the same, and the checksums behind each magic are made to match first, so that lengths and
-//!   compressed bytes of every kind are reached;
-//! - `m`: a valid spool of several segments, and damage. Bytes up to the first one above 127 are the
-//!   lengths of its blocks. After it, each three bytes are a damage: a place (two bytes, the first of
-//!   which also chooses the segment) and a byte that is added there. A byte of 0 cuts the segment off
-//!   at that place.
+//! - `f`: the same, and the checksums behind each magic are made to match first, so that lengths
+//!   and compressed bytes of every kind are reached;
+//! - `m`: a valid spool of several segments, and damage. Bytes up to the first one above 127 are
+//!   the lengths of its blocks. After it, each three bytes are a damage: a place (two bytes, the
+//!   first of which also chooses the segment) and a byte that is added there. A byte of 0 cuts the
+//!   segment off at that place.
 //!
 //! 1. Opening and reading never fail and never panic, and what is found is counted right.
 //! 2. Numbers ascend. What is appended afterwards has a number of its own, and is read back.

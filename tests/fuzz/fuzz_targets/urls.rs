@@ -1,17 +1,17 @@
 //! Long URLs, schemes, slugs, domains, placeholders, and the visitor's query.
 //!
-//! The input is four lines: a list of schemes, a URL or target, a query, and a path. The path may have
-//! more lines.
+//! The input is four lines: a list of schemes, a URL or target, a query, and a path. The path may
+//! have more lines.
 //!
 //! 1. What a parser accepts, it accepts again unchanged, and it is within the parser's bounds.
-//! 2. A long URL has an allowed scheme, no credentials, no white space, no control character, and is
-//!    no short link of the service's own domain. Its `Location` is a valid header that names the same
-//!    URL.
+//! 2. A long URL has an allowed scheme, no credentials, no white space, no control character, and
+//!    is no short link of the service's own domain. Its `Location` is a valid header that names the
+//!    same URL.
 //! 3. No list of schemes allows script.
-//! 4. The visitor chooses neither scheme nor host of a filled target, whatever the path is. A filled
-//!    target is at most as long as a long URL.
-//! 5. A forwarded query is merged as the documentation says, pair by pair, or not at all. Forwarding
-//!    changes nothing before the query and nothing behind it, and keeps its bound.
+//! 4. The visitor chooses neither scheme nor host of a filled target, whatever the path is. A
+//!    filled target is at most as long as a long URL.
+//! 5. A forwarded query is merged as the documentation says, pair by pair, or not at all.
+//!    Forwarding changes nothing before the query and nothing behind it, and keeps its bound.
 #![no_main]
 
 use http::HeaderValue;
@@ -153,8 +153,8 @@ fn check_forwarding(long_url: &str, query: &str) {
     }
 }
 
-/// Returns the merged URL by the documentation: the visitor's values in place of the URL's, new keys
-/// behind, everything else as it was.
+/// Returns the merged URL by the documentation: the visitor's values in place of the URL's, new
+/// keys behind, everything else as it was.
 fn merged(long_url: &str, query: &str) -> String {
     let (rest, fragment) = match long_url.find('#') {
         Some(at) => long_url.split_at(at),

@@ -46,8 +46,8 @@ pub trait Store: Links + Catalog + Register + Settings + Keys + Webhooks {
     /// Returns the version of the schema, and the one that this build needs.
     async fn schema(&self) -> Result<Schema, StoreError>;
 
-    /// Checks that notifications arrive, as they do not behind a pooler in transaction mode. A store
-    /// without other processes needs none.
+    /// Checks that notifications arrive, as they do not behind a pooler in transaction mode. A
+    /// store without other processes needs none.
     ///
     /// # Errors
     /// Returns [`StoreError::Deaf`] if they do not.

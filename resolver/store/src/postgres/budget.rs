@@ -31,8 +31,8 @@ pub struct ConnectionBudget {
 }
 
 impl ConnectionBudget {
-    /// The fewest that a process works with: so many that one call which takes long holds up neither
-    /// the registration of blocks nor all lists.
+    /// The fewest that a process works with: so many that one call which takes long holds up
+    /// neither the registration of blocks nor all lists.
     pub const MIN: u32 = FIXED + 9;
     /// The default, with which lists have twice as many as one API key may use at a time.
     pub const DEFAULT: u32 = FIXED + 24;

@@ -55,8 +55,8 @@ pub struct Address {
     tls: ClientTls,
     passfile: Option<Arc<Passfile>>,
     observer: Arc<dyn DatabaseObserver>,
-    /// Of the servers of the URL, the one to try first: the last that took a connection, or the next
-    /// after one that did not answer. A caller may give up before this address does.
+    /// Of the servers of the URL, the one to try first: the last that took a connection, or the
+    /// next after one that did not answer. A caller may give up before this address does.
     first: Arc<AtomicUsize>,
 }
 

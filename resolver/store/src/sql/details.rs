@@ -113,7 +113,8 @@ mod tests {
 
     #[test]
     fn no_other_file_names_a_member() {
-        // The one repeats the statements of a released migration, as a test of its own compares them.
+        // The one repeats the statements of a released migration, as a test of its own compares
+        // them.
         let exempt = ["sql/details.rs", "migrations/concurrent.rs"];
         let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
         while let Some(folder) = folders.pop() {

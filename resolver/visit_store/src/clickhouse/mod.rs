@@ -6,8 +6,8 @@
 //!    [`store_rows`](VisitStore::store_rows) here, which is idempotent. The writer keeps a record of
 //!    the rows until they are stored ([`RowsRecord`](crate::RowsRecord)). In between, the latest
 //!    visits are counted and not listed.
-//! 3. A call goes to one server, and to another if that one fails. A replica may lack the latest rows
-//!    for a moment.
+//! 3. A call goes to one server, and to another if that one fails. A replica may lack the latest
+//!    rows for a moment.
 //! 4. Rows of deletions and of erasures go in steps (`delete.rs`).
 
 mod address;

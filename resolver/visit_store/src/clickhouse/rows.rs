@@ -87,14 +87,14 @@ struct FoundMarks {
 
 /// Stores the rows of a record, those that are there already excepted.
 ///
-/// 1. The rows of a day are one block in format Native, which tells their number first. So a block is
-///    stored entirely or not at all, also if its connection breaks off.
+/// 1. The rows of a day are one block in format Native, which tells their number first. So a block
+///    is stored entirely or not at all, also if its connection breaks off.
 /// 2. A block that may be on its way still, after a call without an answer, is sent again with the
 ///    same bytes: the servers store it once.
 /// 3. They forget blocks after a week or 10,000 others, and 18.16 without a cluster remembers none.
-///    So they are asked which rows they have, unless no process can have sent any. A replica that lacks
-///    rows which it has forgotten as well would take them twice: it would have to be behind for as
-///    long.
+///    So they are asked which rows they have, unless no process can have sent any. A replica that
+///    lacks rows which it has forgotten as well would take them twice: it would have to be behind
+///    for as long.
 pub(super) async fn store(
     servers: &Servers,
     database: &str,
@@ -119,8 +119,8 @@ pub(super) async fn store(
     Ok(())
 }
 
-/// Returns the rows that a table does not have. They come from one slot, so that no more ids are read
-/// than this one has stored within the same time.
+/// Returns the rows that a table does not have. They come from one slot, so that no more ids are
+/// read than this one has stored within the same time.
 async fn missing(
     servers: &Servers,
     database: &str,
