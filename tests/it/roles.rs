@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use harness::{Answer, Cluster, Resolver, wait};
+use harness::{Answer, Cluster, Launch, Resolver, Scratch, binaries, wait};
 use serde_json::json;
 
 const SOON: Duration = Duration::from_secs(30);
@@ -59,9 +59,10 @@ async fn call(resolver: &Resolver, key: &str, path: &str) -> Answer {
 async fn visitors_and_the_api_are_served_apart_by_roles_that_may_do_no_more() {
     let apart = Apart::start().await;
     let Apart { cluster, api, visitors } = &apart;
-    let created = api.api.create("https://example.com/one").await.unwrap();
+    let first = "https://example.com/one";
+    let created = api.api.create(first).await.unwrap();
     let code = created.code.as_str();
-    assert_eq!(apart.follow(code).await, (302, Some("https://example.com/one".to_owned())));
+    assert_eq!(apart.follow(code).await, (302, Some(first.to_owned())));
     assert_eq!(apart.follow("zzzzzz").await.0, 404);
 
     // Each refuses the other's requests, and never by "there is no such link".
@@ -75,14 +76,25 @@ async fn visitors_and_the_api_are_served_apart_by_roles_that_may_do_no_more() {
     let edit = json!({ "longUrl": "https://example.com/other", "maxVisits": 3 });
     let request = api.api.http().patch(format!("{}/rest/v3/short-urls/{code}", api.api.url()));
     Answer::to(request.header("X-Api-Key", api.api.key()).json(&edit)).await.unwrap().success().unwrap();
+    // One visit before the edit, and one for each redirect from here on.
+    let mut visits = 1;
     wait::until(CHANGED_WITHIN, "the edit has arrived", async || {
-        apart.follow(code).await.1.as_deref() == Some("https://example.com/other")
+        visits += 1;
+        apart.follow(code).await.1.as_deref() != Some(first)
     })
     .await
     .unwrap();
-    wait::until(SOON, "the limit is reached", async || apart.follow(code).await.0 == 404).await.unwrap();
-    // One before the edit, three with it.
-    wait::until(SOON, "the visits are counted", async || apart.visits_of(code).await == 4).await.unwrap();
+    wait::until(SOON, "the limit is reached", async || {
+        let (status, _) = apart.follow(code).await;
+        visits += i32::from(status == 302);
+        status == 404
+    })
+    .await
+    .unwrap();
+    assert!(visits >= 4, "three visits are allowed from the edit on");
+    wait::until(SOON, "the visits are counted", async || apart.visits_of(code).await == visits)
+        .await
+        .unwrap();
 
     let owner = cluster.postgres.client().await.unwrap();
     let days = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'visit'::regclass";
@@ -113,12 +125,25 @@ async fn visitors_and_the_api_are_served_apart_by_roles_that_may_do_no_more() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_for_visitors_starts_and_redirects_without_issuer_etcd_and_api() {
     let Apart { mut cluster, mut api, mut visitors } = Apart::start().await;
-    let created = api.api.create("https://example.com/one").await.unwrap();
+    let first = "https://example.com/one";
+    let created = api.api.create(first).await.unwrap();
     api.stop(SOON).await.unwrap();
     cluster.issuers[0].process.kill_now().unwrap();
     cluster.etcd.stop_all().unwrap();
     visitors.stop(SOON).await.unwrap();
     visitors.restart().await.unwrap();
     let answer = visitors.api.follow(&created.code).await.unwrap();
-    assert_eq!(answer, (302, Some("https://example.com/one".to_owned())));
+    assert_eq!(answer, (302, Some(first.to_owned())));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_role_for_a_sqlite_file_is_refused_before_the_file_is_made() {
+    let scratch = Scratch::new().unwrap();
+    let file = scratch.path().join("none.db");
+    let url = format!("sqlite:{}", file.display());
+    let args = ["migrate", "--database", &url, "--redirect-role", "follow"];
+    let launch = Launch::new(&scratch, "migrate", binaries::resolver().await.unwrap()).args(args);
+    let refused = launch.run(SOON).await.unwrap();
+    assert!(!refused.status.success() && refused.stderr.contains("--redirect-role"), "{}", refused.stderr);
+    assert!(!file.exists());
 }

@@ -13,9 +13,8 @@ use crate::{
 };
 
 pub(super) async fn run(args: &MigrateArgs) -> Result<String, Error> {
-    let MigrateArgs { database: args, visits_store, serve_role, redirect_role, forget_ledger, put_back } =
-        args;
-    let roles = ServingRoles { serve: serve_role.clone(), redirect: redirect_role.clone() };
+    let roles = serving_roles(args)?;
+    let MigrateArgs { database: args, visits_store, forget_ledger, put_back, .. } = args;
     let visits = visits_store.of(&args.database)?;
     let store = match put_back {
         // A mistyped path must not create an empty database.
@@ -28,11 +27,8 @@ pub(super) async fn run(args: &MigrateArgs) -> Result<String, Error> {
     if let (Some(address), Database::Postgres(url)) = (visits, &args.database) {
         migrate_visits(&address, url).await?;
     }
-    if let Database::Postgres(url) = &args.database {
+    if let Some((url, roles)) = roles {
         wait_for(args, async || grant(url, &roles).await).await?;
-    } else if let Some(role) = serve_role.as_ref().or(redirect_role.as_ref()) {
-        let reason = "expected a Postgres database as --database: SQLite has no roles".to_owned();
-        return Err(Error::Config { flag: "--serve-role", value: role.clone(), reason });
     }
     if *forget_ledger {
         wait_for(args, async || store.forget_ledger().await).await?;
@@ -53,4 +49,21 @@ async fn migrate_visits(address: &ClickhouseAddress, database: &str) -> Result<(
     let failed = |source: VisitStoreError| Error::Visits { address: address.to_string(), source };
     let counters = PostgresVisits::new(database).map_err(failed)?;
     ClickhouseVisits::new(address.clone(), counters).migrate().await.map_err(failed)
+}
+
+/// Returns the address of the database and the roles that get rights there, if there are any.
+fn serving_roles(args: &MigrateArgs) -> Result<Option<(&str, ServingRoles)>, Error> {
+    let MigrateArgs { database, serve_role, redirect_role, .. } = args;
+    let given = [("--serve-role", serve_role), ("--redirect-role", redirect_role)];
+    let first = given.into_iter().find_map(|(flag, role)| Some((flag, role.as_ref()?)));
+    match (first, &database.database) {
+        (None, _) => Ok(None),
+        (Some(_), Database::Postgres(url)) => {
+            Ok(Some((url, ServingRoles { serve: serve_role.clone(), redirect: redirect_role.clone() })))
+        }
+        (Some((flag, role)), Database::Sqlite(_)) => {
+            let reason = "expected a Postgres database as --database: SQLite has no roles".to_owned();
+            Err(Error::Config { flag, value: role.clone(), reason })
+        }
+    }
 }
