@@ -238,7 +238,7 @@ fn describe() {
     );
     describe_gauge!("issuer_epoch", "The epoch this issuer last served.");
     describe_counter!("issuer_allocations_total", "Allocations answered, repeated ones included.");
-    describe_counter!("issuer_refusals_total", "Calls refused, for whatever reason.");
+    describe_counter!("issuer_refusals_total", "Calls refused, for any reason.");
     describe_counter!("issuer_transactions_total", "Ledger transactions by result: ok, conflict, unknown.");
     describe_histogram!(
         "issuer_transaction_duration_seconds",
@@ -263,10 +263,13 @@ fn describe() {
         metrics::Unit::Seconds,
         "Time from a call's arrival to the answer with its block."
     );
-    describe_gauge!("issuer_namespace_remaining_ratio", "Share of a namespace's numbers that nobody has.");
+    describe_gauge!(
+        "issuer_namespace_remaining_ratio",
+        "Share of a namespace's numbers that can still be allocated."
+    );
     describe_gauge!(
         "issuer_namespace_exhaustion_seconds",
-        "When a namespace runs out, at the rate of the last hours."
+        "Time until a namespace runs out, at the rate of the last hours."
     );
     describe_gauge!("issuer_namespace_low", "1 when a namespace runs low: an operator should act.");
     describe_gauge!(

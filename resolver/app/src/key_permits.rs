@@ -58,8 +58,8 @@ pub struct DatabasePermits {
 }
 
 impl DatabasePermits {
-    /// Gives a key half of the connections for queries that may take long, such as lists, and half of
-    /// those for all other calls. Changes of one link wait for each other on the latter.
+    /// Gives a key half of the connections for queries that may take long, such as lists, and half
+    /// of those for all other calls. Changes of one link wait for each other on the latter.
     #[must_use]
     pub fn of(budget: ConnectionBudget) -> Self {
         let half = |connections: u32| usize::try_from(connections / 2).unwrap_or(usize::MAX).max(1);

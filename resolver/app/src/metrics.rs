@@ -106,7 +106,7 @@ fn describe() {
     describe_counter!("resolver_visits_dropped_total", "Visits that were dropped, by reason.");
     describe_counter!(
         "resolver_links_removed_total",
-        "Links removed because nobody had visited them for long."
+        "Links removed because they had no visit for --remove-unvisited-after."
     );
     describe_counter!("resolver_not_found_total", "Codes asked for that have no link.");
     describe_counter!(
@@ -126,10 +126,10 @@ fn describe() {
         "resolver_conflicts_total",
         "Numbers skipped because a link was stored under them already."
     );
-    describe_counter!("resolver_inserts_unknown_total", "Inserts whose outcome nobody knew at first.");
+    describe_counter!("resolver_inserts_unknown_total", "Inserts whose outcome was unknown at first.");
     describe_counter!(
         "resolver_numbers_burned_total",
-        "Numbers given up because nobody knows whether a link is stored under them."
+        "Numbers given up because it is unknown whether a link is stored under them."
     );
     describe_counter!("resolver_numbers_reserved_total", "Numbers set aside by reservations.");
     describe_histogram!("resolver_create_duration_seconds", Unit::Seconds, "Time of a create.");

@@ -52,8 +52,8 @@ pub struct ImportArgs {
 /// The treatment of imported links whose protection is not part of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Unprotected {
-    /// Store them disabled: their codes are kept, and they do not redirect until somebody enables
-    /// them.
+    /// Store them disabled: their codes are kept, and they do not redirect until they are
+    /// enabled.
     Disable,
     /// Refuse them.
     Refuse,
