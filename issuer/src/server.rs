@@ -4,7 +4,7 @@
 use std::{io, sync::Arc, time::Duration};
 
 use daemon::{
-    Admin, Bounded, Gate, GateLimits, Liveness, Questions, Recorder, Refresh, Resources, Secured,
+    Admin, Bounded, Gate, GateLimits, Liveness, Questions, Recorder, Refresh, Resources, Secured, Share,
     TaskSupervisor, bind,
     traces::{TraceLayer, Traced, Traces},
 };
@@ -144,7 +144,7 @@ fn traces(config: &Config) -> Result<Option<Arc<Traces>>, Error> {
     let Some(otlp) = &config.otlp else { return Ok(None) };
     let advertise = config.advertise();
     let of = Traced { service: "shortmint-issuer", instance: &advertise };
-    let started = Traces::start(otlp, 0.0, of);
+    let started = Traces::start(otlp, Share::NONE, of);
     started.map(Some).map_err(|error| Error::Config {
         flag: "--otlp",
         value: otlp.clone(),

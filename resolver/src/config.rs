@@ -11,7 +11,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, builder::BoolishValueParser};
 use cli::args::{Database, DatabaseArgs};
-use daemon::{LogFormat, parse_duration, parse_duration_or_zero};
+use daemon::{LogFormat, Share, parse_duration, parse_duration_or_zero};
 use hyper::header::HeaderName;
 use ipnet::IpNet;
 use store::postgres::ConnectionBudget;
@@ -288,28 +288,22 @@ pub struct Config {
     pub fast_path: FastPath,
     /// Log this share of requests, from 0 to 1: client, method, path, status, duration. Queries and
     /// headers are not logged.
-    #[arg(long, env = "RESOLVER_ACCESS_LOG", default_value_t = 0.0, value_parser = parse_share, value_name = "SHARE")]
-    pub access_log: f64,
+    #[arg(long, env = "RESOLVER_ACCESS_LOG", default_value = "0", value_name = "SHARE")]
+    pub access_log: Share,
     /// Send traces to this collector, by OTLP over gRPC, such as http://collector:4317. Requests
     /// with a sampled traceparent are then served by hyper. Off if absent.
     #[arg(long, env = "RESOLVER_OTLP", value_name = "URL")]
     pub otlp: Option<String>,
     /// Begin a trace for this share of the requests without a traceparent, from 0 to 1. Redirects
     /// that the fast path answers begin none.
-    #[arg(long, env = "RESOLVER_TRACE_SHARE", default_value_t = 0.01, value_parser = parse_share, value_name = "SHARE")]
-    pub trace_share: f64,
+    #[arg(long, env = "RESOLVER_TRACE_SHARE", default_value = "0.01", value_name = "SHARE")]
+    pub trace_share: Share,
     /// The flags for visits.
     #[command(flatten)]
     pub visits: VisitsArgs,
     /// The flags of webhooks.
     #[command(flatten)]
     pub webhooks: WebhookConfig,
-}
-
-/// Parses a number from 0 to 1.
-fn parse_share(text: &str) -> Result<f64, String> {
-    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
-    share.ok_or_else(|| "expected a number from 0 to 1, such as 0.01".to_owned())
 }
 
 /// Whether the fast path serves redirects.

@@ -12,6 +12,8 @@ mod process;
 mod recorder;
 mod resources;
 mod seldom;
+mod settings;
+mod share;
 mod task_supervisor;
 pub mod traces;
 
@@ -30,6 +32,8 @@ pub use logs::LogFormat;
 pub use recorder::{DURATION_BUCKETS, Page, Recorder};
 pub use resources::Resources;
 pub use seldom::Seldom;
+pub use settings::Setting;
+pub use share::{Share, ShareError};
 pub use task_supervisor::{Failures, TaskSupervisor};
 
 /// Spawns a task that cancels the token at SIGTERM or SIGINT.

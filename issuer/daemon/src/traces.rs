@@ -2,9 +2,10 @@
 //!
 //! 1. A request is traced if its `traceparent` (W3C Trace Context) says that it is sampled; without
 //!    one, a share of requests begins a trace. Any other request makes no span at all, so a request
-//!    that is not traced costs the look at one header. The header counts only from a trusted caller:
-//!    anyone could otherwise have every request traced, and add to the traces of others. Its
-//!    companion `tracestate` is not passed on, because it may be longer than the next server takes.
+//!    that is not traced costs the look at one header. The header counts only from a trusted
+//!    caller: anyone could otherwise have every request traced, and add to the traces of others.
+//!    Its companion `tracestate` is not passed on, because it may be longer than the next server
+//!    takes.
 //! 2. The current [`Context`] of OpenTelemetry carries the span and [`Traces`] themselves. So code
 //!    that calls another server needs no handle, and there is no global tracer.
 //! 3. Spans have routes, methods and statuses, and neither paths nor addresses: a path is a code,
@@ -37,6 +38,8 @@ use opentelemetry_sdk::{
 use tonic::metadata::{MetadataKey, MetadataMap};
 use tower::Service;
 
+use crate::Share;
+
 /// The header of W3C Trace Context.
 pub const TRACEPARENT: &str = "traceparent";
 /// Deadline of an export, and of the last one at the end.
@@ -51,8 +54,8 @@ pub struct TraceError(#[source] Option<opentelemetry_otlp::ExporterBuildError>);
 pub struct Traces {
     provider: SdkTracerProvider,
     tracer: SdkTracer,
-    /// The part of requests without a `traceparent` that begin a trace, of 2³² − 1.
-    threshold: u32,
+    /// The part of requests without a `traceparent` that begin a trace.
+    share: Share,
 }
 
 /// The process that spans are of.
@@ -69,7 +72,7 @@ impl Traces {
     ///
     /// # Errors
     /// Returns an error if the address is invalid. A collector that does not answer is none.
-    pub fn start(otlp: &str, share: f64, of: Traced<'_>) -> Result<Arc<Self>, TraceError> {
+    pub fn start(otlp: &str, share: Share, of: Traced<'_>) -> Result<Arc<Self>, TraceError> {
         if !otlp.starts_with("http://") {
             return Err(TraceError(None));
         }
@@ -88,10 +91,7 @@ impl Traces {
             .with_batch_exporter(exporter)
             .build();
         let tracer = provider.tracer("shortmint");
-        // The product is between zero and the largest number, so nothing is cut off.
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in range")]
-        let threshold = (share.clamp(0.0, 1.0) * f64::from(u32::MAX)) as u32;
-        Ok(Arc::new(Self { provider, tracer, threshold }))
+        Ok(Arc::new(Self { provider, tracer, share }))
     }
 
     /// Begins the span of a request, if it is traced.
@@ -104,9 +104,11 @@ impl Traces {
     ) -> Option<Span> {
         let parent = self.parent(request, is_trusted)?;
         let span = self.tracer.span_builder(name).with_kind(SpanKind::Server);
-        let method = KeyValue::new("http.request.method", method_name(request.method()));
-        let span = span.with_attributes([method]).start_with_context(&self.tracer, &parent);
-        Some(Span(parent.with_span(span).with_value(Current(Arc::clone(self)))))
+        let method = method_name(request.method());
+        let attributes = [KeyValue::new("http.request.method", method)];
+        let span = span.with_attributes(attributes).start_with_context(&self.tracer, &parent);
+        let context = parent.with_span(span).with_value(Current(Arc::clone(self)));
+        Some(Span { context, method })
     }
 
     /// Returns the context that a request's span belongs to; `None` if it is not traced.
@@ -121,12 +123,7 @@ impl Traces {
                 return found.is_sampled().then(|| Context::new().with_remote_span_context(caller));
             }
         }
-        let is_drawn = match self.threshold {
-            0 => false,
-            u32::MAX => true,
-            threshold => getrandom::u32().is_ok_and(|drawn| drawn < threshold),
-        };
-        is_drawn.then(Context::new)
+        self.share.takes_next().then(Context::new)
     }
 
     /// Sends the last spans.
@@ -142,18 +139,22 @@ impl Traces {
 struct Current(Arc<Traces>);
 
 /// The span of a request. It ends when it is dropped.
-pub struct Span(Context);
+pub struct Span {
+    context: Context,
+    /// The method of the request.
+    method: &'static str,
+}
 
 impl Span {
     /// Runs a future in the span.
     pub async fn scope<F: Future>(&self, future: F) -> F::Output {
-        future.with_context(self.0.clone()).await
+        future.with_context(self.context.clone()).await
     }
 
     /// Notes the route and the status of the answer.
-    pub fn answered(self, method: &hyper::Method, route: &str, status: StatusCode) {
-        let span = self.0.span();
-        span.update_name(format!("{} {route}", method_name(method)));
+    pub fn answered(self, route: &str, status: StatusCode) {
+        let span = self.context.span();
+        span.update_name(format!("{} {route}", self.method));
         span.set_attribute(KeyValue::new("http.route", route.to_owned()));
         span.set_attribute(KeyValue::new("http.response.status_code", i64::from(status.as_u16())));
         if status.is_server_error() {
@@ -265,7 +266,7 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let span = self.traces.as_ref().and_then(|traces| traces.begin("gRPC", &request, true));
-        let Some(Span(context)) = span else { return Box::pin(self.service.call(request)) };
+        let Some(Span { context, .. }) = span else { return Box::pin(self.service.call(request)) };
         context.span().update_name(request.uri().path().trim_start_matches('/').to_owned());
         let called = {
             let _in_span = context.clone().attach();

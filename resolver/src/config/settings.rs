@@ -10,13 +10,14 @@ use app::{
 };
 use cli::{Error, args::Database};
 use codes::{Keyspace, parse_keyspaces};
+use daemon::Share;
 use geoip::GeoIp;
 use jiff::tz::TimeZone;
 use links::{LongUrl, Protocol, Redirects, Schemes, has_safe_placeholders};
 use numbers::{HolderId, Namespace};
 use redirect::fallback_page::FallbackTargets;
 use url::{Host, Url};
-use web::{access_log::AccessLog, client_limits::ClientLimits};
+use web::client_limits::ClientLimits;
 
 use super::{CheckTargets, Config, FastPath, Role, VisitSettings};
 
@@ -75,8 +76,8 @@ pub struct Settings {
     pub threads: usize,
     /// Whether redirects of cached links are answered without hyper.
     pub fast_path: bool,
-    /// The requests that are logged.
-    pub access_log: AccessLog,
+    /// The share of requests that is logged.
+    pub access_log: Share,
     /// How visits are recorded and kept.
     pub visits: VisitSettings,
     /// The sender of events to webhooks.
@@ -96,21 +97,6 @@ impl Config {
         self.check_role()?;
         self.check_read_database()?;
         self.check_issuers()?;
-        let redirect_status = match self.redirect_status {
-            301 | 302 | 307 | 308 => hyper::StatusCode::from_u16(self.redirect_status),
-            _ => {
-                return Err(wrong(
-                    "--redirect-status",
-                    self.redirect_status,
-                    "expected 301, 302, 307 or 308",
-                ));
-            }
-        };
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = self.threads.unwrap_or(cores);
-        if !(1..=1_024).contains(&threads) {
-            return Err(wrong("--threads", threads, "expected 1 to 1024"));
-        }
         Ok(Settings {
             role: self.role,
             default_keyspace,
@@ -121,7 +107,7 @@ impl Config {
             })?,
             time_zone: self.check_time_zone()?,
             single_step_create: self.single_step_create,
-            redirect_status: redirect_status.unwrap_or(hyper::StatusCode::FOUND),
+            redirect_status: self.check_redirect_status()?,
             find_existing_for: self.find_existing_for,
             default_domain: default_domain(&public_url),
             fallbacks: self.fallbacks(&keyspaces)?,
@@ -148,9 +134,9 @@ impl Config {
                 cache_bytes: u64::from(self.cache_mib) << 20,
                 replica_lag: self.replica_lag,
             },
-            threads,
+            threads: self.check_threads()?,
             fast_path: self.fast_path == FastPath::On,
-            access_log: AccessLog::of(self.access_log),
+            access_log: self.access_log,
             visits: self.visits.settings(
                 &self.database.database,
                 &self.data_folder(),
@@ -160,6 +146,25 @@ impl Config {
             keyspaces,
             public_url,
         })
+    }
+
+    fn check_redirect_status(&self) -> Result<hyper::StatusCode, Error> {
+        match self.redirect_status {
+            301 => Ok(hyper::StatusCode::MOVED_PERMANENTLY),
+            302 => Ok(hyper::StatusCode::FOUND),
+            307 => Ok(hyper::StatusCode::TEMPORARY_REDIRECT),
+            308 => Ok(hyper::StatusCode::PERMANENT_REDIRECT),
+            other => Err(wrong("--redirect-status", other, "expected 301, 302, 307 or 308")),
+        }
+    }
+
+    fn check_threads(&self) -> Result<usize, Error> {
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = self.threads.unwrap_or_else(cores);
+        if (1..=1_024).contains(&threads) {
+            return Ok(threads);
+        }
+        Err(wrong("--threads", threads, "expected 1 to 1024"))
     }
 
     fn fallbacks(&self, keyspaces: &[Keyspace]) -> Result<FallbackTargets, Error> {

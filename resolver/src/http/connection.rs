@@ -29,7 +29,7 @@ use tokio::{
 };
 use web::{
     Answer, HELD_BACK, TEXT,
-    access_log::{Access, AccessLog},
+    access_log::Access,
     answer,
     client_limits::{Clients, forwarded_for},
     connection_timeouts::{Connection, ThreadConnections, TimedStream},
@@ -107,7 +107,7 @@ pub(super) async fn serve_connection(
 /// Logs a redirect that the fast path has answered.
 #[cold]
 fn log_fast(thread: &ListenerThread, visitor: Visitor, head: &RequestHead<'_>, duration: Duration) {
-    AccessLog::write(&Access {
+    let access = Access {
         request_id: "",
         client: visitor.client,
         method: if head.is_head { &Method::HEAD } else { &Method::GET },
@@ -115,7 +115,8 @@ fn log_fast(thread: &ListenerThread, visitor: Visitor, head: &RequestHead<'_>, d
         route: RequestDurations::REDIRECT,
         status: thread.service.redirector.status,
         duration,
-    });
+    };
+    access.write();
 }
 
 /// The protocol of a connection.
@@ -158,7 +159,7 @@ pub(super) async fn serve_with_hyper<S>(
         Either::Right(wakeups.gather(served.scope(async move {
             let routed = router::route(&thread, visitor, request);
             let mut answer = match &begun.span {
-                Some((span, _)) => span.scope(routed).await,
+                Some(span) => span.scope(routed).await,
                 None => routed.await,
             };
             thread.redirects.commit();
@@ -247,7 +248,7 @@ struct Begun {
     /// connection's own says so.
     may_close: bool,
     /// Its span, if it is traced.
-    span: Option<(Span, Method)>,
+    span: Option<Span>,
     /// What the access log needs of the request, if it is logged.
     logged: Option<(IpAddr, Method, Uri)>,
 }
@@ -262,7 +263,6 @@ impl Begun {
         let logged = is_logged.then(|| (client, request.method().clone(), request.uri().clone()));
         let traces = service.traces.as_ref();
         let span = traces.and_then(|traces| traces.begin("HTTP", request, is_proxy));
-        let span = span.map(|span| (span, request.method().clone()));
         let may_close = request.version() != Version::HTTP_2;
         Self { at: Instant::now(), id: RequestId::of(request.headers()), may_close, span, logged }
     }
@@ -292,7 +292,7 @@ impl Begun {
         (route, duration): (&RouteName, Duration),
     ) -> Answer {
         if let Some((client, method, uri)) = &self.logged {
-            AccessLog::write(&Access {
+            let access = Access {
                 request_id: self.id.as_str(),
                 client: *client,
                 method,
@@ -300,10 +300,11 @@ impl Begun {
                 route: route.as_str(),
                 status: answer.status(),
                 duration,
-            });
+            };
+            access.write();
         }
-        if let Some((span, method)) = self.span {
-            span.answered(&method, route.as_str(), answer.status());
+        if let Some(span) = self.span {
+            span.answered(route.as_str(), answer.status());
         }
         self.id.set_on(&mut answer);
         if self.may_close && (is_last || thread.service.is_draining()) {

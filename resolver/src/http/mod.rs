@@ -22,16 +22,14 @@ use std::sync::{
 
 use api::Api;
 use app::metrics::Metrics;
-use daemon::traces::Traces;
+use daemon::{Share, traces::Traces};
 use fast_path::Buffers;
 use hyper::header::HeaderName;
 use redirect::{Redirector, ThreadContext, cache_control};
 use tls::ServerTls;
 use web::{
-    Answer,
-    access_log::AccessLog,
     client_limits::Clients,
-    request_durations::{RequestDurations, RouteName, ThreadDurations, route_of},
+    request_durations::{RequestDurations, RouteName, ThreadDurations},
     wakeups::Wakeups,
 };
 
@@ -63,7 +61,7 @@ pub(crate) struct PublicService {
     /// Traces of requests, if there is a collector.
     pub(crate) traces: Option<Arc<Traces>>,
     /// The requests that are logged.
-    pub(crate) access_log: AccessLog,
+    pub(crate) access_log: Share,
     /// Set while this process asks its clients to connect elsewhere.
     pub(crate) draining: AtomicBool,
 }
@@ -100,14 +98,6 @@ impl RouteNames {
     fn new() -> Self {
         let redirect = RouteName::new(RequestDurations::REDIRECT);
         Self { redirect, page: RouteName::new("page"), other: RouteName::new("other") }
-    }
-
-    /// Marks an answer of the API that has no route.
-    fn other(&self, mut answer: Answer) -> Answer {
-        if route_of(&answer).is_none() {
-            self.other.clone().set_on(&mut answer);
-        }
-        answer
     }
 }
 

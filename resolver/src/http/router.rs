@@ -18,13 +18,21 @@ pub(super) fn is_streamed(request: &Request<Incoming>) -> bool {
 
 /// Answers a request, and marks the answer with its route.
 pub(super) async fn route(thread: &ListenerThread, visitor: Visitor, request: Request<Incoming>) -> Answer {
-    let is_link = is_link(request.uri().path());
+    let name = match request.uri().path() {
+        path if is_api(path) => &thread.names.other,
+        path if is_link(path) => &thread.names.redirect,
+        _ => &thread.names.page,
+    };
     let mut answer = answer_to(thread, visitor, request).await;
     if route_of(&answer).is_none() {
-        let name = if is_link { &thread.names.redirect } else { &thread.names.page };
         name.clone().set_on(&mut answer);
     }
     answer
+}
+
+/// Returns whether the API answers a path.
+fn is_api(path: &str) -> bool {
+    path == rest::HUB || path == "/rest" || path.starts_with("/rest/")
 }
 
 /// Returns whether a path can be that of a link, and nothing else.
@@ -37,11 +45,10 @@ fn is_link(path: &str) -> bool {
 async fn answer_to(thread: &ListenerThread, visitor: Visitor, request: Request<Incoming>) -> Answer {
     let ListenerThread { service, redirects, .. } = thread;
     let path = request.uri().path();
-    let is_hub = path == rest::HUB;
-    if is_hub || path == "/rest" || path.starts_with("/rest/") {
+    if is_api(path) {
         return match &service.api {
-            Some(api) if is_hub => thread.names.other(rest::hub(api, visitor.client, request).await),
-            Some(api) => thread.names.other(rest::route(api, visitor.client, request).await),
+            Some(api) if path == rest::HUB => rest::hub(api, visitor.client, request).await,
+            Some(api) => rest::route(api, visitor.client, request).await,
             None => misdirected("redirects only: send calls of the API to a process with --role api"),
         };
     }

@@ -8,13 +8,6 @@ use std::{net::IpAddr, time::Duration};
 
 use hyper::{Method, StatusCode};
 
-/// Which requests are logged.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct AccessLog {
-    /// The part of requests, of 2³² − 1.
-    threshold: u32,
-}
-
 /// What is logged of a request.
 #[derive(Debug)]
 pub struct Access<'a> {
@@ -34,30 +27,10 @@ pub struct Access<'a> {
     pub duration: Duration,
 }
 
-impl AccessLog {
-    /// Logs this share of requests, from 0 to 1.
-    #[must_use]
-    pub fn of(share: f64) -> Self {
-        // The product is between zero and the largest number, so nothing is cut off.
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in range")]
-        let threshold = (share.clamp(0.0, 1.0) * f64::from(u32::MAX)) as u32;
-        Self { threshold }
-    }
-
-    /// Returns whether to log the next request.
-    #[inline]
-    #[must_use]
-    pub fn takes_next(self) -> bool {
-        match self.threshold {
-            0 => false,
-            u32::MAX => true,
-            threshold => getrandom::u32().is_ok_and(|drawn| drawn < threshold),
-        }
-    }
-
-    /// Logs a request.
-    pub fn write(access: &Access<'_>) {
-        let Access { request_id, client, method, path, route, status, duration } = access;
+impl Access<'_> {
+    /// Logs the request.
+    pub fn write(&self) {
+        let Self { request_id, client, method, path, route, status, duration } = self;
         tracing::info!(
             target: "access",
             request_id,

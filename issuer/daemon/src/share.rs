@@ -1,0 +1,72 @@
+//! A share of requests, drawn one by one.
+
+use std::str::FromStr;
+
+/// The share of requests to which something applies, from 0 to 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Share {
+    /// Of 2³² − 1.
+    threshold: u32,
+}
+
+/// The error of a text that is no share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected a number from 0 to 1, such as 0.01")]
+pub struct ShareError;
+
+impl Share {
+    /// No request at all.
+    pub const NONE: Self = Self { threshold: 0 };
+
+    /// Draws whether the next request belongs to the share.
+    #[inline]
+    #[must_use]
+    pub fn takes_next(self) -> bool {
+        match self.threshold {
+            0 => false,
+            u32::MAX => true,
+            threshold => getrandom::u32().is_ok_and(|drawn| drawn < threshold),
+        }
+    }
+}
+
+impl FromStr for Share {
+    type Err = ShareError;
+
+    fn from_str(text: &str) -> Result<Self, ShareError> {
+        let share: f64 = text.parse().map_err(|_| ShareError)?;
+        if !(0.0..=1.0).contains(&share) {
+            return Err(ShareError);
+        }
+        // The product is between zero and the largest number, so nothing is cut off.
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in range")]
+        let threshold = (share * f64::from(u32::MAX)).ceil() as u32;
+        Ok(Self { threshold })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(text: &str) -> usize {
+        let share: Share = text.parse().unwrap();
+        (0..10_000).filter(|_| share.takes_next()).count()
+    }
+
+    #[test]
+    fn a_share_takes_that_part_of_requests() {
+        assert_eq!((taken("0"), taken("1")), (0, 10_000));
+        // Twenty standard deviations around the mean.
+        assert!((2_000..3_000).contains(&taken("0.25")));
+        // The smallest share is not none.
+        assert_ne!("1e-12".parse(), Ok(Share::NONE));
+    }
+
+    #[test]
+    fn only_numbers_from_0_to_1_are_shares() {
+        for text in ["", "-0.1", "1.01", "NaN", "inf", "half"] {
+            assert_eq!(text.parse::<Share>(), Err(ShareError), "{text}");
+        }
+    }
+}
