@@ -22,6 +22,7 @@ mod mint;
 mod miss;
 mod pgbench;
 mod progress;
+mod recovery;
 mod redirect;
 mod scan;
 mod stats;
@@ -77,6 +78,8 @@ enum Bench {
     Miss(miss::Args),
     /// Measure nanoseconds per minted code, in parts and over threads.
     Mint(mint::Args),
+    /// Measure how soon creates and redirects work again after each fault.
+    Recovery(recovery::Args),
     /// Measure redirects per second, compared with nginx and a bare hyper server.
     Redirect(redirect::Args),
     /// Measure popular links while another client scans random codes.
@@ -115,6 +118,7 @@ fn main() -> anyhow::Result<()> {
         Bench::Miss(args) => miss::run(&args)?,
         Bench::Scan(args) => scan::run(&args)?,
         Bench::Mint(args) => mint::run(&args)?,
+        Bench::Recovery(args) => recovery::run(&args)?,
         Bench::Redirect(args) => redirect::run(&args)?,
         Bench::Upgrade(args) => upgrade::run(&args)?,
         Bench::Visits(args) => visits::run(&args)?,

@@ -120,7 +120,10 @@ async fn fill(sql: &Client, rows: u64) -> anyhow::Result<()> {
         sql.batch_execute(&insert).await.context("load links")?;
     }
     progress::show("analyze");
-    sql.batch_execute("SET synchronous_commit = on; VACUUM ANALYZE link; CHECKPOINT").await?;
+    // One by one: several statements at a time are a transaction, in which no VACUUM runs.
+    for statement in ["SET synchronous_commit = on", "VACUUM ANALYZE link", "CHECKPOINT"] {
+        sql.batch_execute(statement).await.context(statement)?;
+    }
     Ok(())
 }
 

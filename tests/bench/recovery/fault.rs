@@ -1,0 +1,213 @@
+//! The faults: how each is caused and ended.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use harness::{Cluster, Flow, Postgres};
+use tokio::{
+    io::AsyncWriteExt as _,
+    net::TcpStream,
+    task::JoinHandle,
+    time::{Instant, sleep},
+};
+use tokio_postgres::{Client, NoTls};
+
+/// `max_connections` of Postgres: enough for the resolvers, and soon used up.
+pub(super) const CONNECTIONS: &str = "100";
+/// The delay of a slow Postgres, in each direction.
+const SLOW: Duration = Duration::from_millis(400);
+/// Clients at a time that go away.
+const GONE_CLIENTS: usize = 100;
+const SOON: Duration = Duration::from_secs(60);
+
+/// The faults, as `tests/README.md` numbers them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Fault {
+    LeaderKilled,
+    LeaderPaused,
+    MemberLost,
+    EtcdLost,
+    LeaseRevoked,
+    PostgresKilled,
+    PostgresReadOnly,
+    ConnectionsExhausted,
+    IssuersCutOff,
+    PostgresSilent,
+    PostgresSlow,
+    ResolverKilled,
+    ClientsGone,
+    PostgresStopped,
+}
+
+impl Fault {
+    /// Returns its number in `tests/README.md`.
+    pub(super) const fn number(self) -> u32 {
+        match self {
+            Self::LeaderKilled => 1,
+            Self::LeaderPaused => 2,
+            Self::MemberLost => 3,
+            Self::EtcdLost => 4,
+            Self::LeaseRevoked => 5,
+            Self::PostgresKilled => 8,
+            Self::PostgresReadOnly => 9,
+            Self::ConnectionsExhausted => 10,
+            Self::IssuersCutOff => 11,
+            Self::PostgresSilent => 12,
+            Self::PostgresSlow => 13,
+            Self::ResolverKilled => 14,
+            Self::ClientsGone => 26,
+            Self::PostgresStopped => 27,
+        }
+    }
+
+    /// Returns what happens, for a report.
+    pub(super) const fn told(self) -> &'static str {
+        match self {
+            Self::LeaderKilled => "leader killed",
+            Self::LeaderPaused => "leader paused",
+            Self::MemberLost => "one member of etcd killed",
+            Self::EtcdLost => "all of etcd killed",
+            Self::LeaseRevoked => "lease revoked",
+            Self::PostgresKilled => "Postgres killed",
+            Self::PostgresReadOnly => "Postgres read-only",
+            Self::ConnectionsExhausted => "connections of Postgres used up",
+            Self::IssuersCutOff => "issuers cut off",
+            Self::PostgresSilent => "Postgres silent",
+            Self::PostgresSlow => "Postgres slow",
+            Self::ResolverKilled => "resolver killed",
+            Self::ClientsGone => "clients go away",
+            Self::PostgresStopped => "Postgres stopped at once",
+        }
+    }
+}
+
+/// The platform, and what a fault holds until its end.
+pub(super) struct Platform {
+    pub(super) cluster: Cluster,
+    leader: usize,
+    /// Uses up connections, or sends requests.
+    busy: Option<JoinHandle<anyhow::Result<()>>>,
+}
+
+impl Platform {
+    pub(super) fn new(cluster: Cluster) -> Self {
+        Self { cluster, leader: 0, busy: None }
+    }
+
+    /// Causes a fault.
+    ///
+    /// # Errors
+    /// Returns an error if a process or the database does not take it.
+    pub(super) async fn strike(&mut self, fault: Fault) -> anyhow::Result<()> {
+        self.leader = self.cluster.wait_leader(SOON).await?;
+        let (cluster, leader) = (&mut self.cluster, self.leader);
+        match fault {
+            Fault::LeaderKilled => cluster.issuers[leader].process.kill_now()?,
+            Fault::LeaderPaused => cluster.issuers[leader].process.pause().await?,
+            Fault::MemberLost => cluster.etcd.members_mut()[0].kill_now()?,
+            Fault::EtcdLost => cluster.etcd.stop_all()?,
+            Fault::LeaseRevoked => {
+                for lease in cluster.etcd.leases().await? {
+                    cluster.etcd.revoke_lease(lease).await?;
+                }
+            }
+            Fault::PostgresKilled => cluster.postgres.kill_now().await?,
+            Fault::PostgresStopped => cluster.postgres.stop_immediately().await?,
+            Fault::PostgresReadOnly => set_read_only(&cluster.postgres, "on").await?,
+            Fault::ConnectionsExhausted => {
+                self.busy = Some(tokio::spawn(use_up_connections(cluster.postgres.url())));
+            }
+            Fault::IssuersCutOff => cluster.issuer_proxies.iter().for_each(|proxy| proxy.set_both(Flow::Cut)),
+            Fault::PostgresSilent => self.postgres_flows(Flow::Stall)?,
+            Fault::PostgresSlow => self.postgres_flows(Flow::Delay(SLOW))?,
+            Fault::ResolverKilled => cluster.resolvers[1].process.kill_now()?,
+            Fault::ClientsGone => self.busy = Some(tokio::spawn(go_away(&cluster.resolvers[1]))),
+        }
+        Ok(())
+    }
+
+    /// Ends a fault and returns when it ended. A server that had stopped has then started; a
+    /// resolver's own start counts as recovery.
+    ///
+    /// # Errors
+    /// Returns an error if a server does not start again.
+    pub(super) async fn mend(&mut self, fault: Fault) -> anyhow::Result<Instant> {
+        let (cluster, leader) = (&mut self.cluster, self.leader);
+        match fault {
+            Fault::LeaderKilled => cluster.issuers[leader].restart().await?,
+            Fault::LeaderPaused => cluster.issuers[leader].process.resume()?,
+            Fault::MemberLost => cluster.etcd.members_mut()[0].restart()?,
+            Fault::EtcdLost => cluster.etcd.start_all().await?,
+            Fault::LeaseRevoked => {}
+            Fault::PostgresKilled | Fault::PostgresStopped => cluster.postgres.restart().await?,
+            Fault::PostgresReadOnly => set_read_only(&cluster.postgres, "off").await?,
+            Fault::IssuersCutOff => {
+                cluster.issuer_proxies.iter().for_each(|proxy| proxy.set_both(Flow::Pass));
+            }
+            Fault::PostgresSilent | Fault::PostgresSlow => self.postgres_flows(Flow::Pass)?,
+            Fault::ResolverKilled => {
+                let end = Instant::now();
+                cluster.resolvers[1].restart().await?;
+                return Ok(end);
+            }
+            Fault::ConnectionsExhausted | Fault::ClientsGone => {
+                let busy = self.busy.take().context("the fault was caused")?;
+                anyhow::ensure!(!busy.is_finished(), "it ended early: {:?}", busy.await);
+                busy.abort();
+            }
+        }
+        Ok(Instant::now())
+    }
+
+    fn postgres_flows(&self, flow: Flow) -> anyhow::Result<()> {
+        self.cluster.postgres_proxy.as_ref().context("Postgres has a proxy")?.set_both(flow);
+        Ok(())
+    }
+}
+
+/// Makes Postgres refuse writes, as a primary that has become a standby, or accept them again.
+async fn set_read_only(postgres: &Postgres, value: &str) -> anyhow::Result<()> {
+    let client = postgres.client().await?;
+    let setting = format!("ALTER SYSTEM SET default_transaction_read_only = {value}");
+    client.batch_execute(&setting).await.context("change the setting")?;
+    client.batch_execute("SELECT pg_reload_conf()").await.context("read the setting again")
+}
+
+/// Takes every connection that Postgres has, and ends those of others, again and again.
+async fn use_up_connections(url: String) -> anyhow::Result<()> {
+    let mut config: tokio_postgres::Config = url.parse().context("read the database's URL")?;
+    config.application_name("taken");
+    let mut taken: Vec<Client> = Vec::new();
+    loop {
+        while let Ok((client, connection)) = config.connect(NoTls).await {
+            tokio::spawn(connection);
+            taken.push(client);
+        }
+        let others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+                      WHERE backend_type = 'client backend' AND application_name <> 'taken'";
+        let client = taken.last().context("Postgres has a connection")?;
+        client.execute(others, &[]).await.context("end other connections")?;
+    }
+}
+
+/// Sends creates, half of them with half of a body, and closes the connection before the answer.
+fn go_away(resolver: &harness::Resolver) -> impl Future<Output = anyhow::Result<()>> + Send + 'static {
+    let (addr, key) = (resolver.addr(), resolver.api.key().to_owned());
+    async move {
+        let body = r#"{"longUrl":"https://example.org/gone"}"#;
+        let head = format!(
+            "POST /rest/v3/short-urls HTTP/1.1\r\nhost: {addr}\r\nx-api-key: {key}\r\n\
+             content-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        let (whole, half) = (format!("{head}{body}"), format!("{head}{}", &body[..body.len() / 2]));
+        loop {
+            for number in 0..GONE_CLIENTS {
+                let mut client = TcpStream::connect(addr).await.context("connect")?;
+                let request = if number % 2 == 0 { &whole } else { &half };
+                client.write_all(request.as_bytes()).await.context("send a request")?;
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
