@@ -1,8 +1,9 @@
-//! Postgres dies under load and restarts, or stops answering.
+//! Postgres dies under load and restarts, stops answering, answers late, refuses writes, or has no
+//! connection left; and clients that leave their creates to themselves.
 
 use std::time::Duration;
 
-use harness::{Acknowledged, Cluster, Flow, Load, checks};
+use harness::{Acknowledged, Cluster, Flow, Load, checks, clients_that_go_away, wait};
 use tokio::task::JoinSet;
 
 const SOON: Duration = Duration::from_secs(60);
@@ -68,6 +69,89 @@ async fn a_postgres_that_answers_nothing_is_a_503_within_the_deadline_and_never_
     checks::account_balances(&cluster.status().await.unwrap()).unwrap();
 }
 
+/// A primary that has become a standby (fault 9).
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_becomes_read_only_refuses_creates_and_redirects_on() {
+    let cluster = Cluster::builder().resolvers(2).start().await.unwrap();
+    let links = Load::on(&cluster.resolvers).creates(20).run().await.unwrap();
+    cluster.postgres.set_read_only(true).await.unwrap();
+    let refuses = async || {
+        cluster.resolvers[0].api.try_create("https://example.com/outage").await.is_ok_and(|a| a.status == 503)
+    };
+    wait::until(SOON, "the setting has arrived", refuses).await.unwrap();
+    create_in_outage(&cluster).await;
+    checks::all_resolve(&links, &cluster.resolvers).await.unwrap();
+    cluster.postgres.set_read_only(false).await.unwrap();
+    works_again(&cluster, links).await;
+}
+
+/// Other programs use up the connections of the server (fault 10).
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_connection_calls_wait_a_bounded_time_and_then_are_told_to_come_back() {
+    let cluster = Cluster::builder().resolvers(2).postgres_setting("max_connections", "100");
+    let cluster = cluster.start().await.unwrap();
+    let links = Load::on(&cluster.resolvers).creates(20).run().await.unwrap();
+    checks::all_resolve(&links, &cluster.resolvers).await.unwrap();
+    let taking = tokio::spawn(cluster.postgres.use_up_connections());
+    let refuses = async || {
+        cluster.resolvers[0].api.try_create("https://example.com/outage").await.is_ok_and(|a| a.status == 503)
+    };
+    wait::until(SOON, "there is no connection", refuses).await.unwrap();
+    // More than any pool has, so that most of them wait. A connection that is won in the race is used.
+    let mut creators: JoinSet<_> = (0..200).map(|_| create_in_trouble(&cluster)).collect();
+    checks::all_resolve(&links, &cluster.resolvers).await.unwrap();
+    while let Some(creator) = creators.join_next().await {
+        creator.unwrap();
+    }
+    assert!(!taking.is_finished(), "the connections were taken all the time");
+    taking.abort();
+    works_again(&cluster, links).await;
+}
+
+/// Every answer of the database comes late (fault 13): deadlines hold, and what is not done within
+/// them is refused.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_postgres_that_answers_late_delays_calls_and_refuses_some() {
+    let cluster = Cluster::builder().resolvers(2).behind_proxies().start().await.unwrap();
+    let links = Load::on(&cluster.resolvers).creates(20).run().await.unwrap();
+    let proxy = cluster.postgres_proxy.as_ref().unwrap();
+    proxy.set_both(Flow::Delay(Duration::from_millis(400)));
+    let mut creators: JoinSet<_> = (0..200).map(|_| create_in_trouble(&cluster)).collect();
+    while let Some(creator) = creators.join_next().await {
+        creator.unwrap();
+    }
+    let mut followers: JoinSet<()> =
+        links.iter().map(|link| follow_in_outage(&cluster, link.clone())).collect();
+    while let Some(follower) = followers.join_next().await {
+        follower.unwrap();
+    }
+    proxy.set_both(Flow::Pass);
+    works_again(&cluster, links).await;
+}
+
+/// Clients close their connections in the middle of a create (fault 26): what they sent whole is
+/// stored or not, and nothing of theirs is held.
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_that_go_away_leave_nothing_behind_and_keep_no_other_waiting() {
+    let mut cluster = Cluster::builder().start().await.unwrap();
+    let leaving = tokio::spawn(clients_that_go_away(&cluster.resolvers[0]));
+    let links = Load::on(&cluster.resolvers).creates(2_000).run().await.unwrap();
+    assert!(!leaving.is_finished(), "clients went away all the time");
+    leaving.abort();
+    works_again(&cluster, links).await;
+    cluster.resolvers[0].stop(SOON).await.unwrap();
+    checks::used_numbers_have_links(&cluster.status().await.unwrap(), &cluster.postgres).await.unwrap();
+}
+
+/// Asserts that creates work, and that nothing was lost or given twice.
+async fn works_again(cluster: &Cluster, links: Vec<Acknowledged>) {
+    let after = Load::on(&cluster.resolvers).creates(200).retries_unavailable().run().await.unwrap();
+    let links = [links, after].concat();
+    checks::all_distinct(&links).unwrap();
+    checks::all_resolve(&links, &cluster.resolvers).await.unwrap();
+    checks::account_balances(&cluster.status().await.unwrap()).unwrap();
+}
+
 /// Creates a link and asserts a 503 with Retry-After. The client's own time limit is longer than
 /// every deadline of the resolver, so a response must come.
 fn create_in_outage(cluster: &Cluster) -> impl Future<Output = ()> + Send + 'static {
@@ -76,6 +160,17 @@ fn create_in_outage(cluster: &Cluster) -> impl Future<Output = ()> + Send + 'sta
         let answer = api.try_create("https://example.com/outage").await.unwrap();
         assert_eq!(answer.status, 503, "{answer:?}");
         assert!(answer.header("retry-after").is_some(), "{answer:?}");
+    }
+}
+
+/// Creates a link, and asserts that the answer is the link or a 503 with Retry-After. The client's
+/// own time limit is longer than every deadline of the resolver, so a response must come.
+fn create_in_trouble(cluster: &Cluster) -> impl Future<Output = ()> + Send + 'static {
+    let api = cluster.resolvers[0].api.clone();
+    async move {
+        let answer = api.try_create("https://example.com/trouble").await.unwrap();
+        let is_refused = answer.status == 503 && answer.header("retry-after").is_some();
+        assert!(answer.status == 200 || is_refused, "{answer:?}");
     }
 }
 

@@ -3,21 +3,13 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
-use harness::{Cluster, Flow, Postgres};
-use tokio::{
-    io::AsyncWriteExt as _,
-    net::TcpStream,
-    task::JoinHandle,
-    time::{Instant, sleep},
-};
-use tokio_postgres::{Client, NoTls};
+use harness::{Cluster, Flow, clients_that_go_away};
+use tokio::{task::JoinHandle, time::Instant};
 
 /// `max_connections` of Postgres: enough for the resolvers, and soon used up.
 pub(super) const CONNECTIONS: &str = "100";
 /// The delay of a slow Postgres, in each direction.
 const SLOW: Duration = Duration::from_millis(400);
-/// Clients at a time that go away.
-const GONE_CLIENTS: usize = 100;
 const SOON: Duration = Duration::from_secs(60);
 
 /// The faults, as `tests/README.md` numbers them.
@@ -113,15 +105,15 @@ impl Platform {
             }
             Fault::PostgresKilled => cluster.postgres.kill_now().await?,
             Fault::PostgresStopped => cluster.postgres.stop_immediately().await?,
-            Fault::PostgresReadOnly => set_read_only(&cluster.postgres, "on").await?,
+            Fault::PostgresReadOnly => cluster.postgres.set_read_only(true).await?,
             Fault::ConnectionsExhausted => {
-                self.busy = Some(tokio::spawn(use_up_connections(cluster.postgres.url())));
+                self.busy = Some(tokio::spawn(cluster.postgres.use_up_connections()));
             }
             Fault::IssuersCutOff => cluster.issuer_proxies.iter().for_each(|proxy| proxy.set_both(Flow::Cut)),
             Fault::PostgresSilent => self.postgres_flows(Flow::Stall)?,
             Fault::PostgresSlow => self.postgres_flows(Flow::Delay(SLOW))?,
             Fault::ResolverKilled => cluster.resolvers[1].process.kill_now()?,
-            Fault::ClientsGone => self.busy = Some(tokio::spawn(go_away(&cluster.resolvers[1]))),
+            Fault::ClientsGone => self.busy = Some(tokio::spawn(clients_that_go_away(&cluster.resolvers[1]))),
         }
         Ok(())
     }
@@ -140,7 +132,7 @@ impl Platform {
             Fault::EtcdLost => cluster.etcd.start_all().await?,
             Fault::LeaseRevoked => {}
             Fault::PostgresKilled | Fault::PostgresStopped => cluster.postgres.restart().await?,
-            Fault::PostgresReadOnly => set_read_only(&cluster.postgres, "off").await?,
+            Fault::PostgresReadOnly => cluster.postgres.set_read_only(false).await?,
             Fault::IssuersCutOff => {
                 cluster.issuer_proxies.iter().for_each(|proxy| proxy.set_both(Flow::Pass));
             }
@@ -162,52 +154,5 @@ impl Platform {
     fn postgres_flows(&self, flow: Flow) -> anyhow::Result<()> {
         self.cluster.postgres_proxy.as_ref().context("Postgres has a proxy")?.set_both(flow);
         Ok(())
-    }
-}
-
-/// Makes Postgres refuse writes, as a primary that has become a standby, or accept them again.
-async fn set_read_only(postgres: &Postgres, value: &str) -> anyhow::Result<()> {
-    let client = postgres.client().await?;
-    let setting = format!("ALTER SYSTEM SET default_transaction_read_only = {value}");
-    client.batch_execute(&setting).await.context("change the setting")?;
-    client.batch_execute("SELECT pg_reload_conf()").await.context("read the setting again")
-}
-
-/// Takes every connection that Postgres has, and ends those of others, again and again.
-async fn use_up_connections(url: String) -> anyhow::Result<()> {
-    let mut config: tokio_postgres::Config = url.parse().context("read the database's URL")?;
-    config.application_name("taken");
-    let mut taken: Vec<Client> = Vec::new();
-    loop {
-        while let Ok((client, connection)) = config.connect(NoTls).await {
-            tokio::spawn(connection);
-            taken.push(client);
-        }
-        let others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
-                      WHERE backend_type = 'client backend' AND application_name <> 'taken'";
-        let client = taken.last().context("Postgres has a connection")?;
-        client.execute(others, &[]).await.context("end other connections")?;
-    }
-}
-
-/// Sends creates, half of them with half of a body, and closes the connection before the answer.
-fn go_away(resolver: &harness::Resolver) -> impl Future<Output = anyhow::Result<()>> + Send + 'static {
-    let (addr, key) = (resolver.addr(), resolver.api.key().to_owned());
-    async move {
-        let body = r#"{"longUrl":"https://example.org/gone"}"#;
-        let head = format!(
-            "POST /rest/v3/short-urls HTTP/1.1\r\nhost: {addr}\r\nx-api-key: {key}\r\n\
-             content-type: application/json\r\ncontent-length: {}\r\n\r\n",
-            body.len()
-        );
-        let (whole, half) = (format!("{head}{body}"), format!("{head}{}", &body[..body.len() / 2]));
-        loop {
-            for number in 0..GONE_CLIENTS {
-                let mut client = TcpStream::connect(addr).await.context("connect")?;
-                let request = if number % 2 == 0 { &whole } else { &half };
-                client.write_all(request.as_bytes()).await.context("send a request")?;
-            }
-            sleep(Duration::from_millis(50)).await;
-        }
     }
 }
