@@ -1,4 +1,6 @@
-//! API keys: looked up in the store, with the answers cached for a moment.
+//! API keys and browser sessions: looked up in the store, with the answers cached for a moment.
+
+mod lookups;
 
 use std::{
     collections::BTreeSet,
@@ -6,47 +8,37 @@ use std::{
     time::Duration,
 };
 
-use foldhash::quality::RandomState;
-use links::api_key::{ApiKeyId, Grant, KeyHash, SecretNumber};
+use links::{
+    SessionHash,
+    api_key::{ApiKeyId, Grant, KeyHash, SecretNumber},
+};
 use moka::sync::Cache;
 use store::{Keys, StoreError};
-use tokio::{
-    sync::Semaphore,
-    time::{sleep, timeout},
-};
+use tokio::{sync::Semaphore, time::sleep};
 
-/// How long an answer of the database is cached. A revoked key stops working within it, everywhere.
+use lookups::Lookups;
+
+/// How long an answer of the database is cached. A revoked key and its sessions stop working within
+/// it, everywhere.
 const BELIEVED: Duration = Duration::from_secs(1);
 /// Interval at which the used keys are recorded in the store.
 const USE_NOTED_EVERY: Duration = Duration::from_secs(10);
-/// How long after its last lookup a valid key counts as recently valid, so that it is not taken for
-/// a guess.
-const GOOD_LATELY: Duration = Duration::from_secs(600);
-/// Maximum number of cached keys, known and unknown ones together. A flood of wrong keys cannot
-/// fill the memory.
+/// Maximum number of cached keys, known and unknown ones together, and of sessions. A flood of
+/// wrong ones cannot fill the memory.
 const REMEMBERED: u64 = 10_000;
-
-/// Maximum number of concurrent lookups of keys that were not valid recently. Callers with a valid
-/// key find connections beside any number of them.
+/// Maximum number of concurrent lookups of keys and sessions that were not valid recently. Callers
+/// with a valid one find connections beside any number of them.
 const STRANGERS: usize = 2;
-/// How long a lookup may wait for others.
-const LOOKUP_WITHIN: Duration = Duration::from_secs(5);
 
-/// A cache of API keys in front of the store.
+/// A cache of API keys and browser sessions in front of the store.
 pub struct KeyRing {
-    /// A lock for each key that is being looked up: concurrent calls with the same key send one
-    /// query.
-    asked: Cache<KeyHash, Arc<tokio::sync::Mutex<()>>>,
-    strangers: Semaphore,
-    answers: Cache<KeyHash, Option<Grant>, RandomState>,
+    keys: Lookups<KeyHash>,
+    sessions: Lookups<SessionHash>,
     /// Answers by key id, for calls that outlast many of them.
     grants: Cache<(ApiKeyId, SecretNumber), Option<Grant>>,
     /// Keys that were used since the last record in the store. There are never more than keys
     /// exist.
     used: Mutex<BTreeSet<ApiKeyId>>,
-    /// Keys that were valid recently. A caller with one of them is not taken for a guesser, even if
-    /// others at the same address guess.
-    good: Cache<KeyHash, ()>,
 }
 
 impl Default for KeyRing {
@@ -59,26 +51,29 @@ impl KeyRing {
     /// Creates an empty cache.
     #[must_use]
     pub fn new() -> Self {
-        let good = Cache::builder().max_capacity(REMEMBERED).time_to_live(GOOD_LATELY).build();
-        let answers = Cache::builder().max_capacity(REMEMBERED).time_to_live(BELIEVED);
-        let answers = answers.build_with_hasher(RandomState::default());
+        let strangers = Arc::new(Semaphore::new(STRANGERS));
         let grants = Cache::builder().max_capacity(REMEMBERED).time_to_live(BELIEVED).build();
-        let asked = Cache::builder().max_capacity(REMEMBERED).time_to_idle(GOOD_LATELY).build();
-        let strangers = Semaphore::new(STRANGERS);
-        Self { asked, strangers, answers, grants, used: Mutex::default(), good }
+        let (keys, sessions) = (Lookups::new(Arc::clone(&strangers)), Lookups::new(strangers));
+        Self { keys, sessions, grants, used: Mutex::default() }
     }
 
     /// Returns whether a key was valid recently.
     #[must_use]
     pub fn remembers(&self, hash: &KeyHash) -> bool {
-        self.good.contains_key(hash)
+        self.keys.remembers(hash)
+    }
+
+    /// Returns whether a session was valid recently, and has not ended on this process.
+    #[must_use]
+    pub fn remembers_session(&self, hash: &SessionHash) -> bool {
+        self.sessions.remembers(hash)
     }
 
     /// Returns the cached answer for a key; the inner `None` means that the key is unknown or
     /// revoked.
     #[must_use]
     pub fn answered(&self, hash: &KeyHash) -> Option<Option<Grant>> {
-        self.answers.get(hash)
+        self.keys.answered(hash)
     }
 
     /// Returns the grant of a key; `None` if the key is unknown or revoked.
@@ -86,16 +81,11 @@ impl KeyRing {
     /// # Errors
     /// Returns [`StoreError`] if the store does not answer.
     pub async fn find(&self, store: &dyn Keys, hash: KeyHash) -> Result<Option<Grant>, StoreError> {
-        if let Some(answer) = self.answers.get(&hash) {
+        if let Some(answer) = self.keys.answered(&hash) {
             return Ok(answer);
         }
-        let answer = self.in_turn(&hash, store.find_api_key(&hash)).await?;
-        if let Some(grant) = &answer {
-            self.good.insert(hash, ());
-            // The cached answer of a key in use expires every second, so its use is recorded that
-            // often.
-            self.used().insert(grant.id);
-        }
+        let answer = self.keys.in_turn(&hash, store.find_api_key(&hash)).await?;
+        self.note_use(answer.as_ref());
         Ok(answer)
     }
 
@@ -116,34 +106,40 @@ impl KeyRing {
         }
         let answer = store.find_grant(id, secret).await?;
         self.grants.insert((id, secret), answer.clone());
-        if answer.is_some() {
-            self.used().insert(id);
-        }
+        self.note_use(answer.as_ref());
         Ok(answer)
     }
 
-    /// Runs a query when no other call queries the same key and there are few queries of unfamiliar
-    /// keys. Skips it if another call's answer has been cached in the meantime.
-    async fn in_turn(
+    /// Returns the grant of the key that opened a session; `None` if the session is unknown, has
+    /// ended or expired, or its key or secret is not valid any more.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the store does not answer.
+    pub async fn find_session(
         &self,
-        hash: &KeyHash,
-        ask: impl Future<Output = Result<Option<Grant>, StoreError>>,
+        store: &dyn Keys,
+        hash: SessionHash,
     ) -> Result<Option<Grant>, StoreError> {
-        let turn = async {
-            let first = self.asked.get_with(hash.clone(), Arc::default).lock_owned().await;
-            let place = match self.remembers(hash) {
-                true => None,
-                false => Some(self.strangers.acquire().await.map_err(|_| StoreError::TimedOut)?),
-            };
-            Ok((first, place))
-        };
-        let _turn = timeout(LOOKUP_WITHIN, turn).await.unwrap_or(Err(StoreError::TimedOut))?;
-        if let Some(answer) = self.answers.get(hash) {
+        if let Some(answer) = self.sessions.answered(&hash) {
             return Ok(answer);
         }
-        let answer = ask.await?;
-        self.answers.insert(hash.clone(), answer.clone());
+        let answer = self.sessions.in_turn(&hash, store.find_session(&hash)).await?;
+        self.note_use(answer.as_ref());
         Ok(answer)
+    }
+
+    /// Evicts a session that the store has just opened or ended. A lookup under way meanwhile may
+    /// still cache an older answer, which then counts for a second, as on other processes.
+    pub fn forget_session(&self, hash: &SessionHash) {
+        self.sessions.forget(hash);
+    }
+
+    /// Marks the key of a grant as used. The cached answer of a key in use expires every second, so
+    /// its use is marked that often.
+    fn note_use(&self, grant: Option<&Grant>) {
+        if let Some(grant) = grant {
+            self.used().insert(grant.id);
+        }
     }
 
     fn used(&self) -> MutexGuard<'_, BTreeSet<ApiKeyId>> {
@@ -171,51 +167,41 @@ pub async fn note_used(keys: Arc<KeyRing>, store: Arc<dyn Keys>) {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use futures_util::future::join_all;
+    use links::{
+        api_key::{ApiKey, KeyLimits, NewKey},
+        scope::Scopes,
+    };
+    use rusqlite::Connection;
+    use store::{Store as _, sqlite::SqliteStore};
 
     use super::*;
 
-    fn hash(key: &str) -> KeyHash {
-        KeyHash::of(key.as_bytes())
-    }
+    const HOUR: Duration = Duration::from_secs(3_600);
 
-    #[tokio::test(start_paused = true)]
-    async fn calls_with_one_key_ask_once_and_strangers_leave_room_for_good_ones() {
-        let (keys, asked, most) = (KeyRing::new(), AtomicUsize::new(0), AtomicUsize::new(0));
-        let under_way = AtomicUsize::new(0);
-        let ask = || async {
-            asked.fetch_add(1, Ordering::Relaxed);
-            most.fetch_max(under_way.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
-            sleep(Duration::from_secs(1)).await;
-            under_way.fetch_sub(1, Ordering::Relaxed);
-            Ok(None)
+    #[tokio::test]
+    async fn a_session_that_ends_on_this_process_is_not_believed_any_longer() {
+        let connection = Arc::new(Mutex::new(Connection::open_in_memory().unwrap()));
+        let store = SqliteStore::here(&connection);
+        store.migrate().await.unwrap();
+        let new = NewKey {
+            name: "web".to_owned(),
+            hash: ApiKey::draw().unwrap().hash(),
+            scopes: Scopes::admin(),
+            expires_at: None,
+            limits: KeyLimits::default(),
         };
-        let one = hash("one");
-        join_all((0..100).map(|_| keys.in_turn(&one, ask()))).await;
-        assert_eq!(asked.load(Ordering::Relaxed), 1);
+        let id = store.add_api_key(&new).await.unwrap().unwrap();
+        let (keys, hash) = (KeyRing::new(), SessionHash::of(b"token"));
+        let find = async || keys.find_session(&store, hash.clone()).await.unwrap().map(|grant| grant.id);
 
-        let strangers: Vec<KeyHash> = (0..6).map(|number| hash(&format!("stranger{number}"))).collect();
-        join_all(strangers.iter().map(|stranger| keys.in_turn(stranger, ask()))).await;
-        assert_eq!(most.load(Ordering::Relaxed), STRANGERS);
+        assert_eq!((find().await, keys.remembers_session(&hash)), (None, false));
+        store.open_session(&hash, (id, SecretNumber(1)), HOUR).await.unwrap();
+        keys.forget_session(&hash);
+        assert_eq!((find().await, keys.remembers_session(&hash)), (Some(id), true));
+        assert_eq!(keys.used().iter().copied().collect::<Vec<_>>(), [id]);
 
-        let waiting = join_all((0..100).map(|number| {
-            let keys = &keys;
-            async move { keys.in_turn(&hash(&format!("other{number}")), ask_for_ever()).await }
-        }));
-        let good = async {
-            sleep(Duration::from_millis(10)).await;
-            keys.good.insert(hash("good"), ());
-            let begun = tokio::time::Instant::now();
-            keys.in_turn(&hash("good"), async { Ok(None) }).await.unwrap();
-            assert!(begun.elapsed().is_zero(), "a key that was good lately waits for no stranger");
-        };
-        let (waited, ()) = tokio::join!(timeout(2 * LOOKUP_WITHIN, waiting), good);
-        assert!(waited.is_err(), "those that ask are bounded by the store");
-    }
-
-    async fn ask_for_ever() -> Result<Option<Grant>, StoreError> {
-        std::future::pending().await
+        store.end_session(&hash).await.unwrap();
+        keys.forget_session(&hash);
+        assert_eq!((find().await, keys.remembers_session(&hash)), (None, false));
     }
 }

@@ -24,6 +24,7 @@ pub mod reservation;
 mod rule;
 mod scheme;
 pub mod scope;
+mod session;
 mod slug;
 mod status;
 mod tag;
@@ -59,6 +60,7 @@ pub use rule::{
     Device, RULES_MAX, Rule, RulesError, Text,
 };
 pub use scheme::{Schemes, SchemesError};
+pub use session::SessionHash;
 pub use slug::{Slug, SlugError};
 pub use status::{RedirectStatus, RedirectStatusError};
 pub use tag::{TAGS_MAX, Tag, TagError};

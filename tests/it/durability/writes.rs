@@ -8,8 +8,8 @@ use harness::Postgres;
 use jiff::Timestamp;
 use links::{
     Authority, DomainEdit, DomainId, Draft, Edit, ImportCode, ImportItem, LongUrl, NewLink, PickedCode,
-    Precondition, Slug, Tag,
-    api_key::{ApiKey, ApiKeyId, KeyLimits, NewKey},
+    Precondition, SessionHash, Slug, Tag,
+    api_key::{ApiKey, ApiKeyId, KeyLimits, NewKey, SecretNumber},
     reservation::ReservationId,
     scope::Scopes,
     targets::TargetRule,
@@ -53,6 +53,8 @@ pub(super) enum Kind {
     AddKey,
     RotateKey,
     RevokeKey,
+    OpenSession,
+    EndSession,
     AddReservation,
     CloseReservation,
     RegisterBlock,
@@ -62,7 +64,7 @@ pub(super) enum Kind {
 }
 
 /// All kinds of writes, in groups that the store's connections can carry at once.
-pub(super) const GROUPS: [&[Kind]; 5] = [
+pub(super) const GROUPS: [&[Kind]; 6] = [
     &[Kind::Single, Kind::Batch, Kind::Copy, Kind::Full, Kind::Named, Kind::Import],
     &[Kind::Copy, Kind::Edit, Kind::Delete, Kind::Restore, Kind::RenameTag, Kind::SetTarget],
     &[Kind::Copy, Kind::AddDomain, Kind::AddKey, Kind::RevokeKey, Kind::AddReservation, Kind::UseLinks],
@@ -75,6 +77,7 @@ pub(super) const GROUPS: [&[Kind]; 5] = [
         Kind::TakeOverBlock,
     ],
     &[Kind::Copy, Kind::DeleteTags, Kind::RemoveTarget, Kind::RemoveDomain, Kind::RotateKey],
+    &[Kind::Copy, Kind::OpenSession, Kind::EndSession],
 ];
 
 /// A write and its prerequisites.
@@ -84,6 +87,8 @@ pub(super) struct Write {
     number: u64,
     store: Arc<PostgresStore>,
     key: ApiKey,
+    /// The id of the API key that opens a session.
+    key_id: ApiKeyId,
     reservation: ReservationId,
     domain: DomainId,
     mint: Arc<Mint>,
@@ -102,6 +107,7 @@ impl Write {
             number,
             store: Arc::clone(store),
             key: ApiKey::draw().unwrap(),
+            key_id: BY,
             reservation: ReservationId::draw().unwrap(),
             domain: DomainId::DEFAULT,
             mint,
@@ -119,6 +125,12 @@ impl Write {
                 write.domain = store.add_domain(&authority, u32::MAX, ApiKeyId(1)).await.unwrap().unwrap();
             }
             Kind::RevokeKey | Kind::RotateKey => drop(store.add_api_key(&write.new_key()).await.unwrap()),
+            Kind::OpenSession | Kind::EndSession => {
+                write.key_id = store.add_api_key(&write.new_key()).await.unwrap().unwrap();
+                if kind == Kind::EndSession {
+                    write.open_session().await.unwrap();
+                }
+            }
             Kind::CloseReservation => {
                 store.add_reservation(&write.reservation, keyspace(), BY).await.unwrap();
             }
@@ -175,6 +187,8 @@ impl Write {
                 store.rotate_api_key(&name, &hash, Duration::from_secs(1)).await.map(drop)
             }
             Kind::RevokeKey => store.revoke_api_key(&format!("k{number}")).await.map(drop),
+            Kind::OpenSession => self.open_session().await,
+            Kind::EndSession => store.end_session(&self.session()).await,
             Kind::AddReservation => store.add_reservation(&self.reservation, keyspace(), BY).await.map(drop),
             Kind::CloseReservation => store.close_reservation(&self.reservation).await,
             Kind::RegisterBlock => store.register_block(&self.block(1)).await.map(drop),
@@ -241,7 +255,7 @@ impl Write {
     /// Returns a statement that yields 1 if the database has a change that concerns no link. For a
     /// removal it yields 1 if the row is absent.
     fn setting(&self) -> String {
-        let (n, domain) = (self.number, self.domain.get());
+        let (n, domain, key) = (self.number, self.domain.get(), self.key_id.0);
         match self.kind {
             Kind::RenameTag => format!("SELECT count(*) FROM tag WHERE name = 'new-{n}'"),
             Kind::DeleteTags => format!("SELECT 1 - count(*) FROM tag WHERE name = 'old-{n}'"),
@@ -261,6 +275,8 @@ impl Write {
             Kind::RevokeKey => {
                 format!("SELECT count(*) FROM api_key WHERE name = 'k{n}' AND revoked_at IS NOT NULL")
             }
+            Kind::OpenSession => format!("SELECT count(*) FROM session WHERE api_key_id = {key}"),
+            Kind::EndSession => format!("SELECT 1 - count(*) FROM session WHERE api_key_id = {key}"),
             kind => panic!("{kind:?} is no setting"),
         }
     }
@@ -334,6 +350,15 @@ impl Write {
             expires_at: None,
             limits: KeyLimits::default(),
         }
+    }
+
+    fn session(&self) -> SessionHash {
+        SessionHash::of(&self.number.to_be_bytes())
+    }
+
+    async fn open_session(&self) -> Result<(), StoreError> {
+        let by = (self.key_id, SecretNumber(1));
+        self.store.open_session(&self.session(), by, Duration::from_secs(3_600)).await
     }
 
     fn block(&self, generation: u64) -> BlockEntry {

@@ -10,6 +10,7 @@ mod keyspaces;
 mod links;
 mod long_urls;
 mod meant;
+mod sessions;
 mod sweep;
 mod takedowns;
 mod webhooks;
@@ -71,6 +72,9 @@ async fn suite(store: Arc<dyn Store>) {
     blocks::a_reservations_numbers_are_the_registers_rows_of_its_holder(&*store).await;
     blocks::an_open_reservation_is_never_taken_over(&*store).await;
     keys::keys_are_found_until_they_are_revoked_or_expire(&*store).await;
+    sessions::a_session_grants_what_its_key_does_until_it_ends_or_expires(&*store).await;
+    sessions::a_session_ends_with_its_key_and_with_its_secret(&*store).await;
+    sessions::a_key_has_so_many_sessions_and_the_ones_that_expire_first_end(&*store).await;
     domains::domains_and_targets_are_told_with_a_version_that_grows(&*store).await;
     domains::each_domain_has_links_of_its_own(&*store).await;
     domains::deleted_minted_links_keep_no_domain(&*store).await;

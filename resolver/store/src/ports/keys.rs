@@ -1,16 +1,17 @@
-//! API keys, and the audit log of what was done with them.
+//! API keys, the browser sessions that they open, and the audit log of what was done with them.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 use links::{
+    SessionHash,
     api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey, SecretNumber},
     audit::{Entry, NewEntry},
 };
 
 use crate::{Database, StoreError};
 
-/// API keys and the audit log.
+/// API keys, browser sessions and the audit log.
 #[async_trait]
 pub trait Keys: Database {
     /// Adds an API key. Returns `None` if the name is taken.
@@ -26,6 +27,25 @@ pub trait Keys: Database {
     /// expired key has none, nor has a secret that was replaced and is not valid any more.
     async fn find_grant(&self, id: ApiKeyId, secret: SecretNumber) -> Result<Option<Grant>, StoreError>;
 
+    /// Opens a browser session with a secret of an API key. It expires after `lasts`, by the
+    /// database's clock. Idempotent: a session that exists stays as it is.
+    ///
+    /// A key has at most 50 open sessions. The ones that expire first end when another is opened.
+    async fn open_session(
+        &self,
+        hash: &SessionHash,
+        by: (ApiKeyId, SecretNumber),
+        lasts: Duration,
+    ) -> Result<(), StoreError>;
+
+    /// Returns the grant of the API key that opened a session. A session that has ended or expired
+    /// has none, nor has one whose key or secret is not valid any more, as in
+    /// [`find_grant`](Self::find_grant).
+    async fn find_session(&self, hash: &SessionHash) -> Result<Option<Grant>, StoreError>;
+
+    /// Ends a browser session. Idempotent.
+    async fn end_session(&self, hash: &SessionHash) -> Result<(), StoreError>;
+
     /// Returns the names of those of these API keys that exist, in any order.
     async fn key_names(&self, ids: &[ApiKeyId]) -> Result<Vec<(ApiKeyId, String)>, StoreError>;
 
@@ -35,11 +55,12 @@ pub trait Keys: Database {
     /// Records that API keys are in use. The ids must ascend. Idempotent.
     async fn note_keys_used(&self, ids: &[ApiKeyId]) -> Result<(), StoreError>;
 
-    /// Replaces the secret of an API key. The old secret stays valid for `keep`. Returns whether
-    /// the key exists and is not revoked.
+    /// Replaces the secret of an API key. The old secret stays valid for `keep`, and so do its
+    /// sessions. Returns whether the key exists and is not revoked.
     async fn rotate_api_key(&self, name: &str, hash: &KeyHash, keep: Duration) -> Result<bool, StoreError>;
 
-    /// Revokes an API key. Returns whether a key of that name existed that was not revoked yet.
+    /// Revokes an API key, which ends its sessions. Returns whether a key of that name existed that
+    /// was not revoked yet.
     async fn revoke_api_key(&self, name: &str) -> Result<bool, StoreError>;
 
     /// Adds an entry to the audit log about a change that is not part of this database. Every other

@@ -4,12 +4,27 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use links::{
+    SessionHash,
     api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey, SecretNumber},
     audit::{Entry, NewEntry},
 };
 
-use super::{PostgresStore, admin};
+use super::{PostgresStore, admin, transaction::PostgresSql};
 use crate::{Keys, StoreError, sql};
+
+impl PostgresStore {
+    /// Runs a read that authenticates a call, and repeats it once after an error of the connection.
+    async fn look_up<T>(
+        &self,
+        read: impl AsyncFnOnce(&mut PostgresSql<'_>) -> Result<T, StoreError> + Copy,
+    ) -> Result<T, StoreError> {
+        match self.run_on(&self.keys, read).await {
+            // The connection may lead to a server that has restarted since.
+            Err(StoreError::Postgres(_)) => self.run_on(&self.keys, read).await,
+            answer => answer,
+        }
+    }
+}
 
 #[async_trait]
 impl Keys for PostgresStore {
@@ -23,16 +38,29 @@ impl Keys for PostgresStore {
     }
 
     async fn find_api_key(&self, hash: &KeyHash) -> Result<Option<Grant>, StoreError> {
-        let find = async || self.run_on(&self.keys, async |sql| sql::find_api_key(sql, hash).await).await;
-        match find().await {
-            // The connection may lead to a server that has restarted since.
-            Err(StoreError::Postgres(_)) => find().await,
-            answer => answer,
-        }
+        self.look_up(async |sql| sql::find_api_key(sql, hash).await).await
     }
 
     async fn find_grant(&self, id: ApiKeyId, secret: SecretNumber) -> Result<Option<Grant>, StoreError> {
         self.run_on(&self.keys, async |sql| sql::find_grant(sql, id, secret).await).await
+    }
+
+    async fn open_session(
+        &self,
+        hash: &SessionHash,
+        by: (ApiKeyId, SecretNumber),
+        lasts: Duration,
+    ) -> Result<(), StoreError> {
+        let lasts = sql::milliseconds(lasts);
+        self.run(async |sql| sql::open_session(sql, hash, by, lasts).await).await
+    }
+
+    async fn find_session(&self, hash: &SessionHash) -> Result<Option<Grant>, StoreError> {
+        self.look_up(async |sql| sql::find_session(sql, hash).await).await
+    }
+
+    async fn end_session(&self, hash: &SessionHash) -> Result<(), StoreError> {
+        self.run(async |sql| sql::end_session(sql, hash).await).await
     }
 
     async fn key_names(&self, ids: &[ApiKeyId]) -> Result<Vec<(ApiKeyId, String)>, StoreError> {

@@ -10,6 +10,7 @@ use super::{
     Row, Sql, Value,
     audit::note,
     details::{IS_IN_USE, KEY_DOMAIN},
+    keys::is_valid,
     keyspaces::keyspaces,
     settings_version::note_change,
     targets::targets,
@@ -93,11 +94,7 @@ pub(crate) async fn remove_domain<S: Sql>(
     if !sql.query(&used, &own).await?.is_empty() {
         return Ok(DomainRemoved::HasLinks);
     }
-    let keys = format!(
-        "SELECT id FROM api_key WHERE {KEY_DOMAIN} = $1 AND revoked_at IS NULL
-         AND (expires_at IS NULL OR expires_at > {}) LIMIT 1",
-        S::DIALECT.now()
-    );
+    let keys = format!("SELECT id FROM api_key WHERE {KEY_DOMAIN} = $1 AND {} LIMIT 1", is_valid(S::DIALECT));
     if !sql.query(&keys, &own).await?.is_empty() {
         return Ok(DomainRemoved::HasKeys);
     }

@@ -7,7 +7,7 @@ use links::{
     scope::Scopes,
 };
 
-use super::{Row, Sql, Value, audit::note, places};
+use super::{Dialect, Row, Sql, Value, audit::note, places};
 use crate::StoreError;
 
 /// Maximum number of API keys in one statement.
@@ -44,9 +44,9 @@ pub(crate) async fn find_api_key<S: Sql>(sql: &mut S, hash: &KeyHash) -> Result<
     let now = S::DIALECT.now();
     let find = format!(
         "SELECT id, name, scopes, {}, CASE WHEN hash = $1 THEN secrets ELSE secrets - 1 END FROM api_key
-         WHERE (hash = $1 OR (old_hash = $1 AND old_until > {now}))
-           AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > {now})",
-        S::DIALECT.json_text("limits")
+         WHERE (hash = $1 OR (old_hash = $1 AND old_until > {now})) AND {}",
+        S::DIALECT.json_text("limits"),
+        is_valid(S::DIALECT)
     );
     let rows = sql.query(&find, &[Value::Bytes(hash.as_bytes().to_vec())]).await?;
     rows.first().map(grant).transpose()
@@ -59,19 +59,33 @@ pub(crate) async fn find_grant<S: Sql>(
     id: ApiKeyId,
     secret: SecretNumber,
 ) -> Result<Option<Grant>, StoreError> {
-    let now = S::DIALECT.now();
     let find = format!(
-        "SELECT id, name, scopes, {}, secrets FROM api_key
-         WHERE id = $1 AND (secrets = $2 OR (secrets = $2 + 1 AND old_until > {now}))
-           AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > {now})",
-        S::DIALECT.json_text("limits")
+        "SELECT id, name, scopes, {}, secrets FROM api_key WHERE id = $1 AND {}",
+        S::DIALECT.json_text("limits"),
+        is_valid_with_secret(S::DIALECT, "$2")
     );
     let rows = sql.query(&find, &[Value::Int(id.0), Value::Int(secret.0)]).await?;
     rows.first().map(|row| Ok(Grant { secret, ..grant(row)? })).transpose()
 }
 
+/// SQL condition that the API key of a row is neither revoked nor expired.
+pub(super) fn is_valid(dialect: Dialect) -> String {
+    let now = dialect.now();
+    format!("api_key.revoked_at IS NULL AND (api_key.expires_at IS NULL OR api_key.expires_at > {now})")
+}
+
+/// SQL condition that the API key of a row is valid for the holder of one of its secrets, which may
+/// be the one before a recent rotation. `secret` is an expression for the secret's number.
+pub(super) fn is_valid_with_secret(dialect: Dialect, secret: &str) -> String {
+    let (now, is_valid) = (dialect.now(), is_valid(dialect));
+    format!(
+        "(api_key.secrets = {secret} OR (api_key.secrets = {secret} + 1 AND api_key.old_until > {now}))
+         AND {is_valid}"
+    )
+}
+
 /// Reads a grant from the columns id, name, scopes, limits and the number of the secret.
-fn grant(row: &Row) -> Result<Grant, StoreError> {
+pub(super) fn grant(row: &Row) -> Result<Grant, StoreError> {
     Ok(Grant {
         id: ApiKeyId(row.int(0)?),
         secret: SecretNumber(row.int(4)?),
@@ -132,7 +146,8 @@ pub(crate) async fn note_keys_used<S: Sql>(sql: &mut S, ids: &[ApiKeyId]) -> Res
     Ok(())
 }
 
-/// Revokes an API key. Returns whether a key of that name existed that was not revoked yet.
+/// Revokes an API key. Returns whether a key of that name existed that was not revoked yet. Its
+/// sessions end with it, because a session is found together with a valid key only.
 pub(crate) async fn revoke_api_key<S: Sql>(sql: &mut S, name: &str) -> Result<bool, StoreError> {
     let revoke = format!(
         "UPDATE api_key SET revoked_at = {} WHERE name = $1 AND revoked_at IS NULL RETURNING id",
@@ -145,8 +160,8 @@ pub(crate) async fn revoke_api_key<S: Sql>(sql: &mut S, name: &str) -> Result<bo
     Ok(is_revoked)
 }
 
-/// Replaces the secret of an API key. The old one stays valid for `keep` milliseconds. Returns
-/// whether the key exists and is not revoked.
+/// Replaces the secret of an API key. The old one stays valid for `keep` milliseconds, and so do
+/// the sessions that it opened. Returns whether the key exists and is not revoked.
 pub(crate) async fn rotate_api_key<S: Sql>(
     sql: &mut S,
     name: &str,

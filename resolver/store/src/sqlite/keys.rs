@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use links::{
+    SessionHash,
     api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey, SecretNumber},
     audit::{Entry, NewEntry},
 };
@@ -30,6 +31,26 @@ impl Keys for SqliteStore {
 
     async fn find_grant(&self, id: ApiKeyId, secret: SecretNumber) -> Result<Option<Grant>, StoreError> {
         self.reader.read(async move |sql| sql::find_grant(sql, id, secret).await).await
+    }
+
+    async fn open_session(
+        &self,
+        hash: &SessionHash,
+        by: (ApiKeyId, SecretNumber),
+        lasts: Duration,
+    ) -> Result<(), StoreError> {
+        let (hash, lasts) = (hash.clone(), sql::milliseconds(lasts));
+        self.writer.write(async move |sql| sql::open_session(sql, &hash, by, lasts).await).await
+    }
+
+    async fn find_session(&self, hash: &SessionHash) -> Result<Option<Grant>, StoreError> {
+        let hash = hash.clone();
+        self.reader.read(async move |sql| sql::find_session(sql, &hash).await).await
+    }
+
+    async fn end_session(&self, hash: &SessionHash) -> Result<(), StoreError> {
+        let hash = hash.clone();
+        self.writer.write(async move |sql| sql::end_session(sql, &hash).await).await
     }
 
     async fn key_names(&self, ids: &[ApiKeyId]) -> Result<Vec<(ApiKeyId, String)>, StoreError> {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use links::{
+    SessionHash,
     api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey, SecretNumber},
     audit::{Entry, NewEntry},
 };
@@ -27,6 +28,23 @@ impl Keys for FaultyStore {
 
     async fn find_grant(&self, id: ApiKeyId, secret: SecretNumber) -> Result<Option<Grant>, StoreError> {
         self.pass(self.database.sqlite.find_grant(id, secret)).await
+    }
+
+    async fn open_session(
+        &self,
+        hash: &SessionHash,
+        by: (ApiKeyId, SecretNumber),
+        lasts: Duration,
+    ) -> Result<(), StoreError> {
+        self.pass(self.database.sqlite.open_session(hash, by, lasts)).await
+    }
+
+    async fn find_session(&self, hash: &SessionHash) -> Result<Option<Grant>, StoreError> {
+        self.pass(self.database.sqlite.find_session(hash)).await
+    }
+
+    async fn end_session(&self, hash: &SessionHash) -> Result<(), StoreError> {
+        self.pass(self.database.sqlite.end_session(hash)).await
     }
 
     async fn key_names(&self, ids: &[ApiKeyId]) -> Result<Vec<(ApiKeyId, String)>, StoreError> {

@@ -1,0 +1,141 @@
+//! Lookups by the hash of a key or of a session's token, with the answers cached for a moment.
+
+use std::{hash::Hash, sync::Arc, time::Duration};
+
+use foldhash::quality::RandomState;
+use links::api_key::Grant;
+use moka::sync::Cache;
+use store::StoreError;
+use tokio::{sync::Semaphore, time::timeout};
+
+use super::{BELIEVED, REMEMBERED};
+
+/// How long after its last lookup a valid hash counts as recently valid, so that it is not taken
+/// for a guess.
+const GOOD_LATELY: Duration = Duration::from_secs(600);
+/// How long a lookup may wait for others.
+pub(super) const LOOKUP_WITHIN: Duration = Duration::from_secs(5);
+
+/// A cache of the grants of one kind of hash.
+pub(super) struct Lookups<H> {
+    /// A lock for each hash that is being looked up: concurrent calls with the same one send one
+    /// query.
+    asked: Cache<H, Arc<tokio::sync::Mutex<()>>>,
+    /// Permits of lookups of hashes that were not valid recently.
+    strangers: Arc<Semaphore>,
+    answers: Cache<H, Option<Grant>, RandomState>,
+    /// Hashes that were valid recently. A caller with one of them is not taken for a guesser, even
+    /// if others at the same address guess.
+    good: Cache<H, ()>,
+}
+
+impl<H: Hash + Eq + Clone + Send + Sync + 'static> Lookups<H> {
+    /// Creates an empty cache. `strangers` are permits of lookups, which caches may share.
+    pub(super) fn new(strangers: Arc<Semaphore>) -> Self {
+        let good = Cache::builder().max_capacity(REMEMBERED).time_to_live(GOOD_LATELY).build();
+        let answers = Cache::builder().max_capacity(REMEMBERED).time_to_live(BELIEVED);
+        let answers = answers.build_with_hasher(RandomState::default());
+        let asked = Cache::builder().max_capacity(REMEMBERED).time_to_idle(GOOD_LATELY).build();
+        Self { asked, strangers, answers, good }
+    }
+
+    /// Returns whether a hash was valid recently.
+    pub(super) fn remembers(&self, hash: &H) -> bool {
+        self.good.contains_key(hash)
+    }
+
+    /// Returns the cached answer for a hash; the inner `None` means that it has no grant.
+    pub(super) fn answered(&self, hash: &H) -> Option<Option<Grant>> {
+        self.answers.get(hash)
+    }
+
+    /// Removes a hash from the cache. The next lookup sends a query.
+    pub(super) fn forget(&self, hash: &H) {
+        self.good.invalidate(hash);
+        self.answers.invalidate(hash);
+    }
+
+    /// Runs a query when no other call queries the same hash and there are few queries of
+    /// unfamiliar hashes. Skips it if another call's answer has been cached in the meantime.
+    ///
+    /// # Errors
+    /// Returns [`StoreError::TimedOut`] if other calls take too long, or the error of the query.
+    pub(super) async fn in_turn(
+        &self,
+        hash: &H,
+        ask: impl Future<Output = Result<Option<Grant>, StoreError>>,
+    ) -> Result<Option<Grant>, StoreError> {
+        let turn = async {
+            let first = self.asked.get_with(hash.clone(), Arc::default).lock_owned().await;
+            let place = match self.remembers(hash) {
+                true => None,
+                false => Some(self.strangers.acquire().await.map_err(|_| StoreError::TimedOut)?),
+            };
+            Ok((first, place))
+        };
+        let _turn = timeout(LOOKUP_WITHIN, turn).await.unwrap_or(Err(StoreError::TimedOut))?;
+        if let Some(answer) = self.answers.get(hash) {
+            return Ok(answer);
+        }
+        let answer = ask.await?;
+        self.answers.insert(hash.clone(), answer.clone());
+        if answer.is_some() {
+            self.good.insert(hash.clone(), ());
+        }
+        Ok(answer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures_util::future::join_all;
+    use links::api_key::KeyHash;
+    use tokio::time::sleep;
+
+    use super::{super::STRANGERS, *};
+
+    fn hash(key: &str) -> KeyHash {
+        KeyHash::of(key.as_bytes())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn calls_with_one_key_ask_once_and_strangers_leave_room_for_good_ones() {
+        let keys = Lookups::new(Arc::new(Semaphore::new(STRANGERS)));
+        let (asked, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let under_way = AtomicUsize::new(0);
+        let ask = || async {
+            asked.fetch_add(1, Ordering::Relaxed);
+            most.fetch_max(under_way.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+            sleep(Duration::from_secs(1)).await;
+            under_way.fetch_sub(1, Ordering::Relaxed);
+            Ok(None)
+        };
+        let one = hash("one");
+        join_all((0..100).map(|_| keys.in_turn(&one, ask()))).await;
+        assert_eq!(asked.load(Ordering::Relaxed), 1);
+
+        let strangers: Vec<KeyHash> = (0..6).map(|number| hash(&format!("stranger{number}"))).collect();
+        join_all(strangers.iter().map(|stranger| keys.in_turn(stranger, ask()))).await;
+        assert_eq!(most.load(Ordering::Relaxed), STRANGERS);
+
+        let waiting = join_all((0..100).map(|number| {
+            let keys = &keys;
+            async move { keys.in_turn(&hash(&format!("other{number}")), ask_for_ever()).await }
+        }));
+        let good = async {
+            sleep(Duration::from_millis(10)).await;
+            keys.good.insert(hash("good"), ());
+            let begun = tokio::time::Instant::now();
+            keys.in_turn(&hash("good"), async { Ok(None) }).await.unwrap();
+            assert!(begun.elapsed().is_zero(), "a key that was good lately waits for no stranger");
+        };
+        let (waited, ()) = tokio::join!(timeout(2 * LOOKUP_WITHIN, waiting), good);
+        assert!(waited.is_err(), "those that ask are bounded by the store");
+    }
+
+    async fn ask_for_ever() -> Result<Option<Grant>, StoreError> {
+        std::future::pending().await
+    }
+}
