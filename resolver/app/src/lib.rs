@@ -18,6 +18,7 @@ pub mod authorize;
 mod block_link;
 pub mod budgets;
 pub mod clock;
+pub mod cluster;
 pub mod create_link;
 mod create_many;
 pub mod creator;

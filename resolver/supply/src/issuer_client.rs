@@ -24,6 +24,8 @@ use tonic::{
     transport::{Channel, Endpoint, Uri},
 };
 
+use crate::IssuerStatus;
+
 /// The time limit of one try.
 const TRY: Duration = Duration::from_secs(2);
 /// The back-off after an issuer could not answer; it doubles up to the maximum. It is short,
@@ -148,6 +150,16 @@ impl IssuerClient {
             async move { stub.return_blocks(request).await }
         })
         .await
+    }
+
+    /// Returns the committed state of the issuer.
+    ///
+    /// # Errors
+    /// See [`IssuerClient::register`].
+    pub async fn status(&self) -> Result<IssuerStatus, Refused> {
+        let status =
+            self.call(|mut stub| async move { stub.get_status(pb::GetStatusRequest {}).await }).await?;
+        Ok(status.into())
     }
 
     /// Opens a stream of beats and returns the answers. `make` creates the beats anew for each try.

@@ -1,0 +1,62 @@
+//! The state of the whole platform, for operators: the issuer's account, this process's supply of
+//! numbers, and the stores.
+
+use std::time::Duration;
+
+use links::api_key::Grant;
+use supply::IssuerStatus;
+use tokio::time::timeout;
+
+use super::{AppError, LinkService, authorize::require_operator};
+
+/// How long an issuer may take to answer. A page is shown without it then.
+const ISSUER_WITHIN: Duration = Duration::from_secs(3);
+
+/// The state of the platform, as one process sees it.
+#[derive(Clone, Debug)]
+pub struct ClusterStatus {
+    /// What the leading issuer says; `None` if none answers.
+    pub issuer: Option<IssuerStatus>,
+    /// The supply of numbers of this process, by keyspace.
+    pub supplies: Vec<Supply>,
+    /// Whether the database answers, and its schema is recent enough.
+    pub database: bool,
+}
+
+/// The numbers that this process has in hand for a keyspace.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Supply {
+    /// The namespace of the keyspace.
+    pub namespace: String,
+    /// Numbers in hand.
+    pub in_hand: u64,
+    /// For how long they last at the present rate, in seconds; infinite without creates.
+    pub seconds: f64,
+}
+
+impl LinkService {
+    /// Returns the state of the platform. It needs an administrator's key without limits.
+    ///
+    /// # Errors
+    /// Returns [`AppError`] if the key may not see it. What does not answer is part of the state.
+    pub async fn cluster_status(&self, by: &Grant) -> Result<ClusterStatus, AppError> {
+        require_operator(by)?;
+        let (asked, checked) = tokio::join!(
+            timeout(ISSUER_WITHIN, self.reserver.client.status()),
+            self.settings.poll_settings(None)
+        );
+        let supplies = self.reserver.mintings.iter().map(|minting| {
+            let stock = minting.stock();
+            Supply {
+                namespace: minting.namespace.to_string(),
+                in_hand: stock.in_hand,
+                seconds: stock.supply_seconds(),
+            }
+        });
+        Ok(ClusterStatus {
+            issuer: asked.ok().and_then(Result::ok),
+            supplies: supplies.collect(),
+            database: checked.is_ok(),
+        })
+    }
+}
