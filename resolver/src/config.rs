@@ -1,6 +1,7 @@
 //! The resolver's configuration: one struct, read from flags and the environment and validated
 //! before anything starts. The arguments of most subcommands are in the crate `cli`.
 
+mod pages;
 mod role;
 mod settings;
 mod tls;
@@ -17,6 +18,7 @@ use ipnet::IpNet;
 use store::postgres::ConnectionBudget;
 
 pub use self::{
+    pages::{PageSettings, PagesArgs},
     role::Role,
     tls::{IssuerTlsArgs, PublicTlsArgs},
 };
@@ -301,6 +303,9 @@ pub struct Config {
     /// The flags for visits.
     #[command(flatten)]
     pub visits: VisitsArgs,
+    /// The flags of the pages.
+    #[command(flatten)]
+    pub pages: PagesArgs,
     /// The flags of webhooks.
     #[command(flatten)]
     pub webhooks: WebhookConfig,

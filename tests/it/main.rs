@@ -56,6 +56,7 @@ mod nospace;
 mod older_copies;
 mod openapi;
 mod outage;
+mod pages;
 mod partition;
 mod pause;
 mod pixel;

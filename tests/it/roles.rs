@@ -69,8 +69,17 @@ async fn visitors_and_the_api_are_served_apart_by_roles_that_may_do_no_more() {
     let links = call(visitors, api.api.key(), "/rest/v3/short-urls").await;
     assert_eq!((links.status, links.header("cache-control")), (421, Some("no-store")), "{}", links.body);
     assert_eq!(call(visitors, "", "/rest/health").await.status, 421);
-    for path in [format!("/{code}"), "/".to_owned(), format!("/{code}/qr-code"), "/robots.txt".to_owned()] {
+    for path in [format!("/{code}"), format!("/{code}/qr-code"), "/robots.txt".to_owned()] {
         assert_eq!(call(api, "", &path).await.status, 421, "{path}");
+    }
+    // The pages need the API, and every process has a home page and the files of its pages.
+    for path in ["/manage", "/cluster", "/_pages/sign-in"] {
+        assert_eq!(call(visitors, "", path).await.status, 421, "{path}");
+        assert_ne!(call(api, "", path).await.status, 421, "{path}");
+    }
+    for process in [visitors, api] {
+        assert_eq!(call(process, "", "/").await.status, 200);
+        assert_eq!(call(process, "", "/_pages/assets/0/style.css").await.status, 200);
     }
 
     let edit = json!({ "longUrl": "https://example.com/other", "maxVisits": 3 });
@@ -105,6 +114,7 @@ async fn visitors_and_the_api_are_served_apart_by_roles_that_may_do_no_more() {
     .unwrap();
     for (role, statement) in [
         ("follow", "SELECT * FROM api_key"),
+        ("follow", "SELECT * FROM session"),
         ("follow", "SELECT secret FROM webhook"),
         ("follow", "INSERT INTO link SELECT * FROM link"),
         ("follow", "UPDATE deployment SET history = history"),

@@ -3,10 +3,13 @@
 //! A wrong key is counted before it is looked up. So a guess is answered no faster than its
 //! refusal, and costs no query once there were too many.
 
-use std::{net::IpAddr, sync::Arc};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use app::AppError;
-use links::api_key::{ApiKeyId, Grant, KeyHash, SecretNumber};
+use links::{
+    SessionHash,
+    api_key::{ApiKeyId, Grant, KeyHash, SecretNumber},
+};
 use store::StoreError;
 
 use crate::{
@@ -60,6 +63,61 @@ pub(crate) async fn authenticate(
     let grant = settled(api, grant);
     let of_key = api.calls.spend_of_key(&grant).map_err(AuthError::TooManyCalls)?;
     Ok((grant, of_key.or(of_client)))
+}
+
+/// Why a person is not signed in.
+#[derive(Debug, thiserror::Error)]
+pub enum SignInError {
+    /// The key is missing, unknown, revoked or expired.
+    #[error("expected an API key that exists, is not revoked and has not expired")]
+    WrongKey,
+    /// There were too many attempts from here, or too many calls with this key.
+    #[error("expected fewer attempts: the next one in {} s", .0.as_secs() + 1)]
+    TooManyCalls(Duration),
+    /// The key could not be looked up.
+    #[error(transparent)]
+    App(#[from] AppError),
+}
+
+/// Checks the API key of a person who signs in, within the same limits as that of a call.
+///
+/// # Errors
+/// Returns [`SignInError`] if the key is missing or wrong, if there were too many attempts, or if
+/// the key cannot be looked up.
+pub async fn sign_in(api: &Arc<Api>, client: IpAddr, key: &[u8]) -> Result<Grant, SignInError> {
+    match authenticate(api, client, Some(key)).await {
+        Ok((grant, _)) => Ok(grant),
+        Err(AuthError::NoKey | AuthError::WrongKey) => Err(SignInError::WrongKey),
+        Err(AuthError::TooManyCalls(Refused { wait, .. })) => Err(SignInError::TooManyCalls(wait)),
+        Err(AuthError::App(error)) => Err(error.into()),
+    }
+}
+
+/// Returns the grant of a session's key, and counts the request as a call of the key; `None` if the
+/// session has ended.
+///
+/// # Errors
+/// Returns [`SignInError`] if the client or the key has made too many calls, or if the session
+/// cannot be looked up.
+pub async fn find_session(
+    api: &Arc<Api>,
+    client: IpAddr,
+    session: SessionHash,
+) -> Result<Option<Grant>, SignInError> {
+    let too_many = |refused: Refused| SignInError::TooManyCalls(refused.wait);
+    api.calls.spend_of_client(client).map_err(too_many)?;
+    let is_known = api.keys.remembers_session(&session);
+    if !is_known {
+        // A token cannot be guessed, but each attempt costs a query.
+        api.calls.spend_of_wrong_keys(client).await.map_err(too_many)?;
+    }
+    let found = api.keys.find_session(&*api.store, session).await.map_err(AppError::from)?;
+    let Some(grant) = found.map(|grant| settled(api, grant)) else { return Ok(None) };
+    if !is_known {
+        api.calls.give_back_wrong_key(client);
+    }
+    api.calls.spend_of_key(&grant).map_err(too_many)?;
+    Ok(Some(grant))
 }
 
 /// Returns the grant of a key as calls with this secret have it; `None` if it was revoked, has

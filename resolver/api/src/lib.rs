@@ -32,6 +32,7 @@ use web::{
     client_limits::Clients,
 };
 
+pub use authenticate::{SignInError, find_session, sign_in};
 pub use calls::{CallLimits, Calls};
 pub use rest::{HealthCheck, Router};
 
@@ -77,7 +78,7 @@ pub struct Api {
 
 impl Api {
     /// Returns the beginning of a domain's short URLs.
-    fn base(&self, domain: DomainId) -> Cow<'_, str> {
+    pub fn base(&self, domain: DomainId) -> Cow<'_, str> {
         if domain.is_default() {
             self.public_url.as_str().into()
         } else {

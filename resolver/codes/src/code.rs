@@ -87,11 +87,10 @@ impl fmt::Debug for Code {
     }
 }
 
-/// Returns whether a code equals a reserved word of the URL paths (`rest`). No link has such a
-/// code.
+/// Returns whether a code equals a reserved word of the URL paths. No link has such a code.
 #[must_use]
 pub fn is_reserved(code: &Code) -> bool {
-    code.as_str() == "rest"
+    matches!(code.as_str(), "rest" | "manage" | "cluster")
 }
 
 #[cfg(test)]

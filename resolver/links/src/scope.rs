@@ -86,6 +86,12 @@ impl Scopes {
         Self(Scope::Admin.bit())
     }
 
+    /// Returns the set of one scope.
+    #[must_use]
+    pub fn only(scope: Scope) -> Self {
+        Self(scope.bit())
+    }
+
     /// Returns `true` if a key with these scopes may perform actions of `scope`.
     #[must_use]
     pub fn allow(&self, scope: Scope) -> bool {

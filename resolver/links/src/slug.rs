@@ -9,7 +9,8 @@ use super::lookalike::{is_invisible, is_one_script};
 /// Maximum length of a slug, in bytes of UTF-8.
 const MAX_LEN: usize = 255;
 /// First segments that are reserved for paths of the service.
-const OUR_FIRST: [&str; 4] = ["rest", "robots.txt", "favicon.ico", ".well-known"];
+const OUR_FIRST: [&str; 7] =
+    ["rest", "robots.txt", "favicon.ico", ".well-known", "manage", "cluster", "_pages"];
 /// Last segments that are reserved for paths of the service or the API, after a code.
 const OUR_LAST: [&str; 4] = ["qr-code", "track", "visits", "redirect-rules"];
 /// Separators between the words of a slug.
@@ -156,6 +157,8 @@ mod tests {
             ("a/../b", SlugError::Segments),
             ("rest", SlugError::Reserved),
             ("rest/v3", SlugError::Reserved),
+            ("manage", SlugError::Reserved),
+            ("_pages/x", SlugError::Reserved),
             ("robots.txt", SlugError::Reserved),
             ("promo/qr-code", SlugError::Reserved),
             ("promo/visits", SlugError::Reserved),

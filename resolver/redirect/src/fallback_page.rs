@@ -6,14 +6,14 @@ use std::{collections::HashMap, time::Duration};
 use app::{domain_cache::VisitorDomain, lookup::LookupKey};
 use hyper::{
     Request, StatusCode,
-    header::{CACHE_CONTROL, HeaderValue, RETRY_AFTER},
+    header::{HeaderValue, RETRY_AFTER},
 };
 use links::{Authority, LongUrl, Redirects, fill_placeholders, location};
 use visits::Outcome;
-use web::{Answer, HTML, answer, budgets::ExceededShare, retry_later};
+use web::{Answer, budgets::ExceededShare, retry_later, visitor_page::VisitorPage};
 
 use crate::{
-    Redirector, ThreadContext, Visitor, pages,
+    Redirector, ThreadContext, Visitor,
     redirection::redirect,
     request::host,
     visit::{Missed, Refusal, refuse},
@@ -49,19 +49,18 @@ pub(crate) fn not_found(
 ) -> Answer {
     redirector.metrics.not_found.increment(1);
     fallback_redirect(redirector, place, &why, path)
-        .unwrap_or_else(|| uncached_page(StatusCode::NOT_FOUND, pages::NOT_FOUND))
+        .unwrap_or_else(|| VisitorPage::NotFound.answer(StatusCode::NOT_FOUND))
 }
 
-/// Builds a page with `Cache-Control: no-store`, because a link may redirect there at any moment.
-fn uncached_page(status: StatusCode, page: &'static str) -> Answer {
-    let mut answer = answer(status, HTML, page);
-    answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    answer
-}
-
-/// Answers a visitor of a link that exists but does not redirect. The answer is 410 if `tells_gone`
-/// is set, and otherwise that of [`not_found`].
-pub(crate) fn gone(redirector: &Redirector, place: &VisitorDomain, wanted: &LookupKey, path: &str) -> Answer {
+/// Answers a visitor of a link that exists but does not redirect. The answer is 410 with `page` if
+/// `tells_gone` is set, and otherwise that of [`not_found`].
+pub(crate) fn gone(
+    redirector: &Redirector,
+    place: &VisitorDomain,
+    wanted: &LookupKey,
+    path: &str,
+    page: VisitorPage,
+) -> Answer {
     if !redirector.tells_gone {
         return not_found(redirector, place, Unmatched::Code(wanted), path);
     }
@@ -71,7 +70,7 @@ pub(crate) fn gone(redirector: &Redirector, place: &VisitorDomain, wanted: &Look
     // this link existed.
     let own = place.domain.settings.redirects.invalid_short_url.as_deref();
     own.and_then(|target| redirect_to(redirector, place, target, path))
-        .unwrap_or_else(|| uncached_page(StatusCode::GONE, pages::GONE))
+        .unwrap_or_else(|| page.answer(StatusCode::GONE))
 }
 
 /// Answers 410 to a visitor of a link that an operator took down, or whose target a rule denies. It
@@ -79,12 +78,26 @@ pub(crate) fn gone(redirector: &Redirector, place: &VisitorDomain, wanted: &Look
 /// keyspace is not the operator's choice alone.
 pub(crate) fn taken_down(redirector: &Redirector) -> Answer {
     redirector.metrics.not_found.increment(1);
-    uncached_page(StatusCode::GONE, pages::TAKEN_DOWN)
+    VisitorPage::TakenDown.answer(StatusCode::GONE)
 }
 
 /// Answers a preview of a link with a visit limit, without the link's target.
 pub(crate) fn limited() -> Answer {
-    uncached_page(StatusCode::OK, pages::LIMITED)
+    VisitorPage::Limited.answer(StatusCode::OK)
+}
+
+/// Asks a visitor for the password of a link. After a wrong one the status is 403, so that programs
+/// can tell that it was wrong.
+pub(crate) fn ask_password(is_wrong: bool) -> Answer {
+    let status = if is_wrong { StatusCode::FORBIDDEN } else { StatusCode::OK };
+    VisitorPage::Password { is_wrong }.answer(status)
+}
+
+/// Returns whether the root path of a host shows the home page: that of the default domain does,
+/// unless the operator has chosen another target.
+pub fn shows_home(redirector: &Redirector, host: Option<&str>) -> bool {
+    let place = redirector.domain_cache.place(host);
+    place.domain.id.is_default() && fallback_redirect(redirector, &place, &Unmatched::Base, "/").is_none()
 }
 
 /// Answers a visitor of the root path of a domain.
@@ -92,7 +105,7 @@ pub fn home<B>(thread: &ThreadContext, visitor: Visitor, request: &Request<B>) -
     let redirector = &thread.redirector;
     let place = redirector.domain_cache.place(host(request));
     let answer = fallback_redirect(redirector, &place, &Unmatched::Base, "/")
-        .unwrap_or_else(|| answer(StatusCode::OK, HTML, pages::HOME));
+        .unwrap_or_else(|| VisitorPage::Home.answer(StatusCode::OK));
     let missed = Missed { outcome: Outcome::BaseUrl, link: None, domain: place.domain.id };
     refuse(thread, visitor, request, Refusal::new(answer, missed))
 }
@@ -139,7 +152,7 @@ fn redirect_to(redirector: &Redirector, place: &VisitorDomain, target: &str, pat
 /// (I8).
 pub(crate) fn unavailable(redirector: &Redirector) -> Answer {
     redirector.metrics.unavailable.increment(1);
-    retry_later(answer(StatusCode::SERVICE_UNAVAILABLE, HTML, pages::UNAVAILABLE))
+    retry_later(VisitorPage::Unavailable.answer(StatusCode::SERVICE_UNAVAILABLE))
 }
 
 /// Answers a request for which a budget has no room: 429 if the client's own share is used up, and
@@ -155,16 +168,21 @@ pub(crate) fn too_much(redirector: &Redirector, spent: ExceededShare) -> Answer 
 /// link was not looked up.
 pub(crate) fn slow_down(redirector: &Redirector, wait: Duration) -> Answer {
     redirector.metrics.unknown_refused.increment(1);
-    refused(pages::SLOW_DOWN, wait)
+    refused(VisitorPage::SlowDown, wait)
 }
 
 /// Answers 429 to a client that has used up a budget other than that of unknown codes.
 pub(crate) fn busy(wait: Duration) -> Answer {
-    refused(pages::TOO_MUCH, wait)
+    refused(VisitorPage::TooMuch, wait)
 }
 
-fn refused(page: &'static str, wait: Duration) -> Answer {
-    let mut answer = answer(StatusCode::TOO_MANY_REQUESTS, HTML, page);
+/// Answers 429 to a visitor who has tried too many passwords for a link.
+pub(crate) fn too_many_tries(wait: Duration) -> Answer {
+    refused(VisitorPage::TooManyTries, wait)
+}
+
+fn refused(page: VisitorPage, wait: Duration) -> Answer {
+    let mut answer = page.answer(StatusCode::TOO_MANY_REQUESTS);
     answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1));
     answer
 }

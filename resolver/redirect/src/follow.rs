@@ -20,12 +20,12 @@ use hyper::{
 use jiff::Timestamp;
 use links::{DomainId, Facts, Link, Rule, asks_where, choose, forward_query, is_preview, location};
 use visits::Outcome;
-use web::{Answer, hold_back};
+use web::{Answer, hold_back, visitor_page::VisitorPage};
 
 use crate::{
     Redirector, ThreadContext, Visitor,
-    fallback_page::{Unmatched, gone, limited, not_found, slow_down, taken_down, unavailable},
-    pages,
+    fallback_page::{Unmatched, ask_password, gone, limited, not_found, slow_down, taken_down, unavailable},
+    preview,
     redirection::redirect,
     request::{bytes, host, request_head},
     thread_cache::CachedTarget,
@@ -87,7 +87,14 @@ async fn try_to_follow<B>(
     request: &Request<B>,
 ) -> Result<Answer, Refusal> {
     let (redirector, path) = (&*thread.redirector, request.uri().path());
-    let found = find(redirector, visitor.client, path, host(request)).await?;
+    let found = match find(redirector, visitor.client, path, host(request)).await {
+        Ok(found) => found,
+        // A slug may end in a plus itself, so a preview is of what has no link.
+        Err(refusal) if refusal.is_unknown() && preview::link_of(path).is_some() => {
+            return preview::preview(redirector, visitor.client, request).await;
+        }
+        Err(refusal) => return Err(refusal),
+    };
     let now = redirector.domain_cache.now();
     if !found.link.is_live(now) {
         return Err(not_live(redirector, &found, now, path));
@@ -103,7 +110,7 @@ async fn try_to_follow<B>(
         }
     }
     match (has_password, is_look && found.link.is_limited()) {
-        (true, _) => Ok(pages::ask_password(false)),
+        (true, _) => Ok(ask_password(false)),
         (false, true) => Ok(limited()),
         (false, false) => lead(thread, visitor, request, now, &found).await,
     }
@@ -113,12 +120,24 @@ async fn try_to_follow<B>(
 /// gone: until it begins, it is answered like an unknown code.
 pub(crate) fn not_live(redirector: &Redirector, found: &FoundLink, now: Timestamp, path: &str) -> Refusal {
     let FoundLink { link, place, wanted } = found;
+    let why = why_not_live(link, now);
     let answer = if link.was_live(now) {
-        gone(redirector, place, wanted, path)
+        gone(redirector, place, wanted, path, page_of(why))
     } else {
         not_found(redirector, place, Unmatched::Code(wanted), path)
     };
-    Refusal::new(answer, Missed::of(link, why_not_live(link, now)))
+    Refusal::new(answer, Missed::of(link, why))
+}
+
+/// Returns the page for visitors of a link that has ended.
+fn page_of(why: Outcome) -> VisitorPage {
+    match why {
+        Outcome::Expired => VisitorPage::Expired,
+        Outcome::LimitReached => VisitorPage::Spent,
+        Outcome::TakenDown => VisitorPage::TakenDown,
+        Outcome::NotYetValid => VisitorPage::NotYet,
+        _ => VisitorPage::Gone,
+    }
 }
 
 /// Returns why a link does not redirect at `now`.
@@ -134,8 +153,9 @@ pub(crate) fn why_not_live(link: &Link, now: Timestamp) -> Outcome {
 
 /// Answers a visitor of a link whose visits are used up.
 fn spent(redirector: &Redirector, found: &FoundLink, path: &str) -> Refusal {
-    let answer = gone(redirector, &found.place, &found.wanted, path);
-    Refusal::new(answer, Missed::of(&found.link, Outcome::LimitReached))
+    let why = Outcome::LimitReached;
+    let answer = gone(redirector, &found.place, &found.wanted, path, page_of(why));
+    Refusal::new(answer, Missed::of(&found.link, why))
 }
 
 /// Returns whether a request is a look at the link, by a link checker or for a chat preview, and

@@ -16,8 +16,8 @@
 
 pub mod fallback_page;
 mod follow;
-mod pages;
 pub mod pixel;
+mod preview;
 pub mod qr_code;
 mod redirection;
 mod request;

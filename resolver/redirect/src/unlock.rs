@@ -1,4 +1,4 @@
-//! `POST /{code}` with the password of a link, from the form in `pages.rs`. No script is needed.
+//! `POST /{code}` with the password of a link, from the form that asks for it. No script is needed.
 
 use std::{error::Error, net::IpAddr, sync::Arc, time::Duration};
 
@@ -18,9 +18,8 @@ use web::{Answer, TEXT, answer, budgets::BudgetAccount, connection_timeouts::fro
 
 use crate::{
     Redirector, ThreadContext, Visitor,
-    fallback_page::{too_much, unavailable},
+    fallback_page::{ask_password, too_many_tries, too_much, unavailable},
     follow::{find, lead, not_live},
-    pages,
     request::host,
     visit::{Missed, Refusal, refuse},
 };
@@ -75,9 +74,9 @@ async fn answer_form<B: FormBody>(
             Tried::Opened => {}
             Tried::Wrong => {
                 let missed = Missed::of(&found.link, Outcome::WrongPassword);
-                return Err(Refusal::new(pages::ask_password(true), missed));
+                return Err(Refusal::new(ask_password(true), missed));
             }
-            Tried::TooMany(wait) => return Err(hold_back(pages::too_many_tries(wait)).into()),
+            Tried::TooMany(wait) => return Err(hold_back(too_many_tries(wait)).into()),
             Tried::Busy => return Err(unavailable(redirector).into()),
         }
     }

@@ -68,6 +68,12 @@ impl Refusal {
     pub(crate) fn new(answer: Answer, missed: Missed) -> Self {
         Self { answer, missed: Some(missed) }
     }
+
+    /// Returns whether no link has the path of the request.
+    pub(crate) fn is_unknown(&self) -> bool {
+        let outcome = self.missed.map(|missed| (missed.outcome, missed.link));
+        matches!(outcome, Some((Outcome::UnknownCode | Outcome::InvalidPath, None)))
+    }
 }
 
 /// Records the visit of a request that no link redirects, and returns the answer to it.

@@ -19,7 +19,7 @@ use redirect::fallback_page::FallbackTargets;
 use url::{Host, Url};
 use web::client_limits::ClientLimits;
 
-use super::{CheckTargets, Config, FastPath, Role, VisitSettings};
+use super::{CheckTargets, Config, FastPath, PageSettings, Role, VisitSettings};
 
 /// The validated configuration, with every default filled in.
 #[derive(Clone, Debug)]
@@ -78,6 +78,8 @@ pub struct Settings {
     pub fast_path: bool,
     /// The share of requests that is logged.
     pub access_log: Share,
+    /// The pages.
+    pub pages: PageSettings,
     /// How visits are recorded and kept.
     pub visits: VisitSettings,
     /// The sender of events to webhooks.
@@ -112,6 +114,7 @@ impl Config {
             default_domain: default_domain(&public_url),
             fallbacks: self.fallbacks(&keyspaces)?,
             tells_gone: self.tell_gone,
+            pages: self.check_pages()?,
             idempotency_for: self.idempotency_for,
             remove_unvisited_after: self.remove_unvisited_after,
             reserved_max: self.reserved_per_key,
@@ -358,6 +361,9 @@ mod tests {
             ),
             (&["--threads", "0"], ["--threads", "0", "1024"]),
             (&["--places", "/nowhere.mmdb"], ["--places", "/nowhere.mmdb", "expected a file"]),
+            (&["--theme-colour", "#7fffd4"], ["--theme-colour", "#7fffd4", "4.5 to 1"]),
+            (&["--theme-logo", "/nowhere.png"], ["--theme-logo", "/nowhere.png", "No such file"]),
+            (&["--theme-name", ""], ["--theme-name", "\"\"", "1 to 60"]),
             (&["--drain-delay", "soon"], ["--drain-delay", "soon", "5s"]),
         ] {
             let error = parse(args).unwrap_err();

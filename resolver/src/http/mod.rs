@@ -25,6 +25,7 @@ use app::metrics::Metrics;
 use daemon::{Share, traces::Traces};
 use fast_path::Buffers;
 use hyper::header::HeaderName;
+use pages::{Pages, Renderer};
 use redirect::{Redirector, ThreadContext, cache_control};
 use tls::ServerTls;
 use web::{
@@ -42,6 +43,12 @@ pub(crate) struct PublicService {
     pub(crate) redirector: Arc<Redirector>,
     /// The API; `None` on a node that serves visitors only.
     pub(crate) api: Option<Arc<Api>>,
+    /// The pages that need the API, and `None` where that is.
+    pub(crate) pages: Option<Arc<Pages>>,
+    /// Writes visitors' pages.
+    pub(crate) renderer: Arc<Renderer>,
+    /// Whether the public address is HTTPS.
+    pub(crate) is_https: bool,
     /// Whether redirects and pages are served.
     pub(crate) serves_visitors: bool,
     /// Trusted proxies and the limits of each client.

@@ -6,7 +6,12 @@ use hyper::{
     body::Incoming,
     header::{ALLOW, CACHE_CONTROL, HeaderValue},
 };
-use redirect::{Visitor, fallback_page, pixel, qr_code, robots, unlock};
+use pages::is_page;
+use redirect::{
+    Visitor,
+    fallback_page::{self, shows_home},
+    host, pixel, qr_code, robots, unlock,
+};
 use web::{Answer, TEXT, answer, empty, request_durations::route_of};
 
 use super::ListenerThread;
@@ -23,7 +28,13 @@ pub(super) async fn route(thread: &ListenerThread, visitor: Visitor, request: Re
         path if is_link(path) => &thread.names.redirect,
         _ => &thread.names.page,
     };
+    // What a visitor's page depends on, unless the API answers.
+    let reader =
+        (!is_api(request.uri().path())).then(|| (request.headers().clone(), request.uri().path().to_owned()));
     let mut answer = answer_to(thread, visitor, request).await;
+    if let Some((headers, path)) = reader {
+        answer = thread.service.renderer.write(&headers, &path, answer);
+    }
     if route_of(&answer).is_none() {
         name.clone().set_on(&mut answer);
     }
@@ -38,6 +49,7 @@ fn is_api(path: &str) -> bool {
 /// Returns whether a path can be that of a link, and nothing else.
 fn is_link(path: &str) -> bool {
     !matches!(path, "/" | "/robots.txt" | "/favicon.ico")
+        && !is_page(path)
         && qr_code::link_of(path).is_none()
         && pixel::link_of(path).is_none()
 }
@@ -50,6 +62,19 @@ async fn answer_to(thread: &ListenerThread, visitor: Visitor, request: Request<I
             Some(api) if path == rest::HUB => rest::hub(api, visitor.client, request).await,
             Some(api) => rest::route(api, visitor.client, request).await,
             None => misdirected("redirects only: send calls of the API to a process with --role api"),
+        };
+    }
+    if is_page(path) {
+        return page(thread, visitor, request).await;
+    }
+    if path == "/"
+        && let Some(pages) = &service.pages
+    {
+        let is_home = *request.method() == Method::POST || shows_home(&service.redirector, host(&request));
+        return if is_home {
+            pages.route(visitor.client, request).await
+        } else {
+            fallback_page::home(redirects, visitor, &request)
         };
     }
     if !service.serves_visitors {
@@ -65,11 +90,23 @@ async fn answer_to(thread: &ListenerThread, visitor: Visitor, request: Request<I
     }
     match path {
         "/" => fallback_page::home(redirects, visitor, &request),
-        "/robots.txt" => robots::show(&service.redirector, redirect::host(&request)).await,
+        "/robots.txt" => robots::show(&service.redirector, host(&request)).await,
         "/favicon.ico" => empty(StatusCode::NO_CONTENT),
         path if qr_code::link_of(path).is_some() => qr_code::draw(redirects, visitor, &request).await,
         path if pixel::link_of(path).is_some() => pixel::show(redirects, visitor, &request).await,
         _ => redirect::follow(redirects, visitor, &request).await,
+    }
+}
+
+/// Answers a request for a page that is not of a link.
+async fn page(thread: &ListenerThread, visitor: Visitor, request: Request<Incoming>) -> Answer {
+    let service = &thread.service;
+    if let Some(answer) = service.renderer.answer(&request, service.is_https) {
+        return answer;
+    }
+    match &service.pages {
+        Some(pages) => pages.route(visitor.client, request).await,
+        None => misdirected("redirects only: send these pages to a process with --role api"),
     }
 }
 

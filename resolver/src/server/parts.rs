@@ -25,6 +25,7 @@ use app::{
 };
 use codes::Mint;
 use daemon::{Resources, TaskSupervisor, traces::Traces};
+use pages::{Pages, Renderer};
 use redirect::{Redirector, qr_code::QrCodeLimits, robots::Robots};
 use store::{SettingsPoll, Store, postgres::ConnectionBudget};
 use supply::{Clock, Closing, SharedCeilings, SupplierConfig, SupplyMetrics};
@@ -116,9 +117,16 @@ impl Parts {
         let api =
             self.issuing.as_ref().map(|issuing| self.start_api(settings, &shared, issuing, connections));
         let (api, webhooks) = api.unzip();
+        let renderer = Arc::new(Renderer::new(settings.pages.theme.clone(), settings.pages.hsts));
+        let pages = api.as_ref().map(|api| {
+            Arc::new(Pages::new(Arc::clone(&renderer), Arc::clone(api), settings.pages.public_create))
+        });
         let service = PublicService {
             redirector: Arc::new(self.redirector(settings, &shared)),
             api,
+            pages,
+            renderer,
+            is_https: settings.public_url.starts_with("https:"),
             serves_visitors: settings.role.serves_visitors(),
             clients: shared.clients,
             country_header: settings.client_limits.country_header.clone(),

@@ -19,6 +19,7 @@ pub mod request_durations;
 pub mod request_id;
 pub mod run_to_end;
 pub mod server_sent_events;
+pub mod visitor_page;
 pub mod wakeups;
 
 pub use answer::{Answer, HELD_BACK, HTML, TEXT, answer, empty, hold_back, is_held_back, retry_later};

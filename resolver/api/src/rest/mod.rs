@@ -57,6 +57,7 @@ use daemon::traces::in_current;
 pub use health::HealthCheck;
 pub use mercure::{HUB, hub};
 pub(crate) use problem::Problem;
+pub use problem::status_of;
 use route::{Handler, Route};
 pub use router::Router;
 use web::{Answer, run_to_end::RunToEnd};

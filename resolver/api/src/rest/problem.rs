@@ -201,6 +201,12 @@ impl Problem {
     }
 }
 
+/// Returns the HTTP status of an error of the application.
+#[must_use]
+pub fn status_of(error: &AppError) -> StatusCode {
+    of_app(error).status
+}
+
 /// Returns status, type, title and detail of an error of the application.
 fn of_app(error: &AppError) -> Words {
     let (status, title) = match error {

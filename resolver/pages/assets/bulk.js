@@ -1,0 +1,47 @@
+// Puts a chosen or dropped file into the field of rows, and offers the result as a file. Without
+// scripts rows are pasted, and the result is copied out of its field.
+const BYTES_MAX = 2 * 1024 * 1024;
+
+const form = document.querySelector("form.bulk");
+if (form) {
+  const rows = document.getElementById("rows");
+  const picker = document.getElementById("file");
+  const wrong = document.getElementById("file-wrong");
+  const read = async (file) => {
+    wrong.hidden = file.size <= BYTES_MAX;
+    if (wrong.hidden) {
+      rows.value = await file.text();
+      rows.focus();
+    }
+  };
+  picker.parentElement.hidden = false;
+  picker.addEventListener("change", () => picker.files.length && read(picker.files[0]));
+  rows.addEventListener("dragover", (event) => {
+    if (event.dataTransfer.types.includes("Files")) event.preventDefault();
+  });
+  rows.addEventListener("drop", (event) => {
+    const [file] = event.dataTransfer.files;
+    if (!file) return;
+    event.preventDefault();
+    read(file);
+  });
+  // A form that is sent twice would create its links twice. The pressed button is part of the form,
+  // so it is disabled after the form was read.
+  const buttons = form.querySelectorAll("button");
+  form.addEventListener("submit", () => setTimeout(() => buttons.forEach((button) => (button.disabled = true))));
+  addEventListener("pageshow", () => buttons.forEach((button) => (button.disabled = false)));
+}
+
+const download = document.getElementById("download");
+if (download) {
+  download.hidden = false;
+  download.addEventListener("click", () => {
+    // Spreadsheets take a file for UTF-8 only if it begins with a byte order mark.
+    const blob = new Blob(["\ufeff", document.getElementById("csv").value], { type: "text/csv" });
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(blob);
+    link.download = download.dataset.name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  });
+}

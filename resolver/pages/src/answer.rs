@@ -1,0 +1,105 @@
+//! Answers with a page, and the headers that all pages have.
+
+use askama::Template;
+use hyper::{
+    HeaderMap, StatusCode,
+    header::{
+        CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, LOCATION, REFERRER_POLICY,
+        STRICT_TRANSPORT_SECURITY, VARY, X_CONTENT_TYPE_OPTIONS,
+    },
+};
+use web::{Answer, HTML, answer, empty};
+
+use crate::Renderer;
+
+/// Everything comes from this host, and nothing is inline. A picture may be part of the page.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
+    connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+/// The policy of the password form: its answer redirects to the link's target, and browsers apply
+/// `form-action` to redirects too.
+const POLICY_OF_PASSWORDS: &str = "default-src 'none'; style-src 'self'; img-src 'self' data:; \
+    base-uri 'none'; frame-ancestors 'none'";
+const HSTS: &str = "max-age=63072000; includeSubDomains";
+
+/// What a page's forms lead to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Forms {
+    /// Pages of this service.
+    Stay,
+    /// The target of a link.
+    Leave,
+}
+
+/// Answers with a page.
+pub(crate) fn page(renderer: &Renderer, status: StatusCode, forms: Forms, page: &impl Template) -> Answer {
+    match page.render() {
+        Ok(text) => {
+            let mut answer = answer(status, HTML, text);
+            secure(renderer, forms, answer.headers_mut());
+            answer
+        }
+        Err(error) => {
+            // Templates are checked by the compiler, and write to memory.
+            tracing::error!(error = &error as &dyn std::error::Error, "write a page");
+            empty(StatusCode::INTERNAL_SERVER_ERROR)
+        }
+    }
+}
+
+fn secure(renderer: &Renderer, forms: Forms, headers: &mut HeaderMap) {
+    let policy = if forms == Forms::Stay { POLICY } else { POLICY_OF_PASSWORDS };
+    let fixed: [(HeaderName, &'static str); 6] = [
+        (CONTENT_SECURITY_POLICY, policy),
+        (CACHE_CONTROL, "no-store"),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (REFERRER_POLICY, "same-origin"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+        (VARY, "accept-language, cookie, accept"),
+    ];
+    for (name, value) in fixed {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    if renderer.hsts {
+        headers.insert(STRICT_TRANSPORT_SECURITY, HeaderValue::from_static(HSTS));
+    }
+}
+
+/// Answers with a redirect to a path of this service.
+pub(crate) fn redirect(status: StatusCode, to: &str) -> Answer {
+    let mut answer = empty(status);
+    answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    answer.headers_mut().insert(LOCATION, HeaderValue::try_from(to).unwrap_or(HeaderValue::from_static("/")));
+    answer
+}
+
+/// Returns whether a text is a path of this service, with or without a query. `//host` and `/\host`
+/// lead to another one.
+pub(crate) fn same_site_path(text: &str) -> bool {
+    let mut bytes = text.bytes();
+    let begins = bytes.next() == Some(b'/') && !matches!(bytes.next(), Some(b'/' | b'\\'));
+    begins && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_paths_of_this_service_are_led_back_to() {
+        for path in ["/", "/manage?page=2&tag=a%20b", "/a//b"] {
+            assert!(same_site_path(path), "{path}");
+        }
+        for path in [
+            "",
+            "manage",
+            "//evil.example",
+            "/\\evil.example",
+            "https://evil.example",
+            "/a b",
+            "/a\r\nb",
+            "/ü",
+        ] {
+            assert!(!same_site_path(path), "{path}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! The state of the platform, for operators: who leads, who holds numbers, and where they are.
+
+use std::sync::Arc;
+
+use app::cluster::ClusterStatus;
+use askama::Template;
+use hyper::StatusCode;
+use web::Answer;
+
+use crate::{
+    Pages,
+    answer::{Forms, page},
+    error::PageError,
+    frame::{Frame, Place},
+    locale::Locale,
+    request::PageRequest,
+    session::Session,
+};
+
+/// The address of the page.
+pub(crate) const PATH: &str = "/cluster";
+
+#[derive(Template)]
+#[template(path = "cluster.html")]
+struct ClusterPage<'a> {
+    frame: Frame<'a>,
+    status: ClusterStatus,
+}
+
+impl ClusterPage<'_> {
+    /// Returns a share of numbers in percent, with two digits.
+    fn percent(&self, part: &u64, whole: &u64) -> String {
+        percent(*part, *whole)
+    }
+}
+
+fn percent(part: u64, whole: u64) -> String {
+    let hundredths = (u128::from(part) * 10_000).checked_div(u128::from(whole)).unwrap_or(0);
+    format!("{}.{:02} %", hundredths / 100, hundredths % 100)
+}
+
+/// Formats how long a supply lasts.
+fn lasts(seconds: &f64, t: &Locale) -> String {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive number of hours")]
+    match seconds / 3600.0 {
+        hours if hours < 1.0 => t.count("cluster-minutes", &((seconds / 60.0) as u64)),
+        hours if hours < 48.0 => t.count("cluster-hours", &(hours as u64)),
+        hours if hours.is_finite() => t.count("cluster-days", &((hours / 24.0) as u64)),
+        _ => t.text("cluster-unused"),
+    }
+}
+
+/// Shows the page.
+pub(crate) async fn show(
+    pages: &Arc<Pages>,
+    request: &PageRequest<'_>,
+    session: &Session,
+) -> Result<Answer, PageError> {
+    let status = pages.api.links.cluster_status(&session.grant).await?;
+    let shown = ClusterPage { frame: Frame::new(request, Some(session), Place::Cluster), status };
+    Ok(page(request.renderer, StatusCode::OK, Forms::Stay, &shown))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_rounded_down_and_survive_large_numbers() {
+        assert_eq!(percent(1, 3), "33.33 %");
+        assert_eq!(percent(0, 0), "0.00 %");
+        assert_eq!(percent(u64::MAX, u64::MAX), "100.00 %");
+    }
+}

@@ -1,0 +1,56 @@
+//! The cookies of a request, and of an answer.
+
+use hyper::{
+    HeaderMap,
+    header::{COOKIE, HeaderValue, SET_COOKIE},
+};
+use web::Answer;
+
+/// Returns the value of a cookie.
+pub(crate) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
+    let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.into_iter().find(|(has, _)| *has == name).map(|(_, value)| value)
+}
+
+/// What a cookie is for, which decides who may read it and how long it lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A secret that scripts cannot read.
+    Secret,
+    /// A choice of how pages look.
+    Preference,
+}
+
+/// Sets a cookie for `seconds`; 0 removes it.
+pub(crate) fn set(
+    answer: &mut Answer,
+    kind: Kind,
+    (name, value): (&str, &str),
+    seconds: u64,
+    is_https: bool,
+) {
+    // Lax and not Strict: a link in a mail to a management page would otherwise find nobody signed
+    // in. Forms are protected by their token and their origin.
+    let http_only = if kind == Kind::Secret { "; HttpOnly" } else { "" };
+    let secure = if is_https { "; Secure" } else { "" };
+    let line = format!("{name}={value}; Path=/; Max-Age={seconds}; SameSite=Lax{http_only}{secure}");
+    if let Ok(line) = HeaderValue::try_from(line) {
+        answer.headers_mut().append(SET_COOKIE, line);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cookie_is_found_among_others_and_by_its_whole_name() {
+        let mut headers = HeaderMap::new();
+        headers.append(COOKIE, HeaderValue::from_static("a=1; language=zh; b"));
+        headers.append(COOKIE, HeaderValue::from_static("my_session=2; session=x=y"));
+        assert_eq!(cookie(&headers, "language"), Some("zh"));
+        assert_eq!(cookie(&headers, "session"), Some("x=y"));
+        assert_eq!(cookie(&headers, "b"), None);
+    }
+}

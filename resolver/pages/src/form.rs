@@ -1,0 +1,67 @@
+//! The fields of a form or a query.
+
+use url::form_urlencoded;
+
+/// The fields, in their order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Form(Vec<(String, String)>);
+
+impl Form {
+    /// Reads `application/x-www-form-urlencoded`.
+    pub(crate) fn parse(bytes: &[u8]) -> Self {
+        Self(form_urlencoded::parse(bytes).into_owned().collect())
+    }
+
+    /// Returns the first value of a field.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(has, _)| has == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Returns a field that is not empty, without white space around it.
+    pub(crate) fn filled(&self, name: &str) -> Option<&str> {
+        self.get(name).map(str::trim).filter(|text| !text.is_empty())
+    }
+
+    /// Returns a field that is not empty, as a text of its own.
+    pub(crate) fn owned(&self, name: &str) -> Option<String> {
+        self.filled(name).map(str::to_owned)
+    }
+
+    /// Returns whether a checkbox is checked.
+    pub(crate) fn is_on(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
+    /// Returns the fields as a query, without some of them.
+    pub(crate) fn without(&self, names: &[&str]) -> String {
+        let kept = self.0.iter().filter(|(name, _)| !names.contains(&name.as_str()));
+        form_urlencoded::Serializer::new(String::new()).extend_pairs(kept).finish()
+    }
+
+    /// Returns the fields as a query, with one replaced, added, or with an empty value left out.
+    pub(crate) fn query_with(&self, name: &str, value: &str) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        for (has, kept) in self.0.iter().filter(|(has, kept)| has != name && !kept.is_empty()) {
+            query.append_pair(has, kept);
+        }
+        if !value.is_empty() {
+            query.append_pair(name, value);
+        }
+        query.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_read_and_written_again() {
+        let form = Form::parse(b"search=a+b%26&tag=x&tag=y&empty=&page=2&on=");
+        assert_eq!(form.filled("search"), Some("a b&"));
+        assert_eq!(form.filled("empty"), None);
+        assert!(form.is_on("on") && !form.is_on("off"));
+        assert_eq!(form.query_with("page", "3"), "search=a+b%26&tag=x&tag=y&page=3");
+        assert_eq!(form.query_with("page", ""), "search=a+b%26&tag=x&tag=y");
+    }
+}

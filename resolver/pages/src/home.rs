@@ -1,0 +1,295 @@
+//! The home page: a long URL becomes a short link.
+//!
+//! The form has a random mark. It is the idempotency key of the create, so that a page that is
+//! loaded again, or a button that is pressed twice, makes one link.
+
+use std::sync::Arc;
+
+use app::{
+    AppError, FieldErrors, LinkFields,
+    create_link::{CreateLink, IdempotencyKey},
+};
+use askama::Template;
+use daemon::network;
+use hyper::StatusCode;
+use jiff::Timestamp;
+use links::{
+    Record,
+    api_key::{Grant, KeyLimits, OPERATOR, SecretNumber},
+    scope::{Scope, Scopes},
+};
+use url::form_urlencoded;
+use web::Answer;
+
+use crate::{
+    Pages,
+    answer::{Forms, page},
+    error::{self, PageError},
+    form::Form,
+    frame::{Frame, Place},
+    markup::Markup,
+    request::PageRequest,
+    session::Session,
+};
+
+/// The fields that are put into the long URL.
+const UTM: [&str; 5] = ["utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content"];
+const QR_OPTIONS: &str = "size=240&margin=12&format=svg";
+
+/// The form.
+#[derive(Template)]
+#[template(path = "home.html")]
+struct HomePage<'a> {
+    frame: Frame<'a>,
+    /// Whether this visitor may create links.
+    may_create: bool,
+    form: &'a Form,
+    mark: String,
+    utm: [&'a str; 5],
+    /// Why the form was refused.
+    wrong: Option<String>,
+    /// The fields that were refused, as the form names them.
+    wrong_fields: Vec<String>,
+}
+
+/// The created link.
+#[derive(Template)]
+#[template(path = "created.html")]
+struct CreatedPage<'a> {
+    frame: Frame<'a>,
+    short_url: String,
+    long_url: String,
+    qr_code: Markup,
+    /// The path of the link on this host; `None` if it is on another domain.
+    path: Option<String>,
+    ends: Option<String>,
+    /// The page that manages the link, if the visitor may read it.
+    manage: Option<String>,
+}
+
+impl HomePage<'_> {
+    fn value(&self, name: &str) -> &str {
+        self.form.get(name).unwrap_or("")
+    }
+
+    fn is_wrong(&self, name: &str) -> bool {
+        self.wrong_fields.iter().any(|field| field == name)
+    }
+
+    /// Returns whether an option is filled in, so that the options are shown unfolded.
+    fn has_options(&self) -> bool {
+        let options = [
+            "customSlug",
+            "domain",
+            "shortCodeLength",
+            "validUntil",
+            "maxVisits",
+            "password",
+            "tags",
+            "title",
+        ];
+        options.iter().chain(&self.utm).any(|name| self.form.filled(name).is_some())
+    }
+}
+
+/// Shows the form.
+pub(crate) fn show(pages: &Pages, request: &PageRequest<'_>, session: Option<&Session>) -> Answer {
+    form(pages, request, session, (StatusCode::OK, None))
+}
+
+fn form(
+    pages: &Pages,
+    request: &PageRequest<'_>,
+    session: Option<&Session>,
+    (status, refused): (StatusCode, Option<&AppError>),
+) -> Answer {
+    let frame = Frame::new(request, session, Place::Home);
+    let wrong_fields = match refused {
+        Some(AppError::Invalid(fields)) => fields.iter().map(|field| field.field.clone()).collect(),
+        Some(AppError::SlugTaken { .. }) => vec!["customSlug".to_owned()],
+        _ => Vec::new(),
+    };
+    // A link of the form's own address, such as a bookmark makes it, fills the field.
+    let form = if refused.is_some() { &request.form } else { &request.query };
+    let home = HomePage {
+        may_create: by(pages, session).is_some(),
+        form,
+        mark: mark(),
+        utm: UTM,
+        wrong: refused.map(|error| error::message(error, frame.t)),
+        wrong_fields,
+        frame,
+    };
+    page(request.renderer, status, Forms::Stay, &home)
+}
+
+/// Creates the link of the form, and shows it.
+pub(crate) async fn create(
+    pages: &Arc<Pages>,
+    request: &PageRequest<'_>,
+    session: Option<&Session>,
+) -> Result<Answer, PageError> {
+    let by = by(pages, session).ok_or(PageError::NoSession)?;
+    if session.is_none() && pages.creates.spend(network(request.client), pages.since.elapsed()).is_err() {
+        return Err(AppError::TooMuchAtOnce(app::budgets::ExceededShare::Own).into());
+    }
+    let mut wrong = FieldErrors::default();
+    let wish = wish(pages, &request.form, &mut wrong);
+    let created = match idempotency(&request.form) {
+        Ok(idempotency) => pages.api.links.create_link(wish, idempotency, wrong, &by).await,
+        Err(error) => Err(error),
+    };
+    match created {
+        Ok(record) => Ok(created_page(pages, request, session, &record)),
+        Err(error) => {
+            let status = api::rest::status_of(&error);
+            Ok(form(pages, request, session, (status, Some(&error))))
+        }
+    }
+}
+
+fn created_page(
+    pages: &Pages,
+    request: &PageRequest<'_>,
+    session: Option<&Session>,
+    record: &Record,
+) -> Answer {
+    let (link, api) = (&record.link, &pages.api);
+    let name = api.lookup.name_of(link).unwrap_or_default();
+    let short_url = format!("{}/{name}", api.base(link.domain()));
+    let options = qr::QrOptions::read(form_urlencoded::parse(QR_OPTIONS.as_bytes()));
+    let qr_code = options.and_then(|options| qr::render(&short_url, &options));
+    let ends = link.details.as_ref().and_then(|details| details.valid_until);
+    let reads = session.is_some_and(|session| session.grant.scopes.allow(Scope::Read));
+    let created = CreatedPage {
+        frame: Frame::new(request, session, Place::Home),
+        long_url: link.long_url.as_str().to_owned(),
+        qr_code: qr_code.map(|image| Markup::of_qr_code(&image)).unwrap_or_default(),
+        path: link.domain().is_default().then(|| format!("/{name}")),
+        ends: ends.map(|time| shown_time(pages, time)),
+        manage: reads.then(|| crate::manage::address(pages, link)),
+        short_url,
+    };
+    page(request.renderer, StatusCode::OK, Forms::Stay, &created)
+}
+
+/// Formats a time in the zone of the service.
+pub(crate) fn shown_time(pages: &Pages, time: Timestamp) -> String {
+    time.to_zoned(pages.api.time_zone.clone()).strftime("%Y-%m-%d %H:%M %Z").to_string()
+}
+
+/// Returns who creates: the session's key, or the public if it may.
+fn by(pages: &Pages, session: Option<&Session>) -> Option<Grant> {
+    match session {
+        Some(session) => Some(session.grant.clone()),
+        None if pages.public_create => Some(public()),
+        None => None,
+    }
+}
+
+/// Returns the grant of visitors without a key: they create links, and see none.
+fn public() -> Grant {
+    Grant {
+        id: OPERATOR,
+        secret: SecretNumber(0),
+        name: "public".into(),
+        scopes: Scopes::only(Scope::Create),
+        limits: KeyLimits { own_links_only: true, ..KeyLimits::default() },
+    }
+}
+
+fn wish(pages: &Pages, form: &Form, wrong: &mut FieldErrors) -> CreateLink {
+    let number = |name: &str, wrong: &mut FieldErrors| {
+        let text = form.filled(name)?;
+        let parsed = text.parse().map_err(|_| "expected a number".to_owned());
+        wrong.note(name, parsed)
+    };
+    let (max_visits, short_code_length) = (number("maxVisits", wrong), number("shortCodeLength", wrong));
+    let valid_until = form.filled("validUntil").and_then(|text| {
+        let expected = || "expected a date and a time".to_owned();
+        wrong.note("validUntil", app::local_time::local_time(text, &pages.api.time_zone).ok_or_else(expected))
+    });
+    let fields = LinkFields {
+        long_url: form.filled("longUrl").map(|url| Some(with_utm(url, form))),
+        title: form.owned("title").map(Some),
+        tags: form.filled("tags").map(|text| Some(tags(text))),
+        valid_until: valid_until.map(Some),
+        max_visits: max_visits.map(Some),
+        password: form.get("password").filter(|text| !text.is_empty()).map(|text| Some(text.to_owned())),
+        ..LinkFields::default()
+    };
+    CreateLink {
+        fields,
+        custom_slug: form.owned("customSlug"),
+        short_code_length,
+        domain: form.owned("domain"),
+        ..CreateLink::default()
+    }
+}
+
+/// Splits tags at commas.
+pub(crate) fn tags(text: &str) -> Vec<String> {
+    text.split([',', '，']).map(str::trim).filter(|tag| !tag.is_empty()).map(str::to_owned).collect()
+}
+
+/// Puts the campaign's fields into a long URL, before its fragment. A scheme that is missing is
+/// that of the web, as in a browser's address field.
+fn with_utm(url: &str, form: &Form) -> String {
+    let url = if url.contains(':') { url.to_owned() } else { format!("https://{url}") };
+    let pairs: Vec<(&str, &str)> = UTM.iter().filter_map(|name| Some((*name, form.filled(name)?))).collect();
+    if pairs.is_empty() {
+        return url;
+    }
+    let (rest, fragment) = url.split_once('#').map_or((url.as_str(), None), |(rest, end)| (rest, Some(end)));
+    let query: String = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
+    let separator = match rest.split_once('?') {
+        None => "?",
+        Some((_, "")) => "",
+        Some((_, has)) if has.ends_with('&') => "",
+        Some(_) => "&",
+    };
+    let fragment = fragment.map(|end| format!("#{end}")).unwrap_or_default();
+    format!("{rest}{separator}{query}{fragment}")
+}
+
+/// Returns the idempotency key of the form; `None` for a form without a mark.
+fn idempotency(form: &Form) -> Result<Option<IdempotencyKey>, AppError> {
+    let Some(mark) = form.filled("mark") else { return Ok(None) };
+    // The password is not part of the digest, which would reveal it.
+    let request = form.without(&["password", "formToken", "mark"]);
+    IdempotencyKey::new(format!("page-{mark}").as_bytes(), request).map(Some)
+}
+
+/// Draws the mark of a form.
+fn mark() -> String {
+    let mut bytes = [0; 16];
+    match getrandom::fill(&mut bytes) {
+        Ok(()) => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+        // Without one, a form that is sent twice makes two links.
+        Err(_) => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn campaign_fields_are_put_before_the_fragment() {
+        let form = Form::parse(b"utm_source=a+b&utm_medium=&utm_campaign=x%26y");
+        for (url, expected) in [
+            ("https://e.org/", "https://e.org/?utm_source=a+b&utm_campaign=x%26y"),
+            ("https://e.org/?q=1#top", "https://e.org/?q=1&utm_source=a+b&utm_campaign=x%26y#top"),
+            ("https://e.org/?", "https://e.org/?utm_source=a+b&utm_campaign=x%26y"),
+            ("e.org/a", "https://e.org/a?utm_source=a+b&utm_campaign=x%26y"),
+        ] {
+            assert_eq!(with_utm(url, &form), expected);
+        }
+        assert_eq!(with_utm("mailto:a@e.org", &Form::default()), "mailto:a@e.org");
+    }
+
+    #[test]
+    fn tags_are_split_at_commas_of_both_languages() {
+        assert_eq!(tags(" a, b c，d ,,"), ["a", "b c", "d"]);
+    }
+}

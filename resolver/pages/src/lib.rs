@@ -1,0 +1,99 @@
+//! Web pages: the home page, the management pages, and what visitors see in place of a redirect.
+//!
+//! 1. Every page is written on the server and works without scripts. Scripts only add to it
+//!    (copying, live counts). Nothing is loaded from another host, and nothing is inline
+//!    (`answer.rs` has the policy).
+//! 2. The pages are an adapter, as REST is: they read forms, call the use cases of the crate `app`
+//!    with the grant of an API key, and show the result. Rules and permissions are not here.
+//! 3. A signed-in browser has a session (`session.rs`): a random token in a cookie, whose hash the
+//!    database keeps beside the API key. It ends with the key, with its secret, or at sign-out, on
+//!    every process within a second.
+//! 4. A form changes something only if its page was served from here: the browser says so in
+//!    `Sec-Fetch-Site` or `Origin`, and a form of a session repeats the session's form token
+//!    (`request.rs`).
+//! 5. Texts are in `locales/`, one file for each language; colours, spacing and type at the top of
+//!    `assets/style.css`. A template escapes every value, and only [`markup::Markup`] is not
+//!    escaped, which no text of a user becomes.
+//! 6. Visitors' pages ([`visitors`]) need neither the API nor a database, so that a process for
+//!    redirects alone shows them too.
+//!
+//! Rejected: a client-side application. It would need a build step, show nothing without scripts,
+//! and repeat the rules of the use cases.
+
+mod answer;
+mod assets;
+mod chart;
+mod cluster;
+mod cookies;
+mod error;
+mod form;
+mod frame;
+mod home;
+mod locale;
+mod manage;
+mod markup;
+mod preferences;
+mod request;
+mod router;
+mod session;
+mod sign_in;
+mod theme;
+pub mod visitors;
+
+use std::sync::Arc;
+
+use api::Api;
+use app::budgets::Rate;
+use tokio::time::Instant;
+
+pub use router::is_page;
+pub use theme::{Colour, Theme, ThemeError};
+
+use assets::Assets;
+use locale::Locales;
+
+/// How many links a client without a key may create per minute, where anybody may create.
+const PUBLIC_CREATES: u32 = 30;
+
+/// What every page is made with: texts, files, and the operator's theme.
+#[derive(Debug)]
+pub struct Renderer {
+    locales: Locales,
+    assets: Assets,
+    theme: Theme,
+    /// Whether browsers are told to use HTTPS only.
+    hsts: bool,
+}
+
+impl Renderer {
+    /// Reads the texts and files that are part of the program.
+    #[must_use]
+    pub fn new(theme: Theme, hsts: bool) -> Self {
+        let assets = Assets::new(&theme);
+        Self { locales: Locales::embedded(), assets, theme, hsts }
+    }
+}
+
+/// The pages that need the API.
+pub struct Pages {
+    renderer: Arc<Renderer>,
+    api: Arc<Api>,
+    /// Who may create links on the home page without an API key.
+    public_create: bool,
+    /// Creates without a key, by network.
+    creates: Rate,
+    since: Instant,
+}
+
+impl Pages {
+    /// Creates the pages of an API. With `public_create`, the home page needs no key.
+    #[must_use]
+    pub fn new(renderer: Arc<Renderer>, api: Arc<Api>, public_create: bool) -> Self {
+        Self { renderer, api, public_create, creates: Rate::new(PUBLIC_CREATES), since: Instant::now() }
+    }
+
+    /// Returns whether the public address of this service is HTTPS, so that cookies need it too.
+    fn is_https(&self) -> bool {
+        self.api.public_url.starts_with("https:")
+    }
+}

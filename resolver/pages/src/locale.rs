@@ -1,0 +1,249 @@
+//! The languages of the pages: one file of Fluent messages each, in `locales/`.
+//!
+//! A file is named after its language (BCP 47), and its message `language-name` is the name that
+//! the choice of languages shows. A new language is a new file there, and nothing else.
+
+use std::fmt;
+
+use fluent_bundle::{FluentArgs, FluentResource, FluentValue, concurrent::FluentBundle};
+use unic_langid::LanguageIdentifier;
+
+/// The language of a browser that accepts none of the others.
+const DEFAULT: &str = "en";
+
+#[derive(rust_embed::Embed)]
+#[folder = "locales"]
+struct Files;
+
+/// One language.
+pub(crate) struct Locale {
+    /// The language, as `lang` attributes have it.
+    tag: String,
+    bundle: FluentBundle<FluentResource>,
+}
+
+/// All languages, in the order of their tags.
+#[derive(Debug)]
+pub(crate) struct Locales(Vec<Locale>);
+
+impl fmt::Debug for Locale {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Locale").field(&self.tag).finish()
+    }
+}
+
+impl Locale {
+    fn parse(tag: &str, source: String) -> Self {
+        let language: LanguageIdentifier = tag.parse().expect("files are named after languages");
+        let resource = FluentResource::try_new(source).expect("a test reads every file");
+        let mut bundle = FluentBundle::new_concurrent(vec![language]);
+        // Marks of direction around each value would be in copied texts. Values stand apart instead.
+        bundle.set_use_isolating(false);
+        bundle.add_resource(resource).expect("a test reads every file");
+        Self { tag: tag.to_owned(), bundle }
+    }
+
+    /// Returns the language, as `lang` attributes have it.
+    pub(crate) fn tag(&self) -> &str {
+        &self.tag
+    }
+
+    /// Returns the name of the language in itself.
+    pub(crate) fn name(&self) -> String {
+        self.text("language-name")
+    }
+
+    /// Returns a text.
+    pub(crate) fn text(&self, id: &str) -> String {
+        self.format(id, None).unwrap_or_else(|| id.to_owned())
+    }
+
+    /// Returns a text if there is one.
+    pub(crate) fn try_text(&self, id: &str) -> Option<String> {
+        self.format(id, None)
+    }
+
+    /// Returns a text about a number, its argument `count`.
+    pub(crate) fn count(&self, id: &str, count: &u64) -> String {
+        let mut args = FluentArgs::new();
+        args.set("count", FluentValue::from(*count));
+        args.set("shown", self.number(count));
+        self.format(id, Some(&args)).unwrap_or_else(|| id.to_owned())
+    }
+
+    /// Returns a text with another one in it, its argument `value`.
+    pub(crate) fn with(&self, id: &str, value: impl AsRef<str>) -> String {
+        let mut args = FluentArgs::new();
+        args.set("value", FluentValue::from(value.as_ref()));
+        self.format(id, Some(&args)).unwrap_or_else(|| id.to_owned())
+    }
+
+    /// Returns a text with two others in it, its arguments `first` and `second`.
+    pub(crate) fn with_two(&self, id: &str, first: impl AsRef<str>, second: impl AsRef<str>) -> String {
+        let mut args = FluentArgs::new();
+        args.set("first", FluentValue::from(first.as_ref()));
+        args.set("second", FluentValue::from(second.as_ref()));
+        self.format(id, Some(&args)).unwrap_or_else(|| id.to_owned())
+    }
+
+    /// Formats a number with the separators of the language.
+    pub(crate) fn number(&self, number: &u64) -> String {
+        let separator = self.text("digit-separator");
+        let digits = number.to_string();
+        let mut text = String::new();
+        for (index, digit) in digits.chars().enumerate() {
+            if index > 0 && (digits.len() - index).is_multiple_of(3) {
+                text.push_str(&separator);
+            }
+            text.push(digit);
+        }
+        text
+    }
+
+    fn format(&self, id: &str, args: Option<&FluentArgs<'_>>) -> Option<String> {
+        let pattern = self.bundle.get_message(id)?.value()?;
+        let mut errors = Vec::new();
+        let text = self.bundle.format_pattern(pattern, args, &mut errors).into_owned();
+        errors.is_empty().then_some(text)
+    }
+}
+
+impl Locales {
+    /// Reads the files that are part of the program.
+    pub(crate) fn embedded() -> Self {
+        let locale = |file: &str| {
+            let tag = file.strip_suffix(".ftl")?;
+            let source = String::from_utf8(Files::get(file)?.data.into_owned()).ok()?;
+            Some(Locale::parse(tag, source))
+        };
+        let mut locales: Vec<Locale> = Files::iter().filter_map(|file| locale(&file)).collect();
+        locales.sort_by(|one, other| one.tag.cmp(&other.tag));
+        Self(locales)
+    }
+
+    /// Returns all languages.
+    pub(crate) fn all(&self) -> &[Locale] {
+        &self.0
+    }
+
+    /// Finds a language by its tag.
+    pub(crate) fn find(&self, tag: &str) -> Option<&Locale> {
+        self.0.iter().find(|locale| locale.tag == tag)
+    }
+
+    /// Returns the language that fits a header `Accept-Language` best (RFC 9110, section 12.5.4).
+    /// Languages are compared by their first subtag.
+    pub(crate) fn negotiate(&self, accepted: &str) -> &Locale {
+        let quality = |range: &str| {
+            let (tag, params) = range.split_once(';').unwrap_or((range, "q=1"));
+            let quality = params.trim().strip_prefix("q=").and_then(|text| text.parse::<f32>().ok());
+            let language = tag.trim().split('-').next().unwrap_or("").to_ascii_lowercase();
+            (language, quality.unwrap_or(1.0))
+        };
+        let ranges = accepted.split(',').map(quality).filter(|(_, quality)| *quality > 0.0);
+        let mut best: Option<(&Locale, f32)> = None;
+        for (language, quality) in ranges {
+            let Some(locale) = self.0.iter().find(|locale| locale.tag == language) else { continue };
+            if best.is_none_or(|(_, best)| quality > best) {
+                best = Some((locale, quality));
+            }
+        }
+        best.map_or_else(|| self.default_locale(), |(locale, _)| locale)
+    }
+
+    fn default_locale(&self) -> &Locale {
+        self.find(DEFAULT).unwrap_or(&self.0[0])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        collections::BTreeSet,
+        fs,
+        path::{Path, PathBuf},
+    };
+
+    use super::*;
+
+    fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                found.extend(files(&path, extension));
+            } else if path.extension().is_some_and(|has| has == extension) {
+                found.push(path);
+            }
+        }
+        found
+    }
+
+    fn messages(tag: &str) -> BTreeSet<String> {
+        let source = String::from_utf8(Files::get(&format!("{tag}.ftl")).unwrap().data.into_owned()).unwrap();
+        let is_message = |line: &&str| line.starts_with(|first: char| first.is_ascii_lowercase());
+        let id = |line: &str| line.split(' ').next().unwrap().to_owned();
+        source.lines().filter(is_message).map(id).collect()
+    }
+
+    #[test]
+    fn the_browsers_languages_decide() {
+        let locales = Locales::embedded();
+        for (accepted, tag) in [
+            ("", "en"),
+            ("fr-FR, de", "en"),
+            ("zh-CN,zh;q=0.9,en;q=0.8", "zh"),
+            ("en-GB,zh;q=0.9", "en"),
+            ("fr, zh;q=0.2, en;q=0.1", "zh"),
+            ("zh;q=0, en;q=0.1", "en"),
+            ("ZH-Hant", "zh"),
+            ("*", "en"),
+            (";;;q=,,", "en"),
+        ] {
+            assert_eq!(locales.negotiate(accepted).tag(), tag, "{accepted}");
+        }
+    }
+
+    #[test]
+    fn every_language_has_every_message() {
+        let locales = Locales::embedded();
+        let english = messages(DEFAULT);
+        assert!(english.len() > 20);
+        for locale in locales.all() {
+            assert_eq!(messages(locale.tag()), english, "{}", locale.tag());
+        }
+    }
+
+    /// Texts are named by literals, so a misspelled name is found here.
+    #[test]
+    fn every_message_that_a_page_names_exists() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let sources = [files(&root.join("templates"), "html"), files(&root.join("src"), "rs")].concat();
+        let english = messages(DEFAULT);
+        let calls = [".text(\"", ".count(\"", ".with(\"", ".with_two(\""];
+        let mut named = 0;
+        for path in sources {
+            let source = fs::read_to_string(&path).unwrap();
+            for call in calls {
+                for (at, _) in source.match_indices(call) {
+                    let id = source[at + call.len()..].split('"').next().unwrap();
+                    assert!(english.contains(id) || id.is_empty(), "{}: {id}", path.display());
+                    named += 1;
+                }
+            }
+        }
+        assert!(named > 50, "{named}");
+    }
+
+    #[test]
+    fn numbers_have_separators_and_plurals() {
+        let english = Locales::embedded();
+        let english = english.find("en").unwrap();
+        assert_eq!(
+            [0, 999, 1_000, 1_234_567].map(|n| english.number(&n)),
+            ["0", "999", "1,000", "1,234,567"]
+        );
+        assert_eq!(english.count("count-links", &1), "1 link");
+        assert_eq!(english.count("count-links", &1_000), "1,000 links");
+    }
+}

@@ -1,0 +1,255 @@
+//! The audit log: who changed what, with each changed field before and after.
+
+use std::sync::Arc;
+
+use app::AppError;
+use askama::Template;
+use hyper::StatusCode;
+use links::{
+    REMOVED,
+    audit::{Action, Entry, tell},
+};
+use serde_json::{Map, Value};
+use web::Answer;
+
+use crate::{
+    Pages,
+    answer::{Forms, page},
+    error::PageError,
+    frame::{Frame, Place},
+    home::shown_time,
+    locale::Locale,
+    request::PageRequest,
+    session::Session,
+};
+
+/// The address of the page.
+pub(super) const PATH: &str = "/manage/audit";
+/// Entries on a page: fewer than the use case returns, which tells whether there are older ones.
+const PER_PAGE: usize = 50;
+const _: () = assert!(PER_PAGE < app::audit::PER_PAGE);
+/// The member of an entry's details with the changed fields.
+const CHANGED: &str = "changed";
+/// The fields of a link that are shown if the entry is not about single fields.
+const OF_LINK: [&str; 3] = ["longUrl", "title", "deletedVisits"];
+
+/// A page of the log.
+#[derive(Template)]
+#[template(path = "manage/audit.html")]
+struct AuditPage<'a> {
+    frame: Frame<'a>,
+    entries: Vec<ShownEntry>,
+    is_latest: bool,
+    /// The entry that the next page ends before.
+    before: Option<i64>,
+}
+
+/// An entry, its values as texts.
+struct ShownEntry {
+    time: String,
+    /// The time for programs.
+    exact_time: String,
+    key: String,
+    action: String,
+    object: String,
+    /// The domain of a link on another domain than the default one.
+    domain: Option<String>,
+    /// The page of the link.
+    address: Option<String>,
+    changes: Vec<Change>,
+}
+
+/// A field of an entry.
+#[derive(Debug, PartialEq, Eq)]
+struct Change {
+    field: String,
+    /// The value before; `None` if the entry does not know it.
+    before: Option<String>,
+    after: String,
+}
+
+/// Shows a page of the log.
+pub(super) async fn show(
+    pages: &Arc<Pages>,
+    request: &PageRequest<'_>,
+    session: &Session,
+) -> Result<Answer, PageError> {
+    let before = request.query.owned("before").map(|text| text.parse::<i64>()).transpose();
+    let before = before.map_err(|_| AppError::invalid("before", "expected the number of an entry"))?;
+    let entries = pages.api.links.audit_log(before, &session.grant).await?;
+    let frame = Frame::new(request, Some(session), Place::Audit);
+    let on_page = &entries[..entries.len().min(PER_PAGE)];
+    let shown = AuditPage {
+        entries: on_page.iter().map(|entry| ShownEntry::new(pages, entry, frame.t)).collect(),
+        is_latest: before.is_none(),
+        before: on_page.last().filter(|_| entries.len() > PER_PAGE).map(|entry| entry.id),
+        frame,
+    };
+    Ok(page(request.renderer, StatusCode::OK, Forms::Stay, &shown))
+}
+
+impl ShownEntry {
+    /// Shows an entry.
+    fn new(pages: &Pages, entry: &Entry, t: &Locale) -> Self {
+        let object = Object::of(pages, entry, t);
+        Self {
+            time: shown_time(pages, entry.at),
+            exact_time: entry.at.to_string(),
+            key: entry.by_name.clone().unwrap_or_else(|| t.text("audit-operator")),
+            action: t.try_text(&format!("audit-{}", entry.action)).unwrap_or_else(|| entry.action.clone()),
+            object: object.name,
+            domain: object.domain,
+            address: object.address,
+            changes: changes(entry, &object.details, t),
+        }
+    }
+}
+
+/// The object of an entry.
+struct Object {
+    name: String,
+    domain: Option<String>,
+    address: Option<String>,
+    details: Map<String, Value>,
+}
+
+impl Object {
+    /// Reads the object of an entry, by the name that visitors know.
+    fn of(pages: &Pages, entry: &Entry, t: &Locale) -> Self {
+        let members = |details: Option<Value>| match details {
+            Some(Value::Object(members)) => members,
+            _ => Map::new(),
+        };
+        if !entry.is_of_link() {
+            let is_orphans = entry.action == Action::DeleteOrphanVisits.as_str();
+            let name = if is_orphans { t.text("audit-orphans") } else { entry.subject.clone() };
+            return Self { name, domain: None, address: None, details: members(entry.details.clone()) };
+        }
+        let told = tell(&entry.subject, entry.details.as_ref());
+        let name = told.slug.or_else(|| told.id.and_then(|id| pages.api.lookup.code_of(id)));
+        let domain = pages.api.domain_cache.shown_name(told.domain);
+        let is_gone = entry.action == Action::DeleteLink.as_str() || domain.as_deref() == Some(REMOVED);
+        let address = name.as_deref().filter(|_| !is_gone);
+        Self {
+            address: address.map(|name| super::address_of(name, domain.as_deref())),
+            // An entry of a keyspace that is not known any more keeps its number.
+            name: name.unwrap_or_else(|| entry.subject.clone()),
+            domain,
+            details: members(Some(told.details)),
+        }
+    }
+}
+
+/// Returns the fields that an entry is about: those that changed, or else what it tells.
+fn changes(entry: &Entry, details: &Map<String, Value>, t: &Locale) -> Vec<Change> {
+    if entry.action == Action::RenameTag.as_str() {
+        let after = details.get("name").map_or_else(String::new, |name| text(name, t));
+        return vec![Change { field: t.text("field-tag"), before: Some(entry.subject.clone()), after }];
+    }
+    let change = |(name, value): (&String, &Value)| match (value.get("from"), value.get("to")) {
+        (Some(from), Some(to)) => {
+            Change { field: field(name, t), before: Some(text(from, t)), after: text(to, t) }
+        }
+        _ => Change { field: field(name, t), before: None, after: text(value, t) },
+    };
+    match details.get(CHANGED).and_then(Value::as_object) {
+        // The version changes with every edit.
+        Some(changed) => changed.iter().filter(|(name, _)| *name != "version").map(change).collect(),
+        None => {
+            let is_told = |name: &str| !entry.is_of_link() || OF_LINK.contains(&name);
+            details.iter().filter(|(name, _)| is_told(name)).map(change).collect()
+        }
+    }
+}
+
+/// Returns the name of a field: one of the log, of a form, of a domain, or that of the API.
+fn field(name: &str, t: &Locale) -> String {
+    let known =
+        ["audit-field-", "field-", "domains-"].iter().find_map(|kind| t.try_text(&format!("{kind}{name}")));
+    known.unwrap_or_else(|| name.to_owned())
+}
+
+/// Returns a value for people.
+fn text(value: &Value, t: &Locale) -> String {
+    match value {
+        Value::Null => t.text("audit-none"),
+        Value::Bool(true) => t.text("audit-yes"),
+        Value::Bool(false) => t.text("audit-no"),
+        Value::String(text) => text.clone(),
+        Value::Array(list) if list.is_empty() => t.text("audit-none"),
+        Value::Array(list) if list.iter().all(Value::is_string) => {
+            list.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", ")
+        }
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use links::api_key::OPERATOR;
+    use serde_json::json;
+
+    use super::*;
+    use crate::locale::Locales;
+
+    fn told(action: Action, subject: &str, details: Value) -> Vec<(String, Option<String>, String)> {
+        let locales = Locales::embedded();
+        let entry = Entry {
+            id: 1,
+            at: Timestamp::UNIX_EPOCH,
+            by: OPERATOR,
+            by_name: None,
+            action: action.as_str().to_owned(),
+            subject: subject.to_owned(),
+            details: None,
+        };
+        let changes = changes(&entry, details.as_object().unwrap(), locales.find("en").unwrap());
+        changes.into_iter().map(|Change { field, before, after }| (field, before, after)).collect()
+    }
+
+    fn row(field: &str, before: Option<&str>, after: &str) -> (String, Option<String>, String) {
+        (field.to_owned(), before.map(str::to_owned), after.to_owned())
+    }
+
+    #[test]
+    fn changed_fields_are_told_before_and_after() {
+        let details = json!({ "longUrl": "https://e.org/", "version": 2, "changed": {
+            "title": { "from": null, "to": "T" }, "tags": { "from": [], "to": ["a", "b"] },
+            "crawlable": { "from": true, "to": false }, "password": "another", "version": { "from": 1, "to": 2 },
+        } });
+        assert_eq!(
+            told(Action::EditLink, "7", details),
+            [
+                row("Title", Some("none"), "T"),
+                row("Tags", Some("none"), "a, b"),
+                row("Crawlers may follow the link", Some("yes"), "no"),
+                row("Password", None, "another"),
+            ]
+        );
+    }
+
+    #[test]
+    fn other_entries_tell_what_they_know() {
+        assert_eq!(
+            told(Action::RenameTag, "old", json!({ "name": "new" })),
+            [row("Tag", Some("old"), "new")]
+        );
+        let state = json!({ "longUrl": "https://e.org/", "crawlable": false, "version": 2 });
+        assert_eq!(told(Action::DeleteLink, "7", state), [row("Long URL", None, "https://e.org/")]);
+        assert_eq!(
+            told(Action::SetTarget, "*.org", json!({ "allowed": true })),
+            [row("Allowed", None, "yes")]
+        );
+        assert!(told(Action::CreateKey, "k", json!({})).is_empty());
+    }
+
+    #[test]
+    fn every_action_has_a_text() {
+        for locale in Locales::embedded().all() {
+            for action in Action::ALL {
+                assert!(locale.try_text(&format!("audit-{}", action.as_str())).is_some(), "{action:?}");
+            }
+        }
+    }
+}

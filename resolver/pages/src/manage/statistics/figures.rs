@@ -1,0 +1,153 @@
+//! The figures of a statistics page, as texts.
+
+use std::cmp::Ordering;
+
+use app::visit_stats::VisitStats;
+use visits::tally::{Estimate, RELATIVE_ERROR};
+
+use crate::locale::Locale;
+
+/// The minus of numbers, as wide as the plus.
+const MINUS: char = '−';
+
+/// The figures of a period.
+pub(super) struct Figures {
+    /// The number of visits, for the live count.
+    pub(super) visits: u64,
+    /// The same with separators.
+    pub(super) visits_shown: String,
+    /// The change to the period before; `None` for a period without one.
+    pub(super) change: Option<Change>,
+    /// Distinct visitors of each day, added up.
+    pub(super) visitors: Distinct,
+    /// Distinct addresses.
+    pub(super) addresses: Distinct,
+    /// Visits of bots; `None` if they are left out.
+    pub(super) bots: Option<String>,
+}
+
+/// A change to the period before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Change {
+    /// Sign and percentage, for the eye.
+    pub(super) sign: String,
+    /// The change in words.
+    pub(super) text: String,
+    /// The visits of the period before.
+    pub(super) before: String,
+}
+
+/// A number of distinct visitors or addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Distinct {
+    /// The number.
+    pub(super) count: String,
+    /// How exact it is.
+    pub(super) error: String,
+}
+
+impl Figures {
+    /// Shows the figures of statistics.
+    pub(super) fn new(stats: &VisitStats, people_only: bool, t: &Locale) -> Self {
+        let visits = stats.current.visits;
+        let before = stats.previous.as_ref().map(|previous| previous.visits.total);
+        Self {
+            visits: visits.total,
+            visits_shown: t.number(&visits.total),
+            change: before.map(|before| Change::new(visits.total, before, t)),
+            visitors: Distinct::new(stats.visitors, t),
+            addresses: Distinct::new(stats.addresses, t),
+            bots: (!people_only).then(|| t.number(&visits.bots)),
+        }
+    }
+}
+
+impl Change {
+    /// Compares the visits of two periods.
+    fn new(visits: u64, before: u64, t: &Locale) -> Self {
+        let (sign, text) = match (change(visits, before), visits.cmp(&before)) {
+            (None, Ordering::Equal) | (Some(_), Ordering::Equal) => {
+                (format!("{} %", percent(0, t)), t.text("stats-change-none"))
+            }
+            // There is no percentage of nothing.
+            (None, _) => ("–".to_owned(), t.text("stats-change-new")),
+            (Some(tenths), Ordering::Greater) => {
+                let value = percent(tenths, t);
+                (format!("+{value} %"), t.with("stats-change-more", value))
+            }
+            (Some(tenths), Ordering::Less) => {
+                let value = percent(tenths, t);
+                (format!("{MINUS}{value} %"), t.with("stats-change-less", value))
+            }
+        };
+        Self { sign, text, before: t.count("stats-visits-before", &before) }
+    }
+}
+
+impl Distinct {
+    /// Shows an estimate with its error.
+    fn new(Estimate { count, is_exact }: Estimate, t: &Locale) -> Self {
+        let error = if is_exact {
+            t.text("stats-exact")
+        } else {
+            t.with("stats-error", format!("{:.1}", 100.0 * RELATIVE_ERROR))
+        };
+        Self { count: t.number(&count), error }
+    }
+}
+
+/// Returns the size of a change in tenths of a percent; `None` if there was nothing before.
+fn change(visits: u64, before: u64) -> Option<u64> {
+    tenths_of_percent(visits.abs_diff(before), before)
+}
+
+/// Returns a part of a whole in tenths of a percent, rounded; `None` if the whole is nothing.
+pub(super) fn tenths_of_percent(part: u64, whole: u64) -> Option<u64> {
+    let (part, whole) = (u128::from(part), u128::from(whole));
+    let tenths = (part * 1_000 + whole / 2).checked_div(whole)?;
+    Some(u64::try_from(tenths).unwrap_or(u64::MAX))
+}
+
+/// Formats tenths of a percent as a percentage with one decimal, without the sign.
+pub(super) fn percent(tenths: u64, t: &Locale) -> String {
+    format!("{}.{}", t.number(&(tenths / 10)), tenths % 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::locale::Locales;
+
+    #[test]
+    fn changes_have_a_sign_and_words() {
+        let locales = Locales::embedded();
+        let t = locales.find("en").unwrap();
+        let shown = |visits, before| Change::new(visits, before, t).sign;
+        assert_eq!(shown(30, 20), "+50.0 %");
+        assert_eq!(shown(20, 30), "−33.3 %");
+        assert_eq!(shown(0, 30), "−100.0 %");
+        assert_eq!((shown(7, 7), shown(0, 0)), ("0.0 %".to_owned(), "0.0 %".to_owned()));
+        assert_eq!(shown(7, 0), "–");
+        assert_eq!(shown(123_457, 100), "+123,357.0 %");
+        let change = Change::new(20, 30, t);
+        assert!(change.text.contains("33.3 %") && change.before.contains("30"), "{change:?}");
+    }
+
+    #[test]
+    fn parts_are_rounded_and_nothing_overflows() {
+        assert_eq!([1, 2, 999].map(|part| tenths_of_percent(part, 2_000)), [Some(1), Some(1), Some(500)]);
+        assert_eq!(tenths_of_percent(5, 0), None);
+        assert_eq!(tenths_of_percent(u64::MAX, 1), Some(u64::MAX));
+        assert_eq!(tenths_of_percent(u64::MAX, u64::MAX), Some(1_000));
+    }
+
+    #[test]
+    fn estimates_state_their_error() {
+        let locales = Locales::embedded();
+        let t = locales.find("en").unwrap();
+        let estimate = Distinct::new(Estimate { count: 1_234, is_exact: false }, t);
+        assert_eq!((&*estimate.count, &*estimate.error), ("1,234", "± 1.6 %"));
+        let exact = Distinct::new(Estimate { count: 7, is_exact: true }, t);
+        assert_eq!(exact.error, t.text("stats-exact"));
+    }
+}

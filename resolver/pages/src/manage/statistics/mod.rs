@@ -1,0 +1,266 @@
+//! Statistics of a link, a tag, a domain, all links, or visits that no link redirected.
+//!
+//! 1. The page, the download and the live count read one query (`selection.rs`) and call one use
+//!    case, so that they agree.
+//! 2. The form and the chart are written on the server. A script only replaces the number of
+//!    visits, and only for a period that ends now.
+//! 3. What visitors and users wrote is escaped by the templates, and in the download as cells.
+
+mod figures;
+mod period;
+mod rankings;
+mod selection;
+mod series;
+mod table;
+
+use std::sync::Arc;
+
+use app::{
+    AppError, FieldErrors,
+    visit_stats::{TOP_MAX, VisitStats},
+    visit_subjects::VisitsOf,
+};
+use askama::Template;
+use hyper::{
+    StatusCode,
+    header::{CACHE_CONTROL, CONTENT_DISPOSITION, HeaderValue, X_CONTENT_TYPE_OPTIONS},
+};
+use jiff::tz::TimeZone;
+use links::scope::Scope;
+use serde_json::json;
+use visits::{Day, series::rfc3339};
+use web::{Answer, answer};
+
+use crate::{
+    Pages,
+    answer::{Forms, page},
+    error::{self, PageError},
+    frame::{Frame, Place},
+    locale::Locale,
+    request::PageRequest,
+    session::Session,
+};
+use figures::Figures;
+use period::{Period, was_text};
+use rankings::Ranking;
+use selection::{Numbers, Pairs, Selection, query_of};
+use series::ShownSeries;
+
+/// The address of the page.
+pub(super) const PATH: &str = "/manage/statistics";
+/// The address of the download.
+pub(super) const TABLE: &str = "/manage/statistics.csv";
+/// The address of the live count.
+pub(super) const COUNT: &str = "/manage/statistics/count";
+
+/// What the page shows.
+const ON_PAGE: Numbers = Numbers { dimensions: &rankings::SHOWN, top: 10, compares: true };
+/// What the download has.
+const IN_TABLE: Numbers = Numbers { dimensions: &rankings::SHOWN, top: TOP_MAX, compares: true };
+/// What the live count needs.
+const IN_COUNT: Numbers = Numbers { dimensions: &[], top: 1, compares: false };
+
+/// The page. Without statistics it asks for another query.
+#[derive(Template)]
+#[template(path = "manage/statistics.html")]
+struct StatisticsPage<'a> {
+    frame: Frame<'a>,
+    title: String,
+    domain: Option<String>,
+    /// The page of the link.
+    link: Option<String>,
+    /// The fields that the form of the period repeats.
+    subject: Pairs,
+    /// The fields that the forms of other subjects repeat.
+    period: Pairs,
+    /// The same as the query of a link.
+    period_query: String,
+    /// The query of the download.
+    query: String,
+    presets: Vec<Preset>,
+    from: String,
+    until: String,
+    /// The dates of the form, by which edited ones are told.
+    was: String,
+    people_only: bool,
+    /// Why the query was refused.
+    wrong: Option<String>,
+    stats: Option<Shown>,
+    tags: Vec<String>,
+    domains: Vec<String>,
+}
+
+/// A choice of the period.
+struct Preset {
+    name: &'static str,
+    text: String,
+    is_chosen: bool,
+}
+
+/// The numbers of the page.
+struct Shown {
+    figures: Figures,
+    series: ShownSeries,
+    rankings: Vec<Ranking>,
+    /// Which days visitors, addresses and rankings count.
+    days: String,
+    zone: String,
+    /// The address of the live count; `None` for a period that is over.
+    live: Option<String>,
+}
+
+impl Shown {
+    /// Shows statistics of a selection. A live one is asked for again and again.
+    fn new(stats: &VisitStats, selection: &Selection, is_live: bool, zone: &TimeZone, t: &Locale) -> Self {
+        let day = |day: Day| {
+            let start = rfc3339(day.start(), &TimeZone::UTC);
+            start.split('T').next().unwrap_or_default().to_owned()
+        };
+        let (first, last) = stats.days;
+        Self {
+            figures: Figures::new(stats, selection.people_only, t),
+            series: ShownSeries::new(stats, zone, t),
+            rankings: Ranking::all(stats, t),
+            days: t.with_two("stats-days", day(first), day(last)),
+            zone: t.with("stats-zone", zone.iana_name().unwrap_or("UTC")),
+            live: is_live.then(|| format!("{COUNT}?{}", selection.query())),
+        }
+    }
+}
+
+/// Shows the page.
+pub(super) async fn show(
+    pages: &Arc<Pages>,
+    request: &PageRequest<'_>,
+    session: &Session,
+) -> Result<Answer, PageError> {
+    let (zone, t) = (&pages.api.time_zone, request.preferences.locale);
+    let (selection, read) = read(pages, request, session, ON_PAGE).await;
+    let (status, stats, wrong) = match read {
+        Ok(stats) => (StatusCode::OK, Some(stats), None),
+        Err(error @ AppError::Invalid(_)) => {
+            (api::rest::status_of(&error), None, Some(wrong_text(&error, t)))
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let typed = |name: &str| request.query.get(name).unwrap_or("").to_owned();
+    let (from, until) = match &stats {
+        Some(stats) => series::dates(&stats.current, zone),
+        None => (typed("from"), typed("until")),
+    };
+    let is_live = selection.period.bounds(pages.api.domain_cache.now(), zone).end.is_none();
+    let (tags, domains) = suggestions(pages, session).await?;
+    let shown = StatisticsPage {
+        frame: Frame::new(request, Some(session), Place::Statistics),
+        title: selection.title(t),
+        domain: selection.on_domain().map(str::to_owned),
+        link: link_page(&selection.of),
+        subject: selection.subject_pairs(),
+        period: selection.period_pairs(),
+        period_query: query_of(selection.period_pairs()),
+        query: selection.query(),
+        presets: presets(selection.period, t),
+        was: was_text(&from, &until),
+        from,
+        until,
+        people_only: selection.people_only,
+        wrong,
+        stats: stats.map(|stats| Shown::new(&stats, &selection, is_live, zone, t)),
+        tags,
+        domains,
+    };
+    Ok(page(request.renderer, status, Forms::Stay, &shown))
+}
+
+/// Answers with series and rankings as a file.
+pub(super) async fn download(
+    pages: &Arc<Pages>,
+    request: &PageRequest<'_>,
+    session: &Session,
+) -> Result<Answer, PageError> {
+    let zone = &pages.api.time_zone;
+    let (_, stats) = read(pages, request, session, IN_TABLE).await;
+    let stats = stats?;
+    let table = table::write(&stats, zone).map_err(|error| {
+        tracing::error!(error = &error as &dyn std::error::Error, "write a table of statistics");
+        AppError::Internal
+    })?;
+    let mut answer = file("text/csv; charset=utf-8", table);
+    let (from, until) = series::dates(&stats.current, zone);
+    let disposition = format!("attachment; filename=\"statistics-{from}-{until}.csv\"");
+    if let Ok(disposition) = HeaderValue::try_from(disposition) {
+        answer.headers_mut().insert(CONTENT_DISPOSITION, disposition);
+    }
+    Ok(answer)
+}
+
+/// Answers with the number of visits as JSON, for the script of the page.
+pub(super) async fn count(
+    pages: &Arc<Pages>,
+    request: &PageRequest<'_>,
+    session: &Session,
+) -> Result<Answer, PageError> {
+    let (_, stats) = read(pages, request, session, IN_COUNT).await;
+    let body = json!({ "visits": stats?.current.visits.total });
+    Ok(file("application/json", body.to_string().into_bytes()))
+}
+
+/// Reads the query of a request, and computes its statistics.
+async fn read(
+    pages: &Pages,
+    request: &PageRequest<'_>,
+    session: &Session,
+    numbers: Numbers,
+) -> (Selection, Result<VisitStats, AppError>) {
+    let mut wrong = FieldErrors::default();
+    let selection = Selection::read(&request.query, &mut wrong);
+    let asked = selection.request(pages.api.domain_cache.now(), &pages.api.time_zone, numbers);
+    let stats = pages.api.links.visit_stats(asked, wrong, &session.grant).await;
+    (selection, stats)
+}
+
+/// Returns the tags and domains that the forms suggest. Keys that may not list them type the names.
+async fn suggestions(pages: &Pages, session: &Session) -> Result<(Vec<String>, Vec<String>), PageError> {
+    let (service, by) = (&pages.api.links, &session.grant);
+    if !by.scopes.allow(Scope::Read) {
+        return Ok((Vec::new(), Vec::new()));
+    }
+    let tags = service.tags(None, None, by).await?.into_iter().map(|tag| tag.tag.to_string());
+    let domains = service.domains(false, by).await?.into_iter().map(|domain| domain.name);
+    Ok((tags.collect(), domains.collect()))
+}
+
+/// Returns the choices of the period. Dates are among them only if they are what is shown.
+fn presets(chosen: Period, t: &Locale) -> Vec<Preset> {
+    let dates = matches!(chosen, Period::Dates(..)).then_some(chosen);
+    let preset =
+        |period: Period| Preset { name: period.name(), text: period.text(t), is_chosen: period == chosen };
+    Period::PRESETS.into_iter().chain(dates).map(preset).collect()
+}
+
+/// Returns the address of the page of a link.
+fn link_page(of: &VisitsOf) -> Option<String> {
+    let VisitsOf::Link(name) = of else { return None };
+    Some(super::address_of(&name.code, name.domain.as_deref()))
+}
+
+/// Returns why a query was refused.
+fn wrong_text(error: &AppError, t: &Locale) -> String {
+    let AppError::Invalid(fields) = error else { return error::message(error, t) };
+    let names = |names: &[&str]| fields.iter().any(|field| names.contains(&field.field.as_str()));
+    if names(&["of"]) {
+        t.text("stats-wrong-subject")
+    } else if names(&["from", "until", "startDate", "endDate"]) {
+        t.text("stats-wrong-dates")
+    } else {
+        error::message(error, t)
+    }
+}
+
+/// Answers with a body that is no page, and is not kept.
+fn file(content_type: &'static str, bytes: Vec<u8>) -> Answer {
+    let mut answer = answer(StatusCode::OK, content_type, bytes);
+    answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    answer.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    answer
+}

@@ -1,0 +1,267 @@
+//! Periods that a person can choose, in days of the service's time zone.
+//!
+//! 1. A preset begins with a day and ends now. Dates are whole days, the last one included.
+//! 2. What is still to come is left out, so that the period before has the same length.
+//! 3. The form shows the dates of the period, and repeats them in the field `was`. Dates that
+//!    differ from these were edited, and count though a preset is selected. Otherwise the preset
+//!    counts. So one button is enough for both.
+
+use app::FieldErrors;
+use jiff::{SignedDuration, Timestamp, ToSpan as _, civil::Date, tz::TimeZone};
+
+use crate::{form::Form, locale::Locale};
+
+/// The value of the field `range` that stands for dates.
+const DATES: &str = "dates";
+/// Length of a date, as the fields have it.
+const DATE_LEN: usize = "2026-11-25".len();
+
+/// A period.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Period {
+    /// Since midnight.
+    Today,
+    /// Today and the 6 days before.
+    Week,
+    /// Today and the 29 days before.
+    #[default]
+    Month,
+    /// Today and the 89 days before.
+    Quarter,
+    /// Since New Year.
+    Year,
+    /// Since the first visit.
+    All,
+    /// From a day on, or the first visit, until another, or now.
+    Dates(Option<Date>, Option<Date>),
+}
+
+/// The first and the last second of a period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bounds {
+    /// The first second; `None` for the first visit.
+    pub(super) start: Option<Timestamp>,
+    /// The last second; `None` for now.
+    pub(super) end: Option<Timestamp>,
+}
+
+impl Period {
+    /// The periods that have a name.
+    pub(super) const PRESETS: [Self; 6] =
+        [Self::Today, Self::Week, Self::Month, Self::Quarter, Self::Year, Self::All];
+
+    /// Returns the value of the field `range`.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Today => "today",
+            Self::Week => "7d",
+            Self::Month => "30d",
+            Self::Quarter => "90d",
+            Self::Year => "year",
+            Self::All => "all",
+            Self::Dates(..) => DATES,
+        }
+    }
+
+    /// Returns the text for people.
+    pub(super) fn text(self, t: &Locale) -> String {
+        match self {
+            Self::Today => t.text("stats-today"),
+            Self::Week => t.text("stats-7-days"),
+            Self::Month => t.text("stats-30-days"),
+            Self::Quarter => t.text("stats-90-days"),
+            Self::Year => t.text("stats-year"),
+            Self::All => t.text("stats-all-time"),
+            Self::Dates(..) => t.text("stats-dates"),
+        }
+    }
+
+    /// Reads the fields `range`, `from`, `until` and `was`. What is wrong is recorded.
+    pub(super) fn read(query: &Form, wrong: &mut FieldErrors) -> Self {
+        let typed = |name: &str| query.get(name).unwrap_or("").trim().to_owned();
+        let (from, until) = (typed("from"), typed("until"));
+        let is_edited = query.get("was").is_some_and(|was| was != was_text(&from, &until));
+        let preset = query.owned("range").filter(|name| name != DATES).and_then(|name| {
+            let found = Self::PRESETS.into_iter().find(|preset| preset.name() == name);
+            wrong.note("range", found.ok_or_else(|| "expected the name of a period".to_owned()))
+        });
+        match preset {
+            Some(preset) if !is_edited => return preset,
+            None if !is_edited && from.is_empty() && until.is_empty() => return Self::default(),
+            _ => {}
+        }
+        let mut date = |name: &str, text: &str| -> Option<Date> {
+            let expected = || "expected a date such as 2026-11-25".to_owned();
+            let read = if text.is_empty() { Ok(None) } else { parse(text).map(Some).ok_or_else(expected) };
+            wrong.note(name, read).flatten()
+        };
+        match (date("from", &from), date("until", &until)) {
+            (None, None) => Self::All,
+            (from, until) => Self::Dates(from, until),
+        }
+    }
+
+    /// Returns the fields of a query that [`Self::read`] reads as this period.
+    pub(super) fn pairs(self) -> Vec<(&'static str, String)> {
+        let mut pairs = vec![("range", self.name().to_owned())];
+        if let Self::Dates(from, until) = self {
+            let dates = [("from", from), ("until", until)];
+            pairs.extend(dates.into_iter().filter_map(|(name, date)| Some((name, date?.to_string()))));
+        }
+        pairs
+    }
+
+    /// Returns the bounds of the period at a time, in a zone.
+    pub(super) fn bounds(self, now: Timestamp, zone: &TimeZone) -> Bounds {
+        let today = now.to_zoned(zone.clone()).date();
+        let back = |days: i64| Some(today.checked_sub(days.days()).unwrap_or(today));
+        let (first, last) = match self {
+            Self::Today => (Some(today), None),
+            Self::Week => (back(6), None),
+            Self::Month => (back(29), None),
+            Self::Quarter => (back(89), None),
+            Self::Year => (Some(today.first_of_year()), None),
+            Self::All => (None, None),
+            Self::Dates(from, until) => (from, until),
+        };
+        let end = last.map(|last| end_of(last, zone)).filter(|end| *end < now);
+        Bounds { start: first.map(|first| start_of(first, zone)), end }
+    }
+}
+
+/// Returns the value of the field `was` of a form that shows these dates.
+pub(super) fn was_text(from: &str, until: &str) -> String {
+    format!("{from}/{until}")
+}
+
+/// Parses a date without a time.
+fn parse(text: &str) -> Option<Date> {
+    text.parse().ok().filter(|_| text.len() == DATE_LEN)
+}
+
+/// Returns the first second of a day; behind the gap, if a change of the clocks skips midnight.
+fn start_of(date: Date, zone: &TimeZone) -> Timestamp {
+    date.to_zoned(zone.clone()).map_or(Timestamp::MAX, |start| start.timestamp())
+}
+
+/// Returns the last second of a day.
+fn end_of(date: Date, zone: &TimeZone) -> Timestamp {
+    let Ok(next) = date.tomorrow() else { return Timestamp::MAX };
+    let next = start_of(next, zone);
+    next.checked_sub(SignedDuration::from_secs(1)).unwrap_or(next)
+}
+
+#[cfg(test)]
+mod tests {
+    use app::AppError;
+
+    use super::*;
+
+    fn read(query: &str) -> (Period, Vec<String>) {
+        let mut wrong = FieldErrors::default();
+        let period = Period::read(&Form::parse(query.as_bytes()), &mut wrong);
+        let fields = match wrong.finish() {
+            Err(AppError::Invalid(fields)) => fields.into_iter().map(|field| field.field).collect(),
+            _ => Vec::new(),
+        };
+        (period, fields)
+    }
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    /// The bounds of a period as texts in UTC; empty for open ones.
+    fn bounds(period: Period, now: &str, zone: &str) -> (String, String) {
+        let Bounds { start, end } = period.bounds(at(now), &TimeZone::get(zone).unwrap());
+        let text = |bound: Option<Timestamp>| bound.map(|at| at.to_string()).unwrap_or_default();
+        (text(start), text(end))
+    }
+
+    fn start(period: Period, now: &str, zone: &str) -> String {
+        bounds(period, now, zone).0
+    }
+
+    #[test]
+    fn presets_begin_at_midnight_of_the_zone() {
+        // The same minute is the 24th in New York and the 25th in Kathmandu.
+        let now = "2026-11-24T18:30:00Z";
+        assert_eq!(start(Period::Today, now, "America/New_York"), "2026-11-24T05:00:00Z");
+        assert_eq!(start(Period::Today, now, "Asia/Kathmandu"), "2026-11-24T18:15:00Z");
+        assert_eq!(start(Period::Week, now, "Asia/Kathmandu"), "2026-11-18T18:15:00Z");
+        assert_eq!(start(Period::Month, now, "UTC"), "2026-10-26T00:00:00Z");
+        assert_eq!(start(Period::Quarter, now, "UTC"), "2026-08-27T00:00:00Z");
+        for preset in Period::PRESETS {
+            assert_eq!(preset.bounds(at(now), &TimeZone::UTC).end, None, "{preset:?} ends now");
+        }
+        assert_eq!(start(Period::All, now, "UTC"), "");
+    }
+
+    #[test]
+    fn the_last_and_the_first_second_of_a_day_belong_to_different_days() {
+        let zone = "Europe/Berlin";
+        assert_eq!(start(Period::Today, "2026-11-24T22:59:59Z", zone), "2026-11-23T23:00:00Z");
+        assert_eq!(start(Period::Today, "2026-11-24T23:00:00Z", zone), "2026-11-24T23:00:00Z");
+        assert_eq!(start(Period::Year, "2026-12-31T22:59:59Z", zone), "2025-12-31T23:00:00Z");
+        assert_eq!(start(Period::Year, "2026-12-31T23:00:00Z", zone), "2026-12-31T23:00:00Z");
+    }
+
+    #[test]
+    fn days_of_changing_clocks_are_whole() {
+        // Thirty days back, the clocks of Berlin are in summer time.
+        assert_eq!(start(Period::Month, "2026-11-01T12:00:00Z", "Europe/Berlin"), "2026-10-02T22:00:00Z");
+        let day = |text: &str| Some(text.parse::<Date>().unwrap());
+        let long = Period::Dates(day("2026-10-25"), day("2026-10-25"));
+        assert_eq!(
+            bounds(long, "2026-11-24T00:00:00Z", "Europe/Berlin"),
+            ("2026-10-24T22:00:00Z".to_owned(), "2026-10-25T22:59:59Z".to_owned())
+        );
+        // Chile's clocks skip midnight, so that the day begins at one o'clock.
+        assert_eq!(start(Period::Today, "2026-09-06T12:00:00Z", "America/Santiago"), "2026-09-06T04:00:00Z");
+    }
+
+    #[test]
+    fn a_last_day_that_is_not_over_ends_now() {
+        let day = |text: &str| Some(text.parse::<Date>().unwrap());
+        let until = |text: &str| Period::Dates(None, day(text));
+        let now = "2026-11-24T12:00:00Z";
+        assert_eq!(bounds(until("2026-11-23"), now, "UTC").1, "2026-11-23T23:59:59Z");
+        assert_eq!(bounds(until("2026-11-24"), now, "UTC").1, "");
+        assert_eq!(bounds(until("9999-12-31"), now, "UTC").1, "");
+        let last = Period::Dates(day("9999-12-31"), None);
+        assert!(last.bounds(at(now), &TimeZone::UTC).start.unwrap() > at(now));
+    }
+
+    #[test]
+    fn edited_dates_count_and_others_yield_to_the_preset() {
+        let day = |text: &str| Some(text.parse::<Date>().unwrap());
+        let dates = Period::Dates(day("2026-11-01"), day("2026-11-02"));
+        assert_eq!(read(""), (Period::Month, vec![]));
+        assert_eq!(read("range=7d&from=&until=").0, Period::Week);
+        assert_eq!(read("from=2026-11-01&until=2026-11-02").0, dates);
+        let fields = "from=2026-11-01&until=2026-11-02";
+        assert_eq!(read(&format!("range=year&{fields}")).0, Period::Year);
+        assert_eq!(read(&format!("range=year&{fields}&was=2026-11-01/2026-11-02")).0, Period::Year);
+        assert_eq!(read(&format!("range=year&{fields}&was=2026-01-01/2026-11-24")).0, dates);
+        assert_eq!(read(&format!("range=dates&{fields}&was=2026-11-01/2026-11-02")).0, dates);
+        assert_eq!(read("range=7d&from=&until=&was=2026-11-01/2026-11-02").0, Period::All);
+    }
+
+    #[test]
+    fn wrong_fields_are_named() {
+        assert_eq!(read("range=8d").1, ["range"]);
+        assert_eq!(read("from=2026-02-29&until=tomorrow").1, ["from", "until"]);
+        assert_eq!(read("range=dates&from=2026-11-01T10:00").1, ["from"]);
+        assert_eq!(read("range=7d&from=x").1, [""; 0], "a preset needs no dates");
+    }
+
+    #[test]
+    fn a_period_is_read_from_its_own_fields() {
+        let day = Some("2026-11-01".parse::<Date>().unwrap());
+        let dates = [Period::Dates(day, None), Period::Dates(None, day), Period::Dates(day, day)];
+        for period in Period::PRESETS.into_iter().chain(dates) {
+            let pairs = period.pairs().into_iter().map(|(name, value)| format!("{name}={value}"));
+            assert_eq!(read(&pairs.collect::<Vec<_>>().join("&")), (period, vec![]));
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The most frequent values of dimensions, as tables.
+//!
+//! Values are texts of visitors: hosts of referrers, names of browsers. Templates escape them.
+
+use app::visit_stats::{RankedValues, VisitStats};
+use visits::tally::{Dimension, OTHER};
+
+use super::figures::{percent, tenths_of_percent};
+use crate::locale::Locale;
+
+/// The dimensions that are shown, in their order.
+pub(super) const SHOWN: [Dimension; 8] = [
+    Dimension::Country,
+    Dimension::City,
+    Dimension::Referrer,
+    Dimension::Browser,
+    Dimension::Os,
+    Dimension::Device,
+    Dimension::Language,
+    Dimension::Outcome,
+];
+
+/// A table of values.
+pub(super) struct Ranking {
+    /// The dimension.
+    pub(super) title: String,
+    /// The values, the most frequent first.
+    pub(super) rows: Vec<Row>,
+    /// All visits of the table.
+    pub(super) sum: u64,
+}
+
+/// A value and its visits.
+pub(super) struct Row {
+    /// The value, as people read it.
+    pub(super) name: String,
+    /// Its visits.
+    pub(super) visits: u64,
+    /// The same with separators.
+    pub(super) visits_shown: String,
+    /// Its share of the table, as a percentage.
+    pub(super) share: String,
+}
+
+impl Ranking {
+    /// Shows the dimensions of statistics that have values.
+    pub(super) fn all(stats: &VisitStats, t: &Locale) -> Vec<Self> {
+        let with_values = stats.dimensions.iter().filter(|(_, values)| !values.is_empty());
+        with_values.map(|(dimension, values)| Self::new(*dimension, values, t)).collect()
+    }
+
+    /// Shows the values of a dimension.
+    fn new(dimension: Dimension, values: &RankedValues, t: &Locale) -> Self {
+        let sum = values.iter().fold(0_u64, |sum, (_, count)| sum.saturating_add(count.total));
+        let row = |(value, count): &(String, app::visit_stats::VisitCount)| Row {
+            name: name(dimension, value, t),
+            visits: count.total,
+            visits_shown: t.number(&count.total),
+            share: format!("{} %", percent(tenths_of_percent(count.total, sum).unwrap_or(0), t)),
+        };
+        Self { title: title(dimension, t), rows: values.iter().map(row).collect(), sum }
+    }
+}
+
+/// Returns the title of the table of a dimension.
+fn title(dimension: Dimension, t: &Locale) -> String {
+    match dimension {
+        Dimension::Country => t.text("stats-countries"),
+        Dimension::Region => t.text("stats-regions"),
+        Dimension::City => t.text("stats-cities"),
+        Dimension::Referrer => t.text("stats-referrers"),
+        Dimension::Browser => t.text("stats-browsers"),
+        Dimension::Os => t.text("stats-systems"),
+        Dimension::Device => t.text("stats-devices"),
+        Dimension::Language => t.text("stats-languages"),
+        Dimension::Outcome => t.text("stats-outcomes"),
+        Dimension::Rule => t.text("stats-rules"),
+    }
+}
+
+/// Returns a value as people read it. Those that the language has no text for stay as they are.
+fn name(dimension: Dimension, value: &str, t: &Locale) -> String {
+    let named = |id: String| t.try_text(&id).unwrap_or_else(|| value.to_owned());
+    match (dimension, value) {
+        (_, OTHER) => t.text("stats-other"),
+        (Dimension::Referrer, "") => t.text("stats-no-referrer"),
+        (Dimension::Rule, "") => t.text("stats-no-rule"),
+        (_, "") => t.text("stats-unknown"),
+        (Dimension::Region | Dimension::City, _) => place(value),
+        (Dimension::Device, _) => named(format!("stats-device-{value}")),
+        (Dimension::Outcome, _) => named(format!("stats-outcome-{value}")),
+        _ => value.to_owned(),
+    }
+}
+
+/// Writes `DE/Bayern/München` as `München, Bayern, DE`. Parts that are unknown are left out.
+fn place(value: &str) -> String {
+    let parts: Vec<&str> = value.splitn(3, '/').filter(|part| !part.is_empty()).collect();
+    parts.into_iter().rev().collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use app::visit_stats::VisitCount;
+    use visits::Outcome;
+
+    use super::*;
+    use crate::locale::Locales;
+
+    #[test]
+    fn values_are_named_in_every_language() {
+        for t in Locales::embedded().all() {
+            for outcome in Outcome::ALL {
+                assert_ne!(name(Dimension::Outcome, outcome.name(), t), outcome.name(), "{t:?}");
+            }
+            for device in
+                ["desktop", "mobile", "tablet", "tv", "console", "wearable", "bot", "other", "unknown"]
+            {
+                assert!(t.try_text(&format!("stats-device-{device}")).is_some(), "{t:?} {device}");
+            }
+            assert_eq!(name(Dimension::Device, "toaster", t), "toaster", "of a later release");
+            assert_eq!(name(Dimension::Country, "DE", t), "DE");
+            assert_ne!(name(Dimension::Referrer, "", t), name(Dimension::Browser, "", t));
+        }
+    }
+
+    #[test]
+    fn places_begin_with_the_smallest() {
+        assert_eq!(place("DE/Bayern/München"), "München, Bayern, DE");
+        assert_eq!(place("SG//Singapore"), "Singapore, SG");
+        assert_eq!(place("DE/a/b/c"), "b/c, a, DE");
+    }
+
+    #[test]
+    fn shares_are_those_of_the_table() {
+        let locales = Locales::embedded();
+        let values = [("a", 3), ("b", 1)]
+            .map(|(value, total)| (value.to_owned(), VisitCount { total, bots: 0 }))
+            .to_vec();
+        let ranking = Ranking::new(Dimension::Browser, &values, locales.find("en").unwrap());
+        let shares: Vec<&str> = ranking.rows.iter().map(|row| row.share.as_str()).collect();
+        assert_eq!((ranking.sum, shares), (4, vec!["75.0 %", "25.0 %"]));
+    }
+}

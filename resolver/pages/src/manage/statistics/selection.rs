@@ -1,0 +1,178 @@
+//! What the query of a statistics page asks for: whose visits, of which period.
+//!
+//! The page, the download and the live count read the same query, so that they show the same
+//! numbers.
+
+use app::{FieldErrors, find_link::LinkName, visit_stats::StatsRequest, visit_subjects::VisitsOf};
+use jiff::{Timestamp, tz::TimeZone};
+use url::form_urlencoded;
+use visits::tally::Dimension;
+
+use super::period::{Bounds, Period};
+use crate::{form::Form, locale::Locale};
+
+/// Fields of a query: names and values.
+pub(super) type Pairs = Vec<(&'static str, String)>;
+
+/// What a query asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Selection {
+    /// Whose visits.
+    pub(super) of: VisitsOf,
+    /// Of which period.
+    pub(super) period: Period,
+    /// Whether visits of bots are left out.
+    pub(super) people_only: bool,
+}
+
+/// Which numbers an answer shows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Numbers {
+    /// The ranked dimensions.
+    pub(super) dimensions: &'static [Dimension],
+    /// Maximum number of values of each.
+    pub(super) top: usize,
+    /// Whether the period before is counted too.
+    pub(super) compares: bool,
+}
+
+impl Selection {
+    /// Reads a query. What is wrong is recorded.
+    pub(super) fn read(query: &Form, wrong: &mut FieldErrors) -> Self {
+        let of = subject(query).ok_or_else(|| {
+            "expected link with code, tag with tag, domain with domain, all or orphans".to_owned()
+        });
+        Self {
+            of: wrong.note("of", of).unwrap_or(VisitsOf::Links { domain: None }),
+            period: Period::read(query, wrong),
+            people_only: query.is_on("people"),
+        }
+    }
+
+    /// Returns the request to the application.
+    pub(super) fn request(&self, now: Timestamp, zone: &TimeZone, numbers: Numbers) -> StatsRequest {
+        let Bounds { start, end } = self.period.bounds(now, zone);
+        StatsRequest {
+            of: self.of.clone(),
+            start,
+            end,
+            interval: None,
+            zone: zone.clone(),
+            people_only: self.people_only,
+            dimensions: numbers.dimensions.to_vec(),
+            top: numbers.top,
+            compares: numbers.compares,
+        }
+    }
+
+    /// Returns the fields that say whose visits.
+    pub(super) fn subject_pairs(&self) -> Pairs {
+        let (of, name, domain) = match &self.of {
+            VisitsOf::Link(name) => ("link", Some(("code", &name.code)), name.domain.as_ref()),
+            VisitsOf::Tag { tag, domain } => ("tag", Some(("tag", tag)), domain.as_ref()),
+            VisitsOf::Domain(name) => ("domain", None, Some(name)),
+            VisitsOf::Links { domain } => ("all", None, domain.as_ref()),
+            VisitsOf::Orphans { domain, .. } => ("orphans", None, domain.as_ref()),
+        };
+        let named = name.into_iter().chain(domain.map(|domain| ("domain", domain)));
+        let mut pairs = vec![("of", of.to_owned())];
+        pairs.extend(named.map(|(name, value)| (name, value.clone())));
+        pairs
+    }
+
+    /// Returns the fields that say which period, and whether bots are left out.
+    pub(super) fn period_pairs(&self) -> Pairs {
+        let mut pairs = self.period.pairs();
+        pairs.extend(self.people_only.then(|| ("people", "on".to_owned())));
+        pairs
+    }
+
+    /// Returns a query that [`Self::read`] reads as this selection.
+    pub(super) fn query(&self) -> String {
+        query_of(self.subject_pairs().into_iter().chain(self.period_pairs()))
+    }
+
+    /// Returns the title of the page.
+    pub(super) fn title(&self, t: &Locale) -> String {
+        match &self.of {
+            VisitsOf::Link(name) => t.with("stats-of-link", &name.code),
+            VisitsOf::Tag { tag, .. } => t.with("stats-of-tag", tag),
+            VisitsOf::Domain(name) => t.with("stats-of-domain", name),
+            VisitsOf::Links { .. } => t.text("stats-of-all"),
+            VisitsOf::Orphans { .. } => t.text("stats-of-orphans"),
+        }
+    }
+
+    /// Returns the domain that the title does not name.
+    pub(super) fn on_domain(&self) -> Option<&str> {
+        match &self.of {
+            VisitsOf::Domain(_) => None,
+            VisitsOf::Link(LinkName { domain, .. })
+            | VisitsOf::Tag { domain, .. }
+            | VisitsOf::Links { domain }
+            | VisitsOf::Orphans { domain, .. } => domain.as_deref(),
+        }
+    }
+}
+
+/// Writes fields as a query.
+pub(super) fn query_of(pairs: impl IntoIterator<Item = (&'static str, String)>) -> String {
+    form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
+}
+
+/// Reads whose visits a query asks for; `None` if it does not say so completely.
+fn subject(query: &Form) -> Option<VisitsOf> {
+    let domain = query.owned("domain");
+    match query.owned("of").as_deref() {
+        None | Some("all") => Some(VisitsOf::Links { domain }),
+        Some("link") => Some(VisitsOf::Link(LinkName { code: query.owned("code")?, domain })),
+        Some("tag") => Some(VisitsOf::Tag { tag: query.owned("tag")?, domain }),
+        Some("domain") => domain.map(VisitsOf::Domain),
+        Some("orphans") => Some(VisitsOf::Orphans { kind: None, domain }),
+        Some(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(query: &str) -> (Selection, bool) {
+        let mut wrong = FieldErrors::default();
+        let selection = Selection::read(&Form::parse(query.as_bytes()), &mut wrong);
+        (selection, wrong.finish().is_ok())
+    }
+
+    #[test]
+    fn a_selection_is_read_from_its_own_query() {
+        for (query, of) in [
+            ("", VisitsOf::Links { domain: None }),
+            ("of=all&domain=s.test", VisitsOf::Links { domain: Some("s.test".to_owned()) }),
+            ("of=orphans&people=on", VisitsOf::Orphans { kind: None, domain: None }),
+            ("of=tag&tag=a%26b%3D&domain=", VisitsOf::Tag { tag: "a&b=".to_owned(), domain: None }),
+            ("of=domain&domain=s.test:80", VisitsOf::Domain("s.test:80".to_owned())),
+            (
+                "of=link&code=a%2Fb+c&range=today",
+                VisitsOf::Link(LinkName { code: "a/b c".to_owned(), domain: None }),
+            ),
+        ] {
+            let (selection, is_right) = read(query);
+            assert!(is_right && selection.of == of, "{query}: {selection:?}");
+            assert_eq!(read(&selection.query()), (selection, true), "{query}");
+        }
+    }
+
+    #[test]
+    fn a_query_that_does_not_say_whose_visits_is_wrong() {
+        for query in ["of=link", "of=tag&tag=+", "of=domain&code=a", "of=some"] {
+            assert!(!read(query).1, "{query}");
+        }
+    }
+
+    #[test]
+    fn bots_are_left_out_if_the_box_is_checked() {
+        let numbers = Numbers { dimensions: &[], top: 1, compares: false };
+        let asked = |query: &str| read(query).0.request(Timestamp::UNIX_EPOCH, &TimeZone::UTC, numbers);
+        assert!(asked("people=on").people_only && !asked("").people_only);
+    }
+}

@@ -1,0 +1,165 @@
+//! Visits over time: the chart, and the table with the same numbers.
+
+use app::visit_stats::{RangeCount, VisitCount, VisitStats};
+use jiff::{Timestamp, Zoned, tz::TimeZone};
+use visits::series::Interval;
+
+use crate::{
+    chart::{Chart, Value},
+    locale::Locale,
+    markup::Markup,
+};
+
+/// The chart and its table.
+pub(super) struct ShownSeries {
+    /// The chart.
+    pub(super) chart: Markup,
+    /// The rows of the table, the earliest first.
+    pub(super) points: Vec<ShownPoint>,
+    /// Whether there is a period before.
+    pub(super) has_before: bool,
+}
+
+/// A row of the table.
+pub(super) struct ShownPoint {
+    /// The beginning of the interval.
+    pub(super) time: String,
+    /// Its visits.
+    pub(super) visits: String,
+    /// Its visits of bots.
+    pub(super) bots: String,
+    /// The visits of the interval at the same place of the period before; empty without one.
+    pub(super) before: String,
+}
+
+impl ShownSeries {
+    /// Draws the series of statistics.
+    pub(super) fn new(stats: &VisitStats, zone: &TimeZone, t: &Locale) -> Self {
+        let points = &stats.current.points;
+        let before = stats.previous.as_ref().map(|previous| beside(previous, points.len()));
+        let (long, short) = formats(stats.interval);
+        let value = |(start, count): &(i64, VisitCount)| {
+            let start = zoned(*start, zone);
+            Value {
+                time: start.strftime(short).to_string(),
+                text: format!("{}: {}", start.strftime(long), t.count("count-visits", &count.total)),
+                number: count.total,
+            }
+        };
+        let values: Vec<Value> = points.iter().map(value).collect();
+        let (from, until) = dates(&stats.current, zone);
+        let words = (t.text("stats-over-time"), t.with_two("stats-chart-text", from, until));
+        let chart = Chart::new(words, &values, before.as_deref().unwrap_or_default(), t);
+        let row = |(index, (start, count)): (usize, &(i64, VisitCount))| ShownPoint {
+            time: zoned(*start, zone).strftime(long).to_string(),
+            visits: t.number(&count.total),
+            bots: t.number(&count.bots),
+            before: before.as_ref().and_then(|before| Some(t.number(before.get(index)?))).unwrap_or_default(),
+        };
+        Self {
+            chart: Markup::of_chart(&chart),
+            points: points.iter().enumerate().map(row).collect(),
+            has_before: before.is_some(),
+        }
+    }
+}
+
+/// Returns the visits of the period before, one for each of `count` points from the first on.
+///
+/// Both periods have the same length, but weeks and months need not fall on their bounds alike. A
+/// point too many is the first one, of which only a part is counted.
+fn beside(previous: &RangeCount, count: usize) -> Vec<u64> {
+    let extra = previous.points.len().saturating_sub(count);
+    previous.points.iter().skip(extra).map(|(_, count)| count.total).collect()
+}
+
+/// Returns the first and the last day of a range, in a zone.
+pub(super) fn dates(count: &RangeCount, zone: &TimeZone) -> (String, String) {
+    let date = |at: i64| zoned(at, zone).date().to_string();
+    (date(count.range.from), date(count.range.before.saturating_sub(1)))
+}
+
+/// Returns the formats of times: whole, and short enough for the axis.
+fn formats(interval: Interval) -> (&'static str, &'static str) {
+    match interval {
+        Interval::QuarterHour => ("%Y-%m-%d %H:%M", "%H:%M"),
+        Interval::Hour => ("%Y-%m-%d %H:%M", "%m-%d %H:%M"),
+        Interval::Day => ("%Y-%m-%d", "%m-%d"),
+        Interval::Week => ("%Y-%m-%d", "%Y-%m-%d"),
+        Interval::Month => ("%Y-%m", "%Y-%m"),
+    }
+}
+
+/// Returns a time in microseconds since 1970 as one of a zone.
+fn zoned(at: i64, zone: &TimeZone) -> Zoned {
+    Timestamp::from_microsecond(at).unwrap_or(Timestamp::MAX).to_zoned(zone.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use visits::{DAY, Day, TimeRange, tally::Estimate};
+
+    use super::*;
+    use crate::locale::Locales;
+
+    const START: i64 = 1_764_028_800_000_000; // 2025-11-25T00:00:00Z
+
+    fn counted(from: i64, totals: &[u64]) -> RangeCount {
+        let days = i64::try_from(totals.len()).unwrap();
+        let starts = (0..days).map(|day| from + day * DAY);
+        let count = |total: &u64| VisitCount { total: *total, bots: 0 };
+        RangeCount {
+            range: TimeRange { from, before: from + days * DAY },
+            visits: VisitCount { total: totals.iter().sum(), bots: 0 },
+            points: starts.zip(totals.iter().map(count)).collect(),
+        }
+    }
+
+    fn stats(current: &[u64], previous: Option<&[u64]>) -> VisitStats {
+        let exact = Estimate { count: 0, is_exact: true };
+        VisitStats {
+            current: counted(START, current),
+            interval: Interval::Day,
+            days: (Day::of(START), Day::of(START)),
+            dimensions: Vec::new(),
+            visitors: exact,
+            addresses: exact,
+            previous: previous.map(|totals| counted(START - 9 * DAY, totals)),
+        }
+    }
+
+    fn befores(stats: &VisitStats) -> Vec<String> {
+        let locales = Locales::embedded();
+        let shown = ShownSeries::new(stats, &TimeZone::UTC, locales.find("en").unwrap());
+        shown.points.into_iter().map(|point| point.before).collect()
+    }
+
+    #[test]
+    fn the_table_has_the_numbers_of_the_chart() {
+        let locales = Locales::embedded();
+        let stats = stats(&[1_000, 0], Some(&[7, 8]));
+        let shown = ShownSeries::new(&stats, &TimeZone::UTC, locales.find("en").unwrap());
+        let svg = shown.chart.to_string();
+        assert!(svg.contains("<title>2025-11-25: 1,000 visits</title>"), "{svg}");
+        assert!(svg.contains("class=\"before\"") && shown.has_before);
+        let first = &shown.points[0];
+        assert_eq!((&*first.time, &*first.visits, &*first.before), ("2025-11-25", "1,000", "7"));
+        assert_eq!(shown.points.len(), 2);
+    }
+
+    #[test]
+    fn the_periods_are_laid_beside_each_other() {
+        assert_eq!(befores(&stats(&[1, 2], Some(&[5, 6, 7]))), ["6", "7"]);
+        assert_eq!(befores(&stats(&[1, 2], Some(&[5]))), ["5", ""]);
+        assert_eq!(befores(&stats(&[1, 2], None)), ["", ""]);
+    }
+
+    #[test]
+    fn days_are_those_of_the_zone() {
+        let zone = TimeZone::get("America/New_York").unwrap();
+        let shown = dates(&counted(START, &[1, 2]), &zone);
+        assert_eq!(shown, ("2025-11-24".to_owned(), "2025-11-26".to_owned()));
+        let shown = dates(&counted(START, &[1, 2]), &TimeZone::UTC);
+        assert_eq!(shown, ("2025-11-25".to_owned(), "2025-11-26".to_owned()));
+    }
+}

@@ -1,0 +1,35 @@
+//! Markup that templates do not escape.
+
+use std::fmt;
+
+use askama::Template as _;
+
+use crate::chart::Chart;
+
+/// Markup made by this program: pictures of charts and QR codes. It never contains a text of a
+/// user, except numbers and what was escaped before.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Markup(String);
+
+impl Markup {
+    /// Takes the SVG of a QR code, which consists of shapes alone.
+    pub(crate) fn of_qr_code(image: &qr::Image) -> Self {
+        // The document's own declaration has no place within a page.
+        let svg = String::from_utf8_lossy(&image.bytes);
+        Self(svg.find("<svg").map_or_else(String::new, |start| svg[start..].to_owned()))
+    }
+
+    /// Takes the SVG of a chart, whose template escapes its texts.
+    pub(crate) fn of_chart(chart: &Chart) -> Self {
+        // Templates write to memory, which does not fail.
+        Self(chart.render().unwrap_or_default())
+    }
+}
+
+impl fmt::Display for Markup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl askama::filters::HtmlSafe for Markup {}

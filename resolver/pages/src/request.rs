@@ -1,0 +1,161 @@
+//! One request for a page: its head, its form, and the checks of forms.
+//!
+//! 1. Browsers say where a request comes from (`Sec-Fetch-Site`, and `Origin` with every POST). A
+//!    form of another site is refused before its body is read (CSRF; OWASP's "Fetch Metadata" and
+//!    "Verifying Origin"). A program that sends neither has no session of a person.
+//! 2. With a session, a form also has to repeat the session's form token. Another site could not
+//!    read it.
+
+use std::{net::IpAddr, sync::Arc, time::Duration};
+
+use http_body_util::{BodyExt as _, Limited};
+use hyper::{
+    HeaderMap, Method, Uri,
+    body::Incoming,
+    header::{CONTENT_TYPE, HOST, HeaderValue, ORIGIN},
+};
+use tokio::time::timeout;
+use web::{
+    budgets::{BudgetAccount, Held},
+    connection_timeouts::from_client,
+};
+
+use crate::{Pages, Renderer, error::PageError, form::Form, preferences::Preferences, session::Session};
+
+/// Maximum length of a form without a session, in bytes: what one client may hold.
+const FORM_BYTES: usize = 16 * 1024;
+/// The same with a session: a thousand pasted links.
+const LONG_FORM_BYTES: usize = 2 * 1024 * 1024;
+const BODY_TIME: Duration = Duration::from_secs(30);
+/// The field with the session's form token.
+const FORM_TOKEN: &str = "formToken";
+
+/// A request for a page.
+pub(crate) struct PageRequest<'a> {
+    pub(crate) renderer: &'a Renderer,
+    pub(crate) method: &'a Method,
+    pub(crate) uri: &'a Uri,
+    pub(crate) headers: &'a HeaderMap,
+    pub(crate) client: IpAddr,
+    pub(crate) preferences: Preferences<'a>,
+    /// The fields of the query.
+    pub(crate) query: Form,
+    /// The fields of the form; empty without one.
+    pub(crate) form: Form,
+    /// The memory account of the form.
+    _held: Option<Held>,
+}
+
+impl<'a> PageRequest<'a> {
+    /// Makes the request of a head, without a form.
+    pub(crate) fn new(renderer: &'a Renderer, head: &'a hyper::http::request::Parts, client: IpAddr) -> Self {
+        Self {
+            renderer,
+            method: &head.method,
+            uri: &head.uri,
+            headers: &head.headers,
+            client,
+            preferences: Preferences::of(renderer, &head.headers),
+            query: Form::parse(head.uri.query().unwrap_or("").as_bytes()),
+            form: Form::default(),
+            _held: None,
+        }
+    }
+
+    /// Returns the path.
+    pub(crate) fn path(&self) -> &'a str {
+        self.uri.path()
+    }
+
+    /// Returns the path and query to come back to. That of a form is its page.
+    pub(crate) fn back(&self) -> &'a str {
+        if self.method == Method::POST {
+            self.path()
+        } else {
+            self.uri.path_and_query().map_or("/", |to| to.as_str())
+        }
+    }
+
+    /// Reads and checks the form of a POST.
+    ///
+    /// # Errors
+    /// Returns [`PageError`] if the form comes from another site, lacks the token of the session,
+    /// is too long or too slow, or is not a form.
+    pub(crate) async fn read_form(
+        &mut self,
+        pages: &Arc<Pages>,
+        body: Incoming,
+        session: Option<&Session>,
+    ) -> Result<(), PageError> {
+        if !is_same_origin(self.headers) {
+            return Err(PageError::OtherOrigin);
+        }
+        let kind = self.headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+        if !kind.starts_with(b"application/x-www-form-urlencoded") {
+            return Err(PageError::NoForm);
+        }
+        let (account, most) = match session {
+            Some(session) => (BudgetAccount::Key(session.grant.id), LONG_FORM_BYTES),
+            None => (BudgetAccount::client(self.client), FORM_BYTES),
+        };
+        // The fields are copies of the body.
+        let least = body_bytes(self.headers).unwrap_or(most).min(most);
+        let held = pages.api.budgets.bodies.take(account, 2 * least as u64);
+        self._held = Some(held.map_err(app::AppError::from)?);
+        let body = timeout(BODY_TIME, from_client(Limited::new(body, least).collect()));
+        let body = body.await.map_err(|_| PageError::SlowForm)?.map_err(|_| PageError::LongForm)?;
+        self.form = Form::parse(&body.to_bytes());
+        match session {
+            Some(session) if self.form.get(FORM_TOKEN) != Some(&session.form_token) => {
+                Err(PageError::OtherOrigin)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn body_bytes(headers: &HeaderMap) -> Option<usize> {
+    headers.get(hyper::header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// Returns whether a POST comes from a page of this service, or from a program that is no browser.
+fn is_same_origin(headers: &HeaderMap) -> bool {
+    let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or(""));
+    match (text("sec-fetch-site"), text(ORIGIN.as_str())) {
+        (Some(site), _) => site == "same-origin",
+        (None, Some(origin)) => {
+            let host = text(HOST.as_str()).unwrap_or("");
+            origin
+                .split_once("://")
+                .is_some_and(|(_, from)| !from.is_empty() && from.eq_ignore_ascii_case(host))
+        }
+        (None, None) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        pairs.iter().map(|(name, value)| (name.parse().unwrap(), HeaderValue::from_static(value))).collect()
+    }
+
+    #[test]
+    fn forms_of_other_sites_are_told_apart() {
+        for (pairs, expected) in [
+            (&[][..], true),
+            (&[("sec-fetch-site", "same-origin"), ("origin", "https://evil.example")], true),
+            (&[("sec-fetch-site", "cross-site")], false),
+            (&[("sec-fetch-site", "same-site")], false),
+            (&[("sec-fetch-site", "none")], false),
+            (&[("origin", "https://s.example:8443"), ("host", "s.example:8443")], true),
+            (&[("origin", "https://s.example"), ("host", "s.example:8443")], false),
+            (&[("origin", "https://evil.example"), ("host", "s.example")], false),
+            (&[("origin", "null"), ("host", "s.example")], false),
+            (&[("origin", "https://"), ("host", "")], false),
+        ] {
+            assert_eq!(is_same_origin(&headers(pairs)), expected, "{pairs:?}");
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Which page answers a request.
+
+use std::{net::IpAddr, sync::Arc};
+
+use hyper::{
+    Method, Request, StatusCode,
+    body::Incoming,
+    header::{ALLOW, HeaderValue},
+};
+use web::{Answer, TEXT, answer};
+
+use crate::{
+    Pages, Renderer, assets, cluster, error::PageError, home, manage, preferences, request::PageRequest,
+    session::Session, sign_in,
+};
+
+/// Returns whether a path is that of a page, and of no link. The home page is not among them: it
+/// may be a redirect of its domain.
+#[must_use]
+pub fn is_page(path: &str) -> bool {
+    let first = path.strip_prefix('/').unwrap_or(path).split('/').next();
+    matches!(first, Some("manage" | "cluster" | "_pages"))
+}
+
+impl Renderer {
+    /// Answers a request for a file, or for a choice of language or colours; `None` for others.
+    /// Every process answers them.
+    #[must_use]
+    pub fn answer<B>(&self, request: &Request<B>, is_https: bool) -> Option<Answer> {
+        let path = request.uri().path();
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            return None;
+        }
+        if let Some(file) = path.strip_prefix(assets::PATH) {
+            return Some(self.assets.serve(file));
+        }
+        let query = crate::form::Form::parse(request.uri().query().unwrap_or("").as_bytes());
+        (path == preferences::PATH).then(|| preferences::choose(self, &query, is_https))
+    }
+}
+
+impl Pages {
+    /// Answers a request for the home page or a page for which [`is_page`] holds.
+    pub async fn route(self: &Arc<Self>, client: IpAddr, request: Request<Incoming>) -> Answer {
+        if let Some(answer) = self.renderer.answer(&request, self.is_https()) {
+            return answer;
+        }
+        if !matches!(*request.method(), Method::GET | Method::HEAD | Method::POST) {
+            let mut refused = answer(StatusCode::METHOD_NOT_ALLOWED, TEXT, "expected GET, HEAD or POST\n");
+            refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD, POST"));
+            return refused;
+        }
+        let pages = Arc::clone(self);
+        // Away from the listener's thread: pages wait for the database, and a change runs to its end
+        // though its client goes away.
+        let task = self.api.runtime.spawn(async move { pages.answer(client, request).await });
+        task.await.unwrap_or_else(|_| answer(StatusCode::INTERNAL_SERVER_ERROR, TEXT, "an error occurred\n"))
+    }
+
+    async fn answer(self: Arc<Self>, client: IpAddr, request: Request<Incoming>) -> Answer {
+        let (head, body) = request.into_parts();
+        let mut request = PageRequest::new(&self.renderer, &head, client);
+        let session = match Session::find(&self, &head.headers, client).await {
+            Ok(session) => session,
+            Err(error) => return error.into_answer(&request, None),
+        };
+        let answered = self.answer_form(&mut request, session.as_ref(), body).await;
+        answered.unwrap_or_else(|error| error.into_answer(&request, session.as_ref()))
+    }
+
+    async fn answer_form(
+        self: &Arc<Self>,
+        request: &mut PageRequest<'_>,
+        session: Option<&Session>,
+        body: Incoming,
+    ) -> Result<Answer, PageError> {
+        let is_form = *request.method == Method::POST;
+        if is_form {
+            request.read_form(self, body, session).await?;
+        }
+        match (request.path(), is_form) {
+            ("/", false) => Ok(home::show(self, request, session)),
+            ("/", true) => home::create(self, request, session).await,
+            (sign_in::PATH, false) => Ok(sign_in::show(request, session)),
+            (sign_in::PATH, true) => sign_in::sign_in(self, request).await,
+            (sign_in::SIGN_OUT, true) => sign_in::sign_out(self, session).await,
+            (path, _) if path == "/manage" || path.starts_with("/manage/") => {
+                manage::answer(self, request, session.ok_or(PageError::NoSession)?).await
+            }
+            (cluster::PATH, false) => {
+                cluster::show(self, request, session.ok_or(PageError::NoSession)?).await
+            }
+            _ => Err(PageError::NoPage),
+        }
+    }
+}

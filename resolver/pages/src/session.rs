@@ -1,0 +1,98 @@
+//! Sessions: browsers that are signed in with an API key.
+//!
+//! 1. The cookie has a random token of 256 bits. The database has its hash, the key and the number
+//!    of the key's secret. So a copy of the database opens no session.
+//! 2. Every request asks for the session anew, with answers of at most a second ago
+//!    (`app::key_ring`). So it ends with its key on every process.
+//! 3. The form token is derived from the token. Pages show it, and it opens nothing.
+
+use std::{net::IpAddr, time::Duration};
+
+use hyper::HeaderMap;
+use links::{SessionHash, api_key::Grant};
+use sha2::{Digest as _, Sha256};
+use web::Answer;
+
+use crate::{
+    Pages,
+    cookies::{self, cookie},
+    error::PageError,
+};
+
+const COOKIE: &str = "shortmint_session";
+/// How long a session lasts.
+const LASTS: Duration = Duration::from_secs(12 * 3600);
+/// Length of a token, in bytes before and after it is written as text.
+const TOKEN_BYTES: usize = 32;
+const TOKEN_LEN: usize = 2 * TOKEN_BYTES;
+
+/// A session of the request.
+#[derive(Clone, Debug)]
+pub(crate) struct Session {
+    pub(crate) grant: Grant,
+    pub(crate) form_token: String,
+    hash: SessionHash,
+}
+
+impl Session {
+    /// Finds the session of a request; `None` if nobody is signed in.
+    ///
+    /// # Errors
+    /// Returns [`PageError`] if the database does not answer, so that it is not known.
+    pub(crate) async fn find(
+        pages: &Pages,
+        headers: &HeaderMap,
+        client: IpAddr,
+    ) -> Result<Option<Self>, PageError> {
+        let Some(token) = cookie(headers, COOKIE).filter(|token| is_token(token)) else { return Ok(None) };
+        let hash = SessionHash::of(token.as_bytes());
+        let found = api::find_session(&pages.api, client, hash.clone()).await?;
+        Ok(found.map(|grant| Self { grant, form_token: form_token(token), hash }))
+    }
+
+    /// Opens a session, and sets its cookie.
+    ///
+    /// # Errors
+    /// Returns [`PageError`] if the database does not answer.
+    pub(crate) async fn open(pages: &Pages, grant: &Grant, answer: &mut Answer) -> Result<(), PageError> {
+        let mut bytes = [0; TOKEN_BYTES];
+        getrandom::fill(&mut bytes).map_err(|_| app::AppError::Internal)?;
+        let token = hex(&bytes);
+        let hash = SessionHash::of(token.as_bytes());
+        pages
+            .api
+            .store
+            .open_session(&hash, (grant.id, grant.secret), LASTS)
+            .await
+            .map_err(app::AppError::from)?;
+        // A lookup of this token before could only have been a guess; it must not be believed now.
+        pages.api.keys.forget_session(&hash);
+        let pair = (COOKIE, token.as_str());
+        cookies::set(answer, cookies::Kind::Secret, pair, LASTS.as_secs(), pages.is_https());
+        Ok(())
+    }
+
+    /// Ends the session, and removes its cookie.
+    ///
+    /// # Errors
+    /// Returns [`PageError`] if the database does not answer: the session may go on.
+    pub(crate) async fn end(&self, pages: &Pages, answer: &mut Answer) -> Result<(), PageError> {
+        pages.api.store.end_session(&self.hash).await.map_err(app::AppError::from)?;
+        pages.api.keys.forget_session(&self.hash);
+        cookies::set(answer, cookies::Kind::Secret, (COOKIE, ""), 0, pages.is_https());
+        Ok(())
+    }
+}
+
+fn is_token(text: &str) -> bool {
+    text.len() == TOKEN_LEN && text.bytes().all(|digit| digit.is_ascii_hexdigit())
+}
+
+fn form_token(token: &str) -> String {
+    let digest = Sha256::new_with_prefix(b"form token").chain_update(token).finalize();
+    hex(&digest[..16])
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

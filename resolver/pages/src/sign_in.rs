@@ -1,0 +1,77 @@
+//! Signing in with an API key, and signing out.
+
+use std::sync::Arc;
+
+use askama::Template;
+use hyper::StatusCode;
+use web::{Answer, hold_back};
+
+use crate::{
+    Pages,
+    answer::{Forms, page, redirect, same_site_path},
+    error::PageError,
+    frame::{Frame, Place},
+    request::PageRequest,
+    session::Session,
+};
+
+/// The address of the form.
+pub(crate) const PATH: &str = "/_pages/sign-in";
+/// The address that ends the session.
+pub(crate) const SIGN_OUT: &str = "/_pages/sign-out";
+/// Where a sign-in leads if no page asked for it.
+const FIRST_PAGE: &str = "/manage";
+
+#[derive(Template)]
+#[template(path = "sign_in.html")]
+struct SignInPage<'a> {
+    frame: Frame<'a>,
+    to: &'a str,
+    is_wrong: bool,
+}
+
+/// Shows the form.
+pub(crate) fn show(request: &PageRequest<'_>, session: Option<&Session>) -> Answer {
+    let form = SignInPage {
+        frame: Frame::new(request, session, Place::Elsewhere),
+        to: to(request),
+        is_wrong: false,
+    };
+    page(request.renderer, StatusCode::OK, Forms::Stay, &form)
+}
+
+/// Opens a session for a right key, and shows the form again for a wrong one.
+pub(crate) async fn sign_in(pages: &Arc<Pages>, request: &PageRequest<'_>) -> Result<Answer, PageError> {
+    let key = request.form.get("apiKey").unwrap_or("").trim().to_owned();
+    match api::sign_in(&pages.api, request.client, key.as_bytes()).await {
+        Ok(grant) => {
+            let mut answer = redirect(StatusCode::SEE_OTHER, to(request));
+            Session::open(pages, &grant, &mut answer).await?;
+            Ok(answer)
+        }
+        Err(api::SignInError::WrongKey) => {
+            let form = SignInPage {
+                frame: Frame::new(request, None, Place::Elsewhere),
+                to: to(request),
+                is_wrong: true,
+            };
+            Ok(hold_back(page(request.renderer, StatusCode::FORBIDDEN, Forms::Stay, &form)))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Ends the session.
+pub(crate) async fn sign_out(pages: &Pages, session: Option<&Session>) -> Result<Answer, PageError> {
+    let mut answer = redirect(StatusCode::SEE_OTHER, "/");
+    if let Some(session) = session {
+        session.end(pages, &mut answer).await?;
+    }
+    Ok(answer)
+}
+
+/// Returns where a sign-in leads.
+fn to<'a>(request: &'a PageRequest<'_>) -> &'a str {
+    let asked = request.form.get("to").or_else(|| request.query.get("to"));
+    asked.filter(|to| same_site_path(to) && !to.starts_with("/_pages/")).unwrap_or(FIRST_PAGE)
+}

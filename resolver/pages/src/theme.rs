@@ -1,0 +1,164 @@
+//! The operator's theme: name, logo, accent colour and footer.
+
+use std::str::FromStr;
+
+use url::Url;
+
+/// The theme of an operator that has chosen nothing.
+const NAME: &str = "Shortmint";
+/// Maximum length of a name and of a footer, in bytes.
+const NAME_BYTES: usize = 60;
+const FOOTER_BYTES: usize = 300;
+
+/// How the pages present the operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Theme {
+    name: String,
+    logo: Option<String>,
+    accent: Option<Colour>,
+    footer: Option<String>,
+}
+
+/// A colour, as six hexadecimal digits behind a `#`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Colour([u8; 3]);
+
+/// Why a part of a theme was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ThemeError {
+    /// The name is empty, too long or has control characters.
+    #[error("expected a name of 1 to {NAME_BYTES} bytes without control characters")]
+    Name,
+    /// The footer is too long or has control characters.
+    #[error("expected a text of at most {FOOTER_BYTES} bytes without control characters")]
+    Footer,
+    /// The logo is not a file that can be shown.
+    #[error("expected the path of an SVG, PNG, WebP or JPEG file of at most 8 KiB")]
+    Logo,
+    /// Not a colour.
+    #[error("expected a colour such as #0a7f5a")]
+    Colour,
+    /// White text on the colour, or the colour on white, would be hard to read.
+    #[error("expected a darker colour: white on it has a contrast of less than 4.5 to 1 (WCAG 2.2, 1.4.3)")]
+    Contrast,
+}
+
+impl Default for Theme {
+    fn default() -> Self {
+        Self { name: NAME.to_owned(), logo: None, accent: None, footer: None }
+    }
+}
+
+impl Theme {
+    /// Checks the parts of a theme. The logo is the content of an image file, as a `data:` URL.
+    ///
+    /// # Errors
+    /// Returns [`ThemeError`] of the first part that is refused.
+    pub fn new(
+        name: Option<String>,
+        logo: Option<String>,
+        accent: Option<Colour>,
+        footer: Option<String>,
+    ) -> Result<Self, ThemeError> {
+        let fits = |text: &str, most| text.len() <= most && !text.chars().any(char::is_control);
+        let name = name.unwrap_or_else(|| NAME.to_owned());
+        if name.trim().is_empty() || !fits(&name, NAME_BYTES) {
+            return Err(ThemeError::Name);
+        }
+        if footer.as_deref().is_some_and(|footer| !fits(footer, FOOTER_BYTES)) {
+            return Err(ThemeError::Footer);
+        }
+        let is_picture = |url: &String| {
+            Url::parse(url).is_ok_and(|url| url.scheme() == "data" && url.path().starts_with("image/"))
+        };
+        if logo.as_ref().is_some_and(|logo| !is_picture(logo)) {
+            return Err(ThemeError::Logo);
+        }
+        Ok(Self { name, logo, accent, footer })
+    }
+
+    /// Returns the name of the service.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the logo as a `data:` URL.
+    pub(crate) fn logo(&self) -> Option<&str> {
+        self.logo.as_deref()
+    }
+
+    /// Returns the text at the end of each page.
+    pub(crate) fn footer(&self) -> Option<&str> {
+        self.footer.as_deref()
+    }
+
+    /// Returns the style sheet that follows `assets/style.css`.
+    pub(crate) fn style(&self) -> String {
+        // A dark page needs the colour lighter; the style sheet mixes it with white there.
+        self.accent.map_or_else(String::new, |accent| format!(":root {{ --accent: {}; }}\n", accent.hex()))
+    }
+}
+
+impl Colour {
+    fn hex(self) -> String {
+        let [red, green, blue] = self.0;
+        format!("#{red:02x}{green:02x}{blue:02x}")
+    }
+
+    /// Returns the relative luminance (WCAG 2.2, "relative luminance").
+    fn luminance(self) -> f64 {
+        let linear = |channel: u8| {
+            let share = f64::from(channel) / 255.0;
+            if share <= 0.04045 { share / 12.92 } else { ((share + 0.055) / 1.055).powf(2.4) }
+        };
+        let [red, green, blue] = self.0.map(linear);
+        0.2126 * red + 0.7152 * green + 0.0722 * blue
+    }
+}
+
+impl FromStr for Colour {
+    type Err = ThemeError;
+
+    fn from_str(text: &str) -> Result<Self, ThemeError> {
+        let digits = text.strip_prefix('#').filter(|digits| digits.len() == 6 && digits.is_ascii());
+        let digits = digits.ok_or(ThemeError::Colour)?;
+        let channel = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).map_err(|_| ThemeError::Colour);
+        // `from_str_radix` would take a sign.
+        if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return Err(ThemeError::Colour);
+        }
+        let colour = Self([channel(0)?, channel(2)?, channel(4)?]);
+        if 1.05 / (colour.luminance() + 0.05) < 4.5 { Err(ThemeError::Contrast) } else { Ok(colour) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_are_read_and_have_to_be_dark_enough() {
+        assert_eq!("#0a7f5a".parse::<Colour>().unwrap().hex(), "#0a7f5a");
+        for text in ["", "0a7f5a", "#0a7f5", "#0a7f5ag", "#+a7f5a", "#ä7f5a", "red", "#0a7f5a;}"] {
+            assert_eq!(text.parse::<Colour>(), Err(ThemeError::Colour), "{text}");
+        }
+        assert_eq!("#7fffd4".parse::<Colour>(), Err(ThemeError::Contrast));
+        // The lightest grey that WCAG allows on white.
+        assert!("#767676".parse::<Colour>().is_ok());
+        assert_eq!("#777777".parse::<Colour>(), Err(ThemeError::Contrast));
+    }
+
+    #[test]
+    fn a_theme_names_what_it_refuses() {
+        let theme = |name: &str, logo: Option<&str>, footer: &str| {
+            Theme::new(Some(name.to_owned()), logo.map(str::to_owned), None, Some(footer.to_owned()))
+                .map(drop)
+        };
+        assert_eq!(theme("Ours", Some("data:image/png;base64,AAAA"), "© us"), Ok(()));
+        assert_eq!(theme(" ", None, ""), Err(ThemeError::Name));
+        assert_eq!(theme("a\nb", None, ""), Err(ThemeError::Name));
+        assert_eq!(theme("Ours", None, &"x".repeat(301)), Err(ThemeError::Footer));
+        assert_eq!(theme("Ours", Some("https://example.org/logo.png"), ""), Err(ThemeError::Logo));
+        assert_eq!(theme("Ours", Some("data:text/html,x"), ""), Err(ThemeError::Logo));
+    }
+}

@@ -1,0 +1,172 @@
+//! What visitors see in place of a redirect: HTML for browsers, a problem (RFC 9457) for programs.
+
+use askama::Template;
+use hyper::{
+    HeaderMap, StatusCode,
+    body::Bytes,
+    header::{ACCEPT, CONTENT_TYPE, HeaderValue, VARY},
+};
+use serde_json::json;
+use web::{
+    Answer, Body,
+    visitor_page::{LinkPreview, VisitorPage},
+};
+
+use crate::{
+    Renderer,
+    answer::{Forms, page},
+    frame::Frame,
+    locale::Locale,
+    preferences::Preferences,
+};
+
+const PROBLEM: &str = "application/problem+json";
+
+#[derive(Template)]
+#[template(path = "visitor.html")]
+struct MessagePage<'a> {
+    frame: Frame<'a>,
+    title: String,
+    text: String,
+    /// Whether a form asks for the link's password, and whether a wrong one was entered.
+    password: Option<bool>,
+}
+
+#[derive(Template)]
+#[template(path = "preview.html")]
+struct PreviewPage<'a> {
+    frame: Frame<'a>,
+    link: LinkPreview,
+}
+
+impl Renderer {
+    /// Writes the page that an answer is marked with. Answers without one stay as they are.
+    #[must_use]
+    pub fn write(&self, headers: &HeaderMap, path: &str, mut answer: Answer) -> Answer {
+        let Some(shown) = VisitorPage::take(&mut answer) else { return answer };
+        let preferences = Preferences::of(self, headers);
+        let status = answer.status();
+        let written = if accepts_html(headers) || matches!(shown, VisitorPage::Password { .. }) {
+            self.html(Frame::of_visitor(self, preferences, path), status, shown)
+        } else {
+            problem(status, &shown, preferences.locale)
+        };
+        // The headers and marks of the decision stay: how long to wait, and that it is held back.
+        for (name, value) in written.headers() {
+            answer.headers_mut().insert(name, value.clone());
+        }
+        *answer.body_mut() = written.into_body();
+        answer
+    }
+
+    fn html(&self, frame: Frame<'_>, status: StatusCode, shown: VisitorPage) -> Answer {
+        let (title, text) = words(&shown, frame.t);
+        match shown {
+            VisitorPage::Preview(link) => {
+                page(self, status, Forms::Leave, &PreviewPage { frame, link: *link })
+            }
+            VisitorPage::Password { is_wrong } => {
+                let form = MessagePage { frame, title, text, password: Some(is_wrong) };
+                page(self, status, Forms::Leave, &form)
+            }
+            _ => page(self, status, Forms::Stay, &MessagePage { frame, title, text, password: None }),
+        }
+    }
+}
+
+/// Returns the title and the text of a page.
+fn words(shown: &VisitorPage, t: &Locale) -> (String, String) {
+    match shown {
+        VisitorPage::Home => (t.text("visitor-home-title"), t.text("visitor-home-text")),
+        VisitorPage::NotFound => (t.text("not-found-title"), t.text("not-found-text")),
+        VisitorPage::NotYet => (t.text("not-yet-title"), t.text("not-yet-text")),
+        VisitorPage::Expired => (t.text("expired-title"), t.text("expired-text")),
+        VisitorPage::Spent => (t.text("spent-title"), t.text("spent-text")),
+        VisitorPage::Gone => (t.text("gone-title"), t.text("gone-text")),
+        VisitorPage::TakenDown => (t.text("taken-down-title"), t.text("taken-down-text")),
+        VisitorPage::Password { is_wrong: false } => (t.text("password-title"), t.text("password-text")),
+        VisitorPage::Password { is_wrong: true } => (t.text("password-title"), t.text("password-wrong")),
+        VisitorPage::TooManyTries => (t.text("slow-down-title"), t.text("too-many-tries-text")),
+        VisitorPage::Limited => (t.text("limited-title"), t.text("limited-text")),
+        VisitorPage::Unavailable => (t.text("unavailable-title"), t.text("unavailable-text")),
+        VisitorPage::TooMuch => (t.text("slow-down-title"), t.text("too-much-text")),
+        VisitorPage::SlowDown => (t.text("slow-down-title"), t.text("slow-down-text")),
+        VisitorPage::Preview(link) => (t.text("preview-title"), link.target.clone().unwrap_or_default()),
+    }
+}
+
+/// Writes a problem, or of a page that is none its title and text.
+fn problem(status: StatusCode, shown: &VisitorPage, t: &Locale) -> Answer {
+    let (title, detail) = words(shown, t);
+    let body = match shown {
+        VisitorPage::Preview(link) => json!({
+            "shortUrl": link.short_url, "longUrl": link.target, "hasPassword": link.has_password,
+            "title": link.title, "created": link.created,
+        }),
+        _ => json!({ "type": "about:blank", "title": title, "status": status.as_u16(), "detail": detail }),
+    };
+    let kind = if status.is_success() { "application/json" } else { PROBLEM };
+    let mut answer = Answer::new(Body::whole(Bytes::from(body.to_string())));
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    answer.headers_mut().insert(VARY, HeaderValue::from_static("accept-language, cookie, accept"));
+    answer
+}
+
+/// Returns whether a client wants HTML: it names it, as browsers do, or names nothing.
+fn accepts_html(headers: &HeaderMap) -> bool {
+    let mut lines = headers.get_all(ACCEPT).iter().peekable();
+    lines.peek().is_none() || lines.any(|line| line.to_str().is_ok_and(|line| line.contains("text/html")))
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::header::{ACCEPT_LANGUAGE, COOKIE, RETRY_AFTER};
+
+    use super::*;
+    use crate::Theme;
+
+    fn written(
+        shown: VisitorPage,
+        status: u16,
+        headers: &[(hyper::header::HeaderName, &'static str)],
+    ) -> (Answer, usize) {
+        let headers =
+            headers.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value))).collect();
+        let renderer = Renderer::new(Theme::default(), false);
+        let answer = renderer.write(&headers, "/aB3x9Q", shown.answer(StatusCode::from_u16(status).unwrap()));
+        let length = answer.body().len();
+        (answer, length)
+    }
+
+    #[test]
+    fn browsers_get_html_and_programs_a_problem() {
+        let (page, length) = written(VisitorPage::NotFound, 404, &[(ACCEPT, "text/html,*/*;q=0.8")]);
+        assert_eq!(page.headers()[CONTENT_TYPE], "text/html; charset=utf-8");
+        assert!(length > 500 && page.status() == StatusCode::NOT_FOUND);
+        let (page, _) = written(VisitorPage::NotFound, 404, &[(ACCEPT, "application/json")]);
+        assert_eq!(page.headers()[CONTENT_TYPE], PROBLEM);
+        let (page, _) = written(VisitorPage::NotFound, 404, &[]);
+        assert_eq!(page.headers()[CONTENT_TYPE], "text/html; charset=utf-8");
+    }
+
+    #[test]
+    fn headers_of_the_decision_stay() {
+        let renderer = Renderer::new(Theme::default(), true);
+        let mut decided = VisitorPage::SlowDown.answer(StatusCode::TOO_MANY_REQUESTS);
+        decided.headers_mut().insert(RETRY_AFTER, HeaderValue::from(7));
+        let answer = renderer.write(&HeaderMap::new(), "/x", web::hold_back(decided));
+        assert_eq!(answer.headers()[RETRY_AFTER], "7");
+        assert!(web::is_held_back(&answer));
+        assert!(answer.headers().contains_key("strict-transport-security"));
+    }
+
+    #[test]
+    fn the_password_form_may_lead_elsewhere_and_others_not() {
+        let policy = |shown, status| {
+            let (page, _) = written(shown, status, &[(ACCEPT_LANGUAGE, "zh"), (COOKIE, "colours=dark")]);
+            page.headers()["content-security-policy"].to_str().unwrap().to_owned()
+        };
+        assert!(!policy(VisitorPage::Password { is_wrong: false }, 200).contains("form-action"));
+        assert!(policy(VisitorPage::Gone, 410).contains("form-action 'self'"));
+    }
+}

@@ -1,0 +1,55 @@
+//! `GET /{code}+`: where a link leads, without following it. It is no visit.
+//!
+//! The target is shown only if every visitor is led to it, and as often as they like: not behind a
+//! password, by rules, or with a visit limit.
+
+use std::net::IpAddr;
+
+use hyper::{Request, StatusCode};
+use web::{
+    Answer,
+    visitor_page::{LinkPreview, VisitorPage},
+};
+
+use crate::{
+    Redirector,
+    follow::{find, not_live},
+    request::host,
+    visit::Refusal,
+};
+
+/// Returns the path of the link whose preview this path requests.
+pub(crate) fn link_of(path: &str) -> Option<&str> {
+    path.strip_suffix('+').filter(|link| link.len() > 1)
+}
+
+/// Answers with the preview of a link.
+///
+/// # Errors
+/// Returns the refusal if there is no such link, or if it does not redirect now.
+pub(crate) async fn preview<B>(
+    redirector: &Redirector,
+    client: IpAddr,
+    request: &Request<B>,
+) -> Result<Answer, Refusal> {
+    let path = request.uri().path();
+    let path = link_of(path).unwrap_or(path);
+    let found = find(redirector, client, path, host(request)).await?;
+    let (link, now) = (&found.link, redirector.domain_cache.now());
+    if !link.is_live(now) {
+        return Err(not_live(redirector, &found, now, path));
+    }
+    let has_password = link.password().is_some();
+    let is_same_for_all = !has_password && !link.is_limited() && link.rules().is_empty();
+    let name = redirector.lookup.name_of(link).unwrap_or_default();
+    let preview = LinkPreview {
+        short_url: format!("{}/{name}", redirector.domain_cache.base(link.domain())),
+        target: is_same_for_all.then(|| link.long_url.as_str().to_owned()),
+        has_password,
+        // A title may reveal what a password protects.
+        title: link.title.clone().filter(|_| is_same_for_all),
+        created: link.created_at.strftime("%Y-%m-%d").to_string(),
+        path: path.to_owned(),
+    };
+    Ok(VisitorPage::Preview(Box::new(preview)).answer(StatusCode::OK))
+}

@@ -1,0 +1,82 @@
+//! Pages for visitors, in place of a redirect: what they say, not how.
+//!
+//! The crate `redirect` decides that a visitor gets a page, and marks the answer with it. The
+//! listener has the page written in the visitor's language when the answer leaves, so that whoever
+//! decides needs neither texts nor templates.
+
+use hyper::{
+    StatusCode,
+    header::{CACHE_CONTROL, HeaderValue},
+};
+
+use crate::{Answer, empty};
+
+/// What a visitor is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VisitorPage {
+    /// This is a short-link service.
+    Home,
+    /// There is no such link.
+    NotFound,
+    /// The link does not lead anywhere yet.
+    NotYet,
+    /// The link has expired.
+    Expired,
+    /// The link has led on as often as it may.
+    Spent,
+    /// The link was disabled or deleted.
+    Gone,
+    /// An operator has taken the link down.
+    TakenDown,
+    /// The link has a password.
+    Password {
+        /// Whether a wrong one was entered.
+        is_wrong: bool,
+    },
+    /// Too many passwords were tried.
+    TooManyTries,
+    /// The link leads on only a limited number of times, and this request is no visit.
+    Limited,
+    /// The link cannot be looked up right now.
+    Unavailable,
+    /// Too many requests came from here.
+    TooMuch,
+    /// Too many links that do not exist were asked for from here.
+    SlowDown,
+    /// Where a link leads, without following it.
+    Preview(Box<LinkPreview>),
+}
+
+/// What a preview shows of a link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkPreview {
+    /// The short URL.
+    pub short_url: String,
+    /// The target; `None` if only a password opens it, or if it depends on the visitor.
+    pub target: Option<String>,
+    /// Whether the target is not shown because of a password.
+    pub has_password: bool,
+    /// The title that the link's owner has given it.
+    pub title: Option<String>,
+    /// The day on which the link was created, as `2026-11-26`.
+    pub created: String,
+    /// The path that follows the link.
+    pub path: String,
+}
+
+impl VisitorPage {
+    /// Marks an answer of this status with the page. It is not stored: a link may redirect at any
+    /// moment.
+    #[must_use]
+    pub fn answer(self, status: StatusCode) -> Answer {
+        let mut answer = empty(status);
+        answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        answer.extensions_mut().insert(self);
+        answer
+    }
+
+    /// Takes the page from an answer that has one.
+    pub fn take(answer: &mut Answer) -> Option<Self> {
+        answer.extensions_mut().remove()
+    }
+}

@@ -1,0 +1,324 @@
+// Uses every page in Chromium as a person would, and checks what it shows.
+//
+//   node pages.mjs CHROMIUM BASE_URL API_KEY [FOLDER]
+//
+// CHROMIUM   the browser's path
+// BASE_URL   where the server listens, with --tell-gone, --public-create on and the theme of THEME below
+// FOLDER     where a picture of every page is written, on a phone and a desktop, dark and light, in both
+//            languages; none without it
+
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import { mkdir, readFile } from "node:fs/promises";
+import path from "node:path";
+
+import jsqr from "jsqr";
+import { PNG } from "pngjs";
+import puppeteer from "puppeteer-core";
+
+const [chromium, base, apiKey, folder] = process.argv.slice(2);
+const host = new URL(base).host;
+/** What a hostile text would run. It has to be shown as it is. */
+const SCRIPT = `<img src=x onerror="window.wasRun=1"><script>window.wasRun=1</script>`;
+const THEME = `Ours <b>&amp;`;
+const BYTES_OF = { "/": 60_000, "/manage": 120_000 };
+const SOON = 15_000;
+
+const axe = await readFile(path.join(import.meta.dirname, "node_modules/axe-core/axe.min.js"), "utf8");
+const problems = [];
+
+/** A site that links lead to, and whose forms try to change something here. */
+const otherSite = async () => {
+  const server = createServer((request, response) => {
+    response.setHeader("Content-Type", "text/html");
+    const to = new URL(request.url, "http://x").searchParams.get("attack");
+    const form = to && `<form method="post" action="${to}"><input name="do" value="delete"></form>
+      <script>document.forms[0].submit()</script>`;
+    response.end(`<!doctype html><html lang="en"><link rel="icon" href="data:,"><title>Other</title><h1>Other site</h1>${form ?? ""}`);
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return { server, url: `http://127.0.0.1:${server.address().port}` };
+};
+
+/** Opens a page whose errors, refused resources and requests to other hosts are noted. */
+const open = async (browser, { scripts = true } = {}) => {
+  const context = await browser.createBrowserContext();
+  await context.overridePermissions(base, ["clipboard-read", "clipboard-sanitized-write"]);
+  const page = await context.newPage();
+  page.setDefaultTimeout(SOON);
+  await page.setJavaScriptEnabled(scripts);
+  const isOurs = (url) => new URL(url).host === host;
+  page.on("pageerror", (error) => problems.push(`error in ${page.url()}: ${error.message}`));
+  page.on("console", (message) => {
+    // A status is an answer, and checked where it is expected.
+    const isStatus = message.text().startsWith("Failed to load resource");
+    if (message.type() === "error" && !isStatus) problems.push(`console of ${page.url()}: ${message.text()}`);
+  });
+  page.on("request", (request) => {
+    const { url } = { url: request.url() };
+    const isPage = request.isNavigationRequest();
+    if (!isPage && isOurs(page.url()) && !url.startsWith("data:") && !url.startsWith("blob:") && !isOurs(url))
+      problems.push(`${page.url()} asks another host: ${url}`);
+  });
+  return page;
+};
+
+/** Presses what leads to another page. */
+const press = (page, selector) => Promise.all([page.waitForNavigation(), page.click(selector)]);
+const text = (page, selector) => page.$eval(selector, (element) => element.innerText.trim());
+const go = async (page, to) => (await page.goto(base + to)).status();
+const fill = async (page, selector, value) => {
+  await page.$eval(selector, (field) => (field.value = ""));
+  await page.type(selector, value);
+};
+const signIn = async (page) => {
+  await go(page, "/_pages/sign-in");
+  await page.type("#api-key", apiKey);
+  await press(page, "main button");
+  assert.equal(new URL(page.url()).pathname, "/manage");
+};
+const rest = async (method, to, body) => {
+  const headers = { "X-Api-Key": apiKey, "Content-Type": "application/json" };
+  const answer = await fetch(`${base}/rest/v3${to}`, { method, headers, body: body && JSON.stringify(body) });
+  assert.ok(answer.status < 300, `${method} ${to}: ${answer.status} ${answer.status < 300 || (await answer.text())}`);
+  return answer.status === 204 ? undefined : answer.json();
+};
+
+/** Looks for what people who cannot see or use a mouse would trip over. */
+const check = async (page, name) => {
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => window.axe.run());
+  for (const { id, nodes } of violations) problems.push(`axe on ${name}: ${id} ${nodes.map((node) => node.html)}`);
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+  if (wide > 0) problems.push(`${name} is ${wide} pixels too wide`);
+};
+
+const tests = {
+  async "a link is made, copied, scanned and followed"(browser, other) {
+    const page = await open(browser);
+    assert.equal(await go(page, "/"), 200);
+    assert.ok((await page.title()).includes(THEME));
+    await page.type("#long-url", `${other.url}/page?q=1`);
+    await page.click("summary");
+    await page.type("#utm_source", "news letter");
+    await press(page, ".one-line button");
+    const short = await text(page, "#short-url");
+    assert.equal(await text(page, "p.target"), `${other.url}/page?q=1&utm_source=news+letter`);
+    await page.bringToFront();
+    await page.click("button.copy");
+    await page.waitForFunction(() => document.querySelector("button.copy").textContent === "Copied");
+    assert.equal(await page.evaluate(() => navigator.clipboard.readText()), short);
+    const picture = PNG.sync.read(Buffer.from(await (await page.$(".qr-code svg")).screenshot()));
+    assert.equal(jsqr(new Uint8ClampedArray(picture.data), picture.width, picture.height)?.data, short);
+    // The same form again is the same link.
+    const again = await Promise.all([page.waitForNavigation(), page.reload()]).then(() => text(page, "#short-url"));
+    assert.equal(again, short);
+    await page.goto(`${short}+`);
+    assert.equal(await text(page, "p.target"), `${other.url}/page?q=1&utm_source=news+letter`);
+    await press(page, "main a.button");
+    assert.equal(page.url(), `${other.url}/page?q=1&utm_source=news+letter`);
+  },
+
+  async "a wrong form says what is expected and keeps what was typed"(browser) {
+    const page = await open(browser);
+    await go(page, "/");
+    await page.type("#long-url", "javascript:alert(1)");
+    await page.click("summary");
+    await page.type("#title", "kept");
+    await press(page, ".one-line button");
+    assert.ok((await text(page, "[role=alert]")).includes("https://example.com/page"));
+    assert.equal(await page.$eval("#long-url", (field) => field.value), "javascript:alert(1)");
+    assert.equal(await page.$eval("#title", (field) => field.value), "kept");
+    assert.equal(await page.$eval("#long-url", (field) => field.getAttribute("aria-invalid")), "true");
+    await fill(page, "#long-url", "data:text/html,x");
+    await press(page, ".one-line button");
+    assert.ok(await page.$("[role=alert]"));
+  },
+
+  async "passwords, expired links and unknown ones have pages of their own"(browser, other) {
+    const page = await open(browser);
+    await go(page, "/");
+    await page.type("#long-url", `${other.url}/secret`);
+    await page.click("summary");
+    await page.type("#password", "open sesame");
+    await press(page, ".one-line button");
+    const short = await text(page, "#short-url");
+    await page.goto(`${short}+`);
+    assert.ok(!(await text(page, "main")).includes(other.url), "a preview does not tell what a password protects");
+    await page.goto(short);
+    await page.type("#password", "wrong");
+    await press(page, "main button");
+    assert.ok(await page.$("[role=alert]"));
+    await page.type("#password", "open sesame");
+    await press(page, "main button");
+    assert.equal(page.url(), `${other.url}/secret`);
+
+    const { shortUrl } = await rest("POST", "/short-urls", { longUrl: `${other.url}/old`, validUntil: "2020-01-01" });
+    assert.equal((await page.goto(shortUrl)).status(), 410);
+    assert.equal(await text(page, "h1"), "This link has expired");
+    assert.equal(await go(page, "/no-such-link"), 404);
+    assert.equal(await text(page, "h1"), "No such link");
+  },
+
+  async "without scripts a link is made, followed, listed and edited"(browser, other) {
+    const page = await open(browser, { scripts: false });
+    await go(page, "/");
+    await page.type("#long-url", `${other.url}/plain`);
+    await press(page, ".one-line button");
+    const short = new URL(await text(page, "#short-url")).pathname;
+    assert.equal(await page.$eval("button.copy", (button) => button.hidden), true);
+    await signIn(page);
+    await press(page, `tbody a[href="/manage/link${short}"]`);
+    await fill(page, "#title", "Made without scripts");
+    await press(page, ".edit button");
+    assert.ok(await page.$(".stored"));
+    assert.equal(await page.$eval("#title", (field) => field.value), "Made without scripts");
+    await page.goto(base + short);
+    assert.equal(page.url(), `${other.url}/plain`);
+  },
+
+  async "a link is searched, and two who edit it see what differs"(browser, other) {
+    const page = await open(browser);
+    await signIn(page);
+    const { shortCode } = await rest("POST", "/short-urls", { longUrl: `${other.url}/edited`, title: "Needle" });
+    await go(page, "/manage");
+    await page.type("#search", "needle");
+    await press(page, ".filters button");
+    assert.deepEqual(await page.$$eval("tbody tr", (rows) => rows.length), 1);
+    await press(page, "tbody a");
+    await rest("PATCH", `/short-urls/${shortCode}`, { title: "Theirs" });
+    await fill(page, "#title", "Mine");
+    await press(page, ".edit button");
+    const cells = await page.$$eval(".conflicts td", (cells) => cells.map((cell) => cell.innerText));
+    assert.deepEqual(cells, ["Mine", "Theirs"]);
+    assert.equal((await rest("GET", `/short-urls/${shortCode}`)).title, "Theirs");
+    await press(page, ".edit button");
+    assert.equal((await rest("GET", `/short-urls/${shortCode}`)).title, "Mine");
+  },
+
+  async "a deleted link is restored from the trash"(browser, other) {
+    const page = await open(browser);
+    await signIn(page);
+    const { shortCode, shortUrl } = await rest("POST", "/short-urls", { longUrl: `${other.url}/deleted` });
+    await go(page, `/manage/link/${shortCode}`);
+    await page.click("details.danger summary");
+    await press(page, "details.danger button");
+    assert.equal((await page.goto(shortUrl)).status(), 410);
+    await go(page, "/manage?deleted=true");
+    await press(page, `form[action="/manage/link/${shortCode}"] button`);
+    await page.goto(shortUrl);
+    assert.equal(page.url(), `${other.url}/deleted`);
+  },
+
+  async "a session ends when its browser signs out, for a copy of its cookie too"(browser) {
+    const page = await open(browser);
+    await signIn(page);
+    const cookies = await page.cookies();
+    const session = cookies.find(({ name }) => name === "shortmint_session");
+    assert.ok(session.httpOnly && session.sameSite === "Lax");
+    await press(page, ".account button");
+    await page.setCookie(session);
+    await go(page, "/manage");
+    assert.equal(new URL(page.url()).pathname, "/_pages/sign-in");
+  },
+
+  async "a form of another site changes nothing"(browser, other) {
+    const page = await open(browser);
+    await signIn(page);
+    const { shortCode } = await rest("POST", "/short-urls", { longUrl: `${other.url}/mine` });
+    const attacked = `${base}/manage/link/${shortCode}`;
+    await Promise.all([
+      page.waitForResponse((response) => response.url() === attacked && response.status() === 403),
+      page.goto(`${other.url}/?attack=${encodeURIComponent(attacked)}`),
+    ]);
+    assert.equal((await rest("GET", `/short-urls/${shortCode}`)).shortCode, shortCode);
+  },
+
+  async "scripts in titles, tags and the theme are shown as text"(browser, other) {
+    const page = await open(browser);
+    await signIn(page);
+    const body = { longUrl: `${other.url}/?x=${encodeURIComponent(SCRIPT)}`, title: SCRIPT, tags: [SCRIPT], description: SCRIPT };
+    const { shortCode, shortUrl } = await rest("POST", "/short-urls", body);
+    for (const to of [`/manage/link/${shortCode}`, "/manage", "/manage/tags", "/manage/audit", "/"]) {
+      await go(page, to);
+      assert.equal(await page.evaluate(() => window.wasRun), undefined, to);
+    }
+    await go(page, "/manage");
+    assert.ok((await text(page, "tbody")).includes("<script>"));
+    await page.goto(`${shortUrl}+`);
+    assert.ok((await text(page, "main")).includes("<script>"));
+    assert.equal(await page.evaluate(() => window.wasRun), undefined);
+    assert.ok((await text(page, "footer")).includes("<script>"));
+  },
+
+  async "language and colours follow the browser and then the choice"(browser) {
+    const page = await open(browser);
+    await page.setExtraHTTPHeaders({ "Accept-Language": "zh-CN,zh;q=0.9" });
+    await go(page, "/no-such-link");
+    assert.equal(await text(page, "h1"), "链接不存在");
+    await press(page, "a[hreflang=en]");
+    assert.equal(await text(page, "h1"), "No such link");
+    await press(page, `footer a[href*="colours=dark"]`);
+    assert.equal(await page.$eval("html", (html) => html.dataset.colours), "dark");
+    assert.equal(new URL(page.url()).pathname, "/no-such-link");
+  },
+
+  async "pages are small"(browser) {
+    const page = await open(browser);
+    await signIn(page);
+    for (const [to, most] of Object.entries(BYTES_OF)) {
+      const session = await page.createCDPSession();
+      let bytes = 0;
+      session.on("Network.loadingFinished", ({ encodedDataLength }) => (bytes += encodedDataLength));
+      await session.send("Network.enable");
+      await page.setCacheEnabled(false);
+      await page.goto(base + to, { waitUntil: "networkidle0" });
+      await page.setCacheEnabled(true);
+      await session.detach();
+      assert.ok(bytes > 1_000 && bytes <= most, `${to} has ${bytes} bytes`);
+    }
+  },
+
+  async "every page can be used by everybody, in both colours"(browser, other) {
+    const page = await open(browser);
+    const { shortCode, shortUrl } = await rest("POST", "/short-urls", { longUrl: `${other.url}/seen`, tags: ["seen"] });
+    const locked = await rest("POST", "/short-urls", { longUrl: `${other.url}/locked`, password: "x" });
+    const visitors = { home: "/", unknown: "/no-such-link", preview: `${new URL(shortUrl).pathname}+`, "sign-in": "/_pages/sign-in",
+      password: new URL(locked.shortUrl).pathname };
+    const signedIn = { create: "/", links: "/manage", trash: "/manage?deleted=true", link: `/manage/link/${shortCode}`,
+      "no-page": "/manage/nothing", tags: "/manage/tags", domains: "/manage/domains", bulk: "/manage/bulk", log: "/manage/audit",
+      statistics: "/manage/statistics", "statistics-link": `/manage/statistics?of=link&code=${shortCode}` };
+    if (folder) await mkdir(folder, { recursive: true });
+    for (const [names, before] of [[visitors, async () => {}], [signedIn, signIn]]) {
+      await before(page);
+      for (const colours of ["light", "dark"]) {
+        for (const [language, width, device] of [["en", 1200, "desktop"], ["zh", 320, "phone"]]) {
+          await page.setViewport({ width, height: 800 });
+          for (const [name, to] of Object.entries(names)) {
+            await go(page, `/_pages/preferences?language=${language}&colours=${colours}&to=${encodeURIComponent(to)}`);
+            await check(page, `${name} (${colours}, ${device})`);
+            if (folder) await page.screenshot({ path: path.join(folder, `${name}-${device}-${colours}-${language}.png`), fullPage: true });
+          }
+        }
+      }
+    }
+  },
+};
+
+const other = await otherSite();
+const browser = await puppeteer.launch({ executablePath: chromium, args: ["--no-sandbox"] });
+let failed = 0;
+for (const [name, test] of Object.entries(tests)) {
+  try {
+    await test(browser, other);
+    console.log(`ok: ${name}`);
+  } catch (error) {
+    failed += 1;
+    console.log(`FAILED: ${name}\n${error.stack}`);
+  }
+}
+for (const problem of problems) console.log(`PROBLEM: ${problem}`);
+await browser.close();
+other.server.close();
+if (failed || problems.length) process.exit(1);
+console.log("all holds");

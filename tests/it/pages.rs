@@ -1,0 +1,182 @@
+//! The pages: in a real browser, and what holds on several processes.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use harness::{Cluster, Launch, Program, Resolver, Scratch, binaries, secret, wait};
+use reqwest::{
+    Client, Response, StatusCode,
+    header::{COOKIE, LOCATION, ORIGIN, SET_COOKIE},
+    redirect::Policy,
+};
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+/// The folder in which `tests/run` installs the packages, relative to the root.
+const INSTALLED: &str = "target/browser";
+const RUN_WITHIN: Duration = Duration::from_secs(300);
+const SOON: Duration = Duration::from_secs(20);
+/// An answer about a key or a session is believed for a second.
+const EVERYWHERE_WITHIN: Duration = Duration::from_secs(2);
+
+/// A client that follows no redirect.
+fn client() -> Client {
+    Client::builder().redirect(Policy::none()).build().unwrap()
+}
+
+/// Signs in, and returns the session's cookie.
+async fn sign_in(url: &str, key: &str) -> String {
+    let form = format!("apiKey={key}");
+    let answer = post(&format!("{url}/_pages/sign-in"), "", &form).await;
+    assert_eq!(answer.status(), StatusCode::SEE_OTHER);
+    let cookie = answer.headers()[SET_COOKIE].to_str().unwrap();
+    assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Lax"), "{cookie}");
+    cookie.split(';').next().unwrap().to_owned()
+}
+
+async fn post(url: &str, cookie: &str, form: &str) -> Response {
+    let request = client().post(url).header(COOKIE, cookie).body(form.to_owned());
+    request.header("content-type", "application/x-www-form-urlencoded").send().await.unwrap()
+}
+
+async fn is_signed_in(url: &str, cookie: &str) -> bool {
+    let answer = client().get(format!("{url}/manage")).header(COOKIE, cookie).send().await.unwrap();
+    if answer.status() == StatusCode::SEE_OTHER {
+        assert_eq!(answer.headers()[LOCATION], "/_pages/sign-in?to=%2Fmanage");
+    }
+    answer.status() == StatusCode::OK
+}
+
+/// Returns the form token of a page.
+async fn form_token(url: &str, cookie: &str) -> String {
+    let page = client().get(url).header(COOKIE, cookie).send().await.unwrap().text().await.unwrap();
+    let (_, rest) = page.split_once("name=\"formToken\" value=\"").expect("the page has a form");
+    rest.split('"').next().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_page_is_used_in_a_browser() {
+    let scratch = Scratch::new().unwrap();
+    let theme = ["--theme-name", "Ours <b>&amp;", "--theme-footer", "© <script>window.wasRun=1</script>"];
+    let resolver = Resolver::embedded().unwrap().args(theme).args(["--tell-gone", "--public-create", "on"]);
+    let resolver = resolver.start().await.unwrap();
+    let folder = scratch.folder("browser").unwrap();
+    std::fs::copy(Path::new(ROOT).join("tests/browser/pages.mjs"), folder.join("pages.mjs")).unwrap();
+    let packages = Path::new(ROOT).join(INSTALLED).join("node_modules");
+    let packages = packages.canonicalize().expect("run tests/run, which installs the packages");
+    std::os::unix::fs::symlink(packages, folder.join("node_modules")).unwrap();
+    let node = Launch::new(&scratch, "node", PathBuf::from("node")).arg(folder.join("pages.mjs"));
+    let node = node.arg(Program::Chromium.path().unwrap()).args([resolver.api.url(), resolver.api.key()]);
+    let finished = node.run(RUN_WITHIN).await.unwrap();
+    assert!(finished.status.success(), "{}\n{}", finished.stdout, finished.stderr);
+    assert!(finished.stdout.contains("all holds"), "{}", finished.stdout);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_opened_on_one_process_ends_on_all_with_sign_out_and_with_its_key() {
+    let cluster = Cluster::builder().resolvers(2).start().await.unwrap();
+    let [one, other] = [0, 1].map(|index| cluster.resolvers[index].api.url().to_owned());
+    let database = cluster.database_url();
+    let args = ["api-key", "create", "--name", "editor", "--scopes", "read,edit", "--database", &database];
+    let created = cluster.run_resolver(&args, SOON).await.unwrap().success().unwrap();
+    let key = created.stdout.trim().to_owned();
+
+    let cookie = sign_in(&one, &key).await;
+    assert!(is_signed_in(&one, &cookie).await && is_signed_in(&other, &cookie).await);
+    let token = form_token(&format!("{one}/manage"), &cookie).await;
+    let out = post(&format!("{one}/_pages/sign-out"), &cookie, &format!("formToken={token}")).await;
+    assert_eq!(out.status(), StatusCode::SEE_OTHER);
+    assert!(!is_signed_in(&one, &cookie).await, "here at once");
+    wait::until(EVERYWHERE_WITHIN, "it ended elsewhere", async || !is_signed_in(&other, &cookie).await)
+        .await
+        .unwrap();
+
+    let cookie = sign_in(&other, &key).await;
+    assert!(is_signed_in(&one, &cookie).await && is_signed_in(&other, &cookie).await);
+    let args = ["api-key", "revoke", "--name", "editor", "--database", &database];
+    cluster.run_resolver(&args, SOON).await.unwrap().success().unwrap();
+    wait::until(EVERYWHERE_WITHIN, "it ended with its key", async || {
+        !is_signed_in(&one, &cookie).await && !is_signed_in(&other, &cookie).await
+    })
+    .await
+    .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_form_without_its_token_or_from_another_origin_changes_nothing() {
+    let resolver = Resolver::embedded().unwrap().start().await.unwrap();
+    let (url, key) = (resolver.api.url(), resolver.api.key());
+    let link = resolver.api.create("https://example.com/kept").await.unwrap();
+    let page = format!("{url}/manage/link/{}", link.code);
+    let cookie = sign_in(url, key).await;
+    let token = form_token(&page, &cookie).await;
+    let other = sign_in(url, key).await;
+    let other_token = form_token(&page, &other).await;
+    assert_ne!(token, other_token);
+    for form in [
+        "do=delete".to_owned(),
+        format!("do=delete&formToken={other_token}"),
+        "do=delete&formToken=".to_owned(),
+    ] {
+        assert_eq!(post(&page, &cookie, &form).await.status(), StatusCode::FORBIDDEN, "{form}");
+    }
+    for (name, value) in [
+        (ORIGIN.as_str(), "https://evil.example"),
+        (ORIGIN.as_str(), "null"),
+        ("sec-fetch-site", "cross-site"),
+    ] {
+        let request = client().post(&page).header(COOKIE, &cookie).header(name, value);
+        let request = request.header("content-type", "application/x-www-form-urlencoded");
+        let answer = request.body(format!("do=delete&formToken={token}")).send().await.unwrap();
+        assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{name}: {value}");
+    }
+    assert_eq!(resolver.api.follow(&link.code).await.unwrap().0, 302);
+    let deleted = post(&page, &cookie, &format!("do=delete&formToken={token}")).await;
+    assert_eq!(deleted.status(), StatusCode::SEE_OTHER);
+    assert_eq!(resolver.api.follow(&link.code).await.unwrap().0, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_sees_on_the_pages_what_it_sees_of_the_api() {
+    let scratch = Scratch::new().unwrap();
+    let builder = Resolver::builder(&scratch, "resolver-0", &secret::random_hex().unwrap()).unwrap();
+    let resolver = builder.start().await.unwrap();
+    let url = resolver.api.url();
+    let create = ["api-key", "create", "--name", "reader", "--scopes", "read", "--own-links-only"];
+    let launch = Launch::new(&scratch, "api-key", binaries::resolver().await.unwrap()).args(create);
+    let key = launch.run(SOON).await.unwrap().success().unwrap().stdout.trim().to_owned();
+    let link = resolver.api.create("https://example.com/hidden").await.unwrap();
+    let cookie = sign_in(url, &key).await;
+    let get =
+        async |path: &str| client().get(format!("{url}{path}")).header(COOKIE, &cookie).send().await.unwrap();
+    assert!(!get("/manage").await.text().await.unwrap().contains("example.com/hidden"));
+    assert_eq!(get(&format!("/manage/link/{}", link.code)).await.status(), StatusCode::NOT_FOUND);
+    for (path, status) in [
+        ("/cluster", StatusCode::FORBIDDEN),
+        ("/manage/audit", StatusCode::FORBIDDEN),
+        ("/manage/nothing", StatusCode::NOT_FOUND),
+    ] {
+        assert_eq!(get(path).await.status(), status, "{path}");
+    }
+}
+
+/// A resolver that others can reach lets nobody create links without a key.
+#[tokio::test(flavor = "multi_thread")]
+async fn creates_without_a_key_are_a_choice_and_limited() {
+    let closed = Resolver::embedded().unwrap().args(["--public-create", "off"]).start().await.unwrap();
+    let form = "longUrl=https%3A%2F%2Fexample.com%2F";
+    let refused = post(&format!("{}/", closed.api.url()), "", form).await;
+    assert_eq!(refused.status(), StatusCode::SEE_OTHER);
+    assert_eq!(refused.headers()[LOCATION], "/_pages/sign-in?to=%2F");
+
+    let open = Resolver::embedded().unwrap().start().await.unwrap();
+    let url = format!("{}/", open.api.url());
+    let mut statuses = Vec::new();
+    for _ in 0..40 {
+        statuses.push(post(&url, "", form).await.status());
+    }
+    let created = statuses.iter().filter(|status| **status == StatusCode::OK).count();
+    assert!((30..=31).contains(&created), "{created} of 40 within a minute");
+    assert!(statuses.contains(&StatusCode::TOO_MANY_REQUESTS));
+}
