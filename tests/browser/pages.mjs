@@ -22,6 +22,8 @@ const host = new URL(base).host;
 const SCRIPT = `<img src=x onerror="window.wasRun=1"><script>window.wasRun=1</script>`;
 const THEME = `Ours <b>&amp;`;
 const BYTES_OF = { "/": 60_000, "/manage": 120_000 };
+/** Pages that are no success. */
+const STATUS_OF = { unknown: 404, "no-page": 404 };
 const SOON = 15_000;
 
 const axe = await readFile(path.join(import.meta.dirname, "node_modules/axe-core/axe.min.js"), "utf8");
@@ -210,6 +212,65 @@ const tests = {
     assert.equal(page.url(), `${other.url}/deleted`);
   },
 
+  async "a thousand pasted links are looked through, made and downloaded"(browser, other) {
+    const page = await open(browser);
+    await signIn(page);
+    await go(page, "/manage/bulk");
+    const rows = Array.from({ length: 1_000 }, (_, row) => `${other.url}/bulk/${row},"bulk,=${row}"`);
+    const paste = async (lines) => page.$eval("#rows", (field, text) => (field.value = text), lines.join("\n"));
+    await paste(["longUrl,tags", ...rows.slice(0, 2), "javascript:nonsense,x"]);
+    await press(page, "button[value=preview]");
+    const wrong = await page.$$eval("tbody tr", (rows) => rows.map((row) => row.innerText));
+    assert.ok(wrong[0].startsWith("4") && wrong[0].includes("nonsense"), wrong[0]);
+    await paste(["longUrl,tags", ...rows]);
+    await press(page, "button[value=preview]");
+    assert.equal(await page.$$eval("tbody tr", (rows) => rows.length), 10);
+    await press(page, "button[value=create]");
+    assert.ok((await text(page, ".stored")).includes("1,000"));
+    assert.equal(await page.$$eval("tbody tr", (rows) => rows.length), 1_000);
+    const csv = (await page.$eval("#csv", (field) => field.value)).trim().split("\n");
+    assert.equal(csv.length, 1_001);
+    await page.goto(await page.$eval("tbody tr:last-child a", (link) => link.href));
+    assert.equal(page.url(), `${other.url}/bulk/999`);
+  },
+
+  async "visits are counted while the page is open, and downloaded"(browser, other) {
+    const page = await open(browser);
+    await signIn(page);
+    const { shortCode, shortUrl } = await rest("POST", "/short-urls", { longUrl: `${other.url}/counted`, tags: ["counted"] });
+    const visit = () => fetch(shortUrl, { redirect: "manual", headers: { "User-Agent": "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0", Referer: `https://${encodeURIComponent("<b>")}.example/` } });
+    for (let count = 0; count < 3; count += 1) await visit();
+    const shows = (count) => page.waitForFunction((count) => document.querySelector("[data-live]").textContent.trim() === `${count}`, {}, count);
+    const until = Date.now() + SOON;
+    do await go(page, `/manage/statistics?of=link&code=${shortCode}&range=today`);
+    while ((await text(page, "[data-live]")) !== "3" && Date.now() < until);
+    await shows(3);
+    await page.bringToFront();
+    await visit();
+    await shows(4);
+    await page.reload();
+    const ranked = await text(page, ".rankings");
+    assert.ok(ranked.includes("Firefox") && ranked.includes("Linux"), ranked);
+    assert.ok(await page.$("svg.chart"));
+    const csv = await page.evaluate(async (link) => (await fetch(link)).text(), await page.$eval(`a[href*="statistics.csv"]`, (link) => link.href));
+    assert.ok(csv.includes("Firefox"), csv);
+    await go(page, "/manage/statistics?of=tag&tag=counted");
+    assert.equal(await text(page, "[data-live]"), "4");
+  },
+
+  async "a tag is renamed, and the account of numbers balances"(browser, other) {
+    const page = await open(browser);
+    await signIn(page);
+    await rest("POST", "/short-urls", { longUrl: `${other.url}/tagged`, tags: ["before-it"] });
+    await go(page, "/manage/tags?search=before-it");
+    await fill(page, "tbody input[name=newName]", "after-it");
+    await press(page, "tbody tr button");
+    const { tags } = await rest("GET", "/tags");
+    assert.ok(tags.data.includes("after-it"), `${tags.data} ${await text(page, "main")}`);
+    await go(page, "/cluster");
+    assert.ok((await text(page, "main")).includes("Balances"));
+  },
+
   async "a session ends when its browser signs out, for a copy of its cookie too"(browser) {
     const page = await open(browser);
     await signIn(page);
@@ -287,7 +348,7 @@ const tests = {
       password: new URL(locked.shortUrl).pathname };
     const signedIn = { create: "/", links: "/manage", trash: "/manage?deleted=true", link: `/manage/link/${shortCode}`,
       "no-page": "/manage/nothing", tags: "/manage/tags", domains: "/manage/domains", bulk: "/manage/bulk", log: "/manage/audit",
-      statistics: "/manage/statistics", "statistics-link": `/manage/statistics?of=link&code=${shortCode}` };
+      statistics: "/manage/statistics", cluster: "/cluster", "statistics-link": `/manage/statistics?of=link&code=${shortCode}` };
     if (folder) await mkdir(folder, { recursive: true });
     for (const [names, before] of [[visitors, async () => {}], [signedIn, signIn]]) {
       await before(page);
@@ -295,7 +356,8 @@ const tests = {
         for (const [language, width, device] of [["en", 1200, "desktop"], ["zh", 320, "phone"]]) {
           await page.setViewport({ width, height: 800 });
           for (const [name, to] of Object.entries(names)) {
-            await go(page, `/_pages/preferences?language=${language}&colours=${colours}&to=${encodeURIComponent(to)}`);
+            const status = await go(page, `/_pages/preferences?language=${language}&colours=${colours}&to=${encodeURIComponent(to)}`);
+            assert.equal(status, STATUS_OF[name] ?? 200, name);
             await check(page, `${name} (${colours}, ${device})`);
             if (folder) await page.screenshot({ path: path.join(folder, `${name}-${device}-${colours}-${language}.png`), fullPage: true });
           }

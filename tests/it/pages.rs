@@ -68,6 +68,8 @@ async fn every_page_is_used_in_a_browser() {
     std::os::unix::fs::symlink(packages, folder.join("node_modules")).unwrap();
     let node = Launch::new(&scratch, "node", PathBuf::from("node")).arg(folder.join("pages.mjs"));
     let node = node.arg(Program::Chromium.path().unwrap()).args([resolver.api.url(), resolver.api.key()]);
+    // The folder for pictures of every page, if they are wanted.
+    let node = node.args(std::env::var("SHORTMINT_PICTURES").ok());
     let finished = node.run(RUN_WITHIN).await.unwrap();
     assert!(finished.status.success(), "{}\n{}", finished.stdout, finished.stderr);
     assert!(finished.stdout.contains("all holds"), "{}", finished.stdout);
