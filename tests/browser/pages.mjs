@@ -271,6 +271,22 @@ const tests = {
     assert.ok((await text(page, "main")).includes("Balances"));
   },
 
+  async "a form that is sent again and again makes one link, and says what is gone"(browser, other) {
+    const page = await open(browser);
+    await go(page, "/");
+    await page.type("#long-url", `${other.url}/taken`);
+    await page.click("summary");
+    await page.type("#slug", "manage");
+    await page.type("#password", "still here");
+    await press(page, ".one-line button");
+    assert.ok(await page.$("[role=alert]"));
+    await fill(page, "#slug", "");
+    await press(page, ".one-line button");
+    const short = await text(page, "#short-url");
+    await page.goto(short);
+    assert.ok(await page.$("#password"), "the password was kept");
+  },
+
   async "a session ends when its browser signs out, for a copy of its cookie too"(browser) {
     const page = await open(browser);
     await signIn(page);
@@ -348,7 +364,8 @@ const tests = {
       password: new URL(locked.shortUrl).pathname };
     const signedIn = { create: "/", links: "/manage", trash: "/manage?deleted=true", link: `/manage/link/${shortCode}`,
       "no-page": "/manage/nothing", tags: "/manage/tags", domains: "/manage/domains", bulk: "/manage/bulk", log: "/manage/audit",
-      statistics: "/manage/statistics", cluster: "/cluster", "statistics-link": `/manage/statistics?of=link&code=${shortCode}` };
+      statistics: "/manage/statistics", cluster: "/cluster", rules: `/manage/rules/${shortCode}`, targets: "/manage/targets", reservations: "/manage/reservations",
+      "qr-sheet": "/manage/qr-sheet", "statistics-link": `/manage/statistics?of=link&code=${shortCode}` };
     if (folder) await mkdir(folder, { recursive: true });
     for (const [names, before] of [[visitors, async () => {}], [signedIn, signIn]]) {
       await before(page);

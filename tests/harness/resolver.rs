@@ -13,6 +13,8 @@ use crate::scratch::Scratch;
 use crate::{binaries, net, secret};
 
 const INITIAL_KEY_VARIABLE: &str = "RESOLVER_INITIAL_API_KEY";
+/// The resolver of a newer release, whose schema this release is tested on.
+const MIGRATE_WITH: &str = "SHORTMINT_MIGRATE_WITH";
 const MIGRATE_WITHIN: Duration = Duration::from_secs(60);
 
 /// Runs `resolver migrate` on a database.
@@ -20,7 +22,11 @@ const MIGRATE_WITHIN: Duration = Duration::from_secs(60);
 /// # Errors
 /// Returns an error if the command cannot be started or does not end in time.
 pub async fn migrate(scratch: &Scratch, url: &str) -> anyhow::Result<Finished> {
-    migrate_with(scratch, binaries::resolver().await?, url).await
+    let binary = match std::env::var_os(MIGRATE_WITH) {
+        Some(newer) => newer.into(),
+        None => binaries::resolver().await?,
+    };
+    migrate_with(scratch, binary, url).await
 }
 
 /// Runs the command `migrate` of another build's binary.

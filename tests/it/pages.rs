@@ -163,22 +163,68 @@ async fn a_key_sees_on_the_pages_what_it_sees_of_the_api() {
     }
 }
 
-/// A resolver that others can reach lets nobody create links without a key.
+/// Without a key, links are created only if the operator wants it, and only so many.
 #[tokio::test(flavor = "multi_thread")]
 async fn creates_without_a_key_are_a_choice_and_limited() {
     let closed = Resolver::embedded().unwrap().args(["--public-create", "off"]).start().await.unwrap();
     let form = "longUrl=https%3A%2F%2Fexample.com%2F";
-    let refused = post(&format!("{}/", closed.api.url()), "", form).await;
+    let refused = post(&format!("{}/manage/create", closed.api.url()), "", form).await;
     assert_eq!(refused.status(), StatusCode::SEE_OTHER);
-    assert_eq!(refused.headers()[LOCATION], "/_pages/sign-in?to=%2F");
+    assert_eq!(refused.headers()[LOCATION], "/_pages/sign-in?to=%2Fmanage%2Fcreate");
 
-    let open = Resolver::embedded().unwrap().start().await.unwrap();
-    let url = format!("{}/", open.api.url());
+    let open = Resolver::embedded().unwrap().args(["--public-create", "on"]).start().await.unwrap();
+    let url = format!("{}/manage/create", open.api.url());
     let mut statuses = Vec::new();
     for _ in 0..40 {
         statuses.push(post(&url, "", form).await.status());
     }
+    // Guests choose neither tags nor a domain, and a form of a session is none of a guest.
+    let guest = format!("{form}2&tags=mine&domain=other.example");
+    assert_eq!(post(&url, "", &guest).await.status(), StatusCode::TOO_MANY_REQUESTS);
+    let ended = post(&url, "", &format!("{form}&formToken=0123456789abcdef")).await;
+    assert_eq!(ended.status(), StatusCode::SEE_OTHER);
     let created = statuses.iter().filter(|status| **status == StatusCode::OK).count();
     assert!((30..=31).contains(&created), "{created} of 40 within a minute");
     assert!(statuses.contains(&StatusCode::TOO_MANY_REQUESTS));
+}
+
+/// A slug may not take the place of the preview of another link, and a sign-in leads to pages only.
+#[tokio::test(flavor = "multi_thread")]
+async fn neither_a_slug_nor_a_sign_in_leads_people_astray() {
+    let resolver = Resolver::embedded().unwrap().args(["--tell-gone"]).start().await.unwrap();
+    let (url, api) = (resolver.api.url(), &resolver.api);
+    let link = api.create("https://example.com/mine").await.unwrap();
+    let wish =
+        serde_json::json!({ "longUrl": "https://example.org/", "customSlug": format!("{}+", link.code) });
+    assert_eq!(api.try_create_with(&wish).await.unwrap().status, 400);
+    let once = serde_json::json!({ "longUrl": "https://example.com/once", "maxVisits": 1 });
+    let once = api.create_with(&once).await.unwrap();
+    let preview = format!("{}+", once.code);
+    assert_eq!(api.get(&preview).await.unwrap().status, 200);
+    assert_eq!(api.follow(&once.code).await.unwrap().0, 302);
+    assert_eq!(api.get(&preview).await.unwrap().status, 410, "a preview of a link that is used up");
+
+    let other = format!("/{}", link.code);
+    for to in [other.as_str(), "https://evil.example/", "//evil.example", "/_pages/sign-out"] {
+        let form = format!("apiKey={}&to={to}", api.key());
+        let answer = post(&format!("{url}/_pages/sign-in"), "", &form).await;
+        assert_eq!(answer.headers()[LOCATION], "/manage", "{to}");
+    }
+}
+
+/// What one person reads costs the process no more than the account of the key allows.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_of_many_fields_makes_no_page_of_many_megabytes() {
+    let resolver = Resolver::embedded().unwrap().start().await.unwrap();
+    let tags: Vec<String> = (0..100).map(|tag| format!("tag-{tag}")).collect();
+    for link in 0..10 {
+        let wish = serde_json::json!({ "longUrl": format!("https://example.com/{link}"), "tags": tags });
+        resolver.api.create_with(&wish).await.unwrap();
+    }
+    let cookie = sign_in(resolver.api.url(), resolver.api.key()).await;
+    for page in ["manage", "manage/tags"] {
+        let address = format!("{}/{page}?x={}&x=y", resolver.api.url(), "~".repeat(15_000));
+        let page = client().get(address).header(COOKIE, &cookie).send().await.unwrap();
+        assert!(page.text().await.unwrap().len() < 512 * 1024);
+    }
 }

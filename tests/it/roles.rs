@@ -55,6 +55,18 @@ async fn call(resolver: &Resolver, key: &str, path: &str) -> Answer {
     Answer::to(resolver.api.http().get(url).header("X-Api-Key", key)).await.unwrap()
 }
 
+/// The pages need the API. Every process has the files of its pages.
+async fn pages_are_with_the_api(visitors: &Resolver, api: &Resolver) {
+    for path in ["/manage", "/manage/create", "/cluster", "/_pages/sign-in"] {
+        assert_eq!(call(visitors, "", path).await.status, 421, "{path}");
+        assert_ne!(call(api, "", path).await.status, 421, "{path}");
+    }
+    assert_eq!(call(visitors, "", "/").await.status, 200);
+    for process in [visitors, api] {
+        assert_eq!(call(process, "", "/_pages/assets/0/style.css").await.status, 200);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn visitors_and_the_api_are_served_apart_by_roles_that_may_do_no_more() {
     let apart = Apart::start().await;
@@ -69,18 +81,10 @@ async fn visitors_and_the_api_are_served_apart_by_roles_that_may_do_no_more() {
     let links = call(visitors, api.api.key(), "/rest/v3/short-urls").await;
     assert_eq!((links.status, links.header("cache-control")), (421, Some("no-store")), "{}", links.body);
     assert_eq!(call(visitors, "", "/rest/health").await.status, 421);
-    for path in [format!("/{code}"), format!("/{code}/qr-code"), "/robots.txt".to_owned()] {
+    for path in [format!("/{code}"), "/".to_owned(), format!("/{code}/qr-code"), "/robots.txt".to_owned()] {
         assert_eq!(call(api, "", &path).await.status, 421, "{path}");
     }
-    // The pages need the API, and every process has a home page and the files of its pages.
-    for path in ["/manage", "/cluster", "/_pages/sign-in"] {
-        assert_eq!(call(visitors, "", path).await.status, 421, "{path}");
-        assert_ne!(call(api, "", path).await.status, 421, "{path}");
-    }
-    for process in [visitors, api] {
-        assert_eq!(call(process, "", "/").await.status, 200);
-        assert_eq!(call(process, "", "/_pages/assets/0/style.css").await.status, 200);
-    }
+    pages_are_with_the_api(visitors, api).await;
 
     let edit = json!({ "longUrl": "https://example.com/other", "maxVisits": 3 });
     let request = api.api.http().patch(format!("{}/rest/v3/short-urls/{code}", api.api.url()));

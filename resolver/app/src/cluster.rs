@@ -9,8 +9,8 @@ use tokio::time::timeout;
 
 use super::{AppError, LinkService, authorize::require_operator};
 
-/// How long an issuer may take to answer. A page is shown without it then.
-const ISSUER_WITHIN: Duration = Duration::from_secs(3);
+/// How long the issuer and the database may take to answer. The state is shown without them then.
+const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 
 /// The state of the platform, as one process sees it.
 #[derive(Clone, Debug)]
@@ -41,10 +41,9 @@ impl LinkService {
     /// Returns [`AppError`] if the key may not see it. What does not answer is part of the state.
     pub async fn cluster_status(&self, by: &Grant) -> Result<ClusterStatus, AppError> {
         require_operator(by)?;
-        let (asked, checked) = tokio::join!(
-            timeout(ISSUER_WITHIN, self.reserver.client.status()),
-            self.settings.poll_settings(None)
-        );
+        let asked = timeout(ANSWER_WITHIN, self.reserver.client.status());
+        let checked = timeout(ANSWER_WITHIN, self.settings.poll_settings(None));
+        let (asked, checked) = tokio::join!(asked, checked);
         let supplies = self.reserver.mintings.iter().map(|minting| {
             let stock = minting.stock();
             Supply {
@@ -56,7 +55,7 @@ impl LinkService {
         Ok(ClusterStatus {
             issuer: asked.ok().and_then(Result::ok),
             supplies: supplies.collect(),
-            database: checked.is_ok(),
+            database: matches!(checked, Ok(Ok(_))),
         })
     }
 }

@@ -91,6 +91,10 @@ impl Slug {
         if slug.0.chars().any(is_invisible) {
             return Err(SlugError::Invisible);
         }
+        if slug.0.ends_with('+') {
+            // It would take the place of the preview of another link.
+            return Err(SlugError::Reserved);
+        }
         if !slug.0.split(BETWEEN_WORDS).all(is_one_script) {
             return Err(SlugError::Scripts);
         }

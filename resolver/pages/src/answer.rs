@@ -19,7 +19,8 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 /// `form-action` to redirects too.
 const POLICY_OF_PASSWORDS: &str = "default-src 'none'; style-src 'self'; img-src 'self' data:; \
     base-uri 'none'; frame-ancestors 'none'";
-const HSTS: &str = "max-age=63072000; includeSubDomains";
+/// Two years, for this host alone: those below it are not of this service.
+const HSTS: &str = "max-age=63072000";
 
 /// What a page's forms lead to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,9 +8,14 @@ use web::Answer;
 
 /// Returns the value of a cookie.
 pub(crate) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    let lines = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
-    let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.into_iter().find(|(has, _)| *has == name).map(|(_, value)| value)
+    // A cookie of another program may have other letters. It must not hide those behind it.
+    let lines = headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes);
+    let pairs = lines.flat_map(|line| line.split(|byte| *byte == b';'));
+    let pairs = pairs.filter_map(|pair| str::from_utf8(pair).ok()?.trim().split_once('='));
+    let mut values = pairs.filter(|(has, _)| *has == name).map(|(_, value)| value);
+    // Another host below the same domain may have set a second one: neither is believed.
+    let value = values.next();
+    value.filter(|_| values.next().is_none())
 }
 
 /// What a cookie is for, which decides who may read it and how long it lasts.
@@ -30,8 +35,8 @@ pub(crate) fn set(
     seconds: u64,
     is_https: bool,
 ) {
-    // Lax and not Strict: a link in a mail to a management page would otherwise find nobody signed
-    // in. Forms are protected by their token and their origin.
+    // Lax and not Strict: behind a link in a mail a management page would ask for the key again.
+    // Forms are protected by their token and their origin.
     let http_only = if kind == Kind::Secret { "; HttpOnly" } else { "" };
     let secure = if is_https { "; Secure" } else { "" };
     let line = format!("{name}={value}; Path=/; Max-Age={seconds}; SameSite=Lax{http_only}{secure}");
@@ -47,10 +52,12 @@ mod tests {
     #[test]
     fn a_cookie_is_found_among_others_and_by_its_whole_name() {
         let mut headers = HeaderMap::new();
-        headers.append(COOKIE, HeaderValue::from_static("a=1; language=zh; b"));
+        headers.append(COOKIE, HeaderValue::from_bytes("a=ü; language=zh; b".as_bytes()).unwrap());
         headers.append(COOKIE, HeaderValue::from_static("my_session=2; session=x=y"));
         assert_eq!(cookie(&headers, "language"), Some("zh"));
         assert_eq!(cookie(&headers, "session"), Some("x=y"));
         assert_eq!(cookie(&headers, "b"), None);
+        headers.append(COOKIE, HeaderValue::from_static("session=other"));
+        assert_eq!(cookie(&headers, "session"), None);
     }
 }

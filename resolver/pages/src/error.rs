@@ -29,7 +29,7 @@ pub(crate) enum PageError {
     /// The API key of a sign-in was refused.
     #[error(transparent)]
     SignIn(#[from] SignInError),
-    /// The page needs somebody who is signed in.
+    /// The page needs a session.
     #[error("expected a session")]
     NoSession,
     /// The form does not come from a page of this service.
@@ -113,9 +113,12 @@ impl PageError {
     }
 }
 
-/// Returns the text of an error of the application. What operators alone can meet is in English.
+/// Returns the text of an error of the application. What no page can cause is in English.
 pub(crate) fn message(error: &AppError, t: &Locale) -> String {
     match error {
+        AppError::NoDomain { name } | AppError::MayNotAddDomain { name } => t.with("error-no-domain", name),
+        AppError::NoTag { tag } => t.with("error-no-tag", tag),
+        AppError::DomainInUse { name, .. } => t.with("error-domain-in-use", name),
         AppError::Invalid(fields) => {
             let told: Vec<String> = fields.iter().map(|field| expected(field, t)).collect();
             told.join(" ")

@@ -2,14 +2,24 @@
 
 use url::form_urlencoded;
 
+/// Maximum number of fields. Each takes far more memory than its two bytes on the wire.
+const FIELDS_MAX: usize = 200;
+
 /// The fields, in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Form(Vec<(String, String)>);
 
 impl Form {
-    /// Reads `application/x-www-form-urlencoded`.
+    /// Reads `application/x-www-form-urlencoded`. Fields beyond the first [`FIELDS_MAX`] are left
+    /// out: no page has so many.
     pub(crate) fn parse(bytes: &[u8]) -> Self {
-        Self(form_urlencoded::parse(bytes).into_owned().collect())
+        Self(form_urlencoded::parse(bytes).into_owned().take(FIELDS_MAX).collect())
+    }
+
+    /// Returns the fields with these names.
+    pub(crate) fn only(&self, names: &[&str]) -> Self {
+        let kept = self.0.iter().filter(|(name, _)| names.contains(&name.as_str()));
+        Self(kept.cloned().collect())
     }
 
     /// Returns the first value of a field.

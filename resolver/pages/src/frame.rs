@@ -1,5 +1,7 @@
 //! What surrounds every page: head, navigation, footer.
 
+use links::scope::Scope;
+
 use crate::{Renderer, locale::Locale, preferences::Preferences, request::PageRequest, session::Session};
 
 /// A part of the navigation.
@@ -11,6 +13,8 @@ pub(crate) enum Place {
     Tags,
     Domains,
     Bulk,
+    Reservations,
+    Targets,
     Audit,
     Cluster,
     /// A page outside the navigation.
@@ -65,7 +69,7 @@ impl<'a> Frame<'a> {
         self.preferences.colours.name()
     }
 
-    /// Returns the choices of colours that the page is not shown in.
+    /// Returns the other languages.
     pub(crate) fn languages(&self) -> Vec<&'a Locale> {
         self.renderer.locales.all().iter().filter(|locale| locale.tag() != self.t.tag()).collect()
     }
@@ -84,6 +88,11 @@ impl<'a> Frame<'a> {
     pub(crate) fn is_operator(&self) -> bool {
         self.session
             .is_some_and(|session| session.grant.scopes.is_admin() && !session.grant.limits.hides_links())
+    }
+
+    /// Returns whether the key of the session may reserve codes.
+    pub(crate) fn may_reserve(&self) -> bool {
+        self.session.is_some_and(|session| session.grant.scopes.allow(Scope::Reserve))
     }
 
     /// Returns the form token of the session; empty without one.

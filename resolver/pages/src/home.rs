@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use app::{
     AppError, FieldErrors, LinkFields,
+    budgets::ExceededShare,
     create_link::{CreateLink, IdempotencyKey},
 };
 use askama::Template;
@@ -14,7 +15,7 @@ use daemon::network;
 use hyper::StatusCode;
 use jiff::Timestamp;
 use links::{
-    Record,
+    DomainId, Record,
     api_key::{Grant, KeyLimits, OPERATOR, SecretNumber},
     scope::{Scope, Scopes},
 };
@@ -28,13 +29,15 @@ use crate::{
     form::Form,
     frame::{Frame, Place},
     markup::Markup,
+    qr_picture::qr_picture,
     request::PageRequest,
     session::Session,
 };
 
+/// The address of the form. `/` shows it too, unless that leads elsewhere.
+pub(crate) const PATH: &str = "/manage/create";
 /// The fields that are put into the long URL.
 const UTM: [&str; 5] = ["utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content"];
-const QR_OPTIONS: &str = "size=240&margin=12&format=svg";
 
 /// The form.
 #[derive(Template)]
@@ -43,6 +46,8 @@ struct HomePage<'a> {
     frame: Frame<'a>,
     /// Whether this visitor may create links.
     may_create: bool,
+    /// Whether the visitor is no guest: guests choose neither tags nor a domain.
+    has_session: bool,
     form: &'a Form,
     mark: String,
     utm: [&'a str; 5],
@@ -112,7 +117,8 @@ fn form(
     // A link of the form's own address, such as a bookmark makes it, fills the field.
     let form = if refused.is_some() { &request.form } else { &request.query };
     let home = HomePage {
-        may_create: by(pages, session).is_some(),
+        may_create: by(pages, session).is_some_and(|by| by.scopes.allow(Scope::Create)),
+        has_session: session.is_some(),
         form,
         mark: mark(),
         utm: UTM,
@@ -131,12 +137,17 @@ pub(crate) async fn create(
 ) -> Result<Answer, PageError> {
     let by = by(pages, session).ok_or(PageError::NoSession)?;
     if session.is_none() && pages.creates.spend(network(request.client), pages.since.elapsed()).is_err() {
-        return Err(AppError::TooMuchAtOnce(app::budgets::ExceededShare::Own).into());
+        let refused = AppError::TooMuchAtOnce(ExceededShare::Own);
+        return Ok(form(pages, request, session, (StatusCode::TOO_MANY_REQUESTS, Some(&refused))));
     }
     let mut wrong = FieldErrors::default();
-    let wish = wish(pages, &request.form, &mut wrong);
+    let mut command = command(pages, &request.form, &mut wrong);
+    if session.is_none() {
+        // Both belong to those who have a key: names of domains reveal other tenants.
+        (command.domain, command.fields.tags) = (None, None);
+    }
     let created = match idempotency(&request.form) {
-        Ok(idempotency) => pages.api.links.create_link(wish, idempotency, wrong, &by).await,
+        Ok(idempotency) => pages.api.links.create_link(command, idempotency, wrong, &by).await,
         Err(error) => Err(error),
     };
     match created {
@@ -155,16 +166,13 @@ fn created_page(
     record: &Record,
 ) -> Answer {
     let (link, api) = (&record.link, &pages.api);
-    let name = api.lookup.name_of(link).unwrap_or_default();
-    let short_url = format!("{}/{name}", api.base(link.domain()));
-    let options = qr::QrOptions::read(form_urlencoded::parse(QR_OPTIONS.as_bytes()));
-    let qr_code = options.and_then(|options| qr::render(&short_url, &options));
+    let (name, short_url) = (api.lookup.name_of(link).unwrap_or_default(), pages.short_url(link));
     let ends = link.details.as_ref().and_then(|details| details.valid_until);
     let reads = session.is_some_and(|session| session.grant.scopes.allow(Scope::Read));
     let created = CreatedPage {
         frame: Frame::new(request, session, Place::Home),
         long_url: link.long_url.as_str().to_owned(),
-        qr_code: qr_code.map(|image| Markup::of_qr_code(&image)).unwrap_or_default(),
+        qr_code: qr_picture(&short_url),
         path: link.domain().is_default().then(|| format!("/{name}")),
         ends: ends.map(|time| shown_time(pages, time)),
         manage: reads.then(|| crate::manage::address(pages, link)),
@@ -194,11 +202,11 @@ fn public() -> Grant {
         secret: SecretNumber(0),
         name: "public".into(),
         scopes: Scopes::only(Scope::Create),
-        limits: KeyLimits { own_links_only: true, ..KeyLimits::default() },
+        limits: KeyLimits { own_links_only: true, domain: Some(DomainId::DEFAULT), ..KeyLimits::default() },
     }
 }
 
-fn wish(pages: &Pages, form: &Form, wrong: &mut FieldErrors) -> CreateLink {
+fn command(pages: &Pages, form: &Form, wrong: &mut FieldErrors) -> CreateLink {
     let number = |name: &str, wrong: &mut FieldErrors| {
         let text = form.filled(name)?;
         let parsed = text.parse().map_err(|_| "expected a number".to_owned());
@@ -210,7 +218,7 @@ fn wish(pages: &Pages, form: &Form, wrong: &mut FieldErrors) -> CreateLink {
         wrong.note("validUntil", app::local_time::local_time(text, &pages.api.time_zone).ok_or_else(expected))
     });
     let fields = LinkFields {
-        long_url: form.filled("longUrl").map(|url| Some(with_utm(url, form))),
+        long_url: form.filled("longUrl").map(|url| Some(with_utm(&with_scheme(pages, url), form))),
         title: form.owned("title").map(Some),
         tags: form.filled("tags").map(|text| Some(tags(text))),
         valid_until: valid_until.map(Some),
@@ -232,10 +240,20 @@ pub(crate) fn tags(text: &str) -> Vec<String> {
     text.split([',', '，']).map(str::trim).filter(|tag| !tag.is_empty()).map(str::to_owned).collect()
 }
 
-/// Puts the campaign's fields into a long URL, before its fragment. A scheme that is missing is
-/// that of the web, as in a browser's address field.
+/// Adds `https://` to a long URL that is none without it, as a browser's address field does.
+pub(crate) fn with_scheme(pages: &Pages, url: &str) -> String {
+    let is_accepted = |url: &str| pages.api.links.check_long_url(url).is_ok();
+    let with_scheme = format!("https://{url}");
+    if !url.contains("://") && !is_accepted(url) && is_accepted(&with_scheme) {
+        with_scheme
+    } else {
+        url.to_owned()
+    }
+}
+
+/// Puts the campaign's fields into a long URL, before its fragment.
 fn with_utm(url: &str, form: &Form) -> String {
-    let url = if url.contains(':') { url.to_owned() } else { format!("https://{url}") };
+    let url = url.to_owned();
     let pairs: Vec<(&str, &str)> = UTM.iter().filter_map(|name| Some((*name, form.filled(name)?))).collect();
     if pairs.is_empty() {
         return url;
@@ -255,13 +273,15 @@ fn with_utm(url: &str, form: &Form) -> String {
 /// Returns the idempotency key of the form; `None` for a form without a mark.
 fn idempotency(form: &Form) -> Result<Option<IdempotencyKey>, AppError> {
     let Some(mark) = form.filled("mark") else { return Ok(None) };
-    // The password is not part of the digest, which would reveal it.
+    // The password is not part of the digest, which would reveal it. Whether there is one is.
+    let has_password = form.get("password").is_some_and(|password| !password.is_empty());
     let request = form.without(&["password", "formToken", "mark"]);
+    let request = format!("{request}&hasPassword={has_password}");
     IdempotencyKey::new(format!("page-{mark}").as_bytes(), request).map(Some)
 }
 
 /// Draws the mark of a form.
-fn mark() -> String {
+pub(crate) fn mark() -> String {
     let mut bytes = [0; 16];
     match getrandom::fill(&mut bytes) {
         Ok(()) => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
@@ -281,7 +301,6 @@ mod tests {
             ("https://e.org/", "https://e.org/?utm_source=a+b&utm_campaign=x%26y"),
             ("https://e.org/?q=1#top", "https://e.org/?q=1&utm_source=a+b&utm_campaign=x%26y#top"),
             ("https://e.org/?", "https://e.org/?utm_source=a+b&utm_campaign=x%26y"),
-            ("e.org/a", "https://e.org/a?utm_source=a+b&utm_campaign=x%26y"),
         ] {
             assert_eq!(with_utm(url, &form), expected);
         }

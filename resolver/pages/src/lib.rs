@@ -33,6 +33,7 @@ mod locale;
 mod manage;
 mod markup;
 mod preferences;
+mod qr_picture;
 mod request;
 mod router;
 mod session;
@@ -44,6 +45,7 @@ use std::sync::Arc;
 
 use api::Api;
 use app::budgets::Rate;
+use links::Link;
 use tokio::time::Instant;
 
 pub use router::is_page;
@@ -52,7 +54,7 @@ pub use theme::{Colour, Theme, ThemeError};
 use assets::Assets;
 use locale::Locales;
 
-/// How many links a client without a key may create per minute, where anybody may create.
+/// Maximum number of links that one network creates per minute without an API key.
 const PUBLIC_CREATES: u32 = 30;
 
 /// What every page is made with: texts, files, and the operator's theme.
@@ -78,7 +80,7 @@ impl Renderer {
 pub struct Pages {
     renderer: Arc<Renderer>,
     api: Arc<Api>,
-    /// Who may create links on the home page without an API key.
+    /// Whether links are created without an API key too.
     public_create: bool,
     /// Creates without a key, by network.
     creates: Rate,
@@ -90,6 +92,12 @@ impl Pages {
     #[must_use]
     pub fn new(renderer: Arc<Renderer>, api: Arc<Api>, public_create: bool) -> Self {
         Self { renderer, api, public_create, creates: Rate::new(PUBLIC_CREATES), since: Instant::now() }
+    }
+
+    /// Returns the short URL of a link.
+    fn short_url(&self, link: &Link) -> String {
+        let name = self.api.lookup.name_of(link).unwrap_or_default();
+        format!("{}/{name}", self.api.base(link.domain()))
     }
 
     /// Returns whether the public address of this service is HTTPS, so that cookies need it too.

@@ -13,6 +13,7 @@ use hyper::{
     HeaderMap, Method, Uri,
     body::Incoming,
     header::{CONTENT_TYPE, HOST, HeaderValue, ORIGIN},
+    http::uri::Authority,
 };
 use tokio::time::timeout;
 use web::{
@@ -22,11 +23,14 @@ use web::{
 
 use crate::{Pages, Renderer, error::PageError, form::Form, preferences::Preferences, session::Session};
 
-/// Maximum length of a form without a session, in bytes: what one client may hold.
-const FORM_BYTES: usize = 16 * 1024;
+/// Maximum length of a form without a session, in bytes: half of what one client may hold, because
+/// the fields are copies of the body.
+const FORM_BYTES: usize = 8 * 1024;
 /// The same with a session: a thousand pasted links.
 const LONG_FORM_BYTES: usize = 2 * 1024 * 1024;
-const BODY_TIME: Duration = Duration::from_secs(30);
+/// How long a form may take to arrive, without and with a session. A slow one keeps others of the
+/// same client waiting.
+const BODY_TIME: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(30));
 /// The field with the session's form token.
 const FORM_TOKEN: &str = "formToken";
 
@@ -62,53 +66,64 @@ impl<'a> PageRequest<'a> {
         }
     }
 
+    /// Returns the host; empty if the request names none.
+    pub(crate) fn host(&self) -> &'a str {
+        host_of(self.uri, self.headers)
+    }
+
     /// Returns the path.
     pub(crate) fn path(&self) -> &'a str {
         self.uri.path()
     }
 
-    /// Returns the path and query to come back to. That of a form is its page.
+    /// Returns the path and query to come back to. A form is sent to its own page.
     pub(crate) fn back(&self) -> &'a str {
-        if self.method == Method::POST {
-            self.path()
-        } else {
-            self.uri.path_and_query().map_or("/", |to| to.as_str())
-        }
+        self.uri.path_and_query().map_or("/", |to| to.as_str())
+    }
+
+    /// Checks that a POST comes from a page of this service.
+    ///
+    /// # Errors
+    /// Returns [`PageError::OtherOrigin`] if it comes from another site.
+    pub(crate) fn check_origin(&self, pages: &Pages) -> Result<(), PageError> {
+        let own = [self.host(), pages.api.domain_cache.default_name()];
+        if is_same_origin(self.headers, &own) { Ok(()) } else { Err(PageError::OtherOrigin) }
     }
 
     /// Reads and checks the form of a POST.
     ///
     /// # Errors
-    /// Returns [`PageError`] if the form comes from another site, lacks the token of the session,
-    /// is too long or too slow, or is not a form.
+    /// Returns [`PageError`] if the form lacks the token of the session, is too long or too slow, or
+    /// is not a form.
     pub(crate) async fn read_form(
         &mut self,
         pages: &Arc<Pages>,
         body: Incoming,
         session: Option<&Session>,
     ) -> Result<(), PageError> {
-        if !is_same_origin(self.headers) {
-            return Err(PageError::OtherOrigin);
-        }
         let kind = self.headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
         if !kind.starts_with(b"application/x-www-form-urlencoded") {
             return Err(PageError::NoForm);
         }
-        let (account, most) = match session {
-            Some(session) => (BudgetAccount::Key(session.grant.id), LONG_FORM_BYTES),
-            None => (BudgetAccount::client(self.client), FORM_BYTES),
+        let (account, most, time) = match session {
+            Some(session) => (BudgetAccount::Key(session.grant.id), LONG_FORM_BYTES, BODY_TIME.1),
+            None => (BudgetAccount::client(self.client), FORM_BYTES, BODY_TIME.0),
         };
-        // The fields are copies of the body.
-        let least = body_bytes(self.headers).unwrap_or(most).min(most);
-        let held = pages.api.budgets.bodies.take(account, 2 * least as u64);
+        let expected = body_bytes(self.headers).unwrap_or(most);
+        if expected > most {
+            return Err(PageError::LongForm);
+        }
+        let held = pages.api.budgets.bodies.take(account, 2 * expected as u64);
         self._held = Some(held.map_err(app::AppError::from)?);
-        let body = timeout(BODY_TIME, from_client(Limited::new(body, least).collect()));
+        let body = timeout(time, from_client(Limited::new(body, expected).collect()));
         let body = body.await.map_err(|_| PageError::SlowForm)?.map_err(|_| PageError::LongForm)?;
         self.form = Form::parse(&body.to_bytes());
         match session {
             Some(session) if self.form.get(FORM_TOKEN) != Some(&session.form_token) => {
                 Err(PageError::OtherOrigin)
             }
+            // The session of the form has ended: it must not be taken for one of the public.
+            None if self.form.filled(FORM_TOKEN).is_some() => Err(PageError::NoSession),
             _ => Ok(()),
         }
     }
@@ -118,16 +133,22 @@ fn body_bytes(headers: &HeaderMap) -> Option<usize> {
     headers.get(hyper::header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
-/// Returns whether a POST comes from a page of this service, or from a program that is no browser.
-fn is_same_origin(headers: &HeaderMap) -> bool {
+/// Returns the host of a request: that of the address in HTTP/2, or else the header.
+fn host_of<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> &'a str {
+    let header = || headers.get(HOST).and_then(|host| host.to_str().ok());
+    uri.authority().map(Authority::as_str).or_else(header).unwrap_or("")
+}
+
+/// Returns whether a POST comes from a page on one of these hosts, or from a program that is no
+/// browser. A proxy may have rewritten the host of the request, so that of the public URL counts
+/// too.
+fn is_same_origin(headers: &HeaderMap, hosts: &[&str]) -> bool {
     let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or(""));
     match (text("sec-fetch-site"), text(ORIGIN.as_str())) {
         (Some(site), _) => site == "same-origin",
         (None, Some(origin)) => {
-            let host = text(HOST.as_str()).unwrap_or("");
-            origin
-                .split_once("://")
-                .is_some_and(|(_, from)| !from.is_empty() && from.eq_ignore_ascii_case(host))
+            let from = origin.split_once("://").map_or("", |(_, from)| from);
+            !from.is_empty() && hosts.iter().any(|host| from.eq_ignore_ascii_case(host))
         }
         (None, None) => true,
     }
@@ -152,10 +173,14 @@ mod tests {
             (&[("origin", "https://s.example:8443"), ("host", "s.example:8443")], true),
             (&[("origin", "https://s.example"), ("host", "s.example:8443")], false),
             (&[("origin", "https://evil.example"), ("host", "s.example")], false),
+            (&[("origin", "https://public.example"), ("host", "inner")], true),
             (&[("origin", "null"), ("host", "s.example")], false),
             (&[("origin", "https://"), ("host", "")], false),
         ] {
-            assert_eq!(is_same_origin(&headers(pairs)), expected, "{pairs:?}");
+            let headers = headers(pairs);
+            let uri = Uri::from_static("/");
+            let host = host_of(&uri, &headers);
+            assert_eq!(is_same_origin(&headers, &[host, "public.example"]), expected, "{pairs:?}");
         }
     }
 }

@@ -2,16 +2,17 @@
 
 use std::{net::IpAddr, sync::Arc};
 
+use app::AppError;
 use hyper::{
     Method, Request, StatusCode,
     body::Incoming,
     header::{ALLOW, HeaderValue},
 };
-use web::{Answer, TEXT, answer};
+use web::{Answer, TEXT, answer, budgets::BudgetAccount};
 
 use crate::{
-    Pages, Renderer, assets, cluster, error::PageError, home, manage, preferences, request::PageRequest,
-    session::Session, sign_in,
+    Pages, Renderer, answer::redirect, assets, cluster, error::PageError, home, manage, preferences,
+    request::PageRequest, session::Session, sign_in,
 };
 
 /// Returns whether a path is that of a page, and of no link. The home page is not among them: it
@@ -20,6 +21,11 @@ use crate::{
 pub fn is_page(path: &str) -> bool {
     let first = path.strip_prefix('/').unwrap_or(path).split('/').next();
     matches!(first, Some("manage" | "cluster" | "_pages"))
+}
+
+/// Returns whether a page is for sessions only.
+fn needs_session(path: &str) -> bool {
+    is_page(path) && path != home::PATH && !path.starts_with("/_pages/")
 }
 
 impl Renderer {
@@ -60,12 +66,38 @@ impl Pages {
     async fn answer(self: Arc<Self>, client: IpAddr, request: Request<Incoming>) -> Answer {
         let (head, body) = request.into_parts();
         let mut request = PageRequest::new(&self.renderer, &head, client);
+        if let Some(answer) = self.other_host(&request) {
+            return answer;
+        }
         let session = match Session::find(&self, &head.headers, client).await {
             Ok(session) => session,
             Err(error) => return error.into_answer(&request, None),
         };
         let answered = self.answer_form(&mut request, session.as_ref(), body).await;
+        let answered = answered.and_then(|mut answer| {
+            let account = session.as_ref().map(|session| BudgetAccount::Key(session.grant.id));
+            let account = account.unwrap_or_else(|| BudgetAccount::client(client));
+            // A long page is on the account of its reader until it was sent.
+            self.api.budgets.keep(account, &mut answer).map_err(AppError::from)?;
+            Ok(answer)
+        });
         answered.unwrap_or_else(|error| error.into_answer(&request, session.as_ref()))
+    }
+
+    /// Answers a request on the host of another domain. A session there would be open to whoever
+    /// that domain belongs to.
+    fn other_host(&self, request: &PageRequest<'_>) -> Option<Answer> {
+        if self.api.domain_cache.is_default(Some(request.host())) {
+            return None;
+        }
+        if *request.method == Method::POST {
+            return Some(answer(
+                StatusCode::MISDIRECTED_REQUEST,
+                TEXT,
+                "expected the host of the public URL\n",
+            ));
+        }
+        Some(redirect(StatusCode::FOUND, &format!("{}{}", self.api.public_url, request.back())))
     }
 
     async fn answer_form(
@@ -76,13 +108,20 @@ impl Pages {
     ) -> Result<Answer, PageError> {
         let is_form = *request.method == Method::POST;
         if is_form {
+            request.check_origin(self)?;
+        }
+        if session.is_none() && needs_session(request.path()) {
+            // Before the form is read: without a session there is less room for it.
+            return Err(PageError::NoSession);
+        }
+        if is_form {
             request.read_form(self, body, session).await?;
         }
         match (request.path(), is_form) {
-            ("/", false) => Ok(home::show(self, request, session)),
-            ("/", true) => home::create(self, request, session).await,
+            ("/" | home::PATH, false) => Ok(home::show(self, request, session)),
+            (home::PATH, true) => home::create(self, request, session).await,
             (sign_in::PATH, false) => Ok(sign_in::show(request, session)),
-            (sign_in::PATH, true) => sign_in::sign_in(self, request).await,
+            (sign_in::PATH, true) => sign_in::sign_in(self, request, session).await,
             (sign_in::SIGN_OUT, true) => sign_in::sign_out(self, session).await,
             (path, _) if path == "/manage" || path.starts_with("/manage/") => {
                 manage::answer(self, request, session.ok_or(PageError::NoSession)?).await

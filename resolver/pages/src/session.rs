@@ -19,7 +19,9 @@ use crate::{
     error::PageError,
 };
 
+/// The cookie, without and with HTTPS. With the prefix, no other host can set it (RFC 6265bis).
 const COOKIE: &str = "shortmint_session";
+const SECURE_COOKIE: &str = "__Host-shortmint_session";
 /// How long a session lasts.
 const LASTS: Duration = Duration::from_secs(12 * 3600);
 /// Length of a token, in bytes before and after it is written as text.
@@ -35,7 +37,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Finds the session of a request; `None` if nobody is signed in.
+    /// Finds the session of a request; `None` without one.
     ///
     /// # Errors
     /// Returns [`PageError`] if the database does not answer, so that it is not known.
@@ -44,7 +46,9 @@ impl Session {
         headers: &HeaderMap,
         client: IpAddr,
     ) -> Result<Option<Self>, PageError> {
-        let Some(token) = cookie(headers, COOKIE).filter(|token| is_token(token)) else { return Ok(None) };
+        let Some(token) = cookie(headers, cookie_name(pages)).filter(|token| is_token(token)) else {
+            return Ok(None);
+        };
         let hash = SessionHash::of(token.as_bytes());
         let found = api::find_session(&pages.api, client, hash.clone()).await?;
         Ok(found.map(|grant| Self { grant, form_token: form_token(token), hash }))
@@ -67,7 +71,7 @@ impl Session {
             .map_err(app::AppError::from)?;
         // A lookup of this token before could only have been a guess; it must not be believed now.
         pages.api.keys.forget_session(&hash);
-        let pair = (COOKIE, token.as_str());
+        let pair = (cookie_name(pages), token.as_str());
         cookies::set(answer, cookies::Kind::Secret, pair, LASTS.as_secs(), pages.is_https());
         Ok(())
     }
@@ -79,9 +83,13 @@ impl Session {
     pub(crate) async fn end(&self, pages: &Pages, answer: &mut Answer) -> Result<(), PageError> {
         pages.api.store.end_session(&self.hash).await.map_err(app::AppError::from)?;
         pages.api.keys.forget_session(&self.hash);
-        cookies::set(answer, cookies::Kind::Secret, (COOKIE, ""), 0, pages.is_https());
+        cookies::set(answer, cookies::Kind::Secret, (cookie_name(pages), ""), 0, pages.is_https());
         Ok(())
     }
+}
+
+fn cookie_name(pages: &Pages) -> &'static str {
+    if pages.is_https() { SECURE_COOKIE } else { COOKIE }
 }
 
 fn is_token(text: &str) -> bool {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use askama::Template;
 use hyper::StatusCode;
+use links::scope::Scope;
 use web::{Answer, hold_back};
 
 use crate::{
@@ -11,7 +12,9 @@ use crate::{
     answer::{Forms, page, redirect, same_site_path},
     error::PageError,
     frame::{Frame, Place},
+    home, manage,
     request::PageRequest,
+    router::is_page,
     session::Session,
 };
 
@@ -20,7 +23,7 @@ pub(crate) const PATH: &str = "/_pages/sign-in";
 /// The address that ends the session.
 pub(crate) const SIGN_OUT: &str = "/_pages/sign-out";
 /// Where a sign-in leads if no page asked for it.
-const FIRST_PAGE: &str = "/manage";
+const FIRST_PAGE: &str = manage::PATH;
 
 #[derive(Template)]
 #[template(path = "sign_in.html")]
@@ -41,11 +44,21 @@ pub(crate) fn show(request: &PageRequest<'_>, session: Option<&Session>) -> Answ
 }
 
 /// Opens a session for a right key, and shows the form again for a wrong one.
-pub(crate) async fn sign_in(pages: &Arc<Pages>, request: &PageRequest<'_>) -> Result<Answer, PageError> {
+pub(crate) async fn sign_in(
+    pages: &Arc<Pages>,
+    request: &PageRequest<'_>,
+    session: Option<&Session>,
+) -> Result<Answer, PageError> {
     let key = request.form.get("apiKey").unwrap_or("").trim().to_owned();
     match api::sign_in(&pages.api, request.client, key.as_bytes()).await {
         Ok(grant) => {
-            let mut answer = redirect(StatusCode::SEE_OTHER, to(request));
+            // A key that reads no links has nothing to manage.
+            let is_lost = !grant.scopes.allow(Scope::Read) && to(request) == manage::PATH;
+            let to = if is_lost { home::PATH } else { to(request) };
+            let mut answer = redirect(StatusCode::SEE_OTHER, to);
+            if let Some(session) = session {
+                session.end(pages, &mut answer).await?;
+            }
             Session::open(pages, &grant, &mut answer).await?;
             Ok(answer)
         }
@@ -73,5 +86,10 @@ pub(crate) async fn sign_out(pages: &Pages, session: Option<&Session>) -> Result
 /// Returns where a sign-in leads.
 fn to<'a>(request: &'a PageRequest<'_>) -> &'a str {
     let asked = request.form.get("to").or_else(|| request.query.get("to"));
-    asked.filter(|to| same_site_path(to) && !to.starts_with("/_pages/")).unwrap_or(FIRST_PAGE)
+    // Another path may be a short link, which leads to another site.
+    let is_ours = |to: &&str| {
+        let path = to.split('?').next().unwrap_or(to);
+        same_site_path(to) && (path == "/" || is_page(path) && !path.starts_with("/_pages/"))
+    };
+    asked.filter(is_ours).unwrap_or(FIRST_PAGE)
 }

@@ -79,7 +79,6 @@ fn words(shown: &VisitorPage, t: &Locale) -> (String, String) {
     match shown {
         VisitorPage::Home => (t.text("visitor-home-title"), t.text("visitor-home-text")),
         VisitorPage::NotFound => (t.text("not-found-title"), t.text("not-found-text")),
-        VisitorPage::NotYet => (t.text("not-yet-title"), t.text("not-yet-text")),
         VisitorPage::Expired => (t.text("expired-title"), t.text("expired-text")),
         VisitorPage::Spent => (t.text("spent-title"), t.text("spent-text")),
         VisitorPage::Gone => (t.text("gone-title"), t.text("gone-text")),

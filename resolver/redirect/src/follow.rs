@@ -91,7 +91,10 @@ async fn try_to_follow<B>(
         Ok(found) => found,
         // A slug may end in a plus itself, so a preview is of what has no link.
         Err(refusal) if refusal.is_unknown() && preview::link_of(path).is_some() => {
-            return preview::preview(redirector, visitor.client, request).await;
+            let shown = preview::preview(redirector, visitor.client, request).await?;
+            // What was asked for first exists in a way.
+            redirector.clients.give_back(visitor.client);
+            return Ok(shown);
         }
         Err(refusal) => return Err(refusal),
     };
@@ -135,7 +138,6 @@ fn page_of(why: Outcome) -> VisitorPage {
         Outcome::Expired => VisitorPage::Expired,
         Outcome::LimitReached => VisitorPage::Spent,
         Outcome::TakenDown => VisitorPage::TakenDown,
-        Outcome::NotYetValid => VisitorPage::NotYet,
         _ => VisitorPage::Gone,
     }
 }
@@ -152,7 +154,7 @@ pub(crate) fn why_not_live(link: &Link, now: Timestamp) -> Outcome {
 }
 
 /// Answers a visitor of a link whose visits are used up.
-fn spent(redirector: &Redirector, found: &FoundLink, path: &str) -> Refusal {
+pub(crate) fn spent(redirector: &Redirector, found: &FoundLink, path: &str) -> Refusal {
     let why = Outcome::LimitReached;
     let answer = gone(redirector, &found.place, &found.wanted, path, page_of(why));
     Refusal::new(answer, Missed::of(&found.link, why))

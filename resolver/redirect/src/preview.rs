@@ -13,7 +13,8 @@ use web::{
 
 use crate::{
     Redirector,
-    follow::{find, not_live},
+    fallback_page::unavailable,
+    follow::{find, not_live, spent},
     request::host,
     visit::Refusal,
 };
@@ -38,6 +39,13 @@ pub(crate) async fn preview<B>(
     let (link, now) = (&found.link, redirector.domain_cache.now());
     if !link.is_live(now) {
         return Err(not_live(redirector, &found, now, path));
+    }
+    if link.is_limited() {
+        match redirector.admission.is_spent(link.id).await {
+            Ok(false) => {}
+            Ok(true) => return Err(spent(redirector, &found, path)),
+            Err(_) => return Err(unavailable(redirector).into()),
+        }
     }
     let has_password = link.password().is_some();
     let is_same_for_all = !has_password && !link.is_limited() && link.rules().is_empty();

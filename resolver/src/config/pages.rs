@@ -15,8 +15,8 @@ const LOGO_BYTES: u64 = 8 * 1024;
 /// The flags of the pages.
 #[derive(Clone, Debug, Args)]
 pub struct PagesArgs {
-    /// Let visitors create links on the home page without an API key. Off by default, except for
-    /// the embedded form on a loopback address.
+    /// Let visitors create links without an API key. Off by default, except for the embedded form on
+    /// a loopback address without --public-url and --trusted-proxies.
     #[arg(long, env = "RESOLVER_PUBLIC_CREATE", value_enum, value_name = "SWITCH")]
     pub public_create: Option<Switch>,
     /// Name of the service on its pages. Defaults to Shortmint.
@@ -31,7 +31,7 @@ pub struct PagesArgs {
     /// Text at the end of each page.
     #[arg(long, env = "RESOLVER_THEME_FOOTER", value_name = "TEXT")]
     pub theme_footer: Option<String>,
-    /// Tell browsers to use HTTPS only, for this host and those below it, for two years.
+    /// Tell browsers to use HTTPS only with the host of a page, for two years.
     #[arg(long, env = "RESOLVER_HSTS")]
     pub hsts: bool,
 }
@@ -51,9 +51,12 @@ impl Config {
     /// Validates the flags of the pages.
     pub(super) fn check_pages(&self) -> Result<PageSettings, Error> {
         let args = &self.pages;
+        // A proxy on the same machine may open a loopback address to the world.
         let is_private = self.issuer.is_empty()
             && matches!(self.database.database, Database::Sqlite(_))
-            && self.listen.ip().is_loopback();
+            && self.listen.ip().is_loopback()
+            && self.public_url.is_none()
+            && self.trusted_proxies.is_empty();
         let colour = args.theme_colour.as_ref().map(|text| {
             text.parse::<Colour>().map_err(|error| wrong("--theme-colour", text, error.to_string()))
         });

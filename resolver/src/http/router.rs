@@ -67,16 +67,6 @@ async fn answer_to(thread: &ListenerThread, visitor: Visitor, request: Request<I
     if is_page(path) {
         return page(thread, visitor, request).await;
     }
-    if path == "/"
-        && let Some(pages) = &service.pages
-    {
-        let is_home = *request.method() == Method::POST || shows_home(&service.redirector, host(&request));
-        return if is_home {
-            pages.route(visitor.client, request).await
-        } else {
-            fallback_page::home(redirects, visitor, &request)
-        };
-    }
     if !service.serves_visitors {
         return misdirected("the API only: send visitors to a process with --role redirect");
     }
@@ -89,7 +79,16 @@ async fn answer_to(thread: &ListenerThread, visitor: Visitor, request: Request<I
         return refused;
     }
     match path {
-        "/" => fallback_page::home(redirects, visitor, &request),
+        "/" => {
+            let answer = fallback_page::home(redirects, visitor, &request);
+            match &service.pages {
+                // The visit is recorded, and instead of the plain page there is one that creates links.
+                Some(pages) if shows_home(&service.redirector, host(&request)) => {
+                    pages.route(visitor.client, request).await
+                }
+                _ => answer,
+            }
+        }
         "/robots.txt" => robots::show(&service.redirector, host(&request)).await,
         "/favicon.ico" => empty(StatusCode::NO_CONTENT),
         path if qr_code::link_of(path).is_some() => qr_code::draw(redirects, visitor, &request).await,

@@ -1,8 +1,8 @@
 //! Pages for visitors, in place of a redirect: what they say, not how.
 //!
 //! The crate `redirect` decides that a visitor gets a page, and marks the answer with it. The
-//! listener has the page written in the visitor's language when the answer leaves, so that whoever
-//! decides needs neither texts nor templates.
+//! listener has the page written in the visitor's language when the answer leaves, so that the
+//! decision needs neither texts nor templates.
 
 use hyper::{
     StatusCode,
@@ -18,8 +18,6 @@ pub enum VisitorPage {
     Home,
     /// There is no such link.
     NotFound,
-    /// The link does not lead anywhere yet.
-    NotYet,
     /// The link has expired.
     Expired,
     /// The link has led on as often as it may.

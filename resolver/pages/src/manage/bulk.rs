@@ -20,6 +20,7 @@ use crate::{
     answer::{Forms, page},
     error::PageError,
     frame::{Frame, Place},
+    home::mark,
     locale::Locale,
     request::PageRequest,
     session::Session,
@@ -35,9 +36,14 @@ const SHOWN: usize = 10;
 const RESULT_COLUMNS: [&str; 4] = ["line", "longUrl", "shortUrl", "error"];
 
 /// The form, with the preview of its rows.
+/// Maximum length of a shown cell, in characters.
+const CELL_CHARS: usize = 2_000;
+
 #[derive(Template)]
 #[template(path = "manage/bulk.html")]
 struct BulkPage<'a> {
+    /// What makes a form that is sent twice create its links once.
+    mark: String,
     frame: Frame<'a>,
     may_create: bool,
     rows_max: u64,
@@ -99,7 +105,7 @@ impl Preview {
         let first = &rows[..rows.len().min(SHOWN)];
         let has = |column: &Field| first.iter().any(|row| row.get(*column).is_some());
         let columns: Vec<Field> = COLUMNS.into_iter().filter(has).collect();
-        let cell = |row: &Row, column: &Field| row.get(*column).unwrap_or_default().to_owned();
+        let cell = |row: &Row, column: &Field| shortened(row.get(*column).unwrap_or_default());
         let shown = |row: &Row| ShownRow {
             line: row.line as u64,
             cells: columns.iter().map(|column| cell(row, column)).collect(),
@@ -144,7 +150,7 @@ pub(super) async fn submit(
         }
     };
     if request.form.get("do") == Some("create") {
-        let outcomes = create(pages, &rows, by).await?;
+        let outcomes = create(pages, (request.form.filled("mark"), &rows), by).await?;
         return Ok(result(request, session, &rows, outcomes));
     }
     let wrong = |row: &Row| {
@@ -163,6 +169,7 @@ fn form(
     (refused, preview): (Option<String>, Option<Preview>),
 ) -> Answer {
     let shown = BulkPage {
+        mark: request.form.owned("mark").unwrap_or_else(mark),
         frame: Frame::new(request, Some(session), Place::Bulk),
         may_create: session.grant.scopes.allow(Scope::Create),
         rows_max: ROWS_MAX as u64,
@@ -206,7 +213,16 @@ fn csv_of(results: &[ShownResult]) -> Result<String, csv::Error> {
 
 /// Returns the long URL of a row as it was written.
 fn long_url(row: &Row) -> String {
-    row.get(Field::LongUrl).unwrap_or_default().to_owned()
+    shortened(row.get(Field::LongUrl).unwrap_or_default())
+}
+
+/// Returns a text as tables show it. A row of megabytes would be in the answer several times.
+fn shortened(text: &str) -> String {
+    let mut shown: String = text.chars().take(CELL_CHARS).collect();
+    if shown.len() < text.len() {
+        shown.push('…');
+    }
+    shown
 }
 
 /// Lists the columns that a table may have.

@@ -212,21 +212,28 @@ async fn add(pages: &Pages, name: &str, by: &Grant) -> Result<(), AppError> {
     service.edit_domain_redirects(Some(authority), &DomainEdit::default(), by).await.map(drop)
 }
 
-/// Reads the form of a domain. A field that the form does not have stays unchanged.
+/// Reads the form of a domain. A field that still has the value that the form was filled with stays
+/// unchanged, so that nothing that was changed meanwhile is undone.
 fn read_edit(form: &Form, name: &str) -> Result<DomainEdit, AppError> {
     let mut wrong = FieldErrors::default();
     let authority = form.get("name").map(str::trim).filter(|new| *new != name);
     let authority = authority.map(|new| Authority::parse(new).map_err(|error| error.to_string())).transpose();
-    let protocol = form.get("protocol").map(|text| match text {
+    let is_changed = |name: &str| form.get(name).map(str::trim) != form.get(&format!("was-{name}"));
+    let changed = |name: &str| form.get(name).filter(|_| is_changed(name));
+    let switched = |name: &str| {
+        let was_on = form.get(&format!("was-{name}")).is_some_and(|was| !was.is_empty());
+        (was_on != form.is_on(name)).then(|| !form.is_on(name))
+    };
+    let protocol = changed("protocol").map(|text| match text {
         "" => Ok(None),
         text => Protocol::parse(text).map(Some).ok_or_else(|| "expected http, https or no value".to_owned()),
     });
-    let mut target = |field| wrong.note(field, form.get(field).map(check_redirect).transpose()).flatten();
+    let mut target = |field| wrong.note(field, changed(field).map(check_redirect).transpose()).flatten();
     let [base_url, regular_404, invalid_short_url] = REDIRECTS.map(&mut target);
     let edit = DomainEdit {
         authority: wrong.note("name", authority).flatten(),
-        disabled: Some(!form.is_on("enabled")),
-        untracked: Some(!form.is_on("trackVisitors")),
+        disabled: switched("enabled"),
+        untracked: switched("trackVisitors"),
         protocol: wrong.note("protocol", protocol.transpose()).flatten(),
         base_url,
         regular_404,
@@ -327,7 +334,9 @@ mod tests {
     #[test]
     fn a_form_is_read_field_by_field() {
         let form = Form::parse(
-            b"name=New.example&enabled=on&protocol=https&baseUrlRedirect=+https://e.org/+&regular404Redirect=",
+            b"name=New.example&enabled=on&was-enabled=&was-trackVisitors=on&protocol=https&was-protocol=\
+              &baseUrlRedirect=+https://e.org/+&was-baseUrlRedirect=&regular404Redirect=&was-regular404Redirect=x\
+              &invalidShortUrlRedirect=kept&was-invalidShortUrlRedirect=kept",
         );
         let expected = DomainEdit {
             authority: Authority::parse("new.example").ok(),
@@ -340,9 +349,14 @@ mod tests {
         };
         assert_eq!(read_edit(&form, "old.example").unwrap(), expected);
         // The form of the default domain has neither a name nor a scheme.
-        let edit = read_edit(&Form::parse(b"trackVisitors=on"), "s.example").unwrap();
+        let edit =
+            read_edit(&Form::parse(b"was-enabled=on&was-trackVisitors=&trackVisitors=on"), "s.example");
+        let edit = edit.unwrap();
         assert_eq!((edit.authority, edit.protocol, edit.disabled), (None, None, Some(true)));
-        let edit = read_edit(&Form::parse(b"name=s.example&protocol="), "s.example").unwrap();
+        assert_eq!(edit.untracked, Some(false));
+        let form = Form::parse(b"name=s.example&protocol=&was-protocol=https&enabled=on&was-enabled=on");
+        assert_eq!(read_edit(&form, "s.example").unwrap().disabled, None);
+        let edit = read_edit(&form, "s.example").unwrap();
         assert_eq!((edit.authority, edit.protocol), (None, Some(None)));
     }
 

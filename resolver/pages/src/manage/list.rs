@@ -8,12 +8,14 @@ use app::{
 };
 use askama::Template;
 use hyper::StatusCode;
+use links::scope::Scope;
+use store::TagCount;
 use web::Answer;
 
-use super::shown::ShownLink;
+use super::{PATH, paged::address, qr_sheet, shown::ShownLink};
 use crate::{
     Pages,
-    answer::{Forms, page},
+    answer::{Forms, page, redirect},
     error::PageError,
     form::Form,
     frame::{Frame, Place},
@@ -23,6 +25,10 @@ use crate::{
 
 /// Links on a page.
 const PER_PAGE: u64 = 50;
+/// Maximum number of tags to choose from. The others are found by the search.
+const TAGS_MAX: usize = 300;
+/// The fields of the query. Others would be repeated in the address of every tag.
+const KNOWN: [&str; 6] = ["search", "tag", "domain", "order", "deleted", "page"];
 /// The orders that a list can have, with the texts that name them.
 const ORDERS: [(&str, &str); 5] = [
     ("dateCreated-DESC", "order-newest"),
@@ -40,11 +46,14 @@ struct ListPage<'a> {
     total: u64,
     page: u64,
     pages: u64,
-    query: &'a Form,
+    /// The fields of the query that the list knows.
+    query: Form,
     tags: Vec<String>,
     domains: Vec<String>,
     is_trash: bool,
     orders: [(&'static str, &'static str); 5],
+    /// Whether the key may restore links, of the trash.
+    may_restore: bool,
 }
 
 impl ListPage<'_> {
@@ -57,10 +66,44 @@ impl ListPage<'_> {
         self.query.query_with("page", &page.to_string())
     }
 
+    /// Returns the query of the links that have a tag too, from the first page on.
+    fn tag_query(&self, tag: &str) -> String {
+        Form::parse(self.query.without(&["page"]).as_bytes()).query_with("tag", tag)
+    }
+
+    /// Returns the address of the QR codes of these links.
+    fn sheet(&self) -> String {
+        address(qr_sheet::PATH, &self.query)
+    }
+
     /// Returns whether a filter hides links.
     fn is_filtered(&self) -> bool {
         ["search", "tag", "domain"].iter().any(|name| self.query.filled(name).is_some())
     }
+}
+
+/// Reads the query of a list: search, filters, order and page. `wrong` gets the field of a page
+/// that cannot be.
+pub(super) fn read_query(query: &Form, wrong: &mut FieldErrors) -> ListLinks {
+    let page = query.filled("page").map(|text| {
+        let page = text.parse().ok().filter(|page| *page > 0);
+        page.ok_or_else(|| "expected a number from 1".to_owned())
+    });
+    ListLinks {
+        page: page.and_then(|read| wrong.note("page", read)),
+        per_page: PerPage::Count(PER_PAGE),
+        search: query.owned("search"),
+        domain: query.owned("domain"),
+        tags: query.owned("tag").into_iter().collect(),
+        deleted: query.get("deleted") == Some("true"),
+        order_by: query.owned("order"),
+        ..ListLinks::default()
+    }
+}
+
+/// Returns the names of tags for a choice.
+fn tag_names(tags: Vec<TagCount>) -> Vec<String> {
+    tags.into_iter().take(TAGS_MAX).map(|tag| tag.tag.to_string()).collect()
 }
 
 /// Shows a page of the list.
@@ -70,20 +113,16 @@ pub(super) async fn show(
     session: &Session,
 ) -> Result<Answer, PageError> {
     let (query, by, service) = (&request.query, &session.grant, &pages.api.links);
-    let is_trash = query.get("deleted") == Some("true");
     let mut wrong = FieldErrors::default();
-    let number = query.filled("page").map(|text| text.parse().map_err(|_| "expected a number".to_owned()));
-    let list = ListLinks {
-        page: number.and_then(|read| wrong.note("page", read)),
-        per_page: PerPage::Count(PER_PAGE),
-        search: query.owned("search"),
-        domain: query.owned("domain"),
-        tags: query.owned("tag").into_iter().collect(),
-        deleted: is_trash,
-        order_by: query.owned("order"),
-        ..ListLinks::default()
-    };
+    let list = read_query(query, &mut wrong);
+    let is_trash = list.deleted;
     let listed = service.list_links(list, wrong, by).await?;
+    let (query, last) = (query.only(&KNOWN), listed.total.div_ceil(PER_PAGE).max(1));
+    if listed.page > last {
+        // The last link of the last page was deleted, or a bookmark is old.
+        let query = query.query_with("page", &last.to_string());
+        return Ok(redirect(StatusCode::SEE_OTHER, &format!("{PATH}?{query}")));
+    }
     let t = request.preferences.locale;
     let mut links = Vec::with_capacity(listed.entries.len());
     for piece in pieces(&listed.entries) {
@@ -98,12 +137,13 @@ pub(super) async fn show(
         links,
         total: listed.total,
         page: listed.page,
-        pages: listed.total.div_ceil(PER_PAGE).max(1),
+        pages: last,
         query,
-        tags: service.tags(None, None, by).await?.into_iter().map(|tag| tag.tag.to_string()).collect(),
+        tags: tag_names(service.tags(None, None, by).await?),
         domains: service.domains(false, by).await?.into_iter().map(|domain| domain.name).collect(),
         is_trash,
         orders: ORDERS,
+        may_restore: is_trash && by.scopes.allow(Scope::Delete),
     };
     Ok(page(request.renderer, StatusCode::OK, Forms::Stay, &shown))
 }

@@ -4,11 +4,16 @@ mod audit;
 mod bulk;
 mod domains;
 mod link;
+mod link_form;
 mod list;
 mod paged;
+mod qr_sheet;
+mod reservations;
+mod rules;
 mod shown;
 mod statistics;
 mod tags;
+mod targets;
 
 use std::sync::Arc;
 
@@ -54,6 +59,14 @@ pub(crate) async fn answer(
             link::show(pages, request, session, &name).await
         };
     }
+    if let Some(name) = request.path().strip_prefix(rules::PATH) {
+        let name = percent_decode_str(name).decode_utf8().map_err(|_| PageError::NoPage)?;
+        return if is_form {
+            rules::change(pages, request, session, &name).await
+        } else {
+            rules::show(pages, request, session, &name).await
+        };
+    }
     match (request.path(), is_form) {
         (PATH, false) => list::show(pages, request, session).await,
         (statistics::PATH, false) => statistics::show(pages, request, session).await,
@@ -65,6 +78,12 @@ pub(crate) async fn answer(
         (domains::PATH, true) => domains::change(pages, request, session).await,
         (bulk::PATH, false) => Ok(bulk::show(request, session)),
         (bulk::PATH, true) => bulk::submit(pages, request, session).await,
+        (targets::PATH, false) => targets::show(pages, request, session).await,
+        (targets::PATH, true) => targets::change(pages, request, session).await,
+        (reservations::PATH, false) => reservations::show(pages, request, session).await,
+        (reservations::PATH, true) => reservations::change(pages, request, session).await,
+        (reservations::TABLE, false) => reservations::download(pages, request, session).await,
+        (qr_sheet::PATH, false) => qr_sheet::show(pages, request, session).await,
         (audit::PATH, false) => audit::show(pages, request, session).await,
         _ => Err(PageError::NoPage),
     }

@@ -7,6 +7,8 @@ use crate::form::Form;
 const PER_PAGE: usize = 50;
 /// The field of a query that says that a form was stored.
 const STORED: &str = "stored";
+/// The other fields of the queries of lists. Unknown ones would be repeated in every row.
+const KNOWN: [&str; 8] = ["search", "tag", "domain", "order", "page", "before", "id", "deleted"];
 
 /// The page of a list that is shown.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,8 +34,7 @@ impl Paged {
         let asked = query.get("page").and_then(|page| page.trim().parse().ok()).unwrap_or(1);
         let page: usize = usize::clamp(asked, 1, pages);
         let to = |page: usize| {
-            let query =
-                Form::parse(query.without(&[STORED]).as_bytes()).query_with("page", &page.to_string());
+            let query = query.only(&KNOWN).query_with("page", &page.to_string());
             format!("{path}?{query}")
         };
         let paged = Self {
@@ -49,7 +50,7 @@ impl Paged {
 
 /// Returns the address of a list with the same query: where its forms are sent to.
 pub(super) fn address(path: &str, query: &Form) -> String {
-    let query = query.without(&[STORED]);
+    let query = query.only(&KNOWN).without(&[]);
     if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
 }
 

@@ -78,7 +78,7 @@ impl ShownLink {
         let name = pages.api.lookup.name_of(link).unwrap_or_default();
         let visits = visits.total;
         Self {
-            short_url: format!("{}/{name}", pages.api.base(link.domain())),
+            short_url: pages.short_url(link),
             long_url: link.long_url.as_str().to_owned(),
             domain: pages.api.domain_cache.shown_name(link.domain()),
             title: link.title.clone(),

@@ -1,20 +1,22 @@
 //! Checks and creates the links of rows.
 //!
-//! Rows without a slug, tags and a domain are created in one batch by the use case for many links.
-//! It takes nothing else, so the other rows are created one by one, many at a time.
+//! Rows are created one by one, many at a time, because only single creates have idempotency keys:
+//! the mark of the form and the line. So a form that is sent twice makes its links once.
 
 use std::sync::Arc;
 
 use app::{
-    AppError, Field, FieldErrors, LinkFields, authorize::require, create_link::CreateLink,
+    AppError, Field, FieldErrors, LinkFields,
+    authorize::require,
+    create_link::{CreateLink, IdempotencyKey},
     local_time::local_time,
 };
-use links::{Link, Slug, Tag, api_key::Grant, scope::Scope};
+use links::{Slug, Tag, api_key::Grant, scope::Scope};
 use tokio::task::{JoinError, JoinSet};
 use web::budgets::BudgetAccount;
 
 use super::rows::{Fault, Row};
-use crate::{Pages, error, locale::Locale};
+use crate::{Pages, error, home::with_scheme, locale::Locale};
 
 /// Rows that are created one by one, at a time. A new slug waits until every process knows of it,
 /// and holds no connection of the database meanwhile.
@@ -32,8 +34,8 @@ pub(super) enum Refusal {
 /// The short URL of a row, or why it has none.
 pub(super) type Outcome = Result<String, Refusal>;
 
-/// A row that is created by itself: its place among all rows, and its command.
-type Single = (usize, CreateLink, FieldErrors);
+/// What became of the row at a place.
+type Created = (usize, Result<String, AppError>);
 
 impl Refusal {
     /// Returns the text for people.
@@ -76,84 +78,60 @@ pub(super) fn check(pages: &Pages, row: &Row, by: &Grant) -> Result<(), Refusal>
 ///
 /// # Errors
 /// Returns [`AppError`] if the key may not create links, or has too many such calls under way.
-pub(super) async fn create(pages: &Arc<Pages>, rows: &[Row], by: &Grant) -> Result<Vec<Outcome>, AppError> {
+pub(super) async fn create(
+    pages: &Arc<Pages>,
+    (mark, rows): (Option<&str>, &[Row]),
+    by: &Grant,
+) -> Result<Vec<Outcome>, AppError> {
     require(by, Scope::Create)?;
     let _call = pages.api.budgets.bulk_calls.take(BudgetAccount::Key(by.id), 1)?;
-    let service = &pages.api.links;
-    // A key of another domain creates its links one by one.
-    let may_batch = service.may_create_many(by).is_ok();
     let mut outcomes: Vec<Option<Outcome>> = rows.iter().map(|_| None).collect();
-    let (mut places, mut drafts, mut singles) = (Vec::new(), Vec::new(), Vec::new());
+    let mut tasks = JoinSet::new();
     for (place, row) in rows.iter().enumerate() {
         if let Some(fault) = row.fault {
             outcomes[place] = Some(Err(Refusal::Fault(fault)));
             continue;
         }
+        if tasks.len() == AT_ONCE {
+            keep(tasks.join_next().await, &mut outcomes);
+        }
         let mut wrong = FieldErrors::default();
         let command = command(pages, row, &mut wrong);
-        if !(may_batch && is_plain(pages, &command)) {
-            singles.push((place, command, wrong));
-            continue;
-        }
-        match service.check_plain_create(command, wrong, by.id) {
-            Ok(draft) => {
-                places.push(place);
-                drafts.push(draft);
-            }
-            Err(error) => outcomes[place] = Some(Err(Refusal::App(error))),
-        }
+        let key = idempotency(mark, row);
+        let (pages, by) = (Arc::clone(pages), by.clone());
+        tasks.spawn(async move {
+            let created = match key {
+                Ok(key) => pages.api.links.create_link(command, key, wrong, &by).await,
+                Err(error) => Err(error),
+            };
+            (place, created.map(|record| pages.short_url(&record.link)))
+        });
     }
-    if !drafts.is_empty() {
-        for (place, created) in places.into_iter().zip(service.create_many(drafts).await) {
-            let created = created.map(|created| short_url(pages, &created.link));
-            outcomes[place] = Some(created.map_err(|error| Refusal::App(error.into())));
-        }
-    }
-    for (place, created) in create_singly(pages, singles, by).await {
-        outcomes[place] = Some(created.map_err(Refusal::App));
+    while !tasks.is_empty() {
+        keep(tasks.join_next().await, &mut outcomes);
     }
     let end = |outcome: Option<Outcome>| outcome.unwrap_or(Err(Refusal::App(AppError::Internal)));
     Ok(outcomes.into_iter().map(end).collect())
 }
 
-/// Creates links one by one, at most [`AT_ONCE`] at a time.
-async fn create_singly(
-    pages: &Arc<Pages>,
-    singles: Vec<Single>,
-    by: &Grant,
-) -> Vec<(usize, Result<String, AppError>)> {
-    let mut tasks = JoinSet::new();
-    let mut created = Vec::with_capacity(singles.len());
-    // A task that panics leaves its row without an outcome, which is an internal error.
-    let mut keep = |joined: Option<Result<_, JoinError>>| created.extend(joined.and_then(Result::ok));
-    for (place, command, wrong) in singles {
-        if tasks.len() == AT_ONCE {
-            keep(tasks.join_next().await);
-        }
-        let (pages, by) = (Arc::clone(pages), by.clone());
-        tasks.spawn(async move {
-            let record = pages.api.links.create_link(command, None, wrong, &by).await;
-            (place, record.map(|record| short_url(&pages, &record.link)))
-        });
+/// Keeps the outcome of a row. A task that panicked leaves its row without one, which is an
+/// internal error.
+fn keep(joined: Option<Result<Created, JoinError>>, outcomes: &mut [Option<Outcome>]) {
+    if let Some(Ok((place, created))) = joined {
+        outcomes[place] = Some(created.map_err(Refusal::App));
     }
-    while !tasks.is_empty() {
-        keep(tasks.join_next().await);
-    }
-    created
 }
 
-/// Returns whether the use case for many links takes a row.
-fn is_plain(pages: &Pages, command: &CreateLink) -> bool {
-    let is_default = |name: &str| matches!(pages.api.links.check_domain(name), Ok(None));
-    command.custom_slug.is_none()
-        && command.fields.tags.is_none()
-        && command.domain.as_deref().is_none_or(is_default)
+/// Returns the idempotency key of a row; `None` if the form has no mark.
+fn idempotency(mark: Option<&str>, row: &Row) -> Result<Option<IdempotencyKey>, AppError> {
+    let Some(mark) = mark else { return Ok(None) };
+    let key = format!("page-{mark}-{}", row.line);
+    IdempotencyKey::new(key.as_bytes(), row.canonical()).map(Some)
 }
 
 /// Converts a row to a command. A long URL without a scheme is one of the web, as on the home page.
 fn command(pages: &Pages, row: &Row, wrong: &mut FieldErrors) -> CreateLink {
     let owned = |field| row.get(field).map(str::to_owned);
-    let with_scheme = |url: &str| if url.contains(':') { url.to_owned() } else { format!("https://{url}") };
     let valid_until = row.get(Field::ValidUntil).and_then(|text| {
         let time = text.parse().ok().or_else(|| local_time(text, &pages.api.time_zone));
         wrong.check(Field::ValidUntil, time.ok_or_else(|| Field::ValidUntil.expected()))
@@ -163,7 +141,7 @@ fn command(pages: &Pages, row: &Row, wrong: &mut FieldErrors) -> CreateLink {
     });
     CreateLink {
         fields: LinkFields {
-            long_url: row.get(Field::LongUrl).map(|url| Some(with_scheme(url))),
+            long_url: row.get(Field::LongUrl).map(|url| Some(with_scheme(pages, url))),
             title: owned(Field::Title).map(Some),
             tags: row.get(Field::Tags).map(|text| Some(tags(text))),
             valid_until: valid_until.map(Some),
@@ -180,12 +158,6 @@ fn command(pages: &Pages, row: &Row, wrong: &mut FieldErrors) -> CreateLink {
 fn tags(text: &str) -> Vec<String> {
     let tags = text.split(['|', ',', '，']).map(str::trim);
     tags.filter(|tag| !tag.is_empty()).map(str::to_owned).collect()
-}
-
-/// Returns the short URL of a created link.
-fn short_url(pages: &Pages, link: &Link) -> String {
-    let name = pages.api.lookup.name_of(link).unwrap_or_default();
-    format!("{}/{name}", pages.api.base(link.domain()))
 }
 
 #[cfg(test)]

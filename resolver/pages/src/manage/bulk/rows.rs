@@ -35,6 +35,14 @@ pub(super) struct Row {
     pub(super) fault: Option<Fault>,
 }
 
+impl Row {
+    /// Returns the row in a form that is the same whenever the row is, for an idempotency key.
+    pub(super) fn canonical(&self) -> String {
+        let cells = self.cells.iter().map(|(field, text)| (field.name(), text));
+        url::form_urlencoded::Serializer::new(String::new()).extend_pairs(cells).finish()
+    }
+}
+
 /// Why a row cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {

@@ -1,0 +1,345 @@
+//! An example visitor: who visits a link, and where the link's rules lead them.
+
+use std::{net::IpAddr, ptr};
+
+use app::local_time::local_time;
+use jiff::{Timestamp, tz::TimeZone};
+use links::{Facts, LongUrl, Rule, choose, forward_query, location};
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+
+use crate::form::Form;
+
+/// The choice of the browser that shows the page.
+pub(super) const OWN: &str = "own";
+/// The choice of a visitor that names no browser.
+pub(super) const NONE: &str = "none";
+/// Common browsers: the value of the choice, the name, and the user agent. The names are the same
+/// in all languages.
+pub(super) const BROWSERS: [(&str, &str, &str); 10] = [
+    (
+        "iphone",
+        "iPhone – Safari",
+        "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) \
+         Version/17.5 Mobile/15E148 Safari/604.1",
+    ),
+    (
+        "iphone-chrome",
+        "iPhone – Chrome",
+        "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) \
+         CriOS/126.0.6478.35 Mobile/15E148 Safari/604.1",
+    ),
+    (
+        "android",
+        "Android – Chrome",
+        "Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/138.0.0.0 \
+         Mobile Safari/537.36",
+    ),
+    (
+        "android-firefox",
+        "Android – Firefox",
+        "Mozilla/5.0 (Android 15; Mobile; rv:140.0) Gecko/140.0 Firefox/140.0",
+    ),
+    (
+        "windows",
+        "Windows – Chrome",
+        "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) \
+         Chrome/138.0.0.0 Safari/537.36",
+    ),
+    (
+        "windows-edge",
+        "Windows – Edge",
+        "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) \
+         Chrome/138.0.0.0 Safari/537.36 Edg/138.0.0.0",
+    ),
+    (
+        "windows-opera",
+        "Windows – Opera",
+        "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) \
+         Chrome/137.0.0.0 Safari/537.36 OPR/121.0.0.0",
+    ),
+    (
+        "macos",
+        "macOS – Safari",
+        "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) \
+         Version/17.5 Safari/605.1.15",
+    ),
+    ("linux", "Linux – Firefox", "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"),
+    (
+        "chromeos",
+        "ChromeOS – Chrome",
+        "Mozilla/5.0 (X11; CrOS x86_64 14541.0.0) AppleWebKit/537.36 (KHTML, like Gecko) \
+         Chrome/138.0.0.0 Safari/537.36",
+    ),
+];
+/// What browsers escape in a query (WHATWG URL, "special-query percent-encode set").
+const QUERY: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'<').add(b'>').add(b'\'');
+
+/// The request for the page, which the example begins with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Own<'a> {
+    /// The header `User-Agent`.
+    pub(super) user_agent: &'a str,
+    /// The header `Accept-Language`.
+    pub(super) language: &'a str,
+    /// The address of the client.
+    pub(super) ip: IpAddr,
+    /// The present time.
+    pub(super) now: Timestamp,
+}
+
+/// The fields of the example, as they were typed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Typed {
+    /// The chosen browser: [`OWN`], [`NONE`] or one of [`BROWSERS`].
+    pub(super) browser: String,
+    /// A user agent in place of the chosen browser's.
+    pub(super) user_agent: String,
+    /// The header `Accept-Language`.
+    pub(super) language: String,
+    /// The code of a country.
+    pub(super) country: String,
+    /// The name of a city.
+    pub(super) city: String,
+    /// The address; empty for that of the client.
+    pub(super) ip: String,
+    /// The query of the short URL.
+    pub(super) query: String,
+    /// The time; empty for the present.
+    pub(super) time: String,
+}
+
+/// A visit of the example.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Visit<'a> {
+    user_agent: &'a str,
+    language: &'a str,
+    country: Option<&'a str>,
+    city: Option<&'a str>,
+    ip: IpAddr,
+    /// The query as a browser sends it.
+    query: String,
+    /// The time of the visit.
+    pub(super) now: Timestamp,
+}
+
+/// Where a visit leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Lead {
+    /// The place of the rule that matches, counted from 0; `None` for the link's own long URL.
+    pub(super) rule: Option<usize>,
+    /// The header `Location` of the redirect.
+    pub(super) to: String,
+    /// Whether the target rules deny it.
+    pub(super) is_denied: bool,
+}
+
+impl Typed {
+    /// Reads the query of the page. Without an example it is the visit of the page's reader.
+    pub(super) fn read(query: &Form, own: &Own<'_>) -> Self {
+        if !query.is_on("browser") {
+            let (language, ip) = (own.language.to_owned(), own.ip.to_string());
+            return Self { browser: OWN.to_owned(), language, ip, ..Self::default() };
+        }
+        let typed = |name: &str| query.filled(name).unwrap_or_default().to_owned();
+        Self {
+            browser: typed("browser"),
+            user_agent: typed("userAgent"),
+            language: typed("language"),
+            country: typed("country"),
+            city: typed("city"),
+            ip: typed("ip"),
+            query: typed("query"),
+            time: typed("time"),
+        }
+    }
+
+    /// Returns the visit. Times are in this zone.
+    ///
+    /// # Errors
+    /// Returns the names of the wrong fields.
+    pub(super) fn visit<'a>(
+        &'a self,
+        own: &Own<'a>,
+        zone: &TimeZone,
+    ) -> Result<Visit<'a>, Vec<&'static str>> {
+        let ip = if self.ip.is_empty() { Some(own.ip) } else { self.ip.parse().ok() };
+        let now = if self.time.is_empty() { Some(own.now) } else { local_time(&self.time, zone) };
+        let (Some(ip), Some(now)) = (ip, now) else {
+            let wrong = [("ip", ip.is_none()), ("time", now.is_none())];
+            return Err(wrong.into_iter().filter(|(_, is_wrong)| *is_wrong).map(|(name, _)| name).collect());
+        };
+        let query = self.query.strip_prefix('?').unwrap_or(&self.query);
+        Ok(Visit {
+            user_agent: self.agent(own),
+            language: &self.language,
+            country: filled(&self.country),
+            city: filled(&self.city),
+            ip,
+            query: utf8_percent_encode(query, QUERY).to_string(),
+            now,
+        })
+    }
+
+    /// Returns the user agent: the typed one, or else that of the chosen browser.
+    fn agent<'a>(&'a self, own: &Own<'a>) -> &'a str {
+        if !self.user_agent.is_empty() {
+            return &self.user_agent;
+        }
+        if self.browser == OWN {
+            return own.user_agent;
+        }
+        let chosen = BROWSERS.iter().find(|(value, _, _)| *value == self.browser);
+        chosen.map_or("", |(_, _, user_agent)| user_agent)
+    }
+}
+
+impl Visit<'_> {
+    /// Returns where a link leads this visit, as a redirect decides it. With `forwards`, the link
+    /// passes the query on. `allows` says whether the target rules allow a URL.
+    pub(super) fn lead(
+        &self,
+        rules: &[Rule],
+        long_url: &LongUrl,
+        forwards: bool,
+        allows: impl Fn(&LongUrl) -> bool,
+    ) -> Lead {
+        let facts = Facts {
+            user_agent: self.user_agent,
+            accept_language: self.language,
+            query: &self.query,
+            ip: self.ip,
+            country: self.country,
+            city: self.city,
+            now: self.now,
+        };
+        let chosen = choose(rules, &facts);
+        let target = chosen.map_or(long_url, |rule| &rule.long_url);
+        let to = if forwards && !self.query.is_empty() {
+            location(&forward_query(target.as_str(), &self.query)).into_owned()
+        } else {
+            location(target.as_str()).into_owned()
+        };
+        Lead {
+            rule: chosen.and_then(|chosen| rules.iter().position(|rule| ptr::eq(rule, chosen))),
+            to,
+            is_denied: !allows(target),
+        }
+    }
+}
+
+/// Returns a text unless it is empty.
+fn filled(text: &str) -> Option<&str> {
+    Some(text).filter(|text| !text.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use links::Condition;
+
+    use super::*;
+
+    fn own() -> Own<'static> {
+        Own {
+            user_agent: "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0",
+            language: "de",
+            ip: "192.0.2.7".parse().unwrap(),
+            now: "2030-06-15T12:00:00Z".parse().unwrap(),
+        }
+    }
+
+    fn typed(query: &str) -> Typed {
+        Typed::read(&Form::parse(query.as_bytes()), &own())
+    }
+
+    fn rule(url: &str, kind: &str, value: &str) -> Rule {
+        let key = Some("k").filter(|_| kind.contains("query"));
+        let conditions = vec![Condition::parse(kind, key, Some(value)).unwrap()];
+        Rule { long_url: LongUrl::from_stored(url), conditions }
+    }
+
+    /// Returns the place of the rule that an example matches.
+    fn matched(query: &str, kind: &str, value: &str) -> bool {
+        let typed = typed(query);
+        let visit = typed.visit(&own(), &TimeZone::UTC).unwrap();
+        let rules = [rule("https://a.example/", kind, value)];
+        visit.lead(&rules, &LongUrl::from_stored("https://e.example/"), true, |_| true).rule.is_some()
+    }
+
+    #[test]
+    fn without_a_query_the_example_is_the_reader() {
+        for (kind, value, expected) in [
+            ("device", "linux", true),
+            ("browser", "firefox", true),
+            ("language", "de", true),
+            ("ip-address", "192.0.2.7", true),
+            ("before-date", "2030-06-16", true),
+            ("geolocation-country-code", "DE", false),
+        ] {
+            assert_eq!(matched("", kind, value), expected, "{kind}");
+        }
+    }
+
+    #[test]
+    fn every_field_of_the_example_counts() {
+        for (query, kind, value, expected) in [
+            ("browser=iphone", "device", "ios", true),
+            ("browser=iphone&userAgent=x", "device", "ios", false),
+            ("browser=none", "device", "linux", false),
+            ("browser=other", "device", "linux", false),
+            ("browser=own&language=en-US", "language", "en", true),
+            ("browser=own", "language", "de", false),
+            ("browser=own&country=de", "geolocation-country-code", "DE", true),
+            ("browser=own&city=Berlin", "geolocation-city-name", "berlin", true),
+            ("browser=own&ip=2001:db8::1", "ip-address", "2001:db8::/32", true),
+            ("browser=own&query=%3Fk%3Da+b", "query-param", "a b", true),
+            ("browser=own&time=2031-01-01T10:00", "after-date", "2031-01-01", true),
+        ] {
+            assert_eq!(matched(query, kind, value), expected, "{query}");
+        }
+    }
+
+    #[test]
+    fn common_browsers_are_what_their_names_say() {
+        for (value, device, browser) in [
+            ("iphone", "ios", "safari"),
+            ("iphone-chrome", "ios", "chrome"),
+            ("android", "android", "chrome"),
+            ("android-firefox", "android", "firefox"),
+            ("windows", "windows", "chrome"),
+            ("windows-edge", "windows", "edge"),
+            ("windows-opera", "windows", "opera"),
+            ("macos", "macos", "safari"),
+            ("linux", "linux", "firefox"),
+            ("chromeos", "chromeos", "chrome"),
+        ] {
+            assert!(BROWSERS.iter().any(|(one, _, _)| *one == value), "{value}");
+            let query = format!("browser={value}");
+            assert!(matched(&query, "device", device) && matched(&query, "browser", browser), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_visit_is_led_as_a_redirect_is() {
+        let (first, second) = ("https://a.example/?k=1", "https://b.example/");
+        let rules = [rule(first, "device", "ios"), rule(second, "device", "mobile")];
+        let own_url = LongUrl::from_stored("https://e.example/ü");
+        let lead = |query: &str, forwards| {
+            let typed = typed(query);
+            let visit = typed.visit(&own(), &TimeZone::UTC).unwrap();
+            visit.lead(&rules, &own_url, forwards, |url| url.as_str() != second)
+        };
+        let expected = |rule, to: &str, is_denied| Lead { rule, to: to.to_owned(), is_denied };
+        assert_eq!(lead("browser=iphone&query=k%3D2", false), expected(Some(0), first, false));
+        let forwarded = expected(Some(0), "https://a.example/?k=2&x=%20%23", false);
+        assert_eq!(lead("browser=iphone&query=k%3D2%26x%3D%20%23", true), forwarded);
+        assert_eq!(lead("browser=android", true), expected(Some(1), second, true));
+        assert_eq!(lead("browser=linux", true), expected(None, "https://e.example/%C3%BC", false));
+    }
+
+    #[test]
+    fn wrong_fields_are_named() {
+        let wrong = |query: &str| typed(query).visit(&own(), &TimeZone::UTC).unwrap_err();
+        assert_eq!(wrong("browser=own&ip=1.2.3&time=tomorrow"), ["ip", "time"]);
+        assert_eq!(wrong("browser=own&time=2030-13-01"), ["time"]);
+    }
+}

@@ -1,0 +1,210 @@
+//! Rules, their forms and the example visitor, as the page shows them.
+
+use hyper::{
+    HeaderMap,
+    header::{ACCEPT_LANGUAGE, HeaderName, HeaderValue, USER_AGENT},
+};
+use links::{CONDITIONS_MAX, Condition, Link, Rule};
+
+use super::{
+    change,
+    example::{self, BROWSERS, Lead, NONE, OWN, Own},
+};
+use crate::{Pages, locale::Locale, request::PageRequest};
+
+/// The id of the form for another rule. Those of other forms are the numbers of their rules.
+pub(super) const NEW_RULE: &str = "new";
+
+/// A rule in the list.
+pub(super) struct ShownRule {
+    /// Its number, counted from 1.
+    pub(super) number: String,
+    /// Its target.
+    pub(super) long_url: String,
+    /// Whether the target rules deny its target.
+    pub(super) is_denied: bool,
+    /// Its conditions in words. The number of each is its place, counted from 1.
+    pub(super) conditions: Vec<String>,
+    /// Why no condition can be added.
+    pub(super) full: Option<String>,
+    /// The form for another condition.
+    pub(super) form: TypedForm,
+}
+
+/// A form for another rule or condition.
+pub(super) struct TypedForm {
+    /// What the ids of its fields end in.
+    pub(super) id: String,
+    /// What was typed.
+    pub(super) typed: change::Typed,
+    /// Whether the form was refused, so that it is shown unfolded.
+    pub(super) is_refused: bool,
+    /// The fields that were refused.
+    wrong: Vec<String>,
+}
+
+/// The form of the example visitor, and where the visitor is led.
+pub(super) struct ShownExample {
+    /// What was typed.
+    pub(super) typed: example::Typed,
+    /// The choices of the browser: values and names.
+    pub(super) browsers: Vec<(&'static str, String)>,
+    /// Why the example was refused.
+    pub(super) refused: Option<String>,
+    /// Where the visitor is led; `None` for a wrong example.
+    pub(super) lead: Option<ShownLead>,
+    /// The fields that were refused.
+    wrong: Vec<&'static str>,
+}
+
+/// Where the example visitor is led.
+pub(super) struct ShownLead {
+    /// Which rule matches, in words.
+    pub(super) text: String,
+    /// The target.
+    pub(super) to: String,
+    /// Why the visitor is not led there.
+    pub(super) why_not: Vec<String>,
+}
+
+impl ShownRule {
+    /// Shows the rule in this place, counted from 0.
+    pub(super) fn new(place: usize, rule: &Rule, is_allowed: bool, t: &Locale) -> Self {
+        let number = (place + 1).to_string();
+        let most = || t.with("rules-conditions-full", CONDITIONS_MAX.to_string());
+        Self {
+            form: TypedForm::empty(&number),
+            long_url: rule.long_url.as_str().to_owned(),
+            is_denied: !is_allowed,
+            conditions: rule.conditions.iter().map(|condition| condition_text(condition, t)).collect(),
+            full: (rule.conditions.len() >= CONDITIONS_MAX).then(most),
+            number,
+        }
+    }
+}
+
+impl TypedForm {
+    /// Makes an empty form, the ids of whose fields end in `id`.
+    pub(super) fn empty(id: &str) -> Self {
+        let typed = change::Typed::default();
+        Self { id: id.to_owned(), typed, is_refused: false, wrong: Vec::new() }
+    }
+
+    /// Keeps what was typed in a form that was refused.
+    pub(super) fn keep(&mut self, typed: &change::Typed, wrong: Vec<String>) {
+        (self.typed, self.is_refused, self.wrong) = (typed.clone(), true, wrong);
+    }
+
+    /// Returns whether a field was refused.
+    pub(super) fn is_wrong(&self, field: &str) -> bool {
+        self.wrong.iter().any(|wrong| wrong == field)
+    }
+
+    /// Returns whether the form is for a rule, which may have no condition.
+    pub(super) fn is_of_rule(&self) -> bool {
+        self.id == NEW_RULE
+    }
+}
+
+impl ShownExample {
+    /// Reads the example from the query, and decides where a link leads it.
+    pub(super) fn new(pages: &Pages, request: &PageRequest<'_>, link: &Link) -> Self {
+        let t = request.preferences.locale;
+        let own = Own {
+            user_agent: header(request.headers, &USER_AGENT),
+            language: header(request.headers, &ACCEPT_LANGUAGE),
+            ip: request.client,
+            now: pages.api.domain_cache.now(),
+        };
+        let typed = example::Typed::read(&request.query, &own);
+        let (lead, wrong) = match typed.visit(&own, &pages.api.time_zone) {
+            Ok(visit) => {
+                let allows = |url: &_| pages.api.lookup.allows(url);
+                let lead = visit.lead(link.rules(), &link.long_url, link.forward_query, allows);
+                (Some(ShownLead::new(lead, link.is_live(visit.now), t)), Vec::new())
+            }
+            Err(wrong) => (None, wrong),
+        };
+        let told: Vec<String> = wrong.iter().map(|field| t.text(&format!("rules-wrong-{field}"))).collect();
+        let refused = (!told.is_empty()).then(|| told.join(" "));
+        let own_browser = [(OWN, t.text("rules-browser-own"))].into_iter();
+        let common = BROWSERS.iter().map(|(value, name, _)| (*value, (*name).to_owned()));
+        let none = [(NONE, t.text("rules-browser-none"))];
+        Self { typed, browsers: own_browser.chain(common).chain(none).collect(), refused, lead, wrong }
+    }
+
+    /// Returns whether a field was refused.
+    pub(super) fn is_wrong(&self, field: &str) -> bool {
+        self.wrong.contains(&field)
+    }
+}
+
+impl ShownLead {
+    /// Shows where a visitor is led by a link that is live then, or not.
+    fn new(Lead { rule, to, is_denied }: Lead, is_live: bool, t: &Locale) -> Self {
+        let text = match rule {
+            Some(place) => t.with("rules-match", (place + 1).to_string()),
+            None => t.text("rules-no-match"),
+        };
+        let denied = is_denied.then(|| t.text("rules-match-denied"));
+        let not_live = (!is_live).then(|| t.text("rules-match-not-live"));
+        Self { text, to, why_not: denied.into_iter().chain(not_live).collect() }
+    }
+}
+
+/// Returns a condition in words.
+fn condition_text(condition: &Condition, t: &Locale) -> String {
+    let (kind, key, value) = condition.parts();
+    let (key, value) = (key.unwrap_or_default(), value.unwrap_or_default());
+    t.with_two(&format!("rules-condition-{kind}"), key, value)
+}
+
+/// Returns a header as redirects read it: one that is no text counts as absent.
+fn header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a str {
+    std::str::from_utf8(headers.get(name).map_or(&b""[..], HeaderValue::as_bytes)).unwrap_or("")
+}
+
+#[cfg(test)]
+mod tests {
+    use links::CONDITION_TYPES;
+
+    use super::*;
+    use crate::locale::Locales;
+
+    #[test]
+    fn every_type_of_condition_has_a_name_and_a_text_in_every_language() {
+        for locale in Locales::embedded().all() {
+            for kind in CONDITION_TYPES {
+                assert!(locale.try_text(&format!("rules-type-{kind}")).is_some(), "{kind}");
+                let id = format!("rules-condition-{kind}");
+                assert_ne!(locale.with_two(&id, "key", "value"), id);
+            }
+            for field in ["ip", "time"] {
+                assert!(locale.try_text(&format!("rules-wrong-{field}")).is_some(), "{field}");
+            }
+        }
+    }
+
+    #[test]
+    fn conditions_are_told_with_their_keys_and_values() {
+        let locales = Locales::embedded();
+        let t = locales.find("en").unwrap();
+        let told = |kind: &str, key: Option<&str>, value: Option<&str>| {
+            condition_text(&Condition::parse(kind, key, value).unwrap(), t)
+        };
+        let exact = told("query-param", Some("utm_source"), Some("mail"));
+        assert!(exact.contains("utm_source") && exact.contains("mail"), "{exact}");
+        assert!(told("any-value-query-param", Some("utm_source"), None).contains("utm_source"));
+        assert!(told("geolocation-city-name", None, Some("São Paulo")).contains("São Paulo"));
+    }
+
+    #[test]
+    fn a_lead_says_why_a_visitor_is_not_led_there() {
+        let locales = Locales::embedded();
+        let t = locales.find("en").unwrap();
+        let lead = |rule, is_denied| Lead { rule, to: "https://e.example/".to_owned(), is_denied };
+        let shown = ShownLead::new(lead(Some(1), false), true, t);
+        assert!(shown.text.contains('2') && shown.why_not.is_empty(), "{}", shown.text);
+        assert_eq!(ShownLead::new(lead(None, true), false, t).why_not.len(), 2);
+    }
+}
