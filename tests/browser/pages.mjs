@@ -356,7 +356,7 @@ const tests = {
     }
   },
 
-  async "every page can be used by everybody, in both colours"(browser, other) {
+  async "every page is accessible, in both colours and languages"(browser, other) {
     const page = await open(browser);
     const { shortCode, shortUrl } = await rest("POST", "/short-urls", { longUrl: `${other.url}/seen`, tags: ["seen"] });
     const locked = await rest("POST", "/short-urls", { longUrl: `${other.url}/locked`, password: "x" });

@@ -53,7 +53,8 @@ async fn clients_behind_a_trusted_proxy_have_budgets_of_their_own() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_client_has_so_many_connections_and_another_takes_the_place_of_its_idlest() {
-    let resolver = start(&["--connections-per-client", "2"]).await;
+    // One thread accepts connections in their order.
+    let resolver = start(&["--connections-per-client", "2", "--threads", "1"]).await;
     let open = async || Connection::open(resolver.addr()).await.unwrap();
     let is_served = async |connection: &mut Connection| {
         connection.get("/robots.txt").await.is_ok_and(|answer| answer.status == 200)

@@ -97,7 +97,8 @@ async fn without_a_connection_calls_wait_a_bounded_time_and_then_are_told_to_com
         cluster.resolvers[0].api.try_create("https://example.com/outage").await.is_ok_and(|a| a.status == 503)
     };
     wait::until(SOON, "there is no connection", refuses).await.unwrap();
-    // More than any pool has, so that most of them wait. A connection that is won in the race is used.
+    // More than any pool has, so that most of them wait. A connection that is won in the race is
+    // used.
     let mut creators: JoinSet<_> = (0..200).map(|_| create_in_trouble(&cluster)).collect();
     checks::all_resolve(&links, &cluster.resolvers).await.unwrap();
     while let Some(creator) = creators.join_next().await {

@@ -37,7 +37,7 @@ impl Locale {
         let language: LanguageIdentifier = tag.parse().expect("files are named after languages");
         let resource = FluentResource::try_new(source).expect("a test reads every file");
         let mut bundle = FluentBundle::new_concurrent(vec![language]);
-        // Marks of direction around each value would be in copied texts. Values stand apart instead.
+        // Marks of direction around each value would be in copied texts.
         bundle.set_use_isolating(false);
         bundle.add_resource(resource).expect("a test reads every file");
         Self { tag: tag.to_owned(), bundle }

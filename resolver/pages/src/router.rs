@@ -57,8 +57,8 @@ impl Pages {
             return refused;
         }
         let pages = Arc::clone(self);
-        // Away from the listener's thread: pages wait for the database, and a change runs to its end
-        // though its client goes away.
+        // Away from the listener's thread: pages wait for the database, and a change runs to its
+        // end though its client goes away.
         let task = self.api.runtime.spawn(async move { pages.answer(client, request).await });
         task.await.unwrap_or_else(|_| answer(StatusCode::INTERNAL_SERVER_ERROR, TEXT, "an error occurred\n"))
     }
@@ -84,8 +84,7 @@ impl Pages {
         answered.unwrap_or_else(|error| error.into_answer(&request, session.as_ref()))
     }
 
-    /// Answers a request on the host of another domain. A session there would be open to whoever
-    /// that domain belongs to.
+    /// Answers a request on the host of another domain. Its owner could take a session there.
     fn other_host(&self, request: &PageRequest<'_>) -> Option<Answer> {
         if self.api.domain_cache.is_default(Some(request.host())) {
             return None;

@@ -82,7 +82,7 @@ async fn answer_to(thread: &ListenerThread, visitor: Visitor, request: Request<I
         "/" => {
             let answer = fallback_page::home(redirects, visitor, &request);
             match &service.pages {
-                // The visit is recorded, and instead of the plain page there is one that creates links.
+                // The visit is recorded. This page creates links.
                 Some(pages) if shows_home(&service.redirector, host(&request)) => {
                     pages.route(visitor.client, request).await
                 }
