@@ -3,7 +3,7 @@
 use std::{fs, path::PathBuf};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use clap::Args;
+use clap::{Args, builder::BoolishValueParser};
 use cli::{Error, args::Database};
 use pages::{Colour, Theme, ThemeError};
 
@@ -32,7 +32,7 @@ pub struct PagesArgs {
     #[arg(long, env = "RESOLVER_THEME_FOOTER", value_name = "TEXT")]
     pub theme_footer: Option<String>,
     /// Tell browsers to use HTTPS only with the host of a page, for two years.
-    #[arg(long, env = "RESOLVER_HSTS")]
+    #[arg(long, env = "RESOLVER_HSTS", value_parser = BoolishValueParser::new())]
     pub hsts: bool,
 }
 

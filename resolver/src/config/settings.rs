@@ -363,7 +363,7 @@ mod tests {
             (&["--places", "/nowhere.mmdb"], ["--places", "/nowhere.mmdb", "expected a file"]),
             (&["--theme-colour", "#7fffd4"], ["--theme-colour", "#7fffd4", "4.5 to 1"]),
             (&["--theme-logo", "/nowhere.png"], ["--theme-logo", "/nowhere.png", "No such file"]),
-            (&["--theme-name", ""], ["--theme-name", "\"\"", "1 to 60"]),
+            (&["--theme-name", ""], ["--theme-name", "1 to 60", "control characters"]),
             (&["--drain-delay", "soon"], ["--drain-delay", "soon", "5s"]),
         ] {
             let error = parse(args).unwrap_err();
