@@ -271,6 +271,34 @@ const tests = {
     assert.ok((await text(page, "main")).includes("Balances"));
   },
 
+  async "rules are added, moved and tried, and lead as the page said"(browser, other) {
+    const page = await open(browser);
+    await signIn(page);
+    const { shortCode, shortUrl } = await rest("POST", "/short-urls", { longUrl: `${other.url}/default` });
+    await go(page, `/manage/rules/${shortCode}`);
+    const add = async (to, value) => {
+      await fill(page, "#longUrl", `${other.url}${to}`);
+      await page.select("#add-rule select[name=type]", "language");
+      await fill(page, "#add-rule input[name=matchValue]", value);
+      await press(page, "#add-rule button");
+    };
+    await add("/german", "de");
+    await add("/any-german", "de-AT");
+    await press(page, "button[value=up]");
+    const { redirectRules } = await rest("GET", `/short-urls/${shortCode}/redirect-rules`);
+    assert.deepEqual(redirectRules.map(({ longUrl }) => new URL(longUrl).pathname), ["/any-german", "/german"]);
+    const led = async (language) => {
+      await fill(page, "#language", language);
+      await press(page, ".filters button");
+      const answer = await fetch(shortUrl, { redirect: "manual", headers: { "Accept-Language": language } });
+      const location = answer.headers.get("location");
+      assert.ok((await text(page, "main")).includes(location), `${language}: ${location}`);
+      return new URL(location).pathname;
+    };
+    assert.equal(await led("de-AT"), "/any-german");
+    assert.equal(await led("fr"), "/default");
+  },
+
   async "a form that is sent again and again makes one link, and says what is gone"(browser, other) {
     const page = await open(browser);
     await go(page, "/");
