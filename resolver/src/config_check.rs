@@ -1,7 +1,8 @@
 //! `resolver config check`: shows every setting of the server with its source. It starts nothing,
 //! and hides secrets.
 
-use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory as _, parser::ValueSource};
+use clap::CommandFactory as _;
+use daemon::Setting;
 use serde_json::{Value, json};
 
 use crate::config::{Cli, Config, ConfigCheckArgs, Settings};
@@ -10,13 +11,6 @@ use cli::{
     table::{Column, layout, printable},
 };
 
-/// The placeholder of a secret.
-const HIDDEN: &str = "(hidden)";
-/// The placeholder of an absent setting without a default.
-const NONE: &str = "(none)";
-/// Arguments that are not settings.
-const NOT_SETTINGS: [&str; 3] = ["json", "help", "version"];
-
 /// Checks the configuration, and returns the table or the JSON of its settings.
 pub(crate) fn run(args: &ConfigCheckArgs) -> Result<String, Error> {
     let settings = args.config.settings()?;
@@ -24,7 +18,7 @@ pub(crate) fn run(args: &ConfigCheckArgs) -> Result<String, Error> {
     // The arguments were parsed successfully before. They are parsed again to learn the source of
     // each value.
     let matches = cli.try_get_matches_from_mut(std::env::args_os()).unwrap_or_default();
-    let found = found(&cli, &matches, &args.config, &settings);
+    let found = Setting::list(&cli, &matches, |id| effective(id, &args.config, &settings));
     let keyspaces: Vec<Value> = settings
         .keyspaces
         .iter()
@@ -37,7 +31,7 @@ pub(crate) fn run(args: &ConfigCheckArgs) -> Result<String, Error> {
     let of = |head, read: fn(&Setting) -> String| Column::new(head, true, found.iter().map(read));
     let columns = vec![
         of("setting", |setting| setting.name.clone()),
-        of("source", Setting::shown_source),
+        of("source", |setting| setting.source().to_owned()),
         of("value", |setting| printable(&setting.value)),
     ];
     // Values are not cut, because people copy them.
@@ -48,97 +42,27 @@ pub(crate) fn run(args: &ConfigCheckArgs) -> Result<String, Error> {
     Ok(text)
 }
 
-/// A setting with its source.
-struct Setting {
-    name: String,
-    value: String,
-    source: Source,
-    variable: Option<String>,
-}
-
-/// The source of a setting's value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
-    Flag,
-    Environment,
-    Default,
-}
-
-impl Setting {
-    fn shown_source(&self) -> String {
-        match (self.source, &self.variable) {
-            (Source::Flag, _) => "flag".to_owned(),
-            (Source::Environment, Some(variable)) => variable.clone(),
-            (Source::Environment, None) => "environment".to_owned(),
-            (Source::Default, _) => "default".to_owned(),
-        }
-    }
-
-    fn to_json(&self) -> Value {
-        let source = match self.source {
-            Source::Flag => "flag",
-            Source::Environment => "environment",
-            Source::Default => "default",
-        };
-        json!({ "name": self.name, "value": self.value, "source": source, "variable": self.variable })
-    }
-}
-
-/// Returns all settings of the server, in the order of its help.
-fn found(cli: &Command, matches: &ArgMatches, config: &Config, settings: &Settings) -> Vec<Setting> {
-    let check = ["config", "check"];
-    let command = check.iter().try_fold(cli, |command, name| command.find_subcommand(name));
-    let matches = check.iter().try_fold(matches, |matches, name| matches.subcommand_matches(name));
-    let (Some(command), Some(matches)) = (command, matches) else { return Vec::new() };
-    let args = command.get_arguments().filter(|arg| !NOT_SETTINGS.contains(&arg.get_id().as_str()));
-    args.filter_map(|arg| setting(arg, matches, config, settings)).collect()
-}
-
-fn setting(arg: &Arg, matches: &ArgMatches, config: &Config, settings: &Settings) -> Option<Setting> {
-    let (id, name) = (arg.get_id().as_str(), arg.get_long()?.to_owned());
-    let source = match matches.value_source(id) {
-        Some(ValueSource::CommandLine) => Source::Flag,
-        Some(ValueSource::EnvVariable) => Source::Environment,
-        _ => Source::Default,
-    };
-    let raw = matches.get_raw(id).map(|values| {
-        let values: Vec<_> = values.map(|value| value.to_string_lossy()).collect();
-        values.join(",")
-    });
-    let value = match (id, raw) {
-        ("database", _) => config.database.database.to_string(),
-        ("read_database", _) => {
-            config.read_database.as_ref().map_or_else(|| NONE.to_owned(), ToString::to_string)
-        }
-        (_, Some(_)) if matches!(arg.get_action(), ArgAction::SetTrue) => matches.get_flag(id).to_string(),
-        (_, Some(_)) if arg.is_hide_env_values_set() => HIDDEN.to_owned(),
-        (_, Some(raw)) => raw,
-        (id, None) => instead(id, settings),
-    };
-    let variable = arg.get_env().map(|name| name.to_string_lossy().into_owned());
-    Some(Setting { name, value, source, variable })
-}
-
-/// Returns the effective value of a setting that is not given.
-fn instead(id: &str, settings: &Settings) -> String {
+/// Returns the value of a setting that differs from what is given: a URL without its password, or
+/// what stands in for a setting that is absent.
+fn effective(id: &str, config: &Config, settings: &Settings) -> Option<String> {
     match id {
-        "issuer" => "embedded".to_owned(),
-        "holder_id" => settings.holder.to_string(),
-        "public_url" => settings.public_url.clone(),
-        "code_key_file" => settings.code_key_file.display().to_string(),
-        "default_keyspace" => settings.default_keyspace.to_string(),
-        "threads" => settings.threads.to_string(),
-        "visits_spool" => settings.visits.spool.display().to_string(),
-        "witness" => {
-            settings.witness.as_ref().map_or_else(|| NONE.to_owned(), |path| path.display().to_string())
-        }
-        _ => NONE.to_owned(),
+        "database" => Some(config.database.database.to_string()),
+        "read_database" => config.read_database.as_ref().map(ToString::to_string),
+        "issuer" => config.issuer.is_empty().then(|| "embedded".to_owned()),
+        "holder_id" => Some(settings.holder.to_string()),
+        "public_url" => Some(settings.public_url.clone()),
+        "code_key_file" => Some(settings.code_key_file.display().to_string()),
+        "default_keyspace" => Some(settings.default_keyspace.to_string()),
+        "threads" => Some(settings.threads.to_string()),
+        "visits_spool" => Some(settings.visits.spool.display().to_string()),
+        "witness" => settings.witness.as_ref().map(|path| path.display().to_string()),
+        _ => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser as _;
+    use clap::{Arg, ArgAction, Command, Parser as _};
 
     use super::*;
 
@@ -163,7 +87,7 @@ mod tests {
             panic!("expected config check");
         };
         let settings = check.config.settings().unwrap();
-        let found = found(&cli, &matches, &check.config, &settings);
+        let found = Setting::list(&cli, &matches, |id| effective(id, &check.config, &settings));
         let serve = cli.find_subcommand("serve").unwrap();
         let flags = serve.get_arguments().filter_map(Arg::get_long).filter(|name| *name != "help");
         for flag in flags {
@@ -171,14 +95,14 @@ mod tests {
         }
         let of = |name: &str| {
             let setting = found.iter().find(|setting| setting.name == name).unwrap();
-            (setting.value.as_str(), setting.source)
+            (setting.value.as_str(), setting.source())
         };
-        assert_eq!(of("threads"), ("3", Source::Flag));
-        assert_eq!(of("listen"), ("127.0.0.1:8080", Source::Default));
-        assert_eq!(of("initial-api-key"), (HIDDEN, Source::Flag));
-        assert_eq!(of("database"), ("postgres://me:***@db/links", Source::Flag));
-        assert_eq!(of("holder-id"), ("embedded", Source::Default));
-        assert_eq!(of("tell-gone"), ("false", Source::Default));
+        assert_eq!(of("threads"), ("3", "flag"));
+        assert_eq!(of("listen"), ("127.0.0.1:8080", "default"));
+        assert_eq!(of("initial-api-key"), ("(hidden)", "flag"));
+        assert_eq!(of("database"), ("postgres://me:***@db/links", "flag"));
+        assert_eq!(of("holder-id"), ("embedded", "default"));
+        assert_eq!(of("tell-gone"), ("false", "default"));
         assert!(found.iter().all(|setting| !setting.value.contains("s3cret")));
     }
 

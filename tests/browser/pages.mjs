@@ -3,9 +3,9 @@
 //   node pages.mjs CHROMIUM BASE_URL API_KEY [FOLDER]
 //
 // CHROMIUM   the browser's path
-// BASE_URL   where the server listens, with --tell-gone, --public-create on and the theme of THEME below
-// FOLDER     where a picture of every page is written, on a phone and a desktop, dark and light, in both
-//            languages; none without it
+// BASE_URL   where the server listens, with --tell-gone, --public-create on and the theme of THEME
+// FOLDER     where a picture of every page is written, on a phone and a desktop, dark and light, in
+//            both languages; none without it
 
 import assert from "node:assert/strict";
 import { createServer } from "node:http";

@@ -303,7 +303,8 @@ impl Postgres {
         self.wait_answering(NAME).await
     }
 
-    /// Makes the server refuse writes, as a primary that has become a standby, or accept them again.
+    /// Makes the server refuse writes, as a primary that has become a standby, or accept them
+    /// again.
     ///
     /// # Errors
     /// Returns an error if the server does not take the setting.

@@ -93,8 +93,8 @@ impl<'a> PageRequest<'a> {
     /// Reads and checks the form of a POST.
     ///
     /// # Errors
-    /// Returns [`PageError`] if the form lacks the token of the session, is too long or too slow, or
-    /// is not a form.
+    /// Returns [`PageError`] if the form lacks the token of the session, is too long or too slow,
+    /// or is not a form.
     pub(crate) async fn read_form(
         &mut self,
         pages: &Arc<Pages>,

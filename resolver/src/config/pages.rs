@@ -15,8 +15,8 @@ const LOGO_BYTES: u64 = 8 * 1024;
 /// The flags of the pages.
 #[derive(Clone, Debug, Args)]
 pub struct PagesArgs {
-    /// Let visitors create links without an API key. Off by default, except for the embedded form on
-    /// a loopback address without --public-url and --trusted-proxies.
+    /// Let visitors create links without an API key. Off by default, except for the embedded form
+    /// on a loopback address without --public-url and --trusted-proxies.
     #[arg(long, env = "RESOLVER_PUBLIC_CREATE", value_enum, value_name = "SWITCH")]
     pub public_create: Option<Switch>,
     /// Name of the service on its pages. Defaults to Shortmint.

@@ -2,9 +2,9 @@
 
 use api::rest;
 use hyper::{
-    Method, Request, StatusCode,
+    HeaderMap, Method, Request, StatusCode,
     body::Incoming,
-    header::{ALLOW, CACHE_CONTROL, HeaderValue},
+    header::{ACCEPT, ACCEPT_LANGUAGE, ALLOW, CACHE_CONTROL, COOKIE, HeaderValue},
 };
 use pages::is_page;
 use redirect::{
@@ -28,17 +28,29 @@ pub(super) async fn route(thread: &ListenerThread, visitor: Visitor, request: Re
         path if is_link(path) => &thread.names.redirect,
         _ => &thread.names.page,
     };
-    // What a visitor's page depends on, unless the API answers.
+    // Unless the API answers, a visitor's page may follow, which depends on these.
     let reader =
-        (!is_api(request.uri().path())).then(|| (request.headers().clone(), request.uri().path().to_owned()));
+        (!is_api(request.uri().path())).then(|| (of_reader(request.headers()), request.uri().clone()));
     let mut answer = answer_to(thread, visitor, request).await;
-    if let Some((headers, path)) = reader {
-        answer = thread.service.renderer.write(&headers, &path, answer);
+    if let Some((headers, uri)) = reader {
+        answer = thread.service.renderer.write(&headers, uri.path(), answer);
     }
     if route_of(&answer).is_none() {
         name.clone().set_on(&mut answer);
     }
     answer
+}
+
+/// Returns the headers that a visitor's page depends on. The others need no copy on the way of a
+/// redirect.
+fn of_reader(headers: &HeaderMap) -> HeaderMap {
+    let mut kept = HeaderMap::new();
+    for name in [ACCEPT, ACCEPT_LANGUAGE, COOKIE] {
+        for value in headers.get_all(&name) {
+            kept.append(&name, value.clone());
+        }
+    }
+    kept
 }
 
 /// Returns whether the API answers a path.
