@@ -126,7 +126,8 @@ pub(super) async fn a_row_that_comes_again_between_the_tables_is_deleted_in_both
     let rows = async |table: &str| {
         databases.sql(&format!("SELECT count() FROM {name}.{table}")).await.parse::<u64>().unwrap()
     };
-    while rows("visit").await == 60 {
+    // The server deletes part by part: it has done so in the first table when 40 are left.
+    while rows("visit").await > 40 {
         assert!(store.delete_rows().await.unwrap().has_more);
     }
     assert_eq!((rows("visit").await, rows("visit_by_time").await), (40, 60));
