@@ -52,6 +52,7 @@ mod many_creates;
 mod metrics;
 mod migrations;
 mod monitoring;
+mod moves;
 mod nospace;
 mod older_copies;
 mod openapi;

@@ -82,7 +82,8 @@ impl LinkService {
         self.lookup.changed(link);
         match edited {
             Edited::Done(record) => Ok(*record),
-            Edited::Absent | Edited::Superseded => Err(self.no_link(name)),
+            // Only a move is blocked, or finds its name taken.
+            Edited::Absent | Edited::Superseded | Edited::Blocked | Edited::Taken => Err(self.no_link(name)),
         }
     }
 

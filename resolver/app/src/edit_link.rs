@@ -59,8 +59,9 @@ impl LinkService {
             edit.precondition = Precondition { versions: target.versions.clone(), ..Precondition::of(&link) };
             match self.store_edit(link.id, &edit, by).await? {
                 Edited::Done(record) => return Ok(*record),
-                Edited::Absent => {}
                 Edited::Superseded => return Err(AppError::Superseded),
+                // Only a move is refused so.
+                Edited::Absent | Edited::Blocked | Edited::Taken => {}
             }
         }
         Err(self.no_link(&target.name))

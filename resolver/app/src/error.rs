@@ -71,7 +71,7 @@ pub enum AppError {
     #[error("The link has been edited since: expected its current version.")]
     Superseded,
     /// The link was taken down by an operator.
-    #[error("The link was taken down: expected an operator to lift the block before it is deleted.")]
+    #[error("The link was taken down: expected an operator to lift the block before it is deleted or moved.")]
     Blocked,
     /// No domain has this name.
     #[error("Domain with authority \"{name}\" could not be found")]

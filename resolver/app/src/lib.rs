@@ -46,6 +46,7 @@ pub mod live;
 pub mod local_time;
 pub mod lookup;
 pub mod metrics;
+mod move_link;
 pub mod passwords;
 pub mod redirect_rules;
 pub mod reservation;

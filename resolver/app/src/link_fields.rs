@@ -219,6 +219,7 @@ impl LinkService {
                 rules: None,
             },
             block: None,
+            relocation: None,
             precondition: Precondition::default(),
         }
     }

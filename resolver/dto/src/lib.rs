@@ -34,8 +34,8 @@ pub use domain::{
 };
 pub use health::{Health, HealthLinks, HealthStatus, OpenApi};
 pub use link::{
-    BatchItem, EditUse, FillItem, LinkFields, LinkLimits, NewShortUrl, NewTakedown, ShortUrl, ShortUrlEdit,
-    ShortUrlPage, TagName, Takedown,
+    BatchItem, EditUse, FillItem, LinkFields, LinkLimits, NewPlace, NewShortUrl, NewTakedown, ShortUrl,
+    ShortUrlEdit, ShortUrlPage, TagName, Takedown,
 };
 pub use live::{LiveVisit, LiveVisitsQuery, MercureInfo, SkippedVisits};
 pub use page::{Data, Page, Pagination};

@@ -167,6 +167,16 @@ struct StrategyName;
 
 inline_schema!(StrategyName, json_schema!({ "enum": ["sequence", "hash", null] }));
 
+/// The domain that a link moves to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+#[schemars(extend("x-addition" = true, "required" = ["domain"]))]
+pub struct NewPlace {
+    /// The name of the domain, or `DEFAULT`.
+    #[schemars(with = "String", length(min = 1, max = Authority::MAX_LEN))]
+    pub domain: Option<String>,
+}
+
 /// Why an operator takes a link down.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::{Edit, api_key::ApiKeyId};
 
 pub use domain::{domain_change, domain_name};
-pub use state::{Told, change, state, tell};
+pub use state::{Told, change, note_move, state, tell};
 pub use visits::NewEntry;
 
 /// Kind of change that an entry records.

@@ -54,7 +54,7 @@ pub use link::{Draft, Link, NewLink};
 pub use long_url::{LongUrl, LongUrlError};
 pub use password::{PasswordError, PasswordHash};
 pub use placeholder::{fill_placeholders, has_safe_placeholders};
-pub use record::{Edit, Precondition, Record};
+pub use record::{Edit, Precondition, Record, Relocation};
 pub use rule::{
     AddressPattern, Browser, CONDITION_TYPES, CONDITIONS_MAX, Condition, ConditionError, Country, Date,
     Device, RULES_MAX, Rule, RulesError, Text,

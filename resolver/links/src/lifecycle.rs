@@ -5,8 +5,10 @@
 //!    the same transaction.
 //! 2. A deleted link keeps its row (I7). A minted code stays with its number for ever. A custom
 //!    slug is free again after the deletion, unless an operator has blocked the link.
-//! 3. A custom slug that is mintable belongs to the link whose id packs the code's number. Any
-//!    other has an entry of its own, which the link claims and releases.
+//! 3. On the default domain, a code belongs to the link whose id packs its number, also if it was
+//!    picked as a slug. Any other name has an entry of its own, which the link claims and releases.
+//! 4. A link that moves to another domain keeps its name. Its former name is free there, but for a
+//!    code on the default domain, which stays with its number.
 
 use codes::{Code, Keyspace};
 use jiff::Timestamp;
@@ -39,12 +41,14 @@ impl Edit {
     /// restored, and no other edit applies to it.
     ///
     /// # Errors
-    /// Returns [`Refusal::Absent`] or [`Refusal::Superseded`].
+    /// Returns the [`Refusal`] of the first check that failed. Only a move of a blocked link is
+    /// [refused](Refusal::Blocked) as such.
     pub fn check(&self, link: &Link) -> Result<(), Refusal> {
         if link.is_deleted() && self.block.is_none() {
             return Err(Refusal::Absent);
         }
-        self.precondition.check(link)
+        self.precondition.check(link)?;
+        if self.relocation.is_some() && link.is_blocked() { Err(Refusal::Blocked) } else { Ok(()) }
     }
 }
 
@@ -88,11 +92,17 @@ impl Link {
         (link, tags)
     }
 
-    /// Returns the slug that has an entry of its own. A mintable slug has none, because it belongs
-    /// to the link's number.
+    /// Returns the slug that has an entry of its own. A mintable slug of the default domain has
+    /// none, because it belongs to the link's number.
     #[must_use]
     pub fn claimed_slug(&self) -> Option<&Slug> {
-        self.slug().filter(|_| self.id.unpack().is_none())
+        self.slug().filter(|_| !self.has_own_number())
+    }
+
+    /// Returns whether the link's name follows from its id on its domain, so that it has no entry.
+    #[must_use]
+    pub fn has_own_number(&self) -> bool {
+        self.domain().is_default() && self.id.unpack().is_some()
     }
 
     /// Returns `true` if a deleted link holds its slug, so that no other link can claim it: while
@@ -140,7 +150,7 @@ mod tests {
     use codes::{KeyspaceIndex, LinkId};
 
     use super::*;
-    use crate::{Details, LongUrl};
+    use crate::{Details, LongUrl, Relocation};
 
     const BY: ApiKeyId = ApiKeyId(7);
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
@@ -218,6 +228,19 @@ mod tests {
     }
 
     #[test]
+    fn a_moved_link_is_on_its_new_domain_in_a_new_version_and_a_blocked_one_stays() {
+        let to = |domain| Relocation { domain, name: slug("my-slug"), keyspaces: 1 };
+        let edit = |domain| Edit { relocation: Some(to(domain)), ..Edit::default() };
+        let away = edit(DomainId::from_stored(3)).apply(named("my-slug"), NOW, BY);
+        assert_eq!((away.domain(), away.version()), (DomainId::from_stored(3), 1));
+        let back = edit(DomainId::DEFAULT).apply(away, NOW, BY);
+        assert_eq!(back.details.unwrap().domain, None);
+        assert_eq!(edit(DomainId::DEFAULT).check(&named("my-slug")), Ok(()));
+        assert_eq!(edit(DomainId::DEFAULT).check(&blocked(named("my-slug"))), Err(Refusal::Blocked));
+        assert_eq!(edit(DomainId::DEFAULT).check(&deleted(named("my-slug"))), Err(Refusal::Absent));
+    }
+
+    #[test]
     fn a_restored_link_has_what_it_had_in_a_new_version() {
         let (live, tags) = (named("my-slug"), vec![Tag::parse("b").unwrap(), Tag::parse("a").unwrap()]);
         let gone = live.clone().deleted(tags.clone(), NOW, BY);
@@ -233,6 +256,10 @@ mod tests {
     fn a_slug_has_an_entry_of_its_own_unless_its_link_has_a_number() {
         assert_eq!(named("my/slug").claimed_slug(), Some(&slug("my/slug")));
         assert_eq!(link(minted(), Some("Abc")).claimed_slug(), None);
+        let to = Relocation { domain: DomainId::from_stored(3), name: slug("Abc"), keyspaces: 1 };
+        let moved = Edit { relocation: Some(to), ..Edit::default() };
+        let elsewhere = moved.apply(link(minted(), Some("Abc")), NOW, BY);
+        assert_eq!(elsewhere.claimed_slug(), Some(&slug("Abc")), "it has an entry on other domains");
         assert_eq!(link(minted(), None).claimed_slug(), None);
     }
 

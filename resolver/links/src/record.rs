@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{Block, Details, DetailsEdit, Draft, Link, LongUrl, Tag, update::set};
+use super::{Block, Details, DetailsEdit, DomainId, Draft, Link, LongUrl, Slug, Tag, update::set};
 use crate::api_key::ApiKeyId;
 
 /// A link with its tags, as the API shows it.
@@ -40,8 +40,25 @@ pub struct Edit {
     pub block: Option<Option<String>>,
     /// Tags, replaced as a whole.
     pub tags: Option<Vec<Tag>>,
+    /// Another domain, where the link keeps its name.
+    pub relocation: Option<Relocation>,
     /// Precondition: the link and the versions that the edit applies to.
     pub precondition: Precondition,
+}
+
+/// A move of a link to another domain.
+///
+/// A minted code stays with its number, on whichever domain its link is. Visits that were counted
+/// before stay with the former domain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Relocation {
+    /// The domain to move to.
+    pub domain: DomainId,
+    /// The link's name: its slug, or the code of its number.
+    pub name: Slug,
+    /// The number of keyspaces against which the caller has checked that the name is no other
+    /// link's code.
+    pub keyspaces: usize,
 }
 
 /// Precondition of a change: which link it applies to, and which versions.
@@ -96,6 +113,9 @@ impl Edit {
             if let Some(origin) = &mut details.origin {
                 origin.blocked_by = None;
             }
+        }
+        if let Some(Relocation { domain, .. }) = self.relocation {
+            details.domain = Some(domain).filter(|domain| !domain.is_default());
         }
         (details.edited_at, details.edited_by) = (Some(now), Some(by));
         if let Some(origin) = &mut details.origin {

@@ -236,6 +236,10 @@ pub enum Edited {
     Absent,
     /// The link is no longer at the version that the editor expects.
     Superseded,
+    /// The link was to move, and an operator has blocked it.
+    Blocked,
+    /// The link was to move, and another link has its name there, or the domain was removed.
+    Taken,
 }
 
 /// The outcome of the deletion of a link.

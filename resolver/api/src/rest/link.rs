@@ -1,4 +1,4 @@
-//! Calls for one link: show, edit, delete, restore, block and unblock.
+//! Calls for one link: show, edit, move, delete, restore, block and unblock.
 
 use hyper::{Method, StatusCode};
 use links::{Block, api_key::Grant, scope::Scope};
@@ -18,6 +18,7 @@ const LINK: &str = "/rest/v3/short-urls/{shortCode}";
 
 pub(super) fn routes() -> Vec<Route> {
     let restore = "/rest/v3/short-urls/{shortCode}/restore";
+    let relocate = "/rest/v3/short-urls/{shortCode}/move";
     let block = "/rest/v3/short-urls/{shortCode}/block";
     let unblock = "/rest/v3/short-urls/{shortCode}/unblock";
     vec![
@@ -30,7 +31,7 @@ pub(super) fn routes() -> Vec<Route> {
             .fails(&[Kind::NoShortUrl]),
         Route::new(Method::PATCH, LINK, keyed!(Scope::Edit, edit))
             .document("editShortUrl", Topic::Links, "Edit a link")
-            .text("Absent fields stay as they are. Null clears a time, a limit, a title, a description, a status or a password, and leaves any other field as it is. Code and domain of a link never change.")
+            .text("Absent fields stay as they are. Null clears a time, a limit, a title, a description, a status or a password, and leaves any other field as it is. The code of a link never changes; `move` changes its domain.")
             .query::<dto::DomainQuery>()
             .header(Header::IfMatch)
             .optional_body::<dto::ShortUrlEdit>()
@@ -52,6 +53,24 @@ pub(super) fn routes() -> Vec<Route> {
             .answers::<dto::ShortUrl>("The link after its restoration.")
             .with_etag()
             .fails(&[Kind::InvalidData, Kind::NoShortUrl, Kind::SlugTaken]),
+        Route::new(Method::POST, relocate, keyed!(Scope::Edit, move_link))
+            .document("moveShortUrl", Topic::Links, "Move a link to another domain")
+            .addition()
+            .text("The link keeps its code or slug, and what it has. Under its former address it is not found any more, unless it moves to the default domain, whose links redirect on every domain. It fails if another link has the name on the other domain. An unknown domain is added as for a new link. Visits that were counted before stay with the former domain.")
+            .query::<dto::DomainQuery>()
+            .header(Header::IfMatch)
+            .body::<dto::NewPlace>()
+            .answers::<dto::ShortUrl>("The link after the call.")
+            .with_etag()
+            .fails(&[
+                Kind::MalformedBody,
+                Kind::InvalidData,
+                Kind::NoShortUrl,
+                Kind::SlugTaken,
+                Kind::Superseded,
+                Kind::Blocked,
+                Kind::TooManyDomains,
+            ]),
         Route::new(Method::POST, block, keyed!(Scope::Admin, block_link))
             .document("blockShortUrl", Topic::Links, "Take a link down")
             .addition()
@@ -78,6 +97,12 @@ impl Fields for dto::NewTakedown {
     }
 }
 
+impl Fields for dto::NewPlace {
+    fn expected(_: &str) -> String {
+        "expected the name of a domain".to_owned()
+    }
+}
+
 async fn get(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let links = &call.api.links;
     let record = links.get_link(&call.link()?, by).await?;
@@ -99,6 +124,12 @@ async fn delete(call: &Call, by: &Grant) -> Result<Answer, Problem> {
 
 async fn restore_link(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     short_url::answer(&call.api, &call.api.links.restore_link(&call.link()?, by).await?).await
+}
+
+async fn move_link(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+    let (dto::NewPlace { domain }, wrong) = call.fields()?;
+    let moved = call.api.links.move_link(&call.target()?, domain.as_deref(), wrong, by).await?;
+    short_url::answer(&call.api, &moved).await
 }
 
 async fn block_link(call: &Call, by: &Grant) -> Result<Answer, Problem> {

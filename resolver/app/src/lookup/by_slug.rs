@@ -66,6 +66,11 @@ impl Lookup {
             LookupKey::Code(code) => self.find(*code).await?,
             LookupKey::Slug(slug) => self.find_slug(&(DomainId::DEFAULT, slug.clone())).await?,
         };
+        let found = match found {
+            // The cached copy may be from before the link was moved here, and it would be an absence.
+            Some(link) if !link.domain().is_default() => self.read_fresh(link.id).await?,
+            found => found,
+        };
         Ok(found.filter(|link| link.domain().is_default()))
     }
 

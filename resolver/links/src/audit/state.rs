@@ -44,6 +44,12 @@ pub fn change(before: &Link, after: &Link, tags: Option<(&[Tag], &[Tag])>) -> Va
     state
 }
 
+/// Adds a move between two domains to a state with changes. They are named as they are called at
+/// the time.
+pub fn note_move(state: &mut Value, from: &str, to: &str) {
+    state[CHANGED][DOMAIN] = json!({ "from": from, "to": to });
+}
+
 /// Returns each field that differs, with its value before and after.
 pub(super) fn differences(before: &Map<String, Value>, after: &Map<String, Value>) -> Map<String, Value> {
     let differs = |(name, to): (&String, &Value)| {

@@ -139,6 +139,13 @@ pub(crate) async fn domains_with_links<S: Sql>(
     rows.iter().map(|row| Ok(DomainId::from_stored(row.int(0)?))).collect()
 }
 
+/// Returns a domain; `None` if there is none with this number.
+pub(super) async fn find_domain<S: Sql>(sql: &mut S, id: DomainId) -> Result<Option<Domain>, StoreError> {
+    let select = format!("SELECT {} FROM domain WHERE id = $1", columns::<S>());
+    let rows = sql.query(&select, &[Value::Int(id.get())]).await?;
+    rows.first().map(domain).transpose()
+}
+
 /// Edits a domain, unless another domain has the new name.
 pub(crate) async fn edit_domain<S: Sql>(
     sql: &mut S,

@@ -4,15 +4,17 @@
 use codes::LinkId;
 use jiff::Timestamp;
 use links::{
-    Edit, Link, Precondition, Record, Refusal,
+    Domain, Edit, Link, Precondition, Record, Refusal, Relocation,
     api_key::ApiKeyId,
-    audit::{Action, change, state},
+    audit::{Action, change, domain_name, note_move, state},
 };
 
 use super::{
     Sql, Told, Value,
     audit::note_link,
+    create::same_keyspaces,
     details_text,
+    domains::find_domain,
     keyspaces::keyspaces,
     long_urls::note_long_urls,
     slugs::{free_slug, take_slug},
@@ -31,9 +33,15 @@ pub(crate) async fn edit<S: Sql>(
     match edit.check(&link) {
         Ok(()) => {}
         Err(Refusal::Superseded) => return Ok(Edited::Superseded),
-        Err(Refusal::Absent | Refusal::Blocked) => return Ok(Edited::Absent),
+        Err(Refusal::Blocked) => return Ok(Edited::Blocked),
+        Err(Refusal::Absent) => return Ok(Edited::Absent),
     }
     let (before, link) = (link.clone(), edit.apply(link, now, by));
+    if let Some(relocation) = &edit.relocation
+        && !relocate(sql, &before, &link, relocation).await?
+    {
+        return Ok(Edited::Taken);
+    }
     write(sql, &link).await?;
     if edit.block.is_some() && link.is_deleted() {
         hold_slug(sql, &link).await?;
@@ -50,11 +58,39 @@ pub(crate) async fn edit<S: Sql>(
         note_long_urls(sql, std::iter::once((id, &link.long_url))).await?;
     }
     let tags = tags_of(sql, &[id]).await?.remove(&id).unwrap_or_default();
-    let change = change(&before, &link, tags_before.as_deref().map(|before| (before, &*tags)));
+    let mut change = change(&before, &link, tags_before.as_deref().map(|before| (before, &*tags)));
+    if before.domain() != link.domain() {
+        let [from, to] = [find_domain(sql, before.domain()).await?, find_domain(sql, link.domain()).await?];
+        let name = |domain: &Option<Domain>| domain.as_ref().map_or("", domain_name).to_owned();
+        note_move(&mut change, &name(&from), &name(&to));
+    }
     let former = tags_before.as_deref().unwrap_or_default();
     note_link(sql, by, Action::of_edit(edit), (&link, &tags, former), change).await?;
     sql.tell(Told::Changed(&[id])).await?;
     Ok(Edited::Done(Box::new(Record { link, tags })))
+}
+
+/// Claims the name of a link on the domain that it moves to, and releases it where it was. Returns
+/// false, with nothing written, if another link has it there or the domain was removed.
+async fn relocate<S: Sql>(
+    sql: &mut S,
+    before: &Link,
+    after: &Link,
+    Relocation { domain, name, keyspaces }: &Relocation,
+) -> Result<bool, StoreError> {
+    if before.domain() == *domain {
+        return Ok(true);
+    }
+    if !after.has_own_number() {
+        if name.code_on(*domain).is_some() {
+            same_keyspaces(sql, *keyspaces).await?;
+        }
+        if !take_slug(sql, *domain, name.as_str(), after.id).await? {
+            return Ok(false);
+        }
+    }
+    free_slug(sql, before.domain(), name.as_str(), before.id).await?;
+    Ok(true)
 }
 
 /// Claims the slug of a deleted link that was blocked, and releases it if the block was lifted. If

@@ -140,7 +140,9 @@ impl Kind {
             Self::Superseded => {
                 "The link was edited since its `ETag` was read: read it again, and decide again."
             }
-            Self::Blocked => "An operator took the link down, and has to bring it back before it is deleted.",
+            Self::Blocked => {
+                "An operator took the link down, and has to bring it back before it is deleted or moved."
+            }
             Self::NoTag => "No link has this tag.",
             Self::TagConflict => "Another tag has the new name.",
             Self::NoReservation => "No reservation has this id, or it is another key's.",
