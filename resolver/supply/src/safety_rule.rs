@@ -52,6 +52,9 @@ pub enum SafetyRule {
     Joined,
     /// A deleted link is not kept in the cache (`app/src/lookup/reader.rs`).
     Deleted,
+    /// A cached link that is not on the domain asked for is read again, since it may have moved
+    /// there (`app/src/lookup/by_slug.rs`).
+    Moved,
     /// While no change listener is connected a link is trusted for a short time only
     /// (`app/src/freshness.rs`).
     Away,

@@ -4,6 +4,8 @@ use codes::Code;
 use links::{DomainId, Link, Slug};
 use tokio::time::Instant;
 
+use supply::safety_rule::{self, SafetyRule};
+
 use super::{
     Lookup,
     cache::Name,
@@ -68,7 +70,9 @@ impl Lookup {
         };
         let found = match found {
             // The cached copy may be from before the link was moved here, and it would be an absence.
-            Some(link) if !link.domain().is_default() => self.read_fresh(link.id).await?,
+            Some(link) if !link.domain().is_default() && safety_rule::is_on(SafetyRule::Moved) => {
+                self.read_fresh(link.id).await?
+            }
             found => found,
         };
         Ok(found.filter(|link| link.domain().is_default()))

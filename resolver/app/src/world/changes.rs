@@ -1,9 +1,9 @@
-//! Clients that change links: they edit, delete and restore them as the API does.
+//! Clients that change links: they edit, move, delete and restore them as the API does.
 
 use std::time::Duration;
 
 use codes::LinkId;
-use links::{Edit, LongUrl, Precondition};
+use links::{DomainId, Edit, LongUrl, Precondition, Record, Relocation, Slug};
 use store::{Deleted, Edited, Restored};
 use tokio::{join, time::Instant};
 
@@ -35,8 +35,8 @@ impl Shared {
         (began, known): (Instant, Option<Instant>),
     ) -> Option<bool> {
         let from = if leads_to.is_none() {
-            // Absences are not cached (I8), so the link must have been deleted at some time during
-            // the lookup.
+            // Absences are not cached (I8), so the link must have been gone at some time during the
+            // lookup.
             began
         } else if ends.trouble.was_within(TROUBLED) {
             self.began
@@ -46,13 +46,16 @@ impl Shared {
         self.common.database.held(id, leads_to, from)
     }
 
-    /// Edits, deletes or restores an acknowledged link.
+    /// Edits, moves, deletes or restores an acknowledged link.
     pub(super) async fn change(&self, ends: &Ends, rng: &mut Rng) {
         let link = self.book().some_link(rng);
         let Some(link) = link else { return };
         self.book().change(&link);
-        if self.common.database.is_deleted(link.id) {
-            self.restore(ends, &link).await;
+        let away = self.common.database.away().filter(|_| link.name.domain.is_default() && !link.is_picked);
+        if self.common.database.is_gone(link.id) {
+            self.bring_back(ends, &link).await;
+        } else if let Some(away) = away.filter(|_| rng.permille(150)) {
+            self.send_away(ends, &link, away).await;
         } else if rng.permille(250) && !link.is_picked {
             self.delete(ends, &link).await;
         } else {
@@ -84,19 +87,46 @@ impl Shared {
         }
     }
 
-    /// Restores a link during a lookup. A lookup after the restore finds it.
-    async fn restore(&self, ends: &Ends, link: &Acknowledged) {
-        let restore = async {
+    /// Moves a link with a minted code to another domain.
+    async fn send_away(&self, ends: &Ends, link: &Acknowledged, away: DomainId) {
+        if self.relocate(ends, link, away).await.is_some() {
+            self.count(|outcome| outcome.moved += 1);
+        }
+    }
+
+    async fn relocate(&self, ends: &Ends, link: &Acknowledged, domain: DomainId) -> Option<Record> {
+        let name = Slug::parse(&link.name.text).ok()?;
+        let relocation = Relocation { domain, name, keyspaces: ends.creator.keyspaces() };
+        let edit = Edit { relocation: Some(relocation), ..Edit::default() };
+        let edited = ends.store.edit(link.id, &edit, BY).await.ok()?;
+        ends.lookup.changed(link.id);
+        match edited {
+            Edited::Done(record) => Some(*record),
+            _ => None,
+        }
+    }
+
+    /// Restores a deleted link, or moves one back from another domain, during a lookup. A lookup
+    /// after that finds it.
+    async fn bring_back(&self, ends: &Ends, link: &Acknowledged) {
+        let bring_back = async {
             let restored =
                 ends.store.restore(link.id, &Precondition::default(), ends.creator.keyspaces(), BY).await;
             let Ok(restored) = restored else { return };
             ends.lookup.changed(link.id);
-            if let Restored::Done(record) = restored {
+            let record = match restored {
+                Restored::Done(record) => Some(*record),
+                _ if self.common.database.away().is_some() => {
+                    self.relocate(ends, link, DomainId::DEFAULT).await
+                }
+                _ => None,
+            };
+            if let Some(record) = record {
                 ends.creator.wait_until_shown(&record.link).await;
                 self.count(|outcome| outcome.changed += 1);
                 self.look(ends, link).await;
             }
         };
-        join!(restore, self.look(ends, link));
+        join!(bring_back, self.look(ends, link));
     }
 }

@@ -3,12 +3,13 @@
 
 use std::{
     collections::HashSet,
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{Arc, Mutex, MutexGuard, OnceLock},
     time::Duration,
 };
 
 use codes::LinkId;
 use jiff::Timestamp;
+use links::{DomainId, Link};
 use numbers::StoreEpoch;
 use rusqlite::{Connection, backup::Backup};
 use store::{BlockEntry, Change, Links, Register, Source, StoreError, sqlite::SqliteStore};
@@ -70,6 +71,8 @@ pub(super) struct Database {
     pub(super) start: watch::Sender<Option<Timestamp>>,
     listeners: Mutex<Vec<mpsc::Sender<Change>>>,
     timeline: Mutex<Timeline>,
+    /// A domain without a host, which links move to and come back from.
+    away: OnceLock<DomainId>,
     /// When the simulation began, by its own clock and by the machine's.
     began: (Instant, Timestamp),
 }
@@ -103,6 +106,7 @@ impl Database {
             start: watch::Sender::new(None),
             listeners: Mutex::default(),
             timeline: Mutex::default(),
+            away: OnceLock::new(),
             began: (Instant::now(), Timestamp::now()),
         };
         database.tell_start();
@@ -235,9 +239,20 @@ impl Database {
     /// Records where a link leads at this moment.
     pub(super) async fn note(&self, id: LinkId) {
         let Ok(reading) = self.sqlite.read(&[id], Source::Primary).await else { return };
-        let link = reading.links.first().filter(|link| !link.is_deleted());
+        let is_home = |link: &&Link| self.away().is_none_or(|away| link.domain() != away);
+        let link = reading.links.first().filter(|link| !link.is_deleted()).filter(is_home);
         let leads_to = link.map(|link| link.long_url.as_str().to_owned());
         self.timeline().note(id, leads_to);
+    }
+
+    /// Returns the domain that links move to.
+    pub(super) fn away(&self) -> Option<DomainId> {
+        self.away.get().copied()
+    }
+
+    /// Sets the domain that links move to.
+    pub(super) fn set_away(&self, domain: DomainId) {
+        self.away.set(domain).expect("a world is built once");
     }
 
     /// Returns the time since which a link has led to this URL; `None` if it never led there.
@@ -245,9 +260,9 @@ impl Database {
         self.timeline().since(id, url)
     }
 
-    /// Returns whether a link was changed and is deleted now.
-    pub(super) fn is_deleted(&self, id: LinkId) -> bool {
-        self.timeline().is_deleted(id)
+    /// Returns whether a link was changed, and is deleted or on another domain now.
+    pub(super) fn is_gone(&self, id: LinkId) -> bool {
+        self.timeline().is_gone(id)
     }
 
     /// Returns whether a link led to this URL at any time since `from`; `None` if it was never

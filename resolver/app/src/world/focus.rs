@@ -14,7 +14,7 @@ pub(super) enum Focus {
     Histories,
     /// Older copies of the ledger that take over.
     Ledgers,
-    /// Edits, deletions and restorations of links, with late answers, missed notifications and a
+    /// Edits, moves, deletions and restorations of links, with late answers, missed notifications and a
     /// lagging replica.
     Changes,
     /// The same names on several domains.

@@ -159,6 +159,7 @@ each_is_missed! {
     without_a_read_of_its_own_a_restored_link_is_denied: Late beside Changes,
     without_a_look_at_the_news_an_editor_is_given_the_link_as_it_was: Joined beside Changes,
     without_forgetting_what_is_deleted_a_restored_link_is_denied: Deleted beside Changes,
+    without_reading_it_again_a_link_that_moved_back_is_denied: Moved beside Changes,
     without_an_end_to_belief_an_edit_that_nobody_heard_of_never_shows: Away beside Changes,
     without_reading_again_an_edit_that_was_missed_never_shows: Settled beside Changes,
     without_an_end_to_trust_a_domains_own_link_is_not_given: Free beside Domains,

@@ -16,6 +16,7 @@ pub(super) struct Outcome {
     pub(super) ledgers_put_back: u64,
     pub(super) lost: u64,
     pub(super) changed: u64,
+    pub(super) moved: u64,
     pub(super) on_domains: u64,
     pub(super) isolated: u64,
     pub(super) reserved: u64,
@@ -42,6 +43,7 @@ impl Outcome {
             (&mut self.ledgers_put_back, other.ledgers_put_back),
             (&mut self.lost, other.lost),
             (&mut self.changed, other.changed),
+            (&mut self.moved, other.moved),
             (&mut self.on_domains, other.on_domains),
             (&mut self.isolated, other.isolated),
             (&mut self.reserved, other.reserved),
@@ -58,10 +60,10 @@ impl Outcome {
     pub(super) fn expect_enough(&self) {
         let Self { acknowledged, slugs, looked_up, exhausted, unknown, crashes, .. } = *self;
         let Self { elections, outages, fail_overs, put_back, ledgers_put_back, lost, .. } = *self;
-        let Self { changed, on_domains, isolated, .. } = *self;
+        let Self { changed, moved, on_domains, isolated, .. } = *self;
         let Self { reserved, filled, given_up, unheard, rolled_out, domains, .. } = *self;
         let counts = [acknowledged, slugs, looked_up, exhausted, unknown, crashes, elections, outages];
-        let rare = [fail_overs, put_back, ledgers_put_back, lost, changed, on_domains, isolated];
+        let rare = [fail_overs, put_back, ledgers_put_back, lost, changed, moved, on_domains, isolated];
         let added = [reserved, filled, given_up, unheard, rolled_out, domains];
         assert!(
             counts.into_iter().chain(rare).chain(added).all(|count| count >= 20),

@@ -34,6 +34,8 @@ use super::{
 };
 use supply::safety_rule::with_slow_clocks;
 
+/// The domain that links move to. No visitor asks for its host.
+const AWAY_HOST: &str = "away.test";
 /// How long faults strike, in milliseconds.
 const FAULTS_MS: (u64, u64) = (6_000, 14_000);
 /// How long a process may take to create links again after the faults have ended.
@@ -249,6 +251,11 @@ impl World {
             let name = Authority::parse(&host(domain)).map_err(no_world)?;
             let added = database.sqlite.add_domain(&name, u32::MAX, BY).await.map_err(no_world)?;
             hosts.extend(added.map(|id| (id, name.to_string())));
+        }
+        if self.focus == Focus::Changes {
+            let away = Authority::parse(AWAY_HOST).map_err(no_world)?;
+            let added = database.sqlite.add_domain(&away, u32::MAX, BY).await.map_err(no_world)?;
+            added.into_iter().for_each(|id| database.set_away(id));
         }
         Ok(hosts)
     }

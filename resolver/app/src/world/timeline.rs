@@ -16,7 +16,7 @@ pub(super) struct Timeline(HashMap<LinkId, Vec<State>>);
 #[derive(Debug)]
 struct State {
     since: Instant,
-    /// The long URL; `None` while the link is deleted.
+    /// The long URL; `None` while the link is deleted or on another domain.
     leads_to: Option<String>,
 }
 
@@ -35,8 +35,8 @@ impl Timeline {
         Some(state.since)
     }
 
-    /// Returns whether a link is deleted now.
-    pub(super) fn is_deleted(&self, id: LinkId) -> bool {
+    /// Returns whether a link is deleted or on another domain now.
+    pub(super) fn is_gone(&self, id: LinkId) -> bool {
         let last = self.0.get(&id).and_then(|states| states.last());
         last.is_some_and(|state| state.leads_to.is_none())
     }
