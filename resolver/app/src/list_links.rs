@@ -7,11 +7,14 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use codes::LinkId;
-use jiff::{SignedDuration, Timestamp};
+use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
 use links::{
     Domain, DomainId, Filter, LongUrl, OrderBy, OrderField, Outline, Outlined, PER_PAGE, PER_PAGE_MAX,
     Record, TAGS_MAX, Tag, TagsMode, api_key::Grant, scope::Scope,
 };
+use store::VisitTotals;
+use visit_store::Days;
+use visits::Day;
 
 use super::{AppError, FieldErrors, LinkService, authorize::require};
 
@@ -59,6 +62,29 @@ pub struct ListLinks {
     pub exclude_spent: bool,
     /// A field, optionally followed by `-ASC` or `-DESC`.
     pub order_by: Option<String>,
+    /// The first and the last day of the visits that count in the order by visits; `None` for all
+    /// visits. The key needs the scope `visits`.
+    pub visits_in: Option<VisitDays>,
+}
+
+/// Days, counted in UTC as the counters of visits are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VisitDays {
+    /// The first day.
+    pub first: Date,
+    /// The last day.
+    pub last: Date,
+}
+
+impl VisitDays {
+    /// Returns the days as the store counts them.
+    pub(crate) fn days(self) -> Days {
+        let day = |date: Date| {
+            let start = date.to_zoned(TimeZone::UTC).map_or(Timestamp::MAX, |start| start.timestamp());
+            Day::of(start.as_microsecond())
+        };
+        Days { first: day(self.first), end: day(self.last).next() }
+    }
 }
 
 /// The requested number of links on a page.
@@ -96,8 +122,11 @@ impl LinkService {
         by: &Grant,
     ) -> Result<ListedLinks, AppError> {
         require(by, Scope::Read)?;
+        if request.visits_in.is_some() {
+            require(by, Scope::Visits)?;
+        }
         let names = (request.domain.clone(), request.api_key_name.clone());
-        let (mut filter, by_code) = filter(request, wrong)?;
+        let (mut filter, sorted_here) = filter(request, wrong)?;
         let (page, per_page) = (filter.page, filter.per_page.unwrap_or(PER_PAGE_MAX));
         let listed =
             |filter, Outline { entries, total }| ListedLinks { filter, entries, total, page, per_page };
@@ -109,12 +138,10 @@ impl LinkService {
         if let Some(text) = &filter.search {
             filter.search_domains = self.domains_like(text);
         }
-        let Some(descending) = by_code else {
+        let Some(sorted_here) = sorted_here else {
             let outline = self.catalog.outline(&filter, code).await?;
             return Ok(listed(filter, outline));
         };
-        // No database can sort by codes, which are computed from numbers. A list that fits on one
-        // page is sorted here.
         (filter.page, filter.per_page) = (1, Some(PER_PAGE_MAX));
         let mut outline = self.catalog.outline(&filter, code).await?;
         if outline.total > PER_PAGE_MAX {
@@ -122,7 +149,19 @@ impl LinkService {
                 format!("expected another order, or a filter that leaves at most {PER_PAGE_MAX} links");
             return Err(AppError::invalid("orderBy", expected));
         }
-        outline.entries.sort_by_cached_key(|entry| self.lookup.name(entry.id, entry.slug.as_ref()));
+        let descending = match sorted_here {
+            SortedHere::ByCode { descending } => {
+                outline.entries.sort_by_cached_key(|entry| self.lookup.name(entry.id, entry.slug.as_ref()));
+                descending
+            }
+            SortedHere::ByVisits { days, people_only, descending } => {
+                let ids: Vec<LinkId> = outline.entries.iter().map(|entry| entry.id).collect();
+                let totals = self.visits.link_totals(&ids, days.days()).await?;
+                let count = |totals: &VisitTotals| if people_only { totals.non_bots() } else { totals.total };
+                outline.entries.sort_by_key(|entry| (totals.get(&entry.id).map_or(0, count), entry.id));
+                descending
+            }
+        };
         if descending {
             outline.entries.reverse();
         }
@@ -222,10 +261,27 @@ pub fn pieces(mut entries: &[Outlined]) -> impl Iterator<Item = &[Outlined]> {
     })
 }
 
-/// Checks a request. Returns the filter, and for the order by code whether it is descending.
-fn filter(request: ListLinks, mut wrong: FieldErrors) -> Result<(Filter, Option<bool>), AppError> {
+/// An order that no database knows: codes are computed from numbers, and visits are counted by day
+/// in a store of their own. A list that fits on one page is sorted here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SortedHere {
+    ByCode { descending: bool },
+    ByVisits { days: VisitDays, people_only: bool, descending: bool },
+}
+
+/// Checks a request. Returns the filter, and the order if the database does not know it.
+fn filter(request: ListLinks, mut wrong: FieldErrors) -> Result<(Filter, Option<SortedHere>), AppError> {
     let order = wrong.note("orderBy", parse_order(request.order_by.as_deref()));
     let (order, by_code) = order.unwrap_or_default();
+    let descending = order.descending;
+    let sorted_here = match (order.field, request.visits_in) {
+        _ if by_code.is_some() => Some(SortedHere::ByCode { descending }),
+        (OrderField::Visits | OrderField::NonBotVisits, Some(days)) => {
+            let people_only = order.field == OrderField::NonBotVisits;
+            Some(SortedHere::ByVisits { days, people_only, descending })
+        }
+        _ => None,
+    };
     for (name, tags) in [("tags", &request.tags), ("excludeTags", &request.exclude_tags)] {
         if tags.len() > TAGS_MAX {
             wrong.note::<()>(name, Err(format!("expected at most {TAGS_MAX} tags")));
@@ -266,7 +322,7 @@ fn filter(request: ListLinks, mut wrong: FieldErrors) -> Result<(Filter, Option<
         search: request.search,
         ..Filter::default()
     };
-    Ok((filter, by_code))
+    Ok((filter, sorted_here))
 }
 
 fn whole_second(time: Timestamp) -> Timestamp {

@@ -8,6 +8,7 @@ use std::{
 use async_trait::async_trait;
 use codes::{KeyspaceIndex, LinkId};
 use links::DomainId;
+use store::VisitTotals;
 use visit_store::{
     Batch, Changes, Columns, DayCounters, Days, DeletionStep, Erased, Erasure, ErasureId, Marks, MarksKey,
     Producer, RowQuery, SpoolId, StoredText, TextRef, TokenSecret, VisitStore, VisitStoreError, WriteError,
@@ -179,6 +180,22 @@ impl VisitStore for MemoryStore {
         let mut span = counters(first.get()..last.get() + 1, &all);
         span.quarters.clear();
         Ok(vec![span])
+    }
+
+    async fn link_totals(
+        &self,
+        links: &[LinkId],
+        days: Days,
+    ) -> Result<HashMap<LinkId, VisitTotals>, VisitStoreError> {
+        let total_of = |link: &LinkId| {
+            let tallies = self.tallies(Subject::Link(*link), days);
+            let deltas = tallies.values().map(Tally::delta);
+            let (total, bots) =
+                deltas.fold((0, 0), |(total, bots), one| (total + one.total, bots + one.bots));
+            let [total, bots] = [total, bots].map(|sum| u64::try_from(sum).unwrap());
+            (total > 0).then_some((*link, VisitTotals { total, bots, last: None }))
+        };
+        Ok(links.iter().filter_map(total_of).collect())
     }
 
     async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>, VisitStoreError> {

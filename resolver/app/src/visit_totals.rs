@@ -17,6 +17,7 @@ use visits::{Subject, TimeRange};
 use super::{
     AppError, LinkService,
     authorize::{require, visible},
+    list_links::VisitDays,
     list_visits::range_of,
     visit_subjects::VisitsOf,
 };
@@ -43,6 +44,18 @@ impl LinkService {
     ) -> Result<HashMap<LinkId, VisitTotals>, AppError> {
         let _turn = self.turns.write(by.id).await?;
         self.read_totals(ids).await
+    }
+
+    /// Returns how often links were visited within days. Links without visits are left out.
+    pub async fn visit_totals_in(
+        &self,
+        ids: &[LinkId],
+        days: VisitDays,
+        by: &Grant,
+    ) -> Result<HashMap<LinkId, VisitTotals>, AppError> {
+        require(by, Scope::Visits)?;
+        let _turn = self.turns.query(by.id).await?;
+        Ok(self.visits.link_totals(ids, days.days()).await?)
     }
 
     async fn read_totals(&self, ids: &[LinkId]) -> Result<HashMap<LinkId, VisitTotals>, AppError> {

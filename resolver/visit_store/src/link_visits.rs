@@ -1,7 +1,7 @@
 //! Visits by link of one batch, in the bytes that wait to be added to the links.
 
 use codes::LinkId;
-use store::StoreError;
+use store::{StoreError, VisitTotals};
 
 use crate::LinkVisits;
 
@@ -46,6 +46,12 @@ pub(crate) fn sum_links(mut links: Vec<LinkVisits>) -> Vec<LinkVisits> {
         is_same
     });
     links
+}
+
+/// Returns the totals of a link from sums that a database computed. It never sums below zero.
+pub(crate) fn link_total(link: i64, total: i64, bots: i64) -> (LinkId, VisitTotals) {
+    let [total, bots] = [total, bots].map(|sum| u64::try_from(sum).unwrap_or(0));
+    (LinkId::from_stored(link), VisitTotals { total, bots, last: None })
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use async_trait::async_trait;
 use codes::LinkId;
-use store::postgres::PoolCount;
+use store::{VisitTotals, postgres::PoolCount};
 use visits::{AddressSecret, Day, DaySecret, Slot, Subject, TextKey, VisitId, VisitRow};
 
 use crate::{
@@ -95,6 +95,13 @@ pub trait VisitStore: Send + Sync + 'static {
         days: Days,
         columns: Columns,
     ) -> Result<Vec<DayCounters>, VisitStoreError>;
+
+    /// Returns how often links were visited within days. Links without visits are left out.
+    async fn link_totals(
+        &self,
+        links: &[LinkId],
+        days: Days,
+    ) -> Result<HashMap<LinkId, VisitTotals>, VisitStoreError>;
 
     /// Returns rows, the latest first.
     async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>, VisitStoreError>;

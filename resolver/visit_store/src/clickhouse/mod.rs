@@ -21,7 +21,7 @@ use std::collections::HashMap;
 use async_trait::async_trait;
 use codes::LinkId;
 use delete::Turns;
-use store::postgres::PoolCount;
+use store::{VisitTotals, postgres::PoolCount};
 use tokio::sync::{Mutex, OnceCell};
 use visits::{AddressSecret, Day, DaySecret, QUARTER, Subject, TextKey, VisitId, VisitRow};
 
@@ -167,6 +167,14 @@ impl VisitStore for ClickhouseVisits {
         columns: Columns,
     ) -> Result<Vec<DayCounters>, VisitStoreError> {
         self.counters.spans(subject, days, columns).await
+    }
+
+    async fn link_totals(
+        &self,
+        links: &[LinkId],
+        days: Days,
+    ) -> Result<HashMap<LinkId, VisitTotals>, VisitStoreError> {
+        self.counters.link_totals(links, days).await
     }
 
     async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>, VisitStoreError> {

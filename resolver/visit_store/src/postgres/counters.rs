@@ -1,12 +1,16 @@
 //! Reads of counters.
 
+use std::collections::HashMap;
+
+use codes::LinkId;
+use store::VisitTotals;
 use tokio_postgres::{
     Client, Row,
     types::{ToSql, Type},
 };
 use visits::{Day, Month, Subject, SubjectKey};
 
-use crate::{Columns, DayCounters, Days, VisitStoreError};
+use crate::{Columns, DayCounters, Days, VisitStoreError, link_visits::link_total};
 
 /// Returns the counters of a subject by day.
 pub(super) async fn days(
@@ -101,6 +105,21 @@ async fn months(
         (sum == row.get::<_, i64>(7)).then(|| read(row, days))
     };
     Ok(rows.iter().filter_map(current).collect())
+}
+
+/// Returns how often links were visited within days.
+pub(super) async fn link_totals(
+    client: &Client,
+    links: &[LinkId],
+    days: Days,
+) -> Result<HashMap<LinkId, VisitTotals>, VisitStoreError> {
+    let query = "SELECT subject, sum(total)::bigint, sum(bots)::bigint FROM visit_day
+                 WHERE kind = 0 AND subject = ANY($1) AND day >= $2 AND day < $3 GROUP BY subject";
+    let ids: Vec<i64> = links.iter().map(|link| link.get()).collect();
+    let (first, end) = (days.first.get(), days.end.get());
+    let parameters: [Parameter<'_>; 3] = [(&ids, Type::INT8_ARRAY), (&first, Type::INT4), (&end, Type::INT4)];
+    let rows = client.query_typed(query, &parameters).await?;
+    Ok(rows.iter().map(|row| link_total(row.get(0), row.get(1), row.get(2))).collect())
 }
 
 /// SQL condition for a subject. A link has counters in several parts, one for each domain that it

@@ -28,7 +28,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use codes::LinkId;
 use store::{
-    StoreError,
+    StoreError, VisitTotals,
     postgres::{self as links, PoolCount},
 };
 use tokio::{sync::Mutex, time::timeout};
@@ -279,6 +279,14 @@ impl VisitStore for PostgresVisits {
         columns: Columns,
     ) -> Result<Vec<DayCounters>, VisitStoreError> {
         self.with(async |client| counters::spans(client, subject, days, columns).await).await
+    }
+
+    async fn link_totals(
+        &self,
+        links: &[LinkId],
+        days: Days,
+    ) -> Result<HashMap<LinkId, VisitTotals>, VisitStoreError> {
+        self.with(async |client| counters::link_totals(client, links, days).await).await
     }
 
     async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>, VisitStoreError> {

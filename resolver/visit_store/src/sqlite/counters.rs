@@ -1,11 +1,13 @@
 //! Reads of counters.
 
-use std::ops::Range;
+use std::{collections::HashMap, ops::Range};
 
+use codes::LinkId;
 use rusqlite::{Connection, Row, params};
+use store::VisitTotals;
 use visits::{Day, Month, Subject, SubjectKey};
 
-use crate::{Columns, DayCounters, Days, VisitStoreError};
+use crate::{Columns, DayCounters, Days, VisitStoreError, link_visits::link_total};
 
 /// Returns the counters of a subject by day.
 pub(super) fn days(
@@ -116,6 +118,24 @@ fn versions(
     let mut query = connection.prepare(&query)?;
     let rows =
         query.query_map(params![days.start.get(), days.end.get()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// Returns how often links were visited within days.
+pub(super) fn link_totals(
+    connection: &Connection,
+    links: &[LinkId],
+    days: Days,
+) -> Result<HashMap<LinkId, VisitTotals>, VisitStoreError> {
+    let query = "SELECT subject, sum(total), sum(bots) FROM visit_day
+                 WHERE kind = 0 AND subject IN (SELECT value FROM json_each(?1)) AND day >= ?2 AND day < ?3
+                 GROUP BY subject";
+    let ids: Vec<String> = links.iter().map(|link| link.get().to_string()).collect();
+    let ids = format!("[{}]", ids.join(","));
+    let mut query = connection.prepare_cached(query)?;
+    let rows = query.query_map(params![ids, days.first.get(), days.end.get()], |row| {
+        Ok(link_total(row.get(0)?, row.get(1)?, row.get(2)?))
+    })?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 

@@ -32,7 +32,7 @@ use async_trait::async_trait;
 use codes::LinkId;
 use rusqlite::{Connection, TransactionBehavior};
 use store::{
-    Store,
+    Store, VisitTotals,
     sqlite::{Worker, attach, open_reader, open_writer},
 };
 use tokio::sync::Mutex;
@@ -198,6 +198,15 @@ impl VisitStore for SqliteVisits {
         columns: Columns,
     ) -> Result<Vec<DayCounters>, VisitStoreError> {
         self.read(move |connection| counters::spans(connection, subject, days, columns)).await
+    }
+
+    async fn link_totals(
+        &self,
+        links: &[LinkId],
+        days: Days,
+    ) -> Result<HashMap<LinkId, VisitTotals>, VisitStoreError> {
+        let links = links.to_vec();
+        self.read(move |connection| counters::link_totals(connection, &links, days)).await
     }
 
     async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>, VisitStoreError> {

@@ -2,7 +2,7 @@
 
 use codes::LinkId;
 use links::DomainId;
-use visit_store::{Columns, DayCounters, Days, VisitStore};
+use visit_store::{Columns, DayCounters, Days, Producer, VisitStore};
 use visits::{DAY, Day, Month, OrphanKind, Outcome, Subject, tally::Tally};
 
 use super::{ALL_COLUMNS, Visit, fixture::always, noon, register, store_all, tally, today, totals};
@@ -44,6 +44,23 @@ pub(crate) async fn counters_of_two_slots_add_up(store: &dyn VisitStore) {
         assert_eq!(yesterday[..], days[..1]);
         only_wanted_columns(store, subject, &days[1]).await;
     }
+    links_count_within_days(store, &mut one).await;
+}
+
+/// Counts visits of several links at once, beside the hundred of link 5.
+async fn links_count_within_days(store: &dyn VisitStore, producer: &mut Producer) {
+    let other = LinkId::from_stored(6);
+    store_all(store, producer, &[Visit::of(6, noon(1))]).await;
+    let of_links = async |first: i32, end: i32| {
+        let days = Days { first: Day::from_stored(first), end: Day::from_stored(end) };
+        let links = [LinkId::from_stored(5), other, LinkId::from_stored(7)];
+        let totals = store.link_totals(&links, days).await.unwrap();
+        links.map(|link| totals.get(&link).map(|totals| (totals.total, totals.bots)))
+    };
+    let today = today().get();
+    assert_eq!(of_links(today - 1, today + 1).await, [Some((100, 25)), Some((1, 0)), None]);
+    assert_eq!(of_links(today, today + 1).await, [Some((50, 13)), None, None]);
+    assert_eq!(of_links(today - 1, today).await, [Some((50, 12)), Some((1, 0)), None]);
 }
 
 async fn only_wanted_columns(store: &dyn VisitStore, subject: Subject, expected: &DayCounters) {
