@@ -27,6 +27,11 @@ impl Form {
         self.0.iter().find(|(has, _)| has == name).map(|(_, value)| value.as_str())
     }
 
+    /// Returns the values of a field, in their order.
+    pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(has, _)| has == name).map(|(_, value)| value.as_str())
+    }
+
     /// Returns a field that is not empty, without white space around it.
     pub(crate) fn filled(&self, name: &str) -> Option<&str> {
         self.get(name).map(str::trim).filter(|text| !text.is_empty())
@@ -70,6 +75,7 @@ mod tests {
         let form = Form::parse(b"search=a+b%26&tag=x&tag=y&empty=&page=2&on=");
         assert_eq!(form.filled("search"), Some("a b&"));
         assert_eq!(form.filled("empty"), None);
+        assert_eq!(form.all("tag").collect::<Vec<_>>(), ["x", "y"]);
         assert!(form.is_on("on") && !form.is_on("off"));
         assert_eq!(form.query_with("page", "3"), "search=a+b%26&tag=x&tag=y&page=3");
         assert_eq!(form.query_with("page", ""), "search=a+b%26&tag=x&tag=y");

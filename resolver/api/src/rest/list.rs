@@ -238,6 +238,7 @@ fn request(api: &Api, query: dto::LinkListQuery, mut wrong: FieldErrors) -> (Lis
         exclude_past,
         exclude_spent,
         order_by: query.order_by,
+        visits_in: None,
     };
     (request, wrong)
 }

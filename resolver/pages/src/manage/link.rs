@@ -14,6 +14,7 @@ use web::Answer;
 
 use super::{
     PATH,
+    chosen::Choice,
     link_form::{Conflict, LinkForm},
     shown::ShownLink,
 };
@@ -21,6 +22,7 @@ use crate::{
     Pages,
     answer::{Forms, page, redirect},
     error::{self, PageError},
+    form::Form,
     frame::{Frame, Place},
     markup::Markup,
     qr_picture::qr_picture,
@@ -99,8 +101,9 @@ pub(super) async fn change(
     let name = link_name(request, name);
     match request.form.get("do") {
         Some("delete") => {
-            service.delete_link(&Target { name, versions: None }, by).await?;
-            Ok(redirect(StatusCode::SEE_OTHER, PATH))
+            service.delete_link(&Target { name: name.clone(), versions: None }, by).await?;
+            let gone = Form::default().query_with("gone", &Choice(name).to_string());
+            Ok(redirect(StatusCode::SEE_OTHER, &format!("{PATH}?{gone}")))
         }
         Some("restore") => {
             let record = service.restore_link(&name, by).await?;

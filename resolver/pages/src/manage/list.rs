@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use app::{
     FieldErrors,
-    list_links::{ListLinks, PerPage, pieces},
+    list_links::{ListLinks, PerPage, VisitDays, pieces},
 };
 use askama::Template;
 use hyper::StatusCode;
@@ -12,7 +12,14 @@ use links::scope::Scope;
 use store::TagCount;
 use web::Answer;
 
-use super::{PATH, paged::address, qr_sheet, shown::ShownLink};
+use super::{
+    PATH,
+    chosen::{Choice, Done},
+    paged::address,
+    period::Period,
+    qr_sheet,
+    shown::ShownLink,
+};
 use crate::{
     Pages,
     answer::{Forms, page, redirect},
@@ -23,12 +30,17 @@ use crate::{
     session::Session,
 };
 
-/// Links on a page.
+/// Links on a page, unless the query says otherwise.
 const PER_PAGE: u64 = 50;
+/// The numbers of links on a page that can be chosen.
+const COUNTS: [u64; 3] = [10, PER_PAGE, 100];
 /// Maximum number of tags to choose from. The others are found by the search.
 const TAGS_MAX: usize = 300;
 /// The fields of the query. Others would be repeated in the address of every tag.
-const KNOWN: [&str; 6] = ["search", "tag", "domain", "order", "deleted", "page"];
+const KNOWN: [&str; 10] =
+    ["search", "tag", "domain", "order", "visits", "created", "ended", "count", "deleted", "page"];
+/// The periods in which visits can be counted, and links can have been made.
+const PERIODS: [Period; 5] = [Period::All, Period::Week, Period::Month, Period::ThisMonth, Period::LastMonth];
 /// The orders that a list can have, with the texts that name them.
 const ORDERS: [(&str, &str); 5] = [
     ("dateCreated-DESC", "order-newest"),
@@ -40,7 +52,7 @@ const ORDERS: [(&str, &str); 5] = [
 
 #[derive(Template)]
 #[template(path = "manage/list.html")]
-struct ListPage<'a> {
+pub(super) struct ListPage<'a> {
     frame: Frame<'a>,
     links: Vec<ShownLink>,
     total: u64,
@@ -52,8 +64,33 @@ struct ListPage<'a> {
     domains: Vec<String>,
     is_trash: bool,
     orders: [(&'static str, &'static str); 5],
-    /// Whether the key may restore links, of the trash.
-    may_restore: bool,
+    counts: [u64; 3],
+    /// The periods, with their names.
+    periods: Vec<(&'static str, String)>,
+    /// The chosen periods: that in which visits are counted, and that in which links were made.
+    visits_in: Period,
+    created_in: Period,
+    may_count: bool,
+    /// What the key may do with chosen links.
+    may: May,
+    /// What became of the last change of chosen links.
+    pub(super) done: Done,
+    /// A deleted link that can be restored.
+    deleted: Option<Choice>,
+}
+
+/// What a key may do with chosen links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct May {
+    edit: bool,
+    delete: bool,
+}
+
+impl May {
+    /// Returns whether there is anything to choose links for.
+    fn change(self, is_trash: bool) -> bool {
+        self.delete || (self.edit && !is_trash)
+    }
 }
 
 impl ListPage<'_> {
@@ -76,29 +113,67 @@ impl ListPage<'_> {
         address(qr_sheet::PATH, &self.query)
     }
 
+    /// Returns where the form of the chosen links is sent to.
+    fn action(&self) -> String {
+        address(PATH, &self.query)
+    }
+
+    fn count(&self) -> u64 {
+        per_page(&self.query)
+    }
+
     /// Returns whether a filter hides links.
     fn is_filtered(&self) -> bool {
-        ["search", "tag", "domain"].iter().any(|name| self.query.filled(name).is_some())
+        ["search", "tag", "domain", "created", "ended"].iter().any(|name| self.query.filled(name).is_some())
     }
 }
 
 /// Reads the query of a list: search, filters, order and page. `wrong` gets the field of a page
 /// that cannot be.
-pub(super) fn read_query(query: &Form, wrong: &mut FieldErrors) -> ListLinks {
+pub(super) fn read_query(pages: &Pages, query: &Form, wrong: &mut FieldErrors) -> ListLinks {
     let page = query.filled("page").map(|text| {
         let page = text.parse().ok().filter(|page| *page > 0);
         page.ok_or_else(|| "expected a number from 1".to_owned())
     });
+    let (now, zone) = (pages.api.domain_cache.now(), &pages.api.time_zone);
+    let created = period(query, "created", wrong).bounds(now, zone);
+    let hides_ended = query.is_on("ended");
     ListLinks {
         page: page.and_then(|read| wrong.note("page", read)),
-        per_page: PerPage::Count(PER_PAGE),
+        per_page: PerPage::Count(per_page(query)),
         search: query.owned("search"),
         domain: query.owned("domain"),
         tags: query.owned("tag").into_iter().collect(),
+        since: created.start,
+        until: created.end,
+        exclude_past: hides_ended,
+        exclude_spent: hides_ended,
         deleted: query.get("deleted") == Some("true"),
         order_by: query.owned("order"),
+        visits_in: visit_days(pages, query, wrong),
         ..ListLinks::default()
     }
+}
+
+/// Returns the number of links on a page.
+fn per_page(query: &Form) -> u64 {
+    let asked = query.filled("count").and_then(|text| text.parse().ok());
+    asked.filter(|count| COUNTS.contains(count)).unwrap_or(PER_PAGE)
+}
+
+/// Reads the period of a field; all of the time if it is empty.
+fn period(query: &Form, field: &str, wrong: &mut FieldErrors) -> Period {
+    let Some(name) = query.filled(field) else { return Period::All };
+    let found = PERIODS.into_iter().find(|period| period.name() == name);
+    wrong.note(field, found.ok_or_else(|| "expected the name of a period".to_owned())).unwrap_or(Period::All)
+}
+
+/// Returns the days whose visits are counted; `None` for all visits.
+fn visit_days(pages: &Pages, query: &Form, wrong: &mut FieldErrors) -> Option<VisitDays> {
+    let (now, zone) = (pages.api.domain_cache.now(), &pages.api.time_zone);
+    let (first, last) = period(query, "visits", wrong).dates(now, zone);
+    let today = now.to_zoned(zone.clone()).date();
+    Some(VisitDays { first: first?, last: last.unwrap_or(today) })
 }
 
 /// Returns the names of tags for a choice.
@@ -112,38 +187,70 @@ pub(super) async fn show(
     request: &PageRequest<'_>,
     session: &Session,
 ) -> Result<Answer, PageError> {
+    let shown = match read(pages, request, session).await? {
+        Read::Page(shown) => shown,
+        Read::NoSuchPage(last) => {
+            // The last link of the last page was deleted, or a bookmark is old.
+            let query = request.query.only(&KNOWN).query_with("page", &last.to_string());
+            return Ok(redirect(StatusCode::SEE_OTHER, &format!("{PATH}?{query}")));
+        }
+    };
+    Ok(page(request.renderer, StatusCode::OK, Forms::Stay, &*shown))
+}
+
+/// A page of the list that was read.
+pub(super) enum Read<'a> {
+    Page(Box<ListPage<'a>>),
+    /// The page does not exist; the last one does.
+    NoSuchPage(u64),
+}
+
+/// Reads the page of the list that the query asks for.
+pub(super) async fn read<'a>(
+    pages: &Pages,
+    request: &'a PageRequest<'_>,
+    session: &'a Session,
+) -> Result<Read<'a>, PageError> {
     let (query, by, service) = (&request.query, &session.grant, &pages.api.links);
     let mut wrong = FieldErrors::default();
-    let list = read_query(query, &mut wrong);
-    let is_trash = list.deleted;
+    let list = read_query(pages, query, &mut wrong);
+    let (is_trash, days) = (list.deleted, list.visits_in);
     let listed = service.list_links(list, wrong, by).await?;
-    let (query, last) = (query.only(&KNOWN), listed.total.div_ceil(PER_PAGE).max(1));
+    let last = listed.total.div_ceil(listed.per_page).max(1);
     if listed.page > last {
-        // The last link of the last page was deleted, or a bookmark is old.
-        let query = query.query_with("page", &last.to_string());
-        return Ok(redirect(StatusCode::SEE_OTHER, &format!("{PATH}?{query}")));
+        return Ok(Read::NoSuchPage(last));
     }
     let t = request.preferences.locale;
     let mut links = Vec::with_capacity(listed.entries.len());
     for piece in pieces(&listed.entries) {
         let records = service.read_piece(&listed, piece, by).await?;
         let ids: Vec<_> = records.iter().map(|record| record.link.id).collect();
-        let visits = service.visit_totals(&ids, by).await?;
+        let visits = match days {
+            Some(days) => service.visit_totals_in(&ids, days, by).await?,
+            None => service.visit_totals(&ids, by).await?,
+        };
         let visits_of = |record: &links::Record| visits.get(&record.link.id).copied().unwrap_or_default();
         links.extend(records.iter().map(|record| ShownLink::new(pages, record, visits_of(record), t)));
     }
-    let shown = ListPage {
+    let mut ignored = FieldErrors::default();
+    Ok(Read::Page(Box::new(ListPage {
         frame: Frame::new(request, Some(session), Place::Links),
         links,
         total: listed.total,
         page: listed.page,
         pages: last,
-        query,
         tags: tag_names(service.tags(None, None, by).await?),
         domains: service.domains(false, by).await?.into_iter().map(|domain| domain.name).collect(),
         is_trash,
         orders: ORDERS,
-        may_restore: is_trash && by.scopes.allow(Scope::Delete),
-    };
-    Ok(page(request.renderer, StatusCode::OK, Forms::Stay, &shown))
+        counts: COUNTS,
+        periods: PERIODS.into_iter().map(|period| (period.name(), period.text(t))).collect(),
+        visits_in: period(query, "visits", &mut ignored),
+        created_in: period(query, "created", &mut ignored),
+        may_count: by.scopes.allow(Scope::Visits),
+        may: May { edit: by.scopes.allow(Scope::Edit), delete: by.scopes.allow(Scope::Delete) },
+        done: Done::of(query),
+        deleted: query.get("gone").and_then(Choice::parse),
+        query: query.only(&KNOWN),
+    })))
 }

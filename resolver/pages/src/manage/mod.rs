@@ -2,11 +2,13 @@
 
 mod audit;
 mod bulk;
+mod chosen;
 mod domains;
 mod link;
 mod link_form;
 mod list;
 mod paged;
+mod period;
 mod qr_sheet;
 mod reservations;
 mod rules;
@@ -69,6 +71,7 @@ pub(crate) async fn answer(
     }
     match (request.path(), is_form) {
         (PATH, false) => list::show(pages, request, session).await,
+        (PATH, true) => chosen::change(pages, request, session).await,
         (statistics::PATH, false) => statistics::show(pages, request, session).await,
         (statistics::TABLE, false) => statistics::download(pages, request, session).await,
         (statistics::COUNT, false) => statistics::count(pages, request, session).await,

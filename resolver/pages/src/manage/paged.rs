@@ -8,7 +8,10 @@ const PER_PAGE: usize = 50;
 /// The field of a query that says that a form was stored.
 const STORED: &str = "stored";
 /// The other fields of the queries of lists. Unknown ones would be repeated in every row.
-const KNOWN: [&str; 8] = ["search", "tag", "domain", "order", "page", "before", "id", "deleted"];
+const KNOWN: [&str; 12] = [
+    "search", "tag", "domain", "order", "page", "before", "id", "deleted", "visits", "created", "ended",
+    "count",
+];
 
 /// The page of a list that is shown.
 #[derive(Debug, PartialEq, Eq)]

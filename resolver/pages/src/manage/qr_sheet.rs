@@ -67,7 +67,7 @@ pub(super) async fn show(
     // Nothing is printed for the trash, whose links lead nowhere.
     let query = Form::parse(request.query.without(&["deleted"]).as_bytes());
     let mut wrong = FieldErrors::default();
-    let list = read_query(&query, &mut wrong);
+    let list = read_query(pages, &query, &mut wrong);
     let listed = service.list_links(list, wrong, by).await?;
     let mut codes = Vec::with_capacity(listed.entries.len());
     for piece in pieces(&listed.entries) {

@@ -1,8 +1,10 @@
 //! A link as the management pages show it.
 
+use app::find_link::LinkName;
 use links::{Link, Record};
 use store::VisitTotals;
 
+use super::{chosen::Choice, statistics};
 use crate::{Pages, home::shown_time, locale::Locale};
 
 /// A link, its values as texts.
@@ -19,7 +21,11 @@ pub(super) struct ShownLink {
     pub(super) visits_shown: String,
     /// The page of the link.
     pub(super) address: String,
+    /// The page of its statistics.
+    pub(super) statistics: String,
     pub(super) state: State,
+    /// The link among the chosen ones of a form.
+    pub(super) choice: Choice,
 }
 
 /// Whether a link redirects, and if not, why.
@@ -77,17 +83,20 @@ impl ShownLink {
         let link = &record.link;
         let name = pages.api.lookup.name_of(link).unwrap_or_default();
         let visits = visits.total;
+        let domain = pages.api.domain_cache.shown_name(link.domain());
         Self {
             short_url: pages.short_url(link),
             long_url: link.long_url.as_str().to_owned(),
-            domain: pages.api.domain_cache.shown_name(link.domain()),
+            choice: Choice(LinkName { code: name.clone(), domain: domain.clone() }),
             title: link.title.clone(),
             tags: record.tags.iter().map(ToString::to_string).collect(),
             created: shown_time(pages, link.created_at),
             visits,
             visits_shown: t.number(&visits),
             address: super::address(pages, link),
+            statistics: statistics::address_of(&name, domain.as_deref()),
             state: State::of(pages, link),
+            domain,
             name,
         }
     }

@@ -7,7 +7,6 @@
 //! 3. What visitors and users wrote is escaped by the templates, and in the download as cells.
 
 mod figures;
-mod period;
 mod rankings;
 mod selection;
 mod series;
@@ -31,6 +30,7 @@ use serde_json::json;
 use visits::{Day, series::rfc3339};
 use web::{Answer, answer};
 
+use super::period::{Period, was_text};
 use crate::{
     Pages,
     answer::{Forms, page},
@@ -41,7 +41,6 @@ use crate::{
     session::Session,
 };
 use figures::Figures;
-use period::{Period, was_text};
 use rankings::Ranking;
 use selection::{Numbers, Pairs, Selection, query_of};
 use series::ShownSeries;
@@ -228,6 +227,12 @@ async fn suggestions(pages: &Pages, session: &Session) -> Result<(Vec<String>, V
     let tags = service.tags(None, None, by).await?.into_iter().map(|tag| tag.tag.to_string());
     let domains = service.domains(false, by).await?.into_iter().map(|domain| domain.name);
     Ok((tags.collect(), domains.collect()))
+}
+
+/// Returns the address of the statistics of a link.
+pub(super) fn address_of(code: &str, domain: Option<&str>) -> String {
+    let fields = [("of", "link"), ("code", code)].into_iter().chain(domain.map(|domain| ("domain", domain)));
+    format!("{PATH}?{}", query_of(fields.map(|(name, value)| (name, value.to_owned()))))
 }
 
 /// Returns the choices of the period. Dates are among them only if they are what is shown.

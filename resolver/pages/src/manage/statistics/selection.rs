@@ -8,7 +8,7 @@ use jiff::{Timestamp, tz::TimeZone};
 use url::form_urlencoded;
 use visits::tally::Dimension;
 
-use super::period::{Bounds, Period};
+use super::super::period::{Bounds, Period};
 use crate::{form::Form, locale::Locale};
 
 /// Fields of a query: names and values.

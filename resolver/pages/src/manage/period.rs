@@ -18,7 +18,7 @@ const DATE_LEN: usize = "2026-11-25".len();
 
 /// A period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Period {
+pub(in crate::manage) enum Period {
     /// Since midnight.
     Today,
     /// Today and the 6 days before.
@@ -28,6 +28,10 @@ pub(super) enum Period {
     Month,
     /// Today and the 89 days before.
     Quarter,
+    /// Since the first day of this month.
+    ThisMonth,
+    /// The whole month before this one.
+    LastMonth,
     /// Since New Year.
     Year,
     /// Since the first visit.
@@ -38,25 +42,35 @@ pub(super) enum Period {
 
 /// The first and the last second of a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Bounds {
+pub(in crate::manage) struct Bounds {
     /// The first second; `None` for the first visit.
-    pub(super) start: Option<Timestamp>,
+    pub(in crate::manage) start: Option<Timestamp>,
     /// The last second; `None` for now.
-    pub(super) end: Option<Timestamp>,
+    pub(in crate::manage) end: Option<Timestamp>,
 }
 
 impl Period {
     /// The periods that have a name.
-    pub(super) const PRESETS: [Self; 6] =
-        [Self::Today, Self::Week, Self::Month, Self::Quarter, Self::Year, Self::All];
+    pub(in crate::manage) const PRESETS: [Self; 8] = [
+        Self::Today,
+        Self::Week,
+        Self::Month,
+        Self::Quarter,
+        Self::ThisMonth,
+        Self::LastMonth,
+        Self::Year,
+        Self::All,
+    ];
 
     /// Returns the value of the field `range`.
-    pub(super) fn name(self) -> &'static str {
+    pub(in crate::manage) fn name(self) -> &'static str {
         match self {
             Self::Today => "today",
             Self::Week => "7d",
             Self::Month => "30d",
             Self::Quarter => "90d",
+            Self::ThisMonth => "month",
+            Self::LastMonth => "last-month",
             Self::Year => "year",
             Self::All => "all",
             Self::Dates(..) => DATES,
@@ -64,12 +78,14 @@ impl Period {
     }
 
     /// Returns the text for people.
-    pub(super) fn text(self, t: &Locale) -> String {
+    pub(in crate::manage) fn text(self, t: &Locale) -> String {
         match self {
             Self::Today => t.text("stats-today"),
             Self::Week => t.text("stats-7-days"),
             Self::Month => t.text("stats-30-days"),
             Self::Quarter => t.text("stats-90-days"),
+            Self::ThisMonth => t.text("stats-month"),
+            Self::LastMonth => t.text("stats-last-month"),
             Self::Year => t.text("stats-year"),
             Self::All => t.text("stats-all-time"),
             Self::Dates(..) => t.text("stats-dates"),
@@ -77,7 +93,7 @@ impl Period {
     }
 
     /// Reads the fields `range`, `from`, `until` and `was`. What is wrong is recorded.
-    pub(super) fn read(query: &Form, wrong: &mut FieldErrors) -> Self {
+    pub(in crate::manage) fn read(query: &Form, wrong: &mut FieldErrors) -> Self {
         let typed = |name: &str| query.get(name).unwrap_or("").trim().to_owned();
         let (from, until) = (typed("from"), typed("until"));
         let is_edited = query.get("was").is_some_and(|was| was != was_text(&from, &until));
@@ -102,7 +118,7 @@ impl Period {
     }
 
     /// Returns the fields of a query that [`Self::read`] reads as this period.
-    pub(super) fn pairs(self) -> Vec<(&'static str, String)> {
+    pub(in crate::manage) fn pairs(self) -> Vec<(&'static str, String)> {
         let mut pairs = vec![("range", self.name().to_owned())];
         if let Self::Dates(from, until) = self {
             let dates = [("from", from), ("until", until)];
@@ -111,26 +127,37 @@ impl Period {
         pairs
     }
 
-    /// Returns the bounds of the period at a time, in a zone.
-    pub(super) fn bounds(self, now: Timestamp, zone: &TimeZone) -> Bounds {
+    /// Returns the first and the last day of the period at a time, in a zone: `None` for the first
+    /// visit, and for a period that ends now.
+    pub(in crate::manage) fn dates(self, now: Timestamp, zone: &TimeZone) -> (Option<Date>, Option<Date>) {
         let today = now.to_zoned(zone.clone()).date();
         let back = |days: i64| Some(today.checked_sub(days.days()).unwrap_or(today));
-        let (first, last) = match self {
+        match self {
             Self::Today => (Some(today), None),
             Self::Week => (back(6), None),
             Self::Month => (back(29), None),
             Self::Quarter => (back(89), None),
+            Self::ThisMonth => (Some(today.first_of_month()), None),
+            Self::LastMonth => {
+                let last = today.first_of_month().yesterday().ok();
+                (last.map(Date::first_of_month), last)
+            }
             Self::Year => (Some(today.first_of_year()), None),
             Self::All => (None, None),
             Self::Dates(from, until) => (from, until),
-        };
+        }
+    }
+
+    /// Returns the bounds of the period at a time, in a zone.
+    pub(in crate::manage) fn bounds(self, now: Timestamp, zone: &TimeZone) -> Bounds {
+        let (first, last) = self.dates(now, zone);
         let end = last.map(|last| end_of(last, zone)).filter(|end| *end < now);
         Bounds { start: first.map(|first| start_of(first, zone)), end }
     }
 }
 
 /// Returns the value of the field `was` of a form that shows these dates.
-pub(super) fn was_text(from: &str, until: &str) -> String {
+pub(in crate::manage) fn was_text(from: &str, until: &str) -> String {
     format!("{from}/{until}")
 }
 
@@ -192,7 +219,8 @@ mod tests {
         assert_eq!(start(Period::Month, now, "UTC"), "2026-10-26T00:00:00Z");
         assert_eq!(start(Period::Quarter, now, "UTC"), "2026-08-27T00:00:00Z");
         for preset in Period::PRESETS {
-            assert_eq!(preset.bounds(at(now), &TimeZone::UTC).end, None, "{preset:?} ends now");
+            let ends_now = preset.bounds(at(now), &TimeZone::UTC).end.is_none();
+            assert_eq!(ends_now, preset != Period::LastMonth, "{preset:?}");
         }
         assert_eq!(start(Period::All, now, "UTC"), "");
     }
@@ -204,6 +232,20 @@ mod tests {
         assert_eq!(start(Period::Today, "2026-11-24T23:00:00Z", zone), "2026-11-24T23:00:00Z");
         assert_eq!(start(Period::Year, "2026-12-31T22:59:59Z", zone), "2025-12-31T23:00:00Z");
         assert_eq!(start(Period::Year, "2026-12-31T23:00:00Z", zone), "2026-12-31T23:00:00Z");
+    }
+
+    #[test]
+    fn months_are_those_of_the_calendar() {
+        // The clocks of Berlin changed on the 25th of October.
+        let now = "2026-11-24T18:30:00Z";
+        let last = ("2026-09-30T22:00:00Z".to_owned(), "2026-10-31T22:59:59Z".to_owned());
+        assert_eq!(bounds(Period::LastMonth, now, "Europe/Berlin"), last);
+        assert_eq!(start(Period::ThisMonth, now, "Europe/Berlin"), "2026-10-31T23:00:00Z");
+        // It is January in Kathmandu, and the month before is of another year.
+        let new_year = "2026-12-31T18:30:00Z";
+        assert_eq!(start(Period::ThisMonth, new_year, "Asia/Kathmandu"), "2026-12-31T18:15:00Z");
+        assert_eq!(start(Period::LastMonth, new_year, "Asia/Kathmandu"), "2026-11-30T18:15:00Z");
+        assert_eq!(start(Period::LastMonth, new_year, "UTC"), "2026-11-01T00:00:00Z");
     }
 
     #[test]
