@@ -31,6 +31,7 @@ mod frame;
 mod home;
 mod locale;
 mod manage;
+mod map;
 mod markup;
 mod preferences;
 mod qr_picture;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use askama::Template as _;
 
-use crate::chart::Chart;
+use crate::{chart::Chart, map::WorldMap};
 
 /// Markup made by this program: pictures of charts and QR codes. It never contains a text of a
 /// user, except numbers and what was escaped before.
@@ -17,6 +17,11 @@ impl Markup {
         // The document's own declaration has no place within a page.
         let svg = String::from_utf8_lossy(&image.bytes);
         Self(svg.find("<svg").map_or_else(String::new, |start| svg[start..].to_owned()))
+    }
+
+    /// Takes the SVG of a map, whose template escapes its texts.
+    pub(crate) fn of_map(map: &WorldMap) -> Self {
+        Self(map.render().unwrap_or_default())
     }
 
     /// Takes the SVG of a chart, whose template escapes its texts.

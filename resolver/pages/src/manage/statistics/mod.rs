@@ -27,7 +27,7 @@ use hyper::{
 use jiff::tz::TimeZone;
 use links::scope::Scope;
 use serde_json::json;
-use visits::{Day, series::rfc3339};
+use visits::{Day, OrphanKind, series::rfc3339};
 use web::{Answer, answer};
 
 use super::period::{Period, was_text};
@@ -53,7 +53,7 @@ pub(super) const TABLE: &str = "/manage/statistics.csv";
 pub(super) const COUNT: &str = "/manage/statistics/count";
 
 /// What the page shows.
-const ON_PAGE: Numbers = Numbers { dimensions: &rankings::SHOWN, top: 10, compares: true };
+const ON_PAGE: Numbers = Numbers { dimensions: &rankings::SHOWN, top: TOP_MAX, compares: true };
 /// What the download has.
 const IN_TABLE: Numbers = Numbers { dimensions: &rankings::SHOWN, top: TOP_MAX, compares: true };
 /// What the live count needs.
@@ -70,6 +70,8 @@ struct StatisticsPage<'a> {
     link: Option<String>,
     /// The fields that the form of the period repeats.
     subject: Pairs,
+    /// The kinds of visits that no link redirected, to choose from; none for other visits.
+    kinds: Vec<Preset>,
     /// The fields that the forms of other subjects repeat.
     period: Pairs,
     /// The same as the query of a link.
@@ -89,7 +91,7 @@ struct StatisticsPage<'a> {
     domains: Vec<String>,
 }
 
-/// A choice of the period.
+/// A choice of a select field.
 struct Preset {
     name: &'static str,
     text: String,
@@ -154,7 +156,8 @@ pub(super) async fn show(
         title: selection.title(t),
         domain: selection.on_domain().map(str::to_owned),
         link: link_page(&selection.of),
-        subject: selection.subject_pairs(),
+        subject: selection.subject_pairs().into_iter().filter(|(name, _)| *name != "kind").collect(),
+        kinds: kinds(&selection, t),
         period: selection.period_pairs(),
         period_query: query_of(selection.period_pairs()),
         query: selection.query(),
@@ -227,6 +230,22 @@ async fn suggestions(pages: &Pages, session: &Session) -> Result<(Vec<String>, V
     let tags = service.tags(None, None, by).await?.into_iter().map(|tag| tag.tag.to_string());
     let domains = service.domains(false, by).await?.into_iter().map(|domain| domain.name);
     Ok((tags.collect(), domains.collect()))
+}
+
+/// Returns the choices of the kind of visits that no link redirected; none for other visits.
+fn kinds(selection: &Selection, t: &Locale) -> Vec<Preset> {
+    let Some(chosen) = selection.kind() else { return Vec::new() };
+    let all = Preset { name: "", text: t.text("all"), is_chosen: chosen.is_none() };
+    let kind = |kind: OrphanKind| Preset {
+        name: kind.name(),
+        text: t.text(match kind {
+            OrphanKind::BaseUrl => "stats-outcome-base-url",
+            OrphanKind::InvalidShortUrl => "stats-invalid-link",
+            OrphanKind::RegularNotFound => "stats-no-page",
+        }),
+        is_chosen: chosen == Some(kind),
+    };
+    std::iter::once(all).chain(OrphanKind::ALL.map(kind)).collect()
 }
 
 /// Returns the address of the statistics of a link.

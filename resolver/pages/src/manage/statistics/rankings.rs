@@ -2,11 +2,18 @@
 //!
 //! Values are texts of visitors: hosts of referrers, names of browsers. Templates escape them.
 
-use app::visit_stats::{RankedValues, VisitStats};
+use app::visit_stats::{RankedValues, VisitCount, VisitStats};
 use visits::tally::{Dimension, OTHER};
 
 use super::figures::{percent, tenths_of_percent};
-use crate::locale::Locale;
+use crate::{
+    locale::Locale,
+    map::{Country, WorldMap},
+    markup::Markup,
+};
+
+/// Maximum number of values in a table.
+const ROWS_MAX: usize = 10;
 
 /// The dimensions that are shown, in their order.
 pub(super) const SHOWN: [Dimension; 8] = [
@@ -24,10 +31,14 @@ pub(super) const SHOWN: [Dimension; 8] = [
 pub(super) struct Ranking {
     /// The dimension.
     pub(super) title: String,
-    /// The values, the most frequent first.
+    /// The most frequent values, [`ROWS_MAX`] at most.
     pub(super) rows: Vec<Row>,
-    /// All visits of the table.
+    /// The others, of countries only: they are on the map.
+    pub(super) others: Vec<Row>,
+    /// The visits of all values.
     pub(super) sum: u64,
+    /// The map of countries.
+    pub(super) map: Option<Markup>,
 }
 
 /// A value and its visits.
@@ -51,15 +62,34 @@ impl Ranking {
 
     /// Shows the values of a dimension.
     fn new(dimension: Dimension, values: &RankedValues, t: &Locale) -> Self {
+        let is_of_countries = dimension == Dimension::Country;
         let sum = values.iter().fold(0_u64, |sum, (_, count)| sum.saturating_add(count.total));
-        let row = |(value, count): &(String, app::visit_stats::VisitCount)| Row {
+        let row = |(value, count): &(String, VisitCount)| Row {
             name: name(dimension, value, t),
             visits: count.total,
             visits_shown: t.number(&count.total),
             share: format!("{} %", percent(tenths_of_percent(count.total, sum).unwrap_or(0), t)),
         };
-        Self { title: title(dimension, t), rows: values.iter().map(row).collect(), sum }
+        let (first, others) = values.split_at(values.len().min(ROWS_MAX));
+        Self {
+            title: title(dimension, t),
+            rows: first.iter().map(row).collect(),
+            others: others.iter().filter(|_| is_of_countries).map(row).collect(),
+            sum,
+            map: is_of_countries.then(|| map(values, t)),
+        }
     }
+}
+
+/// Draws the map of countries.
+fn map(values: &RankedValues, t: &Locale) -> Markup {
+    let country = |(code, count): &(String, VisitCount)| Country {
+        code: code.clone(),
+        number: count.total,
+        text: format!("{}: {}", name(Dimension::Country, code, t), t.count("count-visits", &count.total)),
+    };
+    let countries: Vec<Country> = values.iter().map(country).collect();
+    Markup::of_map(&WorldMap::new(t.text("stats-map"), &countries))
 }
 
 /// Returns the title of the table of a dimension.
@@ -87,6 +117,7 @@ fn name(dimension: Dimension, value: &str, t: &Locale) -> String {
         (Dimension::Rule, "") => t.text("stats-no-rule"),
         (_, "") => t.text("stats-unknown"),
         (Dimension::Region | Dimension::City, _) => place(value),
+        (Dimension::Country, _) => named(format!("country-{value}")),
         (Dimension::Device, _) => named(format!("stats-device-{value}")),
         (Dimension::Outcome, _) => named(format!("stats-outcome-{value}")),
         _ => value.to_owned(),
@@ -101,7 +132,6 @@ fn place(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use app::visit_stats::VisitCount;
     use visits::Outcome;
 
     use super::*;
@@ -119,7 +149,8 @@ mod tests {
                 assert!(t.try_text(&format!("stats-device-{device}")).is_some(), "{t:?} {device}");
             }
             assert_eq!(name(Dimension::Device, "toaster", t), "toaster", "of a later release");
-            assert_eq!(name(Dimension::Country, "DE", t), "DE");
+            assert!(["Germany", "德国"].contains(&&*name(Dimension::Country, "DE", t)));
+            assert_eq!(name(Dimension::Country, "QX", t), "QX", "no country");
             assert_ne!(name(Dimension::Referrer, "", t), name(Dimension::Browser, "", t));
         }
     }

@@ -6,7 +6,7 @@
 use app::{FieldErrors, find_link::LinkName, visit_stats::StatsRequest, visit_subjects::VisitsOf};
 use jiff::{Timestamp, tz::TimeZone};
 use url::form_urlencoded;
-use visits::tally::Dimension;
+use visits::{OrphanKind, tally::Dimension};
 
 use super::super::period::{Bounds, Period};
 use crate::{form::Form, locale::Locale};
@@ -77,7 +77,16 @@ impl Selection {
         let named = name.into_iter().chain(domain.map(|domain| ("domain", domain)));
         let mut pairs = vec![("of", of.to_owned())];
         pairs.extend(named.map(|(name, value)| (name, value.clone())));
+        pairs.extend(self.kind().flatten().map(|kind| ("kind", kind.name().to_owned())));
         pairs
+    }
+
+    /// Returns the kind of visits that no link redirected; `None` for visits of links.
+    pub(super) fn kind(&self) -> Option<Option<OrphanKind>> {
+        match self.of {
+            VisitsOf::Orphans { kind, .. } => Some(kind),
+            _ => None,
+        }
     }
 
     /// Returns the fields that say which period, and whether bots are left out.
@@ -128,7 +137,13 @@ fn subject(query: &Form) -> Option<VisitsOf> {
         Some("link") => Some(VisitsOf::Link(LinkName { code: query.owned("code")?, domain })),
         Some("tag") => Some(VisitsOf::Tag { tag: query.owned("tag")?, domain }),
         Some("domain") => domain.map(VisitsOf::Domain),
-        Some("orphans") => Some(VisitsOf::Orphans { kind: None, domain }),
+        Some("orphans") => {
+            let kind = match query.owned("kind") {
+                Some(name) => Some(OrphanKind::ALL.into_iter().find(|kind| kind.name() == name)?),
+                None => None,
+            };
+            Some(VisitsOf::Orphans { kind, domain })
+        }
         Some(_) => None,
     }
 }
@@ -149,6 +164,10 @@ mod tests {
             ("", VisitsOf::Links { domain: None }),
             ("of=all&domain=s.test", VisitsOf::Links { domain: Some("s.test".to_owned()) }),
             ("of=orphans&people=on", VisitsOf::Orphans { kind: None, domain: None }),
+            (
+                "of=orphans&kind=invalid_short_url",
+                VisitsOf::Orphans { kind: Some(OrphanKind::InvalidShortUrl), domain: None },
+            ),
             ("of=tag&tag=a%26b%3D&domain=", VisitsOf::Tag { tag: "a&b=".to_owned(), domain: None }),
             ("of=domain&domain=s.test:80", VisitsOf::Domain("s.test:80".to_owned())),
             (
@@ -164,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_query_that_does_not_say_whose_visits_is_wrong() {
-        for query in ["of=link", "of=tag&tag=+", "of=domain&code=a", "of=some"] {
+        for query in ["of=link", "of=tag&tag=+", "of=domain&code=a", "of=some", "of=orphans&kind=x"] {
             assert!(!read(query).1, "{query}");
         }
     }

@@ -1,0 +1,124 @@
+//! A map of the world, coloured by the numbers of countries, drawn on the server as SVG.
+//!
+//! 1. The outlines are in `map/world.txt`, which `map/make.mjs` makes from Natural Earth (public
+//!    domain). Each has a code of ISO 3166-1, or XK for Kosovo.
+//! 2. Colours are classes of `assets/style.css`, a level for each power of the largest number: a
+//!    country with one visit is seen beside one with a million.
+//! 3. The map is one image with a title and a description. Its numbers belong in a table beside it.
+
+use std::cmp::Reverse;
+
+use askama::Template;
+
+/// The outlines: a code, a space and the data of a path in each line.
+const WORLD: &str = include_str!("../map/world.txt");
+/// The number of levels above that of countries without a number.
+const LEVELS: u32 = 5;
+
+/// A country with a number.
+#[derive(Clone, Debug)]
+pub(crate) struct Country {
+    /// The code of ISO 3166-1 alpha-2.
+    pub(crate) code: String,
+    /// The number.
+    pub(crate) number: u64,
+    /// The name with the number, for people.
+    pub(crate) text: String,
+}
+
+/// A map with its shapes. The template escapes every text.
+#[derive(Debug, Template)]
+#[template(
+    ext = "html",
+    source = r#"<svg class="map" role="img" aria-labelledby="map-title" viewBox="0 0 1000 449">
+<title id="map-title">{{ title }}</title>
+{% for shape in shapes -%}
+<path class="level-{{ shape.level }}" d="{{ shape.path }}">
+{%- if let Some(text) = shape.text %}<title>{{ text }}</title>{% endif %}</path>
+{% endfor %}
+</svg>"#
+)]
+pub(crate) struct WorldMap {
+    title: String,
+    shapes: Vec<Shape>,
+}
+
+/// The outline of a country.
+#[derive(Clone, Debug)]
+struct Shape {
+    level: u32,
+    path: &'static str,
+    text: Option<String>,
+}
+
+impl WorldMap {
+    /// Draws countries. Codes that the map does not have are left out.
+    pub(crate) fn new(title: String, countries: &[Country]) -> Self {
+        let most = countries.iter().map(|country| country.number).max().unwrap_or(0);
+        let shape = |(code, path): (&'static str, &'static str)| {
+            let country = countries.iter().find(|country| country.code == code);
+            Shape {
+                level: country.map_or(0, |country| level(country.number, most)),
+                path,
+                text: country.map(|country| country.text.clone()),
+            }
+        };
+        let mut shapes: Vec<Shape> = outlines().map(shape).collect();
+        // Small countries are drawn as larger diamonds, which their neighbours must not cover.
+        shapes.sort_by_key(|shape| Reverse(shape.path.len()));
+        Self { title, shapes }
+    }
+}
+
+/// Returns the codes and paths of all countries.
+fn outlines() -> impl Iterator<Item = (&'static str, &'static str)> {
+    WORLD.lines().filter_map(|line| line.split_once(' '))
+}
+
+/// Returns the level of a number: the highest for the largest one, the lowest for 1.
+fn level(number: u64, most: u64) -> u32 {
+    if number == 0 {
+        return 0;
+    }
+    let power = |number: u64| u64::BITS - number.leading_zeros();
+    (power(number) * LEVELS).div_ceil(power(most).max(1)).clamp(1, LEVELS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_outlines_are_paths_of_all_countries() {
+        let outlines: Vec<_> = outlines().collect();
+        assert_eq!(outlines.len(), WORLD.lines().count());
+        for (code, path) in &outlines {
+            assert!(code.len() == 2 && code.bytes().all(|byte| byte.is_ascii_uppercase()), "{code}");
+            assert!(path.starts_with('M') && path.ends_with('z'), "{code}");
+            let is_path = |byte: u8| byte.is_ascii_digit() || b"Mmlz.- ".contains(&byte);
+            assert!(path.bytes().all(is_path), "{code}");
+        }
+        for code in ["CN", "DE", "HK", "MT", "SG", "TW", "US", "XK"] {
+            assert!(outlines.iter().any(|(has, _)| *has == code), "{code}");
+        }
+    }
+
+    #[test]
+    fn levels_grow_with_the_number_of_digits() {
+        assert_eq!(
+            [0, 1, 30, 1_000, 20_000, 1_000_000].map(|number| level(number, 1_000_000)),
+            [0, 1, 2, 3, 4, 5]
+        );
+        assert_eq!([level(1, 1), level(u64::MAX, u64::MAX), level(1, u64::MAX)], [5, 5, 1]);
+    }
+
+    #[test]
+    fn texts_are_escaped_and_unknown_codes_left_out() {
+        let country =
+            |code: &str, text: &str| Country { code: code.to_owned(), number: 3, text: text.to_owned() };
+        let map = WorldMap::new("<b>".to_owned(), &[country("DE", "<i>"), country("??", "nowhere")]);
+        let svg = map.render().unwrap();
+        assert!(!svg.contains("<b>") && !svg.contains("<i>") && !svg.contains("nowhere"), "{}", &svg[..200]);
+        assert_eq!(svg.matches("level-5").count(), 1);
+    }
+}
