@@ -38,6 +38,8 @@ pub(super) enum Change {
     AddRule(Typed),
     /// Adds a condition to a rule.
     AddCondition(usize, Typed),
+    /// Gives a rule another long URL.
+    Lead(usize, Typed),
 }
 
 impl Typed {
@@ -87,6 +89,7 @@ impl Change {
             "delete" => Self::Delete(place("rule")?),
             "delete-all" => Self::DeleteAll,
             "add-rule" => Self::AddRule(Typed::read(form)),
+            "lead" => Self::Lead(place("rule")?, Typed::read(form)),
             "add-condition" => Self::AddCondition(place("rule")?, Typed::read(form)),
             _ => return None,
         })
@@ -105,6 +108,7 @@ impl Change {
                 drop(remove(conditions, *condition)?);
             }
             Self::AddRule(typed) => list.push(typed.rule()),
+            Self::Lead(place, typed) => list.get_mut(*place)?.long_url = Some(typed.long_url.clone()),
             Self::AddCondition(place, typed) => {
                 list.get_mut(*place)?.conditions.as_mut()?.push(typed.condition());
             }
@@ -132,7 +136,9 @@ impl Change {
             Self::Up(place) => place.checked_sub(1),
             Self::Down(place) => place.checked_add(1),
             Self::Delete(_) | Self::DeleteAll => None,
-            Self::DeleteCondition(place, _) | Self::AddCondition(place, _) => Some(*place),
+            Self::DeleteCondition(place, _) | Self::AddCondition(place, _) | Self::Lead(place, _) => {
+                Some(*place)
+            }
             Self::AddRule(_) => Some(len),
         }
     }
@@ -215,6 +221,7 @@ mod tests {
                 "do=add-condition&rule=3&type=query-param&matchKey=k+%C3%BC&matchValue=a%26b",
                 Some(Change::AddCondition(2, typed("", "query-param", "k ü", "a&b"))),
             ),
+            ("do=lead&rule=2&longUrl=https://a.example/", Some(Change::Lead(1, typed(A, "", "", "")))),
             ("do=up&rule=0", None),
             ("do=up&rule=x", None),
             ("do=delete", None),
@@ -237,6 +244,10 @@ mod tests {
             (Change::DeleteCondition(0, 0), vec![format!("{A} query-param"), second.clone()]),
             (Change::AddCondition(1, added("city")), vec![first.clone(), format!("{B} city")]),
             (
+                Change::Lead(0, Typed { long_url: B.to_owned(), ..Typed::default() }),
+                vec![format!("{B} device query-param"), second.clone()],
+            ),
+            (
                 Change::AddRule(Typed { long_url: A.to_owned(), ..Typed::default() }),
                 vec![first, second, A.to_owned()],
             ),
@@ -256,6 +267,7 @@ mod tests {
             Change::DeleteCondition(0, 2),
             Change::DeleteCondition(2, 0),
             Change::AddCondition(2, Typed::default()),
+            Change::Lead(2, Typed::default()),
         ] {
             assert_eq!(after(&change), None, "{change:?}");
         }

@@ -178,6 +178,11 @@ fn keep_typed(shown: &mut RulesPage<'_>, change: &Change, wrong: Vec<String>) {
                 rule.form.keep(typed, wrong);
             }
         }
+        Change::Lead(rule, typed) => {
+            if let Some(rule) = shown.rules.get_mut(*rule) {
+                rule.lead_form.keep(typed, wrong);
+            }
+        }
         _ => {}
     }
 }

@@ -119,7 +119,8 @@ pub(super) fn wrong_fields(error: &AppError, change: &Change, before: &[Rule]) -
     let AppError::Invalid(fields) = error else { return Vec::new() };
     let of_form = |field: &InvalidField| {
         let name = match (Subject::of(&field.field), change) {
-            (Subject::Circle, Change::AddRule(_)) => "longUrl",
+            (Subject::Circle, Change::AddRule(_) | Change::Lead(..)) => "longUrl",
+            (Subject::Rule(rule, name), Change::Lead(place, _)) => Some(name).filter(|_| rule == *place)?,
             (Subject::Rule(rule, name) | Subject::Condition(rule, _, name), Change::AddRule(_)) => {
                 Some(name).filter(|_| rule == before.len())?
             }
@@ -230,6 +231,7 @@ mod tests {
         let fields = |change: &Change| wrong_fields(&error, change, &rules());
         assert_eq!(fields(&Change::AddRule(typed("x", ""))), ["longUrl", "type"]);
         assert_eq!(fields(&Change::AddCondition(0, typed("", "device"))), ["matchValue"]);
+        assert_eq!(fields(&Change::Lead(0, typed("x", ""))), ["longUrl"]);
         assert!(fields(&Change::Delete(0)).is_empty());
     }
 }

@@ -29,6 +29,8 @@ pub(super) struct ShownRule {
     pub(super) full: Option<String>,
     /// The form for another condition.
     pub(super) form: TypedForm,
+    /// The form for another target.
+    pub(super) lead_form: TypedForm,
 }
 
 /// A form for another rule or condition.
@@ -72,8 +74,11 @@ impl ShownRule {
     pub(super) fn new(place: usize, rule: &Rule, is_allowed: bool, t: &Locale) -> Self {
         let number = (place + 1).to_string();
         let most = || t.with("rules-conditions-full", CONDITIONS_MAX.to_string());
+        let mut lead_form = TypedForm::empty(&number);
+        rule.long_url.as_str().clone_into(&mut lead_form.typed.long_url);
         Self {
             form: TypedForm::empty(&number),
+            lead_form,
             long_url: rule.long_url.as_str().to_owned(),
             is_denied: !is_allowed,
             conditions: rule.conditions.iter().map(|condition| condition_text(condition, t)).collect(),
