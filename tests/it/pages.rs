@@ -5,12 +5,13 @@ use std::{
     time::Duration,
 };
 
-use harness::{Cluster, Launch, Program, Resolver, Scratch, binaries, secret, wait};
+use harness::{Api, Cluster, Launch, Program, Resolver, Scratch, binaries, secret, wait};
 use reqwest::{
     Client, Response, StatusCode,
     header::{COOKIE, LOCATION, ORIGIN, SET_COOKIE},
     redirect::Policy,
 };
+use serde_json::json;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 /// The folder in which `tests/run` installs the packages, relative to the root.
@@ -55,24 +56,65 @@ async fn form_token(url: &str, cookie: &str) -> String {
     rest.split('"').next().unwrap().to_owned()
 }
 
+/// Runs a script of `tests/browser` in a folder with the installed packages, and returns what it
+/// printed.
+async fn run_script(scratch: &Scratch, script: &str, api: &Api, args: Option<String>) -> String {
+    let folder = scratch.folder("browser").unwrap();
+    std::fs::copy(Path::new(ROOT).join("tests/browser").join(script), folder.join(script)).unwrap();
+    let packages = Path::new(ROOT).join(INSTALLED).join("node_modules");
+    let packages = packages.canonicalize().expect("run tests/run, which installs the packages");
+    std::os::unix::fs::symlink(packages, folder.join("node_modules")).unwrap();
+    let node = Launch::new(scratch, "node", PathBuf::from("node")).arg(folder.join(script));
+    let node = node.arg(Program::Chromium.path().unwrap()).args([api.url(), api.key()]).args(args);
+    let finished = node.run(RUN_WITHIN).await.unwrap();
+    assert!(finished.status.success(), "{}\n{}", finished.stdout, finished.stderr);
+    finished.stdout
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_page_is_used_in_a_browser() {
     let scratch = Scratch::new().unwrap();
     let theme = ["--theme-name", "Ours <b>&amp;", "--theme-footer", "© <script>window.wasRun=1</script>"];
     let resolver = Resolver::embedded().unwrap().args(theme).args(["--tell-gone", "--public-create", "on"]);
     let resolver = resolver.start().await.unwrap();
-    let folder = scratch.folder("browser").unwrap();
-    std::fs::copy(Path::new(ROOT).join("tests/browser/pages.mjs"), folder.join("pages.mjs")).unwrap();
-    let packages = Path::new(ROOT).join(INSTALLED).join("node_modules");
-    let packages = packages.canonicalize().expect("run tests/run, which installs the packages");
-    std::os::unix::fs::symlink(packages, folder.join("node_modules")).unwrap();
-    let node = Launch::new(&scratch, "node", PathBuf::from("node")).arg(folder.join("pages.mjs"));
-    let node = node.arg(Program::Chromium.path().unwrap()).args([resolver.api.url(), resolver.api.key()]);
     // The folder for pictures of every page, if they are wanted.
-    let node = node.args(std::env::var("SHORTMINT_PICTURES").ok());
-    let finished = node.run(RUN_WITHIN).await.unwrap();
-    assert!(finished.status.success(), "{}\n{}", finished.stdout, finished.stderr);
-    assert!(finished.stdout.contains("all holds"), "{}", finished.stdout);
+    let pictures = std::env::var("SHORTMINT_PICTURES").ok();
+    let printed = run_script(&scratch, "pages.mjs", &resolver.api, pictures).await;
+    assert!(printed.contains("all holds"), "{printed}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn twenty_tasks_are_done_in_a_browser() {
+    let scratch = Scratch::new().unwrap();
+    let country = ["--country-header", "X-Country", "--trusted-proxies", "127.0.0.0/8"];
+    let cluster = Cluster::builder().resolvers(1).resolver_args(country).start().await.unwrap();
+    let api = &cluster.resolvers[0].api;
+    make_a_campaign(&cluster, api).await;
+    let downloads = scratch.folder("downloads").unwrap().to_str().unwrap().to_owned();
+    let printed = run_script(&scratch, "tasks.mjs", api, Some(downloads)).await;
+    println!("{printed}");
+    assert!(printed.contains("all are done"), "{printed}");
+}
+
+/// Makes twelve links with the tag `campaign` that are a month old, each with visits of last month,
+/// and a thirteenth of today. No interface makes links and visits of the past, so their times are
+/// set in the database.
+async fn make_a_campaign(cluster: &Cluster, api: &Api) {
+    let link = |number: usize| json!({ "longUrl": format!("https://example.com/campaign/{number}"), "tags": ["campaign"] });
+    for number in 0..13 {
+        api.create_with(&link(number)).await.unwrap();
+    }
+    api.create_with(&json!({ "longUrl": "https://example.com/y", "domain": "y.example" })).await.unwrap();
+    let client = cluster.postgres.client().await.unwrap();
+    let sql = "
+        UPDATE link SET created_at = date_trunc('month', now()) - interval '10 days'
+        WHERE long_url ~ '/campaign/([1-9]|1[0-2])$';
+        INSERT INTO visit_day (kind, subject, part, day, slot, total, bots, version, appended,
+                               quarters, dimensions, visitors, addresses)
+        SELECT 0, id, 1, (date_trunc('month', now()) - interval '9 days')::date - '1970-01-01'::date, -1,
+               10 * substring(long_url from '[0-9]+$')::bigint, 0, 1, 0, '', '', '', ''
+        FROM link WHERE long_url ~ '/campaign/([1-9]|1[0-2])$'";
+    client.batch_execute(sql).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -36,6 +36,7 @@ qr-code-format = Format
 qr-code-size = Size in pixels
 qr-code-colour = Colour
 qr-code-background = Background
+qr-code-save = Download
 qr-code-show = Show
 
 # Fields
@@ -394,6 +395,8 @@ stats-today = Today
 stats-7-days = 7 days
 stats-30-days = 30 days
 stats-90-days = 90 days
+stats-subject = Whose visits
+stats-every-kind = Every kind
 stats-kind = Kind of visit
 stats-invalid-link = Unknown or ended link
 stats-no-page = Address that no link can have

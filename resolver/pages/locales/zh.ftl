@@ -36,6 +36,7 @@ qr-code-format = 格式
 qr-code-size = 尺寸（像素）
 qr-code-colour = 颜色
 qr-code-background = 背景
+qr-code-save = 下载
 qr-code-show = 显示
 
 # 字段
@@ -355,6 +356,8 @@ stats-today = 今天
 stats-7-days = 7 天
 stats-30-days = 30 天
 stats-90-days = 90 天
+stats-subject = 统计对象
+stats-every-kind = 所有类型
 stats-kind = 访问类型
 stats-invalid-link = 未知或已结束的链接
 stats-no-page = 不可能是链接的地址

@@ -10,7 +10,7 @@ use daemon::network;
 use hyper::{
     Request, StatusCode,
     body::Incoming,
-    header::{CACHE_CONTROL, HeaderValue},
+    header::{CACHE_CONTROL, CONTENT_DISPOSITION, HeaderValue},
 };
 use links::location;
 use qr::{Image, QrError, QrOptions, render};
@@ -100,6 +100,7 @@ pub async fn draw(thread: &ThreadContext, visitor: Visitor, request: &Request<In
     }
     let Some(name) = redirector.lookup.name_of(&found.link) else { return unavailable(redirector) };
     let pairs = form_urlencoded::parse(request.uri().query().unwrap_or("").as_bytes());
+    let is_download = pairs.clone().any(|(name, _)| name == "download");
     let options = match QrOptions::read(pairs) {
         Ok(options) => options,
         Err(error) => return wrong(error),
@@ -111,7 +112,11 @@ pub async fn draw(thread: &ThreadContext, visitor: Visitor, request: &Request<In
     match paint(redirector, short_url, options).await {
         Some(Ok(Image { bytes, content_type })) => {
             let mut picture = answer(StatusCode::OK, content_type, bytes);
-            picture.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("public,max-age=3600"));
+            let headers = picture.headers_mut();
+            headers.insert(CACHE_CONTROL, HeaderValue::from_static("public,max-age=3600"));
+            if is_download && let Ok(file) = HeaderValue::try_from(file_of(&name, content_type)) {
+                headers.insert(CONTENT_DISPOSITION, file);
+            }
             match redirector.budgets.keep(BudgetAccount::client(visitor.client), &mut picture) {
                 Ok(()) => picture,
                 Err(spent) => too_much(redirector, spent),
@@ -120,6 +125,15 @@ pub async fn draw(thread: &ThreadContext, visitor: Visitor, request: &Request<In
         Some(Err(error)) => wrong(error),
         None => unavailable(redirector),
     }
+}
+
+/// Returns the value of `Content-Disposition` for the QR code of a link: a file with its name, as
+/// far as every file system takes that.
+fn file_of(name: &str, content_type: &str) -> String {
+    let is_plain = |letter: &char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
+    let plain: String = name.chars().map(|letter| if is_plain(&letter) { letter } else { '-' }).collect();
+    let ending = if content_type.contains("svg") { "svg" } else { "png" };
+    format!("attachment; filename=\"qr-code-{plain}.{ending}\"")
 }
 
 /// Renders a QR code on a blocking thread. Returns `None` if its turn does not come within
@@ -139,4 +153,17 @@ async fn paint(
 
 fn wrong(error: QrError) -> Answer {
     answer(StatusCode::BAD_REQUEST, TEXT, format!("{error}\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_has_the_name_of_its_link() {
+        let file = |name: &str| file_of(name, "image/svg+xml");
+        assert_eq!(file("aB3x9Q"), "attachment; filename=\"qr-code-aB3x9Q.svg\"");
+        assert_eq!(file("a/b \"c\"\n"), "attachment; filename=\"qr-code-a-b--c--.svg\"");
+        assert!(file_of("a", "image/png").ends_with(".png\""));
+    }
 }

@@ -71,14 +71,16 @@ struct StatisticsPage<'a> {
     /// The fields that the form of the period repeats.
     subject: Pairs,
     /// The kinds of visits that no link redirected, to choose from; none for other visits.
-    kinds: Vec<Preset>,
+    kinds: Vec<Choice>,
     /// The fields that the forms of other subjects repeat.
     period: Pairs,
     /// The same as the query of a link.
     period_query: String,
     /// The query of the download.
     query: String,
-    presets: Vec<Preset>,
+    presets: Vec<Choice>,
+    /// The period in the form of dates.
+    range: &'static str,
     from: String,
     until: String,
     /// The dates of the form, by which edited ones are told.
@@ -91,11 +93,18 @@ struct StatisticsPage<'a> {
     domains: Vec<String>,
 }
 
-/// A choice of a select field.
-struct Preset {
-    name: &'static str,
+/// A link to other statistics.
+struct Choice {
+    /// The query.
+    query: String,
     text: String,
     is_chosen: bool,
+}
+
+impl Choice {
+    fn new(selection: &Selection, text: String, is_chosen: bool) -> Self {
+        Self { query: selection.query(), text, is_chosen }
+    }
 }
 
 /// The numbers of the page.
@@ -156,12 +165,13 @@ pub(super) async fn show(
         title: selection.title(t),
         domain: selection.on_domain().map(str::to_owned),
         link: link_page(&selection.of),
-        subject: selection.subject_pairs().into_iter().filter(|(name, _)| *name != "kind").collect(),
+        subject: selection.subject_pairs(),
         kinds: kinds(&selection, t),
         period: selection.period_pairs(),
         period_query: query_of(selection.period_pairs()),
         query: selection.query(),
-        presets: presets(selection.period, t),
+        presets: presets(&selection, t),
+        range: selection.period.name(),
         was: was_text(&from, &until),
         from,
         until,
@@ -232,34 +242,35 @@ async fn suggestions(pages: &Pages, session: &Session) -> Result<(Vec<String>, V
     Ok((tags.collect(), domains.collect()))
 }
 
-/// Returns the choices of the kind of visits that no link redirected; none for other visits.
-fn kinds(selection: &Selection, t: &Locale) -> Vec<Preset> {
-    let Some(chosen) = selection.kind() else { return Vec::new() };
-    let all = Preset { name: "", text: t.text("all"), is_chosen: chosen.is_none() };
-    let kind = |kind: OrphanKind| Preset {
-        name: kind.name(),
-        text: t.text(match kind {
-            OrphanKind::BaseUrl => "stats-outcome-base-url",
-            OrphanKind::InvalidShortUrl => "stats-invalid-link",
-            OrphanKind::RegularNotFound => "stats-no-page",
-        }),
-        is_chosen: chosen == Some(kind),
-    };
-    std::iter::once(all).chain(OrphanKind::ALL.map(kind)).collect()
-}
-
 /// Returns the address of the statistics of a link.
 pub(super) fn address_of(code: &str, domain: Option<&str>) -> String {
     let fields = [("of", "link"), ("code", code)].into_iter().chain(domain.map(|domain| ("domain", domain)));
     format!("{PATH}?{}", query_of(fields.map(|(name, value)| (name, value.to_owned()))))
 }
 
-/// Returns the choices of the period. Dates are among them only if they are what is shown.
-fn presets(chosen: Period, t: &Locale) -> Vec<Preset> {
-    let dates = matches!(chosen, Period::Dates(..)).then_some(chosen);
-    let preset =
-        |period: Period| Preset { name: period.name(), text: period.text(t), is_chosen: period == chosen };
-    Period::PRESETS.into_iter().chain(dates).map(preset).collect()
+/// Returns links to the same statistics of other periods.
+fn presets(selection: &Selection, t: &Locale) -> Vec<Choice> {
+    let choice = |period: Period| {
+        let is_chosen = period == selection.period;
+        Choice::new(&Selection { period, ..selection.clone() }, period.text(t), is_chosen)
+    };
+    Period::PRESETS.into_iter().map(choice).collect()
+}
+
+/// Returns links to the kinds of visits that no link redirected; none for other visits.
+fn kinds(selection: &Selection, t: &Locale) -> Vec<Choice> {
+    let VisitsOf::Orphans { kind: chosen, domain } = &selection.of else { return Vec::new() };
+    let choice = |kind: Option<OrphanKind>| {
+        let text = match kind {
+            None => "stats-every-kind",
+            Some(OrphanKind::BaseUrl) => "stats-outcome-base-url",
+            Some(OrphanKind::InvalidShortUrl) => "stats-invalid-link",
+            Some(OrphanKind::RegularNotFound) => "stats-no-page",
+        };
+        let of = VisitsOf::Orphans { kind, domain: domain.clone() };
+        Choice::new(&Selection { of, ..selection.clone() }, t.text(text), kind == *chosen)
+    };
+    std::iter::once(None).chain(OrphanKind::ALL.map(Some)).map(choice).collect()
 }
 
 /// Returns the address of the page of a link.

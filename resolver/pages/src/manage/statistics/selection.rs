@@ -77,16 +77,10 @@ impl Selection {
         let named = name.into_iter().chain(domain.map(|domain| ("domain", domain)));
         let mut pairs = vec![("of", of.to_owned())];
         pairs.extend(named.map(|(name, value)| (name, value.clone())));
-        pairs.extend(self.kind().flatten().map(|kind| ("kind", kind.name().to_owned())));
-        pairs
-    }
-
-    /// Returns the kind of visits that no link redirected; `None` for visits of links.
-    pub(super) fn kind(&self) -> Option<Option<OrphanKind>> {
-        match self.of {
-            VisitsOf::Orphans { kind, .. } => Some(kind),
-            _ => None,
+        if let VisitsOf::Orphans { kind: Some(kind), .. } = self.of {
+            pairs.push(("kind", kind.name().to_owned()));
         }
+        pairs
     }
 
     /// Returns the fields that say which period, and whether bots are left out.
