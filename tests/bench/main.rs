@@ -15,6 +15,7 @@ mod create;
 mod failover;
 mod grow;
 mod links;
+mod list;
 mod load;
 mod losses;
 mod memory;
@@ -69,6 +70,8 @@ enum Bench {
     Failover(failover::Args),
     /// Measure creates and misses while the table grows, keyed by number and by text.
     Grow(grow::Args),
+    /// Measure the first byte of pages of the list of links among a million.
+    List(list::Args),
     /// Count lost links while Postgres is stopped and its backends are killed at full speed.
     Losses(losses::Args),
     /// Measure a resolver's memory (idle, with many cached links, after many requests) and its
@@ -113,6 +116,7 @@ fn main() -> anyhow::Result<()> {
         Bench::Create(args) => create::run(&args)?,
         Bench::Failover(args) => failover::run(&args)?,
         Bench::Grow(args) => grow::run(&args)?,
+        Bench::List(args) => list::run(&args)?,
         Bench::Losses(args) => losses::run(&args)?,
         Bench::Memory(args) => memory::run(&args)?,
         Bench::Miss(args) => miss::run(&args)?,

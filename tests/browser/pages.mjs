@@ -86,6 +86,14 @@ const rest = async (method, to, body) => {
   return answer.status === 204 ? undefined : answer.json();
 };
 
+const until = async (is, what) => {
+  const end = Date.now() + SOON;
+  while (!(await is())) {
+    assert.ok(Date.now() < end, what);
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+};
+
 /** Looks for what people who cannot see or use a mouse would trip over. */
 const check = async (page, name) => {
   await page.evaluate(axe);
@@ -210,6 +218,32 @@ const tests = {
     await press(page, `form[action="/manage/link/${shortCode}"] button`);
     await page.goto(shortUrl);
     assert.equal(page.url(), `${other.url}/deleted`);
+  },
+
+  async "chosen links are changed at once, and those that cannot be stay chosen"(browser, other) {
+    const page = await open(browser);
+    await signIn(page);
+    const links = [];
+    for (const slug of ["chosen/1", "chosen/2"]) {
+      links.push(await rest("POST", "/short-urls", { longUrl: `${other.url}/${slug}`, customSlug: slug, tags: ["chosen"] }));
+    }
+    await rest("POST", "/short-urls", { longUrl: `${other.url}/theirs`, customSlug: "chosen/2", domain: "moved.example" });
+    await go(page, "/manage?tag=chosen&order=longUrl-ASC");
+    await page.select("#to", "moved.example");
+    await press(page, "button[value=move]");
+    assert.ok((await text(page, "[role=alert]")).includes("Choose links"));
+    assert.equal(await page.$eval("#to", (field) => field.value), "moved.example");
+    await page.click("#all");
+    await press(page, "button[value=move]");
+    assert.ok((await text(page, ".stored")).startsWith("1 link is changed"));
+    assert.ok((await text(page, "[role=alert]")).includes("chosen/2"));
+    assert.deepEqual(await page.$$eval('input[name="link"]:checked', (boxes) => boxes.map((box) => box.value)), [" chosen/2"]);
+    assert.equal((await rest("GET", "/short-urls/chosen/1?domain=moved.example")).longUrl, `${other.url}/chosen/1`);
+    await press(page, "button[value=disable]");
+    assert.equal((await rest("GET", "/short-urls/chosen/2")).enabled, false);
+    await page.click("#all");
+    await press(page, "form#chosen button[value=delete]");
+    assert.equal(await page.$$eval("tbody tr", (rows) => rows.length), 0, "both are gone");
   },
 
   async "a thousand pasted links are looked through, made and downloaded"(browser, other) {
@@ -339,14 +373,30 @@ const tests = {
     assert.equal((await rest("GET", `/short-urls/${shortCode}`)).shortCode, shortCode);
   },
 
-  async "scripts in titles, tags and the theme are shown as text"(browser, other) {
+  async "scripts in titles, tags, visits, addresses and the theme are shown as text"(browser, other) {
     const page = await open(browser);
     await signIn(page);
     const body = { longUrl: `${other.url}/?x=${encodeURIComponent(SCRIPT)}`, title: SCRIPT, tags: [SCRIPT], description: SCRIPT };
     const { shortCode, shortUrl } = await rest("POST", "/short-urls", body);
-    for (const to of [`/manage/link/${shortCode}`, "/manage", "/manage/tags", "/manage/audit", "/"]) {
+    await fetch(shortUrl, { redirect: "manual", headers: { "User-Agent": SCRIPT, Referer: `https://x.example/${SCRIPT}` } });
+    await fetch(shortUrl, { redirect: "manual", headers: { "User-Agent": `Firefox/140 (${SCRIPT})`, Referer: SCRIPT } });
+    await until(async () => (await rest("GET", `/short-urls/${shortCode}`)).visitsSummary.total === 2, "visits are counted");
+    const written = encodeURIComponent(SCRIPT);
+    const places = [
+      `/manage/link/${shortCode}`, "/manage", "/manage/tags", "/manage/audit", "/", `/manage/statistics?of=link&code=${shortCode}`,
+      `/manage?search=${written}&gone=${written}+${written}&domain=${written}&tag=${written}&order=${written}`,
+      `/manage/statistics?of=tag&tag=${written}`, `/manage/statistics?of=domain&domain=${written}`, `/manage/link/${written}`,
+      `/manage/rules/${shortCode}?userAgent=${written}&language=${written}&ip=${written}`, `/_pages/sign-in?to=${written}`,
+      `/manage/create?longUrl=${written}`, `/${written}`, `/manage/domains?search=${written}`, `/manage/targets?search=${written}`,
+    ];
+    for (const to of places) {
       await go(page, to);
       assert.equal(await page.evaluate(() => window.wasRun), undefined, to);
+    }
+    const hosts = ["javascript:window.wasRun=1", "data:text/html,<script>window.wasRun=1</script>"];
+    for (const longUrl of hosts) {
+      const refused = await fetch(`${base}/rest/v3/short-urls`, { method: "POST", headers: { "X-Api-Key": apiKey, "Content-Type": "application/json" }, body: JSON.stringify({ longUrl }) });
+      assert.equal(refused.status, 400, longUrl);
     }
     await go(page, "/manage");
     assert.ok((await text(page, "tbody")).includes("<script>"));

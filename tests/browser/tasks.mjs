@@ -206,7 +206,7 @@ const tasks = {
       clicks += 1;
       await box.click();
     }
-    await type("#tagName", "at-once");
+    await type("#newTag", "at-once");
     await enter();
     for (const name of names) assert.ok((await shown(name)).tags.includes("at-once"));
   },

@@ -155,11 +155,11 @@ async fn the_router_knows_the_methods_of_the_document_and_no_others() {
 }
 
 /// Returns whether a call on the path of an action addresses a link instead. With GET, PATCH and
-/// DELETE, `bulk` or a trailing `restore`, `block` or `unblock` is part of a short code, which a
+/// DELETE, `bulk` or a trailing `restore`, `move`, `block` or `unblock` is part of a short code, which a
 /// link may have.
 fn is_of_link(method: &Method, path: &str) -> bool {
     let is_name = path == "/rest/v3/short-urls/bulk"
-        || ["/restore", "/block", "/unblock"].iter().any(|verb| path.ends_with(verb));
+        || ["/restore", "/move", "/block", "/unblock"].iter().any(|verb| path.ends_with(verb));
     is_name && [Method::GET, Method::PATCH, Method::DELETE].contains(method)
 }
 

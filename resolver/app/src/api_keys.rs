@@ -1,7 +1,9 @@
 //! API keys: creates, rotates, revokes and lists them.
 //!
-//! 1. These use cases belong to the operator and run beside the server. Their authorisation is the
-//!    access to the database: there is no API key whose scopes and limits could be checked.
+//! 1. These use cases belong to the operator. Beside the server their authorisation is the access
+//!    to the database ([`ApiKeys::new`]). Within it they need an administrator's key without limits
+//!    ([`LinkService::api_keys`]), which the audit log names. The REST API does not have them: a
+//!    stolen key must not be able to outlive its revocation.
 //! 2. A secret is drawn here and returned once. Only its hash is stored.
 //! 3. Resolvers learn of changes from the database ([`key_ring`](crate::key_ring)).
 
@@ -10,15 +12,19 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use jiff::{SignedDuration, Timestamp};
 use links::{
     Authority, DomainId,
-    api_key::{ApiKey, ApiKeyError, ApiKeyRecord, KeyLimits, NewKey, OPERATOR, check_name},
+    api_key::{ApiKey, ApiKeyError, ApiKeyId, ApiKeyRecord, Grant, KeyLimits, NewKey, OPERATOR, check_name},
     scope::Scopes,
 };
 use store::{Keys, Settings, StoreError};
+
+use super::{AppError, LinkService, authorize::require_operator};
 
 /// The use cases of API keys.
 pub struct ApiKeys {
     keys: Arc<dyn Keys>,
     settings: Arc<dyn Settings>,
+    /// The key that acts, or the operator.
+    by: ApiKeyId,
 }
 
 /// An API key to be created.
@@ -78,10 +84,10 @@ pub enum KeyError {
 }
 
 impl ApiKeys {
-    /// Returns the use cases over this database.
+    /// Returns the use cases over this database, for its operator.
     #[must_use]
     pub fn new(keys: Arc<dyn Keys>, settings: Arc<dyn Settings>) -> Self {
-        Self { keys, settings }
+        Self { keys, settings, by: OPERATOR }
     }
 
     /// Creates an API key, and returns its secret.
@@ -97,7 +103,7 @@ impl ApiKeys {
         let span = expires_in.and_then(|span| SignedDuration::try_from(span).ok());
         let expires_at = span.and_then(|span| Timestamp::now().checked_add(span).ok());
         let new = NewKey { name, hash: key.hash(), scopes, expires_at, limits };
-        match self.keys.add_api_key(&new).await? {
+        match self.keys.add_api_key(&new, self.by).await? {
             Some(_) => Ok(key),
             None => Err(KeyError::NameTaken),
         }
@@ -108,7 +114,7 @@ impl ApiKeys {
             None => Ok(None),
             Some(KeyDomain::Default) => Ok(Some(DomainId::DEFAULT)),
             // `--domains-max` limits API keys, not the operator's own command.
-            Some(KeyDomain::Named(name)) => self.settings.add_domain(&name, u32::MAX, OPERATOR).await,
+            Some(KeyDomain::Named(name)) => self.settings.add_domain(&name, u32::MAX, self.by).await,
         }
     }
 
@@ -135,7 +141,7 @@ impl ApiKeys {
     /// Returns [`KeyError::NoKey`] if no key has this name, or it is revoked.
     pub async fn rotate(&self, name: &str, keep_old_for: Duration) -> Result<ApiKey, KeyError> {
         let key = ApiKey::draw().map_err(KeyError::Random)?;
-        match self.keys.rotate_api_key(name, &key.hash(), keep_old_for).await? {
+        match self.keys.rotate_api_key(name, &key.hash(), keep_old_for, self.by).await? {
             true => Ok(key),
             false => Err(KeyError::NoKey),
         }
@@ -146,10 +152,22 @@ impl ApiKeys {
     /// # Errors
     /// Returns [`KeyError::NoKey`] if no key has this name, or it is revoked already.
     pub async fn revoke(&self, name: &str) -> Result<(), KeyError> {
-        match self.keys.revoke_api_key(name).await? {
+        match self.keys.revoke_api_key(name, self.by).await? {
             true => Ok(()),
             false => Err(KeyError::NoKey),
         }
+    }
+}
+
+impl LinkService {
+    /// Returns the use cases for an API key.
+    ///
+    /// # Errors
+    /// Returns [`AppError`] unless it is an administrator's key without limits.
+    pub fn api_keys(&self, by: &Grant) -> Result<ApiKeys, AppError> {
+        require_operator(by)?;
+        let (keys, settings) = (Arc::clone(&self.keys), Arc::clone(&self.settings));
+        Ok(ApiKeys { keys, settings, by: by.id })
     }
 }
 

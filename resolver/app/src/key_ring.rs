@@ -168,7 +168,7 @@ pub async fn note_used(keys: Arc<KeyRing>, store: Arc<dyn Keys>) {
 #[cfg(test)]
 mod tests {
     use links::{
-        api_key::{ApiKey, KeyLimits, NewKey},
+        api_key::{ApiKey, KeyLimits, NewKey, OPERATOR},
         scope::Scopes,
     };
     use rusqlite::Connection;
@@ -190,7 +190,7 @@ mod tests {
             expires_at: None,
             limits: KeyLimits::default(),
         };
-        let id = store.add_api_key(&new).await.unwrap().unwrap();
+        let id = store.add_api_key(&new, OPERATOR).await.unwrap().unwrap();
         let (keys, hash) = (KeyRing::new(), SessionHash::of(b"token"));
         let find = async || keys.find_session(&store, hash.clone()).await.unwrap().map(|grant| grant.id);
 

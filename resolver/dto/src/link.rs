@@ -174,6 +174,7 @@ inline_schema!(StrategyName, json_schema!({ "enum": ["sequence", "hash", null] }
 pub struct NewPlace {
     /// The name of the domain, or `DEFAULT`.
     #[schemars(with = "String", length(min = 1, max = Authority::MAX_LEN))]
+    #[schemars(extend("format" = "authority", "examples" = ["sho.rt"]))]
     pub domain: Option<String>,
 }
 

@@ -115,6 +115,7 @@ list-count = Links on a page
 list-hide-ended = Hide ended links
 list-deleted = { $value } is deleted.
 list-visits-of = Statistics of { $value }
+choose = Choose
 choose-all = Choose all links of this page
 choose-link = Choose { $value }
 chosen-title = With the chosen links
@@ -633,6 +634,56 @@ error-no-domain = There is no domain { $value }, and your API key may not add it
 error-no-tag = There is no tag { $value }.
 error-domain-in-use = The domain { $value } has links or keys, and cannot be removed.
 cluster-with-holders = With holders
+
+# API keys
+keys-title = API keys
+keys-count = { $count ->
+    [one] { $shown } key
+   *[other] { $shown } keys
+  }
+keys-name = Name
+keys-scopes = May
+keys-limits = Limits
+keys-last-used = Last used
+keys-expires = Expires
+keys-never = Never
+keys-revoked = Revoked
+keys-any-calls = any number of calls
+keys-calls = { $value } calls a minute
+keys-own-links = own links only
+keys-change-one = Change the key { $value }
+keys-confirm = Your own API key
+keys-confirm-text = The key with which you signed in, once more. The new secret is shown once.
+keys-keep = The present secret stays valid for
+keys-hours = { $count ->
+    [0] no time
+    [one] { $shown } hour
+   *[other] { $shown } hours
+  }
+keys-rotate = Replace the secret
+keys-revoke-one = Revoke { $value }
+keys-add = Make a key
+keys-domain = Only on the domain
+keys-days = Expires after days (empty: never)
+keys-calls-field = Calls a minute (empty: the usual number, 0: no limit)
+keys-own-links-field = See only links of its own
+keys-secret = This is the secret of { $value }. It is shown only now.
+keys-not-confirmed = This is not the key with which you signed in. Nothing was changed.
+keys-expected-name = A name has 1 to 64 letters, digits and the signs . _ and -.
+keys-expected-scopes = Choose what the key may do.
+keys-expected-days = The number of days has to be from 1 to 36,500.
+keys-expected-calls = The number of calls has to be 0 or more.
+keys-expected-keep = Choose how long the present secret stays valid.
+keys-taken = There is a key of this name. Choose another one.
+keys-absent = There is no such key, or it is revoked.
+scope-create = Create links
+scope-read = Read links
+scope-edit = Edit links and tags
+scope-delete = Delete links and tags
+scope-visits = Read visits
+scope-reserve = Reserve codes
+scope-domains = Add domains
+scope-admin = Everything, also what concerns other keys
 
 # Countries and territories, as the Unicode CLDR calls them
 country-AD = Andorra

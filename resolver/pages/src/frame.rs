@@ -15,6 +15,7 @@ pub(crate) enum Place {
     Bulk,
     Reservations,
     Targets,
+    Keys,
     Audit,
     Cluster,
     /// A page outside the navigation.

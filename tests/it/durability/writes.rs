@@ -8,8 +8,8 @@ use harness::Postgres;
 use jiff::Timestamp;
 use links::{
     Authority, DomainEdit, DomainId, Draft, Edit, ImportCode, ImportItem, LongUrl, NewLink, PickedCode,
-    Precondition, SessionHash, Slug, Tag,
-    api_key::{ApiKey, ApiKeyId, KeyLimits, NewKey, SecretNumber},
+    Precondition, Relocation, SessionHash, Slug, Tag,
+    api_key::{ApiKey, ApiKeyId, KeyLimits, NewKey, OPERATOR, SecretNumber},
     reservation::ReservationId,
     scope::Scopes,
     targets::TargetRule,
@@ -41,6 +41,7 @@ pub(super) enum Kind {
     Named,
     Import,
     Edit,
+    Move,
     Delete,
     Restore,
     RenameTag,
@@ -77,7 +78,7 @@ pub(super) const GROUPS: [&[Kind]; 6] = [
         Kind::TakeOverBlock,
     ],
     &[Kind::Copy, Kind::DeleteTags, Kind::RemoveTarget, Kind::RemoveDomain, Kind::RotateKey],
-    &[Kind::Copy, Kind::OpenSession, Kind::EndSession],
+    &[Kind::Copy, Kind::OpenSession, Kind::EndSession, Kind::Move],
 ];
 
 /// A write and its prerequisites.
@@ -120,13 +121,18 @@ impl Write {
             }
             Kind::RenameTag | Kind::DeleteTags => write.insert_tagged("old").await.unwrap(),
             Kind::RemoveTarget => store.set_target(&write.target(), BY).await.unwrap(),
-            Kind::EditDomain | Kind::RemoveDomain => {
+            Kind::EditDomain | Kind::RemoveDomain | Kind::Move => {
+                if kind == Kind::Move {
+                    write.insert(1).await.unwrap();
+                }
                 let authority = Authority::parse(&format!("d{number}.example")).unwrap();
                 write.domain = store.add_domain(&authority, u32::MAX, ApiKeyId(1)).await.unwrap().unwrap();
             }
-            Kind::RevokeKey | Kind::RotateKey => drop(store.add_api_key(&write.new_key()).await.unwrap()),
+            Kind::RevokeKey | Kind::RotateKey => {
+                store.add_api_key(&write.new_key(), OPERATOR).await.unwrap().unwrap();
+            }
             Kind::OpenSession | Kind::EndSession => {
-                write.key_id = store.add_api_key(&write.new_key()).await.unwrap().unwrap();
+                write.key_id = store.add_api_key(&write.new_key(), OPERATOR).await.unwrap().unwrap();
                 if kind == Kind::EndSession {
                     write.open_session().await.unwrap();
                 }
@@ -166,6 +172,12 @@ impl Write {
                 let edit = Edit { title: Some(Some("edited".to_owned())), ..Edit::default() };
                 store.edit(self.id(0), &edit, BY).await.map(drop)
             }
+            Kind::Move => {
+                let name = Slug::parse(&format!("moved{number}")).unwrap();
+                let relocation = Relocation { domain: self.domain, name, keyspaces: 0 };
+                let edit = Edit { relocation: Some(relocation), ..Edit::default() };
+                store.edit(self.id(0), &edit, BY).await.map(drop)
+            }
             Kind::Delete => store.delete(self.id(0), &Precondition::default(), BY).await.map(drop),
             Kind::Restore => store.restore(self.id(0), &Precondition::default(), 0, BY).await.map(drop),
             Kind::RenameTag => store.rename_tag(&self.tag("old"), &self.tag("new"), BY).await.map(drop),
@@ -181,12 +193,12 @@ impl Write {
                 store.edit_domain(self.domain, &edit, BY).await.map(drop)
             }
             Kind::RemoveDomain => store.remove_domain(self.domain, BY).await.map(drop),
-            Kind::AddKey => store.add_api_key(&self.new_key()).await.map(drop),
+            Kind::AddKey => store.add_api_key(&self.new_key(), OPERATOR).await.map(drop),
             Kind::RotateKey => {
                 let (name, hash) = (format!("k{number}"), ApiKey::draw().unwrap().hash());
-                store.rotate_api_key(&name, &hash, Duration::from_secs(1)).await.map(drop)
+                store.rotate_api_key(&name, &hash, Duration::from_secs(1), OPERATOR).await.map(drop)
             }
-            Kind::RevokeKey => store.revoke_api_key(&format!("k{number}")).await.map(drop),
+            Kind::RevokeKey => store.revoke_api_key(&format!("k{number}"), OPERATOR).await.map(drop),
             Kind::OpenSession => self.open_session().await,
             Kind::EndSession => store.end_session(&self.session()).await,
             Kind::AddReservation => store.add_reservation(&self.reservation, keyspace(), BY).await.map(drop),
@@ -224,6 +236,16 @@ impl Write {
                 20,
             ),
             Kind::Edit => (format!("{links} AND title = 'edited'"), 1),
+            Kind::Move => {
+                let slug =
+                    format!("link_id = link.id AND slug = 'moved{n}' AND domain_id = {}", self.domain.get());
+                (
+                    format!(
+                        "{links} AND EXISTS (SELECT 1 FROM slug WHERE {slug}) AND details->>'domain' IS NOT NULL"
+                    ),
+                    1,
+                )
+            }
             Kind::Delete => (format!("{links} AND details->>'deletedAt' IS NOT NULL"), 1),
             Kind::Restore => (format!("{links} AND details->>'deletedAt' IS NULL"), 1),
             Kind::AddReservation => {

@@ -2,7 +2,7 @@
 
 use links::{
     Authority, DomainEdit, DomainId, Edit, Precondition, Slug,
-    api_key::{ApiKeyId, KeyHash, KeyLimits, NewKey},
+    api_key::{ApiKeyId, KeyHash, KeyLimits, NewKey, OPERATOR},
     scope::Scopes,
     targets::TargetRule,
 };
@@ -120,9 +120,9 @@ pub(super) async fn a_domain_is_removed_only_when_nothing_depends_on_it(store: &
     let limits = KeyLimits { domain: Some(id), ..KeyLimits::default() };
     let hash = KeyHash::of(b"of one domain");
     let key = NewKey { name: "removed".to_owned(), hash, scopes: Scopes::admin(), expires_at: None, limits };
-    store.add_api_key(&key).await.unwrap().unwrap();
+    store.add_api_key(&key, OPERATOR).await.unwrap().unwrap();
     assert_eq!(store.remove_domain(id, by).await.unwrap(), DomainRemoved::HasKeys);
-    assert!(store.revoke_api_key("removed").await.unwrap());
+    assert!(store.revoke_api_key("removed", OPERATOR).await.unwrap());
     let before = store.poll_settings(None).await.unwrap().settings.unwrap();
     assert_eq!(store.remove_domain(id, by).await.unwrap(), DomainRemoved::Done);
     let after = store

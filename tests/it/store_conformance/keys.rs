@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use links::{
-    api_key::{ApiKey, Grant, KeyLimits, NewKey, SecretNumber},
+    api_key::{ApiKey, Grant, KeyLimits, NewKey, OPERATOR, SecretNumber},
     scope::Scopes,
 };
 use store::Store;
@@ -18,16 +18,17 @@ pub(super) async fn keys_are_found_until_they_are_revoked_or_expire(store: &dyn 
     let key = ApiKey::draw().unwrap();
     let scopes: Scopes = "read,reserve".parse().unwrap();
     let new = new_key("ci", &key, &scopes);
-    let id = store.add_api_key(&new).await.unwrap().expect("the name is new");
+    let id = store.add_api_key(&new, OPERATOR).await.unwrap().expect("the name is new");
     let again = new_key("ci", &ApiKey::draw().unwrap(), &Scopes::admin());
-    assert_eq!(store.add_api_key(&again).await.unwrap(), None);
+    assert_eq!(store.add_api_key(&again, OPERATOR).await.unwrap(), None);
     let grant = Grant { id, secret: SecretNumber(1), name: "ci".into(), scopes, limits: new.limits };
     assert_eq!(store.find_api_key(&key.hash()).await.unwrap(), Some(grant.clone()));
     assert_eq!(store.find_api_key(&ApiKey::draw().unwrap().hash()).await.unwrap(), None);
     assert!(!store.add_first_api_key("late", &ApiKey::draw().unwrap().hash()).await.unwrap());
 
     let (second, third) = (ApiKey::draw().unwrap(), ApiKey::draw().unwrap());
-    let rotate = async |key: &ApiKey, keep| store.rotate_api_key("ci", &key.hash(), keep).await.unwrap();
+    let rotate =
+        async |key: &ApiKey, keep| store.rotate_api_key("ci", &key.hash(), keep, OPERATOR).await.unwrap();
     assert!(rotate(&second, Duration::from_secs(600)).await);
     let rotated = Grant { secret: SecretNumber(2), ..grant.clone() };
     for (good, grant) in [(&key, &grant), (&second, &rotated)] {
@@ -43,15 +44,15 @@ pub(super) async fn keys_are_found_until_they_are_revoked_or_expire(store: &dyn 
         let found = store.find_grant(id, SecretNumber(number)).await.unwrap();
         assert_eq!(found.is_some(), is_good, "secret {number}");
     }
-    assert!(!store.rotate_api_key("nobody", &key.hash(), Duration::ZERO).await.unwrap());
+    assert!(!store.rotate_api_key("nobody", &key.hash(), Duration::ZERO, OPERATOR).await.unwrap());
 
-    assert!(store.revoke_api_key("ci").await.unwrap());
-    assert!(!store.revoke_api_key("ci").await.unwrap());
+    assert!(store.revoke_api_key("ci", OPERATOR).await.unwrap());
+    assert!(!store.revoke_api_key("ci", OPERATOR).await.unwrap());
     assert_eq!(store.find_api_key(&third.hash()).await.unwrap(), None);
     let short = ApiKey::draw().unwrap();
     let soon = Timestamp::now() + SignedDuration::from_millis(300);
     let expiring = NewKey { expires_at: Some(soon), ..new_key("short", &short, &scopes) };
-    store.add_api_key(&expiring).await.unwrap().expect("the name is new");
+    store.add_api_key(&expiring, OPERATOR).await.unwrap().expect("the name is new");
     assert!(store.find_api_key(&short.hash()).await.unwrap().is_some());
     tokio::time::sleep(Duration::from_millis(400)).await;
     assert_eq!(store.find_api_key(&short.hash()).await.unwrap(), None);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use links::{
     SessionHash,
-    api_key::{ApiKey, ApiKeyId, Grant, KeyLimits, NewKey, SecretNumber},
+    api_key::{ApiKey, ApiKeyId, Grant, KeyLimits, NewKey, OPERATOR, SecretNumber},
     scope::Scopes,
 };
 use store::Store;
@@ -25,7 +25,7 @@ fn new_key(name: &str) -> NewKey {
 }
 
 async fn add_key(store: &dyn Store, new: &NewKey) -> ApiKeyId {
-    store.add_api_key(new).await.unwrap().expect("the name is new")
+    store.add_api_key(new, OPERATOR).await.unwrap().expect("the name is new")
 }
 
 fn session(name: &str) -> SessionHash {
@@ -70,7 +70,7 @@ pub(super) async fn a_session_ends_with_its_key_and_with_its_secret(store: &dyn 
     };
     let rotate = async |keep| {
         let hash = ApiKey::draw().unwrap().hash();
-        assert!(store.rotate_api_key("rotated-web", &hash, keep).await.unwrap());
+        assert!(store.rotate_api_key("rotated-web", &hash, keep, OPERATOR).await.unwrap());
     };
     let hashes = ["secret 1", "secret 2", "secret 3"].map(session);
     let [first, second, third] = &hashes;
@@ -83,7 +83,7 @@ pub(super) async fn a_session_ends_with_its_key_and_with_its_secret(store: &dyn 
     rotate(Duration::ZERO).await;
     assert_eq!((secret_of(first).await, secret_of(second).await), (None, None));
     assert_eq!(secret_of(third).await, Some(3));
-    assert!(store.revoke_api_key("rotated-web").await.unwrap());
+    assert!(store.revoke_api_key("rotated-web", OPERATOR).await.unwrap());
     assert_eq!(secret_of(third).await, None);
 
     let past = Timestamp::now() - SignedDuration::from_secs(60);

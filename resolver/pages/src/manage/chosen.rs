@@ -104,7 +104,7 @@ impl<'a> Action<'a> {
     /// Reads the pressed button and its field; the name of the text that asks for a missing value.
     fn read(form: &'a Form) -> Result<Self, &'static str> {
         let to = || form.filled("to").ok_or("chosen-expected-domain");
-        let tag = || form.filled("tagName").ok_or("chosen-expected-tag");
+        let tag = || form.filled("newTag").ok_or("chosen-expected-tag");
         match form.get("do") {
             Some("move") => Ok(Self::Move(to()?)),
             Some("add-tag") => Ok(Self::AddTag(tag()?)),
@@ -196,7 +196,7 @@ pub(super) async fn change(
             done.count = Some(count);
         }
     }
-    (done.to, done.tag) = (typed(form, "to"), typed(form, "tagName"));
+    (done.to, done.tag) = (typed(form, "to"), typed(form, "newTag"));
     let Read::Page(mut shown) = list::read(pages, request, session).await? else {
         return Ok(redirect(StatusCode::SEE_OTHER, PATH));
     };
@@ -232,8 +232,8 @@ mod tests {
             Action::read(&form).map(|action| format!("{action:?}"))
         };
         assert_eq!(read("do=move&to=a.example").unwrap(), r#"Move("a.example")"#);
-        assert_eq!(read("do=move&to=+&tagName=x"), Err("chosen-expected-domain"));
-        assert_eq!(read("do=add-tag&tagName=+x+").unwrap(), r#"AddTag("x")"#);
+        assert_eq!(read("do=move&to=+&newTag=x"), Err("chosen-expected-domain"));
+        assert_eq!(read("do=add-tag&newTag=+x+").unwrap(), r#"AddTag("x")"#);
         assert_eq!(read("do=remove-tag"), Err("chosen-expected-tag"));
         assert_eq!(read("do=disable").unwrap(), "Enable(false)");
         assert_eq!(read("do=burn"), Err("chosen-expected-action"));

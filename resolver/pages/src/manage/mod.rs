@@ -4,6 +4,7 @@ mod audit;
 mod bulk;
 mod chosen;
 mod domains;
+mod keys;
 mod link;
 mod link_form;
 mod list;
@@ -83,6 +84,8 @@ pub(crate) async fn answer(
         (bulk::PATH, true) => bulk::submit(pages, request, session).await,
         (targets::PATH, false) => targets::show(pages, request, session).await,
         (targets::PATH, true) => targets::change(pages, request, session).await,
+        (keys::PATH, false) => keys::show(pages, request, session).await,
+        (keys::PATH, true) => keys::change(pages, request, session).await,
         (reservations::PATH, false) => reservations::show(pages, request, session).await,
         (reservations::PATH, true) => reservations::change(pages, request, session).await,
         (reservations::TABLE, false) => reservations::download(pages, request, session).await,

@@ -15,7 +15,7 @@ use crate::{Database, StoreError};
 #[async_trait]
 pub trait Keys: Database {
     /// Adds an API key. Returns `None` if the name is taken.
-    async fn add_api_key(&self, key: &NewKey) -> Result<Option<ApiKeyId>, StoreError>;
+    async fn add_api_key(&self, key: &NewKey, by: ApiKeyId) -> Result<Option<ApiKeyId>, StoreError>;
 
     /// Adds an API key if there has never been one, and returns whether it was added.
     async fn add_first_api_key(&self, name: &str, hash: &KeyHash) -> Result<bool, StoreError>;
@@ -57,11 +57,17 @@ pub trait Keys: Database {
 
     /// Replaces the secret of an API key. The old secret stays valid for `keep`, and so do its
     /// sessions. Returns whether the key exists and is not revoked.
-    async fn rotate_api_key(&self, name: &str, hash: &KeyHash, keep: Duration) -> Result<bool, StoreError>;
+    async fn rotate_api_key(
+        &self,
+        name: &str,
+        hash: &KeyHash,
+        keep: Duration,
+        by: ApiKeyId,
+    ) -> Result<bool, StoreError>;
 
     /// Revokes an API key, which ends its sessions. Returns whether a key of that name existed that
     /// was not revoked yet.
-    async fn revoke_api_key(&self, name: &str) -> Result<bool, StoreError>;
+    async fn revoke_api_key(&self, name: &str, by: ApiKeyId) -> Result<bool, StoreError>;
 
     /// Adds an entry to the audit log about a change that is not part of this database. Every other
     /// change adds its own.

@@ -28,8 +28,8 @@ impl PostgresStore {
 
 #[async_trait]
 impl Keys for PostgresStore {
-    async fn add_api_key(&self, key: &NewKey) -> Result<Option<ApiKeyId>, StoreError> {
-        self.run(async |sql| sql::add_api_key(sql, key).await).await
+    async fn add_api_key(&self, key: &NewKey, by: ApiKeyId) -> Result<Option<ApiKeyId>, StoreError> {
+        self.run(async |sql| sql::add_api_key(sql, key, by).await).await
     }
 
     async fn add_first_api_key(&self, name: &str, hash: &KeyHash) -> Result<bool, StoreError> {
@@ -75,13 +75,19 @@ impl Keys for PostgresStore {
         self.run(async |sql| sql::note_keys_used(sql, ids).await).await
     }
 
-    async fn rotate_api_key(&self, name: &str, hash: &KeyHash, keep: Duration) -> Result<bool, StoreError> {
+    async fn rotate_api_key(
+        &self,
+        name: &str,
+        hash: &KeyHash,
+        keep: Duration,
+        by: ApiKeyId,
+    ) -> Result<bool, StoreError> {
         let keep = sql::milliseconds(keep);
-        self.run(async |sql| sql::rotate_api_key(sql, name, hash, keep).await).await
+        self.run(async |sql| sql::rotate_api_key(sql, name, hash, keep, by).await).await
     }
 
-    async fn revoke_api_key(&self, name: &str) -> Result<bool, StoreError> {
-        self.run(async |sql| sql::revoke_api_key(sql, name).await).await
+    async fn revoke_api_key(&self, name: &str, by: ApiKeyId) -> Result<bool, StoreError> {
+        self.run(async |sql| sql::revoke_api_key(sql, name, by).await).await
     }
 
     async fn add_audit_entry(&self, by: ApiKeyId, entry: &NewEntry) -> Result<(), StoreError> {

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use links::{
-    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, KeyLimits, NewKey, OPERATOR, SecretNumber},
+    api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, KeyLimits, NewKey, SecretNumber},
     audit::Action,
     scope::Scopes,
 };
@@ -17,6 +17,7 @@ const NAMED_AT_ONCE: usize = 1_000;
 pub(crate) async fn add_api_key<S: Sql>(
     sql: &mut S,
     NewKey { name, hash, scopes, expires_at, limits }: &NewKey,
+    by: ApiKeyId,
 ) -> Result<Option<ApiKeyId>, StoreError> {
     let add = format!(
         "INSERT INTO api_key (name, hash, scopes, expires_at, limits) VALUES ($1, $2, $3, $4, {})
@@ -34,7 +35,7 @@ pub(crate) async fn add_api_key<S: Sql>(
     ];
     let rows = sql.query(&add, &values).await?;
     let Some(row) = rows.first() else { return Ok(None) };
-    note(sql, OPERATOR, Action::CreateKey, name, None).await?;
+    note(sql, by, Action::CreateKey, name, None).await?;
     Ok(Some(ApiKeyId(row.int(0)?)))
 }
 
@@ -148,14 +149,18 @@ pub(crate) async fn note_keys_used<S: Sql>(sql: &mut S, ids: &[ApiKeyId]) -> Res
 
 /// Revokes an API key. Returns whether a key of that name existed that was not revoked yet. Its
 /// sessions end with it, because a session is found together with a valid key only.
-pub(crate) async fn revoke_api_key<S: Sql>(sql: &mut S, name: &str) -> Result<bool, StoreError> {
+pub(crate) async fn revoke_api_key<S: Sql>(
+    sql: &mut S,
+    name: &str,
+    by: ApiKeyId,
+) -> Result<bool, StoreError> {
     let revoke = format!(
         "UPDATE api_key SET revoked_at = {} WHERE name = $1 AND revoked_at IS NULL RETURNING id",
         S::DIALECT.now()
     );
     let is_revoked = !sql.query(&revoke, &[Value::Text(name.to_owned())]).await?.is_empty();
     if is_revoked {
-        note(sql, OPERATOR, Action::RevokeKey, name, None).await?;
+        note(sql, by, Action::RevokeKey, name, None).await?;
     }
     Ok(is_revoked)
 }
@@ -167,6 +172,7 @@ pub(crate) async fn rotate_api_key<S: Sql>(
     name: &str,
     hash: &KeyHash,
     keep: i64,
+    by: ApiKeyId,
 ) -> Result<bool, StoreError> {
     let rotate = format!(
         "UPDATE api_key SET old_hash = hash, old_until = {}, hash = $2, secrets = secrets + 1
@@ -177,7 +183,7 @@ pub(crate) async fn rotate_api_key<S: Sql>(
     if sql.query(&rotate, &values).await?.is_empty() {
         return Ok(false);
     }
-    note(sql, OPERATOR, Action::RotateKey, name, None).await?;
+    note(sql, by, Action::RotateKey, name, None).await?;
     Ok(true)
 }
 

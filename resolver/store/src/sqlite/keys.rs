@@ -14,9 +14,9 @@ use crate::{Keys, StoreError, sql};
 
 #[async_trait]
 impl Keys for SqliteStore {
-    async fn add_api_key(&self, key: &NewKey) -> Result<Option<ApiKeyId>, StoreError> {
+    async fn add_api_key(&self, key: &NewKey, by: ApiKeyId) -> Result<Option<ApiKeyId>, StoreError> {
         let key = key.clone();
-        self.writer.write(async move |sql| sql::add_api_key(sql, &key).await).await
+        self.writer.write(async move |sql| sql::add_api_key(sql, &key, by).await).await
     }
 
     async fn add_first_api_key(&self, name: &str, hash: &KeyHash) -> Result<bool, StoreError> {
@@ -67,14 +67,20 @@ impl Keys for SqliteStore {
         self.writer.write(async move |sql| sql::note_keys_used(sql, &ids).await).await
     }
 
-    async fn rotate_api_key(&self, name: &str, hash: &KeyHash, keep: Duration) -> Result<bool, StoreError> {
+    async fn rotate_api_key(
+        &self,
+        name: &str,
+        hash: &KeyHash,
+        keep: Duration,
+        by: ApiKeyId,
+    ) -> Result<bool, StoreError> {
         let (name, hash, keep) = (name.to_owned(), hash.clone(), sql::milliseconds(keep));
-        self.writer.write(async move |sql| sql::rotate_api_key(sql, &name, &hash, keep).await).await
+        self.writer.write(async move |sql| sql::rotate_api_key(sql, &name, &hash, keep, by).await).await
     }
 
-    async fn revoke_api_key(&self, name: &str) -> Result<bool, StoreError> {
+    async fn revoke_api_key(&self, name: &str, by: ApiKeyId) -> Result<bool, StoreError> {
         let name = name.to_owned();
-        self.writer.write(async move |sql| sql::revoke_api_key(sql, &name).await).await
+        self.writer.write(async move |sql| sql::revoke_api_key(sql, &name, by).await).await
     }
 
     async fn add_audit_entry(&self, by: ApiKeyId, entry: &NewEntry) -> Result<(), StoreError> {

@@ -14,8 +14,8 @@ use super::super::ways::FaultyStore;
 
 #[async_trait]
 impl Keys for FaultyStore {
-    async fn add_api_key(&self, key: &NewKey) -> Result<Option<ApiKeyId>, StoreError> {
-        self.pass(self.database.sqlite.add_api_key(key)).await
+    async fn add_api_key(&self, key: &NewKey, by: ApiKeyId) -> Result<Option<ApiKeyId>, StoreError> {
+        self.pass(self.database.sqlite.add_api_key(key, by)).await
     }
 
     async fn add_first_api_key(&self, name: &str, hash: &KeyHash) -> Result<bool, StoreError> {
@@ -59,12 +59,18 @@ impl Keys for FaultyStore {
         self.pass(self.database.sqlite.note_keys_used(ids)).await
     }
 
-    async fn rotate_api_key(&self, name: &str, hash: &KeyHash, keep: Duration) -> Result<bool, StoreError> {
-        self.pass(self.database.sqlite.rotate_api_key(name, hash, keep)).await
+    async fn rotate_api_key(
+        &self,
+        name: &str,
+        hash: &KeyHash,
+        keep: Duration,
+        by: ApiKeyId,
+    ) -> Result<bool, StoreError> {
+        self.pass(self.database.sqlite.rotate_api_key(name, hash, keep, by)).await
     }
 
-    async fn revoke_api_key(&self, name: &str) -> Result<bool, StoreError> {
-        self.pass(self.database.sqlite.revoke_api_key(name)).await
+    async fn revoke_api_key(&self, name: &str, by: ApiKeyId) -> Result<bool, StoreError> {
+        self.pass(self.database.sqlite.revoke_api_key(name, by)).await
     }
 
     async fn add_audit_entry(&self, by: ApiKeyId, entry: &NewEntry) -> Result<(), StoreError> {
