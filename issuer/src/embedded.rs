@@ -12,6 +12,7 @@ use tonic::transport::Server;
 
 use crate::{
     Error,
+    board::Board,
     core::Limits,
     driver::{Driver, ElectionOutcome},
     grpc::IssuerService,
@@ -92,7 +93,9 @@ impl Embedded {
         let tidings = ElectionOutcome::Elected { epoch, snapshot: ledger.load().await? };
         let metrics = Metrics::new(recorder);
         let (driver, ends) = Driver::new(limits, ledger, metrics.clone());
-        let observer = Arc::new(Observer::new(ends.handle.clone(), ends.standing.clone(), metrics));
+        let board = Board::default();
+        let observer = Observer::new(ends.handle.clone(), ends.standing.clone(), metrics, board.clone());
+        let observer = Arc::new(observer);
         let observing = observer.start();
         let shutdown = CancellationToken::new();
         supervisor.spawn("driver", driver.run(CancellationToken::new()));
@@ -106,6 +109,7 @@ impl Embedded {
             ADVERTISE.to_owned(),
             Duration::from_millis(limits.holder_ttl_ms),
             &[],
+            board,
         );
         let stop = shutdown.clone();
         let task = tokio::spawn(async move {

@@ -21,6 +21,7 @@ use tokio::{
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
+    board::Board,
     core::{Answer, Request, StatusReport},
     driver::{DriverState, Handle},
     forecast::{Forecast, Outlook},
@@ -37,6 +38,7 @@ pub struct Observer {
     handle: Handle,
     standing: watch::Receiver<DriverState>,
     metrics: Metrics,
+    board: Board,
     started: Instant,
     /// A std mutex, because it is never held across an await.
     published: Mutex<Published>,
@@ -59,8 +61,13 @@ struct Watched {
 impl Observer {
     /// Creates an observer that has not observed anything yet.
     #[must_use]
-    pub fn new(handle: Handle, standing: watch::Receiver<DriverState>, metrics: Metrics) -> Self {
-        Self { handle, standing, metrics, started: Instant::now(), published: Mutex::default() }
+    pub fn new(
+        handle: Handle,
+        standing: watch::Receiver<DriverState>,
+        metrics: Metrics,
+        board: Board,
+    ) -> Self {
+        Self { handle, standing, metrics, board, started: Instant::now(), published: Mutex::default() }
     }
 
     /// Starts observing at a fixed interval, until the returned handle is dropped.
@@ -111,6 +118,7 @@ impl Observer {
             let one = watched.entry(namespace.name.clone()).or_default();
             let outlook = one.forecast.look(now, namespace);
             self.metrics.outlook(&namespace.name, &outlook);
+            self.board.note_outlook(&namespace.name, outlook.seconds);
             if outlook.is_low() && !one.low {
                 raise(&namespace.name, &outlook);
             }
@@ -171,7 +179,7 @@ mod tests {
         let metrics = Metrics::new(&recorder);
         let (driver, ends) = Driver::new(Limits::default(), ledger.clone(), metrics.clone());
         let DriverChannels { handle, tidings, mut standing, .. } = ends;
-        let observer = Observer::new(handle.clone(), standing.clone(), metrics);
+        let observer = Observer::new(handle.clone(), standing.clone(), metrics, Board::default());
         tokio::spawn(driver.run(CancellationToken::new()));
 
         observer.look().await;

@@ -23,6 +23,7 @@ use tonic::transport::Server;
 
 use crate::{
     Error,
+    board::Board,
     config::Config,
     driver::{Driver, DriverChannels, DriverState},
     election::Election,
@@ -88,7 +89,9 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
     let ledger = EtcdLedger::new(to_one.clone(), &config.cluster, ETCD_DEADLINE);
     let (driver, ends) = Driver::new(config.limits(), Arc::new(ledger.clone()), metrics.clone());
 
-    let observer = Arc::new(Observer::new(ends.handle.clone(), ends.standing.clone(), metrics.clone()));
+    let board = Board::default();
+    let observer = Observer::new(ends.handle.clone(), ends.standing.clone(), metrics.clone(), board.clone());
+    let observer = Arc::new(observer);
     let admin = Admin {
         daemon: "issuer",
         recorder,
@@ -126,6 +129,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
         config.advertise(),
         config.holder_ttl,
         &config.tls.tls_client_names,
+        board,
     );
     let served = tokio::select! {
         served = serve(&config, incoming, (service, traces.clone()), election, shutdown) => served,

@@ -4,7 +4,7 @@ use std::{error::Error as _, fmt::Write as _, time::Duration};
 
 use daemon::channel;
 use proto::issuer::v1::{
-    GetStatusRequest, GetStatusResponse, HolderStatus, NamespaceStatus, issuer_client::IssuerClient,
+    GetStatusRequest, GetStatusResponse, HolderStatus, NamespaceStatus, Supply, issuer_client::IssuerClient,
 };
 use serde_json::{Value, json};
 use tls::ClientTls;
@@ -93,6 +93,8 @@ fn to_json(status: &GetStatusResponse) -> Value {
             "leaked": namespace.leaked,
             "burned": namespace.burned,
             "in_hand": namespace.in_hand,
+            "exhaustion_seconds": namespace.exhaustion_seconds,
+            "reclaimed": namespace.reclaimed,
         })
     });
     let holders = holders(status).map(|holder| {
@@ -101,6 +103,7 @@ fn to_json(status: &GetStatusResponse) -> Value {
             "incarnation": holder.incarnation,
             "alive": holder.alive,
             "blocks": holder.blocks,
+            "supplies": holder.supplies.iter().map(supply).collect::<Vec<_>>(),
         })
     });
     let reservations = reservations(status).map(|holder| json!({ "id": holder.id, "blocks": holder.blocks }));
@@ -111,6 +114,11 @@ fn to_json(status: &GetStatusResponse) -> Value {
         "holders": holders.collect::<Vec<_>>(),
         "reservations": reservations.collect::<Vec<_>>(),
     })
+}
+
+fn supply(supply: &Supply) -> Value {
+    let lasts = Some(supply.lasts_ms).filter(|ms| *ms > 0).map(|ms| ms / 1_000);
+    json!({ "namespace": supply.namespace, "in_hand": supply.in_hand, "lasts_seconds": lasts })
 }
 
 /// Returns the holders that are processes.
@@ -206,6 +214,7 @@ mod tests {
             alive,
             blocks: 2,
             reserved,
+            supplies: Vec::new(),
         };
         let holders = vec![holder("resolver-0", true, false), holder("reservation-7", false, true)];
         let status = GetStatusResponse { leader: "here".to_owned(), epoch: 1, holders, ..Default::default() };

@@ -25,7 +25,8 @@ async fn a_leader_that_stops_ends_its_streams_at_once() {
     let incarnation = client.register(request).await.unwrap().into_inner().incarnation;
 
     let (beats, stream) = mpsc::channel(1);
-    let progress = ["web", "unheard-of"].map(|name| Progress { namespace: name.to_owned(), in_hand: 5 });
+    let progress =
+        ["web", "unheard-of"].map(|name| Progress { namespace: name.to_owned(), in_hand: 5, lasts_ms: 0 });
     beats
         .send(KeepAliveRequest { holder, incarnation, progress: progress.to_vec(), last_seq: 0, mark: 0 })
         .await

@@ -222,7 +222,8 @@ fn beats(incarnation: u64) -> Vec<(&'static str, KeepAliveRequest)> {
         last_seq: 0,
         mark: 0,
     };
-    let progress = |namespace: &str, in_hand| Progress { namespace: namespace.to_owned(), in_hand };
+    let progress =
+        |namespace: &str, in_hand| Progress { namespace: namespace.to_owned(), in_hand, lasts_ms: 0 };
     vec![
         ("incarnation", KeepAliveRequest { incarnation: 0, ..beat(Vec::new()) }),
         ("incarnation", KeepAliveRequest { incarnation: u64::MAX, ..beat(Vec::new()) }),

@@ -171,6 +171,7 @@ pub(super) fn status_out(leader: &str, report: StatusReport) -> pb::GetStatusRes
         leaked: namespace.account.leaked,
         burned: namespace.account.burned,
         in_hand: namespace.in_hand,
+        ..pb::NamespaceStatus::default()
     });
     let holders = report.holders.into_iter().map(|holder| pb::HolderStatus {
         id: holder.id.to_string(),
@@ -178,6 +179,7 @@ pub(super) fn status_out(leader: &str, report: StatusReport) -> pb::GetStatusRes
         alive: holder.alive,
         reserved: holder.reserved,
         blocks: u32::try_from(holder.blocks).unwrap_or(u32::MAX),
+        supplies: Vec::new(),
     });
     pb::GetStatusResponse {
         leader: leader.to_owned(),
@@ -185,6 +187,11 @@ pub(super) fn status_out(leader: &str, report: StatusReport) -> pb::GetStatusRes
         namespaces: namespaces.collect(),
         holders: holders.collect(),
     }
+}
+
+pub(super) fn supply_out(progress: &pb::Progress) -> pb::Supply {
+    let pb::Progress { namespace, in_hand, lasts_ms } = progress.clone();
+    pb::Supply { namespace, in_hand, lasts_ms }
 }
 
 pub(super) fn ceiling_out((namespace, ceiling): (Namespace, u64)) -> pb::Ceiling {

@@ -24,12 +24,17 @@ impl IssuerService {
     ) -> Result<AllocateBlockResponse, Status> {
         let (_, client, request) = request.into_parts();
         match self.ask(&client, convert::allocate(request)?).await? {
-            Answer::Allocated { block, epoch, leaked, store, .. } => Ok(AllocateBlockResponse {
-                block: Some(convert::block_out(&block)),
-                epoch: epoch.0,
-                leaked_generation: leaked.map_or(0, |generation| generation.0),
-                store_epoch: store.to_string(),
-            }),
+            Answer::Allocated { block, epoch, leaked, store, is_repeated } => {
+                if leaked.is_some() && !is_repeated {
+                    self.board.note_reclaimed(&block.namespace, block.span.len());
+                }
+                Ok(AllocateBlockResponse {
+                    block: Some(convert::block_out(&block)),
+                    epoch: epoch.0,
+                    leaked_generation: leaked.map_or(0, |generation| generation.0),
+                    store_epoch: store.to_string(),
+                })
+            }
             _ => Err(mismatch()),
         }
     }
@@ -90,7 +95,10 @@ impl issuer_server::Issuer for IssuerService {
         request: Request<GetStatusRequest>,
     ) -> Result<Response<GetStatusResponse>, Status> {
         match self.ask(request.extensions(), CoreRequest::Status).await? {
-            Answer::Status(report) => Ok(Response::new(convert::status_out(&self.advertise, *report))),
+            Answer::Status(report) => {
+                let answer = convert::status_out(&self.advertise, *report);
+                Ok(Response::new(self.board.complete(answer)))
+            }
             _ => Err(mismatch()),
         }
     }

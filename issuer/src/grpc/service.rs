@@ -10,6 +10,7 @@ use tonic::{Extensions, Status};
 
 use super::status::status_of;
 use crate::{
+    board::Board,
     core::{Answer, Refusal, Request},
     driver::{DriverState, Handle},
 };
@@ -31,6 +32,8 @@ pub struct IssuerService {
     clients: Arc<[String]>,
     /// Calls of other holders than their certificates name.
     refused: Arc<Seldom>,
+    /// What is shown beside the ledger.
+    pub(super) board: Board,
 }
 
 impl IssuerService {
@@ -42,9 +45,11 @@ impl IssuerService {
         advertise: String,
         holder_ttl: Duration,
         clients: &[String],
+        board: Board,
     ) -> IssuerServer<Self> {
         let (refused, clients) = (Arc::default(), clients.into());
-        let service = Self { handle, standing, advertise: advertise.into(), holder_ttl, clients, refused };
+        let advertise = advertise.into();
+        let service = Self { handle, standing, advertise, holder_ttl, clients, refused, board };
         IssuerServer::new(service).max_decoding_message_size(DECODE_LIMIT)
     }
 

@@ -64,6 +64,23 @@ pub enum Action {
     EraseVisits,
 }
 
+/// Which entries of the log are wanted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EntryFilter {
+    /// Only entries before this one.
+    pub before: Option<i64>,
+    /// Only this action.
+    pub action: Option<Action>,
+    /// Only entries of the API key of this name; an empty name stands for the operator.
+    pub by_name: Option<String>,
+    /// Only entries about this object: the number of a link, or the name of anything else.
+    pub subject: Option<String>,
+    /// Only entries from this time on.
+    pub since: Option<Timestamp>,
+    /// Only entries until this time.
+    pub until: Option<Timestamp>,
+}
+
 impl Action {
     /// All actions.
     pub const ALL: [Self; 23] = [

@@ -21,7 +21,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_stream::StreamExt;
 
 use super::{history::Seen, holder_state::Holder};
-use crate::safety_rule;
+use crate::{Minting, safety_rule};
 
 /// The pause after a stream ended or was refused.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -41,6 +41,14 @@ type Sent = Arc<Mutex<VecDeque<SentBeat>>>;
 struct SentBeat {
     at: Moment,
     seen: Seen,
+}
+
+/// Returns how long the numbers in hand of a namespace last, in milliseconds; 0 if none is claimed.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive; `as` saturates")]
+fn lasts_ms(mintings: &[Arc<Minting>], namespace: &Namespace) -> u64 {
+    let minting = mintings.iter().find(|minting| minting.namespace == *namespace);
+    let seconds = minting.map_or(f64::INFINITY, |minting| minting.stock().supply_seconds());
+    if seconds.is_finite() { (seconds * 1_000.0) as u64 } else { 0 }
 }
 
 impl Heartbeat {
@@ -104,8 +112,11 @@ impl Heartbeat {
             lock(&sent).push_back(SentBeat { at, seen: Seen::now(&config.register) });
             let beat = holder.with_core(|core, keyspaces| core.beat(session, keyspaces));
             let progress = beat.progress.into_iter();
-            let progress = progress
-                .map(|(namespace, in_hand)| pb::Progress { namespace: namespace.to_string(), in_hand });
+            let progress = progress.map(|(namespace, in_hand)| pb::Progress {
+                lasts_ms: lasts_ms(&config.mintings, &namespace),
+                namespace: namespace.to_string(),
+                in_hand,
+            });
             pb::KeepAliveRequest {
                 holder: config.owner.holder.clone(),
                 incarnation: beat.incarnation.0,

@@ -3,7 +3,7 @@
 use proto::issuer::v1 as pb;
 
 /// The committed state of the issuer.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct IssuerStatus {
     /// Advertised address of the leader.
     pub leader: String,
@@ -16,7 +16,7 @@ pub struct IssuerStatus {
 }
 
 /// Where the numbers of a namespace are (I10).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct NamespaceAccount {
     /// Name.
     pub name: String,
@@ -36,6 +36,21 @@ pub struct NamespaceAccount {
     pub burned: u64,
     /// Unused numbers that holders had in hand when they last reported.
     pub in_hand: u64,
+    /// Time until the namespace runs out, in seconds; `None` if nothing was consumed of late.
+    pub exhaustion_seconds: Option<f64>,
+    /// Numbers of leaked blocks that were allocated again since the leader started.
+    pub reclaimed: u64,
+}
+
+/// Numbers of a namespace that a holder has in hand.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HolderSupply {
+    /// Name of the namespace.
+    pub namespace: String,
+    /// Unused numbers.
+    pub in_hand: u64,
+    /// How long they last, in seconds; `None` if none is claimed.
+    pub lasts_seconds: Option<u64>,
 }
 
 /// A holder, as the issuer knows it.
@@ -51,6 +66,8 @@ pub struct HolderStatus {
     pub blocks: u32,
     /// Whether it is a reservation, and no process.
     pub is_reservation: bool,
+    /// What it has in hand, by namespace.
+    pub supplies: Vec<HolderSupply>,
 }
 
 impl NamespaceAccount {
@@ -80,6 +97,13 @@ impl From<pb::GetStatusResponse> for IssuerStatus {
             leaked: one.leaked,
             burned: one.burned,
             in_hand: one.in_hand,
+            exhaustion_seconds: one.exhaustion_seconds,
+            reclaimed: one.reclaimed,
+        };
+        let supply = |one: pb::Supply| HolderSupply {
+            namespace: one.namespace,
+            in_hand: one.in_hand,
+            lasts_seconds: Some(one.lasts_ms).filter(|ms| *ms > 0).map(|ms| ms / 1_000),
         };
         let holder = |one: pb::HolderStatus| HolderStatus {
             id: one.id,
@@ -87,6 +111,7 @@ impl From<pb::GetStatusResponse> for IssuerStatus {
             is_alive: one.alive,
             blocks: one.blocks,
             is_reservation: one.reserved,
+            supplies: one.supplies.into_iter().map(supply).collect(),
         };
         Self {
             leader: status.leader,

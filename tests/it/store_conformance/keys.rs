@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use links::{
     api_key::{ApiKey, Grant, KeyLimits, NewKey, OPERATOR, SecretNumber},
+    audit::{Action, EntryFilter},
     scope::Scopes,
 };
 use store::Store;
@@ -61,10 +62,41 @@ pub(super) async fn keys_are_found_until_they_are_revoked_or_expire(store: &dyn 
     assert_eq!(keys.iter().map(|key| key.name.as_str()).collect::<Vec<_>>(), ["ci", "short"]);
     assert_eq!((&keys[0].scopes, keys[0].expires_at), (&scopes, None));
     assert!(keys[0].revoked_at.is_some_and(|revoked| revoked >= keys[0].created_at));
-    let noted = store.audit_entries(None, 10).await.unwrap();
+    let noted = store.audit_entries(&EntryFilter::default(), 10).await.unwrap();
     let noted: Vec<&str> = noted.iter().rev().map(|entry| entry.action.as_str()).collect();
     assert_eq!(
         noted[noted.len() - 5..],
         ["create-key", "rotate-key", "rotate-key", "revoke-key", "create-key"]
     );
+    entries_are_found_by_what_they_are_about(store).await;
+}
+
+async fn entries_are_found_by_what_they_are_about(store: &dyn Store) {
+    let by = store.list_api_keys().await.unwrap()[1].id;
+    assert!(
+        store.rotate_api_key("short", &ApiKey::draw().unwrap().hash(), Duration::ZERO, by).await.unwrap()
+    );
+    let found = async |filter: EntryFilter| {
+        let found = store.audit_entries(&filter, 3).await.unwrap();
+        found.into_iter().map(|entry| (entry.action, entry.subject)).collect::<Vec<_>>()
+    };
+    let entry = |action: &str, subject: &str| (action.to_owned(), subject.to_owned());
+    let by_name = Some("short".to_owned());
+    let rotation = vec![entry("rotate-key", "short")];
+    assert_eq!(found(EntryFilter { by_name, ..EntryFilter::default() }).await, rotation);
+    let filter = EntryFilter {
+        action: Some(Action::RotateKey),
+        subject: Some("ci".to_owned()),
+        by_name: Some(String::new()),
+        ..EntryFilter::default()
+    };
+    assert_eq!(found(filter.clone()).await, [entry("rotate-key", "ci"), entry("rotate-key", "ci")]);
+    let hour = SignedDuration::from_hours(1);
+    let (before, after) = (Timestamp::now() - hour, Timestamp::now() + hour);
+    let within = EntryFilter { since: Some(before), until: Some(after), ..filter.clone() };
+    assert_eq!(found(within.clone()).await.len(), 2);
+    assert!(found(EntryFilter { since: Some(after), ..within.clone() }).await.is_empty());
+    assert!(found(EntryFilter { until: Some(before), ..within }).await.is_empty());
+    let latest = store.audit_entries(&filter, 1).await.unwrap()[0].id;
+    assert_eq!(found(EntryFilter { before: Some(latest), ..filter }).await.len(), 1);
 }

@@ -81,7 +81,7 @@ pub(super) async fn webhooks_are_kept_with_a_version_of_the_settings(store: &dyn
     assert!(store.remove_webhook(added.id, BY).await.unwrap());
     assert!(!store.remove_webhook(added.id, BY).await.unwrap());
     assert_eq!(store.webhook(added.id).await.unwrap(), None);
-    let noted = store.audit_entries(None, 4).await.unwrap();
+    let noted = store.audit_entries(&::links::audit::EntryFilter::default(), 4).await.unwrap();
     let noted: Vec<&str> = noted.iter().map(|entry| entry.action.as_str()).collect();
     assert_eq!(noted, ["remove-webhook", "edit-webhook", "rotate-webhook", "create-webhook"]);
 }
@@ -220,7 +220,10 @@ pub(super) async fn a_delivery_is_attempted_by_one_process_at_a_time(store: &dyn
     assert!(!store.end_attempt(&late).await.unwrap());
     let gone = store.webhook(one.id).await.unwrap().unwrap();
     assert!(gone.disabled.unwrap().reason.contains("410"));
-    assert_eq!(store.audit_entries(None, 1).await.unwrap()[0].action, "disable-webhook");
+    assert_eq!(
+        store.audit_entries(&::links::audit::EntryFilter::default(), 1).await.unwrap()[0].action,
+        "disable-webhook"
+    );
     let due = store.due_webhooks().await.unwrap();
     assert_eq!(due.iter().map(|webhook| webhook.id).collect::<Vec<_>>(), [other.id]);
     assert_eq!(store.add_test_delivery(one.id, "msg_t", "{}").await.unwrap(), None);

@@ -4,7 +4,7 @@ use app::audit::PER_PAGE;
 use hyper::Method;
 use links::{
     api_key::Grant,
-    audit::{Entry, tell},
+    audit::{Entry, EntryFilter, tell},
     scope::Scope,
 };
 
@@ -44,7 +44,8 @@ async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let (dto::AuditQuery { before }, _) = call.query();
     let before = before.map(|text| text.parse::<i64>()).transpose();
     let before = before.map_err(|_| Problem::invalid("before", dto::AuditQuery::expected("before")))?;
-    let entries = call.api.links.audit_log(before, by).await?;
+    let filter = EntryFilter { before, ..EntryFilter::default() };
+    let entries = call.api.links.audit_log(&filter, by).await?;
     let before = entries.last().filter(|_| entries.len() == PER_PAGE).map(|entry| entry.id);
     let data = entries.iter().map(|entry| shown(&call.api, entry)).collect();
     Ok(json(&dto::AuditPage { audit: dto::AuditData { data, before } }))

@@ -2,20 +2,22 @@
 
 use std::sync::Arc;
 
-use app::AppError;
+use app::{AppError, FieldErrors, find_link::LinkName};
 use askama::Template;
 use hyper::StatusCode;
 use links::{
     REMOVED,
-    audit::{Action, Entry, tell},
+    audit::{Action, Entry, EntryFilter, tell},
 };
 use serde_json::{Map, Value};
 use web::Answer;
 
+use super::{list, period::Period};
 use crate::{
     Pages,
     answer::{Forms, page},
     error::PageError,
+    form::Form,
     frame::{Frame, Place},
     home::shown_time,
     locale::Locale,
@@ -28,6 +30,8 @@ pub(super) const PATH: &str = "/manage/audit";
 /// Entries on a page: fewer than the use case returns, which tells whether there are older ones.
 const PER_PAGE: usize = 50;
 const _: () = assert!(PER_PAGE < app::audit::PER_PAGE);
+/// The fields of the filter.
+const FIELDS: [&str; 5] = ["action", "key", "object", "domain", "created"];
 /// The member of an entry's details with the changed fields.
 const CHANGED: &str = "changed";
 /// The fields of a link that are shown if the entry is not about single fields.
@@ -40,8 +44,20 @@ struct AuditPage<'a> {
     frame: Frame<'a>,
     entries: Vec<ShownEntry>,
     is_latest: bool,
-    /// The entry that the next page ends before.
-    before: Option<i64>,
+    /// The query of the page with older entries.
+    older: Option<String>,
+    /// The actions to choose from: names and texts.
+    actions: Vec<(&'static str, String)>,
+    periods: Vec<(&'static str, String)>,
+    period: Period,
+    /// The filter.
+    query: Form,
+}
+
+impl AuditPage<'_> {
+    fn value(&self, name: &str) -> &str {
+        self.query.get(name).unwrap_or("")
+    }
 }
 
 /// An entry, its values as texts.
@@ -74,18 +90,75 @@ pub(super) async fn show(
     request: &PageRequest<'_>,
     session: &Session,
 ) -> Result<Answer, PageError> {
-    let before = request.query.owned("before").map(|text| text.parse::<i64>()).transpose();
-    let before = before.map_err(|_| AppError::invalid("before", "expected the number of an entry"))?;
-    let entries = pages.api.links.audit_log(before, &session.grant).await?;
+    let mut wrong = FieldErrors::default();
+    let filter = read_filter(pages, &request.query, session, &mut wrong).await?;
+    let period = list::period(&request.query, "created", &mut wrong);
+    wrong.finish()?;
+    let entries = pages.api.links.audit_log(&filter, &session.grant).await?;
     let frame = Frame::new(request, Some(session), Place::Audit);
     let on_page = &entries[..entries.len().min(PER_PAGE)];
+    let query = request.query.only(&FIELDS);
+    let before = on_page.last().filter(|_| entries.len() > PER_PAGE);
     let shown = AuditPage {
         entries: on_page.iter().map(|entry| ShownEntry::new(pages, entry, frame.t)).collect(),
-        is_latest: before.is_none(),
-        before: on_page.last().filter(|_| entries.len() > PER_PAGE).map(|entry| entry.id),
+        is_latest: filter.before.is_none(),
+        older: before.map(|entry| query.query_with("before", &entry.id.to_string())),
+        actions: Action::ALL.map(|action| (action.as_str(), action_text(action.as_str(), frame.t))).to_vec(),
+        periods: list::period_choices(frame.t),
+        period,
+        query,
         frame,
     };
     Ok(page(request.renderer, StatusCode::OK, Forms::Stay, &shown))
+}
+
+/// Reads the query: action, API key, object, period, and the entry that the page ends before.
+async fn read_filter(
+    pages: &Pages,
+    query: &Form,
+    session: &Session,
+    wrong: &mut FieldErrors,
+) -> Result<EntryFilter, PageError> {
+    let before = query
+        .filled("before")
+        .map(|text| text.parse::<i64>().map_err(|_| "expected the number of an entry".to_owned()));
+    let action = query.filled("action").map(|name| {
+        let found = Action::ALL.into_iter().find(|action| action.as_str() == name);
+        found.ok_or_else(|| "expected the name of an action".to_owned())
+    });
+    let bounds =
+        list::period(query, "created", wrong).bounds(pages.api.domain_cache.now(), &pages.api.time_zone);
+    let subject = match query.owned("object") {
+        Some(name) => Some(subject(pages, name, query.owned("domain"), session).await?),
+        None => None,
+    };
+    Ok(EntryFilter {
+        before: before.and_then(|read| wrong.note("before", read)),
+        action: action.and_then(|read| wrong.note("action", read)),
+        by_name: query.owned("key"),
+        subject,
+        since: bounds.start,
+        until: bounds.end,
+    })
+}
+
+/// Returns what the log calls an object: the number of a link, or the name of anything else.
+async fn subject(
+    pages: &Pages,
+    code: String,
+    domain: Option<String>,
+    session: &Session,
+) -> Result<String, PageError> {
+    let name = LinkName { code, domain };
+    match pages.api.links.find_link(&name, &session.grant).await {
+        Ok(link) => Ok(link.id.get().to_string()),
+        // A deleted link is found by the number of its code; a tag or a domain by its name.
+        Err(AppError::NoLink { .. }) => {
+            let id = pages.api.lookup.id_of(&name.code).map(|id| id.get().to_string());
+            Ok(id.unwrap_or(name.code))
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 impl ShownEntry {
@@ -96,13 +169,18 @@ impl ShownEntry {
             time: shown_time(pages, entry.at),
             exact_time: entry.at.to_string(),
             key: entry.by_name.clone().unwrap_or_else(|| t.text("audit-operator")),
-            action: t.try_text(&format!("audit-{}", entry.action)).unwrap_or_else(|| entry.action.clone()),
+            action: action_text(&entry.action, t),
             object: object.name,
             domain: object.domain,
             address: object.address,
             changes: changes(entry, &object.details, t),
         }
     }
+}
+
+/// Returns an action in words. One that the language has no text for stays as it is.
+fn action_text(action: &str, t: &Locale) -> String {
+    t.try_text(&format!("audit-{action}")).unwrap_or_else(|| action.to_owned())
 }
 
 /// The object of an entry.

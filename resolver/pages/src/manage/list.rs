@@ -26,6 +26,7 @@ use crate::{
     error::PageError,
     form::Form,
     frame::{Frame, Place},
+    locale::Locale,
     request::PageRequest,
     session::Session,
 };
@@ -162,10 +163,15 @@ fn per_page(query: &Form) -> u64 {
 }
 
 /// Reads the period of a field; all of the time if it is empty.
-fn period(query: &Form, field: &str, wrong: &mut FieldErrors) -> Period {
+pub(super) fn period(query: &Form, field: &str, wrong: &mut FieldErrors) -> Period {
     let Some(name) = query.filled(field) else { return Period::All };
     let found = PERIODS.into_iter().find(|period| period.name() == name);
     wrong.note(field, found.ok_or_else(|| "expected the name of a period".to_owned())).unwrap_or(Period::All)
+}
+
+/// Returns the periods to choose from: names and texts.
+pub(super) fn period_choices(t: &Locale) -> Vec<(&'static str, String)> {
+    PERIODS.into_iter().map(|period| (period.name(), period.text(t))).collect()
 }
 
 /// Returns the days whose visits are counted; `None` for all visits.
@@ -244,7 +250,7 @@ pub(super) async fn read<'a>(
         is_trash,
         orders: ORDERS,
         counts: COUNTS,
-        periods: PERIODS.into_iter().map(|period| (period.name(), period.text(t))).collect(),
+        periods: period_choices(t),
         visits_in: period(query, "visits", &mut ignored),
         created_in: period(query, "created", &mut ignored),
         may_count: by.scopes.allow(Scope::Visits),

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use links::{
     SessionHash,
     api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey, SecretNumber},
-    audit::{Entry, NewEntry},
+    audit::{Entry, EntryFilter, NewEntry},
 };
 
 use crate::{Database, StoreError};
@@ -73,7 +73,6 @@ pub trait Keys: Database {
     /// change adds its own.
     async fn add_audit_entry(&self, by: ApiKeyId, entry: &NewEntry) -> Result<(), StoreError>;
 
-    /// Returns the latest entries of the audit log, at most `most`, only those before entry
-    /// `before` if given.
-    async fn audit_entries(&self, before: Option<i64>, most: usize) -> Result<Vec<Entry>, StoreError>;
+    /// Returns the latest wanted entries of the audit log, at most `most`.
+    async fn audit_entries(&self, filter: &EntryFilter, most: usize) -> Result<Vec<Entry>, StoreError>;
 }

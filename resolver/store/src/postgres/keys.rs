@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use links::{
     SessionHash,
     api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey, SecretNumber},
-    audit::{Entry, NewEntry},
+    audit::{Entry, EntryFilter, NewEntry},
 };
 
 use super::{PostgresStore, admin, transaction::PostgresSql};
@@ -94,8 +94,8 @@ impl Keys for PostgresStore {
         self.run(async |sql| sql::add_audit_entry(sql, by, entry).await).await
     }
 
-    async fn audit_entries(&self, before: Option<i64>, most: usize) -> Result<Vec<Entry>, StoreError> {
+    async fn audit_entries(&self, filter: &EntryFilter, most: usize) -> Result<Vec<Entry>, StoreError> {
         let most = i64::try_from(most).unwrap_or(i64::MAX);
-        self.run_on(&self.lists, async |sql| sql::audit_entries(sql, before, most).await).await
+        self.run_on(&self.lists, async |sql| sql::audit_entries(sql, filter, most).await).await
     }
 }

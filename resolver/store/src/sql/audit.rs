@@ -9,7 +9,7 @@
 use links::{
     Link, Tag,
     api_key::ApiKeyId,
-    audit::{Action, Entry, NewEntry},
+    audit::{Action, Entry, EntryFilter, NewEntry},
     webhook::LinkEvent,
 };
 use serde_json::{Value as Json, json};
@@ -64,18 +64,34 @@ pub(super) async fn note_link<S: Sql>(
     record_link(sql, event, link, &all, &data).await
 }
 
-/// Returns the latest entries, at most `most`, only those before entry `before` if given.
+/// Returns the latest wanted entries, at most `most`.
 pub(crate) async fn audit_entries<S: Sql>(
     sql: &mut S,
-    before: Option<i64>,
+    filter: &EntryFilter,
     most: i64,
 ) -> Result<Vec<Entry>, StoreError> {
+    let EntryFilter { before, action, by_name, subject, since, until } = filter;
+    let mut values = vec![Value::Int(before.unwrap_or(i64::MAX)), Value::Int(most)];
+    let mut conditions = String::new();
+    let mut add = |condition: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            values.push(value);
+            conditions.push_str(&format!(" AND {condition} ${}", values.len()));
+        }
+    };
+    let text = |text: &Option<String>| text.clone().map(Value::Text);
+    add("audit.action =", action.map(|action| Value::Text(action.as_str().to_owned())));
+    add("coalesce(api_key.name, '') =", text(by_name));
+    add("audit.subject =", text(subject));
+    add("audit.at >=", since.map(|time| Value::OptTime(Some(time))));
+    add("audit.at <=", until.map(|time| Value::OptTime(Some(time))));
     let select = format!(
         "SELECT audit.id, audit.at, audit.api_key, coalesce(api_key.name, ''), audit.action, audit.subject, {}
-         FROM audit LEFT JOIN api_key ON api_key.id = audit.api_key WHERE audit.id < $1 ORDER BY audit.id DESC LIMIT $2",
+         FROM audit LEFT JOIN api_key ON api_key.id = audit.api_key
+         WHERE audit.id < $1{conditions} ORDER BY audit.id DESC LIMIT $2",
         S::DIALECT.json_text("audit.details")
     );
-    let rows = sql.query(&select, &[Value::Int(before.unwrap_or(i64::MAX)), Value::Int(most)]).await?;
+    let rows = sql.query(&select, &values).await?;
     let entry = |row: &super::Row| {
         let corrupt = |error| StoreError::Corrupt(format!("audit: {error}"));
         Ok(Entry {

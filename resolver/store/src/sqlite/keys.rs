@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use links::{
     SessionHash,
     api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey, SecretNumber},
-    audit::{Entry, NewEntry},
+    audit::{Entry, EntryFilter, NewEntry},
 };
 
 use super::{SqliteStore, calls};
@@ -88,8 +88,8 @@ impl Keys for SqliteStore {
         self.writer.write(async move |sql| sql::add_audit_entry(sql, by, &entry).await).await
     }
 
-    async fn audit_entries(&self, before: Option<i64>, most: usize) -> Result<Vec<Entry>, StoreError> {
-        let most = i64::try_from(most).unwrap_or(i64::MAX);
-        self.lister.read(async move |sql| sql::audit_entries(sql, before, most).await).await
+    async fn audit_entries(&self, filter: &EntryFilter, most: usize) -> Result<Vec<Entry>, StoreError> {
+        let (filter, most) = (filter.clone(), i64::try_from(most).unwrap_or(i64::MAX));
+        self.lister.read(async move |sql| sql::audit_entries(sql, &filter, most).await).await
     }
 }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use links::{
     SessionHash,
     api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, NewKey, SecretNumber},
-    audit::{Entry, NewEntry},
+    audit::{Entry, EntryFilter, NewEntry},
 };
 use store::{Keys, StoreError};
 
@@ -77,7 +77,7 @@ impl Keys for FaultyStore {
         self.pass(self.database.sqlite.add_audit_entry(by, entry)).await
     }
 
-    async fn audit_entries(&self, before: Option<i64>, most: usize) -> Result<Vec<Entry>, StoreError> {
-        self.pass(self.database.sqlite.audit_entries(before, most)).await
+    async fn audit_entries(&self, filter: &EntryFilter, most: usize) -> Result<Vec<Entry>, StoreError> {
+        self.pass(self.database.sqlite.audit_entries(filter, most)).await
     }
 }

@@ -1,0 +1,105 @@
+//! What an issuer knows beside the ledger, for `GetStatus`: what holders report of their numbers,
+//! how long each namespace lasts, and how many numbers came back.
+//!
+//! Nothing is decided by it. It is lost with the process, and what a former term left is replaced
+//! by the beats of the present one.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard},
+};
+
+use numbers::{HolderId, Namespace};
+use proto::issuer::v1 as pb;
+
+/// The notes of one issuer. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct Board(Arc<Mutex<Notes>>);
+
+#[derive(Debug, Default)]
+struct Notes {
+    /// The last report of each holder that the ledger knows: an unknown one gets no answer.
+    supplies: BTreeMap<HolderId, Vec<pb::Supply>>,
+    /// How long each namespace lasts at the rate of the last hours, in seconds.
+    exhaustion_seconds: BTreeMap<Namespace, f64>,
+    /// Numbers of leaked blocks that were allocated again.
+    reclaimed: BTreeMap<Namespace, u64>,
+}
+
+impl Board {
+    /// Notes what a holder has in hand, as its beat says.
+    pub(crate) fn note_beat(&self, holder: HolderId, supplies: Vec<pb::Supply>) {
+        self.notes().supplies.insert(holder, supplies);
+    }
+
+    /// Notes how long a namespace lasts, in seconds; infinite if nothing is consumed.
+    pub(crate) fn note_outlook(&self, namespace: &Namespace, seconds: f64) {
+        self.notes().exhaustion_seconds.insert(namespace.clone(), seconds);
+    }
+
+    /// Notes that a leaked block was allocated again.
+    pub(crate) fn note_reclaimed(&self, namespace: &Namespace, numbers: u64) {
+        let mut notes = self.notes();
+        let count = notes.reclaimed.entry(namespace.clone()).or_default();
+        *count = count.saturating_add(numbers);
+    }
+
+    /// Adds the notes to an answer. Holders that the ledger has forgotten are forgotten here too.
+    pub(crate) fn complete(&self, mut answer: pb::GetStatusResponse) -> pb::GetStatusResponse {
+        let mut notes = self.notes();
+        let known: Vec<&str> = answer.holders.iter().map(|holder| holder.id.as_str()).collect();
+        notes.supplies.retain(|holder, _| known.binary_search(&holder.as_str()).is_ok());
+        for holder in answer.holders.iter_mut().filter(|holder| holder.alive) {
+            let noted = notes.supplies.iter().find(|(id, _)| id.as_str() == holder.id);
+            holder.supplies = noted.map(|(_, supplies)| supplies.clone()).unwrap_or_default();
+        }
+        for namespace in &mut answer.namespaces {
+            let is_it = |name: &Namespace| name.as_str() == namespace.name;
+            let seconds = notes.exhaustion_seconds.iter().find(|(name, _)| is_it(name));
+            namespace.exhaustion_seconds = seconds.map(|(_, seconds)| *seconds).filter(|one| one.is_finite());
+            let reclaimed = notes.reclaimed.iter().find(|(name, _)| is_it(name));
+            namespace.reclaimed = reclaimed.map_or(0, |(_, count)| *count);
+        }
+        answer
+    }
+
+    fn notes(&self) -> MutexGuard<'_, Notes> {
+        self.0.lock().expect("no code panics while it holds this lock")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn holder(id: &str, alive: bool) -> pb::HolderStatus {
+        pb::HolderStatus { id: id.to_owned(), alive, ..pb::HolderStatus::default() }
+    }
+
+    #[test]
+    fn notes_are_shown_with_what_the_ledger_knows() {
+        let (board, web) = (Board::default(), Namespace::new("web".to_owned()).unwrap());
+        let supply = pb::Supply { namespace: "web".to_owned(), in_hand: 7, lasts_ms: 60_000 };
+        for id in ["a", "b", "gone"] {
+            board.note_beat(HolderId::new(id.to_owned()).unwrap(), vec![supply.clone()]);
+        }
+        board.note_outlook(&web, 86_400.0);
+        board.note_reclaimed(&web, 5);
+        board.note_reclaimed(&web, 6);
+        let namespace = |name: &str| pb::NamespaceStatus { name: name.to_owned(), ..Default::default() };
+        let answer = pb::GetStatusResponse {
+            namespaces: vec![namespace("app"), namespace("web")],
+            holders: vec![holder("a", true), holder("b", false), holder("new", true)],
+            ..pb::GetStatusResponse::default()
+        };
+        let shown = board.complete(answer);
+        assert_eq!(shown.holders[0].supplies, [supply]);
+        assert!(shown.holders[1..].iter().all(|holder| holder.supplies.is_empty()), "silent, or unheard of");
+        let told = |at: usize| (shown.namespaces[at].exhaustion_seconds, shown.namespaces[at].reclaimed);
+        assert_eq!([told(0), told(1)], [(None, 0), (Some(86_400.0), 11)]);
+        assert_eq!(board.notes().supplies.len(), 2, "a holder that the ledger forgot is forgotten");
+        board.note_outlook(&web, f64::INFINITY);
+        let answer = pb::GetStatusResponse { namespaces: vec![namespace("web")], ..Default::default() };
+        assert_eq!(board.complete(answer).namespaces[0].exhaustion_seconds, None);
+    }
+}
