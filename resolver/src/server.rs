@@ -128,6 +128,7 @@ pub async fn run(
         supply_metrics,
         supervisor: supervisor.clone(),
         visits: Arc::clone(&databases.visits),
+        backlog: spool.as_ref().map(|spool| Arc::clone(&spool.metrics.backlog)),
         sink: spool.as_ref().map_or_else(|| Arc::new(NoSink) as _, |spool| spool.sink.clone() as _),
     };
     let assembled = parts.assemble(&settings, (asked, shared), &resources);

@@ -361,6 +361,49 @@ const tests = {
     assert.equal(new URL(page.url()).pathname, "/_pages/sign-in");
   },
 
+  async "a key is made with one's own key only, shown once, and revoked"(browser) {
+    const page = await open(browser);
+    await signIn(page);
+    await go(page, "/manage/keys");
+    const make = async (own) => {
+      await fill(page, "#name", "made-here");
+      await page.$eval('input[value="read"]', (box) => (box.checked = true));
+      await page.type("#own", own);
+      await press(page, "#add-key button");
+    };
+    await make("not-the-key");
+    assert.ok(await page.$("[role=alert]"));
+    assert.equal(await page.$eval("#name", (field) => field.value), "made-here");
+    await make(apiKey);
+    const secret = await text(page, "#secret");
+    const calls = () => fetch(`${base}/rest/v3/short-urls`, { headers: { "X-Api-Key": secret } }).then(({ status }) => status);
+    assert.equal(await calls(), 200);
+    await go(page, "/manage/keys");
+    assert.ok(!(await page.content()).includes(secret));
+    await page.click('summary[aria-label="Change the key made-here"]');
+    await page.type("tbody tr:first-child input[name=apiKey]", apiKey);
+    await press(page, "tbody tr:first-child button[value=revoke]");
+    assert.ok(await page.$(".stored"));
+    await until(async () => (await calls()) === 401, "the key is revoked");
+    await go(page, "/manage/audit?object=made-here&action=revoke-key");
+    const [row, ...others] = await page.$$eval("tbody tr", (rows) => rows.map((row) => row.innerText));
+    assert.ok(row.includes("initial") && row.includes("made-here") && others.length === 0, row);
+  },
+
+  async "a QR code has the logo, and is read with it"(browser, other) {
+    const page = await open(browser);
+    const { shortUrl } = await rest("POST", "/short-urls", { longUrl: `${other.url}/logo` });
+    const image = async (query) => PNG.sync.read(Buffer.from(await (await fetch(`${shortUrl}/qr-code?size=500&margin=30${query}`)).arrayBuffer()));
+    const [plain, branded] = [await image(""), await image("&logo=on&download")];
+    const middle = ({ data, width, height }) => [...data.subarray(4 * (width * (height / 2) + width / 2)).subarray(0, 3)];
+    assert.deepEqual(middle(branded), [10, 127, 90]);
+    for (const { data, width, height } of [plain, branded]) assert.equal(jsqr(new Uint8ClampedArray(data), width, height)?.data, shortUrl);
+    await go(page, "/");
+    await page.type("#long-url", `${other.url}/logo`);
+    await press(page, ".one-line button");
+    assert.ok(await page.$('input[name="logo"]'));
+  },
+
   async "a form of another site changes nothing"(browser, other) {
     const page = await open(browser);
     await signIn(page);
@@ -437,13 +480,16 @@ const tests = {
   async "every page is accessible, in both colours and languages"(browser, other) {
     const page = await open(browser);
     const { shortCode, shortUrl } = await rest("POST", "/short-urls", { longUrl: `${other.url}/seen`, tags: ["seen"] });
+    const elsewhere = await rest("POST", "/short-urls", { longUrl: `${other.url}/elsewhere`, domain: "seen.example" });
+    for (const country of ["AT", "CN", "SG", "US"]) await fetch(shortUrl, { redirect: "manual", headers: { "X-Country": country } });
     const locked = await rest("POST", "/short-urls", { longUrl: `${other.url}/locked`, password: "x" });
     const visitors = { home: "/", unknown: "/no-such-link", preview: `${new URL(shortUrl).pathname}+`, "sign-in": "/_pages/sign-in",
       password: new URL(locked.shortUrl).pathname };
     const signedIn = { create: "/", links: "/manage", trash: "/manage?deleted=true", link: `/manage/link/${shortCode}`,
       "no-page": "/manage/nothing", tags: "/manage/tags", domains: "/manage/domains", bulk: "/manage/bulk", log: "/manage/audit",
       statistics: "/manage/statistics", cluster: "/cluster", rules: `/manage/rules/${shortCode}`, targets: "/manage/targets", reservations: "/manage/reservations",
-      "qr-sheet": "/manage/qr-sheet", "statistics-link": `/manage/statistics?of=link&code=${shortCode}` };
+      "qr-sheet": "/manage/qr-sheet", "statistics-link": `/manage/statistics?of=link&code=${shortCode}`, orphans: "/manage/statistics?of=orphans", keys: "/manage/keys",
+      "link-other": `/manage/link/${elsewhere.shortCode}?domain=seen.example`, result: "/manage?done=2&gone=+seen" };
     if (folder) await mkdir(folder, { recursive: true });
     for (const [names, before] of [[visitors, async () => {}], [signedIn, signIn]]) {
       await before(page);

@@ -71,11 +71,26 @@ async fn run_script(scratch: &Scratch, script: &str, api: &Api, args: Option<Str
     finished.stdout
 }
 
+/// Returns a PNG of one colour.
+fn green_square() -> Vec<u8> {
+    let mut file = Vec::new();
+    let mut encoder = png::Encoder::new(&mut file, 32, 32);
+    encoder.set_color(png::ColorType::Rgb);
+    let mut writer = encoder.write_header().unwrap();
+    writer.write_image_data(&[10, 127, 90].repeat(32 * 32)).unwrap();
+    writer.finish().unwrap();
+    file
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_page_is_used_in_a_browser() {
     let scratch = Scratch::new().unwrap();
     let theme = ["--theme-name", "Ours <b>&amp;", "--theme-footer", "© <script>window.wasRun=1</script>"];
+    let logo = scratch.path().join("logo.png");
+    std::fs::write(&logo, green_square()).unwrap();
     let resolver = Resolver::embedded().unwrap().args(theme).args(["--tell-gone", "--public-create", "on"]);
+    let resolver = resolver.args(["--theme-logo", logo.to_str().unwrap()]);
+    let resolver = resolver.args(["--country-header", "X-Country", "--trusted-proxies", "127.0.0.0/8"]);
     let resolver = resolver.start().await.unwrap();
     // The folder for pictures of every page, if they are wanted.
     let pictures = std::env::var("SHORTMINT_PICTURES").ok();

@@ -21,6 +21,19 @@ pub struct ClusterStatus {
     pub supplies: Vec<Supply>,
     /// Whether the database answers, and its schema is recent enough.
     pub database: bool,
+    /// Whether the store of visits answers.
+    pub visits: bool,
+    /// What this process has recorded of visits and not stored yet; `None` if it records none.
+    pub spool: Option<SpoolState>,
+}
+
+/// The spool of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpoolState {
+    /// Blocks that are not stored yet.
+    pub blocks: u64,
+    /// Size in bytes.
+    pub bytes: u64,
 }
 
 /// The numbers that this process has in hand for a keyspace.
@@ -43,7 +56,8 @@ impl LinkService {
         require_operator(by)?;
         let asked = timeout(ANSWER_WITHIN, self.reserver.client.status());
         let checked = timeout(ANSWER_WITHIN, self.settings.poll_settings(None));
-        let (asked, checked) = tokio::join!(asked, checked);
+        let visits = timeout(ANSWER_WITHIN, self.visits.rows_from());
+        let (asked, checked, visits) = tokio::join!(asked, checked, visits);
         let supplies = self.reserver.mintings.iter().map(|minting| {
             let stock = minting.stock();
             Supply {
@@ -56,6 +70,11 @@ impl LinkService {
             issuer: asked.ok().and_then(Result::ok),
             supplies: supplies.collect(),
             database: matches!(checked, Ok(Ok(_))),
+            visits: matches!(visits, Ok(Ok(_))),
+            spool: self
+                .backlog
+                .as_ref()
+                .map(|backlog| SpoolState { blocks: backlog.blocks(), bytes: backlog.bytes() }),
         })
     }
 }

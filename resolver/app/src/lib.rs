@@ -73,7 +73,7 @@ use std::{sync::Arc, time::Duration};
 use ::visits::AddressMode;
 use links::Schemes;
 use store::{Catalog, Keys, Links, Register, Settings};
-use visit_store::VisitStore;
+use visit_store::{Backlog, VisitStore};
 
 use self::webhooks::WebhookParts;
 use creator::Creator;
@@ -105,6 +105,8 @@ pub struct LinkService {
     pub catalog: Arc<dyn Catalog>,
     /// Visits and their counters.
     pub visits: Arc<dyn VisitStore>,
+    /// What this process has recorded of visits and not stored yet; `None` if it records none.
+    pub backlog: Option<Arc<Backlog>>,
     /// Reservations.
     pub register: Arc<dyn Register>,
     /// Target rules, and which domains have links.

@@ -9,6 +9,7 @@ use daemon::Recorder;
 use metrics::{Counter, Gauge, Unit, counter, describe_counter, describe_gauge, gauge};
 use spool::DropReason;
 use tokio::time::Instant;
+use visit_store::Backlog;
 
 /// Interval over which the rate of recorded visits is measured.
 const SECOND: Duration = Duration::from_secs(1);
@@ -32,6 +33,8 @@ pub struct IngestMetrics {
     waiting: Gauge,
     rows_waiting: Gauge,
     spool_bytes: Gauge,
+    /// The same for others to show.
+    pub backlog: Arc<Backlog>,
     dropped: [Counter; DropReason::ALL.len()],
     other_agents: Counter,
     other_texts: Counter,
@@ -62,6 +65,7 @@ impl IngestMetrics {
                 waiting: gauge!("resolver_visit_blocks_waiting"),
                 rows_waiting: gauge!("resolver_visit_rows_waiting"),
                 spool_bytes: gauge!("resolver_visit_spool_bytes"),
+                backlog: Arc::default(),
                 dropped: DropReason::ALL
                     .map(|reason| counter!("resolver_visits_dropped_total", "reason" => reason.name())),
                 other_agents: counter!("resolver_visit_agents_other_total"),
@@ -83,6 +87,7 @@ impl IngestMetrics {
     pub(crate) fn set_backlog(&self, blocks: u64, bytes: u64) {
         self.waiting.set(gauge_value(blocks));
         self.spool_bytes.set(gauge_value(bytes));
+        self.backlog.set(blocks, bytes);
     }
 
     /// Publishes how many rows are counted and not stored yet.

@@ -28,8 +28,13 @@ if (form) {
   // A form that is sent twice would create its links twice. The pressed button is part of the form,
   // so it is disabled after the form was read.
   const buttons = form.querySelectorAll("button");
-  form.addEventListener("submit", () => setTimeout(() => buttons.forEach((button) => (button.disabled = true))));
-  addEventListener("pageshow", () => buttons.forEach((button) => (button.disabled = false)));
+  const working = form.querySelector(".working");
+  const isSent = (sent) => {
+    buttons.forEach((button) => (button.disabled = sent));
+    working.hidden = !sent;
+  };
+  form.addEventListener("submit", () => setTimeout(() => isSent(true)));
+  addEventListener("pageshow", () => isSent(false));
 }
 
 const download = document.getElementById("download");

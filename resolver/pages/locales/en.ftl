@@ -36,6 +36,7 @@ qr-code-format = Format
 qr-code-size = Size in pixels
 qr-code-colour = Colour
 qr-code-background = Background
+qr-code-logo = With the logo
 qr-code-save = Download
 qr-code-show = Show
 
@@ -208,6 +209,9 @@ cluster-leader = Leading issuer
 cluster-no-leader = No issuer answers
 cluster-epoch = Epoch
 cluster-database = Database
+cluster-visits = Store of visits
+cluster-spool = Blocks of visits to be stored
+cluster-kilobytes = { $value } kB of spool
 cluster-answers = Answers
 cluster-silent = Does not answer
 cluster-supply = Numbers available to this process
@@ -300,6 +304,7 @@ bulk-text = One long URL on each line, or a table (CSV) whose first line names i
 bulk-columns = Columns: { $value }. Several tags are separated by |, or by commas in quotation marks.
 bulk-file = CSV file, which can also be dropped on the rows
 bulk-file-wrong = The file is too long: expected at most 2 MiB.
+bulk-working = The rows are being worked on …
 bulk-preview = Preview
 bulk-create = { $count ->
     [one] Create { $shown } link

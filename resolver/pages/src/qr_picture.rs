@@ -11,7 +11,7 @@ const OPTIONS: &str = "size=240&margin=12&format=svg";
 /// Draws the QR code of a short URL. The picture is empty if the URL is too long for any code.
 pub(crate) fn qr_picture(short_url: &str) -> Markup {
     let options = qr::QrOptions::read(form_urlencoded::parse(OPTIONS.as_bytes()));
-    let image = options.and_then(|options| qr::render(short_url, &options));
+    let image = options.and_then(|options| qr::render(short_url, &options, None));
     image.map(|image| Markup::of_qr_code(&image)).unwrap_or_default()
 }
 

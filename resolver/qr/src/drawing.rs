@@ -31,6 +31,11 @@ impl<'a> Drawing<'a> {
         Ok(Self { code, options, modules, scale, offset, side })
     }
 
+    /// Returns the number of modules on each side.
+    pub(super) fn modules(&self) -> u16 {
+        self.modules
+    }
+
     /// Returns the rows of modules from the top; `true` is a dark module.
     pub(super) fn rows(&self) -> impl Iterator<Item = impl Iterator<Item = bool>> {
         (0..usize::from(self.modules)).map(|row| self.code[row].iter().map(|module| module.value()))

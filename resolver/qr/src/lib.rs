@@ -6,6 +6,7 @@
 //! replaced by the default.
 
 mod drawing;
+mod logo;
 mod options;
 mod png;
 mod svg;
@@ -13,6 +14,7 @@ mod svg;
 use fast_qr::{ECL, QRBuilder};
 
 use drawing::Drawing;
+pub use logo::{Logo, LogoError};
 use options::{ErrorCorrection, Format};
 pub use options::{QrError, QrOptions};
 
@@ -26,13 +28,19 @@ pub struct Image {
 }
 
 /// Renders a text as a QR code. The text is best an ASCII URL, because readers interpret other
-/// bytes differently.
+/// bytes differently. The logo is left out unless the options ask for it.
 ///
 /// # Errors
-/// Returns [`QrError::TooLong`] if the text is too long for any code, or [`QrError::TooSmall`] if
-/// the code has more modules than there are pixels.
-pub fn render(text: &str, options: &QrOptions) -> Result<Image, QrError> {
+/// Returns [`QrError::TooLong`] if the text is too long for any code, [`QrError::TooSmall`] if the
+/// code has more modules than there are pixels, or [`QrError::LogoFormat`] if the logo cannot be
+/// part of a PNG.
+pub fn render(text: &str, options: &QrOptions, logo: Option<&Logo>) -> Result<Image, QrError> {
+    let logo = logo.filter(|_| options.logo);
+    if options.format == Format::Png && logo.is_some_and(|logo| !logo.has_pixels()) {
+        return Err(QrError::LogoFormat);
+    }
     let level = match options.error_correction {
+        _ if logo.is_some() => ECL::H,
         ErrorCorrection::Low => ECL::L,
         ErrorCorrection::Medium => ECL::M,
         ErrorCorrection::Quartile => ECL::Q,
@@ -41,8 +49,10 @@ pub fn render(text: &str, options: &QrOptions) -> Result<Image, QrError> {
     let code = QRBuilder::new(text).ecl(level).build().map_err(|_| QrError::TooLong)?;
     let drawing = Drawing::new(code, options)?;
     Ok(match options.format {
-        Format::Png => Image { bytes: png::write(&drawing), content_type: "image/png" },
-        Format::Svg => Image { bytes: svg::write(&drawing).into_bytes(), content_type: "image/svg+xml" },
+        Format::Png => Image { bytes: png::write(&drawing, logo), content_type: "image/png" },
+        Format::Svg => {
+            Image { bytes: svg::write(&drawing, logo).into_bytes(), content_type: "image/svg+xml" }
+        }
     })
 }
 
@@ -149,7 +159,7 @@ mod tests {
     }
 
     fn draw(text: &str, query: &str) -> Result<Image, QrError> {
-        render(text, &read(query)?)
+        render(text, &read(query)?, None)
     }
 
     #[test]
@@ -230,16 +240,71 @@ mod tests {
         }
     }
 
+    /// Returns a logo of one colour, wider than high.
+    fn red_logo() -> Logo {
+        let mut file = Vec::new();
+        let mut encoder = ::png::Encoder::new(&mut file, 40, 20);
+        encoder.set_color(ColorType::Rgba);
+        encoder.set_depth(BitDepth::Eight);
+        let mut writer = encoder.write_header().unwrap();
+        writer.write_image_data(&[255, 0, 0, 255].repeat(800)).unwrap();
+        writer.finish().unwrap();
+        Logo::new("data:image/png;base64,AA==".to_owned(), Some(&file)).unwrap()
+    }
+
+    #[test]
+    fn a_code_with_a_logo_is_still_read() {
+        let logo = red_logo();
+        for text in [LINK, &format!("https://s.test/{}", "%E7%9F%AD".repeat(40))] {
+            for size in [200, 333, 1000] {
+                let with = |query: &str| {
+                    let options = read(&format!("size={size}&margin=8&logo=on{query}")).unwrap();
+                    render(text, &options, Some(&logo)).unwrap()
+                };
+                let image = with("");
+                let mut reader = Decoder::new(Cursor::new(&image.bytes)).read_info().unwrap();
+                let side = usize::try_from(reader.info().width).unwrap();
+                let mut bytes = vec![0; reader.output_buffer_size().unwrap()];
+                reader.next_frame(&mut bytes).unwrap();
+                let colors: Vec<Rgb> = bytes.chunks_exact(3).map(|rgb| rgb.try_into().unwrap()).collect();
+                assert_eq!(colors[side * (side / 2) + side / 2], [255, 0, 0], "{size}");
+                let red = colors.iter().filter(|color| **color == [255, 0, 0]).count();
+                assert!(red * 200 > side * side, "{size}: {red} pixels");
+                assert_eq!(Pixels { side, colors }.scan(), text, "{size}");
+                let svg = String::from_utf8(with("&format=svg").bytes).unwrap();
+                assert!(
+                    roxmltree::Document::parse(&svg).is_ok() && svg.contains("<image href=\"data:"),
+                    "{svg}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_logo_is_drawn_only_if_it_is_asked_for_and_known() {
+        let (logo, plain) = (red_logo(), draw(LINK, "").unwrap());
+        for query in ["", "logo=off", "logo=disable"] {
+            assert_eq!(render(LINK, &read(query).unwrap(), Some(&logo)).unwrap(), plain, "{query}");
+        }
+        assert_eq!(draw(LINK, "logo=on").unwrap(), plain, "there is none");
+        assert_eq!(draw(LINK, "logo=x"), Err(QrError::Logo));
+        let vector = Logo::new("data:image/svg+xml;base64,AA==".to_owned(), None).unwrap();
+        let asked = |query: &str| render(LINK, &read(query).unwrap(), Some(&vector)).map(drop);
+        assert_eq!(asked("logo=on"), Err(QrError::LogoFormat));
+        assert_eq!(asked("logo=on&format=svg"), Ok(()));
+        assert_eq!(Logo::new(String::new(), Some(b"GIF89a")), Err(LogoError));
+    }
+
     proptest! {
         #[test]
         fn no_query_and_no_text_leads_to_a_panic(
             text in any::<String>(),
-            name in "format|size|margin|errorCorrection|color|bgColor",
+            name in "format|size|margin|errorCorrection|color|bgColor|logo",
             value in "[#+-]?[0-9a-fA-F]{0,8}|[lmqhLMQH]|png|svg|\\PC*",
         ) {
             let pairs = [(Cow::Owned(name), Cow::Owned(value))];
             if let Ok(options) = QrOptions::read(pairs.into_iter()) {
-                prop_assert!(!matches!(render(&text, &options), Ok(image) if image.bytes.is_empty()));
+                prop_assert!(!matches!(render(&text, &options, None), Ok(image) if image.bytes.is_empty()));
             }
         }
     }

@@ -43,6 +43,12 @@ pub enum QrError {
     /// Both colours are the same, so the code could not be scanned.
     #[error("expected bgColor to be another colour than color")]
     SameColors,
+    /// `logo` says neither that there is one nor that there is none.
+    #[error("expected logo to be on or off")]
+    Logo,
+    /// The logo cannot be part of a PNG.
+    #[error("expected format to be svg: the logo is not a PNG")]
+    LogoFormat,
     /// The text is too long for any QR code with this error correction.
     #[error("expected errorCorrection to be a lower one, or the text to be shorter")]
     TooLong,
@@ -53,7 +59,8 @@ impl QrError {
     #[must_use]
     pub fn parameter(self) -> &'static str {
         match self {
-            Self::Format => "format",
+            Self::Format | Self::LogoFormat => "format",
+            Self::Logo => "logo",
             Self::Size | Self::TooSmall { .. } => "size",
             Self::Margin => "margin",
             Self::ErrorCorrection | Self::TooLong => "errorCorrection",
@@ -76,6 +83,8 @@ pub struct QrOptions {
     pub(super) color: Rgb,
     /// The colour of the light modules and the margin.
     pub(super) background: Rgb,
+    /// Whether the logo is in the middle, if there is one.
+    pub(super) logo: bool,
 }
 
 /// A file format of the image.
@@ -109,6 +118,7 @@ impl Default for QrOptions {
             error_correction: ErrorCorrection::Low,
             color: Rgb([0x00; 3]),
             background: Rgb([0xff; 3]),
+            logo: false,
         }
     }
 }
@@ -134,6 +144,7 @@ impl QrOptions {
                         ErrorCorrection::parse(value).ok_or(QrError::ErrorCorrection)?;
                 }
                 "color" => options.color = Rgb::parse(value).ok_or(QrError::Color)?,
+                "logo" => options.logo = switch(value).ok_or(QrError::Logo)?,
                 "bgColor" => options.background = Rgb::parse(value).ok_or(QrError::BackgroundColor)?,
                 _ => {}
             }
@@ -194,6 +205,15 @@ impl fmt::Display for Rgb {
     }
 }
 
+/// Parses whether something is wanted. `disable` is Shlink's word for a logo that is not.
+fn switch(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "on" | "true" | "1" => Some(true),
+        "off" | "false" | "0" | "disable" => Some(false),
+        _ => None,
+    }
+}
+
 /// Parses a number of digits only, because `parse` would also accept a sign. Returns `None` if it
 /// is not from `min` to `max`.
 fn pixels(text: &str, min: u16, max: u16) -> Option<u16> {
@@ -241,6 +261,7 @@ mod tests {
             error_correction: ErrorCorrection::Quartile,
             color: Rgb([0x1a, 0x2b, 0x3c]),
             background: Rgb([0xff, 0xee, 0xdd]),
+            logo: false,
         };
         assert_eq!(read, Ok(expected));
     }

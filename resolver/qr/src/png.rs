@@ -1,16 +1,22 @@
-//! PNG output: a palette of two colours, with one bit for each pixel.
+//! PNG output: a palette of two colours, with one bit for each pixel; with a logo, all colours.
 
 use ::png::{BitDepth, ColorType, Compression, Encoder, EncodingError, Filter};
 
-use super::drawing::Drawing;
+use super::{
+    drawing::Drawing,
+    logo::{Logo, Place},
+};
 
 /// The number of pixels in a byte, one for each bit.
 const PIXELS_PER_BYTE: usize = 8;
 
-pub(super) fn write(drawing: &Drawing<'_>) -> Vec<u8> {
+pub(super) fn write(drawing: &Drawing<'_>, logo: Option<&Logo>) -> Vec<u8> {
     let mut file = Vec::new();
-    encode(drawing, &mut file)
-        .expect("memory takes all that is written, and the measures are the picture's own");
+    let encoded = match logo {
+        None => encode(drawing, &mut file),
+        Some(logo) => encode_with_logo(drawing, logo, &mut file),
+    };
+    encoded.expect("memory takes all that is written, and the measures are the picture's own");
     file
 }
 
@@ -25,6 +31,37 @@ fn encode(drawing: &Drawing<'_>, file: &mut Vec<u8>) -> Result<(), EncodingError
     encoder.set_filter(Filter::NoFilter);
     let mut writer = encoder.write_header()?;
     writer.write_image_data(&pixels(drawing))?;
+    writer.finish()
+}
+
+fn encode_with_logo(drawing: &Drawing<'_>, logo: &Logo, file: &mut Vec<u8>) -> Result<(), EncodingError> {
+    let side = usize::from(drawing.side);
+    let (background, color) = (drawing.options.background.0, drawing.options.color.0);
+    let bits = pixels(drawing);
+    let width = side.div_ceil(PIXELS_PER_BYTE);
+    let mut colors = Vec::with_capacity(3 * side * side);
+    for row in bits.chunks_exact(width) {
+        for x in 0..side {
+            let is_dark = row[x / PIXELS_PER_BYTE] & (0x80 >> (x % PIXELS_PER_BYTE)) != 0;
+            colors.extend(if is_dark { color } else { background });
+        }
+    }
+    let place = Place::of(drawing);
+    let (start, inner) = place.inner();
+    for y in place.start..place.start + place.side {
+        for x in place.start..place.start + place.side {
+            let within = x.checked_sub(start).zip(y.checked_sub(start));
+            let within = within.filter(|(x, y)| *x < inner && *y < inner);
+            let color = within.map_or(background, |at| logo.color(at, inner, background));
+            colors[3 * (y * side + x)..][..3].copy_from_slice(&color);
+        }
+    }
+    let mut encoder = Encoder::new(file, u32::from(drawing.side), u32::from(drawing.side));
+    encoder.set_color(ColorType::Rgb);
+    encoder.set_depth(BitDepth::Eight);
+    encoder.set_compression(Compression::Balanced);
+    let mut writer = encoder.write_header()?;
+    writer.write_image_data(&colors)?;
     writer.finish()
 }
 

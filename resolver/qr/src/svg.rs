@@ -2,15 +2,18 @@
 
 use std::fmt::{self, Write};
 
-use super::drawing::Drawing;
+use super::{
+    drawing::Drawing,
+    logo::{Logo, Place},
+};
 
-pub(super) fn write(drawing: &Drawing<'_>) -> String {
+pub(super) fn write(drawing: &Drawing<'_>, logo: Option<&Logo>) -> String {
     let mut file = String::new();
-    encode(drawing, &mut file).expect("a string takes all that is written");
+    encode(drawing, logo, &mut file).expect("a string takes all that is written");
     file
 }
 
-fn encode(drawing: &Drawing<'_>, file: &mut String) -> fmt::Result {
+fn encode(drawing: &Drawing<'_>, logo: Option<&Logo>, file: &mut String) -> fmt::Result {
     let Drawing { options, scale, offset, side, .. } = drawing;
     write!(
         file,
@@ -31,5 +34,17 @@ fn encode(drawing: &Drawing<'_>, file: &mut String) -> fmt::Result {
             x += run.len();
         }
     }
-    file.write_str("\"/></svg>")
+    file.write_str("\"/>")?;
+    if let Some(logo) = logo {
+        let (place, background) = (Place::of(drawing), options.background);
+        let ((start, side), Place { start: x, side: width, .. }) = (place.inner(), place);
+        // The URL is base64, which has nothing to escape.
+        write!(
+            file,
+            "<rect x=\"{x}\" y=\"{x}\" width=\"{width}\" height=\"{width}\" fill=\"{background}\"/>\
+             <image href=\"{}\" x=\"{start}\" y=\"{start}\" width=\"{side}\" height=\"{side}\"/>",
+            logo.url(),
+        )?;
+    }
+    file.write_str("</svg>")
 }

@@ -41,6 +41,7 @@ use app::{
 use fallback_page::FallbackTargets;
 use geoip::GeoIp;
 use hyper::StatusCode;
+use qr::Logo;
 use qr_code::QrCodeLimits;
 use robots::Robots;
 use store::Catalog;
@@ -82,6 +83,8 @@ pub struct Redirector {
     pub status: StatusCode,
     /// The limits of QR codes, with those under way.
     pub pictures: QrCodeLimits,
+    /// The logo that QR codes may have in their middle.
+    pub logo: Option<Arc<Logo>>,
     /// The cached rules for crawlers.
     pub robots: Robots,
     /// The daemon's runtime, for work that takes longer than a redirect.

@@ -144,9 +144,10 @@ async fn paint(
     options: QrOptions,
 ) -> Option<Result<Image, QrError>> {
     let turn = timeout(PATIENCE, Arc::clone(&redirector.pictures.turns).acquire_owned()).await.ok()?.ok()?;
+    let logo = redirector.logo.clone();
     let painted = redirector.runtime.spawn_blocking(move || {
         let _turn = turn;
-        render(&text, &options)
+        render(&text, &options, logo.as_deref())
     });
     painted.await.ok()
 }

@@ -179,6 +179,7 @@ impl Parts {
             tells_gone: true,
             status: StatusCode::FOUND,
             pictures: QrCodeLimits::new(),
+            logo: None,
             robots: Robots::new(),
             runtime: runtime::Handle::current(),
         }

@@ -1,11 +1,12 @@
 //! Flags of the pages, and their checks.
 
-use std::{fs, path::PathBuf};
+use std::{fs, path::PathBuf, sync::Arc};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use clap::{Args, builder::BoolishValueParser};
 use cli::{Error, args::Database};
 use pages::{Colour, Theme, ThemeError};
+use qr::Logo;
 
 use super::{Config, Switch, settings::wrong};
 
@@ -45,6 +46,8 @@ pub struct PageSettings {
     pub theme: Theme,
     /// Whether browsers are told to use HTTPS only.
     pub hsts: bool,
+    /// The theme's logo, for QR codes.
+    pub qr_logo: Option<Arc<Logo>>,
 }
 
 impl Config {
@@ -60,7 +63,7 @@ impl Config {
         let colour = args.theme_colour.as_ref().map(|text| {
             text.parse::<Colour>().map_err(|error| wrong("--theme-colour", text, error.to_string()))
         });
-        let logo = args.theme_logo.as_ref().map(logo).transpose()?;
+        let (logo, qr_logo) = args.theme_logo.as_ref().map(logo).transpose()?.unzip();
         let theme = Theme::new(args.theme_name.clone(), logo, colour.transpose()?, args.theme_footer.clone());
         let theme = theme.map_err(|error| {
             let (flag, value) = match error {
@@ -70,12 +73,12 @@ impl Config {
             wrong(flag, value.unwrap_or_default(), error.to_string())
         })?;
         let public_create = args.public_create.map_or(is_private, |switch| switch == Switch::On);
-        Ok(PageSettings { public_create, theme, hsts: args.hsts })
+        Ok(PageSettings { public_create, theme, hsts: args.hsts, qr_logo: qr_logo.map(Arc::new) })
     }
 }
 
-/// Reads a logo, and returns it as a `data:` URL.
-fn logo(path: &PathBuf) -> Result<String, Error> {
+/// Reads a logo, and returns it as a `data:` URL and for QR codes.
+fn logo(path: &PathBuf) -> Result<(String, Logo), Error> {
     let refuse = |reason: String| wrong("--theme-logo", path.display(), reason);
     let kind = match path.extension().and_then(|extension| extension.to_str()) {
         Some("svg") => "svg+xml",
@@ -89,5 +92,8 @@ fn logo(path: &PathBuf) -> Result<String, Error> {
         return Err(refuse(ThemeError::Logo.to_string()));
     }
     let bytes = fs::read(path).map_err(|error| refuse(error.to_string()))?;
-    Ok(format!("data:image/{kind};base64,{}", STANDARD.encode(bytes)))
+    let url = format!("data:image/{kind};base64,{}", STANDARD.encode(&bytes));
+    let png = (kind == "png").then_some(&*bytes);
+    let logo = Logo::new(url.clone(), png).map_err(|error| refuse(error.to_string()))?;
+    Ok((url, logo))
 }

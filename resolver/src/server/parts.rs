@@ -31,7 +31,7 @@ use store::{SettingsPoll, Store, postgres::ConnectionBudget};
 use supply::{Clock, Closing, SharedCeilings, SupplierConfig, SupplyMetrics};
 use tls::ServerTls;
 use tokio::{runtime, time::Instant};
-use visit_store::VisitStore;
+use visit_store::{Backlog, VisitStore};
 use web::{
     budgets::{Budgets, ConnectionLimits},
     client_limits::Clients,
@@ -64,6 +64,8 @@ pub(super) struct Parts {
     pub(super) supervisor: TaskSupervisor,
     /// Where visits are stored.
     pub(super) visits: Arc<dyn VisitStore>,
+    /// What of the spool is not stored yet; `None` if no visits are recorded.
+    pub(super) backlog: Option<Arc<Backlog>>,
     /// Where recorded visits are written.
     pub(super) sink: Arc<dyn BlockSink>,
 }
@@ -188,6 +190,7 @@ impl Parts {
             tells_gone: settings.tells_gone,
             status: settings.redirect_status,
             pictures: QrCodeLimits::new(),
+            logo: settings.pages.qr_logo.clone(),
             robots: Robots::new(),
             runtime: runtime::Handle::current(),
         }
@@ -271,6 +274,7 @@ impl Parts {
             settings: self.store.clone(),
             keys: self.store.clone(),
             visits: Arc::clone(&self.visits),
+            backlog: self.backlog.clone(),
             key_names: KeyNames::default(),
             passwords: Arc::clone(&shared.passwords),
             webhooks: WebhookParts {

@@ -71,7 +71,7 @@ pub(super) struct OpenSpool {
     reader: Reader,
     sidecars: Sidecars,
     id: SpoolId,
-    metrics: Arc<IngestMetrics>,
+    pub(super) metrics: Arc<IngestMetrics>,
     recorded: watch::Receiver<u64>,
 }
 

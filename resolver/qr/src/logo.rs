@@ -1,0 +1,141 @@
+//! A logo in the middle of a QR code. The highest error correction makes up for the modules that it
+//! covers: a sixteenth of them, of which it restores more than a quarter.
+
+use std::io::Cursor;
+
+use ::png::{ColorType, Decoder, Limits, Transformations};
+
+use super::drawing::Drawing;
+
+/// Maximum pixels on each side of a logo.
+const SIDE_MAX: u32 = 1024;
+/// Maximum memory that the decoder of a logo may take, in bytes.
+const DECODER_BYTES: usize = 16 << 20;
+/// A logo takes this part of the modules on a side.
+const SHARE: u16 = 4;
+
+/// A logo. An SVG contains it as it is; for a PNG its own pixels are needed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Logo {
+    url: String,
+    pixels: Option<Pixels>,
+}
+
+/// A decoded logo: four bytes for each pixel, red, green, blue and opacity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Pixels {
+    width: usize,
+    height: usize,
+    rgba: Vec<u8>,
+}
+
+/// Error of [`Logo::new`]: the file is not a PNG, or too large.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected a PNG of at most {SIDE_MAX} pixels on a side")]
+pub struct LogoError;
+
+/// The square that a logo takes in an image, in pixels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) start: usize,
+    pub(super) side: usize,
+    /// The part around the logo that stays free.
+    pub(super) padding: usize,
+}
+
+impl Logo {
+    /// Makes a logo of its `data:` URL, and of its file if that is a PNG.
+    ///
+    /// # Errors
+    /// Returns [`LogoError`] if the file is not a PNG, or too large.
+    pub fn new(url: String, png: Option<&[u8]>) -> Result<Self, LogoError> {
+        Ok(Self { url, pixels: png.map(|file| Pixels::decode(file).ok_or(LogoError)).transpose()? })
+    }
+
+    pub(super) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Returns whether the logo can be part of a PNG.
+    pub(super) fn has_pixels(&self) -> bool {
+        self.pixels.is_some()
+    }
+
+    /// Returns the colour of the logo over a background, at a position within a square.
+    pub(super) fn color(&self, (x, y): (usize, usize), side: usize, background: [u8; 3]) -> [u8; 3] {
+        let Some(pixels) = &self.pixels else { return background };
+        // The longer side fills the square, and the other one is in its middle.
+        let longest = pixels.width.max(pixels.height);
+        let source = |at: usize, own: usize| {
+            let at = at * longest / side;
+            at.checked_sub((longest - own) / 2).filter(|at| *at < own)
+        };
+        let step = longest.div_ceil(side).max(1);
+        let (Some(x), Some(y)) = (source(x, pixels.width), source(y, pixels.height)) else {
+            return background;
+        };
+        pixels.mean((x, y), step, background)
+    }
+}
+
+impl Pixels {
+    fn decode(file: &[u8]) -> Option<Self> {
+        let mut decoder = Decoder::new_with_limits(Cursor::new(file), Limits { bytes: DECODER_BYTES });
+        decoder.set_transformations(Transformations::normalize_to_color8() | Transformations::ALPHA);
+        let mut reader = decoder.read_info().ok()?;
+        let (width, height) = reader.info().size();
+        if width > SIDE_MAX || height > SIDE_MAX {
+            return None;
+        }
+        let mut bytes = vec![0; reader.output_buffer_size()?];
+        let frame = reader.next_frame(&mut bytes).ok()?;
+        bytes.truncate(frame.buffer_size());
+        let rgba = match frame.color_type {
+            ColorType::Rgba => bytes,
+            ColorType::GrayscaleAlpha => {
+                bytes.chunks_exact(2).flat_map(|pixel| [pixel[0], pixel[0], pixel[0], pixel[1]]).collect()
+            }
+            _ => return None,
+        };
+        Some(Self { width: usize::try_from(width).ok()?, height: usize::try_from(height).ok()?, rgba })
+    }
+
+    /// Returns the mean colour of a square of pixels over a background.
+    fn mean(&self, (left, top): (usize, usize), step: usize, background: [u8; 3]) -> [u8; 3] {
+        let (right, bottom) = ((left + step).min(self.width), (top + step).min(self.height));
+        let (mut sums, mut count) = ([0_u64; 3], 0_u64);
+        for row in top..bottom {
+            let start = 4 * (row * self.width + left);
+            for pixel in self.rgba[start..start + 4 * (right - left)].chunks_exact(4) {
+                let opacity = u64::from(pixel[3]);
+                for (sum, (color, behind)) in sums.iter_mut().zip(pixel.iter().zip(background)) {
+                    *sum += (u64::from(*color) * opacity + u64::from(behind) * (255 - opacity)) / 255;
+                }
+                count += 1;
+            }
+        }
+        // A mean of bytes is a byte.
+        sums.map(|sum| u8::try_from(sum / count.max(1)).unwrap_or(u8::MAX))
+    }
+}
+
+impl Place {
+    /// Returns the middle of a drawing. It covers whole modules.
+    pub(super) fn of(drawing: &Drawing<'_>) -> Self {
+        let modules = drawing.modules();
+        // A code has an odd number of modules on a side, and so has its middle.
+        let covered = (modules / SHARE) | 1;
+        let start = drawing.offset + (modules - covered) / 2 * drawing.scale;
+        let pixels = |count: u16| usize::from(count);
+        Self {
+            start: pixels(start),
+            side: pixels(covered * drawing.scale),
+            padding: pixels(drawing.scale) / 2,
+        }
+    }
+
+    /// Returns the square of the logo itself: its start and its side.
+    pub(super) fn inner(&self) -> (usize, usize) {
+        (self.start + self.padding, self.side - 2 * self.padding)
+    }
+}
