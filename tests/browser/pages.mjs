@@ -380,7 +380,7 @@ const tests = {
     assert.equal(await calls(), 200);
     await go(page, "/manage/keys");
     assert.ok(!(await page.content()).includes(secret));
-    await page.click('summary[aria-label="Change the key made-here"]');
+    await page.click('summary[aria-label="Edit the key made-here"]');
     await page.type("tbody tr:first-child input[name=apiKey]", apiKey);
     await press(page, "tbody tr:first-child button[value=revoke]");
     assert.ok(await page.$(".stored"));

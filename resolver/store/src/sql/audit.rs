@@ -71,7 +71,7 @@ pub(crate) async fn audit_entries<S: Sql>(
     most: i64,
 ) -> Result<Vec<Entry>, StoreError> {
     let EntryFilter { before, action, by_name, subject, since, until } = filter;
-    let mut values = vec![Value::Int(before.unwrap_or(i64::MAX)), Value::Int(most)];
+    let mut values = vec![Value::Int(before.unwrap_or(i64::MAX))];
     let mut conditions = String::new();
     let mut add = |condition: &str, value: Option<Value>| {
         if let Some(value) = value {
@@ -85,11 +85,14 @@ pub(crate) async fn audit_entries<S: Sql>(
     add("audit.subject =", text(subject));
     add("audit.at >=", since.map(|time| Value::OptTime(Some(time))));
     add("audit.at <=", until.map(|time| Value::OptTime(Some(time))));
+    // SQLite numbers parameters in the order in which they appear, so this one is the last.
+    values.push(Value::Int(most));
     let select = format!(
         "SELECT audit.id, audit.at, audit.api_key, coalesce(api_key.name, ''), audit.action, audit.subject, {}
          FROM audit LEFT JOIN api_key ON api_key.id = audit.api_key
-         WHERE audit.id < $1{conditions} ORDER BY audit.id DESC LIMIT $2",
-        S::DIALECT.json_text("audit.details")
+         WHERE audit.id < $1{conditions} ORDER BY audit.id DESC LIMIT ${}",
+        S::DIALECT.json_text("audit.details"),
+        values.len()
     );
     let rows = sql.query(&select, &values).await?;
     let entry = |row: &super::Row| {
