@@ -8,8 +8,9 @@
 //
 // A click counts 1, also one that puts the cursor into a field; a choice from a list counts 2;
 // Enter counts 1; typing counts nothing. Every task begins at the list of links, signed in, and
-// ends when its result is seen. The same was counted in Shlink's web client 0.18.0
-// (`shlink_tasks.mjs`), beginning at its overview; `null` stands for what it cannot do.
+// ends when its result is seen. SHLINK has what the same takes in Shlink's own web client
+// (`@shlinkio/shlink-web-component` 0.18.0 with the settings of `shlink-web-client`), by the same
+// rule and from its overview, driven in Chromium on 2026-11-26; `null` is what it cannot do.
 
 import assert from "node:assert/strict";
 import { mkdir, readFile, readdir, writeFile } from "node:fs/promises";

@@ -35,7 +35,7 @@ pub struct Enricher {
     agents: Option<Cache>,
     budget: Budget,
     places: GeoIp,
-    located: HashMap<IpAddr, Arc<Located>>,
+    located: HashMap<(IpAddr, Option<[u8; 2]>), Arc<Located>>,
     addresses: AddressSecret,
     options: Options,
     /// Domains whose visitors are never tracked.
@@ -157,18 +157,16 @@ impl Enricher {
 
     /// Locates an address. The country that a trusted proxy names takes precedence.
     fn locate(&mut self, event: &Event<'_>) -> Arc<Located> {
-        let client = event.client.to_canonical();
-        if let Some(located) = self.located.get(&client)
-            && event.country.is_none_or(|told| located.country.as_bytes() == told)
-        {
+        let key = (event.client.to_canonical(), event.country);
+        if let Some(located) = self.located.get(&key) {
             return Arc::clone(located);
         }
         if self.located.len() >= PLACES {
             self.located.clear();
         }
-        let place = self.places.place(client);
+        let place = self.places.place(key.0);
         let located = Arc::new(located(&place, event.country));
-        self.located.insert(client, Arc::clone(&located));
+        self.located.insert(key, Arc::clone(&located));
         located
     }
 
@@ -223,17 +221,8 @@ mod tests {
 
     const NOON: i64 = 1_795_608_000_000_000;
 
-    /// Returns whether a visit is counted without a row, a visitor and an address.
-    fn is_erased(mode: AddressMode, client: &str, at: i64) -> bool {
-        let options = Options { addresses: mode, respects_opt_out: false, keep_days: 90 };
-        let mut enricher = Enricher::new(options, GeoIp::default(), AddressSecret::new([1; 16]));
-        let erasure = |network, before| {
-            let network = AddressNetwork::parse(network).unwrap();
-            Erasure { network, before: VisitId::floor(before) }
-        };
-        let erasures = [("198.51.100.7", NOON + 1), ("192.0.2.77", NOON + 9), ("2001:db8::/32", NOON + 5)];
-        enricher.set_erasures(erasures.map(|(network, before)| erasure(network, before)).to_vec());
-        let event = Event {
+    fn event(client: &str, at: i64) -> Event<'static> {
+        Event {
             at,
             outcome: Outcome::Redirected,
             link: None,
@@ -248,7 +237,31 @@ mod tests {
             request: b"",
             target: b"",
             cookie: b"",
+        }
+    }
+
+    #[test]
+    fn a_country_that_a_proxy_named_is_that_of_one_visit() {
+        let options = Options { addresses: AddressMode::Full, respects_opt_out: false, keep_days: 90 };
+        let mut enricher = Enricher::new(options, GeoIp::default(), AddressSecret::new([1; 16]));
+        for country in [None, Some(*b"SG"), None, Some(*b"AT"), Some(*b"SG"), None] {
+            let event = Event { country, ..event("192.0.2.77", NOON) };
+            let derived = enricher.derive(&event, None, Day::of(NOON), Duration::ZERO);
+            assert_eq!(derived.located.country.as_bytes(), country.as_ref().map_or(&b""[..], |told| told));
+        }
+    }
+
+    /// Returns whether a visit is counted without a row, a visitor and an address.
+    fn is_erased(mode: AddressMode, client: &str, at: i64) -> bool {
+        let options = Options { addresses: mode, respects_opt_out: false, keep_days: 90 };
+        let mut enricher = Enricher::new(options, GeoIp::default(), AddressSecret::new([1; 16]));
+        let erasure = |network, before| {
+            let network = AddressNetwork::parse(network).unwrap();
+            Erasure { network, before: VisitId::floor(before) }
         };
+        let erasures = [("198.51.100.7", NOON + 1), ("192.0.2.77", NOON + 9), ("2001:db8::/32", NOON + 5)];
+        enricher.set_erasures(erasures.map(|(network, before)| erasure(network, before)).to_vec());
+        let event = event(client, at);
         let derived = enricher.derive(&event, Some(&DaySecret::new([3; 16])), Day::of(NOON), Duration::ZERO);
         let is_private = derived.visitor.is_none();
         assert_eq!(derived.is_listed, !is_private);

@@ -115,7 +115,7 @@ fn name(dimension: Dimension, value: &str, t: &Locale) -> String {
         (_, OTHER) => t.text("stats-other"),
         (Dimension::Referrer, "") => t.text("stats-no-referrer"),
         (Dimension::Rule, "") => t.text("stats-no-rule"),
-        (_, "") => t.text("stats-unknown"),
+        (_, "" | "unknown") => t.text("stats-unknown"),
         (Dimension::Region | Dimension::City, _) => place(value),
         (Dimension::Country, _) => named(format!("country-{value}")),
         (Dimension::Device, _) => named(format!("stats-device-{value}")),
