@@ -1,5 +1,5 @@
-//! What an issuer knows beside the ledger, for `GetStatus`: what holders report of their numbers,
-//! how long each namespace lasts, and how many numbers came back.
+//! Status that is not in the ledger, for `GetStatus`: reports of holders, forecasts, and reclaimed
+//! numbers.
 //!
 //! Nothing is decided by it. It is lost with the process, and what a former term left is replaced
 //! by the beats of the present one.
@@ -22,7 +22,8 @@ struct Notes {
     supplies: BTreeMap<HolderId, Vec<pb::Supply>>,
     /// How long each namespace lasts at the rate of the last hours, in seconds.
     exhaustion_seconds: BTreeMap<Namespace, f64>,
-    /// Numbers of leaked blocks that were allocated again.
+    /// Numbers of leaked blocks that were allocated again, at least: one whose caller went away before
+    /// its answer is not counted.
     reclaimed: BTreeMap<Namespace, u64>,
 }
 
@@ -44,21 +45,23 @@ impl Board {
         *count = count.saturating_add(numbers);
     }
 
-    /// Adds the notes to an answer. Holders that the ledger has forgotten are forgotten here too.
+    /// Forgets holders that the ledger has forgotten.
+    pub(crate) fn retain(&self, known: impl Fn(&HolderId) -> bool) {
+        self.notes().supplies.retain(|holder, _| known(holder));
+    }
+
+    /// Adds the notes to an answer.
     pub(crate) fn complete(&self, mut answer: pb::GetStatusResponse) -> pb::GetStatusResponse {
-        let mut notes = self.notes();
-        let known: Vec<&str> = answer.holders.iter().map(|holder| holder.id.as_str()).collect();
-        notes.supplies.retain(|holder, _| known.binary_search(&holder.as_str()).is_ok());
+        let notes = self.notes();
         for holder in answer.holders.iter_mut().filter(|holder| holder.alive) {
-            let noted = notes.supplies.iter().find(|(id, _)| id.as_str() == holder.id);
-            holder.supplies = noted.map(|(_, supplies)| supplies.clone()).unwrap_or_default();
+            let noted = HolderId::new(holder.id.clone()).ok().and_then(|id| notes.supplies.get(&id));
+            holder.supplies = noted.cloned().unwrap_or_default();
         }
         for namespace in &mut answer.namespaces {
-            let is_it = |name: &Namespace| name.as_str() == namespace.name;
-            let seconds = notes.exhaustion_seconds.iter().find(|(name, _)| is_it(name));
-            namespace.exhaustion_seconds = seconds.map(|(_, seconds)| *seconds).filter(|one| one.is_finite());
-            let reclaimed = notes.reclaimed.iter().find(|(name, _)| is_it(name));
-            namespace.reclaimed = reclaimed.map_or(0, |(_, count)| *count);
+            let Ok(name) = Namespace::new(namespace.name.clone()) else { continue };
+            let seconds = notes.exhaustion_seconds.get(&name).copied();
+            namespace.exhaustion_seconds = seconds.filter(|seconds| seconds.is_finite());
+            namespace.reclaimed = notes.reclaimed.get(&name).copied().unwrap_or_default();
         }
         answer
     }
@@ -79,7 +82,7 @@ mod tests {
     #[test]
     fn notes_are_shown_with_what_the_ledger_knows() {
         let (board, web) = (Board::default(), Namespace::new("web".to_owned()).unwrap());
-        let supply = pb::Supply { namespace: "web".to_owned(), in_hand: 7, lasts_ms: 60_000 };
+        let supply = pb::Supply { namespace: "web".to_owned(), in_hand: 7, lasts_ms: Some(60_000) };
         for id in ["a", "b", "gone"] {
             board.note_beat(HolderId::new(id.to_owned()).unwrap(), vec![supply.clone()]);
         }
@@ -97,7 +100,8 @@ mod tests {
         assert!(shown.holders[1..].iter().all(|holder| holder.supplies.is_empty()), "silent, or unheard of");
         let told = |at: usize| (shown.namespaces[at].exhaustion_seconds, shown.namespaces[at].reclaimed);
         assert_eq!([told(0), told(1)], [(None, 0), (Some(86_400.0), 11)]);
-        assert_eq!(board.notes().supplies.len(), 2, "a holder that the ledger forgot is forgotten");
+        board.retain(|holder| holder.as_str() != "gone");
+        assert_eq!(board.notes().supplies.len(), 2);
         board.note_outlook(&web, f64::INFINITY);
         let answer = pb::GetStatusResponse { namespaces: vec![namespace("web")], ..Default::default() };
         assert_eq!(board.complete(answer).namespaces[0].exhaustion_seconds, None);

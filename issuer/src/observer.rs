@@ -7,13 +7,13 @@
 //! twice.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     mem,
     sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
-use numbers::{Epoch, Millis, Namespace};
+use numbers::{Epoch, HolderId, Millis, Namespace};
 use tokio::{
     sync::watch,
     time::{Instant, interval, timeout},
@@ -101,6 +101,8 @@ impl Observer {
             published.is_shown = true;
             self.metrics.report(report);
             self.foretell(report, &mut published.watched);
+            let known: BTreeSet<&HolderId> = report.holders.iter().map(|holder| &holder.id).collect();
+            self.board.retain(|holder| known.contains(holder));
         }
     }
 
@@ -149,7 +151,7 @@ fn raise(namespace: &Namespace, outlook: &Outlook) {
 #[cfg(test)]
 mod tests {
     use daemon::Recorder;
-    use numbers::{HolderId, Instance};
+    use numbers::Instance;
     use tokio_util::sync::CancellationToken;
 
     use super::*;

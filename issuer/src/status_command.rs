@@ -117,7 +117,7 @@ fn to_json(status: &GetStatusResponse) -> Value {
 }
 
 fn supply(supply: &Supply) -> Value {
-    let lasts = Some(supply.lasts_ms).filter(|ms| *ms > 0).map(|ms| ms / 1_000);
+    let lasts = supply.lasts_ms.map(|ms| ms / 1_000);
     json!({ "namespace": supply.namespace, "in_hand": supply.in_hand, "lasts_seconds": lasts })
 }
 

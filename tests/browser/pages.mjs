@@ -4,8 +4,8 @@
 //
 // CHROMIUM   the browser's path
 // BASE_URL   where the server listens, with --tell-gone, --public-create on and the theme of THEME
-// FOLDER     where a picture of every page is written, on a phone and a desktop, dark and light, in
-//            both languages; none without it
+// FOLDER     where pictures of every page are written, dark and light, on a desktop in English and
+//            on a phone in Chinese; none without it
 
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
@@ -231,17 +231,18 @@ const tests = {
     await go(page, "/manage?tag=chosen&order=longUrl-ASC");
     await page.select("#to", "moved.example");
     await press(page, "button[value=move]");
-    assert.ok((await text(page, "[role=alert]")).includes("Choose links"));
+    assert.ok((await text(page, "[role=alert]")).includes("Select links"));
     assert.equal(await page.$eval("#to", (field) => field.value), "moved.example");
     await page.click("#all");
     await press(page, "button[value=move]");
-    assert.ok((await text(page, ".stored")).startsWith("1 link is changed"));
+    assert.ok((await text(page, ".stored")).startsWith("Changed 1 link"));
     assert.ok((await text(page, "[role=alert]")).includes("chosen/2"));
     assert.deepEqual(await page.$$eval('input[name="link"]:checked', (boxes) => boxes.map((box) => box.value)), [" chosen/2"]);
     assert.equal((await rest("GET", "/short-urls/chosen/1?domain=moved.example")).longUrl, `${other.url}/chosen/1`);
     await press(page, "button[value=disable]");
     assert.equal((await rest("GET", "/short-urls/chosen/2")).enabled, false);
     await page.click("#all");
+    await page.click("form#chosen summary");
     await press(page, "form#chosen button[value=delete]");
     assert.equal(await page.$$eval("tbody tr", (rows) => rows.length), 0, "both are gone");
   },

@@ -26,7 +26,7 @@ async fn a_leader_that_stops_ends_its_streams_at_once() {
 
     let (beats, stream) = mpsc::channel(1);
     let progress =
-        ["web", "unheard-of"].map(|name| Progress { namespace: name.to_owned(), in_hand: 5, lasts_ms: 0 });
+        ["web", "unheard-of"].map(|name| Progress { namespace: name.to_owned(), in_hand: 5, lasts_ms: None });
     beats
         .send(KeepAliveRequest { holder, incarnation, progress: progress.to_vec(), last_seq: 0, mark: 0 })
         .await

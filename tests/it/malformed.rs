@@ -223,7 +223,7 @@ fn beats(incarnation: u64) -> Vec<(&'static str, KeepAliveRequest)> {
         mark: 0,
     };
     let progress =
-        |namespace: &str, in_hand| Progress { namespace: namespace.to_owned(), in_hand, lasts_ms: 0 };
+        |namespace: &str, in_hand| Progress { namespace: namespace.to_owned(), in_hand, lasts_ms: None };
     vec![
         ("incarnation", KeepAliveRequest { incarnation: 0, ..beat(Vec::new()) }),
         ("incarnation", KeepAliveRequest { incarnation: u64::MAX, ..beat(Vec::new()) }),

@@ -44,7 +44,7 @@ async fn a_link_moves_with_what_it_has_on_postgres() {
     links_move(&cluster.resolvers[0].api, &cluster.resolvers[1].api).await;
 }
 
-/// Moves a minted link, a mintable slug and a slug that is not mintable over three domains and back.
+/// Moves a minted link, a mintable slug and another slug over three domains and back.
 /// `other` is a resolver that has each address in its cache, and is asked as soon as the move is
 /// acknowledged.
 async fn links_move(api: &Api, other: &Api) {
@@ -103,7 +103,15 @@ async fn a_moved_link_is_deleted_and_restored_where_it_is() {
         assert_eq!(visit(api, ONE, name).await, leads_to(URL), "{name}");
         assert_eq!(visit(api, "s.test", name).await, (404, None), "{name}");
     }
-    // A slug that is no code is free again where it was. A code is its number's.
+    // A slug that is no code is free again where it was. A code is its number's, wherever it was.
+    relocate(api, &names[0], ONE, TWO).await.success().unwrap();
+    let squat = json!({ "customSlug": names[0], "domain": ONE, "longUrl": "https://example.com/other" });
+    assert!(api.create_with(&squat).await.is_err(), "a code that may be in print there");
+    assert_eq!(visit(api, ONE, &names[0]).await, (404, None));
+    let list = get(api, "domains").await;
+    let named =
+        |name: &str| list["domains"]["data"].as_array().unwrap().iter().any(|one| one["domain"] == name);
+    assert!(named(TWO) && named(ONE), "{list}");
     make(api, json!({ "customSlug": slugs[1], "longUrl": "https://example.com/other" })).await;
     let taken = api.create_with(&json!({ "customSlug": slugs[0], "longUrl": URL })).await;
     assert!(taken.is_err(), "the code of a link that is elsewhere");
@@ -131,6 +139,27 @@ async fn a_move_takes_no_name_of_another_link() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_move_that_is_sent_again_is_answered_like_the_first() {
+    let alone = Alone::start_at("https://s.test").await;
+    let api = alone.api();
+    let name = make(api, json!({})).await;
+    let first = relocate(api, &name, "DEFAULT", ONE).await.success().unwrap().json().unwrap();
+    let again = relocate(api, &name, "DEFAULT", ONE).await.success().unwrap().json().unwrap();
+    assert_eq!((&again["shortUrl"], &again["version"]), (&first["shortUrl"], &first["version"]));
+    let there = relocate(api, &name, ONE, ONE).await.success().unwrap().json().unwrap();
+    assert_eq!(there["version"], first["version"], "it is there already");
+    // Another link may have the slug there.
+    let slug = make(api, json!({ "customSlug": "summer/2026" })).await;
+    relocate(api, &slug, "DEFAULT", ONE).await.success().unwrap();
+    expect_problem(&relocate(api, &slug, "DEFAULT", ONE).await, 404, "short-url-not-found");
+    // A domain that links have left can be removed.
+    relocate(api, &name, ONE, TWO).await.success().unwrap();
+    relocate(api, &slug, ONE, TWO).await.success().unwrap();
+    call(api, Method::DELETE, &format!("domains/{ONE}"), None).await.success().unwrap();
+    assert_eq!(visit(api, TWO, &name).await, leads_to(URL));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_move_is_refused_with_its_reason() {
     let alone = Alone::start_at("https://s.test").await;
     let api = alone.api();
@@ -155,6 +184,13 @@ async fn a_move_is_refused_with_its_reason() {
     expect_problem(&relocate(&tenant, &name, "DEFAULT", ONE).await, 404, "short-url-not-found");
     let own = make(api, json!({ "domain": ONE })).await;
     assert_eq!(relocate(&tenant, &own, ONE, TWO).await.status, 403);
+    let adder = ["--scopes", "read,edit,domains", "--domain", ONE];
+    let adder = alone.with_new_key("adder", &adder).await;
+    for domain in ["new.example", TWO, "DEFAULT"] {
+        assert_eq!(relocate(&adder, &own, ONE, domain).await.status, 403, "{domain}");
+    }
+    let all = get(api, "domains?all=true").await;
+    assert!(!all.to_string().contains("new.example"), "a refused move adds no domain: {all}");
     let editor = alone.with_new_key("editor", &["--scopes", "read,edit"]).await;
     assert_eq!(relocate(&editor, &own, ONE, "new.example").await.status, 403, "it may not add a domain");
     assert_eq!(relocate(&editor, "none", "DEFAULT", "new.example").await.status, 404);

@@ -2,8 +2,9 @@
 //!
 //! 1. These use cases belong to the operator. Beside the server their authorisation is the access
 //!    to the database ([`ApiKeys::new`]). Within it they need an administrator's key without limits
-//!    ([`LinkService::api_keys`]), which the audit log names. The REST API does not have them: a
-//!    stolen key must not be able to outlive its revocation.
+//!    ([`LinkService::api_keys`]), which the audit log names. A new key then has at most the
+//!    lifetime and the rate of the key that makes it. The REST API does not have them, so that a
+//!    program with a key makes no others.
 //! 2. A secret is drawn here and returned once. Only its hash is stored.
 //! 3. Resolvers learn of changes from the database ([`key_ring`](crate::key_ring)).
 
@@ -93,20 +94,42 @@ impl ApiKeys {
     /// Creates an API key, and returns its secret.
     ///
     /// # Errors
-    /// Returns [`KeyError::Name`] or [`KeyError::NameTaken`] if the key cannot have this name. The
-    /// domain has been added then.
+    /// Returns [`KeyError::Name`] or [`KeyError::NameTaken`] if the key cannot have this name. In
+    /// the second case the domain has been added.
     pub async fn create(&self, wish: CreateKey) -> Result<ApiKey, KeyError> {
         let CreateKey { name, scopes, expires_in, domain, own_links_only, calls_per_minute } = wish;
-        let limits = KeyLimits { domain: self.find_domain(domain).await?, own_links_only, calls_per_minute };
         check_name(&name)?;
+        let limits = KeyLimits { domain: self.find_domain(domain).await?, own_links_only, calls_per_minute };
         let key = ApiKey::draw().map_err(KeyError::Random)?;
         let span = expires_in.and_then(|span| SignedDuration::try_from(span).ok());
         let expires_at = span.and_then(|span| Timestamp::now().checked_add(span).ok());
+        let (expires_at, limits) = self.within_own(expires_at, limits).await?;
         let new = NewKey { name, hash: key.hash(), scopes, expires_at, limits };
         match self.keys.add_api_key(&new, self.by).await? {
             Some(_) => Ok(key),
             None => Err(KeyError::NameTaken),
         }
+    }
+
+    /// Cuts the lifetime and the rate of a new key to those of the key that makes it.
+    async fn within_own(
+        &self,
+        expires_at: Option<Timestamp>,
+        limits: KeyLimits,
+    ) -> Result<(Option<Timestamp>, KeyLimits), StoreError> {
+        let keys = if self.by == OPERATOR { Vec::new() } else { self.keys.list_api_keys().await? };
+        let Some(own) = keys.into_iter().find(|key| key.id == self.by) else {
+            return Ok((expires_at, limits));
+        };
+        let expires_at = [expires_at, own.expires_at].into_iter().flatten().min();
+        // Zero stands for no limit.
+        let bound = own.limits.calls_per_minute.filter(|calls| *calls > 0);
+        let calls = limits.calls_per_minute;
+        let calls_per_minute = match bound {
+            Some(most) if calls.is_none_or(|calls| calls == 0 || calls > most) => Some(most),
+            _ => calls,
+        };
+        Ok((expires_at, KeyLimits { calls_per_minute, ..limits }))
     }
 
     async fn find_domain(&self, domain: Option<KeyDomain>) -> Result<Option<DomainId>, StoreError> {

@@ -71,6 +71,8 @@ impl LinkService {
                 && !link.is_blocked()
                 && by.may_be_given(link)
                 && link.long_url == draft.long_url
+                // The cached copy may be from before the link was moved.
+                && link.domain() == draft.domain()
                 && has_state(draft, link)
         };
         let Some(link) = found.map_err(|_| AppError::Unavailable)?.filter(answers) else { return Ok(None) };

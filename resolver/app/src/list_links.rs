@@ -179,8 +179,8 @@ impl LinkService {
         Ok(self.catalog.outlines_of(&ids).await?)
     }
 
-    /// Reads the links of a piece. Links that were deleted or restored since the page was listed
-    /// are left out.
+    /// Reads the links of a piece. Links that were deleted, restored or moved since the page was
+    /// listed are left out.
     pub async fn read_piece(
         &self,
         listed: &ListedLinks,
@@ -190,7 +190,11 @@ impl LinkService {
         let ids: Vec<LinkId> = entries.iter().map(|entry| entry.id).collect();
         let _turn = self.turns.query(by.id).await?;
         let mut records = self.catalog.records(&ids).await?;
-        records.retain(|record| record.link.is_deleted() == listed.filter.deleted);
+        let is_listed = |record: &Record| {
+            let is_there = listed.filter.domain.is_none_or(|domain| domain == record.link.domain());
+            is_there && by.sees(&record.link) && record.link.is_deleted() == listed.filter.deleted
+        };
+        records.retain(is_listed);
         Ok(records)
     }
 

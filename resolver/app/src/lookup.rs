@@ -238,7 +238,11 @@ impl Lookup {
     pub fn knows_on(&self, domain: DomainId, wanted: &LookupKey) -> bool {
         let knows_slug = |slug| self.slugs.knows(&(domain, slug));
         match wanted {
-            LookupKey::Code(code) if domain.is_default() => self.knows(code),
+            // A link that is on another domain is read again.
+            LookupKey::Code(code) if domain.is_default() => {
+                let cached = self.cache.get(&Name::Code(*code));
+                cached.is_some_and(|cached| cached.link.domain().is_default())
+            }
             _ => wanted.slug().is_some_and(knows_slug),
         }
     }

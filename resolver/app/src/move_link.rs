@@ -1,19 +1,23 @@
 //! Moves a link to another domain, where it keeps its name.
 //!
 //! 1. A minted code stays with its number, so it may move anywhere and back. On another domain it
-//!    may be another link's slug, and the move is refused.
+//!    may be another link's slug, and the move is refused. Where the link was, no other link gets
+//!    the code: it may be in print.
 //! 2. A custom slug that is a code of some keyspace cannot move to the default domain: there the
 //!    code belongs to its number.
 //! 3. The link's new address is acknowledged when no resolver denies it any more. Its former one
 //!    may lead to it for as long as an edit takes to be heard of.
 
-use links::{DomainId, Edit, Link, Precondition, Record, Relocation, Slug, api_key::Grant, scope::Scope};
+use links::{
+    Authority, DomainId, Edit, Link, Precondition, Record, Relocation, Slug, api_key::Grant, scope::Scope,
+};
 use store::Edited;
 
 use super::{
     AppError, Field, FieldErrors, LinkService,
     authorize::require,
     edit_link::{LOOKUPS, Target},
+    find_link::LinkName,
 };
 
 impl LinkService {
@@ -31,15 +35,20 @@ impl LinkService {
         let named = domain.ok_or_else(|| "expected the name of a domain".to_owned());
         let named = wrong.note(Field::Domain.name(), named.and_then(|name| self.check_domain(name)));
         wrong.finish()?;
-        // Before a domain is added for it.
-        self.find_link(&target.name, by).await?;
-        let domain = match named.flatten() {
-            None => DomainId::DEFAULT,
-            Some(name) => Box::pin(self.find_or_add_domain(&name, by)).await?,
+        let domain = match self.find_link(&target.name, by).await {
+            // Before a domain is added for it.
+            Ok(link) => {
+                let domain = self.domain_to_move_to(named.flatten(), by).await?;
+                if link.domain() == domain {
+                    return self.get_link(&target.name, by).await;
+                }
+                domain
+            }
+            Err(error @ AppError::NoLink { .. }) => {
+                return self.moved_already(target, named.flatten(), by).await.ok_or(error);
+            }
+            Err(error) => return Err(error),
         };
-        if by.limits.domain.is_some_and(|own| own != domain) {
-            return Err(AppError::LimitedKey);
-        }
         let taken = || {
             let domain = self.domain_cache.shown_name(domain);
             AppError::SlugTaken { slug: target.name.code.clone(), domain }
@@ -65,6 +74,30 @@ impl LinkService {
             }
         }
         Err(self.no_link(&target.name))
+    }
+
+    /// Returns the domain of a name, which is added if it does not exist. A key that is limited to
+    /// a domain neither adds others nor learns which there are.
+    async fn domain_to_move_to(&self, named: Option<Authority>, by: &Grant) -> Result<DomainId, AppError> {
+        let Some(name) = named else {
+            let may = by.limits.domain.is_none_or(DomainId::is_default);
+            return if may { Ok(DomainId::DEFAULT) } else { Err(AppError::LimitedKey) };
+        };
+        match by.limits.domain {
+            None => Box::pin(self.find_or_add_domain(&name, by)).await,
+            Some(own) if self.domain_cache.find(name.as_str()).await? == Some(own) => Ok(own),
+            Some(_) => Err(AppError::LimitedKey),
+        }
+    }
+
+    /// Returns a link that has the code of its number and is on the domain already: the answer to
+    /// an earlier call was lost. A custom slug there may be another link's.
+    async fn moved_already(&self, target: &Target, named: Option<Authority>, by: &Grant) -> Option<Record> {
+        let id = self.lookup.id_of(&target.name.code)?;
+        let domain = named.map(|name| name.to_string());
+        let name = LinkName { code: target.name.code.clone(), domain };
+        let record = self.get_link(&name, by).await.ok()?;
+        Some(record).filter(|record| record.link.id == id && record.link.slug().is_none())
     }
 
     /// Returns the move of a link that has this name; `None` if the name is another link's code

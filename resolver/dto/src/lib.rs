@@ -34,7 +34,7 @@ pub use domain::{
 };
 pub use health::{Health, HealthLinks, HealthStatus, OpenApi};
 pub use link::{
-    BatchItem, EditUse, FillItem, LinkFields, LinkLimits, NewPlace, NewShortUrl, NewTakedown, ShortUrl,
+    BatchItem, EditUse, FillItem, LinkFields, LinkLimits, MoveShortUrl, NewShortUrl, NewTakedown, ShortUrl,
     ShortUrlEdit, ShortUrlPage, TagName, Takedown,
 };
 pub use live::{LiveVisit, LiveVisitsQuery, MercureInfo, SkippedVisits};

@@ -171,7 +171,7 @@ inline_schema!(StrategyName, json_schema!({ "enum": ["sequence", "hash", null] }
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 #[schemars(extend("x-addition" = true, "required" = ["domain"]))]
-pub struct NewPlace {
+pub struct MoveShortUrl {
     /// The name of the domain, or `DEFAULT`.
     #[schemars(with = "String", length(min = 1, max = Authority::MAX_LEN))]
     #[schemars(extend("format" = "authority", "examples" = ["sho.rt"]))]

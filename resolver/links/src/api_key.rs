@@ -92,6 +92,8 @@ pub struct ApiKeyRecord {
     pub limits: KeyLimits,
     /// Time of the last use, to within some seconds.
     pub last_used_at: Option<Timestamp>,
+    /// Number of the current secret.
+    pub secret: SecretNumber,
 }
 
 /// Why an API key or its name was refused.

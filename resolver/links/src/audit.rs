@@ -73,8 +73,9 @@ pub struct EntryFilter {
     pub action: Option<Action>,
     /// Only entries of the API key of this name; an empty name stands for the operator.
     pub by_name: Option<String>,
-    /// Only entries about this object: the number of a link, or the name of anything else.
-    pub subject: Option<String>,
+    /// Only entries about one of these objects: numbers of links, or the names of anything else.
+    /// None for all.
+    pub subjects: Vec<String>,
     /// Only entries from this time on.
     pub since: Option<Timestamp>,
     /// Only entries until this time.

@@ -7,8 +7,8 @@
 //!    slug is free again after the deletion, unless an operator has blocked the link.
 //! 3. On the default domain, a code belongs to the link whose id packs its number, also if it was
 //!    picked as a slug. Any other name has an entry of its own, which the link claims and releases.
-//! 4. A link that moves to another domain keeps its name. Its former name is free there, but for a
-//!    code on the default domain, which stays with its number.
+//! 4. A link that moves to another domain keeps its name. Where it was, its custom slug is free; a
+//!    code stays with its number on every domain that it was on, because it may be in print there.
 
 use codes::{Code, Keyspace};
 use jiff::Timestamp;
@@ -92,11 +92,11 @@ impl Link {
         (link, tags)
     }
 
-    /// Returns the slug that has an entry of its own. A mintable slug of the default domain has
-    /// none, because it belongs to the link's number.
+    /// Returns the slug that has an entry of its own. A mintable slug has none, because it belongs
+    /// to the link's number.
     #[must_use]
     pub fn claimed_slug(&self) -> Option<&Slug> {
-        self.slug().filter(|_| !self.has_own_number())
+        self.slug().filter(|_| self.id.unpack().is_none())
     }
 
     /// Returns whether the link's name follows from its id on its domain, so that it has no entry.
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn a_change_applies_to_the_link_and_the_versions_that_it_is_for() {
         let link = link(minted(), None);
-        let of = |created_at, versions| Precondition { created_at, versions };
+        let of = |created_at, versions| Precondition { created_at, versions, domain: None };
         let later = Some(NOW + jiff::SignedDuration::from_secs(1));
         for (precondition, checked) in [
             (of(None, None), Ok(())),
@@ -236,6 +236,9 @@ mod tests {
         let back = edit(DomainId::DEFAULT).apply(away, NOW, BY);
         assert_eq!(back.details.unwrap().domain, None);
         assert_eq!(edit(DomainId::DEFAULT).check(&named("my-slug")), Ok(()));
+        let for_former = Edit { precondition: Precondition::of(&named("my-slug")), ..Edit::default() };
+        let away = edit(DomainId::from_stored(3)).apply(named("my-slug"), NOW, BY);
+        assert_eq!(for_former.check(&away), Err(Refusal::Absent), "it was for its former address");
         assert_eq!(edit(DomainId::DEFAULT).check(&blocked(named("my-slug"))), Err(Refusal::Blocked));
         assert_eq!(edit(DomainId::DEFAULT).check(&deleted(named("my-slug"))), Err(Refusal::Absent));
     }
@@ -259,7 +262,7 @@ mod tests {
         let to = Relocation { domain: DomainId::from_stored(3), name: slug("Abc"), keyspaces: 1 };
         let moved = Edit { relocation: Some(to), ..Edit::default() };
         let elsewhere = moved.apply(link(minted(), Some("Abc")), NOW, BY);
-        assert_eq!(elsewhere.claimed_slug(), Some(&slug("Abc")), "it has an entry on other domains");
+        assert_eq!(elsewhere.slug(), None, "its name follows from its number");
         assert_eq!(link(minted(), None).claimed_slug(), None);
     }
 

@@ -69,6 +69,9 @@ pub struct Relocation {
 pub struct Precondition {
     /// Creation time of the link; `None` applies to any link.
     pub created_at: Option<Timestamp>,
+    /// Domain of the link; `None` applies to any. A link that has moved is not the one that its
+    /// former address named, and a key of that domain may not change it any more.
+    pub domain: Option<DomainId>,
     /// Accepted versions; `None` accepts any.
     pub versions: Option<Vec<u64>>,
 }
@@ -77,7 +80,7 @@ impl Precondition {
     /// Applies to this link, in any version.
     #[must_use]
     pub fn of(link: &Link) -> Self {
-        Self { created_at: Some(link.created_at), versions: None }
+        Self { created_at: Some(link.created_at), domain: Some(link.domain()), versions: None }
     }
 
     /// Returns `true` if the change applies to this link, whatever its version.
@@ -86,6 +89,7 @@ impl Precondition {
         // Compared in microseconds, the finest resolution of the databases.
         let micros = |at: Timestamp| at.as_microsecond();
         self.created_at.is_none_or(|at| micros(at) == micros(link.created_at))
+            && self.domain.is_none_or(|domain| domain == link.domain())
     }
 
     /// Returns `true` if the link's version is accepted.
@@ -116,6 +120,11 @@ impl Edit {
         }
         if let Some(Relocation { domain, .. }) = self.relocation {
             details.domain = Some(domain).filter(|domain| !domain.is_default());
+            if link.id.unpack().is_some() {
+                // A slug that is the code of its number has the same name without it. So releases
+                // that know no moves see a minted link.
+                details.slug = None;
+            }
         }
         (details.edited_at, details.edited_by) = (Some(now), Some(by));
         if let Some(origin) = &mut details.origin {

@@ -94,6 +94,7 @@ fn logo(path: &PathBuf) -> Result<(String, Logo), Error> {
     let bytes = fs::read(path).map_err(|error| refuse(error.to_string()))?;
     let url = format!("data:image/{kind};base64,{}", STANDARD.encode(&bytes));
     let png = (kind == "png").then_some(&*bytes);
-    let logo = Logo::new(url.clone(), png).map_err(|error| refuse(error.to_string()))?;
-    Ok((url, logo))
+    // One that cannot be drawn into a PNG is still part of an SVG.
+    let logo = Logo::new(url.clone(), png).or_else(|_| Logo::new(url.clone(), None));
+    Ok((url, logo.map_err(|error| refuse(error.to_string()))?))
 }

@@ -43,12 +43,13 @@ struct SentBeat {
     seen: Seen,
 }
 
-/// Returns how long the numbers in hand of a namespace last, in milliseconds; 0 if none is claimed.
+/// Returns how long the numbers in hand of a namespace last, in milliseconds; `None` if none was
+/// claimed of late.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive; `as` saturates")]
-fn lasts_ms(mintings: &[Arc<Minting>], namespace: &Namespace) -> u64 {
-    let minting = mintings.iter().find(|minting| minting.namespace == *namespace);
-    let seconds = minting.map_or(f64::INFINITY, |minting| minting.stock().supply_seconds());
-    if seconds.is_finite() { (seconds * 1_000.0) as u64 } else { 0 }
+fn lasts_ms(mintings: &[Arc<Minting>], namespace: &Namespace) -> Option<u64> {
+    let minting = mintings.iter().find(|minting| minting.namespace == *namespace)?;
+    let seconds = minting.stock().supply_seconds();
+    seconds.is_finite().then_some((seconds * 1_000.0) as u64)
 }
 
 impl Heartbeat {

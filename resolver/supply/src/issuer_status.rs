@@ -103,7 +103,7 @@ impl From<pb::GetStatusResponse> for IssuerStatus {
         let supply = |one: pb::Supply| HolderSupply {
             namespace: one.namespace,
             in_hand: one.in_hand,
-            lasts_seconds: Some(one.lasts_ms).filter(|ms| *ms > 0).map(|ms| ms / 1_000),
+            lasts_seconds: one.lasts_ms.map(|ms| ms / 1_000),
         };
         let holder = |one: pb::HolderStatus| HolderStatus {
             id: one.id,

@@ -86,7 +86,7 @@ async fn entries_are_found_by_what_they_are_about(store: &dyn Store) {
     assert_eq!(found(EntryFilter { by_name, ..EntryFilter::default() }).await, rotation);
     let filter = EntryFilter {
         action: Some(Action::RotateKey),
-        subject: Some("ci".to_owned()),
+        subjects: vec!["ci".to_owned(), "none".to_owned()],
         by_name: Some(String::new()),
         ..EntryFilter::default()
     };

@@ -18,7 +18,6 @@ const LINK: &str = "/rest/v3/short-urls/{shortCode}";
 
 pub(super) fn routes() -> Vec<Route> {
     let restore = "/rest/v3/short-urls/{shortCode}/restore";
-    let relocate = "/rest/v3/short-urls/{shortCode}/move";
     let block = "/rest/v3/short-urls/{shortCode}/block";
     let unblock = "/rest/v3/short-urls/{shortCode}/unblock";
     vec![
@@ -53,24 +52,7 @@ pub(super) fn routes() -> Vec<Route> {
             .answers::<dto::ShortUrl>("The link after its restoration.")
             .with_etag()
             .fails(&[Kind::InvalidData, Kind::NoShortUrl, Kind::SlugTaken]),
-        Route::new(Method::POST, relocate, keyed!(Scope::Edit, move_link))
-            .document("moveShortUrl", Topic::Links, "Move a link to another domain")
-            .addition()
-            .text("The link keeps its code or slug, and what it has. Under its former address it is not found any more, unless it moves to the default domain, whose links redirect on every domain. It fails if another link has the name on the other domain. An unknown domain is added as for a new link. Visits that were counted before stay with the former domain.")
-            .query::<dto::DomainQuery>()
-            .header(Header::IfMatch)
-            .body::<dto::NewPlace>()
-            .answers::<dto::ShortUrl>("The link after the call.")
-            .with_etag()
-            .fails(&[
-                Kind::MalformedBody,
-                Kind::InvalidData,
-                Kind::NoShortUrl,
-                Kind::SlugTaken,
-                Kind::Superseded,
-                Kind::Blocked,
-                Kind::TooManyDomains,
-            ]),
+        relocation(),
         Route::new(Method::POST, block, keyed!(Scope::Admin, block_link))
             .document("blockShortUrl", Topic::Links, "Take a link down")
             .addition()
@@ -97,7 +79,28 @@ impl Fields for dto::NewTakedown {
     }
 }
 
-impl Fields for dto::NewPlace {
+fn relocation() -> Route {
+    Route::new(Method::POST, "/rest/v3/short-urls/{shortCode}/move", keyed!(Scope::Edit, move_link))
+        .document("moveShortUrl", Topic::Links, "Move a link to another domain")
+        .addition()
+        .text("The link keeps its code or slug, and what it has. Under its former address it is not found any more, unless it moves to the default domain, whose links redirect on every domain. It fails if another link has the name on the other domain. An unknown domain is added as for a new link. Visits that were counted before stay with the former domain.")
+        .query::<dto::DomainQuery>()
+        .header(Header::IfMatch)
+        .body::<dto::MoveShortUrl>()
+        .answers::<dto::ShortUrl>("The link after the call.")
+        .with_etag()
+        .fails(&[
+            Kind::MalformedBody,
+            Kind::InvalidData,
+            Kind::NoShortUrl,
+            Kind::SlugTaken,
+            Kind::Superseded,
+            Kind::Blocked,
+            Kind::TooManyDomains,
+        ])
+}
+
+impl Fields for dto::MoveShortUrl {
     fn expected(_: &str) -> String {
         "expected the name of a domain".to_owned()
     }
@@ -127,7 +130,7 @@ async fn restore_link(call: &Call, by: &Grant) -> Result<Answer, Problem> {
 }
 
 async fn move_link(call: &Call, by: &Grant) -> Result<Answer, Problem> {
-    let (dto::NewPlace { domain }, wrong) = call.fields()?;
+    let (dto::MoveShortUrl { domain }, wrong) = call.fields()?;
     let moved = call.api.links.move_link(&call.target()?, domain.as_deref(), wrong, by).await?;
     short_url::answer(&call.api, &moved).await
 }

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use supply::safety_rule::{self, SafetyRule};
 
 use super::{
-    Lookup,
+    Lookup, STALE_DEADLINE,
     cache::Name,
     found::{Found, LookupError},
     lookup_key::LookupKey,
@@ -58,24 +58,32 @@ impl Lookup {
             }
             return Ok(shared);
         }
-        // An absence is reported only after the store has denied both links (I8).
-        let own = if was_free { self.find_slug(&place).await? } else { None };
-        Ok(own.or(shared))
+        // An absence is reported only after the store has denied both links (I8), the own one last:
+        // the link may have moved here from the default domain since it was asked for.
+        Ok(self.find_slug(&place).await?.or(shared))
     }
 
     async fn find_default(&self, wanted: &LookupKey) -> Found {
         let found = match wanted {
-            LookupKey::Code(code) => self.find(*code).await?,
+            LookupKey::Code(code) => self.find_code_on_default(*code).await?,
             LookupKey::Slug(slug) => self.find_slug(&(DomainId::DEFAULT, slug.clone())).await?,
         };
-        let found = match found {
-            // The cached copy may be from before the link was moved here, and it would be an absence.
-            Some(link) if !link.domain().is_default() && safety_rule::is_on(SafetyRule::Moved) => {
-                self.read_fresh(link.id).await?
-            }
-            found => found,
-        };
         Ok(found.filter(|link| link.domain().is_default()))
+    }
+
+    /// Returns the link of a code, which may be on another domain. A cached link that is elsewhere
+    /// would be an absence: it is read again, because it may have moved here since.
+    async fn find_code_on_default(&self, code: Code) -> Found {
+        let was_cached = self.knows(&code);
+        let found = self.find(code).await?;
+        match found {
+            Some(link)
+                if was_cached && !link.domain().is_default() && safety_rule::is_on(SafetyRule::Moved) =>
+            {
+                self.ask(link.id, None, STALE_DEADLINE).await
+            }
+            found => Ok(found),
+        }
     }
 
     /// Returns the link of a slug on a domain, if there is one.
@@ -92,25 +100,23 @@ impl Lookup {
             }
             self.slugs.forget(place).await;
         }
-        match self.slugs.find(place).await? {
-            Some(id) => {
-                let name = Name::of(&self.mint, id);
-                let mut found = self.read(id, name, self.cache.get(&name)).await?;
-                if !self.has(place, found.as_deref()).await? {
-                    // The cached id may be older than the link. The cache may also hold, under that
-                    // id, a link of a lost history of the database.
-                    self.slugs.forget(place).await;
-                    self.cache.invalidate(&name);
-                    let Some(id) = self.slugs.ask_anew(place).await? else { return Ok(None) };
-                    found = self.read_fresh(id).await?;
-                    if !self.has(place, found.as_deref()).await? {
-                        return Ok(None);
-                    }
-                }
-                Ok(found)
-            }
-            None => Ok(None),
+        let Some(id) = self.slugs.find(place).await? else { return Ok(None) };
+        let name = Name::of(&self.mint, id);
+        let found = self.read(id, name, self.cache.get(&name)).await?;
+        if self.has(place, found.as_deref()).await? {
+            return Ok(found);
         }
+        // The cached id may be older than the link. The cache may also hold, under that id, a link
+        // of a lost history of the database. A link that has moved is neither, and stays cached.
+        self.slugs.forget(place).await;
+        let fresh = match self.slugs.ask_anew(place).await? {
+            Some(id) => self.read_fresh(id).await?,
+            None => None,
+        };
+        if fresh != found {
+            self.cache.invalidate(&name);
+        }
+        if self.has(place, fresh.as_deref()).await? { Ok(fresh) } else { Ok(None) }
     }
 
     /// Returns whether the link found by a slug still has it: the link is not deleted, or it is

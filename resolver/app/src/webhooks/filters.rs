@@ -11,9 +11,11 @@ const NO_DOMAIN: u32 = u32::MAX;
 /// Returns the filter of a subscription. A kind that this version does not know is left out.
 pub(super) fn filter_of(subscription: &Subscription) -> Filter {
     let kinds: Kinds = subscription.kinds.iter().filter_map(|kind| kind.parse().ok()).collect();
+    // A webhook for one link follows it to other domains.
+    let domain = subscription.domain.filter(|_| subscription.link.is_none());
     Filter {
         kinds,
-        domain: subscription.domain.map(|domain| number_of(Some(domain))),
+        domain: domain.map(|domain| number_of(Some(domain))),
         tag: subscription.tag,
         link: subscription.link.map(LinkId::get),
     }

@@ -14,8 +14,8 @@ pub(super) enum Focus {
     Histories,
     /// Older copies of the ledger that take over.
     Ledgers,
-    /// Edits, moves, deletions and restorations of links, with late answers, missed notifications and a
-    /// lagging replica.
+    /// Edits, moves, deletions and restorations of links, with late answers, missed notifications
+    /// and a lagging replica.
     Changes,
     /// The same names on several domains.
     Domains,

@@ -16,8 +16,8 @@ pub(super) struct Use {
 pub enum EditUse {
     /// The edit changes it.
     Taken,
-    /// The edit ignores it. Code and domain of a link never change, but Shlink's clients have one
-    /// form for creates and edits.
+    /// The edit ignores it. The code of a link never changes, and `move` changes its domain;
+    /// Shlink's clients have one form for creates and edits.
     Ignored,
     /// The edit refuses it.
     Refused,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use app::{AppError, FieldErrors, find_link::LinkName};
+use app::FieldErrors;
 use askama::Template;
 use hyper::StatusCode;
 use links::{
@@ -31,7 +31,7 @@ pub(super) const PATH: &str = "/manage/audit";
 const PER_PAGE: usize = 50;
 const _: () = assert!(PER_PAGE < app::audit::PER_PAGE);
 /// The fields of the filter.
-const FIELDS: [&str; 5] = ["action", "key", "object", "domain", "created"];
+const FIELDS: [&str; 4] = ["action", "key", "object", "created"];
 /// The member of an entry's details with the changed fields.
 const CHANGED: &str = "changed";
 /// The fields of a link that are shown if the entry is not about single fields.
@@ -92,8 +92,8 @@ pub(super) async fn show(
 ) -> Result<Answer, PageError> {
     let mut wrong = FieldErrors::default();
     let filter = read_filter(pages, &request.query, session, &mut wrong).await?;
-    let period = list::period(&request.query, "created", &mut wrong);
     wrong.finish()?;
+    let period = list::period(&request.query, "created", &mut FieldErrors::default());
     let entries = pages.api.links.audit_log(&filter, &session.grant).await?;
     let frame = Frame::new(request, Some(session), Place::Audit);
     let on_page = &entries[..entries.len().min(PER_PAGE)];
@@ -128,37 +128,18 @@ async fn read_filter(
     });
     let bounds =
         list::period(query, "created", wrong).bounds(pages.api.domain_cache.now(), &pages.api.time_zone);
-    let subject = match query.owned("object") {
-        Some(name) => Some(subject(pages, name, query.owned("domain"), session).await?),
-        None => None,
+    let subjects = match query.owned("object") {
+        Some(name) => pages.api.links.audit_subjects(name, &session.grant).await?,
+        None => Vec::new(),
     };
     Ok(EntryFilter {
         before: before.and_then(|read| wrong.note("before", read)),
         action: action.and_then(|read| wrong.note("action", read)),
         by_name: query.owned("key"),
-        subject,
+        subjects,
         since: bounds.start,
         until: bounds.end,
     })
-}
-
-/// Returns what the log calls an object: the number of a link, or the name of anything else.
-async fn subject(
-    pages: &Pages,
-    code: String,
-    domain: Option<String>,
-    session: &Session,
-) -> Result<String, PageError> {
-    let name = LinkName { code, domain };
-    match pages.api.links.find_link(&name, &session.grant).await {
-        Ok(link) => Ok(link.id.get().to_string()),
-        // A deleted link is found by the number of its code; a tag or a domain by its name.
-        Err(AppError::NoLink { .. }) => {
-            let id = pages.api.lookup.id_of(&name.code).map(|id| id.get().to_string());
-            Ok(id.unwrap_or(name.code))
-        }
-        Err(error) => Err(error.into()),
-    }
 }
 
 impl ShownEntry {

@@ -3,15 +3,17 @@
 //! 1. Each link is changed by the use case of its own page, so that rights, conflicts and the audit
 //!    log are the same. A page has at most a hundred links.
 //! 2. A link that cannot be changed does not keep the others from it. The list then says which ones
-//!    and why, and they stay chosen.
+//!    and why, and they stay chosen. If the database does not answer, or it takes
+//!    too long, the links that are left are listed too.
 //! 3. A tag is added to the tags that a link has at this moment: if they change meanwhile, they are
 //!    read again.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use app::{AppError, FieldErrors, LinkFields, edit_link::Target, find_link::LinkName};
 use hyper::StatusCode;
-use links::api_key::Grant;
+use links::{Slug, Tag, api_key::Grant};
+use tokio::time::Instant;
 use web::Answer;
 
 use super::{
@@ -30,6 +32,10 @@ use crate::{
 
 /// The field of a query with the number of links that were changed.
 const DONE: &str = "done";
+/// Maximum number of links in one change: those of a page.
+const CHOSEN_MAX: usize = 100;
+/// How long one change may take. The links that are left then are listed.
+const WITHIN: Duration = Duration::from_secs(20);
 /// How often the tags of a link are read if others change them meanwhile.
 const ATTEMPTS: usize = 3;
 
@@ -43,7 +49,9 @@ impl Choice {
     pub(super) fn parse(value: &str) -> Option<Self> {
         let (domain, code) = value.split_once(' ')?;
         let domain = Some(domain).filter(|domain| !domain.is_empty()).map(str::to_owned);
-        Some(Self(LinkName { code: code.to_owned(), domain })).filter(|_| !code.is_empty())
+        // What cannot be the name of a link must not be part of an address either.
+        let is_name = Slug::parse(code).is_ok_and(|slug| slug.as_str() == code);
+        is_name.then(|| Self(LinkName { code: code.to_owned(), domain }))
     }
 
     /// Returns the address of the page of the link.
@@ -147,7 +155,8 @@ async fn set_tag(
         let record = service.get_link(name, by).await?;
         let mut tags: Vec<String> = record.tags.iter().map(ToString::to_string).collect();
         let before = tags.len();
-        tags.retain(|has| has != tag);
+        // Tags are stored in lower case with dashes; older ones may be as they were written.
+        tags.retain(|has| has != tag && !Tag::parse(tag).is_ok_and(|tag| tag.as_str() == has));
         let had_it = tags.len() < before;
         if had_it == has_it {
             return Ok(());
@@ -170,7 +179,12 @@ pub(super) async fn change(
     session: &Session,
 ) -> Result<Answer, PageError> {
     let (form, t) = (&request.form, request.preferences.locale);
-    let chosen: Vec<Choice> = form.all("link").filter_map(Choice::parse).collect();
+    let mut chosen: Vec<Choice> = Vec::new();
+    for choice in form.all("link").filter_map(Choice::parse) {
+        if chosen.len() < CHOSEN_MAX && !chosen.contains(&choice) {
+            chosen.push(choice);
+        }
+    }
     let action = Action::read(form)
         .and_then(|action| if chosen.is_empty() { Err("chosen-expected-links") } else { Ok(action) });
     let mut done = Done::default();
@@ -179,15 +193,28 @@ pub(super) async fn change(
         Err(expected) => done.refused = Some(t.text(expected)),
         Ok(action) => {
             let mut count = 0;
-            for choice in chosen.iter().cloned() {
+            let until = Instant::now() + WITHIN;
+            // What keeps one link from being changed may keep all others from it too.
+            let mut stopped: Option<String> = None;
+            for choice in chosen {
+                if let Some(why) = &stopped {
+                    done.failed.push((choice, why.clone()));
+                    continue;
+                }
                 match action.apply(pages, &choice.0, &session.grant).await {
                     Ok(()) => count += 1,
                     Err(error) => {
-                        status = api::rest::status_of(&error);
-                        done.failed.push((choice, error::message(&error, t)));
+                        let why = error::message(&error, t);
+                        let goes_on = !matches!(error, AppError::Unavailable | AppError::TooMuchAtOnce(_));
+                        stopped = Some(why.clone()).filter(|_| !goes_on);
+                        done.failed.push((choice, why));
                     }
                 }
+                if stopped.is_none() && Instant::now() > until {
+                    stopped = Some(t.text("too-much-text"));
+                }
             }
+            status = StatusCode::CONFLICT;
             if done.failed.is_empty() {
                 let list = address(PATH, &request.query);
                 let separator = if list.contains('?') { '&' } else { '?' };
@@ -222,7 +249,8 @@ mod tests {
             assert_eq!(Choice::parse(&choice.to_string()), Some(choice));
         }
         assert_eq!(Choice::parse(" aB3"), Some(choice("aB3", None)));
-        assert_eq!(["", "aB3", "go.example "].map(Choice::parse), [None, None, None]);
+        let wrong = ["", "aB3", "go.example ", " ../sign-out", " a b"];
+        assert_eq!(wrong.map(Choice::parse), [const { None }; 5]);
     }
 
     #[test]

@@ -1,9 +1,12 @@
 //! The API keys: made, given another secret, and revoked. For operators.
 //!
 //! 1. A secret is shown once, in the answer to the form that made it.
-//! 2. Each form asks for the key that is signed in once more. Someone at an open browser, or a script
-//!    that sends its forms, cannot make a key that outlives the session.
-//! 3. The audit log names the key that did it.
+//! 2. Each form asks again for the key of the session, in its current secret. An unattended
+//!    browser, or a script that sends forms, cannot make a key that outlives the session, and
+//!    neither can a secret that is about to end.
+//! 3. A form that replaces a secret names the one that its page showed, so that a form that is sent
+//!    twice does not end the secret that it has just made.
+//! 4. The audit log names the key that did it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,7 +19,7 @@ use hyper::StatusCode;
 use jiff::Timestamp;
 use links::{
     REMOVED,
-    api_key::ApiKey,
+    api_key::{ApiKey, ApiKeyRecord, Grant, SecretNumber},
     scope::{Scope, Scopes},
 };
 use web::{Answer, hold_back};
@@ -76,6 +79,8 @@ struct ShownKey {
     created: String,
     last_used: Option<String>,
     expires: Option<String>,
+    /// The number of its secret.
+    secret: i64,
     /// Whether it opens nothing any more.
     is_revoked: bool,
     is_expired: bool,
@@ -116,7 +121,8 @@ impl ShownKey {
         let own = limits.own_links_only.then(|| t.text("keys-own-links"));
         Self {
             name: record.name.clone(),
-            scopes: record.scopes.to_string().replace(',', ", "),
+            scopes: scopes(record, t),
+            secret: record.secret.0,
             limits: domain.into_iter().chain(own).chain(calls).collect(),
             created: shown_time(pages, record.created_at),
             last_used: time(record.last_used_at),
@@ -125,6 +131,13 @@ impl ShownKey {
             is_expired: record.expires_at.is_some_and(|at| at <= pages.api.domain_cache.now()),
         }
     }
+}
+
+/// Returns what a key may do, in words.
+fn scopes(record: &ApiKeyRecord, t: &Locale) -> String {
+    let names = record.scopes.to_string();
+    let words = names.split(',').map(|name| t.try_text(&format!("scope-{name}")).unwrap_or(name.to_owned()));
+    words.collect::<Vec<_>>().join(", ")
 }
 
 /// Shows a page of the keys.
@@ -145,8 +158,9 @@ pub(super) async fn change(
 ) -> Result<Answer, PageError> {
     let (form, keys) = (&request.form, pages.api.links.api_keys(&session.grant)?);
     let is_new = form.get("do") == Some("create");
-    let done = if is_confirmed(pages, request, session).await? {
-        apply(pages, &keys, form).await
+    let known = keys.list().await.map_err(AppError::from)?;
+    let done = if is_confirmed(pages, request, session, &known).await? {
+        apply(pages, &keys, form, &known).await
     } else {
         Err(Refusal::NotConfirmed)
     };
@@ -156,15 +170,13 @@ pub(super) async fn change(
             let name = form.filled("name").unwrap_or_default().to_owned();
             (StatusCode::OK, Some((name, key.reveal().to_owned())), None)
         }
-        Err(Refusal::Key(KeyError::Store(error))) => return Err(AppError::from(error).into()),
-        Err(Refusal::Key(KeyError::Random(_))) => return Err(AppError::Internal.into()),
         Err(refusal) => {
             let t = request.preferences.locale;
             let status = match refusal {
                 Refusal::NotConfirmed => StatusCode::FORBIDDEN,
                 _ => StatusCode::BAD_REQUEST,
             };
-            (status, None, Some(t.text(reason(&refusal))))
+            (status, None, Some(t.text(reason(refusal)?)))
         }
     };
     let mut shown = shown(pages, request, session).await?;
@@ -179,29 +191,44 @@ pub(super) async fn change(
     Ok(if holds_back { hold_back(answer) } else { answer })
 }
 
-/// Returns whether the form has the key that is signed in.
+/// Returns whether the form has the key that is signed in, in its current secret.
 async fn is_confirmed(
     pages: &Arc<Pages>,
     request: &PageRequest<'_>,
     session: &Session,
+    known: &[ListedKey],
 ) -> Result<bool, PageError> {
     let typed = request.form.get("apiKey").unwrap_or("").trim().to_owned();
+    let is_current = |grant: &Grant| {
+        let own = known.iter().find(|key| key.record.id == grant.id);
+        own.is_some_and(|own| own.record.secret == grant.secret)
+    };
     match api::sign_in(&pages.api, request.client, typed.as_bytes()).await {
-        Ok(grant) => Ok(grant.id == session.grant.id),
+        Ok(grant) => Ok(grant.id == session.grant.id && is_current(&grant)),
         Err(api::SignInError::WrongKey) => Ok(false),
         Err(error) => Err(error.into()),
     }
 }
 
 /// Does what the form asks for. Returns the new secret, if there is one.
-async fn apply(pages: &Pages, keys: &ApiKeys, form: &Form) -> Result<Option<ApiKey>, Refusal> {
+async fn apply(
+    pages: &Pages,
+    keys: &ApiKeys,
+    form: &Form,
+    known: &[ListedKey],
+) -> Result<Option<ApiKey>, Refusal> {
     let name = form.filled("name").unwrap_or_default();
     match form.get("do") {
         Some("create") => {
-            let wish = read(pages, form).map_err(Refusal::Expected)?;
+            let wish = read(pages, form).await.map_err(Refusal::Expected)?;
             keys.create(wish).await.map(Some).map_err(Refusal::Key)
         }
         Some("rotate") => {
+            let shown = form.filled("secret").and_then(|number| number.parse().ok()).map(SecretNumber);
+            let is_as_shown = |key: &ListedKey| key.record.name == name && Some(key.record.secret) == shown;
+            if !known.iter().any(is_as_shown) {
+                return Err(Refusal::Expected("keys-changed"));
+            }
             let hours = form.filled("keep").and_then(|hours| hours.parse().ok());
             let hours = hours.filter(|hours| KEEP_HOURS.contains(hours));
             let keep = Duration::from_secs(3600 * hours.ok_or(Refusal::Expected("keys-expected-keep"))?);
@@ -213,7 +240,7 @@ async fn apply(pages: &Pages, keys: &ApiKeys, form: &Form) -> Result<Option<ApiK
 }
 
 /// Reads the form of a new key; the name of a text if a field is wrong.
-fn read(pages: &Pages, form: &Form) -> Result<CreateKey, &'static str> {
+async fn read(pages: &Pages, form: &Form) -> Result<CreateKey, &'static str> {
     let names: Vec<&str> = form.all("scope").collect();
     let scopes: Scopes = names.join(",").parse().map_err(|_| "keys-expected-scopes")?;
     let number = |name: &str| form.filled(name).map(str::parse::<u64>).transpose();
@@ -226,6 +253,10 @@ fn read(pages: &Pages, form: &Form) -> Result<CreateKey, &'static str> {
         None => None,
         Some(name) => {
             let named = pages.api.links.check_domain(name).map_err(|_| "expected-domain")?;
+            // The page offers domains that exist. On the command line others are added.
+            if !matches!(pages.api.domain_cache.find(name).await, Ok(Some(_))) {
+                return Err("expected-domain");
+            }
             Some(named.map_or(KeyDomain::Default, KeyDomain::Named))
         }
     };
@@ -240,14 +271,19 @@ fn read(pages: &Pages, form: &Form) -> Result<CreateKey, &'static str> {
 }
 
 /// Returns the name of the text that says why a form was refused.
-fn reason(refusal: &Refusal) -> &'static str {
-    match refusal {
+///
+/// # Errors
+/// Returns the error of the page if it was not the form's fault.
+fn reason(refusal: Refusal) -> Result<&'static str, AppError> {
+    Ok(match refusal {
         Refusal::NotConfirmed => "keys-not-confirmed",
         Refusal::Expected(text) => text,
         Refusal::Key(KeyError::Name(_)) => "keys-expected-name",
         Refusal::Key(KeyError::NameTaken) => "keys-taken",
-        Refusal::Key(KeyError::NoKey | KeyError::Random(_) | KeyError::Store(_)) => "keys-absent",
-    }
+        Refusal::Key(KeyError::NoKey) => "keys-absent",
+        Refusal::Key(KeyError::Random(_)) => return Err(AppError::Internal),
+        Refusal::Key(KeyError::Store(error)) => return Err(error.into()),
+    })
 }
 
 /// Reads the page of the keys that the query asks for, the newest first.

@@ -14,7 +14,7 @@ use links::{
 };
 use serde_json::{Value as Json, json};
 
-use super::{Sql, Value, webhooks::record_link};
+use super::{Sql, Value, places, webhooks::record_link};
 use crate::StoreError;
 
 /// Adds an entry for a change.
@@ -70,7 +70,7 @@ pub(crate) async fn audit_entries<S: Sql>(
     filter: &EntryFilter,
     most: i64,
 ) -> Result<Vec<Entry>, StoreError> {
-    let EntryFilter { before, action, by_name, subject, since, until } = filter;
+    let EntryFilter { before, action, by_name, subjects, since, until } = filter;
     let mut values = vec![Value::Int(before.unwrap_or(i64::MAX))];
     let mut conditions = String::new();
     let mut add = |condition: &str, value: Option<Value>| {
@@ -82,9 +82,12 @@ pub(crate) async fn audit_entries<S: Sql>(
     let text = |text: &Option<String>| text.clone().map(Value::Text);
     add("audit.action =", action.map(|action| Value::Text(action.as_str().to_owned())));
     add("coalesce(api_key.name, '') =", text(by_name));
-    add("audit.subject =", text(subject));
     add("audit.at >=", since.map(|time| Value::OptTime(Some(time))));
     add("audit.at <=", until.map(|time| Value::OptTime(Some(time))));
+    if !subjects.is_empty() {
+        conditions.push_str(&format!(" AND audit.subject IN ({})", places(values.len() + 1, subjects.len())));
+        values.extend(subjects.iter().cloned().map(Value::Text));
+    }
     // SQLite numbers parameters in the order in which they appear, so this one is the last.
     values.push(Value::Int(most));
     let select = format!(

@@ -9,7 +9,7 @@ use links::{
 use super::{
     Row, Sql, Value,
     audit::note,
-    details::{IS_IN_USE, KEY_DOMAIN},
+    details::{DOMAIN_OR_DEFAULT, IS_IN_USE, KEY_DOMAIN},
     keys::is_valid,
     keyspaces::keyspaces,
     settings_version::note_change,
@@ -89,7 +89,7 @@ pub(crate) async fn remove_domain<S: Sql>(
     let name = row.text(0)?.to_owned();
     let used = format!(
         "SELECT slug.link_id FROM slug JOIN link ON link.id = slug.link_id
-         WHERE slug.domain_id = $1 AND {IS_IN_USE} LIMIT 1"
+         WHERE slug.domain_id = $1 AND {DOMAIN_OR_DEFAULT} = slug.domain_id AND {IS_IN_USE} LIMIT 1"
     );
     if !sql.query(&used, &own).await?.is_empty() {
         return Ok(DomainRemoved::HasLinks);
@@ -114,7 +114,8 @@ pub(crate) async fn domains_with_links<S: Sql>(
     of: Option<ApiKeyId>,
 ) -> Result<Vec<DomainId>, StoreError> {
     let of_domain = format!(
-        "FROM slug JOIN link ON link.id = slug.link_id WHERE slug.domain_id = domain.id AND {IS_IN_USE}"
+        "FROM slug JOIN link ON link.id = slug.link_id
+         WHERE slug.domain_id = domain.id AND {DOMAIN_OR_DEFAULT} = slug.domain_id AND {IS_IN_USE}"
     );
     let rows = match of {
         None => {

@@ -17,7 +17,7 @@ use super::{
     domains::find_domain,
     keyspaces::keyspaces,
     long_urls::note_long_urls,
-    slugs::{free_slug, take_slug},
+    slugs::{find_slug, free_slug, take_slug},
     tags::{set_tags, tags_of},
 };
 use crate::{Deleted, Edited, StoreError};
@@ -70,8 +70,9 @@ pub(crate) async fn edit<S: Sql>(
     Ok(Edited::Done(Box::new(Record { link, tags })))
 }
 
-/// Claims the name of a link on the domain that it moves to, and releases it where it was. Returns
-/// false, with nothing written, if another link has it there or the domain was removed.
+/// Claims the name of a link on the domain that it moves to, and releases a custom slug where it
+/// was; a code stays with its number. Returns false, with nothing written, if another link has the
+/// name there or the domain was removed.
 async fn relocate<S: Sql>(
     sql: &mut S,
     before: &Link,
@@ -85,11 +86,15 @@ async fn relocate<S: Sql>(
         if name.code_on(*domain).is_some() {
             same_keyspaces(sql, *keyspaces).await?;
         }
-        if !take_slug(sql, *domain, name.as_str(), after.id).await? {
+        let is_taken = take_slug(sql, *domain, name.as_str(), after.id).await?
+            || find_slug(sql, *domain, name.as_str()).await? == Some(after.id);
+        if !is_taken {
             return Ok(false);
         }
     }
-    free_slug(sql, before.domain(), name.as_str(), before.id).await?;
+    if let Some(slug) = before.claimed_slug() {
+        free_slug(sql, before.domain(), slug.as_str(), before.id).await?;
+    }
     Ok(true)
 }
 

@@ -115,7 +115,7 @@ pub(crate) async fn key_names<S: Sql>(
 /// Returns all API keys in the order of their creation.
 pub(crate) async fn list_api_keys<S: Sql>(sql: &mut S) -> Result<Vec<ApiKeyRecord>, StoreError> {
     let list = format!(
-        "SELECT id, name, scopes, created_at, revoked_at, expires_at, {}, last_used_at FROM api_key ORDER BY id",
+        "SELECT id, name, scopes, created_at, revoked_at, expires_at, {}, last_used_at, secrets FROM api_key ORDER BY id",
         S::DIALECT.json_text("limits")
     );
     let record = |row: &Row| {
@@ -128,6 +128,7 @@ pub(crate) async fn list_api_keys<S: Sql>(sql: &mut S) -> Result<Vec<ApiKeyRecor
             expires_at: row.opt_time(5)?,
             limits: limits(row.opt_text(6)?)?,
             last_used_at: row.opt_time(7)?,
+            secret: SecretNumber(row.int(8)?),
         })
     };
     sql.query(&list, &[]).await?.iter().map(record).collect()

@@ -70,6 +70,8 @@ struct StatisticsPage<'a> {
     link: Option<String>,
     /// The fields that the form of the period repeats.
     subject: Pairs,
+    /// Whether they are those of all links.
+    is_of_all: bool,
     /// The kinds of visits that no link redirected, to choose from; none for other visits.
     kinds: Vec<Choice>,
     /// The fields that the forms of other subjects repeat.
@@ -166,6 +168,7 @@ pub(super) async fn show(
         domain: selection.on_domain().map(str::to_owned),
         link: link_page(&selection.of),
         subject: selection.subject_pairs(),
+        is_of_all: matches!(selection.of, VisitsOf::Links { domain: None }),
         kinds: kinds(&selection, t),
         period: selection.period_pairs(),
         period_query: query_of(selection.period_pairs()),
