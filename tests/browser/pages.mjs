@@ -4,8 +4,8 @@
 //
 // CHROMIUM   the browser's path
 // BASE_URL   where the server listens, with --tell-gone, --public-create on and the theme of THEME
-// FOLDER     where pictures of every page are written, dark and light, on a desktop in English and
-//            on a phone in Chinese; none without it
+// FOLDER     where pictures of every page are written, on a phone and a desktop, dark and light, in
+//            both languages; none without it
 
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
@@ -25,6 +25,9 @@ const BYTES_OF = { "/": 60_000, "/manage": 120_000 };
 /** Pages that are no success. */
 const STATUS_OF = { unknown: 404, "no-page": 404 };
 const SOON = 15_000;
+/** Language, width and device with which every page is checked, and those of further pictures. */
+const VIEWS = [["en", 1200, "desktop"], ["zh", 320, "phone"]];
+const VIEWS_OF_PICTURES = [["zh", 1200, "desktop"], ["en", 320, "phone"]];
 
 const axe = await readFile(path.join(import.meta.dirname, "node_modules/axe-core/axe.min.js"), "utf8");
 const problems = [];
@@ -495,7 +498,7 @@ const tests = {
     for (const [names, before] of [[visitors, async () => {}], [signedIn, signIn]]) {
       await before(page);
       for (const colours of ["light", "dark"]) {
-        for (const [language, width, device] of [["en", 1200, "desktop"], ["zh", 320, "phone"]]) {
+        for (const [language, width, device] of folder ? [...VIEWS, ...VIEWS_OF_PICTURES] : VIEWS) {
           await page.setViewport({ width, height: 800 });
           for (const [name, to] of Object.entries(names)) {
             const status = await go(page, `/_pages/preferences?language=${language}&colours=${colours}&to=${encodeURIComponent(to)}`);

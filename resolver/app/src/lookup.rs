@@ -373,12 +373,6 @@ impl Lookup {
             Ok(Err(_)) | Err(_) => Err(LookupError::NoStore),
         }
     }
-
-    /// Returns whether the cache has a link of this code, current or outdated.
-    #[must_use]
-    pub fn knows(&self, code: &Code) -> bool {
-        self.cache.contains_key(&Name::Code(*code))
-    }
 }
 
 #[cfg(test)]

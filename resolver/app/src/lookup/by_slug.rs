@@ -71,15 +71,12 @@ impl Lookup {
         Ok(found.filter(|link| link.domain().is_default()))
     }
 
-    /// Returns the link of a code, which may be on another domain. A cached link that is elsewhere
-    /// would be an absence: it is read again, because it may have moved here since.
+    /// Returns the link of a code, which may be on another domain. A link that is elsewhere would be
+    /// an absence: the primary is asked again, because the link may have moved here since the cache
+    /// entry, the shared read or the replica that it came from.
     async fn find_code_on_default(&self, code: Code) -> Found {
-        let was_cached = self.knows(&code);
-        let found = self.find(code).await?;
-        match found {
-            Some(link)
-                if was_cached && !link.domain().is_default() && safety_rule::is_on(SafetyRule::Moved) =>
-            {
+        match self.find(code).await? {
+            Some(link) if !link.domain().is_default() && safety_rule::is_on(SafetyRule::Moved) => {
                 self.ask(link.id, None, STALE_DEADLINE).await
             }
             found => Ok(found),
