@@ -57,6 +57,13 @@ impl LinkService {
         Ok(tags)
     }
 
+    /// Returns the names of at most `most` tags of visible links, for a choice.
+    pub async fn tag_names(&self, most: usize, by: &Grant) -> Result<Vec<Tag>, AppError> {
+        require(by, Scope::Read)?;
+        let _turn = self.turns.query(by.id).await?;
+        Ok(self.catalog.tag_names(most, &visible(by)).await?)
+    }
+
     /// Checks that a visible link has the tag.
     pub async fn find_tag(&self, name: &str, by: &Grant) -> Result<(), AppError> {
         let missing = || AppError::NoTag { tag: name.to_owned() };

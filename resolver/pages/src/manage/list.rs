@@ -8,8 +8,7 @@ use app::{
 };
 use askama::Template;
 use hyper::StatusCode;
-use links::scope::Scope;
-use store::TagCount;
+use links::{Tag, scope::Scope};
 use web::Answer;
 
 use super::{
@@ -61,7 +60,7 @@ pub(super) struct ListPage<'a> {
     pages: u64,
     /// The fields of the query that the list knows.
     query: Form,
-    tags: Vec<String>,
+    tags: Vec<Tag>,
     domains: Vec<String>,
     is_trash: bool,
     orders: [(&'static str, &'static str); 5],
@@ -182,11 +181,6 @@ fn visit_days(pages: &Pages, query: &Form, wrong: &mut FieldErrors) -> Option<Vi
     Some(VisitDays { first: first?, last: last.unwrap_or(today) })
 }
 
-/// Returns the names of tags for a choice.
-fn tag_names(tags: Vec<TagCount>) -> Vec<String> {
-    tags.into_iter().take(TAGS_MAX).map(|tag| tag.tag.to_string()).collect()
-}
-
 /// Shows a page of the list.
 pub(super) async fn show(
     pages: &Arc<Pages>,
@@ -245,7 +239,7 @@ pub(super) async fn read<'a>(
         total: listed.total,
         page: listed.page,
         pages: last,
-        tags: tag_names(service.tags(None, None, by).await?),
+        tags: service.tag_names(TAGS_MAX, by).await?,
         domains: service.domains(false, by).await?.into_iter().map(|domain| domain.name).collect(),
         is_trash,
         orders: ORDERS,

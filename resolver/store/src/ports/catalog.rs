@@ -47,6 +47,11 @@ pub trait Catalog: Database {
         of: &Visible,
     ) -> Result<Vec<TagCount>, StoreError>;
 
+    /// Returns the names of at most `most` tags of visible links, sorted, without the counts of
+    /// [`Self::tags`], which read every link that has a tag. If all links are visible, tags without
+    /// a link are included.
+    async fn tag_names(&self, most: usize, of: &Visible) -> Result<Vec<Tag>, StoreError>;
+
     /// Returns whether there is a tag with exactly this name that a visible link has. If all links
     /// are visible, a tag without a link counts too.
     async fn has_tag(&self, tag: &Tag, of: &Visible) -> Result<bool, StoreError>;

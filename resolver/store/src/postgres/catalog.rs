@@ -57,6 +57,11 @@ impl Catalog for PostgresStore {
         self.run_on(&self.lists, async |sql| sql::tags(sql, search, most, of).await).await
     }
 
+    async fn tag_names(&self, most: usize, of: &Visible) -> Result<Vec<Tag>, StoreError> {
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        self.run_on(&self.lists, async |sql| sql::tag_names(sql, most, of).await).await
+    }
+
     async fn has_tag(&self, tag: &Tag, of: &Visible) -> Result<bool, StoreError> {
         self.run_on(&self.lists, async |sql| sql::has_tag(sql, tag, of).await).await
     }

@@ -86,6 +86,24 @@ pub(crate) async fn tags<S: Sql>(
     rows.iter().map(count).collect()
 }
 
+/// Returns the names of at most `most` tags of visible links, sorted.
+pub(crate) async fn tag_names<S: Sql>(sql: &mut S, most: i64, of: &Visible) -> Result<Vec<Tag>, StoreError> {
+    let mut values = vec![Value::Int(most)];
+    let (_, conditions) = visible_only(of, &mut values);
+    // EXISTS ends at the first link of a tag.
+    let has_link = if conditions.is_empty() {
+        String::new()
+    } else {
+        format!(
+            "WHERE EXISTS (SELECT 1 FROM link_tag JOIN link ON link.id = link_tag.link_id
+             WHERE link_tag.tag_id = tag.id{conditions})"
+        )
+    };
+    let select = format!("SELECT tag.name FROM tag {has_link} ORDER BY tag.name LIMIT $1");
+    let rows = sql.query(&select, &values).await?;
+    rows.iter().map(|row| Ok(Tag::from_stored(row.text(0)?))).collect()
+}
+
 /// Returns whether there is such a tag and a visible link has it.
 pub(crate) async fn has_tag<S: Sql>(sql: &mut S, tag: &Tag, of: &Visible) -> Result<bool, StoreError> {
     let mut values = vec![Value::Text(tag.to_string())];

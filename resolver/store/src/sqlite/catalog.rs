@@ -62,6 +62,11 @@ impl Catalog for SqliteStore {
         self.lister.read(async move |sql| sql::tags(sql, search.as_deref(), most, &of).await).await
     }
 
+    async fn tag_names(&self, most: usize, of: &Visible) -> Result<Vec<Tag>, StoreError> {
+        let (most, of) = (i64::try_from(most).unwrap_or(i64::MAX), *of);
+        self.lister.read(async move |sql| sql::tag_names(sql, most, &of).await).await
+    }
+
     async fn has_tag(&self, tag: &Tag, of: &Visible) -> Result<bool, StoreError> {
         let (tag, of) = (tag.clone(), *of);
         self.lister.read(async move |sql| sql::has_tag(sql, &tag, &of).await).await

@@ -51,6 +51,10 @@ impl Catalog for FaultyStore {
         self.pass(self.database.sqlite.tags(search, most, of)).await
     }
 
+    async fn tag_names(&self, most: usize, of: &Visible) -> Result<Vec<Tag>, StoreError> {
+        self.pass(self.database.sqlite.tag_names(most, of)).await
+    }
+
     async fn has_tag(&self, tag: &Tag, of: &Visible) -> Result<bool, StoreError> {
         self.pass(self.database.sqlite.has_tag(tag, of)).await
     }

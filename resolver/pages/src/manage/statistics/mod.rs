@@ -52,6 +52,9 @@ pub(super) const TABLE: &str = "/manage/statistics.csv";
 /// The address of the live count.
 pub(super) const COUNT: &str = "/manage/statistics/count";
 
+/// Maximum number of tags that the form suggests. Others are typed.
+const TAGS_MAX: usize = 1_000;
+
 /// What the page shows.
 const ON_PAGE: Numbers = Numbers { dimensions: &rankings::SHOWN, top: TOP_MAX, compares: true };
 /// What the download has.
@@ -240,9 +243,9 @@ async fn suggestions(pages: &Pages, session: &Session) -> Result<(Vec<String>, V
     if !by.scopes.allow(Scope::Read) {
         return Ok((Vec::new(), Vec::new()));
     }
-    let tags = service.tags(None, None, by).await?.into_iter().map(|tag| tag.tag.to_string());
+    let tags = service.tag_names(TAGS_MAX, by).await?;
     let domains = service.domains(false, by).await?.into_iter().map(|domain| domain.name);
-    Ok((tags.collect(), domains.collect()))
+    Ok((tags.iter().map(ToString::to_string).collect(), domains.collect()))
 }
 
 /// Returns the address of the statistics of a link.
