@@ -88,8 +88,10 @@ pub(crate) async fn tags<S: Sql>(
 
 /// Returns the names of at most `most` tags of visible links, sorted.
 pub(crate) async fn tag_names<S: Sql>(sql: &mut S, most: i64, of: &Visible) -> Result<Vec<Tag>, StoreError> {
-    let mut values = vec![Value::Int(most)];
+    let mut values = Vec::new();
     let (_, conditions) = visible_only(of, &mut values);
+    // SQLite numbers parameters in the order in which they appear, so this one is the last.
+    values.push(Value::Int(most));
     // EXISTS ends at the first link of a tag.
     let has_link = if conditions.is_empty() {
         String::new()
@@ -99,7 +101,7 @@ pub(crate) async fn tag_names<S: Sql>(sql: &mut S, most: i64, of: &Visible) -> R
              WHERE link_tag.tag_id = tag.id{conditions})"
         )
     };
-    let select = format!("SELECT tag.name FROM tag {has_link} ORDER BY tag.name LIMIT $1");
+    let select = format!("SELECT tag.name FROM tag {has_link} ORDER BY tag.name LIMIT ${}", values.len());
     let rows = sql.query(&select, &values).await?;
     rows.iter().map(|row| Ok(Tag::from_stored(row.text(0)?))).collect()
 }
