@@ -65,6 +65,9 @@ pub struct ListLinks {
     /// The first and the last day of the visits that count in the order by visits; `None` for all
     /// visits. The key needs the scope `visits`.
     pub visits_in: Option<VisitDays>,
+    /// The number of links at which the total stops; `None` for the store's maximum. Whoever shows
+    /// a page to people needs no exact total of a long list, and counting it takes most of the time.
+    pub count_max: Option<u64>,
 }
 
 /// Days, counted in UTC as the counters of visits are.
@@ -104,7 +107,7 @@ pub struct ListedLinks {
     filter: Filter,
     /// Ids and sizes of the page's links.
     pub entries: Vec<Outlined>,
-    /// The number of links on all pages.
+    /// The number of links on all pages, or the number at which their count ended.
     pub total: u64,
     /// The number of the page, from 1.
     pub page: u64,
@@ -323,6 +326,7 @@ fn filter(request: ListLinks, mut wrong: FieldErrors) -> Result<(Filter, Option<
         order,
         page: request.page.unwrap_or(1),
         per_page: Some(per_page),
+        count_max: request.count_max,
         search: request.search,
         ..Filter::default()
     };

@@ -45,6 +45,8 @@ pub struct Filter {
     pub page: u64,
     /// Links per page; `None` for all of them, up to the store's maximum.
     pub per_page: Option<u64>,
+    /// The number of links at which the count of all pages ends; `None` for the store's maximum.
+    pub count_max: Option<u64>,
 }
 
 /// How several tags are combined.

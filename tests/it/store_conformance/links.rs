@@ -132,6 +132,9 @@ pub(super) async fn a_page_is_outlined_and_its_links_are_read_in_that_order(stor
     let outline = store.outline(&filter, None).await.unwrap();
     let ids: Vec<LinkId> = outline.entries.iter().map(|entry| entry.id).collect();
     assert_eq!((outline.total, &ids), (3, &links.iter().rev().map(|link| link.id).collect()));
+    let counted_to_two = Filter { count_max: Some(2), ..filter.clone() };
+    let counted = store.outline(&counted_to_two, None).await.unwrap();
+    assert_eq!((counted.total, counted.entries.len()), (2, 3), "the count ends early, the page does not");
     let bytes: Vec<u64> = outline.entries.iter().map(|entry| entry.bytes).collect();
     assert!(bytes[1] > 2_000 && bytes[0] > 20 && bytes[0] < 200, "bytes, not characters: {bytes:?}");
     let tags = (0..50).map(|n| Tag::parse(&format!("{n}{}", "t".repeat(100))).unwrap()).collect();
@@ -175,6 +178,9 @@ pub(super) async fn a_tag_is_known_by_its_whole_name_where_a_link_with_it_is_vis
         (&tag, Visible { domain: Some(DomainId::DEFAULT), created_by: Some(ApiKeyId(8)) }, false),
     ] {
         assert_eq!(store.has_tag(tag, &of).await.unwrap(), is_known, "{tag}: {of:?}");
+        let names = store.tag_names(10_000, &of).await.unwrap();
+        assert_eq!(names.contains(tag), is_known, "{tag}: {of:?}");
+        assert!(names.is_sorted_by_key(Tag::as_str) && store.tag_names(0, &of).await.unwrap().is_empty());
     }
     tagged(Vec::new()).await;
     assert!(store.has_tag(&tag, &all).await.unwrap(), "a tag outlives its links");

@@ -239,6 +239,8 @@ fn request(api: &Api, query: dto::LinkListQuery, mut wrong: FieldErrors) -> (Lis
         exclude_spent,
         order_by: query.order_by,
         visits_in: None,
+        // Clients walk the whole list by the number of pages.
+        count_max: None,
     };
     (request, wrong)
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use app::{
     FieldErrors,
-    list_links::{ListLinks, PerPage, VisitDays, pieces},
+    list_links::{ListLinks, ListedLinks, PerPage, VisitDays, pieces},
 };
 use askama::Template;
 use hyper::StatusCode;
@@ -34,6 +34,8 @@ use crate::{
 const PER_PAGE: u64 = 50;
 /// The numbers of links on a page that can be chosen.
 const COUNTS: [u64; 3] = [10, PER_PAGE, 100];
+/// The number of links at which the count of a list ends.
+const COUNTED_MAX: u64 = 100_000;
 /// Maximum number of tags to choose from. The others are found by the search.
 const TAGS_MAX: usize = 300;
 /// The fields of the query. Others would be repeated in the address of every tag.
@@ -55,9 +57,7 @@ const ORDERS: [(&str, &str); 5] = [
 pub(super) struct ListPage<'a> {
     frame: Frame<'a>,
     links: Vec<ShownLink>,
-    total: u64,
-    page: u64,
-    pages: u64,
+    extent: Extent,
     /// The fields of the query that the list knows.
     query: Form,
     tags: Vec<Tag>,
@@ -79,6 +79,46 @@ pub(super) struct ListPage<'a> {
     deleted: Option<Choice>,
 }
 
+/// How long a list is, and the page of it that is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Extent {
+    /// The number of links, at most [`COUNTED_MAX`].
+    total: u64,
+    /// The number of the page, from 1.
+    page: u64,
+    per_page: u64,
+    /// The number of links on the page.
+    len: u64,
+}
+
+impl Extent {
+    fn of(listed: &ListedLinks) -> Self {
+        let ListedLinks { total, page, per_page, ref entries, .. } = *listed;
+        Self { total, page, per_page, len: entries.len() as u64 }
+    }
+
+    /// Returns whether all links were counted.
+    fn is_counted(self) -> bool {
+        self.total < COUNTED_MAX
+    }
+
+    /// Returns the number of the last page that was counted.
+    fn last(self) -> u64 {
+        self.total.div_ceil(self.per_page).max(1)
+    }
+
+    /// Returns the page to show instead of one that does not exist.
+    fn instead(self) -> Option<u64> {
+        (self.page > self.last() && (self.is_counted() || self.len == 0)).then(|| self.last())
+    }
+
+    /// Returns whether there may be a page after this one. Where links were not counted, a full page
+    /// may be the last one.
+    fn has_more(self) -> bool {
+        if self.is_counted() { self.page < self.last() } else { self.len >= self.per_page }
+    }
+}
+
 /// What a key may do with chosen links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct May {
@@ -94,6 +134,26 @@ impl May {
 }
 
 impl ListPage<'_> {
+    /// Returns the number of links as a text.
+    fn total(&self) -> String {
+        let (t, total) = (self.frame.t, &self.extent.total);
+        if self.extent.is_counted() {
+            t.count("count-links", total)
+        } else {
+            t.with("links-at-least", t.number(total))
+        }
+    }
+
+    /// Returns the number of the page as a text, with that of the last one if it is known.
+    fn place(&self) -> String {
+        let (t, page) = (self.frame.t, self.frame.t.number(&self.extent.page));
+        if self.extent.is_counted() {
+            t.with_two("page-of", page, t.number(&self.extent.last()))
+        } else {
+            t.with("page-number", page)
+        }
+    }
+
     fn value(&self, name: &str) -> &str {
         self.query.get(name).unwrap_or("")
     }
@@ -151,6 +211,7 @@ pub(super) fn read_query(pages: &Pages, query: &Form, wrong: &mut FieldErrors) -
         deleted: query.get("deleted") == Some("true"),
         order_by: query.owned("order"),
         visits_in: visit_days(pages, query, wrong),
+        count_max: Some(COUNTED_MAX),
         ..ListLinks::default()
     }
 }
@@ -216,8 +277,8 @@ pub(super) async fn read<'a>(
     let list = read_query(pages, query, &mut wrong);
     let (is_trash, days) = (list.deleted, list.visits_in);
     let listed = service.list_links(list, wrong, by).await?;
-    let last = listed.total.div_ceil(listed.per_page).max(1);
-    if listed.page > last {
+    let extent = Extent::of(&listed);
+    if let Some(last) = extent.instead() {
         return Ok(Read::NoSuchPage(last));
     }
     let t = request.preferences.locale;
@@ -236,9 +297,7 @@ pub(super) async fn read<'a>(
     Ok(Read::Page(Box::new(ListPage {
         frame: Frame::new(request, Some(session), Place::Links),
         links,
-        total: listed.total,
-        page: listed.page,
-        pages: last,
+        extent,
         tags: service.tag_names(TAGS_MAX, by).await?,
         domains: service.domains(false, by).await?.into_iter().map(|domain| domain.name).collect(),
         is_trash,
@@ -253,4 +312,43 @@ pub(super) async fn read<'a>(
         deleted: query.get("gone").and_then(Choice::parse),
         query: query.only(&KNOWN),
     })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn extent(total: u64, page: u64, len: u64) -> Extent {
+        Extent { total, page, per_page: 100, len }
+    }
+
+    #[test]
+    fn a_counted_list_ends_with_its_last_page() {
+        for (total, page, len, instead, has_more) in [
+            (0, 1, 0, None, false),
+            (100, 1, 100, None, false),
+            (101, 1, 100, None, true),
+            (101, 2, 1, None, false),
+            (101, 3, 0, Some(2), false),
+            (0, 2, 0, Some(1), false),
+            (COUNTED_MAX - 1, 1_001, 0, Some(1_000), false),
+        ] {
+            let shown = extent(total, page, len);
+            assert_eq!((shown.instead(), shown.has_more()), (instead, has_more), "{shown:?}");
+        }
+    }
+
+    #[test]
+    fn a_longer_list_goes_on_until_a_page_is_not_full() {
+        for (page, len, instead, has_more) in [
+            (1, 100, None, true),
+            (1_000, 100, None, true),
+            (5_000, 100, None, true),
+            (5_001, 7, None, false),
+            (5_002, 0, Some(1_000), false),
+        ] {
+            let shown = extent(COUNTED_MAX, page, len);
+            assert_eq!((shown.instead(), shown.has_more()), (instead, has_more), "{shown:?}");
+        }
+    }
 }

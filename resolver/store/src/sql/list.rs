@@ -37,9 +37,9 @@ pub(crate) async fn outline<S: Sql>(
     wanted.filter(filter, code);
     let Wanted { parts, mut values, .. } = wanted;
     let conditions = parts.join(" AND ");
-    let count = format!(
-        "SELECT count(*) FROM (SELECT 1 FROM link WHERE {conditions} LIMIT {COUNTED_MAX}) AS counted"
-    );
+    let count_max = filter.count_max.map_or(COUNTED_MAX, |most| most.min(COUNTED_MAX));
+    let count =
+        format!("SELECT count(*) FROM (SELECT 1 FROM link WHERE {conditions} LIMIT {count_max}) AS counted");
     let counted = sql.query(&count, &values).await?;
     let total = counted.first().map_or(Ok(0), |row| row.int(0))?;
 
