@@ -11,15 +11,20 @@ const SOON: Duration = Duration::from_secs(60);
 const ROUNDS_MAX: usize = 10;
 const STOP_WITHIN: Duration = Duration::from_secs(30);
 
+/// The time after which a resolver that does not come back is taken for dead.
+const DEAD_SOON: &str = "2s";
+/// Longer than a resolver stands still on a busy machine. Its numbers would be leaked at the end.
+const NEVER_DEAD: &str = "60s";
+
 /// Builds a platform with small blocks and short times, so that much is leaked and reclaimed soon.
-fn platform() -> ClusterBuilder {
-    let cluster = Cluster::builder().etcd(1).issuers(1).resolvers(2).alone().holder_ttl("2s");
+fn platform(holder_ttl: &str) -> ClusterBuilder {
+    let cluster = Cluster::builder().etcd(1).issuers(1).resolvers(2).alone().holder_ttl(holder_ttl);
     cluster.issuer_args(["--block-min", "200", "--block-max", "200", "--reclaim-after", "1s"])
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_kills_of_every_resolver_lose_no_number_and_no_acknowledged_link() {
-    let (mut cluster, history) = (platform().start().await.unwrap(), History::default());
+    let (mut cluster, history) = (platform(NEVER_DEAD).start().await.unwrap(), History::default());
     for _ in 0..10 {
         let load = Load::on(&cluster.resolvers).clients(32).creates(1_000_000);
         let mut load = load.recorded(&history).start();
@@ -54,7 +59,7 @@ async fn ten_kills_of_every_resolver_lose_no_number_and_no_acknowledged_link() {
 /// numbers that it gives up, and no other number is lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn numbers_given_up_over_inserts_in_doubt_are_listed_and_no_other_is_lost() {
-    let (mut cluster, history) = (platform().start().await.unwrap(), History::default());
+    let (mut cluster, history) = (platform(NEVER_DEAD).start().await.unwrap(), History::default());
     for _ in 0..ROUNDS_MAX {
         let load = Load::on(&cluster.resolvers).clients(64).creates(1_500).retries_unavailable();
         let mut load = load.recorded(&history).start();
@@ -85,7 +90,7 @@ async fn numbers_given_up_over_inserts_in_doubt_are_listed_and_no_other_is_lost(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_block_of_a_resolver_that_never_comes_back_is_used_up_by_another() {
-    let mut cluster = platform().start().await.unwrap();
+    let mut cluster = platform(DEAD_SOON).start().await.unwrap();
     let mut links = Load::on(&cluster.resolvers).creates(300).run().await.unwrap();
     cluster.resolvers[1].process.kill_now().unwrap();
     wait_for_numbers(&cluster, "the dead resolver's blocks are leaked", |numbers| numbers.leaked > 0).await;
@@ -114,7 +119,7 @@ async fn the_block_of_a_resolver_that_never_comes_back_is_used_up_by_another() {
 /// has taken over, and only the primary key keeps their codes distinct.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_resolver_that_stood_still_and_its_heir_never_give_the_same_code() {
-    let mut cluster = platform().start().await.unwrap();
+    let mut cluster = platform(DEAD_SOON).start().await.unwrap();
     let mut links = Load::on(&cluster.resolvers).creates(200).run().await.unwrap();
     cluster.resolvers[1].process.pause().await.unwrap();
     wait_for_numbers(&cluster, "the paused resolver's blocks are leaked", |numbers| numbers.leaked > 0).await;
