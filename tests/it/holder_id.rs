@@ -8,7 +8,7 @@ const SOON: Duration = Duration::from_secs(30);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_elder_of_two_processes_with_one_holder_id_stops_minting_and_ends_with_a_clear_line() {
-    let cluster = Cluster::builder().etcd(1).issuers(1).resolvers(1).alone().holder_ttl("2s");
+    let cluster = Cluster::builder().etcd(1).issuers(1).resolvers(1).alone().holder_ttl("9s");
     let mut cluster = cluster.drain_delay("1s").start().await.unwrap();
     let holder_id = cluster.resolvers[0].holder_id().to_owned();
     let code = cluster.resolvers[0].api.create("https://example.com/elder").await.unwrap().code;
