@@ -21,10 +21,13 @@ pub(super) struct BlockRequest<'a> {
     pub(super) store: StoreEpoch,
 }
 
-/// Numbers for a block, and the generation that they were leaked under, if any.
+/// Numbers for a block.
 struct TakenSpan {
     span: Span,
+    /// The generation that they were leaked under; `None` if they are surely unused.
     leaked: Option<Generation>,
+    /// Whether they are those of a leaked block, and not of a free part.
+    is_reclaimed: bool,
 }
 
 /// Allocates a block, or repeats the last answer if its seq comes again (I5).
@@ -46,7 +49,7 @@ pub(super) fn allocate(
         };
         let Reply { block, epoch, leaked } = reply;
         let store = open.store.clone();
-        return Ok(Answer::Allocated { block, is_repeated: true, epoch, leaked, store });
+        return Ok(Answer::Allocated { block, is_repeated: true, is_reclaimed: false, epoch, leaked, store });
     }
     let expected = record.last_seq.next();
     if guarded && asked.seq != expected {
@@ -66,13 +69,13 @@ pub(super) fn allocate(
         take_leaked(leader, now, (asked.holder, incarnation), asked.namespace, &asked.store)
     };
     let found = match leaked {
-        Some(block) => TakenSpan { span: block.span, leaked: Some(block.generation) },
+        Some(block) => TakenSpan { span: block.span, leaked: Some(block.generation), is_reclaimed: true },
         None => take_numbers(leader, now, &asked, (len, wants_unused))?,
     };
     let generation = leader.state.head.generation.next();
     leader.state.head.generation = generation;
     let block = Block { namespace: asked.namespace.clone(), span: found.span, generation };
-    Ok(hand_over(leader, asked, block, found.leaked))
+    Ok(hand_over(leader, asked, block, (found.leaked, found.is_reclaimed)))
 }
 
 /// Returns the length of the next block, in numbers.
@@ -108,7 +111,8 @@ fn take_numbers(
     burn_doomed(&mut leader.state, asked);
     if let Some(part) = first_free(&leader.state, asked, wants_unused) {
         let leaked = (!part.is_surely_unused(&asked.store)).then_some(part.generation);
-        return Ok(TakenSpan { span: take_free(&mut leader.state, namespace, part, len), leaked });
+        let span = take_free(&mut leader.state, namespace, part, len);
+        return Ok(TakenSpan { span, leaked, is_reclaimed: false });
     }
     ceiling::advance(leader, now, namespace);
     let wait_ms = leader.state.head.holder_ttl_ms;
@@ -126,7 +130,7 @@ fn take_numbers(
     record.high_watermark = span.end();
     record.account.allocated += span.len();
     record.account.open += span.len();
-    Ok(TakenSpan { span, leaked: None })
+    Ok(TakenSpan { span, leaked: None, is_reclaimed: false })
 }
 
 /// Burns doomed free parts (see [`Part::is_doomed`]), at most [`BURNED_MAX`] at a time, so that a
@@ -174,7 +178,7 @@ fn hand_over(
     leader: &mut LeaderState,
     asked: BlockRequest<'_>,
     block: Block,
-    leaked: Option<Generation>,
+    (leaked, is_reclaimed): (Option<Generation>, bool),
 ) -> Answer {
     debug_assert!(block.generation > Generation(0), "generations start at 1");
     let store = asked.store.clone();
@@ -182,5 +186,5 @@ fn hand_over(
     let entry = Entry { holder: asked.holder.clone(), seq: asked.seq, epoch: leader.epoch, leaked, open };
     leader.starving.remove(&(block.namespace.clone(), entry.holder.clone()));
     leader.state.allocate(&leader.limits, entry);
-    Answer::Allocated { block, is_repeated: false, epoch: leader.epoch, leaked, store }
+    Answer::Allocated { block, is_repeated: false, is_reclaimed, epoch: leader.epoch, leaked, store }
 }

@@ -158,6 +158,8 @@ pub enum Answer {
         block: Block,
         /// Whether the answer was given before, to the same request.
         is_repeated: bool,
+        /// Whether this request took the numbers of a leaked block.
+        is_reclaimed: bool,
         /// Epoch of the leader.
         epoch: Epoch,
         /// Generation that the numbers were leaked under, in which case some may have links; `None`

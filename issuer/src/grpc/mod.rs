@@ -24,8 +24,8 @@ impl IssuerService {
     ) -> Result<AllocateBlockResponse, Status> {
         let (_, client, request) = request.into_parts();
         match self.ask(&client, convert::allocate(request)?).await? {
-            Answer::Allocated { block, epoch, leaked, store, is_repeated } => {
-                if leaked.is_some() && !is_repeated {
+            Answer::Allocated { block, epoch, leaked, store, is_reclaimed, .. } => {
+                if is_reclaimed {
                     self.board.note_reclaimed(&block.namespace, block.span.len());
                 }
                 Ok(AllocateBlockResponse {
