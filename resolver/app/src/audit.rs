@@ -2,10 +2,12 @@
 
 use links::{
     api_key::Grant,
-    audit::{Entry, EntryFilter},
+    audit::{Entry, EntryFilter, Object},
 };
 
-use super::{AppError, LinkService, authorize::require_operator, find_link::LinkName};
+use super::{
+    AppError, LinkService, authorize::require_operator, find_link::LinkName, list_links::whole_second,
+};
 
 /// Number of entries on a page.
 pub const PER_PAGE: usize = 100;
@@ -14,36 +16,44 @@ impl LinkService {
     /// Returns a page of the wanted entries, the latest first.
     pub async fn audit_log(&self, filter: &EntryFilter, by: &Grant) -> Result<Vec<Entry>, AppError> {
         require_operator(by)?;
-        if filter.by_name.iter().chain(&filter.subjects).any(|text| text.contains('\0')) {
+        if filter
+            .by_name
+            .iter()
+            .chain(filter.object.as_ref().map(|object| &object.name))
+            .any(|text| text.contains('\0'))
+        {
             // Postgres takes no such text, and no entry has one.
             return Ok(Vec::new());
         }
+        // Entries have fractions of a second.
+        let filter = EntryFilter { until: filter.until.map(whole_second), ..filter.clone() };
         let _turn = self.turns.query(by.id).await?;
-        Ok(self.keys.audit_entries(filter, PER_PAGE).await?)
+        Ok(self.keys.audit_entries(&filter, PER_PAGE).await?)
     }
 
-    /// Returns what the log may call an object of this name: itself, or the numbers of links on the
-    /// default domain that have the name or had it.
+    /// Returns the object of a name: links on the default domain that have the name or had it, those
+    /// on another domain if the name is `domain/name`, and anything else of that name.
     ///
     /// # Errors
     /// Returns [`AppError`] if the store does not answer.
-    pub async fn audit_subjects(&self, name: String, by: &Grant) -> Result<Vec<String>, AppError> {
+    pub async fn audit_object(&self, name: String, by: &Grant) -> Result<Object, AppError> {
         require_operator(by)?;
-        let link = LinkName { code: name.clone(), domain: None };
-        let found = match self.find_link(&link, by).await {
-            Ok(link) => Some(link.id),
-            Err(AppError::NoLink { .. }) => None,
-            Err(error) => return Err(error),
-        };
-        let deleted = match self.find_deleted(&link, by).await {
-            Ok(link) => Some(link.id),
-            Err(AppError::NoLink { .. }) => None,
-            Err(error) => return Err(error),
-        };
-        let ids = [found, deleted, self.lookup.id_of(&name)];
-        let mut subjects: Vec<String> = ids.into_iter().flatten().map(|id| id.get().to_string()).collect();
-        subjects.push(name);
-        subjects.dedup();
-        Ok(subjects)
+        let mut links: Vec<_> = self.lookup.id_of(&name).into_iter().collect();
+        let on_default = LinkName { code: name.clone(), domain: None };
+        let elsewhere = name
+            .split_once('/')
+            .map(|(domain, code)| LinkName { code: code.to_owned(), domain: Some(domain.to_owned()) });
+        for link in [on_default].into_iter().chain(elsewhere) {
+            let found = self.find_link(&link, by).await.map(|link| link.id);
+            let deleted = self.find_deleted(&link, by).await.map(|link| link.id);
+            for id in [found, deleted] {
+                match id {
+                    Ok(id) => links.push(id),
+                    Err(AppError::NoLink { .. }) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(Object { name, links })
     }
 }

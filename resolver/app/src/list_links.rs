@@ -65,8 +65,8 @@ pub struct ListLinks {
     /// The first and the last day of the visits that count in the order by visits; `None` for all
     /// visits. The key needs the scope `visits`.
     pub visits_in: Option<VisitDays>,
-    /// The number of links at which the total stops; `None` for the store's maximum. Whoever shows
-    /// a page to people needs no exact total of a long list, and counting it takes most of the time.
+    /// The number of links at which the total stops; `None` for the store's maximum. A page for
+    /// people needs no exact total of a long list, and most of the time goes into counting.
     pub count_max: Option<u64>,
 }
 
@@ -333,7 +333,8 @@ fn filter(request: ListLinks, mut wrong: FieldErrors) -> Result<(Filter, Option<
     Ok((filter, sorted_here))
 }
 
-fn whole_second(time: Timestamp) -> Timestamp {
+/// Returns the end of a second that a client named, if it named no fraction.
+pub(super) fn whole_second(time: Timestamp) -> Timestamp {
     if time.subsec_nanosecond() != 0 {
         return time;
     }

@@ -4,6 +4,7 @@ mod domain;
 mod state;
 mod visits;
 
+use codes::LinkId;
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -64,7 +65,7 @@ pub enum Action {
     EraseVisits,
 }
 
-/// Which entries of the log are wanted.
+/// A filter of entries of the log. The default matches all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EntryFilter {
     /// Only entries before this one.
@@ -73,13 +74,21 @@ pub struct EntryFilter {
     pub action: Option<Action>,
     /// Only entries of the API key of this name; an empty name stands for the operator.
     pub by_name: Option<String>,
-    /// Only entries about one of these objects: numbers of links, or the names of anything else.
-    /// None for all.
-    pub subjects: Vec<String>,
+    /// Only entries about this object.
+    pub object: Option<Object>,
     /// Only entries from this time on.
     pub since: Option<Timestamp>,
     /// Only entries until this time.
     pub until: Option<Timestamp>,
+}
+
+/// An object as people name it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Object {
+    /// The name, for entries that are not about links.
+    pub name: String,
+    /// The links that have the name, or had it.
+    pub links: Vec<LinkId>,
 }
 
 impl Action {
@@ -149,6 +158,36 @@ impl Action {
             Self::EraseVisits => "erase-visits",
         }
     }
+
+    /// Returns `true` if an entry of this kind is about a link. Its subject is then the link's id.
+    #[must_use]
+    pub fn is_of_link(self) -> bool {
+        match self {
+            Self::EditLink
+            | Self::DeleteLink
+            | Self::RestoreLink
+            | Self::BlockLink
+            | Self::UnblockLink
+            | Self::DeleteLinkVisits => true,
+            Self::RenameTag
+            | Self::DeleteTag
+            | Self::AddDomain
+            | Self::EditDomain
+            | Self::RemoveDomain
+            | Self::SetTarget
+            | Self::RemoveTarget
+            | Self::CreateKey
+            | Self::RevokeKey
+            | Self::RotateKey
+            | Self::CreateWebhook
+            | Self::EditWebhook
+            | Self::RotateWebhook
+            | Self::RemoveWebhook
+            | Self::DisableWebhook
+            | Self::DeleteOrphanVisits
+            | Self::EraseVisits => false,
+        }
+    }
 }
 
 /// An entry of the audit log.
@@ -175,6 +214,7 @@ impl Entry {
     /// Returns `true` if the entry is about a link. Its subject is then the link's id.
     #[must_use]
     pub fn is_of_link(&self) -> bool {
-        self.action.ends_with("-link") || self.action == Action::DeleteLinkVisits.as_str()
+        let action = Action::ALL.into_iter().find(|action| action.as_str() == self.action);
+        action.is_some_and(Action::is_of_link)
     }
 }

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use codes::LinkId;
 use jiff::{SignedDuration, Timestamp};
 use links::{
     api_key::{ApiKey, Grant, KeyLimits, NewKey, OPERATOR, SecretNumber},
-    audit::{Action, EntryFilter},
+    audit::{Action, EntryFilter, NewEntry, Object},
     scope::Scopes,
 };
+use serde_json::json;
 use store::Store;
 
 fn new_key(name: &str, key: &ApiKey, scopes: &Scopes) -> NewKey {
@@ -81,16 +83,31 @@ async fn entries_are_found_by_what_they_are_about(store: &dyn Store) {
         found.into_iter().map(|entry| (entry.action, entry.subject)).collect::<Vec<_>>()
     };
     let entry = |action: &str, subject: &str| (action.to_owned(), subject.to_owned());
+    let named = |name: &str, links: &[i64]| {
+        Some(Object {
+            name: name.to_owned(),
+            links: links.iter().copied().map(LinkId::from_stored).collect(),
+        })
+    };
     let by_name = Some("short".to_owned());
     let rotation = vec![entry("rotate-key", "short")];
     assert_eq!(found(EntryFilter { by_name, ..EntryFilter::default() }).await, rotation);
     let filter = EntryFilter {
         action: Some(Action::RotateKey),
-        subjects: vec!["ci".to_owned(), "none".to_owned()],
+        object: named("ci", &[]),
         by_name: Some(String::new()),
         ..EntryFilter::default()
     };
     assert_eq!(found(filter.clone()).await, [entry("rotate-key", "ci"), entry("rotate-key", "ci")]);
+    // A key is called like the number of a link.
+    for (action, subject) in [(Action::DeleteLinkVisits, "42"), (Action::RevokeKey, "42")] {
+        let noted = NewEntry { action, subject: subject.to_owned(), details: json!({}) };
+        store.add_audit_entry(by, &noted).await.unwrap();
+    }
+    let of_object = |object| EntryFilter { object, ..EntryFilter::default() };
+    assert_eq!(found(of_object(named("42", &[]))).await, [entry("revoke-key", "42")]);
+    assert_eq!(found(of_object(named("7", &[41, 42]))).await, [entry("delete-link-visits", "42")]);
+    assert_eq!(found(of_object(named("42", &[42]))).await.len(), 2);
     let hour = SignedDuration::from_hours(1);
     let (before, after) = (Timestamp::now() - hour, Timestamp::now() + hour);
     let within = EntryFilter { since: Some(before), until: Some(after), ..filter.clone() };

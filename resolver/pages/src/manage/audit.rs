@@ -128,15 +128,15 @@ async fn read_filter(
     });
     let bounds =
         list::period(query, "created", wrong).bounds(pages.api.domain_cache.now(), &pages.api.time_zone);
-    let subjects = match query.owned("object") {
-        Some(name) => pages.api.links.audit_subjects(name, &session.grant).await?,
-        None => Vec::new(),
+    let object = match query.owned("object") {
+        Some(name) => Some(pages.api.links.audit_object(name, &session.grant).await?),
+        None => None,
     };
     Ok(EntryFilter {
         before: before.and_then(|read| wrong.note("before", read)),
         action: action.and_then(|read| wrong.note("action", read)),
         by_name: query.owned("key"),
-        subjects,
+        object,
         since: bounds.start,
         until: bounds.end,
     })

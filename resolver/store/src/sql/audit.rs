@@ -9,7 +9,7 @@
 use links::{
     Link, Tag,
     api_key::ApiKeyId,
-    audit::{Action, Entry, EntryFilter, NewEntry},
+    audit::{Action, Entry, EntryFilter, NewEntry, Object},
     webhook::LinkEvent,
 };
 use serde_json::{Value as Json, json};
@@ -64,13 +64,19 @@ pub(super) async fn note_link<S: Sql>(
     record_link(sql, event, link, &all, &data).await
 }
 
+/// Returns the actions whose entries are about links, as a list for SQL.
+fn link_actions() -> String {
+    let actions = Action::ALL.into_iter().filter(|action| action.is_of_link());
+    actions.map(|action| format!("'{}'", action.as_str())).collect::<Vec<_>>().join(", ")
+}
+
 /// Returns the latest wanted entries, at most `most`.
 pub(crate) async fn audit_entries<S: Sql>(
     sql: &mut S,
     filter: &EntryFilter,
     most: i64,
 ) -> Result<Vec<Entry>, StoreError> {
-    let EntryFilter { before, action, by_name, subjects, since, until } = filter;
+    let EntryFilter { before, action, by_name, object, since, until } = filter;
     let mut values = vec![Value::Int(before.unwrap_or(i64::MAX))];
     let mut conditions = String::new();
     let mut add = |condition: &str, value: Option<Value>| {
@@ -84,9 +90,16 @@ pub(crate) async fn audit_entries<S: Sql>(
     add("coalesce(api_key.name, '') =", text(by_name));
     add("audit.at >=", since.map(|time| Value::OptTime(Some(time))));
     add("audit.at <=", until.map(|time| Value::OptTime(Some(time))));
-    if !subjects.is_empty() {
-        conditions.push_str(&format!(" AND audit.subject IN ({})", places(values.len() + 1, subjects.len())));
-        values.extend(subjects.iter().cloned().map(Value::Text));
+    if let Some(Object { name, links }) = object {
+        // The subject of an entry about a link is a number, which may be the name of something else.
+        let is_of_link = format!("audit.action IN ({})", link_actions());
+        values.push(Value::Text(name.clone()));
+        let is_named = format!("(audit.subject = ${} AND NOT {is_of_link})", values.len());
+        let is_link =
+            format!("(audit.subject IN ({}) AND {is_of_link})", places(values.len() + 1, links.len()));
+        values.extend(links.iter().map(|id| Value::Text(id.get().to_string())));
+        let is_about = if links.is_empty() { is_named } else { format!("({is_named} OR {is_link})") };
+        conditions.push_str(&format!(" AND {is_about}"));
     }
     // SQLite numbers parameters in the order in which they appear, so this one is the last.
     values.push(Value::Int(most));
