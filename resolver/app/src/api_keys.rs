@@ -2,9 +2,9 @@
 //!
 //! 1. These use cases belong to the operator. Beside the server their authorisation is the access
 //!    to the database ([`ApiKeys::new`]). Within it they need an administrator's key without limits
-//!    ([`LinkService::api_keys`]), which the audit log names. A new key then has at most the
-//!    lifetime and the rate of the key that makes it. The REST API does not have them, so that a
-//!    program with a key makes no others.
+//!    ([`LinkService::api_keys`]), which the audit log names. A secret that such a key gets, of a
+//!    new key or of an old one, has at most its own lifetime and rate. The REST API does not have
+//!    them, so that a program with a key makes no others.
 //! 2. A secret is drawn here and returned once. Only its hash is stored.
 //! 3. Resolvers learn of changes from the database ([`key_ring`](crate::key_ring)).
 
@@ -76,6 +76,9 @@ pub enum KeyError {
     /// No key has this name, or it is revoked.
     #[error("expected the name of a key that is not revoked")]
     NoKey,
+    /// The key lasts longer than the one that acts, or may make more calls.
+    #[error("the key lasts longer or may make more calls than the one that acts: expected another key")]
+    BeyondOwn,
     /// The system provided no random bytes.
     #[error("no random bytes from the system: {0}")]
     Random(getrandom::Error),
@@ -103,7 +106,8 @@ impl ApiKeys {
         let key = ApiKey::draw().map_err(KeyError::Random)?;
         let span = expires_in.and_then(|span| SignedDuration::try_from(span).ok());
         let expires_at = span.and_then(|span| Timestamp::now().checked_add(span).ok());
-        let (expires_at, limits) = self.within_own(expires_at, limits).await?;
+        let keys = self.keys_of_server().await?;
+        let (expires_at, limits) = self.within_own(&keys, expires_at, limits);
         let new = NewKey { name, hash: key.hash(), scopes, expires_at, limits };
         match self.keys.add_api_key(&new, self.by).await? {
             Some(_) => Ok(key),
@@ -111,15 +115,20 @@ impl ApiKeys {
         }
     }
 
-    /// Cuts the lifetime and the rate of a new key to those of the key that makes it.
-    async fn within_own(
+    /// Returns all API keys, or none for the operator, who needs no bounds.
+    async fn keys_of_server(&self) -> Result<Vec<ApiKeyRecord>, StoreError> {
+        if self.by == OPERATOR { Ok(Vec::new()) } else { self.keys.list_api_keys().await }
+    }
+
+    /// Cuts the lifetime and the rate of a key to those of the key that acts.
+    fn within_own(
         &self,
+        keys: &[ApiKeyRecord],
         expires_at: Option<Timestamp>,
         limits: KeyLimits,
-    ) -> Result<(Option<Timestamp>, KeyLimits), StoreError> {
-        let keys = if self.by == OPERATOR { Vec::new() } else { self.keys.list_api_keys().await? };
-        let Some(own) = keys.into_iter().find(|key| key.id == self.by) else {
-            return Ok((expires_at, limits));
+    ) -> (Option<Timestamp>, KeyLimits) {
+        let Some(own) = keys.iter().find(|key| key.id == self.by) else {
+            return (expires_at, limits);
         };
         let expires_at = [expires_at, own.expires_at].into_iter().flatten().min();
         // Zero stands for no limit.
@@ -129,14 +138,15 @@ impl ApiKeys {
             Some(most) if calls.is_none_or(|calls| calls == 0 || calls > most) => Some(most),
             _ => calls,
         };
-        Ok((expires_at, KeyLimits { calls_per_minute, ..limits }))
+        (expires_at, KeyLimits { calls_per_minute, ..limits })
     }
 
     async fn find_domain(&self, domain: Option<KeyDomain>) -> Result<Option<DomainId>, StoreError> {
         match domain {
             None => Ok(None),
             Some(KeyDomain::Default) => Ok(Some(DomainId::DEFAULT)),
-            // `--domains-max` limits API keys, not the operator's own command.
+            // `--domains-max` does not apply: the command is the operator's, and pages offer
+            // domains that exist.
             Some(KeyDomain::Named(name)) => self.settings.add_domain(&name, u32::MAX, self.by).await,
         }
     }
@@ -161,8 +171,16 @@ impl ApiKeys {
     /// `keep_old_for`.
     ///
     /// # Errors
-    /// Returns [`KeyError::NoKey`] if no key has this name, or it is revoked.
+    /// Returns [`KeyError::NoKey`] if no key has this name, or it is revoked, and
+    /// [`KeyError::BeyondOwn`] if the new secret would do more than the key that acts.
     pub async fn rotate(&self, name: &str, keep_old_for: Duration) -> Result<ApiKey, KeyError> {
+        let keys = self.keys_of_server().await?;
+        if let Some(rotated) = keys.iter().find(|key| key.name == name) {
+            let is = (rotated.expires_at, rotated.limits.clone());
+            if self.within_own(&keys, is.0, is.1.clone()) != is {
+                return Err(KeyError::BeyondOwn);
+            }
+        }
         let key = ApiKey::draw().map_err(KeyError::Random)?;
         match self.keys.rotate_api_key(name, &key.hash(), keep_old_for, self.by).await? {
             true => Ok(key),
@@ -209,6 +227,41 @@ mod tests {
             own_links_only: true,
             calls_per_minute: None,
         }
+    }
+
+    #[tokio::test]
+    async fn no_key_gets_a_secret_that_does_more_than_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Arc::new(SqliteStore::open(&folder.path().join("links.db")).unwrap());
+        store.migrate().await.unwrap();
+        let operator = ApiKeys::new(store.clone(), store.clone());
+        let bounded = |name: &str, days: u64, calls: Option<u32>| CreateKey {
+            expires_in: Some(Duration::from_secs(days * 86_400)),
+            calls_per_minute: calls,
+            ..wish(name)
+        };
+        let own = operator.create(bounded("own", 10, Some(60))).await.unwrap();
+        operator.create(bounded("weaker", 5, Some(30))).await.unwrap();
+        operator.create(wish("endless")).await.unwrap();
+        operator.create(bounded("longer", 11, Some(30))).await.unwrap();
+        operator.create(bounded("faster", 5, Some(61))).await.unwrap();
+        operator.create(bounded("unlimited", 5, Some(0))).await.unwrap();
+
+        let by = store.find_api_key(&own.hash()).await.unwrap().unwrap().id;
+        let within = ApiKeys { by, ..ApiKeys::new(store.clone(), store.clone()) };
+        for name in ["own", "weaker"] {
+            within.rotate(name, Duration::ZERO).await.unwrap();
+        }
+        for name in ["endless", "longer", "faster", "unlimited"] {
+            assert!(matches!(within.rotate(name, Duration::ZERO).await, Err(KeyError::BeyondOwn)), "{name}");
+        }
+        assert!(matches!(within.rotate("absent", Duration::ZERO).await, Err(KeyError::NoKey)));
+        within.create(bounded("new", 20, None)).await.unwrap();
+        let listed = within.list().await.unwrap();
+        let record = |name: &str| &listed.iter().find(|key| key.record.name == name).unwrap().record;
+        assert_eq!(record("new").expires_at, record("own").expires_at);
+        assert_eq!(record("new").limits.calls_per_minute, Some(60));
+        operator.rotate("endless", Duration::ZERO).await.unwrap();
     }
 
     #[tokio::test]

@@ -1,7 +1,7 @@
-//! The API keys: made, given another secret, and revoked. For operators.
+//! Creates, rotates and revokes API keys. For operators.
 //!
 //! 1. A secret is shown once, in the answer to the form that made it.
-//! 2. Each form asks again for the key of the session, in its current secret. An unattended
+//! 2. Each form asks again for the key of the session, with its current secret. An unattended
 //!    browser, or a script that sends forms, cannot make a key that outlives the session, and
 //!    neither can a secret that is about to end.
 //! 3. A form that replaces a secret names the one that its page showed, so that a form that is sent
@@ -81,14 +81,13 @@ struct ShownKey {
     expires: Option<String>,
     /// The number of its secret.
     secret: i64,
-    /// Whether it opens nothing any more.
     is_revoked: bool,
     is_expired: bool,
 }
 
 /// Why a form was refused.
 enum Refusal {
-    /// The key that is signed in was not given, or another one.
+    /// The form lacks the key of the session, or has a former secret of it.
     NotConfirmed,
     /// A field is wrong: the name of the text that says what is expected.
     Expected(&'static str),
@@ -281,6 +280,7 @@ fn reason(refusal: Refusal) -> Result<&'static str, AppError> {
         Refusal::Key(KeyError::Name(_)) => "keys-expected-name",
         Refusal::Key(KeyError::NameTaken) => "keys-taken",
         Refusal::Key(KeyError::NoKey) => "keys-absent",
+        Refusal::Key(KeyError::BeyondOwn) => "keys-beyond-own",
         Refusal::Key(KeyError::Random(_)) => return Err(AppError::Internal),
         Refusal::Key(KeyError::Store(error)) => return Err(error.into()),
     })
