@@ -27,7 +27,7 @@ fn client() -> Client {
 }
 
 /// Signs in, and returns the session's cookie.
-async fn sign_in(url: &str, key: &str) -> String {
+pub(super) async fn sign_in(url: &str, key: &str) -> String {
     let form = format!("apiKey={key}");
     let answer = post(&format!("{url}/_pages/sign-in"), "", &form).await;
     assert_eq!(answer.status(), StatusCode::SEE_OTHER);

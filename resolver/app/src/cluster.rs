@@ -23,7 +23,7 @@ pub struct ClusterStatus {
     pub database: bool,
     /// Whether the store of visits answers.
     pub visits: bool,
-    /// What this process has recorded of visits and not stored yet; `None` if it records none.
+    /// Recorded visits of this process that are not stored yet; `None` if it records none.
     pub spool: Option<SpoolState>,
 }
 
@@ -56,7 +56,7 @@ impl LinkService {
         require_operator(by)?;
         let asked = timeout(ANSWER_WITHIN, self.reserver.client.status());
         let checked = timeout(ANSWER_WITHIN, self.settings.poll_settings(None));
-        let visits = timeout(ANSWER_WITHIN, self.visits.rows_from());
+        let visits = timeout(ANSWER_WITHIN, self.visits.ping());
         let (asked, checked, visits) = tokio::join!(asked, checked, visits);
         let supplies = self.reserver.mintings.iter().map(|minting| {
             let stock = minting.stock();

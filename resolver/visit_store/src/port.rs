@@ -96,7 +96,8 @@ pub trait VisitStore: Send + Sync + 'static {
         columns: Columns,
     ) -> Result<Vec<DayCounters>, VisitStoreError>;
 
-    /// Returns how often links were visited within days. Links without visits are left out.
+    /// Returns the visits of links within days, without the time of the last one. Links without
+    /// visits are left out.
     async fn link_totals(
         &self,
         links: &[LinkId],
@@ -111,6 +112,11 @@ pub trait VisitStore: Send + Sync + 'static {
 
     /// Returns the first day that rows are kept of; `None` if no row was ever removed for its age.
     async fn rows_from(&self) -> Result<Option<Day>, VisitStoreError>;
+
+    /// Asks every server that the store needs whether it answers.
+    async fn ping(&self) -> Result<(), VisitStoreError> {
+        self.rows_from().await.map(drop)
+    }
 
     /// Returns texts, as far as they are kept, in any order.
     async fn texts(&self, texts: &[TextRef]) -> Result<Vec<StoredText>, VisitStoreError>;

@@ -5,6 +5,7 @@ use std::path::Path;
 use harness::{Clickhouse, Postgres, Resolver, Scratch, binaries, launch::Launch, resolver, secret, wait};
 use reqwest::Method;
 
+use crate::pages::sign_in;
 use crate::visits::{FIREFOX, SOON, client, create, must_count};
 
 /// The servers, and what a resolver needs to know of them.
@@ -47,6 +48,15 @@ impl Platform {
     }
 }
 
+/// Returns whether the page of the cluster says that the database and the store of visits answer.
+async fn all_answer(resolver: &Resolver, cookie: &str) -> bool {
+    let page = client().get(format!("http://{}/cluster", resolver.addr())).header("Cookie", cookie);
+    let page = page.send().await.unwrap().text().await.unwrap();
+    let (answer, silent) = (page.matches("Answers").count(), page.matches("Does not answer").count());
+    assert_eq!(answer + silent, 2, "{page}");
+    silent == 0
+}
+
 async fn visits(resolver: &Resolver, code: &str, count: usize) {
     let client = client();
     for number in 0..count {
@@ -70,6 +80,8 @@ async fn visits_wait_while_clickhouse_is_away_and_count_once_when_it_is_back() {
     let url = format!("http://{}/rest/v3/short-urls/{code}/visits?itemsPerPage=1", resolver.addr());
     let answer = client().get(url).header("X-Api-Key", &platform.key).send().await.unwrap();
     assert_eq!(answer.status(), 503, "single visits cannot be listed");
+    let cookie = sign_in(&format!("http://{}", resolver.addr()), &platform.key).await;
+    assert!(!all_answer(&resolver, &cookie).await, "operators see it");
 
     // A batch is counted, its rows are not stored, and the next one waits in the spool.
     resolver.process.kill_now().unwrap();
@@ -77,6 +89,7 @@ async fn visits_wait_while_clickhouse_is_away_and_count_once_when_it_is_back() {
     visits(&resolver, &code, 7).await;
     platform.clickhouse.restart().await.unwrap();
     platform.must_have(47).await;
+    assert!(all_answer(&resolver, &cookie).await);
     must_count(&resolver, &platform.key, &code, 47).await;
     assert_eq!(resolver.metric("resolver_visit_rows_waiting").await.unwrap(), 0.0);
 

@@ -189,6 +189,11 @@ impl VisitStore for ClickhouseVisits {
         self.counters.rows_from().await
     }
 
+    async fn ping(&self) -> Result<(), VisitStoreError> {
+        let (counters, rows) = tokio::join!(self.counters.ping(), self.servers.run("SELECT 1"));
+        counters.and(rows)
+    }
+
     async fn texts(&self, texts: &[TextRef]) -> Result<Vec<StoredText>, VisitStoreError> {
         self.counters.texts(texts).await
     }
