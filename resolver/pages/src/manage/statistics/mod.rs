@@ -73,7 +73,7 @@ struct StatisticsPage<'a> {
     link: Option<String>,
     /// The fields that the form of the period repeats.
     subject: Pairs,
-    /// Whether they are those of all links.
+    /// Whether the page shows the visits of all links.
     is_of_all: bool,
     /// The kinds of visits that no link redirected, to choose from; none for other visits.
     kinds: Vec<Choice>,
@@ -84,7 +84,7 @@ struct StatisticsPage<'a> {
     /// The query of the download.
     query: String,
     presets: Vec<Choice>,
-    /// The period in the form of dates.
+    /// The value of the field `range`, which is hidden in the form of dates.
     range: &'static str,
     from: String,
     until: String,

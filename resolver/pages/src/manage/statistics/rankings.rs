@@ -31,9 +31,9 @@ pub(super) const SHOWN: [Dimension; 8] = [
 pub(super) struct Ranking {
     /// The dimension.
     pub(super) title: String,
-    /// The most frequent values, [`ROWS_MAX`] at most.
+    /// The most frequent values, [`ROWS_MAX`] at most, and one row for the others.
     pub(super) rows: Vec<Row>,
-    /// The others, of countries only: they are on the map.
+    /// The others one by one: countries, which are on the map, and no other dimension.
     pub(super) others: Vec<Row>,
     /// The visits of all values.
     pub(super) sum: u64,
@@ -71,14 +71,26 @@ impl Ranking {
             share: format!("{} %", percent(tenths_of_percent(count.total, sum).unwrap_or(0), t)),
         };
         let (first, others) = values.split_at(values.len().min(ROWS_MAX));
+        let (others, folded): (&[_], &[_]) = if is_of_countries { (others, &[]) } else { (&[], others) };
+        let first = first.iter().cloned().chain(fold(folded));
         Self {
             title: title(dimension, t),
-            rows: first.iter().map(row).collect(),
-            others: others.iter().filter(|_| is_of_countries).map(row).collect(),
+            rows: first.map(|value| row(&value)).collect(),
+            others: others.iter().map(row).collect(),
             sum,
             map: is_of_countries.then(|| map(values, t)),
         }
     }
+}
+
+/// Sums the visits of values up under the name of the others; `None` for no values.
+fn fold(values: &[(String, VisitCount)]) -> Option<(String, VisitCount)> {
+    let sum = |sum: VisitCount, (_, count): &(String, VisitCount)| VisitCount {
+        total: sum.total.saturating_add(count.total),
+        bots: sum.bots.saturating_add(count.bots),
+    };
+    let sum = values.iter().fold(VisitCount { total: 0, bots: 0 }, sum);
+    (!values.is_empty()).then(|| (OTHER.to_owned(), sum))
 }
 
 /// Draws the map of countries.
@@ -160,6 +172,21 @@ mod tests {
         assert_eq!(place("DE/Bayern/München"), "München, Bayern, DE");
         assert_eq!(place("SG//Singapore"), "Singapore, SG");
         assert_eq!(place("DE/a/b/c"), "b/c, a, DE");
+    }
+
+    #[test]
+    fn values_behind_the_tenth_are_one_row_and_those_of_countries_are_kept() {
+        let locales = Locales::embedded();
+        let count = VisitCount { total: 5, bots: 0 };
+        let values: Vec<_> = (0..30).map(|number| (format!("value-{number}"), count)).collect();
+        let ranking = |dimension| Ranking::new(dimension, &values, locales.find("en").unwrap());
+        let cities = ranking(Dimension::City);
+        let last = cities.rows.last().unwrap();
+        assert_eq!((cities.rows.len(), last.visits, last.share.as_str()), (11, 100, "66.7 %"));
+        assert_eq!(last.name, name(Dimension::City, OTHER, locales.find("en").unwrap()));
+        assert!(cities.others.is_empty());
+        let countries = ranking(Dimension::Country);
+        assert_eq!((countries.rows.len(), countries.others.len()), (10, 20));
     }
 
     #[test]
