@@ -8,6 +8,7 @@ use app::{
 };
 use askama::Template;
 use hyper::StatusCode;
+use jiff::{Timestamp, tz::TimeZone};
 use links::{Tag, scope::Scope};
 use web::Answer;
 
@@ -184,12 +185,13 @@ impl ListPage<'_> {
 
     /// Returns whether a filter hides links.
     fn is_filtered(&self) -> bool {
-        ["search", "tag", "domain", "created", "ended"].iter().any(|name| self.query.filled(name).is_some())
+        let is_filled = |name: &&str| self.query.filled(name).is_some();
+        self.created_in != Period::All || ["search", "tag", "domain", "ended"].iter().any(is_filled)
     }
 }
 
-/// Reads the query of a list: search, filters, order and page. `wrong` gets the field of a page
-/// that cannot be.
+/// Reads the query of a list: search, filters, order and page. Invalid fields are recorded in
+/// `wrong`.
 pub(super) fn read_query(pages: &Pages, query: &Form, wrong: &mut FieldErrors) -> ListLinks {
     let page = query.filled("page").map(|text| {
         let page = text.parse().ok().filter(|page| *page > 0);
@@ -210,7 +212,7 @@ pub(super) fn read_query(pages: &Pages, query: &Form, wrong: &mut FieldErrors) -
         exclude_spent: hides_ended,
         deleted: query.get("deleted") == Some("true"),
         order_by: query.owned("order"),
-        visits_in: visit_days(pages, query, wrong),
+        visits_in: visit_days(period(query, "visits", wrong), now, zone),
         count_max: Some(COUNTED_MAX),
         ..ListLinks::default()
     }
@@ -235,11 +237,13 @@ pub(super) fn period_choices(t: &Locale) -> Vec<(&'static str, String)> {
 }
 
 /// Returns the days whose visits are counted; `None` for all visits.
-fn visit_days(pages: &Pages, query: &Form, wrong: &mut FieldErrors) -> Option<VisitDays> {
-    let (now, zone) = (pages.api.domain_cache.now(), &pages.api.time_zone);
-    let (first, last) = period(query, "visits", wrong).dates(now, zone);
-    let today = now.to_zoned(zone.clone()).date();
-    Some(VisitDays { first: first?, last: last.unwrap_or(today) })
+///
+/// They are days of UTC, and the period has those of another zone. So one that goes on has the
+/// present day of UTC, which is tomorrow for some and yesterday for others.
+fn visit_days(period: Period, now: Timestamp, zone: &TimeZone) -> Option<VisitDays> {
+    let (first, last) = period.dates(now, zone);
+    let today = now.to_zoned(TimeZone::UTC).date();
+    Some(VisitDays { first: first?.min(today), last: last.unwrap_or(today) })
 }
 
 /// Shows a page of the list.
@@ -294,11 +298,15 @@ pub(super) async fn read<'a>(
         links.extend(records.iter().map(|record| ShownLink::new(pages, record, visits_of(record), t)));
     }
     let mut ignored = FieldErrors::default();
+    let mut tags = service.tag_names(TAGS_MAX, by).await?;
+    // The form keeps a chosen tag that is not among the first ones.
+    let chosen = query.filled("tag").and_then(|name| Tag::exactly(name).ok());
+    tags.extend(chosen.filter(|chosen| !tags.contains(chosen)));
     Ok(Read::Page(Box::new(ListPage {
         frame: Frame::new(request, Some(session), Place::Links),
         links,
         extent,
-        tags: service.tag_names(TAGS_MAX, by).await?,
+        tags,
         domains: service.domains(false, by).await?.into_iter().map(|domain| domain.name).collect(),
         is_trash,
         orders: ORDERS,
@@ -320,6 +328,22 @@ mod tests {
 
     fn extent(total: u64, page: u64, len: u64) -> Extent {
         Extent { total, page, per_page: 100, len }
+    }
+
+    #[test]
+    fn visits_of_a_period_are_those_of_all_its_days_until_now() {
+        let days = |period, now: &str, zone: &str| {
+            let now: Timestamp = now.parse().unwrap();
+            let days = visit_days(period, now, &TimeZone::get(zone).unwrap());
+            days.map(|VisitDays { first, last }| format!("{first}/{last}"))
+        };
+        let evening = "2026-11-25T01:30:00Z";
+        assert_eq!(days(Period::Week, evening, "America/New_York").unwrap(), "2026-11-18/2026-11-25");
+        assert_eq!(days(Period::Week, evening, "UTC").unwrap(), "2026-11-19/2026-11-25");
+        let first = "2026-11-30T18:30:00Z";
+        assert_eq!(days(Period::ThisMonth, first, "Asia/Kathmandu").unwrap(), "2026-11-30/2026-11-30");
+        assert_eq!(days(Period::LastMonth, first, "Asia/Kathmandu").unwrap(), "2026-11-01/2026-11-30");
+        assert_eq!(days(Period::All, first, "UTC"), None);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use app::{
     FieldErrors,
-    list_links::{ListedLinks, pieces},
+    list_links::{ListLinks, ListedLinks, pieces},
 };
 use askama::Template;
 use hyper::StatusCode;
@@ -67,7 +67,8 @@ pub(super) async fn show(
     // Nothing is printed for the trash, whose links lead nowhere.
     let query = Form::parse(request.query.without(&["deleted"]).as_bytes());
     let mut wrong = FieldErrors::default();
-    let list = read_query(pages, &query, &mut wrong);
+    // Sheets are numbered, so all links are counted.
+    let list = ListLinks { count_max: None, ..read_query(pages, &query, &mut wrong) };
     let listed = service.list_links(list, wrong, by).await?;
     let mut codes = Vec::with_capacity(listed.entries.len());
     for piece in pieces(&listed.entries) {
