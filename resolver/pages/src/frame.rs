@@ -62,6 +62,11 @@ impl<'a> Frame<'a> {
         self.renderer.theme.logo()
     }
 
+    /// Returns whether there is a logo that can be part of a PNG.
+    pub(crate) fn logo_is_png(&self) -> bool {
+        self.logo().is_some_and(|logo| logo.starts_with("data:image/png"))
+    }
+
     pub(crate) fn footer(&self) -> Option<&str> {
         self.renderer.theme.footer()
     }

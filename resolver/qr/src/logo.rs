@@ -1,5 +1,5 @@
 //! A logo in the middle of a QR code. The highest error correction makes up for the modules that it
-//! covers: a sixteenth of them, of which it restores more than a quarter.
+//! covers: it restores up to 30 % of a code, and a logo covers at most a twelfth.
 
 use std::io::Cursor;
 
@@ -11,8 +11,8 @@ use super::drawing::Drawing;
 const SIDE_MAX: u32 = 1024;
 /// Maximum memory that the decoder of a logo may take, in bytes.
 const DECODER_BYTES: usize = 16 << 20;
-/// A logo takes this part of the modules on a side.
-const SHARE: u16 = 4;
+/// The part of the modules on a side that a logo takes, as a divisor.
+const SIDE_DIVISOR: u16 = 4;
 
 /// A logo. An SVG contains it as it is; for a PNG its own pixels are needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub(super) struct Place {
 }
 
 impl Logo {
-    /// Makes a logo of its `data:` URL, and of its file if that is a PNG.
+    /// Makes a logo from its `data:` URL, and of its file if that is a PNG.
     ///
     /// # Errors
     /// Returns [`LogoError`] if the file is not a PNG, or too large.
@@ -124,7 +124,7 @@ impl Place {
     pub(super) fn of(drawing: &Drawing<'_>) -> Self {
         let modules = drawing.modules();
         // A code has an odd number of modules on a side, and so has its middle.
-        let covered = (modules / SHARE) | 1;
+        let covered = (modules / SIDE_DIVISOR) | 1;
         let start = drawing.offset + (modules - covered) / 2 * drawing.scale;
         let pixels = |count: u16| usize::from(count);
         Self {

@@ -43,14 +43,14 @@ pub enum QrError {
     /// Both colours are the same, so the code could not be scanned.
     #[error("expected bgColor to be another colour than color")]
     SameColors,
-    /// `logo` says neither that there is one nor that there is none.
+    /// `logo` is neither on nor off.
     #[error("expected logo to be on or off")]
     Logo,
     /// The logo cannot be part of a PNG.
-    #[error("expected format to be svg: the logo is not a PNG")]
+    #[error("expected format to be svg: the logo is not a PNG, or too large for one")]
     LogoFormat,
     /// The text is too long for any QR code with this error correction.
-    #[error("expected errorCorrection to be a lower one, or the text to be shorter")]
+    #[error("expected errorCorrection to be a lower one, no logo, or the text to be shorter")]
     TooLong,
 }
 
