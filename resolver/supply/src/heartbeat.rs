@@ -21,7 +21,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_stream::StreamExt;
 
 use super::{history::Seen, holder_state::Holder};
-use crate::{Minting, safety_rule};
+use crate::{Minting, Stock, safety_rule};
 
 /// The pause after a stream ended or was refused.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -43,13 +43,13 @@ struct SentBeat {
     seen: Seen,
 }
 
-/// Returns how long the numbers in hand of a namespace last, in milliseconds; `None` if none was
+/// Returns how long the reported numbers of a namespace last, in milliseconds; `None` if none was
 /// claimed of late.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive; `as` saturates")]
-fn lasts_ms(mintings: &[Arc<Minting>], namespace: &Namespace) -> Option<u64> {
+fn lasts_ms(mintings: &[Arc<Minting>], namespace: &Namespace, in_hand: u64) -> Option<u64> {
     let minting = mintings.iter().find(|minting| minting.namespace == *namespace)?;
-    let seconds = minting.stock().supply_seconds();
-    seconds.is_finite().then_some((seconds * 1_000.0) as u64)
+    let reported = Stock { in_hand, ..minting.stock() };
+    (reported.rate > 0.0).then(|| (reported.supply_seconds() * 1_000.0) as u64)
 }
 
 impl Heartbeat {
@@ -114,7 +114,7 @@ impl Heartbeat {
             let beat = holder.with_core(|core, keyspaces| core.beat(session, keyspaces));
             let progress = beat.progress.into_iter();
             let progress = progress.map(|(namespace, in_hand)| pb::Progress {
-                lasts_ms: lasts_ms(&config.mintings, &namespace),
+                lasts_ms: lasts_ms(&config.mintings, &namespace, in_hand),
                 namespace: namespace.to_string(),
                 in_hand,
             });
