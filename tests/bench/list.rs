@@ -21,8 +21,8 @@ use crate::{
     table::{Table, grouped},
 };
 
-/// The target of the list without filters: the 99th percentile in milliseconds.
-const MOST_MS: f64 = 50.0;
+/// The target of the first pages in the order of creation: the 99th percentile in milliseconds.
+const P99_MS_MAX: f64 = 50.0;
 /// Links of a bulk call.
 const CHUNK: u32 = 50_000;
 /// The pages that are asked for: names, queries, and whether the target is for them.
@@ -93,7 +93,8 @@ async fn measure(args: &Args) -> anyhow::Result<Vec<Row>> {
                 INSERT INTO link_tag (link_id, tag_id) SELECT link.id, tag.id FROM link
                 JOIN tag ON tag.name = 'tag-' || substring(link.long_url from '[0-9]+$')::integer % 100";
     let sql = postgres.client().await?;
-    for statements in [tags, "ANALYZE"] {
+    // What autovacuum does within minutes, so that it does not change the figures on the way.
+    for statements in [tags, "VACUUM ANALYZE"] {
         sql.batch_execute(statements).await.context(statements)?;
     }
     let http = Client::builder().redirect(Policy::none()).build()?;
@@ -144,14 +145,14 @@ fn report(args: &Args, rows: &[Row]) -> Report {
     let mut told = Vec::new();
     for Row { name, has_target, cold, latencies, bytes } in rows {
         let [p50, p99] = [50, 99].map(|percent| latencies.percentile_ms(percent));
-        let holds = if p99 <= MOST_MS { "holds" } else { "TOO SLOW" };
+        let holds = if p99 <= P99_MS_MAX { "holds" } else { "TOO SLOW" };
         table.row(vec![
             (*name).to_owned(),
             format!("{p50:.1}"),
             format!("{p99:.1}"),
             format!("{:.1}", cold.as_secs_f64() * 1e3),
             (bytes / 1000).to_string(),
-            if *has_target { format!("at most {MOST_MS}: {holds}") } else { String::new() },
+            if *has_target { format!("at most {P99_MS_MAX}: {holds}") } else { String::new() },
         ]);
         told.push(json!({ "page": name, "p50_ms": p50, "p99_ms": p99, "bytes": bytes }));
     }
