@@ -60,7 +60,7 @@ impl LinkService {
             match self.store_edit(link.id, &edit, by).await? {
                 Edited::Done(record) => return Ok(*record),
                 Edited::Superseded => return Err(AppError::Superseded),
-                // Only a move is refused so.
+                // `Blocked` and `Taken` answer moves only. After `Absent` the link is looked up again.
                 Edited::Absent | Edited::Blocked | Edited::Taken => {}
             }
         }

@@ -6,7 +6,7 @@
 //! 2. A custom slug that is a code of some keyspace cannot move to the default domain: there the
 //!    code belongs to its number.
 //! 3. The link's new address is acknowledged when no resolver denies it any more. Its former one
-//!    may lead to it for as long as an edit takes to be heard of.
+//!    may lead to it until the other resolvers are notified, as after an edit.
 
 use links::{
     Authority, DomainId, Edit, Link, Precondition, Record, Relocation, Slug, api_key::Grant, scope::Scope,
@@ -21,7 +21,7 @@ use super::{
 };
 
 impl LinkService {
-    /// Moves the link with the target's name to the domain of a name. An unknown domain is added as
+    /// Moves the link that the target names to a domain. An unknown domain is added as
     /// for a new link. The link is looked up as for an edit. `wrong` holds the fields that the
     /// adapter could not read.
     pub async fn move_link(
@@ -36,7 +36,7 @@ impl LinkService {
         let named = wrong.note(Field::Domain.name(), named.and_then(|name| self.check_domain(name)));
         wrong.finish()?;
         let domain = match self.find_link(&target.name, by).await {
-            // Before a domain is added for it.
+            // The link is found first, so that a move that is refused adds no domain.
             Ok(link) => {
                 let domain = self.domain_to_move_to(named.flatten(), by).await?;
                 if link.domain() == domain {
@@ -90,8 +90,8 @@ impl LinkService {
         }
     }
 
-    /// Returns a link that has the code of its number and is on the domain already: the answer to
-    /// an earlier call was lost. A custom slug there may be another link's.
+    /// Returns the link if an earlier call, whose answer was lost, has moved it already. Only the
+    /// code of its number proves that: a custom slug there may be another link's.
     async fn moved_already(&self, target: &Target, named: Option<Authority>, by: &Grant) -> Option<Record> {
         let id = self.lookup.id_of(&target.name.code)?;
         let domain = named.map(|name| name.to_string());

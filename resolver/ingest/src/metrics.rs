@@ -33,7 +33,7 @@ pub struct IngestMetrics {
     waiting: Gauge,
     rows_waiting: Gauge,
     spool_bytes: Gauge,
-    /// The same for others to show.
+    /// Unstored blocks and the size of the spool, for the page of the cluster.
     pub backlog: Arc<Backlog>,
     dropped: [Counter; DropReason::ALL.len()],
     other_agents: Counter,

@@ -101,7 +101,7 @@ impl Link {
 
     /// Returns whether the link's name follows from its id on its domain, so that it has no entry.
     #[must_use]
-    pub fn has_own_number(&self) -> bool {
+    pub fn is_named_by_id(&self) -> bool {
         self.domain().is_default() && self.id.unpack().is_some()
     }
 

@@ -51,14 +51,14 @@ fn lasts(seconds: &f64, t: &Locale) -> String {
 }
 
 /// Formats how long a namespace lasts.
-fn exhausted(seconds: &Option<f64>, t: &Locale) -> String {
+fn time_left(seconds: &Option<f64>, t: &Locale) -> String {
     seconds.map_or_else(|| t.text("cluster-unused"), |seconds| lasts(&seconds, t))
 }
 
 /// Formats how long the numbers of a holder last.
 #[expect(clippy::cast_precision_loss, reason = "seconds stay below 2^53")]
 fn holder_lasts(seconds: &Option<u64>, t: &Locale) -> String {
-    exhausted(&seconds.map(|seconds| seconds as f64), t)
+    time_left(&seconds.map(|seconds| seconds as f64), t)
 }
 
 /// Shows the page.

@@ -1,9 +1,9 @@
-//! A map of the world, coloured by the numbers of countries, drawn on the server as SVG.
+//! A map of the world whose countries are coloured by their numbers, as SVG.
 //!
 //! 1. The outlines are in `map/world.txt`, which `map/make.mjs` makes from Natural Earth (public
 //!    domain). Each has a code of ISO 3166-1, or XK for Kosovo.
-//! 2. Colours are classes of `assets/style.css`, a level for each power of the largest number: a
-//!    country with one visit is seen beside one with a million.
+//! 2. Colours are classes of `assets/style.css`. Their levels are logarithmic, so that a country
+//!    with one visit is seen beside one with a million.
 //! 3. The map is one image with a title and a description. Its numbers belong in a table beside it.
 
 use std::cmp::Reverse;
@@ -75,13 +75,13 @@ fn outlines() -> impl Iterator<Item = (&'static str, &'static str)> {
     WORLD.lines().filter_map(|line| line.split_once(' '))
 }
 
-/// Returns the level of a number: the highest for the largest one, the lowest for 1.
+/// Returns the logarithmic level of a number: the highest for the largest number, 0 for 0.
 fn level(number: u64, most: u64) -> u32 {
     if number == 0 {
         return 0;
     }
-    let power = |number: u64| u64::BITS - number.leading_zeros();
-    (power(number) * LEVELS).div_ceil(power(most).max(1)).clamp(1, LEVELS)
+    let bits = |number: u64| u64::BITS - number.leading_zeros();
+    (bits(number) * LEVELS).div_ceil(bits(most).max(1)).clamp(1, LEVELS)
 }
 
 #[cfg(test)]

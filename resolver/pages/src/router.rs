@@ -77,8 +77,8 @@ impl Pages {
         let answered = answered.and_then(|mut answer| {
             let account = session.as_ref().map(|session| BudgetAccount::Key(session.grant.id));
             let account = account.unwrap_or_else(|| BudgetAccount::client(client));
-            // A long page is on the account of its reader until it was sent. The answer to a form is
-            // sent in any case: what it tells of was done.
+            // A long page counts against its reader's budget until it is sent. The answer to a form
+            // is sent in any case, because the form has taken effect.
             let kept = self.api.budgets.keep(account, &mut answer);
             if *request.method != Method::POST {
                 kept.map_err(AppError::from)?;

@@ -71,9 +71,9 @@ impl Lookup {
         Ok(found.filter(|link| link.domain().is_default()))
     }
 
-    /// Returns the link of a code, which may be on another domain. A link that is elsewhere would be
-    /// an absence: the primary is asked again, because the link may have moved here since the cache
-    /// entry, the shared read or the replica that it came from.
+    /// Returns the link of a code, on any domain. One that is elsewhere is read again from the
+    /// primary: since it was cached, or read for another request or from a replica, it may have moved
+    /// here.
     async fn find_code_on_default(&self, code: Code) -> Found {
         match self.find(code).await? {
             Some(link) if !link.domain().is_default() && safety_rule::is_on(SafetyRule::Moved) => {

@@ -2,9 +2,9 @@
 //!
 //! 1. Each link is changed by the use case of its own page, so that rights, conflicts and the audit
 //!    log are the same. A page has at most a hundred links.
-//! 2. A link that cannot be changed does not keep the others from it. The list then says which ones
-//!    and why, and they stay chosen. If the database does not answer, or it takes
-//!    too long, the links that are left are listed too.
+//! 2. A link that cannot be changed does not stop the others. The list then names the links that
+//!    were not changed, with the reason, and they stay chosen. If the database does not answer, or
+//!    it takes too long, the links that are left are among them.
 //! 3. A tag is added to the tags that a link has at this moment: if they change meanwhile, they are
 //!    read again.
 

@@ -82,13 +82,13 @@ async fn relocate<S: Sql>(
     if before.domain() == *domain {
         return Ok(true);
     }
-    if !after.has_own_number() {
+    if !after.is_named_by_id() {
         if name.code_on(*domain).is_some() {
             same_keyspaces(sql, *keyspaces).await?;
         }
-        let is_taken = take_slug(sql, *domain, name.as_str(), after.id).await?
+        let has_name = take_slug(sql, *domain, name.as_str(), after.id).await?
             || find_slug(sql, *domain, name.as_str()).await? == Some(after.id);
-        if !is_taken {
+        if !has_name {
             return Ok(false);
         }
     }

@@ -92,7 +92,7 @@ pub(crate) async fn tag_names<S: Sql>(sql: &mut S, most: i64, of: &Visible) -> R
     let (_, conditions) = visible_only(of, &mut values);
     // SQLite numbers parameters in the order in which they appear, so this one is the last.
     values.push(Value::Int(most));
-    // EXISTS ends at the first link of a tag.
+    // EXISTS ends at the first visible link of a tag.
     let has_link = if conditions.is_empty() {
         String::new()
     } else {
