@@ -74,7 +74,9 @@ async fn an_index_of_links_is_built_while_links_are_created_and_again_if_it_was_
     ];
     let link =
         |id: u32| format!("INSERT INTO link VALUES ({id}, 'https://a.example', NULL, false, true, now(), 1)");
-    let building = "SELECT pid FROM pg_stat_progress_create_index";
+    // In this phase the index is in the catalogue, and waits for the transaction below.
+    let building =
+        "SELECT pid FROM pg_stat_progress_create_index WHERE phase = 'waiting for writers before build'";
     long.batch_execute(&format!("BEGIN; {}", link(1))).await.unwrap();
     let meanwhile = async {
         wait::until(SOON, "the index is being built", async || {
