@@ -292,3 +292,39 @@ async fn an_address_of_many_fields_makes_no_page_of_many_megabytes() {
         assert!(page.text().await.unwrap().len() < 512 * 1024);
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_form_keeps_what_was_chosen_and_offers_what_can_be_made() {
+    let scratch = Scratch::new().unwrap();
+    let logo = scratch.path().join("logo.svg");
+    std::fs::write(&logo, "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 1 1'/>").unwrap();
+    let resolver = Resolver::embedded().unwrap().args(["--theme-logo", logo.to_str().unwrap()]);
+    let resolver = resolver.start().await.unwrap();
+    let (url, api) = (resolver.api.url(), &resolver.api);
+    let cookie = sign_in(url, api.key()).await;
+    let page = async |path: &str| {
+        let page = client().get(format!("{url}{path}")).header(COOKIE, &cookie).send().await.unwrap();
+        page.text().await.unwrap()
+    };
+    // A form without a filter names the period all the same.
+    let empty = page("/manage?search=&created=all&visits=all").await;
+    assert!(empty.contains("There are no links yet."), "{empty}");
+    assert!(page("/manage?created=7d").await.contains("No link matches."));
+
+    for link in 0..4 {
+        let tags: Vec<String> = (0..100).map(|tag| format!("tag-{link}-{tag:02}")).collect();
+        let wish = json!({ "longUrl": format!("https://example.com/{link}"), "tags": tags });
+        api.create_with(&wish).await.unwrap();
+    }
+    let option = |name: &str| format!("<option selected>{name}</option>");
+    for tag in ["tag-0-00", "tag-3-99"] {
+        let list = page(&format!("/manage?tag={tag}")).await;
+        assert_eq!(list.matches(&option(tag)).count(), 1, "{tag}");
+    }
+
+    let code = api.create("https://example.com/").await.unwrap().code;
+    let link = page(&format!("/manage/link/{code}")).await;
+    assert!(link.contains("<option value=\"svg\" selected>") && link.contains("SVG only"), "{link}");
+    let picture = api.get(&format!("{code}/qr-code?format=svg&logo=on")).await.unwrap();
+    assert_eq!(picture.status, 200);
+}

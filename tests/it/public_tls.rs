@@ -1,7 +1,7 @@
 //! The public listener with TLS: HTTP/2 and HTTP/1.1 answer alike, certificates change without a
 //! restart, and a client that misuses a connection keeps no other one out.
 
-use std::{io, net::SocketAddr, time::Duration};
+use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
 
 use harness::{Authority, Resolver, Scratch, SecretFolder, net, wait};
 use http_body_util::{BodyExt as _, Full};
@@ -21,7 +21,7 @@ const TAKEN_BACK: usize = 5_000;
 struct Served {
     resolver: Resolver,
     files: SecretFolder,
-    _scratch: Scratch,
+    scratch: Scratch,
 }
 
 impl Served {
@@ -34,22 +34,22 @@ impl Served {
         let args = files.args("unused", "tls-");
         let args = args.into_iter().skip_while(|arg| arg != "--tls-cert");
         let resolver = builder.public_url(&url).args(args).start().await.unwrap();
-        Self { resolver, files, _scratch: scratch }
-    }
-
-    fn client(&self) -> ClientTls {
-        let files = TlsFiles { ca: Some(self.files.file("ca.crt").into()), ..TlsFiles::default() };
-        ClientTls::new(files, Verify::Full).unwrap()
+        Self { resolver, files, scratch }
     }
 
     async fn http2(&self) -> io::Result<SendRequest<Full<Bytes>>> {
-        connect(&self.client(), self.resolver.addr()).await
+        connect(&client(self.files.file("ca.crt").into()), self.resolver.addr()).await
     }
 
     fn request(&self, path: &str) -> Request<Full<Bytes>> {
         let uri = format!("https://{}{path}", self.resolver.addr());
         Request::get(uri).body(Full::default()).unwrap()
     }
+}
+
+/// Returns a client that trusts the authority in a file, and follows its changes.
+fn client(ca: PathBuf) -> ClientTls {
+    ClientTls::new(TlsFiles { ca: Some(ca), ..TlsFiles::default() }, Verify::Full).unwrap()
 }
 
 /// Opens a connection over HTTP/2.
@@ -101,9 +101,13 @@ async fn http2_creates_and_follows_links_many_at_a_time_and_plaintext_is_not_ans
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_renewed_certificate_of_another_authority_is_served_without_a_restart() {
-    let served = Served::start(&Authority::new("first").unwrap()).await;
+    let first = Authority::new("first").unwrap();
+    let served = Served::start(&first).await;
     let mut open = served.http2().await.unwrap();
-    let old = served.client();
+    let unchanged = served.scratch.path().join("first.pem");
+    std::fs::write(&unchanged, first.pem()).unwrap();
+    let old = client(unchanged);
+    connect(&old, served.resolver.addr()).await.unwrap();
     let next = Authority::new("second").unwrap();
     let pair = next.issue(&[&net::address().to_string()]).unwrap();
     served.files.replace(next.pem(), &pair).unwrap();

@@ -146,6 +146,25 @@ fn the_rest_of_a_reclaimed_block_goes_out_as_leaked_again() {
 }
 
 #[test]
+fn a_leaked_block_is_reclaimed_once_and_what_comes_back_of_it_is_free() {
+    let mut bench = Bench::new(blocks_of(10));
+    let reclaims = |bench: &mut Bench, request| match bench.ask(request) {
+        Ok(Answer::Allocated { block, is_reclaimed, .. }) => (block, is_reclaimed),
+        other => panic!("{other:?}"),
+    };
+    let first = bench.register("a", "1", 100);
+    assert!(!reclaims(&mut bench, allocate("a", first, 1)).1, "it is fresh");
+    let second = bench.register("a", "2", 100);
+    let (again, is_reclaimed) = reclaims(&mut bench, allocate("a", second, 1));
+    assert!(is_reclaimed);
+    assert!(!reclaims(&mut bench, allocate("a", second, 1)).1, "the same request counts once");
+    bench.ask(give_back("a", second, &again, 4)).unwrap();
+    let b = bench.register("b", "1", 100);
+    let (rest, is_reclaimed) = reclaims(&mut bench, allocate("b", b, 1));
+    assert_eq!((rest.span, is_reclaimed), (Span::new(4, 6).unwrap(), false), "it was returned");
+}
+
+#[test]
 fn a_part_returned_under_another_history_of_the_database_goes_out_as_leaked() {
     let mut bench = Bench::new(blocks_of(10));
     let a = bench.register("a", "1", 100);
