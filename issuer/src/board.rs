@@ -1,8 +1,9 @@
 //! Status that is not in the ledger, for `GetStatus`: reports of holders, forecasts, and reclaimed
 //! numbers.
 //!
-//! Nothing is decided by it, and it is lost with the process. The beats of a term replace the reports
-//! of the term before; reclaimed numbers count from the start of the process, in all its terms.
+//! Nothing is decided by it, and it is lost with the process. The beats of a term replace the
+//! reports of the term before; reclaimed numbers count from the start of the process, in all its
+//! terms.
 
 use std::{
     collections::BTreeMap,
@@ -22,8 +23,8 @@ struct Notes {
     supplies: BTreeMap<HolderId, Vec<pb::Supply>>,
     /// How long each namespace lasts at the rate of the last hours, in seconds.
     exhaustion_seconds: BTreeMap<Namespace, f64>,
-    /// Numbers of leaked blocks that were allocated again. A block whose caller went away before its
-    /// answer is not counted.
+    /// Numbers of leaked blocks that were allocated again. A block whose caller went away before
+    /// its answer is not counted.
     reclaimed: BTreeMap<Namespace, u64>,
 }
 

@@ -77,7 +77,7 @@ pub enum KeyError {
     #[error("expected the name of a key that is not revoked")]
     NoKey,
     /// The key lasts longer than the one that acts, or may make more calls.
-    #[error("the key lasts longer or may make more calls than the one that acts: expected another key")]
+    #[error("the key lasts longer or may make more calls than your own: expected another key")]
     BeyondOwn,
     /// The system provided no random bytes.
     #[error("no random bytes from the system: {0}")]
@@ -106,7 +106,7 @@ impl ApiKeys {
         let key = ApiKey::draw().map_err(KeyError::Random)?;
         let span = expires_in.and_then(|span| SignedDuration::try_from(span).ok());
         let expires_at = span.and_then(|span| Timestamp::now().checked_add(span).ok());
-        let keys = self.keys_of_server().await?;
+        let keys = self.bounding_keys().await?;
         let (expires_at, limits) = self.within_own(&keys, expires_at, limits);
         let new = NewKey { name, hash: key.hash(), scopes, expires_at, limits };
         match self.keys.add_api_key(&new, self.by).await? {
@@ -115,8 +115,8 @@ impl ApiKeys {
         }
     }
 
-    /// Returns all API keys, or none for the operator, who needs no bounds.
-    async fn keys_of_server(&self) -> Result<Vec<ApiKeyRecord>, StoreError> {
+    /// Returns all API keys, or none for the operator, whom no key bounds.
+    async fn bounding_keys(&self) -> Result<Vec<ApiKeyRecord>, StoreError> {
         if self.by == OPERATOR { Ok(Vec::new()) } else { self.keys.list_api_keys().await }
     }
 
@@ -174,7 +174,7 @@ impl ApiKeys {
     /// Returns [`KeyError::NoKey`] if no key has this name, or it is revoked, and
     /// [`KeyError::BeyondOwn`] if the new secret would do more than the key that acts.
     pub async fn rotate(&self, name: &str, keep_old_for: Duration) -> Result<ApiKey, KeyError> {
-        let keys = self.keys_of_server().await?;
+        let keys = self.bounding_keys().await?;
         if let Some(rotated) = keys.iter().find(|key| key.name == name) {
             let is = (rotated.expires_at, rotated.limits.clone());
             if self.within_own(&keys, is.0, is.1.clone()) != is {
@@ -215,6 +215,7 @@ impl LinkService {
 #[cfg(test)]
 mod tests {
     use store::{Store as _, sqlite::SqliteStore};
+    use tempfile::TempDir;
 
     use super::*;
 
@@ -229,11 +230,16 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn no_key_gets_a_secret_that_does_more_than_itself() {
+    async fn store() -> (TempDir, Arc<SqliteStore>) {
         let folder = tempfile::tempdir().unwrap();
         let store = Arc::new(SqliteStore::open(&folder.path().join("links.db")).unwrap());
         store.migrate().await.unwrap();
+        (folder, store)
+    }
+
+    #[tokio::test]
+    async fn no_key_gets_a_secret_that_does_more_than_itself() {
+        let (_folder, store) = store().await;
         let operator = ApiKeys::new(store.clone(), store.clone());
         let bounded = |name: &str, days: u64, calls: Option<u32>| CreateKey {
             expires_in: Some(Duration::from_secs(days * 86_400)),
@@ -266,9 +272,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_key_is_found_by_its_last_secret_until_it_is_revoked() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Arc::new(SqliteStore::open(&folder.path().join("links.db")).unwrap());
-        store.migrate().await.unwrap();
+        let (_folder, store) = store().await;
         let api_keys = ApiKeys::new(store.clone(), store.clone());
 
         let first = api_keys.create(wish("ci")).await.unwrap();

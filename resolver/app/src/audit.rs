@@ -31,8 +31,8 @@ impl LinkService {
         Ok(self.keys.audit_entries(&filter, PER_PAGE).await?)
     }
 
-    /// Returns the object of a name: links on the default domain that have the name or had it, those
-    /// on another domain if the name is `domain/name`, and anything else of that name.
+    /// Returns the object of a name: links on the default domain that have the name or had it,
+    /// those on another domain if the name is `domain/name`, and anything else of that name.
     ///
     /// # Errors
     /// Returns [`AppError`] if the store does not answer.

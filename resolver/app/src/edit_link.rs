@@ -60,7 +60,7 @@ impl LinkService {
             match self.store_edit(link.id, &edit, by).await? {
                 Edited::Done(record) => return Ok(*record),
                 Edited::Superseded => return Err(AppError::Superseded),
-                // `Blocked` and `Taken` answer moves only. After `Absent` the link is looked up again.
+                // `Blocked` and `Taken` answer moves only. After `Absent` the loop looks again.
                 Edited::Absent | Edited::Blocked | Edited::Taken => {}
             }
         }

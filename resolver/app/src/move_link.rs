@@ -21,9 +21,9 @@ use super::{
 };
 
 impl LinkService {
-    /// Moves the link that the target names to a domain. An unknown domain is added as
-    /// for a new link. The link is looked up as for an edit. `wrong` holds the fields that the
-    /// adapter could not read.
+    /// Moves the link that the target names to a domain. An unknown domain is added as for a new
+    /// link. The link is looked up as for an edit. `wrong` holds the fields that the adapter could
+    /// not read.
     pub async fn move_link(
         &self,
         target: &Target,

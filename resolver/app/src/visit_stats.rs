@@ -189,23 +189,30 @@ async fn count(
     })
 }
 
-/// Returns the most frequent values of a dimension. The rest is added to [`OTHER`], so that the
-/// values add up to all visits.
-fn rank(counts: &DimensionCounts, dimension: Dimension, request: &StatsRequest) -> RankedValues {
-    let values = counts.values(dimension).map(|(value, count)| {
-        (value.to_owned(), VisitCount::new((count.total, count.bots), request.people_only))
-    });
+/// Keeps the first `most` values of a ranking. The others are added to [`OTHER`], so that the sum
+/// stays the same.
+#[must_use]
+pub fn keep_first(values: RankedValues, most: usize) -> RankedValues {
     let (mut other, mut values): (RankedValues, RankedValues) =
-        values.filter(|(_, count)| count.total > 0).partition(|(value, _)| value == OTHER);
-    // Stable, so that equal counts stay in the order of their texts.
-    values.sort_by_key(|(_, count)| Reverse(count.total));
-    other.extend(values.split_off(request.top.min(values.len())));
+        values.into_iter().partition(|(value, _)| value == OTHER);
+    other.extend(values.split_off(most.min(values.len())));
     let rest = other.iter().fold(VisitCount::default(), |sum, (_, count)| VisitCount {
         total: sum.total.saturating_add(count.total),
         bots: sum.bots.saturating_add(count.bots),
     });
     values.extend((rest.total > 0).then(|| (OTHER.to_owned(), rest)));
     values
+}
+
+/// Returns the most frequent values of a dimension.
+fn rank(counts: &DimensionCounts, dimension: Dimension, request: &StatsRequest) -> RankedValues {
+    let values = counts.values(dimension).map(|(value, count)| {
+        (value.to_owned(), VisitCount::new((count.total, count.bots), request.people_only))
+    });
+    let mut values: RankedValues = values.filter(|(_, count)| count.total > 0).collect();
+    // Stable, so that equal counts stay in the order of their texts.
+    values.sort_by_key(|(_, count)| Reverse(count.total));
+    keep_first(values, request.top)
 }
 
 #[cfg(test)]

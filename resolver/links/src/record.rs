@@ -121,8 +121,8 @@ impl Edit {
         if let Some(Relocation { domain, .. }) = self.relocation {
             details.domain = Some(domain).filter(|domain| !domain.is_default());
             if link.id.unpack().is_some() {
-                // The slug is the code of the link's number, so the name is the same without it, and
-                // releases that know no moves see a minted link.
+                // The slug is the code of the link's number, so the name is the same without it,
+                // and releases that know no moves see a minted link.
                 details.slug = None;
             }
         }

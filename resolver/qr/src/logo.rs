@@ -44,7 +44,7 @@ pub(super) struct Place {
 }
 
 impl Logo {
-    /// Makes a logo from its `data:` URL, and of its file if that is a PNG.
+    /// Makes a logo from its `data:` URL, and from its file if that is a PNG.
     ///
     /// # Errors
     /// Returns [`LogoError`] if the file is not a PNG, or too large.

@@ -152,7 +152,7 @@ impl IssuerClient {
         .await
     }
 
-    /// Returns the committed state of the issuer.
+    /// Returns the status of the issuer.
     ///
     /// # Errors
     /// See [`IssuerClient::register`].

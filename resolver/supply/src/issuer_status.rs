@@ -1,8 +1,8 @@
-//! The committed state of the issuer, for people.
+//! The status of the issuer, for people: its committed state, and reports and forecasts.
 
 use proto::issuer::v1 as pb;
 
-/// The committed state of the issuer.
+/// The status of the issuer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct IssuerStatus {
     /// Advertised address of the leader.

@@ -72,8 +72,8 @@ impl Lookup {
     }
 
     /// Returns the link of a code, on any domain. One that is elsewhere is read again from the
-    /// primary: since it was cached, or read for another request or from a replica, it may have moved
-    /// here.
+    /// primary: since it was cached, or read for another request or from a replica, it may have
+    /// moved here.
     async fn find_code_on_default(&self, code: Code) -> Found {
         match self.find(code).await? {
             Some(link) if !link.domain().is_default() && safety_rule::is_on(SafetyRule::Moved) => {

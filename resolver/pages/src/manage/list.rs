@@ -113,8 +113,8 @@ impl Extent {
         (self.page > self.last() && (self.is_counted() || self.len == 0)).then(|| self.last())
     }
 
-    /// Returns whether there may be a page after this one. Where links were not counted, a full page
-    /// may be the last one.
+    /// Returns whether there may be a page after this one. Where links were not counted, a full
+    /// page may be the last one.
     fn has_more(self) -> bool {
         if self.is_counted() { self.page < self.last() } else { self.len >= self.per_page }
     }

@@ -2,7 +2,7 @@
 //!
 //! Values are texts of visitors: hosts of referrers, names of browsers. Templates escape them.
 
-use app::visit_stats::{RankedValues, VisitCount, VisitStats};
+use app::visit_stats::{RankedValues, VisitCount, VisitStats, keep_first};
 use visits::tally::{Dimension, OTHER};
 
 use super::figures::{percent, tenths_of_percent};
@@ -70,27 +70,18 @@ impl Ranking {
             visits_shown: t.number(&count.total),
             share: format!("{} %", percent(tenths_of_percent(count.total, sum).unwrap_or(0), t)),
         };
-        let (first, others) = values.split_at(values.len().min(ROWS_MAX));
-        let (others, folded): (&[_], &[_]) = if is_of_countries { (others, &[]) } else { (&[], others) };
-        let first = first.iter().cloned().chain(fold(folded));
+        let (first, others) = match is_of_countries {
+            true => values.split_at(values.len().min(ROWS_MAX)),
+            false => (&*keep_first(values.clone(), ROWS_MAX), &[][..]),
+        };
         Self {
             title: title(dimension, t),
-            rows: first.map(|value| row(&value)).collect(),
+            rows: first.iter().map(row).collect(),
             others: others.iter().map(row).collect(),
             sum,
             map: is_of_countries.then(|| map(values, t)),
         }
     }
-}
-
-/// Sums the visits of values up under the name of the others; `None` for no values.
-fn fold(values: &[(String, VisitCount)]) -> Option<(String, VisitCount)> {
-    let sum = |sum: VisitCount, (_, count): &(String, VisitCount)| VisitCount {
-        total: sum.total.saturating_add(count.total),
-        bots: sum.bots.saturating_add(count.bots),
-    };
-    let sum = values.iter().fold(VisitCount { total: 0, bots: 0 }, sum);
-    (!values.is_empty()).then(|| (OTHER.to_owned(), sum))
 }
 
 /// Draws the map of countries.
