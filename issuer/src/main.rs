@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use daemon::{cancel_on_signals, parse};
+use daemon::{cancel_on_signals, parse, print};
 use issuer::{
     Error, Listeners,
     config::{Cli, Command, ConfigCommand},
@@ -33,11 +33,10 @@ async fn main() -> ExitCode {
 
 async fn act(cli: Cli) -> Result<(), Error> {
     match cli.command {
-        Some(Command::Status(args)) => print(&issuer::status_command::run(&args).await?),
-        Some(Command::Config(ConfigCommand::Check(args))) => print(&issuer::config_check::run(&args)?),
-        None => return serve(cli).await,
+        Some(Command::Status(args)) => Ok(print(&issuer::status_command::run(&args).await?)?),
+        Some(Command::Config(ConfigCommand::Check(args))) => Ok(print(&issuer::config_check::run(&args)?)?),
+        None => serve(cli).await,
     }
-    Ok(())
 }
 
 async fn serve(cli: Cli) -> Result<(), Error> {
@@ -47,9 +46,4 @@ async fn serve(cli: Cli) -> Result<(), Error> {
     let shutdown = CancellationToken::new();
     cancel_on_signals(shutdown.clone())?;
     issuer::run(cli.serve, listeners, shutdown).await
-}
-
-#[expect(clippy::print_stdout, reason = "the output of a command belongs on the standard output")]
-fn print(text: &str) {
-    print!("{text}");
 }

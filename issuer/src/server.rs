@@ -92,12 +92,13 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
     let board = Board::default();
     let observer = Observer::new(ends.handle.clone(), ends.standing.clone(), metrics.clone(), board.clone());
     let observer = Arc::new(observer);
+    // All that an issuer does runs on the threads that answer probes.
+    let liveness = Liveness::default();
     let admin = Admin {
         daemon: "issuer",
         recorder,
         ready: readiness(ends.standing.clone(), shutdown.clone()),
-        // All that an issuer does runs on the threads that answer probes.
-        liveness: Liveness::default(),
+        liveness: liveness.clone(),
         refresh: refresh(Arc::clone(&observer), metrics.clone(), (tls.clone(), to_etcd)),
     };
     let _observing = observer.start();
@@ -105,7 +106,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
     let admin_task = tokio::spawn(admin.serve(listeners.admin, admin_stop.clone()));
     wait_for_etcd(&config, [&client, &to_one], &shutdown).await?;
 
-    let (supervisor, mut failures) = TaskSupervisor::new();
+    let (supervisor, mut failures) = TaskSupervisor::watched_by(liveness);
     supervisor.spawn("driver", driver.run(shutdown.clone()));
     let DriverChannels { handle, tidings, abdications, standing } = ends;
     let election = Election {

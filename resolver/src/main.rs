@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use daemon::{cancel_on_signals, parse};
+use daemon::{cancel_on_signals, greet, parse, print};
 use mimalloc::MiMalloc;
 use resolver::{
     Error, Greeting, Listeners, command,
@@ -30,7 +30,7 @@ async fn act(cli: Cli) -> Result<(), Error> {
     match cli.command {
         None => serve(cli.serve).await,
         Some(Command::Serve(config)) => serve(*config).await,
-        Some(command) => command::run(command).await.map(|text| print(&text)),
+        Some(command) => Ok(print(&command::run(command).await?)?),
     }
 }
 
@@ -39,7 +39,10 @@ async fn serve(config: Config) -> Result<(), Error> {
     let listeners = Listeners::bind(&config, &settings)?;
     let shutdown = CancellationToken::new();
     cancel_on_signals(shutdown.clone())?;
-    resolver::run(config, settings, listeners, |greeting| print(&welcome(&greeting)), shutdown).await
+    let greet = |greeting| {
+        greet(welcome(&greeting), "a first API key is lost; `resolver api-key create` makes another")
+    };
+    resolver::run(config, settings, listeners, greet, shutdown).await
 }
 
 /// Formats the message at the start, with a command to copy that creates the first link.
@@ -50,9 +53,4 @@ fn welcome(greeting: &Greeting) -> String {
         "Shortmint serves {url}\n\nYour API key, shown only this once: {key}\n\nCreate a link:\n  \
          curl -X POST {url}/rest/v3/short-urls -H 'X-Api-Key: {key}' -d '{{\"longUrl\": \"https://example.com\"}}'\n\n"
     )
-}
-
-#[expect(clippy::print_stdout, reason = "the output of a command belongs on the standard output")]
-fn print(text: &str) {
-    print!("{text}");
 }

@@ -106,7 +106,7 @@ pub async fn run(
     };
     let Bootstrapped { code_key, keyspaces, new_key, shared, asked } = bootstrapped;
     let traces = traces(&config, &settings)?;
-    let (supervisor, mut failures) = TaskSupervisor::new();
+    let (supervisor, mut failures) = TaskSupervisor::watched_by(liveness.clone());
     let clock = Clock::start();
     if settings.role.serves_api() {
         databases.migrate_visits(&config.database.database).await?;

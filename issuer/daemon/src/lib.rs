@@ -7,6 +7,7 @@ mod channel;
 mod exit;
 mod gate;
 mod liveness;
+mod log_queue;
 mod logs;
 mod process;
 mod recorder;
@@ -28,7 +29,7 @@ pub use channel::{channel, is_local, reasons};
 pub use exit::{Exit, parse};
 pub use gate::{Gate, GateLimits, Guarded, Guest, IsExempt, Secured, UnderWay, network};
 pub use liveness::{Beats, Liveness};
-pub use logs::LogFormat;
+pub use logs::{LogFormat, greet, print};
 pub use recorder::{DURATION_BUCKETS, Page, Recorder};
 pub use resources::Resources;
 pub use seldom::Seldom;
@@ -44,11 +45,13 @@ pub fn cancel_on_signals(token: CancellationToken) -> std::io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     tokio::spawn(async move {
-        tokio::select! {
-            _ = terminate.recv() => tracing::info!("SIGTERM: stopping"),
-            _ = interrupt.recv() => tracing::info!("SIGINT: stopping"),
-        }
+        let name = tokio::select! {
+            _ = terminate.recv() => "SIGTERM",
+            _ = interrupt.recv() => "SIGINT",
+        };
+        // First of all: nothing may keep the process from ending.
         token.cancel();
+        tracing::info!("{name}: stopping");
     });
     Ok(())
 }

@@ -2,7 +2,8 @@
 //!
 //! A thread that serves connections beats once a second from a task of its own runtime. One that
 //! computes without end, or waits for a lock for ever, stops to beat, and `/livez` tells. Nothing a
-//! server elsewhere does can stop a beat: a restart would not mend that.
+//! server elsewhere does can stop a beat: a restart would not mend that. `/livez` also tells of a
+//! supervised task that has failed, should the process not end by itself.
 
 use std::{
     sync::{
@@ -20,10 +21,12 @@ const EVERY: Duration = Duration::from_secs(1);
 const STUCK_AFTER: Duration = Duration::from_secs(20);
 
 /// The threads of a process that have to beat; cheap to clone.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Liveness {
     since: Instant,
     threads: Arc<Mutex<Vec<Thread>>>,
+    /// Supervised tasks that have failed.
+    failed: Arc<Mutex<Vec<&'static str>>>,
 }
 
 /// The name of a thread, and its last beat.
@@ -37,7 +40,7 @@ pub struct Beats {
 
 impl Default for Liveness {
     fn default() -> Self {
-        Self { since: Instant::now(), threads: Arc::default() }
+        Self { since: Instant::now(), threads: Arc::default(), failed: Arc::default() }
     }
 }
 
@@ -52,7 +55,13 @@ impl Liveness {
         beats
     }
 
-    /// Returns the names of the threads that are stuck.
+    /// Notes that a supervised task has failed.
+    pub(crate) fn fail(&self, task: &'static str) {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).push(task);
+    }
+
+    /// Returns the names of the threads that are stuck, and of the supervised tasks that have
+    /// failed.
     #[must_use]
     pub fn stuck(&self) -> Vec<String> {
         let now = millis(self.since.elapsed());
@@ -62,7 +71,9 @@ impl Liveness {
             let last = last.upgrade().map_or(now, |last| last.load(Ordering::Relaxed));
             now.saturating_sub(last) > millis(STUCK_AFTER)
         };
-        threads.iter().filter(|(_, last)| is_stuck(last)).map(|(name, _)| name.clone()).collect()
+        let stuck = threads.iter().filter(|(_, last)| is_stuck(last)).map(|(name, _)| name.clone());
+        let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        stuck.chain(failed.iter().map(|name| (*name).to_owned())).collect()
     }
 }
 

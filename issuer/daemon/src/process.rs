@@ -3,16 +3,17 @@
 //! `process_…` are the names that Prometheus' own client libraries give them, and that dashboards
 //! and alerts of others expect. All other metrics begin with the daemon's name.
 
-use metrics::{describe_gauge, gauge};
+use metrics::{Counter, counter, describe_counter, describe_gauge, gauge};
 use metrics_process::Collector;
 
-use crate::Recorder;
+use crate::{Recorder, logs::dropped_lines};
 
-/// The metrics of a process: processor time, memory, descriptors, threads and start.
+/// The metrics of a process: processor time, memory, descriptors, threads, start, and lost logs.
 #[derive(Clone)]
 pub(crate) struct Process {
     recorder: Recorder,
     collector: Collector,
+    dropped_lines: Counter,
 }
 
 impl Process {
@@ -20,17 +21,21 @@ impl Process {
     pub(crate) fn new(recorder: &Recorder, daemon: &str) -> Self {
         let collector = Collector::default();
         let name = format!("{daemon}_build_info");
-        recorder.with(|| {
+        let dropped = format!("{daemon}_log_lines_dropped_total");
+        let dropped_lines = recorder.with(|| {
             collector.describe();
             describe_gauge!(name.clone(), "1, with the version of the build as a label.");
             gauge!(name, "version" => env!("CARGO_PKG_VERSION")).set(1.0);
+            describe_counter!(dropped.clone(), "Log lines that standard error did not take.");
+            counter!(dropped)
         });
-        Self { recorder: recorder.clone(), collector }
+        Self { recorder: recorder.clone(), collector, dropped_lines }
     }
 
     /// Sets the metrics. Called when a metrics page is requested.
     pub(crate) fn look(&self) {
         self.recorder.with(|| self.collector.collect());
+        self.dropped_lines.absolute(dropped_lines());
     }
 }
 

@@ -4,10 +4,13 @@
 
 use tokio::{sync::mpsc, task::JoinHandle};
 
+use crate::Liveness;
+
 /// Spawns supervised tasks, and reports the first that panics. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct TaskSupervisor {
     failures: mpsc::Sender<&'static str>,
+    liveness: Liveness,
 }
 
 /// Receives the name of the first supervised task that panicked.
@@ -18,8 +21,14 @@ impl TaskSupervisor {
     /// Creates the spawner and the receiver of its failures.
     #[must_use]
     pub fn new() -> (Self, Failures) {
+        Self::watched_by(Liveness::default())
+    }
+
+    /// Creates the spawner for a process whose `/livez` tells of its failures too.
+    #[must_use]
+    pub fn watched_by(liveness: Liveness) -> (Self, Failures) {
         let (failures, failed) = mpsc::channel(1);
-        (Self { failures }, Failures(failed))
+        (Self { failures, liveness }, Failures(failed))
     }
 
     /// Spawns a task. A panic counts as a failure; a return does not.
@@ -28,13 +37,15 @@ impl TaskSupervisor {
         name: &'static str,
         task: impl Future<Output = ()> + Send + 'static,
     ) -> JoinHandle<()> {
-        let failures = self.failures.clone();
+        let Self { failures, liveness } = self.clone();
         tokio::spawn(async move {
             let ended = tokio::spawn(task).await;
             if ended.is_err_and(|error| error.is_panic()) {
-                tracing::error!(task = name, "a task that the process cannot do without has failed");
-                // The channel holds one failure, which is enough: a second one finds it full.
+                // First of all: nothing may keep the process from ending. The channel holds one
+                // failure, which is enough: a second one finds it full.
                 let _ = failures.try_send(name);
+                liveness.fail(name);
+                tracing::error!(task = name, "a task that the process cannot do without has failed");
             }
         })
     }
@@ -57,9 +68,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_is_heard_of_and_an_end_is_not() {
-        let (supervisor, mut failures) = TaskSupervisor::new();
+        let liveness = Liveness::default();
+        let (supervisor, mut failures) = TaskSupervisor::watched_by(liveness.clone());
         supervisor.spawn("well", async {}).await.unwrap();
-        supervisor.spawn("ill", async { panic!("as the test wants it") });
+        supervisor.spawn("ill", async { panic!("as the test wants it") }).await.unwrap();
         assert_eq!(failures.first().await, "ill");
+        assert_eq!(liveness.stuck(), ["ill"]);
     }
 }
