@@ -1,6 +1,7 @@
 //! Connections to Postgres servers, and pools of them.
 
 use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -9,6 +10,7 @@ use std::{
 };
 
 use bb8::{ManageConnection, Pool, PooledConnection, State};
+use futures_util::FutureExt as _;
 use tls::ClientTls;
 use tokio::time::{Instant, timeout};
 use tokio_postgres::{
@@ -212,8 +214,12 @@ impl ManageConnection for Address {
     type Connection = Client;
     type Error = StoreError;
 
+    /// The pool counts a connection that is being opened until this returns. After a panic it would
+    /// wait for ever for one that nobody opens any more.
     async fn connect(&self) -> Result<Client, StoreError> {
-        let (client, connection) = Self::connect(self).await?;
+        let connecting = AssertUnwindSafe(Self::connect(self)).catch_unwind().await;
+        let (client, connection) =
+            connecting.unwrap_or_else(|_| Err(StoreError::Unreachable("a panic while connecting".into())))?;
         // It ends with the client; an error shows at the client's next call.
         tokio::spawn(connection);
         Ok(client)
@@ -248,7 +254,9 @@ struct LogErrors;
 
 impl bb8::ErrorSink<StoreError> for LogErrors {
     fn sink(&self, error: StoreError) {
-        tracing::warn!(error = &error as &dyn std::error::Error, "connect to Postgres");
+        let log = || tracing::warn!(error = &error as &dyn std::error::Error, "connect to Postgres");
+        // A panic here would end the attempt, and the pool would count it as under way for ever.
+        let _ = catch_unwind(AssertUnwindSafe(log));
     }
 
     fn boxed_clone(&self) -> Box<dyn bb8::ErrorSink<StoreError>> {
@@ -344,6 +352,23 @@ mod tests {
             tokio::spawn(async move { timeout(Duration::from_millis(200), address.connect()).await.is_ok() });
         let _ = timeout(DEADLINE, next.accept()).await.expect("the second is tried first").unwrap();
         let _ = again.await;
+    }
+
+    /// Each panic ends an attempt that the pool would never make again.
+    #[tokio::test]
+    async fn a_pool_whose_errors_cannot_be_logged_goes_on_connecting() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("postgres://me@{}/links", listener.local_addr().unwrap());
+        let pool = pool("test", &Address::parse(&url).unwrap(), 1);
+        let subscriber =
+            tracing_subscriber::fmt().with_writer(|| -> std::io::Sink { panic!("no log") }).finish();
+        let _logs = tracing::subscriber::set_default(subscriber);
+        let asked = tokio::spawn(async move { check_out(&pool).await.map(drop) });
+        for _ in 0..3 {
+            // The client is answered by the end of its connection.
+            drop(timeout(DEADLINE, listener.accept()).await.expect("another attempt").unwrap());
+        }
+        asked.abort();
     }
 
     /// The kernel opens connections to a process that never accepts them.
