@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 use crate::daemon::Daemon;
-use crate::launch::Launch;
+use crate::launch::{ErrorOutput, Launch};
 use crate::scratch::Scratch;
 use crate::{binaries, net};
 
@@ -30,7 +30,9 @@ pub struct IssuerBuilder {
     lease_ttl: String,
     holder_ttl: String,
     args: Vec<String>,
+    envs: Vec<(String, String)>,
     binary: Option<PathBuf>,
+    error_output: ErrorOutput,
 }
 
 impl IssuerBuilder {
@@ -75,6 +77,20 @@ impl IssuerBuilder {
         self
     }
 
+    /// Sets an environment variable.
+    #[must_use]
+    pub fn env(mut self, key: &str, value: &str) -> Self {
+        self.envs.push((key.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Sets where the standard error goes, which is a log file otherwise.
+    #[must_use]
+    pub fn error_output(mut self, to: ErrorOutput) -> Self {
+        self.error_output = to;
+        self
+    }
+
     /// Runs this binary instead of the one built for the tests.
     #[must_use]
     pub fn binary(mut self, path: &Path) -> Self {
@@ -93,11 +109,12 @@ impl IssuerBuilder {
             Some(binary) => binary.clone(),
             None => binaries::issuer().await?,
         };
-        let launch = Launch::new(&self.scratch, &self.name, binary);
+        let launch = Launch::new(&self.scratch, &self.name, binary).error_output(self.error_output);
         let launch = launch.args(["--listen", &listen, "--admin-listen", &admin]);
         let launch = launch.args(["--etcd", &self.etcd, "--cluster", &self.cluster]);
         let launch = launch.args(["--advertise", &self.advertise, "--lease-ttl", &self.lease_ttl]);
         let launch = launch.args(["--holder-ttl", &self.holder_ttl]).args(&self.args);
+        let launch = self.envs.iter().fold(launch, |launch, (key, value)| launch.env(key, value));
         let daemon = Daemon::start(launch, self.admin).await?;
         Ok(Issuer { daemon, listen: self.listen, advertise: self.advertise })
     }
@@ -131,7 +148,9 @@ impl Issuer {
             lease_ttl: "2s".to_owned(),
             holder_ttl: "30s".to_owned(),
             args: Vec::new(),
+            envs: Vec::new(),
             binary: None,
+            error_output: ErrorOutput::Log,
         })
     }
 

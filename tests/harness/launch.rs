@@ -5,6 +5,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
+use std::io::Write as _;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -21,6 +22,22 @@ use crate::scratch::Scratch;
 /// of one of the programs.
 const DROPPED_PREFIXES: [&str; 6] = ["RESOLVER_", "ISSUER_", "PG", "ETCD", "OTEL_", "RUST_LOG"];
 
+/// Bytes that a pipe holds before its writer has to wait.
+const PIPE_BYTES: usize = 64 * 1024;
+
+/// Where the standard error of a program goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorOutput {
+    /// To a log file.
+    Log,
+    /// To a pipe whose reader is gone: each write fails with EPIPE.
+    Closed,
+    /// To a full disk: each write fails with ENOSPC.
+    Full,
+    /// To a full pipe that is never read: each write waits for ever.
+    Unread,
+}
+
 /// A program with its arguments and environment. It can be started more than once.
 #[derive(Clone, Debug)]
 pub struct Launch {
@@ -32,6 +49,7 @@ pub struct Launch {
     account: Option<Account>,
     stdin: Option<PathBuf>,
     descriptors: Option<u32>,
+    error_output: ErrorOutput,
 }
 
 impl Launch {
@@ -49,6 +67,7 @@ impl Launch {
             account: None,
             stdin: None,
             descriptors: None,
+            error_output: ErrorOutput::Log,
         }
     }
 
@@ -95,6 +114,13 @@ impl Launch {
         self
     }
 
+    /// Sets where the standard error goes, which is a log file otherwise.
+    #[must_use]
+    pub fn error_output(mut self, to: ErrorOutput) -> Self {
+        self.error_output = to;
+        self
+    }
+
     /// Starts the program.
     ///
     /// # Errors
@@ -119,7 +145,7 @@ impl Launch {
     pub(crate) fn child(&self) -> anyhow::Result<(Child, Watch)> {
         let mut command = self.command();
         command.args(&self.args).current_dir(self.scratch.path()).stdin(self.input()?);
-        command.stdout(append(&self.log_path("out"))?).stderr(append(&self.log_path("err"))?);
+        command.stdout(append(&self.log_path("out"))?).stderr(self.standard_error()?);
         for (key, _) in std::env::vars_os() {
             if DROPPED_PREFIXES.iter().any(|prefix| key.to_string_lossy().starts_with(prefix)) {
                 command.env_remove(key);
@@ -146,6 +172,21 @@ impl Launch {
     fn input(&self) -> anyhow::Result<Stdio> {
         let Some(path) = &self.stdin else { return Ok(Stdio::null()) };
         Ok(File::open(path).with_context(|| format!("open {}", path.display()))?.into())
+    }
+
+    fn standard_error(&self) -> anyhow::Result<Stdio> {
+        let (reader, mut writer) = std::io::pipe().context("make a pipe")?;
+        Ok(match self.error_output {
+            ErrorOutput::Log => append(&self.log_path("err"))?.into(),
+            ErrorOutput::Closed => writer.into(),
+            ErrorOutput::Full => append(Path::new("/dev/full"))?.into(),
+            ErrorOutput::Unread => {
+                writer.write_all(&[b'\n'; PIPE_BYTES]).context("fill a pipe")?;
+                // Stays open for as long as this process lives.
+                std::mem::forget(reader);
+                writer.into()
+            }
+        })
     }
 
     /// Returns the common start of the log files' names.

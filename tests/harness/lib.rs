@@ -61,7 +61,7 @@ pub use gone_clients::clients_that_go_away;
 pub use history::History;
 pub use http::Answer;
 pub use issuer::{Issuer, IssuerBuilder};
-pub use launch::{Finished, Launch};
+pub use launch::{ErrorOutput, Finished, Launch};
 pub use load::{Acknowledged, Load};
 pub use pgbouncer::{PgBouncer, PoolMode};
 pub use postgres::Postgres;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::api::Api;
 use crate::daemon::Daemon;
-use crate::launch::{Finished, Launch};
+use crate::launch::{ErrorOutput, Finished, Launch};
 use crate::scratch::Scratch;
 use crate::{binaries, net, secret};
 
@@ -58,6 +58,7 @@ pub struct ResolverBuilder {
     envs: Vec<(String, String)>,
     descriptors: Option<u32>,
     binary: Option<PathBuf>,
+    error_output: ErrorOutput,
     is_redirect_node: bool,
 }
 
@@ -154,6 +155,13 @@ impl ResolverBuilder {
         self
     }
 
+    /// Sets where the standard error goes, which is a log file otherwise.
+    #[must_use]
+    pub fn error_output(mut self, to: ErrorOutput) -> Self {
+        self.error_output = to;
+        self
+    }
+
     /// Runs this binary instead of the one built for the tests.
     #[must_use]
     pub fn binary(mut self, path: &Path) -> Self {
@@ -186,7 +194,7 @@ impl ResolverBuilder {
             Some(path) => path.clone(),
             None => binaries::resolver().await?,
         };
-        let launch = Launch::new(&self.scratch, &self.holder_id, binary);
+        let launch = Launch::new(&self.scratch, &self.holder_id, binary).error_output(self.error_output);
         let launch = launch.arg("serve").args(self.flags()).args(&self.args).descriptors(self.descriptors);
         let launch = match self.first_key {
             FirstKey::FromEnvironment if !self.is_redirect_node => {
@@ -252,6 +260,7 @@ impl Resolver {
             envs: Vec::new(),
             descriptors: None,
             binary: None,
+            error_output: ErrorOutput::Log,
             is_redirect_node: false,
         })
     }

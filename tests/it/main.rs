@@ -47,6 +47,7 @@ mod ledger_id;
 mod limits;
 mod links;
 mod live;
+mod logs;
 mod malformed;
 mod many_creates;
 mod metrics;
