@@ -29,6 +29,7 @@ use running::{Running, joined};
 use supply::{Clock, SupplyMetrics};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use visits_task::OpenSpool;
 use web::request_durations::RequestDurations;
 
 use crate::{
@@ -99,7 +100,8 @@ pub async fn run(
     let tls = config.public_tls()?;
     page.show(|shown| shown.public_tls.clone_from(&tls));
     let (databases, spool) = Databases::open(&config, &settings, &recorder).await?;
-    page.show(|shown| shown.databases = Some(databases.shown()));
+    let waiting = spool.as_ref().map(OpenSpool::shown);
+    page.show(|shown| (shown.databases, shown.spool) = (Some(databases.shown()), waiting));
     let bootstrapped = tokio::select! {
         bootstrapped = bootstrap(&config, &settings, &*databases.store) => bootstrapped?,
         () = shutdown.cancelled() => return Ok(()),
@@ -128,7 +130,7 @@ pub async fn run(
         supply_metrics,
         supervisor: supervisor.clone(),
         visits: Arc::clone(&databases.visits),
-        backlog: spool.as_ref().map(|spool| Arc::clone(&spool.metrics.backlog)),
+        backlog: spool.as_ref().map(OpenSpool::state),
         sink: spool.as_ref().map_or_else(|| Arc::new(NoSink) as _, |spool| spool.sink.clone() as _),
     };
     let assembled = parts.assemble(&settings, (asked, shared), &resources);

@@ -2,7 +2,7 @@
 
 from .grafana import Panel, Query, Row, dashboard
 from .panels import latency, rates
-from .visits import SPOOL_BYTES
+from .visits import SPOOL_SHARE
 
 OURS = 'job=~"$job",namespace=~"$namespace"'
 POD = "{{pod}} {{instance}}"
@@ -25,10 +25,16 @@ def visits():
             Panel("Dropped", [Query(dropped, "{{pod}} {{reason}}")], "cps", stacked=True),
             Panel("Blocks that wait", [Query(f"resolver_visit_blocks_waiting{{{OURS}}}", POD)]),
             Panel(
+                "Oldest visit that waits",
+                [Query(f"resolver_visit_oldest_waiting_seconds{{{OURS}}}", POD)],
+                "s",
+                lines=[(300, "red")],
+            ),
+            Panel(
                 "Spool",
-                [Query(f"resolver_visit_spool_bytes{{{OURS}}}", POD)],
-                "bytes",
-                lines=[(SPOOL_BYTES, "red")],
+                [Query(f"resolver_visit_spool_bytes{{{OURS}}} / resolver_visit_spool_bytes_max", POD)],
+                "percentunit",
+                lines=[(SPOOL_SHARE, "red")],
             ),
             Panel("Rows that wait for ClickHouse", [Query(f"resolver_visit_rows_waiting{{{OURS}}}", POD)]),
             Panel(

@@ -3,8 +3,9 @@
 from .model import CRITICAL, WARNING, Alert, Group
 from .promql import POD
 
-# Two thirds of the 768 MiB at which a resolver of the base drops visits (RESOLVER_VISITS_SPOOL_MIB).
-SPOOL_BYTES = 512 * 1024 * 1024
+# Part of the size at which a resolver drops visits (RESOLVER_VISITS_SPOOL_MIB).
+SPOOL_SHARE = 0.6
+SPOOL_FILLED = "resolver_visit_spool_bytes / resolver_visit_spool_bytes_max"
 
 ALERTS = [
     Alert(
@@ -27,22 +28,28 @@ ALERTS = [
     Alert(
         "ShortmintVisitBacklogGrowing",
         WARNING,
-        """
-        resolver_visit_blocks_waiting > 3000
-        and deriv(resolver_visit_spool_bytes[15m]) > 0
-        """,
-        "Visits are recorded faster than they are stored.",
-        f"""{{{{ $value }}}} blocks of visits wait in the spool of {POD}, and it grows. Statistics and
-        webhooks are late by that much.""",
-        "15m",
+        "resolver_visit_oldest_waiting_seconds > 300",
+        "Visits are not stored in time.",
+        f"""The oldest visit in the spool of {POD} has waited for {{{{ $value | humanizeDuration }}}}.
+        Statistics and webhooks are late by that much.""",
+        "5m",
+    ),
+    Alert(
+        "ShortmintVisitSlotsExhausted",
+        WARNING,
+        "increase(resolver_visit_slots_missing_total[10m]) > 0",
+        "All slots of processes that store visits are taken.",
+        f"""{POD} found none of the 128 slots free in 10 minutes, and stores no visits. They wait in its
+        spool. A slot is free five minutes after its process has ended.""",
+        "5m",
     ),
     Alert(
         "ShortmintVisitSpoolLarge",
         CRITICAL,
-        f"resolver_visit_spool_bytes > {SPOOL_BYTES}",
+        f"{SPOOL_FILLED} > {SPOOL_SHARE}",
         "A spool of visits is nearly full.",
-        f"""The spool of {POD} has {{{{ $value | humanize1024 }}}}B. At --visits-spool-mib (768 MiB in this
-        repository's manifests) further visits are dropped.""",
+        f"""The spool of {POD} is at {{{{ $value | humanizePercentage }}}} of --visits-spool-mib. When it is
+        full, further visits are dropped.""",
         "5m",
     ),
     Alert(
@@ -60,10 +67,10 @@ ALERTS = [
     Alert(
         "ShortmintVisitRowsWaiting",
         WARNING,
-        "min_over_time(resolver_visit_rows_waiting[30m]) > 10000",
+        "min_over_time(resolver_visit_rows_waiting[10m]) > 0",
         "ClickHouse does not take the rows of visits.",
         f"""At least {{{{ $value | humanize }}}} rows of {POD} have been counted and waiting for ClickHouse
-        for 30 minutes. Lists of visits lack them; counts do not.""",
+        for 10 minutes. Lists of visits lack them; counts do not.""",
     ),
     Alert(
         "ShortmintWebhooksOverdue",

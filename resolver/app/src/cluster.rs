@@ -1,7 +1,7 @@
 //! The state of the whole platform, for operators: the issuer's account, this process's supply of
 //! numbers, and the stores.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use links::api_key::Grant;
 use supply::IssuerStatus;
@@ -35,6 +35,9 @@ pub struct SpoolState {
     /// Size in bytes.
     pub bytes: u64,
 }
+
+/// Returns the present state of the spool.
+pub type SpoolGauge = Arc<dyn Fn() -> SpoolState + Send + Sync>;
 
 /// The numbers that this process has in hand for a keyspace.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,10 +74,7 @@ impl LinkService {
             supplies: supplies.collect(),
             database: matches!(checked, Ok(Ok(_))),
             visits: matches!(visits, Ok(Ok(_))),
-            spool: self
-                .backlog
-                .as_ref()
-                .map(|backlog| SpoolState { blocks: backlog.blocks(), bytes: backlog.bytes() }),
+            spool: self.backlog.as_ref().map(|backlog| backlog()),
         })
     }
 }

@@ -73,9 +73,10 @@ use std::{sync::Arc, time::Duration};
 use ::visits::AddressMode;
 use links::Schemes;
 use store::{Catalog, Keys, Links, Register, Settings};
-use visit_store::{Backlog, VisitStore};
+use visit_store::VisitStore;
 
 use self::webhooks::WebhookParts;
+use cluster::SpoolGauge;
 use creator::Creator;
 use domain_cache::DomainCache;
 use key_names::KeyNames;
@@ -106,7 +107,7 @@ pub struct LinkService {
     /// Visits and their counters.
     pub visits: Arc<dyn VisitStore>,
     /// What this process has recorded of visits and not stored yet; `None` if it records none.
-    pub backlog: Option<Arc<Backlog>>,
+    pub backlog: Option<SpoolGauge>,
     /// Reservations.
     pub register: Arc<dyn Register>,
     /// Target rules, and which domains have links.

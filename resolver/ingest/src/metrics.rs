@@ -6,10 +6,10 @@ use std::{
 };
 
 use daemon::Recorder;
+use jiff::Timestamp;
 use metrics::{Counter, Gauge, Unit, counter, describe_counter, describe_gauge, gauge};
-use spool::DropReason;
+use spool::{Backlog, DropReason};
 use tokio::time::Instant;
-use visit_store::Backlog;
 
 /// Interval over which the rate of recorded visits is measured.
 const SECOND: Duration = Duration::from_secs(1);
@@ -30,11 +30,16 @@ pub struct IngestMetrics {
     pub spool_errors: Counter,
     /// 1 if another process stores this spool.
     pub fenced: Gauge,
+    /// 1 while this process has a slot, without which it stores nothing.
+    pub registered: Gauge,
+    /// Attempts to register that found no free slot.
+    pub slots_missing: Counter,
     waiting: Gauge,
     rows_waiting: Gauge,
     spool_bytes: Gauge,
-    /// Unstored blocks and the size of the spool, for the page of the cluster.
-    pub backlog: Arc<Backlog>,
+    spool_bytes_max: Gauge,
+    oldest: Gauge,
+    last_stored: Gauge,
     dropped: [Counter; DropReason::ALL.len()],
     other_agents: Counter,
     other_texts: Counter,
@@ -62,10 +67,14 @@ impl IngestMetrics {
                 deleted: counter!("resolver_visits_deleted_before_stored_total"),
                 spool_errors: counter!("resolver_visit_spool_errors_total"),
                 fenced: gauge!("resolver_visits_fenced"),
+                registered: gauge!("resolver_visits_registered"),
+                slots_missing: counter!("resolver_visit_slots_missing_total"),
                 waiting: gauge!("resolver_visit_blocks_waiting"),
                 rows_waiting: gauge!("resolver_visit_rows_waiting"),
                 spool_bytes: gauge!("resolver_visit_spool_bytes"),
-                backlog: Arc::default(),
+                spool_bytes_max: gauge!("resolver_visit_spool_bytes_max"),
+                oldest: gauge!("resolver_visit_oldest_waiting_seconds"),
+                last_stored: unknown(gauge!("resolver_visit_last_stored_timestamp_seconds")),
                 dropped: DropReason::ALL
                     .map(|reason| counter!("resolver_visits_dropped_total", "reason" => reason.name())),
                 other_agents: counter!("resolver_visit_agents_other_total"),
@@ -83,11 +92,19 @@ impl IngestMetrics {
         }
     }
 
-    /// Publishes how many spooled blocks are not stored yet, and the size of the spool.
-    pub(crate) fn set_backlog(&self, blocks: u64, bytes: u64) {
-        self.waiting.set(gauge_value(blocks));
-        self.spool_bytes.set(gauge_value(bytes));
-        self.backlog.set(blocks, bytes);
+    /// Publishes what waits in the spool. Called when a metrics page is requested: the task that
+    /// stores visits cannot tell while it waits for the store.
+    pub fn show(&self, backlog: &Backlog, now: Timestamp) {
+        self.waiting.set(gauge_value(backlog.blocks));
+        self.spool_bytes.set(gauge_value(backlog.bytes));
+        self.spool_bytes_max.set(gauge_value(backlog.bytes_max));
+        let age = backlog.oldest.map_or(0, |oldest| now.as_microsecond().saturating_sub(oldest));
+        self.oldest.set(seconds(age.max(0)));
+    }
+
+    /// Publishes the time of the latest visit that is stored, in microseconds since 1970.
+    pub(crate) fn set_last_stored(&self, at: i64) {
+        self.last_stored.set(seconds(at));
     }
 
     /// Publishes how many rows are counted and not stored yet.
@@ -119,6 +136,17 @@ fn gauge_value(count: u64) -> f64 {
     count as f64
 }
 
+#[expect(clippy::cast_precision_loss, reason = "a fraction of a microsecond does not matter")]
+fn seconds(micros: i64) -> f64 {
+    micros as f64 / 1e6
+}
+
+/// Returns a gauge whose value is not known yet, so that it is not on the page.
+fn unknown(gauge: Gauge) -> Gauge {
+    gauge.set(f64::NAN);
+    gauge
+}
+
 fn describe() {
     describe_counter!("resolver_visits_stored_total", "Visits stored with a row.");
     describe_counter!("resolver_visit_batches_total", "Batches of visits stored.");
@@ -138,6 +166,29 @@ fn describe() {
         "Visits that are counted, and whose rows are not in ClickHouse yet."
     );
     describe_gauge!("resolver_visit_spool_bytes", Unit::Bytes, "Size of the spool of visits.");
+    describe_gauge!(
+        "resolver_visit_spool_bytes_max",
+        Unit::Bytes,
+        "Size at which the spool of visits is full: newer ones are dropped then."
+    );
+    describe_gauge!(
+        "resolver_visit_oldest_waiting_seconds",
+        Unit::Seconds,
+        "Age of the oldest visit that is not stored yet; 0 if all are."
+    );
+    describe_gauge!(
+        "resolver_visit_last_stored_timestamp_seconds",
+        Unit::Seconds,
+        "Time of the latest visit that this process has stored since its start."
+    );
+    describe_gauge!(
+        "resolver_visits_registered",
+        "1 while this process has one of the 128 slots, without which it stores no visits."
+    );
+    describe_counter!(
+        "resolver_visit_slots_missing_total",
+        "Attempts to get a slot that found all of them taken."
+    );
     describe_gauge!("resolver_visits_fenced", "1 if another process stores the spool of this one.");
     describe_counter!(
         "resolver_visit_agents_other_total",

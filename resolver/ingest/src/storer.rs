@@ -207,8 +207,6 @@ impl Storer {
     /// Reads the next blocks. A spool that cannot be read is logged, and read again later.
     fn read(&mut self) -> Vec<OwnedBlock> {
         let after = self.producer.position.checked_sub(1).map(Sequence::new);
-        let waiting = self.config.reader.end().get().saturating_sub(self.producer.position);
-        self.config.metrics.set_backlog(waiting, self.config.reader.bytes());
         match self.config.reader.next(after, BATCH_BYTES, BATCH_BLOCKS) {
             Ok(blocks) => blocks,
             Err(error) => {

@@ -16,6 +16,7 @@
 //! Rejected: yaque, okaywal and commitlog, which rest; and a ring in one file, whose torn tail could
 //! not be told from older blocks.
 
+mod backlog;
 mod block;
 #[cfg(test)]
 mod damage;
@@ -30,13 +31,14 @@ mod writer;
 
 use std::{fs::File, path::Path, sync::Arc};
 
+pub use backlog::{Backlog, BacklogGauge};
 pub use block::{BLOCK_MAX, Block, OwnedBlock, Sequence};
 pub use error::{DropReason, SpoolError};
 pub use reader::Reader;
 pub use sidecar::Sidecars;
 pub use writer::Writer;
 
-use shared::{Segment, Shared};
+use shared::{Segment, Shared, State};
 
 /// Numbers left out after a torn tail: more than it can have had blocks.
 const LEFT_OUT: u64 = 1 << 32;
@@ -78,6 +80,8 @@ pub struct Spool {
     pub reader: Reader,
     /// Small files beside the segments.
     pub sidecars: Sidecars,
+    /// Tells how much waits.
+    pub gauge: BacklogGauge,
     /// What was found.
     pub opened: Opened,
 }
@@ -94,7 +98,7 @@ impl Spool {
         let identity = identity::read_or_create(folder)?;
         let mut opened = Opened { identity, ..Opened::default() };
         let mut segments = folder::segments(folder)?;
-        let mut next = Sequence::new(0);
+        let (mut next, mut oldest) = (Sequence::new(0), None);
         let last = segments.len().saturating_sub(1);
         let mut kept = Vec::new();
         for (place, first) in segments.drain(..).enumerate() {
@@ -105,19 +109,25 @@ impl Spool {
             opened.cut_bytes += found.cut_bytes;
             opened.damaged_bytes += found.damaged_bytes;
             next = next.max(found.next);
-            kept.push(Segment { first, bytes: found.bytes, events: found.events });
+            oldest = oldest.or(found.oldest);
+            let scan::Scanned { bytes, blocks, events, .. } = found;
+            kept.push(Segment { first, bytes, blocks, events });
         }
         if opened.cut_bytes > 0 {
             // The number of a torn block may have been stored as a position already. The name of an
             // empty segment keeps the number that comes next.
             next = Sequence::new(next.get().saturating_add(LEFT_OUT));
             folder::create_segment(folder, next)?;
-            kept.push(Segment { first: next, bytes: 0, events: 0 });
+            kept.push(Segment { first: next, bytes: 0, blocks: 0, events: 0 });
         }
-        let shared = Shared::new(folder, limits, kept, next, lock);
+        // Until its store tells, nothing of it is known to be stored.
+        let stored = kept.first().map_or(next, |segment| segment.first);
+        let state = State { segments: kept.into(), next, stored, oldest };
+        let shared = Shared::new(folder, limits, state, lock);
         Ok(Self {
             writer: Writer::new(Arc::clone(&shared)),
-            reader: Reader::new(shared),
+            reader: Reader::new(Arc::clone(&shared)),
+            gauge: BacklogGauge::new(shared),
             sidecars: Sidecars::new(folder),
             opened,
         })

@@ -87,6 +87,7 @@ impl Reader {
     /// # Errors
     /// Returns [`SpoolError::Io`] if a segment cannot be removed; it is removed by a later call.
     pub fn release(&mut self, up_to: Sequence) -> Result<(), SpoolError> {
+        self.note_stored(up_to.next());
         loop {
             let first = {
                 let state = self.shared.state();
@@ -114,9 +115,13 @@ impl Reader {
     /// elsewhere is ahead, because the folder was put back from an older copy. Returns whether it
     /// was.
     pub fn continue_from(&mut self, position: Sequence) -> bool {
-        let mut state = self.shared.state();
-        let is_behind = state.next < position;
-        state.next = state.next.max(position);
+        let is_behind = {
+            let mut state = self.shared.state();
+            let is_behind = state.next < position;
+            state.next = state.next.max(position);
+            is_behind
+        };
+        self.note_stored(position);
         is_behind
     }
 
@@ -132,16 +137,44 @@ impl Reader {
         self.bytes().saturating_mul(1_000) / self.shared.limits.total_bytes.max(1)
     }
 
-    /// Returns the number of the next block that will be appended.
-    #[must_use]
-    pub fn end(&self) -> Sequence {
-        self.shared.state().next
-    }
-
     /// Returns the bytes of damaged blocks that were skipped so far.
     #[must_use]
     pub fn skipped_bytes(&self) -> u64 {
         self.skipped
+    }
+
+    /// Notes that blocks before a number are stored elsewhere, for the gauge.
+    fn note_stored(&mut self, position: Sequence) {
+        {
+            let mut state = self.shared.state();
+            state.stored = position;
+            if position >= state.next {
+                state.oldest = None;
+                return;
+            }
+        }
+        // If it cannot be read, the gauge tells an older time until the next batch is stored.
+        if let Ok(Some(oldest)) = self.time_of(position) {
+            self.shared.state().oldest = Some(oldest);
+        }
+    }
+
+    /// Returns the time of the first event in the first block from a number on. The block is read
+    /// again by the next read, which begins there.
+    fn time_of(&mut self, least: Sequence) -> io::Result<Option<i64>> {
+        for segment in self.segments_from(least) {
+            let file = File::open(segment_path(&self.shared.folder, segment.first))?;
+            let (mut place, mut next) = self.start(segment, least);
+            let mut found = Blocks::new(&file, place, segment.bytes, next)?;
+            while let Some((block, after)) = found.next()? {
+                if block.sequence >= least {
+                    self.cursor = Some(Cursor { segment: segment.first, place, next });
+                    return Ok(Some(block.span.0));
+                }
+                (place, next) = (after, block.sequence.next());
+            }
+        }
+        Ok(None)
     }
 
     /// Returns the segments that may have blocks from a number on.

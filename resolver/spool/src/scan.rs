@@ -22,6 +22,8 @@ pub(crate) struct Scanned {
     pub(crate) damaged_bytes: u64,
     /// The number of the block after the last one.
     pub(crate) next: Sequence,
+    /// The time of the first event.
+    pub(crate) oldest: Option<i64>,
 }
 
 /// Scans a segment. The torn tail of the last one is cut off.
@@ -30,13 +32,21 @@ pub(crate) fn scan(path: &Path, first: Sequence, is_last: bool) -> Result<Scanne
     let file = private().read(true).write(true).open(path).map_err(at(path))?;
     let len = file.metadata().map_err(at(path))?.len();
     let mut blocks = Blocks::new(&file, 0, len, first).map_err(at(path))?;
-    let mut scanned =
-        Scanned { blocks: 0, events: 0, bytes: len, cut_bytes: 0, damaged_bytes: 0, next: first };
+    let mut scanned = Scanned {
+        blocks: 0,
+        events: 0,
+        bytes: len,
+        cut_bytes: 0,
+        damaged_bytes: 0,
+        next: first,
+        oldest: None,
+    };
     let mut end = 0;
     while let Some((block, place)) = blocks.next().map_err(at(path))? {
         scanned.blocks += 1;
         scanned.events += u64::from(block.count);
         scanned.next = block.sequence.next();
+        scanned.oldest.get_or_insert(block.span.0);
         end = place;
     }
     scanned.damaged_bytes = blocks.skipped;

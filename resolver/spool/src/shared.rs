@@ -14,6 +14,7 @@ use crate::{Limits, Sequence};
 pub(crate) struct Segment {
     pub(crate) first: Sequence,
     pub(crate) bytes: u64,
+    pub(crate) blocks: u64,
     pub(crate) events: u64,
 }
 
@@ -23,6 +24,11 @@ pub(crate) struct State {
     pub(crate) segments: VecDeque<Segment>,
     /// The number of the next block.
     pub(crate) next: Sequence,
+    /// The first number that may not be stored elsewhere yet.
+    pub(crate) stored: Sequence,
+    /// The time of the first event that is not stored elsewhere, in microseconds since 1970; `None`
+    /// if all are.
+    pub(crate) oldest: Option<i64>,
 }
 
 impl State {
@@ -42,15 +48,8 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(
-        folder: &Path,
-        limits: Limits,
-        segments: Vec<Segment>,
-        next: Sequence,
-        lock: Arc<File>,
-    ) -> Arc<Self> {
-        let state = Mutex::new(State { segments: segments.into(), next });
-        Arc::new(Self { folder: folder.to_owned(), limits, state, _lock: lock })
+    pub(crate) fn new(folder: &Path, limits: Limits, state: State, lock: Arc<File>) -> Arc<Self> {
+        Arc::new(Self { folder: folder.to_owned(), limits, state: Mutex::new(state), _lock: lock })
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {

@@ -85,8 +85,10 @@ impl Writer {
         state.next = sequence.next();
         if let Some(segment) = state.segments.back_mut() {
             segment.bytes += len;
+            segment.blocks += 1;
             segment.events += u64::from(block.count);
         }
+        state.oldest.get_or_insert(block.span.0);
         Ok(sequence)
     }
 
@@ -156,7 +158,7 @@ impl Writer {
         sync_folder(&self.shared.folder)?;
         let mut state = self.shared.state();
         if state.segments.back().is_none_or(|last| last.first != sequence) {
-            state.segments.push_back(Segment { first: sequence, bytes: 0, events: 0 });
+            state.segments.push_back(Segment { first: sequence, bytes: 0, blocks: 0, events: 0 });
         }
         Ok(Open::new(file, 0))
     }

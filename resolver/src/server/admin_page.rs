@@ -12,7 +12,7 @@ use tokio::{net::TcpListener, sync::watch};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use visit_store::VisitStore;
 
-use super::issuing::Issuing;
+use super::{issuing::Issuing, visits_task::ShownSpool};
 
 /// The admin listener. It serves until it is dropped, so that probes are answered while the process
 /// waits for servers.
@@ -26,6 +26,7 @@ pub(super) struct AdminPage {
 #[derive(Default)]
 pub(super) struct Shown {
     pub(super) databases: Option<ShownDatabases>,
+    pub(super) spool: Option<ShownSpool>,
     mintings: Vec<Arc<Minting>>,
     /// The observer of the embedded issuer.
     observer: Option<Arc<Observer>>,
@@ -88,6 +89,9 @@ fn refresh(metrics: &Arc<SupplyMetrics>, shown: watch::Receiver<Shown>) -> Refre
         if let Some(ShownDatabases { links, visits, metrics }) = &shown.databases {
             metrics.set_pools(&links.pools());
             metrics.set_pools(&visits.pools());
+        }
+        if let Some(spool) = &shown.spool {
+            spool.show();
         }
         metrics.certificate("issuer", shown.issuer_tls.as_ref().and_then(ClientTls::certificate));
         metrics.certificate("public", shown.public_tls.as_ref().and_then(ServerTls::certificate));

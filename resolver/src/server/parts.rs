@@ -6,6 +6,7 @@ use api::{Api, Calls, HealthCheck, rest};
 use app::{
     LinkPolicy, LinkService,
     clock::DatabaseClock,
+    cluster::SpoolGauge,
     creator::{Creator, CreatorConfig},
     delete_visits::DeletionPace,
     domain_cache::{DirectoryConfig, DomainCache},
@@ -31,7 +32,7 @@ use store::{SettingsPoll, Store, postgres::ConnectionBudget};
 use supply::{Clock, Closing, SharedCeilings, SupplierConfig, SupplyMetrics};
 use tls::ServerTls;
 use tokio::{runtime, time::Instant};
-use visit_store::{Backlog, VisitStore};
+use visit_store::VisitStore;
 use web::{
     budgets::{Budgets, ConnectionLimits},
     client_limits::Clients,
@@ -65,7 +66,7 @@ pub(super) struct Parts {
     /// Where visits are stored.
     pub(super) visits: Arc<dyn VisitStore>,
     /// What of the spool is not stored yet; `None` if no visits are recorded.
-    pub(super) backlog: Option<Arc<Backlog>>,
+    pub(super) backlog: Option<SpoolGauge>,
     /// Where recorded visits are written.
     pub(super) sink: Arc<dyn BlockSink>,
 }

@@ -7,7 +7,12 @@ use std::{
     time::Duration,
 };
 
-use app::{domain_cache::DomainCache, visits::BlockSink, webhooks::VisitEvents};
+use app::{
+    cluster::{SpoolGauge, SpoolState},
+    domain_cache::DomainCache,
+    visits::BlockSink,
+    webhooks::VisitEvents,
+};
 use cli::args::Database;
 use daemon::{Recorder, TaskSupervisor};
 use ingest::{
@@ -16,11 +21,12 @@ use ingest::{
     storer::{self, StorerConfig},
     upkeep,
 };
+use jiff::Timestamp;
 use links::{
     DomainId,
     webhook::{NewWebhookEvent, RecordedVisits},
 };
-use spool::{Block, Limits, Reader, Sidecars, Spool, Writer};
+use spool::{Backlog, BacklogGauge, Block, Limits, Reader, Sidecars, Spool, Writer};
 use store::{Store, postgres::ConnectOptions};
 use tokio::{
     sync::{oneshot, watch},
@@ -70,16 +76,46 @@ pub(super) struct OpenSpool {
     pub(super) sink: Arc<SpoolSink>,
     reader: Reader,
     sidecars: Sidecars,
+    gauge: BacklogGauge,
     id: SpoolId,
-    pub(super) metrics: Arc<IngestMetrics>,
+    metrics: Arc<IngestMetrics>,
     recorded: watch::Receiver<u64>,
+}
+
+impl OpenSpool {
+    /// Returns what publishes its backlog, whenever a metrics page is requested.
+    pub(super) fn shown(&self) -> ShownSpool {
+        ShownSpool { gauge: self.gauge.clone(), metrics: Arc::clone(&self.metrics) }
+    }
+
+    /// Returns what tells its state to the page of the cluster.
+    pub(super) fn state(&self) -> SpoolGauge {
+        let gauge = self.gauge.clone();
+        Arc::new(move || {
+            let Backlog { blocks, bytes, .. } = gauge.read();
+            SpoolState { blocks, bytes }
+        })
+    }
+}
+
+/// A spool, as a metrics page shows it.
+pub(super) struct ShownSpool {
+    gauge: BacklogGauge,
+    metrics: Arc<IngestMetrics>,
+}
+
+impl ShownSpool {
+    /// Publishes what waits.
+    pub(super) fn show(&self) {
+        self.metrics.show(&self.gauge.read(), Timestamp::now());
+    }
 }
 
 /// Opens the spool of this process.
 pub(super) fn open_spool(settings: &VisitSettings, recorder: &Recorder) -> Result<OpenSpool, cli::Error> {
     let metrics = IngestMetrics::new(recorder);
     let limits = Limits { total_bytes: settings.spool_bytes, ..Limits::DEFAULT };
-    let Spool { writer, reader, sidecars, opened } =
+    let Spool { writer, reader, sidecars, gauge, opened } =
         Spool::open(&settings.spool, limits).map_err(|error| wrong_spool(&settings.spool, &error))?;
     if opened.cut_bytes > 0 || opened.damaged_bytes > 0 {
         tracing::warn!(
@@ -90,7 +126,8 @@ pub(super) fn open_spool(settings: &VisitSettings, recorder: &Recorder) -> Resul
     }
     let (recording, recorded) = watch::channel(0);
     let sink = SpoolSink { writer: Mutex::new(writer), recording, metrics: Arc::clone(&metrics) };
-    Ok(OpenSpool { sink: Arc::new(sink), reader, sidecars, id: SpoolId(opened.identity), metrics, recorded })
+    let (sink, id) = (Arc::new(sink), SpoolId(opened.identity));
+    Ok(OpenSpool { sink, reader, sidecars, gauge, id, metrics, recorded })
 }
 
 fn wrong_spool(folder: &Path, error: &spool::SpoolError) -> cli::Error {

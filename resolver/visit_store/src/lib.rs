@@ -1,6 +1,5 @@
 //! Where visits are kept: rows, texts and counters, on Postgres, SQLite and ClickHouse.
 
-mod backlog;
 mod clickhouse;
 mod columns;
 mod erased_rows;
@@ -13,7 +12,6 @@ mod sqlite;
 mod tag_days;
 mod values;
 
-pub use backlog::Backlog;
 pub use clickhouse::{ClickhouseAddress, ClickhouseVisits};
 pub use error::{VisitStoreError, WriteError};
 pub use port::{MERGED, TokenSecret, VisitStore};
