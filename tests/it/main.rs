@@ -87,6 +87,7 @@ mod takedowns;
 mod tls;
 mod tracing;
 mod transfer;
+mod visit_backlog;
 // The suite of stores of visits belongs to their port.
 #[expect(dead_code, reason = "some of its parts are for what only SQLite has")]
 #[path = "../../resolver/visit_store/tests/conformance/mod.rs"]

@@ -18,15 +18,15 @@ use tokio::{task::JoinHandle, time::sleep};
 use crate::visits::{SOON, client, create, get, must_count, stored, visit};
 
 /// Postgres with the resolver's schema, behind a proxy.
-struct Database {
-    scratch: Scratch,
-    postgres: Postgres,
-    proxy: Proxy,
-    key: String,
+pub(crate) struct Database {
+    pub(crate) scratch: Scratch,
+    pub(crate) postgres: Postgres,
+    pub(crate) proxy: Proxy,
+    pub(crate) key: String,
 }
 
 impl Database {
-    async fn start(settings: &[(&str, &str)]) -> Self {
+    pub(crate) async fn start(settings: &[(&str, &str)]) -> Self {
         let scratch = Scratch::new().unwrap();
         let builder = Postgres::builder().scratch(&scratch);
         let builder = settings.iter().fold(builder, |builder, (name, value)| builder.setting(name, value));
@@ -37,13 +37,13 @@ impl Database {
     }
 
     /// Starts a resolver that writes each visit to this spool before it answers.
-    async fn resolver(&self, holder: &str, spool: &Path, url: &str) -> Resolver {
+    pub(crate) async fn resolver(&self, holder: &str, spool: &Path, url: &str) -> Resolver {
         let builder = Resolver::builder(&self.scratch, holder, &self.key).unwrap().database(url);
         let spool = spool.to_str().unwrap();
         builder.args(["--visits-flush", "turn", "--visits-spool", spool]).start().await.unwrap()
     }
 
-    async fn number(&self, query: &str) -> i64 {
+    pub(crate) async fn number(&self, query: &str) -> i64 {
         self.postgres.client().await.unwrap().query_one(query, &[]).await.unwrap().get(0)
     }
 }

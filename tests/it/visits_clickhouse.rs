@@ -11,7 +11,8 @@ use codes::LinkId;
 use harness::{Clickhouse, NewClickhouse, Postgres, Scratch, clickhouse, wait};
 use store::{Store as _, postgres::PostgresStore};
 use visit_store::{
-    Batch, ClickhouseAddress, ClickhouseVisits, PostgresVisits, Producer, RowQuery, RowsRecord, VisitStore,
+    Batch, ClickhouseAddress, ClickhouseVisits, PostgresVisits, Producer, RowQuery, RowsRecord, Standing,
+    VisitStore,
 };
 use visits::{Subject, VisitId};
 
@@ -164,7 +165,7 @@ async fn a_record_completes_its_batch_wherever_it_was_interrupted(databases: &mu
         }
         let store = databases.open(&name);
         let record = RowsRecord::from_bytes(&record.to_bytes()).unwrap();
-        assert_eq!(store.position(&producer).await.unwrap(), Some(record.to));
+        assert_eq!(store.standing(&producer).await.unwrap(), Standing::At(record.to));
         for _ in 0..2 {
             store.store_rows(&record).await.unwrap();
         }

@@ -11,7 +11,8 @@ use links::DomainId;
 use store::VisitTotals;
 use visit_store::{
     Batch, Changes, Columns, DayCounters, Days, DeletionStep, Erased, Erasure, ErasureId, Marks, MarksKey,
-    Producer, RowQuery, SpoolId, StoredText, TextRef, TokenSecret, VisitStore, VisitStoreError, WriteError,
+    Producer, RowQuery, SpoolId, Standing, StoredText, TextRef, TokenSecret, VisitStore, VisitStoreError,
+    WriteError,
 };
 use visits::{
     AddressSecret, DAY, Day, DaySecret, Flags, Language, Outcome, QUARTER, Slot, StoredAddress, Subject,
@@ -243,8 +244,8 @@ impl VisitStore for MemoryStore {
         Err(VisitStoreError::NoSlot)
     }
 
-    async fn position(&self, _: &Producer) -> Result<Option<u64>, VisitStoreError> {
-        Ok(None)
+    async fn standing(&self, _: &Producer) -> Result<Standing, VisitStoreError> {
+        Ok(Standing::Replaced)
     }
 
     async fn release(&self, _: &Producer) -> Result<(), VisitStoreError> {

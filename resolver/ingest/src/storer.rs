@@ -7,15 +7,19 @@
 //! 3. Where rows are in a database of their own, those of a batch are stored after its COMMIT
 //!    (`rows_apart.rs`).
 //! 4. A process whose spool another one has registered stores nothing more. Its redirects go on.
+//! 5. A process that was silent for so long that its slot was taken registers again, and goes on at
+//!    its position. So does one whose task has panicked.
 
 use std::{
     cell::Cell,
     collections::{HashMap, HashSet},
+    panic::AssertUnwindSafe,
     sync::Arc,
     time::Duration,
 };
 
 use codes::LinkId;
+use futures_util::FutureExt as _;
 use jiff::Timestamp;
 use links::DomainId;
 use spool::{OwnedBlock, Reader, Sequence, Sidecars};
@@ -23,7 +27,7 @@ use tokio::{
     sync::watch,
     time::{Instant, sleep, timeout},
 };
-use visit_store::{Batch, Producer, SpoolId, VisitStore, VisitStoreError, WriteError};
+use visit_store::{Batch, Producer, SpoolId, Standing, VisitStore, VisitStoreError, WriteError};
 use visits::{Day, DaySecret, Malformed, TextKey, VisitId, read_block};
 
 use crate::{
@@ -47,8 +51,9 @@ const APART: Duration = Duration::from_secs(1);
 const IDLE: Duration = Duration::from_secs(1);
 /// Pauses between attempts while the store fails, from the first to the longest.
 const RETRY: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(5)];
-/// Interval at which an idle producer tells that it lives, so that it keeps its slot.
-const ALIVE: Duration = Duration::from_secs(600);
+/// Interval at which an idle producer tells that it lives, so that it keeps its slot: several times
+/// within [`SILENT`](visit_store::SILENT).
+const ALIVE: Duration = Duration::from_secs(60);
 /// Interval at which places are looked up again, because their files may have changed.
 const PLACES: Duration = Duration::from_secs(60);
 
@@ -83,8 +88,8 @@ pub struct StorerConfig {
 }
 
 /// The registered task.
-struct Storer {
-    config: StorerConfig,
+struct Storer<'a> {
+    config: &'a mut StorerConfig,
     producer: Producer,
     enricher: Enricher,
     texts: TextKey,
@@ -105,6 +110,14 @@ pub enum Ended {
     Drained,
     /// Another process stores this spool.
     Fenced,
+    /// The slot was taken, after a long silence.
+    SlotTaken,
+}
+
+/// Whether the task may go on.
+enum Turn {
+    Stored,
+    Ended(Ended),
 }
 
 /// How much lower the priority of the thread is than that of redirects.
@@ -127,52 +140,68 @@ pub fn run_on_this_thread(config: StorerConfig) {
 
 /// Stores visits until nothing more will be recorded and all are stored, or another process takes
 /// over.
-pub async fn run(config: StorerConfig) -> Ended {
-    let mut storer = Storer::register(config).await;
-    storer.run().await
+pub async fn run(mut config: StorerConfig) -> Ended {
+    let mut attempts = Attempts::default();
+    loop {
+        let storing = async { Storer::register(&mut config).await.run().await };
+        let ended = AssertUnwindSafe(storing).catch_unwind().await;
+        config.metrics.registered.set(0.0);
+        match ended {
+            Ok(Ended::SlotTaken) => tracing::warn!("the slot of this process was taken: it registers again"),
+            Ok(ended) => return ended,
+            // Nothing of it is used again: what it had not stored is in the spool.
+            Err(_) => attempts.failed("store visits", &Panicked).await,
+        }
+    }
 }
 
-impl Storer {
+/// The task has panicked; the log has the reason.
+#[derive(Debug, thiserror::Error)]
+#[error("a panic")]
+struct Panicked;
+
+impl<'a> Storer<'a> {
     /// Registers the spool, and repeats that until the store answers.
-    async fn register(config: StorerConfig) -> Self {
+    async fn register(config: &'a mut StorerConfig) -> Self {
         let mut attempts = Attempts::default();
-        loop {
+        let (producer, (texts, addresses)) = loop {
             let registered = async {
                 let producer = config.store.register(config.spool, &config.holder).await?;
                 Ok::<_, VisitStoreError>((producer, config.store.secrets().await?))
             };
-            match registered.await {
-                Ok((producer, (texts, addresses))) => {
-                    let mut config = config;
-                    if config.reader.continue_from(Sequence::new(producer.position)) {
-                        tracing::error!(
-                            position = producer.position,
-                            "the spool of visits is older than what is stored of it: visits that it has again are not stored \
-                             twice"
-                        );
-                    }
-                    let started = Instant::now();
-                    let enricher = Enricher::new(config.options.clone(), config.places.clone(), addresses);
-                    let (store, metrics) = (Arc::clone(&config.store), Arc::clone(&config.metrics));
-                    let mut rows = RowsApart::new(store, config.sidecars.clone(), metrics);
-                    rows.resume(producer.position).await;
-                    return Self {
-                        config,
-                        producer,
-                        enricher,
-                        texts,
-                        known: KnownTexts::default(),
-                        rows,
-                        samples: SampleRoom::default(),
-                        secrets: HashMap::new(),
-                        cuts: HashMap::new(),
-                        version: -1,
-                        started,
-                        places_from: started,
-                    };
-                }
-                Err(error) => attempts.failed("register the spool of visits", &error).await,
-            }
+            let error = match registered.await {
+                Ok(registered) => break registered,
+                Err(error) => error,
+            };
+            let is_missing = matches!(error, VisitStoreError::NoSlot);
+            config.metrics.slots_missing.increment(u64::from(is_missing));
+            attempts.failed("register the spool of visits", &error).await;
+        };
+        config.metrics.registered.set(1.0);
+        if config.reader.continue_from(Sequence::new(producer.position)) {
+            tracing::error!(
+                position = producer.position,
+                "the spool of visits is older than what is stored of it: visits that it has again are not stored twice"
+            );
+        }
+        let started = Instant::now();
+        let enricher = Enricher::new(config.options.clone(), config.places.clone(), addresses);
+        let (store, metrics) = (Arc::clone(&config.store), Arc::clone(&config.metrics));
+        let mut rows = RowsApart::new(store, config.sidecars.clone(), metrics);
+        rows.resume(producer.position).await;
+        Self {
+            config,
+            producer,
+            enricher,
+            texts,
+            known: KnownTexts::default(),
+            rows,
+            samples: SampleRoom::default(),
+            secrets: HashMap::new(),
+            cuts: HashMap::new(),
+            version: -1,
+            started,
+            places_from: started,
         }
     }
 
@@ -187,16 +216,17 @@ impl Storer {
                 }
                 if alive.elapsed() >= ALIVE {
                     alive = Instant::now();
-                    if let Ok(None) = self.config.store.position(&self.producer).await {
-                        return self.fenced();
+                    let standing = self.config.store.standing(&self.producer).await;
+                    if let Some(ended) = standing.ok().and_then(|standing| self.ended(standing)) {
+                        return ended;
                     }
                 }
                 self.wait().await;
                 continue;
             }
             alive = Instant::now();
-            if !self.store(&blocks).await {
-                return self.fenced();
+            if let Turn::Ended(ended) = self.store(&blocks).await {
+                return ended;
             }
             if !is_ending {
                 self.keep_pace(&blocks).await;
@@ -229,8 +259,8 @@ impl Storer {
         let _ = timeout(IDLE, recorded).await;
     }
 
-    /// Stores blocks. Returns false if another process stores this spool.
-    async fn store(&mut self, blocks: &[OwnedBlock]) -> bool {
+    /// Stores blocks, and repeats that until the store has answered.
+    async fn store(&mut self, blocks: &[OwnedBlock]) -> Turn {
         let mut attempts = Attempts::default();
         loop {
             let batch = match self.make(blocks).await {
@@ -248,25 +278,25 @@ impl Storer {
                 continue;
             }
             match self.config.store.store(&self.producer, &batch, self.version).await {
-                Ok(()) => return self.stored(&batch).await,
+                Ok(()) => return self.stored(&batch, blocks).await,
                 Err(WriteError::Outdated) => {}
+                // An earlier attempt may have been stored after all.
                 Err(WriteError::Fenced) => match self.position().await {
-                    None => return false,
-                    // An earlier attempt was stored after all.
-                    Some(position) if position == batch.to => return self.stored(&batch).await,
-                    Some(position) => {
+                    Err(ended) => return Turn::Ended(ended),
+                    Ok(position) if position == batch.to => return self.stored(&batch, blocks).await,
+                    Ok(position) => {
                         self.known.discard();
                         self.producer.position = position;
-                        return true;
+                        return Turn::Stored;
                     }
                 },
                 Err(WriteError::Unknown(error)) => {
                     self.config.metrics.unknown.increment(1);
                     attempts.failed("await the COMMIT of visits", &error).await;
                     match self.position().await {
-                        None => return false,
-                        Some(position) if position == batch.to => return self.stored(&batch).await,
-                        Some(_) => {}
+                        Err(ended) => return Turn::Ended(ended),
+                        Ok(position) if position == batch.to => return self.stored(&batch, blocks).await,
+                        Ok(_) => {}
                     }
                 }
                 Err(WriteError::Failed(error)) => attempts.failed("store visits", &error).await,
@@ -318,12 +348,6 @@ impl Storer {
 
     /// Reads what changes from time to time: deletions, erasures, domains, places, days.
     async fn refresh(&mut self) -> Result<(), VisitStoreError> {
-        if self.version < 0 {
-            let changes = self.config.store.changes(-1).await?;
-            self.cuts = changes.cuts.iter().map(|cut| (cut.link, cut.before)).collect();
-            self.enricher.set_erasures(changes.erasures);
-            self.version = changes.version;
-        }
         self.enricher.set_untracked((self.config.untracked)());
         if self.places_from.elapsed() >= PLACES {
             self.places_from = Instant::now();
@@ -331,12 +355,18 @@ impl Storer {
             // A secret that was erased must not be used any longer.
             self.secrets.clear();
         }
+        if self.version < 0 {
+            let changes = self.config.store.changes(-1).await?;
+            self.cuts = changes.cuts.iter().map(|cut| (cut.link, cut.before)).collect();
+            self.enricher.set_erasures(changes.erasures);
+            self.version = changes.version;
+        }
         Ok(())
     }
 
     /// Notes that a batch is stored, stores its rows where they are apart, and removes its blocks from
     /// the spool.
-    async fn stored(&mut self, batch: &Batch) -> bool {
+    async fn stored(&mut self, batch: &Batch, blocks: &[OwnedBlock]) -> Turn {
         self.known.stored();
         self.producer.position = batch.to;
         self.rows.store().await;
@@ -344,22 +374,35 @@ impl Storer {
         metrics.rows.increment(batch.rows.len() as u64);
         metrics.batches.increment(1);
         metrics.report(self.enricher.agents_beyond(), self.known.refused());
+        if let Some(last) = blocks.iter().map(|block| block.span.1).max() {
+            metrics.set_last_stored(last);
+        }
         if let Some(last) = batch.to.checked_sub(1)
             && let Err(error) = self.config.reader.release(Sequence::new(last))
         {
             tracing::warn!(error = &error as &dyn std::error::Error, "remove stored visits from the spool");
         }
-        true
+        Turn::Stored
     }
 
     /// Returns the stored position, and repeats the question until the store answers.
-    async fn position(&mut self) -> Option<u64> {
+    async fn position(&mut self) -> Result<u64, Ended> {
         let mut attempts = Attempts::default();
         loop {
-            match self.config.store.position(&self.producer).await {
-                Ok(position) => return position,
+            match self.config.store.standing(&self.producer).await {
+                Ok(Standing::At(position)) => return Ok(position),
+                Ok(standing) => return Err(self.ended(standing).unwrap_or(Ended::SlotTaken)),
                 Err(error) => attempts.failed("ask for the position of visits", &error).await,
             }
+        }
+    }
+
+    /// Returns why this process may store nothing more, if it may not.
+    fn ended(&self, standing: Standing) -> Option<Ended> {
+        match standing {
+            Standing::At(_) => None,
+            Standing::SlotTaken => Some(Ended::SlotTaken),
+            Standing::Replaced => Some(self.fenced()),
         }
     }
 

@@ -20,5 +20,5 @@ pub use rows_record::RowsRecord;
 pub use sqlite::SqliteVisits;
 pub use values::{
     Batch, Changes, Columns, Cut, DayCounters, DayDelta, Days, DeletionStep, Erased, Erasure, ErasureId,
-    LinkVisits, Marks, MarksKey, Producer, RowQuery, SpoolId, StoredText, TextRef,
+    LinkVisits, Marks, MarksKey, Producer, RowQuery, SILENT, SpoolId, Standing, StoredText, TextRef,
 };

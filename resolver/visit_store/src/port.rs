@@ -9,7 +9,7 @@ use visits::{AddressSecret, Day, DaySecret, Slot, Subject, TextKey, VisitId, Vis
 
 use crate::{
     Batch, Changes, Columns, DayCounters, Days, DeletionStep, Erased, Erasure, ErasureId, Marks, MarksKey,
-    Producer, RowQuery, RowsRecord, SpoolId, StoredText, TextRef, VisitStoreError, WriteError,
+    Producer, RowQuery, RowsRecord, SpoolId, Standing, StoredText, TextRef, VisitStoreError, WriteError,
 };
 
 /// A store of visits: rows, their texts, and counters.
@@ -31,15 +31,16 @@ pub trait VisitStore: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Registers the spool of a process that starts. From now on an earlier process with this spool
-    /// stores nothing.
+    /// Registers the spool of a process that starts, or whose slot was taken. From now on an earlier
+    /// process with this spool stores nothing.
     ///
     /// # Errors
     /// Returns [`VisitStoreError::NoSlot`] if all slots belong to spools that stored recently.
     async fn register(&self, spool: SpoolId, holder: &str) -> Result<Producer, VisitStoreError>;
 
-    /// Returns the stored position of a producer, or `None` if a later process has taken its place.
-    async fn position(&self, producer: &Producer) -> Result<Option<u64>, VisitStoreError>;
+    /// Returns the stored position of a producer, if it still has its slot and incarnation, and
+    /// notes that it lives.
+    async fn standing(&self, producer: &Producer) -> Result<Standing, VisitStoreError>;
 
     /// Gives the slot back: the spool is empty, and its process ends.
     async fn release(&self, producer: &Producer) -> Result<(), VisitStoreError>;

@@ -1,6 +1,6 @@
 //! Arguments and results of a store of visits.
 
-use std::ops::Range;
+use std::{collections::HashMap, ops::Range, time::Duration};
 
 use codes::LinkId;
 use links::webhook::NewWebhookEvent;
@@ -24,6 +24,22 @@ pub struct Producer {
     pub incarnation: i64,
     /// The first block that is not stored yet.
     pub position: u64,
+}
+
+/// Time after which the slot of a silent producer may be taken. Until then its process may be alive
+/// and cut off from the database. A late one registers again, so minutes are enough.
+pub const SILENT: Duration = Duration::from_secs(300);
+
+/// Whether a producer may store visits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It may, from this position on.
+    At(u64),
+    /// It has no slot: it was taken after a long silence, or given back. Its spool may be registered
+    /// again.
+    SlotTaken,
+    /// A later process has registered its spool.
+    Replaced,
 }
 
 /// Visits to store in one transaction.

@@ -13,7 +13,7 @@ use conformance::{
 use rusqlite::{Connection, params};
 use store::{Store as _, sqlite::SqliteStore};
 use tempfile::TempDir;
-use visit_store::{Days, Erasure, SpoolId, SqliteVisits, VisitStore, VisitStoreError, WriteError};
+use visit_store::{Days, Erasure, SpoolId, SqliteVisits, Standing, VisitStore, VisitStoreError, WriteError};
 use visits::{AddressNetwork, Day, Subject, VisitId};
 
 /// Both databases in a folder of their own.
@@ -179,20 +179,30 @@ async fn a_slot_is_taken_from_the_spool_that_was_silent_for_longest() {
         register(&files.visits, spool).await;
     }
     let silent = register(&files.visits, 7).await;
-    let ago = |spool: u128, hours: i64| {
+    let ago = |spool: u128, seconds: i64| {
         let connection = Connection::open(files.path("visits.db")).unwrap();
         let set = "UPDATE visit_producer SET seen_at = seen_at - ?1 WHERE spool = ?2";
-        connection.execute(set, params![hours * 3_600_000, spool.to_be_bytes()]).unwrap();
+        connection.execute(set, params![seconds * 1_000, spool.to_be_bytes()]).unwrap();
     };
-    ago(8, 23);
+    ago(8, 290);
     let refused = files.visits.register(SpoolId(500), "a test").await;
     assert!(matches!(refused, Err(VisitStoreError::NoSlot)), "{refused:?}");
-    ago(8, 2);
-    ago(7, 30);
+    ago(8, 20);
+    ago(7, 330);
     assert_eq!(register(&files.visits, 500).await.slot, silent.slot);
     let late = files.visits.store(&silent, &conformance::batch(&silent, &[Visit::of(1, noon(0))]), 0).await;
     assert!(matches!(late, Err(WriteError::Fenced)), "{late:?}");
-    assert_eq!(files.visits.position(&silent).await.unwrap(), None);
+    // Its spool comes back, goes on where it was, and takes another silent one's slot.
+    assert_eq!(files.visits.standing(&silent).await.unwrap(), Standing::SlotTaken);
+    let back = register(&files.visits, 7).await;
+    assert_ne!(back.slot, silent.slot);
+    assert_eq!(files.visits.standing(&silent).await.unwrap(), Standing::Replaced);
+    files.visits.release(&back).await.unwrap();
+    assert_eq!(
+        files.visits.standing(&silent).await.unwrap(),
+        Standing::Replaced,
+        "the later one gave it back"
+    );
 }
 
 #[tokio::test]
@@ -227,7 +237,7 @@ async fn visits_are_in_a_private_file_and_there_after_a_restart() {
     let Files { folder, links, visits } = files;
     drop((links, visits));
     let files = Files::within(folder).await;
-    assert_eq!(files.visits.position(&producer).await.unwrap(), Some(1));
+    assert_eq!(files.visits.standing(&producer).await.unwrap(), Standing::At(1));
     let days = Days { first: today(), end: Day::from_stored(today().get() + 1) };
     let days = files.visits.days(Subject::All(None), days, conformance::ALL_COLUMNS).await.unwrap();
     assert_eq!(days.iter().map(|day| day.total).collect::<Vec<_>>(), [1]);

@@ -32,8 +32,8 @@ use servers::Servers;
 
 use crate::{
     Batch, Changes, Columns, DayCounters, Days, DeletionStep, Erased, Erasure, ErasureId, Marks, MarksKey,
-    PostgresVisits, Producer, RowQuery, RowsRecord, SpoolId, StoredText, TextRef, TokenSecret, VisitStore,
-    VisitStoreError, WriteError,
+    PostgresVisits, Producer, RowQuery, RowsRecord, SpoolId, Standing, StoredText, TextRef, TokenSecret,
+    VisitStore, VisitStoreError, WriteError,
 };
 
 /// A store of visits whose rows are in ClickHouse.
@@ -110,8 +110,8 @@ impl VisitStore for ClickhouseVisits {
         self.counters.register(spool, holder).await
     }
 
-    async fn position(&self, producer: &Producer) -> Result<Option<u64>, VisitStoreError> {
-        self.counters.position(producer).await
+    async fn standing(&self, producer: &Producer) -> Result<Standing, VisitStoreError> {
+        self.counters.standing(producer).await
     }
 
     async fn release(&self, producer: &Producer) -> Result<(), VisitStoreError> {

@@ -44,8 +44,8 @@ use apart::erasures;
 
 use crate::{
     Batch, Changes, Columns, DayCounters, Days, DeletionStep, Erased, Erasure, ErasureId, Marks, MarksKey,
-    Producer, RowQuery, RowsRecord, SpoolId, StoredText, TextRef, TokenSecret, VisitStore, VisitStoreError,
-    WriteError, erased_rows::ErasedRow,
+    Producer, RowQuery, RowsRecord, SpoolId, Standing, StoredText, TextRef, TokenSecret, VisitStore,
+    VisitStoreError, WriteError, erased_rows::ErasedRow,
 };
 
 /// Key of the advisory lock that orders batches and deletions.
@@ -231,8 +231,8 @@ impl VisitStore for PostgresVisits {
         self.with(async |client| producers::register(client, spool, holder).await).await
     }
 
-    async fn position(&self, producer: &Producer) -> Result<Option<u64>, VisitStoreError> {
-        self.with(async |client| producers::position(client, producer).await).await
+    async fn standing(&self, producer: &Producer) -> Result<Standing, VisitStoreError> {
+        self.with(async |client| producers::standing(client, producer).await).await
     }
 
     async fn release(&self, producer: &Producer) -> Result<(), VisitStoreError> {

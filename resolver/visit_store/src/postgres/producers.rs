@@ -1,13 +1,19 @@
 //! Producers: the processes that store visits, one for each spool.
 
-use tokio_postgres::{Client, Transaction, types::Type};
+use tokio_postgres::{
+    Client, Transaction,
+    types::{ToSql, Type},
+};
 use visits::Slot;
 
 use super::int;
-use crate::{Producer, SpoolId, VisitStoreError, port::stored_slot};
+use crate::{Producer, SILENT, SpoolId, Standing, VisitStoreError, port::stored_slot};
 
-/// A slot is taken from a spool whose process has been silent for this long.
-const SILENT: &str = "interval '24 hours'";
+/// Limits on the server's side: a registration waits for no process that stands still in a batch,
+/// and one that stands still itself holds up no other for long.
+const LIMITS: &str = "SET LOCAL lock_timeout = '5s'; SET LOCAL idle_in_transaction_session_timeout = '10s'";
+/// Key of the advisory lock of registrations.
+const LOCK: i64 = 0x5348_4f52_5652_4547;
 
 /// Registers a spool, with a slot and a higher incarnation than before.
 pub(super) async fn register(
@@ -16,8 +22,10 @@ pub(super) async fn register(
     holder: &str,
 ) -> Result<Producer, VisitStoreError> {
     let transaction = client.transaction().await?;
-    // Registrations are rare, and two of them must not choose the same slot.
-    transaction.batch_execute("LOCK TABLE visit_producer IN SHARE ROW EXCLUSIVE MODE").await?;
+    transaction.batch_execute(LIMITS).await?;
+    // Registrations are rare, and two of them must not choose the same slot. Batches, which lock one
+    // row each, go on beside them.
+    transaction.batch_execute(&format!("SELECT pg_advisory_xact_lock({LOCK})")).await?;
     let id = spool.0.to_be_bytes();
     let known = "SELECT slot FROM visit_producer WHERE spool = $1";
     let known = transaction.query_typed(known, &[(&&id[..], Type::BYTEA)]).await?;
@@ -45,11 +53,14 @@ pub(super) async fn register(
 
 /// Returns a slot that no spool has, or takes the one of the spool that has been silent for longest.
 async fn free_slot(transaction: &Transaction<'_>) -> Result<Slot, VisitStoreError> {
+    // One that is locked is storing a batch.
     let silent = format!(
         "UPDATE visit_producer SET slot = NULL, incarnation = incarnation + 1 WHERE spool =
-             (SELECT spool FROM visit_producer WHERE slot IS NOT NULL AND seen_at < now() - {SILENT}
-              ORDER BY seen_at LIMIT 1)
-         RETURNING 1::bigint"
+             (SELECT spool FROM visit_producer
+              WHERE slot IS NOT NULL AND seen_at < now() - interval '{} seconds'
+              ORDER BY seen_at LIMIT 1 FOR UPDATE SKIP LOCKED)
+         RETURNING 1::bigint",
+        SILENT.as_secs()
     );
     loop {
         let free = "SELECT free.slot::smallint FROM generate_series(0, 127) AS free (slot)
@@ -71,30 +82,27 @@ fn stored(slot: i16) -> Option<Slot> {
 
 /// Returns the position of a producer that still has its slot and incarnation, and notes that it
 /// lives.
-pub(super) async fn position(
-    client: &mut Client,
-    producer: &Producer,
-) -> Result<Option<u64>, VisitStoreError> {
+pub(super) async fn standing(client: &mut Client, producer: &Producer) -> Result<Standing, VisitStoreError> {
     let position = "UPDATE visit_producer SET seen_at = now()
          WHERE spool = $1 AND incarnation = $2 AND slot = $3 RETURNING position";
-    let id = producer.spool.0.to_be_bytes();
-    let rows = client
-        .query_typed(
-            position,
-            &[
-                (&&id[..], Type::BYTEA),
-                (&producer.incarnation, Type::INT8),
-                (&stored_slot(producer.slot), Type::INT2),
-            ],
-        )
-        .await?;
-    Ok(rows.first().map(|row| row.get::<_, i64>(0).unsigned_abs()))
+    let (id, slot) = (producer.spool.0.to_be_bytes(), stored_slot(producer.slot));
+    let values: [(&(dyn ToSql + Sync), Type); 3] =
+        [(&&id[..], Type::BYTEA), (&producer.incarnation, Type::INT8), (&slot, Type::INT2)];
+    if let Some(row) = client.query_typed(position, &values).await?.first() {
+        return Ok(Standing::At(row.get::<_, i64>(0).unsigned_abs()));
+    }
+    // Only the next incarnation without a slot is a slot that was taken: a later process that
+    // registers, and gives its slot back, is two incarnations ahead.
+    let taken = "SELECT slot IS NULL AND incarnation = $2 + 1 FROM visit_producer WHERE spool = $1";
+    let rows = client.query_typed(taken, &values[..2]).await?;
+    let is_taken = rows.first().is_some_and(|row| row.get(0));
+    Ok(if is_taken { Standing::SlotTaken } else { Standing::Replaced })
 }
 
 /// Gives the slot of a producer back. Its row stays, because its position must not be forgotten.
 pub(super) async fn release(client: &mut Client, producer: &Producer) -> Result<(), VisitStoreError> {
-    let release =
-        "UPDATE visit_producer SET slot = NULL WHERE spool = $1 AND incarnation = $2 AND position = $3";
+    let release = "UPDATE visit_producer SET slot = NULL, incarnation = incarnation + 1
+         WHERE spool = $1 AND incarnation = $2 AND position = $3";
     let id = producer.spool.0.to_be_bytes();
     client
         .execute_typed(

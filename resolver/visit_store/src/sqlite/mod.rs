@@ -40,7 +40,8 @@ use visits::{AddressSecret, Day, DaySecret, Subject, TextKey, VisitId, VisitRow}
 
 use crate::{
     Batch, Changes, Columns, DayCounters, Days, DeletionStep, Erased, Erasure, ErasureId, Marks, MarksKey,
-    Producer, RowQuery, SpoolId, StoredText, TextRef, TokenSecret, VisitStore, VisitStoreError, WriteError,
+    Producer, RowQuery, SpoolId, Standing, StoredText, TextRef, TokenSecret, VisitStore, VisitStoreError,
+    WriteError,
 };
 
 /// Name of the links' database in statements.
@@ -142,9 +143,9 @@ impl VisitStore for SqliteVisits {
         self.write(move |connection| producers::register(connection, spool, &holder)).await
     }
 
-    async fn position(&self, producer: &Producer) -> Result<Option<u64>, VisitStoreError> {
+    async fn standing(&self, producer: &Producer) -> Result<Standing, VisitStoreError> {
         let producer = *producer;
-        self.write(move |connection| producers::position(connection, &producer)).await
+        self.write(move |connection| producers::standing(connection, &producer)).await
     }
 
     async fn release(&self, producer: &Producer) -> Result<(), VisitStoreError> {

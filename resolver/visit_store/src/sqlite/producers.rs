@@ -4,10 +4,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use visits::Slot;
 
 use super::{NOW, int};
-use crate::{Producer, SpoolId, VisitStoreError, port::stored_slot};
-
-/// A slot is taken from a spool whose process has been silent for this long, in milliseconds.
-const SILENT: i64 = 24 * 3_600 * 1_000;
+use crate::{Producer, SILENT, SpoolId, Standing, VisitStoreError, port::stored_slot};
 
 /// Registers a spool, with a slot and a higher incarnation than before.
 pub(super) fn register(
@@ -42,8 +39,9 @@ fn free_slot(connection: &Connection) -> Result<Slot, VisitStoreError> {
         return Ok(slot);
     }
     let silent = format!(
-        "SELECT slot, spool FROM visit_producer WHERE slot IS NOT NULL AND seen_at < {NOW} - {SILENT}
-         ORDER BY seen_at LIMIT 1"
+        "SELECT slot, spool FROM visit_producer WHERE slot IS NOT NULL AND seen_at < {NOW} - {}
+         ORDER BY seen_at LIMIT 1",
+        SILENT.as_millis()
     );
     let silent = connection.query_row(&silent, [], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
     let (slot, spool): (u8, Vec<u8>) = silent.ok_or(VisitStoreError::NoSlot)?;
@@ -54,20 +52,27 @@ fn free_slot(connection: &Connection) -> Result<Slot, VisitStoreError> {
 
 /// Returns the position of a producer that still has its slot and incarnation, and notes that it
 /// lives.
-pub(super) fn position(connection: &Connection, producer: &Producer) -> Result<Option<u64>, VisitStoreError> {
+pub(super) fn standing(connection: &Connection, producer: &Producer) -> Result<Standing, VisitStoreError> {
     let position = format!(
         "UPDATE visit_producer SET seen_at = {NOW}
          WHERE spool = ?1 AND incarnation = ?2 AND slot = ?3 RETURNING position"
     );
     let values = params![producer.spool.0.to_be_bytes(), producer.incarnation, stored_slot(producer.slot)];
     let position: Option<i64> = connection.query_row(&position, values, |row| row.get(0)).optional()?;
-    Ok(position.map(i64::unsigned_abs))
+    if let Some(position) = position {
+        return Ok(Standing::At(position.unsigned_abs()));
+    }
+    // The reasons stand in `postgres/producers.rs`.
+    let taken = "SELECT slot IS NULL AND incarnation = ?2 + 1 FROM visit_producer WHERE spool = ?1";
+    let values = params![producer.spool.0.to_be_bytes(), producer.incarnation];
+    let is_taken = connection.query_row(taken, values, |row| row.get(0)).optional()?;
+    Ok(if is_taken.unwrap_or(false) { Standing::SlotTaken } else { Standing::Replaced })
 }
 
 /// Gives the slot of a producer back. Its row stays, because its position must not be forgotten.
 pub(super) fn release(connection: &Connection, producer: &Producer) -> Result<(), VisitStoreError> {
-    let release =
-        "UPDATE visit_producer SET slot = NULL WHERE spool = ?1 AND incarnation = ?2 AND position = ?3";
+    let release = "UPDATE visit_producer SET slot = NULL, incarnation = incarnation + 1
+         WHERE spool = ?1 AND incarnation = ?2 AND position = ?3";
     let values = params![producer.spool.0.to_be_bytes(), producer.incarnation, int(producer.position)];
     connection.execute(release, values)?;
     Ok(())

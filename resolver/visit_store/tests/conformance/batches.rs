@@ -6,8 +6,8 @@ use links::{
     webhook::{EVENT_NAMES, NewWebhookEvent},
 };
 use store::Store;
-use visit_store::{Batch, Producer, StoredText, TextRef, VisitStore, WriteError};
-use visits::{Month, Subject, TextHash, VisitId};
+use visit_store::{Batch, Producer, Standing, StoredText, TextRef, VisitStore, WriteError};
+use visits::{Month, Outcome, Subject, TextHash, VisitId};
 
 use super::{Visit, all_rows, batch, noon, register, store_all, store_batch, totals};
 
@@ -32,12 +32,12 @@ async fn refused(store: &dyn VisitStore, producer: &Producer, batch: &Batch, kno
 pub(crate) async fn a_batch_is_stored_once_however_often_it_is_sent(store: &dyn VisitStore) {
     let producer = register(store, 1).await;
     let batch = batch(&producer, &visits(10));
-    assert_eq!(store.position(&producer).await.unwrap(), Some(0));
+    assert_eq!(store.standing(&producer).await.unwrap(), Standing::At(0));
     store_batch(store, &producer, &batch, 0).await.unwrap();
     for _ in 0..3 {
         assert!(matches!(refused(store, &producer, &batch, 0).await, WriteError::Fenced));
     }
-    assert_eq!(store.position(&producer).await.unwrap(), Some(1));
+    assert_eq!(store.standing(&producer).await.unwrap(), Standing::At(1));
     assert_eq!(stored(store).await, (10, 10));
 }
 
@@ -48,7 +48,7 @@ pub(crate) async fn a_process_that_was_replaced_stores_nothing(store: &dyn Visit
     assert!(new.incarnation > old.incarnation);
     let batch = batch(&old, &visits(2));
     assert!(matches!(refused(store, &old, &batch, 0).await, WriteError::Fenced));
-    assert_eq!(store.position(&old).await.unwrap(), None);
+    assert_eq!(store.standing(&old).await.unwrap(), Standing::Replaced);
     store_batch(store, &new, &batch, 0).await.unwrap();
     assert_eq!(stored(store).await, (2, 2));
     assert_eq!(register(store, 1).await.position, 1, "a position outlives its process");
@@ -62,7 +62,7 @@ pub(crate) async fn a_batch_from_another_position_is_refused(store: &dyn VisitSt
     }
     let batch = Batch { from: 0, to: 9, ..batch(&producer, &visits(2)) };
     store_batch(store, &producer, &batch, 0).await.unwrap();
-    assert_eq!(store.position(&producer).await.unwrap(), Some(9));
+    assert_eq!(store.standing(&producer).await.unwrap(), Standing::At(9));
 }
 
 pub(crate) async fn a_batch_is_refused_until_it_respects_all_deletions(store: &dyn VisitStore) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use visit_store::{SpoolId, VisitStore, VisitStoreError, WriteError};
+use visit_store::{SpoolId, Standing, VisitStore, VisitStoreError, WriteError};
 use visits::Slot;
 
 use super::{Visit, batch, noon, register, store_all, store_batch};
@@ -30,7 +30,7 @@ pub(crate) async fn a_spool_that_comes_back_goes_on_at_its_position(store: &dyn 
     store.release(&first).await.unwrap();
     let late = store_batch(store, &first, &batch(&first, &visits[2..3]), 0).await;
     assert!(matches!(late, Err(WriteError::Fenced)), "{late:?}");
-    assert_eq!(store.position(&first).await.unwrap(), None);
+    assert_eq!(store.standing(&first).await.unwrap(), Standing::SlotTaken);
     let other = register(store, 2).await;
     assert_eq!(other.slot, first.slot, "the slot was given back");
     let mut back = register(store, 1).await;
@@ -41,9 +41,9 @@ pub(crate) async fn a_spool_that_comes_back_goes_on_at_its_position(store: &dyn 
     // A spool with visits that are not stored keeps its slot: the position is another one.
     let stale = visit_store::Producer { position: 2, ..back };
     store.release(&stale).await.unwrap();
-    assert_eq!(store.position(&back).await.unwrap(), Some(3));
+    assert_eq!(store.standing(&back).await.unwrap(), Standing::At(3));
     // A process that was replaced gives nothing back.
     let next = register(store, 1).await;
     store.release(&back).await.unwrap();
-    assert_eq!(store.position(&next).await.unwrap(), Some(3));
+    assert_eq!(store.standing(&next).await.unwrap(), Standing::At(3));
 }
