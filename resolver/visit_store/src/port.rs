@@ -156,7 +156,7 @@ pub trait VisitStore: Send + Sync + 'static {
     /// the removal of unvisited links. Returns whether there is more to do.
     async fn fold_link_visits(&self) -> Result<bool, VisitStoreError>;
 
-    /// Passes the events of batches on to the webhooks, each at least once. Returns whether there
+    /// Passes the events of batches on to the webhooks, each once. Returns whether there
     /// is more to do. A store in the database of the webhooks records them with the batch.
     async fn pass_on_events(&self) -> Result<bool, VisitStoreError> {
         Ok(false)

@@ -152,8 +152,12 @@ pub trait Webhooks: Database {
     /// Removes a webhook, and ends its open deliveries. Returns whether it existed.
     async fn remove_webhook(&self, id: WebhookId, by: ApiKeyId) -> Result<bool, StoreError>;
 
-    /// Records events.
-    async fn add_webhook_events(&self, events: &[NewWebhookEvent]) -> Result<(), StoreError>;
+    /// Records events of visits, and sets the position of what was recorded to `up_to`, in one
+    /// transaction. Does nothing if the position is there already, so a retry records nothing twice.
+    ///
+    /// A store of visits in another database calls this; a store in the same database records them
+    /// in its own transactions.
+    async fn pass_on_webhook_events(&self, up_to: i64, events: &[NewWebhookEvent]) -> Result<(), StoreError>;
 
     /// Returns at most `most` events without deliveries yet, the oldest first.
     async fn waiting_webhook_events(&self, most: usize) -> Result<Vec<WebhookEvent>, StoreError>;

@@ -104,8 +104,8 @@ impl Webhooks for PostgresStore {
         self.run(async |sql| sql::remove_webhook(sql, id, by).await).await
     }
 
-    async fn add_webhook_events(&self, events: &[NewWebhookEvent]) -> Result<(), StoreError> {
-        self.run(async |sql| sql::add_webhook_events(sql, events).await).await
+    async fn pass_on_webhook_events(&self, up_to: i64, events: &[NewWebhookEvent]) -> Result<(), StoreError> {
+        self.run(async |sql| sql::pass_on_webhook_events(sql, up_to, events).await).await
     }
 
     async fn waiting_webhook_events(&self, most: usize) -> Result<Vec<WebhookEvent>, StoreError> {

@@ -73,9 +73,9 @@ pub(super) use visits::{
 };
 pub(super) use webhooks::{
     add_test_delivery, add_webhook, add_webhook_events, claim_deliveries, deliveries, due_webhooks,
-    edit_webhook, end_attempt, fan_out, insert_announced, purge_webhooks, record_create, redeliver,
-    remove_webhook, rotate_webhook, waiting_webhook_events, wants_creates, webhook, webhook_backlog,
-    webhooks,
+    edit_webhook, end_attempt, fan_out, insert_announced, pass_on_webhook_events, purge_webhooks,
+    record_create, redeliver, remove_webhook, rotate_webhook, waiting_webhook_events, wants_creates, webhook,
+    webhook_backlog, webhooks,
 };
 
 /// A parameter of a statement.

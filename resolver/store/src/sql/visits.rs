@@ -24,10 +24,7 @@ pub(crate) async fn add_visits<S: Sql>(
     up_to: i64,
     visits: &[LinkVisits],
 ) -> Result<(), StoreError> {
-    let advance = "INSERT INTO chore (name, position) VALUES ($1, $2)
-         ON CONFLICT (name) DO UPDATE SET position = excluded.position WHERE chore.position < excluded.position
-         RETURNING position";
-    if sql.query(advance, &[Value::Text(CHORE.to_owned()), Value::Int(up_to)]).await?.is_empty() {
+    if !advance(sql, CHORE, up_to).await? {
         return Ok(());
     }
     for visits in visits.chunks(STEP) {
@@ -48,6 +45,16 @@ pub(crate) async fn add_visits<S: Sql>(
         sql.query(&add, &values).await?;
     }
     Ok(())
+}
+
+/// Moves the position of a chore forward. Returns false if it is there already: what has come up to
+/// this position was added before.
+pub(super) async fn advance<S: Sql>(sql: &mut S, chore: &str, up_to: i64) -> Result<bool, StoreError> {
+    let advance = "INSERT INTO chore (name, position) VALUES ($1, $2)
+         ON CONFLICT (name) DO UPDATE SET position = excluded.position WHERE chore.position < excluded.position
+         RETURNING position";
+    let moved = sql.query(advance, &[Value::Text(chore.to_owned()), Value::Int(up_to)]).await?;
+    Ok(!moved.is_empty())
 }
 
 /// Removes the imported visits of a link from its total, and returns how many there were.
@@ -128,7 +135,8 @@ pub(crate) async fn tag_changes<S: Sql>(sql: &mut S, most: i64) -> Result<Vec<Ta
     let select = "SELECT number, link_id FROM tag_change ORDER BY number LIMIT $1";
     let mut changes = Vec::new();
     for row in sql.query(select, &[Value::Int(most)]).await? {
-        let tags = "SELECT tag_id FROM link_tag WHERE link_id = $1";
+        // Links of a tag that was deleted may be left.
+        let tags = "SELECT tag_id FROM link_tag JOIN tag ON tag.id = tag_id WHERE link_id = $1";
         let tags = sql.query(tags, &[Value::Int(row.int(1)?)]).await?;
         changes.push(TagChange {
             number: row.int(0)?,

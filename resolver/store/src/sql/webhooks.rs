@@ -21,7 +21,8 @@ pub(crate) use deliveries::{
 };
 pub(super) use events::record_link;
 pub(crate) use events::{
-    add_webhook_events, insert_announced, record_create, waiting_webhook_events, wants_creates,
+    add_webhook_events, insert_announced, pass_on_webhook_events, record_create, waiting_webhook_events,
+    wants_creates,
 };
 
 /// Columns and tables of a webhook, for [`webhook_in`].

@@ -59,9 +59,9 @@ impl Webhooks for SqliteStore {
         self.writer.write(async move |sql| sql::remove_webhook(sql, id, by).await).await
     }
 
-    async fn add_webhook_events(&self, events: &[NewWebhookEvent]) -> Result<(), StoreError> {
+    async fn pass_on_webhook_events(&self, up_to: i64, events: &[NewWebhookEvent]) -> Result<(), StoreError> {
         let events = events.to_vec();
-        self.writer.write(async move |sql| sql::add_webhook_events(sql, &events).await).await
+        self.writer.write(async move |sql| sql::pass_on_webhook_events(sql, up_to, &events).await).await
     }
 
     async fn waiting_webhook_events(&self, most: usize) -> Result<Vec<WebhookEvent>, StoreError> {

@@ -1,7 +1,8 @@
 //! Events for webhooks on their way into the links' database.
 //!
 //! They are stored with their batch, and deleted after the links' database has them. A crash between
-//! the two sends them again, so that webhooks are told at least once.
+//! the two sends them again, and the links' database, which keeps the number of the last one, leaves
+//! them out.
 
 use codes::LinkId;
 use links::{

@@ -290,7 +290,7 @@ impl VisitStore for SqliteVisits {
     async fn pass_on_events(&self) -> Result<bool, VisitStoreError> {
         let _turn = self.folding.lock().await;
         let Some(waiting) = self.read(events::oldest).await? else { return Ok(false) };
-        self.links.add_webhook_events(&waiting.events).await?;
+        self.links.pass_on_webhook_events(waiting.up_to, &waiting.events).await?;
         self.write(move |connection| events::forget(connection, waiting.up_to)).await?;
         Ok(waiting.has_more)
     }

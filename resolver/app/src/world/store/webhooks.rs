@@ -56,8 +56,8 @@ impl Webhooks for FaultyStore {
         self.pass(self.database.sqlite.remove_webhook(id, by)).await
     }
 
-    async fn add_webhook_events(&self, events: &[NewWebhookEvent]) -> Result<(), StoreError> {
-        self.pass(self.database.sqlite.add_webhook_events(events)).await
+    async fn pass_on_webhook_events(&self, up_to: i64, events: &[NewWebhookEvent]) -> Result<(), StoreError> {
+        self.pass(self.database.sqlite.pass_on_webhook_events(up_to, events)).await
     }
 
     async fn waiting_webhook_events(&self, most: usize) -> Result<Vec<WebhookEvent>, StoreError> {

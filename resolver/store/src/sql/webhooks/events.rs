@@ -11,9 +11,11 @@ use links::{
 };
 use serde_json::{Value as Json, json};
 
-use super::super::{Row, Sql, Value, create, places};
+use super::super::{Row, Sql, Value, create, places, visits::advance};
 use crate::{Inserted, StoreError};
 
+/// The chore whose position is that of the last events of visits that were passed on.
+const CHORE: &str = "pass on events of visits";
 /// Number of events in one statement.
 const EVENTS_AT_ONCE: usize = 100;
 /// Number of links in one statement.
@@ -130,6 +132,15 @@ fn rows_of(links: &[&NewLink]) -> Result<Vec<Value>, StoreError> {
         values.extend(create::values(link.id, &link.draft)?);
     }
     Ok(values)
+}
+
+/// Records events of visits, unless the position of what was recorded is `up_to` or later.
+pub(crate) async fn pass_on_webhook_events<S: Sql>(
+    sql: &mut S,
+    up_to: i64,
+    events: &[NewWebhookEvent],
+) -> Result<(), StoreError> {
+    if advance(sql, CHORE, up_to).await? { add_webhook_events(sql, events).await } else { Ok(()) }
 }
 
 /// Records events.
