@@ -244,14 +244,17 @@ async fn visits_are_in_a_private_file_and_there_after_a_restart() {
 }
 
 #[tokio::test]
-async fn an_id_that_is_given_twice_counts_twice_and_is_listed_once() {
+async fn an_id_that_is_given_twice_counts_twice_and_is_listed_twice() {
     let files = Files::new().await;
     let mut producer = register(&files.visits, 1).await;
     store_all(&files.visits, &mut producer, &[Visit::of(1, noon(0))]).await;
     store_all(&files.visits, &mut producer, &[Visit::of(1, noon(0)), Visit::of(1, noon(0) + 1)]).await;
     let link = Subject::Link(LinkId::from_stored(1));
     assert_eq!(totals(&files.visits, link).await, (3, 0));
-    assert_eq!(files.visits.count_rows(&conformance::all_rows(link)).await.unwrap(), 2);
+    let rows = files.visits.rows(&conformance::all_rows(link)).await.unwrap();
+    let mut at: Vec<i64> = rows.iter().map(|row| row.id.micros() - noon(0)).collect();
+    at.sort_unstable();
+    assert_eq!(at, [0, 1, 2]);
 }
 
 #[tokio::test]

@@ -2,10 +2,13 @@
 
 use codes::LinkId;
 use rusqlite::{Connection, TransactionBehavior, params};
-use visits::VisitRow;
+use visits::{VisitId, VisitRow};
 
 use super::{NOW, days, events, int, link_visits};
 use crate::{Batch, Producer, StoredText, VisitStoreError, WriteError, port::stored_slot};
+
+/// Ids that are tried for a row, one for each microsecond.
+const IDS_TRIED: i64 = 1_000;
 
 /// Stores a batch.
 pub(super) fn write(
@@ -76,7 +79,7 @@ fn move_position(
 }
 
 /// Inserts rows. After its clock was set back, a process may give an id for the second time. Such a
-/// visit is counted and not listed: a page never shows two visits under one id.
+/// visit is listed under the next one that is free, a few microseconds later.
 fn insert_rows(transaction: &Connection, rows: &[VisitRow]) -> Result<(), VisitStoreError> {
     let insert =
         "INSERT INTO visit (id, link_id, user_agent, referrer, urls, place, address, visitor, domain,
@@ -84,22 +87,39 @@ fn insert_rows(transaction: &Connection, rows: &[VisitRow]) -> Result<(), VisitS
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) ON CONFLICT (id) DO NOTHING";
     let mut insert = transaction.prepare_cached(insert)?;
     for row in rows {
-        insert.execute(params![
-            row.id.get(),
-            row.link.map_or(0, LinkId::get),
-            row.user_agent.get(),
-            row.referrer.get(),
-            row.urls.get(),
-            row.place.get(),
-            row.address.get(),
-            row.visitor,
-            row.domain.get(),
-            row.language.get(),
-            row.flags.get(),
-            row.rule
-        ])?;
+        let mut is_listed = false;
+        for id in ids_from(row.id) {
+            let inserted = insert.execute(params![
+                id.get(),
+                row.link.map_or(0, LinkId::get),
+                row.user_agent.get(),
+                row.referrer.get(),
+                row.urls.get(),
+                row.place.get(),
+                row.address.get(),
+                row.visitor,
+                row.domain.get(),
+                row.language.get(),
+                row.flags.get(),
+                row.rule
+            ])?;
+            is_listed = inserted > 0;
+            if is_listed {
+                break;
+            }
+        }
+        if !is_listed {
+            tracing::warn!(id = row.id.get(), "a visit is counted and not listed: its id is taken");
+        }
     }
     Ok(())
+}
+
+/// Returns an id and those that differ from it only by a later time.
+fn ids_from(first: VisitId) -> impl Iterator<Item = VisitId> {
+    let below = first.get() - VisitId::floor(first.micros()).get();
+    let at = move |later| VisitId::from_stored(VisitId::floor(first.micros() + later).get() + below);
+    (0..IDS_TRIED).map(at)
 }
 
 fn insert_texts<'a>(
