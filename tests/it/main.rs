@@ -83,6 +83,7 @@ mod shown;
 mod slugs;
 mod store_conformance;
 mod sweep;
+mod tag_deletion;
 mod takedowns;
 mod tls;
 mod tracing;

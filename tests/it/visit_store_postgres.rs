@@ -34,6 +34,7 @@ async fn postgres_passes_the_suite_of_stores_of_visits() {
     cases! { &postgres,
         batches: a_batch_is_stored_once_however_often_it_is_sent, a_process_that_was_replaced_stores_nothing,
             a_batch_from_another_position_is_refused, a_batch_is_refused_until_it_respects_all_deletions,
+        a_batch_is_stored_beside_deletions_of_other_visits, a_batch_is_refused_if_its_links_have_other_tags,
             texts_come_back_byte_for_byte;
         counters: counters_of_two_slots_add_up, orphans_count_by_kind_and_domain,
             a_merged_month_equals_its_days_until_a_visit_comes_late;

@@ -181,6 +181,7 @@ impl BatchMaker {
             addresses: self.addresses.into_iter().map(address).collect(),
             days,
             links: self.links.into_values().collect(),
+            tags: HashMap::new(),
             events: announcer.map(|announcer| self.groups.events(announcer)).unwrap_or_default(),
         }
     }

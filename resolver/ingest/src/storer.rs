@@ -316,7 +316,7 @@ impl<'a> Storer<'a> {
                 self.secrets.insert(day, secret);
             }
         }
-        let tags = self.config.store.tags_of(&links).await?;
+        let mut tags = self.config.store.tags_of(&links).await?;
         // The same for the whole batch.
         let announcer = Some(&*self.config.announcer).filter(|announcer| !announcer.is_idle());
         let now = self.started.elapsed();
@@ -343,7 +343,10 @@ impl<'a> Storer<'a> {
         self.config.metrics.deleted.increment(maker.deleted);
         self.samples.leave(samples.get());
         let to = blocks.last().map_or(self.producer.position, |block| block.sequence.get() + 1);
-        Ok(maker.finish(self.producer.position, to, &self.known, announcer))
+        let batch = maker.finish(self.producer.position, to, &self.known, announcer);
+        // The store compares them: links without a tag may have got one meanwhile.
+        links.into_iter().for_each(|link| _ = tags.entry(link).or_default());
+        Ok(Batch { tags, ..batch })
     }
 
     /// Reads what changes from time to time: deletions, erasures, domains, places, days.
@@ -354,6 +357,8 @@ impl<'a> Storer<'a> {
             self.enricher.forget_places();
             // A secret that was erased must not be used any longer.
             self.secrets.clear();
+            // Changes that concern no visit here are learnt all the same.
+            self.version = -1;
         }
         if self.version < 0 {
             let changes = self.config.store.changes(-1).await?;

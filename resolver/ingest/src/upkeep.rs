@@ -13,10 +13,12 @@ const FOLD: Duration = Duration::from_secs(2);
 const KEEP: Duration = Duration::from_secs(1_800);
 /// Interval at which closed months are merged.
 const MERGE: Duration = Duration::from_secs(3_600);
-/// Time for deletions in one round.
-const DELETIONS: Duration = Duration::from_secs(10);
-/// Pause after a step that left more to do.
+/// Time for a chore in one round: one that goes on must not hold up the others.
+const CHORE: Duration = Duration::from_secs(10);
+/// Least pause after a step that left more to do.
 const BREATH: Duration = Duration::from_millis(50);
+/// Length of that pause in lengths of the step. Batches of visits may have waited for it.
+const REST: u32 = 3;
 
 /// Looks after the store for as long as the process runs.
 pub async fn run(
@@ -33,31 +35,32 @@ pub async fn run(
             let rows_from = Day::of(now().as_microsecond()).minus(keep_days - 1);
             log("look after the days of visits", store.keep(rows_from).await);
         }
-        if is_due(merged, MERGE) {
+        if is_due(merged, MERGE) && repeat("merge counters of visits", || store.merge()).await {
             merged = Some(Instant::now());
-            while let Some(true) = log("merge counters of visits", store.merge().await) {
-                sleep(BREATH).await;
-            }
         }
-        while let Some(true) = log("add visits to links", store.fold_link_visits().await) {
-            sleep(BREATH).await;
-        }
-        while let Some(true) = log("tell webhooks of visits", store.pass_on_events().await) {
-            sleep(BREATH).await;
-        }
-        while let Some(true) = log("count visits for changed tags", store.follow_tags().await) {
-            sleep(BREATH).await;
-        }
-        // Not until nothing is left: deletions that go on must not hold up everything else.
-        let until = Instant::now() + DELETIONS;
-        while Instant::now() < until {
-            if log("delete visits", store.delete_rows().await).is_none_or(|step| !step.has_more) {
-                break;
-            }
-            sleep(BREATH).await;
-        }
+        repeat("add visits to links", || store.fold_link_visits()).await;
+        repeat("tell webhooks of visits", || store.pass_on_events()).await;
+        repeat("count visits for changed tags", || store.follow_tags()).await;
+        repeat("delete visits", || async { Ok(store.delete_rows().await?.has_more) }).await;
         sleep(FOLD).await;
     }
+}
+
+/// Repeats the steps of a chore for as long as they leave more to do, with pauses in proportion.
+/// Returns whether nothing is left, or the store refuses; otherwise the next round goes on.
+async fn repeat<F: Future<Output = Result<bool, VisitStoreError>>>(
+    what: &'static str,
+    step: impl Fn() -> F,
+) -> bool {
+    let began = Instant::now();
+    while began.elapsed() < CHORE {
+        let at = Instant::now();
+        if log(what, step().await) != Some(true) {
+            return true;
+        }
+        sleep((at.elapsed() * REST).max(BREATH)).await;
+    }
+    false
 }
 
 fn log<T>(what: &'static str, result: Result<T, VisitStoreError>) -> Option<T> {

@@ -20,6 +20,11 @@ impl ByteColumns {
         self.addresses.extend_from_slice(&other.addresses);
     }
 
+    /// Returns the bytes of all columns.
+    pub(crate) fn len(&self) -> usize {
+        self.quarters.len() + self.dimensions.len() + self.visitors.len() + self.addresses.len()
+    }
+
     /// Merges the chunks of each column into one.
     pub(crate) fn merged(&self) -> Result<Self, Damaged> {
         let Delta { quarters, dimensions, visitors, addresses, .. } = self.delta()?;

@@ -1,11 +1,15 @@
-//! What the counters of a tag gain or lose by the visits of one link.
+//! What the counters of tags gain or lose by the visits of links.
 
 use std::collections::BTreeMap;
 
 use links::DomainId;
-use visits::{Day, Subject};
+use visits::{Day, Subject, SubjectKey};
 
 use crate::{DayDelta, VisitStoreError, columns::ByteColumns};
+
+/// Counters of links that a step collects for their tags, in bytes. With it, a step that has to read
+/// the counters of years ends with the first link.
+pub(crate) const STEP_BYTES: usize = 4 << 20;
 
 /// Counters of a link by day and domain.
 #[derive(Debug, Default)]
@@ -16,19 +20,50 @@ impl LinkDays {
     pub(crate) fn add(&mut self, day: Day, part: i64, columns: &ByteColumns) {
         self.0.entry((day, DomainId::from_stored(part - 1))).or_default().append(columns);
     }
+}
 
-    /// Returns what a tag gains from the counters of the link, or loses, in the order of keys.
-    pub(crate) fn deltas(&self, tag: i64, is_lost: bool) -> Result<Vec<DayDelta>, VisitStoreError> {
-        let mut deltas = BTreeMap::<_, ByteColumns>::new();
-        for ((day, domain), columns) in &self.0 {
+/// The sum of the counters that tags gain, or lose. Links of a step are summed up here first: a
+/// tag's counters are few and long, and each is written once.
+#[derive(Debug, Default)]
+pub(crate) struct TagDays {
+    sums: BTreeMap<(SubjectKey, Day), ByteColumns>,
+    bytes: usize,
+}
+
+impl TagDays {
+    /// Adds the counters of a link to those of a tag.
+    pub(crate) fn add(&mut self, tag: i64, link: &LinkDays) {
+        for ((day, domain), columns) in &link.0 {
+            self.bytes += columns.len();
             for subject in [Subject::Tag(tag, None), Subject::Tag(tag, Some(*domain))] {
-                deltas.entry((subject.key(), *day)).or_default().append(columns);
+                self.sums.entry((subject.key(), *day)).or_default().append(columns);
             }
         }
-        let delta = |((subject, day), columns): (_, ByteColumns)| {
-            let delta = if is_lost { columns.negated()? } else { columns.delta()? };
-            Ok(DayDelta { subject, day, delta })
-        };
-        deltas.into_iter().map(delta).collect()
+    }
+
+    /// Returns the bytes that were added.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Returns what is to be added to the counters of tags, in the order of keys.
+    pub(crate) fn gained(&self) -> Result<Vec<DayDelta>, VisitStoreError> {
+        self.deltas(ByteColumns::delta)
+    }
+
+    /// Returns what is to be added to the counters of tags so that they lose this sum.
+    pub(crate) fn lost(&self) -> Result<Vec<DayDelta>, VisitStoreError> {
+        self.deltas(ByteColumns::negated)
+    }
+
+    fn deltas(
+        &self,
+        delta: impl Fn(&ByteColumns) -> Result<visits::tally::Delta, visits::tally::Damaged>,
+    ) -> Result<Vec<DayDelta>, VisitStoreError> {
+        let sums = self.sums.iter();
+        sums.map(|((subject, day), columns)| {
+            Ok(DayDelta { subject: *subject, day: *day, delta: delta(columns)? })
+        })
+        .collect()
     }
 }

@@ -60,8 +60,34 @@ pub struct Batch {
     pub days: Vec<DayDelta>,
     /// Visits by link, in the order of ids.
     pub links: Vec<LinkVisits>,
+    /// The tags that the visits count for, by link: of every link with visits, also of those
+    /// without a tag.
+    pub tags: HashMap<LinkId, Vec<i64>>,
     /// What webhooks are told.
     pub events: Vec<NewWebhookEvent>,
+}
+
+impl Batch {
+    /// Returns whether it has visits of a link. `None` stands for the visits that no link redirected.
+    pub(crate) fn has_visits_of(&self, link: Option<LinkId>) -> bool {
+        match link {
+            Some(link) => self.links.binary_search_by_key(&link, |visits| visits.link).is_ok(),
+            None => {
+                let orphans = Subject::Orphans(None, None).key().kind;
+                self.days.iter().any(|delta| delta.subject.kind == orphans)
+            }
+        }
+    }
+
+    /// Returns whether its visits count for the tags that these links have now.
+    pub(crate) fn has_tags(&self, now: &HashMap<LinkId, Vec<i64>>) -> bool {
+        let sorted = |tags: Option<&Vec<i64>>| {
+            let mut tags = tags.cloned().unwrap_or_default();
+            tags.sort_unstable();
+            tags
+        };
+        self.tags.iter().all(|(link, tags)| sorted(Some(tags)) == sorted(now.get(link)))
+    }
 }
 
 /// What a batch adds to the counters of a subject on a day.

@@ -10,8 +10,9 @@ use conformance::{
     Visit, batches, counters, deletion, erasure, folding, folding::expected, marks, noon, pages, producers,
     register, store_all, today, totals, upkeep,
 };
+use links::{Tag, api_key::ApiKeyId};
 use rusqlite::{Connection, params};
-use store::{Store as _, sqlite::SqliteStore};
+use store::{Catalog as _, Store as _, sqlite::SqliteStore};
 use tempfile::TempDir;
 use visit_store::{Days, Erasure, SpoolId, SqliteVisits, Standing, VisitStore, VisitStoreError, WriteError};
 use visits::{AddressNetwork, Day, Subject, VisitId};
@@ -61,6 +62,7 @@ macro_rules! cases {
 cases! {
     batches: a_batch_is_stored_once_however_often_it_is_sent, a_process_that_was_replaced_stores_nothing,
         a_batch_from_another_position_is_refused, a_batch_is_refused_until_it_respects_all_deletions,
+        a_batch_is_stored_beside_deletions_of_other_visits, a_batch_is_refused_if_its_links_have_other_tags,
         texts_come_back_byte_for_byte;
     counters: counters_of_two_slots_add_up, orphans_count_by_kind_and_domain,
         a_merged_month_equals_its_days_until_a_visit_comes_late;
@@ -223,6 +225,30 @@ async fn a_deletion_takes_the_visits_of_a_link_from_its_tags() {
     for subject in [tag, on_domain, Subject::All(domain), Subject::Link(link(2))] {
         assert_eq!(totals(&files.visits, subject).await, (1, 0), "{subject:?}");
     }
+}
+
+#[tokio::test]
+async fn a_deleted_tag_is_forgotten_and_other_tags_keep_their_visits() {
+    let files = Files::new().await;
+    let mut producer = register(&files.visits, 1).await;
+    let tags = "INSERT INTO tag (id, name) VALUES (40, 'one'), (41, 'other');
+        INSERT INTO link_tag (tag_id, link_id) VALUES (40, 1), (40, 2), (41, 2);
+        INSERT INTO tag_change (link_id) VALUES (1), (2), (1)";
+    files.execute("links.db", tags);
+    store_all(&files.visits, &mut producer, &[Visit::of(1, noon(0)), Visit::of(2, noon(1))]).await;
+    let follow = async || while files.visits.follow_tags().await.unwrap() {};
+    follow().await;
+    let of = async |tag: i64| totals(&files.visits, Subject::Tag(tag, None)).await;
+    assert_eq!((of(40).await, of(41).await), ((2, 0), (1, 0)));
+    files.links.delete_tags(&[Tag::from_stored("one")], ApiKeyId(1)).await.unwrap();
+    follow().await;
+    assert_eq!((of(40).await, of(41).await), ((0, 0), (1, 0)));
+    let count = |name: &str, table: &str| -> i64 {
+        let connection = Connection::open(files.path(name)).unwrap();
+        connection.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap()
+    };
+    assert_eq!([count("visits.db", "visit_tag"), count("links.db", "link_tag")], [1, 1]);
+    assert_eq!([count("links.db", "tag_gone"), count("links.db", "tag_change")], [0, 0]);
 }
 
 #[tokio::test]

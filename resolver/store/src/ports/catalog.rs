@@ -119,6 +119,13 @@ pub trait Catalog: Database {
     /// database with one writer: with several, a change with a lower number may be committed later.
     async fn forget_tag_changes(&self, up_to: i64) -> Result<(), StoreError>;
 
+    /// Returns a deleted tag whose links are not removed yet.
+    async fn gone_tag(&self) -> Result<Option<i64>, StoreError>;
+
+    /// Removes some links of a deleted tag, or forgets the tag if it has none. Called once the
+    /// counters of visits have forgotten it.
+    async fn remove_gone_tag(&self, tag: i64) -> Result<(), StoreError>;
+
     /// Runs one step of the removal of unvisited links.
     async fn sweep(&self, sweep: &Sweep) -> Result<Swept, StoreError>;
 

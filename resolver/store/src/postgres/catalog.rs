@@ -130,6 +130,14 @@ impl Catalog for PostgresStore {
         self.run(async |sql| sql::tag_changes(sql, most).await).await
     }
 
+    async fn gone_tag(&self) -> Result<Option<i64>, StoreError> {
+        self.run(async |sql| sql::gone_tag(sql).await).await
+    }
+
+    async fn remove_gone_tag(&self, tag: i64) -> Result<(), StoreError> {
+        self.run(async |sql| sql::remove_gone_tag(sql, tag).await).await
+    }
+
     async fn forget_tag_changes(&self, up_to: i64) -> Result<(), StoreError> {
         self.run(async |sql| sql::forget_tag_changes(sql, up_to).await).await
     }

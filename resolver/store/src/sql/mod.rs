@@ -65,7 +65,9 @@ pub(super) use sessions::{end_session, find_session, open_session};
 pub(super) use settings_version::NOTE_SETTINGS;
 pub(super) use slugs::{FIND_SLUG, find_slug, unminted_slugs};
 pub(super) use sweep::{note_visits, sweep};
-pub(super) use tags::{delete_tags, has_tag, rename_tag, tag_names, tags, tags_of};
+pub(super) use tags::{
+    delete_tags, gone_tag, has_tag, remove_gone_tag, rename_tag, tag_names, tags, tags_of,
+};
 pub(super) use targets::{remove_target, set_target};
 pub(super) use uses::{is_spent, take_visits};
 pub(super) use visits::{

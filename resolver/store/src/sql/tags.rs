@@ -10,6 +10,9 @@ use crate::{Renamed, StoreError, TagCount, Visible};
 /// Notes that the tags of a link have changed. The counters of visits follow later.
 const NOTE_CHANGE: &str = "INSERT INTO tag_change (link_id) VALUES ($1)";
 
+/// Links of a deleted tag that are removed in one step.
+const GONE_LINKS: i64 = 2_000;
+
 /// Replaces all tags of a link.
 pub(super) async fn set_tags<S: Sql>(sql: &mut S, id: LinkId, tags: &[Tag]) -> Result<(), StoreError> {
     sql.query("DELETE FROM link_tag WHERE link_id = $1", &[Value::Int(id.get())]).await?;
@@ -160,23 +163,36 @@ pub(crate) async fn rename_tag<S: Sql>(
     Ok(Renamed::Done)
 }
 
-/// Removes tags from every link, and deletes them.
+/// Deletes tags. Their links are removed later, in steps ([`remove_gone_tag`]): a tag may have a
+/// million.
 pub(crate) async fn delete_tags<S: Sql>(sql: &mut S, tags: &[Tag], by: ApiKeyId) -> Result<(), StoreError> {
     if tags.is_empty() {
         return Ok(());
     }
     let (names, values) =
         (places(1, tags.len()), tags.iter().map(|tag| Value::Text(tag.to_string())).collect::<Vec<_>>());
-    let note_changes = format!(
-        "INSERT INTO tag_change (link_id) SELECT DISTINCT link_id FROM link_tag
-         WHERE tag_id IN (SELECT id FROM tag WHERE name IN ({names}))"
-    );
-    sql.query(&note_changes, &values).await?;
-    let part = format!("DELETE FROM link_tag WHERE tag_id IN (SELECT id FROM tag WHERE name IN ({names}))");
-    sql.query(&part, &values).await?;
-    sql.query(&format!("DELETE FROM tag WHERE name IN ({names})"), &values).await?;
+    let delete = format!("DELETE FROM tag WHERE name IN ({names}) RETURNING id");
+    for row in sql.query(&delete, &values).await? {
+        sql.query("INSERT INTO tag_gone (tag_id) VALUES ($1)", &[Value::Int(row.int(0)?)]).await?;
+    }
     for tag in tags {
         note(sql, by, Action::DeleteTag, tag.as_str(), None).await?;
+    }
+    Ok(())
+}
+
+/// Returns a deleted tag whose links are not removed yet.
+pub(crate) async fn gone_tag<S: Sql>(sql: &mut S) -> Result<Option<i64>, StoreError> {
+    let rows = sql.query("SELECT tag_id FROM tag_gone ORDER BY tag_id LIMIT 1", &[]).await?;
+    rows.first().map(|row| row.int(0)).transpose()
+}
+
+/// Removes some links of a deleted tag, or notes that it has none left.
+pub(crate) async fn remove_gone_tag<S: Sql>(sql: &mut S, tag: i64) -> Result<(), StoreError> {
+    let remove = "DELETE FROM link_tag WHERE tag_id = $1 AND link_id IN
+         (SELECT link_id FROM link_tag WHERE tag_id = $1 ORDER BY link_id LIMIT $2) RETURNING link_id";
+    if sql.query(remove, &[Value::Int(tag), Value::Int(GONE_LINKS)]).await?.is_empty() {
+        sql.query("DELETE FROM tag_gone WHERE tag_id = $1", &[Value::Int(tag)]).await?;
     }
     Ok(())
 }

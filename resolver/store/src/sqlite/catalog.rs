@@ -139,6 +139,14 @@ impl Catalog for SqliteStore {
         self.lister.read(async move |sql| sql::tag_changes(sql, most).await).await
     }
 
+    async fn gone_tag(&self) -> Result<Option<i64>, StoreError> {
+        self.lister.read(async |sql| sql::gone_tag(sql).await).await
+    }
+
+    async fn remove_gone_tag(&self, tag: i64) -> Result<(), StoreError> {
+        self.writer.write(async move |sql| sql::remove_gone_tag(sql, tag).await).await
+    }
+
     async fn forget_tag_changes(&self, up_to: i64) -> Result<(), StoreError> {
         self.writer.write(async move |sql| sql::forget_tag_changes(sql, up_to).await).await
     }

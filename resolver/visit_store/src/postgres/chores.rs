@@ -10,8 +10,8 @@ use crate::VisitStoreError;
 const AHEAD: i32 = 3;
 /// Days before today that get a partition if they have none, for visits that arrive late.
 const BEHIND: i32 = 2;
-/// Texts removed in one statement.
-const TEXTS: i64 = 50_000;
+/// Rows removed in one statement. What it has removed is kept if the next one comes too late.
+const STEP: i64 = 50_000;
 /// The chore whose position is the first day that rows are kept of.
 const CHORE: &str = "upkeep of visits";
 /// Key of the advisory lock of the upkeep.
@@ -29,11 +29,10 @@ pub(super) async fn keep(client: &mut Client, rows_from: Day) -> Result<(), Visi
     for day in days.into_iter().filter(|day| *day < rows_from.get()) {
         locked(client, &format!("SELECT visit_remove_day({day})")).await?;
     }
-    remove_old(client, rows_from).await?;
     // Kept for two days: the secret of the day before yesterday is gone.
     let erase = "DELETE FROM visit_secret WHERE name LIKE 'day-%' AND substr(name, 5)::integer <= $1";
     client.execute_typed(erase, &[(&(today.get() - 2), Type::INT4)]).await?;
-    Ok(())
+    remove_old(client, rows_from).await
 }
 
 /// Returns the current day by the database's clock.
@@ -76,13 +75,17 @@ async fn remove_old(client: &Client, rows_from: Day) -> Result<(), VisitStoreErr
     let oldest = VisitId::floor(rows_from.start());
     erase::forget(client, oldest).await?;
     let oldest = oldest.get();
-    client.execute_typed("DELETE FROM visit_default WHERE id < $1", &[(&oldest, Type::INT8)]).await?;
-    client
-        .execute_typed("DELETE FROM visit_marks WHERE quarter < $1", &[(&rows_from.start(), Type::INT8)])
-        .await?;
-    let texts = "DELETE FROM visit_text WHERE (month, hash) IN (SELECT month, hash FROM visit_text WHERE month < $1 LIMIT $2)";
-    let month = rows_from.month().get();
-    while client.execute_typed(texts, &[(&month, Type::INT4), (&TEXTS, Type::INT8)]).await? > 0 {}
+    let (quarter, month) = (rows_from.start(), i64::from(rows_from.month().get()));
+    for (table, condition, bound) in [
+        ("visit_default", "id < $1", oldest),
+        ("visit_marks", "quarter < $1", quarter),
+        ("visit_text", "month < $1", month),
+    ] {
+        let remove = format!(
+            "DELETE FROM {table} WHERE ctid = ANY(ARRAY(SELECT ctid FROM {table} WHERE {condition} LIMIT $2))"
+        );
+        while client.execute_typed(&remove, &[(&bound, Type::INT8), (&STEP, Type::INT8)]).await? > 0 {}
+    }
     let note = "UPDATE chore SET position = greatest(position, $1) WHERE name = $2";
     client.execute_typed(note, &[(&i64::from(rows_from.get()), Type::INT8), (&CHORE, Type::TEXT)]).await?;
     Ok(())

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use codes::LinkId;
 use links::DomainId;
 use tokio_postgres::{
-    Client, Transaction,
+    Client, GenericClient, Transaction,
     types::{ToSql, Type},
 };
 use visits::{Day, Subject, SubjectKey, VisitId};
@@ -21,7 +21,7 @@ const STEP: i64 = 20_000;
 
 /// Returns the changes after a version. The version is read first: a change that comes in between is
 /// among the cuts, and is returned once more with the next version.
-pub(super) async fn changes(client: &Client, after: i64) -> Result<Changes, VisitStoreError> {
+pub(super) async fn changes(client: &impl GenericClient, after: i64) -> Result<Changes, VisitStoreError> {
     let version = client.query_typed("SELECT version FROM visit_state", &[]).await?;
     let query = "SELECT link_id, before_id FROM visit_cut WHERE version > $1";
     let rows = client.query_typed(query, &[(&after, Type::INT8)]).await?;
@@ -36,7 +36,7 @@ pub(super) async fn changes(client: &Client, after: i64) -> Result<Changes, Visi
 
 /// Returns the tags whose counters include these links.
 pub(super) async fn tags_of(
-    client: &Client,
+    client: &impl GenericClient,
     links: &[LinkId],
 ) -> Result<HashMap<LinkId, Vec<i64>>, VisitStoreError> {
     let links: Vec<i64> = links.iter().map(|link| link.get()).collect();

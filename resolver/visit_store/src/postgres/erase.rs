@@ -1,4 +1,4 @@
-//! Erasure of visits by their addresses, a day at a time.
+//! Erasure of visits by their addresses, a part of a day at a time.
 //!
 //! 1. An erasure and the batches are ordered like a deletion and the batches ([`LOCK`]): every batch
 //!    after it gives the visits no row.
@@ -9,13 +9,14 @@
 //!
 //! Deleted rows are in the files of the database until it is vacuumed, and in its backups.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 use codes::LinkId;
 use links::DomainId;
 use store::StoreError;
-use tokio_postgres::{Client, Row, Transaction, types::Type};
-use visits::{AddressNetwork, Day, Flags, TextKey, VisitId};
+use tokio::time::Instant;
+use tokio_postgres::{Client, GenericClient, Row, Transaction, types::Type};
+use visits::{AddressNetwork, Day, Flags, QUARTER, TextKey, VisitId};
 
 use super::{LOCK, delete::outdate, int, secrets, write::add_merged};
 use crate::{
@@ -23,6 +24,8 @@ use crate::{
     erased_rows::{ErasedRow, STEP, condition, first_day, hex, remove_texts, unlisted},
 };
 
+/// Time for which a step looks for rows.
+const SEARCH: Duration = Duration::from_secs(2);
 /// Limits on the server's side, so that a process that stands still keeps no locks.
 pub(super) const LIMITS: &str = "SET LOCAL lock_timeout = '10s'; SET LOCAL statement_timeout = '50s'; \
      SET LOCAL idle_in_transaction_session_timeout = '10s'";
@@ -53,7 +56,10 @@ pub(super) async fn erase(
 }
 
 /// Returns the erasures after a version.
-pub(super) async fn after(client: &Client, version: i64) -> Result<Vec<Erasure>, VisitStoreError> {
+pub(super) async fn after(
+    client: &impl GenericClient,
+    version: i64,
+) -> Result<Vec<Erasure>, VisitStoreError> {
     let query = "SELECT network, before_id FROM visit_erasure WHERE version > $1";
     let rows = client.query_typed(query, &[(&version, Type::INT8)]).await?;
     let erasure =
@@ -147,17 +153,39 @@ async fn step(transaction: &Transaction<'_>, open: &Open, key: &TextKey) -> Resu
         return Ok(Step { next: None, deleted: 0 });
     };
     let end = before.min(VisitId::floor(day.next().start()));
-    let find = format!(
-        "SELECT link_id, id FROM visit WHERE id >= {} AND id < {} AND {} ORDER BY id LIMIT {STEP}",
-        from(&day).get(),
-        end.get(),
-        condition(network, key, day.month(), literal)
-    );
-    let found = transaction.query_typed(&find, &[]).await?;
-    let last = found.last().filter(|_| found.len() == STEP);
-    let next = last.map_or(end, |row| VisitId::from_stored(row.get::<_, i64>(1) + 1));
+    let condition = condition(network, key, day.month(), literal);
+    let (found, next) = find(transaction, (from(&day), end), &condition).await?;
     let deleted = if found.is_empty() { 0 } else { delete(transaction, &found, day).await? };
     Ok(Step { next: Some(next), deleted })
+}
+
+/// Finds some rows between two ids of a day, and returns the id below which there are no others. No
+/// index is on addresses, and a day may have more rows than can be read in time. So it reads a part
+/// of the day after the other, until it has found rows or its time is over.
+async fn find(
+    transaction: &Transaction<'_>,
+    (mut from, end): (VisitId, VisitId),
+    condition: &str,
+) -> Result<(Vec<Row>, VisitId), VisitStoreError> {
+    let (began, mut part) = (Instant::now(), QUARTER);
+    loop {
+        let until = end.min(VisitId::floor(from.micros().saturating_add(part)));
+        let find = format!(
+            "SELECT link_id, id FROM visit WHERE id >= {} AND id < {} AND {condition} ORDER BY id LIMIT {STEP}",
+            from.get(),
+            until.get()
+        );
+        let found = transaction.query_typed(&find, &[]).await?;
+        if let Some(last) = found.last().filter(|_| found.len() == STEP) {
+            let next = VisitId::from_stored(last.get::<_, i64>(1) + 1);
+            return Ok((found, next));
+        }
+        if !found.is_empty() || until >= end || began.elapsed() >= SEARCH {
+            return Ok((found, until));
+        }
+        // Quiet days are read in a few parts.
+        (from, part) = (until, part.saturating_mul(2));
+    }
 }
 
 /// Deletes rows, and moves their visits to those without one. Returns how many there still were.

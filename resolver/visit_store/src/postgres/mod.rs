@@ -14,6 +14,7 @@ mod copy;
 mod counters;
 mod delete;
 mod erase;
+mod gone_tags;
 mod link_visits;
 mod marks;
 mod merge;

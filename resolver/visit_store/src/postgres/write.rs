@@ -1,5 +1,6 @@
 //! The transaction that stores a batch.
 
+use codes::LinkId;
 use futures_util::SinkExt as _;
 use store::{
     StoreError,
@@ -13,9 +14,9 @@ use tokio_postgres::{
 
 use visits::tally::Delta;
 
-use super::{DEADLINE, LOCK, copy, int, merge};
+use super::{DEADLINE, LOCK, copy, delete, int, merge};
 use crate::{
-    Batch, DayDelta, LinkVisits, MERGED, Producer, StoredText, VisitStoreError, WriteError,
+    Batch, Changes, DayDelta, LinkVisits, MERGED, Producer, StoredText, VisitStoreError, WriteError,
     link_visits::encode_links, port::stored_slot,
 };
 
@@ -73,8 +74,7 @@ async fn prepare(
     transaction.batch_execute(LIMITS).await.map_err(failed)?;
     let lock = format!("SELECT pg_advisory_xact_lock_shared({LOCK})");
     transaction.batch_execute(&lock).await.map_err(failed)?;
-    let version = transaction.query_typed("SELECT version FROM visit_state", &[]).await.map_err(failed)?;
-    if version.first().map_or(0, |row| row.get::<_, i64>(0)) != known {
+    if is_outdated(transaction, batch, known).await.map_err(failed)? {
         return Err(WriteError::Outdated);
     }
     move_position(transaction, producer, batch).await?;
@@ -89,6 +89,27 @@ async fn prepare(
         Ok(add_webhook_events(transaction, &batch.events).await?)
     };
     rest.await.map_err(WriteError::Failed)
+}
+
+/// Returns whether something has changed since a batch was made that concerns its visits. All else
+/// goes on beside it: a deletion of other visits, or a change of the tags of other links.
+async fn is_outdated(
+    transaction: &Transaction<'_>,
+    batch: &Batch,
+    known: i64,
+) -> Result<bool, VisitStoreError> {
+    let version = transaction.query_typed("SELECT version FROM visit_state", &[]).await?;
+    if version.first().map_or(0, |row| row.get::<_, i64>(0)) != known {
+        let Changes { cuts, erasures, .. } = delete::changes(transaction, known).await?;
+        if !erasures.is_empty() || cuts.iter().any(|cut| batch.has_visits_of(cut.link)) {
+            return Ok(true);
+        }
+    }
+    let links: Vec<LinkId> = batch.tags.keys().copied().collect();
+    if links.is_empty() {
+        return Ok(false);
+    }
+    Ok(!batch.has_tags(&delete::tags_of(transaction, &links).await?))
 }
 
 /// Moves the position of the producer, if it is still where the batch begins.

@@ -297,12 +297,20 @@ impl VisitStore for SqliteVisits {
 
     async fn follow_tags(&self) -> Result<bool, VisitStoreError> {
         let _turn = self.folding.lock().await;
+        if let Some(tag) = self.links.gone_tag().await? {
+            if !self.write(move |connection| tags::remove_gone(connection, tag)).await? {
+                self.links.remove_gone_tag(tag).await?;
+            }
+            return Ok(true);
+        }
         let changes = self.links.tag_changes(tags::STEP).await?;
         let Some(last) = changes.last().map(|change| change.number) else { return Ok(false) };
-        let has_more = changes.len() == tags::STEP;
-        self.write(move |connection| tags::follow(connection, &changes)).await?;
-        self.links.forget_tag_changes(last).await?;
-        Ok(has_more)
+        let is_whole = changes.len() < tags::STEP;
+        let done = self.write(move |connection| tags::follow(connection, &changes)).await?;
+        if let Some(done) = done {
+            self.links.forget_tag_changes(done).await?;
+        }
+        Ok(!is_whole || done != Some(last))
     }
 
     async fn latest(&self, after: VisitId, most: usize) -> Result<Vec<VisitRow>, VisitStoreError> {

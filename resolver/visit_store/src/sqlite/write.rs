@@ -4,8 +4,8 @@ use codes::LinkId;
 use rusqlite::{Connection, TransactionBehavior, params};
 use visits::{VisitId, VisitRow};
 
-use super::{NOW, days, events, int, link_visits};
-use crate::{Batch, Producer, StoredText, VisitStoreError, WriteError, port::stored_slot};
+use super::{NOW, days, delete, events, int, link_visits};
+use crate::{Batch, Changes, Producer, StoredText, VisitStoreError, WriteError, port::stored_slot};
 
 /// Ids that are tried for a row, one for each microsecond.
 const IDS_TRIED: i64 = 1_000;
@@ -40,9 +40,7 @@ fn prepare(
     batch: &Batch,
     known: i64,
 ) -> Result<(), WriteError> {
-    let version = "SELECT version FROM visit_state";
-    let version: i64 = transaction.query_row(version, [], |row| row.get(0)).map_err(failed)?;
-    if version != known {
+    if is_outdated(transaction, batch, known).map_err(failed)? {
         return Err(WriteError::Outdated);
     }
     if !move_position(transaction, producer, batch).map_err(failed)? {
@@ -56,6 +54,19 @@ fn prepare(
         events::insert(transaction, &batch.events)
     };
     rest().map_err(WriteError::Failed)
+}
+
+/// Returns whether something has changed since a batch was made that concerns its visits.
+fn is_outdated(transaction: &Connection, batch: &Batch, known: i64) -> Result<bool, VisitStoreError> {
+    let version = "SELECT version FROM visit_state";
+    if transaction.query_row(version, [], |row| row.get::<_, i64>(0))? != known {
+        let Changes { cuts, erasures, .. } = delete::changes(transaction, known)?;
+        if !erasures.is_empty() || cuts.iter().any(|cut| batch.has_visits_of(cut.link)) {
+            return Ok(true);
+        }
+    }
+    let links: Vec<LinkId> = batch.tags.keys().copied().collect();
+    Ok(!batch.has_tags(&delete::tags_of(transaction, &links)?))
 }
 
 /// Moves the position of the producer, if it is still where the batch begins.

@@ -1,5 +1,7 @@
 //! Batches are stored once, by the process that has the spool, and only if they respect all changes.
 
+use std::collections::HashMap;
+
 use codes::LinkId;
 use links::{
     DomainId,
@@ -70,12 +72,13 @@ pub(crate) async fn a_batch_is_refused_until_it_respects_all_deletions(store: &d
     let none = store.changes(0).await.unwrap();
     assert!(none.cuts.is_empty());
     let before = VisitId::floor(noon(0) + 1);
-    store.delete(Subject::Link(LinkId::from_stored(7)), before).await.unwrap();
-    let batch = batch(&producer, &visits(2));
+    store.delete(Subject::Link(LinkId::from_stored(2)), before).await.unwrap();
+    let orphan = Visit { outcome: Outcome::BaseUrl, ..Visit::of(0, noon(0) + 9) };
+    let batch = batch(&producer, &[visits(2), vec![orphan]].concat());
     assert!(matches!(refused(store, &producer, &batch, none.version).await, WriteError::Outdated));
     let first = store.changes(none.version).await.unwrap();
     let cuts: Vec<_> = first.cuts.iter().map(|cut| (cut.link, cut.before)).collect();
-    assert_eq!(cuts, [(Some(LinkId::from_stored(7)), before)]);
+    assert_eq!(cuts, [(Some(LinkId::from_stored(2)), before)]);
     store.delete(Subject::Orphans(None, None), before).await.unwrap();
     assert!(matches!(refused(store, &producer, &batch, first.version).await, WriteError::Outdated));
     let second = store.changes(first.version).await.unwrap();
@@ -84,9 +87,29 @@ pub(crate) async fn a_batch_is_refused_until_it_respects_all_deletions(store: &d
     store_batch(store, &producer, &batch, second.version).await.unwrap();
     assert_eq!(store.changes(0).await.unwrap().cuts.len(), 2, "a new process asks for all");
     // An earlier end does not bring back what a later one has deleted.
-    store.delete(Subject::Link(LinkId::from_stored(7)), VisitId::floor(noon(9))).await.unwrap();
+    store.delete(Subject::Link(LinkId::from_stored(2)), VisitId::floor(noon(9))).await.unwrap();
     let third = store.changes(second.version).await.unwrap();
     assert_eq!((third.cuts.len(), third.cuts[0].before), (1, before));
+}
+
+pub(crate) async fn a_batch_is_stored_beside_deletions_of_other_visits(store: &dyn VisitStore) {
+    let producer = register(store, 1).await;
+    let none = store.changes(0).await.unwrap();
+    for subject in [Subject::Link(LinkId::from_stored(7)), Subject::Orphans(None, None)] {
+        store.delete(subject, VisitId::MAX).await.unwrap();
+    }
+    store_batch(store, &producer, &batch(&producer, &visits(2)), none.version).await.unwrap();
+    assert_eq!(stored(store).await, (2, 2));
+}
+
+pub(crate) async fn a_batch_is_refused_if_its_links_have_other_tags(store: &dyn VisitStore) {
+    let producer = register(store, 1).await;
+    let tagged = |tags: Vec<i64>| {
+        let tags = HashMap::from([(LinkId::from_stored(1), tags), (LinkId::from_stored(2), Vec::new())]);
+        Batch { tags, ..batch(&producer, &visits(2)) }
+    };
+    assert!(matches!(refused(store, &producer, &tagged(vec![40]), 0).await, WriteError::Outdated));
+    store_batch(store, &producer, &tagged(Vec::new()), 0).await.unwrap();
 }
 
 pub(crate) async fn texts_come_back_byte_for_byte(store: &dyn VisitStore) {

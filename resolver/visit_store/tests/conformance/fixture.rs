@@ -1,6 +1,6 @@
 //! Visits of the cases, and short ways to store and to read them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use codes::LinkId;
 use jiff::Timestamp;
@@ -121,6 +121,7 @@ pub(crate) fn batch(producer: &Producer, visits: &[Visit]) -> Batch {
         addresses: Vec::new(),
         days: days.into_iter().map(day).collect(),
         links: links.into_values().collect(),
+        tags: HashMap::new(),
         events: Vec::new(),
     }
 }

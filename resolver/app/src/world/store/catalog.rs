@@ -99,6 +99,14 @@ impl Catalog for FaultyStore {
         self.pass(self.database.sqlite.tag_changes(most)).await
     }
 
+    async fn gone_tag(&self) -> Result<Option<i64>, StoreError> {
+        self.pass(self.database.sqlite.gone_tag()).await
+    }
+
+    async fn remove_gone_tag(&self, tag: i64) -> Result<(), StoreError> {
+        self.pass(self.database.sqlite.remove_gone_tag(tag)).await
+    }
+
     async fn forget_tag_changes(&self, up_to: i64) -> Result<(), StoreError> {
         self.pass(self.database.sqlite.forget_tag_changes(up_to)).await
     }
