@@ -335,7 +335,7 @@ impl DomainCache {
             Some(other) => other.id == domain,
             None => domain.is_default() && self.is_default_name(&authority),
         };
-        is_there && Slug::of_path(&url.path()).is_some_and(|slug| slug.as_str() == name)
+        is_there && Slug::of_path(&url.path()).is_some_and(|slug| slug.is_same(name))
     }
 
     /// Returns the default domain's name.

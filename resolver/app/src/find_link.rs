@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use links::{DomainId, Link, Record, Slug, api_key::Grant, scope::Scope};
+use links::{DomainId, Link, Record, Slug, api_key::Grant, scope::Scope, slug_spellings};
 
 use super::{AppError, LinkService, authorize::require};
 use crate::key_names::Names;
@@ -43,8 +43,13 @@ impl LinkService {
             return Err(missing());
         }
         let _turn = self.turns.query(by.id).await?;
-        let found = self.links.find_deleted(domain, &name.code, self.lookup.id_of(&name.code)).await?;
-        found.filter(|link| by.sees(link)).ok_or_else(missing)
+        let code = self.lookup.id_of(&name.code);
+        for spelling in slug_spellings(&name.code) {
+            if let Some(found) = self.links.find_deleted(domain, &spelling, code).await? {
+                return Some(found).filter(|link| by.sees(link)).ok_or_else(missing);
+            }
+        }
+        Err(missing())
     }
 
     /// Returns the error for a name without a link. It does not mention the default domain.

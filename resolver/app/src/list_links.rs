@@ -10,7 +10,7 @@ use codes::LinkId;
 use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
 use links::{
     Domain, DomainId, Filter, LongUrl, OrderBy, OrderField, Outline, Outlined, PER_PAGE, PER_PAGE_MAX,
-    Record, TAGS_MAX, Tag, TagsMode, api_key::Grant, scope::Scope,
+    Record, TAGS_MAX, Tag, TagsMode, api_key::Grant, nfc, scope::Scope,
 };
 use store::VisitTotals;
 use visit_store::Days;
@@ -236,7 +236,7 @@ impl LinkService {
 
     /// Returns the domains whose names contain a text.
     fn domains_like(&self, text: &str) -> Vec<DomainId> {
-        let text = text.to_lowercase();
+        let text = nfc(&text.to_lowercase()).into_owned();
         let entries = self.domain_cache.entries();
         let others = entries.others().into_iter();
         let is_like = |domain: &&Arc<Domain>| {

@@ -9,7 +9,8 @@
 //!    may lead to it until the other resolvers are notified, as after an edit.
 
 use links::{
-    Authority, DomainId, Edit, Link, Precondition, Record, Relocation, Slug, api_key::Grant, scope::Scope,
+    Authority, DomainId, Edit, Link, Precondition, Record, Relocation, Slug, SlugError, api_key::Grant,
+    scope::Scope,
 };
 use store::Edited;
 
@@ -55,7 +56,12 @@ impl LinkService {
         };
         for _ in 0..LOOKUPS {
             let link = self.find_link(&target.name, by).await?;
-            let relocation = self.relocation(&link, &target.name.code, domain).ok_or_else(taken)?;
+            let relocation = self.relocation(&link, domain).ok_or_else(taken)?;
+            if let Some(slug) = link.slug() {
+                // It may be older than the rule.
+                let reserved = |error: SlugError| AppError::invalid("shortCode", error.to_string());
+                slug.check_meaning().map_err(reserved)?;
+            }
             let urls = link.rules().iter().map(|rule| &rule.long_url).chain([&link.long_url]);
             self.refuse_circle(urls, domain, &target.name.code)?;
             let precondition = Precondition { versions: target.versions.clone(), ..Precondition::of(&link) };
@@ -100,15 +106,16 @@ impl LinkService {
         Some(record).filter(|record| record.link.id == id && record.link.slug().is_none())
     }
 
-    /// Returns the move of a link that has this name; `None` if the name is another link's code
-    /// there, or may become one.
-    fn relocation(&self, link: &Link, name: &str, domain: DomainId) -> Option<Relocation> {
+    /// Returns the move of a link under its name; `None` if the name is another link's code there, or
+    /// may become one.
+    fn relocation(&self, link: &Link, domain: DomainId) -> Option<Relocation> {
+        let name = self.lookup.name_of(link)?;
         // Counted before the code is looked up: a keyspace that this process hears of in between is
         // one more than the database is asked to have, and the move is refused.
         let keyspaces = self.creator.keyspaces();
-        if domain.is_default() && self.lookup.id_of(name).is_some_and(|id| id != link.id) {
+        if domain.is_default() && self.lookup.id_of(&name).is_some_and(|id| id != link.id) {
             return None;
         }
-        Some(Relocation { domain, name: Slug::parse(name).ok()?, keyspaces })
+        Some(Relocation { domain, name: Slug::parse(&name).ok()?, keyspaces })
     }
 }

@@ -3,7 +3,7 @@
 //! The use case requires the scope `delete`: a key that may delete a link may undo that.
 
 use codes::LinkId;
-use links::{Link, Precondition, Record, api_key::Grant, scope::Scope};
+use links::{Link, Precondition, Record, SlugError, api_key::Grant, scope::Scope};
 use store::Restored;
 
 use super::{AppError, Field, LinkService, authorize::require, find_link::LinkName};
@@ -14,6 +14,11 @@ impl LinkService {
         require(by, Scope::Delete)?;
         let link = self.find_deleted(name, by).await?;
         let domain = link.domain();
+        if let Some(slug) = link.slug() {
+            // It may be older than the rule.
+            let reserved = |error: SlugError| AppError::invalid("shortCode", error.to_string());
+            slug.check_meaning().map_err(reserved)?;
+        }
         let taken =
             || AppError::SlugTaken { slug: name.code.clone(), domain: self.domain_cache.shown_name(domain) };
         // The target rules may have changed since the link was created.

@@ -42,10 +42,9 @@ impl LinkService {
         if search.is_some_and(|text| text.contains('\0')) {
             return Err(AppError::invalid("(the query)", "expected no NUL"));
         }
-        let search = search.map(str::to_lowercase);
         let order = TagOrder::parse(order_by);
         let turn = self.turns.query(by.id).await?;
-        let mut tags = self.catalog.tags(search.as_deref(), TAGS_MAX, &visible(by)).await?;
+        let mut tags = self.catalog.tags(search, TAGS_MAX, &visible(by)).await?;
         drop(turn);
         let visits = if order.needs_visits() {
             let names: Vec<Tag> = tags.iter().map(|tag| tag.tag.clone()).collect();

@@ -4,13 +4,14 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::lookalike::{is_invisible, is_one_script};
+use super::{
+    lookalike::{first_invisible, is_one_script},
+    reserved::{self, OUR_FIRST},
+    spelling::canonical,
+};
 
 /// Maximum length of a slug, in bytes of UTF-8.
 const MAX_LEN: usize = 255;
-/// First segments that are reserved for paths of the service.
-const OUR_FIRST: [&str; 7] =
-    ["rest", "robots.txt", "favicon.ico", ".well-known", "manage", "cluster", "_pages"];
 /// Last segments that are reserved for paths of the service or the API, after a code.
 const OUR_LAST: [&str; 4] = ["qr-code", "track", "visits", "redirect-rules"];
 /// Separators between the words of a slug.
@@ -38,15 +39,20 @@ pub enum SlugError {
     /// An empty segment, or a dot segment, which browsers remove from a path.
     #[error("expected no empty segment, and none that is . or ..")]
     Segments,
-    /// Characters that are invisible or change the text direction.
-    #[error("expected no characters that are invisible or change the direction of text")]
-    Invisible,
+    /// A character that is invisible or changes the text direction.
+    #[error("expected no character that is invisible or changes the direction of text: U+{:04X} is one", u32::from(*.0))]
+    Invisible(char),
     /// Mixed scripts, so that the slug could pass for another one.
     #[error("expected the letters of a word to be of one script, or of scripts that are written together")]
     Scripts,
     /// A path of the service itself.
     #[error("expected another word: this one is a path of the service itself")]
     Reserved,
+    /// A name that has a meaning of its own on every host.
+    #[error(
+        "expected another word: this one has a meaning of its own for browsers, crawlers or other services"
+    )]
+    WellKnown,
 }
 
 impl Slug {
@@ -82,15 +88,17 @@ impl Slug {
         Ok(Self(text.into()))
     }
 
-    /// Parses the slug of a new link and refuses lookalikes of other slugs.
+    /// Parses the slug of a new link in its canonical spelling, and refuses lookalikes of other
+    /// slugs and names with a meaning of their own.
     ///
     /// # Errors
     /// Returns the [`SlugError`] of the first check that failed.
     pub fn pick(text: &str) -> Result<Self, SlugError> {
-        let slug = Self::parse(text)?;
-        if slug.0.chars().any(is_invisible) {
-            return Err(SlugError::Invisible);
+        let written = Self::parse(text)?;
+        if let Some(one) = first_invisible(&written.0) {
+            return Err(SlugError::Invisible(one));
         }
+        let slug = written.kept()?;
         if slug.0.ends_with('+') {
             // It would take the place of the preview of another link.
             return Err(SlugError::Reserved);
@@ -99,6 +107,44 @@ impl Slug {
             return Err(SlugError::Scripts);
         }
         Ok(slug)
+    }
+
+    /// Returns the slug under which a new link is kept that has this name already elsewhere, such as
+    /// an imported one: in its canonical spelling. Lookalikes are accepted.
+    ///
+    /// # Errors
+    /// Returns [`SlugError`] if its canonical spelling is too long, or if the name has a meaning of
+    /// its own.
+    pub fn kept(&self) -> Result<Self, SlugError> {
+        let text = canonical(&self.0);
+        if text.is_empty() {
+            return Err(SlugError::Empty);
+        }
+        if text.len() > MAX_LEN {
+            return Err(SlugError::TooLong);
+        }
+        let slug = Self(text.into());
+        slug.check_meaning()?;
+        Ok(slug)
+    }
+
+    /// Checks that no new link under this name would stand for something else.
+    ///
+    /// # Errors
+    /// Returns [`SlugError::Reserved`] for a path of the service in another case, and
+    /// [`SlugError::WellKnown`] for a name with a meaning of its own.
+    pub fn check_meaning(&self) -> Result<(), SlugError> {
+        let first = self.0.split('/').next().unwrap_or_default();
+        if reserved::is_ours(first) {
+            return Err(SlugError::Reserved);
+        }
+        if reserved::is_well_known(first) { Err(SlugError::WellKnown) } else { Ok(()) }
+    }
+
+    /// Returns whether two slugs are spellings of the same name.
+    #[must_use]
+    pub fn is_same(&self, other: &str) -> bool {
+        *self.0 == *other || !self.0.is_ascii() && canonical(&self.0) == canonical(other)
     }
 
     /// Returns the slug that a request path names: the path without its first slash,
@@ -174,9 +220,12 @@ mod tests {
     #[test]
     fn a_new_slug_cannot_pass_for_another_and_an_old_one_is_still_found() {
         for (text, reason) in [
-            ("pro\u{200b}mo", SlugError::Invisible),
-            ("promo\u{202e}gpj", SlugError::Invisible),
-            ("promo\u{fe0f}", SlugError::Invisible),
+            ("pro\u{200b}mo", SlugError::Invisible('\u{200b}')),
+            ("promo\u{202e}gpj", SlugError::Invisible('\u{202e}')),
+            ("promo\u{fe0f}", SlugError::Invisible('\u{fe0f}')),
+            ("ads.txt", SlugError::WellKnown),
+            ("Sitemap.xml/2", SlugError::WellKnown),
+            ("Manage", SlugError::Reserved),
             ("sale/p\u{430}ypal", SlugError::Scripts),
             ("my-p\u{430}ypal-login", SlugError::Scripts),
         ] {
@@ -186,6 +235,26 @@ mod tests {
         for text in ["sale/привіт", "ñandú-тест-🦣"] {
             assert_eq!(Slug::pick(text).unwrap().as_str(), text);
         }
+    }
+
+    #[test]
+    fn a_new_slug_has_one_spelling() {
+        for (text, kept) in [
+            ("cafe\u{301}", "caf\u{e9}"),
+            ("\u{2764}\u{fe0f}", "\u{2764}"),
+            ("Sale-\u{1f469}\u{200d}\u{1f680}", "Sale-\u{1f469}\u{200d}\u{1f680}"),
+        ] {
+            let slug = Slug::pick(text).unwrap();
+            assert_eq!(slug.as_str(), kept);
+            assert!(slug.is_same(text) && Slug::parse(text).unwrap().is_same(kept));
+            assert_eq!(Slug::parse(text).unwrap().kept(), Ok(slug));
+        }
+        assert!(!Slug::pick("cafe").unwrap().is_same("caf\u{e9}"));
+        // Composed, this letter is longer.
+        let long = "\u{958}".repeat(MAX_LEN / 3);
+        assert_eq!(Slug::pick(&long), Err(SlugError::TooLong));
+        let error = Slug::pick("a\u{200b}").unwrap_err().to_string();
+        assert!(error.contains("U+200B"), "{error}");
     }
 
     #[test]

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::spelling::nfc;
+
 /// Maximum length of a tag, in bytes.
 const MAX_LEN: usize = 255;
 /// Maximum number of tags of one link.
@@ -23,7 +25,8 @@ impl Tag {
     /// Maximum length of a tag, in bytes.
     pub const MAX_LEN: usize = MAX_LEN;
 
-    /// Parses a tag as Shlink does: in lower case, with dashes for spaces.
+    /// Parses a tag as Shlink does: in lower case, with dashes for spaces. All spellings of a text
+    /// are one tag, in NFC.
     ///
     /// # Errors
     /// Returns [`TagError`] if the tag is empty, longer than [`Tag::MAX_LEN`], or has control
@@ -33,15 +36,15 @@ impl Tag {
     }
 
     /// Parses a tag without changing its case or inner spaces. Shlink renames and deletes tags by
-    /// such exact names.
+    /// such exact names. It is in NFC.
     ///
     /// # Errors
     /// Returns [`TagError`] if the tag is empty, longer than [`Tag::MAX_LEN`], or has control
     /// characters.
     pub fn exactly(text: &str) -> Result<Self, TagError> {
-        let text = text.trim();
+        let text = nfc(text.trim());
         let fits = (1..=MAX_LEN).contains(&text.len()) && !text.chars().any(char::is_control);
-        if fits { Ok(Self(text.into())) } else { Err(TagError) }
+        if fits { Ok(Self((*text).into())) } else { Err(TagError) }
     }
 
     /// Wraps a tag that was validated when it was stored.
@@ -77,6 +80,8 @@ mod tests {
     fn tags_are_kept_in_small_letters_with_dashes() {
         assert_eq!(Tag::parse("  Summer Sale ").unwrap().as_str(), "summer-sale");
         assert_eq!(Tag::parse("Ü").unwrap().as_str(), "ü");
+        assert_eq!(Tag::parse("CAFE\u{301}").unwrap().as_str(), "caf\u{e9}");
+        assert_eq!(Tag::exactly("Cafe\u{301}").unwrap().as_str(), "Caf\u{e9}");
         assert_eq!(Tag::exactly(" Summer Sale ").unwrap().as_str(), "Summer Sale");
         for wrong in ["", "  ", "a\u{7}b", &"x".repeat(MAX_LEN + 1)] {
             assert_eq!(Tag::parse(wrong), Err(TagError), "{wrong:?}");

@@ -137,7 +137,10 @@ impl Parts {
                     continue;
                 }
                 // A reserved word of the URL paths cannot be a slug.
-                let Ok(slug) = Slug::parse(&format!("{prefix}{candidate}")) else { continue };
+                let Ok(slug) = Slug::parse(&format!("{prefix}{candidate}")).and_then(|slug| slug.kept())
+                else {
+                    continue;
+                };
                 match self.create_named(slug, draft.clone(), tags, idempotency).await {
                     Err(CreateError::Taken) => self.metrics.conflicts.increment(1),
                     end => return end,
@@ -163,7 +166,7 @@ impl Parts {
         while Instant::now() < deadline {
             let code = random_code(len).map_err(|_| CreateError::NoStore)?;
             // A reserved word of the URL paths cannot be a slug.
-            let Ok(slug) = Slug::parse(&code) else { continue };
+            let Ok(slug) = Slug::parse(&code).and_then(|slug| slug.kept()) else { continue };
             match self.create_named(slug, draft.clone(), tags, idempotency).await {
                 Err(CreateError::Taken) => self.metrics.conflicts.increment(1),
                 end => return end,

@@ -186,7 +186,8 @@ fn slug(code: &str) -> Result<Slug, String> {
     if slug.as_str() != code {
         return Err(format!("code {code:?}: expected a code that can be kept as it is"));
     }
-    Ok(slug)
+    // Visitors find it in each of its spellings.
+    slug.kept().map_err(|error| format!("code {code:?}: {error}"))
 }
 
 fn tags(texts: &[String]) -> Result<Vec<Tag>, String> {

@@ -121,7 +121,7 @@ impl Lookup {
     async fn has(&self, place: &SlugOnDomain, link: Option<&Link>) -> Result<bool, LookupError> {
         let (domain, slug) = place;
         let is_its = |link: &&Link| {
-            link.domain() == *domain && self.name_of(link).is_some_and(|name| name == slug.as_str())
+            link.domain() == *domain && self.name_of(link).is_some_and(|name| slug.is_same(&name))
         };
         let Some(link) = link.filter(is_its) else { return Ok(false) };
         if !link.is_deleted() {

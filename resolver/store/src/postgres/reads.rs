@@ -8,7 +8,7 @@ use std::{
 };
 
 use codes::LinkId;
-use links::{DomainId, Link, LongUrl, Slug, api_key::ApiKeyId};
+use links::{DomainId, Link, LongUrl, Slug, api_key::ApiKeyId, slug_spellings};
 use tokio::time::Instant;
 use tokio_postgres::{Row, types::ToSql};
 
@@ -88,17 +88,29 @@ impl PostgresStore {
             .ok()
     }
 
-    /// Returns the id of the link that a slug leads to on a domain.
+    /// Returns the id of the link that a slug leads to on a domain, in the best of its spellings.
     pub(super) async fn read_slug(
         &self,
         domain: DomainId,
         slug: &Slug,
     ) -> Result<Option<LinkId>, StoreError> {
+        let mut unread = None;
+        for spelling in slug_spellings(slug.as_str()) {
+            match self.read_spelling(domain, &spelling).await {
+                Ok(None) => {}
+                Ok(found) => return Ok(found),
+                Err(error) => unread = Some(error),
+            }
+        }
+        unread.map_or(Ok(None), Err)
+    }
+
+    async fn read_spelling(&self, domain: DomainId, slug: &str) -> Result<Option<LinkId>, StoreError> {
         let id = |rows: Vec<Row>| match rows.first() {
             Some(row) => Ok(Some(LinkId::from_stored(row.try_get(0)?))),
             None => Ok(None),
         };
-        let of: [&(dyn ToSql + Sync); 2] = [&domain.get(), &slug.as_str()];
+        let of: [&(dyn ToSql + Sync); 2] = [&domain.get(), &slug];
         match self.slug_reader.read(PRIMARY_DEADLINE, &of).await {
             Ok(rows) => id(rows),
             // A copy can prove presence, but never absence (I8).

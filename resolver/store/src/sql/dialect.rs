@@ -96,6 +96,19 @@ impl Dialect {
         }
     }
 
+    /// SQL term that orders texts by their bytes, whatever the server's locale.
+    pub(crate) fn by_bytes(self, text: &str) -> String {
+        match self {
+            Self::Postgres => format!("{text} COLLATE \"C\""),
+            Self::Sqlite => format!("{text} COLLATE BINARY"),
+        }
+    }
+
+    /// SQL terms that order names as people expect, and equal ones by their bytes.
+    pub(crate) fn sorted(self, name: &str) -> String {
+        format!("{}, {}", self.by_bytes(&format!("sort_key({name})")), self.by_bytes(name))
+    }
+
     /// SQL query for an unused link id that belongs to no minted code.
     pub(crate) fn next_slug_link_id(self) -> &'static str {
         match self {

@@ -1,10 +1,11 @@
 //! Lists of links: filters, pages and outlines.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use codes::LinkId;
 use links::{
     DomainId, Filter, Link, OrderField, Outline, Outlined, PER_PAGE_MAX, Record, Slug, Tag, TagsMode,
+    search_key,
 };
 
 use super::{
@@ -13,7 +14,7 @@ use super::{
     like::pattern,
     long_urls::candidates,
     places,
-    tags::tags_of,
+    tags::{stored_names, tags_of},
     visits::{NON_BOT_VISITS, VISITS},
 };
 use crate::StoreError;
@@ -47,7 +48,7 @@ pub(crate) async fn outline<S: Sql>(
     let first = filter.page.max(1).saturating_sub(1).saturating_mul(per_page);
     let (limit, offset) = (values.len() + 1, values.len() + 2);
     values.extend([per_page, first].map(|count| Value::Int(i64::try_from(count).unwrap_or(i64::MAX))));
-    let (columns, order) = (outlined_columns(S::DIALECT), order(filter));
+    let (columns, order) = (outlined_columns(S::DIALECT), order(S::DIALECT, filter));
     // Sizes are computed for the links of the page only, and not for those before it.
     let select = format!(
         "SELECT {columns} FROM link WHERE link.id IN
@@ -125,14 +126,14 @@ pub(crate) async fn plain_links<S: Sql>(sql: &mut S, ids: &[LinkId]) -> Result<V
 }
 
 /// Returns the ORDER BY terms of a filter.
-fn order(filter: &Filter) -> String {
+fn order(dialect: Dialect, filter: &Filter) -> String {
     let column = match filter.order.field {
-        OrderField::DateCreated => "link.created_at",
-        OrderField::LongUrl => "link.long_url",
-        OrderField::Title => "coalesce(link.title, '')",
-        OrderField::Visits => VISITS,
-        OrderField::NonBotVisits => NON_BOT_VISITS,
-        OrderField::Id => "link.id",
+        OrderField::DateCreated => "link.created_at".to_owned(),
+        OrderField::LongUrl => dialect.by_bytes("link.long_url"),
+        OrderField::Title => dialect.by_bytes("sort_key(coalesce(link.title, ''))"),
+        OrderField::Visits => VISITS.to_owned(),
+        OrderField::NonBotVisits => NON_BOT_VISITS.to_owned(),
+        OrderField::Id => "link.id".to_owned(),
     };
     let direction = if filter.order.descending { "DESC" } else { "ASC" };
     // The id breaks ties, so that no link is on two pages.
@@ -212,15 +213,12 @@ impl Wanted {
     }
 
     fn search(&mut self, text: &str, code: Option<LinkId>, domains: &[DomainId]) {
-        // Beyond ASCII, lower case differs between the two databases, and between servers with
-        // different locales. Each database converts both sides itself.
-        let like = self.value(Value::Text(pattern(text)));
+        let like = self.value(Value::Text(pattern(&search_key(text))));
         let mut ways: Vec<String> = ["link.long_url", "link.title", SLUG]
-            .map(|column| format!("lower({column}) LIKE lower({like}) ESCAPE '\\'"))
+            .map(|column| format!("search_key({column}) LIKE {like} ESCAPE '\\'"))
             .into();
-        let like = self.value(Value::Text(pattern(&text.to_lowercase())));
         ways.push(format!(
-            "link.id IN (SELECT link_tag.link_id FROM link_tag JOIN tag ON tag.id = link_tag.tag_id WHERE lower(tag.name) LIKE lower({like}) ESCAPE '\\')"
+            "link.id IN (SELECT link_tag.link_id FROM link_tag JOIN tag ON tag.id = link_tag.tag_id WHERE search_key(tag.name) LIKE {like} ESCAPE '\\')"
         ));
         for domain in domains {
             let is_there = self.on_domain(*domain);
@@ -249,15 +247,9 @@ impl Wanted {
     /// Adds a condition for links with one of these tags. A tag is matched under the name given and
     /// under its normalized name: they differ after a renaming.
     fn has_one_of(&mut self, tags: &[Tag]) -> String {
-        let mut names: Vec<String> = Vec::with_capacity(2 * tags.len());
-        for tag in tags {
-            names.push(self.value(Value::Text(tag.to_string())));
-            if let Ok(plain) = Tag::parse(tag.as_str())
-                && plain != *tag
-            {
-                names.push(self.value(Value::Text(plain.to_string())));
-            }
-        }
+        let plain = tags.iter().filter_map(|tag| Tag::parse(tag.as_str()).ok());
+        let all: BTreeSet<Tag> = tags.iter().cloned().chain(plain).collect();
+        let names: Vec<String> = stored_names(&all).into_iter().map(|name| self.value(name)).collect();
         format!(
             "link.id IN (SELECT link_tag.link_id FROM link_tag JOIN tag ON tag.id = link_tag.tag_id WHERE tag.name IN ({}))",
             names.join(", ")

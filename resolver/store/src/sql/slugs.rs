@@ -2,7 +2,7 @@
 //! the default one, minted codes have an entry as well.
 
 use codes::LinkId;
-use links::DomainId;
+use links::{DomainId, slug_spellings};
 
 use super::{Sql, Value};
 use crate::StoreError;
@@ -12,18 +12,23 @@ use crate::StoreError;
 /// has it prepared.
 pub(crate) const FIND_SLUG: &str = "SELECT link_id FROM slug WHERE domain_id = $1 AND slug = $2";
 
-/// Returns the id of the link that a slug leads to, within a transaction.
+/// Returns the id of the link that a slug leads to, in the best of its spellings.
 pub(crate) async fn find_slug<S: Sql>(
     sql: &mut S,
     domain: DomainId,
     slug: &str,
 ) -> Result<Option<LinkId>, StoreError> {
-    let rows = sql.query(FIND_SLUG, &[Value::Int(domain.get()), Value::Text(slug.to_owned())]).await?;
-    rows.first().map(|row| Ok(LinkId::from_stored(row.int(0)?))).transpose()
+    for spelling in slug_spellings(slug) {
+        let values = [Value::Int(domain.get()), Value::Text(spelling.into_owned())];
+        if let Some(row) = sql.query(FIND_SLUG, &values).await?.first() {
+            return Ok(Some(LinkId::from_stored(row.int(0)?)));
+        }
+    }
+    Ok(None)
 }
 
-/// Claims a code on a domain. Returns false if another link has it there, or if the domain was
-/// removed.
+/// Claims a code on a domain. Returns false if another link has it there in any spelling, or if the
+/// domain was removed.
 ///
 /// Minted codes of the default domain are not in the table.
 pub(super) async fn take_slug<S: Sql>(
@@ -32,6 +37,10 @@ pub(super) async fn take_slug<S: Sql>(
     slug: &str,
     id: LinkId,
 ) -> Result<bool, StoreError> {
+    // Of ASCII there is one spelling, for which the insert itself finds out.
+    if !slug.is_ascii() && find_slug(sql, domain, slug).await?.is_some() {
+        return Ok(false);
+    }
     let values = [Value::Text(slug.to_owned()), Value::Int(id.get()), Value::Int(domain.get())];
     // The default domain is never removed, and a lock on its row would be shared by all creates.
     let row = if domain.is_default() {

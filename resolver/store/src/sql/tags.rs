@@ -1,7 +1,7 @@
 //! Tags and their links.
 
 use codes::LinkId;
-use links::{Tag, api_key::ApiKeyId, audit::Action};
+use links::{Tag, api_key::ApiKeyId, audit::Action, nfc, search_key, tag_spellings};
 use serde_json::json;
 
 use super::{Sql, TagsOf, Value, audit::note, details::DOMAIN_OR_DEFAULT, like::pattern, places};
@@ -28,10 +28,13 @@ pub(super) async fn add_tags<S: Sql>(sql: &mut S, id: LinkId, tags: &[Tag]) -> R
         return Ok(());
     }
     // Sorted, because two creates with the same new tags in different orders could deadlock.
-    let mut names: Vec<&str> = tags.iter().map(Tag::as_str).collect();
+    let mut names: Vec<String> = tags.iter().map(|tag| nfc(tag.as_str()).into_owned()).collect();
     names.sort_unstable();
     names.dedup();
-    let texts = || names.iter().map(|name| Value::Text((*name).to_owned()));
+    for name in names.iter().filter(|name| !name.is_ascii()) {
+        respell(sql, name).await?;
+    }
+    let texts = || names.iter().map(|name| Value::Text(name.clone()));
     let rows = (1..=names.len()).map(|place| format!("(${place})")).collect::<Vec<_>>().join(", ");
     // The update changes nothing, but locks the tag against renaming and deletion until the
     // transaction ends.
@@ -45,6 +48,35 @@ pub(super) async fn add_tags<S: Sql>(sql: &mut S, id: LinkId, tags: &[Tag]) -> R
     let values: Vec<Value> = std::iter::once(Value::Int(id.get())).chain(texts()).collect();
     sql.query(&join, &values).await?;
     sql.query(NOTE_CHANGE, &[Value::Int(id.get())]).await.map(drop)
+}
+
+/// Renames a tag that an earlier version stored in another spelling, so that links with both have
+/// one tag.
+async fn respell<S: Sql>(sql: &mut S, name: &str) -> Result<(), StoreError> {
+    let respell = "UPDATE tag SET name = $1
+                   WHERE name = $2 AND NOT EXISTS (SELECT 1 FROM tag AS other WHERE other.name = $1)";
+    for spelling in tag_spellings(name).into_iter().skip(1) {
+        let values = [Value::Text(name.to_owned()), Value::Text(spelling.into_owned())];
+        sql.query(respell, &values).await?;
+    }
+    Ok(())
+}
+
+/// Returns the parameters for the names that tags may be stored under.
+pub(super) fn stored_names<'a>(tags: impl IntoIterator<Item = &'a Tag>) -> Vec<Value> {
+    let names = tags.into_iter().flat_map(|tag| tag_spellings(tag.as_str()));
+    names.map(|name| Value::Text(name.into_owned())).collect()
+}
+
+/// Returns the name under which a tag is stored.
+async fn stored_name<S: Sql>(sql: &mut S, tag: &Tag) -> Result<Option<String>, StoreError> {
+    for name in tag_spellings(tag.as_str()) {
+        let rows = sql.query("SELECT id FROM tag WHERE name = $1", &[Value::Text(name.to_string())]).await?;
+        if !rows.is_empty() {
+            return Ok(Some(name.into_owned()));
+        }
+    }
+    Ok(None)
 }
 
 /// Returns the tags of links, each link's tags sorted.
@@ -73,12 +105,13 @@ pub(crate) async fn tags<S: Sql>(
     most: i64,
     of: &Visible,
 ) -> Result<Vec<TagCount>, StoreError> {
-    let mut values = vec![Value::Text(pattern(search.unwrap_or("")))];
+    let mut values = vec![Value::Text(pattern(&search_key(search.unwrap_or(""))))];
     let (links, conditions) = visible_only(of, &mut values);
     values.push(Value::Int(most));
     let select = format!(
         "SELECT tag.name, count(link_tag.link_id) FROM tag {links}
-         WHERE lower(tag.name) LIKE lower($1) ESCAPE '\\'{conditions} GROUP BY tag.name ORDER BY tag.name LIMIT ${}",
+         WHERE search_key(tag.name) LIKE $1 ESCAPE '\\'{conditions} GROUP BY tag.name ORDER BY {} LIMIT ${}",
+        S::DIALECT.sorted("tag.name"),
         values.len()
     );
     let rows = sql.query(&select, &values).await?;
@@ -111,9 +144,10 @@ pub(crate) async fn tag_names<S: Sql>(sql: &mut S, most: i64, of: &Visible) -> R
 
 /// Returns whether there is such a tag and a visible link has it.
 pub(crate) async fn has_tag<S: Sql>(sql: &mut S, tag: &Tag, of: &Visible) -> Result<bool, StoreError> {
-    let mut values = vec![Value::Text(tag.to_string())];
+    let mut values = stored_names([tag]);
+    let names = places(1, values.len());
     let (links, conditions) = visible_only(of, &mut values);
-    let select = format!("SELECT tag.id FROM tag {links} WHERE tag.name = $1{conditions} LIMIT 1");
+    let select = format!("SELECT tag.id FROM tag {links} WHERE tag.name IN ({names}){conditions} LIMIT 1");
     Ok(!sql.query(&select, &values).await?.is_empty())
 }
 
@@ -147,18 +181,12 @@ pub(crate) async fn rename_tag<S: Sql>(
     new: &Tag,
     by: ApiKeyId,
 ) -> Result<Renamed, StoreError> {
-    let exists = async |sql: &mut S, tag: &Tag| {
-        let rows = sql.query("SELECT id FROM tag WHERE name = $1", &[Value::Text(tag.to_string())]).await?;
-        Ok::<_, StoreError>(!rows.is_empty())
-    };
-    if !exists(sql, old).await? {
-        return Ok(Renamed::Absent);
-    }
-    if old != new && exists(sql, new).await? {
+    let Some(stored) = stored_name(sql, old).await? else { return Ok(Renamed::Absent) };
+    if old != new && stored_name(sql, new).await?.is_some() {
         return Ok(Renamed::Taken);
     }
     let rename = "UPDATE tag SET name = $1 WHERE name = $2";
-    sql.query(rename, &[Value::Text(new.to_string()), Value::Text(old.to_string())]).await?;
+    sql.query(rename, &[Value::Text(new.to_string()), Value::Text(stored)]).await?;
     note(sql, by, Action::RenameTag, old.as_str(), Some(json!({ "name": new.as_str() }))).await?;
     Ok(Renamed::Done)
 }
@@ -169,9 +197,8 @@ pub(crate) async fn delete_tags<S: Sql>(sql: &mut S, tags: &[Tag], by: ApiKeyId)
     if tags.is_empty() {
         return Ok(());
     }
-    let (names, values) =
-        (places(1, tags.len()), tags.iter().map(|tag| Value::Text(tag.to_string())).collect::<Vec<_>>());
-    let delete = format!("DELETE FROM tag WHERE name IN ({names}) RETURNING id");
+    let values = stored_names(tags);
+    let delete = format!("DELETE FROM tag WHERE name IN ({}) RETURNING id", places(1, values.len()));
     for row in sql.query(&delete, &values).await? {
         sql.query("INSERT INTO tag_gone (tag_id) VALUES ($1)", &[Value::Int(row.int(0)?)]).await?;
     }

@@ -4,7 +4,12 @@ use codes::LinkId;
 use jiff::Timestamp;
 use links::Tag;
 
-use super::{Row, Sql, Value, details::DELETED_AT, places, tags::visible_only};
+use super::{
+    Row, Sql, Value,
+    details::DELETED_AT,
+    places,
+    tags::{stored_names, visible_only},
+};
 use crate::{LinkVisits, StoreError, TagChange, Visible, VisitTotals};
 
 /// The chore whose position is that of the last visits that were added.
@@ -126,8 +131,13 @@ pub(crate) async fn tag_visit_totals<S: Sql>(
 
 /// Returns the number of a tag.
 pub(crate) async fn tag_id<S: Sql>(sql: &mut S, tag: &Tag) -> Result<Option<i64>, StoreError> {
-    let rows = sql.query("SELECT id FROM tag WHERE name = $1", &[Value::Text(tag.to_string())]).await?;
-    rows.first().map(|row| row.int(0)).transpose()
+    let names = stored_names([tag]);
+    for name in names {
+        if let Some(row) = sql.query("SELECT id FROM tag WHERE name = $1", &[name]).await?.first() {
+            return row.int(0).map(Some);
+        }
+    }
+    Ok(None)
 }
 
 /// Returns the oldest links whose tags have changed.

@@ -1,6 +1,7 @@
 //! Opening a SQLite file: one writing connection, and read-only ones.
 
 use std::{
+    borrow::Cow,
     fs::{DirBuilder, OpenOptions},
     io,
     os::unix::{
@@ -11,7 +12,8 @@ use std::{
     time::Duration,
 };
 
-use rusqlite::{Connection, OpenFlags};
+use links::{search_key, sort_key};
+use rusqlite::{Connection, OpenFlags, functions::FunctionFlags};
 
 use super::{SqliteStore, worker::Worker};
 use crate::StoreError;
@@ -38,6 +40,8 @@ impl SqliteStore {
     /// Creates a store that runs each call in place, on a connection that it shares with a test.
     #[must_use]
     pub fn here(connection: &std::sync::Arc<std::sync::Mutex<Connection>>) -> Self {
+        let functions = add_functions(&connection.lock().expect("no code panics while it holds this lock"));
+        functions.expect("SQLite takes functions");
         let worker = || Worker::here(connection);
         Self { writer: worker(), reader: worker(), lister: worker(), witness: None }
     }
@@ -109,7 +113,22 @@ fn connect(path: &Path) -> Result<Connection, StoreError> {
     connection.busy_timeout(Duration::from_secs(3))?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
+    add_functions(&connection)?;
     Ok(connection)
+}
+
+/// Adds the functions that statements search and sort by. Indexes must not use them: other programs
+/// that open the file lack them.
+fn add_functions(connection: &Connection) -> Result<(), StoreError> {
+    let keys: [(_, fn(&str) -> Cow<'_, str>); 2] = [("search_key", search_key), ("sort_key", sort_key)];
+    for (name, key) in keys {
+        let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
+        connection.create_scalar_function(name, 1, flags, move |call| {
+            let text = call.get_raw(0).as_str_or_null()?;
+            Ok(text.map(|text| key(text).into_owned()))
+        })?;
+    }
+    Ok(())
 }
 
 fn absolute(path: &Path) -> Result<std::path::PathBuf, StoreError> {
