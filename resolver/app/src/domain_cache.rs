@@ -20,6 +20,7 @@
 
 mod changes;
 mod entries;
+mod page_host;
 mod question;
 mod refreshes;
 
@@ -42,6 +43,8 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::{clock::DatabaseClock, lookup::Lookup};
 pub use entries::Entries;
+pub use page_host::PageHost;
+use page_host::UnknownHosts;
 pub use question::Question;
 use refreshes::Refreshes;
 
@@ -91,6 +94,9 @@ pub struct DomainCache {
     public_url: PublicUrl,
     /// The host of `public_url`, normalised as requests name it.
     default_host: String,
+    /// Whether it is an IP address or `localhost`.
+    is_local: bool,
+    unknown_hosts: UnknownHosts,
     /// The name of each domain, and when this process first saw it. Other processes may not know it
     /// before [`SHOWN`] has passed.
     first_seen: Mutex<HashMap<DomainId, (Option<Authority>, Instant)>>,
@@ -140,7 +146,9 @@ impl DomainCache {
             refreshes: Refreshes::new(),
             clock,
             settings,
-            default_host: requested_authority(&public_url.authority).into_owned(),
+            default_host: public_url.requested(),
+            is_local: public_url.is_local(),
+            unknown_hosts: UnknownHosts::default(),
             public_url,
             policy,
             lookup,
@@ -277,6 +285,9 @@ impl DomainCache {
         let entries = self.entries();
         let is_default = host.is_some_and(|host| self.is_default_name(host));
         let other = host.and_then(|host| self.of_host(&entries, host));
+        if let Some(host) = host.filter(|_| other.is_none() && !is_default) {
+            self.unknown_hosts.warn(host, &self.default_host);
+        }
         let domain = Arc::clone(other.unwrap_or(entries.default_domain()));
         VisitorDomain { domain, is_sure: is_default || was_fresh }
     }

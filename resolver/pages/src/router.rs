@@ -2,7 +2,7 @@
 
 use std::{net::IpAddr, sync::Arc};
 
-use app::AppError;
+use app::{AppError, domain_cache::PageHost};
 use hyper::{
     Method, Request, StatusCode,
     body::Incoming,
@@ -88,19 +88,27 @@ impl Pages {
         answered.unwrap_or_else(|error| error.into_answer(&request, session.as_ref()))
     }
 
-    /// Answers a request on the host of another domain. Its owner could take a session there.
+    /// Answers a request on another host than the public URL's: its owner could take a session
+    /// there, or let another site's scripts use the pages.
     fn other_host(&self, request: &PageRequest<'_>) -> Option<Answer> {
-        if self.api.domain_cache.is_default(Some(request.host())) {
-            return None;
+        let public_url = &self.api.public_url;
+        match self.api.domain_cache.page_host(request.host()) {
+            PageHost::Own => None,
+            // Only of a host that is known not to be the public one: a proxy that does not pass
+            // `Host` on would lead back here without end.
+            PageHost::OfDomain if *request.method != Method::POST => {
+                Some(redirect(StatusCode::FOUND, &format!("{public_url}{}", request.back())))
+            }
+            PageHost::OfDomain | PageHost::Unknown => {
+                let body = format!(
+                    "This page is at {public_url}{path}. If that is the address in your browser, the proxy in \
+                     front has to pass the header Host on, with the port; or else set --public-url to the \
+                     address in your browser.\n",
+                    path = request.path(),
+                );
+                Some(answer(StatusCode::MISDIRECTED_REQUEST, TEXT, body))
+            }
         }
-        if *request.method == Method::POST {
-            return Some(answer(
-                StatusCode::MISDIRECTED_REQUEST,
-                TEXT,
-                "expected the host of the public URL\n",
-            ));
-        }
-        Some(redirect(StatusCode::FOUND, &format!("{}{}", self.api.public_url, request.back())))
     }
 
     async fn answer_form(

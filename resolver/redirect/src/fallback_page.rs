@@ -3,7 +3,10 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use app::{domain_cache::VisitorDomain, lookup::LookupKey};
+use app::{
+    domain_cache::{PageHost, VisitorDomain},
+    lookup::LookupKey,
+};
 use hyper::{
     Request, StatusCode,
     header::{HeaderValue, RETRY_AFTER},
@@ -93,11 +96,12 @@ pub(crate) fn ask_password(is_wrong: bool) -> Answer {
     VisitorPage::Password { is_wrong }.answer(status)
 }
 
-/// Returns whether the root path of a host shows the home page: that of the default domain does,
-/// unless the operator has chosen another target.
+/// Returns whether the root path of a host shows the home page: that of the public URL does, unless
+/// the operator has chosen another target.
 pub fn shows_home(redirector: &Redirector, host: Option<&str>) -> bool {
     let place = redirector.domain_cache.place(host);
-    place.domain.id.is_default() && fallback_redirect(redirector, &place, &Unmatched::Base, "/").is_none()
+    redirector.domain_cache.page_host(host) == PageHost::Own
+        && fallback_redirect(redirector, &place, &Unmatched::Base, "/").is_none()
 }
 
 /// Answers a visitor of the root path of a domain.
