@@ -9,7 +9,10 @@
 //!    that goes through all domains leaves the other connections for lists to the API. A failed
 //!    read answers the next second's requests for the same domain, or for all if it was the default
 //!    one.
-//! 4. Crawlers need not read more than 500 KiB. If the links do not fit, the latest are listed.
+//! 4. A rule is the beginning of what it allows: a link with any query, and also a longer name that
+//!    begins with the same letters. A rule that ends in `$` would allow the bare link only, and
+//!    links are followed with the queries of campaigns.
+//! 5. Crawlers need not read more than 500 KiB. If the links do not fit, the latest are listed.
 
 use std::{
     sync::{Arc, RwLock},
@@ -209,8 +212,9 @@ async fn rules(redirector: &Redirector, domain: DomainId) -> Result<String, Stor
         let records = redirector.catalog.records(&ids).await?;
         let live = records.iter().map(|record| &record.link).filter(|link| link.is_live(now));
         for name in live.filter_map(|link| redirector.lookup.name_of(link)) {
-            // `$` anchors the rule: without it, it would match every path with this prefix.
-            let rule = format!("Allow: /{}$\n", utf8_percent_encode(&name, ESCAPED));
+            // As in Shlink without `$`, which would exclude the link with a query (RFC 9309,
+            // section 2.2.2).
+            let rule = format!("Allow: /{}\n", utf8_percent_encode(&name, ESCAPED));
             if rules.len() + rule.len() > RULES_MAX {
                 return Ok(rules);
             }
@@ -253,7 +257,7 @@ mod tests {
             reads.borrow_mut().push(domain);
             async move {
                 sleep(Duration::from_millis(10)).await;
-                let rules = if domain.is_default() { "Allow: /all$\n" } else { "Allow: /own$\n" };
+                let rules = if domain.is_default() { "Allow: /all\n" } else { "Allow: /own\n" };
                 Ok::<_, StoreError>(if domain == other { String::new() } else { rules.to_owned() })
             }
         };
@@ -263,8 +267,8 @@ mod tests {
             robots.text(DomainId::DEFAULT, &read),
             robots.text(one, &read),
         );
-        let of_one = format!("{HEAD}Allow: /own$\nAllow: /all$\n{TAIL}");
-        let of_all = format!("{HEAD}Allow: /all$\n{TAIL}");
+        let of_one = format!("{HEAD}Allow: /own\nAllow: /all\n{TAIL}");
+        let of_all = format!("{HEAD}Allow: /all\n{TAIL}");
         assert_eq!(texts.0.unwrap(), of_one);
         assert_eq!(texts.1.unwrap(), of_all);
         assert_eq!(texts.2.unwrap(), of_all);
@@ -305,7 +309,7 @@ mod tests {
 
     #[test]
     fn a_text_ends_with_the_last_rule_that_fits() {
-        let line = b"Allow: /abc$\n";
+        let line = b"Allow: /abc\n";
         let full = line.repeat(RULES_MAX / line.len());
         assert_eq!(rules_of(&whole(&full, line)), full, "no room for another rule");
         let text = whole(line, &full);
