@@ -1,6 +1,7 @@
 //! The resolver's configuration: one struct, read from flags and the environment and validated
 //! before anything starts. The arguments of most subcommands are in the crate `cli`.
 
+mod network;
 mod pages;
 mod role;
 mod settings;
@@ -17,6 +18,7 @@ use hyper::header::HeaderName;
 use ipnet::IpNet;
 use store::postgres::ConnectionBudget;
 
+use self::network::parse_network;
 pub use self::{
     pages::{PageSettings, PagesArgs},
     role::Role,
@@ -263,10 +265,10 @@ pub struct Config {
     /// API key to create at the first start. If absent, a random key is generated and printed once.
     #[arg(long, env = "RESOLVER_INITIAL_API_KEY", hide_env_values = true, value_name = "KEY")]
     pub initial_api_key: Option<String>,
-    /// Networks of proxies, such as 10.0.0.0/8, that are trusted to name their clients in
+    /// Addresses or networks of proxies, such as 127.0.0.1 or 10.0.0.0/8, that are trusted to name their clients in
     /// X-Forwarded-For. Name all proxies in front of this server: to all limits, the clients of an
     /// unnamed proxy are one client.
-    #[arg(long, env = "RESOLVER_TRUSTED_PROXIES", value_name = "CIDR[,CIDR…]", value_delimiter = ',')]
+    #[arg(long, env = "RESOLVER_TRUSTED_PROXIES", value_parser = parse_network, value_name = "CIDR[,CIDR…]", value_delimiter = ',')]
     pub trusted_proxies: Vec<IpNet>,
     /// Maximum number of open connections of one client; at the limit, a new connection replaces
     /// its idlest one. Trusted proxies have no limit. 0 for no limit. Defaults to a quarter of all

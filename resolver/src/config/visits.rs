@@ -17,7 +17,7 @@ use numbers::HolderId;
 use visit_store::ClickhouseAddress;
 use visits::AddressMode;
 
-use super::settings::wrong;
+use super::{network::parse_network, settings::wrong};
 
 /// The shortest and the longest interval of `--visits-flush`.
 const FLUSH_MIN: Duration = Duration::from_millis(1);
@@ -106,7 +106,7 @@ pub struct VisitsArgs {
     pub visits_skip_param: Option<String>,
     /// Record no visits from these networks, such as 10.0.0.0/8. They do not count for
     /// --remove-unvisited-after either.
-    #[arg(long, env = "RESOLVER_VISITS_SKIP_FROM", value_name = "CIDR[,CIDR…]", value_delimiter = ',')]
+    #[arg(long, env = "RESOLVER_VISITS_SKIP_FROM", value_parser = parse_network, value_name = "CIDR[,CIDR…]", value_delimiter = ',')]
     pub visits_skip_from: Vec<IpNet>,
     /// Record the pages that visitors come from.
     #[arg(long, env = "RESOLVER_VISITS_REFERRERS", value_enum, default_value_t = Switch::On)]

@@ -7,13 +7,15 @@ use cli::Error;
 use ipnet::IpNet;
 use webhooks::{Policy, Roots, Sender};
 
+use super::network::parse_network;
+
 /// Flags of webhooks.
 #[derive(Clone, Debug, Default, Args)]
 pub struct WebhookConfig {
     /// Networks that webhooks may reach although they are not public, such as 10.0.0.0/8. Other
     /// addresses that are not public are refused, so that a webhook cannot call servers of the
     /// operator.
-    #[arg(long, env = "RESOLVER_WEBHOOK_NETWORKS", value_name = "CIDR[,CIDR…]", value_delimiter = ',')]
+    #[arg(long, env = "RESOLVER_WEBHOOK_NETWORKS", value_parser = parse_network, value_name = "CIDR[,CIDR…]", value_delimiter = ',')]
     pub webhook_networks: Vec<IpNet>,
     /// Allow webhooks with http, whose events can be read on the way.
     #[arg(long, env = "RESOLVER_WEBHOOK_HTTP", value_enum, default_value_t = WebhookHttp::Off)]
