@@ -14,7 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 use links::{
     Authority, DomainId,
     api_key::{ApiKey, ApiKeyError, ApiKeyId, ApiKeyRecord, Grant, KeyLimits, NewKey, OPERATOR, check_name},
-    scope::Scopes,
+    scope::{Scope, Scopes},
 };
 use store::{Keys, Settings, StoreError};
 
@@ -79,6 +79,9 @@ pub enum KeyError {
     /// The key lasts longer than the one that acts, or may make more calls.
     #[error("the key lasts longer or may make more calls than your own: expected another key")]
     BeyondOwn,
+    /// The key is the last one that could make others.
+    #[error("it is the last administrator's key without limits: create another one before you revoke it")]
+    LastOperator,
     /// The system provided no random bytes.
     #[error("no random bytes from the system: {0}")]
     Random(getrandom::Error),
@@ -191,12 +194,32 @@ impl ApiKeys {
     /// Revokes an API key.
     ///
     /// # Errors
-    /// Returns [`KeyError::NoKey`] if no key has this name, or it is revoked already.
+    /// Returns [`KeyError::NoKey`] if no key has this name, or it is revoked already, and
+    /// [`KeyError::LastOperator`] if a key revokes itself and none is left that could make others.
+    /// The operator of the database may revoke the last one, and create another.
     pub async fn revoke(&self, name: &str) -> Result<(), KeyError> {
+        if self.by != OPERATOR && self.is_last_operator(name).await? {
+            return Err(KeyError::LastOperator);
+        }
         match self.keys.revoke_api_key(name, self.by).await? {
             true => Ok(()),
             false => Err(KeyError::NoKey),
         }
+    }
+}
+
+impl ApiKeys {
+    /// Returns whether no key but the one of this name is an administrator's without limits.
+    async fn is_last_operator(&self, name: &str) -> Result<bool, StoreError> {
+        let now = Timestamp::now();
+        let is_operator = |key: &ApiKeyRecord| {
+            key.revoked_at.is_none()
+                && key.expires_at.is_none_or(|end| end > now)
+                && key.scopes.allow(Scope::Admin)
+                && !key.limits.hides_links()
+        };
+        let keys = self.keys.list_api_keys().await?;
+        Ok(!keys.iter().any(|key| key.name != name && is_operator(key)))
     }
 }
 
@@ -268,6 +291,24 @@ mod tests {
         assert_eq!(record("new").expires_at, record("own").expires_at);
         assert_eq!(record("new").limits.calls_per_minute, Some(60));
         operator.rotate("endless", Duration::ZERO).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn the_last_administrators_key_does_not_revoke_itself() {
+        let (_folder, store) = store().await;
+        let operator = ApiKeys::new(store.clone(), store.clone());
+        let admin = |name: &str| CreateKey { domain: None, own_links_only: false, ..wish(name) };
+        let own = operator.create(admin("own")).await.unwrap();
+        operator.create(wish("limited")).await.unwrap();
+        let reader = CreateKey { scopes: Scopes::only(Scope::Read), ..admin("reader") };
+        operator.create(reader).await.unwrap();
+        let by = store.find_api_key(&own.hash()).await.unwrap().unwrap().id;
+        let keys = ApiKeys { by, ..ApiKeys::new(store.clone(), store.clone()) };
+        assert!(matches!(keys.revoke("own").await, Err(KeyError::LastOperator)));
+        keys.revoke("limited").await.unwrap();
+        operator.create(admin("other")).await.unwrap();
+        keys.revoke("own").await.unwrap();
+        operator.revoke("other").await.unwrap();
     }
 
     #[tokio::test]

@@ -78,7 +78,11 @@ fn parse_domain(name: String) -> Result<KeyDomain, Error> {
 /// Returns the command's error for an error of the key of this name.
 fn key_error(name: &str, error: KeyError) -> Error {
     match error {
-        KeyError::Name(_) | KeyError::NameTaken | KeyError::NoKey | KeyError::BeyondOwn => {
+        KeyError::Name(_)
+        | KeyError::NameTaken
+        | KeyError::NoKey
+        | KeyError::BeyondOwn
+        | KeyError::LastOperator => {
             Error::Config { flag: "--name", value: name.to_owned(), reason: error.to_string() }
         }
         KeyError::Random(error) => Error::Random(error),

@@ -692,6 +692,7 @@ keys-taken = A key with this name exists. Choose another name.
 keys-changed = The secret has been replaced in the meantime. Nothing was changed.
 keys-absent = There is no such key, or it is revoked.
 keys-beyond-own = That key lasts longer than yours, or may make more calls. Replace its secret with a key that has no such limit.
+keys-last-operator = This is the last administrator's key without limits. Create another one before you revoke it.
 scope-create = Create links
 scope-read = Read links
 scope-edit = Edit links and tags

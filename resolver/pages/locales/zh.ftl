@@ -631,6 +631,7 @@ keys-taken = 已有同名密钥，请换一个名称。
 keys-changed = 密钥已被更换，未作任何更改。
 keys-absent = 没有这个密钥，或已被吊销。
 keys-beyond-own = 该密钥的有效期比您的更长，或调用上限更高。请使用没有这些限制的密钥来更换它。
+keys-last-operator = 这是最后一个不受限制的管理员密钥。请先创建另一个，再吊销它。
 scope-create = 创建链接
 scope-read = 查看链接
 scope-edit = 编辑链接和标签

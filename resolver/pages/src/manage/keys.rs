@@ -281,6 +281,7 @@ fn reason(refusal: Refusal) -> Result<&'static str, AppError> {
         Refusal::Key(KeyError::NameTaken) => "keys-taken",
         Refusal::Key(KeyError::NoKey) => "keys-absent",
         Refusal::Key(KeyError::BeyondOwn) => "keys-beyond-own",
+        Refusal::Key(KeyError::LastOperator) => "keys-last-operator",
         Refusal::Key(KeyError::Random(_)) => return Err(AppError::Internal),
         Refusal::Key(KeyError::Store(error)) => return Err(error.into()),
     })
