@@ -4,12 +4,32 @@
 //! values. In `https://example.com{ORIGINAL_PATH}` the path `/@evil.example/` would name another
 //! host, and `{ORIGINAL_PATH}` alone could become any URL.
 
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 
 use crate::LongUrl;
 
 const DOMAIN: &str = "{DOMAIN}";
 const ORIGINAL_PATH: &str = "{ORIGINAL_PATH}";
+
+/// What is escaped in a segment of a path: all but `pchar` of RFC 3986.
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b'!')
+    .remove(b'$')
+    .remove(b'&')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')')
+    .remove(b'*')
+    .remove(b'+')
+    .remove(b',')
+    .remove(b';')
+    .remove(b'=')
+    .remove(b':')
+    .remove(b'@');
 
 /// Maximum length of a target with filled placeholders, in bytes: that of a long URL. A target may
 /// repeat a placeholder many times, and the visitor chooses the length of the path.
@@ -21,8 +41,9 @@ pub fn has_safe_placeholders(target: &str) -> bool {
     split(target).is_some()
 }
 
-/// Fills the placeholders of a fallback target. In the query the values are percent-encoded,
-/// because their characters may have a meaning there.
+/// Fills the placeholders of a fallback target. The path is that of the request as it was sent. It
+/// is decoded, and escaped once for the place where it stands: in a query as a whole, because its
+/// characters may have a meaning there, and elsewhere segment by segment.
 ///
 /// Returns `None` if a placeholder is not after the host, or if the filled target would be longer
 /// than a long URL may be. A target without placeholders has no such limit.
@@ -34,15 +55,20 @@ pub fn fill_placeholders(target: &str, domain: &str, path: &str) -> Option<Strin
         return Some(filled);
     }
     let (before, query) = rest.split_once('?').map_or((rest, None), |(before, query)| (before, Some(query)));
-    // Browsers treat a backslash as a slash.
-    let tail = path.trim_start_matches('/').replace('\\', "%5C");
-    append(&mut filled, before, domain, &tail)?;
+    let segments: Vec<_> =
+        path.trim_start_matches('/').split('/').map(|segment| escaped_once(segment, SEGMENT)).collect();
+    append(&mut filled, before, domain, &segments.join("/"))?;
     if let Some(query) = query {
-        let escape = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+        let escape = |text| escaped_once(text, NON_ALPHANUMERIC);
         push(&mut filled, "?")?;
         append(&mut filled, query, &escape(domain), &escape(path))?;
     }
     Some(filled)
+}
+
+fn escaped_once(text: &str, set: &'static AsciiSet) -> String {
+    let decoded: Vec<u8> = percent_decode_str(text).collect();
+    percent_encode(&decoded, set).to_string()
 }
 
 /// Appends a part of a target with its placeholders filled. Returns `None` if the result would be
@@ -103,6 +129,19 @@ mod tests {
             ("/lost", "/lost"),
         ] {
             assert_eq!(fill_placeholders(target, "s.rt", "/x/y&z\\").as_deref(), Some(expected));
+        }
+    }
+
+    #[test]
+    fn a_path_that_is_escaped_is_not_escaped_again() {
+        for (path, in_path, in_query) in [
+            ("/%C3%BCber", "%C3%BCber", "%2F%C3%BCber"),
+            ("//a%2fb%5Cc", "a%2Fb%5Cc", "%2F%2Fa%2Fb%5Cc"),
+            ("/%3F%23%25%2541", "%3F%23%25%2541", "%2F%3F%23%25%2541"),
+            ("/%zz|%FF//\u{e4}", "%25zz%7C%FF//%C3%A4", "%2F%25zz%7C%FF%2F%2F%C3%A4"),
+        ] {
+            let filled = fill_placeholders("https://a.b/{ORIGINAL_PATH}?{ORIGINAL_PATH}", "s.rt", path);
+            assert_eq!(filled, Some(format!("https://a.b/{in_path}?{in_query}")), "{path}");
         }
     }
 
