@@ -79,6 +79,9 @@ impl LinkService {
         by: &Grant,
     ) -> Result<Domain, AppError> {
         may_change_domains(by)?;
+        // Before an unknown domain is added.
+        let served_by = name.as_ref().map_or(self.domain_cache.default_name(), Authority::as_str);
+        self.check_fallback_hosts(served_by, edit)?;
         let id = match name {
             None => DomainId::DEFAULT,
             // A key that is limited to one domain must not add others.
@@ -108,6 +111,8 @@ impl LinkService {
             let field = if edit.authority.is_some() { Field::Domain.name() } else { "protocol" };
             return Err(AppError::invalid(field, expected));
         }
+        let served_by = if id.is_default() { self.domain_cache.default_name() } else { name };
+        self.check_fallback_hosts(edit.authority.as_ref().map_or(served_by, Authority::as_str), edit)?;
         let domain = self.change_domain(id, edit, by).await?;
         let name = domain.authority.as_ref().map_or(self.domain_cache.default_name(), Authority::as_str);
         Ok(NamedDomain { name: name.to_owned(), is_default: id.is_default(), settings: domain.settings })

@@ -10,7 +10,9 @@
 //! 4. A code that leads to the same URL already counts as present. A code that leads elsewhere is
 //!    refused and left unchanged.
 //! 5. Resolvers may serve meanwhile: they learn of the links as of those of other resolvers.
-//! 6. A link whose password or other protection is not part of the input is published only if the
+//! 6. The target rules apply, because the link redirects at once. A link in the trash is judged when
+//!    it is restored.
+//! 7. A link whose password or other protection is not part of the input is published only if the
 //!    operator says so ([`Unprotected`]).
 
 mod adoption;
@@ -23,7 +25,7 @@ use std::{
 };
 
 use codes::Mint;
-use links::{Authority, DomainId, Schemes, api_key::OPERATOR};
+use links::{Authority, DomainId, Schemes, api_key::OPERATOR, targets::Targets};
 use store::{Catalog, ImportBatch, Imported, Keys, Settings, StoreError};
 use tokio::{sync::mpsc, time::sleep};
 use transfer::{LeftOut, Row, RowError};
@@ -144,7 +146,7 @@ impl LinkImport {
             batch: ImportBatch { name, end: 0, items: Vec::new(), keyspaces: codes.keyspaces() },
             bytes: 0,
             places: Vec::new(),
-            adoption: Adoption { unprotected, keys, schemes, codes },
+            adoption: Adoption { unprotected, keys, schemes, targets: Targets::new(&shared.targets), codes },
             domains: defaults.collect(),
             counts: ImportCounts::default(),
         })

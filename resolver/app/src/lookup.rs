@@ -321,6 +321,13 @@ impl Lookup {
         self.gate.allows(url)
     }
 
+    /// Returns whether the target rules allow a redirect with this location. The host of a domain
+    /// serves it.
+    #[must_use]
+    pub fn allows_from(&self, authority: &str, location: &str) -> bool {
+        self.gate.allows_from(authority, location)
+    }
+
     /// Returns whether the target rules allow a cached link to lead to its long URL.
     #[must_use]
     pub fn allows_cached(&self, cached: &Cached) -> bool {

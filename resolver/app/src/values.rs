@@ -1,9 +1,9 @@
 //! Checks of long URLs, domains, slugs and prefixes. Each check returns the typed value, or a
 //! phrase that says what was expected. `link_fields.rs` has the checks of a link's other fields.
 
-use links::{Authority, LongUrl, LongUrlError, Slug};
+use links::{Authority, Base, DomainEdit, LongUrl, LongUrlError, Slug, check_fallback_target};
 
-use super::{AppError, LinkService};
+use super::{AppError, FieldErrors, LinkService};
 
 /// A checked value, or a phrase that begins with "expected".
 pub type Checked<T> = Result<T, String>;
@@ -21,7 +21,36 @@ impl LinkService {
                     error => error.to_string(),
                 },
             )?;
-        if self.domain_cache.entries().targets().allow_url(&url) { Ok(url) } else { Err(DENIED.to_owned()) }
+        if self.domain_cache.entries().targets().allow(url.as_str(), None) {
+            Ok(url)
+        } else {
+            Err(DENIED.to_owned())
+        }
+    }
+
+    /// Checks a fallback target: its form, and that it shows its host. An empty one removes the
+    /// target.
+    pub fn check_fallback_target(text: &str) -> Checked<Option<String>> {
+        let text = text.trim();
+        check_fallback_target(text).map_err(|error| error.to_string())?;
+        Ok(Some(text.to_owned()).filter(|text| !text.is_empty()))
+    }
+
+    /// Rejects fallback targets that the target rules deny. They belong to the domain with this
+    /// name.
+    pub(super) fn check_fallback_hosts(&self, name: &str, edit: &DomainEdit) -> Result<(), AppError> {
+        let (entries, base) = (self.domain_cache.entries(), Base::new(name));
+        let mut wrong = FieldErrors::default();
+        for (field, target) in [
+            ("baseUrlRedirect", &edit.base_url),
+            ("regular404Redirect", &edit.regular_404),
+            ("invalidShortUrlRedirect", &edit.invalid_short_url),
+        ] {
+            let target = target.as_ref().and_then(Option::as_deref);
+            let is_allowed = target.is_none_or(|target| entries.targets().allow(target, base.as_ref()));
+            wrong.note(field, if is_allowed { Ok(()) } else { Err(DENIED.to_owned()) });
+        }
+        wrong.finish()
     }
 
     /// Rejects a link that is about to redirect again although the target rules deny one of its
@@ -32,7 +61,7 @@ impl LinkService {
         mut targets: impl Iterator<Item = &'a LongUrl>,
     ) -> Result<(), AppError> {
         let entries = self.domain_cache.entries();
-        let is_allowed = targets.all(|url| entries.targets().allow_url(url));
+        let is_allowed = targets.all(|url| entries.targets().allow(url.as_str(), None));
         if is_allowed { Ok(()) } else { Err(AppError::invalid(field, DENIED)) }
     }
 

@@ -68,16 +68,17 @@ pub struct DomainRedirectsEdit {
     #[schemars(with = "String", length(max = Authority::MAX_LEN))]
     #[schemars(extend("format" = "authority", "examples" = ["sho.rt"]))]
     pub domain: Option<String>,
-    /// The target from the domain itself: a URL with http or https, or one without a scheme, and
-    /// without control characters. Null or an empty text removes it.
-    #[schemars(length(max = STRAY_TARGET_BYTES), extend("format" = "line"))]
+    /// The target from the domain itself: a URL with http or https, its host behind two slashes and
+    /// without a user, or a path of the domain without a backslash; no control characters. Null or an
+    /// empty text removes it.
+    #[schemars(length(max = STRAY_TARGET_BYTES), extend("format" = "fallback-target"))]
     pub base_url_redirect: Patch<String>,
     /// The target from a path that cannot be a code, likewise.
     #[serde(rename = "regular404Redirect")]
-    #[schemars(length(max = STRAY_TARGET_BYTES), extend("format" = "line"))]
+    #[schemars(length(max = STRAY_TARGET_BYTES), extend("format" = "fallback-target"))]
     pub regular_404_redirect: Patch<String>,
     /// The target from a code without a link, likewise.
-    #[schemars(length(max = STRAY_TARGET_BYTES), extend("format" = "line"))]
+    #[schemars(length(max = STRAY_TARGET_BYTES), extend("format" = "fallback-target"))]
     pub invalid_short_url_redirect: Patch<String>,
 }
 

@@ -48,7 +48,7 @@ impl DomainId {
 const DEFAULT_PORTS: [&str; 2] = ["80", "443"];
 
 /// Normalizes the host of a request as domains are named: lower case, without a default port and
-/// without a trailing dot.
+/// without trailing dots.
 #[must_use]
 pub fn requested_authority(host: &str) -> Cow<'_, str> {
     let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
@@ -56,7 +56,7 @@ pub fn requested_authority(host: &str) -> Cow<'_, str> {
         Some((name, port)) if is_port(port) => (name, port),
         _ => (host, ""),
     };
-    let bare = name.strip_suffix('.').unwrap_or(name);
+    let bare = name.trim_end_matches('.');
     let is_default = port.is_empty() || DEFAULT_PORTS.contains(&port);
     let text = match (is_default, bare.len() == name.len()) {
         (true, _) => Cow::Borrowed(bare),
@@ -302,7 +302,8 @@ mod tests {
             ("sho.rt", "sho.rt"),
             ("Sho.RT.", "sho.rt"),
             ("sho.rt:443", "sho.rt"),
-            ("sho.rt.:80", "sho.rt"),
+            ("sho.rt..:80", "sho.rt"),
+            ("sho.rt...", "sho.rt"),
             ("sho.rt:", "sho.rt"),
             ("sho.rt:8080", "sho.rt:8080"),
             ("SHO.rt.:8080", "sho.rt:8080"),

@@ -1,95 +1,120 @@
 //! Forwarding of the visitor's query to the long URL.
 //!
-//! 1. If both queries have a key, the visitor's values replace the long URL's, in its place. New
+//! 1. Only addresses of the web take one: in `tel:` it has no meaning, and in `mailto:` it would be
+//!    header fields of the visitor's choice (RFC 6068, section 7).
+//! 2. If both queries have a key, the visitor's values replace the long URL's, in its place. New
 //!    keys follow in the visitor's order. Everything else stays byte for byte as it was written,
 //!    because many servers distinguish `%20` and `+`.
-//! 2. The cost is bounded. The visitor's pairs are sorted once, by key. Each pair of the long URL
+//! 3. Keys are the same if they are once they are decoded, as servers do: `q[]` and `q%5B%5D`.
+//! 4. The cost is bounded. The visitor's pairs are sorted once, by key. Each pair of the long URL
 //!    is looked up among them, and the pairs of one key are walked once, however often the long URL
 //!    repeats the key. A query is dropped as a whole if it has too many pairs, or would make the
 //!    URL too long for the target's server. Half of a query may mean something else.
 
-use std::cmp::Ordering;
+use std::{borrow::Cow, cmp::Ordering};
+
+use percent_encoding::percent_decode;
+
+use crate::reference::{Reference, is_web, without_ignored};
 
 /// Maximum number of pairs in a visitor's query. A query with more is dropped.
 const PAIRS_MAX: usize = 1_000;
 /// Maximum length of a URL with a visitor's query, in bytes: the minimum that servers accept in a
 /// request line (nginx, Apache: 8 KiB).
-const URL_MAX: usize = 8 * 1024;
+pub(crate) const FORWARDED_MAX: usize = 8 * 1024;
 
-/// Merges the visitor's query into the long URL. The fragment stays at the end.
+/// Merges the visitor's query into the long URL. The fragment stays at the end. Returns `None` if
+/// the query is not forwarded: it has no pair or too many, the URL would be too long, or the long
+/// URL is not an address of the web.
 #[must_use]
-pub fn forward_query(long_url: &str, incoming: &str) -> String {
-    if long_url.len().max(incoming.len()) > URL_MAX || pairs(incoming).nth(PAIRS_MAX).is_some() {
-        return long_url.to_owned();
+pub fn forward_query(long_url: &str, incoming: &str) -> Option<String> {
+    let is_short = long_url.len().max(incoming.len()) <= FORWARDED_MAX;
+    let count = pairs(incoming).filter(|pair| !pair.is_empty()).take(PAIRS_MAX + 1).count();
+    if !is_short || !(1..=PAIRS_MAX).contains(&count) || !takes_query(long_url) {
+        return None;
     }
     let (rest, fragment) =
         long_url.split_once('#').map_or((long_url, None), |(rest, tail)| (rest, Some(tail)));
     let (base, own) = rest.split_once('?').unwrap_or((rest, ""));
 
+    let (kept, new) = merge(own, incoming);
     let mut url = String::with_capacity(long_url.len() + incoming.len() + 2);
     url.push_str(base);
-    let mut separator = '?';
-    merge(own, incoming, |pair| {
-        url.push(separator);
-        url.push_str(pair);
-        separator = '&';
-    });
+    url.push('?');
+    url.push_str(&kept.join("&"));
+    if new.iter().any(|pair| !pair.is_empty()) {
+        if !url.ends_with(['?', '&']) {
+            url.push('&');
+        }
+        url.push_str(&new.join("&"));
+    }
     if let Some(fragment) = fragment {
         url.push('#');
         url.push_str(fragment);
     }
-    if url.len() > URL_MAX { long_url.to_owned() } else { url }
+    (url.len() <= FORWARDED_MAX).then_some(url)
+}
+
+fn takes_query(long_url: &str) -> bool {
+    Reference::split(&without_ignored(long_url)).scheme.is_some_and(is_web)
 }
 
 /// A pair of the visitor's query.
 struct Incoming<'a> {
-    key: &'a str,
+    key: Cow<'a, [u8]>,
     position: usize,
     pair: &'a str,
 }
 
 impl Incoming<'_> {
-    fn compare(&self, key: &str) -> Ordering {
+    fn compare(&self, key: &[u8]) -> Ordering {
         #[cfg(test)]
         tests::COMPARISONS.set(tests::COMPARISONS.get() + 1);
-        self.key.cmp(key)
+        (*self.key).cmp(key)
     }
 }
 
-fn merge<'a>(own: &'a str, incoming: &'a str, mut push: impl FnMut(&'a str)) {
-    let given = pairs(incoming).enumerate();
+/// Returns the pairs in place of the long URL's own, and the visitor's other pairs. What stands
+/// between two `&` is empty and has no key.
+fn merge<'a>(own: &'a str, incoming: &'a str) -> (Vec<&'a str>, Vec<&'a str>) {
+    let given = pairs(incoming).enumerate().filter(|(_, pair)| !pair.is_empty());
     let mut by_key: Vec<Incoming<'_>> =
         given.map(|(position, pair)| Incoming { key: key(pair), position, pair }).collect();
     // Groups the pairs of one key, in the order in which they came.
-    by_key.sort_unstable_by_key(|one| (one.key, one.position));
-    let mut is_placed = vec![false; by_key.len()];
+    by_key.sort_unstable_by(|one, other| (&one.key, one.position).cmp(&(&other.key, other.position)));
+    let mut is_placed = vec![false; pairs(incoming).count()];
+    let mut kept = Vec::new();
     for pair in pairs(own) {
         let key = key(pair);
-        let first = by_key.partition_point(|one| one.compare(key).is_lt());
-        match by_key.get(first).filter(|one| one.compare(key).is_eq()) {
-            None => push(pair),
+        let first = by_key.partition_point(|one| one.compare(&key).is_lt());
+        match by_key.get(first).filter(|one| !pair.is_empty() && one.compare(&key).is_eq()) {
+            None => kept.push(pair),
             Some(one) if is_placed[one.position] => {}
             Some(_) => {
-                for rival in by_key[first..].iter().take_while(|one| one.compare(key).is_eq()) {
+                for rival in by_key[first..].iter().take_while(|one| one.compare(&key).is_eq()) {
                     is_placed[rival.position] = true;
-                    push(rival.pair);
+                    kept.push(rival.pair);
                 }
             }
         }
     }
-    for (position, pair) in pairs(incoming).enumerate() {
-        if !is_placed[position] {
-            push(pair);
-        }
-    }
+    let is_new = |(position, _): &(usize, &str)| !is_placed[*position];
+    (kept, pairs(incoming).enumerate().filter(is_new).map(|(_, pair)| pair).collect())
 }
 
+/// Splits a query. An empty one has no pairs.
 fn pairs(query: &str) -> impl Iterator<Item = &str> {
-    query.split('&').filter(|pair| !pair.is_empty())
+    query.split('&').filter(|_| !query.is_empty())
 }
 
-fn key(pair: &str) -> &str {
-    pair.split_once('=').map_or(pair, |(key, _)| key)
+/// Returns the key of a pair as servers decode it.
+fn key(pair: &str) -> Cow<'_, [u8]> {
+    let key = pair.split_once('=').map_or(pair, |(key, _)| key).as_bytes();
+    if key.contains(&b'+') {
+        let spaced: Vec<u8> = key.iter().map(|&byte| if byte == b'+' { b' ' } else { byte }).collect();
+        return Cow::Owned(percent_decode(&spaced).collect());
+    }
+    percent_decode(key).into()
 }
 
 #[cfg(test)]
@@ -112,9 +137,25 @@ mod tests {
             ("https://x.y/?a=1&b=2&a=9", "a=3&a=4&c=5", "https://x.y/?a=3&a=4&b=2&c=5"),
             ("https://x.y/?q=a%20b+c#top", "z=%C3%A4", "https://x.y/?q=a%20b+c&z=%C3%A4#top"),
             ("https://x.y/#/route?no=query", "a=1", "https://x.y/?a=1#/route?no=query"),
-            ("https://x.y/?a", "&&", "https://x.y/?a"),
+            ("https://x.y/?a=1&&b=2", "c=3", "https://x.y/?a=1&&b=2&c=3"),
+            ("https://x.y/?&a=1&", "a=2&&c", "https://x.y/?&a=2&&c"),
+            ("https://x.y/?", "a&&b&", "https://x.y/?a&&b&"),
+            ("https://x.y/?a=1&=2", "&=3&&", "https://x.y/?a=1&=3"),
+            ("https://x.y/?q[]=1&z", "q%5b%5D=2&q[]=3", "https://x.y/?q%5b%5D=2&q[]=3&z"),
+            ("https://x.y/?a+b=1&%=2", "a%20b=3&%25=4", "https://x.y/?a%20b=3&%25=4"),
+            (" HTTP://x.y", "a", " HTTP://x.y?a"),
         ] {
-            assert_eq!(forward_query(long_url, incoming), expected);
+            assert_eq!(forward_query(long_url, incoming).as_deref(), Some(expected));
+        }
+    }
+
+    #[test]
+    fn only_addresses_of_the_web_take_a_query() {
+        for long_url in ["tel:+1", "mailto:a@b.example", "app://open?x=1", "httpss://x.y/", "/x", "http"] {
+            assert_eq!(forward_query(long_url, "a=1"), None, "{long_url}");
+        }
+        for nothing in ["", "&", "&&"] {
+            assert_eq!(forward_query("https://x.y/?a", nothing), None, "{nothing}");
         }
     }
 
@@ -122,52 +163,57 @@ mod tests {
     fn a_query_that_is_too_long_or_has_too_many_pairs_stays_behind() {
         let long_url = "https://x.y/?a=1#top";
         let many = |count: usize| (0..count).map(|_| "b&").collect::<String>();
-        assert!(forward_query(long_url, &many(PAIRS_MAX)).len() > long_url.len());
-        assert_eq!(forward_query(long_url, &many(PAIRS_MAX + 1)), long_url);
-        let room = URL_MAX - long_url.len() - "&".len();
-        assert_eq!(forward_query(long_url, &"b".repeat(room)).len(), URL_MAX);
-        assert_eq!(forward_query(long_url, &"b".repeat(room + 1)), long_url);
+        let len = |long_url: &str, query: &str| forward_query(long_url, query).map(|url| url.len());
+        assert!(len(long_url, &many(PAIRS_MAX)).is_some());
+        assert_eq!(len(long_url, &many(PAIRS_MAX + 1)), None);
+        let room = FORWARDED_MAX - long_url.len() - "&".len();
+        assert_eq!(len(long_url, &"b".repeat(room)), Some(FORWARDED_MAX));
+        assert_eq!(len(long_url, &"b".repeat(room + 1)), None);
         let replaced = format!("a={}", "1".repeat(room + 2));
-        assert_eq!(forward_query(long_url, &replaced).len(), URL_MAX, "what is replaced takes no room");
-        let longest = format!("https://x.y/?{}", "c".repeat(URL_MAX));
-        assert_eq!(forward_query(&longest, "b"), longest, "what is stored is given as it is");
+        assert_eq!(len(long_url, &replaced), Some(FORWARDED_MAX), "what is replaced takes no room");
+        let longest = format!("https://x.y/?{}", "c".repeat(FORWARDED_MAX));
+        assert_eq!(len(&longest, "b"), None);
     }
 
     #[test]
     fn a_key_that_both_repeat_is_walked_once() {
         let (own, incoming) = (4_080, PAIRS_MAX - 1);
         COMPARISONS.set(0);
-        let mut pushes = 0;
-        merge(&"a&".repeat(own), &"a&".repeat(incoming), |_| pushes += 1);
-        assert_eq!(pushes, incoming);
+        let (own_query, query) = (vec!["a"; own].join("&"), vec!["a"; incoming].join("&"));
+        let (kept, new) = merge(&own_query, &query);
+        assert_eq!((kept.len(), new.len()), (incoming, 0));
         // Each lookup bisects fewer than 1,024 pairs, and compares the one that it finds.
         let most = own * 12 + incoming;
         assert!(COMPARISONS.get() <= most, "{} comparisons, more than {most}", COMPARISONS.get());
     }
 
     /// Reference implementation of the merge, pair by pair.
-    fn by_the_words(own: &str, incoming: &str) -> Vec<String> {
+    fn by_the_words(own: &str, incoming: &str) -> (Vec<String>, Vec<String>) {
+        let has_key = |pair: &&str| !pair.is_empty();
         let mut merged: Vec<&str> = Vec::new();
-        let mut placed: Vec<&str> = Vec::new();
+        let mut placed: Vec<Cow<'_, [u8]>> = Vec::new();
         for pair in pairs(own) {
-            let rivals = || pairs(incoming).filter(|rival| key(rival) == key(pair));
-            if rivals().next().is_none() {
+            let rivals = || pairs(incoming).filter(has_key).filter(|rival| key(rival) == key(pair));
+            if pair.is_empty() || rivals().next().is_none() {
                 merged.push(pair);
             } else if !placed.contains(&key(pair)) {
                 placed.push(key(pair));
                 merged.extend(rivals());
             }
         }
-        merged.extend(pairs(incoming).filter(|pair| !placed.contains(&key(pair))));
-        merged.into_iter().map(str::to_owned).collect()
+        let new = pairs(incoming).filter(|pair| pair.is_empty() || !placed.contains(&key(pair)));
+        (merged.into_iter().map(str::to_owned).collect(), new.map(str::to_owned).collect())
     }
 
     proptest! {
         #[test]
-        fn pairs_are_merged_as_the_words_say(own in "([a-c]{0,2}=?[12]?&){0,12}", incoming in "([a-d]{0,2}=?[34]?&){0,12}") {
-            let mut merged = Vec::new();
-            merge(&own, &incoming, |pair| merged.push(pair.to_owned()));
-            prop_assert_eq!(merged, by_the_words(&own, &incoming));
+        fn pairs_are_merged_as_the_words_say(
+            own in "(([a-c+]|%20|%6[1-3]){0,2}=?[12]?&){0,12}",
+            incoming in "(([a-d+]|%20|%6[1-3]){0,2}=?[34]?&){0,12}",
+        ) {
+            let (kept, new) = merge(&own, &incoming);
+            let (kept, new) = (kept.into_iter().map(str::to_owned).collect(), new.into_iter().map(str::to_owned).collect());
+            prop_assert_eq!((kept, new), by_the_words(&own, &incoming));
         }
     }
 }

@@ -6,9 +6,11 @@
 pub mod api_key;
 pub mod audit;
 mod block;
+mod destination;
 mod details;
 mod domain;
 mod emoji;
+mod fallback_target;
 mod filter;
 mod forward;
 mod idempotency;
@@ -16,11 +18,13 @@ mod import;
 mod lifecycle;
 mod limits;
 mod link;
+mod location;
 mod long_url;
 mod lookalike;
 mod password;
 mod placeholder;
 mod record;
+mod reference;
 pub mod reservation;
 mod reserved;
 mod rule;
@@ -38,16 +42,14 @@ mod visit_limit;
 mod visitor;
 pub mod webhook;
 
-use std::borrow::Cow;
-
-use url::Url;
-
 pub use block::Block;
+pub use destination::Base;
 pub use details::{Details, DetailsEdit, Origin};
 pub use domain::{
     Authority, AuthorityError, Domain, DomainEdit, DomainId, DomainSettings, Protocol, REMOVED, Redirects,
     requested_authority,
 };
+pub use fallback_target::{FallbackTargetError, check_fallback_target, check_process_target};
 pub use filter::{Filter, OrderBy, OrderField, Outline, Outlined, Page, TagsMode};
 pub use forward::forward_query;
 pub use idempotency::{EarlierRequest, Idempotency};
@@ -55,6 +57,7 @@ pub use import::{IMPORTED_VISITS_MAX, ImportCode, ImportItem, PickedCode};
 pub use lifecycle::Refusal;
 pub use limits::{CODE_LEN_MAX, DESCRIPTION_BYTES, PER_PAGE, PER_PAGE_MAX, STRAY_TARGET_BYTES, TITLE_BYTES};
 pub use link::{Draft, Link, NewLink};
+pub use location::{location, location_with_query};
 pub use long_url::{LongUrl, LongUrlError};
 pub use password::{PasswordError, PasswordHash};
 pub use placeholder::{fill_placeholders, has_safe_placeholders};
@@ -72,13 +75,3 @@ pub use status::{RedirectStatus, RedirectStatusError};
 pub use tag::{TAGS_MAX, Tag, TagError};
 pub use visit_limit::granted_visits;
 pub use visitor::{Facts, asks_where, choose, is_preview};
-
-/// Returns the URL as a `Location` header value. Non-ASCII characters are percent-encoded, and an
-/// ASCII URL stays byte for byte as it was written.
-#[must_use]
-pub fn location(url: &str) -> Cow<'_, str> {
-    if url.is_ascii() {
-        return Cow::Borrowed(url);
-    }
-    Url::parse(url).map_or(Cow::Borrowed(url), |url| Cow::Owned(url.into()))
-}

@@ -6,16 +6,13 @@ use sha2::{Digest, Sha256};
 use url::{Host, Url};
 
 use super::{Schemes, Slug};
+use crate::{
+    destination::{HOST_MAX, name_of},
+    reference::{Reference, is_web},
+};
 
 /// Maximum length of a URL, in bytes. Browsers and proxies have little more than that in common.
 const MAX_LEN: usize = 8 * 1024;
-
-/// Maximum length of a host, in bytes: the limit of DNS names.
-const HOST_MAX: usize = 253;
-/// Maximum length of the authority as it was written, in bytes. Non-ASCII letters take several
-/// bytes here and fewer in DNS, and the parser's time for a label grows with the square of its
-/// length.
-const AUTHORITY_MAX: usize = 1_024;
 
 /// A validated URL, kept as it was written apart from spaces around it.
 #[derive(Clone, PartialEq, Eq)]
@@ -82,30 +79,26 @@ impl LongUrl {
         if text.chars().any(|character| character.is_control() || character.is_whitespace()) {
             return Err(LongUrlError::Characters);
         }
-        if !has_plausible_authority(text) {
+        if !Reference::split(text).has_plausible_authority() {
             return Err(LongUrlError::Host);
         }
         let url = Url::parse(text).map_err(|_| LongUrlError::Malformed)?;
         if !schemes.allow(url.scheme()) {
             return Err(LongUrlError::Scheme);
         }
-        if !url.username().is_empty() || url.password().is_some() {
-            return Err(LongUrlError::Credentials);
-        }
         if !is_web(url.scheme()) {
             // Other schemes are opened by other programs than browsers, so they cannot request a
             // short link.
-            return Ok(Self(text.into()));
+            return if has_credentials(&url) {
+                Err(LongUrlError::Credentials)
+            } else {
+                Ok(Self(text.into()))
+            };
         }
-        if !names_its_host(text) {
-            return Err(LongUrlError::Authority);
-        }
-        if url.host_str().is_some_and(|host| host.len() > HOST_MAX) {
-            return Err(LongUrlError::Host);
-        }
+        check_host(text, &url)?;
         let host = match url.host().ok_or(LongUrlError::Malformed)? {
-            // A trailing dot names the same host.
-            Host::Domain(name) => Host::Domain(name.strip_suffix('.').unwrap_or(name).to_owned()),
+            // With trailing dots it is the same host.
+            Host::Domain(name) => Host::Domain(name.trim_end_matches('.').to_owned()),
             address => address.to_owned(),
         };
         let port = url.port_or_known_default().ok_or(LongUrlError::Malformed)?;
@@ -121,13 +114,13 @@ impl LongUrl {
         Self(text.into())
     }
 
-    /// Returns the host without a trailing dot, with its port unless that is the scheme's default.
+    /// Returns the host without trailing dots, with its port unless that is the scheme's default.
     /// Empty if the URL has no host.
     #[must_use]
     pub fn authority(&self) -> String {
         let Some(url) = self.parsed() else { return String::new() };
         let host = url.host_str().unwrap_or_default();
-        let host = host.strip_suffix('.').unwrap_or(host);
+        let host = host.trim_end_matches('.');
         url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
     }
 
@@ -137,17 +130,10 @@ impl LongUrl {
         self.parsed().map_or_else(String::new, |url| url.path().to_owned())
     }
 
-    /// Returns the host as the URL parser normalizes it. Empty if the URL has no host or cannot be
-    /// parsed.
-    #[must_use]
-    pub fn host(&self) -> String {
-        self.parsed().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
-    }
-
-    /// Parses the stored URL. Returns `None` for a URL whose authority exceeds [`AUTHORITY_MAX`]
+    /// Parses the stored URL. Returns `None` for a URL whose authority is too long to be parsed,
     /// because it was stored before that limit existed.
     fn parsed(&self) -> Option<Url> {
-        has_plausible_authority(&self.0).then(|| Url::parse(&self.0).ok()).flatten()
+        Reference::split(&self.0).has_plausible_authority().then(|| Url::parse(&self.0).ok()).flatten()
     }
 
     /// Returns the key of the long URL index: the first eight bytes of the SHA-256, big-endian.
@@ -165,21 +151,22 @@ impl LongUrl {
     }
 }
 
-/// Returns `true` if the authority is short enough to be parsed. A URL without a slash after its
-/// scheme is taken to have no authority, unless the scheme is `http` or `https`.
-fn has_plausible_authority(text: &str) -> bool {
-    let Some((scheme, rest)) = text.split_once(':') else { return true };
-    let is_slash = |character| matches!(character, '/' | '\\');
-    if !rest.starts_with(is_slash) && !is_web(&scheme.to_ascii_lowercase()) {
-        return true;
+/// Checks that people and programs read the same host in an address of the web. `url` is the parsed
+/// `text`.
+pub(crate) fn check_host(text: &str, url: &Url) -> Result<(), LongUrlError> {
+    if has_credentials(url) {
+        return Err(LongUrlError::Credentials);
     }
-    let authority = rest.trim_start_matches(is_slash);
-    let end = authority.find(|character| is_slash(character) || matches!(character, '?' | '#'));
-    end.unwrap_or(authority.len()) <= AUTHORITY_MAX
+    if !names_its_host(text) {
+        return Err(LongUrlError::Authority);
+    }
+    let is_name = |host: Host<&str>| name_of(&host.to_owned()).is_some();
+    let is_short = url.host_str().is_none_or(|host| host.len() <= HOST_MAX);
+    if is_short && url.host().is_none_or(is_name) { Ok(()) } else { Err(LongUrlError::Host) }
 }
 
-fn is_web(scheme: &str) -> bool {
-    matches!(scheme, "http" | "https")
+fn has_credentials(url: &Url) -> bool {
+    !url.username().is_empty() || url.password().is_some()
 }
 
 /// Returns `true` if the host stands where people look for it. The URL parser repairs the same
@@ -207,6 +194,7 @@ impl fmt::Debug for LongUrl {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reference::AUTHORITY_MAX;
 
     #[test]
     fn each_rule_refuses_with_its_own_reason() {
@@ -222,7 +210,7 @@ mod tests {
         }
         assert!(LongUrl::parse(&format!("https://{}.example/", "ä".repeat(50)), &own).is_ok());
         let stored = LongUrl::from_stored(format!("https://{}/x", "字".repeat(2_000)));
-        assert_eq!((stored.host(), stored.path()), (String::new(), String::new()));
+        assert_eq!((stored.authority(), stored.path()), (String::new(), String::new()));
         for (text, reason) in [
             (long.as_str(), LongUrlError::TooLong),
             ("https://example.com/a\nb", LongUrlError::Characters),
@@ -245,7 +233,7 @@ mod tests {
             ("https:///evil.example", LongUrlError::Authority),
             ("https://@evil.example", LongUrlError::Authority),
             ("http://s.test/abc", LongUrlError::OwnDomain),
-            ("https://S.TEST./a/b?x#y", LongUrlError::OwnDomain),
+            ("https://S.TEST../a/b?x#y", LongUrlError::OwnDomain),
             ("https://s.test/%61bc", LongUrlError::OwnDomain),
         ] {
             assert_eq!(LongUrl::parse(text, &own), Err(reason), "{text:?}");

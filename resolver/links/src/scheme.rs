@@ -52,10 +52,10 @@ impl Schemes {
         let mut schemes = Vec::with_capacity(names.len());
         for name in names {
             let name = name.trim().to_ascii_lowercase();
-            if !is_scheme(&name) {
+            if name.len() > MAX_LEN || !is_scheme(&name) {
                 return Err(SchemesError::Name);
             }
-            if NEVER.contains(&name.as_str()) {
+            if acts_in_the_browser(&name) {
                 return Err(SchemesError::Never);
             }
             if !schemes.contains(&name) {
@@ -85,9 +85,16 @@ impl fmt::Display for Schemes {
     }
 }
 
-fn is_scheme(name: &str) -> bool {
+/// Returns `true` for a scheme by RFC 3986, section 3.1.
+pub(crate) fn is_scheme(name: &str) -> bool {
     let rest = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
-    (1..=MAX_LEN).contains(&name.len()) && name.as_bytes()[0].is_ascii_alphabetic() && name.bytes().all(rest)
+    name.starts_with(|first: char| first.is_ascii_alphabetic()) && name.bytes().all(rest)
+}
+
+/// Returns `true` for a scheme, in lower case, that runs script or shows content that no site
+/// served.
+pub(crate) fn acts_in_the_browser(scheme: &str) -> bool {
+    NEVER.contains(&scheme)
 }
 
 #[cfg(test)]

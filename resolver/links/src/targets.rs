@@ -6,7 +6,10 @@
 //!    host takes precedence over any `*.` pattern.
 //! 3. `*` matches every host and is shorter than any other pattern. Denying `*` makes the other
 //!    rules an allowlist. Hosts that no pattern matches are allowed.
-//! 4. With `--check-targets always`, the default, the rules also apply to existing links. A denied
+//! 4. A rule judges the hosts that browsers go to, however a target is written
+//!    (`links/src/destination.rs`). While there is any rule, a target that cannot be judged is
+//!    refused. One that names no host, such as `tel:`, is judged by `*` alone.
+//! 5. With `--check-targets always`, the default, the rules also apply to existing links. A denied
 //!    link stops redirecting as soon as a resolver has read the rule, and redirects again when the
 //!    rule is removed. Redirects consult [`Gate`].
 
@@ -20,7 +23,10 @@ use std::{
 
 use url::Host;
 
-use crate::LongUrl;
+use crate::{
+    LongUrl,
+    destination::{Base, hosts, name_of},
+};
 
 /// Pattern that matches every host.
 const ALL: &str = "*";
@@ -43,8 +49,8 @@ impl TargetRule {
     /// Maximum length of a pattern, in bytes.
     pub const MAX_LEN: usize = MAX_LEN;
 
-    /// Parses a pattern. Hosts are kept as URLs name them: lower case, in Punycode, without a
-    /// trailing dot.
+    /// Parses a pattern. Hosts are kept as URLs name them: lower case, in Punycode, without trailing
+    /// dots.
     ///
     /// # Errors
     /// Returns [`PatternError`] if the pattern names no hosts, or is longer than
@@ -54,16 +60,10 @@ impl TargetRule {
         if pattern == ALL {
             return Ok(Self { pattern: ALL.into(), allowed });
         }
-        // A trailing dot names the same host.
-        let pattern = pattern.strip_suffix('.').unwrap_or(pattern);
-        let (star, host) = pattern.strip_prefix("*.").map_or(("", pattern), |host| ("*.", host));
-        let host = Host::parse(host).map_err(|_| PatternError)?;
-        let is_name = matches!(&host, Host::Domain(name) if !name.contains('*') && !name.is_empty());
-        let kept = format!("{star}{host}");
-        if kept.len() > MAX_LEN || (!star.is_empty() && !is_name) || host.to_string().contains('*') {
-            return Err(PatternError);
+        match normal(pattern) {
+            Some(kept) if kept.len() <= MAX_LEN => Ok(Self { pattern: kept.into(), allowed }),
+            _ => Err(PatternError),
         }
-        Ok(Self { pattern: kept.into(), allowed })
     }
 
     /// Returns the pattern as it is kept.
@@ -79,6 +79,17 @@ impl TargetRule {
     }
 }
 
+/// Returns a pattern other than `*` as hosts are compared with it. Returns `None` if it names no
+/// hosts.
+fn normal(pattern: &str) -> Option<String> {
+    let (star, host) = pattern.strip_prefix("*.").map_or(("", pattern), |host| ("*.", host));
+    let host = Host::parse(host).ok()?;
+    let name = name_of(&host)?;
+    let is_name = matches!(host, Host::Domain(_));
+    let fits = !name.contains('*') && (is_name || star.is_empty());
+    fits.then(|| format!("{star}{name}"))
+}
+
 /// Set of all target rules, indexed by pattern.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Targets {
@@ -89,7 +100,13 @@ impl Targets {
     /// Builds the set from its rules.
     #[must_use]
     pub fn new(rules: &[TargetRule]) -> Self {
-        Self { rules: rules.iter().map(|rule| (rule.pattern.clone(), rule.allowed)).collect() }
+        let mut set = HashMap::new();
+        for TargetRule { pattern, allowed } in rules {
+            // Earlier versions stored other spellings of a pattern too.
+            let pattern = normal(pattern).map_or_else(|| pattern.clone(), Box::from);
+            *set.entry(pattern).or_insert(true) &= allowed;
+        }
+        Self { rules: set }
     }
 
     /// Returns `true` if there are no rules.
@@ -98,20 +115,21 @@ impl Targets {
         self.rules.is_empty()
     }
 
-    /// Returns `true` if links may lead to this URL.
+    /// Returns `true` if visitors may be led to this target. `base` serves the redirect; without
+    /// one, a relative target cannot be judged.
     #[must_use]
-    pub fn allow_url(&self, url: &LongUrl) -> bool {
-        self.rules.is_empty() || self.allow(&url.host())
-    }
-
-    /// Returns `true` if links may lead to this host. `host` is in lower case, as in a parsed URL.
-    #[must_use]
-    pub fn allow(&self, host: &str) -> bool {
+    pub fn allow(&self, target: &str, base: Option<&Base>) -> bool {
         if self.rules.is_empty() {
             return true;
         }
-        // A trailing dot names the same host.
-        let host = host.strip_suffix('.').unwrap_or(host);
+        match hosts(target, base) {
+            None => false,
+            Some(hosts) if hosts.is_empty() => self.allow_others(),
+            Some(hosts) => hosts.iter().all(|host| self.allow_host(host)),
+        }
+    }
+
+    fn allow_host(&self, host: &str) -> bool {
         if let Some(allowed) = self.rules.get(host) {
             return *allowed;
         }
@@ -122,6 +140,11 @@ impl Targets {
             }
             rest = parent;
         }
+        self.allow_others()
+    }
+
+    /// Returns `true` if what no other pattern matches is allowed.
+    fn allow_others(&self) -> bool {
         self.rules.get(ALL).copied().unwrap_or(true)
     }
 }
@@ -157,8 +180,19 @@ impl Gate {
     /// Returns `true` if redirects may lead to this URL.
     #[must_use]
     pub fn allows(&self, url: &LongUrl) -> bool {
+        self.current().is_none_or(|targets| targets.allow(url.as_str(), None))
+    }
+
+    /// Returns `true` if redirects that the host of a domain serves may have this location.
+    #[must_use]
+    pub fn allows_from(&self, authority: &str, location: &str) -> bool {
+        self.current().is_none_or(|targets| targets.allow(location, Base::new(authority).as_ref()))
+    }
+
+    /// Returns the rules if there are any.
+    fn current(&self) -> Option<Arc<Targets>> {
         let has_rules = self.state.load(Ordering::Acquire) % 2 == 1;
-        !has_rules || self.targets.read().unwrap_or_else(PoisonError::into_inner).allow_url(url)
+        has_rules.then(|| Arc::clone(&self.targets.read().unwrap_or_else(PoisonError::into_inner)))
     }
 
     /// Returns `true` if redirects may lead to this URL, and caches the result in `verdict`. For
@@ -197,25 +231,48 @@ mod tests {
             vec![("*.evil.com", false), ("good.evil.com.", true), ("*.very.good.evil.com", false)];
         for (host, allowed) in [
             ("good.evil.com", true),
-            ("good.evil.com.", true),
+            ("good.evil.com...", true),
             ("bad.evil.com", false),
             ("a.b.evil.com", false),
             ("evil.com", true),
             ("x.very.good.evil.com", false),
             ("notevil.com", true),
         ] {
-            assert_eq!(targets(&rules).allow(host), allowed, "{host}");
+            assert_eq!(targets(&rules).allow(&format!("https://{host}/"), None), allowed, "{host}");
         }
         rules.push(("*", false));
         let listed = targets(&rules);
-        assert!(listed.allow("good.evil.com") && !listed.allow("notevil.com") && !listed.allow("evil.com"));
+        let allow = |host: &str| listed.allow(&format!("https://{host}/"), None);
+        assert!(allow("good.evil.com") && !allow("notevil.com") && !allow("evil.com"));
+        assert!(!listed.allow("tel:+1", None));
         let denied = targets(&[("*.evil.com", false), ("10.0.0.1", false)]);
         for (host, allowed) in
             [("evil.com", true), ("a.evil.com", false), ("10.0.0.1", false), ("other.org", true)]
         {
-            assert_eq!(denied.allow(host), allowed, "{host}");
+            assert_eq!(denied.allow(&format!("https://{host}/"), None), allowed, "{host}");
         }
-        assert!(Targets::default().allow("anything"));
+        assert!(Targets::default().allow("anything", None));
+    }
+
+    #[test]
+    fn relative_targets_are_judged_as_their_own_host_and_the_unclear_are_refused() {
+        let (gate, denied) = (Gate::default(), targets(&[("denied.example", false), ("own.example", false)]));
+        assert!(gate.allows_from("(no host)", "//denied.example"), "there is no rule");
+        gate.replace(denied);
+        for (authority, location, allowed) in [
+            ("ok.example", "/lost", true),
+            ("ok.example", "https://ok.example/", true),
+            ("ok.example", "tel:+1", true),
+            ("ok.example", "//denied.example", false),
+            ("ok.example", "/\\denied.example..", false),
+            ("ok.example", "https:denied.example", false),
+            ("ok.example", "blob:https://ok.example/1", false),
+            ("own.example:8080", "/lost", false),
+            ("(no host)", "/lost", false),
+            ("(no host)", "https://ok.example", true),
+        ] {
+            assert_eq!(gate.allows_from(authority, location), allowed, "{location} on {authority}");
+        }
     }
 
     #[test]
@@ -239,13 +296,20 @@ mod tests {
 
     #[test]
     fn patterns_are_kept_as_urls_name_hosts() {
-        for (text, kept) in
-            [("Example.COM", "example.com"), ("*.Münch.de", "*.xn--mnch-0ra.de"), ("[::1]", "[::1]")]
-        {
+        for (text, kept) in [
+            ("Example.COM..", "example.com"),
+            ("*.Münch.de。", "*.xn--mnch-0ra.de"),
+            ("[::1]", "[::1]"),
+            ("[::ffff:10.0.0.1]", "10.0.0.1"),
+            ("0x7f.1", "127.0.0.1"),
+        ] {
             assert_eq!(TargetRule::parse(text, false).unwrap().pattern(), kept);
         }
         for text in ["", "*.", "*.*.com", "a*.com", "https://a.b", "a/b", "*.10.0.0.1"] {
             assert_eq!(TargetRule::parse(text, false), Err(PatternError), "{text}");
         }
+        let stored = ["a.example.", "a.example"]
+            .map(|pattern| TargetRule { pattern: pattern.into(), allowed: pattern.ends_with('.') });
+        assert!(!Targets::new(&stored).allow("https://a.example/", None), "the stricter one counts");
     }
 }

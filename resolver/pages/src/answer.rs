@@ -69,7 +69,8 @@ fn secure(renderer: &Renderer, forms: Forms, headers: &mut HeaderMap) {
 pub(crate) fn redirect(status: StatusCode, to: &str) -> Answer {
     let mut answer = empty(status);
     answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    answer.headers_mut().insert(LOCATION, HeaderValue::try_from(to).unwrap_or(HeaderValue::from_static("/")));
+    let to = HeaderValue::try_from(links::location(to)).unwrap_or(HeaderValue::from_static("/"));
+    answer.headers_mut().insert(LOCATION, to);
     answer
 }
 

@@ -11,7 +11,7 @@ use hyper::{
     Request, StatusCode,
     header::{HeaderValue, RETRY_AFTER},
 };
-use links::{Authority, LongUrl, Redirects, fill_placeholders, location};
+use links::{Authority, Redirects, fill_placeholders, location};
 use visits::Outcome;
 use web::{Answer, budgets::ExceededShare, retry_later, visitor_page::VisitorPage};
 
@@ -138,18 +138,16 @@ fn fallback_redirect(
     targets.into_iter().flatten().find_map(|target| redirect_to(redirector, place, target, path))
 }
 
-/// Returns the redirect to a fallback target. Returns `None` if a target rule denies it, or if it
-/// is too long with this path.
+/// Returns the redirect to a fallback target. Returns `None` if it is too long with this path, or if
+/// the operator's target rules deny where browsers go from here.
 fn redirect_to(redirector: &Redirector, place: &VisitorDomain, target: &str, path: &str) -> Option<Answer> {
     let name =
         place.domain.authority.as_ref().map_or(redirector.domain_cache.default_name(), Authority::as_str);
-    let target = fill_placeholders(target, name, path)?;
-    if !redirector.lookup.allows(&LongUrl::from_stored(target.clone())) {
-        // The operator's target rules apply to fallback targets as well.
+    let location = location(&fill_placeholders(target, name, path)?);
+    if !redirector.lookup.allows_from(name, &location) {
         return None;
     }
-    let header = HeaderValue::try_from(location(&target).as_ref()).ok()?;
-    Some(redirect(redirector.status, header))
+    Some(redirect(redirector.status, HeaderValue::try_from(location).ok()?))
 }
 
 /// Answers 503 with `Retry-After`. It is not a 404, because it is unknown whether the link exists

@@ -18,7 +18,7 @@ use hyper::{
     header::{ACCEPT_LANGUAGE, HeaderValue, USER_AGENT},
 };
 use jiff::Timestamp;
-use links::{DomainId, Facts, Link, Rule, asks_where, choose, forward_query, is_preview, location};
+use links::{DomainId, Facts, Link, Rule, asks_where, choose, is_preview, location, location_with_query};
 use visits::Outcome;
 use web::{Answer, hold_back, visitor_page::VisitorPage};
 
@@ -247,15 +247,10 @@ pub(crate) async fn lead<B>(
     now: Timestamp,
     found: &FoundLink,
 ) -> Result<Answer, Refusal> {
-    let FoundLink { link, place, wanted } = found;
+    let link = &found.link;
     let (redirector, path) = (&*thread.redirector, request.uri().path());
-    let to = target(redirector, visitor, request, now, link).map_err(|why| match why {
-        NoTarget::Denied => Refusal::new(taken_down(redirector), Missed::of(link, Outcome::TakenDown)),
-        NoTarget::Unfit => {
-            let answer = not_found(redirector, place, Unmatched::Code(wanted), path);
-            Refusal::new(answer, Missed::of(link, Outcome::UnknownCode))
-        }
-    })?;
+    let to = target(redirector, visitor, request, now, link)
+        .ok_or_else(|| Refusal::new(taken_down(redirector), Missed::of(link, Outcome::TakenDown)))?;
     // The visit is counted last, so that a visit without a target does not count.
     if link.is_limited() {
         match redirector.admission.admit(link.id).await {
@@ -285,23 +280,15 @@ struct To {
     is_own: bool,
 }
 
-/// The reasons for which a live link has no target for this visitor.
-enum NoTarget {
-    /// A target rule denies it.
-    Denied,
-    /// It is not a valid header value.
-    Unfit,
-}
-
 /// Returns where this visitor is redirected to: by the link's first matching rule, or else to the
-/// link's own long URL.
+/// link's own long URL. Returns `None` if a target rule denies it.
 fn target<B>(
     redirector: &Redirector,
     visitor: Visitor,
     request: &Request<B>,
     now: Timestamp,
     link: &Link,
-) -> Result<To, NoTarget> {
+) -> Option<To> {
     let query = request.uri().query().unwrap_or("");
     let text = |name| std::str::from_utf8(bytes(request.headers(), name)).unwrap_or("");
     let located =
@@ -322,22 +309,14 @@ fn target<B>(
     );
     let long_url = rule.map_or(&link.long_url, |rule| &rule.long_url);
     if !redirector.lookup.allows(long_url) {
-        return Err(NoTarget::Denied);
+        return None;
     }
-    let (long_url, forwards) = (long_url.as_str(), link.forward_query && !query.is_empty());
-    let target = if forwards {
-        HeaderValue::try_from(location(&forward_query(long_url, query)).as_ref())
-    } else {
-        HeaderValue::try_from(location(long_url).as_ref())
-    };
-    if target.is_err() {
-        // Stored URLs are validated and the query passed the HTTP parser, so the row was written
-        // without validation.
-        tracing::error!(id = ?link.id, "the long URL does not fit a header");
-    }
-    let location = target.map_err(|_| NoTarget::Unfit)?;
-    let is_own = rule.is_none() && !forwards;
-    Ok(To { location, rule: rule.map_or(0, |rule| number_of(rule, link.rules())), is_own })
+    let long_url = long_url.as_str();
+    let merged = if link.forward_query { location_with_query(long_url, query) } else { None };
+    let is_own = rule.is_none() && merged.is_none();
+    let location = HeaderValue::try_from(merged.unwrap_or_else(|| location(long_url)));
+    let location = location.expect("a URI reference has visible ASCII characters only");
+    Some(To { location, rule: rule.map_or(0, |rule| number_of(rule, link.rules())), is_own })
 }
 
 /// Returns the number of a rule among those of its link, counted from 1 and at most 255.

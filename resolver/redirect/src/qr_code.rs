@@ -107,8 +107,7 @@ pub async fn draw(thread: &ThreadContext, visitor: Visitor, request: &Request<In
     };
     // QR code readers guess the encoding of non-ASCII letters. In a URL all of them can be
     // percent-encoded.
-    let short_url =
-        location(&format!("{}/{name}", redirector.domain_cache.base(found.link.domain()))).into_owned();
+    let short_url = location(&format!("{}/{name}", redirector.domain_cache.base(found.link.domain())));
     match paint(redirector, short_url, options).await {
         Some(Ok(Image { bytes, content_type })) => {
             let mut picture = answer(StatusCode::OK, content_type, bytes);

@@ -13,7 +13,7 @@ use codes::{Keyspace, parse_keyspaces};
 use daemon::Share;
 use geoip::GeoIp;
 use jiff::tz::TimeZone;
-use links::{LongUrl, Protocol, Redirects, Schemes, has_safe_placeholders};
+use links::{Protocol, Redirects, Schemes, check_process_target};
 use numbers::{HolderId, Namespace};
 use redirect::fallback_page::FallbackTargets;
 use url::{Host, Url};
@@ -290,17 +290,7 @@ fn default_domain(public_url: &str) -> PublicUrl {
 }
 
 fn check_redirect(flag: &'static str, url: &str) -> Result<(), Error> {
-    let is_web = Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
-    // A longer target would count as none as soon as its placeholders are filled.
-    if is_web && has_safe_placeholders(url) && url.len() <= LongUrl::MAX_LEN {
-        return Ok(());
-    }
-    let reason = format!(
-        "expected an address such as https://example.com/, of at most {} bytes and with placeholders behind \
-         the host only",
-        LongUrl::MAX_LEN
-    );
-    Err(wrong(flag, url, reason))
+    check_process_target(url).map_err(|error| wrong(flag, url, error.to_string()))
 }
 
 pub(super) fn wrong(flag: &'static str, value: impl ToString, reason: impl Into<String>) -> Error {

@@ -3,14 +3,10 @@
 //! Shlink has the list and the redirects. Editing the other settings of a domain, and removing it,
 //! are additions. Who may do what is decided in `app/src/domains.rs`.
 
-use app::{FieldErrors, NamedDomain};
+use app::{FieldErrors, LinkService, NamedDomain};
 use dto::{Flag, Patch};
 use hyper::{Method, StatusCode};
-use links::{
-    Authority, DomainEdit, Protocol, Redirects, STRAY_TARGET_BYTES, api_key::Grant, has_safe_placeholders,
-    scope::Scope,
-};
-use url::Url;
+use links::{Authority, DomainEdit, Protocol, Redirects, api_key::Grant, scope::Scope};
 
 use super::{
     call::Call,
@@ -64,7 +60,7 @@ impl Fields for dto::DomainsQuery {
 
 impl Fields for dto::DomainRedirectsEdit {
     fn expected(field: &str) -> String {
-        if field == NAME { A_DOMAIN.to_owned() } else { expected_redirect() }
+        if field == NAME { A_DOMAIN.to_owned() } else { A_TARGET.to_owned() }
     }
 }
 
@@ -81,6 +77,7 @@ impl Fields for dto::DomainEdit {
 
 const NAME: &str = app::Field::Domain.name();
 const A_DOMAIN: &str = "expected a string with a domain";
+const A_TARGET: &str = "expected an http or https URL, a path of the domain, or null";
 const A_PROTOCOL: &str = "expected http, https or null";
 
 async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
@@ -118,7 +115,9 @@ async fn edit_redirects(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let name = fields.domain.ok_or_else(|| A_DOMAIN.to_owned());
     let name = wrong.note(NAME, name.and_then(|name| links.check_domain(&name)));
     let mut redirect = |field, target: Patch<String>| {
-        let target = target.change().map(|target| target.map_or(Ok(None), |text| check_redirect(&text)));
+        let target = target
+            .change()
+            .map(|target| target.map_or(Ok(None), |text| LinkService::check_fallback_target(&text)));
         wrong.note(field, target.transpose()).flatten()
     };
     let edit = DomainEdit {
@@ -130,25 +129,6 @@ async fn edit_redirects(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     wrong.finish()?;
     let domain = links.edit_domain_redirects(name.ok_or(Problem::INTERNAL)?, &edit, by).await?;
     Ok(json(&redirects(&domain.settings.redirects)))
-}
-
-/// Checks a redirect for visitors that no link redirects. Shlink takes any text; an empty one
-/// removes the redirect.
-fn check_redirect(text: &str) -> Result<Option<String>, String> {
-    // A URL with a scheme must have one of the web's. As in Shlink, other texts are taken.
-    let is_web = |text: &str| Url::parse(text).map_or(true, |url| matches!(url.scheme(), "http" | "https"));
-    let fits = text.len() <= STRAY_TARGET_BYTES
-        && !text.chars().any(char::is_control)
-        && is_web(text.trim())
-        && has_safe_placeholders(text.trim());
-    let target = || Some(text.trim().to_owned()).filter(|text| !text.is_empty());
-    if fits { Ok(target()) } else { Err(expected_redirect()) }
-}
-
-fn expected_redirect() -> String {
-    format!(
-        "expected an http or https URL of at most {STRAY_TARGET_BYTES} bytes with placeholders behind its host only, or null"
-    )
 }
 
 async fn edit(call: &Call, by: &Grant) -> Result<Answer, Problem> {

@@ -7,6 +7,7 @@ use links::{
     Block, Details, DomainId, Draft, IMPORTED_VISITS_MAX, ImportItem, LongUrl, Origin, PasswordHash,
     RedirectStatus, Rule, Schemes, Slug, Tag,
     api_key::{ApiKeyId, OPERATOR, check_name},
+    targets::Targets,
 };
 use transfer::{LeftOut, Row};
 
@@ -38,6 +39,8 @@ pub(super) struct Adoption {
     pub(super) keys: HashMap<String, ApiKeyId>,
     /// The schemes that long URLs may have.
     pub(super) schemes: Schemes,
+    /// The hosts that links may lead to.
+    pub(super) targets: Targets,
     /// Works out their codes.
     pub(super) codes: ImportCodes,
 }
@@ -79,7 +82,7 @@ impl Adoption {
             tags
         };
         let draft = Draft {
-            long_url: self.long_url("long URL", &row.long_url)?,
+            long_url: self.long_url("long URL", &row, &row.long_url)?,
             title: text("title", row.title)?.map(|title| cut(title, TITLE_BYTES)),
             crawlable: row.crawlable.unwrap_or(false),
             forward_query: row.forward_query.unwrap_or(true),
@@ -114,7 +117,7 @@ impl Adoption {
             status: row.redirect_status.map(status).transpose()?,
             // Without the hash, because reasons are written to files.
             password: password.map_err(|error| format!("passwordHash: {error}"))?,
-            rules: row.redirect_rules.as_deref().map_or(Ok(Vec::new()), |text| self.rules(text))?,
+            rules: row.redirect_rules.as_deref().map_or(Ok(Vec::new()), |text| self.rules(row, text))?,
             deleted_at: row.deleted_at,
             edited_at: row.edited_at,
             edited_by: row.edited_at.map(|_| edited_by),
@@ -147,14 +150,19 @@ impl Adoption {
         Ok((Some(Block { reason, by, at: whole_millisecond(at) }), foreign))
     }
 
-    fn long_url(&self, field: &str, text: &str) -> Result<LongUrl, String> {
-        LongUrl::parse_allowed(text, &[], &self.schemes).map_err(|error| format!("{field} {text:?}: {error}"))
+    fn long_url(&self, field: &str, row: &Row, text: &str) -> Result<LongUrl, String> {
+        let url = LongUrl::parse_allowed(text, &[], &self.schemes);
+        let url = url.map_err(|error| format!("{field} {text:?}: {error}"))?;
+        if row.deleted_at.is_none() && !self.targets.allow(url.as_str(), None) {
+            return Err(format!("{field} {text:?}: a target rule denies its host"));
+        }
+        Ok(url)
     }
 
-    fn rules(&self, text: &str) -> Result<Vec<Rule>, String> {
+    fn rules(&self, row: &Row, text: &str) -> Result<Vec<Rule>, String> {
         let rules = Rule::parse_list(text).map_err(|error| format!("redirectRules: {error}"))?;
         for rule in &rules {
-            self.long_url("redirectRules: long URL", rule.long_url.as_str())?;
+            self.long_url("redirectRules: long URL", row, rule.long_url.as_str())?;
         }
         Ok(rules)
     }
@@ -239,17 +247,38 @@ mod tests {
     use std::sync::Arc;
 
     use codes::{CodeKey, Mint};
-    use links::RULES_MAX;
+    use links::{RULES_MAX, targets::TargetRule};
     use transfer::Secret;
 
     use super::*;
 
     fn adopt(unprotected: Unprotected, row: Row) -> Result<Adopted, String> {
+        adopt_to("https://e.test/", unprotected, row)
+    }
+
+    fn adopt_to(long_url: &str, unprotected: Unprotected, row: Row) -> Result<Adopted, String> {
         let keys = HashMap::from([("ci".to_owned(), ApiKeyId(7))]);
-        let row = Row { long_url: "https://e.test/".to_owned(), code: Some("x".to_owned()), ..row };
+        let row = Row { long_url: long_url.to_owned(), code: Some("x".to_owned()), ..row };
         let mint = Mint::new(&CodeKey::parse(&"5a".repeat(32)).unwrap(), []);
         let codes = ImportCodes::new(Arc::new(mint));
-        Adoption { unprotected, keys, schemes: Schemes::default(), codes }.adopt(row, DomainId::DEFAULT)
+        let targets = Targets::new(&[TargetRule::parse("denied.test", false).unwrap()]);
+        let adoption = Adoption { unprotected, keys, schemes: Schemes::default(), targets, codes };
+        adoption.adopt(row, DomainId::DEFAULT)
+    }
+
+    #[test]
+    fn target_rules_apply_to_links_that_redirect_at_once() {
+        let error = adopt_to("https://DENIED.test./x", Unprotected::Open, Row::default()).err();
+        assert_eq!(
+            error.as_deref(),
+            Some("long URL \"https://DENIED.test./x\": a target rule denies its host")
+        );
+        let rules = r#"[{"longUrl":"https://denied.test/","conditions":[]}]"#;
+        let row = Row { redirect_rules: Some(rules.to_owned()), ..Row::default() };
+        let error = adopt(Unprotected::Open, row).err().unwrap();
+        assert!(error.starts_with("redirectRules: long URL \"https://denied.test/\""), "{error}");
+        let deleted = Row { deleted_at: Some(Timestamp::UNIX_EPOCH), ..Row::default() };
+        assert!(adopt_to("https://denied.test/", Unprotected::Open, deleted).is_ok());
     }
 
     fn is_live(adopted: &Adopted) -> bool {

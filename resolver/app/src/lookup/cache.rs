@@ -33,8 +33,8 @@ pub struct Cached {
     /// Whether the primary answered the read. A replica may lack a change that was announced long
     /// ago.
     pub(super) is_sure: bool,
-    /// The `Location` header that the link always has. `None` if the URL does not fit a header, or
-    /// if the answer depends on more than the request.
+    /// The `Location` header that the link always has. `None` if the answer depends on more than
+    /// the request.
     pub location: Option<Box<[u8]>>,
     /// The cached verdict of the target rules on the long URL.
     pub(super) verdict: Verdict,
@@ -46,9 +46,7 @@ pub struct Cached {
 impl Cached {
     pub(super) fn new(link: &Arc<Link>, read_at: ReadAt, is_sure: bool) -> Arc<Self> {
         let is_simple = link.details.as_ref().is_none_or(|details| details.is_simple());
-        let location = location(link.long_url.as_str());
-        let fits_header = location.bytes().all(|byte| (b' '..0x7f).contains(&byte));
-        let location = (is_simple && fits_header).then(|| Box::from(location.as_bytes()));
+        let location = is_simple.then(|| Box::from(location(link.long_url.as_str()).as_bytes()));
         let title = link.title.as_ref().map_or(0, String::len);
         let texts = link.long_url.as_str().len() + location.as_deref().map_or(0, <[u8]>::len);
         let details = link.details.as_deref().map_or(0, Details::bytes);

@@ -4,14 +4,10 @@
 
 use std::sync::Arc;
 
-use app::{AppError, FieldErrors, InvalidField, NamedDomain, authorize::require_operator};
+use app::{AppError, FieldErrors, InvalidField, LinkService, NamedDomain, authorize::require_operator};
 use askama::Template;
 use hyper::StatusCode;
-use links::{
-    Authority, DomainEdit, DomainSettings, Protocol, Redirects, STRAY_TARGET_BYTES, api_key::Grant,
-    has_safe_placeholders, scope::Scope,
-};
-use url::Url;
+use links::{Authority, DomainEdit, DomainSettings, Protocol, Redirects, api_key::Grant, scope::Scope};
 use web::Answer;
 
 use super::paged::{Paged, address, is_stored, stored_address};
@@ -228,7 +224,9 @@ fn read_edit(form: &Form, name: &str) -> Result<DomainEdit, AppError> {
         "" => Ok(None),
         text => Protocol::parse(text).map(Some).ok_or_else(|| "expected http, https or no value".to_owned()),
     });
-    let mut target = |field| wrong.note(field, changed(field).map(check_redirect).transpose()).flatten();
+    let mut target = |field| {
+        wrong.note(field, changed(field).map(LinkService::check_fallback_target).transpose()).flatten()
+    };
     let [base_url, regular_404, invalid_short_url] = REDIRECTS.map(&mut target);
     let edit = DomainEdit {
         authority: wrong.note("name", authority).flatten(),
@@ -241,19 +239,6 @@ fn read_edit(form: &Form, name: &str) -> Result<DomainEdit, AppError> {
     };
     wrong.finish()?;
     Ok(edit)
-}
-
-/// Checks a fallback redirect by the rules of the REST API, which takes texts that are no URLs too,
-/// as Shlink does. An empty text removes the redirect.
-fn check_redirect(text: &str) -> Result<Option<String>, String> {
-    let text = text.trim();
-    let is_web = Url::parse(text).map_or(true, |url| matches!(url.scheme(), "http" | "https"));
-    let is_plain = text.len() <= STRAY_TARGET_BYTES && !text.chars().any(char::is_control);
-    if is_web && is_plain && has_safe_placeholders(text) {
-        Ok(Some(text.to_owned()).filter(|text| !text.is_empty()))
-    } else {
-        Err(format!("expected an http or https URL of at most {STRAY_TARGET_BYTES} bytes"))
-    }
 }
 
 /// Reads the domains that the key may know of.

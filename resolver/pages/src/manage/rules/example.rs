@@ -4,7 +4,7 @@ use std::{net::IpAddr, ptr};
 
 use app::local_time::local_time;
 use jiff::{Timestamp, tz::TimeZone};
-use links::{Facts, LongUrl, Rule, choose, forward_query, location};
+use links::{Facts, LongUrl, Rule, choose, location, location_with_query};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use crate::form::Form;
@@ -214,11 +214,8 @@ impl Visit<'_> {
         };
         let chosen = choose(rules, &facts);
         let target = chosen.map_or(long_url, |rule| &rule.long_url);
-        let to = if forwards && !self.query.is_empty() {
-            location(&forward_query(target.as_str(), &self.query)).into_owned()
-        } else {
-            location(target.as_str()).into_owned()
-        };
+        let merged = if forwards { location_with_query(target.as_str(), &self.query) } else { None };
+        let to = merged.unwrap_or_else(|| location(target.as_str()));
         Lead {
             rule: chosen.and_then(|chosen| rules.iter().position(|rule| ptr::eq(rule, chosen))),
             to,
