@@ -18,6 +18,7 @@ mod code_key;
 mod copy;
 mod deleted;
 mod dependencies;
+mod destinations;
 mod documents;
 mod domain_policy;
 mod domains;

@@ -58,7 +58,7 @@ async fn form_token(url: &str, cookie: &str) -> String {
 
 /// Runs a script of `tests/browser` in a folder with the installed packages, and returns what it
 /// printed.
-async fn run_script(scratch: &Scratch, script: &str, api: &Api, args: Option<String>) -> String {
+pub(super) async fn run_script(scratch: &Scratch, script: &str, api: &Api, args: Option<String>) -> String {
     let folder = scratch.folder("browser").unwrap();
     std::fs::copy(Path::new(ROOT).join("tests/browser").join(script), folder.join(script)).unwrap();
     let packages = Path::new(ROOT).join(INSTALLED).join("node_modules");
