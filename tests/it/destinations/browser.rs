@@ -5,8 +5,8 @@
 //! 2. A `Location` is a URI reference of RFC 3986 by a parser that is not ours, and Chromium reads
 //!    it as the same address as the long URL itself.
 //!
-//! `SHORTMINT_TARGETS` and `SHORTMINT_TARGETS_SEED` set their number and the seed. One in forty is
-//! also followed on a running resolver.
+//! `SHORTMINT_TARGETS` and `SHORTMINT_TARGETS_SEED` set their number and the seed. Some are also
+//! followed on a running resolver.
 
 use std::{env, fmt::Write as _, fs, time::Duration};
 
@@ -28,8 +28,9 @@ use crate::{
 
 /// The default number of targets and of long URLs.
 const TARGETS: u64 = 4_000;
-/// One in this many is followed on a running resolver.
+/// One in this many is followed on a running resolver, but at most [`FOLLOWED_MAX`].
 const FOLLOWED: u64 = 40;
+const FOLLOWED_MAX: u64 = 500;
 const RUN_WITHIN: Duration = Duration::from_secs(300);
 /// The domain that Chromium finds at the resolver.
 const SITE: &str = OWN;
@@ -144,7 +145,7 @@ async fn whatever_leads_chromium_to_a_denied_host_is_refused() {
         addresses.push((base.clone(), filled.clone().unwrap_or_default()));
         addresses.push((base, filled.as_deref().map(location).unwrap_or_default()));
     }
-    let followed = generated.iter().step_by(usize::try_from(FOLLOWED).unwrap());
+    let followed = generated.iter().step_by(usize::try_from(FOLLOWED.max(count / FOLLOWED_MAX)).unwrap());
     // Only a server without TLS answers here.
     let followed: Vec<String> = followed.map(|(target, _)| target.replace("https:", "http:")).collect();
 
@@ -223,7 +224,7 @@ async fn a_location_is_a_uri_and_leads_chromium_where_the_long_url_does() {
         }
         let merged = forward_query(&long_url, &query).unwrap_or_else(|| long_url.clone());
         let to = location_with_query(&long_url, &query).unwrap_or_else(|| location(&long_url));
-        if number % FOLLOWED == 0 && long_url.starts_with("http://") {
+        if number.is_multiple_of(FOLLOWED.max(count / FOLLOWED_MAX)) && long_url.starts_with("http://") {
             let wish = json!({ "longUrl": long_url });
             let code = alone.api().create_with(&wish).await.unwrap().code;
             links.push((format!("http://{SITE}/{code}"), long_url.clone()));
