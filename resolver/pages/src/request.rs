@@ -163,6 +163,19 @@ mod tests {
     }
 
     #[test]
+    fn the_host_is_that_of_the_target_if_it_has_one() {
+        let headers = headers(&[("host", "s.example")]);
+        for (target, host) in [
+            ("/manage", "s.example"),
+            // As HTTP/2 has it, and requests through a forward proxy.
+            ("https://rebind.example:8080/manage", "rebind.example:8080"),
+        ] {
+            assert_eq!(host_of(&Uri::from_static(target), &headers), Some(host));
+        }
+        assert_eq!(host_of(&Uri::from_static("/manage"), &HeaderMap::new()), None);
+    }
+
+    #[test]
     fn forms_of_other_sites_are_told_apart() {
         for (pairs, expected) in [
             (&[][..], true),
