@@ -49,9 +49,10 @@ pub enum Error {
     /// A gRPC server or client failed.
     #[error("gRPC transport")]
     Transport(#[from] tonic::transport::Error),
-    /// A gRPC call returned an error status.
-    #[error("{0}")]
-    Call(Box<tonic::Status>),
+    /// No issuer answered as the leader.
+    #[cfg(feature = "etcd")]
+    #[error("no issuer leads: {}", crate::status_command::no_leader(.0))]
+    NoLeader(Vec<crate::status_command::Asked>),
     /// An operation of the operating system failed.
     #[error("system")]
     Io(#[from] io::Error),
@@ -69,7 +70,9 @@ impl Error {
     pub fn exit(&self) -> Exit {
         match self {
             Self::Config { .. } | Self::Bind { .. } => Exit::Config,
-            Self::Unreachable { .. } | Self::Call(_) => Exit::Unavailable,
+            Self::Unreachable { .. } => Exit::Unavailable,
+            #[cfg(feature = "etcd")]
+            Self::NoLeader(_) => Exit::Unavailable,
             Self::Ledger(LedgerError::InUse { .. }) => Exit::Config,
             Self::Ledger(_) | Self::Transport(_) | Self::Io(_) | Self::TaskFailed(_) | Self::Internal(_) => {
                 Exit::Internal

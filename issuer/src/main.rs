@@ -7,6 +7,7 @@ use daemon::{cancel_on_signals, parse, print};
 use issuer::{
     Error, Listeners,
     config::{Cli, Command, ConfigCommand},
+    status_command,
 };
 use mimalloc::MiMalloc;
 use tokio_util::sync::CancellationToken;
@@ -33,7 +34,13 @@ async fn main() -> ExitCode {
 
 async fn act(cli: Cli) -> Result<(), Error> {
     match cli.command {
-        Some(Command::Status(args)) => Ok(print(&issuer::status_command::run(&args).await?)?),
+        Some(Command::Status(args)) => {
+            let status = status_command::run(&args).await;
+            if let (true, Err(Error::NoLeader(issuers))) = (args.json, &status) {
+                print(&status_command::no_leader_json(issuers))?;
+            }
+            Ok(print(&status?)?)
+        }
         Some(Command::Config(ConfigCommand::Check(args))) => Ok(print(&issuer::config_check::run(&args)?)?),
         None => serve(cli).await,
     }

@@ -1,78 +1,132 @@
 //! `issuer status`: prints the committed state for a person or a script.
 
-use std::{error::Error as _, fmt::Write as _, time::Duration};
+use std::{collections::BTreeSet, error::Error as _, fmt::Write as _, time::Duration};
 
-use daemon::channel;
+use daemon::{channel, reasons};
+use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use proto::issuer::v1::{
     GetStatusRequest, GetStatusResponse, HolderStatus, NamespaceStatus, Supply, issuer_client::IssuerClient,
 };
 use serde_json::{Value, json};
 use tls::ClientTls;
-use tonic::{Code, transport::Endpoint};
+use tokio::time::timeout;
+use tonic::{Code, Status, transport::Endpoint};
 
 use crate::{Error, config::StatusArgs, grpc::LEADER_KEY};
 
-/// Time limit to connect to one issuer, and again for its answer.
-const DEADLINE: Duration = Duration::from_secs(5);
+/// Time limit for one issuer: to connect and to answer.
+const DEADLINE: Duration = Duration::from_secs(2);
 
-/// Asks the leader for its status, and renders it as a table or as JSON.
+/// What an issuer said that did not answer as the leader.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Said {
+    /// It follows the leader at this URL, or knows of none.
+    Follows(Option<String>),
+    /// It refused the call, for this reason.
+    Refused(String),
+    /// It did not answer, for this reason.
+    Unreachable(String),
+}
+
+/// An issuer that did not answer as the leader.
+#[derive(Debug)]
+pub struct Asked {
+    /// URL of the issuer.
+    pub url: String,
+    /// What it said.
+    pub said: Said,
+}
+
+/// Asks all issuers side by side, and renders the leader's status as a table or as JSON.
 ///
 /// # Errors
-/// Returns the last issuer's error if none of them answers or points to a leader that does.
+/// Returns [`Error::NoLeader`] with what each issuer said if none answers as the leader.
 pub async fn run(args: &StatusArgs) -> Result<String, Error> {
     let tls = args.tls.client(&args.issuer)?;
-    let mut last = None;
     for url in &args.issuer {
-        match ask(url, tls.as_ref()).await {
-            Ok(status) => return Ok(render(&status, args.json)),
-            Err(error) => last = Some(error),
+        endpoint(url)?;
+    }
+    leader(args, tls.as_ref()).await.map(|status| render(&status, args.json)).map_err(Error::NoLeader)
+}
+
+/// Asks the given issuers, and leaders that they point to. The first answer of a leader wins.
+async fn leader(args: &StatusArgs, tls: Option<&ClientTls>) -> Result<GetStatusResponse, Vec<Asked>> {
+    let mut known: BTreeSet<String> = args.issuer.iter().cloned().collect();
+    let mut calls: FuturesUnordered<_> = known.iter().cloned().map(|url| ask(url, tls)).collect();
+    let mut others = Vec::new();
+    while let Some((url, answer)) = calls.next().await {
+        let said = match answer {
+            Ok(status) => return Ok(status),
+            Err(said) => said,
+        };
+        if let Said::Follows(Some(leader)) = &said {
+            // A call that was made over TLS is not repeated in plaintext.
+            let is_as_safe = leader.starts_with("https://") || !url.starts_with("https://");
+            if is_as_safe && known.insert(leader.clone()) {
+                calls.push(ask(leader.clone(), tls));
+            }
         }
+        others.push(Asked { url, said });
     }
-    Err(last.unwrap_or(Error::Config {
-        flag: "--issuer",
-        value: String::new(),
-        reason: "expected at least one address".to_owned(),
-    }))
+    others.sort_by(|one, other| one.url.cmp(&other.url));
+    Err(others)
 }
 
-/// Asks one issuer, and then the leader that it points to.
-async fn ask(url: &str, tls: Option<&ClientTls>) -> Result<GetStatusResponse, Error> {
-    let status = match ask_directly(url, tls).await {
-        Ok(status) => return Ok(status),
-        Err(Error::Call(status)) => status,
-        Err(error) => return Err(error),
+fn endpoint(url: &str) -> Result<Endpoint, Error> {
+    let made = Endpoint::from_shared(url.to_owned());
+    made.map_err(|error| Error::Config { flag: "--issuer", value: url.to_owned(), reason: error.to_string() })
+}
+
+async fn ask(url: String, tls: Option<&ClientTls>) -> (String, Result<GetStatusResponse, Said>) {
+    let answer = async {
+        let endpoint = endpoint(&url).map_err(|error| Said::Unreachable(reasons(&error)))?;
+        let mut client = IssuerClient::new(channel(&endpoint.connect_timeout(DEADLINE), tls));
+        let answer = client.get_status(GetStatusRequest {}).await;
+        answer.map(tonic::Response::into_inner).map_err(|status| said(&status))
     };
-    let leader = status.metadata().get(LEADER_KEY).and_then(|value| value.to_str().ok());
-    // A call that was made over TLS is not repeated in plaintext.
-    let is_as_safe = |leader: &&str| leader.starts_with("https://") || !url.starts_with("https://");
-    let leader = leader.filter(|leader| status.code() == Code::FailedPrecondition && !leader.is_empty());
-    match leader.filter(is_as_safe) {
-        Some(leader) => ask_directly(leader, tls).await,
-        None => Err(Error::Call(status)),
+    let answer = timeout(DEADLINE, answer)
+        .await
+        .unwrap_or_else(|_| Err(Said::Unreachable(format!("no answer within {} s", DEADLINE.as_secs()))));
+    (url, answer)
+}
+
+fn said(status: &Status) -> Said {
+    // Without an answer of the issuer, the status tells of the transport.
+    if let Some(source) = status.source() {
+        return Said::Unreachable(reasons(source));
+    }
+    match (status.code(), status.metadata().get(LEADER_KEY).map(|value| value.to_str())) {
+        (Code::FailedPrecondition, Some(leader)) => {
+            Said::Follows(leader.ok().filter(|leader| !leader.is_empty()).map(str::to_owned))
+        }
+        _ => Said::Refused(status.message().to_owned()),
     }
 }
 
-async fn ask_directly(url: &str, tls: Option<&ClientTls>) -> Result<GetStatusResponse, Error> {
-    let endpoint = Endpoint::from_shared(url.to_owned())
-        .map_err(|error| Error::Config {
-            flag: "--issuer",
-            value: url.to_owned(),
-            reason: error.to_string(),
-        })?
-        .connect_timeout(DEADLINE)
-        .timeout(DEADLINE);
-    let mut client = IssuerClient::new(channel(&endpoint, tls));
-    let answer = client.get_status(GetStatusRequest {}).await;
-    answer.map(tonic::Response::into_inner).map_err(|status| match status.source() {
-        // Without an answer of the issuer, the status tells of the transport.
-        Some(_) => Error::Unreachable {
-            flag: "--issuer",
-            address: url.to_owned(),
-            seconds: DEADLINE.as_secs(),
-            source: Some(Box::from(status)),
-        },
-        None => Error::Call(Box::new(status)),
-    })
+/// Renders what each issuer said as one line.
+pub(crate) fn no_leader(issuers: &[Asked]) -> String {
+    let one = |Asked { url, said }: &Asked| match said {
+        Said::Follows(Some(leader)) => format!("{url} follows {leader}"),
+        Said::Follows(None) => format!("{url} knows of no leader"),
+        Said::Refused(reason) => format!("{url} refused: {reason}"),
+        Said::Unreachable(reason) => format!("{url} is unreachable: {reason}"),
+    };
+    issuers.iter().map(one).collect::<Vec<_>>().join("; ")
+}
+
+/// Renders what each issuer said as JSON, for a script.
+#[must_use]
+pub fn no_leader_json(issuers: &[Asked]) -> String {
+    let one = |Asked { url, said }: &Asked| {
+        let (state, leader, reason) = match said {
+            Said::Follows(Some(leader)) => ("follower", Some(leader), None),
+            Said::Follows(None) => ("no leader", None, None),
+            Said::Refused(reason) => ("refused", None, Some(reason)),
+            Said::Unreachable(reason) => ("unreachable", None, Some(reason)),
+        };
+        json!({ "url": url, "state": state, "leader": leader, "reason": reason })
+    };
+    format!("{:#}\n", json!({ "leader": null, "issuers": issuers.iter().map(one).collect::<Vec<_>>() }))
 }
 
 fn render(status: &GetStatusResponse, as_json: bool) -> String {

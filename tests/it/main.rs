@@ -37,6 +37,7 @@ mod harness_smoke;
 mod herd;
 mod holder_id;
 mod issue_rate;
+mod issuer_status;
 mod json_logs;
 mod k8s;
 mod keep_alive;
