@@ -2,7 +2,15 @@
 
 use std::time::Duration;
 
+use futures_util::{StreamExt as _, stream};
 use harness::{Answer, Resolver, Scratch, secret};
+use http_body_util::{BodyExt as _, StreamBody};
+use hyper::{
+    Request,
+    body::{Bytes, Frame},
+    client::conn::http1,
+};
+use hyper_util::rt::TokioIo;
 use reqwest::{Body, RequestBuilder};
 use serde_json::{Value, json};
 use tokio::{
@@ -134,4 +142,34 @@ async fn answers_begin_while_the_body_still_comes() {
         begun.push_str(&String::from_utf8_lossy(&piece[..count]));
     }
     assert!(begun.starts_with("HTTP/1.1 200"), "{begun}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_the_servers_stop_ends_has_a_result_for_each_link_that_is_stored() {
+    let mut resolver = Resolver::embedded().unwrap().start().await.unwrap();
+    let stream = TcpStream::connect(resolver.addr()).await.unwrap();
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    let lines = stream::iter(0..).then(async |number| {
+        tokio::time::sleep(Duration::from_micros(200)).await;
+        Ok::<_, std::io::Error>(Frame::data(Bytes::from(format!("{}\n", item(number)))))
+    });
+    let request = Request::post(format!("/{PATH}"))
+        .header("host", resolver.addr().to_string())
+        .header("x-api-key", resolver.api.key())
+        .body(StreamBody::new(Box::pin(lines)))
+        .unwrap();
+    let answer = sender.send_request(request).await.unwrap();
+    resolver.process.terminate().unwrap();
+    let body = timeout(Duration::from_secs(60), answer.into_body().collect()).await.unwrap().unwrap();
+    let body = String::from_utf8(body.to_bytes().to_vec()).unwrap();
+    let results: Vec<Value> = body.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let (last, created) = results.split_last().unwrap();
+    assert!(last["expected"]["(the body)"].as_str().unwrap().contains("stopping"), "{last}");
+    drop(sender);
+    resolver.process.wait_exit(Duration::from_secs(60)).await.unwrap();
+    resolver.restart().await.unwrap();
+    assert!(check(&resolver, created).await.iter().all(|name| name == "created"));
+    let page = crate::rest_calls::get(&resolver.api, "short-urls?itemsPerPage=1").await;
+    assert_eq!(page["shortUrls"]["pagination"]["totalItems"], created.len());
 }

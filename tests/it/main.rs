@@ -31,6 +31,7 @@ mod exhaustion;
 mod fast_path;
 mod floods;
 mod grpc;
+mod grpc_streams;
 mod guards;
 mod hardening;
 mod harness_smoke;

@@ -3,9 +3,14 @@
 
 use std::{io, net::SocketAddr, path::PathBuf, time::Duration};
 
+use futures_util::StreamExt as _;
 use harness::{Authority, Resolver, Scratch, SecretFolder, net, wait};
-use http_body_util::{BodyExt as _, Full};
-use hyper::{Request, StatusCode, Version, body::Bytes, client::conn::http2::SendRequest};
+use http_body_util::{BodyExt as _, Full, StreamBody};
+use hyper::{
+    Request, StatusCode, Version,
+    body::{Bytes, Frame},
+    client::conn::http2::SendRequest,
+};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
 use tls::{ClientTls, TlsFiles, Verify};
@@ -136,4 +141,38 @@ async fn a_client_that_takes_its_requests_back_at_once_keeps_no_other_out() {
     }
     let answer = other.send_request(served.request("/zzzzzz")).await.unwrap();
     assert_eq!(answer.status(), StatusCode::NOT_FOUND);
+}
+
+/// A bulk call waits for its batches while its body arrives, in frames of one line each.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bulk_call_whose_lines_are_frames_of_their_own_is_answered_beside_others() {
+    const LINES: usize = 6_000;
+    let served = Served::start(&Authority::new("public").unwrap()).await;
+    let tls = client(served.files.file("ca.crt").into());
+    let address = served.resolver.addr();
+    let stream = TcpStream::connect(address).await.unwrap();
+    let stream = tls.connect(&address.ip().to_string(), stream).await.unwrap();
+    let opened = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await;
+    let (http2, connection) = opened.unwrap();
+    tokio::spawn(connection);
+    let call = async |mut http2: SendRequest<_>, name: &str| {
+        let line = |number| format!("{{\"longUrl\": \"https://example.com/{name}/{number}\"}}\n");
+        let lines: Vec<_> = (0..LINES).map(line).collect();
+        let frames =
+            futures_util::stream::iter(lines).map(|line| Ok::<_, io::Error>(Frame::data(Bytes::from(line))));
+        let request = Request::post(format!("https://{address}/rest/v3/short-urls/bulk"))
+            .header("x-api-key", served.resolver.api.key())
+            .body(StreamBody::new(frames))
+            .unwrap();
+        let answer = http2.send_request(request).await.unwrap();
+        assert_eq!(answer.status(), StatusCode::OK);
+        let answer = answer.into_body().collect().await.expect("the connection lasts").to_bytes();
+        String::from_utf8(answer.to_vec())
+            .unwrap()
+            .lines()
+            .filter(|line| line.contains("\"created\""))
+            .count()
+    };
+    let calls = ["a", "b", "c"].map(|name| call(http2.clone(), name));
+    assert_eq!(futures_util::future::join_all(calls).await, [LINES; 3]);
 }

@@ -7,26 +7,28 @@
 //!    names (`x-forwarded-for`).
 //! 3. A [`Gate`] limits connections, and the key of a call is checked before its message is read
 //!    ([`admission`]).
-//! 4. Health checks and reflection need no key. They are limited, per client and in total
+//! 4. What may arrive unread is bounded by the windows ([`GRPC`]).
+//! 5. Health checks and reflection need no key. They are limited, per client and in total
 //!    ([`Bounded`]).
 
 mod admission;
+mod create_stream;
 mod list;
 mod requests;
 mod status;
 
-use std::{pin::Pin, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use admission::{Admission, Admitted, Caller, LongAnswer, client_of};
 use app::{AppError, FieldErrors, authorize::require, edit_link::Target, key_names::Names};
+use create_stream::CreateStreams;
 use daemon::{Bounded, Gate, GateLimits, Questions};
-use futures_util::{Stream, StreamExt};
 use links::{Record, api_key::Grant, scope::Scope};
 use list::List;
 use prost::Message as _;
 use proto::links::v1::{
-    CreateLinkRequest, CreateLinkResult, DeleteLinkRequest, DeleteLinkResponse, EditLinkRequest,
-    GetLinkRequest, Link, ListLinksRequest, ListLinksResponse, Refusal, Takedown, create_link_result,
+    CreateLinkRequest, DeleteLinkRequest, DeleteLinkResponse, EditLinkRequest, GetLinkRequest, Link,
+    ListLinksRequest, ListLinksResponse, Takedown,
     links_server::{Links, LinksServer},
 };
 use status::of_app;
@@ -38,7 +40,10 @@ use tonic::{
 };
 
 use crate::Api;
-use web::budgets::{BudgetAccount, Held};
+use web::{
+    budgets::{BudgetAccount, Held},
+    http2_windows::GRPC,
+};
 
 /// The maximum size of a request in bytes, the same as for bodies of the REST API.
 const MESSAGE_BYTES: usize = 64 * 1024;
@@ -47,20 +52,10 @@ const QUESTION_BYTES: usize = 4 * 1024;
 /// The maximum total size of a call's headers in bytes. They are held for as long as the call
 /// lasts.
 const HEADER_BYTES: u32 = 8 * 1024;
-/// The maximum number of creates under way in one stream.
-const UNDER_WAY: usize = 64;
 /// The time limit of a call: from its arrival to its answer, or to the beginning of a stream.
 const CALL_TIME: Duration = Duration::from_secs(30);
-/// The flow-control windows of a stream and of a connection: the bytes that may arrive before they
-/// are read.
-const STREAM_WINDOW: u32 = 64 * 1024;
-const CONNECTION_WINDOW: u32 = 256 * 1024;
-/// The time after which a silent stream is ended.
-const SILENCE: Duration = Duration::from_secs(600);
 /// The deadline for calls under way when the server stops.
 const STOP_DEADLINE: Duration = Duration::from_secs(10);
-/// The maximum number of concurrent calls of one connection; each may hold its headers.
-const STREAMS_MAX: u32 = 256;
 
 /// The reason why the links API stopped serving.
 #[derive(Debug, thiserror::Error)]
@@ -91,19 +86,20 @@ pub async fn serve(listener: TcpListener, api: Arc<Api>, stop: CancellationToken
     let proxies = Arc::clone(&api.clients);
     let gate = Gate::new(listener, "grpc", GateLimits::grpc(api.connections.grpc));
     let incoming = gate.exempting(Arc::new(move |peer| proxies.trusts(peer))).into_stream();
-    let links = LinksServer::new(Service(Arc::clone(&api))).max_decoding_message_size(MESSAGE_BYTES);
+    let streams = Arc::new(CreateStreams::new(stop.clone()));
+    let links = LinksServer::new(Service(Arc::clone(&api), streams)).max_decoding_message_size(MESSAGE_BYTES);
     let clients = Arc::clone(&api.clients);
     let questions = Questions::new(Arc::new(move |request| client_of(&clients, request)));
     let health_service = health_service.max_decoding_message_size(QUESTION_BYTES);
     let reflection = reflection.max_decoding_message_size(QUESTION_BYTES);
     let server = Server::builder()
         .timeout(CALL_TIME)
-        .initial_stream_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW)
+        .initial_stream_window_size(GRPC.stream)
+        .initial_connection_window_size(GRPC.connection)
         .http2_keepalive_interval(Some(Duration::from_secs(10)))
         .http2_keepalive_timeout(Some(Duration::from_secs(5)))
-        .max_concurrent_streams(STREAMS_MAX)
-        .concurrency_limit_per_connection(STREAMS_MAX as usize)
+        .max_concurrent_streams(GRPC.streams)
+        .concurrency_limit_per_connection(GRPC.streams as usize)
         .http2_max_header_list_size(HEADER_BYTES)
         .add_service(Bounded::noted(Admission::new(api, links, MESSAGE_BYTES)))
         .add_service(Bounded::questions(health_service, &questions))
@@ -131,7 +127,7 @@ fn joined(ended: Result<Result<(), transport::Error>, JoinError>) -> Result<(), 
 
 /// The service of the links API.
 #[derive(Clone)]
-struct Service(Arc<Api>);
+struct Service(Arc<Api>, Arc<CreateStreams>);
 
 impl Service {
     /// Makes one create of a stream. Each counts as a call: a key that was revoked or has reached
@@ -220,7 +216,7 @@ impl Links for Service {
         self.create(request.into_inner(), by).await.map(Response::new)
     }
 
-    type CreateLinksStream = Pin<Box<dyn Stream<Item = Result<CreateLinkResult, Status>> + Send>>;
+    type CreateLinksStream = create_stream::Answers;
 
     async fn create_links(
         &self,
@@ -230,14 +226,11 @@ impl Links for Service {
         // The reservation for a message is kept: one may arrive for as long as the stream is open.
         let admitted = Arc::new(Admitted::of(request.extensions())?.clone());
         let service = self.clone();
-        let requests = tokio_stream::StreamExt::timeout(request.into_inner(), SILENCE);
-        let requests = tokio_stream::StreamExt::map_while(requests, Result::ok);
-        let results = requests.map(move |request| {
+        let create = move |request| {
             let (service, admitted) = (service.clone(), Arc::clone(&admitted));
-            async move { Ok(service.create_next(request?, &admitted.caller).await) }
-        });
-        let results = results.buffered(UNDER_WAY).map(|created| created.map(result));
-        Ok(Response::new(Box::pin(results)))
+            async move { service.create_next(request, &admitted.caller).await }
+        };
+        Ok(Response::new(self.1.answer(request.into_inner(), create)))
     }
 
     async fn get_link(&self, request: Request<GetLinkRequest>) -> Result<Response<Link>, Status> {
@@ -287,15 +280,4 @@ impl Links for Service {
         }
         Ok(answer)
     }
-}
-
-fn result(created: Result<(Link, Held), Status>) -> CreateLinkResult {
-    let result = match created {
-        Ok((link, _)) => create_link_result::Result::Link(Box::new(link)),
-        Err(refused) => create_link_result::Result::Refusal(Refusal {
-            code: refused.code().into(),
-            message: refused.message().to_owned(),
-        }),
-    };
-    CreateLinkResult { result: Some(result) }
 }

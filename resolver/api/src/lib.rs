@@ -27,6 +27,7 @@ use jiff::tz::TimeZone;
 use links::{DomainId, Redirects};
 use store::Store;
 use tokio::runtime;
+use tokio_util::sync::CancellationToken;
 use web::{
     budgets::{Budgets, ConnectionLimits},
     client_limits::Clients,
@@ -72,6 +73,8 @@ pub struct Api {
     pub router: Router,
     /// The time zone of times without an offset.
     pub time_zone: TimeZone,
+    /// Cancelled when the process stops: calls with an endless body end with what they have.
+    pub stop: CancellationToken,
     /// The runtime for calls that may take longer than a redirect.
     pub runtime: runtime::Handle,
 }

@@ -13,18 +13,16 @@ use hyper::{
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tls::{HTTP2, ServerTls};
 use tokio::net::TcpStream;
-use web::connection_timeouts::{ThreadConnections, TimedStream};
+use web::{
+    connection_timeouts::{ThreadConnections, TimedStream},
+    http2_windows::PUBLIC,
+};
 
 use super::{
     ListenerThread,
     connection::{HEAD_BYTES, Protocol, serve_with_hyper},
 };
 
-/// Maximum number of requests of a connection at a time. Each may hold a head.
-const STREAMS: u32 = 8;
-/// Bytes of a body that may arrive before they are read, of a request and of a connection.
-const STREAM_WINDOW: u32 = 64 * 1024;
-const CONNECTION_WINDOW: u32 = 128 * 1024;
 /// Bytes of each answer that wait for the client.
 const SEND_BYTES: usize = 16 * 1024;
 /// Maximum number of requests that a client may have reset while they waited to be answered. It
@@ -57,12 +55,12 @@ pub(super) fn http2() -> http2::Builder<TokioExecutor> {
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder
         .timer(TokioTimer::new())
-        .max_concurrent_streams(STREAMS)
+        .max_concurrent_streams(PUBLIC.streams)
         .max_header_list_size(u32::try_from(HEAD_BYTES).unwrap_or(u32::MAX))
         .max_pending_accept_reset_streams(RESETS)
         .max_local_error_reset_streams(RESETS)
-        .initial_stream_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW)
+        .initial_stream_window_size(PUBLIC.stream)
+        .initial_connection_window_size(PUBLIC.connection)
         .max_send_buf_size(SEND_BYTES);
     builder
 }

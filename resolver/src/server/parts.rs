@@ -32,6 +32,7 @@ use store::{SettingsPoll, Store, postgres::ConnectionBudget};
 use supply::{Clock, Closing, SharedCeilings, SupplierConfig, SupplyMetrics};
 use tls::ServerTls;
 use tokio::{runtime, time::Instant};
+use tokio_util::sync::CancellationToken;
 use visit_store::VisitStore;
 use web::{
     budgets::{Budgets, ConnectionLimits},
@@ -241,6 +242,7 @@ impl Parts {
             public_url: settings.public_url.clone(),
             router: rest::router(settings.single_step_create),
             time_zone: settings.time_zone.clone(),
+            stop: CancellationToken::new(),
             runtime: runtime::Handle::current(),
         }
     }

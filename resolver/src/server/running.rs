@@ -116,6 +116,9 @@ async fn drain(
     }
     sleep(delay).await;
     phase.send_replace(Phase::Closing);
+    if let Some(api) = api {
+        api.stop.cancel();
+    }
     let ended = public.await;
     if let Some(api) = api
         && timeout(FINISH_DEADLINE, api.links.creator.finish()).await.is_err()

@@ -24,7 +24,10 @@ use std::{sync::Arc, time::Duration};
 
 use daemon::Resources;
 
-use crate::Answer;
+use crate::{
+    Answer,
+    http2_windows::{GRPC, PUBLIC},
+};
 
 pub use app::budgets::{BudgetAccount, ExceededShare, Held, Lane, Left, MINUTE, Pool, Rate, Shares};
 pub use pace::{Pace, TooSlow};
@@ -39,12 +42,12 @@ const PER_CLIENT_MAX: usize = 1_024;
 /// The memory of a connection to the public listener at worst: a head and waiting answers, of 16
 /// KiB each. Bodies and long answers have budgets of their own.
 const CONNECTION_BYTES: u64 = 32 << 10;
-/// The same of a connection with TLS: records of 16 KiB in both directions, a window of 128 KiB,
-/// and for each of the eight requests that HTTP/2 has at a time the head, and twice 16 KiB of the
-/// answer.
-const TLS_CONNECTION_BYTES: u64 = 640 << 10;
-/// The memory of a connection over gRPC at worst, with its windows and headers.
-const GRPC_CONNECTION_BYTES: u64 = 256 << 10;
+/// The same of a connection with TLS: records of 16 KiB in both directions, what its windows let
+/// arrive, and for each request that HTTP/2 has at a time the head, and twice 16 KiB of the answer.
+const TLS_CONNECTION_BYTES: u64 = (32 << 10) + PUBLIC.bytes() + PUBLIC.streams as u64 * (48 << 10);
+/// The memory of a connection over gRPC at worst: what its windows let arrive. Answers that are not
+/// read have a budget of their own.
+const GRPC_CONNECTION_BYTES: u64 = GRPC.bytes();
 /// The divisor for the share of the memory that public connections may take at worst, and that
 /// those over gRPC may take as well.
 const CONNECTIONS_OF_MEMORY: u64 = 4;
@@ -224,8 +227,10 @@ mod tests {
             assert!(held <= memory / 2, "{memory}: {limits:?}");
         }
         let limits = ConnectionLimits::of(&Resources { descriptors: 1 << 20, memory: 512 << 20 }, false);
-        assert_eq!((limits.public, limits.grpc), (4_096, 512));
+        assert_eq!((limits.public, limits.grpc), (4_096, 51));
         let limits = ConnectionLimits::of(&Resources { descriptors: 1 << 20, memory: 2 << 30 }, false);
+        assert_eq!((limits.public, limits.grpc), (CONNECTIONS_MAX, 204));
+        let limits = ConnectionLimits::of(&Resources { descriptors: 1 << 20, memory: 16 << 30 }, false);
         assert_eq!((limits.public, limits.grpc), (CONNECTIONS_MAX, GRPC_CONNECTIONS_MAX));
     }
 

@@ -15,6 +15,7 @@ pub mod body;
 pub mod budgets;
 pub mod client_limits;
 pub mod connection_timeouts;
+pub mod http2_windows;
 pub mod request_durations;
 pub mod request_id;
 pub mod run_to_end;

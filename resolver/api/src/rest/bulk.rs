@@ -5,7 +5,8 @@
 //!    written as soon as its batch is committed: `{"results":[…]}` for an array, otherwise a line
 //!    for each item, in the order of the items.
 //! 2. A wrong item is answered with what was expected, and fails no other. A body that cannot be
-//!    read further ends with an item that says so; what came before it is created.
+//!    read further, or that the end of the process cuts short, ends with an item that says so; what
+//!    came before it is created.
 //! 3. Bounds: few calls at a time, few of each key, few batches of each call, and each batch in
 //!    links and in bytes. Results may wait for a client that sends its whole body before it reads
 //!    any: there is room for all of them, and a call counts as under way until they are read. What
@@ -201,7 +202,15 @@ impl Reading {
         let mut bytes: usize = raw.iter().map(Bytes::len).sum();
         while raw.len() < BATCH_MAX && bytes < BATCH_BYTES && !self.ended {
             let frame = timeout_at(self.until, self.pace.wait(self.body.frame()));
-            let piece = match frame.await.unwrap_or(Err(TooSlow)) {
+            let frame = tokio::select! {
+                biased;
+                () = self.api.stop.cancelled() => {
+                    self.end("the server is stopping: send this item and those after it again");
+                    break;
+                }
+                frame = frame => frame.unwrap_or(Err(TooSlow)),
+            };
+            let piece = match frame {
                 Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
                 Ok(None) => {
                     self.ended = true;
