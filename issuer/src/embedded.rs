@@ -1,10 +1,10 @@
 //! The issuer inside another process: the same gRPC service over in-memory connections, on the file
 //! ledger.
 
-use std::{io, path::Path, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, io, path::Path, sync::Arc, time::Duration};
 
 use daemon::{Recorder, TaskSupervisor};
-use numbers::Epoch;
+use numbers::{Epoch, Namespace};
 use tokio::{io::DuplexStream, sync::mpsc, task::JoinHandle};
 use tokio_stream::{StreamExt, wrappers::ReceiverStream};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
@@ -16,7 +16,7 @@ use crate::{
     core::Limits,
     driver::{Driver, ElectionOutcome},
     grpc::IssuerService,
-    ledger::{Ledger, embedded::EmbeddedLedger},
+    ledger::{Ledger, LedgerError, embedded::EmbeddedLedger},
     metrics::Metrics,
     observer::Observer,
 };
@@ -62,18 +62,24 @@ impl Dialer {
 
 impl Embedded {
     /// Opens the ledger file and starts serving. Only one process uses the file, so there is no
-    /// election: each opening begins a new epoch.
+    /// election: each opening begins a new epoch. `registered` has the ends of the numbers that the
+    /// database has registered: a ledger that lacks some goes on past them.
     ///
     /// # Errors
     /// Returns an error if the ledger cannot be opened or read.
     pub async fn start(
         ledger: &Path,
+        registered: BTreeMap<Namespace, u64>,
         limits: Limits,
-        recorder: &Recorder,
-        supervisor: &TaskSupervisor,
+        (recorder, supervisor): (&Recorder, &TaskSupervisor),
     ) -> Result<Self, Error> {
         let path = ledger.to_owned();
-        let opened = tokio::task::spawn_blocking(move || EmbeddedLedger::open(&path)).await;
+        let opened = tokio::task::spawn_blocking(move || {
+            let ledger = EmbeddedLedger::open(&path)?;
+            ledger.go_past(&registered)?;
+            Ok::<_, LedgerError>(ledger)
+        });
+        let opened = opened.await;
         let ledger = opened.map_err(|_| Error::Internal("open the ledger"))??;
         let epoch = ledger.epoch();
         Self::serve(Arc::new(ledger), epoch, limits, recorder, supervisor).await

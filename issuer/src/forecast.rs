@@ -36,7 +36,7 @@ impl Outlook {
     }
 }
 
-/// Samples of the numbers left in one namespace, over the last hours.
+/// Samples of the unconsumed numbers of one namespace, over the last hours.
 #[derive(Clone, Debug, Default)]
 pub struct Forecast {
     samples: VecDeque<(Millis, u64)>,
@@ -44,25 +44,27 @@ pub struct Forecast {
 
 impl Forecast {
     /// Adds a sample, and returns the outlook. If more numbers are left than at the start of the
-    /// window, as after a return or a raised capacity, none counts as consumed.
+    /// window, as after a return or a raised capacity, none counts as consumed. Burned numbers do not
+    /// count as consumed either: very many are burned at once after a restore from a backup.
     #[expect(clippy::cast_precision_loss, reason = "counts of numbers stay below 2^53")]
     pub fn look(&mut self, now: Millis, report: &NamespaceReport) -> Outlook {
         let remaining = report.capacity.saturating_sub(report.high_watermark) + report.account.free;
-        self.sample(now, remaining);
-        let (since, before) = self.samples.front().copied().unwrap_or((now, remaining));
-        let gone = before.saturating_sub(remaining) as f64;
+        let unconsumed = remaining.saturating_add(report.account.burned);
+        self.sample(now, unconsumed);
+        let (since, before) = self.samples.front().copied().unwrap_or((now, unconsumed));
+        let gone = before.saturating_sub(unconsumed) as f64;
         let elapsed = now.since(since) as f64 / 1_000.0;
         let seconds =
             if gone > 0.0 && elapsed > 0.0 { remaining as f64 * elapsed / gone } else { f64::INFINITY };
         Outlook { remaining, ratio: remaining as f64 / report.capacity.max(1) as f64, seconds }
     }
 
-    fn sample(&mut self, now: Millis, remaining: u64) {
+    fn sample(&mut self, now: Millis, unconsumed: u64) {
         let near = |then: &Millis| self.samples.len() > 1 && now.since(*then) < STEP_MS;
         if self.samples.back().is_some_and(|(then, _)| near(then)) {
             self.samples.pop_back();
         }
-        self.samples.push_back((now, remaining));
+        self.samples.push_back((now, unconsumed));
         while self.samples.get(1).is_some_and(|(then, _)| now.since(*then) >= WINDOW_MS) {
             self.samples.pop_front();
         }

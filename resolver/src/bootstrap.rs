@@ -50,8 +50,14 @@ pub(crate) async fn bootstrap(
         }
         adopted => adopted?,
     };
-    // Before keys or numbers are issued, because the witness file may show that this is an older
-    // copy.
+    // Before keys or numbers are issued, because the database may be an older copy: one that says so
+    // itself, or one that the witness file shows.
+    if let Some(made_at) = wait_for(database, async || store.begin_after_restore().await).await? {
+        tracing::warn!(
+            %made_at,
+            "restored from a backup: links that were created after it are lost, and none of their codes is minted again"
+        );
+    }
     wait_for(database, async || store.advance(Mark(0), Comparison::default()).await).await?;
     let (asked, shared) = poll(database, store).await?;
     let new_key = first_api_key(config, store).await?;

@@ -26,6 +26,7 @@ use databases::Databases;
 use issuing::Issuing;
 use parts::Parts;
 use running::{Running, joined};
+use store::Register;
 use supply::{Clock, SupplyMetrics};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -114,7 +115,8 @@ pub async fn run(
         databases.migrate_visits(&config.database.database).await?;
     }
     let tasks = (&recorder, &supervisor);
-    let (issuing, embedded) = Issuing::start((&config, &settings), &keyspaces, clock, tasks).await?;
+    let numbers = (clock, &*databases.store as &dyn Register);
+    let (issuing, embedded) = Issuing::start((&config, &settings), &keyspaces, numbers, tasks).await?;
     page.show(|shown| shown.set_issuing(issuing.as_ref(), embedded.as_ref()));
     let parts = Parts {
         mint: Arc::new(Mint::new(&code_key, keyspaces)),

@@ -86,6 +86,7 @@ mod sdk;
 mod shlink_shapes;
 mod shown;
 mod slugs;
+mod sqlite_backup;
 mod store_conformance;
 mod sweep;
 mod tag_deletion;

@@ -7,6 +7,11 @@
 //!    file, synced and renamed, and the folder is synced. A crash leaves the old file or the new
 //!    one.
 //!
+//! 4. A file that lacks numbers which the database has registered is an older copy. It is moved past
+//!    them before the issuer serves ([`EmbeddedLedger::go_past`]), while nobody has heard of its
+//!    ceilings. So creates need not wait for the next ceiling, nor for the refusal of each number
+//!    that the copy has as free.
+//!
 //! Rejected: an append-only log with checkpoints. The whole state is a few kilobytes and changes
 //! once per block, which is every thousand links or more.
 
@@ -20,10 +25,11 @@ use std::{
 };
 
 use async_trait::async_trait;
-use numbers::{Epoch, Revision};
+use numbers::{Epoch, Namespace, Revision};
 use serde::{Deserialize, Serialize};
 
-use super::{HeadRead, Ledger, LedgerError, Record, Snapshot, Txn, TxnOutcome, Write};
+use super::{HeadRead, Ledger, LedgerError, Record, Snapshot, Txn, TxnOutcome, Write, record::HEAD};
+use crate::core::NamespaceRecord;
 
 /// The file's content, with etcd's epoch and revisions kept by this module.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -70,6 +76,35 @@ impl EmbeddedLedger {
         content.epoch = content.epoch.next();
         replace(path, &content).map_err(file_error("write", path))?;
         Ok(Self { path: path.to_owned(), content: Arc::new(Mutex::new(content)), _lock: lock })
+    }
+
+    /// Moves the high watermarks past numbers that the database has registered. Of a namespace that
+    /// lacked some, free and leaked numbers are burned as well: links may have them that the copy
+    /// does not know of. Blocks on the disk.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be written.
+    pub fn go_past(&self, registered: &BTreeMap<Namespace, u64>) -> Result<(), LedgerError> {
+        let mut current = lock_content(&self.content);
+        let Some(HeadRead { mut head, .. }) = read_head(&current) else { return Ok(()) };
+        let mut next = current.clone();
+        for (name, record) in &mut head.namespaces {
+            let end = registered.get(name).copied().unwrap_or(0).min(record.capacity);
+            if end <= record.high_watermark {
+                continue;
+            }
+            tracing::info!(namespace = %name, from = record.high_watermark, to = end, "the ledger is an older copy: numbers are burned");
+            burn_up_to(record, end);
+            let parts = [format!("free/{name}/"), format!("leaked/{name}/")];
+            next.entries.retain(|key, _| !parts.iter().any(|part| key.starts_with(part)));
+        }
+        let head = serde_json::to_value(&head);
+        let head = head.map_err(|error| file_error("write", &self.path)(error.into()))?;
+        if next.entries.insert(HEAD.to_owned(), head.clone()) != Some(head) {
+            replace(&self.path, &next).map_err(file_error("write", &self.path))?;
+            *current = next;
+        }
+        Ok(())
     }
 
     /// Returns the epoch that this opening began.
@@ -125,8 +160,22 @@ fn apply(path: &Path, content: &Mutex<Content>, txn: &Txn) -> TxnOutcome {
     TxnOutcome::Applied(revision)
 }
 
+/// Burns all numbers of a namespace below `end` that no holder has open. The ceiling keeps its
+/// headroom.
+fn burn_up_to(record: &mut NamespaceRecord, end: u64) {
+    let headroom = record.announced - record.high_watermark;
+    let lost = end - record.high_watermark;
+    record.high_watermark = end;
+    record.ceiling = end.saturating_add(headroom).min(record.capacity);
+    record.announced = record.ceiling;
+    let account = &mut record.account;
+    account.allocated += lost;
+    account.burned += lost + account.free + account.leaked;
+    (account.free, account.leaked) = (0, 0);
+}
+
 fn read_head(content: &Content) -> Option<HeadRead> {
-    let value = content.entries.get(super::record::HEAD)?;
+    let value = content.entries.get(HEAD)?;
     let head = serde_json::from_value(value.clone()).ok()?;
     Some(HeadRead { head, revision: content.head })
 }
@@ -167,10 +216,10 @@ fn lock_content(content: &Mutex<Content>) -> std::sync::MutexGuard<'_, Content> 
 
 #[cfg(test)]
 mod tests {
-    use numbers::Batch;
+    use numbers::{Batch, Generation, Span, StoreEpoch};
 
     use super::*;
-    use crate::core::Head;
+    use crate::core::{Account, Head, Part};
 
     fn txn(ledger: &EmbeddedLedger, head: Revision, batch: u64) -> Txn {
         let record = Record::Head(Head { epoch: ledger.epoch(), batch: Batch(batch), ..Head::default() });
@@ -202,6 +251,43 @@ mod tests {
         let ledger = EmbeddedLedger::open(&path).unwrap();
         assert_eq!(ledger.load().await.unwrap().head, Revision(1));
         assert!(matches!(ledger.commit(&stale).await, TxnOutcome::Refused(Some(_))));
+    }
+
+    #[tokio::test]
+    async fn an_older_copy_goes_past_what_the_database_has_and_keeps_no_free_number() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ledger.json");
+        let name = |name| Namespace::new(name).unwrap();
+        let account = Account { allocated: 100, used: 40, open: 20, free: 30, leaked: 10, burned: 0 };
+        let record =
+            NamespaceRecord { capacity: 1_000, high_watermark: 100, ceiling: 300, announced: 300, account };
+        let namespaces = BTreeMap::from([(name("older"), record.clone()), (name("same"), record.clone())]);
+        let part = Part {
+            span: Span::new(10, 30).unwrap(),
+            generation: Generation(1),
+            store: StoreEpoch::new("s").unwrap(),
+            contested: false,
+        };
+        let ledger = EmbeddedLedger::open(&path).unwrap();
+        let mut txn = txn(&ledger, Revision(0), 1);
+        txn.writes = [
+            Write::Put(Record::Head(Head { epoch: ledger.epoch(), namespaces, ..Head::default() })),
+            Write::Put(Record::Free(name("older"), part.clone())),
+            Write::Put(Record::Free(name("same"), part.clone())),
+        ]
+        .into();
+        assert_eq!(ledger.commit(&txn).await, TxnOutcome::Applied(Revision(1)));
+        ledger.go_past(&BTreeMap::from([(name("older"), 600), (name("same"), 100)])).unwrap();
+        drop(ledger);
+
+        let records = EmbeddedLedger::open(&path).unwrap().load().await.unwrap().records;
+        let state = crate::core::State::rebuild(Snapshot { head: Revision(1), records });
+        let older = &state.head.namespaces[&name("older")];
+        assert_eq!((older.high_watermark, older.ceiling, older.announced), (600, 800, 800));
+        let account = Account { allocated: 600, used: 40, open: 20, free: 0, leaked: 0, burned: 540 };
+        assert!(older.account == account && account.balances(), "{older:?}");
+        assert_eq!(state.head.namespaces[&name("same")], record);
+        assert_eq!(state.free.keys().map(|(name, _)| name.to_string()).collect::<Vec<_>>(), ["same"]);
     }
 
     #[test]

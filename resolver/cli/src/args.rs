@@ -13,7 +13,7 @@ mod webhook;
 
 pub use audit::AuditArgs;
 pub use client::{ServerArgs, TableArgs};
-pub use database::{Database, DatabaseArgs, MigrateArgs, VisitsStoreArgs};
+pub use database::{BackupArgs, Database, DatabaseArgs, MigrateArgs, VisitsStoreArgs};
 pub use domain::{
     DomainCommand, DomainEditArgs, DomainListArgs, DomainProtocol, DomainRedirectsArgs, DomainRemoveArgs,
 };

@@ -37,6 +37,14 @@ pub enum Error {
         /// The error.
         source: VisitStoreError,
     },
+    /// A backup could not be made.
+    #[error("backup to {target}: nothing was kept")]
+    Backup {
+        /// The folder that was to be created.
+        target: String,
+        /// The error.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The database refused a command.
     #[error("database")]
     Store(#[from] StoreError),
@@ -64,7 +72,9 @@ impl Error {
             | Self::Visits { .. }
             | Self::Store(StoreError::Unreachable(_) | StoreError::TimedOut) => Exit::Unavailable,
             Self::Client(error) => error.exit(),
-            Self::Store(_) | Self::Io(_) | Self::TaskFailed(_) | Self::Random(_) => Exit::Internal,
+            Self::Store(_) | Self::Backup { .. } | Self::Io(_) | Self::TaskFailed(_) | Self::Random(_) => {
+                Exit::Internal
+            }
         }
     }
 }

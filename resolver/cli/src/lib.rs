@@ -2,13 +2,15 @@
 //!
 //! 1. `link`, `domain`, `target`, `visits`, `webhook` and `audit` call the REST API of a running
 //!    server (`client.rs`).
-//! 2. `migrate`, `api-key`, `import` and `export` open the database themselves (`database.rs`).
+//! 2. `migrate`, `api-key`, `backup`, `import` and `export` open the database themselves
+//!    (`database.rs`).
 //!
 //! Each command has its arguments in `args/` and its work in the file of its name. It returns its
 //! output as a text, apart from an export to the standard output and progress bars.
 
 pub mod args;
 mod audit;
+mod backup;
 mod client;
 pub mod code_key_file;
 mod database;
@@ -32,8 +34,8 @@ use clap::Parser;
 use clap::Subcommand;
 
 use args::{
-    ApiKeyCommand, AuditArgs, DomainCommand, ExportArgs, ImportArgs, LinkCommand, MigrateArgs, TargetCommand,
-    VisitsCommand, WebhookCommand,
+    ApiKeyCommand, AuditArgs, BackupArgs, DomainCommand, ExportArgs, ImportArgs, LinkCommand, MigrateArgs,
+    TargetCommand, VisitsCommand, WebhookCommand,
 };
 pub use client::ClientError;
 pub use database::{open_with, wait_for};
@@ -64,6 +66,8 @@ pub enum Command {
     Webhook(WebhookCommand),
     /// Show the audit log of a running server: its changes, with their time and API key.
     Audit(AuditArgs),
+    /// Copy the files of a resolver on SQLite, also while it runs.
+    Backup(BackupArgs),
     /// Import links from another system under their codes there.
     Import(ImportArgs),
     /// Export all links to a file or the standard output.
@@ -94,6 +98,7 @@ pub async fn run(command: Command) -> Result<String, Error> {
         Command::Visits(command) => visits::run(command).await,
         Command::Webhook(command) => webhook::run(command).await,
         Command::Audit(args) => audit::run(args).await,
+        Command::Backup(args) => backup::run(args).await,
         Command::Import(args) => import::run(args).await,
         Command::Export(args) => export::run(args).await,
     }

@@ -36,8 +36,12 @@ pub(super) async fn run(args: &MigrateArgs) -> Result<String, Error> {
     }
     if let Some(skip) = *put_back {
         let mark = store.begin_history(skip).await?;
+        let left_out = match skip {
+            Some(skip) => format!("the next {skip} numbers"),
+            None => "at least half of the numbers left".to_owned(),
+        };
         return Ok(format!(
-            "{}: history {mark} begins, and the next {skip} numbers of each keyspace are left out\n",
+            "{}: history {mark} begins, and {left_out} of each keyspace are left out\n",
             args.database
         ));
     }

@@ -1,10 +1,13 @@
 //! The source of numbers: issuers elsewhere, or one in this process.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
+use cli::wait_for;
 use codes::{Keyspace, KeyspaceIndex};
 use daemon::{Recorder, TaskSupervisor};
 use issuer::{core::Limits, embedded::Embedded};
+use numbers::Namespace;
+use store::Register;
 use supply::{Clock, IssuerClient, Issuers, Minting, Owner, Spec, Target};
 use tls::ClientTls;
 
@@ -36,8 +39,8 @@ impl Issuing {
     pub(super) async fn start(
         (config, settings): (&Config, &Settings),
         keyspaces: &[(KeyspaceIndex, Keyspace)],
-        clock: Clock,
-        (recorder, supervisor): (&Recorder, &TaskSupervisor),
+        (clock, register): (Clock, &dyn Register),
+        tasks: (&Recorder, &TaskSupervisor),
     ) -> Result<(Option<Self>, Option<Embedded>), Error> {
         if !settings.role.serves_api() {
             return Ok((None, None));
@@ -46,7 +49,8 @@ impl Issuing {
         let tls = config.issuer_tls(&holder)?;
         let (target, embedded) = if config.issuer.is_empty() {
             let ledger = config.data_folder().join("ledger.json");
-            let embedded = Embedded::start(&ledger, Limits::default(), recorder, supervisor).await?;
+            let registered = registered(config, keyspaces, register).await?;
+            let embedded = Embedded::start(&ledger, registered, Limits::default(), tasks).await?;
             (Target::Embedded(embedded.dialer()), Some(embedded))
         } else {
             let (urls, allows_plaintext) = (config.issuer.clone(), config.database.insecure);
@@ -58,6 +62,21 @@ impl Issuing {
         Ok((Some(Self { client, owner, mintings, tls }), embedded))
     }
 }
+
+/// Returns the end of the registered numbers of each keyspace.
+async fn registered(
+    config: &Config,
+    keyspaces: &[(KeyspaceIndex, Keyspace)],
+    register: &dyn Register,
+) -> Result<BTreeMap<Namespace, u64>, cli::Error> {
+    let mut ends = BTreeMap::new();
+    for (index, keyspace) in keyspaces {
+        let end = wait_for(&config.database, async || register.registered_end(*index).await).await?;
+        ends.insert(keyspace.name.clone(), end);
+    }
+    Ok(ends)
+}
+
 /// Creates the mintings of the configured keyspaces, the default one first. Keyspaces of earlier
 /// configurations only resolve.
 fn mintings(

@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use codes::Contradiction;
+use daemon::Seldom;
 use holder::{Effect, Note, Session, SupplyCore};
 use store::Register;
 use tokio::sync::watch;
@@ -68,6 +69,8 @@ pub(super) struct Holder {
     pub(super) lost: watch::Sender<Option<StopReason>>,
     pub(super) pace: Arc<Pace>,
     pub(super) history: History,
+    /// Blocks that overlapped the register.
+    overlaps: Seldom,
 }
 
 impl Holder {
@@ -81,6 +84,7 @@ impl Holder {
             lost: watch::Sender::new(None),
             pace: Arc::default(),
             history: History::default(),
+            overlaps: Seldom::default(),
         }
     }
 
@@ -142,12 +146,15 @@ impl Holder {
             }
             Note::Overlaps { block, .. } => {
                 metrics.blocks_overlapping.increment(1);
+                // The issuer of an older ledger may have many such blocks before it goes past them.
+                let Some(times) = self.overlaps.happened() else { return };
                 tracing::error!(
                     start = block.span.start(),
                     len = block.span.len(),
                     generation = block.generation.0,
-                    "the register has numbers of this block already: none of it is used. \
-                     Was the issuer's ledger restored from a backup, or does another one serve this database?"
+                    times,
+                    "the database has registered or withheld numbers of this block: none of it is used, and the issuer goes on \
+                     past them. Expected soon after a restore from a backup; otherwise another ledger serves this database"
                 );
             }
             Note::Exhausted(keyspace) => {

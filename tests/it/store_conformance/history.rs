@@ -41,7 +41,7 @@ pub(super) async fn an_operator_leaves_numbers_out(store: &dyn Store) {
     let index = keyspace(1);
     let end = store.registered_end(index).await.unwrap();
     let before = store.epoch().await.unwrap();
-    store.begin_history(1_000).await.unwrap();
+    store.begin_history(Some(1_000)).await.unwrap();
     assert_ne!(store.epoch().await.unwrap(), before);
     assert_eq!(store.registered_end(index).await.unwrap(), end + 1_000);
     let entry = BlockEntry { keyspace: index, ..entry(end + 999, 2, 1) };

@@ -135,7 +135,7 @@ async fn a_new_start_waits_though_numbers_of_its_keyspace_are_registered() {
     let node = start(&common, &["a=3:0-9"]).await;
     assert!(began.elapsed() >= SHOWN);
     node.kill();
-    common.database.sqlite.begin_history(5).await.unwrap();
+    common.database.sqlite.begin_history(Some(5)).await.unwrap();
     let index = KeyspaceIndex::new(1).unwrap();
     assert!(common.database.sqlite.registered_end(index).await.unwrap() > 0);
     let began = Instant::now();

@@ -57,10 +57,30 @@ pub struct MigrateArgs {
     #[arg(long)]
     pub forget_ledger: bool,
     /// Begin a new history after the database and the issuer's ledger were both restored from
-    /// backups. This many numbers of each keyspace are skipped: choose more than were allocated to
-    /// resolvers and reservations since the older backup. Stop all resolvers and issuers first.
-    #[arg(long, value_name = "NUMBERS", conflicts_with = "forget_ledger")]
-    pub put_back: Option<u64>,
+    /// backups that `resolver backup` did not make: otherwise codes that were published since would
+    /// be minted again. Half of the numbers left in each keyspace and a random share of the rest are
+    /// skipped, or this many: then more than were allocated to resolvers and reservations since the
+    /// older backup. Stop all resolvers and issuers first.
+    #[arg(long, value_name = "NUMBERS", num_args = 0..=1, conflicts_with = "forget_ledger")]
+    pub put_back: Option<Option<u64>>,
+}
+
+/// Arguments of `resolver backup`.
+#[derive(Clone, Debug, Args)]
+pub struct BackupArgs {
+    /// Folder to create. To restore, put its files in place of the folder of the SQLite file, and
+    /// start the resolver.
+    #[arg(value_name = "TARGET")]
+    pub target: PathBuf,
+    /// The database.
+    #[command(flatten)]
+    pub database: DatabaseArgs,
+    /// File with the code key. Defaults to code.key beside the SQLite file.
+    #[arg(long, env = "RESOLVER_CODE_KEY_FILE", value_name = "FILE")]
+    pub code_key_file: Option<PathBuf>,
+    /// Print JSON instead of text.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Where the rows of visits are kept.

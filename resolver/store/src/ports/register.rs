@@ -60,7 +60,13 @@ pub trait Register: Database {
 
     /// Begins a new history on an operator's request, and withholds the next `skip` numbers of each
     /// keyspace.
-    async fn begin_history(&self, skip: u64) -> Result<Mark, StoreError>;
+    async fn begin_history(&self, skip: Option<u64>) -> Result<Mark, StoreError>;
+
+    /// Begins a new history if the database is a backup that was restored, and has served nobody
+    /// since. Returns the time of the backup.
+    async fn begin_after_restore(&self) -> Result<Option<Timestamp>, StoreError> {
+        Ok(None)
+    }
 
     /// Watches the start time of the database server, as last seen. Returns `None` for a store
     /// without a server.

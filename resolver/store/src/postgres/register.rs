@@ -64,7 +64,7 @@ impl Register for PostgresStore {
         Ok(advanced)
     }
 
-    async fn begin_history(&self, skip: u64) -> Result<Mark, StoreError> {
+    async fn begin_history(&self, skip: Option<u64>) -> Result<Mark, StoreError> {
         self.run(async |sql| sql::begin_history(sql, skip).await).await
     }
 

@@ -5,11 +5,13 @@ use codes::{KeyspaceIndex, LinkId};
 use jiff::Timestamp;
 use numbers::{Mark, Span};
 
-use super::{Dialect, Sql, Value, ids_of, number_of_end};
+use super::{Dialect, Sql, Value, ids_of, keyspaces::keyspaces, number_of_end};
 use crate::{Advanced, Comparison, StoreError};
 
 /// SQL statement that raises the mark by one and returns it.
 pub(crate) const RAISE: &str = "UPDATE deployment SET mark = mark + 1 RETURNING mark";
+/// The least number of numbers that a restore without a given number leaves out.
+const SKIP_MIN: u64 = 2_000_000;
 /// The holder of withheld numbers in the register. No allocation has this name.
 const NOBODY: &str = "nobody";
 
@@ -67,19 +69,33 @@ pub(crate) async fn advance<S: Sql>(
     Ok((Advanced::Began(mark), history))
 }
 
-/// Begins a new history on an operator's request, and withholds the next `skip` numbers of each
-/// keyspace.
-pub(crate) async fn begin_history<S: Sql>(sql: &mut S, skip: u64) -> Result<Mark, StoreError> {
+/// Begins a new history after a restore, and withholds the next `skip` numbers of each keyspace, or
+/// as many as [`safe_skip`] says.
+pub(crate) async fn begin_history<S: Sql>(sql: &mut S, skip: Option<u64>) -> Result<Mark, StoreError> {
     let rows = sql.query(RAISE, &[]).await?;
     let mark = mark_of(rows.first().ok_or_else(no_deployment)?.int(0)?)?;
     let mut ends = Vec::new();
-    for row in sql.query("SELECT \"index\" FROM keyspace", &[]).await? {
-        let keyspace =
-            KeyspaceIndex::new(row.int(0)?).map_err(|error| StoreError::Corrupt(error.to_string()))?;
-        ends.push((keyspace, registered_end(sql, keyspace).await?.saturating_add(skip)));
+    for (index, keyspace) in keyspaces(sql).await? {
+        let end = registered_end(sql, index).await?;
+        let skip = match skip {
+            Some(skip) => skip,
+            None => safe_skip(keyspace.capacity().saturating_sub(end), draw()?),
+        };
+        ends.push((index, end.saturating_add(skip)));
     }
     begin(sql, mark, &ends).await?;
     Ok(mark)
+}
+
+/// Returns how many of the numbers that are left may have been used since the backup that was
+/// restored: half of them, because nothing tells how many were. That is billions in the default
+/// keyspace. In a small one it is all that two of the largest blocks can have.
+///
+/// A backup may be restored twice. So up to another quarter is left out by chance, lest the second
+/// time the same codes are minted as after the first.
+fn safe_skip(left: u64, drawn: u64) -> u64 {
+    let chance = drawn % (left / 4).max(1);
+    (left / 2 + chance).max(SKIP_MIN).min(left)
 }
 
 /// Returns whether the server has another start time than the one seen before the ledger was asked.
@@ -125,9 +141,12 @@ async fn begin<S: Sql>(sql: &mut S, mark: Mark, ends: &[(KeyspaceIndex, u64)]) -
 /// database is restored again before the first one's mark was reported, the second begins where the
 /// first did.
 fn draw_history() -> Result<i64, StoreError> {
-    let drawn = getrandom::u64().map_err(|error| StoreError::Unreachable(Box::new(error)))?;
     // Positive, because 0 is the first history.
-    Ok(i64::try_from(drawn >> 1).unwrap_or(i64::MAX).max(1))
+    Ok(i64::try_from(draw()? >> 1).unwrap_or(i64::MAX).max(1))
+}
+
+fn draw() -> Result<u64, StoreError> {
+    getrandom::u64().map_err(|error| StoreError::Unreachable(Box::new(error)))
 }
 
 /// Withholds all unregistered numbers below the ends: registers them for a holder that never uses
@@ -193,4 +212,21 @@ async fn registered_end<S: Sql>(sql: &mut S, keyspace: KeyspaceIndex) -> Result<
     let found = sql.query(S::DIALECT.registered_end(), &[Value::Int(first), Value::Int(end)]).await?;
     let end = found.first().filter(|row| !row.is_null(0)).map(|row| row.int(0)).transpose()?;
     Ok(number_of_end(keyspace, end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_restore_leaves_out_half_of_a_large_keyspace_and_all_of_a_tiny_one() {
+        let large = 62_u64.pow(6);
+        for drawn in [0, 1, large / 8, u64::MAX] {
+            let skip = safe_skip(large, drawn);
+            assert!(skip >= large / 2 && skip < large / 4 * 3, "{skip}");
+            assert_eq!(safe_skip(62_u64.pow(3), drawn), 62_u64.pow(3));
+            assert_eq!(safe_skip(0, drawn), 0);
+        }
+        assert_ne!(safe_skip(large, 5), safe_skip(large, 77), "a second restore begins elsewhere");
+    }
 }

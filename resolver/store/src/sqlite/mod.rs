@@ -7,6 +7,7 @@
 //! Rejected: an asynchronous mutex around a connection. It blocks a worker thread for each disk
 //! flush.
 
+mod backup;
 mod calls;
 mod catalog;
 mod keys;
@@ -26,6 +27,7 @@ use async_trait::async_trait;
 
 use super::{Database, Schema, Store, StoreError, Witness};
 
+pub use backup::back_up;
 pub use open::{attach, open_reader, open_writer};
 pub use worker::Worker;
 

@@ -10,7 +10,7 @@ use links::{
 use numbers::{Mark, Span, StoreEpoch};
 use tokio::sync::watch;
 
-use super::{SqliteStore, calls, reservations};
+use super::{SqliteStore, backup, calls, reservations};
 use crate::{Advanced, BlockEntry, Comparison, Register, Registration, StoreError, Witness, sql};
 
 #[async_trait]
@@ -61,8 +61,12 @@ impl Register for SqliteStore {
         Ok(advanced)
     }
 
-    async fn begin_history(&self, skip: u64) -> Result<Mark, StoreError> {
+    async fn begin_history(&self, skip: Option<u64>) -> Result<Mark, StoreError> {
         self.writer.write(async move |sql| sql::begin_history(sql, skip).await).await
+    }
+
+    async fn begin_after_restore(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.writer.write(backup::begin_after_restore).await
     }
 
     fn server_start(&self) -> Option<watch::Receiver<Option<Timestamp>>> {

@@ -66,7 +66,7 @@ impl Register for FaultyStore {
         .await
     }
 
-    async fn begin_history(&self, skip: u64) -> Result<Mark, StoreError> {
+    async fn begin_history(&self, skip: Option<u64>) -> Result<Mark, StoreError> {
         self.pass(self.database.sqlite.begin_history(skip)).await
     }
 

@@ -1,0 +1,181 @@
+//! `resolver backup`: copies the files of an embedded resolver while it runs.
+//!
+//! 1. The order keeps codes safe. Links come before the ledger, so the ledger knows every block that
+//!    the links' database has registered. Visits come before links, so no visit is of a link that is
+//!    not there.
+//! 2. The copy of the links is marked, so that the first start on it mints no code that was
+//!    published after the backup (`store::sqlite::back_up`).
+//! 3. The target appears whole or not at all: files are synced in a folder beside it, which is
+//!    renamed.
+//! 4. The witness and the spool stay out. Restored, the one would hide that a database is older, and
+//!    the other would store visits twice.
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions},
+    io::{self, IsTerminal as _, Write as _, stderr},
+    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    path::{Path, PathBuf},
+};
+
+use jiff::Timestamp;
+use serde_json::json;
+use store::sqlite::back_up;
+
+use crate::{
+    Error,
+    args::{BackupArgs, Database},
+};
+
+pub(super) async fn run(args: BackupArgs) -> Result<String, Error> {
+    let sources = Sources::of(&args)?;
+    let (target, json) = (args.target, args.json);
+    let made = tokio::task::spawn_blocking(move || make(&sources, &target));
+    let backup = made.await.map_err(|_| Error::TaskFailed("backup"))??;
+    Ok(if json { backup.json() } else { backup.text() })
+}
+
+/// The files of a resolver.
+struct Sources {
+    links: PathBuf,
+    visits: PathBuf,
+    ledger: PathBuf,
+    code_key: PathBuf,
+}
+
+impl Sources {
+    fn of(args: &BackupArgs) -> Result<Self, Error> {
+        let wrong = |reason: &str| Error::Config {
+            flag: "--database",
+            value: args.database.database.to_string(),
+            reason: reason.to_owned(),
+        };
+        let Database::Sqlite(links) = &args.database.database else {
+            return Err(wrong(
+                "expected a SQLite file: back up Postgres with pg_basebackup or pg_dump, and etcd with etcdctl \
+                 (k8s/runbooks/backup.md)",
+            ));
+        };
+        if !links.exists() {
+            return Err(wrong("there is no such file"));
+        }
+        let folder = args.database.data_folder();
+        let code_key = args.code_key_file.clone().unwrap_or_else(|| folder.join("code.key"));
+        let (links, visits) = (links.clone(), links.with_file_name("visits.db"));
+        Ok(Self { links, visits, ledger: folder.join("ledger.json"), code_key })
+    }
+}
+
+/// A finished backup.
+struct Backup {
+    target: PathBuf,
+    made_at: Timestamp,
+    /// Files by name, with their lengths in bytes.
+    files: Vec<(String, u64)>,
+}
+
+impl Backup {
+    fn text(&self) -> String {
+        let bytes: u64 = self.files.iter().map(|(_, bytes)| bytes).sum();
+        let names: Vec<_> = self.files.iter().map(|(name, _)| name.as_str()).collect();
+        format!("{}: {}, {bytes} bytes in all\n", self.target.display(), names.join(", "))
+    }
+
+    fn json(&self) -> String {
+        let files = self.files.iter().map(|(name, bytes)| json!({ "name": name, "bytes": bytes }));
+        let (target, files) = (self.target.display().to_string(), files.collect::<Vec<_>>());
+        format!("{:#}\n", json!({ "target": target, "madeAt": self.made_at.to_string(), "files": files }))
+    }
+}
+
+fn make(sources: &Sources, target: &Path) -> Result<Backup, Error> {
+    let wrong =
+        |reason: String| Error::Config { flag: "TARGET", value: target.display().to_string(), reason };
+    let name = target.file_name().ok_or_else(|| wrong("expected the path of a new folder".to_owned()))?;
+    if target.exists() {
+        return Err(wrong("it exists already: name a new folder".to_owned()));
+    }
+    let unfinished = target.with_file_name(format!(".{}.unfinished", name.to_string_lossy()));
+    DirBuilder::new().mode(0o700).create(&unfinished).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => wrong(format!(
+            "another backup to it is under way, or was cut short: remove {}",
+            unfinished.display()
+        )),
+        _ => wrong(error.to_string()),
+    })?;
+    let made_at = Timestamp::now();
+    let made = fill(sources, &unfinished, made_at).and_then(|files| {
+        fs::rename(&unfinished, target)?;
+        sync(&parent(target))?;
+        Ok(files)
+    });
+    match made {
+        Ok(files) => Ok(Backup { target: target.to_owned(), made_at, files }),
+        Err(source) => {
+            // What is left of it is of no use; the error that counts is the first.
+            let _ = fs::remove_dir_all(&unfinished);
+            Err(Error::Backup { target: target.display().to_string(), source })
+        }
+    }
+}
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Copies all files into a folder and syncs them.
+fn fill(sources: &Sources, folder: &Path, made_at: Timestamp) -> Result<Vec<(String, u64)>, Failure> {
+    let mut files = Vec::new();
+    for (path, made_at) in [(&sources.visits, None), (&sources.links, Some(made_at))] {
+        // Without visits there is no such file.
+        if path.exists() {
+            let to = beside(folder, path)?;
+            back_up(path, &to, made_at, &mut progress_bar(path))?;
+            files.push(synced(&to)?);
+        }
+    }
+    for path in [&sources.ledger, &sources.code_key] {
+        // With issuers elsewhere there is no ledger file.
+        if path.exists() {
+            let to = beside(folder, path)?;
+            let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&to)?;
+            file.write_all(&fs::read(path)?)?;
+            files.push(synced(&to)?);
+        }
+    }
+    sync(folder)?;
+    Ok(files)
+}
+
+fn beside(folder: &Path, source: &Path) -> Result<PathBuf, Failure> {
+    let name = source.file_name().ok_or_else(|| format!("{}: expected a file", source.display()))?;
+    Ok(folder.join(name))
+}
+
+/// Syncs a file, and returns its name and length.
+fn synced(path: &Path) -> io::Result<(String, u64)> {
+    let file = File::open(path)?;
+    file.sync_all()?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Ok((name, file.metadata()?.len()))
+}
+
+fn sync(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+fn parent(path: &Path) -> PathBuf {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
+}
+
+/// Returns what shows the share of a file that is copied, on a terminal.
+fn progress_bar(path: &Path) -> impl FnMut(u64, u64) {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let (is_shown, mut last) = (stderr().is_terminal(), None);
+    move |done, total| {
+        let percent = done * 100 / total.max(1);
+        if is_shown && last != Some(percent) {
+            last = Some(percent);
+            let end = if done == total { "\n" } else { "" };
+            // A closed terminal stops no backup.
+            let _ = write!(stderr(), "\r{name} {percent:>3} %{end}");
+        }
+    }
+}
