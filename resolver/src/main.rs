@@ -50,7 +50,8 @@ fn welcome(greeting: &Greeting) -> String {
     let url = &greeting.public_url;
     let Some(key) = &greeting.new_key else { return format!("Shortmint serves {url}\n") };
     format!(
-        "Shortmint serves {url}\n\nYour API key, shown only this once: {key}\n\nCreate a link:\n  \
+        "Shortmint serves {url}\n\nYour API key, shown only this once: {key}\n\n\
+         Manage links in a browser, with this key: {url}/manage\n\nCreate a link:\n  \
          curl -X POST {url}/rest/v3/short-urls -H 'X-Api-Key: {key}' -d '{{\"longUrl\": \"https://example.com\"}}'\n\n"
     )
 }

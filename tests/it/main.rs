@@ -27,6 +27,7 @@ mod durability;
 mod election;
 mod embedded;
 mod erasure;
+mod examples;
 mod exhaustion;
 mod fast_path;
 mod floods;
