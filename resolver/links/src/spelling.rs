@@ -55,7 +55,7 @@ pub fn tag_spellings(text: &str) -> Vec<Cow<'_, str>> {
     spellings
 }
 
-fn add<'a>(spellings: &mut Vec<Cow<'a, str>>, others: impl Iterator<Item = String>) {
+fn add(spellings: &mut Vec<Cow<'_, str>>, others: impl Iterator<Item = String>) {
     for other in others {
         if !spellings.iter().any(|known| **known == *other) {
             spellings.push(Cow::Owned(other));
