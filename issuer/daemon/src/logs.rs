@@ -134,8 +134,13 @@ mod tests {
         let writer = lines.clone();
         let subscriber = tracing_subscriber::fmt().json().flatten_event(true);
         let subscriber = subscriber.with_writer(move || writer.clone()).finish();
-        let former = panic::take_hook();
-        panic::set_hook(Box::new(log_panic));
+        // The hook is the process's, and other tests panic too.
+        let (former, here) = (panic::take_hook(), thread::current().id());
+        panic::set_hook(Box::new(move |panic| {
+            if thread::current().id() == here {
+                log_panic(panic);
+            }
+        }));
         tracing::subscriber::with_default(subscriber, || {
             let panicked = panic::catch_unwind(|| panic!("one\n{}", "two"));
             assert!(panicked.is_err());
