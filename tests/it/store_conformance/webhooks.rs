@@ -1,9 +1,10 @@
 //! Webhooks: events are recorded with the change that they tell of, and each becomes deliveries
 //! once.
 
-use std::sync::atomic::{AtomicI64, Ordering};
-
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicI64, Ordering},
+    time::Duration,
+};
 
 use links::{
     DomainId, Edit, Precondition, Tag,
@@ -241,6 +242,14 @@ pub(super) async fn a_delivery_is_attempted_by_one_process_at_a_time(store: &dyn
         .unwrap();
     let again = store.redeliver(one.id, of_one[1].id).await.unwrap().unwrap();
     assert_eq!((again.state, again.attempts), (DeliveryState::Open, 0));
+    let held = store.claim_deliveries(&[(one.id, 1)], Duration::ZERO).await.unwrap();
+    assert_eq!((held[0].id, held[0].attempts), (again.id, 1));
+    store.redeliver(one.id, again.id).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    let claimed_again = store.claim_deliveries(&[(one.id, 1)], LEASE).await.unwrap();
+    assert_eq!((claimed_again[0].id, claimed_again[0].attempts), (again.id, 2));
+    store.end_attempt(&end(&held[0], AfterAttempt::Delivered, None)).await.unwrap();
+    assert_eq!(shown(&held[0]).await.state, DeliveryState::Open, "the former holder is not heard");
     assert_eq!(store.redeliver(other.id, of_one[1].id).await.unwrap(), None, "it is another webhook's");
     let test = store.add_test_delivery(one.id, "msg_t", "{}").await.unwrap().unwrap();
     assert_eq!((&*test.kind, &*test.message_id), ("ping", "msg_t"));

@@ -199,8 +199,8 @@ pub trait Webhooks: Database {
         most: usize,
     ) -> Result<Vec<Delivery>, StoreError>;
 
-    /// Makes a delivery due again, as if it were new. Returns `None` if the webhook has no such
-    /// delivery.
+    /// Makes a delivery due again, as if it were new; one whose attempt is under way, once that has
+    /// ended. Returns `None` if the webhook has no such delivery.
     async fn redeliver(
         &self,
         webhook: WebhookId,

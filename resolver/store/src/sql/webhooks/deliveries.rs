@@ -268,14 +268,16 @@ async fn delivery<S: Sql>(
     sql.query(&select, &values).await?.first().map(delivery_in).transpose()
 }
 
-/// Makes a delivery due again, as if it were new.
+/// Makes a delivery due again, as if it were new. While an attempt is under way, or its process has
+/// disappeared, the count of attempts stays: it tells the end of that attempt from that of a later one.
 pub(crate) async fn redeliver<S: Sql>(
     sql: &mut S,
     webhook: WebhookId,
     id: DeliveryId,
 ) -> Result<Option<Delivery>, StoreError> {
     let again = format!(
-        "UPDATE webhook_delivery SET state = 0, due_at = {}, attempts = 0, held_until = NULL, ended_at = NULL
+        "UPDATE webhook_delivery SET state = 0, due_at = {}, ended_at = NULL,
+                attempts = CASE WHEN held_until IS NULL THEN 0 ELSE attempts END
          WHERE webhook_id = $1 AND id = $2",
         S::DIALECT.now()
     );
