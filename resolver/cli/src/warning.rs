@@ -1,7 +1,9 @@
 //! Warnings of commands.
 
+use std::io::{self, Write as _};
+
 /// Prints a warning on the standard error, so that it does not mix with output that a script reads.
-#[expect(clippy::print_stderr, reason = "warnings go to the standard error")]
 pub(super) fn warn(text: &str) {
-    eprintln!("resolver: warning: {text}");
+    // A command goes on if nobody takes its warnings.
+    let _ = writeln!(io::stderr(), "resolver: warning: {text}");
 }
