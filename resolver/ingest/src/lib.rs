@@ -7,6 +7,7 @@
 //!    values of a dimension by their number. Beyond, visits are counted under "(other)".
 
 pub mod announce;
+mod attempts;
 pub mod batch;
 pub mod enrich;
 pub mod known_texts;

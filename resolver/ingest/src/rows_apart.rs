@@ -9,7 +9,7 @@ use std::{error::Error, sync::Arc};
 use spool::{Sidecars, SpoolError};
 use visit_store::{Batch, RowsRecord, VisitStore};
 
-use crate::{metrics::IngestMetrics, storer::Attempts};
+use crate::{attempts::Attempts, metrics::IngestMetrics};
 
 /// The name of the record beside the spool's segments.
 const RECORD: &str = "rows";

@@ -25,13 +25,14 @@ use links::DomainId;
 use spool::{OwnedBlock, Reader, Sequence, Sidecars};
 use tokio::{
     sync::watch,
-    time::{Instant, sleep, timeout},
+    time::{Instant, timeout},
 };
 use visit_store::{Batch, Producer, SpoolId, Standing, VisitStore, VisitStoreError, WriteError};
 use visits::{Day, DaySecret, Malformed, TextKey, VisitId, read_block};
 
 use crate::{
     announce::{Announcer, SampleRoom},
+    attempts::Attempts,
     batch::{BatchMaker, Context},
     enrich::{Enricher, Options},
     known_texts::KnownTexts,
@@ -49,8 +50,6 @@ const BATCH_BLOCKS: usize = 1_024;
 const APART: Duration = Duration::from_secs(1);
 /// How long the task waits for visits before it looks again.
 const IDLE: Duration = Duration::from_secs(1);
-/// Pauses between attempts while the store fails, from the first to the longest.
-const RETRY: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(5)];
 /// Interval at which an idle producer tells that it lives, so that it keeps its slot: several times
 /// within [`SILENT`](visit_store::SILENT).
 const ALIVE: Duration = Duration::from_secs(60);
@@ -476,27 +475,4 @@ fn add_block(
         maker.add(&event?, thread, context, enricher, known);
     }
     Ok(())
-}
-
-/// Attempts at a call that fails: logs the first failure and every tenth one, and waits longer each
-/// time.
-#[derive(Default)]
-pub(crate) struct Attempts {
-    failed: u32,
-}
-
-impl Attempts {
-    /// Returns how many have failed.
-    pub(crate) fn count(&self) -> u32 {
-        self.failed
-    }
-
-    pub(crate) async fn failed(&mut self, what: &'static str, error: &(dyn std::error::Error + 'static)) {
-        if self.failed.is_multiple_of(10) {
-            tracing::warn!(error, attempts = self.failed + 1, "{what}");
-        }
-        let [first, longest] = RETRY;
-        sleep(first.saturating_mul(1 << self.failed.min(10)).min(longest)).await;
-        self.failed += 1;
-    }
 }
