@@ -269,7 +269,8 @@ async fn delivery<S: Sql>(
 }
 
 /// Makes a delivery due again, as if it were new. While an attempt is under way, or its process has
-/// disappeared, the count of attempts stays: it tells the end of that attempt from that of a later one.
+/// disappeared, the count of attempts stays: it tells the end of that attempt from that of a later
+/// one.
 pub(crate) async fn redeliver<S: Sql>(
     sql: &mut S,
     webhook: WebhookId,
