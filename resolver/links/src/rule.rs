@@ -116,7 +116,9 @@ pub enum ConditionError {
     #[error("expected two capital letters of ISO 3166-1, such as DE")]
     Country,
     /// Not a date or time.
-    #[error("expected a date such as 2030-12-31, or 2030-12-31T18:00:00+01:00 with the offset or Z")]
+    #[error(
+        "not a date: write it like 2030-12-31, 2030-12-31T18:00:00+01:00 or 2030-12-31T18:00:00[Europe/Berlin]"
+    )]
     Date,
 }
 
