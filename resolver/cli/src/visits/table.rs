@@ -1,6 +1,7 @@
 //! Visits and their statistics as tables.
 
 use serde_json::Value;
+use visits::tenths_of_percent;
 
 use super::sparkline;
 use crate::table::{Column, layout, pairs, text};
@@ -100,7 +101,7 @@ fn dimension(title: &'static str, values: &[Value], width: usize) -> String {
     let sum: u64 = values.iter().filter_map(|value| value["total"].as_u64()).sum();
     let share = |value: &Value| {
         let total = value["total"].as_u64().unwrap_or(0);
-        let tenths = u128::from(total) * 1_000 / u128::from(sum.max(1));
+        let tenths = tenths_of_percent(total, sum).unwrap_or(0);
         format!("{}.{} %", tenths / 10, tenths % 10)
     };
     let name = |value: &Value| {
@@ -161,7 +162,7 @@ mod tests {
             "visitors   2 (± 2.5 %)\n",
             "addresses  1\n",
             "2026-11-25 00:00:00  2       0\n",
-            "browsers   visits  share\nFirefox    2       66.6 %\n(unknown)  1       33.3 %\n",
+            "browsers   visits  share\nFirefox    2       66.7 %\n(unknown)  1       33.3 %\n",
         ] {
             assert!(plain.contains(expected), "{expected:?} in {plain}");
         }

@@ -3,7 +3,10 @@
 use std::cmp::Ordering;
 
 use app::visit_stats::VisitStats;
-use visits::tally::{Estimate, RELATIVE_ERROR};
+use visits::{
+    tally::{Estimate, RELATIVE_ERROR},
+    tenths_of_percent,
+};
 
 use crate::locale::Locale;
 
@@ -101,13 +104,6 @@ fn change(visits: u64, before: u64) -> Option<u64> {
     tenths_of_percent(visits.abs_diff(before), before)
 }
 
-/// Returns a part of a whole in tenths of a percent, rounded; `None` if the whole is nothing.
-pub(super) fn tenths_of_percent(part: u64, whole: u64) -> Option<u64> {
-    let (part, whole) = (u128::from(part), u128::from(whole));
-    let tenths = (part * 1_000 + whole / 2).checked_div(whole)?;
-    Some(u64::try_from(tenths).unwrap_or(u64::MAX))
-}
-
 /// Formats tenths of a percent as a percentage with one decimal, without the sign.
 pub(super) fn percent(tenths: u64, t: &Locale) -> String {
     format!("{}.{}", t.number(&(tenths / 10)), tenths % 10)
@@ -131,14 +127,6 @@ mod tests {
         assert_eq!(shown(123_457, 100), "+123,357.0 %");
         let change = Change::new(20, 30, t);
         assert!(change.text.contains("33.3 %") && change.before.contains("30"), "{change:?}");
-    }
-
-    #[test]
-    fn parts_are_rounded_and_nothing_overflows() {
-        assert_eq!([1, 2, 999].map(|part| tenths_of_percent(part, 2_000)), [Some(1), Some(1), Some(500)]);
-        assert_eq!(tenths_of_percent(5, 0), None);
-        assert_eq!(tenths_of_percent(u64::MAX, 1), Some(u64::MAX));
-        assert_eq!(tenths_of_percent(u64::MAX, u64::MAX), Some(1_000));
     }
 
     #[test]

@@ -3,9 +3,12 @@
 //! Values are texts of visitors: hosts of referrers, names of browsers. Templates escape them.
 
 use app::visit_stats::{RankedValues, VisitCount, VisitStats, keep_first};
-use visits::tally::{Dimension, OTHER};
+use visits::{
+    tally::{Dimension, OTHER},
+    tenths_of_percent,
+};
 
-use super::figures::{percent, tenths_of_percent};
+use super::figures::percent;
 use crate::{
     locale::Locale,
     map::{Country, WorldMap},
