@@ -6,7 +6,7 @@ use crate::markup::Markup;
 
 /// The options of the pictures, as the address of a QR code has them. The margin is the quiet zone
 /// that readers need on dark pages.
-const OPTIONS: &str = "size=240&margin=12&format=svg";
+const OPTIONS: &str = "size=240&margin=auto&format=svg";
 
 /// Draws the QR code of a short URL. The picture is empty if the URL is too long for any code.
 pub(crate) fn qr_picture(short_url: &str) -> Markup {

@@ -2,7 +2,7 @@
 
 use fast_qr::QRCode;
 
-use super::options::{QrError, QrOptions};
+use super::options::{Margin, QUIET_MODULES, QrError, QrOptions};
 
 /// A QR code with the position of its modules in the image.
 pub(super) struct Drawing<'a> {
@@ -25,7 +25,11 @@ impl<'a> Drawing<'a> {
         if scale == 0 {
             return Err(QrError::TooSmall { modules });
         }
-        let side = options.size + 2 * options.margin;
+        let margin = match options.margin {
+            Margin::Pixels(pixels) => pixels,
+            Margin::Quiet => QUIET_MODULES * scale,
+        };
+        let side = options.size + 2 * margin;
         // An odd pixel goes to the right and to the bottom.
         let offset = (side - scale * modules) / 2;
         Ok(Self { code, options, modules, scale, offset, side })

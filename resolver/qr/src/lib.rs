@@ -1,6 +1,7 @@
 //! QR codes of short links, as images.
 //!
-//! Query parameters and dimensions are those of older versions of Shlink. An image is
+//! Query parameters and dimensions are those of older versions of Shlink, and so are the defaults,
+//! which have no margin; `margin=auto` is the quiet zone that readers need. An image is
 //! `size + 2 * margin` pixels square. Each module is a whole number of pixels, and leftover pixels
 //! are split evenly around the modules. Unlike in Shlink, an invalid value is refused and not
 //! replaced by the default.
@@ -16,7 +17,7 @@ use fast_qr::{ECL, QRBuilder};
 use drawing::Drawing;
 pub use logo::{Logo, LogoError};
 use options::{ErrorCorrection, Format};
-pub use options::{QrError, QrOptions};
+pub use options::{QrError, QrOptions, QrWarning};
 
 /// An image of a QR code, encoded as a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,19 +120,23 @@ mod tests {
 
         /// Scans the image as a camera would on a white page, and returns the text.
         fn scan(&self) -> String {
+            self.scan_on(255).unwrap()
+        }
+
+        /// Scans the image on a page of this grey. Returns `None` if no code is found.
+        fn scan_on(&self, page: u8) -> Option<String> {
             const PAGE: usize = 40;
             // The reader has difficulty with modules of one pixel, and overflows on large images.
             let zoom = (1000 / (self.side + 2 * PAGE)).max(1);
             let side = zoom * (self.side + 2 * PAGE);
             let on_picture = |at: usize| (at / zoom).checked_sub(PAGE).filter(|at| *at < self.side);
             let mut photo = rqrr::PreparedImage::prepare_from_greyscale(side, side, |x, y| {
-                let Some((x, y)) = on_picture(x).zip(on_picture(y)) else { return 255 };
+                let Some((x, y)) = on_picture(x).zip(on_picture(y)) else { return page };
                 let sum: u16 = self.colors[y * self.side + x].iter().copied().map(u16::from).sum();
                 u8::try_from(sum / 3).unwrap()
             });
             let codes = photo.detect_grids();
-            assert_eq!(codes.len(), 1);
-            codes[0].decode().unwrap().1
+            codes.first().and_then(|code| code.decode().ok()).map(|(_, text)| text)
         }
 
         /// Returns the first and the last column, and the first and the last row, with a dark
@@ -179,6 +184,25 @@ mod tests {
                 assert!(png == svg, "{text} {query}");
             }
         }
+    }
+
+    #[test]
+    fn with_the_quiet_zone_a_code_is_read_on_a_dark_page() {
+        for (text, query) in [LINK, "HTTPS://S.TEST/123", "https://s.test/a-longer-slug-of-a-campaign"]
+            .into_iter()
+            .flat_map(|text| {
+                ["size=300", "size=50", "size=999&errorCorrection=h", "size=240&color=a00000"]
+                    .map(|query| (text, query))
+            })
+        {
+            let quiet = Pixels::of_png(&draw(text, &format!("{query}&margin=auto")).unwrap());
+            assert_eq!(quiet.scan_on(0).as_deref(), Some(text), "{query}");
+            let svg = Pixels::of_svg(&draw(text, &format!("{query}&margin=auto&format=svg")).unwrap());
+            assert!(quiet == svg, "{text} {query}");
+        }
+        assert_eq!(Pixels::of_png(&draw(LINK, "").unwrap()).scan_on(0), None, "without it");
+        // 25 modules of 12 pixels, and 4 more on each side.
+        assert_eq!(Pixels::of_png(&draw(LINK, "size=300&margin=auto").unwrap()).side, 300 + 2 * 4 * 12);
     }
 
     #[test]

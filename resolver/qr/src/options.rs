@@ -8,9 +8,14 @@ const SIZE_MIN: u16 = 50;
 const SIZE_MAX: u16 = 1000;
 /// Default pixels on each side, without the margin.
 const SIZE_DEFAULT: u16 = 300;
-/// Maximum margin in pixels on each side: readers need 4 modules, and in the smallest code 21
-/// modules fill 1000 pixels at 47 each.
+/// The quiet zone that readers need around a code, in modules (ISO/IEC 18004, section 5.3.8). On a dark
+/// page a code without it cannot be told from the page.
+pub(super) const QUIET_MODULES: u16 = 4;
+/// Maximum margin in pixels on each side. The quiet zone fits: in the smallest code 21 modules fill
+/// 1000 pixels at 47 each.
 const MARGIN_MAX: u16 = 200;
+/// The least contrast of the two colours that readers are sure to see, as WCAG 2 computes it.
+const CONTRAST_MIN: f64 = 3.0;
 
 /// An invalid parameter, or a text that does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -29,7 +34,9 @@ pub enum QrError {
         modules: u16,
     },
     /// `margin` is not a whole number within bounds.
-    #[error("expected margin to be a whole number of pixels from 0 to {MARGIN_MAX}")]
+    #[error(
+        "expected margin to be a whole number of pixels from 0 to {MARGIN_MAX}, or auto for the quiet zone"
+    )]
     Margin,
     /// `errorCorrection` is not a level of error correction.
     #[error("expected errorCorrection to be l, m, q or h")]
@@ -76,8 +83,7 @@ pub struct QrOptions {
     pub(super) format: Format,
     /// Pixels on each side, without the margin.
     pub(super) size: u16,
-    /// Pixels of margin on each side.
-    pub(super) margin: u16,
+    pub(super) margin: Margin,
     pub(super) error_correction: ErrorCorrection,
     /// The colour of the dark modules.
     pub(super) color: Rgb,
@@ -85,6 +91,37 @@ pub struct QrOptions {
     pub(super) background: Rgb,
     /// Whether the logo is in the middle, if there is one.
     pub(super) logo: bool,
+}
+
+/// The margin on each side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Margin {
+    /// So many pixels.
+    Pixels(u16),
+    /// The quiet zone: [`QUIET_MODULES`].
+    Quiet,
+}
+
+/// Why many readers may fail to read a code, though it can be drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QrWarning {
+    /// The two colours are too much alike.
+    LowContrast,
+    /// The modules are lighter than the background, which some readers do not expect.
+    Inverted,
+}
+
+impl QrWarning {
+    /// Returns the warning in words, for a header.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::LowContrast => {
+                "low contrast: many readers will not see the code; use a darker color or a lighter bgColor"
+            }
+            Self::Inverted => "inverted: some readers expect a color that is darker than bgColor",
+        }
+    }
 }
 
 /// A file format of the image.
@@ -114,7 +151,7 @@ impl Default for QrOptions {
         Self {
             format: Format::Png,
             size: SIZE_DEFAULT,
-            margin: 0,
+            margin: Margin::Pixels(0),
             error_correction: ErrorCorrection::Low,
             color: Rgb([0x00; 3]),
             background: Rgb([0xff; 3]),
@@ -138,7 +175,7 @@ impl QrOptions {
             match &*name {
                 "format" => options.format = Format::parse(value).ok_or(QrError::Format)?,
                 "size" => options.size = pixels(value, SIZE_MIN, SIZE_MAX).ok_or(QrError::Size)?,
-                "margin" => options.margin = pixels(value, 0, MARGIN_MAX).ok_or(QrError::Margin)?,
+                "margin" => options.margin = Margin::parse(value).ok_or(QrError::Margin)?,
                 "errorCorrection" => {
                     options.error_correction =
                         ErrorCorrection::parse(value).ok_or(QrError::ErrorCorrection)?;
@@ -150,6 +187,23 @@ impl QrOptions {
             }
         }
         if options.color == options.background { Err(QrError::SameColors) } else { Ok(options) }
+    }
+
+    /// Returns why many readers may fail to read the code.
+    #[must_use]
+    pub fn warning(&self) -> Option<QrWarning> {
+        let (color, background) = (self.color.luminance(), self.background.luminance());
+        let (dark, light) = if color < background { (color, background) } else { (background, color) };
+        if (light + 0.05) / (dark + 0.05) < CONTRAST_MIN {
+            return Some(QrWarning::LowContrast);
+        }
+        (color > background).then_some(QrWarning::Inverted)
+    }
+}
+
+impl Margin {
+    fn parse(text: &str) -> Option<Self> {
+        if text == "auto" { Some(Self::Quiet) } else { pixels(text, 0, MARGIN_MAX).map(Self::Pixels) }
     }
 }
 
@@ -176,6 +230,15 @@ impl ErrorCorrection {
 }
 
 impl Rgb {
+    /// Returns the relative luminance, from 0 to 1 (WCAG 2.2).
+    fn luminance(self) -> f64 {
+        let linear = self.0.map(|channel| {
+            let value = f64::from(channel) / 255.0;
+            if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+        });
+        0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    }
+
     fn parse(text: &str) -> Option<Self> {
         let digits = text.strip_prefix('#').unwrap_or(text);
         // `from_str_radix` would also accept a sign.
@@ -233,7 +296,7 @@ mod tests {
     #[test]
     fn what_is_not_said_stays_at_shlinks_default() {
         let defaults = QrOptions::default();
-        assert_eq!((defaults.size, defaults.margin), (300, 0));
+        assert_eq!((defaults.size, defaults.margin), (300, Margin::Pixels(0)));
         assert_eq!(
             (defaults.color.to_string(), defaults.background.to_string()),
             ("#000000".into(), "#ffffff".into())
@@ -257,7 +320,7 @@ mod tests {
         let expected = QrOptions {
             format: Format::Svg,
             size: 1000,
-            margin: 200,
+            margin: Margin::Pixels(200),
             error_correction: ErrorCorrection::Quartile,
             color: Rgb([0x1a, 0x2b, 0x3c]),
             background: Rgb([0xff, 0xee, 0xdd]),
@@ -298,6 +361,25 @@ mod tests {
             }
             assert_eq!(error.parameter(), name);
             assert!(error.to_string().starts_with(&format!("expected {name} to be ")), "{error}");
+        }
+    }
+
+    #[test]
+    fn colours_that_readers_may_not_tell_apart_are_warned_of() {
+        let warning =
+            |color, background| read(&[("color", color), ("bgColor", background)]).unwrap().warning();
+        for (color, background, expected) in [
+            ("000", "fff", None),
+            ("a00000", "ffe", None),
+            ("00f", "ff0", None),
+            ("777", "888", Some(QrWarning::LowContrast)),
+            ("ff0", "fff", Some(QrWarning::LowContrast)),
+            ("ccc", "fff", Some(QrWarning::LowContrast)),
+            ("fff", "eee", Some(QrWarning::LowContrast)),
+            ("fff", "000", Some(QrWarning::Inverted)),
+            ("ff0", "00f", Some(QrWarning::Inverted)),
+        ] {
+            assert_eq!(warning(color, background), expected, "{color} on {background}");
         }
     }
 

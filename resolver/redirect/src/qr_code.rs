@@ -10,7 +10,7 @@ use daemon::network;
 use hyper::{
     Request, StatusCode,
     body::Incoming,
-    header::{CACHE_CONTROL, CONTENT_DISPOSITION, HeaderValue},
+    header::{CACHE_CONTROL, CONTENT_DISPOSITION, HeaderName, HeaderValue},
 };
 use links::location;
 use qr::{Image, QrError, QrOptions, render};
@@ -37,6 +37,8 @@ const AT_ONCE: usize = 2;
 const UNDER_WAY: (u64, u64) = (32, 8);
 /// The maximum number of QR codes that one client may request per minute.
 const PER_MINUTE: u32 = 240;
+/// The header that says why many readers may fail to read the code.
+const WARNING: HeaderName = HeaderName::from_static("qr-code-warning");
 /// The suffix of the path, after the code or slug.
 const BEHIND: &str = "/qr-code";
 /// The longest time that a QR code waits to be drawn.
@@ -108,11 +110,15 @@ pub async fn draw(thread: &ThreadContext, visitor: Visitor, request: &Request<In
     // QR code readers guess the encoding of non-ASCII letters. In a URL all of them can be
     // percent-encoded.
     let short_url = location(&format!("{}/{name}", redirector.domain_cache.base(found.link.domain())));
+    let warning = options.warning();
     match paint(redirector, short_url, options).await {
         Some(Ok(Image { bytes, content_type })) => {
             let mut picture = answer(StatusCode::OK, content_type, bytes);
             let headers = picture.headers_mut();
             headers.insert(CACHE_CONTROL, HeaderValue::from_static("public,max-age=3600"));
+            if let Some(warning) = warning {
+                headers.insert(WARNING, HeaderValue::from_static(warning.as_str()));
+            }
             if is_download && let Ok(file) = HeaderValue::try_from(file_of(&name, content_type)) {
                 headers.insert(CONTENT_DISPOSITION, file);
             }
