@@ -59,7 +59,7 @@ async fn an_array_and_lines_are_answered_item_by_item_in_their_own_form() {
     assert_eq!(check(&resolver, results).await, names);
     assert_eq!(
         results[1]["expected"],
-        json!({ "longUrl": "expected one of the schemes http, https, mailto, tel" })
+        json!({ "longUrl": "expected one of the schemes http, https, mailto, tel (--allowed-schemes)" })
     );
     assert_eq!(results[3]["expected"].as_object().unwrap().len(), 2, "every wrong field is named");
 

@@ -259,7 +259,10 @@ async fn can_lead_to(api: &Api, host: &str) -> bool {
     let answer = api.try_create(&format!("https://{host}/")).await.unwrap();
     if answer.status != 200 {
         let problem = expect_problem(&answer, 400, "invalid-data");
-        assert_eq!(problem["expected"]["longUrl"], "expected a URL whose host links may lead to");
+        assert_eq!(
+            problem["expected"]["longUrl"],
+            "the target rules of this service do not allow links to this host"
+        );
     }
     answer.status == 200
 }

@@ -71,7 +71,9 @@ pub enum AppError {
     #[error("The link has been edited since: expected its current version.")]
     Superseded,
     /// The link was taken down by an operator.
-    #[error("The link was taken down: expected an operator to lift the block before it is deleted or moved.")]
+    #[error(
+        "The link was taken down. Only an operator can unblock it; until then it cannot be deleted or moved."
+    )]
     Blocked,
     /// No domain has this name.
     #[error("Domain with authority \"{name}\" could not be found")]
@@ -94,7 +96,7 @@ pub enum AppError {
         name: String,
     },
     /// There are as many domains as the operator allows.
-    #[error("Expected a domain that exists: there are {most} of them, as many as --domains-max allows.")]
+    #[error("Domain limit reached ({most}). Use a domain that exists, remove one, or raise --domains-max.")]
     TooManyDomains {
         /// The limit.
         most: u32,
@@ -147,7 +149,7 @@ pub enum AppError {
     },
     /// The API key would hold too many reserved codes.
     #[error(
-        "Expected fewer codes, or reservations to be given up: {held} of {most} codes are in open reservations of this key."
+        "Reservation limit reached: {held} of {most} codes are in open reservations of this key. Ask for fewer, or give some up."
     )]
     TooManyReserved {
         /// Number of codes in open reservations of the key.
@@ -157,7 +159,7 @@ pub enum AppError {
     },
     /// The API key has as many open reservations as it may have.
     #[error(
-        "Expected reservations to be given up, such as filled ones: this key has {held} of {most} open reservations."
+        "Reservation limit reached: this key has {held} of {most} open reservations. Give up filled ones first."
     )]
     TooManyReservations {
         /// Number of open reservations of the key.
@@ -178,7 +180,7 @@ pub enum AppError {
         id: String,
     },
     /// There are as many webhooks as there may be.
-    #[error("Expected a webhook to be removed: there are {most} of them, as many as there may be.")]
+    #[error("Webhook limit reached ({most}). Remove one first.")]
     TooManyWebhooks {
         /// The limit.
         most: u32,
@@ -190,12 +192,12 @@ pub enum AppError {
         id: String,
     },
     /// No addresses of visitors are kept, so that no visit can be found by one.
-    #[error(
-        "Expected a resolver that keeps addresses of visitors: with --visits-addresses none, no visit can be found by one."
-    )]
+    #[error("Addresses of visitors are not kept (--visits-addresses none), so no visit can be found by one.")]
     AddressesNotKept,
     /// There are as many erasures as are kept for visits that are not stored yet.
-    #[error("Expected fewer erasures: {most} of them are kept, each for as long as single visits are.")]
+    #[error(
+        "Erasure limit reached ({most}). Each is kept for as long as single visits are: try again when one has ended."
+    )]
     TooManyErasures {
         /// The limit.
         most: usize,

@@ -8,7 +8,7 @@ use super::{AppError, FieldErrors, LinkService};
 /// A checked value, or a phrase that begins with "expected".
 pub type Checked<T> = Result<T, String>;
 
-const DENIED: &str = "expected a URL whose host links may lead to";
+const DENIED: &str = "the target rules of this service do not allow links to this host";
 
 impl LinkService {
     /// Checks a long URL: its form, its scheme, and that the target rules allow its host.
@@ -17,7 +17,9 @@ impl LinkService {
         let url =
             LongUrl::parse_allowed(text, &policy.own_hosts, &policy.schemes).map_err(
                 |error| match error {
-                    LongUrlError::Scheme => format!("expected one of the schemes {}", policy.schemes),
+                    LongUrlError::Scheme => {
+                        format!("expected one of the schemes {} (--allowed-schemes)", policy.schemes)
+                    }
                     error => error.to_string(),
                 },
             )?;

@@ -39,10 +39,10 @@ pub(crate) enum PageError {
     #[error("expected a form")]
     NoForm,
     /// The form is too long.
-    #[error("expected a shorter form")]
+    #[error("form too long")]
     LongForm,
     /// The form did not arrive in time.
-    #[error("expected a faster form")]
+    #[error("form upload timed out")]
     SlowForm,
     /// There is no such page.
     #[error("expected another address")]

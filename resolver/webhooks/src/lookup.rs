@@ -44,16 +44,16 @@ type Answer = io::Result<Vec<SocketAddr>>;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum LookupError {
     /// The system's answer has no address.
-    #[error("expected the host to have an address: {0}")]
+    #[error("the host has no address: {0}")]
     NoAddress(String),
     /// One of the addresses may not be reached.
     #[error(transparent)]
     Refused(RefusedAddress),
     /// No answer in time.
-    #[error("expected an answer about the host in time")]
+    #[error("the host was not looked up in time")]
     Late,
     /// [`MAX_UNDER_WAY`] lookups have not ended.
-    #[error("expected fewer than {MAX_UNDER_WAY} lookups under way")]
+    #[error("{MAX_UNDER_WAY} lookups are under way already")]
     Busy,
 }
 

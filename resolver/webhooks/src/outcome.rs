@@ -63,19 +63,19 @@ pub enum RetryAdvice {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {
     /// The URL is of the scheme http, which is no longer allowed.
-    #[error("expected an https URL, because http is not allowed on this server")]
+    #[error("this server does not allow http: use https, or start it with --webhook-http on")]
     PlainText,
     /// The body is larger than [`MAX_BODY`].
-    #[error("expected an event of at most {MAX_BODY} bytes, found {0}")]
+    #[error("the event has {0} bytes, and may have {MAX_BODY}")]
     BodyTooLarge(usize),
     /// The HTTP client could not write the request.
-    #[error("expected a request that can be sent: {0}")]
+    #[error("the request cannot be sent: {0}")]
     Unsendable(String),
     /// This process has too many lookups under way.
-    #[error("expected fewer lookups of hosts under way")]
+    #[error("too many lookups of hosts are under way")]
     Busy,
     /// The host has no address.
-    #[error("expected the host to have an address: {0}")]
+    #[error("the host has no address: {0}")]
     NoAddress(String),
     /// The host has an address that webhooks may not reach. Nothing was sent.
     #[error(transparent)]
@@ -84,25 +84,25 @@ pub enum Reason {
     #[error("the time was over while {0}")]
     Timeout(Phase),
     /// The connection could not be opened, or ended before the whole request was sent.
-    #[error("expected a connection: {0}")]
+    #[error("no connection: {0}")]
     Connection(io::ErrorKind),
     /// The TLS handshake failed, for example because of the certificate.
-    #[error("expected a TLS connection: {0}")]
+    #[error("the TLS handshake failed: {0}")]
     Tls(String),
     /// A redirect, 3xx, which is never followed.
-    #[error("expected a status of 2xx, found the redirect {0}: change the webhook's URL")]
+    #[error("the receiver answered with the redirect {0}, which is not followed: change the webhook's URL")]
     Redirect(StatusCode),
     /// The receiver asks to slow down: 429 or 503.
-    #[error("expected a status of 2xx, found {0}: the receiver asks for fewer requests")]
+    #[error("the receiver answered {0}: it asks for fewer requests")]
     Throttled(StatusCode),
     /// Another status of 4xx.
-    #[error("expected a status of 2xx, found {0}")]
+    #[error("the receiver answered {0}, and not 2xx")]
     ClientError(StatusCode),
     /// Another status of 5xx.
-    #[error("expected a status of 2xx, found {0}")]
+    #[error("the receiver answered {0}, and not 2xx")]
     ServerError(StatusCode),
     /// An answer that is not HTTP, has too large a head, or a status that ends no request.
-    #[error("expected an HTTP answer: {0}")]
+    #[error("the answer is not HTTP: {0}")]
     BadAnswer(String),
 }
 

@@ -31,14 +31,13 @@ pub struct RefusedAddress {
 
 impl fmt::Display for RefusedAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "expected a public address or one in an allowed network, found ")?;
-        write!(f, "{} ({})", self.address, self.range)?;
+        write!(f, "{} is not a public address ({})", self.address, self.range)?;
         match self.permitted {
-            0 => Ok(()),
+            0 => write!(f, ": the operator can allow its network with --webhook-networks"),
             permitted => write!(
                 f,
-                " among the addresses of the host, of which {permitted} would be permitted: such a mix is \
-                 an attack or a mistake in the host's DNS records"
+                ", while {permitted} other addresses of the host are permitted: such a mix is an attack or a \
+                 mistake in the host's DNS records"
             ),
         }
     }

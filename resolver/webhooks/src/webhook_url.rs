@@ -29,22 +29,22 @@ pub struct WebhookUrl {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
     /// Longer than [`WebhookUrl::MAX_LEN`].
-    #[error("expected a URL of at most {MAX_LEN} bytes, found {0}")]
+    #[error("the URL has {0} bytes, and may have {MAX_LEN}")]
     TooLong(usize),
     /// Not a URL, or one that HTTP cannot send.
-    #[error("expected a URL such as https://example.com/hook: {0}")]
+    #[error("not a URL such as https://example.com/hook: {0}")]
     Malformed(String),
     /// Another scheme than https.
     #[error("expected a URL that begins with https://")]
     Scheme,
     /// The scheme http, which the operator has not allowed.
-    #[error("expected a URL that begins with https://, because http is not allowed on this server")]
+    #[error("this server does not allow http: use https, or start it with --webhook-http on")]
     PlainText,
     /// A user name or a password.
-    #[error("expected a URL without user name and password: receivers check the signature")]
+    #[error("the URL has a user name or a password: leave it out, receivers check the signature")]
     UserInfo,
     /// A fragment, which is never sent.
-    #[error("expected a URL without a fragment, the part after #")]
+    #[error("the URL has a fragment, which is never sent: leave out the part after #")]
     Fragment,
     /// A literal address that webhooks may not reach.
     #[error(transparent)]

@@ -51,7 +51,7 @@ impl Kind {
             }
             Self::InvalidData => AppError::Invalid(vec![InvalidField {
                 field: text("longUrl"),
-                expected: text("expected one of the schemes http, https, mailto, tel"),
+                expected: text("expected one of the schemes http, https, mailto, tel (--allowed-schemes)"),
             }]),
             Self::NoDomain => AppError::NoDomain { name: text("example.com") },
             Self::DomainTaken => AppError::DomainTaken { name: text("example.com") },
