@@ -3,7 +3,8 @@
 
 use std::process::ExitCode;
 
-use daemon::{cancel_on_signals, parse, print};
+use clap::CommandFactory as _;
+use daemon::{Exit, cancel_on_signals, parse, print, unknown_variables, variables};
 use issuer::{
     Error, Listeners,
     config::{Cli, Command, ConfigCommand},
@@ -26,7 +27,8 @@ async fn main() -> ExitCode {
     match parse::<Cli>() {
         Ok(cli) => {
             let format = cli.log_format();
-            format.end("issuer", act(cli).await.map_err(|error| (error.exit(), error.into())))
+            let done = act(cli).await.map(|()| Exit::Clean);
+            format.end("issuer", done.map_err(|error| (error.exit(), error.into())))
         }
         Err(code) => code,
     }
@@ -41,16 +43,27 @@ async fn act(cli: Cli) -> Result<(), Error> {
             }
             Ok(print(&status?)?)
         }
-        Some(Command::Config(ConfigCommand::Check(args))) => Ok(print(&issuer::config_check::run(&args)?)?),
+        Some(Command::Config(ConfigCommand::Check(args))) => {
+            cli.serve.log_format.init();
+            warn_of_unknown_variables();
+            Ok(print(&issuer::config_check::run(&args)?)?)
+        }
         None => serve(cli).await,
     }
 }
 
 async fn serve(cli: Cli) -> Result<(), Error> {
     cli.serve.log_format.init();
+    warn_of_unknown_variables();
     cli.serve.check()?;
     let listeners = Listeners::bind(&cli.serve)?;
     let shutdown = CancellationToken::new();
     cancel_on_signals(shutdown.clone())?;
     issuer::run(cli.serve, listeners, shutdown).await
+}
+
+fn warn_of_unknown_variables() {
+    for warning in unknown_variables(&Cli::command(), "ISSUER_", variables()) {
+        tracing::warn!("{warning}");
+    }
 }

@@ -3,7 +3,8 @@
 
 use std::process::ExitCode;
 
-use daemon::{cancel_on_signals, greet, parse, print};
+use clap::CommandFactory as _;
+use daemon::{Exit, cancel_on_signals, greet, parse, print, unknown_variables, variables};
 use mimalloc::MiMalloc;
 use resolver::{
     Error, Greeting, Listeners, command,
@@ -20,18 +21,28 @@ async fn main() -> ExitCode {
         Ok(cli) => {
             let format = cli.log_format();
             format.init();
+            if matches!(cli.command, None | Some(Command::Serve(_) | Command::Config(_))) {
+                for warning in unknown_variables(&Cli::command(), "RESOLVER_", variables()) {
+                    tracing::warn!("{warning}");
+                }
+            }
             format.end("resolver", act(cli).await.map_err(|error| (error.exit(), error.into())))
         }
         Err(code) => code,
     }
 }
 
-async fn act(cli: Cli) -> Result<(), Error> {
+async fn act(cli: Cli) -> Result<Exit, Error> {
     match cli.command {
-        None => serve(cli.serve).await,
-        Some(Command::Serve(config)) => serve(*config).await,
-        Some(command) => Ok(print(&command::run(command).await?)?),
+        None => serve(cli.serve).await?,
+        Some(Command::Serve(config)) => serve(*config).await?,
+        Some(command) => {
+            let output = command::run(command).await?;
+            print(&output.text)?;
+            return Ok(output.exit);
+        }
     }
+    Ok(Exit::Clean)
 }
 
 async fn serve(config: Config) -> Result<(), Error> {

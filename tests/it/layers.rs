@@ -40,7 +40,12 @@ const LAYERS: &[Layer] = &[
     Layer { name: "dto", folder: "resolver/dto", reaches: &["codes", "links", "numbers"], never: OUTSIDE },
     Layer { name: "holder", folder: "resolver/holder", reaches: &["codes", "numbers"], never: OUTSIDE },
     Layer { name: "qr", folder: "resolver/qr", reaches: &[], never: OUTSIDE },
-    Layer { name: "transfer", folder: "resolver/transfer", reaches: &[], never: OUTSIDE },
+    Layer {
+        name: "transfer",
+        folder: "resolver/transfer",
+        reaches: &["codes", "links", "numbers"],
+        never: OUTSIDE,
+    },
     Layer { name: "agents", folder: "resolver/agents", reaches: &[], never: OUTSIDE },
     Layer {
         name: "visits",

@@ -112,6 +112,8 @@ async fn what_is_exported_can_be_imported_and_what_cannot_be_kept_is_told() {
         assert!(exported.success().unwrap().stdout.contains("4 links"));
         let refused = command(&scratch, "from", &["export", "--format", form, "--out", &out]).await;
         assert_eq!(refused.code(), Some(64), "an export overwrites nothing: {}", refused.stderr);
+        let printed = command(&scratch, "from", &["export", "--format", form, "--out", "-"]).await;
+        assert_eq!(printed.success().unwrap().stdout, std::fs::read_to_string(&file).unwrap());
         let imported =
             command(&scratch, "to", &["import", "--from", "csv", "--json", &out]).await.success().unwrap();
         let told: Value = serde_json::from_str(&imported.stdout).unwrap();
@@ -137,7 +139,8 @@ async fn what_is_exported_can_be_imported_and_what_cannot_be_kept_is_told() {
     let rejects = scratch.path().join("rejects.txt").display().to_string();
     let bad = bad.unwrap().display().to_string();
     let imported = command(&scratch, "to", &["import", "--from", "csv", "--rejects", &rejects, &bad]).await;
-    let said = imported.success().unwrap().stdout;
+    assert_eq!(imported.code(), Some(65), "{}", imported.stderr);
+    let said = imported.stdout;
     assert!(said.contains("2 links stored") && said.contains("3 refused"), "{said}");
     let reasons = std::fs::read_to_string(rejects).unwrap();
     for part in [

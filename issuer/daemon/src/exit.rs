@@ -14,6 +14,8 @@ pub enum Exit {
     Clean,
     /// Bad configuration: code 64.
     Config,
+    /// A part of the input was refused, or there was nothing in it: code 65. What was right is done.
+    Refused,
     /// The link or other object that a command asked a server for does not exist: code 66.
     NotFound,
     /// A required server did not answer at start: code 69.
@@ -27,6 +29,7 @@ impl From<Exit> for ExitCode {
         Self::from(match exit {
             Exit::Clean => 0,
             Exit::Config => 64,
+            Exit::Refused => 65,
             Exit::NotFound => 66,
             Exit::Unavailable => 69,
             Exit::Internal => 70,

@@ -51,8 +51,8 @@ impl LogFormat {
 
     /// Converts the outcome of a daemon into an exit code, and writes an error's cause on one line.
     /// Waits a moment for the last lines of the log.
-    pub fn end(self, daemon: &str, done: Result<(), (Exit, anyhow::Error)>) -> ExitCode {
-        let exit = done.err().map_or(Exit::Clean, |(exit, error)| {
+    pub fn end(self, daemon: &str, done: Result<Exit, (Exit, anyhow::Error)>) -> ExitCode {
+        let exit = done.unwrap_or_else(|(exit, error)| {
             match self {
                 Self::Text => LOG.add(format!("{daemon}: {error:#}\n").as_bytes()),
                 Self::Json => tracing::error!(error = format!("{error:#}"), "{daemon} ends"),

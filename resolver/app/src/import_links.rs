@@ -26,7 +26,7 @@ use std::{
 
 use codes::Mint;
 use links::{Authority, DomainId, Schemes, api_key::OPERATOR, targets::Targets};
-use store::{Catalog, ImportBatch, Imported, Keys, Settings, StoreError};
+use store::{Catalog, ImportBatch, ImportPosition, Imported, Keys, Settings, StoreError};
 use tokio::{sync::mpsc, time::sleep};
 use transfer::{LeftOut, Row, RowError};
 
@@ -78,8 +78,10 @@ pub struct ImportCounts {
     pub stored: u64,
     /// Links whose code leads to their URL already.
     pub already_there: u64,
-    /// Links that earlier runs have stored or refused.
+    /// Items that earlier runs have stored or refused.
     pub before: u64,
+    /// Those of them that earlier runs have refused.
+    pub refused_before: u64,
     /// Links that are stored disabled because their protection is not part of the input.
     pub disabled: u64,
     /// Links that have lost a property, or may have, because it is not part of the input: their
@@ -132,13 +134,13 @@ impl LinkImport {
         let ImportPorts { catalog, settings, keys } = ports;
         let ImportLinks { name, default_domains, unprotected, schemes } = wish;
         let codes = ImportCodes::new(mint);
-        let position = catalog.import_position(&name).await?;
+        let ImportPosition { place, refused } = catalog.import_position(&name).await?;
         let keys = keys.list_api_keys().await?.into_iter().map(|key| (key.name, key.id)).collect();
         let shared = settings.poll_settings(None).await?.settings.unwrap_or_default();
         let disabled = shared.domains.iter().filter(|domain| domain.settings.disabled);
         let defaults = default_domains.iter().map(|name| (name.to_lowercase(), DomainId::DEFAULT));
         Ok(Self {
-            position,
+            position: place,
             place: 0,
             disabled: disabled.map(|domain| domain.id).collect(),
             catalog,
@@ -148,7 +150,7 @@ impl LinkImport {
             places: Vec::new(),
             adoption: Adoption { unprotected, keys, schemes, targets: Targets::new(&shared.targets), codes },
             domains: defaults.collect(),
-            counts: ImportCounts::default(),
+            counts: ImportCounts { refused_before: refused, ..ImportCounts::default() },
         })
     }
 
@@ -193,9 +195,11 @@ impl LinkImport {
         // An error between two items is not an item: it does not advance the position.
         self.place = error.place().unwrap_or(self.place);
         if error.place().is_none_or(|place| place > self.position) {
-            refuse(error.to_string())?;
+            refuse(error.to_string())
+        } else {
+            self.counts.before += 1;
+            Ok(())
         }
-        Ok(())
     }
 
     async fn take(&mut self, mut row: Row, refuse: &mut Refuse<'_>) -> Result<(), ImportError> {
@@ -210,7 +214,7 @@ impl LinkImport {
             Some(name) => match self.find_domain(name).await? {
                 Some(domain) => domain,
                 None => {
-                    refuse(format!("item {place}: domain {name:?}: expected a host name"))?;
+                    refuse(format!("item {place}: domain {name:?}: not a host name"))?;
                     return Ok(());
                 }
             },

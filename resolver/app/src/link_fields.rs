@@ -120,7 +120,7 @@ impl Field {
             Self::Tags => format!("expected an array of at most {TAGS_MAX} strings"),
             Self::ValidSince | Self::ValidUntil => {
                 "expected a time such as 2026-11-22T10:00:00+00:00, or a date; \
-                 without an offset they are in the server's time zone"
+                 without an offset or a zone such as [Europe/Berlin] they are in the server's time zone"
                     .to_owned()
             }
             Self::MaxVisits => "expected a whole number from 1, or null".to_owned(),

@@ -5,14 +5,15 @@
 
 use std::sync::Arc;
 
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::tz::TimeZone;
 use links::{
-    CONDITIONS_MAX, Condition, DetailsEdit, Edit, Link, RULES_MAX, Record, Rule, api_key::Grant, scope::Scope,
+    CONDITIONS_MAX, Condition, DetailsEdit, Edit, Link, RULES_MAX, Record, Rule, TimeError, api_key::Grant,
+    scope::Scope, stored_time,
 };
 
 use super::{
     AppError, Field, FieldErrors, LinkService, authorize::require, edit_link::Target, find_link::LinkName,
-    local_time::local_time, values::Checked,
+    values::Checked,
 };
 
 /// The field with the rules.
@@ -132,36 +133,20 @@ fn check_condition(
     wrong.note_below(at, unread);
     let (kind, value) = (kind.unwrap_or_default(), match_value.as_deref());
     let dated = value.filter(|_| matches!(&*kind, "before-date" | "after-date"));
-    let moment = dated.and_then(|text| with_offset(text, zone));
+    let moment = match dated.map(|text| stored_time(text, zone)).transpose() {
+        Ok(moment) => moment,
+        // The condition itself says best what a text has to be that is no time at all.
+        Err(TimeError::Form) => None,
+        Err(error) => return wrong.note(&format!("{at}.matchValue"), Err(error.to_string())),
+    };
     let parsed = Condition::parse(&kind, match_key.as_deref(), moment.as_deref().or(value));
     let field = parsed.as_ref().err().map_or("type", |error| error.field());
     wrong.note(&format!("{at}.{field}"), parsed.map_err(|error| error.to_string()))
 }
 
-/// Adds the server's offset to a date and time without one. Rules are stored as they are written,
-/// and keep their meaning when the operator changes the zone. Returns `None` for a text that needs
-/// none.
-fn with_offset(text: &str, zone: &TimeZone) -> Option<String> {
-    let is_day = text.len() == "2030-12-31".len();
-    let time = local_time(text.trim(), zone).filter(|_| !is_day && text.parse::<Timestamp>().is_err())?;
-    Some(time.to_zoned(zone.clone()).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_date_and_time_without_an_offset_gets_that_of_the_server() {
-        let zone = TimeZone::fixed(jiff::tz::offset(2));
-        for text in ["2031-01-01 10:00:00", "2031-01-01T10:00", " 2031-01-01T10:00:00 "] {
-            let expected = Some("2031-01-01T10:00:00+02:00");
-            assert_eq!(with_offset(text, &zone).as_deref(), expected, "{text}");
-        }
-        for text in ["2031-01-01", "2031-01-01T10:00:00Z", "2031-01-01T10:00:00+01:00", "tomorrow", ""] {
-            assert_eq!(with_offset(text, &zone), None, "{text}");
-        }
-    }
 
     #[test]
     fn only_dates_of_conditions_get_an_offset() {

@@ -38,7 +38,7 @@ const SEGMENT_BYTES: usize = 1_024;
 /// The maximum width of an argument in an error, in cells.
 const ARGUMENT_CELLS: usize = 100;
 /// The error text for a change without any flag.
-pub(super) const NOTHING_TO_CHANGE: &str = "expected at least one flag that says what to change";
+pub(super) const NOTHING_TO_CHANGE: &str = "nothing to change: give at least one flag that says what";
 /// The characters to percent-encode: all but the unreserved ones of RFC 3986.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
@@ -165,8 +165,8 @@ impl Server {
 
     /// Returns the error for an answer in a form that a resolver would not send.
     pub(super) fn foreign(&self) -> ClientError {
-        let expected = "expected the address of a server of links, but what it answers has another form";
-        ClientError::Foreign { server: self.url.clone(), expected }
+        let problem = "its answer is not that of a Shortmint server: check the address";
+        ClientError::Foreign { server: self.url.clone(), problem }
     }
 
     fn request(&self, call: &Call) -> request::Builder {
@@ -205,9 +205,8 @@ impl Server {
                 return ClientError::Unsendable(error.to_string());
             }
             ureq::Error::BodyExceedsLimit(_) => {
-                let expected =
-                    "expected an answer of at most 16 MiB: ask for smaller pages, where there are pages";
-                return ClientError::Foreign { server: self.url.clone(), expected };
+                let problem = "its answer has more than 16 MiB: ask for smaller pages";
+                return ClientError::Foreign { server: self.url.clone(), problem };
             }
             ureq::Error::Io(error) => found_nobody(error),
             ureq::Error::Timeout(phase) => matches!(phase, Timeout::Resolve | Timeout::Connect),

@@ -8,17 +8,20 @@
 //! 2. Only JSON carries passwords (as hashes), rules and deleted links. A CSV table lists for each
 //!    link the properties that it lacks, and an import disables links whose password is missing.
 //!    The summary counts both.
-//! 3. The file contains hashes of passwords, so only its owner may read it.
+//! 3. A link that no code leads to is left out, counted, and shows in the exit code.
+//! 4. The file contains hashes of passwords, so only its owner may read it.
 
 mod out;
 mod row;
 
+use daemon::Exit;
 use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
 
 use self::{out::Out, row::Rows};
-use super::{database::ready, open_mint::open_mint, warning::warn};
+use super::{database::ready, json_text, open_mint::open_mint, output::out_file, warning::warn};
 use crate::{
-    Error,
+    Error, Output,
     args::{ExportArgs, ExportFormat},
 };
 
@@ -26,7 +29,7 @@ use crate::{
 const PAGE: usize = 500;
 
 /// Exports all links, and returns a summary.
-pub(super) async fn run(args: ExportArgs) -> Result<String, Error> {
+pub(super) async fn run(args: ExportArgs) -> Result<Output, Error> {
     let store = ready(&args.database).await?;
     let mint = open_mint(&*store, &args.database, args.code_key_file.as_deref()).await?;
     let rows = Rows::new(mint, &*store).await?;
@@ -40,7 +43,7 @@ pub(super) async fn run(args: ExportArgs) -> Result<String, Error> {
             looked_at += 1;
             match rows.row(exported) {
                 Some(row) => out.write(&row)?,
-                None => tracing::warn!(looked_at, "no code leads to this link"),
+                None => out.tally.without_code += 1,
             }
         }
         out.keep(last)?;
@@ -51,8 +54,13 @@ pub(super) async fn run(args: ExportArgs) -> Result<String, Error> {
     for warning in tally.warnings(args.format == ExportFormat::Csv) {
         warn(&warning);
     }
-    let links = tally.links;
-    Ok(args.out.map_or_else(String::new, |path| format!("{links} links written to {}\n", path.display())))
+    let text = match out_file(args.out.as_ref()) {
+        None => String::new(),
+        Some(_) if args.json => json_text::pretty(&json!(tally)),
+        Some(path) => format!("{} links written to {}\n", tally.links, path.display()),
+    };
+    let exit = if tally.without_code == 0 { Exit::Clean } else { Exit::Refused };
+    Ok(Output { text, exit })
 }
 
 /// Returns a progress bar, which shows on a terminal only; a spinner if the number of links is

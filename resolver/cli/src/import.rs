@@ -2,7 +2,9 @@
 //!
 //! 1. The name of an input is by default the digest of its content. So a killed import continues
 //!    where it stopped when it is started again, and a repeated import stores nothing twice.
-//! 2. A link that cannot be stored is reported with its position in the file and the reason.
+//! 2. A link that cannot be stored is reported with its position in the file and the reason. Then,
+//!    and if the file has no links or its rest cannot be read, the exit code is 65, also when the
+//!    import is repeated.
 //! 3. Memory is bounded: rows wait in a few pieces of about [`PIECE_BYTES`] bytes, however large a
 //!    link is.
 
@@ -17,15 +19,16 @@ use std::{
 
 use app::import_links::{self, ImportError, ImportLinks, ImportPorts, LinkImport, Piece};
 use indicatif::{ProgressBar, ProgressStyle};
-use links::Schemes;
+use jiff::tz::TimeZone;
+use links::{Schemes, find_zone};
 use sha2::{Digest, Sha256};
 use tokio::{sync::mpsc, task::spawn_blocking, time::Instant};
-use transfer::{Row, RowError, rows};
+use transfer::{Row, RowError, Source, rows};
 
 use self::outcome::Outcome;
 use super::{database::ready, error::file_error, open_mint::open_mint, warning::warn};
 use crate::{
-    Error,
+    Error, Output,
     args::{ImportArgs, Unprotected},
 };
 
@@ -36,11 +39,17 @@ const PIECE_BYTES: usize = 1024 * 1024;
 const PIECES: usize = 2;
 
 /// Imports a file, and returns a summary.
-pub(super) async fn run(args: ImportArgs) -> Result<String, Error> {
+pub(super) async fn run(args: ImportArgs) -> Result<Output, Error> {
     let schemes = Schemes::parse(&args.allowed_schemes).map_err(|error| Error::Config {
         flag: "--allowed-schemes",
         value: args.allowed_schemes.join(","),
         reason: error.to_string(),
+    })?;
+    let zone = find_zone(&args.time_zone).ok_or_else(|| Error::Config {
+        flag: "--time-zone",
+        value: args.time_zone.clone(),
+        reason: "this system has no time zone of that name: write UTC or a name such as Europe/Berlin"
+            .to_owned(),
     })?;
     // The file is opened before the database, so that a mistyped name is reported at once.
     let unreadable = |error: &io::Error| file_error("FILE", &args.file, error);
@@ -61,11 +70,15 @@ pub(super) async fn run(args: ImportArgs) -> Result<String, Error> {
     let ports = ImportPorts { catalog: store.clone(), keys: store.clone(), settings: store };
     let import = LinkImport::begin(ports, mint, wish).await?;
     let mut outcome = Outcome::new(rejects(args.rejects.as_deref(), import.position())?);
-    import_file(&args, file, import, &mut outcome).await?;
+    import_file(&args, (file, zone), import, &mut outcome).await?;
+    if outcome.read() == 0 && args.from != Source::Shortmint {
+        // An own export has a last line that says how many links it has.
+        outcome.note_empty();
+    }
     for warning in outcome.warnings(args.from) {
         warn(&warning);
     }
-    Ok(outcome.told(begun.elapsed().as_secs_f64(), args.json))
+    Ok(Output { text: outcome.told(begun.elapsed().as_secs_f64(), args.json), exit: outcome.exit() })
 }
 
 fn policy(unprotected: Unprotected) -> import_links::Unprotected {
@@ -86,10 +99,11 @@ fn rejects(path: Option<&Path>, position: u64) -> Result<Option<File>, Error> {
     opened.map(Some).map_err(|error| file_error("--rejects", path, &error))
 }
 
-/// Imports the rows of the file, shows the progress, and records the outcome.
+/// Imports the rows of the file, shows the progress, and records the outcome. A file whose rest
+/// cannot be read is imported up to there.
 async fn import_file(
     args: &ImportArgs,
-    file: File,
+    (file, zone): (File, TimeZone),
     mut import: LinkImport,
     outcome: &mut Outcome,
 ) -> Result<(), Error> {
@@ -98,23 +112,26 @@ async fn import_file(
     let (sender, received) = mpsc::channel(PIECES);
     let (source, reader) = (args.from, bar.wrap_read(file));
     // Reading and parsing wait for the disk, so they run on a thread of their own.
-    let reading = spawn_blocking(move || send_pieces(rows(source, reader), &sender));
-    let failed = |error| import_error(&args.file, error);
+    let reading = spawn_blocking(move || send_pieces(rows(source, reader, &zone), &sender));
     let mut refuse = |reason: String| outcome.refuse(reason);
-    import.take_all(received, &mut refuse).await.map_err(failed)?;
-    reading.await.map_err(|_| Error::TaskFailed("reader of the import"))?;
-    import.store_taken(&mut refuse).await.map_err(failed)?;
+    let taken = import.take_all(received, &mut refuse).await;
+    match taken {
+        Err(ImportError::Input(error)) => outcome.cut_off(&error)?,
+        taken => {
+            taken.map_err(import_error)?;
+            reading.await.map_err(|_| Error::TaskFailed("reader of the import"))?;
+            import.store_taken(&mut refuse).await.map_err(import_error)?;
+        }
+    }
     bar.finish_and_clear();
     outcome.counts = import.finish().await;
     Ok(())
 }
 
-/// Returns the command's error for an error of an import from this file.
-fn import_error(file: &Path, error: ImportError) -> Error {
+/// Returns the command's error for an error of an import.
+fn import_error(error: ImportError) -> Error {
     match error {
-        ImportError::Input(error) => {
-            Error::Config { flag: "FILE", value: file.display().to_string(), reason: error.to_string() }
-        }
+        ImportError::Input(error) => Error::Io(io::Error::other(error)),
         ImportError::Record(error) => Error::Io(error),
         ImportError::Store(error) => Error::Store(error),
     }

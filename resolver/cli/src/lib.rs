@@ -23,6 +23,7 @@ mod keys;
 mod link;
 mod migrate;
 mod open_mint;
+mod output;
 pub mod table;
 mod target;
 mod visits;
@@ -40,6 +41,7 @@ use args::{
 pub use client::ClientError;
 pub use database::{open_with, wait_for};
 pub use error::{Error, file_error};
+pub use output::Output;
 
 /// The commands.
 #[derive(Debug, Subcommand)]
@@ -88,8 +90,8 @@ struct CommandLine {
 /// # Errors
 /// Returns an error if an argument is wrong, the database or the server is unreachable, or the
 /// command fails.
-pub async fn run(command: Command) -> Result<String, Error> {
-    match command {
+pub async fn run(command: Command) -> Result<Output, Error> {
+    let text = match command {
         Command::Migrate(args) => migrate::run(&args).await,
         Command::ApiKey(command) => keys::run(command).await,
         Command::Link(command) => link::run(command).await,
@@ -99,7 +101,8 @@ pub async fn run(command: Command) -> Result<String, Error> {
         Command::Webhook(command) => webhook::run(command).await,
         Command::Audit(args) => audit::run(args).await,
         Command::Backup(args) => backup::run(args).await,
-        Command::Import(args) => import::run(args).await,
-        Command::Export(args) => export::run(args).await,
-    }
+        Command::Import(args) => return import::run(args).await,
+        Command::Export(args) => return export::run(args).await,
+    };
+    text.map(Output::from)
 }

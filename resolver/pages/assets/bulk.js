@@ -2,15 +2,31 @@
 // scripts rows are pasted, and the result is copied out of its field.
 const BYTES_MAX = 2 * 1024 * 1024;
 
+// Reads UTF-8, and UTF-16 by its byte order mark, as spreadsheets write it. Returns null for a file
+// in another encoding.
+const decoded = (bytes) => {
+  const mark = bytes.slice(0, 2).join();
+  const encoding = { "255,254": "utf-16le", "254,255": "utf-16be" }[mark] ?? "utf-8";
+  try {
+    return new TextDecoder(encoding, { fatal: true }).decode(bytes);
+  } catch {
+    return null;
+  }
+};
+
 const form = document.querySelector("form.bulk");
 if (form) {
   const rows = document.getElementById("rows");
   const picker = document.getElementById("file");
   const wrong = document.getElementById("file-wrong");
+  const foreign = document.getElementById("file-foreign");
   const read = async (file) => {
     wrong.hidden = file.size <= BYTES_MAX;
+    foreign.hidden = true;
     if (wrong.hidden) {
-      rows.value = await file.text();
+      const text = decoded(new Uint8Array(await file.arrayBuffer()));
+      foreign.hidden = text !== null;
+      rows.value = text ?? rows.value;
       rows.focus();
     }
   };

@@ -9,6 +9,7 @@ use app::{
     AppError, FieldErrors, LinkFields,
     budgets::ExceededShare,
     create_link::{CreateLink, IdempotencyKey},
+    time::read_time,
 };
 use askama::Template;
 use daemon::network;
@@ -213,10 +214,9 @@ fn command(pages: &Pages, form: &Form, wrong: &mut FieldErrors) -> CreateLink {
         wrong.note(name, parsed)
     };
     let (max_visits, short_code_length) = (number("maxVisits", wrong), number("shortCodeLength", wrong));
-    let valid_until = form.filled("validUntil").and_then(|text| {
-        let expected = || "expected a date and a time".to_owned();
-        wrong.note("validUntil", app::local_time::local_time(text, &pages.api.time_zone).ok_or_else(expected))
-    });
+    let valid_until = form
+        .filled("validUntil")
+        .and_then(|text| wrong.note("validUntil", read_time(text, &pages.api.time_zone)));
     let fields = LinkFields {
         long_url: form.filled("longUrl").map(|url| Some(with_utm(&with_scheme(pages, url), form))),
         title: form.owned("title").map(Some),

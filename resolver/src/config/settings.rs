@@ -13,7 +13,7 @@ use codes::{Keyspace, parse_keyspaces};
 use daemon::Share;
 use geoip::GeoIp;
 use jiff::tz::TimeZone;
-use links::{Protocol, Redirects, Schemes, check_process_target};
+use links::{Protocol, Redirects, Schemes, check_process_target, find_zone};
 use numbers::{HolderId, Namespace};
 use redirect::fallback_page::FallbackTargets;
 use url::{Host, Url};
@@ -234,11 +234,7 @@ impl Config {
     fn check_time_zone(&self) -> Result<TimeZone, Error> {
         let expected =
             "expected a name of the IANA database that this system has, such as UTC or Europe/Berlin";
-        if self.time_zone == "UTC" {
-            // UTC needs no installed time zone database.
-            return Ok(TimeZone::UTC);
-        }
-        TimeZone::get(&self.time_zone).map_err(|_| wrong("--time-zone", &self.time_zone, expected))
+        find_zone(&self.time_zone).ok_or_else(|| wrong("--time-zone", &self.time_zone, expected))
     }
 
     fn check_holder(&self) -> Result<HolderId, Error> {

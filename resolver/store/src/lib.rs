@@ -23,7 +23,8 @@ pub use ports::{
     Links, Register, Settings, Store, Webhooks,
 };
 pub use requests::{
-    BlockEntry, Comparison, FullLink, ImportBatch, IndexStep, LinkVisits, NamedLink, Source, Sweep, Visible,
+    BlockEntry, Comparison, FullLink, ImportBatch, ImportPosition, IndexStep, LinkVisits, NamedLink, Source,
+    Sweep, Visible,
 };
 pub use witness::Witness;
 

@@ -69,6 +69,15 @@ pub struct ImportBatch {
     pub keyspaces: usize,
 }
 
+/// How far an import has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ImportPosition {
+    /// The position of the last item that was stored or refused; 0 if there is none.
+    pub place: u64,
+    /// How many items up to there were refused.
+    pub refused: u64,
+}
+
 /// One step of the removal of unvisited links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sweep {

@@ -6,10 +6,11 @@
 
 use std::borrow::Cow;
 
+use links::stored_time;
 use serde_json::{Map, Value};
 
 use super::{
-    item::{Item, is_filled},
+    item::Item,
     objects::Shape,
     row::{LeftOut, Row, RowError, Secret},
     table::{Layout, clip},
@@ -47,22 +48,23 @@ pub(super) const COLUMNS: [&str; 25] = [
 /// Fields that only the JSON form has.
 const JSON_ONLY: [&str; 3] = ["passwordHash", "redirectRules", "deletedAt"];
 
-/// The columns with their aliases.
+/// The columns with their aliases: the names that other systems and people give them. Case, spaces,
+/// dashes and underscores do not count.
 pub(super) const LAYOUT: Layout = Layout {
     columns: &[
-        ("shortCode", &["code", "slug", "customSlug"]),
-        ("longUrl", &["url", "target"]),
+        ("shortCode", &["code", "slug", "customSlug", "keyword", "slashtag", "backHalf", "alias", "address"]),
+        ("longUrl", &["url", "target", "destination", "originalUrl", "longLink"]),
         ("title", &[]),
         ("description", &[]),
         ("tags", &[]),
         ("domain", &[]),
-        ("createdAt", &[]),
+        ("createdAt", &["created", "dateCreated", "timestamp"]),
         ("validSince", &[]),
-        ("validUntil", &[]),
+        ("validUntil", &["expiresAt"]),
         ("maxVisits", &[]),
         ("crawlable", &[]),
         ("forwardQuery", &[]),
-        ("visits", &[]),
+        ("visits", &["clicks", "hits", "visitCount", "visitsCount"]),
         ("uses", &[]),
         ("enabled", &[]),
         ("redirectStatus", &[]),
@@ -75,14 +77,23 @@ pub(super) const LAYOUT: Layout = Layout {
         ("blockedAt", &[]),
         ("blockedBy", &[]),
         ("leftOut", &[]),
+        ("shortUrl", &["shortLink", "bitlink"]),
     ],
-    known: "shortCode (or code, slug, customSlug), longUrl (or url, target), title, description, tags, domain, createdAt, \
-            validSince, validUntil, maxVisits, crawlable, forwardQuery, visits, uses, enabled, redirectStatus, minted, \
-            createdBy, editedAt, editedBy, version, blocked, blockedAt, blockedBy, leftOut",
+    known: "shortCode (or code, slug, customSlug, keyword, slashtag, backHalf, alias, address), longUrl (or url, target, \
+            destination, originalUrl, longLink), title, description, tags, domain, createdAt (or created, dateCreated, \
+            timestamp), validSince, validUntil (or expiresAt), maxVisits, crawlable, forwardQuery, visits (or clicks, hits, \
+            visitCount, visitsCount), uses, enabled, redirectStatus, minted, createdBy, editedAt, editedBy, version, blocked, \
+            blockedAt, blockedBy, leftOut, shortUrl (or shortLink, bitlink)",
     needed: &["longUrl"],
     is_closed: true,
     unnamed: None,
 };
+
+/// Returns the name under which exports have the column that is meant; `None` for an unknown one.
+#[must_use]
+pub fn link_column(name: &str) -> Option<&'static str> {
+    LAYOUT.column(name)
+}
 
 /// Each JSON document is one link.
 pub(super) const SHAPE: Shape = Shape { path: &[], name: "", beside: None, item_bytes: Shape::OWN_ITEM };
@@ -99,7 +110,7 @@ pub(super) fn of_json(item: &Item) -> Result<Row, RowError> {
             return Err(item.wrong(column, "one value, under one of its names"));
         }
     }
-    let item = Item { place, fields };
+    let item = Item { place, fields, zone: item.zone.clone() };
     Ok(Row {
         password_hash: item.text("passwordHash")?.map(Secret),
         redirect_rules: rules(&item)?,
@@ -114,16 +125,18 @@ pub(super) fn of_table(item: &Item) -> Result<Row, RowError> {
         let text = value.as_str().map(|text| Value::from(revealed(text)));
         (name.clone(), text.unwrap_or_else(|| value.clone()))
     };
-    let item = Item { place: item.place, fields: item.fields.iter().map(read).collect() };
+    let fields = item.fields.iter().map(read).collect();
+    let item = Item { place: item.place, fields, zone: item.zone.clone() };
     let list = |name| Ok::<_, RowError>(split_tags(&item.text(name)?.unwrap_or_default()));
     row(&item, list("tags")?, &list("leftOut")?)
 }
 
 fn row(item: &Item, tags: Vec<String>, left_out: &[String]) -> Result<Row, RowError> {
+    let (code, domain) = name(item)?;
     Ok(Row {
         place: item.place,
-        code: item.text("shortCode")?,
-        domain: item.text("domain")?,
+        code,
+        domain,
         long_url: item.needed("longUrl")?,
         title: item.text("title")?,
         description: item.text("description")?,
@@ -151,13 +164,32 @@ fn row(item: &Item, tags: Vec<String>, left_out: &[String]) -> Result<Row, RowEr
     })
 }
 
-/// Returns the redirect rules as JSON text. They are validated where links are stored.
+/// Returns the code and the domain. What has no column of its own is taken from the short URL.
+pub(super) fn name(item: &Item) -> Result<(Option<String>, Option<String>), RowError> {
+    let (code, domain) = (item.text("shortCode")?, item.text("domain")?);
+    let Some(short) = item.short_url("shortUrl")? else { return Ok((code, domain)) };
+    Ok((code.or(short.code), domain.or(Some(short.domain))))
+}
+
+/// Returns the redirect rules as JSON text, their times with an offset. They are validated where
+/// links are stored.
 fn rules(item: &Item) -> Result<Option<String>, RowError> {
-    match item.fields.get("redirectRules") {
-        None | Some(Value::Null) => Ok(None),
-        Some(list @ Value::Array(rules)) => Ok((!rules.is_empty()).then(|| list.to_string())),
-        Some(_) => Err(item.wrong("redirectRules", "a list of rules")),
+    let mut list = match item.fields.get("redirectRules") {
+        None | Some(Value::Null) => return Ok(None),
+        Some(list @ Value::Array(_)) => list.clone(),
+        Some(_) => return Err(item.wrong("redirectRules", "a list of rules")),
+    };
+    let rules = list.as_array_mut().map(Vec::as_mut_slice).unwrap_or_default();
+    let conditions = rules.iter_mut().filter_map(|rule| rule.get_mut("conditions")?.as_array_mut()).flatten();
+    for condition in conditions {
+        if !matches!(condition["type"].as_str(), Some("before-date" | "after-date")) {
+            continue;
+        }
+        let Some(Value::String(text)) = condition.get_mut("matchValue") else { continue };
+        let time = stored_time(text, &item.zone);
+        *text = time.map_err(|error| item.broken("redirectRules", format!("{text:?}: {error}")))?;
     }
+    Ok((!rules.is_empty()).then(|| list.to_string()))
 }
 
 /// Escapes a text for a cell. A spreadsheet would evaluate a text that begins like a formula
@@ -179,31 +211,41 @@ fn looks_computed(text: &str) -> bool {
     text.trim_start_matches('\'').starts_with(FIRST)
 }
 
-/// Joins tags with `|`. A backslash escapes a `|` or a backslash in a tag.
+/// The characters that separate tags. The last one is the comma of East Asian keyboards.
+const BETWEEN_TAGS: [char; 3] = ['|', ',', '，'];
+
+/// Joins tags with `|`. A backslash escapes a separator or a backslash in a tag.
 pub(super) fn join_tags(tags: &[String]) -> String {
-    let escaped: Vec<String> = tags.iter().map(|tag| tag.replace('\\', "\\\\").replace('|', "\\|")).collect();
-    escaped.join("|")
+    let escaped = |tag: &String| {
+        let mut escaped = String::with_capacity(tag.len());
+        for character in tag.chars() {
+            if character == '\\' || BETWEEN_TAGS.contains(&character) {
+                escaped.push('\\');
+            }
+            escaped.push(character);
+        }
+        escaped
+    };
+    tags.iter().map(escaped).collect::<Vec<_>>().join("|")
 }
 
-/// Splits joined tags, and drops blank ones. A backslash before any other character stands for
+/// Splits the tags of a cell at bars and commas, and drops blank ones. A backslash before a
+/// separator or a backslash makes it part of the tag; before any other character it stands for
 /// itself.
-fn split_tags(text: &str) -> Vec<String> {
+#[must_use]
+pub fn split_tags(text: &str) -> Vec<String> {
     let mut tags = vec![String::new()];
     let mut characters = text.chars().peekable();
     while let Some(character) = characters.next() {
-        let escaped =
-            if character == '\\' { characters.next_if(|next| matches!(next, '\\' | '|')) } else { None };
-        match (character, escaped) {
-            ('|', _) => tags.push(String::new()),
-            (character, escaped) => {
-                if let Some(tag) = tags.last_mut() {
-                    tag.push(escaped.unwrap_or(character));
-                }
-            }
+        let is_escapable = |next: &char| *next == '\\' || BETWEEN_TAGS.contains(next);
+        let escaped = if character == '\\' { characters.next_if(is_escapable) } else { None };
+        if escaped.is_none() && BETWEEN_TAGS.contains(&character) {
+            tags.push(String::new());
+        } else if let Some(tag) = tags.last_mut() {
+            tag.push(escaped.unwrap_or(character));
         }
     }
-    tags.retain(|tag| is_filled(tag));
-    tags
+    tags.iter().map(|tag| tag.trim()).filter(|tag| !tag.is_empty()).map(str::to_owned).collect()
 }
 
 #[cfg(test)]
@@ -249,7 +291,7 @@ mod tests {
     fn unknown_names_are_refused_with_the_known_ones() {
         let (links, errors) = read(Source::Csv, "longUrl,colour\nhttps://e.test/,red\n");
         assert_eq!((links.len(), errors.len()), (0, 1));
-        assert!(errors[0].contains("leftOut; \"colour\" is none of them"), "{errors:?}");
+        assert!(errors[0].contains("; \"colour\" is none of them"), "{errors:?}");
         let lines = "{\"longUrl\":\"a\",\"colour\":1}\n{\"url\":\"a\",\"target\":\"b\"}\n{\"url\":\"c\"}";
         let (links, errors) = read(Source::Csv, lines);
         assert_eq!((links.len(), links[0].place), (1, 3));
@@ -262,8 +304,7 @@ mod tests {
 
     #[test]
     fn a_bad_cell_is_named_and_the_next_line_comes() {
-        let table =
-            "longUrl,maxVisits,crawlable,validUntil\n,,,\na,x,,\na,,maybe,\na,,,never\na,1,1,2026-01-01\n";
+        let table = "longUrl,maxVisits,crawlable,validUntil\n,7,,\n,,,\na,x,,\na,,maybe,\na,,,never\na,1,1,2026-01-01\n";
         let (links, errors) = read(Source::Csv, table);
         assert_eq!(
             errors,
@@ -271,20 +312,23 @@ mod tests {
                 "item 1: longUrl: expected a text that is not empty",
                 "item 2: maxVisits: expected a whole number from 0 on",
                 "item 3: crawlable: expected true or false",
-                "item 4: validUntil: expected a time such as 2026-01-31T12:00:00Z",
+                "item 4: validUntil: not a time: write it like 2026-11-22T10:00:00+01:00, \
+                 2026-11-22T10:00:00[Europe/Berlin] or 2026-11-22",
             ]
         );
         assert_eq!((links.len(), links[0].place), (1, 5));
     }
 
     #[test]
-    fn tags_are_parted_by_bars_and_come_apart_as_they_were_joined() {
+    fn tags_are_parted_by_bars_and_commas_and_come_apart_as_they_were_joined() {
         for (text, tags) in [
             ("", vec![]),
             (" | |", vec![]),
             ("a", vec!["a"]),
             ("a|b||ü c", vec!["a", "b", "ü c"]),
+            ("a|b, c d，e,|", vec!["a", "b", "c d", "e"]),
             (r"a\|b|c\\|d\", vec!["a|b", r"c\", r"d\"]),
+            (r"a\,b,c\，d", vec!["a,b", "c，d"]),
             (r"\n", vec![r"\n"]),
         ] {
             assert_eq!(split_tags(text), tags, "{text:?}");
@@ -329,10 +373,12 @@ mod tests {
 
     #[test]
     fn the_columns_that_are_written_are_those_that_are_read() {
-        let names: Vec<&str> = LAYOUT.columns.iter().map(|(name, _)| *name).collect();
-        assert_eq!(names, COLUMNS);
         for name in COLUMNS {
+            assert_eq!(link_column(name), Some(name));
+        }
+        for (name, others) in LAYOUT.columns {
             assert!(LAYOUT.known.contains(name), "{name}");
+            assert!(others.iter().all(|other| LAYOUT.known.contains(other)), "{others:?}");
         }
     }
 }

@@ -11,26 +11,24 @@ use serde_json::{Serializer, Value, json};
 use super::{
     csv::{COLUMNS, harmless, join_tags},
     row::{LeftOut, Row},
-    table::plain,
 };
 
 /// Writes links as rows of a CSV table.
-pub struct CsvRows<W: Write>(::csv::Writer<W>);
+pub struct CsvRows<W: Write>(W);
 
 impl<W: Write> CsvRows<W> {
     /// Starts a table by writing its first line, the column names.
     ///
     /// # Errors
     /// Returns an error if the writer fails.
-    pub fn new(to: W) -> io::Result<Self> {
-        let mut table = ::csv::Writer::from_writer(to);
-        table.write_record(COLUMNS).map_err(plain)?;
-        Ok(Self(table))
+    pub fn new(mut to: W) -> io::Result<Self> {
+        write_record(COLUMNS.into_iter(), &mut to)?;
+        Ok(Self(to))
     }
 
     /// Continues a table whose first line is already written.
     pub fn behind_others(to: W) -> Self {
-        Self(::csv::Writer::from_writer(to))
+        Self(to)
     }
 
     /// Flushes buffered rows to the writer.
@@ -74,16 +72,22 @@ impl<W: Write> CsvRows<W> {
             text(&row.blocked_by),
             names(&row.left_out_of_table()).join("|"),
         ];
-        self.0.write_record(&cells).map_err(plain)
+        write_record(cells.iter().map(String::as_str), &mut self.0)
     }
+}
 
-    /// Flushes buffered rows and returns the writer.
-    ///
-    /// # Errors
-    /// Returns an error if the writer fails.
-    pub fn finish(self) -> io::Result<W> {
-        self.0.into_inner().map_err(|error| io::Error::new(error.error().kind(), error.error().to_string()))
+/// Writes a record (RFC 4180). A cell is in quotation marks if it would be read differently without
+/// them, as one with white space around it would be.
+fn write_record<'a>(cells: impl Iterator<Item = &'a str>, mut to: impl Write) -> io::Result<()> {
+    for (index, cell) in cells.enumerate() {
+        let before = if index == 0 { "" } else { "," };
+        if cell.contains(['"', ',', '\r', '\n']) || cell.trim_ascii() != cell {
+            write!(to, "{before}\"{}\"", cell.replace('"', "\"\""))?;
+        } else {
+            write!(to, "{before}{cell}")?;
+        }
     }
+    writeln!(to)
 }
 
 fn names(left_out: &[LeftOut]) -> Vec<&'static str> {
@@ -106,7 +110,7 @@ pub fn write_csv<'a>(rows: impl IntoIterator<Item = &'a Row>, to: impl Write) ->
         table.write(row)?;
         count += 1;
     }
-    table.finish()?.flush()?;
+    table.flush()?;
     Ok(count)
 }
 
@@ -224,7 +228,8 @@ mod tests {
     }
 
     fn time() -> impl Strategy<Value = Option<Timestamp>> {
-        let seconds = Timestamp::MIN.as_second()..Timestamp::MAX.as_second();
+        const YEAR_1: i64 = -62_135_596_800;
+        let seconds = YEAR_1..Timestamp::MAX.as_second();
         option::of(
             (seconds, 0..1_000_000_000)
                 .prop_map(|(seconds, nanos)| Timestamp::new(seconds, nanos).unwrap_or_default()),
@@ -255,7 +260,8 @@ mod tests {
             (code, domain, title, description) in (option::of(text()), option::of(text()), option::of(text()), option::of(text())),
             (created_by, edited_by, blocked, blocked_by) in
                 (option::of(text()), option::of(text()), option::of(text()), option::of(text())),
-            tags in vec(text().prop_filter("blank", |tag| !tag.trim().is_empty()), 0..5),
+            // Tags have no white space around them.
+            tags in vec(text().prop_map(|tag| tag.trim().to_owned()).prop_filter("blank", |tag| !tag.is_empty()), 0..5),
             (created_at, valid_since, valid_until, edited_at, blocked_at) in (time(), time(), time(), time(), time()),
             rest in limits(),
         ) -> Row {

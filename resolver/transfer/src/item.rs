@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
+use jiff::{Timestamp, tz::TimeZone};
+use links::read_time;
 use serde_json::{Map, Value};
 use url::Url;
 
@@ -16,6 +17,8 @@ pub(super) struct Item {
     pub(super) place: u64,
     /// The item's fields; cells of a table are strings.
     pub(super) fields: Map<String, Value>,
+    /// The zone of times without an offset.
+    pub(super) zone: TimeZone,
 }
 
 impl Item {
@@ -35,7 +38,12 @@ impl Item {
 
     /// Returns the error for an invalid field of this item.
     pub(super) fn wrong(&self, field: &'static str, expected: &'static str) -> RowError {
-        RowError::Field { place: self.place, field, expected }
+        self.broken(field, format!("expected {expected}"))
+    }
+
+    /// Returns the error for a field of this item with this problem.
+    pub(super) fn broken(&self, field: &'static str, problem: String) -> RowError {
+        RowError::Field { place: self.place, field, problem: problem.into() }
     }
 
     /// Reads a string field.
@@ -82,8 +90,7 @@ impl Item {
     /// Reads a timestamp field.
     pub(super) fn time(&self, field: &'static str) -> Result<Option<Timestamp>, RowError> {
         let Some(text) = self.text(field)? else { return Ok(None) };
-        let expected = "a time such as 2026-01-31T12:00:00Z";
-        time(text.trim()).map(Some).ok_or_else(|| self.wrong(field, expected))
+        read_time(&text, &self.zone).map(Some).map_err(|error| self.broken(field, error.to_string()))
     }
 
     /// Reads a list of strings, without the blank ones.
@@ -119,15 +126,6 @@ fn digit(number: Option<u64>) -> Option<bool> {
     }
 }
 
-/// Parses a timestamp. A time without an offset is in UTC, because systems that write no offset
-/// store UTC.
-fn time(text: &str) -> Option<Timestamp> {
-    text.parse().ok().or_else(|| {
-        let time: DateTime = text.parse().ok()?;
-        Some(time.to_zoned(TimeZone::UTC).ok()?.timestamp())
-    })
-}
-
 /// A short URL, split into domain and code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ShortUrl {
@@ -154,7 +152,11 @@ mod tests {
     use super::*;
 
     fn item(json: &str) -> Item {
-        Item { place: 7, fields: serde_json::from_str(json).unwrap() }
+        Item {
+            place: 7,
+            fields: serde_json::from_str(json).unwrap(),
+            zone: TimeZone::fixed(jiff::tz::offset(2)),
+        }
     }
 
     #[test]
@@ -189,19 +191,20 @@ mod tests {
     }
 
     #[test]
-    fn times_have_an_offset_or_are_in_utc() {
+    fn times_have_an_offset_or_are_in_the_zone_of_the_import() {
         for (text, same) in [
             ("2018-05-01T02:00:00+02:00", "2018-05-01T00:00:00Z"),
             ("2018-05-01T00:00:00.000Z", "2018-05-01T00:00:00Z"),
-            ("2018-05-01 00:00:00", "2018-05-01T00:00:00Z"),
-            (" 2018-05-01 ", "2018-05-01T00:00:00Z"),
+            ("2018-05-01 02:00:00", "2018-05-01T00:00:00Z"),
+            ("2018-05-01T09:00:00[Asia/Tokyo]", "2018-05-01T00:00:00Z"),
+            (" 2018-05-01 ", "2018-04-30T22:00:00Z"),
         ] {
             let read = item(&format!("{{\"a\":\"{text}\"}}")).time("a").unwrap().unwrap();
             assert_eq!(read.to_string(), same, "{text}");
         }
         for text in ["yesterday", "2018-13-01", "0000-00-00 00:00:00", "1525132800"] {
             let error = item(&format!("{{\"a\":\"{text}\"}}")).time("a").unwrap_err().to_string();
-            assert_eq!(error, "item 7: a: expected a time such as 2026-01-31T12:00:00Z", "{text}");
+            assert!(error.starts_with("item 7: a: not a time: write it like"), "{text}: {error}");
         }
     }
 

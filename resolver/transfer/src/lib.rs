@@ -6,11 +6,13 @@
 //! created.
 
 mod csv;
+mod encoding;
 mod export;
 mod header;
 mod item;
 mod kutt;
 mod objects;
+mod records;
 mod row;
 mod scan;
 mod shlink;
@@ -18,8 +20,9 @@ mod source;
 mod table;
 mod yourls;
 
-pub use csv::harmless;
+pub use csv::{harmless, link_column, split_tags};
 pub use export::{CsvRows, write_csv, write_ndjson};
 pub use header::{write_end, write_header};
+pub use records::{Record, RecordError, Records, is_same_name};
 pub use row::{LeftOut, Row, RowError, Secret};
 pub use source::{Rows, Source, SourceError, rows};

@@ -7,6 +7,8 @@
 
 use std::io::BufRead;
 
+use jiff::tz::TimeZone;
+
 use super::{
     item::Item,
     row::{ITEM_BYTES, OWN_ITEM_BYTES, RowError},
@@ -52,6 +54,7 @@ enum Place {
 pub(super) struct Objects<R> {
     input: R,
     shape: Shape,
+    zone: TimeZone,
     place: Place,
     /// The number of items so far.
     count: u64,
@@ -62,8 +65,8 @@ pub(super) struct Objects<R> {
 }
 
 impl<R: BufRead> Objects<R> {
-    pub(super) fn new(input: R, shape: Shape) -> Self {
-        Self { input, shape, place: Place::Between, count: 0, found: false, held: Vec::new() }
+    pub(super) fn new(input: R, shape: Shape, zone: TimeZone) -> Self {
+        Self { input, shape, zone, place: Place::Between, count: 0, found: false, held: Vec::new() }
     }
 
     /// Returns the number of items so far.
@@ -200,7 +203,7 @@ impl<R: BufRead> Objects<R> {
             return Err(RowError::Item { place, expected });
         }
         let fields = serde_json::from_slice(&self.held).map_err(|cause| RowError::Json { place, cause })?;
-        Ok(Item { place, fields })
+        Ok(Item { place, fields, zone: self.zone.clone() })
     }
 
     /// Reads a value to its end and returns its length in bytes. With `keeps`, `held` has the whole
@@ -292,7 +295,7 @@ mod tests {
             Ok(item) => format!("{} {}", item.place, serde_json::Value::Object(item.fields)),
             Err(error) => error.to_string(),
         };
-        Objects::new(input, shape).take(50).map(shown).collect()
+        Objects::new(input, shape, TimeZone::UTC).take(50).map(shown).collect()
     }
 
     #[test]
@@ -393,7 +396,7 @@ mod tests {
                 Ok(4)
             }
         }
-        let all: Vec<String> = Objects::new(BufReader::new(Torn(false)), FLAT)
+        let all: Vec<String> = Objects::new(BufReader::new(Torn(false)), FLAT, TimeZone::UTC)
             .take(10)
             .map(|result| result.map_or_else(|error| error.to_string(), |item| item.place.to_string()))
             .collect();

@@ -1,6 +1,6 @@
 //! A link as exported by another system, and the errors of reading one.
 
-use std::{fmt, io};
+use std::{borrow::Cow, fmt, io};
 
 use jiff::Timestamp;
 
@@ -166,14 +166,22 @@ impl LeftOut {
 #[derive(Debug, thiserror::Error)]
 pub enum RowError {
     /// A field of an item is invalid; reading continues with the next item.
-    #[error("item {place}: {field}: expected {expected}")]
+    #[error("item {place}: {field}: {problem}")]
     Field {
         /// The item's position in the input, counted from 1.
         place: u64,
         /// The name of the field in the input; a dot leads into an object.
         field: &'static str,
-        /// A description of the valid form.
-        expected: &'static str,
+        /// What is wrong with it.
+        problem: Cow<'static, str>,
+    },
+    /// A row of a table is invalid as a whole; reading continues with the next one.
+    #[error("item {place}: {problem}")]
+    Row {
+        /// The item's position in the input, counted from 1.
+        place: u64,
+        /// What is wrong with it.
+        problem: String,
     },
     /// An item is invalid as a whole; reading continues with the next item.
     #[error("item {place}: expected {expected}")]
@@ -236,6 +244,14 @@ pub enum RowError {
         /// A description of the valid form.
         expected: &'static str,
     },
+    /// A table is malformed; reading ends.
+    #[error("after item {after}: {problem}")]
+    Table {
+        /// The number of items before the error.
+        after: u64,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// Reading the input failed; reading ends.
     #[error("after item {after}: expected more to read: {cause}")]
     Read {
@@ -252,6 +268,7 @@ impl RowError {
     pub fn place(&self) -> Option<u64> {
         match self {
             Self::Field { place, .. }
+            | Self::Row { place, .. }
             | Self::Item { place, .. }
             | Self::Name { place, .. }
             | Self::Json { place, .. } => Some(*place),
@@ -262,6 +279,18 @@ impl RowError {
     /// Returns whether reading ends with this error, so that the rest of the input is lost.
     #[must_use]
     pub fn is_final(&self) -> bool {
-        matches!(self, Self::Header { .. } | Self::Version { .. } | Self::Broken { .. } | Self::Read { .. })
+        match self {
+            Self::Header { .. }
+            | Self::Version { .. }
+            | Self::Broken { .. }
+            | Self::Table { .. }
+            | Self::Read { .. } => true,
+            Self::Field { .. }
+            | Self::Row { .. }
+            | Self::Item { .. }
+            | Self::Name { .. }
+            | Self::Json { .. }
+            | Self::Document { .. } => false,
+        }
     }
 }

@@ -1,15 +1,18 @@
 //! Import of links from Shlink (<https://shlink.io>).
 //!
-//! Two forms are read. One is the responses of `GET /rest/v3/short-urls` (Shlink's OpenAPI
-//! document; versions 2 to 5), any number of pages in sequence. The other is the table that
+//! Three forms are read. One is the responses of `GET /rest/v3/short-urls` (Shlink's OpenAPI
+//! document; versions 2 to 5), any number of pages in sequence. The second is the table that
 //! Shlink's web client exports (`ExportShortUrlsBtn` of `shlinkio/shlink-web-component`):
 //! `createdAt,domain,shortCode,shortUrl,longUrl,title,tags,visits`. There tags are separated by
-//! `|`, and older versions have neither `domain` nor `shortCode`. The table names the default
-//! domain like any other; the responses have null for it. The table has no limits, times or rules,
-//! so each of its links may have lost some.
+//! `|`, and older versions have neither `domain` nor `shortCode`. The third is the table that Shlink's
+//! own command reads (`CsvImporter` of `shlinkio/shlink-importer`): `Long URL;Short code` with
+//! `Domain`, `Title`, `Tags` and `Short URL`, the tags separated by `|` or `,`. Tables name the
+//! default domain like any other; the responses have null for it. Tables have no limits, times or
+//! rules, so each of their links may have lost some.
 
 use super::{
-    item::{Item, is_filled},
+    csv::split_tags,
+    item::Item,
     objects::Shape,
     row::{LeftOut, Row, RowError},
     table::Layout,
@@ -36,7 +39,7 @@ pub(super) const LAYOUT: Layout = Layout {
         ("visits", &[]),
     ],
     known: "createdAt, domain, shortCode, shortUrl, longUrl, title, tags, visits",
-    needed: &["shortUrl", "longUrl"],
+    needed: &["longUrl"],
     is_closed: false,
     unnamed: None,
 };
@@ -86,20 +89,23 @@ pub(super) fn of_json(item: &Item) -> Result<Row, RowError> {
     })
 }
 
-/// Reads a link from a row of the web client's table. Domain and code are taken from the short URL,
-/// because the columns for them lack the port and are percent-encoded.
+/// Reads a link from a row of a table. Domain and code are taken from the short URL if it is there,
+/// because the web client's columns for them lack the port and are percent-encoded.
 pub(super) fn of_table(item: &Item) -> Result<Row, RowError> {
-    item.needed("shortUrl")?;
-    let (domain, code) = item.short_url("shortUrl")?.map(|short| (short.domain, short.code)).unzip();
-    let code = code.flatten().ok_or_else(|| item.wrong("shortUrl", "a short URL with a code"))?;
-    let tags = item.text("tags")?.unwrap_or_default();
+    let (domain, code) = match item.short_url("shortUrl")? {
+        Some(short) => {
+            let wrong = || item.wrong("shortUrl", "a short URL with a code");
+            (Some(short.domain), short.code.ok_or_else(wrong)?)
+        }
+        None => (item.text("domain")?, item.needed("shortCode")?),
+    };
     Ok(Row {
         place: item.place,
         code: Some(code),
         domain,
         long_url: item.needed("longUrl")?,
         title: item.text("title")?,
-        tags: tags.split('|').filter(|tag| is_filled(tag)).map(str::to_owned).collect(),
+        tags: split_tags(&item.text("tags")?.unwrap_or_default()),
         created_at: item.time("createdAt")?,
         visits: item.count("visits")?,
         left_out: vec![LeftOut::Limits],
@@ -181,7 +187,11 @@ mod tests {
         for (from, to, error) in [
             ("\"abc123\",\"longUrl\"", "\"\",\"longUrl\"", "shortCode: expected a text that is not empty"),
             ("\"https://shlink.io\"", "7", "longUrl: expected a text"),
-            ("2018-05-01T02", "soon", "dateCreated: expected a time such as 2026-01-31T12:00:00Z"),
+            (
+                "2018-05-01T02",
+                "soon",
+                "dateCreated: not a time: write it like 2026-11-22T10:00:00+01:00, 2026-11-22T10:00:00[Europe/Berlin] or 2026-11-22",
+            ),
             ("[\"bar\",\"foo\"]", "[1]", "tags: expected a list of texts"),
             ("\"maxVisits\":2", "\"maxVisits\":-2", "meta.maxVisits: expected a whole number from 0 on"),
             ("\"crawlable\":true", "\"crawlable\":\"x\"", "crawlable: expected true or false"),
@@ -234,7 +244,7 @@ mod tests {
         assert_eq!(
             errors,
             [
-                "item 1: shortUrl: expected a text that is not empty",
+                "item 1: shortCode: expected a text that is not empty",
                 "item 2: shortUrl: expected an absolute URL such as https://s.example/code",
                 "item 3: shortUrl: expected a short URL with a code",
             ]

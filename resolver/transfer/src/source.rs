@@ -2,12 +2,15 @@
 
 use std::{
     fmt,
-    io::{self, BufRead, BufReader, Chain, Cursor, Read},
+    io::{self, BufRead, BufReader, Read},
     str::FromStr,
 };
 
+use jiff::tz::TimeZone;
+
 use super::{
     csv,
+    encoding::Decoded,
     header::{self, Mark},
     item::Item,
     kutt,
@@ -17,9 +20,6 @@ use super::{
     table::{Layout, Table},
     yourls,
 };
-
-/// The UTF-8 byte order mark, which some systems write before text.
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The size of the read buffer, in bytes.
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -85,6 +85,12 @@ impl Source {
         matches!(self, Self::Csv | Self::Shortmint)
     }
 
+    /// Returns whether times without an offset are in UTC in what this system writes, whatever zone
+    /// its server is in.
+    fn writes_utc(self) -> bool {
+        matches!(self, Self::Kutt | Self::Yourls)
+    }
+
     fn objects(self) -> (Shape, Reading) {
         match self {
             Self::Shlink => (shlink::SHAPE, shlink::of_json),
@@ -107,13 +113,17 @@ impl Source {
 /// Reads the links of an input. Nothing is read before the first call of `next`, and never much
 /// more than one link is held. The first byte that is not white space decides between JSON and a
 /// table. After an error the iterator continues with the next link, unless [`RowError::is_final`].
-pub fn rows<R: Read>(source: Source, reader: R) -> Rows<R> {
-    Rows { source, state: State::New(reader), framing: Framing::Before }
+///
+/// Times without an offset are in `zone`, except where the other system always writes UTC.
+pub fn rows<R: Read>(source: Source, reader: R, zone: &TimeZone) -> Rows<R> {
+    let zone = if source.writes_utc() { TimeZone::UTC } else { zone.clone() };
+    Rows { source, zone, state: State::New(reader), framing: Framing::Before }
 }
 
 /// Iterator over the links of an input, in input order.
 pub struct Rows<R> {
     source: Source,
+    zone: TimeZone,
     state: State<R>,
     framing: Framing,
 }
@@ -129,8 +139,8 @@ enum Framing {
     After,
 }
 
-/// A buffered input without its byte order mark.
-type Input<R> = BufReader<Chain<Cursor<Vec<u8>>, R>>;
+/// A buffered input as UTF-8, without its byte order mark.
+type Input<R> = BufReader<Decoded<R>>;
 
 enum State<R> {
     /// Nothing has been read.
@@ -145,16 +155,17 @@ enum State<R> {
 
 impl<R: Read> Rows<R> {
     fn open(&self, reader: R) -> Result<State<R>, RowError> {
-        let (first, input) = begin(reader).map_err(|cause| RowError::Read { after: 0, cause })?;
+        let unreadable = |cause| RowError::Read { after: 0, cause };
+        let (first, input) = Decoded::new(reader).and_then(begin).map_err(unreadable)?;
         let broken = |expected| RowError::Broken { after: 0, expected };
         match (first, self.source.table()) {
             (None, _) => Err(broken("links, and not the end of the input")),
             (Some(b'{' | b'['), _) => {
                 let (shape, reading) = self.source.objects();
-                Ok(State::Objects(Box::new(Objects::new(input, shape)), reading))
+                Ok(State::Objects(Box::new(Objects::new(input, shape, self.zone.clone())), reading))
             }
             (Some(_), Some((layout, reading))) => {
-                Ok(State::Table(Box::new(Table::new(input, layout)), reading))
+                Ok(State::Table(Box::new(Table::new(input, layout, self.zone.clone())), reading))
             }
             (Some(_), None) => Err(broken("a JSON object or a list of them")),
         }
@@ -250,27 +261,27 @@ impl<R: Read> Iterator for Rows<R> {
     }
 }
 
-/// Returns the first byte that is neither part of a byte order mark nor white space, without
-/// consuming it.
-fn begin<R: Read>(mut reader: R) -> io::Result<(Option<u8>, Input<R>)> {
-    let mut head = Vec::new();
-    reader.by_ref().take(3).read_to_end(&mut head)?;
-    if head == BYTE_ORDER_MARK {
-        head.clear();
-    }
-    let mut input = BufReader::with_capacity(BUFFER_BYTES, Cursor::new(head).chain(reader));
+/// Returns the first byte that is not white space. What is before it in its buffer stays: tabs may
+/// separate empty cells, and line breaks are counted.
+fn begin<R: Read>(reader: Decoded<R>) -> io::Result<(Option<u8>, Input<R>)> {
+    let mut input = BufReader::with_capacity(BUFFER_BYTES, reader);
     loop {
         let bytes = match input.fill_buf() {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error),
         };
-        let spaces = bytes.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
-        let (first, is_end) = (bytes.get(spaces).copied(), bytes.is_empty());
-        input.consume(spaces);
-        if first.is_some() || is_end {
-            return Ok((first, input));
-        }
+        let first = bytes.iter().position(|byte| !byte.is_ascii_whitespace());
+        let is_end = bytes.is_empty();
+        let Some(first) = first else {
+            let blank = bytes.len();
+            input.consume(blank);
+            if is_end {
+                return Ok((None, input));
+            }
+            continue;
+        };
+        return Ok((Some(bytes[first]), input));
     }
 }
 
@@ -278,7 +289,7 @@ fn begin<R: Read>(mut reader: R) -> io::Result<(Option<u8>, Input<R>)> {
 #[cfg(test)]
 pub(super) fn read(source: Source, input: &str) -> (Vec<Row>, Vec<String>) {
     let (mut links, mut errors) = (Vec::new(), Vec::new());
-    for row in rows(source, input.as_bytes()).take(1_000) {
+    for row in rows(source, input.as_bytes(), &TimeZone::UTC).take(1_000) {
         match row {
             Ok(row) => links.push(row),
             Err(error) => errors.push(error.to_string()),
@@ -352,7 +363,7 @@ mod tests {
         ];
         for (source, first, again) in forms {
             let taken = AtomicUsize::new(0);
-            let links = rows(source, Endless(first, again, &taken)).take(10_000);
+            let links = rows(source, Endless(first, again, &taken), &TimeZone::UTC).take(10_000);
             assert_eq!(links.filter(Result::is_ok).count(), 10_000);
             assert!(taken.load(Ordering::Relaxed) < 10_000 * again.len() + 2 * BUFFER_BYTES, "{source}");
         }
@@ -361,6 +372,6 @@ mod tests {
     #[test]
     fn rows_may_go_to_another_thread_when_their_input_may() {
         fn goes<T: Send>(_: &T) {}
-        goes(&rows(Source::Csv, io::empty()));
+        goes(&rows(Source::Csv, io::empty(), &TimeZone::UTC));
     }
 }

@@ -1,23 +1,18 @@
-//! Reads items from a table of comma-separated values (RFC 4180) that may be larger than memory.
+//! Reads items from the records of a table, which may be larger than memory.
 
-use std::io::{self, Read};
+use std::io::BufRead;
 
-use ::csv::{ByteRecord, ErrorKind, ReaderBuilder};
+use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
 
 use super::{
     item::Item,
+    records::{Record, RecordError, Records, is_same_name},
     row::{ITEM_BYTES, RowError},
 };
 
-/// Maximum bytes of the input that one line may take. A line within this bound but over the item
-/// limit is skipped; a longer one ends the reading.
-const LINE_BYTES: usize = 1024 * 1024;
-/// A sentinel appended to the input. If a quotation mark is missing, the sentinel becomes part of
-/// the last cell; otherwise it is a line of its own.
-const MARK: &[u8] = b"\n\0\n";
-/// The content of the sentinel as a line of its own.
-const MARK_LINE: &[u8] = b"\0";
+/// What is wrong with a text in another encoding.
+const NOT_UTF_8: &str = "the text is not in UTF-8: save the table as \"CSV UTF-8\"";
 
 /// The column layout of a kind of table.
 #[derive(Clone, Copy, Debug)]
@@ -36,9 +31,9 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Returns the canonical name of a column; `None` if it is unknown. Case is ignored.
+    /// Returns the canonical name of a column; `None` if it is unknown.
     pub(super) fn column(&self, name: &str) -> Option<&'static str> {
-        let is_same = |known: &str| known.eq_ignore_ascii_case(name.trim());
+        let is_same = |known: &str| is_same_name(known, name);
         let found = self
             .columns
             .iter()
@@ -46,12 +41,20 @@ impl Layout {
         found.map(|(known, _)| *known)
     }
 
+    /// Says how well the cells of the first line fit as names of columns, or else as the columns of
+    /// a table without names.
+    fn score(&self, line: &[&str]) -> usize {
+        let named = line.iter().filter(|name| self.column(name).is_some()).count();
+        let is_unnamed = self.unnamed.is_some_and(|unnamed| unnamed.len() == line.len());
+        2 * named + usize::from(is_unnamed)
+    }
+
     /// Returns the canonical names of the columns in the first line; `None` for an unknown column.
     fn columns(&self, line: &[&str]) -> Result<Vec<Option<&'static str>>, String> {
         let mut columns = Vec::new();
         for name in line {
             let column = self.column(name);
-            if column.is_none() && self.is_closed {
+            if column.is_none() && self.is_closed && !name.is_empty() {
                 return Err(format!("{:?} is none of them", clip(name)));
             }
             if column.is_some() && columns.contains(&column) {
@@ -73,98 +76,100 @@ pub(super) fn clip(name: &str) -> String {
 
 /// Iterator over the rows of a table as items.
 pub(super) struct Table<R> {
-    input: ::csv::Reader<Marked<R>>,
+    state: State<R>,
     layout: Layout,
+    zone: TimeZone,
     /// The canonical column names, set when the first line has been read; `None` for an unknown
     /// column.
     columns: Option<Vec<Option<&'static str>>>,
-    line: ByteRecord,
     /// The number of items so far, unreadable ones included.
     count: u64,
     is_over: bool,
 }
 
-impl<R: Read> Table<R> {
-    pub(super) fn new(input: R, layout: Layout) -> Self {
-        let input = Marked { input, left: 0, mark: None };
-        let input = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(input);
-        Self { input, layout, columns: None, line: ByteRecord::new(), count: 0, is_over: false }
+enum State<R> {
+    New(R),
+    Open(Records<R>),
+    End,
+}
+
+impl<R: BufRead> Table<R> {
+    pub(super) fn new(input: R, layout: Layout, zone: TimeZone) -> Self {
+        Self { state: State::New(input), layout, zone, columns: None, count: 0, is_over: false }
     }
 
-    /// Reads the next line; returns `false` at the end of the input.
-    fn read_line(&mut self) -> Result<bool, RowError> {
-        self.input.get_mut().left = LINE_BYTES;
-        let has_line = self.input.read_byte_record(&mut self.line).map_err(|error| self.unreadable(error))?;
-        if self.input.get_ref().mark.is_none() || !has_line {
-            return Ok(has_line);
+    /// Reads the next record; returns `None` at the end of the input.
+    fn read(&mut self) -> Result<Option<Record>, RowError> {
+        let after = self.count;
+        let unreadable = |error: RecordError| match error {
+            RecordError::Read(cause) => RowError::Read { after, cause },
+            error => RowError::Table { after, problem: error.to_string() },
+        };
+        let layout = self.layout;
+        if let State::Open(records) = &mut self.state {
+            return records.next().map_err(unreadable);
         }
-        let last = self.line.iter().next_back().unwrap_or_default();
-        if self.line.len() == 1 && last == MARK_LINE {
-            return Ok(false);
-        }
-        if last.ends_with(MARK) {
-            return Err(self.broken("the quotation mark that ends the last cell"));
-        }
-        Ok(true)
-    }
-
-    fn unreadable(&self, error: ::csv::Error) -> RowError {
-        let cause = plain(error);
-        if cause.get_ref().is_some_and(|inner| inner.is::<TooLong>()) {
-            return self.broken("lines of at most 1 MiB; a quotation mark may be missing");
-        }
-        RowError::Read { after: self.count, cause }
-    }
-
-    fn broken(&self, expected: &'static str) -> RowError {
-        RowError::Broken { after: self.count, expected }
+        let State::New(input) = std::mem::replace(&mut self.state, State::End) else { return Ok(None) };
+        let mut records = Records::open(input, |line| layout.score(line)).map_err(unreadable)?;
+        let first = records.next().map_err(unreadable);
+        self.state = State::Open(records);
+        first
     }
 
     /// Reads the first line. If the table has no column names, the first line is also the first
     /// item.
     fn begin(&mut self) -> Result<Option<Item>, RowError> {
-        let problem = |problem: String| RowError::Header { known: self.layout.known, problem };
-        let no_names = problem("there is none".to_owned());
-        let no_text = problem("it is not UTF-8".to_owned());
-        if !self.read_line()? {
-            return Err(no_names);
-        }
-        let names: Result<Vec<&str>, _> = self.line.iter().map(str::from_utf8).collect();
-        let names = names.map_err(|_| no_text)?;
+        let known = self.layout.known;
+        let problem = |problem: String| RowError::Header { known, problem };
+        let line = self.read()?.ok_or_else(|| problem("there is none".to_owned()))?;
+        let names: Option<Vec<&str>> = line.cells().collect();
+        let names = names.ok_or_else(|| problem(NOT_UTF_8.to_owned()))?;
         let unnamed = self.layout.unnamed.filter(|unnamed| unnamed.len() == names.len());
         match (self.layout.columns(&names), unnamed) {
             (Ok(columns), _) => self.columns = Some(columns),
             (Err(_), Some(unnamed)) => {
                 self.columns = Some(unnamed.iter().copied().map(Some).collect());
-                return self.item().map(Some);
+                return self.item(&line).map(Some);
             }
-            (Err(text), None) => return Err(RowError::Header { known: self.layout.known, problem: text }),
+            (Err(text), None) => return Err(problem(text)),
         }
         Ok(None)
     }
 
-    /// Converts the current line to an item.
-    fn item(&mut self) -> Result<Item, RowError> {
+    /// Converts a record to an item. Cells that are missing at its end are empty, as some
+    /// spreadsheets leave them out, unless the file ends there: then it may have been cut off.
+    fn item(&mut self, record: &Record) -> Result<Item, RowError> {
         self.count += 1;
         let place = self.count;
-        let wrong = |expected| RowError::Item { place, expected };
-        if self.line.as_slice().len() > ITEM_BYTES {
-            return Err(wrong("at most 64 KiB"));
-        }
         let columns = self.columns.as_deref().unwrap_or_default();
-        if self.line.len() != columns.len() {
-            return Err(wrong("as many cells as there are columns"));
+        let (width, cells) = (record.width(), record.cells().count());
+        let wrong = |problem: String| RowError::Row { place, problem };
+        if record.len() > ITEM_BYTES {
+            return Err(wrong("it has more than 64 KiB".to_owned()));
+        }
+        if width > columns.len() {
+            let most = columns.len();
+            return Err(wrong(format!(
+                "{width} cells for {most} columns: a text with the separator in it has to be in quotation marks"
+            )));
+        }
+        if cells < columns.len() && !record.is_ended {
+            return Err(wrong(format!(
+                "the file ends after {cells} of {} cells: it may have been cut off; if not, end the line",
+                columns.len()
+            )));
         }
         let mut fields = Map::new();
-        for (column, cell) in columns.iter().zip(&self.line) {
-            let Some(column) = column else { continue };
-            let cell = str::from_utf8(cell).map_err(|_| wrong("cells in UTF-8"))?;
+        for (column, cell) in columns.iter().zip(record.cells()) {
+            let Some(column) = *column else { continue };
+            let cell =
+                cell.ok_or_else(|| RowError::Field { place, field: column, problem: NOT_UTF_8.into() })?;
             let is_none = cell.is_empty() || (self.layout.unnamed.is_some() && cell == "\\N");
             if !is_none {
-                fields.insert((*column).to_owned(), Value::from(cell));
+                fields.insert(column.to_owned(), Value::from(cell));
             }
         }
-        Ok(Item { place, fields })
+        Ok(Item { place, fields, zone: self.zone.clone() })
     }
 
     fn advance(&mut self) -> Result<Option<Item>, RowError> {
@@ -173,11 +178,12 @@ impl<R: Read> Table<R> {
         {
             return Ok(Some(item));
         }
-        if self.read_line()? { self.item().map(Some) } else { Ok(None) }
+        let record = self.read()?;
+        record.map(|record| self.item(&record)).transpose()
     }
 }
 
-impl<R: Read> Iterator for Table<R> {
+impl<R: BufRead> Iterator for Table<R> {
     type Item = Result<Item, RowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -193,54 +199,10 @@ impl<R: Read> Iterator for Table<R> {
     }
 }
 
-/// Converts an error of the CSV reader to an I/O error; the kind of an I/O error is kept.
-pub(super) fn plain(error: ::csv::Error) -> io::Error {
-    match error.into_kind() {
-        ErrorKind::Io(cause) => cause,
-        other => io::Error::other(format!("{other:?}")),
-    }
-}
-
-/// A reader that appends the sentinel to its input, and limits the bytes read for each line.
-struct Marked<R> {
-    input: R,
-    /// The remaining bytes that may be read for the current line.
-    left: usize,
-    /// The rest of the sentinel, once the input has ended.
-    mark: Option<&'static [u8]>,
-}
-
-/// The error for a line that takes more than [`LINE_BYTES`] of the input.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("expected a shorter line")]
-struct TooLong;
-
-impl<R: Read> Read for Marked<R> {
-    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        if let Some(mark) = &mut self.mark {
-            return mark.read(to);
-        }
-        if self.left == 0 {
-            return Err(io::Error::other(TooLong));
-        }
-        let room = to.len().min(self.left);
-        let got = loop {
-            match self.input.read(&mut to[..room]) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                result => break result?,
-            }
-        };
-        self.left -= got;
-        if got > 0 || room == 0 {
-            return Ok(got);
-        }
-        self.mark.insert(MARK).read(to)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::records::RECORD_BYTES;
 
     const OPEN: Layout = Layout {
         columns: &[("code", &["slug"]), ("url", &[])],
@@ -256,7 +218,7 @@ mod tests {
             Ok(item) => format!("{} {}", item.place, Value::Object(item.fields)),
             Err(error) => error.to_string(),
         };
-        Table::new(input, layout).map(shown).collect()
+        Table::new(input, layout, TimeZone::UTC).map(shown).collect()
     }
 
     #[test]
@@ -272,6 +234,9 @@ mod tests {
                 &[r#"1 {"code":"a","url":"b","other":"c"}"#, r#"2 {"code":"d","other":"e"}"#],
             ),
             ("code,url", &[]),
+            ("code;url;\na;b,c;\nd;\n;;\n", &[r#"1 {"code":"a","url":"b,c"}"#, r#"2 {"code":"d"}"#]),
+            ("a;b,c;d\n", &[r#"1 {"code":"a","url":"b,c","other":"d"}"#]),
+            ("a\tb\tc\n", &[r#"1 {"code":"a","url":"b","other":"c"}"#]),
         ] {
             assert_eq!(read(OPEN, input.as_bytes()), items, "{input:?}");
         }
@@ -281,15 +246,24 @@ mod tests {
     fn a_bad_line_is_told_and_the_next_one_comes() {
         let long = "x".repeat(ITEM_BYTES);
         for (line, problem) in [
-            (&b"a"[..], "as many cells as there are columns"),
-            (b"a,b,c", "as many cells as there are columns"),
-            (b"a,\xff", "cells in UTF-8"),
-            (format!("a,{long}").as_bytes(), "at most 64 KiB"),
+            (
+                &b"a,b,c"[..],
+                "item 1: 3 cells for 2 columns: a text with the separator in it has to be in quotation marks",
+            ),
+            (b"a,\xff", "item 1: url: the text is not in UTF-8: save the table as \"CSV UTF-8\""),
+            (format!("a,{long}").as_bytes(), "item 1: it has more than 64 KiB"),
         ] {
             let input = [b"code,url\n", line, b"\nc,d\n"].concat();
-            let expected = [format!("item 1: expected {problem}"), r#"2 {"code":"c","url":"d"}"#.to_owned()];
-            assert_eq!(read(OPEN, &input), expected, "{problem}");
+            assert_eq!(read(OPEN, &input), [problem, r#"2 {"code":"c","url":"d"}"#]);
         }
+    }
+
+    #[test]
+    fn cells_are_missing_at_the_end_of_a_line_but_not_at_the_end_of_the_file() {
+        let read = read(OPEN, b"code,url,x\na\nb,c,\nd,e,f\ng,h");
+        let cut = "item 4: the file ends after 2 of 3 cells: it may have been cut off; if not, end the line";
+        let whole = [r#"1 {"code":"a"}"#, r#"2 {"code":"b","url":"c"}"#, r#"3 {"code":"d","url":"e"}"#];
+        assert_eq!(read, [&whole[..], &[cut]].concat());
     }
 
     #[test]
@@ -298,7 +272,8 @@ mod tests {
             (CLOSED, "", "there is none"),
             (CLOSED, "\n\r\n", "there is none"),
             (CLOSED, "code,url,x\n", "\"x\" is none of them"),
-            (CLOSED, "code;url\n", "\"code;url\" is none of them"),
+            (CLOSED, "code|url\n", "\"code|url\" is none of them"),
+            (CLOSED, "code;uri\n", "\"uri\" is none of them"),
             (CLOSED, "code\n", "url is missing"),
             (CLOSED, "code,url,slug\n", "\"slug\" comes twice, perhaps under another name"),
             (OPEN, "url,x\n", "code is missing"),
@@ -307,27 +282,27 @@ mod tests {
             let expected = format!("expected a first line with the names of columns: code, url; {problem}");
             assert_eq!(read(layout, input.as_bytes()), [expected], "{input:?}");
         }
-        assert!(read(CLOSED, b"code,\xff\n")[0].ends_with("; it is not UTF-8"));
+        assert!(read(CLOSED, b"code,\xff\n")[0].contains("not in UTF-8"));
     }
 
     #[test]
     fn a_missing_quotation_mark_ends_the_input_and_is_not_taken_for_a_long_text() {
-        let cut = "after item 1: expected the quotation mark that ends the last cell";
+        let cut = "after item 1: the quotation mark that ends the last cell is missing";
         for tail in ["c,\"d", "\"c", "c,\"d\n", "c,\"d\"\"", "c,\"d\ne,f\n"] {
             let input = format!("code,url\na,b\n{tail}");
             let read = read(OPEN, input.as_bytes());
             assert_eq!(read, [r#"1 {"code":"a","url":"b"}"#, cut], "{tail:?}");
         }
-        let long = format!("code,url\na,b\nc,\"d\n{}", "e,f\n".repeat(LINE_BYTES / 2));
+        let long = format!("code,url\na,b\nc,\"d\n{}", "e,f\n".repeat(RECORD_BYTES / 2));
         let read = read(OPEN, long.as_bytes());
-        assert_eq!(read[1], "after item 1: expected lines of at most 1 MiB; a quotation mark may be missing");
+        assert_eq!(read[1], "after item 1: a line has more than 1 MiB; a quotation mark may be missing");
         assert_eq!(read.len(), 2);
     }
 
     #[test]
     fn a_table_far_longer_than_a_line_may_be_is_read_to_its_end() {
         let input = format!("code,url\n{}", "a,https://example.com/\n".repeat(100_000));
-        assert!(input.len() > 2 * LINE_BYTES);
+        assert!(input.len() > 2 * RECORD_BYTES);
         assert_eq!(read(OPEN, input.as_bytes()).len(), 100_000);
     }
 }

@@ -1,7 +1,7 @@
 //! Imported links that had no code get the first free one of their candidates.
 
 use links::{Filter, ImportCode, ImportItem, OrderBy, OrderField, PickedCode, Slug, Tag};
-use store::{ImportBatch, Imported, LinkVisits, Source, Store, StoreError, Visible};
+use store::{ImportBatch, ImportPosition, Imported, LinkVisits, Source, Store, StoreError, Visible};
 
 use super::new_link;
 
@@ -30,7 +30,8 @@ pub(super) async fn a_batch_is_stored_once_each_item_has_a_free_candidate(store:
     let third = item(&["first/of", "second/of"], false, "https://x.y/3");
     let refused = store.import(&batch(3, vec![first.clone(), second.clone(), third])).await;
     assert!(matches!(refused, Err(StoreError::NoFreeCode { item: 2 })), "{refused:?}");
-    assert_eq!(store.import_position("of candidates").await.unwrap(), 0);
+    let position = async || store.import_position("of candidates").await.unwrap();
+    assert_eq!(position().await, ImportPosition::default());
     let slug = async |text: &str| {
         store.find_slug(links::DomainId::DEFAULT, &Slug::parse(text).unwrap()).await.unwrap()
     };
@@ -44,9 +45,13 @@ pub(super) async fn a_batch_is_stored_once_each_item_has_a_free_candidate(store:
         panic!("{done:?}")
     };
     assert_eq!((slug("first/of").await, slug("third/of").await), (Some(a), Some(c)));
+    assert_eq!(position().await, ImportPosition { place: 4, refused: 1 });
     let read = store.read(&[b], Source::Primary).await.unwrap();
     assert_eq!(read.links[0].slug(), Some(&Slug::parse("second/of").unwrap()));
     assert_eq!(store.import(&batch(4, items)).await.unwrap(), [Imported::AlreadyThere; 4]);
+    store.import(&batch(9, vec![item(&["first/of"], true, "https://x.y/1")])).await.unwrap();
+    let expected = ImportPosition { place: 9, refused: 5 };
+    assert_eq!(position().await, expected, "four were refused before the batch was sent");
 }
 
 pub(super) async fn imported_visits_are_part_of_a_link_s_total_until_they_are_deleted(store: &dyn Store) {

@@ -1,7 +1,7 @@
 //! The fields of a link between JSON and the application: how the fields of a request become a
 //! command, and how a link becomes an answer.
 
-use app::{Field, FieldErrors, LinkFields, create_link::CreateLink, key_names::Names};
+use app::{Field, FieldErrors, LinkFields, create_link::CreateLink, key_names::Names, time::read_time};
 use dto::{EditUse, Flag, Number, Patch, TagName, Time};
 use links::{Record, Tag};
 use serde_json::{Map, Value};
@@ -10,7 +10,7 @@ use store::VisitTotals;
 use super::{
     problem::Problem,
     read::{Fields, UNKNOWN, object, parse, read_each, read_fields},
-    time::{atom, parse_time},
+    time::atom,
     visits::summary,
 };
 use crate::Api;
@@ -90,7 +90,7 @@ fn link_fields(api: &Api, fields: dto::LinkFields, wrong: &mut FieldErrors) -> L
     let number = |field: Patch<Number>| field.map(|Number(number)| number).change();
     let flag = |field: Patch<Flag>| field.map(|Flag(flag)| flag).change();
     let mut time = |field: Field, value: Patch<Time>| {
-        let read = value.try_map(|Time(text)| parse_time(text.trim(), &api.time_zone));
+        let read = value.try_map(|Time(text)| read_time(&text, &api.time_zone));
         wrong.check(field, read).and_then(Patch::change)
     };
     let tags = |TagName(name): TagName| name;

@@ -11,6 +11,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use app::{
     AppError, FieldErrors,
     list_links::{ListLinks, ListedLinks, PerPage, pieces},
+    time::read_time,
 };
 use codes::LinkId;
 use dto::Flag;
@@ -32,7 +33,6 @@ use super::{
     read::Fields,
     route::{Route, keyed},
     router::LINKS,
-    time::parse_time,
 };
 use crate::{Api, authenticate::is_still_granted};
 use web::{
@@ -207,7 +207,7 @@ impl Fields for dto::LinkListQuery {
 /// Converts a query to a request of the application.
 fn request(api: &Api, query: dto::LinkListQuery, mut wrong: FieldErrors) -> (ListLinks, FieldErrors) {
     let mut time = |name, text: Option<String>| {
-        let read = text.map(|text| parse_time(&text, &api.time_zone)).transpose();
+        let read = text.map(|text| read_time(&text, &api.time_zone)).transpose();
         wrong.note(name, read).flatten()
     };
     let (since, until) = (time("startDate", query.start_date), time("endDate", query.end_date));

@@ -3,6 +3,7 @@
 use app::{
     FieldErrors,
     find_link::LinkName,
+    time::read_time,
     visit_stats::{RangeCount, StatsRequest, TOP, VisitStats},
     visit_subjects::{OWN_LINKS_MAX, VisitsOf},
 };
@@ -24,7 +25,6 @@ use super::{
     query::Query,
     read::Fields,
     route::{Route, keyed},
-    time::parse_time,
     visits::EXCLUDE_BOTS,
 };
 use web::Answer;
@@ -70,7 +70,7 @@ fn request(query: StatsQuery, zone: &TimeZone, people_only: bool, wrong: &mut Fi
     let named = query.time_zone.as_deref().map(parse_zone).transpose();
     let zone = wrong.note("timeZone", named).flatten().unwrap_or_else(|| zone.clone());
     let mut time = |name, text: Option<String>| -> Option<Timestamp> {
-        wrong.note(name, text.map(|text| parse_time(&text, &zone)).transpose()).flatten()
+        wrong.note(name, text.map(|text| read_time(&text, &zone)).transpose()).flatten()
     };
     let (start, end) = (time("startDate", query.start_date), time("endDate", query.end_date));
     let interval = wrong.note("interval", query.interval.as_deref().map(parse_interval).transpose());

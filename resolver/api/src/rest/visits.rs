@@ -12,6 +12,7 @@ use app::{
     FieldErrors,
     delete_visits::expected_address,
     list_visits::{ListVisits, ListedVisits, VISITS_READ, VisitView},
+    time::read_time,
     visit_subjects::{OWN_LINKS_MAX, VisitsOf},
 };
 use dto::OrphanVisitsQuery;
@@ -32,7 +33,7 @@ use super::{
     query::Query,
     read::Fields,
     route::{ContentSchema, Route, keyed},
-    time::{atom, parse_time},
+    time::atom,
 };
 use crate::Api;
 use web::{Answer, BrokenOff, Piece, budgets::BudgetAccount};
@@ -219,7 +220,7 @@ async fn list(call: &Call, of: VisitsOf, mut wrong: FieldErrors, by: &Grant) -> 
     let api = &call.api;
     let (query, _): (dto::VisitsQuery, FieldErrors) = call.query();
     let mut time = |name, text: Option<String>| {
-        wrong.note(name, text.map(|text| parse_time(&text, &api.time_zone)).transpose()).flatten()
+        wrong.note(name, text.map(|text| read_time(&text, &api.time_zone)).transpose()).flatten()
     };
     let (start, end) = (time("startDate", query.start_date), time("endDate", query.end_date));
     let paging = Paging::read(query.page.as_deref(), query.items_per_page.as_deref(), &mut wrong);

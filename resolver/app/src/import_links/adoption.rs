@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 use links::{
-    Block, Details, DomainId, Draft, IMPORTED_VISITS_MAX, ImportItem, LongUrl, Origin, PasswordHash,
-    RedirectStatus, Rule, Schemes, Slug, Tag,
+    Block, Details, DomainId, Draft, IMPORTED_VISITS_MAX, ImportItem, LongUrl, LongUrlError, Origin,
+    PasswordHash, RedirectStatus, Rule, Schemes, Slug, Tag,
     api_key::{ApiKeyId, OPERATOR, check_name},
     targets::Targets,
 };
@@ -61,7 +61,7 @@ impl Adoption {
         let is_exposed = row.deleted_at.is_none() && row.left_out.iter().any(|left| left.is_protection());
         if is_exposed && self.unprotected == Unprotected::Refuse {
             return Err(format!(
-                "{} does not come along: expected --unprotected disable or open",
+                "{} is not part of the file: choose --unprotected disable or open",
                 names(&row.left_out)
             ));
         }
@@ -151,8 +151,15 @@ impl Adoption {
     }
 
     fn long_url(&self, field: &str, row: &Row, text: &str) -> Result<LongUrl, String> {
-        let url = LongUrl::parse_allowed(text, &[], &self.schemes);
-        let url = url.map_err(|error| format!("{field} {text:?}: {error}"))?;
+        let url = LongUrl::parse_allowed(text, &[], &self.schemes).map_err(|error| match error {
+            LongUrlError::Scheme => {
+                format!(
+                    "{field} {text:?}: only {} are allowed: add its scheme with --allowed-schemes",
+                    self.schemes
+                )
+            }
+            error => format!("{field} {text:?}: {error}"),
+        })?;
         if row.deleted_at.is_none() && !self.targets.allow(url.as_str(), None) {
             return Err(format!("{field} {text:?}: a target rule denies its host"));
         }
@@ -192,7 +199,7 @@ fn names(left_out: &[LeftOut]) -> String {
 fn slug(code: &str) -> Result<Slug, String> {
     let slug = Slug::parse(code).map_err(|error| format!("code {code:?}: {error}"))?;
     if slug.as_str() != code {
-        return Err(format!("code {code:?}: expected a code that can be kept as it is"));
+        return Err(format!("code {code:?}: it would be stored as {:?}", slug.as_str()));
     }
     // Visitors find it in each of its spellings.
     slug.kept().map_err(|error| format!("code {code:?}: {error}"))

@@ -60,8 +60,8 @@ pub struct LinkSetters {
     /// Description of the link.
     #[arg(long)]
     pub description: Option<String>,
-    /// Time from which the link redirects: 2026-11-22T10:00:00+00:00, or a date, which means its
-    /// beginning in UTC.
+    /// Time from which the link redirects: 2026-11-22T10:00:00+00:00, or a date. Without an offset or
+    /// a zone such as [Europe/Berlin] it is in the server's time zone.
     #[arg(long, value_name = "TIME")]
     pub valid_since: Option<String>,
     /// Time until which the link redirects, in the same form.
@@ -184,8 +184,8 @@ pub struct LinkListArgs {
     /// Number of links per page; with --ndjson, per call.
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     pub per_page: Option<u64>,
-    /// List only links created at this time or later: 2026-11-22T10:00:00+00:00, or a date, which
-    /// means its beginning in UTC.
+    /// List only links created at this time or later: 2026-11-22T10:00:00+00:00, or a date. Without an
+    /// offset or a zone such as [Europe/Berlin] it is in the server's time zone.
     #[arg(long, value_name = "TIME")]
     pub since: Option<String>,
     /// List only links created at this time or earlier, in the same form.

@@ -9,6 +9,10 @@ use super::DatabaseArgs;
 
 /// Arguments of `resolver import`.
 #[derive(Clone, Debug, Args)]
+#[command(
+    after_help = "Exit code: 0 if every link of the file is here; 65 if links were refused, now or by an earlier run, \
+                        or the file has none or cannot be read to its end. The right ones are stored nevertheless."
+)]
 pub struct ImportArgs {
     /// File to import: an export of the other system, or an answer of its API.
     pub file: PathBuf,
@@ -35,6 +39,10 @@ pub struct ImportArgs {
         value_delimiter = ','
     )]
     pub allowed_schemes: Vec<String>,
+    /// Time zone of times without an offset in the file, as for the server. Files of Kutt and YOURLS
+    /// are in UTC.
+    #[arg(long, env = "RESOLVER_TIME_ZONE", default_value = "UTC", value_name = "NAME")]
+    pub time_zone: String,
     /// File for the links that cannot be imported, each with the reason.
     #[arg(long, value_name = "FILE")]
     pub rejects: Option<PathBuf>,
@@ -63,17 +71,21 @@ pub enum Unprotected {
 
 /// Arguments of `resolver export`.
 #[derive(Clone, Debug, Args)]
+#[command(after_help = "Exit code: 0 if every link is in the export; 65 if links had to be left out.")]
 pub struct ExportArgs {
     /// Format of the export. Only ndjson carries everything: passwords as their hashes, rules and
     /// deleted links.
     #[arg(long, value_enum, default_value = "ndjson")]
     pub format: ExportFormat,
-    /// File to write. Defaults to the standard output.
+    /// File to write. Defaults to the standard output, as does -.
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// Continue an unfinished file.
     #[arg(long, requires = "out")]
     pub resume: bool,
+    /// Print the summary of a written file as JSON instead of text.
+    #[arg(long, requires = "out")]
+    pub json: bool,
     /// File with the code key. Defaults to code.key beside the SQLite file, or in ./data.
     #[arg(long, env = "RESOLVER_CODE_KEY_FILE", value_name = "FILE")]
     pub code_key_file: Option<PathBuf>,

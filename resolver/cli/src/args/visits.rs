@@ -49,7 +49,8 @@ pub struct VisitsOf {
     /// Only orphan visits of this kind.
     #[arg(long = "type", value_enum, requires = "orphans", value_name = "KIND")]
     pub kind: Option<OrphanType>,
-    /// Only visits from this time on, such as 2026-11-25 or 2026-11-25T10:00:00+01:00.
+    /// Only visits from this time on, such as 2026-11-25 or 2026-11-25T10:00:00+01:00. Without an
+    /// offset it is in the server's time zone; in that of --time-zone for statistics.
     #[arg(long, value_name = "TIME")]
     pub from: Option<String>,
     /// Only visits until this time, which is included.
@@ -146,9 +147,13 @@ pub struct VisitsExportArgs {
     /// Format of the export.
     #[arg(long, value_enum, default_value = "csv")]
     pub format: VisitsFormat,
-    /// File to write; it is there only once it is complete. Defaults to the standard output.
+    /// File to write; it is there only once it is complete. Defaults to the standard output, as does
+    /// -.
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
+    /// Print the summary of a written file as JSON instead of text.
+    #[arg(long, requires = "out")]
+    pub json: bool,
     /// The server.
     #[command(flatten)]
     pub server: ServerArgs,

@@ -32,15 +32,15 @@ pub enum ClientError {
         text: String,
     },
     /// The address does not belong to a resolver, or the answer is too large.
-    #[error("--server {server}: {expected}")]
+    #[error("--server {server}: {problem}")]
     Foreign {
         /// The server's address.
         server: String,
-        /// What was expected, and how the answer differs.
-        expected: &'static str,
+        /// How the answer differs from that of a resolver.
+        problem: &'static str,
     },
     /// The call cannot be sent as an HTTP request.
-    #[error("expected a call that can be sent: {0}")]
+    #[error("the call cannot be sent: {0}")]
     Unsendable(String),
 }
 
@@ -89,7 +89,7 @@ impl Reply {
 fn problem_text(status: u16, body: &[u8]) -> String {
     let problem: Value = serde_json::from_slice(body).unwrap_or_default();
     let Some(title) = problem["title"].as_str() else {
-        return format!("{status}, without a reason: expected a server of links to answer at --server");
+        return format!("{status}: not a Shortmint server? Check --server.");
     };
     let invalid = problem["invalidElements"].as_array().map(Vec::as_slice).unwrap_or_default();
     let fields: Vec<String> = invalid
@@ -130,9 +130,9 @@ mod tests {
                 r#"{"title":"Short URL not found","detail":"No \u001b[2J"}"#,
                 "404 Short URL not found: No \u{FFFD}[2J",
             ),
-            (500, "<html>", "500, without a reason: expected a server of links to answer at --server"),
-            (301, "", "301, without a reason: expected a server of links to answer at --server"),
-            (500, "[1]", "500, without a reason: expected a server of links to answer at --server"),
+            (500, "<html>", "500: not a Shortmint server? Check --server."),
+            (301, "", "301: not a Shortmint server? Check --server."),
+            (500, "[1]", "500: not a Shortmint server? Check --server."),
         ] {
             assert_eq!(problem_text(status, body.as_bytes()), expected);
         }

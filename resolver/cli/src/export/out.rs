@@ -16,6 +16,7 @@ use crate::{
     Error,
     args::{ExportArgs, ExportFormat},
     file_error,
+    output::out_file,
 };
 
 /// The mode of an export: only its owner reads it, because it contains hashes of passwords.
@@ -29,6 +30,8 @@ pub(super) struct Tally {
     pub(super) links: u64,
     /// The number of deleted links, which a table leaves out.
     deleted: u64,
+    /// The number of links that no code leads to, for lack of a keyspace or of the right code key.
+    pub(super) without_code: u64,
     /// For each property that the format does not carry, the number of links that have it.
     left_out: BTreeMap<String, u64>,
 }
@@ -50,7 +53,13 @@ impl Tally {
                 self.deleted
             )
         });
-        lost.chain(hint).chain(deleted).collect()
+        let without_code = (self.without_code > 0).then(|| {
+            format!(
+                "{} links are left out, because no code leads to them: is --code-key-file that of the server?",
+                self.without_code
+            )
+        });
+        lost.chain(hint).chain(deleted).chain(without_code).collect()
     }
 }
 
@@ -86,7 +95,10 @@ enum To {
 
 impl Out {
     pub(super) fn open(args: &ExportArgs) -> Result<Self, Error> {
-        let Some(path) = &args.out else {
+        let Some(path) = out_file(args.out.as_ref()) else {
+            if args.resume {
+                return Err(wrong(Path::new("-"), "--resume needs a file, and not the standard output"));
+            }
             let to = To::new(args.format, Box::new(io::stdout()), true)?;
             return Ok(Self { to, after: None, tally: Tally::default(), file: None });
         };
@@ -97,7 +109,7 @@ impl Out {
         file.seek(SeekFrom::End(0)).map_err(failed)?;
         let copy = file.try_clone().map_err(failed)?;
         let to = To::new(args.format, Box::new(copy), after.is_none()).map_err(failed)?;
-        Ok(Self { to, after, tally, file: Some(Kept { path: path.clone(), progress, file }) })
+        Ok(Self { to, after, tally, file: Some(Kept { path: path.to_owned(), progress, file }) })
     }
 
     /// Writes a link, as far as the format carries it.
@@ -165,7 +177,7 @@ fn create(path: &Path) -> Result<Opened, Error> {
     match created {
         Ok(file) => Ok((file, None, Tally::default())),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            Err(wrong(path, "there is such a file: expected another name, or --resume"))
+            Err(wrong(path, "there is such a file already: name another one, or continue it with --resume"))
         }
         Err(error) => Err(file_error("--out", path, &error)),
     }
@@ -174,7 +186,7 @@ fn create(path: &Path) -> Result<Opened, Error> {
 fn resume(path: &Path, progress: &Path) -> Result<Opened, Error> {
     let state = fs::read(progress).ok().and_then(|text| serde_json::from_slice::<Progress>(&text).ok());
     let Some(Progress { bytes, after, tally }) = state else {
-        return Err(wrong(path, "expected a file beside it that says how far it has come"));
+        return Err(wrong(path, "cannot resume: its progress file is missing. Export to a new file"));
     };
     let failed = |error: io::Error| file_error("--out", path, &error);
     let file = OpenOptions::new().write(true).open(path).map_err(failed)?;

@@ -6,8 +6,9 @@ use std::{
 };
 
 use app::import_links::ImportCounts;
+use daemon::Exit;
 use serde_json::json;
-use transfer::{LeftOut, Source};
+use transfer::{LeftOut, RowError, Source};
 
 use crate::json_text;
 
@@ -19,26 +20,63 @@ pub(super) struct Outcome {
     /// The counts of other items than refused ones; zero until the import has ended.
     pub(super) counts: ImportCounts,
     refused: u64,
+    /// Whether the file was read to its end, and had links.
+    is_complete: bool,
     reasons: Vec<String>,
+    /// The number of reasons that are not kept.
+    untold: u64,
     rejects: Option<File>,
 }
 
 impl Outcome {
     /// Creates an empty outcome. Reasons are also written to `rejects`.
     pub(super) fn new(rejects: Option<File>) -> Self {
-        Self { counts: ImportCounts::default(), refused: 0, reasons: Vec::new(), rejects }
+        let (counts, reasons) = (ImportCounts::default(), Vec::new());
+        Self { counts, refused: 0, is_complete: true, reasons, untold: 0, rejects }
     }
 
     /// Counts a link that cannot be stored, and records the reason.
     pub(super) fn refuse(&mut self, reason: String) -> io::Result<()> {
         self.refused += 1;
+        self.tell(reason)
+    }
+
+    /// Records that the rest of the file cannot be read.
+    pub(super) fn cut_off(&mut self, error: &RowError) -> io::Result<()> {
+        self.is_complete = false;
+        self.tell(error.to_string())
+    }
+
+    /// Records that the file has no links.
+    pub(super) fn note_empty(&mut self) {
+        self.is_complete = false;
+        if self.reasons.is_empty() {
+            self.reasons.push("the file has no links: is --from right?".to_owned());
+        }
+    }
+
+    fn tell(&mut self, reason: String) -> io::Result<()> {
         if let Some(file) = &mut self.rejects {
             writeln!(file, "{reason}")?;
         }
         if self.reasons.len() < TOLD {
             self.reasons.push(reason);
+        } else {
+            self.untold += 1;
         }
         Ok(())
+    }
+
+    /// Returns the number of items that were read.
+    pub(super) fn read(&self) -> u64 {
+        let ImportCounts { stored, already_there, before, .. } = &self.counts;
+        stored + already_there + before + self.refused
+    }
+
+    /// Returns the exit code: whether each item of the file is here.
+    pub(super) fn exit(&self) -> Exit {
+        let is_whole = self.is_complete && self.refused == 0 && self.counts.refused_before == 0;
+        if is_whole { Exit::Clean } else { Exit::Refused }
     }
 
     /// Returns the warnings for the standard error.
@@ -58,20 +96,30 @@ impl Outcome {
 
     /// Formats the summary.
     pub(super) fn told(&self, seconds: f64, as_json: bool) -> String {
-        let Self { counts, refused, reasons, .. } = self;
-        let ImportCounts { stored, already_there, before, disabled, left_out } = counts;
+        let Self { counts, refused, is_complete, reasons, untold, .. } = self;
+        let ImportCounts { stored, already_there, before, refused_before, disabled, left_out } = counts;
+        let read = self.read();
         let count = u32::try_from(*stored).map_or(f64::from(u32::MAX), f64::from);
         let rate = if seconds > 0.0 { count / seconds } else { 0.0 };
         if as_json {
             let told = json!({
-                "stored": stored, "alreadyThere": already_there, "earlierRuns": before, "disabled": disabled,
-                "refused": refused, "reasons": reasons, "leftOut": left_out, "seconds": seconds, "perSecond": rate,
+                "read": read, "stored": stored, "alreadyThere": already_there, "earlierRuns": before,
+                "refusedEarlier": refused_before, "refused": refused, "complete": is_complete,
+                "reasons": reasons, "reasonsLeftOut": untold, "disabled": disabled, "leftOut": left_out,
+                "seconds": seconds, "perSecond": rate,
             });
             return json_text::pretty(&told);
         }
         let mut text = format!(
-            "{stored} links stored in {seconds:.1} s ({rate:.0}/s), {already_there} were there, {before} came with earlier runs, {refused} refused\n"
+            "{read} read: {stored} links stored in {seconds:.1} s ({rate:.0}/s), {already_there} were there, {before} came \
+             with earlier runs, {refused} refused\n"
         );
+        if *refused_before > 0 {
+            text.push_str(&format!("{refused_before} of the earlier ones were refused then\n"));
+        }
+        if !is_complete {
+            text.push_str("The file was not read to its end:\n");
+        }
         if *disabled > 0 {
             text.push_str(&format!(
                 "{disabled} of them stored disabled: their protection did not come along\n"
@@ -83,8 +131,7 @@ impl Outcome {
         for reason in reasons {
             text.push_str(&format!("  {reason}\n"));
         }
-        let untold = refused - reasons.len() as u64;
-        if untold > 0 {
+        if *untold > 0 {
             text.push_str(&format!("  … and {untold} more: --rejects FILE keeps them all\n"));
         }
         text

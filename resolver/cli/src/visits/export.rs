@@ -19,6 +19,7 @@ use std::{
 };
 
 use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
 
 use self::{
     answer::{Ended, Visit, each_visit},
@@ -29,7 +30,8 @@ use crate::{
     Error,
     args::{VisitsExportArgs, VisitsFormat},
     client::{Call, Server},
-    file_error,
+    file_error, json_text,
+    output::out_file,
 };
 
 /// The mode of an exported file.
@@ -37,8 +39,8 @@ const MODE: u32 = 0o600;
 
 /// Exports visits, and returns a summary.
 pub(super) async fn run(args: VisitsExportArgs) -> Result<String, Error> {
-    if let Some(path) = args.out.as_ref().filter(|path| path.exists()) {
-        return Err(wrong(path, "there is such a file: expected another name"));
+    if let Some(path) = out_file(args.out.as_ref()).filter(|path| path.exists()) {
+        return Err(wrong(path, "there is such a file already: name another one"));
     }
     let server = Server::new(&args.server)?;
     let (path, query) = list_call(&args.of)?;
@@ -51,7 +53,7 @@ pub(super) async fn run(args: VisitsExportArgs) -> Result<String, Error> {
 }
 
 fn write(server: &Server, call: &Call, args: &VisitsExportArgs, total: u64) -> Result<String, Error> {
-    let Some(path) = &args.out else {
+    let Some(path) = out_file(args.out.as_ref()) else {
         write_to(server, call, args.format, total, stdout()).map_err(|error| error.of_stdout())?;
         return Ok(String::new());
     };
@@ -66,6 +68,7 @@ fn write(server: &Server, call: &Call, args: &VisitsExportArgs, total: u64) -> R
             Ok(visits)
         });
     match written {
+        Ok(visits) if args.json => Ok(json_text::pretty(&json!({ "visits": visits }))),
         Ok(visits) => Ok(format!("{visits} visits written to {}\n", path.display())),
         Err(error) => {
             // What is left of the file is of no use, and the error that ended it is the one to show.

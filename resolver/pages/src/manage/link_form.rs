@@ -6,7 +6,7 @@
 //! 2. If the link was changed meanwhile, the form is filled anew: with the present values, except
 //!    where this person has typed another one ([`LinkForm::rebased`]).
 
-use app::{FieldErrors, LinkFields, local_time::local_time};
+use app::{FieldErrors, LinkFields, time::read_time};
 use jiff::{Timestamp, tz::TimeZone};
 use links::{Link, Record};
 
@@ -117,8 +117,7 @@ impl LinkForm {
         let flag = |name: &str| changed(name).map(|value| Some(!value.is_empty()));
         let mut time = |name: &str| {
             let Some(text) = text(name)? else { return Some(None) };
-            let read = local_time(&text, zone).ok_or_else(|| "expected a date and a time".to_owned());
-            wrong.note(name, read).map(Some)
+            wrong.note(name, read_time(&text, zone)).map(Some)
         };
         let (valid_since, valid_until) = (time("validSince"), time("validUntil"));
         let max_visits = text("maxVisits").and_then(|text| match text {

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use links::{Filter, Link, LongUrl, Outline, Outlined, Record, Tag, api_key::ApiKeyId};
 
 use crate::{
-    Database, Exported, ImportBatch, Imported, IndexStep, Indexed, LinkVisits, Renamed, StoreError, Sweep,
-    Swept, TagChange, TagCount, Visible, VisitTotals,
+    Database, Exported, ImportBatch, ImportPosition, Imported, IndexStep, Indexed, LinkVisits, Renamed,
+    StoreError, Sweep, Swept, TagChange, TagCount, Visible, VisitTotals,
 };
 
 /// Lists, tags, imports and exports of links, and their upkeep.
@@ -85,9 +85,8 @@ pub trait Catalog: Database {
     /// more. Nothing is stored then.
     async fn import(&self, batch: &ImportBatch) -> Result<Vec<Imported>, StoreError>;
 
-    /// Returns the position of an import: the last item that was stored or refused. It is 0 for an
-    /// import that has not begun.
-    async fn import_position(&self, name: &str) -> Result<u64, StoreError>;
+    /// Returns how far an import has come.
+    async fn import_position(&self, name: &str) -> Result<ImportPosition, StoreError>;
 
     /// Returns links with an id above `after`, in the order of their ids, deleted links included.
     /// Returns at most `most` links, and fewer if they are long.

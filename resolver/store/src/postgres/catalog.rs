@@ -8,8 +8,8 @@ use tokio_postgres::error::SqlState;
 
 use super::{PostgresStore, deadline::DEADLINE, reads};
 use crate::{
-    Catalog, Exported, ImportBatch, Imported, IndexStep, Indexed, LinkVisits, Renamed, StoreError, Sweep,
-    Swept, TagChange, TagCount, Visible, VisitTotals, sql,
+    Catalog, Exported, ImportBatch, ImportPosition, Imported, IndexStep, Indexed, LinkVisits, Renamed,
+    StoreError, Sweep, Swept, TagChange, TagCount, Visible, VisitTotals, sql,
 };
 
 #[async_trait]
@@ -84,7 +84,7 @@ impl Catalog for PostgresStore {
         self.run_long(async |sql| sql::import(sql, batch).await).await
     }
 
-    async fn import_position(&self, name: &str) -> Result<u64, StoreError> {
+    async fn import_position(&self, name: &str) -> Result<ImportPosition, StoreError> {
         self.run(async |sql| sql::import_position(sql, name).await).await
     }
 

@@ -18,7 +18,7 @@ use super::{
     tags::add_tags,
     visits::visit_totals,
 };
-use crate::{Exported, ImportBatch, Imported, NamedLink, StoreError};
+use crate::{Exported, ImportBatch, ImportPosition, Imported, NamedLink, StoreError};
 
 /// Maximum number of ids in one notification.
 const TOLD_AT_ONCE: usize = 400;
@@ -26,11 +26,12 @@ const TOLD_AT_ONCE: usize = 400;
 const EXPORTED_BYTES: u64 = 8 << 20;
 
 /// Returns the position of an import: the last item that was stored or refused.
-pub(crate) async fn import_position<S: Sql>(sql: &mut S, name: &str) -> Result<u64, StoreError> {
-    let rows =
-        sql.query("SELECT position FROM import WHERE name = $1", &[Value::Text(name.to_owned())]).await?;
-    let position = rows.first().map_or(Ok(0), |row| row.int(0))?;
-    Ok(u64::try_from(position).unwrap_or(0))
+pub(crate) async fn import_position<S: Sql>(sql: &mut S, name: &str) -> Result<ImportPosition, StoreError> {
+    let query = "SELECT position, refused FROM import WHERE name = $1";
+    let rows = sql.query(query, &[Value::Text(name.to_owned())]).await?;
+    let Some(row) = rows.first() else { return Ok(ImportPosition::default()) };
+    let count = |count: i64| u64::try_from(count).unwrap_or(0);
+    Ok(ImportPosition { place: count(row.int(0)?), refused: count(row.int(1)?) })
 }
 
 /// Returns the estimated number of links.
@@ -80,7 +81,11 @@ pub(crate) async fn import<S: Sql>(sql: &mut S, batch: &ImportBatch) -> Result<V
     // A resolver with a copy of the mintable custom slugs that receives no notifications reads them
     // again.
     note_change(sql).await?;
-    sql.query("UPDATE import SET position = $1 WHERE name = $2", &[Value::Int(end), name]).await?;
+    // What is not in the batch was refused before it was sent.
+    let kept = imported.iter().filter(|one| !matches!(one, Imported::Taken)).count();
+    let refused = (end - position).saturating_sub(i64::try_from(kept).unwrap_or(i64::MAX)).max(0);
+    let advance = "UPDATE import SET position = $1, refused = refused + $2 WHERE name = $3";
+    sql.query(advance, &[Value::Int(end), Value::Int(refused), name]).await?;
     for ids in changed.chunks(TOLD_AT_ONCE) {
         sql.tell(Told::Changed(ids)).await?;
     }

@@ -7,8 +7,8 @@ use links::{Filter, Link, LongUrl, Outline, Outlined, Record, Tag, api_key::ApiK
 
 use super::SqliteStore;
 use crate::{
-    Catalog, Exported, ImportBatch, Imported, IndexStep, Indexed, LinkVisits, Renamed, StoreError, Sweep,
-    Swept, TagChange, TagCount, Visible, VisitTotals, sql,
+    Catalog, Exported, ImportBatch, ImportPosition, Imported, IndexStep, Indexed, LinkVisits, Renamed,
+    StoreError, Sweep, Swept, TagChange, TagCount, Visible, VisitTotals, sql,
 };
 
 #[async_trait]
@@ -87,7 +87,7 @@ impl Catalog for SqliteStore {
         self.writer.write(async move |sql| sql::import(sql, &batch).await).await
     }
 
-    async fn import_position(&self, name: &str) -> Result<u64, StoreError> {
+    async fn import_position(&self, name: &str) -> Result<ImportPosition, StoreError> {
         let name = name.to_owned();
         self.reader.read(async move |sql| sql::import_position(sql, &name).await).await
     }

@@ -5,8 +5,8 @@ use codes::LinkId;
 use jiff::Timestamp;
 use links::{Filter, Link, LongUrl, Outline, Outlined, Record, Tag, api_key::ApiKeyId};
 use store::{
-    Catalog, Exported, ImportBatch, Imported, IndexStep, Indexed, LinkVisits, Renamed, StoreError, Sweep,
-    Swept, TagChange, TagCount, Visible, VisitTotals,
+    Catalog, Exported, ImportBatch, ImportPosition, Imported, IndexStep, Indexed, LinkVisits, Renamed,
+    StoreError, Sweep, Swept, TagChange, TagCount, Visible, VisitTotals,
 };
 
 use super::super::ways::FaultyStore;
@@ -71,7 +71,7 @@ impl Catalog for FaultyStore {
         self.pass(self.database.sqlite.import(batch)).await
     }
 
-    async fn import_position(&self, name: &str) -> Result<u64, StoreError> {
+    async fn import_position(&self, name: &str) -> Result<ImportPosition, StoreError> {
         self.pass(self.database.sqlite.import_position(name)).await
     }
 

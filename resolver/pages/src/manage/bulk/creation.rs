@@ -9,10 +9,11 @@ use app::{
     AppError, Field, FieldErrors, LinkFields,
     authorize::require,
     create_link::{CreateLink, IdempotencyKey},
-    local_time::local_time,
+    time::read_time,
 };
 use links::{Slug, Tag, api_key::Grant, scope::Scope};
 use tokio::task::{JoinError, JoinSet};
+use transfer::split_tags;
 use web::budgets::BudgetAccount;
 
 use super::rows::{Fault, Row};
@@ -43,6 +44,7 @@ impl Refusal {
         match self {
             Self::Fault(Fault::Cells) => t.text("bulk-wrong-cells"),
             Self::Fault(Fault::Break) => t.text("bulk-wrong-break"),
+            Self::Fault(Fault::OpenQuote) => t.text("bulk-wrong-quote"),
             Self::App(AppError::NoDomain { name } | AppError::MayNotAddDomain { name }) => {
                 t.with("bulk-wrong-domain", name)
             }
@@ -132,10 +134,9 @@ fn idempotency(mark: Option<&str>, row: &Row) -> Result<Option<IdempotencyKey>, 
 /// Converts a row to a command. A long URL without a scheme is one of the web, as on the home page.
 fn command(pages: &Pages, row: &Row, wrong: &mut FieldErrors) -> CreateLink {
     let owned = |field| row.get(field).map(str::to_owned);
-    let valid_until = row.get(Field::ValidUntil).and_then(|text| {
-        let time = text.parse().ok().or_else(|| local_time(text, &pages.api.time_zone));
-        wrong.check(Field::ValidUntil, time.ok_or_else(|| Field::ValidUntil.expected()))
-    });
+    let valid_until = row
+        .get(Field::ValidUntil)
+        .and_then(|text| wrong.check(Field::ValidUntil, read_time(text, &pages.api.time_zone)));
     let max_visits = row.get(Field::MaxVisits).and_then(|text| {
         wrong.check(Field::MaxVisits, text.parse().map_err(|_| Field::MaxVisits.expected()))
     });
@@ -143,7 +144,7 @@ fn command(pages: &Pages, row: &Row, wrong: &mut FieldErrors) -> CreateLink {
         fields: LinkFields {
             long_url: row.get(Field::LongUrl).map(|url| Some(with_scheme(pages, url))),
             title: owned(Field::Title).map(Some),
-            tags: row.get(Field::Tags).map(|text| Some(tags(text))),
+            tags: row.get(Field::Tags).map(|text| Some(split_tags(text))),
             valid_until: valid_until.map(Some),
             max_visits: max_visits.map(Some),
             ..LinkFields::default()
@@ -151,21 +152,5 @@ fn command(pages: &Pages, row: &Row, wrong: &mut FieldErrors) -> CreateLink {
         custom_slug: owned(Field::CustomSlug),
         domain: owned(Field::Domain),
         ..CreateLink::default()
-    }
-}
-
-/// Splits the tags of a cell at bars and commas.
-fn tags(text: &str) -> Vec<String> {
-    let tags = text.split(['|', ',', '，']).map(str::trim);
-    tags.filter(|tag| !tag.is_empty()).map(str::to_owned).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tags_are_split_at_bars_and_commas() {
-        assert_eq!(tags("a|b, c d，e||"), ["a", "b", "c d", "e"]);
     }
 }

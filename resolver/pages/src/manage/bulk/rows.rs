@@ -1,15 +1,15 @@
-//! Reads pasted rows: one long URL on each line, or a table (RFC 4180) whose first line names its
-//! columns in any order.
+//! Reads pasted rows: one long URL on each line, or a table ([`transfer::Records`]) whose first line
+//! names its columns in any order.
 //!
 //! 1. The text is a table if its first line names a column, or has several cells that are words and
-//!    so no URLs. A table with an unknown column, or without long URLs, is refused whole.
+//!    so no URLs, or if a line `sep=…` is before it. A table with an unknown column, or without long
+//!    URLs, is refused whole.
 //! 2. A wrong row keeps its line and its [`Fault`], and fails no other.
-//! 3. Cells are separated by commas, semicolons or tabs, as spreadsheets write and copy them. Blank
-//!    lines are skipped.
 //!
 //! Only the form of the text is checked here. The use cases check the values.
 
 use app::Field;
+use transfer::{Record, RecordError, Records, link_column};
 
 /// Maximum number of rows of one form.
 pub(super) const ROWS_MAX: usize = 1_000;
@@ -50,6 +50,8 @@ pub(super) enum Fault {
     Cells,
     /// A cell has a line break, as a missing quotation mark makes it.
     Break,
+    /// The quotation mark that ends a cell is missing, so the rest cannot be read.
+    OpenQuote,
 }
 
 /// Why the whole text was refused.
@@ -80,9 +82,20 @@ impl Row {
 /// Returns [`TextError`] if the text is no list and no table of links, or too long.
 pub(super) fn read(text: &str) -> Result<Vec<Row>, TextError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let first = text.lines().find(|line| !line.trim().is_empty()).ok_or(TextError::Empty)?;
-    let separator = separator(first);
-    let rows = if is_header(first, separator) { table(text, separator)? } else { list(text) };
+    let names = |cells: &[&str]| cells.iter().filter(|cell| column(cell).is_some()).count();
+    let mut records = Records::open(text.as_bytes(), names).map_err(|_| TextError::Empty)?;
+    let is_table = match records.next() {
+        Ok(first) => {
+            let first = first.ok_or(TextError::Empty)?;
+            if records.is_declared() || is_header(&first) { Some(columns(&first)?) } else { None }
+        }
+        // A quotation mark that nothing ends makes no names of columns.
+        Err(_) => None,
+    };
+    let rows = match is_table {
+        Some(columns) => table(records, &columns),
+        None => list(text),
+    };
     match rows.len() {
         0 => Err(TextError::Empty),
         1..=ROWS_MAX => Ok(rows),
@@ -90,23 +103,20 @@ pub(super) fn read(text: &str) -> Result<Vec<Row>, TextError> {
     }
 }
 
-/// Returns the separator that a line has most of; a comma if it has none.
-fn separator(line: &str) -> char {
-    let count = |separator: &char| line.matches(*separator).count();
-    ['\t', ';', ','].into_iter().max_by_key(count).unwrap_or(',')
-}
-
-/// Returns whether the first line of a text names columns.
-fn is_header(line: &str, separator: char) -> bool {
-    let cells: Vec<&str> = line.split(separator).map(|cell| cell.trim().trim_matches('"')).collect();
+/// Returns whether the first record of a text names columns.
+fn is_header(record: &Record) -> bool {
+    let cells: Vec<&str> = record.cells().map(Option::unwrap_or_default).collect();
     let is_word = |cell: &&str| cell.chars().all(|letter| letter.is_alphanumeric() || " _-".contains(letter));
     let names_column = cells.iter().any(|cell| column(cell).is_some());
-    (cells.len() > 1 && cells.iter().all(is_word)) || (names_column && !line.contains("://"))
+    let is_url = cells.iter().any(|cell| cell.contains("://"));
+    (cells.len() > 1 && cells.iter().all(is_word)) || (names_column && !is_url)
 }
 
-/// Finds a column by its name, in upper or lower case.
+/// Finds a column by one of its names.
 fn column(name: &str) -> Option<Field> {
-    COLUMNS.into_iter().find(|column| column.name().eq_ignore_ascii_case(name))
+    let name = link_column(name)?;
+    let field = if name == "shortCode" { Some(Field::CustomSlug) } else { Field::parse(name) };
+    field.filter(|field| COLUMNS.contains(field))
 }
 
 /// Reads one long URL from each line.
@@ -120,29 +130,29 @@ fn list(text: &str) -> Vec<Row> {
     lines.map(row).take(ROWS_MAX + 1).collect()
 }
 
-/// Reads a table.
-fn table(text: &str, separator: char) -> Result<Vec<Row>, TextError> {
-    let mut reader = csv::ReaderBuilder::new()
-        .has_headers(false)
-        .flexible(true)
-        .delimiter(u8::try_from(separator).unwrap_or(b','))
-        .from_reader(text.as_bytes());
-    // A text in memory that is UTF-8 has no record that cannot be read.
-    let records = reader.records().map_while(Result::ok);
-    let mut records = records.filter(|record| record.iter().any(|cell| !cell.trim().is_empty()));
-    let columns = columns(&records.next().ok_or(TextError::Empty)?)?;
-    let mut lines = Lines { text, at: 0, line: 1 };
-    let row = |record: csv::StringRecord| {
-        let start = record.position().map_or(0, |position| usize::try_from(position.byte()).unwrap_or(0));
-        row(&record, &columns, lines.of(start))
-    };
-    Ok(records.map(row).take(ROWS_MAX + 1).collect())
+/// Reads the rows of a table behind its first line.
+fn table(mut records: Records<&[u8]>, columns: &[Option<Field>]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    while rows.len() <= ROWS_MAX {
+        match records.next() {
+            Ok(Some(record)) => rows.push(row(&record, columns)),
+            Ok(None) => break,
+            Err(error) => {
+                let line = usize::try_from(records.line()).unwrap_or(usize::MAX);
+                let fault =
+                    if matches!(error, RecordError::OpenQuote) { Fault::OpenQuote } else { Fault::Break };
+                rows.push(Row { line, cells: Vec::new(), fault: Some(fault) });
+                break;
+            }
+        }
+    }
+    rows
 }
 
 /// Reads the columns of a header. One without a name is left out.
-fn columns(header: &csv::StringRecord) -> Result<Vec<Option<Field>>, TextError> {
-    let mut columns = Vec::with_capacity(header.len());
-    for name in header.iter().map(str::trim) {
+fn columns(header: &Record) -> Result<Vec<Option<Field>>, TextError> {
+    let mut columns = Vec::new();
+    for name in header.cells().map(Option::unwrap_or_default) {
         let found = column(name);
         match found {
             None if !name.is_empty() => return Err(TextError::UnknownColumn(name.to_owned())),
@@ -154,38 +164,17 @@ fn columns(header: &csv::StringRecord) -> Result<Vec<Option<Field>>, TextError> 
 }
 
 /// Reads the cells of a row.
-fn row(record: &csv::StringRecord, columns: &[Option<Field>], line: usize) -> Row {
+fn row(record: &Record, columns: &[Option<Field>]) -> Row {
     let (mut cells, mut fault) = (Vec::new(), None);
-    let filled = record.iter().map(str::trim).enumerate().filter(|(_, cell)| !cell.is_empty());
-    for (index, cell) in filled {
+    let texts = record.cells().map(|cell| cell.unwrap_or_default().trim());
+    for (index, cell) in texts.enumerate().filter(|(_, cell)| !cell.is_empty()) {
         match columns.get(index).copied().flatten() {
             None => fault = Some(Fault::Cells),
             Some(_) if cell.contains(['\n', '\r']) => fault = Some(Fault::Break),
             Some(column) => cells.push((column, cell.to_owned())),
         }
     }
-    Row { line, cells, fault }
-}
-
-/// Numbers the lines of a text in one pass.
-struct Lines<'a> {
-    text: &'a str,
-    /// The place that was asked for last, in bytes.
-    at: usize,
-    line: usize,
-}
-
-impl Lines<'_> {
-    /// Returns the line of a record that begins at this byte, or after line breaks that follow it.
-    /// Places are asked for in their order.
-    fn of(&mut self, start: usize) -> usize {
-        let rest = self.text.get(start..).unwrap_or_default();
-        let start = self.text.len() - rest.trim_start_matches(['\r', '\n']).len();
-        let passed = self.text.get(self.at..start).unwrap_or_default();
-        self.line += passed.matches('\n').count();
-        self.at = start;
-        self.line
-    }
+    Row { line: usize::try_from(record.line).unwrap_or(usize::MAX), cells, fault }
 }
 
 #[cfg(test)]
@@ -218,6 +207,17 @@ mod tests {
             cells(&rows, &columns),
             [(2, vec!["https://e.org/", "a, \"b\"", "x,y|z"]), (5, vec!["e.org/2", "-", "-"])]
         );
+        let other = "Long URL;Short code;Title;Tags\r\nhttps://e.org/;x;T;a|b\r\n";
+        let columns = [Field::LongUrl, Field::CustomSlug, Field::Title, Field::Tags];
+        for text in [
+            other.to_owned(),
+            format!("sep=;\n\n{other}"),
+            "url\tslug\ttitle\ttags\nhttps://e.org/\tx\tT\ta|b".to_owned(),
+        ] {
+            let rows = read(&text).unwrap();
+            assert_eq!(cells(&rows, &columns)[0].1, ["https://e.org/", "x", "T", "a|b"], "{text}");
+        }
+        let columns = [Field::LongUrl, Field::Title, Field::Tags];
         for separator in [";", "\t"] {
             let text = ["title,longUrl", "T,https://e.org/"].join("\n").replace(',', separator);
             assert_eq!(cells(&read(&text).unwrap(), &columns[..2]), [(2, vec!["https://e.org/", "T"])]);
@@ -231,7 +231,8 @@ mod tests {
             (" \n\n", TextError::Empty),
             ("longUrl,title\n", TextError::Empty),
             ("longUrl,colour\nhttps://e.org/,red", TextError::UnknownColumn("colour".to_owned())),
-            ("url,slug\nhttps://e.org/,a", TextError::UnknownColumn("url".to_owned())),
+            ("longUrl,visits\nhttps://e.org/,7", TextError::UnknownColumn("visits".to_owned())),
+            ("sep=;\nuri;title\nhttps://e.org/;a", TextError::UnknownColumn("uri".to_owned())),
             ("title,tags\na,b", TextError::NoLongUrl),
             ("title\na", TextError::NoLongUrl),
             ("longUrl,title,longurl\na,b,c", TextError::RepeatedColumn("longUrl")),
@@ -247,6 +248,8 @@ mod tests {
         let faults: Vec<_> = rows.iter().map(|row| (row.line, row.fault)).collect();
         assert_eq!(faults, [(2, Some(Fault::Cells)), (3, Some(Fault::Break)), (5, None), (6, None)]);
         assert_eq!(rows[1].get(Field::LongUrl), Some("e.org/2"));
+        let rows = read("longUrl,title\ne.org/1,a\ne.org/2,\"b\ne.org/3,c").unwrap();
+        assert_eq!(rows.last().map(|row| (row.line, row.fault)), Some((3, Some(Fault::OpenQuote))));
     }
 
     #[test]

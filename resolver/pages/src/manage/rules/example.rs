@@ -2,7 +2,7 @@
 
 use std::{net::IpAddr, ptr};
 
-use app::local_time::local_time;
+use app::time::read_time;
 use jiff::{Timestamp, tz::TimeZone};
 use links::{Facts, LongUrl, Rule, choose, location, location_with_query};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
@@ -163,7 +163,7 @@ impl Typed {
         zone: &TimeZone,
     ) -> Result<Visit<'a>, Vec<&'static str>> {
         let ip = if self.ip.is_empty() { Some(own.ip) } else { self.ip.parse().ok() };
-        let now = if self.time.is_empty() { Some(own.now) } else { local_time(&self.time, zone) };
+        let now = if self.time.is_empty() { Some(own.now) } else { read_time(&self.time, zone).ok() };
         let (Some(ip), Some(now)) = (ip, now) else {
             let wrong = [("ip", ip.is_none()), ("time", now.is_none())];
             return Err(wrong.into_iter().filter(|(_, is_wrong)| *is_wrong).map(|(name, _)| name).collect());
