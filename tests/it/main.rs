@@ -38,6 +38,7 @@ mod hardening;
 mod harness_smoke;
 mod herd;
 mod holder_id;
+mod imports;
 mod issue_rate;
 mod issuer_status;
 mod json_logs;
@@ -95,6 +96,7 @@ mod takedowns;
 mod tls;
 mod tracing;
 mod transfer;
+mod unknown_names;
 mod visit_backlog;
 // The suite of stores of visits belongs to their port.
 #[expect(dead_code, reason = "some of its parts are for what only SQLite has")]

@@ -118,7 +118,11 @@ pub(super) fn routes() -> Vec<Route> {
 
 /// Answers a call whose body still arrives.
 pub(super) async fn answer(call: Call, scope: Scope, body: Incoming) -> Answer {
-    let created = async { create(&call.api, call.authorize(scope).await?, body).await };
+    let created = async {
+        let by = call.authorize(scope).await?;
+        call.check_query(&[])?;
+        create(&call.api, by, body).await
+    };
     call.finish(created.await.unwrap_or_else(Problem::into_answer))
 }
 

@@ -32,6 +32,8 @@ use web::{Answer, answer};
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// The parameter with the long URL of a create in one step.
 const LONG_URL: &str = app::Field::LongUrl.name();
+/// The parameters of the create in one step.
+pub(super) const PARAMETERS: [&str; 3] = ["apiKey", LONG_URL, "format"];
 
 pub(super) fn routes(has_single_step: bool) -> Vec<Route> {
     let create = Route::new(Method::POST, LINKS, Handler::Create(Scope::Create))

@@ -42,30 +42,45 @@ impl Call {
     /// Runs the handler of the route at this position, and completes the answer.
     pub(super) async fn answer(mut self, route: usize) -> Answer {
         let api = Arc::clone(&self.api);
+        let known = api.router.parameters(route);
         let route = &api.router.routes()[route];
         let executed = match route.handler {
-            Handler::Create(scope) => self.create(scope).await,
+            Handler::Create(scope) => self.create(scope, known).await,
             // Boxed: a task is as large as the largest of its calls, and most calls are creates.
-            _ => Box::pin(self.execute(route)).await,
+            _ => Box::pin(self.execute(route, known)).await,
         };
         let kept = executed.and_then(|mut answer| self.keep(&mut answer).map(|()| answer));
         self.finish(kept.unwrap_or_else(Problem::into_answer))
     }
 
-    async fn create(&self, scope: Scope) -> Result<Answer, Problem> {
-        create::create(self, self.authorize(scope).await?).await
+    async fn create(&self, scope: Scope, known: &[String]) -> Result<Answer, Problem> {
+        let by = self.authorize(scope).await?;
+        self.check_query(known)?;
+        create::create(self, by).await
     }
 
-    async fn execute(&self, route: &Route) -> Result<Answer, Problem> {
+    /// Refuses a query with a parameter that the call does not have. A caller without a key does not
+    /// come here: what is open to all has no parameters, and health checks may add some.
+    pub(super) fn check_query(&self, known: &[String]) -> Result<(), Problem> {
+        if self.uri.query().is_none() { Ok(()) } else { Query::of(&self.uri).check_names(known) }
+    }
+
+    async fn execute(&self, route: &Route, known: &[String]) -> Result<Answer, Problem> {
         match route.handler {
             Handler::Open(handler) => handler(self).await,
-            Handler::Keyed(scope, handler) => handler(self, self.authorize(scope).await?).await,
+            Handler::Keyed(scope, handler) => {
+                let by = self.authorize(scope).await?;
+                self.check_query(known)?;
+                handler(self, by).await
+            }
             Handler::KeyInQuery(scope, handler) => {
                 let query = Query::of(&self.uri);
                 let key = query.text("apiKey").ok_or(Problem::NoKeyInQuery)?;
-                handler(self, self.authorize_key(Some(key.as_bytes()), scope).await?).await
+                let by = self.authorize_key(Some(key.as_bytes()), scope).await?;
+                query.check_names(known)?;
+                handler(self, by).await
             }
-            Handler::Create(scope) => self.create(scope).await,
+            Handler::Create(scope) => self.create(scope, known).await,
             // The router hands these on before their bodies are read.
             Handler::Streamed(_) => Err(Problem::INTERNAL),
         }

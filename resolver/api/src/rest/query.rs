@@ -1,9 +1,15 @@
 //! Queries of requests.
 
+use daemon::nearest;
 use hyper::Uri;
 use url::form_urlencoded;
 
-/// The pairs of a query, decoded. As in Shlink, unknown names are ignored.
+use super::problem::Problem;
+
+/// Maximum length of an unknown name in an answer, in characters.
+const NAME_CHARS: usize = 100;
+
+/// The pairs of a query, decoded.
 pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {
@@ -26,6 +32,26 @@ impl Query {
         self.0.iter().any(|(key, _)| key == name)
     }
 
+    /// Refuses a parameter that the call does not have, so that a misspelled filter is not taken for
+    /// none. (Shlink ignores it.)
+    ///
+    /// # Errors
+    /// Returns the problem with the first unknown name, and with the known one that is like it.
+    pub(super) fn check_names(&self, known: &[String]) -> Result<(), Problem> {
+        let is_known = |name: &str| {
+            let list = name_of_list(name).map(|list| format!("{list}[]"));
+            known.iter().any(|known| known == name || Some(known) == list.as_ref())
+        };
+        let Some((name, _)) = self.0.iter().find(|(name, _)| !is_known(name)) else { return Ok(()) };
+        let name: String = name.chars().take(NAME_CHARS).collect();
+        let reason = match nearest(&name, known.iter().map(String::as_str)) {
+            Some(meant) => format!("there is no such parameter: did you mean {meant}?"),
+            None if known.is_empty() => "this call has no parameters".to_owned(),
+            None => format!("there is no such parameter, but {}", known.join(", ")),
+        };
+        Err(Problem::invalid(&name, reason))
+    }
+
     /// Returns the values of a list: `tags[]=a&tags[]=b`, also with numbers in the brackets.
     pub(super) fn list(&self, name: &str) -> impl Iterator<Item = &str> {
         let is_item = move |key: &str| name_of_list(key).is_some_and(|list| list == name);
@@ -41,7 +67,33 @@ pub(super) fn name_of_list(key: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use app::AppError;
+
     use super::*;
+
+    #[test]
+    fn an_unknown_name_is_refused_with_the_one_that_is_like_it() {
+        let known = ["shortCode", "tags[]", "page"].map(str::to_owned);
+        let refusal = |query: &str| {
+            let problem = Query::new(Some(query)).check_names(&known).err()?;
+            let Problem::App(AppError::Invalid(fields)) = problem else { return None };
+            Some((fields[0].field.clone(), fields[0].expected.clone()))
+        };
+        for query in ["", "page=1&shortCode=a", "tags[]=a&tags%5B7%5D=b", "page=&page="] {
+            assert_eq!(refusal(query), None, "{query}");
+        }
+        for (query, name, part) in [
+            ("page=1&code=a", "code", "did you mean shortCode?"),
+            ("tags=a", "tags", "did you mean tags[]?"),
+            ("page[]=1", "page[]", "did you mean page?"),
+            ("colour=red", "colour", "but shortCode, tags[], page"),
+            ("=x", "", "there is no such parameter"),
+        ] {
+            let (field, reason) = refusal(query).unwrap();
+            assert!(field == name && reason.contains(part), "{query}: {field} {reason}");
+        }
+        assert!(Query::new(Some("a=b")).check_names(&[]).is_err());
+    }
 
     #[test]
     fn lists_and_texts_are_found_under_their_names() {

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::{
     call::Call,
+    create,
     docs::{Header, Kind, Topic},
     json::JSON,
     problem::Problem,
@@ -62,6 +63,8 @@ pub(super) struct Route {
     pub(super) handler: Handler,
     /// Maximum length of the body.
     pub(super) body_bytes: usize,
+    /// Parameters that are accepted without a meaning.
+    ignored: Vec<&'static str>,
     pub(super) docs: Docs,
 }
 
@@ -128,7 +131,7 @@ impl Route {
             answers: Vec::new(),
             problems: Vec::new(),
         };
-        Self { method, path, handler, body_bytes: BODY_BYTES, docs }
+        Self { method, path, handler, body_bytes: BODY_BYTES, ignored: Vec::new(), docs }
     }
 
     /// Sets the maximum length of the body.
@@ -169,6 +172,25 @@ impl Route {
     /// Adds the parameters of a query.
     pub(super) fn query<Q: JsonSchema>(mut self) -> Self {
         self.docs.queries.push((Q::schema_name(), Q::json_schema));
+        self
+    }
+
+    /// Returns the names of the parameters that the call's query may have. A list has `[]` behind its
+    /// name.
+    pub(super) fn parameters(&self) -> Vec<String> {
+        let mut generator = SchemaGenerator::default();
+        let schemas = self.docs.queries.iter().map(|(_, schema)| schema(&mut generator).to_value());
+        let names =
+            schemas.filter_map(|schema| Some(schema["properties"].as_object()?.keys().cloned().collect()));
+        let documented = names.flat_map(|names: Vec<String>| names);
+        let in_one_step = matches!(self.handler, Handler::KeyInQuery(..)).then_some(create::PARAMETERS);
+        let others = self.ignored.iter().copied().chain(in_one_step.into_iter().flatten());
+        documented.chain(others.map(str::to_owned)).collect()
+    }
+
+    /// Accepts a parameter that clients of Shlink send and that has no meaning here.
+    pub(super) fn ignores(mut self, name: &'static str) -> Self {
+        self.ignored.push(name);
         self
     }
 

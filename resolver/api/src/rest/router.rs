@@ -27,6 +27,8 @@ pub struct Router {
     routes: Vec<Route>,
     /// The name of each route, in the same order.
     names: Vec<RouteName>,
+    /// The names of the parameters that the query of each route may have, in the same order.
+    parameters: Vec<Vec<String>>,
     paths: HashMap<Method, matchit::Router<usize>>,
 }
 
@@ -59,7 +61,8 @@ impl Router {
             }
         }
         let names = routes.iter().map(name).collect();
-        Self { routes, names, paths }
+        let parameters = routes.iter().map(Route::parameters).collect();
+        Self { routes, names, parameters, paths }
     }
 
     /// Returns all routes, in the order of the table.
@@ -70,6 +73,11 @@ impl Router {
     /// Returns the name of the route at this position.
     pub(super) fn name(&self, index: usize) -> &RouteName {
         &self.names[index]
+    }
+
+    /// Returns the names of the parameters that the query of the route at this position may have.
+    pub(super) fn parameters(&self, index: usize) -> &[String] {
+        &self.parameters[index]
     }
 
     /// Finds the route of a call.

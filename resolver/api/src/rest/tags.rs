@@ -24,6 +24,8 @@ pub(super) fn routes() -> Vec<Route> {
         Route::new(Method::GET, TAGS, keyed!(Scope::Read, list))
             .document("listTags", Topic::Tags, "List tags")
             .query::<dto::TagsQuery>()
+            // Of Shlink before version 3.
+            .ignores("withStats")
             .answers::<dto::TagPage>("Names of tags.")
             .fails(&[Kind::InvalidData]),
         Route::new(Method::GET, "/rest/v3/tags/stats", keyed!(Scope::Read, stats))

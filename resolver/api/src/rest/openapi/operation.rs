@@ -16,8 +16,15 @@ use super::{
 /// Problems that every call has whose body is read.
 const OF_EVERY_CALL: [Kind; 3] = [Kind::BodyTooLarge, Kind::SlowBody, Kind::Internal];
 /// Problems that a call with a key has beside those.
-const OF_KEYS: [Kind; 5] =
-    [Kind::NoKey, Kind::WrongKey, Kind::Forbidden, Kind::TooManyCalls, Kind::Unavailable];
+const OF_KEYS: [Kind; 6] = [
+    // Of a parameter that the call does not have.
+    Kind::InvalidData,
+    Kind::NoKey,
+    Kind::WrongKey,
+    Kind::Forbidden,
+    Kind::TooManyCalls,
+    Kind::Unavailable,
+];
 
 /// The schemas of a document. Requests and answers differ in which fields are required.
 pub(super) struct Schemas {
