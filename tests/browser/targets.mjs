@@ -18,7 +18,10 @@ const resolver = new URL(api).host;
 // Every host but the resolver's own leads here.
 let asked = null;
 const server = createServer((request, response) => {
-  asked = [request.headers.host, request.url];
+  // Chromium itself asks for updates of its parts, without this header of navigations.
+  if (request.headers["upgrade-insecure-requests"]) {
+    asked = [request.headers.host, request.url];
+  }
   response.writeHead(200, { "content-type": "text/html", "cache-control": "no-store" });
   response.end("<!doctype html><link rel=icon href=data:,>");
 });
