@@ -87,6 +87,7 @@ mod rules;
 mod sdk;
 mod shlink_shapes;
 mod shown;
+mod slow_database;
 mod slugs;
 mod sqlite_backup;
 mod store_conformance;

@@ -1,5 +1,6 @@
 //! API keys and browser sessions: looked up in the store, with the answers cached for a moment.
 
+mod answers;
 mod lookups;
 
 use std::{
@@ -12,14 +13,17 @@ use links::{
     SessionHash,
     api_key::{ApiKeyId, Grant, KeyHash, SecretNumber},
 };
-use moka::sync::Cache;
 use store::{Keys, StoreError};
-use tokio::{sync::Semaphore, time::sleep};
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, sleep},
+};
 
+use answers::Answers;
 use lookups::Lookups;
 
-/// How long an answer of the database is cached. A revoked key and its sessions stop working within
-/// it, everywhere.
+/// How long an answer of the database counts after its question was sent. A revoked key and its
+/// sessions stop working within it, everywhere, however slow the database is.
 const BELIEVED: Duration = Duration::from_secs(1);
 /// Interval at which the used keys are recorded in the store.
 const USE_NOTED_EVERY: Duration = Duration::from_secs(10);
@@ -35,7 +39,7 @@ pub struct KeyRing {
     keys: Lookups<KeyHash>,
     sessions: Lookups<SessionHash>,
     /// Answers by key id, for calls that outlast many of them.
-    grants: Cache<(ApiKeyId, SecretNumber), Option<Grant>>,
+    grants: Answers<(ApiKeyId, SecretNumber)>,
     /// Keys that were used since the last record in the store. There are never more than keys
     /// exist.
     used: Mutex<BTreeSet<ApiKeyId>>,
@@ -52,7 +56,7 @@ impl KeyRing {
     #[must_use]
     pub fn new() -> Self {
         let strangers = Arc::new(Semaphore::new(STRANGERS));
-        let grants = Cache::builder().max_capacity(REMEMBERED).time_to_live(BELIEVED).build();
+        let grants = Answers::new();
         let (keys, sessions) = (Lookups::new(Arc::clone(&strangers)), Lookups::new(strangers));
         Self { keys, sessions, grants, used: Mutex::default() }
     }
@@ -101,11 +105,12 @@ impl KeyRing {
         id: ApiKeyId,
         secret: SecretNumber,
     ) -> Result<Option<Grant>, StoreError> {
-        if let Some(answer) = self.grants.get(&(id, secret)) {
+        let asked = Instant::now();
+        if let Some(answer) = self.grants.get(&(id, secret), asked) {
             return Ok(answer);
         }
         let answer = store.find_grant(id, secret).await?;
-        self.grants.insert((id, secret), answer.clone());
+        self.grants.insert((id, secret), asked, answer.clone());
         self.note_use(answer.as_ref());
         Ok(answer)
     }

@@ -2,13 +2,15 @@
 
 use std::{hash::Hash, sync::Arc, time::Duration};
 
-use foldhash::quality::RandomState;
 use links::api_key::Grant;
 use moka::sync::Cache;
 use store::StoreError;
-use tokio::{sync::Semaphore, time::timeout};
+use tokio::{
+    sync::Semaphore,
+    time::{Instant, timeout},
+};
 
-use super::{BELIEVED, REMEMBERED};
+use super::{REMEMBERED, answers::Answers};
 
 /// How long after its last lookup a valid hash counts as recently valid, so that it is not taken
 /// for a guess.
@@ -23,7 +25,7 @@ pub(super) struct Lookups<H> {
     asked: Cache<H, Arc<tokio::sync::Mutex<()>>>,
     /// Permits of lookups of hashes that were not valid recently.
     strangers: Arc<Semaphore>,
-    answers: Cache<H, Option<Grant>, RandomState>,
+    answers: Answers<H>,
     /// Hashes that were valid recently. A caller with one of them is not taken for a guesser, even
     /// if others at the same address guess.
     good: Cache<H, ()>,
@@ -33,10 +35,8 @@ impl<H: Hash + Eq + Clone + Send + Sync + 'static> Lookups<H> {
     /// Creates an empty cache. `strangers` are permits of lookups, which caches may share.
     pub(super) fn new(strangers: Arc<Semaphore>) -> Self {
         let good = Cache::builder().max_capacity(REMEMBERED).time_to_live(GOOD_LATELY).build();
-        let answers = Cache::builder().max_capacity(REMEMBERED).time_to_live(BELIEVED);
-        let answers = answers.build_with_hasher(RandomState::default());
         let asked = Cache::builder().max_capacity(REMEMBERED).time_to_idle(GOOD_LATELY).build();
-        Self { asked, strangers, answers, good }
+        Self { asked, strangers, answers: Answers::new(), good }
     }
 
     /// Returns whether a hash was valid recently.
@@ -46,13 +46,13 @@ impl<H: Hash + Eq + Clone + Send + Sync + 'static> Lookups<H> {
 
     /// Returns the cached answer for a hash; the inner `None` means that it has no grant.
     pub(super) fn answered(&self, hash: &H) -> Option<Option<Grant>> {
-        self.answers.get(hash)
+        self.answers.get(hash, Instant::now())
     }
 
     /// Removes a hash from the cache. The next lookup sends a query.
     pub(super) fn forget(&self, hash: &H) {
         self.good.invalidate(hash);
-        self.answers.invalidate(hash);
+        self.answers.forget(hash);
     }
 
     /// Runs a query when no other call queries the same hash and there are few queries of
@@ -65,6 +65,7 @@ impl<H: Hash + Eq + Clone + Send + Sync + 'static> Lookups<H> {
         hash: &H,
         ask: impl Future<Output = Result<Option<Grant>, StoreError>>,
     ) -> Result<Option<Grant>, StoreError> {
+        let arrived = Instant::now();
         let turn = async {
             let first = self.asked.get_with(hash.clone(), Arc::default).lock_owned().await;
             let place = match self.remembers(hash) {
@@ -74,11 +75,12 @@ impl<H: Hash + Eq + Clone + Send + Sync + 'static> Lookups<H> {
             Ok((first, place))
         };
         let _turn = timeout(LOOKUP_WITHIN, turn).await.unwrap_or(Err(StoreError::TimedOut))?;
-        if let Some(answer) = self.answers.get(hash) {
+        if let Some(answer) = self.answers.get(hash, arrived) {
             return Ok(answer);
         }
+        let asked = Instant::now();
         let answer = ask.await?;
-        self.answers.insert(hash.clone(), answer.clone());
+        self.answers.insert(hash.clone(), asked, answer.clone());
         if answer.is_some() {
             self.good.insert(hash.clone(), ());
         }
