@@ -142,6 +142,11 @@ pub struct Config {
     /// --database.
     #[arg(long, env = "RESOLVER_REPLICA_LAG", default_value = "1m", value_parser = parse_duration, value_name = "TIME")]
     pub replica_lag: Duration,
+    /// Serve cached links for at most this long after the database was last heard from, and then
+    /// answer 503; at least 2s. Until then a resolver that alone is cut off from the database
+    /// redirects links that others have taken down.
+    #[arg(long, env = "RESOLVER_SERVE_STALE_FOR", default_value = "1d", value_parser = parse_duration, value_name = "TIME")]
+    pub serve_stale_for: Duration,
     /// Name of this process at the issuer: the same after each restart, and different from those of
     /// all other processes. Required with --issuer.
     #[arg(long, env = "RESOLVER_HOLDER_ID", value_name = "NAME")]

@@ -16,6 +16,7 @@ mod cli_visits;
 mod clock;
 mod code_key;
 mod copy;
+mod cut_off;
 mod deleted;
 mod dependencies;
 mod destinations;

@@ -26,7 +26,7 @@ async fn asked(standby: &Postgres) -> i64 {
 }
 
 /// Calls a function that pauses or resumes the standby's replay.
-async fn replay(standby: &Postgres, function: &str) {
+pub(crate) async fn replay(standby: &Postgres, function: &str) {
     let sql = format!("SELECT {function}()");
     standby.client().await.unwrap().execute(&sql, &[]).await.unwrap();
 }

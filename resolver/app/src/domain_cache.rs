@@ -4,8 +4,9 @@
 //!
 //! 1. They are few and change seldom, and a redirect cannot wait for them. Polling one number is
 //!    cheaper than listening, and works through any pooler.
-//! 2. A change is visible everywhere within [`SHOWN`] of its COMMIT, unless the database is down.
-//!    Then every resolver continues with its copy.
+//! 2. A change is visible everywhere within [`SHOWN`] of its COMMIT, unless a resolver cannot reach
+//!    the database. Then it continues with its copy, for as long as `serve_stale_for` says. After
+//!    that it redirects nothing: a target rule may have been added, or a domain disabled.
 //! 3. A visitor on a host that the copy does not know belongs to the default domain. While the copy
 //!    is older than [`TRUSTED`] that is not certain: links still redirect, but an absence is not
 //!    reported (I8). A call that adds a domain is answered [`SHOWN`] after the COMMIT.
@@ -36,10 +37,12 @@ use std::{
 use codes::Contradiction;
 use daemon::TaskSupervisor;
 use jiff::Timestamp;
-use links::{Authority, Domain, DomainId, LongUrl, Protocol, REMOVED, Slug, requested_authority};
+use links::{
+    Authority, Domain, DomainId, LongUrl, Protocol, REMOVED, Slug, requested_authority,
+};
 use store::{Settings, SettingsPoll, SettingsVersion, SharedSettings, StoreError};
 use supply::{Closing, StopReason};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::{clock::DatabaseClock, lookup::Lookup};
 pub use entries::Entries;
@@ -52,6 +55,8 @@ use refreshes::Refreshes;
 pub const TRUSTED: Duration = Duration::from_millis(700);
 /// Delay after which a change is visible everywhere: a copy that lacks it is no longer trusted.
 pub const SHOWN: Duration = Duration::from_millis(770);
+/// Interval at which a resolver that is cut off checks whether it has heard from the database.
+const CUT_OFF_CHECKED_EVERY: Duration = Duration::from_millis(100);
 
 /// The base of the default domain's short links.
 #[derive(Clone, Debug)]
@@ -159,6 +164,9 @@ impl DomainCache {
             domain_cache.note_heard(asked);
         }
         supervisor.spawn("reader of domains", Arc::clone(&domain_cache).follow());
+        if domain_cache.settings.is_shared() {
+            supervisor.spawn("watch of the settings' age", Arc::clone(&domain_cache).watch_age());
+        }
         domain_cache
     }
 
@@ -194,7 +202,37 @@ impl DomainCache {
     }
 
     fn note_heard(&self, sent: Instant) {
-        *self.heard.lock().expect("no code panics while it holds this lock") = Some(sent);
+        let mut heard = self.heard.lock().expect("no code panics while it holds this lock");
+        *heard = Some(sent);
+        // Within the lock, so that `watch_age` does not set it afterwards.
+        self.lookup.set_cut_off(false);
+    }
+
+    fn heard(&self) -> Option<Instant> {
+        *self.heard.lock().expect("no code panics while it holds this lock")
+    }
+
+    /// Stops redirects whenever the copy becomes too old. The answer to a poll starts them again.
+    async fn watch_age(self: Arc<Self>) {
+        let began = Instant::now();
+        loop {
+            let heard = self.heard();
+            sleep_until(heard.unwrap_or(began) + self.lookup.serve_stale_for()).await;
+            self.cut_off_unless_heard_since(heard);
+            while self.heard() == heard {
+                sleep(CUT_OFF_CHECKED_EVERY).await;
+            }
+        }
+    }
+
+    fn cut_off_unless_heard_since(&self, last: Option<Instant>) {
+        let heard = self.heard.lock().expect("no code panics while it holds this lock");
+        if *heard == last {
+            self.lookup.set_cut_off(true);
+            tracing::error!(
+                "cut off from the database for --serve-stale-for: all redirects are answered 503"
+            );
+        }
     }
 
     /// Replaces the settings. The new ones may be older than the present ones, if an older copy of
@@ -322,8 +360,7 @@ impl DomainCache {
     /// Returns whether the copy has every change that a client may know of.
     #[must_use]
     pub fn is_fresh(&self) -> bool {
-        let heard = *self.heard.lock().expect("no code panics while it holds this lock");
-        heard.is_some_and(|heard| !self.settings.is_shared() || heard.elapsed() < TRUSTED)
+        self.heard().is_some_and(|heard| !self.settings.is_shared() || heard.elapsed() < TRUSTED)
     }
 
     /// Returns the id of the default domain if the domain `id` has its name, or else `id`. The

@@ -5,7 +5,10 @@
 //! is visible everywhere within that time, and usually at once.
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Mutex, MutexGuard,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -22,23 +25,49 @@ const NEVER: u64 = u64::MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ReadAt(u64);
 
+impl ReadAt {
+    /// Returns the last instant before this one.
+    #[must_use]
+    pub fn before(self) -> Self {
+        Self(self.0.saturating_sub(1))
+    }
+}
+
 /// The instant since which the change listener has missed no change.
 #[derive(Debug)]
 pub struct Freshness {
     start: Instant,
     told_since: AtomicU64,
+    last: Mutex<Told>,
+}
+
+/// The last span of time in which the change listener has missed no change.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    since: ReadAt,
+    until: ReadAt,
 }
 
 impl Freshness {
     /// Creates the state of a listener that is not connected yet.
     #[must_use]
     pub fn new() -> Self {
-        Self { start: Instant::now(), told_since: AtomicU64::new(NEVER) }
+        let last = Told { since: ReadAt(NEVER), until: ReadAt(0) };
+        Self { start: Instant::now(), told_since: AtomicU64::new(NEVER), last: Mutex::new(last) }
     }
 
     /// Records that no change is missed from this instant on.
     pub fn mark_told_since(&self, since: Instant) {
-        self.told_since.store(self.stamp(since).0, Ordering::Release);
+        let since = self.stamp(since);
+        *self.last() = Told { since, until: since };
+        self.told_since.store(since.0, Ordering::Release);
+    }
+
+    /// Records that every change until this instant was reported, since the listener connected.
+    pub fn mark_told_until(&self, until: Instant) {
+        let until = self.stamp(until);
+        let mut last = self.last();
+        last.until = last.until.max(until);
     }
 
     /// Records that changes may be missed from now on.
@@ -80,6 +109,32 @@ impl Freshness {
         self.start.elapsed() < until || !safety_rule::is_on(SafetyRule::Away)
     }
 
+    /// Returns whether the link was read since the change listener last connected, so that it was
+    /// current when the listener last heard from the database.
+    #[must_use]
+    pub fn was_told_of(&self, read_at: ReadAt) -> bool {
+        read_at >= self.last().since
+    }
+
+    /// Returns whether a link is known to have been current at some time within the last `time`.
+    #[must_use]
+    pub fn was_current_within(&self, read_at: ReadAt, time: Duration) -> bool {
+        let Told { since, until } = *self.last();
+        let current_at = if read_at >= since { read_at.max(until) } else { read_at };
+        self.start.elapsed() <= Duration::from_micros(current_at.0).saturating_add(time)
+    }
+
+    /// Returns the read time of a link that was read this long ago.
+    #[must_use]
+    pub fn ago(&self, time: Duration) -> ReadAt {
+        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        ReadAt(self.now().0.saturating_sub(micros))
+    }
+
+    fn last(&self) -> MutexGuard<'_, Told> {
+        self.last.lock().expect("no code panics while it holds this lock")
+    }
+
     fn stamp(&self, at: Instant) -> ReadAt {
         let since_start = at.saturating_duration_since(self.start);
         ReadAt(u64::try_from(since_start.as_micros()).unwrap_or(NEVER - 1))
@@ -114,5 +169,24 @@ mod tests {
         assert!(freshness.is_settled(late) && freshness.is_told_for(Duration::from_secs(1)));
         freshness.mark_not_told();
         assert!(!freshness.is_settled(late) && !freshness.is_told_for(Duration::ZERO));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_link_was_current_until_the_listener_last_heard_from_the_database() {
+        const SECOND: Duration = Duration::from_secs(1);
+        let freshness = Freshness::new();
+        let early = freshness.now();
+        advance(SECOND).await;
+        freshness.mark_told_since(Instant::now());
+        let late = freshness.now();
+        advance(10 * SECOND).await;
+        freshness.mark_told_until(Instant::now());
+        freshness.mark_not_told();
+        advance(SECOND).await;
+        assert!(freshness.was_told_of(late) && !freshness.was_told_of(early));
+        assert!(freshness.was_current_within(late, SECOND) && !freshness.was_current_within(early, SECOND));
+        assert!(freshness.was_current_within(early, 12 * SECOND));
+        freshness.mark_told_since(Instant::now());
+        assert!(!freshness.was_told_of(late) && !freshness.was_current_within(late, 10 * SECOND));
     }
 }

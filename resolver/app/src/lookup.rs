@@ -17,11 +17,18 @@
 //! 6. When a resolver hears that a link was changed, it evicts the link, and reads it from the
 //!    primary for as long as a replica may lag behind. A link that was read before the notification
 //!    and enters the cache after it is evicted again.
+//! 7. An older row never replaces a newer one, whatever server it comes from. While the primary is
+//!    away, a copy is believed only if it has replayed all that this process knows the primary to
+//!    have written, and about links only that have not changed since, as far as this process was
+//!    told. Otherwise the answer is the cached link, or none.
+//! 8. A link that cannot be confirmed is served for `serve_stale_for` after it is last known to have
+//!    been current.
 
 mod by_slug;
 mod cache;
 mod found;
 mod invalidation;
+mod known_changes;
 mod lookup_key;
 mod reader;
 mod slugs;
@@ -30,7 +37,10 @@ mod unminted_slugs;
 use std::{
     collections::HashMap,
     hash::BuildHasher,
-    sync::{Arc, Mutex, atomic::Ordering},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -76,6 +86,8 @@ pub struct LookupSizes {
     pub cache_bytes: u64,
     /// Maximum lag of a replica that links are read from.
     pub replica_lag: Duration,
+    /// How long links, domains and target rules may be served that the database cannot confirm.
+    pub serve_stale_for: Duration,
 }
 
 /// Looks up links by code or slug.
@@ -90,6 +102,9 @@ pub struct Lookup {
     misses: mpsc::Sender<Miss>,
     metrics: Arc<Metrics>,
     gate: Gate,
+    serve_stale_for: Duration,
+    /// Whether the settings are older than `serve_stale_for`. Nothing is redirected then.
+    cut_off: AtomicBool,
     /// Keyspaces that were added while this process ran, with the instant at which it learned of
     /// each.
     keyspaces_seen: Mutex<HashMap<KeyspaceIndex, Instant>>,
@@ -109,7 +124,7 @@ impl Lookup {
         let generations = Arc::new(Generations::new());
         let cache = cache(sizes.cache_bytes, Arc::clone(&generations));
 
-        let news = Arc::new(InvalidationState::new(sizes.replica_lag));
+        let news = Arc::new(InvalidationState::new(&sizes));
         let (changes, heard) = mpsc::channel(CHANGES_MAX);
         let telling = Arc::clone(&links);
         let picked = Arc::new(UnmintedSlugs::new());
@@ -144,6 +159,8 @@ impl Lookup {
             misses,
             metrics,
             gate: Gate::default(),
+            serve_stale_for: sizes.serve_stale_for,
+            cut_off: AtomicBool::new(false),
             keyspaces_seen: Mutex::default(),
         }
     }
@@ -278,33 +295,60 @@ impl Lookup {
     }
 
     /// Reads a link from the store. If the store does not answer, the outdated cache entry `known`
-    /// is served.
+    /// is served, unless it was last confirmed too long ago or has left the cache meanwhile: a
+    /// change was notified, or a copy of the database has shown one.
     ///
     /// A full queue alone is reported as such: the store may answer, and an edit would stay hidden
     /// for as long as the queue is full. But a store that does not answer fills the queue as well,
     /// and then the entry is served.
     async fn read(&self, id: LinkId, name: Name, known: Option<Arc<Cached>>) -> Found {
-        let Some(stale) = known else { return self.ask(id, Some(name), DEADLINE).await };
+        let Some(stale) = known.filter(|cached| self.news.may_be_served_stale(cached)) else {
+            return self.ask(id, Some(name), DEADLINE).await;
+        };
         // While the database is away, an outdated link is better than none, or than one that comes
         // late.
-        if self.news.store_is_away() {
+        if self.news.is_not_read_again(&stale) {
             self.count_hits(1);
             return Ok(Some(Arc::clone(&stale.link)));
         }
-        match self.ask(id, Some(name), STALE_DEADLINE).await {
+        let found = self.ask(id, Some(name), STALE_DEADLINE).await;
+        let is_away = match found {
             Err(LookupError::NoStore) => {
                 self.news.note_store_away();
-                Ok(Some(Arc::clone(&stale.link)))
+                true
             }
-            Err(LookupError::Overloaded) if self.news.read_failed() => Ok(Some(Arc::clone(&stale.link))),
-            found => found,
-        }
+            Err(LookupError::Overloaded) => self.news.read_failed(),
+            Ok(_) => false,
+        };
+        let still = is_away.then(|| self.cache.get(&name)).flatten();
+        still.map_or(found, |cached| Ok(Some(Arc::clone(&cached.link))))
     }
 
     /// Returns the cache entry of a code, if it may be served without a read.
     #[must_use]
     pub fn cached(&self, code: &Code) -> Option<Arc<Cached>> {
-        self.cache.get(&Name::Code(*code)).filter(|cached| self.news.is_fresh(cached))
+        self.cache.get(&Name::Code(*code)).filter(|cached| self.news.is_fresh(cached) && !self.is_cut_off())
+    }
+
+    /// Returns how long settings may be used that the database cannot confirm.
+    #[must_use]
+    pub fn serve_stale_for(&self) -> Duration {
+        self.serve_stale_for
+    }
+
+    /// Sets whether the settings are too old to redirect by them.
+    pub fn set_cut_off(&self, is_cut_off: bool) {
+        if self.cut_off.swap(is_cut_off, Ordering::AcqRel) != is_cut_off {
+            self.metrics.cut_off.set(f64::from(u8::from(is_cut_off)));
+            // In this order, as in `judge_by`.
+            self.generations.advance_all();
+        }
+    }
+
+    /// Returns whether the settings are too old to redirect by them.
+    #[must_use]
+    pub fn is_cut_off(&self) -> bool {
+        self.cut_off.load(Ordering::Acquire)
     }
 
     /// Replaces the target rules that redirects are checked against.
@@ -315,17 +359,18 @@ impl Lookup {
         self.generations.advance_all();
     }
 
-    /// Returns whether the target rules allow links to lead to this URL.
+    /// Returns whether the target rules allow links to lead to this URL. Rules that are too old
+    /// allow none.
     #[must_use]
     pub fn allows(&self, url: &LongUrl) -> bool {
-        self.gate.allows(url)
+        !self.is_cut_off() && self.gate.allows(url)
     }
 
     /// Returns whether the target rules allow a redirect with this location. The host of a domain
-    /// serves it.
+    /// serves it. Rules that are too old allow none.
     #[must_use]
     pub fn allows_from(&self, authority: &str, location: &str) -> bool {
-        self.gate.allows_from(authority, location)
+        !self.is_cut_off() && self.gate.allows_from(authority, location)
     }
 
     /// Returns whether the target rules allow a cached link to lead to its long URL.
@@ -337,7 +382,7 @@ impl Lookup {
     /// Returns whether a cached link is current until its generation changes.
     #[must_use]
     pub fn is_settled(&self, cached: &Cached) -> bool {
-        cached.is_sure && self.news.freshness.is_settled(cached.read_at)
+        self.news.freshness.is_settled(cached.read_at)
     }
 
     /// Returns a keyed hash of a code, which clients cannot predict.

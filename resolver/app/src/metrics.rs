@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use daemon::Recorder;
-use metrics::{Counter, Histogram, Unit, counter, describe_counter, describe_histogram, histogram};
+use metrics::{
+    Counter, Gauge, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge,
+    histogram,
+};
 
 /// The handles of all counters and histograms.
 pub struct Metrics {
@@ -47,6 +50,8 @@ pub struct Metrics {
     pub create_seconds: Histogram,
     /// Requests answered 503.
     pub unavailable: Counter,
+    /// Whether the database was not heard from for `--serve-stale-for`.
+    pub cut_off: Gauge,
     /// Connections rejected because a limit, of all clients or of one, was reached by connections
     /// in use.
     pub connections_refused: Counter,
@@ -79,6 +84,7 @@ impl Metrics {
                 reserved: counter!("resolver_numbers_reserved_total"),
                 create_seconds: histogram!("resolver_create_duration_seconds"),
                 unavailable: counter!("resolver_unavailable_total"),
+                cut_off: gauge!("resolver_cut_off"),
                 connections_refused: counter!("resolver_connections_refused_total"),
             })
         })
@@ -95,6 +101,7 @@ impl Metrics {
 }
 
 fn describe() {
+    describe_gauge!("resolver_cut_off", "1 if the database was not heard from for --serve-stale-for.");
     describe_histogram!(
         "resolver_grpc_request_duration_seconds",
         Unit::Seconds,

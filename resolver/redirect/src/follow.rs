@@ -18,7 +18,10 @@ use hyper::{
     header::{ACCEPT_LANGUAGE, HeaderValue, USER_AGENT},
 };
 use jiff::Timestamp;
-use links::{DomainId, Facts, Link, Rule, asks_where, choose, is_preview, location, location_with_query};
+use links::{
+    DomainId, Facts, Link, Rule, asks_where, choose, is_preview, location,
+    location_with_query,
+};
 use visits::Outcome;
 use web::{Answer, hold_back, visitor_page::VisitorPage};
 
@@ -186,6 +189,9 @@ pub(crate) async fn find(
     path: &str,
     host: Option<&str>,
 ) -> Result<FoundLink, Refusal> {
+    if redirector.lookup.is_cut_off() {
+        return Err(unavailable(redirector).into());
+    }
     let question = redirector.domain_cache.question(host, path);
     let Question { place, wanted, .. } = &question;
     let without_link = |why, outcome| {

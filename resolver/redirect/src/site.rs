@@ -150,7 +150,11 @@ impl Parts {
         let ceilings = Arc::new(SharedCeilings::new(Clock::start()));
         let lookup = Arc::new(Lookup::start(
             &self.supervisor,
-            LookupSizes { cache_bytes: 1 << 20, replica_lag: std::time::Duration::ZERO },
+            LookupSizes {
+                cache_bytes: 1 << 20,
+                replica_lag: std::time::Duration::ZERO,
+                serve_stale_for: std::time::Duration::from_secs(3_600),
+            },
             Arc::clone(&self.mint),
             Arc::clone(&ceilings),
             self.store.clone(),

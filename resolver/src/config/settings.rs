@@ -6,6 +6,7 @@ use ::webhooks::Sender;
 use api::CallLimits;
 use app::{
     domain_cache::{Policy, PublicUrl},
+    freshness::AWAY,
     lookup::LookupSizes,
 };
 use cli::{Error, args::Database};
@@ -136,6 +137,7 @@ impl Config {
             lookup: LookupSizes {
                 cache_bytes: u64::from(self.cache_mib) << 20,
                 replica_lag: self.replica_lag,
+                serve_stale_for: self.check_serve_stale_for()?,
             },
             threads: self.check_threads()?,
             fast_path: self.fast_path == FastPath::On,
@@ -149,6 +151,15 @@ impl Config {
             keyspaces,
             public_url,
         })
+    }
+
+    fn check_serve_stale_for(&self) -> Result<Duration, Error> {
+        let given = self.serve_stale_for;
+        if given >= AWAY {
+            return Ok(given);
+        }
+        let least = format!("links are served for {AWAY:?} after a read in any case; use at least that");
+        Err(wrong("--serve-stale-for", format!("{given:?}"), least))
     }
 
     fn check_redirect_status(&self) -> Result<hyper::StatusCode, Error> {
@@ -332,6 +343,7 @@ mod tests {
             (&["--issuer-cert", "x"], ["--issuer-cert", "required", "--issuer-key"]),
             (&["--issuer", "https://issuer:7070"], ["--holder-id", "(absent)", "--issuer"]),
             (&["--role", "redirect"], ["--database", "sqlite:", "postgres://"]),
+            (&["--serve-stale-for", "1s"], ["--serve-stale-for", "1s", "2s"]),
             (
                 &["--role", "redirect", "--database", PG, "--issuer", "http://[::1]"],
                 ["--issuer", "[::1]", "none"],

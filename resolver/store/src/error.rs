@@ -69,9 +69,9 @@ pub enum StoreError {
     /// servers between transactions, and not at the server itself.
     #[error("notifications of the database do not arrive: expected a connection to the server itself")]
     Deaf,
-    /// The replica cannot prove that its lag is within the limit: it lags too far behind, or it is
-    /// no standby and has no replay position.
-    #[error("the replica cannot prove that it lags less than --replica-lag")]
+    /// A standby cannot prove that its rows are recent enough: it lags too far behind, or follows
+    /// another server.
+    #[error("a standby cannot prove that its rows are recent enough")]
     ReplicaBehind,
     /// The database belongs to another history: a standby or a restored copy has taken over, and
     /// may lack the last links.

@@ -39,9 +39,17 @@ pub enum SafetyRule {
     /// No replica is read before change events have arrived for as long as it may lag behind
     /// (`app/src/lookup/invalidation.rs`).
     ToldFor,
-    /// A cached link from a copy that may lag behind is trusted for a short time, not until its
-    /// invalidation (`app/src/lookup/invalidation.rs`).
-    Sure,
+    /// While the primary is away, a copy is believed only if it has replayed all that the primary
+    /// is known to have written (`store/src/postgres/reads.rs`).
+    Proved,
+    /// A row of a copy is not used if the link is known to have changed since
+    /// (`app/src/lookup/invalidation.rs`).
+    Outdated,
+    /// A row of a copy does not replace a newer one in the cache (`app/src/lookup/reader.rs`).
+    Newer,
+    /// What the primary has shown is remembered, if no notification may tell of it
+    /// (`app/src/lookup/invalidation.rs`).
+    Shown,
     /// A link that was changed while it was read does not stay in the cache
     /// (`app/src/lookup/reader.rs`).
     ChangedSince,

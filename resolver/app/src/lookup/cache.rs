@@ -30,9 +30,6 @@ pub struct Cached {
     pub link: Arc<Link>,
     /// When the link was read, or a little earlier.
     pub(super) read_at: ReadAt,
-    /// Whether the primary answered the read. A replica may lack a change that was announced long
-    /// ago.
-    pub(super) is_sure: bool,
     /// The `Location` header that the link always has. `None` if the answer depends on more than
     /// the request.
     pub location: Option<Box<[u8]>>,
@@ -44,7 +41,7 @@ pub struct Cached {
 }
 
 impl Cached {
-    pub(super) fn new(link: &Arc<Link>, read_at: ReadAt, is_sure: bool) -> Arc<Self> {
+    pub(super) fn new(link: &Arc<Link>, read_at: ReadAt) -> Arc<Self> {
         let is_simple = link.details.as_ref().is_none_or(|details| details.is_simple());
         let location = is_simple.then(|| Box::from(location(link.long_url.as_str()).as_bytes()));
         let title = link.title.as_ref().map_or(0, String::len);
@@ -52,7 +49,7 @@ impl Cached {
         let details = link.details.as_deref().map_or(0, Details::bytes);
         let bytes = u32::try_from(ENTRY_BYTES + title + texts + details).unwrap_or(u32::MAX);
         let verdict = Verdict::default();
-        Arc::new(Self { link: Arc::clone(link), read_at, is_sure, location, verdict, bytes })
+        Arc::new(Self { link: Arc::clone(link), read_at, location, verdict, bytes })
     }
 }
 
@@ -137,7 +134,7 @@ mod tests {
             details: None,
         };
         let id = LinkId::new(KeyspaceIndex::new(1).unwrap(), number);
-        Cached::new(&Arc::new(Link::stored(id, draft, Timestamp::UNIX_EPOCH)), Freshness::new().now(), true)
+        Cached::new(&Arc::new(Link::stored(id, draft, Timestamp::UNIX_EPOCH)), Freshness::new().now())
     }
 
     #[test]

@@ -10,54 +10,50 @@ use std::{
 };
 
 use codes::{LinkId, Mint};
-use moka::{policy::EvictionPolicy, sync::Cache};
 use store::{Change, Source};
 use tokio::{sync::mpsc, time::Instant};
 
 use super::{
+    LookupSizes,
     cache::{Cached, Generations, LinkCache, Name},
+    known_changes::KnownChanges,
     unminted_slugs::UnmintedSlugs,
 };
 use supply::safety_rule::{self, SafetyRule};
 
 use crate::freshness::{Freshness, ReadAt};
 
-/// Maximum number of recently changed links that are remembered.
-const CHANGED_MAX: u64 = 100_000;
-/// A time longer than any read takes.
-const READ_MAX: Duration = Duration::from_secs(60);
 /// How long outdated entries are served at once after a read of a newer version has failed, in
 /// milliseconds.
-const STORE_AWAY_MS: u64 = 1_000;
+const AWAY_MS: u64 = 1_000;
 
 /// State of the change notifications.
 pub(super) struct InvalidationState {
     pub(super) freshness: Freshness,
     /// Maximum lag of a replica that links are read from.
     replica_lag: Duration,
-    /// Recently changed links, with the time of each notification.
-    changed: Cache<LinkId, ReadAt>,
+    /// How long a link may be served that cannot be confirmed.
+    serve_stale_for: Duration,
+    changes: KnownChanges,
     /// While the store is down, cached entries are served without a read until this time, in
     /// milliseconds since `start`.
     store_away: AtomicU64,
+    /// The same while a copy answers in place of the primary.
+    primary_away: AtomicU64,
     /// Whether the read that ended last has failed.
     read_failed: AtomicBool,
     start: Instant,
 }
 
 impl InvalidationState {
-    pub(super) fn new(replica_lag: Duration) -> Self {
-        let changed = Cache::builder()
-            .max_capacity(CHANGED_MAX)
-            .eviction_policy(EvictionPolicy::lru())
-            // `keep` needs an entry for as long as a read may take.
-            .time_to_live(replica_lag.max(READ_MAX))
-            .build();
+    pub(super) fn new(sizes: &LookupSizes) -> Self {
         Self {
-            replica_lag,
+            replica_lag: sizes.replica_lag,
+            serve_stale_for: sizes.serve_stale_for,
             freshness: Freshness::new(),
-            changed,
+            changes: KnownChanges::default(),
             store_away: AtomicU64::new(0),
+            primary_away: AtomicU64::new(0),
             read_failed: AtomicBool::new(false),
             start: Instant::now(),
         }
@@ -66,13 +62,13 @@ impl InvalidationState {
     /// Returns the servers that may answer a read of these links.
     ///
     /// A replica may lack the latest changes. Which those are is known only if no change was missed
-    /// for the time of the maximum lag, and if there is room to remember them all.
+    /// for the time of the maximum lag.
     pub(super) fn source(&self, ids: &[LinkId]) -> Source {
         let is_told =
             self.freshness.is_told_for(self.replica_lag) || !safety_rule::is_on(SafetyRule::ToldFor);
-        let is_known = is_told && self.changed.entry_count() < CHANGED_MAX / 2;
-        let lags = || ids.iter().any(|id| self.changed.contains_key(id));
-        if is_known && (!lags() || !safety_rule::is_on(SafetyRule::ChangedLately)) {
+        let since = self.freshness.ago(self.replica_lag);
+        let lags = || ids.iter().any(|id| self.changes.is_outdated(*id, since));
+        if is_told && (!lags() || !safety_rule::is_on(SafetyRule::ChangedLately)) {
             Source::Any { lag: self.replica_lag }
         } else {
             Source::Primary
@@ -80,9 +76,18 @@ impl InvalidationState {
     }
 
     pub(super) fn is_fresh(&self, cached: &Cached) -> bool {
-        let is_sure = cached.is_sure || !safety_rule::is_on(SafetyRule::Sure);
-        let settled = is_sure && self.freshness.is_settled(cached.read_at);
-        settled || self.freshness.is_young(cached.read_at)
+        self.freshness.is_settled(cached.read_at) || self.freshness.is_young(cached.read_at)
+    }
+
+    /// Returns whether an entry may be served although it cannot be confirmed.
+    pub(super) fn may_be_served_stale(&self, cached: &Cached) -> bool {
+        self.freshness.was_current_within(cached.read_at, self.serve_stale_for)
+    }
+
+    /// Returns whether a row of a copy of the database is the latest that this process knows of.
+    pub(super) fn is_latest_known(&self, id: LinkId, read_at: ReadAt) -> bool {
+        let is_outdated = self.changes.is_outdated(id, read_at) && safety_rule::is_on(SafetyRule::Outdated);
+        !is_outdated && self.freshness.was_current_within(read_at, self.serve_stale_for)
     }
 
     /// Returns whether the result of a read that began at `began` may be given to callers that
@@ -91,12 +96,31 @@ impl InvalidationState {
         self.freshness.is_settled(began) || self.freshness.is_young(began)
     }
 
+    /// Records that a link could not be read, unless a copy answers for others.
     pub(super) fn note_store_away(&self) {
-        self.store_away.store(self.millis() + STORE_AWAY_MS, Ordering::Relaxed);
+        if !self.copy_answers() {
+            self.store_away.store(self.millis() + AWAY_MS, Ordering::Relaxed);
+        }
     }
 
     pub(super) fn store_is_away(&self) -> bool {
         self.millis() < self.store_away.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn note_primary_away(&self) {
+        self.primary_away.store(self.millis() + AWAY_MS, Ordering::Relaxed);
+    }
+
+    /// Returns whether a copy of the database has answered lately, in place of the primary.
+    fn copy_answers(&self) -> bool {
+        self.millis() < self.primary_away.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether an entry is served without a read. While no server answers that is any; while
+    /// a copy does, which may know of later changes, an entry of which no change can have been
+    /// missed.
+    pub(super) fn is_not_read_again(&self, cached: &Cached) -> bool {
+        self.store_is_away() || (self.copy_answers() && self.freshness.was_told_of(cached.read_at))
     }
 
     /// Records whether a read has failed.
@@ -114,11 +138,21 @@ impl InvalidationState {
     }
 
     pub(super) fn note_changed(&self, id: LinkId) {
-        self.changed.insert(id, self.freshness.now());
+        self.changes.note(id, self.freshness.now());
+    }
+
+    /// Notes that the primary has shown a link at `read_at`, if no notification may tell of the
+    /// changes before that. A copy may be older.
+    pub(super) fn note_shown(&self, id: LinkId, read_at: ReadAt, is_deleted: bool) {
+        let is_told = self.freshness.is_told_for(Duration::ZERO);
+        // The notification of a deletion may come after the row, or be lost with the connection.
+        if (is_deleted || !is_told) && safety_rule::is_on(SafetyRule::Shown) {
+            self.changes.note(id, read_at.before());
+        }
     }
 
     pub(super) fn changed_since(&self, id: LinkId, time: ReadAt) -> bool {
-        self.changed.get(&id).is_some_and(|heard| heard >= time)
+        self.changes.is_outdated(id, time)
     }
 }
 
@@ -139,7 +173,10 @@ impl Listener {
                     self.news.freshness.mark_told_since(since);
                     self.picked.reload();
                 }
-                Change::Heard(until) => self.picked.trust(until),
+                Change::Heard(until) => {
+                    self.news.freshness.mark_told_until(until);
+                    self.picked.trust(until);
+                }
                 Change::Alone => self.picked.trust_always(),
                 Change::Picked(id) => {
                     self.picked.add(id);

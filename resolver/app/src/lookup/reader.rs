@@ -32,6 +32,17 @@ pub(super) struct Waiter {
 
 type Waiting = HashMap<LinkId, Vec<Waiter>>;
 
+/// How recent the rows of a read are.
+#[derive(Clone, Copy)]
+struct Rows {
+    /// The instant that they are at least as recent as.
+    began: ReadAt,
+    /// Whether ids without a row are absent.
+    complete: bool,
+    /// Whether another server than the primary has answered some of them.
+    is_copied: bool,
+}
+
 /// The task that reads links in batches.
 pub(super) struct Reader {
     pub(super) links: Arc<dyn Links>,
@@ -120,13 +131,8 @@ impl Reader {
         began: ReadAt,
         read: Result<Reading, StoreError>,
     ) -> Waiting {
-        let (links, complete, began): (HashMap<LinkId, Arc<Link>>, bool, ReadAt) = match read {
-            Ok(Reading { links, complete, as_of }) => {
-                let complete = complete || !safety_rule::is_on(SafetyRule::Complete);
-                let links = links.into_iter().map(|link| (link.id, Arc::new(link))).collect();
-                // A replica's rows are as recent as it can prove, and count as read at that time.
-                (links, complete, as_of.map_or(began, |as_of| self.news.freshness.at(as_of).min(began)))
-            }
+        let (links, rows) = match read {
+            Ok(reading) => self.sort(reading, began),
             Err(error) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, ids = batch.len(), "read links");
                 for waiter in batch.into_values().chain(late.into_values()).flatten() {
@@ -135,6 +141,7 @@ impl Reader {
                 return Waiting::new();
             }
         };
+        let Rows { began, complete, .. } = rows;
         for (id, waiters) in batch {
             let link = links.get(&id);
             // A deleted link is an absence, which may have ended since this read began.
@@ -148,12 +155,15 @@ impl Reader {
             let shared = if shares { late.remove(&id).unwrap_or_default() } else { Vec::new() };
             let mut kept = None;
             for Waiter { name, found } in waiters.into_iter().chain(shared) {
-                if let Some(name) = name.filter(|name| kept.replace(*name) != Some(*name)) {
-                    self.keep(name, id, link, (began, complete));
+                let newer = name.and_then(|name| self.newer(&name, link?, rows));
+                let is_new = name.filter(|name| newer.is_none() && kept.replace(*name) != Some(*name));
+                if let Some(name) = is_new {
+                    self.keep(name, id, link, rows);
                 }
+                let answer = newer.or_else(|| link.cloned());
                 // A server that may lag behind can prove a presence, but no absence. To a caller
                 // that bypasses the cache it proves nothing.
-                let answer = link.cloned();
+                let is_there = answer.as_ref().is_some_and(|link| !link.is_deleted());
                 let known = complete || (is_there && name.is_some());
                 let _ = found.send(if known { Ok(answer) } else { Err(LookupError::NoStore) });
             }
@@ -161,19 +171,49 @@ impl Reader {
         late
     }
 
+    /// Returns the links of a read by id, without those of a copy that are outdated.
+    fn sort(&self, reading: Reading, began: ReadAt) -> (HashMap<LinkId, Arc<Link>>, Rows) {
+        let Reading { links, complete, as_of } = reading;
+        // Rows of another server than the primary are as recent as it can prove, and count as read
+        // at that time.
+        let began = as_of.map_or(began, |as_of| self.news.freshness.at(as_of).min(began));
+        let is_known = |link: &Link| complete || self.news.is_latest_known(link.id, began);
+        let links = links.into_iter().filter(is_known).map(|link| (link.id, Arc::new(link))).collect();
+        if !complete {
+            self.news.note_primary_away();
+        }
+        let complete = complete || !safety_rule::is_on(SafetyRule::Complete);
+        (links, Rows { began, complete, is_copied: as_of.is_some() })
+    }
+
+    /// Returns the cached link if a row of another server than the primary is older. Of the
+    /// primary, also an older row is the present one: a fail-over may have lost the newer one.
+    fn newer(&self, name: &Name, link: &Link, rows: Rows) -> Option<Arc<Link>> {
+        if !rows.is_copied || !safety_rule::is_on(SafetyRule::Newer) {
+            return None;
+        }
+        let cached = self.cache.get(name).filter(|cached| cached.link.id == link.id)?;
+        let is_newer = (cached.link.version(), cached.read_at) >= (link.version(), rows.began);
+        is_newer.then(|| Arc::clone(&cached.link))
+    }
+
     /// Inserts a link that was read into the cache, or evicts one that no longer exists.
-    fn keep(&self, name: Name, id: LinkId, link: Option<&Arc<Link>>, (began, complete): (ReadAt, bool)) {
+    fn keep(&self, name: Name, id: LinkId, link: Option<&Arc<Link>>, rows: Rows) {
+        let Rows { began, complete, is_copied } = rows;
         match link {
             // A deleted link is an absence: its slug may be taken again at any moment.
             Some(link) if link.is_deleted() && safety_rule::is_on(SafetyRule::Deleted) => {
                 self.cache.invalidate(&name);
             }
-            Some(link) => self.cache.insert(name, Cached::new(link, began, complete)),
+            Some(link) => self.cache.insert(name, Cached::new(link, began)),
             None if complete => self.cache.invalidate(&name),
             None => {}
         }
         if self.news.changed_since(id, began) && safety_rule::is_on(SafetyRule::ChangedSince) {
             self.cache.invalidate(&name);
+        }
+        if let Some(link) = link.filter(|_| !is_copied) {
+            self.news.note_shown(id, began, link.is_deleted());
         }
     }
 }

@@ -9,12 +9,16 @@ use store::sqlite::SqliteStore;
 use supply::Clock;
 
 use super::*;
+use crate::freshness::AWAY;
+
+const HOUR: Duration = Duration::from_secs(3_600);
 
 /// Starts a lookup over a database without a schema: every read fails.
 fn lookup(recorder: &Recorder) -> Lookup {
     let connection = Arc::new(Mutex::new(Connection::open_in_memory().unwrap()));
     let (supervisor, _) = TaskSupervisor::new();
-    let sizes = LookupSizes { cache_bytes: 1 << 20, replica_lag: Duration::from_secs(2) };
+    let sizes =
+        LookupSizes { cache_bytes: 1 << 20, replica_lag: Duration::from_secs(2), serve_stale_for: HOUR };
     let mint = Arc::new(Mint::new(&CodeKey::parse(&"5a".repeat(32)).unwrap(), []));
     let ceilings = Arc::new(SharedCeilings::new(Clock::start()));
     let links = Arc::new(SqliteStore::here(&connection));
@@ -36,10 +40,8 @@ fn link() -> Arc<Link> {
 #[tokio::test(start_paused = true)]
 async fn a_full_queue_hides_a_link_that_is_known_only_if_the_store_answers() {
     let (lookup, link) = (lookup(&Recorder::new()), link());
-    let read = async || {
-        let stale = Cached::new(&link, lookup.news.freshness.now(), true);
-        lookup.read(link.id, Name::Id(link.id), Some(stale)).await
-    };
+    let (stale, name) = (outdated(&lookup, &link).await, Name::Id(link.id));
+    let read = async || lookup.read(link.id, name, Some(Arc::clone(&stale))).await;
     let all = lookup.misses.try_reserve_many(WAITING_MAX).unwrap();
     assert_eq!(read().await, Err(LookupError::Overloaded));
     assert!(!lookup.news.store_is_away(), "the store was not asked");
@@ -52,6 +54,31 @@ async fn a_full_queue_hides_a_link_that_is_known_only_if_the_store_answers() {
     let _all = lookup.misses.try_reserve_many(WAITING_MAX).unwrap();
     assert!(!lookup.news.store_is_away());
     assert_eq!(read().await, Ok(Some(Arc::clone(&link))), "the last read has failed");
+}
+
+/// Caches a link that has to be read again.
+async fn outdated(lookup: &Lookup, link: &Arc<Link>) -> Arc<Cached> {
+    let cached = Cached::new(link, lookup.news.freshness.now());
+    lookup.cache.insert(Name::Id(link.id), Arc::clone(&cached));
+    tokio::time::advance(AWAY).await;
+    // The listener of a store that is not shared has connected by now.
+    lookup.news.freshness.mark_not_told();
+    cached
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_link_that_left_the_cache_or_is_too_old_is_not_served_while_the_store_is_away() {
+    let (lookup, link) = (lookup(&Recorder::new()), link());
+    let (stale, name) = (outdated(&lookup, &link).await, Name::Id(link.id));
+    let read = async || lookup.read(link.id, name, Some(Arc::clone(&stale))).await;
+    tokio::time::advance(HOUR - 2 * AWAY).await;
+    assert_eq!(read().await, Ok(Some(Arc::clone(&link))));
+    tokio::time::advance(2 * AWAY).await;
+    assert_eq!(read().await, Err(LookupError::NoStore), "it was last confirmed an hour ago");
+
+    let stale = outdated(&lookup, &link).await;
+    lookup.changed(link.id);
+    assert_eq!(lookup.read(link.id, name, Some(stale)).await, Err(LookupError::NoStore), "it was changed");
 }
 
 #[tokio::test(start_paused = true)]

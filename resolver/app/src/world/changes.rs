@@ -34,16 +34,24 @@ impl Shared {
         leads_to: Option<&str>,
         (began, known): (Instant, Option<Instant>),
     ) -> Option<bool> {
+        // Nothing that the process has learned of is undone, whatever fails.
+        let learned = ends.trouble.known_before(id, began).unwrap_or(self.began);
         let from = if leads_to.is_none() {
             // Absences are not cached (I8), so the link must have been gone at some time during the
             // lookup.
             began
         } else if ends.trouble.was_within(TROUBLED) {
-            self.began
+            learned
         } else {
-            known.or(began.checked_sub(SHOWN)).unwrap_or(self.began)
+            known.or(began.checked_sub(SHOWN)).unwrap_or(self.began).max(learned)
         };
-        self.common.database.held(id, leads_to, from)
+        let held = self.common.database.held(id, leads_to, from);
+        // Of several states that the answer fits, the process may know the first only.
+        let first = if leads_to.is_none() { began } else { self.began };
+        if let Some(state_of) = self.common.database.first_held(id, leads_to, first) {
+            ends.trouble.note_known(id, state_of);
+        }
+        held
     }
 
     /// Edits, moves, deletes or restores an acknowledged link.
@@ -74,15 +82,22 @@ impl Shared {
             self.count(|outcome| outcome.changed += 1);
             // A lookup in the process that made the edit must not return an older state.
             let made = self.common.database.led_there_since(link.id, &url);
+            if let Some(made) = made {
+                ends.trouble.note_known(link.id, made);
+            }
             self.look_from(ends, link, made.map(|at| at + Duration::from_nanos(1))).await;
         }
     }
 
     /// Deletes a link with a minted code. A custom slug would be free for another link.
     async fn delete(&self, ends: &Ends, link: &Acknowledged) {
+        let began = Instant::now();
         let Ok(deleted) = ends.store.delete(link.id, &Precondition::default(), BY).await else { return };
         ends.lookup.changed(link.id);
         if deleted == Deleted::Done {
+            if let Some(gone) = self.common.database.first_held(link.id, None, began) {
+                ends.trouble.note_known(link.id, gone);
+            }
             self.count(|outcome| outcome.changed += 1);
         }
     }

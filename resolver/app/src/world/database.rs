@@ -69,7 +69,7 @@ pub(super) struct Database {
     pub(super) connection: Arc<Mutex<Connection>>,
     state: Mutex<State>,
     pub(super) start: watch::Sender<Option<Timestamp>>,
-    listeners: Mutex<Vec<mpsc::Sender<Change>>>,
+    listeners: Mutex<Vec<mpsc::Sender<(Instant, Change)>>>,
     timeline: Mutex<Timeline>,
     /// A domain without a host, which links move to and come back from.
     away: OnceLock<DomainId>,
@@ -260,6 +260,12 @@ impl Database {
         self.timeline().since(id, url)
     }
 
+    /// Returns when a link first led to this URL at or after `from`; `None` if it was never
+    /// changed.
+    pub(super) fn first_held(&self, id: LinkId, leads_to: Option<&str>, from: Instant) -> Option<Instant> {
+        self.timeline().first_since(id, leads_to, from)
+    }
+
     /// Returns whether a link was changed, and is deleted or on another domain now.
     pub(super) fn is_gone(&self, id: LinkId) -> bool {
         self.timeline().is_gone(id)
@@ -279,7 +285,7 @@ impl Database {
             .map_err(|error| StoreError::Corrupt(error.to_string()))
     }
 
-    pub(super) fn listen(&self) -> mpsc::Receiver<Change> {
+    pub(super) fn listen(&self) -> mpsc::Receiver<(Instant, Change)> {
         let (listener, changes) = mpsc::channel(UNHEARD_MAX);
         self.listeners.lock().expect("no code panics while it holds this lock").push(listener);
         changes
@@ -287,6 +293,6 @@ impl Database {
 
     pub(super) fn tell(&self, change: &Change) {
         let mut listeners = self.listeners.lock().expect("no code panics while it holds this lock");
-        listeners.retain(|listener| listener.try_send(change.clone()).is_ok());
+        listeners.retain(|listener| listener.try_send((Instant::now(), change.clone())).is_ok());
     }
 }

@@ -17,6 +17,8 @@ pub(super) enum Focus {
     /// Edits, moves, deletions and restorations of links, with late answers, missed notifications
     /// and a lagging replica.
     Changes,
+    /// The same, with long outages of the primary during which a lagging copy answers.
+    Outages,
     /// The same names on several domains.
     Domains,
     /// Ceilings that move quickly, processes that do not hear of them, and restored ledgers that
@@ -31,7 +33,7 @@ pub(super) enum Focus {
 impl Focus {
     /// Returns the focus of a seed. Successive seeds take turns.
     pub(super) fn of(seed: u64) -> Self {
-        match seed % 8 {
+        match seed % 9 {
             0 => Self::Doubts,
             1 => Self::Histories,
             2 => Self::Ledgers,
@@ -39,8 +41,14 @@ impl Focus {
             4 => Self::Domains,
             5 => Self::Ceilings,
             6 => Self::Rollouts,
+            7 => Self::Outages,
             _ => Self::Copies,
         }
+    }
+
+    /// Returns whether clients change links, and a replica is copied from time to time.
+    pub(super) fn is_about_changes(self) -> bool {
+        matches!(self, Self::Changes | Self::Outages)
     }
 
     pub(super) fn keyspaces(self, tiny: bool) -> &'static [&'static str] {

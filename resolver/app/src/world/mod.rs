@@ -13,8 +13,9 @@
 //!    lost with a history, every process finds it or answers that it does not know; at the end
 //!    every process finds all of them.
 //! 5. [`timeline::Timeline`] records where each changed link led, and when. A change is visible
-//!    everywhere within the promised time, unless links cannot be read. An absence is never older
-//!    than the lookup that reports it.
+//!    everywhere within the promised time, unless links cannot be read. Even then no process gives
+//!    an answer that is older than what it has answered or was notified of. An absence is never
+//!    older than the lookup that reports it.
 //! 6. In runs that focus on ceilings, the resolvers' clocks are slower than the issuer's.
 //! 7. Keyspaces and domains are added in rolling updates, the default keyspace differs between
 //!    processes, and polls of the settings hang or are answered late. Every process finds each
@@ -154,7 +155,10 @@ each_is_missed! {
     without_the_mark_a_database_put_back_gives_codes_again: Mark beside Histories,
     without_a_memory_of_changes_a_replica_undoes_an_edit: ChangedLately beside Changes,
     without_the_time_of_its_lag_a_replica_undoes_an_edit_that_nobody_heard_of: ToldFor beside Changes,
-    without_a_doubt_in_copies_an_edit_is_undone_for_good: Sure beside Changes,
+    without_a_proof_of_age_a_copy_undoes_an_edit: Proved beside Outages,
+    without_a_memory_of_changes_a_copy_undoes_an_edit: Outdated beside Outages,
+    without_a_comparison_a_copys_older_row_replaces_a_newer_one: Newer beside Outages,
+    without_a_memory_of_what_was_shown_a_copy_undoes_a_deletion: Shown beside Outages,
     without_a_look_at_the_news_a_read_undoes_an_edit_for_good: ChangedSince beside Changes,
     without_a_read_of_its_own_a_restored_link_is_denied: Late beside Changes,
     without_a_look_at_the_news_an_editor_is_given_the_link_as_it_was: Joined beside Changes,

@@ -47,6 +47,8 @@ use crate::{
 pub(super) const DEFAULT_HOST: &str = "world.test";
 /// Concurrent creates of a key: so many that the limit has no effect.
 const TURNS: usize = 1_000;
+/// How long links may be served that cannot be confirmed: longer than any run takes.
+const HOUR: Duration = Duration::from_secs(3_600);
 /// How long a starting process waits before it asks the database again.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -143,7 +145,8 @@ impl Parts<'_> {
             self;
         // The checks detect a failed task: after a panic it mints and answers no more.
         let (supervisor, _) = TaskSupervisor::new();
-        let sizes = LookupSizes { cache_bytes: 1 << 20, replica_lag: common.replica_lag };
+        let sizes =
+            LookupSizes { cache_bytes: 1 << 20, replica_lag: common.replica_lag, serve_stale_for: HOUR };
         let lookup = Lookup::start(
             &supervisor,
             sizes,
@@ -217,6 +220,7 @@ impl Node {
             is_dead: Arc::clone(&is_dead),
             trouble: Arc::clone(&trouble),
             hung_until: Arc::clone(&hung_until),
+            polled: Mutex::default(),
         });
         let known = until_it_answers(async || adopt_keyspaces(&*store, &setup.keyspaces).await).await;
         common.mint.adopt(known.iter().cloned());

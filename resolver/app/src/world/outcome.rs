@@ -25,6 +25,7 @@ pub(super) struct Outcome {
     pub(super) unheard: u64,
     pub(super) rolled_out: u64,
     pub(super) domains: u64,
+    pub(super) long_outages: u64,
 }
 
 impl Outcome {
@@ -52,6 +53,7 @@ impl Outcome {
             (&mut self.unheard, other.unheard),
             (&mut self.rolled_out, other.rolled_out),
             (&mut self.domains, other.domains),
+            (&mut self.long_outages, other.long_outages),
         ];
         pairs.into_iter().for_each(|(sum, one)| *sum += one);
     }
@@ -61,10 +63,10 @@ impl Outcome {
         let Self { acknowledged, slugs, looked_up, exhausted, unknown, crashes, .. } = *self;
         let Self { elections, outages, fail_overs, put_back, ledgers_put_back, lost, .. } = *self;
         let Self { changed, moved, on_domains, isolated, .. } = *self;
-        let Self { reserved, filled, given_up, unheard, rolled_out, domains, .. } = *self;
+        let Self { reserved, filled, given_up, unheard, rolled_out, domains, long_outages, .. } = *self;
         let counts = [acknowledged, slugs, looked_up, exhausted, unknown, crashes, elections, outages];
         let rare = [fail_overs, put_back, ledgers_put_back, lost, changed, moved, on_domains, isolated];
-        let added = [reserved, filled, given_up, unheard, rolled_out, domains];
+        let added = [reserved, filled, given_up, unheard, rolled_out, domains, long_outages];
         assert!(
             counts.into_iter().chain(rare).chain(added).all(|count| count >= 20),
             "too rare to prove anything: {self:?}"

@@ -170,6 +170,17 @@ impl World {
                 hung: 0,
                 copied: rng.between(300, 800),
             },
+            // Listeners that are deaf and polls that hang make processes know different things.
+            Focus::Outages => Rates {
+                failed: rng.between(0, 5),
+                lost: rng.between(0, 5),
+                late: 0,
+                slow: 0,
+                slow_back: rng.between(0, 50),
+                deaf: rng.between(0, 60),
+                hung: rng.between(0, 100),
+                copied: rng.between(500, 1_000),
+            },
             Focus::Rollouts | Focus::Copies => Rates {
                 failed: rng.between(0, 10),
                 lost: rng.between(0, 10),
@@ -207,7 +218,7 @@ impl World {
         let hosts = self.add_domains(&database).await?;
         let doubts = if hostile { self.rng.between(0, 50) } else { 0 };
         let ledger = Arc::new(MemoryLedger::new(self.rng.fork(), doubts));
-        let is_about_changes = self.focus == Focus::Changes;
+        let is_about_changes = self.focus.is_about_changes();
         let lag_ms = if is_about_changes { self.rng.between(4_000, 8_000) } else { 2_000 };
         if is_about_changes && hostile {
             tokio::spawn(keep_copies(Arc::clone(&database), self.rng.fork()));
@@ -252,7 +263,7 @@ impl World {
             let added = database.sqlite.add_domain(&name, u32::MAX, BY).await.map_err(no_world)?;
             hosts.extend(added.map(|id| (id, name.to_string())));
         }
-        if self.focus == Focus::Changes {
+        if self.focus.is_about_changes() {
             let away = Authority::parse(AWAY_HOST).map_err(no_world)?;
             let added = database.sqlite.add_domain(&away, u32::MAX, BY).await.map_err(no_world)?;
             added.into_iter().for_each(|id| database.set_away(id));

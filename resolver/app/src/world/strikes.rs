@@ -32,6 +32,7 @@ enum Fault {
     Cut,
     Election,
     Outage,
+    LongOutage,
     KeepCopy,
     FailOver,
     PutBack,
@@ -47,7 +48,7 @@ impl World {
     fn draw_fault(&mut self) -> Fault {
         // Each of the ordinary faults ends the state on which the checks of changes and replicas
         // depend.
-        let ordinary = if self.focus == Focus::Changes { 150 } else { 500 };
+        let ordinary = if self.focus.is_about_changes() { 150 } else { 500 };
         let about: &[Fault] = if self.rng.permille(ordinary) {
             &[Fault::Crash, Fault::Crash, Fault::Cut, Fault::Election, Fault::Outage, Fault::Outage]
         } else {
@@ -59,6 +60,7 @@ impl World {
                 }
                 Focus::Ledgers => &[Fault::KeepLedger, Fault::PutLedgerBack],
                 Focus::Changes => &[Fault::KeepCopy],
+                Focus::Outages => &[Fault::KeepCopy, Fault::LongOutage],
                 Focus::Ceilings => &[Fault::CutOff, Fault::StartOnOlderLedger],
             }
         };
@@ -86,6 +88,10 @@ impl World {
                     database.keep_copy();
                 }
                 database.restart(down);
+            }
+            Fault::LongOutage => {
+                shared.count(|outcome| outcome.long_outages += 1);
+                database.restart(self.rng.millis(1_000, 5_000));
             }
             Fault::KeepCopy => database.keep_copy(),
             Fault::FailOver if database.has_copy() => self.fall_back_beside_a_start(true).await,

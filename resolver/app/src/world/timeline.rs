@@ -35,6 +35,17 @@ impl Timeline {
         Some(state.since)
     }
 
+    /// Returns when the first state began in which a link led to this URL at or after `from`.
+    pub(super) fn first_since(&self, id: LinkId, leads_to: Option<&str>, from: Instant) -> Option<Instant> {
+        let states = self.0.get(&id)?;
+        let ends = states.iter().skip(1).map(|next| next.since).chain([Instant::now()]);
+        let mut held = states
+            .iter()
+            .zip(ends)
+            .filter(|(state, end)| state.leads_to.as_deref() == leads_to && *end >= from);
+        held.next().map(|(state, _)| state.since)
+    }
+
     /// Returns whether a link is deleted or on another domain now.
     pub(super) fn is_gone(&self, id: LinkId) -> bool {
         let last = self.0.get(&id).and_then(|states| states.last());

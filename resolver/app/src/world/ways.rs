@@ -1,7 +1,7 @@
 //! The faulty connection to the database: every call may come late, fail, or lose its answer.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
@@ -31,20 +31,41 @@ const HUNG_MS: (u64, u64) = (300, 4_000);
 /// Pause of a listener after its connection broke.
 const DEAF_FOR: Duration = Duration::from_millis(500);
 
-/// When a process last failed to read links from the primary. It may give outdated answers after
-/// that.
+/// When a process last failed to read links from the primary, and what it knew of links before.
+///
+/// It may give outdated answers after that, but none that is older than what it was notified of or
+/// has answered itself.
 #[derive(Debug, Default)]
-pub(super) struct Trouble(Mutex<Option<Instant>>);
+pub(super) struct Trouble {
+    last: Mutex<Option<Instant>>,
+    /// For each link an instant of which the process knows the state, and when it learned that.
+    known: Mutex<HashMap<LinkId, (Instant, Instant)>>,
+}
 
 impl Trouble {
     fn note(&self) {
-        *self.0.lock().expect("no code panics while it holds this lock") = Some(Instant::now());
+        *self.last.lock().expect("no code panics while it holds this lock") = Some(Instant::now());
     }
 
     /// Returns whether a read has failed within this time.
     pub(super) fn was_within(&self, time: Duration) -> bool {
-        let last = *self.0.lock().expect("no code panics while it holds this lock");
+        let last = *self.last.lock().expect("no code panics while it holds this lock");
         last.is_some_and(|last| last.elapsed() <= time)
+    }
+
+    /// Records that the process knows a link's state of an instant.
+    pub(super) fn note_known(&self, id: LinkId, state_of: Instant) {
+        let mut known = self.known.lock().expect("no code panics while it holds this lock");
+        let noted = known.entry(id).or_insert((state_of, Instant::now()));
+        if state_of > noted.0 {
+            *noted = (state_of, Instant::now());
+        }
+    }
+
+    /// Returns the instant of the latest state of a link that the process knew before `began`.
+    pub(super) fn known_before(&self, id: LinkId, began: Instant) -> Option<Instant> {
+        let known = self.known.lock().expect("no code panics while it holds this lock");
+        known.get(&id).filter(|(_, learned)| *learned < began).map(|(state_of, _)| *state_of)
     }
 }
 
@@ -56,6 +77,9 @@ pub(super) struct FaultyStore {
     pub(super) trouble: Arc<Trouble>,
     /// The time until which polls of the settings hang.
     pub(super) hung_until: Arc<Mutex<Instant>>,
+    /// When the last answered poll was sent, and when the server answered it: the process's last
+    /// sample of the primary's log position.
+    pub(super) polled: Mutex<Option<(Instant, Instant)>>,
 }
 
 impl FaultyStore {
@@ -114,10 +138,12 @@ impl FaultyStore {
             }
             *until
         };
+        let (sent, mut answered) = (Instant::now(), Instant::now());
         if !is_back {
             sleep_until(until).await;
         }
         let polled = self.pass(async {
+            answered = Instant::now();
             let SettingsPoll { settings, .. } = self.database.sqlite.poll_settings(None).await?;
             let mut settings = settings.unwrap_or_default();
             settings.version.copy = format!("{}/{}", self.database.starts(), settings.version.copy);
@@ -134,7 +160,21 @@ impl FaultyStore {
         if is_back {
             sleep_until(until).await;
         }
+        if polled.is_ok() {
+            *self.polled.lock().expect("no code panics while it holds this lock") = Some((sent, answered));
+        }
         polled
+    }
+
+    /// Returns the instant that a copy of this state of the database is at least as recent as. It
+    /// has to have all that the primary is known to have written.
+    fn proven(&self, copied_at: Instant) -> Result<Option<Instant>, StoreError> {
+        if !safety_rule::is_on(SafetyRule::Proved) {
+            return Ok(None);
+        }
+        let polled = *self.polled.lock().expect("no code panics while it holds this lock");
+        let reached = polled.filter(|(_, answered)| copied_at >= *answered);
+        reached.map(|(sent, _)| Some(sent)).ok_or(StoreError::ReplicaBehind)
     }
 
     /// Runs an insert, which may land late. Once it was sent, a missing answer does not prove that
@@ -209,8 +249,8 @@ impl FaultyStore {
     /// Reads links as the real store does.
     ///
     /// A replica whose lag is within the bound is asked first, and the primary for the links that
-    /// it lacks. If the primary does not answer, any other server is asked, which proves presences
-    /// but no absences.
+    /// it lacks. If the primary does not answer, a copy is asked, which proves how recent it is, and
+    /// presences but no absences.
     pub(super) async fn read_links(&self, ids: &[LinkId], source: Source) -> Result<Reading, StoreError> {
         let asks = self.database.draw(|rng, rates| rng.permille(rates.copied));
         let copy = self.database.replica().filter(|_| asks);
@@ -237,8 +277,10 @@ impl FaultyStore {
             Err(error) => error,
         };
         self.trouble.note();
-        let Some((copy, _)) = copy else { return Err(error) };
+        let Some((copy, at)) = copy else { return Err(error) };
+        let proven = self.proven(at)?;
         links.extend(copy.read(&missing, source).await?.links);
+        let as_of = as_of.into_iter().chain(proven).min();
         Ok(Reading { links, complete: false, as_of })
     }
 
@@ -261,17 +303,17 @@ impl FaultyStore {
     /// Sends changes until the connection breaks. Returns `None` when the receiver is gone.
     async fn tell_until_broken(
         &self,
-        told: &mut mpsc::Receiver<Change>,
+        told: &mut mpsc::Receiver<(Instant, Change)>,
         changes: &mpsc::Sender<Change>,
     ) -> Option<()> {
         let mut asked = Instant::now() + ASKED_EVERY;
         loop {
-            let change = tokio::select! {
+            let (at, change) = tokio::select! {
                 biased;
-                change = told.recv() => change.unwrap_or(Change::Away),
+                told = told.recv() => told.unwrap_or((Instant::now(), Change::Away)),
                 () = sleep_until(asked) => {
                     asked = Instant::now() + ASKED_EVERY;
-                    Change::Heard(Instant::now())
+                    (Instant::now(), Change::Heard(Instant::now()))
                 }
             };
             let (delay, breaks) =
@@ -280,6 +322,9 @@ impl FaultyStore {
             self.live().await;
             let breaks = breaks || change == Change::Away;
             let change = if breaks { Change::Away } else { change };
+            if let Change::Links(ids) = &change {
+                ids.iter().for_each(|id| self.trouble.note_known(*id, at));
+            }
             changes.send(change).await.ok()?;
             if breaks {
                 return Some(());

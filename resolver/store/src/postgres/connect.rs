@@ -128,6 +128,11 @@ impl Address {
         address
     }
 
+    /// Leaves the server that took the last connection to the end of the next attempt.
+    pub(super) fn skip(&self) {
+        self.first.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Opens a connection to the first server of the URL that takes it. The password file and the
     /// certificates are those of now.
     ///

@@ -33,7 +33,7 @@ use super::{
     admin::{COMPARED_EPOCH, NOTE_SERVER},
     budget::reason,
     connect::Address,
-    replica::{Position, REPLAYED},
+    replica::{Position, REPLAYED, Replayed},
     statements::COPY,
     timestamp::{optional_timestamp, timestamp},
 };
@@ -145,19 +145,25 @@ impl Line {
         }
     }
 
-    /// Runs a read-only statement on a replica. Returns the replica's replay position from before
-    /// the read, if it has one, and the rows.
+    /// Runs a read-only statement on any server. Returns how far that had replayed the log before
+    /// the read, and the rows.
     pub(super) async fn read_replica(
         &self,
         deadline: Duration,
         params: &[&(dyn ToSql + Sync)],
-    ) -> Result<(Option<Position>, Vec<Row>), LineError> {
+    ) -> Result<(Replayed, Vec<Row>), LineError> {
         let mut slot = self.turn(deadline).await?;
         let mut open = self.take(&mut slot, deadline).await?;
         let read = timeout(deadline, open.read_replica(params)).await.unwrap_or(Err(StoreError::TimedOut));
         let read = read.map_err(LineError::InDoubt).inspect_err(|error| self.note(error))?;
         *slot = Some(open);
         Ok(read)
+    }
+
+    /// Closes the connection. The next one leads to the next server of the URL, if there is one.
+    pub(super) async fn leave(&self) {
+        self.open.lock().await.take();
+        self.address.skip();
     }
 
     /// Copies rows in and commits them. Returns their creation time by the database's clock. If the
@@ -265,7 +271,7 @@ impl Open {
     async fn read_replica(
         &mut self,
         params: &[&(dyn ToSql + Sync)],
-    ) -> Result<(Option<Position>, Vec<Row>), StoreError> {
+    ) -> Result<(Replayed, Vec<Row>), StoreError> {
         let replayed = match &self.replayed {
             Some(replayed) => replayed.clone(),
             None => self.replayed.insert(self.client.prepare(REPLAYED).await?).clone(),
@@ -274,7 +280,8 @@ impl Open {
         let (replayed, rows) = try_join(position, self.client.query(&self.statement, params)).await?;
         let start = optional_timestamp(&replayed, 1)?;
         let position = replayed.try_get::<_, Option<i64>>(0)?.zip(start);
-        Ok((position.map(|(at, start)| Position { start, at }), rows))
+        let position = position.map(|(at, start)| Position { start, at });
+        Ok((Replayed { position, is_all: replayed.try_get(2)? }, rows))
     }
 }
 

@@ -59,8 +59,8 @@ pub struct PostgresStore {
     /// Whether a webhook was called for new links at the last poll of the settings.
     tells_creates: AtomicBool,
     reader: Line,
-    /// Reads from any server of the URL, also from read-only ones: redirects work while there is no
-    /// primary.
+    /// Reads from any server of the URL, also from read-only ones, which prove how old their rows
+    /// are: redirects work while there is no primary.
     copy_reader: Line,
     /// Reads links for lists of visits, which would hold up redirects on the connections above.
     plain_reader: Line,
@@ -79,6 +79,8 @@ pub struct PostgresStore {
     witness: Option<Arc<Witness>>,
     /// Back-off: until this instant the replica is not asked, because its last read failed.
     replica_shunned: Mutex<Option<Instant>>,
+    /// Back-off: until this instant no copy is asked, because the last one could not answer.
+    copy_shunned: Mutex<Option<Instant>>,
     /// Back-off: until this instant the primary is not asked for links, because its last read
     /// failed.
     shunned: Mutex<Option<Instant>>,
@@ -131,6 +133,7 @@ impl PostgresStore {
             server_start: watch::Sender::new(None),
             witness: None,
             replica_shunned: Mutex::new(None),
+            copy_shunned: Mutex::new(None),
             shunned: Mutex::new(None),
             pool: pool("general", &address, budget.general),
             lists: pool("lists", &address, budget.lists),

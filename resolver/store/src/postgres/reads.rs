@@ -1,5 +1,5 @@
-//! Reads for redirects: from a replica, from the primary, and from any server while there is no
-//! primary.
+//! Reads for redirects: from a replica, from the primary, and while there is no primary from any
+//! server that proves to be as recent.
 
 use std::{
     collections::HashSet,
@@ -26,7 +26,7 @@ const SHUNNED: Duration = Duration::from_secs(1);
 impl PostgresStore {
     /// Reads the links with these ids, in any order.
     pub(super) async fn read_links(&self, ids: &[LinkId], source: Source) -> Result<Reading, StoreError> {
-        let (mut links, as_of) = match source {
+        let (mut links, mut as_of) = match source {
             Source::Any { lag } => self.read_replica(ids, lag).await.unwrap_or_default(),
             Source::Primary => (Vec::new(), None),
         };
@@ -39,7 +39,11 @@ impl PostgresStore {
         }
         let (rows, complete) = match self.read_primary(&missing).await {
             Some(rows) => (rows, true),
-            None => (self.copy_reader.query(DEADLINE, &[&missing]).await.map_err(StoreError::from)?, false),
+            None => {
+                let (rows, copied_as_of) = self.read_copy(&missing).await?;
+                as_of = Some(as_of.map_or(copied_as_of, |as_of| as_of.min(copied_as_of)));
+                (rows, false)
+            }
         };
         for row in &rows {
             links.push(link(row)?);
@@ -60,6 +64,26 @@ impl PostgresStore {
         read.ok()
     }
 
+    /// Reads from any server of the URL that has all that the primary is known to have written.
+    /// Returns the rows with the instant that they are at least as recent as.
+    async fn read_copy(&self, ids: &[i64]) -> Result<(Vec<Row>, Instant), StoreError> {
+        if lock(&self.copy_shunned).is_some_and(|until| Instant::now() < until) {
+            return Err(StoreError::ReplicaBehind);
+        }
+        let read = self.copy_reader.read_replica(DEADLINE, &[&ids]).await.map_err(StoreError::from);
+        let read = read.and_then(|(replayed, rows)| {
+            let position = replayed.position.filter(|_| replayed.is_all);
+            let as_of = position.and_then(|position| self.positions.as_of_the_last(position));
+            Ok((rows, as_of.ok_or(StoreError::ReplicaBehind)?))
+        });
+        *lock(&self.copy_shunned) = read.is_err().then(|| Instant::now() + SHUNNED);
+        if matches!(read, Err(StoreError::ReplicaBehind)) {
+            self.address.observer().replica_was_behind();
+            self.copy_reader.leave().await;
+        }
+        read
+    }
+
     /// Reads links from the replica. Returns them with the instant that they are at least as recent
     /// as.
     ///
@@ -73,7 +97,7 @@ impl PostgresStore {
         let ids: Vec<i64> = ids.iter().map(|id| id.get()).collect();
         let read = replica.read_replica(REPLICA_DEADLINE, &[&ids]).await.map_err(StoreError::from);
         let found = read.and_then(|(replayed, rows)| {
-            let as_of = replayed.and_then(|replayed| self.positions.as_of(replayed, lag));
+            let as_of = replayed.position.and_then(|replayed| self.positions.as_of(replayed, lag));
             let links = rows.iter().map(link).collect::<Result<Vec<_>, _>>()?;
             Ok((links, Some(as_of.ok_or(StoreError::ReplicaBehind)?)))
         });
@@ -113,7 +137,8 @@ impl PostgresStore {
         let of: [&(dyn ToSql + Sync); 2] = [&domain.get(), &slug];
         match self.slug_reader.read(PRIMARY_DEADLINE, &of).await {
             Ok(rows) => id(rows),
-            // A copy can prove presence, but never absence (I8).
+            // A copy can prove presence, but never absence (I8). An older entry does no harm: it
+            // leads to a row, which tells its own name and how old it is.
             Err(error) => {
                 let rows = self.copy_slug_reader.query(DEADLINE, &of).await?;
                 id(rows)?.map(Some).ok_or_else(|| error.into())

@@ -1,15 +1,20 @@
-//! The age of a replica's answer, proved by positions in the write-ahead log.
+//! The age of an answer from another server than the primary, proved by positions in the
+//! write-ahead log.
 //!
 //! 1. The primary's position is sampled with every poll of the settings. Every transaction that
 //!    committed before the poll was sent lies before the position in its answer.
 //! 2. A replica is asked for its replay position *before* the rows, on the same connection. If that
-//!    has reached a sample, the rows are at least as recent as the instant of the sample.
+//!    has reached a sample, the rows are at least as recent as the instant of the sample. A primary
+//!    that takes no writes is asked for the position of its own log.
 //! 3. Positions are compared within one history only: a replica that does not follow the new
 //!    primary after a fail-over may be ahead of it, in a log that was given up. The primary records
 //!    its server's start time when its mark is compared with the ledger's. A replica has that
 //!    record if it follows this very server.
 //! 4. A replica that stands still, lags longer than it may, or cannot tell its position is not
 //!    believed; the primary is asked.
+//! 5. While the primary is away, there are no later samples. Another server of the URL is believed
+//!    only if it has reached the last one, and has replayed all that it received. So a process that
+//!    has sampled nothing, such as one that starts meanwhile, believes none.
 //!
 //! Rejected: a promised upper bound of the lag. A replica that breaks the promise serves stale rows
 //! for as long as it lags, and nothing tells them from recent ones.
@@ -23,10 +28,14 @@ use std::{
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-/// Query for the replay position, which is NULL on a server that replays nothing, and for the start
-/// time of the server that it follows.
-pub(super) const REPLAYED: &str =
-    "SELECT (pg_last_wal_replay_lsn() - '0/0')::bigint, (SELECT compared_start FROM deployment)";
+/// Query for the replay position, for the start time of the server that it follows, and for whether
+/// all that it received is replayed. A server that replays nothing reports its own log and start.
+pub(super) const REPLAYED: &str = "
+    SELECT (CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_insert_lsn() END
+            - '0/0')::bigint,
+        CASE WHEN pg_is_in_recovery() THEN (SELECT compared_start FROM deployment)
+            ELSE pg_postmaster_start_time() END,
+        coalesce(pg_last_wal_replay_lsn() >= pg_last_wal_receive_lsn(), true)";
 
 /// Maximum number of samples: at four a second they reach back four minutes.
 const SAMPLES_MAX: usize = 1_024;
@@ -38,6 +47,15 @@ pub(super) struct Position {
     pub(super) start: Timestamp,
     /// Bytes since the beginning of the log.
     pub(super) at: i64,
+}
+
+/// How far a server has replayed the log.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Replayed {
+    /// The position; `None` if the server follows none that is known.
+    pub(super) position: Option<Position>,
+    /// Whether the server has replayed all that it received.
+    pub(super) is_all: bool,
 }
 
 /// Sampled positions of the primary, oldest first, all of one start.
@@ -67,6 +85,12 @@ impl Positions {
         reached.map(|(sent, _)| *sent).filter(|sent| sent.elapsed() <= lag)
     }
 
+    /// Returns the instant of the last sample, if a server with this position has reached it.
+    pub(super) fn as_of_the_last(&self, replayed: Position) -> Option<Instant> {
+        let (sent, last) = *self.samples().back()?;
+        (last.start == replayed.start && last.at <= replayed.at).then_some(sent)
+    }
+
     fn samples(&self) -> MutexGuard<'_, VecDeque<(Instant, Position)>> {
         self.0.lock().expect("no code panics while it holds this lock")
     }
@@ -93,6 +117,8 @@ mod tests {
         assert_eq!(positions.as_of(at(200), 2 * SECOND), Some(start + SECOND));
         advance(SECOND).await;
         assert_eq!(positions.as_of(at(199), SECOND), None, "it lags longer than it may");
+        assert_eq!(positions.as_of_the_last(at(199)), None, "the primary has written more");
+        assert_eq!(positions.as_of_the_last(at(200)), Some(start + SECOND), "however long ago");
         positions.note(Instant::now(), Position { start: server(2), at: 150 });
         assert_eq!(positions.as_of(at(200), 9 * SECOND), None, "it is ahead in a log that was given up");
         let follows = Position { start: server(2), at: 150 };
