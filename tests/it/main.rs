@@ -47,6 +47,7 @@ mod k8s;
 mod keep_alive;
 mod keys;
 mod keyspaces;
+mod later_release;
 mod layers;
 mod ledger_conformance;
 mod ledger_id;

@@ -105,7 +105,8 @@ impl ApiKeys {
     pub async fn create(&self, wish: CreateKey) -> Result<ApiKey, KeyError> {
         let CreateKey { name, scopes, expires_in, domain, own_links_only, calls_per_minute } = wish;
         check_name(&name)?;
-        let limits = KeyLimits { domain: self.find_domain(domain).await?, own_links_only, calls_per_minute };
+        let domain = self.find_domain(domain).await?;
+        let limits = KeyLimits { domain, own_links_only, calls_per_minute, ..KeyLimits::default() };
         let key = ApiKey::draw().map_err(KeyError::Random)?;
         let span = expires_in.and_then(|span| SignedDuration::try_from(span).ok());
         let expires_at = span.and_then(|span| Timestamp::now().checked_add(span).ok());

@@ -38,7 +38,7 @@ use codes::Contradiction;
 use daemon::TaskSupervisor;
 use jiff::Timestamp;
 use links::{
-    Authority, Domain, DomainId, LongUrl, Protocol, REMOVED, Slug, requested_authority,
+    Authority, Domain, DomainId, LongUrl, Protocol, REMOVED, Slug, StoredObject as _, requested_authority,
 };
 use store::{Settings, SettingsPoll, SettingsVersion, SharedSettings, StoreError};
 use supply::{Closing, StopReason};
@@ -312,7 +312,8 @@ impl DomainCache {
     pub fn is_default(&self, host: Option<&str>) -> bool {
         let entries = self.entries.read().expect("no code panics while it holds this lock");
         let is_other = |host: &str| self.of_host(&entries, host).is_some();
-        !entries.default_domain().settings.disabled && !host.is_some_and(is_other)
+        let settings = &entries.default_domain().settings;
+        !settings.disabled && !settings.is_of_later_release() && !host.is_some_and(is_other)
     }
 
     /// Returns the domain of a visitor's host.

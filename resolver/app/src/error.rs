@@ -208,6 +208,9 @@ pub enum AppError {
     /// The keyspace has no codes left.
     #[error("Every code of this keyspace is taken: an operator has to add a keyspace.")]
     Exhausted,
+    /// The change would lose what a later release has stored of the link.
+    #[error("A later release has stored what this change would lose. Make the change there.")]
+    LaterRelease,
     /// No number could be claimed, or the database did not answer in time.
     #[error("No number is available, or the database does not answer. Try again in a moment.")]
     Unavailable,
@@ -240,6 +243,9 @@ impl AppError {
 
 impl From<StoreError> for AppError {
     fn from(error: StoreError) -> Self {
+        if matches!(error, StoreError::LaterRelease) {
+            return Self::LaterRelease;
+        }
         tracing::warn!(error = &error as &dyn std::error::Error, "answer a call of the API");
         Self::Unavailable
     }

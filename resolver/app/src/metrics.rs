@@ -50,6 +50,8 @@ pub struct Metrics {
     pub create_seconds: Histogram,
     /// Requests answered 503.
     pub unavailable: Counter,
+    /// Requests for links that a later release has stored, and that this one cannot follow.
+    pub of_later_release: Counter,
     /// Whether the database was not heard from for `--serve-stale-for`.
     pub cut_off: Gauge,
     /// Connections rejected because a limit, of all clients or of one, was reached by connections
@@ -84,6 +86,7 @@ impl Metrics {
                 reserved: counter!("resolver_numbers_reserved_total"),
                 create_seconds: histogram!("resolver_create_duration_seconds"),
                 unavailable: counter!("resolver_unavailable_total"),
+                of_later_release: counter!("resolver_links_of_later_release_total"),
                 cut_off: gauge!("resolver_cut_off"),
                 connections_refused: counter!("resolver_connections_refused_total"),
             })
@@ -101,6 +104,10 @@ impl Metrics {
 }
 
 fn describe() {
+    describe_counter!(
+        "resolver_links_of_later_release_total",
+        "Requests answered 503 because a later release has stored something of the link that this one cannot read."
+    );
     describe_gauge!("resolver_cut_off", "1 if the database was not heard from for --serve-stale-for.");
     describe_histogram!(
         "resolver_grpc_request_duration_seconds",

@@ -108,7 +108,7 @@ impl LinkService {
             check_condition(&format!("{at}.{CONDITIONS}.{place}"), condition, zone, wrong)
         };
         let conditions = conditions.into_iter().enumerate().filter_map(check).collect();
-        Some(Rule { long_url: long_url?, conditions })
+        Some(Rule::new(long_url?, conditions))
     }
 }
 

@@ -78,7 +78,7 @@ pub struct RedirectRule<'a> {
 pub struct Condition {
     /// What is compared.
     #[schemars(with = "ConditionType")]
-    pub r#type: &'static str,
+    pub r#type: String,
     /// The name of a query parameter, for the types that need one.
     pub match_key: Option<String>,
     /// The value to compare with.

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::{DomainId, scope::Scopes};
+use crate::{DomainId, StoredObject, scope::Scopes};
 
 pub use grant::Grant;
 
@@ -48,6 +48,19 @@ pub struct KeyLimits {
     /// keys.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calls_per_minute: Option<u32>,
+    /// Members that only a later release can read. A key with one of them is valid there only.
+    #[serde(flatten)]
+    pub others: serde_json::Map<String, serde_json::Value>,
+}
+
+impl StoredObject for KeyLimits {
+    fn unknown(&self) -> &serde_json::Map<String, serde_json::Value> {
+        &self.others
+    }
+
+    fn unknown_mut(&mut self) -> &mut serde_json::Map<String, serde_json::Value> {
+        &mut self.others
+    }
 }
 
 impl KeyLimits {

@@ -7,7 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::api_key::ApiKeyId;
 
-use super::{Block, DomainId, PasswordHash, RedirectStatus, Rule, Slug, Tag, update::set};
+use super::{
+    Block, DomainId, Edit, PasswordHash, RedirectStatus, Rule, Slug, StoredObject, Tag, update::set,
+};
+
+/// Members that tell which link it is and in which state, or that every change writes. Without one
+/// of them a link cannot be changed.
+const ESSENTIAL: [&str; 9] =
+    ["", "slug", "domain", "mark", "deletedAt", "deletedTags", "editedAt", "editedBy", "version"];
 
 /// Optional attributes, which few links have; a link with none of them has no details.
 ///
@@ -71,9 +78,19 @@ pub struct Details {
     /// Facts from an import.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<Box<Origin>>,
-    /// Unknown fields, written by a later release. An edit by this release keeps them.
+    /// Members that only a later release can read. An edit by this release keeps them.
     #[serde(flatten)]
     pub others: serde_json::Map<String, serde_json::Value>,
+}
+
+impl StoredObject for Details {
+    fn unknown(&self) -> &serde_json::Map<String, serde_json::Value> {
+        &self.others
+    }
+
+    fn unknown_mut(&mut self) -> &mut serde_json::Map<String, serde_json::Value> {
+        &mut self.others
+    }
 }
 
 /// A partial update of [`Details`]; `None` leaves an attribute unchanged, and `Some(None)` removes
@@ -112,6 +129,35 @@ impl DetailsEdit {
         set(&mut details.status, status.as_ref());
         set(&mut details.password, password.as_ref());
         set(&mut details.rules, rules.as_ref());
+    }
+
+    /// Returns `true` if the edit would replace a value that only a later release can read.
+    fn replaces_unknown(&self, details: &Details) -> bool {
+        let Self { valid_since, valid_until, max_visits, description, disabled, status, password, rules } =
+            self;
+        let sets = [
+            ("validSince", valid_since.is_some()),
+            ("validUntil", valid_until.is_some()),
+            ("maxVisits", max_visits.is_some()),
+            ("description", description.is_some()),
+            ("disabled", disabled.is_some()),
+            ("status", status.is_some()),
+            ("password", password.is_some()),
+            ("rules", rules.is_some()),
+        ];
+        let is_unknown = |(name, is_set): (&str, bool)| is_set && details.others.contains_key(name);
+        let has_unknown_rule = details.rules.iter().any(Rule::is_of_later_release);
+        sets.into_iter().any(is_unknown) || (rules.is_some() && has_unknown_rule)
+    }
+}
+
+impl Edit {
+    /// Returns `true` if the edit would replace a value of these details that only a later release
+    /// can read.
+    #[must_use]
+    pub fn replaces_unknown(&self, details: &Details) -> bool {
+        let blocks = self.block.is_some() && details.others.contains_key("blocked");
+        blocks || self.details.replaces_unknown(details)
     }
 }
 
@@ -155,6 +201,12 @@ impl Details {
         *self == Self::default()
     }
 
+    /// Returns `true` if this release cannot tell which link it is, or in which state.
+    #[must_use]
+    pub fn is_opaque(&self) -> bool {
+        ESSENTIAL.iter().any(|name| self.others.contains_key(*name))
+    }
+
     /// Returns the approximate size in memory, in bytes. It is hardly ever too low: the JSON text
     /// is only a little shorter than the strings and lists in memory, and is counted twice.
     #[must_use]
@@ -191,7 +243,8 @@ impl Details {
         let is_gone = self.deleted_at.is_some() || self.disabled || self.blocked.is_some();
         let depends =
             is_timed || self.max_visits.is_some() || self.password.is_some() || !self.rules.is_empty();
-        !is_gone && !depends && self.status.is_none() && self.domain.is_none()
+        let is_known = !self.is_of_later_release();
+        !is_gone && !depends && is_known && self.status.is_none() && self.domain.is_none()
     }
 }
 
@@ -260,6 +313,7 @@ mod tests {
         assert_eq!(serde_json::from_str::<Details>(&text).unwrap(), details);
         let later: Details = serde_json::from_str(r#"{"later":1}"#).unwrap();
         assert_eq!(serde_json::to_string(&later).unwrap(), r#"{"later":1}"#);
+        assert!(!later.is_simple());
         assert!(details.is_live(Timestamp::from_millisecond(1_700_000_000_122).unwrap()));
         assert!(!details.is_live(time));
     }

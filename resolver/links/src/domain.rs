@@ -5,7 +5,7 @@ use std::{borrow::Cow, fmt};
 use serde::{Deserialize, Serialize};
 use url::Host;
 
-use super::update::set;
+use super::{StoredObject, update::set};
 
 /// Maximum length of an authority with its port, in bytes: a DNS name (RFC 1035), a colon and five
 /// digits.
@@ -206,6 +206,19 @@ pub struct DomainSettings {
     /// Fallback redirects for requests that no link answers.
     #[serde(flatten)]
     pub redirects: Redirects,
+    /// Members that only a later release can read. An edit by this release keeps them.
+    #[serde(flatten)]
+    pub others: serde_json::Map<String, serde_json::Value>,
+}
+
+impl StoredObject for DomainSettings {
+    fn unknown(&self) -> &serde_json::Map<String, serde_json::Value> {
+        &self.others
+    }
+
+    fn unknown_mut(&mut self) -> &mut serde_json::Map<String, serde_json::Value> {
+        &mut self.others
+    }
 }
 
 /// Placeholder for the name of a removed domain. Deleted links and revoked keys keep its number.

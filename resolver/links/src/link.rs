@@ -3,7 +3,10 @@
 use codes::LinkId;
 use jiff::Timestamp;
 
-use super::{Details, DomainId, LongUrl, PasswordHash, RedirectStatus, Rule, Slug, api_key::ApiKeyId};
+use super::{
+    Details, DomainId, LongUrl, PasswordHash, RedirectStatus, Rule, Slug, StoredObject as _,
+    api_key::ApiKeyId,
+};
 
 /// A stored link.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,6 +88,13 @@ impl Link {
     #[must_use]
     pub fn was_live(&self, now: Timestamp) -> bool {
         self.details.as_ref().is_none_or(|details| details.valid_since.is_none_or(|since| since <= now))
+    }
+
+    /// Returns `true` if a later release has stored something about the link that this one cannot
+    /// read, and that may protect or limit it.
+    #[must_use]
+    pub fn is_of_later_release(&self) -> bool {
+        self.details.as_ref().is_some_and(|details| details.is_of_later_release())
     }
 
     /// Returns `true` if the link has a visit limit.

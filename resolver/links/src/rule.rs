@@ -4,6 +4,7 @@
 mod value;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::LongUrl;
 use value::MAX_LEN;
@@ -25,6 +26,9 @@ pub struct Rule {
     pub long_url: LongUrl,
     /// Conditions, all of which have to hold. A rule without conditions matches every visitor.
     pub conditions: Vec<Condition>,
+    /// Members that only a later release can read. A rule with one of them matches no visitor.
+    #[serde(flatten)]
+    pub others: Map<String, Value>,
 }
 
 /// Why the text of a list of rules was refused.
@@ -36,9 +40,26 @@ pub enum RulesError {
     /// Too many rules, or too many conditions of a rule.
     #[error("expected at most {RULES_MAX} rules with {CONDITIONS_MAX} conditions each")]
     TooMany,
+    /// A rule of a later release.
+    #[error("a rule has a condition or member that this release does not know: import it with a later one")]
+    Unknown,
 }
 
 impl Rule {
+    /// Creates a rule.
+    #[must_use]
+    pub fn new(long_url: LongUrl, conditions: Vec<Condition>) -> Self {
+        Self { long_url, conditions, others: Map::new() }
+    }
+
+    /// Returns `true` if only a later release can tell which visitors the rule is for. In this one
+    /// it matches none.
+    #[must_use]
+    pub fn is_of_later_release(&self) -> bool {
+        let is_unknown = |condition: &Condition| matches!(condition, Condition::Unknown(_));
+        !self.others.is_empty() || self.conditions.iter().any(is_unknown)
+    }
+
     /// Parses a JSON list of rules in their stored form, as exports carry it. The long URLs are not
     /// checked.
     ///
@@ -48,13 +69,16 @@ impl Rule {
         let rules: Vec<Self> = serde_json::from_str(text)?;
         let is_short =
             rules.len() <= RULES_MAX && rules.iter().all(|rule| rule.conditions.len() <= CONDITIONS_MAX);
-        if is_short { Ok(rules) } else { Err(RulesError::TooMany) }
+        if !is_short {
+            return Err(RulesError::TooMany);
+        }
+        if rules.iter().any(Self::is_of_later_release) { Err(RulesError::Unknown) } else { Ok(rules) }
     }
 }
 
 /// A condition on a visit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Stored", into = "Stored")]
+#[serde(from = "Value", into = "Written")]
 pub enum Condition {
     /// The user agent names this device, or one of this kind.
     Device(Device),
@@ -83,6 +107,8 @@ pub enum Condition {
     BeforeDate(Date),
     /// The visit is after this time.
     AfterDate(Date),
+    /// A condition that only a later release can read, as it is stored. It never holds.
+    Unknown(Box<Value>),
 }
 
 /// Why a condition was refused.
@@ -206,12 +232,12 @@ impl Condition {
     /// Returns the fields `type`, `matchKey` and `matchValue`, spelled as they were parsed. Unused
     /// ones are `None`.
     #[must_use]
-    pub fn parts(&self) -> (&'static str, Option<String>, Option<String>) {
+    pub fn parts(&self) -> (&str, Option<String>, Option<String>) {
         let (kind, key, value) = self.fields();
         (kind, key.map(str::to_owned), value.map(str::to_owned))
     }
 
-    fn fields(&self) -> (&'static str, Option<&str>, Option<&str>) {
+    fn fields(&self) -> (&str, Option<&str>, Option<&str>) {
         match self {
             Self::Device(device) => (DEVICE, None, Some(device.as_str())),
             Self::Browser(browser) => (BROWSER, None, Some(browser.as_str())),
@@ -224,13 +250,17 @@ impl Condition {
             Self::City(city) => (CITY, None, Some(city.as_str())),
             Self::BeforeDate(date) => (BEFORE_DATE, None, Some(date.as_str())),
             Self::AfterDate(date) => (AFTER_DATE, None, Some(date.as_str())),
+            Self::Unknown(stored) => {
+                let text = |name| stored.get(name).and_then(Value::as_str);
+                (text("type").unwrap_or_default(), text("matchKey"), text("matchValue"))
+            }
         }
     }
 }
 
-/// Stored form of a condition.
+/// Stored form of a known condition.
 #[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Stored {
     r#type: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -239,18 +269,30 @@ struct Stored {
     match_value: Option<String>,
 }
 
-impl From<Condition> for Stored {
+/// Stored form of any condition.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Written {
+    Known(Stored),
+    Unknown(Value),
+}
+
+impl From<Condition> for Written {
     fn from(condition: Condition) -> Self {
+        if let Condition::Unknown(stored) = condition {
+            return Self::Unknown(*stored);
+        }
         let (kind, match_key, match_value) = condition.parts();
-        Self { r#type: kind.to_owned(), match_key, match_value }
+        Self::Known(Stored { r#type: kind.to_owned(), match_key, match_value })
     }
 }
 
-impl TryFrom<Stored> for Condition {
-    type Error = ConditionError;
-
-    fn try_from(stored: Stored) -> Result<Self, ConditionError> {
-        Self::parse(&stored.r#type, stored.match_key.as_deref(), stored.match_value.as_deref())
+impl From<Value> for Condition {
+    fn from(value: Value) -> Self {
+        let known = Stored::deserialize(&value).ok().and_then(|stored| {
+            Self::parse(&stored.r#type, stored.match_key.as_deref(), stored.match_value.as_deref()).ok()
+        });
+        known.unwrap_or_else(|| Self::Unknown(Box::new(value)))
     }
 }
 
@@ -301,10 +343,11 @@ mod tests {
 
     #[test]
     fn a_field_without_a_use_is_dropped() {
-        let of = |kind, key, value| Condition::parse(kind, key, value).unwrap().parts();
-        assert_eq!(of(DEVICE, Some("x"), Some("ios")), (DEVICE, None, Some("ios".into())));
+        let of = |kind, key, value| Condition::parse(kind, key, value).unwrap();
+        let device = of(DEVICE, Some("x"), Some("ios"));
+        assert_eq!(device.parts(), (DEVICE, None, Some("ios".into())));
         let any = of(ANY_VALUE_QUERY_PARAM, Some("x"), Some(""));
-        assert_eq!(any, (ANY_VALUE_QUERY_PARAM, Some("x".into()), None));
+        assert_eq!(any.parts(), (ANY_VALUE_QUERY_PARAM, Some("x".into()), None));
     }
 
     #[test]
@@ -343,13 +386,9 @@ mod tests {
 
     #[test]
     fn a_rule_is_stored_under_stable_names() {
-        let rule = Rule {
-            long_url: LongUrl::from_stored("https://example.com/ä"),
-            conditions: CONDITION_TYPES[3..5]
-                .iter()
-                .map(|t| Condition::parse(t, Some("k"), Some("v")).unwrap())
-                .collect(),
-        };
+        let conditions =
+            CONDITION_TYPES[3..5].iter().map(|t| Condition::parse(t, Some("k"), Some("v")).unwrap());
+        let rule = Rule::new(LongUrl::from_stored("https://example.com/ä"), conditions.collect());
         let text = serde_json::to_string(&rule).unwrap();
         assert_eq!(
             text,
@@ -358,12 +397,26 @@ mod tests {
         assert_eq!(serde_json::from_str::<Rule>(&text).unwrap(), rule);
         let nulls = r#"{"longUrl":"x","conditions":[{"type":"device","matchKey":null,"matchValue":"ios"}]}"#;
         assert_eq!(serde_json::from_str::<Rule>(nulls).unwrap().conditions.len(), 1);
-        for wrong in [
+        assert!(serde_json::from_str::<Rule>(r#"{"longUrl":"x"}"#).is_err());
+    }
+
+    #[test]
+    fn a_rule_of_a_later_release_is_kept_as_it_is_and_not_imported() {
+        for rule in [
             r#"{"longUrl":"x","conditions":[{"type":"moon-phase","matchValue":"full"}]}"#,
             r#"{"longUrl":"x","conditions":[{"type":"ip-address","matchValue":7}]}"#,
-            r#"{"longUrl":"x"}"#,
+            r#"{"longUrl":"x","conditions":[{"type":"device","matchValue":"watch"}]}"#,
+            r#"{"longUrl":"x","conditions":[{"type":"device","matchValue":"ios","negated":true}]}"#,
+            r#"{"longUrl":"x","conditions":[{"anyOf":[]}]}"#,
+            r#"{"longUrl":"x","conditions":[7]}"#,
+            r#"{"longUrl":"x","conditions":[],"weight":3}"#,
         ] {
-            assert!(serde_json::from_str::<Rule>(wrong).is_err(), "{wrong}");
+            let read: Rule = serde_json::from_str(rule).unwrap();
+            assert!(read.is_of_later_release(), "{rule}");
+            let (written, stored): (Value, Value) =
+                (serde_json::to_value(read).unwrap(), serde_json::from_str(rule).unwrap());
+            assert_eq!(written, stored);
+            assert!(matches!(Rule::parse_list(&format!("[{rule}]")), Err(RulesError::Unknown)), "{rule}");
         }
     }
 }

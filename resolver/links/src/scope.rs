@@ -68,7 +68,7 @@ impl fmt::Display for Scope {
     }
 }
 
-/// Set of scopes of an API key, one bit for each. Never empty.
+/// Set of scopes of an API key, one bit for each. Only a set of a later release is empty here.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Scopes(u8);
 
@@ -102,6 +102,13 @@ impl Scopes {
     #[must_use]
     pub fn is_admin(&self) -> bool {
         self.0 & Scope::Admin.bit() != 0
+    }
+
+    /// Parses stored scopes. Those of a later release are left out: in this one the key may do less.
+    #[must_use]
+    pub fn from_stored(text: &str) -> Self {
+        let known = |name: &str| Scope::ALL.into_iter().find(|scope| scope.as_str() == name.trim());
+        Self(text.split(',').filter_map(known).fold(0, |bits, scope| bits | scope.bit()))
     }
 
     fn iter(self) -> impl Iterator<Item = Scope> {

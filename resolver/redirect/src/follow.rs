@@ -19,7 +19,7 @@ use hyper::{
 };
 use jiff::Timestamp;
 use links::{
-    DomainId, Facts, Link, Rule, asks_where, choose, is_preview, location,
+    DomainId, Facts, Link, Rule, StoredObject as _, asks_where, choose, is_preview, location,
     location_with_query,
 };
 use visits::Outcome;
@@ -202,7 +202,7 @@ pub(crate) async fn find(
         return Err(without_link(Unmatched::Regular, Outcome::InvalidPath));
     };
     let is_disabled = place.domain.settings.disabled;
-    if is_disabled && !place.is_sure {
+    if (is_disabled && !place.is_sure) || place.domain.settings.is_of_later_release() {
         return Err(unavailable(redirector).into());
     }
     if is_disabled {
@@ -226,6 +226,11 @@ pub(crate) async fn find(
         }
         Ok(Some(link)) if is_stopped => {
             Err(Refusal::new(taken_down(redirector), Missed::of(&link, Outcome::TakenDown)))
+        }
+        // What this release cannot read may protect the link.
+        Ok(Some(link)) if link.is_live(redirector.domain_cache.now()) && link.is_of_later_release() => {
+            redirector.metrics.of_later_release.increment(1);
+            Err(unavailable(redirector).into())
         }
         Ok(Some(link)) => Ok(FoundLink { link, place: place.clone(), wanted: wanted.clone() }),
         Ok(None) if redirector.domain_cache.may_deny(&question) => {

@@ -51,6 +51,9 @@ pub enum StoreError {
     /// A stored value cannot be read by this version, or a row that must exist is missing.
     #[error("unexpected content in the database: {0}")]
     Corrupt(String),
+    /// A change would lose what a later release has stored, and this one cannot read.
+    #[error("a later release has stored what this change would lose")]
+    LaterRelease,
     /// A keyspace conflicts with the stored ones: its definition changed, it overlaps an earlier
     /// keyspace or an existing slug, or a keyspace was added that this process does not know.
     #[error("{0}")]

@@ -42,6 +42,7 @@ pub(super) fn of_app(error: &AppError) -> Status {
         }
         AppError::Superseded => Code::Aborted,
         AppError::Blocked
+        | AppError::LaterRelease
         | AppError::DomainInUse { .. }
         | AppError::ReservationClosed { .. }
         | AppError::WebhookDisabled { .. }

@@ -142,6 +142,8 @@ pub(super) enum Kind {
     AddressesNotKept,
     /// There are as many erasures as there may be.
     TooManyErasures,
+    /// The change would lose what a later release has stored.
+    LaterRelease,
     /// No call has this method and path.
     NoRoute,
     /// All codes are taken.
@@ -154,7 +156,7 @@ pub(super) enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub(super) const ALL: [Self; 36] = [
+    pub(super) const ALL: [Self; 37] = [
         Self::MalformedBody,
         Self::BodyTooLarge,
         Self::SlowBody,
@@ -187,6 +189,7 @@ impl Kind {
         Self::WebhookDisabled,
         Self::AddressesNotKept,
         Self::TooManyErasures,
+        Self::LaterRelease,
         Self::NoRoute,
         Self::Exhausted,
         Self::Unavailable,

@@ -36,14 +36,20 @@ pub(super) fn routes() -> Vec<Route> {
             .optional_body::<dto::ShortUrlEdit>()
             .answers::<dto::ShortUrl>("The link after the edit.")
             .with_etag()
-            .fails(&[Kind::MalformedBody, Kind::InvalidData, Kind::NoShortUrl, Kind::Superseded]),
+            .fails(&[
+                Kind::MalformedBody,
+                Kind::InvalidData,
+                Kind::NoShortUrl,
+                Kind::Superseded,
+                Kind::LaterRelease,
+            ]),
         Route::new(Method::DELETE, LINK, keyed!(Scope::Delete, delete))
             .document("deleteShortUrl", Topic::Links, "Delete a link")
             .text("A minted code is never given to another link. A custom slug can be picked again.")
             .query::<dto::DomainQuery>()
             .header(Header::IfMatch)
             .done("The link is deleted.")
-            .fails(&[Kind::NoShortUrl, Kind::Superseded, Kind::Blocked]),
+            .fails(&[Kind::NoShortUrl, Kind::Superseded, Kind::Blocked, Kind::LaterRelease]),
         Route::new(Method::POST, restore, keyed!(Scope::Delete, restore_link))
             .document("restoreShortUrl", Topic::Links, "Restore a deleted link")
             .addition()
@@ -51,7 +57,7 @@ pub(super) fn routes() -> Vec<Route> {
             .query::<dto::DomainQuery>()
             .answers::<dto::ShortUrl>("The link after its restoration.")
             .with_etag()
-            .fails(&[Kind::InvalidData, Kind::NoShortUrl, Kind::SlugTaken]),
+            .fails(&[Kind::InvalidData, Kind::NoShortUrl, Kind::SlugTaken, Kind::LaterRelease]),
         relocation(),
         Route::new(Method::POST, block, keyed!(Scope::Admin, block_link))
             .document("blockShortUrl", Topic::Links, "Take a link down")
@@ -61,7 +67,7 @@ pub(super) fn routes() -> Vec<Route> {
             .body::<dto::NewTakedown>()
             .answers::<dto::ShortUrl>("The link after the call.")
             .with_etag()
-            .fails(&[Kind::MalformedBody, Kind::InvalidData, Kind::NoShortUrl]),
+            .fails(&[Kind::MalformedBody, Kind::InvalidData, Kind::NoShortUrl, Kind::LaterRelease]),
         Route::new(Method::POST, unblock, keyed!(Scope::Admin, unblock_link))
             .document("unblockShortUrl", Topic::Links, "Lift the block of a link")
             .addition()
@@ -69,7 +75,7 @@ pub(super) fn routes() -> Vec<Route> {
             .query::<dto::DomainQuery>()
             .answers::<dto::ShortUrl>("The link after the call.")
             .with_etag()
-            .fails(&[Kind::NoShortUrl]),
+            .fails(&[Kind::NoShortUrl, Kind::LaterRelease]),
     ]
 }
 
@@ -96,6 +102,7 @@ fn relocation() -> Route {
             Kind::SlugTaken,
             Kind::Superseded,
             Kind::Blocked,
+            Kind::LaterRelease,
             Kind::TooManyDomains,
         ])
 }

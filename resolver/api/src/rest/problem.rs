@@ -236,6 +236,7 @@ fn of_app(error: &AppError) -> Words {
         | AppError::TooManyWebhooks { .. }
         | AppError::WebhookDisabled { .. }
         | AppError::AddressesNotKept
+        | AppError::LaterRelease
         | AppError::TooManyErasures { .. } => (StatusCode::CONFLICT, None),
         AppError::Superseded => (StatusCode::PRECONDITION_FAILED, None),
         AppError::IdempotencyKeyReused => (StatusCode::UNPROCESSABLE_ENTITY, None),

@@ -37,7 +37,13 @@ pub(super) fn routes() -> Vec<Route> {
             .header(Header::IfMatch)
             .body::<dto::NewRedirectRules>()
             .answers::<dto::RedirectRules>("The rules after the call.")
-            .fails(&[Kind::MalformedBody, Kind::InvalidData, Kind::NoShortUrl, Kind::Superseded]),
+            .fails(&[
+                Kind::MalformedBody,
+                Kind::InvalidData,
+                Kind::NoShortUrl,
+                Kind::Superseded,
+                Kind::LaterRelease,
+            ]),
     ]
 }
 
@@ -74,7 +80,7 @@ async fn set(call: &Call, by: &Grant) -> Result<Answer, Problem> {
 fn shown(link: &Link) -> Answer {
     let condition = |condition: &Condition| {
         let (kind, match_key, match_value) = condition.parts();
-        dto::Condition { r#type: kind, match_key, match_value }
+        dto::Condition { r#type: kind.to_owned(), match_key, match_value }
     };
     let rules = link.rules().iter().enumerate().map(|(place, rule)| dto::RedirectRule {
         long_url: rule.long_url.as_str(),

@@ -115,7 +115,7 @@ impl DomainsPage<'_> {
 impl ShownDomain {
     /// Shows a domain, its form filled with what is stored.
     fn new(NamedDomain { name, is_default, settings }: NamedDomain) -> Self {
-        let DomainSettings { disabled, untracked, protocol, redirects } = settings;
+        let DomainSettings { disabled, untracked, protocol, redirects, others: _ } = settings;
         let (protocol, redirects) = (protocol.map_or("", Protocol::as_str), texts(&redirects));
         let form = DomainForm {
             name: name.clone(),

@@ -117,7 +117,7 @@ async fn each_outcome_is_recorded_with_the_link_that_was_found() {
 async fn a_denied_target_is_recorded_as_taken_down() {
     let site = Site::start(CaptureRules::default()).await;
     let link = site.create("plain", Details::default()).await;
-    let rule = Rule { long_url: LongUrl::from_stored("https://example.com/r"), conditions: Vec::new() };
+    let rule = Rule::new(LongUrl::from_stored("https://example.com/r"), Vec::new());
     let ruled = site.create("ruled", Details { rules: vec![rule], ..Details::default() }).await;
     let denied = targets::TargetRule::parse("example.com", false).unwrap();
     site.thread.redirector.lookup.judge_by(targets::Targets::new(&[denied]));
@@ -131,7 +131,7 @@ async fn the_rule_that_matched_is_recorded_with_its_number_and_its_target() {
     let rule = |number: usize| {
         let parameter = links::Text::parse(&format!("p{number}")).unwrap();
         let long_url = LongUrl::from_stored(format!("https://example.com/rule/{number}"));
-        Rule { long_url, conditions: vec![Condition::AnyValueQueryParam(parameter)] }
+        Rule::new(long_url, vec![Condition::AnyValueQueryParam(parameter)])
     };
     let rules: Vec<Rule> = (1..=300).map(rule).collect();
     let link = site.create("ruled", Details { rules, ..Details::default() }).await;

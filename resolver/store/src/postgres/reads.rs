@@ -160,6 +160,6 @@ pub(super) fn link(row: &Row) -> Result<Link, StoreError> {
         forward_query: row.try_get(4)?,
         created_at: timestamp(row, 5)?,
         created_by: ApiKeyId(row.try_get(6)?),
-        details: sql::details(row.try_get(7)?)?,
+        details: sql::details(row.try_get(7)?),
     })
 }

@@ -2,29 +2,46 @@
 //!
 //! 1. No other file of this crate names a member. A test compares the names here with those that
 //!    [`links::Details`] and [`links::api_key::KeyLimits`] are stored under.
-//! 2. The index `link_deleted` has the expressions [`SLUG`] and [`DELETED_AT`]. A statement that
+//! 2. A value that only a later release can read is NULL here, and no error, which would fail the
+//!    statement for all other rows.
+//! 3. The index `link_deleted` has the expressions [`SLUG`] and [`DELETED_AT`]. A statement that
 //!    expressed them differently would read the whole table.
+
+/// Returns a text as a number; NULL if it is none. Both dialects have `trim` with characters.
+macro_rules! number {
+    ($text:literal) => {
+        concat!(
+            "CASE WHEN length(",
+            $text,
+            ") BETWEEN 1 AND 18 AND trim(",
+            $text,
+            ", '-0123456789') = '' THEN CAST(",
+            $text,
+            " AS bigint) END"
+        )
+    };
+}
 
 /// Slug of a link, NULL for a minted code.
 pub(super) const SLUG: &str = "link.details->>'slug'";
 /// Domain of a link, NULL for the default domain.
-pub(super) const DOMAIN: &str = "CAST(link.details->>'domain' AS bigint)";
+pub(super) const DOMAIN: &str = number!("link.details->>'domain'");
 /// Domain of a link, 0 for the default domain.
-pub(super) const DOMAIN_OR_DEFAULT: &str = "coalesce(CAST(link.details->>'domain' AS bigint), 0)";
+pub(super) const DOMAIN_OR_DEFAULT: &str = concat!("coalesce(", number!("link.details->>'domain'"), ", 0)");
 /// Whether a link belongs to the default domain.
 pub(super) const IS_ON_DEFAULT_DOMAIN: &str = "link.details->>'domain' IS NULL";
 /// Start time of a link in milliseconds since 1970, or NULL.
-pub(super) const VALID_SINCE: &str = "CAST(link.details->>'validSince' AS bigint)";
+pub(super) const VALID_SINCE: &str = number!("link.details->>'validSince'");
 /// End time of a link in milliseconds since 1970, or NULL.
-pub(super) const VALID_UNTIL: &str = "CAST(link.details->>'validUntil' AS bigint)";
+pub(super) const VALID_UNTIL: &str = number!("link.details->>'validUntil'");
 /// Visit limit of a link, or NULL.
-pub(super) const MAX_VISITS: &str = "CAST(link.details->>'maxVisits' AS bigint)";
+pub(super) const MAX_VISITS: &str = number!("link.details->>'maxVisits'");
 /// Takedown of a link as text, or NULL.
 pub(super) const BLOCKED: &str = "link.details->>'blocked'";
 /// Deletion time of a link as text, or NULL.
 pub(super) const DELETED_AT: &str = "link.details->>'deletedAt'";
 /// Deletion time of a link in milliseconds since 1970, or NULL.
-pub(super) const DELETED_AT_MS: &str = "CAST(link.details->>'deletedAt' AS bigint)";
+pub(super) const DELETED_AT_MS: &str = number!("link.details->>'deletedAt'");
 
 /// Condition on a row of `slug` with its row of `link`: the link is in use. Such a link is not
 /// deleted, or it is blocked and keeps its code from others. A deleted link with a minted code has
@@ -33,7 +50,7 @@ pub(super) const IS_IN_USE: &str =
     "(link.details->>'deletedAt' IS NULL OR link.details->>'blocked' IS NOT NULL)";
 
 /// The only domain of an API key, or NULL.
-pub(super) const KEY_DOMAIN: &str = "CAST(api_key.limits->>'domain' AS bigint)";
+pub(super) const KEY_DOMAIN: &str = number!("api_key.limits->>'domain'");
 
 #[cfg(test)]
 mod tests {
@@ -105,6 +122,7 @@ mod tests {
             domain: Some(DomainId::from_stored(1)),
             own_links_only: true,
             calls_per_minute: Some(1),
+            others: serde_json::Map::new(),
         };
         let stored = members(&serde_json::to_value(limits).unwrap());
         let named_here = named("api_key.limits");

@@ -1,7 +1,7 @@
 //! Domains, and the shared settings that each resolver keeps a copy of.
 
 use links::{
-    Authority, Domain, DomainEdit, DomainId, DomainSettings,
+    Authority, Domain, DomainEdit, DomainId, DomainSettings, StoredObject as _,
     api_key::ApiKeyId,
     audit::{Action, domain_change, domain_name},
 };
@@ -188,9 +188,7 @@ fn columns<S: Sql>() -> String {
 }
 
 fn domain(row: &Row) -> Result<Domain, StoreError> {
-    let corrupt = |error| StoreError::Corrupt(format!("domain: {error}"));
-    let settings =
-        row.opt_text(2)?.map(serde_json::from_str::<DomainSettings>).transpose().map_err(corrupt)?;
+    let settings = row.opt_text(2)?.map(DomainSettings::from_stored);
     Ok(Domain {
         id: DomainId::from_stored(row.int(0)?),
         authority: Some(row.text(1)?).filter(|name| !name.is_empty()).map(Authority::from_stored),

@@ -36,6 +36,9 @@ pub(crate) async fn edit<S: Sql>(
         Err(Refusal::Blocked) => return Ok(Edited::Blocked),
         Err(Refusal::Absent) => return Ok(Edited::Absent),
     }
+    if link.details.as_ref().is_some_and(|details| edit.replaces_unknown(details)) {
+        return Err(StoreError::LaterRelease);
+    }
     let (before, link) = (link.clone(), edit.apply(link, now, by));
     if let Some(relocation) = &edit.relocation
         && !relocate(sql, &before, &link, relocation).await?
@@ -147,13 +150,20 @@ pub(crate) async fn delete<S: Sql>(
 }
 
 /// Locks a link until the transaction ends, and returns it with the database's time.
+///
+/// # Errors
+/// Returns [`StoreError::LaterRelease`] if this release cannot tell which link it is, or its state.
 pub(super) async fn lock<S: Sql>(sql: &mut S, id: LinkId) -> Result<Option<(Link, Timestamp)>, StoreError> {
     let (link, now, lock) = (S::DIALECT.link(), S::DIALECT.now(), S::DIALECT.for_update());
     let rows = sql
         .query(&format!("SELECT {link}, {now} FROM link WHERE id = $1 {lock}"), &[Value::Int(id.get())])
         .await?;
     let Some(row) = rows.first() else { return Ok(None) };
-    Ok(Some((row.link()?, row.time(8)?)))
+    let link = row.link()?;
+    if link.details.as_ref().is_some_and(|details| details.is_opaque()) {
+        return Err(StoreError::LaterRelease);
+    }
+    Ok(Some((link, row.time(8)?)))
 }
 
 /// Writes all fields of a link but its id, creator and creation time.

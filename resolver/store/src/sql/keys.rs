@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use links::{
+    StoredObject as _,
     api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, KeyLimits, NewKey, SecretNumber},
     audit::Action,
     scope::Scopes,
@@ -50,7 +51,7 @@ pub(crate) async fn find_api_key<S: Sql>(sql: &mut S, hash: &KeyHash) -> Result<
         is_valid(S::DIALECT)
     );
     let rows = sql.query(&find, &[Value::Bytes(hash.as_bytes().to_vec())]).await?;
-    rows.first().map(grant).transpose()
+    Ok(rows.first().map(grant).transpose()?.flatten())
 }
 
 /// Returns the grant of the API key with this id for the holder of one of its secrets, which may be
@@ -66,7 +67,8 @@ pub(crate) async fn find_grant<S: Sql>(
         is_valid_with_secret(S::DIALECT, "$2")
     );
     let rows = sql.query(&find, &[Value::Int(id.0), Value::Int(secret.0)]).await?;
-    rows.first().map(|row| Ok(Grant { secret, ..grant(row)? })).transpose()
+    let found = rows.first().map(grant).transpose()?.flatten();
+    Ok(found.map(|grant| Grant { secret, ..grant }))
 }
 
 /// SQL condition that the API key of a row is neither revoked nor expired.
@@ -85,15 +87,21 @@ pub(super) fn is_valid_with_secret(dialect: Dialect, secret: &str) -> String {
     )
 }
 
-/// Reads a grant from the columns id, name, scopes, limits and the number of the secret.
-pub(super) fn grant(row: &Row) -> Result<Grant, StoreError> {
-    Ok(Grant {
+/// Reads a grant from the columns id, name, scopes, limits and the number of the secret. There is
+/// none if a later release has limited the key in a way that this one does not know.
+pub(super) fn grant(row: &Row) -> Result<Option<Grant>, StoreError> {
+    let grant = Grant {
         id: ApiKeyId(row.int(0)?),
         secret: SecretNumber(row.int(4)?),
         name: row.text(1)?.into(),
-        scopes: scopes_of(row.text(2)?)?,
-        limits: limits(row.opt_text(3)?)?,
-    })
+        scopes: Scopes::from_stored(row.text(2)?),
+        limits: limits(row.opt_text(3)?),
+    };
+    if grant.limits.is_of_later_release() {
+        tracing::warn!(key = %grant.name, "a later release has limited this API key: it is refused here");
+        return Ok(None);
+    }
+    Ok(Some(grant))
 }
 
 /// Returns the names of those of these API keys that exist.
@@ -122,11 +130,11 @@ pub(crate) async fn list_api_keys<S: Sql>(sql: &mut S) -> Result<Vec<ApiKeyRecor
         Ok(ApiKeyRecord {
             id: ApiKeyId(row.int(0)?),
             name: row.text(1)?.to_owned(),
-            scopes: scopes_of(row.text(2)?)?,
+            scopes: Scopes::from_stored(row.text(2)?),
             created_at: row.time(3)?,
             revoked_at: row.opt_time(4)?,
             expires_at: row.opt_time(5)?,
-            limits: limits(row.opt_text(6)?)?,
+            limits: limits(row.opt_text(6)?),
             last_used_at: row.opt_time(7)?,
             secret: SecretNumber(row.int(8)?),
         })
@@ -188,13 +196,8 @@ pub(crate) async fn rotate_api_key<S: Sql>(
     Ok(true)
 }
 
-/// Parses stored scopes.
-fn scopes_of(text: &str) -> Result<Scopes, StoreError> {
-    text.parse().map_err(|error| StoreError::Corrupt(format!("table api_key: {error}")))
-}
-
-fn limits(text: Option<&str>) -> Result<KeyLimits, StoreError> {
-    text.map(serde_json::from_str).transpose().map_err(corrupt).map(Option::unwrap_or_default)
+fn limits(text: Option<&str>) -> KeyLimits {
+    text.map(KeyLimits::from_stored).unwrap_or_default()
 }
 
 fn corrupt(error: serde_json::Error) -> StoreError {

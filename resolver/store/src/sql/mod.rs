@@ -43,7 +43,7 @@ use jiff::Timestamp;
 
 use super::StoreError;
 use codes::LinkId;
-use links::{Details, Link, LongUrl, Tag, api_key::ApiKeyId};
+use links::{Details, Link, LongUrl, StoredObject as _, Tag, api_key::ApiKeyId};
 
 pub(super) use audit::{add_audit_entry, audit_entries};
 pub(super) use create::{insert_full, insert_named};
@@ -153,7 +153,7 @@ impl Row {
             forward_query: self.flag(4)?,
             created_at: self.time(5)?,
             created_by: ApiKeyId(self.int(6)?),
-            details: details(self.opt_text(7)?)?,
+            details: details(self.opt_text(7)?),
         })
     }
 }
@@ -163,10 +163,8 @@ fn unexpected(expected: &str, found: &Cell) -> StoreError {
 }
 
 /// Parses stored details.
-pub(super) fn details(text: Option<&str>) -> Result<Option<Box<Details>>, StoreError> {
-    let parse =
-        |text| serde_json::from_str(text).map_err(|error| StoreError::Corrupt(format!("details: {error}")));
-    text.map(parse).transpose()
+pub(super) fn details(text: Option<&str>) -> Option<Box<Details>> {
+    text.map(|text| Box::new(Details::from_stored(text)))
 }
 
 /// Serializes details for storage.

@@ -61,7 +61,7 @@ pub(crate) async fn find_session<S: Sql>(
         is_valid_with_secret(S::DIALECT, "session.secret")
     );
     let rows = sql.query(&find, &[bytes(hash)]).await?;
-    rows.first().map(grant).transpose()
+    Ok(rows.first().map(grant).transpose()?.flatten())
 }
 
 /// Ends a session. Idempotent.

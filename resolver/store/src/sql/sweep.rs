@@ -112,15 +112,22 @@ pub(crate) async fn sweep<S: Sql>(sql: &mut S, sweep: &Sweep) -> Result<Swept, S
         Value::Int(before.as_millisecond()),
         Value::Int(REMOVED),
     ];
-    let mut removed = Vec::new();
-    for row in sql.query(&unvisited, &values).await? {
+    let (mut removed, rows) = (Vec::new(), sql.query(&unvisited, &values).await?);
+    for row in &rows {
         let id = LinkId::from_stored(row.int(0)?);
-        delete(sql, id, &Precondition::default(), OPERATOR).await?;
-        removed.push(id);
+        match delete(sql, id, &Precondition::default(), OPERATOR).await {
+            Ok(_) => removed.push(id),
+            // It is left to that release, and holds up no other link.
+            Err(StoreError::LaterRelease) => {}
+            Err(error) => return Err(error),
+        }
     }
     // A step that removed its maximum may have left more among the links that it examined.
-    let is_full = removed.len() == usize::try_from(REMOVED).unwrap_or(usize::MAX);
-    let position = removed.last().filter(|_| is_full).map_or(last, |id| id.get());
+    let is_full = rows.len() == usize::try_from(REMOVED).unwrap_or(usize::MAX);
+    let position = match rows.last().filter(|_| is_full) {
+        Some(row) => row.int(0)?,
+        None => last,
+    };
     let keep = "UPDATE chore SET position = $1 WHERE name = $2";
     sql.query(keep, &[Value::Int(position), Value::Text(CHORE.to_owned())]).await?;
     Ok(Swept::Some(removed))

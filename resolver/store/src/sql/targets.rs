@@ -9,14 +9,18 @@ use crate::StoreError;
 /// Returns all rules, sorted by pattern.
 pub(super) async fn targets<S: Sql>(sql: &mut S) -> Result<Vec<TargetRule>, StoreError> {
     let rows = sql.query("SELECT pattern, allowed FROM target_rule ORDER BY pattern", &[]).await?;
-    rows.iter().map(rule).collect()
+    rows.iter().filter_map(|row| rule(row).transpose()).collect()
 }
 
-/// Reads a rule, which was checked before it was stored.
-fn rule(row: &super::Row) -> Result<TargetRule, StoreError> {
+/// Reads a rule. A pattern that only a later release can read is left out: no host is known to
+/// match it, and the other rules stay in force.
+fn rule(row: &super::Row) -> Result<Option<TargetRule>, StoreError> {
     let (pattern, allowed) = (row.text(0)?, row.flag(1)?);
-    TargetRule::parse(pattern, allowed)
-        .map_err(|error| StoreError::Corrupt(format!("target_rule {pattern}: {error}")))
+    let rule = TargetRule::parse(pattern, allowed);
+    if let Err(error) = &rule {
+        tracing::warn!(pattern, %error, "skip a target rule of a later release");
+    }
+    Ok(rule.ok())
 }
 
 /// Adds a rule, or changes an existing one.

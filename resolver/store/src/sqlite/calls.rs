@@ -278,7 +278,7 @@ fn link(row: &Row<'_>) -> Result<Link, StoreError> {
         forward_query: row.get(4)?,
         created_at: timestamp(row.get(5)?)?,
         created_by: ApiKeyId(row.get(6)?),
-        details: details(row.get_ref(7)?.as_str_or_null().map_err(rusqlite::Error::from)?)?,
+        details: details(row.get_ref(7)?.as_str_or_null().map_err(rusqlite::Error::from)?),
     })
 }
 

@@ -70,6 +70,7 @@ impl Kind {
             Self::WebhookDisabled => AppError::WebhookDisabled { id: text("7") },
             Self::AddressesNotKept => AppError::AddressesNotKept,
             Self::TooManyErasures => AppError::TooManyErasures { most: 1_000 },
+            Self::LaterRelease => AppError::LaterRelease,
             Self::ReservationClosed => AppError::ReservationClosed { id: "0".repeat(32) },
             Self::TooManyReserved => {
                 let reservations = AppError::TooManyReservations { held: OPEN_MAX, most: OPEN_MAX };
@@ -161,6 +162,9 @@ impl Kind {
             }
             Self::TooManyErasures => {
                 "There are as many erasures as are kept for visits that are not stored yet. Each is forgotten when single visits of its time are."
+            }
+            Self::LaterRelease => {
+                "A later release has stored something of the link that this one cannot read, and that the change would lose."
             }
             Self::NoRoute => {
                 "Nothing is called by this method and path. A wrong method is answered like this too, and not with 405."
@@ -305,6 +309,7 @@ mod tests {
             AppError::WebhookDisabled { .. } => Kind::WebhookDisabled,
             AppError::AddressesNotKept => Kind::AddressesNotKept,
             AppError::TooManyErasures { .. } => Kind::TooManyErasures,
+            AppError::LaterRelease => Kind::LaterRelease,
             AppError::TooManyReserved { .. } | AppError::TooManyReservations { .. } => Kind::TooManyReserved,
             AppError::Exhausted => Kind::Exhausted,
             AppError::Unavailable => Kind::Unavailable,

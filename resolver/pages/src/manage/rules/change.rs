@@ -179,10 +179,7 @@ mod tests {
     fn rules() -> Vec<Rule> {
         let conditions =
             vec![condition("device", None, Some("ios")), condition("query-param", Some("k ü"), Some("a&b"))];
-        vec![
-            Rule { long_url: LongUrl::from_stored(A), conditions },
-            Rule { long_url: LongUrl::from_stored(B), conditions: Vec::new() },
-        ]
+        vec![Rule::new(LongUrl::from_stored(A), conditions), Rule::new(LongUrl::from_stored(B), Vec::new())]
     }
 
     fn read(form: &str) -> Option<Change> {
@@ -282,9 +279,9 @@ mod tests {
         let back: Vec<Rule> = rules()
             .iter()
             .map(fields)
-            .map(|fields| Rule {
-                long_url: LongUrl::from_stored(fields.long_url.unwrap()),
-                conditions: fields.conditions.unwrap().iter().map(parse).collect(),
+            .map(|fields| {
+                let conditions = fields.conditions.unwrap().iter().map(parse).collect();
+                Rule::new(LongUrl::from_stored(fields.long_url.unwrap()), conditions)
             })
             .collect();
         assert_eq!(back, rules());

@@ -251,7 +251,7 @@ mod tests {
     fn rule(url: &str, kind: &str, value: &str) -> Rule {
         let key = Some("k").filter(|_| kind.contains("query"));
         let conditions = vec![Condition::parse(kind, key, Some(value)).unwrap()];
-        Rule { long_url: LongUrl::from_stored(url), conditions }
+        Rule::new(LongUrl::from_stored(url), conditions)
     }
 
     /// Returns the place of the rule that an example matches.

@@ -165,7 +165,7 @@ mod tests {
     /// One rule with one condition.
     fn rules() -> Vec<Rule> {
         let conditions = vec![Condition::parse("device", None, Some("ios")).unwrap()];
-        vec![Rule { long_url: LongUrl::from_stored("https://a.example/"), conditions }]
+        vec![Rule::new(LongUrl::from_stored("https://a.example/"), conditions)]
     }
 
     fn typed(long_url: &str, kind: &str) -> Typed {

@@ -161,6 +161,10 @@ impl ShownLead {
 fn condition_text(condition: &Condition, t: &Locale) -> String {
     let (kind, key, value) = condition.parts();
     let (key, value) = (key.unwrap_or_default(), value.unwrap_or_default());
+    if let Condition::Unknown(_) = condition {
+        // A later release has the words for it.
+        return format!("{kind} {key} {value}");
+    }
     t.with_two(&format!("rules-condition-{kind}"), key, value)
 }
 
