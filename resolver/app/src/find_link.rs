@@ -35,7 +35,7 @@ impl LinkService {
         }
     }
 
-    /// Finds the most recently deleted link with this name, if the key may see it.
+    /// Finds the most recently deleted link with this name, of those that the key may see.
     pub(super) async fn find_deleted(&self, name: &LinkName, by: &Grant) -> Result<Link, AppError> {
         let missing = || self.no_link(name);
         let Some(domain) = self.domain_of(name).await? else { return Err(missing()) };
@@ -43,9 +43,10 @@ impl LinkService {
             return Err(missing());
         }
         let _turn = self.turns.query(by.id).await?;
+        let of = by.limits.own_links_only.then_some(by.id);
         let code = self.lookup.id_of(&name.code);
         for spelling in slug_spellings(&name.code) {
-            if let Some(found) = self.links.find_deleted(domain, &spelling, code).await? {
+            if let Some(found) = self.links.find_deleted(domain, &spelling, code, of).await? {
                 return Some(found).filter(|link| by.sees(link)).ok_or_else(missing);
             }
         }
@@ -64,18 +65,6 @@ impl LinkService {
             None => Ok(Some(DomainId::DEFAULT)),
             Some(name) => Ok(self.domain_cache.find(name).await?),
         }
-    }
-
-    /// Looks up the names of the keys that created and edited these links.
-    ///
-    /// If the store does not answer, the links are shown without them: a committed write must not
-    /// be reported as failed because a name is missing.
-    pub async fn names(&self, records: &[Record]) -> Names {
-        let links = records.iter().map(|record| &record.link);
-        self.key_names.of_links(&*self.keys, links).await.unwrap_or_else(|error| {
-            tracing::warn!(error = &error as &dyn std::error::Error, "look up names of API keys");
-            Names::default()
-        })
     }
 
     /// Looks up the names of keys that the creator of this link may see.

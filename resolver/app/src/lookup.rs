@@ -12,8 +12,9 @@
 //!    arithmetic, and by the reads that all misses share.
 //! 5. A mintable custom slug is a link under the id that it stands for, and is looked up like any
 //!    other code; only above the ceiling `picked` is consulted as well. Any other slug, and every
-//!    code of another domain, leads to its id through the table of slugs. The mapping is cached as
-//!    long as the link is not deleted, because such an id is never given to another slug.
+//!    code of another domain, leads to its id through the table of slugs, as does the code of a
+//!    deleted link that was picked: another link may have been picked there since. The mapping is
+//!    cached as long as the link is not deleted, because such an id is never given to another slug.
 //! 6. When a resolver hears that a link was changed, it evicts the link, and reads it from the
 //!    primary for as long as a replica may lag behind. A link that was read before the notification
 //!    and enters the cache after it is evicted again.

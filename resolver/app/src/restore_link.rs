@@ -2,8 +2,7 @@
 //!
 //! The use case requires the scope `delete`: a key that may delete a link may undo that.
 
-use codes::LinkId;
-use links::{Link, Precondition, Record, SlugError, api_key::Grant, scope::Scope};
+use links::{Precondition, Record, SlugError, api_key::Grant, scope::Scope};
 use store::Restored;
 
 use super::{AppError, Field, LinkService, authorize::require, find_link::LinkName};
@@ -24,12 +23,7 @@ impl LinkService {
         // The target rules may have changed since the link was created.
         let targets = link.rules().iter().map(|rule| &rule.long_url).chain([&link.long_url]);
         self.check_targets(Field::LongUrl.name(), targets)?;
-        // Counted before the code is looked up: a keyspace that this process hears of in between is
-        // one more than the database is asked to have, and the restoration is refused.
         let keyspaces = self.creator.keyspaces();
-        if is_minted_by_now(&link, self.lookup.id_of(&name.code)) {
-            return Err(taken());
-        }
         let _turn = self.turns.write(by.id).await?;
         let precondition = Precondition::of(&link);
         let restored = self.links.restore(link.id, &precondition, keyspaces, by.id).await?;
@@ -46,9 +40,4 @@ impl LinkService {
             Restored::Taken => Err(taken()),
         }
     }
-}
-
-/// Returns whether a link's slug has become the code of a number since the link was deleted.
-fn is_minted_by_now(link: &Link, code: Option<LinkId>) -> bool {
-    link.domain().is_default() && code.is_some_and(|id| id != link.id)
 }

@@ -94,12 +94,10 @@ impl ImportItem {
         link.long_url == self.draft.long_url && link.details.as_deref().and_then(deleted_at) == wanted
     }
 
-    /// Returns `true` if the item, which was deleted in its former system, holds this code: it is
-    /// blocked. A mintable code stays with the link anyway.
+    /// Returns `true` if an operator had taken the link down in its former system.
     #[must_use]
-    pub fn holds_when_deleted(&self, code: &PickedCode) -> bool {
-        let is_blocked = self.draft.details.as_ref().is_some_and(|details| details.blocked.is_some());
-        is_blocked && code.mintable.is_none()
+    pub fn is_blocked(&self) -> bool {
+        self.draft.details.as_ref().is_some_and(|details| details.blocked.is_some())
     }
 }
 
@@ -178,11 +176,9 @@ mod tests {
     }
 
     #[test]
-    fn a_deleted_link_holds_its_slug_while_it_is_blocked() {
+    fn an_item_can_be_taken_down() {
         let block = Block { reason: "any".to_owned(), by: ApiKeyId(1), at: Timestamp::UNIX_EPOCH };
-        let blocked = item(Details { blocked: Some(block), ..deleted(1) }, false);
-        assert!(blocked.holds_when_deleted(&code(None)));
-        assert!(!blocked.holds_when_deleted(&mintable()));
-        assert!(!item(deleted(1), false).holds_when_deleted(&code(None)));
+        assert!(item(Details { blocked: Some(block), ..deleted(1) }, false).is_blocked());
+        assert!(!item(deleted(1), false).is_blocked());
     }
 }

@@ -1,5 +1,5 @@
-//! What an edit, a deletion, a restoration or the reuse of a code makes of a link, and which links
-//! they apply to.
+//! What an edit, a deletion or a restoration makes of a link, and which links they apply to; and
+//! which link leaves its code to the next one.
 //!
 //! 1. A store reads the link and locks it, decides with these functions, and writes the result in
 //!    the same transaction.
@@ -7,13 +7,16 @@
 //!    slug is free again after the deletion, unless an operator has blocked the link.
 //! 3. On the default domain, a code belongs to the link whose id packs its number, also if it was
 //!    picked as a slug. Any other name has an entry of its own, which the link claims and releases.
+//!    When a link that was picked is deleted, its code is left to the next link that is picked
+//!    there. That link has an id of its own and an entry, because visits, tags and the audit log
+//!    belong to an id: what happened to one link is never another's.
 //! 4. A link that moves to another domain keeps its name. Where it was, its custom slug is free; a
 //!    code stays with its number on every domain that it was on, because it may be in print there.
 
-use codes::{Code, Keyspace};
+use codes::Code;
 use jiff::Timestamp;
 
-use crate::{DomainId, Draft, Edit, Link, Precondition, Slug, Tag, api_key::ApiKeyId};
+use crate::{DomainId, Edit, Link, Precondition, Slug, Tag, api_key::ApiKeyId};
 
 /// Why a change does not apply to a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,8 +95,8 @@ impl Link {
         (link, tags)
     }
 
-    /// Returns the slug that has an entry of its own. A mintable slug has none, because it belongs
-    /// to the link's number.
+    /// Returns the slug that has an entry of its own. The slug of a link whose id packs a number has
+    /// none, because the code belongs to that number.
     #[must_use]
     pub fn claimed_slug(&self) -> Option<&Slug> {
         self.slug().filter(|_| self.id.unpack().is_none())
@@ -105,16 +108,13 @@ impl Link {
         self.domain().is_default() && self.id.unpack().is_some()
     }
 
-    /// Returns `true` if a deleted link holds its slug, so that no other link can claim it: while
-    /// it is blocked.
+    /// Returns `true` if the link's code is left to the next link that is picked under it: the link
+    /// is deleted, not blocked, and was itself picked under this slug.
     ///
-    /// A slug that has become a code of a keyspace since the deletion is left to its number,
-    /// because as a slug it would lead elsewhere.
+    /// A minted code stays with its link, and a blocked link keeps its name from others.
     #[must_use]
-    pub fn holds_slug_when_deleted<'a>(&self, keyspaces: impl IntoIterator<Item = &'a Keyspace>) -> bool {
-        let code = self.slug().and_then(|slug| slug.code_on(self.domain()));
-        let is_minted = code.is_some_and(|code| keyspaces.into_iter().any(|one| one.contains(&code)));
-        self.is_blocked() && !is_minted
+    pub fn leaves_code(&self, slug: &Slug) -> bool {
+        self.is_deleted() && !self.is_blocked() && self.is_named_by_id() && self.slug() == Some(slug)
     }
 }
 
@@ -127,30 +127,12 @@ impl Slug {
     }
 }
 
-impl Draft {
-    /// Returns the draft to store in the row of a link that had the code before, with its version;
-    /// `None` if the code cannot be reused.
-    ///
-    /// Only a custom slug can be reused, because a minted code stays with its link. The row of a
-    /// blocked link keeps its block, which a new link in its place would overwrite. The new link
-    /// continues the old one's version, so that an edit of one never applies to the other.
-    #[must_use]
-    pub fn in_place_of(&self, old: &Link, slug: &Slug) -> Option<(Self, u64)> {
-        if !old.is_deleted() || old.is_blocked() || old.slug() != Some(slug) {
-            return None;
-        }
-        let (mut draft, version) = (self.clone(), old.version() + 1);
-        draft.details.get_or_insert_default().version = version;
-        Some((draft, version))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use codes::{KeyspaceIndex, LinkId};
 
     use super::*;
-    use crate::{Details, LongUrl, Relocation};
+    use crate::{Details, Draft, LongUrl, Relocation};
 
     const BY: ApiKeyId = ApiKeyId(7);
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
@@ -267,28 +249,16 @@ mod tests {
     }
 
     #[test]
-    fn a_blocked_link_holds_its_slug_unless_a_keyspace_has_it_by_now() {
-        let keyspaces = [Keyspace::parse("a=3:A-Z").unwrap()];
-        assert!(!named("my/slug").holds_slug_when_deleted(&keyspaces));
-        assert!(blocked(named("my/slug")).holds_slug_when_deleted(&keyspaces));
-        assert!(blocked(named("abc")).holds_slug_when_deleted(&keyspaces));
-        assert!(!blocked(named("Abc")).holds_slug_when_deleted(&keyspaces));
-        let mut elsewhere = blocked(named("Abc"));
+    fn a_code_is_left_after_a_deletion_if_it_was_a_slug_and_its_link_is_not_blocked() {
+        let (abc, old) = (slug("Abc"), link(minted(), Some("Abc")));
+        assert!(deleted(old.clone()).leaves_code(&abc));
+        assert!(!old.leaves_code(&abc), "it is not deleted");
+        assert!(!blocked(deleted(old)).leaves_code(&abc));
+        assert!(!deleted(link(minted(), None)).leaves_code(&abc), "it was minted");
+        assert!(!deleted(link(minted(), Some("Abd"))).leaves_code(&abc));
+        assert!(!deleted(named("Abc")).leaves_code(&abc), "its entry says who has the slug");
+        let mut elsewhere = deleted(link(minted(), Some("Abc")));
         elsewhere.details.as_mut().unwrap().domain = Some(DomainId::from_stored(3));
-        assert!(elsewhere.holds_slug_when_deleted(&keyspaces));
-    }
-
-    #[test]
-    fn a_code_is_reused_after_a_deletion_if_it_was_a_slug_and_its_link_is_not_blocked() {
-        let new = draft("https://new/", Details { slug: Some(slug("Abc")), ..Details::default() });
-        let old = link(minted(), Some("Abc"));
-        let (reused, version) = new.in_place_of(&deleted(old.clone()), &slug("Abc")).unwrap();
-        assert_eq!((version, reused.details.as_ref().unwrap().version), (2, 2));
-        assert_eq!(reused.long_url, new.long_url);
-        assert_eq!(new.in_place_of(&old, &slug("Abc")), None, "it is not deleted");
-        assert_eq!(new.in_place_of(&blocked(deleted(old)), &slug("Abc")), None);
-        assert_eq!(new.in_place_of(&deleted(link(minted(), None)), &slug("Abc")), None, "it was minted");
-        let other = deleted(link(minted(), Some("Abd")));
-        assert_eq!(new.in_place_of(&other, &slug("Abc")), None);
+        assert!(!elsewhere.leaves_code(&abc), "it may be restored there");
     }
 }

@@ -52,6 +52,18 @@ impl Draft {
     pub fn domain(&self) -> DomainId {
         self.details.as_ref().and_then(|details| details.domain).unwrap_or(DomainId::DEFAULT)
     }
+
+    /// Returns the slug, if the code is picked.
+    #[must_use]
+    pub fn slug(&self) -> Option<&Slug> {
+        self.details.as_ref()?.slug.as_ref()
+    }
+
+    /// Returns the version that the link begins with.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.details.as_ref().map_or(0, |details| details.version)
+    }
 }
 
 /// A draft with its allocated id.

@@ -50,8 +50,8 @@ pub enum InsertedFull {
 /// The outcome of an insert under a custom slug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InsertedNamed {
-    /// The link is stored. Carries its id, creation time and version. A link that reuses the code
-    /// of a deleted one continues that one's version.
+    /// The link is stored. Carries its id, creation time and version, which continues those of the
+    /// deleted links that had the slug.
     Stored(LinkId, Timestamp, u64),
     /// The slug is taken.
     Taken,

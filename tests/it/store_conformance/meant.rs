@@ -1,8 +1,6 @@
 //! A change applies only to the link that its caller found, even if another link has its code
 //! since.
 
-use std::time::Duration;
-
 use links::{DetailsEdit, Edit, Link, Precondition, Slug, api_key::ApiKeyId};
 use store::{Deleted, Edited, InsertedNamed, NamedLink, Restored, Source, Store};
 
@@ -10,30 +8,54 @@ use super::new_link;
 
 pub(super) async fn a_change_leaves_the_next_link_of_the_same_code_alone(store: &dyn Store) {
     let by = ApiKeyId(1);
-    let (slug, new) = (Slug::parse("again").unwrap(), new_link(8_201, "https://x.y/again"));
+    let (slug, new) = (Slug::parse("MEANTX").unwrap(), new_link(8_201, "https://x.y/again"));
     let mut draft = new.draft;
     draft.details.get_or_insert_default().slug = Some(slug.clone());
     let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
     let picked = NamedLink { slug, mintable: Some(new.id), keyspaces, draft };
     let pick = async || -> Link {
-        let stored = store.insert_named(&picked, &[], None).await.unwrap();
-        assert!(matches!(stored, InsertedNamed::Stored(id, ..) if id == new.id), "{stored:?}");
-        store.read(&[new.id], Source::Primary).await.unwrap().links.remove(0)
+        let InsertedNamed::Stored(id, _, version) = store.insert_named(&picked, &[], None).await.unwrap()
+        else {
+            panic!("the slug is free");
+        };
+        let link = store.read(&[id], Source::Primary).await.unwrap().links.remove(0);
+        assert_eq!(link.version(), version);
+        link
     };
-    let first = Precondition::of(&pick().await);
-    assert_eq!(store.delete(new.id, &first, by).await.unwrap(), Deleted::Done);
-    // Stored times have a resolution of at least a millisecond.
-    tokio::time::sleep(Duration::from_millis(5)).await;
-    let second = Precondition::of(&pick().await);
+    let (link, any) = (pick().await, Precondition::default());
+    assert_eq!(link.id, new.id, "the number of the code has no other link");
+    let first = Precondition::of(&link);
+    assert_eq!(store.delete(link.id, &first, by).await.unwrap(), Deleted::Done);
+    let next = pick().await;
+    assert!(next.id != link.id && next.id.unpack().is_none(), "what belongs to an id stays with its link");
+    assert_eq!(next.version(), 2, "a version of the one is none of the other");
+    assert_eq!(store.insert_named(&picked, &[], None).await.unwrap(), InsertedNamed::Taken);
     let edit = |precondition: &Precondition| Edit {
         details: DetailsEdit { disabled: Some(true), ..DetailsEdit::default() },
         precondition: precondition.clone(),
         ..Edit::default()
     };
-    assert_eq!(store.edit(new.id, &edit(&first), by).await.unwrap(), Edited::Absent);
-    assert_eq!(store.delete(new.id, &first, by).await.unwrap(), Deleted::Absent);
-    assert!(matches!(store.edit(new.id, &edit(&second), by).await.unwrap(), Edited::Done(_)));
-    assert_eq!(store.delete(new.id, &second, by).await.unwrap(), Deleted::Done);
-    assert_eq!(store.restore(new.id, &first, keyspaces, by).await.unwrap(), Restored::Absent);
-    assert!(matches!(store.restore(new.id, &second, keyspaces, by).await.unwrap(), Restored::Done(_)));
+    assert_eq!(store.edit(link.id, &edit(&first), by).await.unwrap(), Edited::Absent);
+    assert_eq!(store.restore(link.id, &any, keyspaces, by).await.unwrap(), Restored::Taken);
+
+    assert_eq!(store.delete(next.id, &Precondition::of(&next), by).await.unwrap(), Deleted::Done);
+    assert!(matches!(store.restore(link.id, &any, keyspaces, by).await.unwrap(), Restored::Done(_)));
+    assert_eq!(store.restore(next.id, &any, keyspaces, by).await.unwrap(), Restored::Taken);
+    assert_eq!(store.delete(link.id, &any, by).await.unwrap(), Deleted::Done);
+    assert!(matches!(store.restore(next.id, &any, keyspaces, by).await.unwrap(), Restored::Done(_)));
+    assert_eq!(store.delete(next.id, &any, by).await.unwrap(), Deleted::Done);
+    let third = pick().await;
+    assert!(third.id != next.id && third.version() > 4, "{third:?}");
+    assert_eq!(store.delete(third.id, &any, by).await.unwrap(), Deleted::Done);
+
+    // A blocked link keeps the name from others, whether or not its id is the number of the code.
+    let block = |reason: Option<&str>| Edit { block: Some(reason.map(str::to_owned)), ..Edit::default() };
+    for id in [link.id, third.id] {
+        let blocked = store.edit(id, &block(Some("phishing")), by).await.unwrap();
+        assert!(matches!(blocked, Edited::Done(_)), "{blocked:?}");
+        assert_eq!(store.insert_named(&picked, &[], None).await.unwrap(), InsertedNamed::Taken);
+        assert_eq!(store.restore(next.id, &any, keyspaces, by).await.unwrap(), Restored::Taken);
+        assert!(matches!(store.edit(id, &block(None), by).await.unwrap(), Edited::Done(_)));
+    }
+    pick().await;
 }

@@ -110,7 +110,7 @@ impl Parts {
         link.draft.details.get_or_insert_default().version = version;
         self.lookup.changed(id);
         self.lookup.taken(domain, &link.slug);
-        if mintable.is_some() {
+        if mintable == Some(id) {
             self.lookup.picked(id);
         }
         self.metrics.creates.increment(1);
@@ -188,31 +188,38 @@ impl Parts {
 
     /// Looks for the row of an insert in doubt, and returns its id, creation time and version.
     ///
-    /// Returns `None` if another link has the slug. A row that is absent may still arrive, also in
-    /// place of a deleted link. The create then fails with an unknown outcome, and a retry finds
-    /// the slug in use.
+    /// Returns `None` if another link has the slug. A row that is absent may still arrive, also after
+    /// that of a deleted link. The create then fails with an unknown outcome, and a retry finds the
+    /// slug in use.
     async fn find_own(
         &self,
         link: &NamedLink,
         mark: u32,
     ) -> Result<Option<(LinkId, Timestamp, u64)>, CreateError> {
-        let id = match link.mintable {
-            Some(id) => Some(id),
-            None => self
-                .links
-                .find_slug(link.draft.domain(), &link.slug)
-                .await
-                .map_err(|_| CreateError::NoStore)?,
-        };
-        let Some(id) = id else { return Err(CreateError::NoStore) };
-        let found = self.lookup.read_fresh(id).await.map_err(|_| CreateError::NoStore)?;
-        match found {
-            Some(found) if found.mark() == Some(mark) => {
-                let version = found.details.as_ref().map_or(0, |details| details.version);
-                Ok(Some((id, found.created_at, version)))
+        let domain = link.draft.domain();
+        let mut former = None;
+        if let Some(number) = link.mintable {
+            former = self.lookup.read_fresh(number).await.map_err(|_| CreateError::NoStore)?;
+            match &former {
+                Some(found) if found.mark() != Some(mark) && found.leaves_code(&link.slug) => {}
+                Some(found) => return Ok(is_own(found, mark)),
+                None => return Err(CreateError::NoStore),
             }
+        }
+        let entry = self.links.find_slug(domain, &link.slug).await.map_err(|_| CreateError::NoStore)?;
+        let found = match entry {
+            Some(id) => self.lookup.read_fresh(id).await.map_err(|_| CreateError::NoStore)?,
+            None => former,
+        };
+        match found {
+            Some(found) if found.mark() == Some(mark) => Ok(is_own(&found, mark)),
             Some(found) if !found.is_deleted() || found.is_blocked() => Ok(None),
             Some(_) | None => Err(CreateError::NoStore),
         }
     }
+}
+
+/// Returns the id, creation time and version of a link, if it has this mark.
+fn is_own(link: &Link, mark: u32) -> Option<(LinkId, Timestamp, u64)> {
+    (link.mark() == Some(mark)).then(|| (link.id, link.created_at, link.version()))
 }

@@ -73,14 +73,18 @@ impl Lookup {
 
     /// Returns the link of a code, on any domain. One that is elsewhere is read again from the
     /// primary: since it was cached, or read for another request or from a replica, it may have
-    /// moved here.
+    /// moved here. In place of a deleted link that was picked, the next link that was picked under
+    /// its code is returned, if there is one.
     async fn find_code_on_default(&self, code: Code) -> Found {
-        match self.find(code).await? {
+        let found = match self.find(code).await? {
             Some(link) if !link.domain().is_default() && safety_rule::is_on(SafetyRule::Moved) => {
-                self.ask(link.id, None, STALE_DEADLINE).await
+                self.ask(link.id, None, STALE_DEADLINE).await?
             }
-            found => Ok(found),
-        }
+            found => found,
+        };
+        let left = found.as_ref().filter(|link| link.is_deleted() && link.is_named_by_id());
+        let Some(slug) = left.and_then(|link| link.slug()) else { return Ok(found) };
+        Ok(self.find_slug(&(DomainId::DEFAULT, slug.clone())).await?.or(found))
     }
 
     /// Returns the link of a slug on a domain, if there is one.

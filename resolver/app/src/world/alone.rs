@@ -8,7 +8,7 @@ use std::{
 
 use codes::{Code, Contradiction, Keyspace, KeyspaceIndex, Mint};
 use links::{Authority, DomainEdit, DomainId, Draft, Edit, LongUrl, Precondition, Slug};
-use store::{DomainEdited, Edited, InsertedNamed, Links, NamedLink, Register, Settings, Store};
+use store::{Deleted, DomainEdited, Edited, InsertedNamed, Links, NamedLink, Register, Settings, Store};
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{
     Event, Metadata, Subscriber,
@@ -26,7 +26,11 @@ use super::{
 };
 use supply::StopReason;
 
-use crate::{domain_cache::SHOWN, reservation::ReserveError};
+use crate::{
+    creator::{CodeChoice, CreateOptions},
+    domain_cache::SHOWN,
+    reservation::ReserveError,
+};
 
 /// The messages of a thread's log.
 #[derive(Clone, Default)]
@@ -89,8 +93,12 @@ async fn common() -> Common {
 }
 
 async fn start(common: &Common, definitions: &[&str]) -> Node {
+    start_as("h0", common, definitions).await
+}
+
+async fn start_as(holder: &str, common: &Common, definitions: &[&str]) -> Node {
     let setup = Setup { keyspaces: keyspaces(definitions), default: 0 };
-    Node::start(common, "h0", &setup, &mut Rng(2)).await
+    Node::start(common, holder, &setup, &mut Rng(2)).await
 }
 
 #[tokio::test(start_paused = true)]
@@ -210,6 +218,47 @@ async fn a_block_takes_no_slug_that_a_keyspace_has_now() {
     assert_eq!(held(&ids[1].1).await, Some(ids[1].0));
     let refused = store.adopt_keyspaces(&keyspaces(&["k=3:a-z", "l=3:A-Z"])).await.unwrap_err();
     assert!(refused.to_string().contains("or unblocked"), "{refused}");
+}
+
+fn draft_of(url: &str) -> Draft {
+    Draft {
+        long_url: LongUrl::from_stored(url.to_owned()),
+        title: None,
+        crawlable: false,
+        forward_query: true,
+        created_by: BY,
+        details: None,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_that_is_picked_again_is_another_link_in_every_process_and_no_visit_is_older_than_its_link() {
+    let common = common().await;
+    let nodes = [start(&common, &["a=3:0-9"]).await, start_as("h1", &common, &["a=3:0-9"]).await];
+    sleep(SHOWN).await;
+    let (database, slug) = (&common.database, Slug::parse("042").unwrap());
+    let (mut links, mut visits) = (Vec::new(), Vec::new());
+    for round in 0..6 {
+        let (by, other) = (&nodes[round % 2].ends, &nodes[(round + 1) % 2].ends);
+        let options = CreateOptions { code: CodeChoice::Picked(slug.clone()), ..CreateOptions::default() };
+        let url = format!("https://example.org/{round}");
+        let link = by.creator.create_full(draft_of(&url), options).await.unwrap().link;
+        for ends in [by, other] {
+            let wanted = ends.lookup.key_of_path("/042").unwrap();
+            let found = ends.lookup.find_on(DomainId::DEFAULT, &wanted).await.unwrap().unwrap();
+            assert_eq!((found.id, found.long_url.as_str()), (link.id, url.as_str()), "round {round}");
+            visits.push((found.id, database.now()));
+        }
+        assert_eq!(other.store.delete(link.id, &Precondition::default(), BY).await.unwrap(), Deleted::Done);
+        other.lookup.changed(link.id);
+        sleep(SHOWN).await;
+        links.push(link);
+    }
+    for (id, at) in visits {
+        let of: Vec<_> = links.iter().filter(|link| link.id == id).collect();
+        assert!(matches!(of[..], [link] if link.created_at <= at), "{id:?}: {of:?}");
+    }
+    nodes.iter().for_each(Node::kill);
 }
 
 #[tokio::test(start_paused = true)]

@@ -61,12 +61,13 @@ pub trait Links: Database {
     async fn find_slug(&self, domain: DomainId, slug: &Slug) -> Result<Option<LinkId>, StoreError>;
 
     /// Returns the most recently deleted link with this name: a slug, or a minted code whose id is
-    /// `code`.
+    /// `code`. With `of`, only the links that this API key created count.
     async fn find_deleted(
         &self,
         domain: DomainId,
         name: &str,
         code: Option<LinkId>,
+        of: Option<ApiKeyId>,
     ) -> Result<Option<Link>, StoreError>;
 
     /// Returns at most `most` ids of custom slugs that are also mintable codes, above `after`,

@@ -54,8 +54,8 @@ impl Links for PostgresStore {
         let mut connection = self.connection().await.map_err(InsertError::Failed)?;
         insert(&self.address, &mut connection, async |sql| {
             let inserted = sql::insert_named(sql, link, tags, idempotency).await?;
-            if let (InsertedNamed::Stored(id, at, _), true) = (inserted, self.tells_creates()) {
-                sql::record_create(sql, &Link::stored(id, link.draft.clone(), at), tags).await?;
+            if let (InsertedNamed::Stored(id, at, version), true) = (inserted, self.tells_creates()) {
+                sql::record_create(sql, &link.clone().stored(id, at, version), tags).await?;
             }
             Ok(inserted)
         })
@@ -75,8 +75,9 @@ impl Links for PostgresStore {
         domain: DomainId,
         name: &str,
         code: Option<LinkId>,
+        of: Option<ApiKeyId>,
     ) -> Result<Option<Link>, StoreError> {
-        self.run_on(&self.lists, async |sql| sql::find_deleted(sql, domain, name, code).await).await
+        self.run_on(&self.lists, async |sql| sql::find_deleted(sql, domain, name, code, of).await).await
     }
 
     async fn unminted_slugs(&self, after: Option<LinkId>, most: usize) -> Result<Vec<LinkId>, StoreError> {

@@ -3,10 +3,13 @@
 
 use codes::LinkId;
 use jiff::Timestamp;
-use links::{Draft, Idempotency, NewLink, Slug, Tag};
+use links::{DomainId, Draft, Idempotency, Link, NewLink, PickedCode, Slug, Tag};
 
 use super::{
-    Sql, Told, Value, details_text,
+    Sql, Told, Value,
+    details::{DELETED_AT, DOMAIN_OR_DEFAULT, SLUG, VERSION},
+    details_text,
+    edits::lock,
     idempotency::{Earlier, claim, release},
     slugs::{free_slug, keep_domain, take_slug},
     tags::set_tags,
@@ -51,12 +54,9 @@ pub(crate) async fn insert_named<S: Sql>(
     tags: &[Tag],
     idempotency: Option<&Idempotency>,
 ) -> Result<InsertedNamed, StoreError> {
-    // Allocates the link id before the first write, so that deduplication can record it.
-    let id = match link.mintable {
-        Some(id) => id,
-        None => next_id(sql).await?,
-    };
-    match claim(sql, id, link.draft.created_by, idempotency).await? {
+    // The id is known before the first write, so that deduplication can record it.
+    let spot = spot(sql, link).await?;
+    match claim(sql, spot.id(), link.draft.created_by, idempotency).await? {
         Earlier::None => {}
         Earlier::Made(other) => return Ok(InsertedNamed::Existing(other)),
         Earlier::KeyReused => return Ok(InsertedNamed::KeyReused),
@@ -64,17 +64,50 @@ pub(crate) async fn insert_named<S: Sql>(
     if link.mintable.is_none() && link.slug.code_on(link.draft.domain()).is_some() {
         same_keyspaces(sql, link.keyspaces).await?;
     }
-    let Placed::Stored(id, at, version) = place_at(sql, id, link, None).await? else {
-        release(sql, id, idempotency).await?;
+    let Placed::Stored(id, at, version) = place_at(sql, spot, link, None).await? else {
+        release(sql, spot.id(), idempotency).await?;
         let is_there = keep_domain(sql, link.draft.domain()).await?;
         return Ok(if is_there { InsertedNamed::Taken } else { InsertedNamed::NoDomain });
     };
     set_tags(sql, id, tags).await?;
-    match link.mintable {
-        Some(_) => sql.tell(Told::Picked(id)).await?,
-        None => sql.tell(Told::Changed(&[id])).await?,
+    match spot {
+        Spot::Number(_) => sql.tell(Told::Picked(id)).await?,
+        Spot::Entry(_) | Spot::Taken(_) => sql.tell(Told::Changed(&[id])).await?,
     }
     Ok(InsertedNamed::Stored(id, at, version))
+}
+
+/// Where a link under a custom slug is stored.
+#[derive(Clone, Copy, Debug)]
+enum Spot {
+    /// At the number of its code, which no link has had.
+    Number(LinkId),
+    /// At an id of its own, with an entry in `slug`.
+    Entry(LinkId),
+    /// Nowhere: the number of its code has a link, or is reserved.
+    Taken(LinkId),
+}
+
+impl Spot {
+    fn id(self) -> LinkId {
+        let (Self::Number(id) | Self::Entry(id) | Self::Taken(id)) = self;
+        id
+    }
+}
+
+/// Finds the spot of a link, and locks the link that had its code before. Of two links that are
+/// picked at once under a code that was left, the primary key of `slug` decides.
+async fn spot<S: Sql>(sql: &mut S, link: &NamedLink) -> Result<Spot, StoreError> {
+    let Some(number) = link.mintable else { return Ok(Spot::Entry(next_id(sql).await?)) };
+    // A reservation that is made at this very moment finds the code taken when it is filled.
+    if is_reserved(sql, number).await? {
+        return Ok(Spot::Taken(number));
+    }
+    Ok(match lock(sql, number).await? {
+        None => Spot::Number(number),
+        Some((former, _)) if former.leaves_code(&link.slug) => Spot::Entry(next_id(sql).await?),
+        Some(_) => Spot::Taken(number),
+    })
 }
 
 /// The outcome of an insert under a custom slug.
@@ -90,25 +123,53 @@ pub(super) async fn place<S: Sql>(
     link: &NamedLink,
     created_at: Option<Timestamp>,
 ) -> Result<Placed, StoreError> {
-    let id = match link.mintable {
-        Some(id) => id,
-        None => next_id(sql).await?,
-    };
-    place_at(sql, id, link, created_at).await
+    let spot = spot(sql, link).await?;
+    place_at(sql, spot, link, created_at).await
 }
 
-/// Inserts a link under a custom slug at this id.
+/// Inserts a link under a custom slug at this spot. The slug is claimed first: a concurrent claim
+/// waits here, and writes nothing else.
 async fn place_at<S: Sql>(
     sql: &mut S,
-    id: LinkId,
-    link: &NamedLink,
+    spot: Spot,
+    NamedLink { slug, draft, .. }: &NamedLink,
     created_at: Option<Timestamp>,
 ) -> Result<Placed, StoreError> {
-    let stored = match link.mintable {
-        Some(_) => insert_picked(sql, id, link, created_at).await?,
-        None => insert_slug(sql, id, link, created_at).await?,
+    let domain = draft.domain();
+    let id = match spot {
+        Spot::Taken(_) => return Ok(Placed::Taken),
+        Spot::Entry(id) if !take_slug(sql, domain, slug.as_str(), id).await? => return Ok(Placed::Taken),
+        Spot::Number(id) | Spot::Entry(id) => id,
     };
-    Ok(stored.map_or(Placed::Taken, |(at, version)| Placed::Stored(id, at, version)))
+    let version = next_version(sql, domain, slug).await?.max(draft.version());
+    let mut draft = draft.clone();
+    let details = draft.details.get_or_insert_default();
+    details.version = version;
+    if matches!(spot, Spot::Entry(_)) && details.slug.is_none() {
+        // A code that another system minted. Here its number has another link.
+        details.slug = Some(slug.clone());
+        details.origin.get_or_insert_default().minted = true;
+    }
+    match (insert_link(sql, id, &draft, created_at).await?, spot) {
+        (None, Spot::Number(_)) => return Ok(Placed::Taken),
+        (None, _) => return Err(corrupt("the next id is taken")),
+        (Some(at), Spot::Number(_)) => pick(sql, id).await.map(|()| at),
+        (Some(at), _) => Ok(at),
+    }
+    .map(|at| Placed::Stored(id, at, version))
+}
+
+/// Returns the first version of a link under a slug. It continues those of the deleted links that
+/// had the slug, so that what was meant for a version of one of them never applies to the new one.
+async fn next_version<S: Sql>(sql: &mut S, domain: DomainId, slug: &Slug) -> Result<u64, StoreError> {
+    let next = format!(
+        "SELECT max(coalesce({VERSION}, 0)) + 1 FROM link
+         WHERE {DELETED_AT} IS NOT NULL AND {SLUG} = $1 AND {DOMAIN_OR_DEFAULT} = $2"
+    );
+    let values = [Value::Text(slug.as_str().to_owned()), Value::Int(domain.get())];
+    let rows = sql.query(&next, &values).await?;
+    let next = rows.first().filter(|row| !row.is_null(0)).map(|row| row.int(0)).transpose()?;
+    Ok(next.and_then(|next| u64::try_from(next).ok()).unwrap_or(0))
 }
 
 /// Checks that no keyspace was added whose codes this resolver takes for slugs, and keeps others
@@ -126,43 +187,32 @@ pub(super) async fn same_keyspaces<S: Sql>(sql: &mut S, known: usize) -> Result<
     Err(StoreError::Keyspace("a keyspace was added: this resolver has to be restarted".to_owned()))
 }
 
-/// Inserts a link under a mintable slug, at the id of that code. Returns `None` if the code is
-/// taken.
-async fn insert_picked<S: Sql>(
-    sql: &mut S,
-    id: LinkId,
-    NamedLink { slug, draft, .. }: &NamedLink,
-    created_at: Option<Timestamp>,
-) -> Result<Option<(Timestamp, u64)>, StoreError> {
-    // A reservation that is made at this very moment finds the code taken when it is filled.
-    if is_reserved(sql, id).await? {
-        return Ok(None);
-    }
-    let Some(at) = insert_link(sql, id, draft, created_at).await? else {
-        return reuse(sql, id, slug, draft).await;
-    };
-    pick(sql, id).await?;
-    Ok(Some((at, 0)))
-}
-
 /// Inserts a link that was deleted in another system: at the id of its mintable code, or at a new
-/// one. Returns `None` if the id is taken or reserved.
+/// one. Returns `None` if the code is reserved, or minted for another link.
 pub(super) async fn insert_deleted<S: Sql>(
     sql: &mut S,
-    mintable: Option<LinkId>,
+    code: &PickedCode,
     draft: &Draft,
     created_at: Option<Timestamp>,
 ) -> Result<Option<LinkId>, StoreError> {
-    let id = match mintable {
-        Some(id) if is_reserved(sql, id).await? => return Ok(None),
-        Some(id) => id,
-        None => next_id(sql).await?,
-    };
-    let Some(_) = insert_link(sql, id, draft, created_at).await? else { return Ok(None) };
-    if mintable.is_some() {
-        pick(sql, id).await?;
+    if let Some(number) = code.mintable {
+        if is_reserved(sql, number).await? {
+            return Ok(None);
+        }
+        if insert_link(sql, number, draft, created_at).await?.is_some() {
+            pick(sql, number).await?;
+            return Ok(Some(number));
+        }
+        let had = lock(sql, number).await?;
+        let is_picked = |(link, _): (Link, _)| link.slug() == Some(&code.slug);
+        // A minted link is known by its number alone, so there is no second one of the same code.
+        if draft.slug().is_none() || !had.is_some_and(is_picked) {
+            return Ok(None);
+        }
     }
-    Ok(Some(id))
+    let id = next_id(sql).await?;
+    let stored = insert_link(sql, id, draft, created_at).await?;
+    stored.ok_or_else(|| corrupt("the next id is taken")).map(|_| Some(id))
 }
 
 /// Returns whether an open reservation owns the id. Its holder knows the code, and may have printed
@@ -208,50 +258,10 @@ pub(super) fn values(id: LinkId, draft: &Draft) -> Result<[Value; 7], StoreError
     ])
 }
 
-/// Reuses the row and code of a deleted link for a new one. Returns `None` if the code cannot be
-/// reused.
-async fn reuse<S: Sql>(
-    sql: &mut S,
-    id: LinkId,
-    slug: &Slug,
-    draft: &Draft,
-) -> Result<Option<(Timestamp, u64)>, StoreError> {
-    let (link, lock) = (S::DIALECT.link(), S::DIALECT.for_update());
-    let select = format!("SELECT {link} FROM link WHERE id = $1 {lock}");
-    let rows = sql.query(&select, &[Value::Int(id.get())]).await?;
-    let old = rows.first().ok_or_else(|| corrupt("a row is gone"))?.link()?;
-    let Some((draft, version)) = draft.in_place_of(&old, slug) else { return Ok(None) };
-    let (details, now) = (S::DIALECT.json("$6"), S::DIALECT.now());
-    let update = format!(
-        "UPDATE link SET long_url = $1, title = $2, crawlable = $3, forward_query = $4, created_by = $5,
-                details = {details}, created_at = {now} WHERE id = $7 RETURNING created_at"
-    );
-    let rows = sql.query(&update, &values(id, &draft)?).await?;
-    // The row of `link_use` stays: a transaction that takes visits at this moment locks it, and its
-    // visits count towards the new limit.
-    sql.query("UPDATE link_use SET used = 0 WHERE link_id = $1", &[Value::Int(id.get())]).await?;
-    rows.first().map(|row| Ok((row.time(0)?, version))).transpose()
-}
-
 /// Allocates an id that belongs to no minted code.
 async fn next_id<S: Sql>(sql: &mut S) -> Result<LinkId, StoreError> {
     let drawn = sql.query(S::DIALECT.next_slug_link_id(), &[]).await?;
     Ok(LinkId::from_stored(drawn.first().ok_or_else(|| corrupt("no next id"))?.int(0)?))
-}
-
-/// Inserts a link under a slug that is not mintable, or on another domain. The slug is claimed
-/// first: a concurrent claim waits here, and writes nothing else.
-async fn insert_slug<S: Sql>(
-    sql: &mut S,
-    id: LinkId,
-    NamedLink { slug, draft, .. }: &NamedLink,
-    created_at: Option<Timestamp>,
-) -> Result<Option<(Timestamp, u64)>, StoreError> {
-    if !take_slug(sql, draft.domain(), slug.as_str(), id).await? {
-        return Ok(None);
-    }
-    let at = insert_link(sql, id, draft, created_at).await?;
-    Ok(Some((at.ok_or_else(|| corrupt("the next id is taken"))?, 0)))
 }
 
 fn corrupt(what: &str) -> StoreError {

@@ -43,6 +43,9 @@ pub(super) const DELETED_AT: &str = "link.details->>'deletedAt'";
 /// Deletion time of a link in milliseconds since 1970, or NULL.
 pub(super) const DELETED_AT_MS: &str = number!("link.details->>'deletedAt'");
 
+/// Version of a link, or NULL for the first one.
+pub(super) const VERSION: &str = "CAST(link.details->>'version' AS bigint)";
+
 /// Condition on a row of `slug` with its row of `link`: the link is in use. Such a link is not
 /// deleted, or it is blocked and keeps its code from others. A deleted link with a minted code has
 /// a row in `slug` as well, so that the code is not reused.
@@ -116,7 +119,7 @@ mod tests {
         let stored = members(&serde_json::to_value(full()).unwrap());
         assert_eq!(stored.len(), 18, "{stored:?}");
         let named_here = named("link.details");
-        assert!(named_here.len() == 7 && named_here.is_subset(&stored), "{named_here:?}");
+        assert!(named_here.len() == 8 && named_here.is_subset(&stored), "{named_here:?}");
 
         let limits = KeyLimits {
             domain: Some(DomainId::from_stored(1)),

@@ -15,9 +15,8 @@ use super::{
     create::same_keyspaces,
     details_text,
     domains::find_domain,
-    keyspaces::keyspaces,
     long_urls::note_long_urls,
-    slugs::{find_slug, free_slug, take_slug},
+    slugs::{find_slug, free_slug, may_have_entry, take_slug},
     tags::{set_tags, tags_of},
 };
 use crate::{Deleted, Edited, StoreError};
@@ -102,21 +101,14 @@ async fn relocate<S: Sql>(
 }
 
 /// Claims the slug of a deleted link that was blocked, and releases it if the block was lifted. If
-/// another link has claimed the slug meanwhile, that link keeps it.
+/// another link has claimed the slug meanwhile, or it has become the code of a number since the
+/// deletion, that link keeps it.
 async fn hold_slug<S: Sql>(sql: &mut S, link: &Link) -> Result<(), StoreError> {
     let Some(slug) = link.claimed_slug() else { return Ok(()) };
     if !link.is_blocked() {
         return free_slug(sql, link.domain(), slug.as_str(), link.id).await;
     }
-    let keyspaces = match slug.code_on(link.domain()) {
-        Some(_) => {
-            // No further keyspace can be adopted before the transaction ends.
-            sql.query(S::DIALECT.keep_keyspaces(), &[]).await?;
-            keyspaces(sql).await?
-        }
-        None => Vec::new(),
-    };
-    if link.holds_slug_when_deleted(keyspaces.iter().map(|(_, keyspace)| keyspace)) {
+    if may_have_entry(sql, link.domain(), slug).await? {
         take_slug(sql, link.domain(), slug.as_str(), link.id).await?;
     }
     Ok(())

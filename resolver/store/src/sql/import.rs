@@ -13,7 +13,7 @@ use super::{
     places,
     restore::find_deleted,
     settings_version::note_change,
-    slugs::{find_slug, take_slug},
+    slugs::{find_slug, may_have_entry, take_slug},
     sweep::note_arrived,
     tags::add_tags,
     visits::visit_totals,
@@ -70,8 +70,8 @@ pub(crate) async fn import<S: Sql>(sql: &mut S, batch: &ImportBatch) -> Result<V
             spend(sql, id, item.uses).await?;
             arrived.push((id, item.visits));
             noted.push((id, &item.draft.long_url));
-            let is_mintable = code.is_some_and(|code| code.mintable.is_some());
-            if is_mintable { &mut picked } else { &mut changed }.push(id);
+            let is_number = code.is_some_and(|code| code.mintable == Some(id));
+            if is_number { &mut picked } else { &mut changed }.push(id);
         }
         imported.push(done);
     }
@@ -163,13 +163,14 @@ async fn store_deleted<S: Sql>(
     code: &PickedCode,
 ) -> Result<Imported, StoreError> {
     let domain = item.draft.domain();
-    let before = find_deleted(sql, domain, code.slug.as_str(), code.mintable).await?;
+    let before = find_deleted(sql, domain, code.slug.as_str(), code.mintable, None).await?;
     if before.is_some_and(|link| item.is_there_deleted_as(&link)) {
         return Ok(Imported::AlreadyThere);
     }
-    let stored = insert_deleted(sql, code.mintable, &item.draft_under(code), item.created_at).await?;
+    let stored = insert_deleted(sql, code, &item.draft_under(code), item.created_at).await?;
     let Some(id) = stored else { return Ok(Imported::Taken) };
-    if item.holds_when_deleted(code) {
+    let has_entry = code.mintable != Some(id);
+    if item.is_blocked() && has_entry && may_have_entry(sql, domain, &code.slug).await? {
         // Another link may have taken the slug, there or here, before this one was blocked.
         take_slug(sql, domain, code.slug.as_str(), id).await?;
     }
@@ -193,16 +194,17 @@ async fn already_there<S: Sql>(
     item: &ImportItem,
     code: &PickedCode,
 ) -> Result<Imported, StoreError> {
-    let id = match code.mintable {
-        Some(id) => Some(id),
-        None => find_slug(sql, item.draft.domain(), code.slug.as_str()).await?,
-    };
-    let Some(id) = id else { return Ok(Imported::Taken) };
-    let select = format!("SELECT {} FROM link WHERE id = $1", S::DIALECT.link());
-    let rows = sql.query(&select, &[Value::Int(id.get())]).await?;
-    let link = rows.first().map(super::Row::link).transpose()?;
-    let is_there = link.is_some_and(|link| item.is_there_as(&link));
-    Ok(if is_there { Imported::AlreadyThere } else { Imported::Taken })
+    // The link of the code's number, and the one that was picked after that one was deleted.
+    let entry = find_slug(sql, item.draft.domain(), code.slug.as_str()).await?;
+    for id in code.mintable.into_iter().chain(entry) {
+        let select = format!("SELECT {} FROM link WHERE id = $1", S::DIALECT.link());
+        let rows = sql.query(&select, &[Value::Int(id.get())]).await?;
+        let link = rows.first().map(super::Row::link).transpose()?;
+        if link.is_some_and(|link| item.is_there_as(&link)) {
+            return Ok(Imported::AlreadyThere);
+        }
+    }
+    Ok(Imported::Taken)
 }
 
 /// Returns links with an id above `after`, in the order of their ids. The page has at most `most`

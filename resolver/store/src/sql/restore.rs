@@ -13,19 +13,20 @@ use super::{
     create::same_keyspaces,
     details::{DELETED_AT, DELETED_AT_MS, DOMAIN_OR_DEFAULT, SLUG},
     edits::{lock, write},
-    slugs::{find_slug, keep_domain, take_slug},
+    slugs::{find_slug, keep_domain, may_have_entry, take_slug},
     sweep::note_arrived,
     tags::set_tags,
 };
 use crate::{Restored, StoreError};
 
 /// Returns the most recently deleted link with this name: a slug, or a minted code whose id is
-/// `code`.
+/// `code`. With `of`, only the links that this API key created count.
 pub(crate) async fn find_deleted<S: Sql>(
     sql: &mut S,
     domain: DomainId,
     name: &str,
     code: Option<LinkId>,
+    of: Option<ApiKeyId>,
 ) -> Result<Option<Link>, StoreError> {
     let link = S::DIALECT.link();
     // A number has one link at most. Deleted links with a slug are told from minted ones by that
@@ -34,19 +35,24 @@ pub(crate) async fn find_deleted<S: Sql>(
         "SELECT {link} FROM link
          WHERE {DELETED_AT} IS NOT NULL AND {DOMAIN_OR_DEFAULT} = $1
            AND ({SLUG} = $2 OR ({SLUG} IS NULL AND id = $3))
+           AND (CAST($4 AS bigint) IS NULL OR link.created_by = $4)
          ORDER BY {DELETED_AT_MS} DESC LIMIT 1"
     );
     // No link has the number -1.
     let code = code.map_or(-1, LinkId::get);
-    let values = [Value::Int(domain.get()), Value::Text(name.to_owned()), Value::Int(code)];
+    let values = [
+        Value::Int(domain.get()),
+        Value::Text(name.to_owned()),
+        Value::Int(code),
+        Value::OptInt(of.map(|key| key.0)),
+    ];
     let rows = sql.query(&find, &values).await?;
     rows.first().map(super::Row::link).transpose()
 }
 
 /// Restores a deleted link, unless another link has taken its slug or its domain was removed.
 ///
-/// `keyspaces` is the number of keyspaces that the caller knows; it has checked that the slug is a
-/// code of none of them.
+/// `keyspaces` is the number of keyspaces that the caller knows.
 pub(crate) async fn restore<S: Sql>(
     sql: &mut S,
     id: LinkId,
@@ -62,15 +68,8 @@ pub(crate) async fn restore<S: Sql>(
         return Ok(Restored::Absent);
     }
     let (link, mut tags) = link.restored(now, by);
-    if let Some(slug) = link.claimed_slug() {
-        if slug.code_on(link.domain()).is_some() {
-            same_keyspaces(sql, keyspaces).await?;
-        }
-        // A blocked link holds its slug already.
-        let is_held = link.is_blocked() && find_slug(sql, link.domain(), slug.as_str()).await? == Some(id);
-        if !is_held && !take_slug(sql, link.domain(), slug.as_str(), id).await? {
-            return Ok(Restored::Taken);
-        }
+    if !claim_name(sql, &link, keyspaces).await? {
+        return Ok(Restored::Taken);
     }
     write(sql, &link).await?;
     set_tags(sql, id, &tags).await?;
@@ -80,4 +79,21 @@ pub(crate) async fn restore<S: Sql>(
     note_link(sql, by, Action::RestoreLink, (&link, &tags, &[]), state(&link)).await?;
     sql.tell(Told::Changed(&[id])).await?;
     Ok(Restored::Done(Box::new(Record { link, tags })))
+}
+
+/// Claims the name of a link that is restored. Returns false if it is another link's by now.
+async fn claim_name<S: Sql>(sql: &mut S, link: &Link, keyspaces: usize) -> Result<bool, StoreError> {
+    let (domain, Some(slug)) = (link.domain(), link.slug()) else { return Ok(true) };
+    if link.claimed_slug().is_none() {
+        // Its row is locked, so no other link is picked under its code from now on.
+        return Ok(!link.is_named_by_id() || find_slug(sql, domain, slug.as_str()).await?.is_none());
+    }
+    if slug.code_on(domain).is_some() {
+        same_keyspaces(sql, keyspaces).await?;
+    }
+    // A blocked link holds its slug already.
+    if link.is_blocked() && find_slug(sql, domain, slug.as_str()).await? == Some(link.id) {
+        return Ok(true);
+    }
+    Ok(may_have_entry(sql, domain, slug).await? && take_slug(sql, domain, slug.as_str(), link.id).await?)
 }

@@ -1,15 +1,21 @@
 //! The table of slugs: which link a hand-picked code leads to on a domain. On a domain other than
-//! the default one, minted codes have an entry as well.
+//! the default one, minted codes have an entry as well. On the default domain a mintable code has
+//! one only after the link of its number left it (`links/src/lifecycle.rs`, `leaves_code`).
 
 use codes::LinkId;
-use links::{DomainId, slug_spellings};
+use links::{DomainId, Link, Slug, slug_spellings};
 
-use super::{Sql, Value};
+use super::{
+    Row, Sql, Value,
+    details::{DELETED_AT, IS_ON_DEFAULT_DOMAIN, SLUG},
+    edits::lock,
+    keyspaces::keyspaces,
+};
 use crate::StoreError;
 
-/// SQL query for the link of a slug. On the default domain only slugs that cannot be minted are
-/// stored; on other domains, all codes. On Postgres visitors wait for it, so a dedicated connection
-/// has it prepared.
+/// SQL query for the link of a slug. On the default domain a slug that can be minted is stored only
+/// if the link of its number was picked and left it; on other domains, all codes are. On Postgres
+/// visitors wait for it, so a dedicated connection has it prepared.
 pub(crate) const FIND_SLUG: &str = "SELECT link_id FROM slug WHERE domain_id = $1 AND slug = $2";
 
 /// Returns the id of the link that a slug leads to, in the best of its spellings.
@@ -54,6 +60,34 @@ pub(super) async fn take_slug<S: Sql>(
          ON CONFLICT (domain_id, slug) DO NOTHING RETURNING link_id"
     );
     Ok(!sql.query(&take, &values).await?.is_empty())
+}
+
+/// Returns whether a link may have an entry for a slug on a domain. A slug that is a code of the
+/// default domain belongs to its number, unless the link of that number left it. No keyspace can be
+/// adopted, and that link cannot be restored, before the transaction ends.
+pub(super) async fn may_have_entry<S: Sql>(
+    sql: &mut S,
+    domain: DomainId,
+    slug: &Slug,
+) -> Result<bool, StoreError> {
+    let Some(code) = slug.code_on(domain) else { return Ok(true) };
+    sql.query(S::DIALECT.keep_keyspaces(), &[]).await?;
+    if !keyspaces(sql).await?.iter().any(|(_, keyspace)| keyspace.contains(&code)) {
+        return Ok(true);
+    }
+    let Some(number) = number_that_was_left(sql, slug).await? else { return Ok(false) };
+    Ok(lock(sql, number).await?.is_some_and(|(link, _)| link.leaves_code(slug)))
+}
+
+/// Returns the number whose deleted link was picked under a slug of the default domain.
+async fn number_that_was_left<S: Sql>(sql: &mut S, slug: &Slug) -> Result<Option<LinkId>, StoreError> {
+    let select = format!(
+        "SELECT {} FROM link WHERE {DELETED_AT} IS NOT NULL AND {SLUG} = $1 AND {IS_ON_DEFAULT_DOMAIN}",
+        S::DIALECT.link()
+    );
+    let rows = sql.query(&select, &[Value::Text(slug.as_str().to_owned())]).await?;
+    let links: Vec<Link> = rows.iter().map(Row::link).collect::<Result<_, _>>()?;
+    Ok(links.iter().find(|link| link.leaves_code(slug)).map(|link| link.id))
 }
 
 /// Protects a domain from removal until the transaction ends. Returns false if it was removed

@@ -91,8 +91,8 @@ impl Links for SqliteStore {
         self.writer
             .write(async move |sql| {
                 let outcome = sql::insert_named(sql, &link, &tags, idempotency.as_ref()).await?;
-                if let InsertedNamed::Stored(id, at, _) = outcome {
-                    sql::record_create(sql, &Link::stored(id, link.draft, at), &tags).await?;
+                if let InsertedNamed::Stored(id, at, version) = outcome {
+                    sql::record_create(sql, &link.stored(id, at, version), &tags).await?;
                 }
                 Ok(outcome)
             })
@@ -116,9 +116,10 @@ impl Links for SqliteStore {
         domain: DomainId,
         name: &str,
         code: Option<LinkId>,
+        of: Option<ApiKeyId>,
     ) -> Result<Option<Link>, StoreError> {
         let name = name.to_owned();
-        self.lister.read(async move |sql| sql::find_deleted(sql, domain, &name, code).await).await
+        self.lister.read(async move |sql| sql::find_deleted(sql, domain, &name, code, of).await).await
     }
 
     async fn unminted_slugs(&self, after: Option<LinkId>, most: usize) -> Result<Vec<LinkId>, StoreError> {

@@ -93,8 +93,9 @@ impl Links for FaultyStore {
         domain: DomainId,
         name: &str,
         code: Option<LinkId>,
+        of: Option<ApiKeyId>,
     ) -> Result<Option<Link>, StoreError> {
-        self.pass(self.database.sqlite.find_deleted(domain, name, code)).await
+        self.pass(self.database.sqlite.find_deleted(domain, name, code, of)).await
     }
 
     async fn unminted_slugs(&self, after: Option<LinkId>, most: usize) -> Result<Vec<LinkId>, StoreError> {
