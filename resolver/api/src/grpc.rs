@@ -149,11 +149,10 @@ impl Service {
         let created = async move {
             let links = &service.0.links;
             let record = links.create_link(request, idempotency, FieldErrors::default(), &by).await?;
-            let names = links.names_for_creator(&record, &by).await;
-            Ok((record, names))
+            Ok((record, by))
         };
-        let (record, names) = self.to_its_end(created).await?;
-        self.link(&record, &names).ok_or_else(|| of_app(&AppError::Internal))
+        let (record, by) = self.to_its_end(created).await?;
+        self.shown(&record, &by).await
     }
 
     /// Runs a call that uses the database in a task of its own. A client that disconnects must not
@@ -167,9 +166,21 @@ impl Service {
         ended.unwrap_or(Err(AppError::Internal)).map_err(|error| of_app(&error))
     }
 
-    async fn shown(&self, record: Record) -> Result<Link, Status> {
-        let names = self.0.links.names(std::slice::from_ref(&record)).await;
-        self.link(&record, &names).ok_or_else(|| of_app(&AppError::Internal))
+    /// Returns the answer to a call that changed, created or read a link. A key without the scope
+    /// `read` gets the link's name and version.
+    async fn shown(&self, record: &Record, by: &Grant) -> Result<Link, Status> {
+        let link = if by.may_read() {
+            self.link(record, &self.0.links.names_for(record, by).await)
+        } else {
+            self.name(record)
+        };
+        link.ok_or_else(|| of_app(&AppError::Internal))
+    }
+
+    fn name(&self, Record { link, .. }: &Record) -> Option<Link> {
+        let short_code = self.0.lookup.name_of(link)?;
+        let short_url = format!("{}/{short_code}", self.0.base(link.domain()));
+        Some(Link { short_code, short_url, version: link.version(), ..Link::default() })
     }
 
     /// Converts a record to its message. Returns `None` for a row without a code or slug.
@@ -237,18 +248,21 @@ impl Links for Service {
         let by = key_of(&request)?;
         let GetLinkRequest { short_code, domain } = request.into_inner();
         let (name, service) = (requests::name(short_code, domain), self.clone());
-        let found = self.to_its_end(async move { service.0.links.get_link(&name, &by).await }).await?;
-        self.shown(found).await.map(Response::new)
+        let found = async move { Ok((service.0.links.get_link(&name, &by).await?, by)) };
+        let (found, by) = self.to_its_end(found).await?;
+        self.shown(&found, &by).await.map(Response::new)
     }
 
     async fn edit_link(&self, request: Request<EditLinkRequest>) -> Result<Response<Link>, Status> {
         let by = key_of(&request)?;
         let (target, edit) = requests::edit(request.into_inner())?;
         let service = self.clone();
-        let edited =
-            async move { service.0.links.edit_link(&target, edit, FieldErrors::default(), &by).await };
-        let edited = self.to_its_end(edited).await?;
-        self.shown(edited).await.map(Response::new)
+        let edited = async move {
+            let edited = service.0.links.edit_link(&target, edit, FieldErrors::default(), &by).await?;
+            Ok((edited, by))
+        };
+        let (edited, by) = self.to_its_end(edited).await?;
+        self.shown(&edited, &by).await.map(Response::new)
     }
 
     async fn delete_link(

@@ -67,14 +67,24 @@ impl LinkService {
         }
     }
 
-    /// Looks up the names of keys that the creator of this link may see.
+    /// Looks up the names of the keys that created and edited these links.
     ///
-    /// A key that cannot read links gets only its own links back. If another key has edited such a
-    /// link, the answer does not reveal which one.
-    pub async fn names_for_creator(&self, record: &Record, by: &Grant) -> Names {
-        if by.scopes.allow(Scope::Read) && !record.is_only_of(by.id) {
-            return self.names(std::slice::from_ref(record)).await;
+    /// If the store does not answer, the links are shown without them: a committed write must not
+    /// be reported as failed because a name is missing.
+    pub async fn names(&self, records: &[Record]) -> Names {
+        let links = records.iter().map(|record| &record.link);
+        self.key_names.of_links(&*self.keys, links).await.unwrap_or_else(|error| {
+            tracing::warn!(error = &error as &dyn std::error::Error, "look up names of API keys");
+            Names::default()
+        })
+    }
+
+    /// Looks up the names of the keys that created and edited a link, for the answer to this key. A
+    /// link that no other key has touched needs no query.
+    pub async fn names_for(&self, record: &Record, by: &Grant) -> Names {
+        if record.is_only_of(by.id) {
+            return Names::only(by.id, &by.name);
         }
-        Names::only(by.id, &by.name)
+        self.names(std::slice::from_ref(record)).await
     }
 }

@@ -34,15 +34,18 @@ pub use domain::{
 };
 pub use health::{Health, HealthLinks, HealthStatus, OpenApi};
 pub use link::{
-    BatchItem, EditUse, FillItem, LinkFields, LinkLimits, MoveShortUrl, NewShortUrl, NewTakedown, ShortUrl,
-    ShortUrlEdit, ShortUrlPage, TagName, Takedown,
+    BatchItem, ChangedShortUrl, EditUse, FillItem, LinkFields, LinkLimits, MoveShortUrl, NewShortUrl,
+    NewTakedown, ShortUrl, ShortUrlEdit, ShortUrlName, ShortUrlPage, TagName, Takedown,
 };
 pub use live::{LiveVisit, LiveVisitsQuery, MercureInfo, SkippedVisits};
 pub use page::{Data, Page, Pagination};
 pub use patch::Patch;
 pub use query::{LinkListQuery, MatchMode};
 pub use reservation::{NewReservation, Reservation, ReservationList};
-pub use rule::{Condition, NewCondition, NewRedirectRule, NewRedirectRules, RedirectRule, RedirectRules};
+pub use rule::{
+    ChangedRedirectRules, Condition, NewCondition, NewRedirectRule, NewRedirectRules, RedirectRule,
+    RedirectRules,
+};
 pub use stats::{Stats, StatsDays, StatsDistinct, StatsPoint, StatsQuery, StatsRange, StatsValue};
 pub use tag::{TagPage, TagRenaming, TagStats, TagStatsPage, TagsDeletionQuery, TagsQuery};
 pub use target::{Target, TargetList};

@@ -253,6 +253,27 @@ pub struct ShortUrl<'a> {
     pub last_visit: Option<String>,
 }
 
+/// The answer to a change of a link.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum ChangedShortUrl<'a> {
+    /// The link, for a key that may read it.
+    Whole(Box<ShortUrl<'a>>),
+    /// The link's name, for any other key.
+    Name(ShortUrlName),
+}
+
+/// The name of a link, which is all that a key without the scope `read` learns of it.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("x-addition" = true))]
+pub struct ShortUrlName {
+    /// The URL that visitors open.
+    pub short_url: String,
+    /// The code, or the slug chosen by a person.
+    pub short_code: String,
+}
+
 /// Why and when an operator took a link down. The key that did it is in the log, which tenants do
 /// not read.
 #[derive(Clone, Debug, Serialize, JsonSchema)]

@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Ignored, Patch, Time, values::inline_schema};
+use super::{Ignored, Patch, ShortUrlName, Time, values::inline_schema};
 
 /// All rules of a link, in the order in which they are tried.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -57,6 +57,16 @@ pub struct RedirectRules<'a> {
     pub default_long_url: &'a str,
     /// The rules, in the order in which they are tried.
     pub redirect_rules: Vec<RedirectRule<'a>>,
+}
+
+/// The answer to a change of the rules of a link.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum ChangedRedirectRules<'a> {
+    /// The rules, for a key that may read them.
+    Whole(RedirectRules<'a>),
+    /// The link's name, for any other key.
+    Name(ShortUrlName),
 }
 
 /// Another target, for visitors who meet all conditions.

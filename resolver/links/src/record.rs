@@ -100,6 +100,20 @@ impl Precondition {
 }
 
 impl Edit {
+    /// Returns `true` if the edit leaves the fields of a link as they are, tags apart. A block says
+    /// when and by whom, so it always changes something, and so does a password, whose hash is new.
+    #[must_use]
+    pub fn leaves(&self, link: &Link, now: Timestamp, by: ApiKeyId) -> bool {
+        let mut after = self.apply(link.clone(), now, by);
+        let had = link.details.as_deref().cloned().unwrap_or_default();
+        let details = after.details.get_or_insert_default();
+        (details.version, details.edited_at, details.edited_by) = (had.version, had.edited_at, had.edited_by);
+        details.origin.clone_from(&had.origin);
+        let is_same = **details == had;
+        after.details.clone_from(&link.details);
+        is_same && after == *link
+    }
+
     /// Applies the edit and returns the link. Tags are stored apart from it, and the precondition
     /// is not checked here.
     #[must_use]

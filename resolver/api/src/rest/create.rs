@@ -40,11 +40,12 @@ pub(super) fn routes(has_single_step: bool) -> Vec<Route> {
         .document("createShortUrl", Topic::Links, "Create a link")
         .text(
             "Without a field for its code the link gets the next code of the default keyspace. As in Shlink the status is 200, \
-             not 201. If an answer is lost, the same call with the same `Idempotency-Key`, or with `findIfExists`, returns the same link.",
+             not 201. If an answer is lost, the same call with the same `Idempotency-Key`, or with `findIfExists`, returns the same link. \
+             A key without the scope `read` gets the link's code and short URL.",
         )
         .header(Header::IdempotencyKey)
         .body::<dto::NewShortUrl>()
-        .answers::<dto::ShortUrl>("The link: a new one, or the one that an earlier equal request made.")
+        .answers::<dto::ChangedShortUrl>("The link: a new one, or the one that an earlier equal request made.")
         .with_etag()
         .fails(&[
             Kind::MalformedBody,
@@ -68,8 +69,7 @@ pub(super) async fn create(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let (request, wrong) = read_create(api, &call.body)?;
     let created = api.links.create_link(request, idempotency, wrong, by).await;
     let record = created.map_err(|error| in_order(error, &call.body))?;
-    let names = api.links.names_for_creator(&record, by).await;
-    short_url::answer_with(api, &record, &names, api.links.visit_totals_of(&record).await)
+    short_url::changed(api, &record, by).await
 }
 
 /// Creates a link, and answers with it or with its short URL alone.
@@ -80,7 +80,7 @@ async fn create_in_one_step(call: &Call, by: &Grant) -> Result<Answer, Problem> 
     let request = CreateLink { fields, ..CreateLink::default() };
     let record = api.links.create_link(request, None, FieldErrors::default(), by).await?;
     if !wants_text(query, &call.headers) {
-        return short_url::answer(api, &record).await;
+        return short_url::changed(api, &record, by).await;
     }
     let name = api.lookup.name_of(&record.link).ok_or(Problem::INTERNAL)?;
     let short_url = format!("{}/{name}", api.base(record.link.domain()));

@@ -30,11 +30,11 @@ pub(super) fn routes() -> Vec<Route> {
             .fails(&[Kind::NoShortUrl]),
         Route::new(Method::PATCH, LINK, keyed!(Scope::Edit, edit))
             .document("editShortUrl", Topic::Links, "Edit a link")
-            .text("Absent fields stay as they are. Null clears a time, a limit, a title, a description, a status or a password, and leaves any other field as it is. The code of a link never changes; `move` changes its domain.")
+            .text("Absent fields stay as they are. Null clears a time, a limit, a title, a description, a status or a password, and leaves any other field as it is. The code of a link never changes; `move` changes its domain. An edit that changes nothing leaves the version as it is. A key without the scope `read` gets the link's code and short URL.")
             .query::<dto::DomainQuery>()
             .header(Header::IfMatch)
             .optional_body::<dto::ShortUrlEdit>()
-            .answers::<dto::ShortUrl>("The link after the edit.")
+            .answers::<dto::ChangedShortUrl>("The link after the edit.")
             .with_etag()
             .fails(&[
                 Kind::MalformedBody,
@@ -55,7 +55,7 @@ pub(super) fn routes() -> Vec<Route> {
             .addition()
             .text("Restores the link that was deleted last under this code or slug, with its tags and limits, in a new version. It fails if another link has taken the slug since.")
             .query::<dto::DomainQuery>()
-            .answers::<dto::ShortUrl>("The link after its restoration.")
+            .answers::<dto::ChangedShortUrl>("The link after its restoration.")
             .with_etag()
             .fails(&[Kind::InvalidData, Kind::NoShortUrl, Kind::SlugTaken, Kind::LaterRelease]),
         relocation(),
@@ -65,7 +65,7 @@ pub(super) fn routes() -> Vec<Route> {
             .text("Visitors are told that the link was taken down (410), on every resolver within a second. Only `unblock` lifts the block, whatever the owner edits or restores, and until then the link cannot be deleted. The link that was deleted last under this name can be blocked too. The key must have no limits.")
             .query::<dto::DomainQuery>()
             .body::<dto::NewTakedown>()
-            .answers::<dto::ShortUrl>("The link after the call.")
+            .answers::<dto::ChangedShortUrl>("The link after the call.")
             .with_etag()
             .fails(&[Kind::MalformedBody, Kind::InvalidData, Kind::NoShortUrl, Kind::LaterRelease]),
         Route::new(Method::POST, unblock, keyed!(Scope::Admin, unblock_link))
@@ -73,7 +73,7 @@ pub(super) fn routes() -> Vec<Route> {
             .addition()
             .text("The other fields of the link stay as they are. The key must have no limits.")
             .query::<dto::DomainQuery>()
-            .answers::<dto::ShortUrl>("The link after the call.")
+            .answers::<dto::ChangedShortUrl>("The link after the call.")
             .with_etag()
             .fails(&[Kind::NoShortUrl, Kind::LaterRelease]),
     ]
@@ -93,7 +93,7 @@ fn relocation() -> Route {
         .query::<dto::DomainQuery>()
         .header(Header::IfMatch)
         .body::<dto::MoveShortUrl>()
-        .answers::<dto::ShortUrl>("The link after the call.")
+        .answers::<dto::ChangedShortUrl>("The link after the call.")
         .with_etag()
         .fails(&[
             Kind::MalformedBody,
@@ -124,7 +124,7 @@ async fn get(call: &Call, by: &Grant) -> Result<Answer, Problem> {
 async fn edit(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let (edit, wrong) = read_edit(&call.api, &call.body)?;
     let edited = call.api.links.edit_link(&call.target()?, edit, wrong, by).await;
-    short_url::answer(&call.api, &edited.map_err(|error| in_order(error, &call.body))?).await
+    short_url::changed(&call.api, &edited.map_err(|error| in_order(error, &call.body))?, by).await
 }
 
 async fn delete(call: &Call, by: &Grant) -> Result<Answer, Problem> {
@@ -133,21 +133,21 @@ async fn delete(call: &Call, by: &Grant) -> Result<Answer, Problem> {
 }
 
 async fn restore_link(call: &Call, by: &Grant) -> Result<Answer, Problem> {
-    short_url::answer(&call.api, &call.api.links.restore_link(&call.link()?, by).await?).await
+    short_url::changed(&call.api, &call.api.links.restore_link(&call.link()?, by).await?, by).await
 }
 
 async fn move_link(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let (dto::MoveShortUrl { domain }, wrong) = call.fields()?;
     let moved = call.api.links.move_link(&call.target()?, domain.as_deref(), wrong, by).await?;
-    short_url::answer(&call.api, &moved).await
+    short_url::changed(&call.api, &moved, by).await
 }
 
 async fn block_link(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let (dto::NewTakedown { reason }, wrong) = call.fields()?;
     let blocked = call.api.links.block_link(&call.link()?, reason.as_deref(), wrong, by).await?;
-    short_url::answer(&call.api, &blocked).await
+    short_url::changed(&call.api, &blocked, by).await
 }
 
 async fn unblock_link(call: &Call, by: &Grant) -> Result<Answer, Problem> {
-    short_url::answer(&call.api, &call.api.links.unblock_link(&call.link()?, by).await?).await
+    short_url::changed(&call.api, &call.api.links.unblock_link(&call.link()?, by).await?, by).await
 }

@@ -133,8 +133,18 @@ pub(super) fn given_code(item: &[u8], code: &Patch<String>) -> Value {
     }
 }
 
-/// Converts a link to its answer. Returns `None` for a row that no code leads to, which this
-/// program never writes.
+/// Returns the name of a link. Returns `None` for a row that no code leads to, which this program
+/// never writes.
+pub(super) fn link_name(api: &Api, Record { link, .. }: &Record) -> Option<dto::ShortUrlName> {
+    let Some(short_code) = api.lookup.name_of(link) else {
+        tracing::error!(id = ?link.id, "no code leads to this link");
+        return None;
+    };
+    let short_url = format!("{}/{short_code}", api.base(link.domain()));
+    Some(dto::ShortUrlName { short_url, short_code })
+}
+
+/// Converts a link to its answer. Returns `None` as [`link_name`] does.
 pub(super) fn short_url<'a>(
     api: &Api,
     record: &'a Record,
@@ -142,10 +152,7 @@ pub(super) fn short_url<'a>(
     visits: VisitTotals,
 ) -> Option<dto::ShortUrl<'a>> {
     let Record { link, tags } = record;
-    let Some(short_code) = api.lookup.name_of(link) else {
-        tracing::error!(id = ?link.id, "no code leads to this link");
-        return None;
-    };
+    let dto::ShortUrlName { short_url, short_code } = link_name(api, record)?;
     let details = link.details.as_deref();
     let deleted_at = details.and_then(|details| details.deleted_at);
     // A deleted link keeps its tags in its own row.
@@ -157,7 +164,7 @@ pub(super) fn short_url<'a>(
     };
     let blocked = details.and_then(|details| details.blocked.as_ref());
     Some(dto::ShortUrl {
-        short_url: format!("{}/{short_code}", api.base(link.domain())),
+        short_url,
         short_code,
         long_url: link.long_url.as_str(),
         date_created: atom(link.created_at),

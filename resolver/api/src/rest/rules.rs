@@ -15,6 +15,7 @@ use super::{
     problem::Problem,
     read::{Fields, read_object},
     route::{Route, keyed},
+    short_url,
 };
 use web::Answer;
 
@@ -36,7 +37,7 @@ pub(super) fn routes() -> Vec<Route> {
             .query::<dto::DomainQuery>()
             .header(Header::IfMatch)
             .body::<dto::NewRedirectRules>()
-            .answers::<dto::RedirectRules>("The rules after the call.")
+            .answers::<dto::ChangedRedirectRules>("The rules after the call; for a key without the scope `read`, the link's code and short URL.")
             .fails(&[
                 Kind::MalformedBody,
                 Kind::InvalidData,
@@ -74,7 +75,8 @@ async fn set(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let target = call.target()?;
     let rules = redirect_rules.map(|items| up_to(RULES_MAX, items).map(read_rule).collect());
     let zone = &call.api.time_zone;
-    Ok(shown(&call.api.links.set_redirect_rules(&target, rules, wrong, zone, by).await?.link))
+    let record = call.api.links.set_redirect_rules(&target, rules, wrong, zone, by).await?;
+    if by.may_read() { Ok(shown(&record.link)) } else { short_url::changed(&call.api, &record, by).await }
 }
 
 fn shown(link: &Link) -> Answer {

@@ -2,16 +2,24 @@
 
 use app::key_names::Names;
 use hyper::header::{ETAG, HeaderValue};
-use links::Record;
+use links::{Record, api_key::Grant};
 use store::VisitTotals;
 
-use super::{json::json, link_fields::short_url, problem::Problem};
+use super::{
+    json::json,
+    link_fields::{link_name, short_url},
+    problem::Problem,
+};
 use crate::Api;
 use web::Answer;
 
-/// Answers with a link, and its version as `ETag`.
-pub(super) async fn answer(api: &Api, record: &Record) -> Result<Answer, Problem> {
-    let names = api.links.names(std::slice::from_ref(record)).await;
+/// Answers the call that changed or created a link. A key without the scope `read` gets its name.
+pub(super) async fn changed(api: &Api, record: &Record, by: &Grant) -> Result<Answer, Problem> {
+    if !by.may_read() {
+        let name = link_name(api, record).ok_or(Problem::INTERNAL)?;
+        return Ok(with_etag(json(&dto::ChangedShortUrl::Name(name)), record));
+    }
+    let names = api.links.names_for(record, by).await;
     let visits = api.links.visit_totals_of(record).await;
     answer_with(api, record, &names, visits)
 }
@@ -23,12 +31,15 @@ pub(super) fn answer_with(
     names: &Names,
     visits: VisitTotals,
 ) -> Result<Answer, Problem> {
-    let mut answer = json(&short_url(api, record, names, visits).ok_or(Problem::INTERNAL)?);
-    let version = record.link.details.as_ref().map_or(0, |details| details.version);
-    if let Ok(tag) = HeaderValue::try_from(format!("\"{version}\"")) {
+    let shown = short_url(api, record, names, visits).ok_or(Problem::INTERNAL)?;
+    Ok(with_etag(json(&shown), record))
+}
+
+fn with_etag(mut answer: Answer, record: &Record) -> Answer {
+    if let Ok(tag) = HeaderValue::try_from(format!("\"{}\"", record.link.version())) {
         answer.headers_mut().insert(ETAG, tag);
     }
-    Ok(answer)
+    answer
 }
 
 /// Returns the version that an entity tag stands for.

@@ -31,13 +31,20 @@ impl Grant {
         is_own && self.limits.domain.is_none_or(|domain| domain == link.domain())
     }
 
+    /// Returns `true` if answers may show links. The answer to a change of a link gives any other
+    /// key the link's name only.
+    #[must_use]
+    pub fn may_read(&self) -> bool {
+        self.scopes.allow(Scope::Read)
+    }
+
     /// Returns `true` if a create may be answered only with the key's own existing links.
     ///
     /// A key without the scope `read` could otherwise learn titles, tags and limits of other links
     /// by asking for a link to the same target.
     #[must_use]
     pub fn finds_own_only(&self) -> bool {
-        self.limits.own_links_only || !self.scopes.allow(Scope::Read)
+        self.limits.own_links_only || !self.may_read()
     }
 
     /// Returns `true` if a create may be answered with this existing link.

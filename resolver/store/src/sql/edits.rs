@@ -4,7 +4,7 @@
 use codes::LinkId;
 use jiff::Timestamp;
 use links::{
-    Domain, Edit, Link, Precondition, Record, Refusal, Relocation,
+    Domain, Edit, Link, Precondition, Record, Refusal, Relocation, Tag,
     api_key::ApiKeyId,
     audit::{Action, change, domain_name, note_move, state},
 };
@@ -38,6 +38,9 @@ pub(crate) async fn edit<S: Sql>(
     if link.details.as_ref().is_some_and(|details| edit.replaces_unknown(details)) {
         return Err(StoreError::LaterRelease);
     }
+    if let Some(record) = unchanged(sql, &link, edit, now, by).await? {
+        return Ok(Edited::Done(Box::new(record)));
+    }
     let (before, link) = (link.clone(), edit.apply(link, now, by));
     if let Some(relocation) = &edit.relocation
         && !relocate(sql, &before, &link, relocation).await?
@@ -70,6 +73,24 @@ pub(crate) async fn edit<S: Sql>(
     note_link(sql, by, Action::of_edit(edit), (&link, &tags, former), change).await?;
     sql.tell(Told::Changed(&[id])).await?;
     Ok(Edited::Done(Box::new(Record { link, tags })))
+}
+
+/// Returns the link if the edit changes nothing: such an edit makes no version and no entry in the
+/// audit log.
+async fn unchanged<S: Sql>(
+    sql: &mut S,
+    link: &Link,
+    edit: &Edit,
+    now: Timestamp,
+    by: ApiKeyId,
+) -> Result<Option<Record>, StoreError> {
+    if !edit.leaves(link, now, by) {
+        return Ok(None);
+    }
+    let tags = tags_of(sql, &[link.id]).await?.remove(&link.id).unwrap_or_default();
+    let is_same =
+        |wanted: &Vec<Tag>| wanted.len() == tags.len() && wanted.iter().all(|tag| tags.contains(tag));
+    Ok(edit.tags.as_ref().is_none_or(is_same).then(|| Record { link: link.clone(), tags }))
 }
 
 /// Claims the name of a link on the domain that it moves to, and releases a custom slug where it
