@@ -139,7 +139,10 @@ fn settled(api: &Api, mut grant: Grant) -> Grant {
 }
 
 /// Returns whether a key is still what it was when a call with it began. For calls that take long.
-pub(crate) async fn is_still_granted(api: &Api, by: &Grant) -> Result<bool, StoreError> {
+///
+/// # Errors
+/// Returns [`StoreError`] if the store does not answer.
+pub async fn is_still_granted(api: &Api, by: &Grant) -> Result<bool, StoreError> {
     Ok(find_grant(api, by.id, by.secret).await?.is_some_and(|grant| grant == *by))
 }
 

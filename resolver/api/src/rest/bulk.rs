@@ -12,7 +12,9 @@
 //!    any: there is room for all of them, and a call counts as under way until they are read. What
 //!    is wrong with items is reported until that has taken much room; after that only that they are
 //!    wrong.
-//! 4. A client has to keep up a [`Pace`]: a call that trickles must not hold the place of one that
+//! 4. Each batch is a call of the key: it counts towards the key's limit, and none is created once
+//!    the key was revoked, has expired or has other limits. What was created until then stays.
+//! 5. A client has to keep up a [`Pace`]: a call that trickles must not hold the place of one that
 //!    does not. White space earns no time.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -53,7 +55,7 @@ use super::{
     route::{ContentSchema, Handler, Route},
     split::{Form, ITEM_BYTES, SplitError, Splitter},
 };
-use crate::Api;
+use crate::{Api, authenticate::is_still_granted, calls::Refused};
 use web::{
     Answer, Body, BrokenOff, Piece,
     budgets::{BULK_CALLS, BudgetAccount, Pace, TooSlow},
@@ -101,7 +103,8 @@ pub(super) fn routes() -> Vec<Route> {
             "Up to {ITEMS_MAX} links in one call, as a JSON array or as one object per line; the first byte that is not white space \
              decides. Links are created while the body still arrives, and their results come in the order of the items while others are \
              created: read the answer while you send. A wrong item fails no other. A body that cannot be read further ends with a result \
-             for `(the body)`; what came before it is created. An item has at most {ITEM_BYTES} bytes. At most {} such calls are answered \
+             for `(the body)`; what came before it is created. Every {BATCH_MAX} links count as a call of the key, and a key \
+             that is revoked meanwhile or has made too many calls ends the call in the same way. An item has at most {ITEM_BYTES} bytes. At most {} such calls are answered \
              at a time; another one is refused with 503, and so is, with 429, a key that has {} of them under way.",
             BULK_CALLS.0, BULK_CALLS.1
         ))
@@ -132,7 +135,8 @@ async fn create(api: &Arc<Api>, by: &Grant, body: Incoming) -> Result<Answer, Pr
     let call = api.budgets.bulk_calls.take(BudgetAccount::Key(by.id), 1)?;
     let mut reading = Reading {
         api: Arc::clone(api),
-        key: by.id,
+        by: by.clone(),
+        batches: 0,
         body,
         splitter: Splitter::new(),
         rest: Vec::new(),
@@ -158,8 +162,12 @@ async fn create(api: &Arc<Api>, by: &Grant, body: Incoming) -> Result<Answer, Pr
 /// Creates batch after batch. Returns early if the client no longer reads the results.
 async fn answer_all(mut reading: Reading, first: Vec<Item>, mut writer: Writer) {
     let mut under_way = FuturesOrdered::new();
-    let mut items = first;
+    let (mut items, mut refusal) = (first, None);
     while !items.is_empty() {
+        refusal = reading.refusal_of_batch().await;
+        if refusal.is_some() {
+            break;
+        }
         under_way.push_back(create_batch(Arc::clone(&reading.api), items));
         // Batches that have ended are answered while the body is being read.
         let mut next = std::pin::pin!(reading.next());
@@ -176,6 +184,11 @@ async fn answer_all(mut reading: Reading, first: Vec<Item>, mut writer: Writer) 
             return;
         }
     }
+    if let Some(expected) = refusal
+        && !writer.write(vec![written(&wrong_body(expected))])
+    {
+        return;
+    }
     writer.finish();
     reading.discard().await;
 }
@@ -183,7 +196,9 @@ async fn answer_all(mut reading: Reading, first: Vec<Item>, mut writer: Writer) 
 /// Reads the body item by item.
 struct Reading {
     api: Arc<Api>,
-    key: ApiKeyId,
+    by: Grant,
+    /// Number of batches that were begun.
+    batches: usize,
     body: Incoming,
     splitter: Splitter,
     /// Items that have arrived and are not in a batch yet.
@@ -251,6 +266,25 @@ impl Reading {
         items.into_iter().chain(trouble.map(|expected| Err(wrong_body(expected)))).collect()
     }
 
+    /// Counts the next batch as a call of the key, and returns why the key may not create it, if so.
+    /// The call itself was counted when it began, with its first batch.
+    async fn refusal_of_batch(&mut self) -> Option<String> {
+        match is_still_granted(&self.api, &self.by).await {
+            Ok(true) => {}
+            Ok(false) => return Some("the API key was revoked, has expired or was limited".to_owned()),
+            Err(_) => return Some("the API key could not be checked: send the rest again later".to_owned()),
+        }
+        self.batches += 1;
+        if self.batches == 1 {
+            return None;
+        }
+        let spent = self.api.calls.spend_of_key(&self.by);
+        spent.err().map(|Refused { wait, .. }| {
+            let seconds = wait.as_secs() + 1;
+            format!("the API key has made too many calls: send the rest again in {seconds} s")
+        })
+    }
+
     /// Reads an item. What is wrong with it is reported as long as there is room.
     fn read_or_report(&mut self, item: &[u8]) -> Item {
         self.read(item).map_err(|mut invalid| {
@@ -282,7 +316,7 @@ impl Reading {
     fn read(&self, item: &[u8]) -> Item {
         let read = read_fields::<dto::LinkFields>(item);
         let (fields, wrong) = read.map_err(|_| wrong_item("expected a JSON object"))?;
-        draft(&self.api, item, fields, wrong, self.key).map_err(|error| match error {
+        draft(&self.api, item, fields, wrong, self.by.id).map_err(|error| match error {
             AppError::Invalid(fields) => invalid(&fields),
             _ => invalid(&[]),
         })

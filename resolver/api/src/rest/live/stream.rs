@@ -35,10 +35,10 @@ pub(in super::super) const LONGEST: Duration = Duration::from_secs(24 * 3_600);
 pub(in super::super) const RETRY_MS: u32 = 2_000;
 /// The time that a client has to take a piece.
 const PIECE_TIME: Duration = Duration::from_secs(30);
-/// The interval at which the key is looked up.
-const KEY_CHECK: Duration = Duration::from_secs(3);
+/// The interval at which the key is looked up. It is also looked up before events are sent.
+const KEY_CHECK: Duration = Duration::from_secs(1);
 /// Lookups of a key that may fail in a row: a database that does not answer stores no visits either.
-const LOOKUPS_FAILED_MAX: u32 = 20;
+const LOOKUPS_FAILED_MAX: u32 = 60;
 
 /// The form of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,7 +143,7 @@ impl Stream {
                 Next::Heartbeat => self.send(heartbeat()).await,
                 Next::Events(events) => {
                     let written = self.written(&events);
-                    self.send(written).await
+                    self.has_its_key().await && self.send(written).await
                 }
             };
         }

@@ -97,6 +97,18 @@ pub(super) async fn create(
         if tasks.len() == AT_ONCE {
             keep(tasks.join_next().await, &mut outcomes);
         }
+        // The key may have been revoked since the form was sent.
+        match api::is_still_granted(&pages.api, by).await {
+            Ok(true) => {}
+            Ok(false) => {
+                outcomes[place] = Some(Err(Refusal::App(AppError::Forbidden { scope: Scope::Create })));
+                continue;
+            }
+            Err(error) => {
+                outcomes[place] = Some(Err(Refusal::App(error.into())));
+                continue;
+            }
+        }
         let mut wrong = FieldErrors::default();
         let command = command(pages, row, &mut wrong);
         let key = idempotency(mark, row);
