@@ -1,4 +1,8 @@
 //! Webhooks. Their events are in `events`, and deliveries in `deliveries`.
+//!
+//! A webhook ends with the API key that answers for it: the one that created it, or has enabled it
+//! since. It is shown as disabled from the moment at which that key is revoked, expires or is no
+//! operator's any more, also before a process records that.
 
 mod deliveries;
 mod events;
@@ -7,11 +11,17 @@ use links::{
     DomainId, Tag,
     api_key::{ApiKeyId, OPERATOR},
     audit::Action,
+    scope::Scope,
     webhook::{Disabled, NewWebhook, StoredSecret, Subscription, Webhook, WebhookEdit, WebhookId, host},
 };
 use serde_json::{Value as Json, json};
 
-use super::{Row, Sql, Value, audit::note, settings_version::note_change};
+use super::{
+    Dialect, Row, Sql, Value,
+    audit::note,
+    keys::{is_valid, limits, scopes_of},
+    settings_version::note_change,
+};
 use crate::{Disable, StoreError};
 use codes::LinkId;
 
@@ -25,20 +35,30 @@ pub(crate) use events::{
     wants_creates,
 };
 
-/// Columns and tables of a webhook, for [`webhook_in`].
-const SELECT: &str =
-    "SELECT webhook.id, webhook.url, webhook.secret, webhook.former_secret, webhook.former_until,
-        webhook.kinds, webhook.domain_id, webhook.tag_id, webhook.link_id, webhook.description,
-        webhook.created_by, webhook.created_at, webhook.disabled_at, webhook.disabled_because,
-        webhook.failing_since, webhook.dropped, webhook.version, tag.name
-    FROM webhook LEFT JOIN tag ON tag.id = webhook.tag_id";
+/// Returns the columns and tables of a webhook, for [`webhook_in`].
+fn select(dialect: Dialect) -> String {
+    format!(
+        "SELECT webhook.id, webhook.url, webhook.secret, webhook.former_secret, webhook.former_until,
+            webhook.kinds, webhook.domain_id, webhook.tag_id, webhook.link_id, webhook.description,
+            webhook.created_by, webhook.created_at, webhook.disabled_at, webhook.disabled_because,
+            webhook.failing_since, webhook.dropped, webhook.version, tag.name,
+            CAST(CASE WHEN {} THEN 1 ELSE 0 END AS bigint), api_key.scopes, {},
+            coalesce(api_key.revoked_at, api_key.expires_at)
+        FROM webhook LEFT JOIN tag ON tag.id = webhook.tag_id
+            LEFT JOIN api_key ON api_key.id = webhook.created_by",
+        is_valid(dialect),
+        dialect.json_text("api_key.limits")
+    )
+}
 
 /// The reason shown for a webhook that an API key has disabled.
 const BY_KEY: &str = "disabled with an API key";
+/// The reason shown for a webhook that has ended with its API key.
+const WITH_KEY: &str = "the API key that answers for it was revoked, has expired or is limited: enable the webhook with another key";
 
 /// Returns all webhooks in the order of their creation.
 pub(crate) async fn webhooks<S: Sql>(sql: &mut S) -> Result<Vec<Webhook>, StoreError> {
-    let select = format!("{SELECT} ORDER BY webhook.id");
+    let select = format!("{} ORDER BY webhook.id", select(S::DIALECT));
     sql.query(&select, &[]).await?.iter().map(webhook_in).collect()
 }
 
@@ -53,7 +73,7 @@ pub(super) async fn subscriptions<S: Sql>(sql: &mut S) -> Result<Vec<Subscriptio
 
 /// Returns a webhook.
 pub(crate) async fn webhook<S: Sql>(sql: &mut S, id: WebhookId) -> Result<Option<Webhook>, StoreError> {
-    let select = format!("{SELECT} WHERE webhook.id = $1");
+    let select = format!("{} WHERE webhook.id = $1", select(S::DIALECT));
     sql.query(&select, &[Value::Int(id.get())]).await?.first().map(webhook_in).transpose()
 }
 
@@ -102,7 +122,7 @@ async fn tag_id<S: Sql>(sql: &mut S, tag: &Tag) -> Result<i64, StoreError> {
     rows.first().ok_or_else(gone)?.int(0)
 }
 
-/// Edits a webhook. Enabling it forgets earlier failures.
+/// Edits a webhook. Enabling it forgets earlier failures, and from then on this key answers for it.
 pub(crate) async fn edit_webhook<S: Sql>(
     sql: &mut S,
     id: WebhookId,
@@ -113,9 +133,10 @@ pub(crate) async fn edit_webhook<S: Sql>(
     let Some(before) = webhook(sql, id).await? else { return Ok(None) };
     let now = S::DIALECT.now();
     let state = match (edit.enabled, before.disabled.is_some()) {
-        (Some(true), true) => {
-            ", disabled_at = NULL, disabled_because = NULL, failing_since = NULL".to_owned()
-        }
+        (Some(true), true) => format!(
+            ", disabled_at = NULL, disabled_because = NULL, failing_since = NULL, created_by = {}",
+            by.0
+        ),
         (Some(false), false) => format!(", disabled_at = {now}, disabled_because = '{BY_KEY}'"),
         _ => String::new(),
     };
@@ -195,6 +216,29 @@ async fn disable<S: Sql>(sql: &mut S, id: WebhookId, why: Disable) -> Result<boo
     Ok(true)
 }
 
+/// Records that webhooks have ended with their API keys.
+async fn end_with_keys<S: Sql>(sql: &mut S) -> Result<(), StoreError> {
+    for ended in webhooks(sql).await? {
+        let Some(Disabled { reason, .. }) = ended.disabled.filter(|disabled| disabled.reason == WITH_KEY)
+        else {
+            continue;
+        };
+        let disable = format!(
+            "UPDATE webhook SET disabled_at = {}, disabled_because = $1
+             WHERE id = $2 AND disabled_at IS NULL RETURNING id",
+            S::DIALECT.now()
+        );
+        let values = [Value::Text(reason.clone()), Value::Int(ended.id.get())];
+        if sql.query(&disable, &values).await?.is_empty() {
+            continue;
+        }
+        let details = json!({ "reason": reason });
+        note(sql, OPERATOR, Action::DisableWebhook, &ended.id.to_string(), Some(details)).await?;
+        note_change(sql).await?;
+    }
+    Ok(())
+}
+
 /// Returns what the audit log shows of a webhook: not the path of its URL, which may carry a token.
 fn told(webhook: &Webhook) -> Json {
     json!({
@@ -214,6 +258,18 @@ fn webhook_in(row: &Row) -> Result<Webhook, StoreError> {
         Some(at) => Some(Disabled { at, reason: row.opt_text(13)?.unwrap_or_default().to_owned() }),
         None => None,
     };
+    let (created_by, created_at) = (ApiKeyId(row.int(10)?), row.time(11)?);
+    let ended = || -> Result<Option<Disabled>, StoreError> {
+        if is_of_operator(row)? {
+            return Ok(None);
+        }
+        let at = row.opt_time(21)?.unwrap_or(created_at);
+        Ok(Some(Disabled { at, reason: WITH_KEY.to_owned() }))
+    };
+    let disabled = match disabled {
+        Some(disabled) => Some(disabled),
+        None => ended()?,
+    };
     let subscription = subscription_at(row, 5)?;
     Ok(Webhook {
         id: WebhookId::from_stored(row.int(0)?),
@@ -223,13 +279,20 @@ fn webhook_in(row: &Row) -> Result<Webhook, StoreError> {
         subscription,
         tag: row.opt_text(17)?.map(Tag::from_stored),
         description: row.opt_text(9)?.map(str::to_owned),
-        created_by: ApiKeyId(row.int(10)?),
-        created_at: row.time(11)?,
+        created_by,
+        created_at,
         disabled,
         failing_since: row.opt_time(14)?,
         dropped: row.count(15)?,
         version: row.count(16)?,
     })
+}
+
+/// Returns whether the API key of a webhook is valid, and still one that may have webhooks.
+fn is_of_operator(row: &Row) -> Result<bool, StoreError> {
+    // Rows of keys are never removed, so without one the webhook is not a key's.
+    let (is_valid, Some(scopes)) = (row.int(18)? == 1, row.opt_text(19)?) else { return Ok(true) };
+    Ok(is_valid && scopes_of(scopes)?.allow(Scope::Admin) && !limits(row.opt_text(20)?)?.hides_links())
 }
 
 /// Reads a subscription from four columns, of which this is the first.

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use links::webhook::{Delivery, DeliveryId, DeliveryState, OPEN_MAX, PING, Webhook, WebhookId};
 
 use super::super::{Row, Sql, Value, milliseconds, places};
-use super::{SELECT, disable, gone, webhook, webhook_in};
+use super::{disable, end_with_keys, gone, select, webhook, webhook_in};
 use crate::{AfterAttempt, AttemptEnd, Backlog, ClaimedDelivery, FanOut, FannedOut, StoreError};
 
 /// Columns and tables of a delivery, for [`delivery_in`].
@@ -143,11 +143,15 @@ pub(crate) async fn add_test_delivery<S: Sql>(
 /// Returns the enabled webhooks with deliveries that are due.
 pub(crate) async fn due_webhooks<S: Sql>(sql: &mut S) -> Result<Vec<Webhook>, StoreError> {
     let select = format!(
-        "{SELECT} WHERE webhook.disabled_at IS NULL
+        "{} WHERE webhook.disabled_at IS NULL
          AND EXISTS (SELECT 1 FROM webhook_delivery WHERE webhook_id = webhook.id AND {}) ORDER BY webhook.id",
+        select(S::DIALECT),
         is_due::<S>()
     );
-    sql.query(&select, &[]).await?.iter().map(webhook_in).collect()
+    let mut due: Vec<Webhook> =
+        sql.query(&select, &[]).await?.iter().map(webhook_in).collect::<Result<_, _>>()?;
+    due.retain(|webhook| webhook.disabled.is_none());
+    Ok(due)
 }
 
 /// Claims due deliveries until `lease` milliseconds from now, at most so many of each webhook.
@@ -329,13 +333,14 @@ pub(crate) async fn webhook_backlog<S: Sql>(sql: &mut S) -> Result<Backlog, Stor
     })
 }
 
-/// Removes what ended longer ago than `kept`, at most `most` rows of each kind. Returns whether
+/// Records which webhooks have ended with their keys, and removes what ended longer ago than `kept`, at most `most` rows of each kind. Returns whether
 /// more may be left.
 pub(crate) async fn purge_webhooks<S: Sql>(
     sql: &mut S,
     kept: Duration,
     most: u32,
 ) -> Result<bool, StoreError> {
+    end_with_keys(sql).await?;
     let (cut, now, skip) = (S::DIALECT.now_minus(kept), S::DIALECT.now(), S::DIALECT.skip_locked());
     let statements = [
         format!(
