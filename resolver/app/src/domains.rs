@@ -1,9 +1,12 @@
 //! Lists, edits and removes domains.
 //!
 //! A key that is limited to a domain does not learn of others. A key that is limited to its own
-//! links sees only the domains of those links, since names of domains reveal other tenants.
+//! links sees only the domains of those links, since names of domains reveal other tenants, and not
+//! where the fallbacks of these domains lead.
 
-use links::{Authority, Domain, DomainEdit, DomainId, DomainSettings, api_key::Grant, scope::Scope};
+use links::{
+    Authority, Domain, DomainEdit, DomainId, DomainSettings, Redirects, api_key::Grant, scope::Scope,
+};
 use store::{DomainEdited, DomainRemoved};
 
 use super::{
@@ -47,6 +50,10 @@ impl LinkService {
         let is_default = |domain: &Domain| self.domain_cache.settled(domain.id).is_default();
         let others = entries.others().into_iter().filter(|domain| is_shown(domain) && !is_default(domain));
         domains.extend(others.filter_map(|domain| self.named(domain)));
+        if of.is_some() {
+            // They are the other tenants', or the operator's.
+            domains.iter_mut().for_each(|domain| domain.settings.redirects = Redirects::default());
+        }
         Ok(domains)
     }
 
