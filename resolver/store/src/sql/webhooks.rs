@@ -1,8 +1,8 @@
 //! Webhooks. Their events are in `events`, and deliveries in `deliveries`.
 //!
 //! A webhook ends with the API key that answers for it: the one that created it, or has enabled it
-//! since. It is shown as disabled from the moment at which that key is revoked, expires or is no
-//! operator's any more, also before a process records that.
+//! since. It is shown as disabled from the moment at which that key is revoked or expires, also before
+//! a process records that.
 
 mod deliveries;
 mod events;
@@ -11,17 +11,11 @@ use links::{
     DomainId, Tag,
     api_key::{ApiKeyId, OPERATOR},
     audit::Action,
-    scope::Scope,
     webhook::{Disabled, NewWebhook, StoredSecret, Subscription, Webhook, WebhookEdit, WebhookId, host},
 };
 use serde_json::{Value as Json, json};
 
-use super::{
-    Dialect, Row, Sql, Value,
-    audit::note,
-    keys::{is_valid, limits, scopes_of},
-    settings_version::note_change,
-};
+use super::{Dialect, Row, Sql, Value, audit::note, keys::is_valid, settings_version::note_change};
 use crate::{Disable, StoreError};
 use codes::LinkId;
 
@@ -42,19 +36,18 @@ fn select(dialect: Dialect) -> String {
             webhook.kinds, webhook.domain_id, webhook.tag_id, webhook.link_id, webhook.description,
             webhook.created_by, webhook.created_at, webhook.disabled_at, webhook.disabled_because,
             webhook.failing_since, webhook.dropped, webhook.version, tag.name,
-            CAST(CASE WHEN {} THEN 1 ELSE 0 END AS bigint), api_key.scopes, {},
-            coalesce(api_key.revoked_at, api_key.expires_at)
+            CAST(CASE WHEN {} THEN 1 ELSE 0 END AS bigint), coalesce(api_key.revoked_at, api_key.expires_at)
         FROM webhook LEFT JOIN tag ON tag.id = webhook.tag_id
             LEFT JOIN api_key ON api_key.id = webhook.created_by",
-        is_valid(dialect),
-        dialect.json_text("api_key.limits")
+        is_valid(dialect)
     )
 }
 
 /// The reason shown for a webhook that an API key has disabled.
 const BY_KEY: &str = "disabled with an API key";
 /// The reason shown for a webhook that has ended with its API key.
-const WITH_KEY: &str = "the API key that answers for it was revoked, has expired or is limited: enable the webhook with another key";
+const WITH_KEY: &str =
+    "the API key that answers for it was revoked or has expired: enable the webhook with another key";
 
 /// Returns all webhooks in the order of their creation.
 pub(crate) async fn webhooks<S: Sql>(sql: &mut S) -> Result<Vec<Webhook>, StoreError> {
@@ -259,16 +252,14 @@ fn webhook_in(row: &Row) -> Result<Webhook, StoreError> {
         None => None,
     };
     let (created_by, created_at) = (ApiKeyId(row.int(10)?), row.time(11)?);
-    let ended = || -> Result<Option<Disabled>, StoreError> {
-        if is_of_operator(row)? {
-            return Ok(None);
-        }
-        let at = row.opt_time(21)?.unwrap_or(created_at);
-        Ok(Some(Disabled { at, reason: WITH_KEY.to_owned() }))
-    };
+    // Rows of keys are never removed, so without one the webhook is not a key's.
+    let has_key = row.int(18)? == 1;
     let disabled = match disabled {
-        Some(disabled) => Some(disabled),
-        None => ended()?,
+        None if !has_key => {
+            let at = row.opt_time(19)?.unwrap_or(created_at);
+            Some(Disabled { at, reason: WITH_KEY.to_owned() })
+        }
+        disabled => disabled,
     };
     let subscription = subscription_at(row, 5)?;
     Ok(Webhook {
@@ -286,13 +277,6 @@ fn webhook_in(row: &Row) -> Result<Webhook, StoreError> {
         dropped: row.count(15)?,
         version: row.count(16)?,
     })
-}
-
-/// Returns whether the API key of a webhook is valid, and still one that may have webhooks.
-fn is_of_operator(row: &Row) -> Result<bool, StoreError> {
-    // Rows of keys are never removed, so without one the webhook is not a key's.
-    let (is_valid, Some(scopes)) = (row.int(18)? == 1, row.opt_text(19)?) else { return Ok(true) };
-    Ok(is_valid && scopes_of(scopes)?.allow(Scope::Admin) && !limits(row.opt_text(20)?)?.hides_links())
 }
 
 /// Reads a subscription from four columns, of which this is the first.
