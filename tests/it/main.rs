@@ -96,6 +96,7 @@ mod store_conformance;
 mod sweep;
 mod tag_deletion;
 mod takedowns;
+mod tenants;
 mod tls;
 mod tracing;
 mod transfer;

@@ -1,0 +1,77 @@
+//! A name that is picked again: the next link has nothing of the former one's, on every resolver.
+
+use harness::{Api, Cluster, wait};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::rest_calls::{Alone, SOON, call, done, get};
+
+const SLUG: &str = "promo1";
+const TENANT: &[&str] = &["--scopes", "create,read,edit,delete,visits", "--own-links-only"];
+
+async fn visit(api: &Api, query: &str) {
+    let agent = "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0";
+    let url = format!("{}/{SLUG}?{query}", api.url());
+    api.http().get(url).header("User-Agent", agent).send().await.unwrap();
+}
+
+async fn visits(api: &Api) -> Vec<Value> {
+    get(api, &format!("short-urls/{SLUG}/visits")).await["visits"]["data"].as_array().unwrap().clone()
+}
+
+/// Has one key pick the name, visit and delete its link, and another pick it again at once, while
+/// visits are still on their way.
+async fn pick_twice(one: &Api, next: &Api) {
+    let wish = |url: &str| json!({ "longUrl": url, "customSlug": SLUG, "maxVisits": 3 });
+    one.create_with(&wish("https://one.example/?secret=one")).await.unwrap();
+    for _ in 0..2 {
+        visit(one, "secret=former").await;
+    }
+    done(one, Method::PATCH, &format!("short-urls/{SLUG}"), Some(json!({ "title": "former" }))).await;
+    assert_eq!(call(one, Method::DELETE, &format!("short-urls/{SLUG}"), None).await.status, 204);
+    let made = next.create_with(&wish("https://next.example/")).await.unwrap().json;
+    assert_eq!((&made["version"], &made["editedAt"]), (&json!(3), &Value::Null), "{made}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_under_a_name_that_was_left_begins_without_visits() {
+    let alone = Alone::start(&[]).await;
+    let (one, next) = (alone.with_new_key("one", TENANT).await, alone.with_new_key("next", TENANT).await);
+    pick_twice(&one, &next).await;
+    for count in 1..=3 {
+        visit(&next, &format!("own={count}")).await;
+    }
+    let all = async || visits(&next).await.len() >= 3;
+    wait::until(SOON, "the visits are stored", all).await.unwrap();
+    let own = visits(&next).await;
+    assert_eq!(own.len(), 3, "its own limit, and its own visits: {own:?}");
+    assert!(own.iter().all(|visit| visit["visitedUrl"].as_str().unwrap().contains("own=")), "{own:?}");
+    let stats = get(&next, &format!("stats?shortCode={SLUG}")).await;
+    assert!(!stats.to_string().contains("former"), "{stats}");
+
+    // The former owner has its own link in the trash, and gets it back once the name is free.
+    let restore = format!("short-urls/{SLUG}/restore");
+    assert_eq!(call(&one, Method::POST, &restore, None).await.status, 400);
+    assert_eq!(call(&next, Method::DELETE, &format!("short-urls/{SLUG}"), None).await.status, 204);
+    let back = done(&one, Method::POST, &restore, None).await;
+    assert_eq!(back["title"], "former");
+    let own = visits(&one).await;
+    assert_eq!(own.len(), 2, "{own:?}");
+    assert_eq!(call(&next, Method::POST, &restore, None).await.status, 400, "it is the other one's again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_resolver_serves_the_next_link_of_a_name() {
+    let cluster = Cluster::builder().etcd(1).issuers(1).resolvers(2).start().await.unwrap();
+    let [one, other] = [&cluster.resolvers[0].api, &cluster.resolvers[1].api];
+    for round in 0..6 {
+        let url = format!("https://example.com/{round}");
+        let wish = json!({ "longUrl": url, "customSlug": SLUG });
+        let (by, there) = if round % 2 == 0 { (one, other) } else { (other, one) };
+        by.create_with(&wish).await.unwrap();
+        for api in [by, there] {
+            assert_eq!(api.follow(SLUG).await.unwrap(), (302, Some(url.clone())), "round {round}");
+        }
+        assert_eq!(call(there, Method::DELETE, &format!("short-urls/{SLUG}"), None).await.status, 204);
+    }
+}
