@@ -1,7 +1,7 @@
 //! Keys by which texts are searched and sorted, the same on every database and in every locale.
 //!
 //! The databases compute them too: SQLite calls these functions, and on Postgres the functions of
-//! the same names in `schema/postgres/V27__search_keys.sql` do the same.
+//! the same names in `schema/postgres/V28__search_keys.sql` do the same.
 
 use std::borrow::Cow;
 
