@@ -270,11 +270,16 @@ pub struct Config {
     /// API key to create at the first start. If absent, a random key is generated and printed once.
     #[arg(long, env = "RESOLVER_INITIAL_API_KEY", hide_env_values = true, value_name = "KEY")]
     pub initial_api_key: Option<String>,
-    /// Addresses or networks of proxies, such as 127.0.0.1 or 10.0.0.0/8, that are trusted to name their clients in
-    /// X-Forwarded-For. Name all proxies in front of this server: to all limits, the clients of an
-    /// unnamed proxy are one client.
+    /// Addresses or networks of proxies, such as 127.0.0.1 or 10.0.0.0/8, that are trusted to name
+    /// their clients in X-Forwarded-For or Forwarded. Name all proxies in front of this server: to
+    /// all limits, the clients of an unnamed proxy are one client.
     #[arg(long, env = "RESOLVER_TRUSTED_PROXIES", value_parser = parse_network, value_name = "CIDR[,CIDR…]", value_delimiter = ',')]
     pub trusted_proxies: Vec<IpNet>,
+    /// The only header in which trusted proxies name their clients, such as X-Real-IP,
+    /// CF-Connecting-IP or Forwarded. Without it, X-Forwarded-For and Forwarded are read, and neither
+    /// is believed if they name different clients.
+    #[arg(long, env = "RESOLVER_CLIENT_ADDRESS_HEADER", value_name = "NAME")]
+    pub client_address_header: Option<HeaderName>,
     /// Maximum number of open connections of one client; at the limit, a new connection replaces
     /// its idlest one. Trusted proxies have no limit. 0 for no limit. Defaults to a quarter of all
     /// connections, at most 1,024.

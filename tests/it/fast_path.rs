@@ -247,6 +247,7 @@ fn header(rng: &mut Rng, is_strange: bool, bytes: &mut Vec<u8>) {
         "Cookie: a=b; c=d",
         "Connection: keep-alive",
         "X-Forwarded-For: 192.0.2.7",
+        "Forwarded: for=192.0.2.7",
         "Cache-Control: no-cache",
     ];
     let strange = [

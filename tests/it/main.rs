@@ -13,6 +13,7 @@ mod changes;
 mod cli;
 mod cli_domains;
 mod cli_visits;
+mod client_addresses;
 mod clock;
 mod code_key;
 mod copy;

@@ -57,6 +57,8 @@ pub struct Metrics {
     /// Connections rejected because a limit, of all clients or of one, was reached by connections
     /// in use.
     pub connections_refused: Counter,
+    /// Requests of trusted proxies whose client could not be read or believed.
+    pub clients_unread: Counter,
 }
 
 impl Metrics {
@@ -89,6 +91,7 @@ impl Metrics {
                 of_later_release: counter!("resolver_links_of_later_release_total"),
                 cut_off: gauge!("resolver_cut_off"),
                 connections_refused: counter!("resolver_connections_refused_total"),
+                clients_unread: counter!("resolver_clients_unread_total"),
             })
         })
     }
@@ -151,5 +154,10 @@ fn describe() {
     describe_counter!(
         "resolver_connections_refused_total",
         "Connections refused: all that there may be, of all clients or of one, were being answered."
+    );
+    describe_counter!(
+        "resolver_clients_unread_total",
+        "Requests of trusted proxies whose client could not be read or believed; to all limits, \
+         the proxy is the client."
     );
 }

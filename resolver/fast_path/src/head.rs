@@ -42,12 +42,29 @@ pub struct RequestHead<'a> {
 pub struct Request<'a> {
     /// The parts that a redirect and the record of its visit depend on.
     pub head: RequestHead<'a>,
-    /// The `X-Forwarded-For` header, in which a proxy names its clients.
-    pub forwarded_for: Option<&'a [u8]>,
+    /// The header [`ProxyHeaders::client`].
+    pub client: Option<&'a [u8]>,
+    /// The `Forwarded` header.
+    pub forwarded: Option<&'a [u8]>,
     /// The header in which a proxy names the country of its client, if one is configured.
     pub country: Option<&'a [u8]>,
     /// Whether there is a `traceparent` header: the request may belong to a trace.
     pub has_traceparent: bool,
+}
+
+/// The headers that proxies add to requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProxyHeaders {
+    /// The name of the header in which a proxy lists its clients, in lower case.
+    pub client: Box<str>,
+    /// The name of the header in which a proxy names the country of its client, if there is one.
+    pub country: Option<Box<str>>,
+}
+
+impl Default for ProxyHeaders {
+    fn default() -> Self {
+        Self { client: "x-forwarded-for".into(), country: None }
+    }
 }
 
 /// The headers that are read here.
@@ -56,7 +73,8 @@ struct Fields<'a> {
     host: Option<&'a [u8]>,
     user_agent: Option<&'a [u8]>,
     referer: Option<&'a [u8]>,
-    forwarded_for: Option<&'a [u8]>,
+    client: Option<&'a [u8]>,
+    forwarded: Option<&'a [u8]>,
     accept_language: Option<&'a [u8]>,
     cookie: Option<&'a [u8]>,
     country: Option<&'a [u8]>,
@@ -67,13 +85,13 @@ struct Fields<'a> {
 impl<'a> Fields<'a> {
     /// Reads a header. Returns `None` if hyper has to answer its request.
     #[inline]
-    fn read(&mut self, name: &str, value: &'a [u8], country_header: Option<&str>) -> Option<()> {
-        let is = |other| name.eq_ignore_ascii_case(other);
+    fn read(&mut self, name: &str, value: &'a [u8], from_proxy: &ProxyHeaders) -> Option<()> {
+        let is = |other: &str| name.eq_ignore_ascii_case(other);
         let place = match name.len() {
             4 if is("host") => &mut self.host,
             7 if is("referer") => &mut self.referer,
             10 if is("user-agent") => &mut self.user_agent,
-            15 if is("x-forwarded-for") => &mut self.forwarded_for,
+            9 if is("forwarded") => &mut self.forwarded,
             15 if is("accept-language") => return keep_first(&mut self.accept_language, value),
             6 if is("cookie") => return keep_first(&mut self.cookie, value),
             3 if is("dnt") => return self.note_opt_out(value),
@@ -84,7 +102,10 @@ impl<'a> Fields<'a> {
             7 if is("sec-gpc") => return self.note_opt_out(value),
             10 if is("connection") && value.eq_ignore_ascii_case(b"keep-alive") => return Some(()),
             _ if DECIDES.iter().any(|other| is(other)) => return None,
-            _ if country_header.is_some_and(is) => return keep_first(&mut self.country, value),
+            _ if is(&from_proxy.client) => &mut self.client,
+            _ if from_proxy.country.as_deref().is_some_and(is) => {
+                return keep_first(&mut self.country, value);
+            }
             _ => return Some(()),
         };
         // Of two hosts or clients, a proxy in front might read another one than this server.
@@ -104,9 +125,8 @@ fn keep_first<'a>(place: &mut Option<&'a [u8]>, value: &'a [u8]) -> Option<()> {
 }
 
 /// Parses the first request of `bytes`, and returns it with the bytes after it. Returns `None` if
-/// the request is incomplete, or hyper has to answer it. `country_header` is the name of the header
-/// in which proxies name countries.
-pub(super) fn parse<'a>(bytes: &'a [u8], country_header: Option<&str>) -> Option<(Request<'a>, &'a [u8])> {
+/// the request is incomplete, or hyper has to answer it.
+pub(super) fn parse<'a>(bytes: &'a [u8], from_proxy: &ProxyHeaders) -> Option<(Request<'a>, &'a [u8])> {
     let mut headers = [const { MaybeUninit::uninit() }; HEADERS_MAX];
     let mut request = httparse::Request::new(&mut []);
     let Ok(Status::Complete(len)) = request.parse_with_uninit_headers(bytes, &mut headers) else {
@@ -125,7 +145,7 @@ pub(super) fn parse<'a>(bytes: &'a [u8], country_header: Option<&str>) -> Option
     }
     let mut fields = Fields::default();
     for Header { name, value } in &*request.headers {
-        fields.read(name, value, country_header)?;
+        fields.read(name, value, from_proxy)?;
     }
     let head = RequestHead {
         is_head,
@@ -141,7 +161,8 @@ pub(super) fn parse<'a>(bytes: &'a [u8], country_header: Option<&str>) -> Option
     };
     let request = Request {
         head,
-        forwarded_for: fields.forwarded_for,
+        client: fields.client,
+        forwarded: fields.forwarded,
         country: fields.country,
         has_traceparent: fields.has_traceparent,
     };
@@ -155,12 +176,16 @@ mod tests {
 
     use super::*;
 
+    fn read(head: &str) -> Option<(Request<'_>, &[u8])> {
+        parse(head.as_bytes(), &ProxyHeaders::default())
+    }
+
     proptest! {
         #[test]
         fn what_is_read_here_hyper_reads_alike(query in "[\\x21-\\x7e\\u{e4}\\u{20ac}]{0,12}", cut in prop::bool::ANY) {
             let target = format!("/abc{}{query}", if cut { "" } else { "?" });
             let head = format!("GET {target} HTTP/1.1\r\nHost: a.example\r\n\r\n");
-            if let Some((Request { head: parsed, .. }, _)) = parse(head.as_bytes(), None)
+            if let Some((Request { head: parsed, .. }, _)) = read(&head)
                 && parsed.path == "/abc"
             {
                 let uri = Uri::try_from(&target).unwrap();
@@ -181,12 +206,13 @@ mod tests {
             referer: b"",
             accept_language: b"",
             cookie: b"",
-            is_opted_out: false,
+                is_opted_out: false,
         };
         let head = "HEAD /abc?x=1&y HTTP/1.1\r\nHOST: a.example\r\nconnection: Keep-Alive\r\n\r\nGET";
-        let request = Request { head: parsed, forwarded_for: None, country: None, has_traceparent: false };
-        assert_eq!(parse(head.as_bytes(), None), Some((request, &b"GET"[..])));
-        let head = "GET /abc HTTP/1.1\r\nHost: a.example\r\nUser-Agent: curl/8\r\nX-Forwarded-For: 192.0.2.1\r\nAccept: */*\r\n\r\n";
+        let request =
+            Request { head: parsed, client: None, forwarded: None, country: None, has_traceparent: false };
+        assert_eq!(read(head), Some((request, &b"GET"[..])));
+        let head = "GET /abc HTTP/1.1\r\nHost: a.example\r\nUser-Agent: curl/8\r\nX-Forwarded-For: 192.0.2.1\r\nForwarded: for=192.0.2.2\r\nAccept: */*\r\n\r\n";
         let parsed = RequestHead {
             is_head: false,
             path_and_query: "/abc",
@@ -196,18 +222,19 @@ mod tests {
         };
         let request = Request {
             head: parsed,
-            forwarded_for: Some(b"192.0.2.1"),
+            client: Some(b"192.0.2.1"),
+            forwarded: Some(b"for=192.0.2.2"),
             country: None,
             has_traceparent: false,
         };
-        assert_eq!(parse(head.as_bytes(), None), Some((request, &b""[..])));
+        assert_eq!(read(head), Some((request, &b""[..])));
     }
 
     #[test]
     fn headers_that_are_only_recorded_are_read_and_may_be_repeated() {
         let with = |lines: &str| format!("GET /abc HTTP/1.1\r\nHost: a.example\r\n{lines}\r\n");
         let head = with("accept-language: de\r\nAccept-Language: en\r\ncookie: a=b\r\nCookie: c=d\r\n");
-        let (Request { head: parsed, country, .. }, _) = parse(head.as_bytes(), None).unwrap();
+        let (Request { head: parsed, country, .. }, _) = read(&head).unwrap();
         assert_eq!((parsed.accept_language, parsed.cookie, country), (&b"de"[..], &b"a=b"[..], None));
         for (lines, is_opted_out) in [
             ("DNT: 1\r\n", true),
@@ -217,17 +244,22 @@ mod tests {
             ("Sec-GPC: yes\r\nDNT:\r\n", false),
         ] {
             let head = with(lines);
-            assert_eq!(parse(head.as_bytes(), None).unwrap().0.head.is_opted_out, is_opted_out, "{lines}");
+            assert_eq!(read(&head).unwrap().0.head.is_opted_out, is_opted_out, "{lines}");
         }
         let head = with("CF-IPCountry: DE\r\ncf-ipcountry: FR\r\n");
-        let country = |name| parse(head.as_bytes(), name).unwrap().0.country;
-        assert_eq!((country(Some("cf-ipcountry")), country(None)), (Some(&b"DE"[..]), None));
+        let with_country = ProxyHeaders { country: Some("cf-ipcountry".into()), ..ProxyHeaders::default() };
+        let country = |from_proxy| parse(head.as_bytes(), from_proxy).unwrap().0.country;
+        assert_eq!(country(&with_country), Some(&b"DE"[..]));
+        assert_eq!(country(&ProxyHeaders::default()), None);
+        let named = ProxyHeaders { client: "x-real-ip".into(), country: None };
+        let head = with("X-Forwarded-For: 192.0.2.1\r\nX-Real-IP: 192.0.2.2\r\n");
+        assert_eq!(parse(head.as_bytes(), &named).unwrap().0.client, Some(&b"192.0.2.2"[..]));
     }
 
     #[test]
     fn whatever_else_a_request_says_is_handed_over() {
         let with = |line: &str| format!("GET /abc HTTP/1.1\r\nHost: a.example\r\n{line}\r\n\r\n");
-        assert!(parse(with("Accept: */*").as_bytes(), None).is_some());
+        assert!(read(&with("Accept: */*")).is_some());
         for line in [
             "Connection: close",
             "Connection: keep-alive, upgrade",
@@ -239,12 +271,13 @@ mod tests {
             "Expect: 100-continue",
             "Host: b.example",
             "X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-For: 192.0.2.2",
+            "Forwarded: for=192.0.2.1\r\nForwarded: for=192.0.2.2",
             "User-Agent: a\r\nUser-Agent: a",
             "Referer: a\r\nReferer: a",
             "no header",
             &"X: y\r\n".repeat(HEADERS_MAX),
         ] {
-            assert_eq!(parse(with(line).as_bytes(), None), None, "{line}");
+            assert_eq!(read(&with(line)), None, "{line}");
         }
         for head in [
             "",
@@ -259,7 +292,7 @@ mod tests {
             "get /abc HTTP/1.1\r\nHost: a.example\r\n\r\n",
             "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
         ] {
-            assert_eq!(parse(head.as_bytes(), None), None, "{head}");
+            assert_eq!(read(head), None, "{head}");
         }
     }
 }

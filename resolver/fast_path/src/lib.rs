@@ -39,7 +39,7 @@ use http::StatusCode;
 use jiff::Timestamp;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 
-pub use head::{Request, RequestHead};
+pub use head::{ProxyHeaders, Request, RequestHead};
 
 /// The number of bytes read at a time, and so the longest head that the fast path accepts.
 const READ_BYTES: usize = 16 * 1024;
@@ -60,8 +60,7 @@ pub enum Outcome {
 pub struct Buffers {
     read: Box<[u8]>,
     responses: Responses,
-    /// The name of the header in which proxies name countries, if there is one.
-    country_header: Option<Box<str>>,
+    from_proxy: ProxyHeaders,
 }
 
 impl Buffers {
@@ -72,13 +71,13 @@ impl Buffers {
         let caching = cache_control.map_or_else(String::new, |value| format!("cache-control: {value}\r\n"));
         let head = format!("HTTP/1.1 {status}\r\n{caching}content-length: 0\r\nlocation: ");
         let responses = Responses { bytes: Vec::new(), head, tail: String::new(), second: i64::MIN };
-        Self { read: vec![0; READ_BYTES].into(), responses, country_header: None }
+        Self { read: vec![0; READ_BYTES].into(), responses, from_proxy: ProxyHeaders::default() }
     }
 
-    /// Reads this header into [`Request::country`].
+    /// Reads these headers into [`Request::client`] and [`Request::country`].
     #[must_use]
-    pub fn with_country_header(mut self, name: Option<&str>) -> Self {
-        self.country_header = name.map(Box::from);
+    pub fn with_proxy_headers(mut self, headers: ProxyHeaders) -> Self {
+        self.from_proxy = headers;
         self
     }
 }
@@ -159,7 +158,7 @@ struct Turn {
 fn take_turn<S: AsyncRead + AsyncWrite>(
     cx: &mut Context<'_>,
     mut stream: Pin<&mut S>,
-    Buffers { read, responses, country_header }: &mut Buffers,
+    Buffers { read, responses, from_proxy }: &mut Buffers,
     respond: &mut impl FnMut(&Request<'_>, &mut Responses) -> bool,
     commit: &mut impl FnMut(),
 ) -> Poll<io::Result<Turn>> {
@@ -170,7 +169,7 @@ fn take_turn<S: AsyncRead + AsyncWrite>(
             return Poll::Ready(Ok(Turn { unsent: Vec::new(), outcome: Some(Outcome::Closed) }));
         }
         responses.bytes.clear();
-        let rest = respond_to_all(read.filled(), country_header.as_deref(), responses, respond);
+        let rest = respond_to_all(read.filled(), from_proxy, responses, respond);
         let mut unsent = &responses.bytes[..];
         if !unsent.is_empty() {
             commit();
@@ -193,12 +192,12 @@ fn take_turn<S: AsyncRead + AsyncWrite>(
 /// Answers requests in order. Returns the bytes from the first request on that it could not answer.
 fn respond_to_all<'a>(
     mut bytes: &'a [u8],
-    country_header: Option<&str>,
+    from_proxy: &ProxyHeaders,
     responses: &mut Responses,
     respond: &mut impl FnMut(&Request<'_>, &mut Responses) -> bool,
 ) -> &'a [u8] {
     while responses.bytes.len() < RESPONSES_BYTES
-        && let Some((request, rest)) = head::parse(bytes, country_header)
+        && let Some((request, rest)) = head::parse(bytes, from_proxy)
         && respond(&request, responses)
     {
         bytes = rest;
@@ -315,7 +314,13 @@ mod tests {
             responses.push_redirect(&[b'x'; 2_000], Timestamp::UNIX_EPOCH);
             true
         };
-        let rest = respond_to_all(requests.as_bytes(), None, &mut responses, &mut with_long_urls).len();
+        let rest = respond_to_all(
+            requests.as_bytes(),
+            &ProxyHeaders::default(),
+            &mut responses,
+            &mut with_long_urls,
+        )
+        .len();
         assert!((RESPONSES_BYTES..RESPONSES_BYTES + 2_200).contains(&responses.bytes.len()));
         assert!(rest > 0 && rest.is_multiple_of(get("/k").len()));
     }

@@ -164,6 +164,7 @@ impl Parts {
             connections: None,
             unknown_codes: 20,
             trusted_proxies: Vec::new(),
+            client_header: None,
             country_header: None,
         };
         let resources = Resources { descriptors: 1_024, memory: 1 << 30 };
@@ -175,7 +176,7 @@ impl Parts {
             admission: VisitLimiter::start(&self.supervisor, self.store.clone()),
             visits,
             catalog: self.store.clone(),
-            clients: Arc::new(Clients::new(limits, 9)),
+            clients: Arc::new(Clients::new(limits, 9, self.metrics.clients_unread.clone())),
             budgets: Arc::new(Budgets::of(&resources)),
             metrics: Arc::clone(&self.metrics),
             geoip: GeoIp::default(),

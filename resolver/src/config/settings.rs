@@ -130,6 +130,7 @@ impl Config {
                 connections: self.connections_per_client,
                 unknown_codes: self.unknown_codes_per_minute,
                 trusted_proxies: self.trusted_proxies.clone(),
+                client_header: self.client_address_header.clone(),
                 country_header: self.country_header.clone(),
             },
             geoip: GeoIp::open(&self.places)

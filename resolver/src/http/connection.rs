@@ -31,7 +31,7 @@ use web::{
     Answer, HELD_BACK, TEXT,
     access_log::Access,
     answer,
-    client_limits::{Clients, forwarded_for},
+    client_limits::Clients,
     connection_timeouts::{Connection, ThreadConnections, TimedStream},
     is_held_back,
     request_durations::{RequestDurations, RouteName, route_of},
@@ -71,7 +71,11 @@ pub(super) async fn serve_connection(
         let visitor = match clients {
             Some(clients) => Visitor {
                 peer,
-                client: clients.forwarded_client(peer, request.forwarded_for.into_iter()),
+                client: clients.addresses().behind(
+                    peer,
+                    request.client.into_iter(),
+                    request.forwarded.into_iter(),
+                ),
                 country: request.country.and_then(country_code),
             },
             None => Visitor { peer, client: peer, country: None },
@@ -224,7 +228,7 @@ fn visitor<B>(clients: &Clients, peer: IpAddr, is_proxy: bool, request: &hyper::
     let country = clients.country(peer, request.headers());
     Visitor {
         peer,
-        client: clients.forwarded_client(peer, forwarded_for(request)),
+        client: clients.client_of(peer, request.headers()),
         country: country.and_then(|country| country_code(country.as_bytes())),
     }
 }

@@ -23,8 +23,7 @@ use std::sync::{
 use api::Api;
 use app::metrics::Metrics;
 use daemon::{Share, traces::Traces};
-use fast_path::Buffers;
-use hyper::header::HeaderName;
+use fast_path::{Buffers, ProxyHeaders};
 use pages::{Pages, Renderer};
 use redirect::{Redirector, ThreadContext, cache_control};
 use tls::ServerTls;
@@ -53,8 +52,6 @@ pub(crate) struct PublicService {
     pub(crate) serves_visitors: bool,
     /// Trusted proxies and the limits of each client.
     pub(crate) clients: Arc<Clients>,
-    /// The header in which trusted proxies name the country of their client.
-    pub(crate) country_header: Option<HeaderName>,
     /// Maximum number of connections.
     pub(crate) connections_max: usize,
     /// Counters of the resolver.
@@ -111,11 +108,15 @@ impl RouteNames {
 impl ListenerThread {
     /// Creates the state of the current thread, which is the listener's thread with this index.
     fn new(service: Arc<PublicService>, index: usize) -> Self {
-        let (status, country) = (service.redirector.status, service.country_header.as_ref());
-        let buffers = Buffers::new(status, cache_control(status));
+        let (status, clients) = (service.redirector.status, &service.clients);
+        let proxy_headers = ProxyHeaders {
+            client: clients.addresses().list_header().as_str().into(),
+            country: clients.country_header().map(|name| name.as_str().into()),
+        };
+        let buffers = Buffers::new(status, cache_control(status)).with_proxy_headers(proxy_headers);
         Self {
             redirects: ThreadContext::new(Arc::clone(&service.redirector), index),
-            buffers: Mutex::new(buffers.with_country_header(country.map(HeaderName::as_str))),
+            buffers: Mutex::new(buffers),
             wakeups: Wakeups::of_this_thread(),
             durations: service.durations.thread(status),
             names: RouteNames::new(),

@@ -115,7 +115,11 @@ impl Parts {
             clock,
             domain_cache,
             passwords: Arc::new(PasswordGuard::default()),
-            clients: Arc::new(Clients::new(settings.client_limits.clone(), connections.per_client)),
+            clients: Arc::new(Clients::new(
+                settings.client_limits.clone(),
+                connections.per_client,
+                self.metrics.clients_unread.clone(),
+            )),
             budgets: Arc::new(Budgets::of(resources)),
         };
         let api =
@@ -133,7 +137,6 @@ impl Parts {
             is_https: settings.public_url.starts_with("https:"),
             serves_visitors: settings.role.serves_visitors(),
             clients: shared.clients,
-            country_header: settings.client_limits.country_header.clone(),
             connections_max: connections.public,
             metrics: self.metrics,
             durations: self.durations,

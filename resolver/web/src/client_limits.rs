@@ -20,19 +20,18 @@ use std::{
 use daemon::network;
 use foldhash::quality::RandomState;
 use hyper::{
-    HeaderMap, Request,
+    HeaderMap,
     header::{HeaderName, HeaderValue},
 };
 use ipnet::IpNet;
+use metrics::Counter;
 use tokio::time::Instant;
 
 use crate::{
     budgets::Rate,
+    client_address::{ClientAddresses, FORWARDED},
     connection_timeouts::{ConnectionHandle, idlest},
 };
-
-/// The header in which a proxy names its client.
-const FORWARDED_FOR: &str = "x-forwarded-for";
 
 /// The limits of one client, and the proxies that are trusted to name clients.
 #[derive(Clone, Debug)]
@@ -44,13 +43,17 @@ pub struct ClientLimits {
     pub unknown_codes: u32,
     /// The networks of proxies that are trusted to name their clients.
     pub trusted_proxies: Vec<IpNet>,
+    /// The only header in which trusted proxies name their clients; `None` for `X-Forwarded-For`
+    /// and `Forwarded`.
+    pub client_header: Option<HeaderName>,
     /// The header in which trusted proxies give the client's country.
     pub country_header: Option<HeaderName>,
 }
 
 /// The connections and the budgets of all clients.
 pub struct Clients {
-    limits: ClientLimits,
+    addresses: ClientAddresses,
+    country_header: Option<HeaderName>,
     per_client: u32,
     unknown_codes: Rate,
     /// Handshakes of each client.
@@ -73,13 +76,19 @@ struct Connections {
 type Handles = HashMap<u64, Option<ConnectionHandle>, RandomState>;
 
 impl Clients {
-    /// Creates the limits. `share` is the number of connections per client if `limits` has none.
+    /// Creates the limits. `share` is the number of connections per client if `limits` has none,
+    /// and `unread` counts requests of proxies whose client cannot be read.
     #[must_use]
-    pub fn new(limits: ClientLimits, share: u32) -> Self {
-        let per_client = limits.connections.unwrap_or(share);
-        let unknown_codes = Rate::new(limits.unknown_codes);
-        let (handshakes, since) = (Rate::new(HANDSHAKES_PER_MINUTE), Instant::now());
-        Self { limits, per_client, unknown_codes, handshakes, since, connections: Mutex::default() }
+    pub fn new(limits: ClientLimits, share: u32, unread: Counter) -> Self {
+        Self {
+            addresses: ClientAddresses::new(limits.trusted_proxies, limits.client_header, unread),
+            country_header: limits.country_header,
+            per_client: limits.connections.unwrap_or(share),
+            unknown_codes: Rate::new(limits.unknown_codes),
+            handshakes: Rate::new(HANDSHAKES_PER_MINUTE),
+            since: Instant::now(),
+            connections: Mutex::default(),
+        }
     }
 
     /// Registers a connection of a client, if necessary in place of its idlest ones. Returns `None`
@@ -129,35 +138,30 @@ impl Clients {
     #[must_use]
     #[inline]
     pub fn trusts(&self, peer: IpAddr) -> bool {
-        self.limits.trusted_proxies.iter().any(|proxies| proxies.contains(&peer.to_canonical()))
+        self.addresses.trusts(peer)
     }
 
-    /// Returns the client behind a trusted proxy: the last address in the lines of
-    /// `X-Forwarded-For` that is not a trusted proxy's. Anyone may have written the addresses
-    /// before it.
+    /// Returns the reader of the headers in which trusted proxies name their clients.
     #[must_use]
-    pub fn forwarded_client<'a>(
-        &self,
-        proxy: IpAddr,
-        lines: impl DoubleEndedIterator<Item = &'a [u8]>,
-    ) -> IpAddr {
-        let mut client = proxy;
-        for address in lines.rev().flat_map(|line| line.rsplit(|byte| *byte == b',')) {
-            let address = std::str::from_utf8(address).ok().and_then(|address| address.trim().parse().ok());
-            let Some::<IpAddr>(address) = address else { break };
-            client = address.to_canonical();
-            if !self.trusts(client) {
-                break;
-            }
-        }
-        client
+    pub fn addresses(&self) -> &ClientAddresses {
+        &self.addresses
     }
 
     /// Returns the client on a connection from this peer: the peer itself, unless it is a trusted
-    /// proxy.
+    /// proxy, which names its client in these headers.
     #[must_use]
-    pub fn client_of<'a>(&self, peer: IpAddr, lines: impl DoubleEndedIterator<Item = &'a [u8]>) -> IpAddr {
-        if self.trusts(peer) { self.forwarded_client(peer, lines) } else { peer }
+    pub fn client_of(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+        if !self.trusts(peer) {
+            return peer;
+        }
+        let lines = |name| headers.get_all(name).iter().map(HeaderValue::as_bytes);
+        self.addresses.behind(peer, lines(self.addresses.list_header()), lines(&FORWARDED))
+    }
+
+    /// Returns the header in which trusted proxies give the client's country, if there is one.
+    #[must_use]
+    pub fn country_header(&self) -> Option<&HeaderName> {
+        self.country_header.as_ref()
     }
 
     /// Returns the country that a trusted proxy gives for its client, verbatim from the configured
@@ -165,7 +169,7 @@ impl Clients {
     /// trusted.
     #[must_use]
     pub fn country<'a>(&self, peer: IpAddr, headers: &'a HeaderMap) -> Option<&'a str> {
-        let name = self.limits.country_header.as_ref().filter(|_| self.trusts(peer))?;
+        let name = self.country_header.as_ref().filter(|_| self.trusts(peer))?;
         headers.get(name)?.to_str().ok().filter(|country| !country.is_empty())
     }
 
@@ -233,11 +237,6 @@ impl Drop for ClientConnection {
     }
 }
 
-/// Returns the lines of a request's `X-Forwarded-For` header.
-pub fn forwarded_for<B>(request: &Request<B>) -> impl DoubleEndedIterator<Item = &[u8]> {
-    request.headers().get_all(FORWARDED_FOR).iter().map(HeaderValue::as_bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use tokio::{
@@ -255,11 +254,14 @@ mod tests {
 
     fn clients(connections: u32, unknown_codes: u32, proxies: &[&str]) -> Arc<Clients> {
         let trusted_proxies = proxies.iter().map(|proxy| proxy.parse().unwrap()).collect();
-        let connections = Some(connections);
-        Arc::new(Clients::new(
-            ClientLimits { connections, unknown_codes, trusted_proxies, country_header: None },
-            9,
-        ))
+        let limits = ClientLimits {
+            connections: Some(connections),
+            unknown_codes,
+            trusted_proxies,
+            client_header: None,
+            country_header: None,
+        };
+        Arc::new(Clients::new(limits, 9, Counter::noop()))
     }
 
     /// Returns a connection that is served until it is ended, with its other end.
@@ -331,29 +333,18 @@ mod tests {
     #[test]
     fn only_what_trusted_proxies_say_is_believed() {
         let clients = clients(0, 0, &["10.0.0.0/8", "::1/128"]);
-        let client_of_bytes =
-            |lines: &[&[u8]]| clients.forwarded_client(ip("10.0.0.1"), lines.iter().copied()).to_string();
-        let client_of =
-            |lines: &[&str]| client_of_bytes(&lines.iter().map(|line| line.as_bytes()).collect::<Vec<_>>());
-        for (lines, client) in [
-            (&[][..], "10.0.0.1"),
-            (&["192.0.2.7"], "192.0.2.7"),
-            (&["198.51.100.1, 192.0.2.7"], "192.0.2.7"),
-            (&["198.51.100.1, 192.0.2.7, 10.0.0.2"], "192.0.2.7"),
-            (&["198.51.100.1", "192.0.2.7,10.0.0.2"], "192.0.2.7"),
-            (&["192.0.2.7, nonsense, 10.0.0.2"], "10.0.0.2"),
-            (&["nonsense"], "10.0.0.1"),
-            (&["\u{e4}, 192.0.2.7"], "192.0.2.7"),
-            (&["2001:db8::1"], "2001:db8::1"),
-        ] {
-            assert_eq!(client_of(lines), client, "{lines:?}");
+        let client_of = |peer, lines: &[(&'static str, &'static str)]| {
+            let lines = lines
+                .iter()
+                .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+            clients.client_of(ip(peer), &HeaderMap::from_iter(lines)).to_string()
+        };
+        let listed = [("x-forwarded-for", "198.51.100.1"), ("x-forwarded-for", "192.0.2.7:4711")];
+        let forwarded = [("forwarded", "for=198.51.100.1"), ("forwarded", "for=192.0.2.7")];
+        for lines in [&listed, &forwarded] {
+            assert_eq!(client_of("10.0.0.1", lines), "192.0.2.7");
+            assert_eq!(client_of("::ffff:10.1.1.1", lines), "192.0.2.7");
+            assert_eq!(client_of("11.0.0.1", lines), "11.0.0.1");
         }
-        assert_eq!(
-            client_of_bytes(&[b"\xff, 192.0.2.7"]),
-            "192.0.2.7",
-            "nobody hides behind a byte of their own"
-        );
-        assert!(clients.trusts(ip("::ffff:10.1.1.1")));
-        assert!(!clients.trusts(ip("11.0.0.1")));
     }
 }

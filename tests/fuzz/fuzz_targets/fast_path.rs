@@ -25,7 +25,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use fast_path::{Buffers, Outcome, Responses};
+use fast_path::{Buffers, Outcome, ProxyHeaders, Responses};
 use http_body_util::Empty;
 use hyper::{
     Request, Response, StatusCode,
@@ -86,7 +86,7 @@ struct Seen {
     query: Option<String>,
     host: Option<String>,
     /// The headers that are recorded, the client's address and its country.
-    headers: [Vec<u8>; 6],
+    headers: [Vec<u8>; 7],
     is_opted_out: bool,
 }
 
@@ -101,7 +101,10 @@ struct Served {
 fn answer_fast(sent: &[u8], piece: usize) -> (Vec<Seen>, Vec<u8>) {
     let mut wire = Wire::new(sent, piece);
     let mut requests = Vec::new();
-    let buffers = Buffers::new(StatusCode::FOUND, None).with_country_header(Some(COUNTRY));
+    let buffers = Buffers::new(StatusCode::FOUND, None).with_proxy_headers(ProxyHeaders {
+        country: Some(COUNTRY.into()),
+        ..ProxyHeaders::default()
+    });
     let respond = |request: &fast_path::Request<'_>, responses: &mut Responses| {
         let is_known = is_known(request.head.path);
         if is_known {
@@ -141,7 +144,8 @@ fn seen_fast(request: &fast_path::Request<'_>) -> Seen {
             head.referer.to_vec(),
             head.accept_language.to_vec(),
             head.cookie.to_vec(),
-            request.forwarded_for.unwrap_or_default().to_vec(),
+            request.client.unwrap_or_default().to_vec(),
+            request.forwarded.unwrap_or_default().to_vec(),
             request.country.unwrap_or_default().to_vec(),
         ],
         is_opted_out: head.is_opted_out,
@@ -188,7 +192,7 @@ fn seen_by_hyper(request: &Request<Incoming>) -> Seen {
             .get("host")
             .and_then(|host| std::str::from_utf8(host.as_bytes()).ok())
             .map(str::to_owned),
-        headers: ["user-agent", "referer", "accept-language", "cookie", "x-forwarded-for", COUNTRY]
+        headers: ["user-agent", "referer", "accept-language", "cookie", "x-forwarded-for", "forwarded", COUNTRY]
             .map(first),
         is_opted_out: asks("dnt") || asks("sec-gpc"),
     }

@@ -1,26 +1,34 @@
-//! `X-Forwarded-For` behind trusted proxies.
+//! `X-Forwarded-For` and `Forwarded` behind trusted proxies.
 //!
 //! The input is lines: the trusted networks with commas between them, the address of the peer, and
 //! then the lines of the header.
 //!
 //! 1. A peer that is no trusted proxy is the client, whatever it sends.
-//! 2. The client is never a trusted proxy, unless all addresses behind the last unreadable one are.
-//! 3. What stands before the client's address has no effect: a client cannot choose how it is seen.
-//! 4. One line with commas and several lines are the same list (RFC 9110, section 5.3), and a
-//!    request as hyper has it gives the same client as the raw lines.
+//! 2. What stands before the client's address has no effect: a client cannot choose how it is seen.
+//! 3. One line of `X-Forwarded-For` with commas and several lines are the same list (RFC 9110,
+//!    section 5.3), and a request as hyper has it gives the same client as the raw lines.
+//! 4. Of two headers that name different clients, neither is believed.
 #![no_main]
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::{
+    iter::empty,
+    net::{IpAddr, Ipv4Addr},
+};
 
-use hyper::{Request, header::HeaderValue};
+use hyper::{
+    HeaderMap,
+    header::{HeaderName, HeaderValue},
+};
 use ipnet::IpNet;
 use libfuzzer_sys::fuzz_target;
-use web::client_limits::{ClientLimits, Clients, forwarded_for};
+use metrics::Counter;
+use web::client_limits::{ClientLimits, Clients};
 
 /// Maximum number of networks, which are searched one by one.
 const NETWORKS_MAX: usize = 16;
 /// Beginnings of a header that a client may have written.
-const CLAIMS: [&[u8]; 4] = [b"198.51.100.99", b"", b"nonsense", b"\xff, 10.0.0.1"];
+const CLAIMS: [&[u8]; 6] =
+    [b"198.51.100.99", b"", b"nonsense", b"\xff, 10.0.0.1", b"for=198.51.100.99;by=\"", b"for=\"\\"];
 
 fuzz_target!(|data: &[u8]| {
     let mut lines = data.split(|byte| *byte == b'\n');
@@ -28,16 +36,27 @@ fuzz_target!(|data: &[u8]| {
     let peer = lines.next().and_then(address).unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
     let lines: Vec<&[u8]> = lines.collect();
 
-    let client = clients.client_of(peer, lines.iter().copied());
-    if !clients.trusts(peer) {
-        assert_eq!(client, peer);
+    for header in ["x-forwarded-for", "forwarded"] {
+        let client = named(&clients, peer, header, &lines);
+        check_choice(&clients, peer, header, client, &lines);
+        check_request(&clients, peer, header, client, &lines);
     }
-    let named = clients.forwarded_client(peer, lines.iter().copied());
-    assert_eq!(client, if clients.trusts(peer) { named } else { peer });
-    check_choice(&clients, peer, named, &lines);
-    check_spellings(&clients, peer, named, &lines);
-    check_request(&clients, peer, named, &lines);
+    let listed = named(&clients, peer, "x-forwarded-for", &lines);
+    if !lines.is_empty() {
+        let joined = lines.join(&b", "[..]);
+        assert_eq!(named(&clients, peer, "x-forwarded-for", &[&joined]), listed);
+    }
+    check_agreement(&clients, peer, listed, &lines);
 });
+
+/// Returns the client that the lines of a header name, if the peer is believed.
+fn named(clients: &Clients, peer: IpAddr, header: &str, lines: &[&[u8]]) -> IpAddr {
+    let (addresses, lines) = (clients.addresses(), lines.iter().copied());
+    match header {
+        "forwarded" => addresses.behind(peer, empty(), lines),
+        _ => addresses.behind(peer, lines, empty()),
+    }
+}
 
 fn clients(networks: &[u8]) -> Clients {
     let networks = networks.split(|byte| *byte == b',');
@@ -47,54 +66,50 @@ fn clients(networks: &[u8]) -> Clients {
         connections: Some(0),
         unknown_codes: 0,
         trusted_proxies,
+        client_header: None,
         country_header: Some("cf-ipcountry".parse().expect("a name of a header")),
     };
-    Clients::new(limits, 1)
+    Clients::new(limits, 1, Counter::noop())
 }
 
 fn address(text: &[u8]) -> Option<IpAddr> {
     std::str::from_utf8(text).ok()?.trim().parse().ok()
 }
 
-fn check_choice(clients: &Clients, peer: IpAddr, client: IpAddr, lines: &[&[u8]]) {
-    let all: Vec<Option<IpAddr>> =
-        lines.iter().flat_map(|line| line.split(|byte| *byte == b',')).map(address).collect();
-    // The readable addresses behind the last unreadable one, the nearest first.
-    let read: Vec<IpAddr> = all.iter().rev().map_while(|one| *one).map(|one| one.to_canonical()).collect();
-    match read.iter().position(|one| !clients.trusts(*one)) {
-        Some(place) => assert_eq!(client, read[place]),
-        None => assert_eq!(client, read.last().copied().unwrap_or(peer)),
-    }
-}
-
-fn check_spellings(clients: &Clients, peer: IpAddr, client: IpAddr, lines: &[&[u8]]) {
-    if !lines.is_empty() {
-        let joined = lines.join(&b", "[..]);
-        assert_eq!(clients.forwarded_client(peer, [&*joined].into_iter()), client);
-    }
+fn check_choice(clients: &Clients, peer: IpAddr, header: &str, client: IpAddr, lines: &[&[u8]]) {
     if lines.is_empty() || clients.trusts(client) {
         return;
     }
     for claim in CLAIMS {
         let longer = [claim, b",", lines[0]].concat();
-        let before = [claim].into_iter().chain(lines.iter().copied());
-        assert_eq!(clients.forwarded_client(peer, before), client, "{claim:?} in a line of its own");
-        let within = [&*longer].into_iter().chain(lines[1..].iter().copied());
-        assert_eq!(clients.forwarded_client(peer, within), client, "{claim:?}");
+        let before: Vec<&[u8]> = [claim].into_iter().chain(lines.iter().copied()).collect();
+        assert_eq!(named(clients, peer, header, &before), client, "{claim:?} in a line of its own");
+        let within: Vec<&[u8]> = [&*longer].into_iter().chain(lines[1..].iter().copied()).collect();
+        assert_eq!(named(clients, peer, header, &within), client, "{claim:?}");
     }
 }
 
-fn check_request(clients: &Clients, peer: IpAddr, client: IpAddr, lines: &[&[u8]]) {
-    let mut request = Request::new(());
+fn check_request(clients: &Clients, peer: IpAddr, header: &'static str, client: IpAddr, lines: &[&[u8]]) {
+    let mut headers = HeaderMap::new();
     for line in lines {
         let Ok(value) = HeaderValue::from_bytes(line) else { return };
-        request.headers_mut().append("x-forwarded-for", value);
+        headers.append(HeaderName::from_static(header), value);
     }
-    assert_eq!(clients.forwarded_client(peer, forwarded_for(&request)), client);
+    let expected = if clients.trusts(peer) { client } else { peer };
+    assert_eq!(clients.client_of(peer, &headers), expected);
     if let Some(line) = lines.first().and_then(|line| HeaderValue::from_bytes(line).ok()) {
-        let headers = request.headers_mut();
         headers.insert("cf-ipcountry", line);
-        let country = clients.country(peer, headers);
+        let country = clients.country(peer, &headers);
         assert!(country.is_none() || clients.trusts(peer), "only a proxy names a country");
     }
+}
+
+fn check_agreement(clients: &Clients, peer: IpAddr, listed: IpAddr, lines: &[&[u8]]) {
+    let (addresses, other) = (clients.addresses(), IpAddr::from([198, 51, 100, 98]));
+    if !clients.trusts(peer) || clients.trusts(other) || clients.trusts(listed) || listed == other {
+        return;
+    }
+    let forwarded = [&b"for=198.51.100.98"[..]];
+    let client = addresses.behind(peer, lines.iter().copied(), forwarded.into_iter());
+    assert_eq!(client, peer);
 }

@@ -26,7 +26,7 @@ use crate::{
 use web::{
     HELD_BACK,
     budgets::{BudgetAccount, Held},
-    client_limits::{Clients, forwarded_for},
+    client_limits::Clients,
 };
 
 /// The methods of the links API, for metrics.
@@ -189,5 +189,5 @@ pub(super) async fn hold_back(error: &AuthError) {
 /// names.
 pub(super) fn client_of(clients: &Clients, request: &Request<Body>) -> IpAddr {
     let peer = request.extensions().get().and_then(Guest::peer);
-    clients.client_of(peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)), forwarded_for(request))
+    clients.client_of(peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)), request.headers())
 }
