@@ -174,6 +174,7 @@ const LAYERS: &[Layer] = &[
         name: "redirect",
         folder: "resolver/redirect",
         reaches: &[
+            "agents",
             "app",
             "codes",
             "daemon",

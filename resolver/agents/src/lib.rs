@@ -4,10 +4,11 @@
 //! 2. No input panics. At most [`AGENT_MAX`] bytes of it are read, and every byte outside printable
 //!    ASCII is read as a question mark.
 //! 3. A [`Name`] has at most [`Name::MAX`] bytes and no control characters, whatever the input.
-//! 4. The rules are those of uap-core, compiled in. [`Parser::new`] builds them, which takes about
+//! 4. A bot is what a list of bots knows; unknown agents are people ([`is_bot`]).
+//! 5. The rules are those of uap-core, compiled in. [`Parser::new`] builds them, which takes about
 //!    0.1 s and 20 MiB (55 MiB once every rule has been tried). So a process needs one parser, on
 //!    the thread that stores visits.
-//! 5. Time is a parameter: [`Budget`] bounds the parses of a second, and [`Cache`] the memory.
+//! 6. Time is a parameter: [`Budget`] bounds the parses of a second, and [`Cache`] the memory.
 //!
 //! Rejected: `woothee`, which rests since 2021 and knows no current device; and `iscrawl` for bots,
 //! because its cache compares the address, the length and the ends of a text, so that an agent read
@@ -17,6 +18,7 @@ mod agent;
 mod bots;
 mod budget;
 mod cache;
+mod crawlers;
 mod device;
 mod name;
 mod parser;
@@ -25,7 +27,7 @@ mod real_agents;
 mod words;
 
 pub use agent::Agent;
-pub use bots::is_bot;
+pub use bots::{is_bot, is_crawler};
 pub use budget::Budget;
 pub use cache::Cache;
 pub use device::DeviceKind;

@@ -112,7 +112,7 @@ pub(crate) mod tests {
         for user_agent in [&b""[..], b" ", b"\xff\xfe\x80", &[0; 8192], &junk, "…".as_bytes()] {
             let agent = PARSER.parse(user_agent);
             assert!(names(&agent).iter().all(|name| name.as_str() == Name::UNKNOWN), "{agent:?}");
-            assert!(agent.bot && agent.device == DeviceKind::Bot);
+            assert!(!agent.bot && agent.device == DeviceKind::Unknown);
         }
     }
 

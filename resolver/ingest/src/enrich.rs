@@ -9,7 +9,7 @@ use std::{
 
 use agents::{Agent, Budget, Cache, Parser};
 use geoip::{CountryCode, GeoIp, Place};
-use links::{DomainId, is_preview};
+use links::DomainId;
 use visit_store::Erasure;
 use visits::{AddressMode, AddressSecret, Day, DaySecret, Event, Language, PlaceText, VisitId};
 
@@ -132,7 +132,6 @@ impl Enricher {
     ) -> Derived {
         let agents = self.agents.get_or_insert_with(|| Cache::new(Parser::new(), Cache::BYTES_MAX));
         let agent = agents.agent(event.user_agent, &mut self.budget, now);
-        let is_bot = agent.bot || std::str::from_utf8(event.user_agent).is_ok_and(is_preview);
         let kept = self.options.addresses.keep(event.client);
         let is_private = event.is_opted_out && self.options.respects_opt_out
             || self.untracked.contains(&event.domain)
@@ -144,7 +143,7 @@ impl Enricher {
             located: self.locate(event),
             language: Language::preferred(event.languages),
             referrer_host: referrer::host(event.referrer),
-            is_bot,
+            is_bot: agent.bot,
             is_listed: is_kept && !is_private,
             visitor: secret
                 .filter(|_| !is_private)

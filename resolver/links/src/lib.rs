@@ -78,4 +78,4 @@ pub use stored::StoredObject;
 pub use tag::{TAGS_MAX, Tag, TagError};
 pub use time::{TimeError, find_zone, read_time, stored_time};
 pub use visit_limit::granted_visits;
-pub use visitor::{Facts, asks_where, choose, is_preview};
+pub use visitor::{Facts, asks_where, choose};

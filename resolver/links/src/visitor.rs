@@ -1,7 +1,6 @@
 //! Evaluation of redirect rules for a visitor, with the semantics of Shlink's redirect conditions.
 
 mod agent;
-mod preview;
 
 use std::{borrow::Cow, cell::OnceCell, collections::HashMap, net::IpAddr};
 
@@ -10,8 +9,6 @@ use url::form_urlencoded;
 
 use self::agent::Agent;
 use super::rule::{Condition, Rule};
-
-pub use preview::is_preview;
 
 /// Maximum number of languages that are read, from the front of the header. Browsers send no more
 /// than a few.

@@ -6,6 +6,7 @@
 
 use std::{net::IpAddr, ptr, sync::Arc};
 
+use agents::is_crawler;
 use app::{
     domain_cache::{Question, VisitorDomain},
     lookup::{LookupError, LookupKey},
@@ -19,8 +20,7 @@ use hyper::{
 };
 use jiff::Timestamp;
 use links::{
-    DomainId, Facts, Link, Rule, StoredObject as _, asks_where, choose, is_preview, location,
-    location_with_query,
+    DomainId, Facts, Link, Rule, StoredObject as _, asks_where, choose, location, location_with_query,
 };
 use visits::Outcome;
 use web::{Answer, hold_back, visitor_page::VisitorPage};
@@ -163,12 +163,11 @@ pub(crate) fn spent(redirector: &Redirector, found: &FoundLink, path: &str) -> R
     Refusal::new(answer, Missed::of(&found.link, why))
 }
 
-/// Returns whether a request is a look at the link, by a link checker or for a chat preview, and
+/// Returns whether a request is a look at the link, by a crawler or for the preview of a chat, and
 /// not a visit. A look at a link with a visit limit does not get the link's target: it uses up no
 /// visit, and any client can claim to be a preview.
 fn is_look<B>(request: &Request<B>) -> bool {
-    let user_agent = std::str::from_utf8(bytes(request.headers(), &USER_AGENT));
-    *request.method() == Method::HEAD || user_agent.is_ok_and(is_preview)
+    *request.method() == Method::HEAD || is_crawler(bytes(request.headers(), &USER_AGENT))
 }
 
 /// A link that a visitor requested, live or not.
