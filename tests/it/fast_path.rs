@@ -251,6 +251,7 @@ fn header(rng: &mut Rng, is_strange: bool, bytes: &mut Vec<u8>) {
         "Cache-Control: no-cache",
     ];
     let strange = [
+        "Sec-Purpose: prefetch",
         "Connection: close",
         "Connection: Upgrade, keep-alive",
         "Upgrade: h2c",

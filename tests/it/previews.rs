@@ -1,20 +1,29 @@
 //! Requests that only look at a link (previews, HEAD, QR codes), for links that are limited, not
 //! yet valid or expired.
 
-use harness::{Answer, Resolver};
+use std::time::Duration;
+
+use harness::{Answer, Resolver, wait};
 use reqwest::{
     Method,
     header::{CONTENT_TYPE, USER_AGENT},
 };
 use serde_json::json;
 
+use crate::visits::get;
+
 const URL: &str = "https://example.com/secret";
-const PREVIEWS: [&str; 5] = [
+const COUNTED_WITHIN: Duration = Duration::from_secs(30);
+const PREVIEWS: [&str; 9] = [
     "Slackbot-LinkExpanding 1.0 (+https://api.slack.com/robots)",
     "WhatsApp/2.23.20.0",
     "TelegramBot (like TwitterBot)",
     "facebookexternalhit/1.1",
     "Mozilla/5.0 (compatible; Discordbot/2.0; +https://discordapp.com)",
+    "Viber",
+    "Mozilla/4.0 (compatible; ms-office; MSOffice 16)",
+    "Snap URL Preview Service; bot; snapchat; https://developers.snap.com/robots",
+    "Misskey/2024.5.0",
 ];
 
 async fn start() -> Resolver {
@@ -48,6 +57,45 @@ async fn a_look_takes_no_use_of_a_limited_link_away_and_does_not_tell_where_it_l
     for (method, user_agent) in [(Method::GET, PREVIEWS[0]), (Method::HEAD, "curl/8")] {
         let led = look(&resolver, method, &free, user_agent).await;
         assert_eq!((led.status, led.header("location")), (302, Some(URL)));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_prefetch_is_no_visit_and_the_person_who_follows_is_redirected_and_counted() {
+    let resolver = start().await;
+    let limited = resolver.api.create_with(&json!({ "longUrl": URL, "maxVisits": 1 })).await.unwrap().code;
+    let free = resolver.api.create(URL).await.unwrap().code;
+    // A link that is in the cache is answered by the fast path.
+    assert_eq!(resolver.api.follow(&free).await.unwrap().0, 302);
+    for (name, value) in [
+        ("Sec-Purpose", "prefetch"),
+        ("Sec-Purpose", "prefetch;prerender"),
+        ("Sec-Purpose", "prefetch;anonymous-client-ip"),
+        ("sec-purpose", "PREFETCH"),
+        ("Purpose", "prefetch"),
+        ("Purpose", "preview"),
+        ("X-Purpose", "preview"),
+        ("X-Moz", "prefetch"),
+    ] {
+        for code in [&limited, &free] {
+            let request = resolver.api.http().get(format!("{}/{code}", resolver.api.url()));
+            let ahead = Answer::to(request.header(name, value)).await.unwrap();
+            // A browser keeps no answer of this status, and asks again when the link is followed.
+            assert_eq!((ahead.status, ahead.header("location")), (403, None), "{name}: {value}");
+            assert_eq!(ahead.header("cache-control"), Some("no-store"));
+        }
+    }
+    assert_eq!(resolver.api.follow(&limited).await.unwrap(), (302, Some(URL.to_owned())));
+    assert_eq!(resolver.api.follow(&limited).await.unwrap().0, 404);
+    assert_eq!(resolver.api.follow(&free).await.unwrap().0, 302);
+    for (code, visits) in [(&limited, 1), (&free, 2)] {
+        let counted = async || {
+            let link = get(&resolver, resolver.api.key(), &format!("short-urls/{code}")).await;
+            let summary = &link["visitsSummary"];
+            assert!(summary["total"].as_u64() <= Some(visits), "{summary}");
+            summary["nonBots"] == visits
+        };
+        wait::until(COUNTED_WITHIN, "the visits of people are counted", counted).await.unwrap();
     }
 }
 

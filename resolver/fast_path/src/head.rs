@@ -4,6 +4,8 @@ use std::mem::MaybeUninit;
 
 use httparse::{Header, Status};
 
+use crate::prefetch;
+
 /// Headers that give a request a body or affect its connection. A request with one of them goes to
 /// hyper.
 const DECIDES: [&str; 5] = ["connection", "content-length", "transfer-encoding", "upgrade", "expect"];
@@ -32,6 +34,9 @@ pub struct RequestHead<'a> {
     pub accept_language: &'a [u8],
     /// The `Cookie` header; empty if absent.
     pub cookie: &'a [u8],
+    /// Whether a browser fetches ahead, before a person has decided to follow the link. Always false
+    /// on the fast path, which hands such a request over.
+    pub is_prefetch: bool,
     /// Whether the header `DNT` or `Sec-GPC` is `1`: the visitor asks not to be tracked.
     pub is_opted_out: bool,
 }
@@ -99,6 +104,9 @@ impl<'a> Fields<'a> {
                 self.has_traceparent = true;
                 return Some(());
             }
+            5 | 7 | 9 | 11 if prefetch::HEADERS.iter().any(|other| is(other)) => {
+                return (!prefetch::is_named_in(value)).then_some(());
+            }
             7 if is("sec-gpc") => return self.note_opt_out(value),
             10 if is("connection") && value.eq_ignore_ascii_case(b"keep-alive") => return Some(()),
             _ if DECIDES.iter().any(|other| is(other)) => return None,
@@ -157,6 +165,7 @@ pub(super) fn parse<'a>(bytes: &'a [u8], from_proxy: &ProxyHeaders) -> Option<(R
         referer: fields.referer.unwrap_or_default(),
         accept_language: fields.accept_language.unwrap_or_default(),
         cookie: fields.cookie.unwrap_or_default(),
+        is_prefetch: false,
         is_opted_out: fields.is_opted_out,
     };
     let request = Request {
@@ -206,7 +215,8 @@ mod tests {
             referer: b"",
             accept_language: b"",
             cookie: b"",
-                is_opted_out: false,
+            is_prefetch: false,
+            is_opted_out: false,
         };
         let head = "HEAD /abc?x=1&y HTTP/1.1\r\nHOST: a.example\r\nconnection: Keep-Alive\r\n\r\nGET";
         let request =
@@ -272,6 +282,10 @@ mod tests {
             "Host: b.example",
             "X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-For: 192.0.2.2",
             "Forwarded: for=192.0.2.1\r\nForwarded: for=192.0.2.2",
+            "Sec-Purpose: prefetch",
+            "PURPOSE: Prefetch",
+            "X-Purpose: preview",
+            "X-Moz: prefetch",
             "User-Agent: a\r\nUser-Agent: a",
             "Referer: a\r\nReferer: a",
             "no header",

@@ -25,6 +25,7 @@
 //! four fifths of the rest.
 
 mod head;
+pub mod prefetch;
 
 use std::{
     fmt::Write as _,

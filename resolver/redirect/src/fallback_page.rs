@@ -9,11 +9,11 @@ use app::{
 };
 use hyper::{
     Request, StatusCode,
-    header::{HeaderValue, RETRY_AFTER},
+    header::{CACHE_CONTROL, HeaderValue, RETRY_AFTER},
 };
 use links::{Authority, Redirects, fill_placeholders, location};
 use visits::Outcome;
-use web::{Answer, budgets::ExceededShare, retry_later, visitor_page::VisitorPage};
+use web::{Answer, TEXT, answer, budgets::ExceededShare, retry_later, visitor_page::VisitorPage};
 
 use crate::{
     Redirector, ThreadContext, Visitor,
@@ -87,6 +87,14 @@ pub(crate) fn taken_down(redirector: &Redirector) -> Answer {
 /// Answers a preview of a link with a visit limit, without the link's target.
 pub(crate) fn limited() -> Answer {
     VisitorPage::Limited.answer(StatusCode::OK)
+}
+
+/// Refuses a prefetch. Browsers keep no answer of this status, and a proxy in front does not take
+/// it for a failure of this server.
+pub(crate) fn refuse_prefetch() -> Answer {
+    let mut answer = answer(StatusCode::FORBIDDEN, TEXT, "not fetched ahead: open the link to follow it\n");
+    answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    answer
 }
 
 /// Asks a visitor for the password of a link. After a wrong one the status is 403, so that programs

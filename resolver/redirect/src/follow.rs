@@ -27,10 +27,13 @@ use web::{Answer, hold_back, visitor_page::VisitorPage};
 
 use crate::{
     Redirector, ThreadContext, Visitor,
-    fallback_page::{Unmatched, ask_password, gone, limited, not_found, slow_down, taken_down, unavailable},
+    fallback_page::{
+        Unmatched, ask_password, gone, limited, not_found, refuse_prefetch, slow_down, taken_down,
+        unavailable,
+    },
     preview,
     redirection::redirect,
-    request::{bytes, host, request_head},
+    request::{bytes, host, is_prefetch, request_head},
     thread_cache::CachedTarget,
     visit::{Missed, Refusal, Visit, note, refuse},
 };
@@ -69,7 +72,7 @@ pub fn follow_cached<T>(
 
 /// Returns the redirect if the caches have the link.
 pub fn answer_cached<B>(thread: &ThreadContext, visitor: Visitor, request: &Request<B>) -> Option<Answer> {
-    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) || is_prefetch(request.headers()) {
         return None;
     }
     follow_cached(thread, visitor, &request_head(request), |target, _| {
@@ -79,7 +82,13 @@ pub fn answer_cached<B>(thread: &ThreadContext, visitor: Visitor, request: &Requ
 }
 
 /// Answers a request for a link, with a lookup in the store if necessary.
+///
+/// A prefetch is refused: a browser that has an answer does not ask again when the person follows
+/// the link, and nobody would count that visit.
 pub async fn follow<B>(thread: &ThreadContext, visitor: Visitor, request: &Request<B>) -> Answer {
+    if is_prefetch(request.headers()) {
+        return refuse_prefetch();
+    }
     let answered = try_to_follow(thread, visitor, request).await;
     answered.unwrap_or_else(|refusal| refuse(thread, visitor, request, refusal))
 }

@@ -1,6 +1,6 @@
 //! Requests as hyper reads them, in the form of the fast path.
 
-use fast_path::RequestHead;
+use fast_path::{RequestHead, prefetch};
 use hyper::{
     Method, Request,
     header::{ACCEPT_LANGUAGE, COOKIE, DNT, HOST, HeaderMap, HeaderName, HeaderValue, REFERER, USER_AGENT},
@@ -23,8 +23,15 @@ pub(crate) fn request_head<B>(request: &Request<B>) -> RequestHead<'_> {
         referer: bytes(headers, &REFERER),
         accept_language: bytes(headers, &ACCEPT_LANGUAGE),
         cookie: bytes(headers, &COOKIE),
+        is_prefetch: is_prefetch(headers),
         is_opted_out: asks(DNT) || asks(SEC_GPC),
     }
+}
+
+/// Returns whether a browser fetches ahead, before a person has decided to follow the link.
+pub(crate) fn is_prefetch(headers: &HeaderMap) -> bool {
+    let mut lines = prefetch::HEADERS.iter().flat_map(|name| headers.get_all(*name));
+    lines.any(|value| prefetch::is_named_in(value.as_bytes()))
 }
 
 /// Returns the host of a request: that of its target URI, or else its `Host` header.

@@ -3,8 +3,9 @@
 //! 1. A visit is recorded where its answer is decided, whichever way it takes: on the fast path, in
 //!    [`follow`](crate::follow()) or for a password.
 //! 2. A request for the pixel of a link is a visit of the link ([`pixel`](crate::pixel)).
-//! 3. HEAD requests are no visits. Neither are password forms that are shown, previews of links
-//!    with a visit limit, and refusals that say nothing about the link (400, 429, 503).
+//! 3. HEAD requests and prefetches are no visits. Neither are password forms that are shown,
+//!    previews of links with a visit limit, and refusals that say nothing about the link (400, 429,
+//!    503).
 //! 4. A text is recorded only if the link does not imply it: the path of a redirect unless it is the
 //!    link's name alone, and the location unless it is the link's own long URL.
 
@@ -102,7 +103,7 @@ pub(crate) fn note(
     Visit { outcome, link, domain, rule, target }: Visit<'_>,
 ) {
     let rules = thread.redirector.visits.rules();
-    if head.is_head || !rules.record(outcome, visitor.client, head.query) {
+    if head.is_head || head.is_prefetch || !rules.record(outcome, visitor.client, head.query) {
         if outcome == Outcome::Redirected {
             thread.visits.note_redirect();
         }
