@@ -362,8 +362,13 @@ async fn lists_are_filtered_ordered_and_paged_as_shlink_does() {
     }
     let minted = resolver.api.create("https://minted.example.com/").await.unwrap().code;
     let all = [minted.as_str(), "four", "three", "two", "one"];
+    let as_inserted = ["one", "two", "three", "four", &minted];
     for (query, expected) in [
         ("", &all[..]),
+        ("orderBy=visits", &as_inserted),
+        ("orderBy=nonBotVisits-DESC", &as_inserted),
+        ("orderBy=lastVisit", &as_inserted),
+        ("orderBy=lastVisit-DESC", &as_inserted),
         ("orderBy=dateCreated-ASC&page=1&itemsPerPage=2", &["one", "two"]),
         ("orderBy=dateCreated&page=2&itemsPerPage=2", &["three", "four"]),
         ("orderBy=longUrl-DESC&itemsPerPage=-1", &["two", "three", "one", &minted, "four"]),

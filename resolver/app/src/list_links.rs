@@ -4,7 +4,7 @@
 //! ids and sizes; [`pieces`] splits them into pieces of bounded memory, which are read one after
 //! another.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 
 use codes::LinkId;
 use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
@@ -18,8 +18,8 @@ use visits::Day;
 
 use super::{AppError, FieldErrors, LinkService, authorize::require};
 
-const ORDERS: &str =
-    "expected dateCreated, shortCode, longUrl, title, visits or nonBotVisits, with -ASC or -DESC behind it";
+const ORDERS: &str = "expected dateCreated, shortCode, longUrl, title, visits, nonBotVisits or lastVisit, \
+     with -ASC or -DESC behind it";
 /// Maximum number of links in a piece.
 const PIECE_LINKS: usize = 256;
 /// Maximum size of a piece in bytes, unless it consists of one larger link.
@@ -146,32 +146,45 @@ impl LinkService {
             return Ok(listed(filter, outline));
         };
         (filter.page, filter.per_page) = (1, Some(PER_PAGE_MAX));
+        // The sorts below are stable, so links with the same value stay in the order of creation.
+        filter.order = OrderBy { field: OrderField::DateCreated, descending: false };
         let mut outline = self.catalog.outline(&filter, code).await?;
         if outline.total > PER_PAGE_MAX {
             let expected =
                 format!("expected another order, or a filter that leaves at most {PER_PAGE_MAX} links");
             return Err(AppError::invalid("orderBy", expected));
         }
-        let descending = match sorted_here {
-            SortedHere::ByCode { descending } => {
-                outline.entries.sort_by_cached_key(|entry| self.lookup.name(entry.id, entry.slug.as_ref()));
-                descending
-            }
-            SortedHere::ByVisits { days, people_only, descending } => {
-                let ids: Vec<LinkId> = outline.entries.iter().map(|entry| entry.id).collect();
-                let totals = self.visits.link_totals(&ids, days.days()).await?;
-                let count = |totals: &VisitTotals| if people_only { totals.non_bots() } else { totals.total };
-                outline.entries.sort_by_key(|entry| (totals.get(&entry.id).map_or(0, count), entry.id));
-                descending
-            }
-        };
-        if descending {
-            outline.entries.reverse();
-        }
+        self.sort_here(&mut outline.entries, sorted_here).await?;
         let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
         let first = count((page - 1).saturating_mul(per_page));
         outline.entries = outline.entries.into_iter().skip(first).take(count(per_page)).collect();
         Ok(listed(filter, outline))
+    }
+
+    /// Sorts links by what the database does not know.
+    async fn sort_here(&self, entries: &mut [Outlined], order: SortedHere) -> Result<(), AppError> {
+        match order {
+            SortedHere::ByCode { descending } => {
+                let name = |entry: &Outlined| self.lookup.name(entry.id, entry.slug.as_ref());
+                if descending {
+                    entries.sort_by_cached_key(|entry| Reverse(name(entry)));
+                } else {
+                    entries.sort_by_cached_key(name);
+                }
+            }
+            SortedHere::ByVisits { days, people_only, descending } => {
+                let ids: Vec<LinkId> = entries.iter().map(|entry| entry.id).collect();
+                let totals = self.visits.link_totals(&ids, days.days()).await?;
+                let count = |totals: &VisitTotals| if people_only { totals.non_bots() } else { totals.total };
+                let visits = |entry: &Outlined| totals.get(&entry.id).map_or(0, count);
+                if descending {
+                    entries.sort_by_key(|entry| Reverse(visits(entry)));
+                } else {
+                    entries.sort_by_key(visits);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Returns the current sizes of a piece's links. Call it just before the piece is read: while a
@@ -299,7 +312,7 @@ fn filter(request: ListLinks, mut wrong: FieldErrors) -> Result<(Filter, Option<
     if texts.into_iter().any(|text| text.contains('\0')) {
         wrong.note::<()>("(the query)", Err("expected no NUL".to_owned()));
     }
-    wrong.finish()?;
+    wrong.finish_by_name()?;
     // No link has an invalid tag. It is kept as written, and matches nothing.
     let tags = |names: &[String]| {
         let tag = |name: &String| Tag::exactly(name).unwrap_or_else(|_| Tag::from_stored(name));
@@ -356,6 +369,7 @@ fn parse_order(text: Option<&str>) -> Result<(OrderBy, Option<bool>), String> {
         "title" => OrderField::Title,
         "visits" => OrderField::Visits,
         "nonBotVisits" => OrderField::NonBotVisits,
+        "lastVisit" => OrderField::LastVisit,
         "shortCode" => return Ok((OrderBy { field: OrderField::Id, descending }, Some(descending))),
         _ => return Err(ORDERS.to_owned()),
     };

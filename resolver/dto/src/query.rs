@@ -10,7 +10,7 @@ use super::{
 };
 
 /// Orders of links, by the field that they are sorted by.
-const ORDERS: &str = "dateCreated|shortCode|longUrl|title|visits|nonBotVisits";
+const ORDERS: &str = "dateCreated|shortCode|longUrl|title|visits|nonBotVisits|lastVisit";
 
 /// The query of a list of links.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]

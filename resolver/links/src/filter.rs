@@ -88,6 +88,8 @@ pub enum OrderField {
     Visits,
     /// Number of visits that no bot made.
     NonBotVisits,
+    /// Time of the last visit; a link without one counts as visited before all others.
+    LastVisit,
     /// Link id. Callers sort the result themselves for an order that the database does not know.
     Id,
 }

@@ -174,8 +174,8 @@ pub struct LinkListArgs {
     /// List only deleted links.
     #[arg(long)]
     pub deleted: bool,
-    /// Order of the list: dateCreated, shortCode, longUrl, title, visits or nonBotVisits, followed
-    /// by -ASC or -DESC.
+    /// Order of the list: dateCreated, shortCode, longUrl, title, visits, nonBotVisits or
+    /// lastVisit, followed by -ASC or -DESC.
     #[arg(long, value_name = "FIELD-ASC")]
     pub order: Option<String>,
     /// Number of the page, from 1.

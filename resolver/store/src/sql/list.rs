@@ -15,7 +15,7 @@ use super::{
     long_urls::candidates,
     places,
     tags::{stored_names, tags_of},
-    visits::{NON_BOT_VISITS, VISITS},
+    visits::{LAST_VISIT, NON_BOT_VISITS, VISITS},
 };
 use crate::StoreError;
 
@@ -125,19 +125,22 @@ pub(crate) async fn plain_links<S: Sql>(sql: &mut S, ids: &[LinkId]) -> Result<V
     sql.query(&select, &values).await?.iter().map(Row::link).collect()
 }
 
-/// Returns the ORDER BY terms of a filter.
+/// Returns the ORDER BY terms of a filter. Links with the same value come in the order of their
+/// creation, in both directions, and the id breaks ties, so that no link is on two pages.
 fn order(dialect: Dialect, filter: &Filter) -> String {
-    let column = match filter.order.field {
-        OrderField::DateCreated => "link.created_at".to_owned(),
-        OrderField::LongUrl => dialect.by_bytes("link.long_url"),
-        OrderField::Title => dialect.by_bytes("sort_key(coalesce(link.title, ''))"),
-        OrderField::Visits => VISITS.to_owned(),
-        OrderField::NonBotVisits => NON_BOT_VISITS.to_owned(),
-        OrderField::Id => "link.id".to_owned(),
-    };
     let direction = if filter.order.descending { "DESC" } else { "ASC" };
-    // The id breaks ties, so that no link is on two pages.
-    format!("{column} {direction}, link.id {direction}")
+    let by = |column: &str| format!("{column} {direction}, link.created_at, link.id");
+    match filter.order.field {
+        // As the index has them.
+        OrderField::DateCreated => format!("link.created_at {direction}, link.id {direction}"),
+        OrderField::Id => format!("link.id {direction}"),
+        OrderField::LongUrl => by(&dialect.by_bytes("link.long_url")),
+        OrderField::Title => by(&dialect.by_bytes("sort_key(coalesce(link.title, ''))")),
+        OrderField::Visits => by(VISITS),
+        OrderField::NonBotVisits => by(NON_BOT_VISITS),
+        // The two databases sort NULL at different ends.
+        OrderField::LastVisit => by(&format!("{LAST_VISIT} IS NOT NULL {direction}, {LAST_VISIT}")),
+    }
 }
 
 /// Conditions of a WHERE clause, and their parameters.
@@ -312,13 +315,15 @@ mod tests {
     #[tokio::test]
     async fn links_are_ordered_by_visits_and_those_without_come_as_zero() {
         let (connection, store) = store(4).await;
-        let seen = "INSERT INTO link_seen (link_id, seen_at, total, bots) VALUES (2, 0, 9, 7), (4, 0, 5, 0)";
+        let seen = "INSERT INTO link_seen (link_id, seen_at, total, bots) VALUES (2, 10, 9, 7), (4, 20, 5, 0), (3, 30, 0, 0)";
         connection.lock().unwrap().execute(seen, []).unwrap();
         for (field, descending, expected) in [
-            (OrderField::Visits, true, [2, 4, 3, 1]),
+            (OrderField::Visits, true, [2, 4, 1, 3]),
             (OrderField::Visits, false, [1, 3, 4, 2]),
-            (OrderField::NonBotVisits, true, [4, 2, 3, 1]),
+            (OrderField::NonBotVisits, true, [4, 2, 1, 3]),
             (OrderField::NonBotVisits, false, [1, 3, 2, 4]),
+            (OrderField::LastVisit, true, [4, 2, 1, 3]),
+            (OrderField::LastVisit, false, [1, 3, 2, 4]),
         ] {
             let mut ids = Vec::new();
             for page in 1..=2 {

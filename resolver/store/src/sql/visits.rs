@@ -22,6 +22,10 @@ pub(super) const VISITS: &str = "coalesce((SELECT link_seen.total + link_seen.im
 /// SQL expression for the visits of a link without those of bots.
 pub(super) const NON_BOT_VISITS: &str = "coalesce((SELECT link_seen.total + link_seen.imported - link_seen.bots FROM link_seen WHERE link_seen.link_id = link.id), 0)";
 
+/// SQL expression for the time of the last visit of a link, which is NULL without one.
+pub(super) const LAST_VISIT: &str =
+    "(SELECT link_seen.seen_at FROM link_seen WHERE link_seen.link_id = link.id AND link_seen.total > 0)";
+
 /// Adds visits to links, unless the position of what was added is `up_to` or later. The ids must
 /// ascend, so that two resolvers cannot deadlock.
 pub(crate) async fn add_visits<S: Sql>(
