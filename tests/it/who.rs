@@ -165,3 +165,32 @@ async fn a_configuration_is_shown_whole_with_its_sources_and_a_switch_takes_any_
         .unwrap();
     assert_eq!(resolver.api.follow("off").await.unwrap().0, 410);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_without_orphan_visits_sees_all_links_and_no_visit_that_none_redirected() {
+    let alone = Alone::start(&[]).await;
+    let (admin, hidden) = (alone.api(), alone.with_new_key("hidden", &["--no-orphan-visits"]).await);
+    let code = admin.create("https://example.com/").await.unwrap().code;
+    assert_eq!(admin.follow(&code).await.unwrap().0, 302);
+    assert_eq!(admin.get("nobody-has-this").await.unwrap().status, 404);
+    wait::until(SOON, "both visits are counted", async || {
+        let visits = get(admin, "visits").await["visits"].clone();
+        visits["nonOrphanVisits"]["total"] == 1 && visits["orphanVisits"]["total"] == 1
+    })
+    .await
+    .unwrap();
+    let overview = get(&hidden, "visits").await["visits"].clone();
+    assert_eq!(overview["nonOrphanVisits"]["total"], 1);
+    assert_eq!(overview["orphanVisits"], json!({ "total": 0, "nonBots": 0, "bots": 0 }));
+    let orphans = get(&hidden, "visits/orphan").await["visits"].clone();
+    assert_eq!((&orphans["data"], &orphans["pagination"]["totalItems"]), (&json!([]), &json!(0)));
+    assert_eq!(get(&hidden, "short-urls").await["shortUrls"]["data"].as_array().unwrap().len(), 1);
+    let deleted = done(&hidden, Method::DELETE, "visits/orphan", None).await;
+    assert_eq!(deleted, json!({ "deletedVisits": 0 }));
+    for path in ["stats?orphan=all", "audit"] {
+        assert_eq!(call(&hidden, Method::GET, path, None).await.status, 403, "{path}");
+    }
+    let keys: Value = serde_json::from_str(&alone.api_key(&["list", "--json"]).await).unwrap();
+    let listed = keys.as_array().unwrap().iter().find(|key| key["name"] == "hidden").unwrap();
+    assert_eq!(listed["limits"], json!({ "noOrphanVisits": true }));
+}

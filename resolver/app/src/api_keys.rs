@@ -41,6 +41,8 @@ pub struct CreateKey {
     pub domain: Option<KeyDomain>,
     /// Whether the key sees only the links that it created.
     pub own_links_only: bool,
+    /// Whether the key sees no visit that no link redirected.
+    pub no_orphan_visits: bool,
     /// Maximum calls per minute: `None` for the default of all keys, 0 for no limit.
     pub calls_per_minute: Option<u32>,
 }
@@ -103,10 +105,15 @@ impl ApiKeys {
     /// Returns [`KeyError::Name`] or [`KeyError::NameTaken`] if the key cannot have this name. In
     /// the second case the domain has been added.
     pub async fn create(&self, wish: CreateKey) -> Result<ApiKey, KeyError> {
-        let CreateKey { name, scopes, expires_in, domain, own_links_only, calls_per_minute } = wish;
+        let CreateKey { name, scopes, expires_in, calls_per_minute, .. } = wish;
         check_name(&name)?;
-        let domain = self.find_domain(domain).await?;
-        let limits = KeyLimits { domain, own_links_only, calls_per_minute, ..KeyLimits::default() };
+        let limits = KeyLimits {
+            domain: self.find_domain(wish.domain).await?,
+            own_links_only: wish.own_links_only,
+            no_orphan_visits: wish.no_orphan_visits,
+            calls_per_minute,
+            ..KeyLimits::default()
+        };
         let key = ApiKey::draw().map_err(KeyError::Random)?;
         let span = expires_in.and_then(|span| SignedDuration::try_from(span).ok());
         let expires_at = span.and_then(|span| Timestamp::now().checked_add(span).ok());
@@ -217,7 +224,7 @@ impl ApiKeys {
             key.revoked_at.is_none()
                 && key.expires_at.is_none_or(|end| end > now)
                 && key.scopes.allow(Scope::Admin)
-                && !key.limits.hides_links()
+                && !key.limits.hide()
         };
         let keys = self.keys.list_api_keys().await?;
         Ok(!keys.iter().any(|key| key.name != name && is_operator(key)))
@@ -250,6 +257,7 @@ mod tests {
             expires_in: None,
             domain: Some(KeyDomain::Named(Authority::parse("sho.rt").unwrap())),
             own_links_only: true,
+            no_orphan_visits: false,
             calls_per_minute: None,
         }
     }

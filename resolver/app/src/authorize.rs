@@ -20,10 +20,10 @@ pub fn require(by: &Grant, scope: Scope) -> Result<(), AppError> {
 ///
 /// # Errors
 /// Returns [`AppError::Forbidden`] if the key lacks the scope `admin`, or [`AppError::LimitedKey`]
-/// if its limits hide links.
+/// if its limits hide links or visits.
 pub fn require_operator(by: &Grant) -> Result<(), AppError> {
     require(by, Scope::Admin)?;
-    if by.limits.hides_links() { Err(AppError::LimitedKey) } else { Ok(()) }
+    if by.limits.hide() { Err(AppError::LimitedKey) } else { Ok(()) }
 }
 
 /// Returns the selection of links that a key may know of.

@@ -68,11 +68,15 @@ impl LinkService {
     }
 
     /// Deletes all visits that no link redirected, and returns how many there were. For keys
-    /// without limits, because these visits belong to all domains.
+    /// that see all links, because these visits belong to all domains; a key that sees none of them
+    /// deletes none.
     pub async fn delete_orphan_visits(&self, by: &Grant) -> Result<u64, AppError> {
         require(by, Scope::Delete)?;
         if by.limits.hides_links() {
             return Err(AppError::LimitedKey);
+        }
+        if !by.limits.sees_orphans() {
+            return Ok(0);
         }
         let _turn = self.turns.write(by.id).await?;
         let deletion = async { self.visits.delete(Subject::Orphans(None, None), self.next_id()).await };

@@ -117,7 +117,7 @@ impl LinkService {
         let now = self.domain_cache.now();
         check(&request, now, &mut wrong);
         wrong.finish()?;
-        if by.limits.own_links_only && matches!(request.of, VisitsOf::Orphans { .. }) {
+        if !by.limits.sees_orphans() && matches!(request.of, VisitsOf::Orphans { .. }) {
             return Err(AppError::LimitedKey);
         }
         let subjects = self.visit_subjects(&request.of, by).await?;

@@ -80,7 +80,7 @@ impl LinkService {
             VisitsOf::Orphans { kind, domain } => {
                 let reach = self.reach(domain.as_deref(), by).await?;
                 let domain = match reach {
-                    _ if by.limits.own_links_only => return Ok(Vec::new()),
+                    _ if !by.limits.sees_orphans() => return Ok(Vec::new()),
                     Reach::Nothing => return Ok(Vec::new()),
                     Reach::All => None,
                     Reach::Only(domain) => Some(domain),

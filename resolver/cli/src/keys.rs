@@ -26,6 +26,7 @@ pub(super) async fn run(command: ApiKeyCommand) -> Result<String, Error> {
             expires_in,
             domain,
             own_links_only,
+            no_orphan_visits,
             calls_per_minute,
             database,
         } => {
@@ -37,6 +38,7 @@ pub(super) async fn run(command: ApiKeyCommand) -> Result<String, Error> {
                 expires_in,
                 domain,
                 own_links_only,
+                no_orphan_visits,
                 calls_per_minute,
             };
             let key = api_keys.create(wish).await.map_err(|error| key_error(&name, error))?;
@@ -143,9 +145,10 @@ fn to_table(keys: &[ListedKey]) -> String {
 fn limits(key: &ListedKey) -> String {
     let domain = domain_name(key).map(|name| format!("domain {name}"));
     let own = key.record.limits.own_links_only.then(|| "own links only".to_owned());
+    let orphans = key.record.limits.no_orphan_visits.then(|| "no orphan visits".to_owned());
     let calls = key.record.limits.calls_per_minute.map(|calls| match calls {
         0 => "any number of calls".to_owned(),
         calls => format!("{calls} calls a minute"),
     });
-    [domain, own, calls].into_iter().flatten().collect::<Vec<_>>().join(", ")
+    [domain, own, orphans, calls].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }

@@ -44,6 +44,9 @@ pub struct KeyLimits {
     /// Whether the key sees only the links that it created.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub own_links_only: bool,
+    /// Whether the key sees no visit that no link redirected.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub no_orphan_visits: bool,
     /// Maximum calls per minute, counted by each resolver on its own. `None` for the default of all
     /// keys.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,6 +71,19 @@ impl KeyLimits {
     #[must_use]
     pub fn hides_links(&self) -> bool {
         self.domain.is_some() || self.own_links_only
+    }
+
+    /// Returns `true` if the limits hide links or visits from the key.
+    #[must_use]
+    pub fn hide(&self) -> bool {
+        self.hides_links() || self.no_orphan_visits
+    }
+
+    /// Returns `true` if the key sees visits that no link redirected: those of its domain, or all.
+    /// They may be of links that others have deleted, so they are no part of a key's own links.
+    #[must_use]
+    pub fn sees_orphans(&self) -> bool {
+        !self.own_links_only && !self.no_orphan_visits
     }
 }
 

@@ -92,8 +92,7 @@ impl<'a> Frame<'a> {
 
     /// Returns whether the key of the session may see what concerns all links.
     pub(crate) fn is_operator(&self) -> bool {
-        self.session
-            .is_some_and(|session| session.grant.scopes.is_admin() && !session.grant.limits.hides_links())
+        self.session.is_some_and(|session| session.grant.scopes.is_admin() && !session.grant.limits.hide())
     }
 
     /// Returns whether the key of the session may reserve codes.

@@ -37,7 +37,7 @@ fn methods(path: &str) -> &'static str {
         ["v3", "short-urls"] => "GET,POST",
         ["v3", "short-urls", "bulk"] => "POST",
         ["v3", "short-urls", ..] => "GET,PATCH,DELETE",
-        ["v3", "tags"] => "GET,PUT,DELETE",
+        ["v3", "tags"] => "GET,DELETE,PUT",
         ["mercure"] | ["health"] | ["v3", "health"] | ["v3", "tags", _] => "GET",
         _ => "GET,POST,PUT,PATCH,DELETE",
     }

@@ -8,7 +8,7 @@ use links::{DomainId, Tag, api_key::Grant};
 use super::{LiveLink, LiveVisit};
 
 /// Kinds of visits, any of which is seen.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Topics {
     /// Visits that a link redirected.
     pub links: bool,
@@ -61,12 +61,12 @@ impl LiveFilter {
     }
 
     /// Returns whether the key may see a visit. As in lists of visits, a key of a domain sees the
-    /// visits of that domain, and a key that sees only its own links sees no orphan visits.
+    /// visits of that domain, and some keys see no orphan visits.
     fn is_visible(&self, visit: &LiveVisit) -> bool {
         let limits = &self.by.limits;
         let is_on_domain = limits.domain.is_none_or(|domain| domain == visit.domain);
         let sees_link = match &visit.link {
-            None => !limits.own_links_only,
+            None => limits.sees_orphans(),
             Some(link) => self.by.sees(&link.record.link),
         };
         is_on_domain && sees_link
@@ -74,7 +74,7 @@ impl LiveFilter {
 
     /// Returns whether the key may know how many visits there are.
     pub(super) fn sees_counts(&self) -> bool {
-        !self.by.limits.hides_links()
+        !self.by.limits.hide()
     }
 }
 

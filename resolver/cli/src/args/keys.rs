@@ -29,6 +29,9 @@ pub enum ApiKeyCommand {
         /// Limit the key to the links that it has created.
         #[arg(long)]
         own_links_only: bool,
+        /// Hide visits that no link redirected from the key.
+        #[arg(long)]
+        no_orphan_visits: bool,
         /// Maximum number of calls per minute with this key, instead of --calls-per-key; 0 for no
         /// limit.
         #[arg(long, value_name = "COUNT")]

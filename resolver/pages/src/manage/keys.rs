@@ -118,11 +118,12 @@ impl ShownKey {
             calls => t.with("keys-calls", t.number(&u64::from(calls))),
         });
         let own = limits.own_links_only.then(|| t.text("keys-own-links"));
+        let orphans = limits.no_orphan_visits.then(|| t.text("keys-no-orphans"));
         Self {
             name: record.name.clone(),
             scopes: scopes(record, t),
             secret: record.secret.0,
-            limits: domain.into_iter().chain(own).chain(calls).collect(),
+            limits: domain.into_iter().chain(own).chain(orphans).chain(calls).collect(),
             created: shown_time(pages, record.created_at),
             last_used: time(record.last_used_at),
             expires: time(record.expires_at),
@@ -181,7 +182,7 @@ pub(super) async fn change(
     let mut shown = shown(pages, request, session).await?;
     if refused.is_some() && is_new {
         // What was typed stays in the form, but for the key.
-        shown.typed = form.only(&["name", "scope", "domain", "ownLinks", "days", "calls"]);
+        shown.typed = form.only(&["name", "scope", "domain", "ownLinks", "noOrphans", "days", "calls"]);
         shown.is_wrong = true;
     }
     let holds_back = status == StatusCode::FORBIDDEN;
@@ -265,6 +266,7 @@ async fn read(pages: &Pages, form: &Form) -> Result<CreateKey, &'static str> {
         expires_in: days.map(|days| Duration::from_secs(days * DAY)),
         domain,
         own_links_only: form.is_on("ownLinks"),
+        no_orphan_visits: form.is_on("noOrphans"),
         calls_per_minute: calls.map_err(|_| "keys-expected-calls")?,
     })
 }

@@ -124,6 +124,7 @@ mod tests {
         let limits = KeyLimits {
             domain: Some(DomainId::from_stored(1)),
             own_links_only: true,
+            no_orphan_visits: true,
             calls_per_minute: Some(1),
             others: serde_json::Map::new(),
         };
