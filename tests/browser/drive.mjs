@@ -11,6 +11,7 @@ import { createServer } from "node:http";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 
 import { build } from "esbuild";
 import puppeteer from "puppeteer-core";
@@ -19,6 +20,10 @@ const [chromium, baseUrl, apiKey, shortCode, count, tag] = process.argv.slice(2)
 const visits = Number(count);
 const LOADED_WITHIN = 120_000;
 const SEEN_WITHIN = 20_000;
+/** Visits that come close together. */
+const BURST = 5;
+/** How long a count has to stay as it is. */
+const STAYS_FOR = 3_000;
 
 /** Text as a locator sees it: numbers with separators. */
 const shown = (number) => new Intl.NumberFormat("en").format(number);
@@ -77,12 +82,44 @@ const sees = async (page, text, timeout = SEEN_WITHIN) => {
 };
 
 /** Follows the link as a person with a browser of this name. */
-const visit = async () => {
-  const answer = await fetch(`${baseUrl}/${shortCode}`, {
+const visit = async (code) => {
+  const answer = await fetch(`${baseUrl}/${code}`, {
     redirect: "manual",
     headers: { "User-Agent": "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0" },
   });
   assert.equal(answer.status, 302);
+};
+
+/** Checks that visits close together count one by one, each once. Returns how many there were. */
+const checkBursts = async (go) => {
+  const answer = await fetch(`${baseUrl}/rest/v3/short-urls`, {
+    method: "POST",
+    headers: { "X-Api-Key": apiKey, "Content-Type": "application/json" },
+    body: JSON.stringify({ longUrl: "https://example.com/burst", tags: [tag] }),
+  });
+  const { shortCode: code } = await answer.json();
+  const page = await go(`/short-code/${code}/visits/by-time`, "Visits: 0");
+  let counted = 0;
+  const counts = () => sees(page, `Visits: ${counted}`);
+  for (const pause of [0, 50, 200]) {
+    for (let number = 0; number < BURST; number++) {
+      await visit(code);
+      await delay(pause);
+    }
+    counted += BURST;
+    await counts();
+  }
+  // The page that is opened anew has read what came before, and is told of the next visit only.
+  await page.reload();
+  await counts();
+  await visit(code);
+  counted += 1;
+  await counts();
+  await delay(STAYS_FOR);
+  await counts();
+  await page.close();
+  console.log("bursts are counted");
+  return counted;
 };
 
 const check = async (browser, origin) => {
@@ -90,28 +127,31 @@ const check = async (browser, origin) => {
   const go = (route, text) => open(browser, origin, route, text, problems);
 
   const byTime = await go(`/short-code/${shortCode}/visits/by-time`, `Visits: ${shown(visits)}`);
-  await visit();
-  await sees(byTime, `Visits: ${shown(visits + 1)}`);
-  await visit();
-  await sees(byTime, `Visits: ${shown(visits + 2)}`);
+  for (const counted of [visits + 1, visits + 2]) {
+    await visit(shortCode);
+    await sees(byTime, `Visits: ${shown(counted)}`);
+  }
   console.log("the counter is live");
   await byTime.close();
+
+  const counted = visits + 2;
+  const all = counted + (await checkBursts(go));
 
   const byContext = await go(`/short-code/${shortCode}/visits/by-context`, "Operating systems");
   for (const text of ["Browsers", "Referrers", "Firefox", "Linux"]) await sees(byContext, text);
   await byContext.close();
 
-  const list = await go(`/short-code/${shortCode}/visits/list`, `Visits: ${shown(visits + 2)}`);
+  const list = await go(`/short-code/${shortCode}/visits/list`, `Visits: ${shown(counted)}`);
   const isListed = () => document.querySelectorAll("table tbody tr").length >= 10;
   await list.waitForFunction(isListed, { timeout: SEEN_WITHIN });
   await sees(list, "Firefox");
   await list.close();
 
   for (const route of [`/tag/${tag}/visits`, "/domain/DEFAULT/visits", "/non-orphan-visits"]) {
-    await (await go(`${route}/by-time`, `Visits: ${shown(visits + 2)}`)).close();
+    await (await go(`${route}/by-time`, `Visits: ${shown(all)}`)).close();
   }
   const links = await go("/list-short-urls/1", shortCode);
-  await sees(links, shown(visits + 2));
+  await sees(links, shown(counted));
   await links.close();
 
   const orphans = await go("/orphan-visits/by-time", "Visits: 0");

@@ -88,9 +88,7 @@ async fn have_budgets_of_their_own(resolver: &Resolver, spelling: Spelling) {
 #[tokio::test(flavor = "multi_thread")]
 async fn eight_clients_behind_one_proxy_have_separate_budgets_in_each_of_twelve_spellings() {
     let resolver = start(&[]).await;
-    for spelling in SPELLINGS {
-        have_budgets_of_their_own(&resolver, spelling).await;
-    }
+    join_all(SPELLINGS.map(|spelling| have_budgets_of_their_own(&resolver, spelling))).await;
     assert_eq!(resolver.metric("resolver_clients_unread_total").await.unwrap(), 0.0);
 }
 

@@ -17,10 +17,12 @@ mod filter;
 mod log;
 mod poller;
 mod reader;
+mod resume;
 mod state;
 mod visit;
 
 use std::{
+    hash::{BuildHasher as _, RandomState},
     net::IpAddr,
     sync::{Arc, Mutex, MutexGuard},
 };
@@ -33,6 +35,7 @@ use store::StoreError;
 use tokio::{
     runtime,
     sync::{OnceCell, watch},
+    time::Instant,
 };
 use visit_store::VisitStoreError;
 use visits::{VisitId, VisitRow};
@@ -44,6 +47,8 @@ use crate::{
 };
 
 pub use filter::{LiveFilter, Topics};
+pub use resume::Resumption;
+pub use state::Start;
 use state::State;
 pub use visit::{LiveLink, LiveVisit};
 pub use visit_store::TokenSecret;
@@ -121,6 +126,8 @@ pub struct LiveVisits {
     /// Changes whenever a subscription may have something to read.
     changes: watch::Sender<()>,
     secret: OnceCell<TokenSecret>,
+    /// Makes [`Resumption`]s.
+    hasher: RandomState,
 }
 
 impl LiveVisits {
@@ -138,10 +145,11 @@ impl LiveVisits {
             state: Mutex::default(),
             changes: watch::Sender::new(()),
             secret: OnceCell::new(),
+            hasher: RandomState::new(),
         })
     }
 
-    /// Begins a subscription of a client: from now on, or after the visit `since`, as far as the log
+    /// Begins a subscription of a client: from now on, or from an earlier place, as far as the log
     /// reaches back. It counts as one until both results are dropped.
     ///
     /// # Errors
@@ -150,13 +158,13 @@ impl LiveVisits {
         self: &Arc<Self>,
         client: IpAddr,
         filter: LiveFilter,
-        since: Option<VisitId>,
+        start: Start,
     ) -> Result<(Subscription, Held), Refusal> {
         let held = self.subscriptions.take(BudgetAccount::client(client), 1).map_err(Refusal::Full)?;
         let of_key = self.of_keys.take(BudgetAccount::Key(filter.by.id), 1).map_err(Refusal::Full)?;
         let changed = self.changes.subscribe();
         let mut state = self.state();
-        let begun = state.subscribe(filter, since).ok_or(Refusal::Closing)?;
+        let begun = state.subscribe(Instant::now(), filter, start).ok_or(Refusal::Closing)?;
         if !std::mem::replace(&mut state.is_polled, true) {
             let _entered = self.runtime.enter();
             self.supervisor.spawn("reader of live visits", poller::run(Arc::clone(self)));
@@ -171,6 +179,12 @@ impl LiveVisits {
             _of_key: of_key,
         };
         Ok((subscription, held))
+    }
+
+    /// Returns what a client is known by that subscribes anew with this token and these topics.
+    #[must_use]
+    pub fn resumption(&self, token: &str, topics: &Topics) -> Resumption {
+        Resumption::new(self.hasher.hash_one((token, topics)))
     }
 
     /// Ends all subscriptions, and refuses others: the process is about to stop.
@@ -214,7 +228,7 @@ impl Subscription {
         loop {
             // Before the log is read, so that what is added after that wakes this call.
             self.changed.mark_unchanged();
-            let events = self.live.state().take(self.number)?;
+            let events = self.live.state().take(Instant::now(), self.number)?;
             if !events.is_empty() {
                 return Some(events);
             }
@@ -225,6 +239,6 @@ impl Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        self.live.state().unsubscribe(self.number);
+        self.live.state().unsubscribe(Instant::now(), self.number);
     }
 }

@@ -9,7 +9,7 @@ pub(super) mod stream;
 use app::{
     FieldErrors,
     find_link::LinkName,
-    live::{LiveFilter, SUBSCRIPTIONS_OF_CLIENT, Topics},
+    live::{LiveFilter, SUBSCRIPTIONS_OF_CLIENT, Start, Topics},
 };
 use dto::{Flag, LiveVisitsQuery};
 use hyper::{HeaderMap, Method};
@@ -77,8 +77,8 @@ async fn watch(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     if call.method == Method::HEAD {
         return Ok(server_sent_events::head());
     }
-    let since = last_event_id(&call.headers);
-    let opening = Opening { dialect: Dialect::Live, filter, since, open_for: LONGEST };
+    let start = Start { since: last_event_id(&call.headers), resumption: None };
+    let opening = Opening { dialect: Dialect::Live, filter, start, open_for: LONGEST };
     opening.open(&call.api, live, call.client).map(|(answer, _)| answer)
 }
 

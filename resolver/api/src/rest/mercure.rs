@@ -7,19 +7,22 @@
 //!    topics match.
 //! 3. Shlink's client answers every failure with another attempt, at once and without end. So
 //!    refusals are held back.
-//! 4. The token is part of the URL, which this server does not log.
+//! 4. Shlink's web client subscribes anew after each message. What comes meanwhile is kept for it,
+//!    as far as it reaches the same process, and each page has a token of its own
+//!    (`app/src/live/resume.rs`).
+//! 5. The token is part of the URL, which this server does not log.
 //!
 //! Rejected: the specification's draft 8, which Shlink's clients do not speak.
 
 mod token;
 mod topics;
 
-use std::{net::IpAddr, sync::Arc};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use app::{
     AppError,
     authorize::require,
-    live::{LiveFilter, LiveVisits},
+    live::{LiveFilter, LiveVisits, Start},
 };
 use hyper::{
     HeaderMap, Method, Request, StatusCode, Uri,
@@ -172,21 +175,31 @@ struct Hub {
     headers: HeaderMap,
 }
 
+/// A token that was accepted.
+struct Authorized {
+    by: Grant,
+    /// For how long the token is valid.
+    open_for: Duration,
+    token: String,
+}
+
 impl Hub {
     async fn answer(&self, method: &Method) -> Result<Answer, HubError> {
         let live = self.api.live.as_ref().ok_or(HubError::NoHub)?;
         if !matches!(*method, Method::GET | Method::HEAD) {
             return Err(HubError::Method);
         }
-        let (by, open_for) = self.authorize(live).await?;
+        let Authorized { by, open_for, token } = self.authorize(live).await?;
         let topics = topics::read(self.parameters("topic"))?;
         if *method == Method::HEAD {
             return Ok(server_sent_events::head());
         }
+        let resumption = Some(live.resumption(&token, &topics));
         let filter = LiveFilter { by, topics, link: None, tag: None, domain: None };
         let asked = self.last_event_id();
         let since = asked.as_deref().and_then(visit_id_or_earliest);
-        let opening = Opening { dialect: Dialect::Mercure, filter, since, open_for };
+        let start = Start { since, resumption };
+        let opening = Opening { dialect: Dialect::Mercure, filter, start, open_for };
         let (mut answer, is_complete) = opening.open(&self.api, live, self.client)?;
         if let Some(asked) = asked {
             let known = Some(asked).filter(|_| is_complete && since.is_some());
@@ -197,8 +210,8 @@ impl Hub {
         Ok(answer)
     }
 
-    /// Checks the token and its key. Returns the key, and for how long the token is valid.
-    async fn authorize(&self, live: &LiveVisits) -> Result<(Grant, std::time::Duration), HubError> {
+    /// Checks the token and its key.
+    async fn authorize(&self, live: &LiveVisits) -> Result<Authorized, HubError> {
         let api = &self.api;
         let refused = |refused| Problem::from(AuthError::TooManyCalls(refused));
         api.calls.spend_of_client(self.client).map_err(refused)?;
@@ -211,7 +224,7 @@ impl Hub {
         [Scope::Read, Scope::Visits].into_iter().try_for_each(|scope| require(&by, scope))?;
         api.calls.spend_of_key(&by).map_err(refused)?;
         let left = claims.expires_at().duration_since(now);
-        Ok((by, std::time::Duration::try_from(left).unwrap_or_default()))
+        Ok(Authorized { by, open_for: Duration::try_from(left).unwrap_or_default(), token })
     }
 
     fn parameters<'a>(&'a self, name: &'a str) -> impl Iterator<Item = String> + 'a {

@@ -36,7 +36,7 @@ const HISTORY_MAX: usize = 1_000;
 /// Reads visits until there is no subscription.
 pub(super) async fn run(live: Arc<LiveVisits>) {
     let mut cursors = None;
-    while live.state().has_subscriptions() {
+    while live.state().has_subscriptions(Instant::now()) {
         let read = match &mut cursors {
             Some(cursors) => read_new(&live, cursors).await,
             None => prime(&live).await.map(|begun| cursors = Some(begun)),
@@ -146,7 +146,7 @@ pub(super) mod tests {
 
     use super::{
         super::{
-            LiveEvent, Refusal, SUBSCRIPTIONS_OF_CLIENT, Subscription, TokenSecret, VisitView,
+            LiveEvent, Refusal, SUBSCRIPTIONS_OF_CLIENT, Start, Subscription, TokenSecret, VisitView,
             filter::tests::filter,
         },
         *,
@@ -277,7 +277,9 @@ pub(super) mod tests {
     }
 
     fn subscribe(live: &Arc<LiveVisits>, since: Option<VisitId>) -> Subscription {
-        live.subscribe([192, 0, 2, 1].into(), filter(KeyLimits::default()), since).unwrap().0
+        live.subscribe([192, 0, 2, 1].into(), filter(KeyLimits::default()), Start { since, resumption: None })
+            .unwrap()
+            .0
     }
 
     /// Returns the next events: the numbers of visits, and those of skipped ones as negative numbers.
@@ -364,7 +366,7 @@ pub(super) mod tests {
         let subscribe = |client: u8, key: i64| {
             let mut filter = filter(KeyLimits::default());
             filter.by.id = ApiKeyId(key);
-            live.subscribe([192, 0, 2, client].into(), filter, None)
+            live.subscribe([192, 0, 2, client].into(), filter, Start::default())
         };
         let held: Vec<_> = (0..12).map(|client| subscribe(client, 1).unwrap()).collect();
         assert_eq!(subscribe(99, 1).err(), Some(Refusal::Full(ExceededShare::Own)));
@@ -379,15 +381,18 @@ pub(super) mod tests {
         let all = || filter(KeyLimits::default());
         let mut held = Vec::new();
         for _ in 0..SUBSCRIPTIONS_OF_CLIENT {
-            held.push(live.subscribe([192, 0, 2, 1].into(), all(), None).unwrap());
+            held.push(live.subscribe([192, 0, 2, 1].into(), all(), Start::default()).unwrap());
         }
-        let refused = live.subscribe([192, 0, 2, 1].into(), all(), None).err();
+        let refused = live.subscribe([192, 0, 2, 1].into(), all(), Start::default()).err();
         assert_eq!(refused, Some(Refusal::Full(ExceededShare::Own)));
         held.pop();
-        held.push(live.subscribe([192, 0, 2, 1].into(), all(), None).unwrap());
-        let (mut other, _slot) = live.subscribe([192, 0, 2, 2].into(), all(), None).unwrap();
+        held.push(live.subscribe([192, 0, 2, 1].into(), all(), Start::default()).unwrap());
+        let (mut other, _slot) = live.subscribe([192, 0, 2, 2].into(), all(), Start::default()).unwrap();
         live.close();
         assert!(other.next().await.is_none());
-        assert_eq!(live.subscribe([192, 0, 2, 3].into(), all(), None).err(), Some(Refusal::Closing));
+        assert_eq!(
+            live.subscribe([192, 0, 2, 3].into(), all(), Start::default()).err(),
+            Some(Refusal::Closing)
+        );
     }
 }

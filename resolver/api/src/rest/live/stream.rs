@@ -10,13 +10,12 @@
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
-use app::live::{LiveEvent, LiveFilter, LiveVisits, Refusal, Subscription};
+use app::live::{LiveEvent, LiveFilter, LiveVisits, Refusal, Start, Subscription};
 use links::{api_key::Grant, scope::Scope};
 use tokio::{
     sync::mpsc,
     time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout},
 };
-use visits::VisitId;
 
 use super::{super::problem::Problem, message};
 use crate::{Api, authenticate::is_still_granted};
@@ -35,6 +34,12 @@ pub(in super::super) const LONGEST: Duration = Duration::from_secs(24 * 3_600);
 pub(in super::super) const RETRY_MS: u32 = 2_000;
 /// The time that a client has to take a piece.
 const PIECE_TIME: Duration = Duration::from_secs(30);
+/// The time in which Shlink's web client ends a stream because of the first event that it was sent,
+/// to begin another one: a page with a hundred thousand visits draws them all before, which takes
+/// two seconds. An event that it is sent meanwhile would be lost.
+const RECONNECTS_WITHIN: Duration = Duration::from_secs(5);
+/// The pause between single events to a client that has not done so.
+const BETWEEN_EVENTS: Duration = Duration::from_millis(200);
 /// The interval at which the key is looked up. It is also looked up before events are sent.
 const KEY_CHECK: Duration = Duration::from_secs(1);
 /// Lookups of a key that may fail in a row: a database that does not answer stores no visits either.
@@ -53,8 +58,8 @@ pub(in super::super) enum Dialect {
 pub(in super::super) struct Opening {
     pub(in super::super) dialect: Dialect,
     pub(in super::super) filter: LiveFilter,
-    /// The visit after which it continues.
-    pub(in super::super) since: Option<VisitId>,
+    /// Where it begins.
+    pub(in super::super) start: Start,
     /// The time after which it ends.
     pub(in super::super) open_for: Duration,
 }
@@ -68,9 +73,9 @@ impl Opening {
         live: &Arc<LiveVisits>,
         client: IpAddr,
     ) -> Result<(Answer, bool), Problem> {
-        let Self { dialect, filter, since, open_for } = self;
+        let Self { dialect, filter, start, open_for } = self;
         let by = filter.by.clone();
-        let (subscription, held) = live.subscribe(client, filter, since)?;
+        let (subscription, held) = live.subscribe(client, filter, start)?;
         let is_complete = subscription.is_complete();
         let (to, pieces) = mpsc::channel(1);
         let stream = Stream {
@@ -80,6 +85,8 @@ impl Opening {
             subscription,
             until: Instant::now() + open_for.min(LONGEST),
             quiet_until: Instant::now(),
+            paused_until: Instant::now(),
+            has_stayed: false,
             lookups_failed: 0,
             to,
         };
@@ -107,6 +114,10 @@ struct Stream {
     until: Instant,
     /// When a comment is due if nothing was sent before.
     quiet_until: Instant,
+    /// When the next events are sent at the earliest.
+    paused_until: Instant,
+    /// Whether the client has been sent an event before.
+    has_stayed: bool,
     lookups_failed: u32,
     to: mpsc::Sender<Piece>,
 }
@@ -132,7 +143,7 @@ impl Stream {
                 () = self.to.closed() => return,
                 () = sleep_until(self.until) => return,
                 _ = key_checks.tick() => Next::CheckKey,
-                events = self.subscription.next() => match events {
+                events = next_events(&mut self.subscription, self.paused_until) => match events {
                     Some(events) => Next::Events(events),
                     None => return,
                 },
@@ -143,6 +154,11 @@ impl Stream {
                 Next::Heartbeat => self.send(heartbeat()).await,
                 Next::Events(events) => {
                     let written = self.written(&events);
+                    if self.dialect == Dialect::Mercure && events.len() == 1 {
+                        let is_first = !std::mem::replace(&mut self.has_stayed, true);
+                        let pause = if is_first { RECONNECTS_WITHIN } else { BETWEEN_EVENTS };
+                        self.paused_until = Instant::now() + pause;
+                    }
                     self.has_its_key().await && self.send(written).await
                 }
             };
@@ -177,6 +193,12 @@ impl Stream {
             }
         }
     }
+}
+
+/// Waits for the next events until after the pause. A call that is dropped has taken none.
+async fn next_events(subscription: &mut Subscription, paused_until: Instant) -> Option<Vec<LiveEvent>> {
+    sleep_until(paused_until).await;
+    subscription.next().await
 }
 
 fn heartbeat() -> Events {

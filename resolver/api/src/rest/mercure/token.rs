@@ -55,6 +55,9 @@ pub(super) struct Claims {
     /// Seconds since 1970.
     iat: i64,
     exp: i64,
+    /// Tells the tokens of one second apart: each page that asks for one is a client of its own.
+    #[serde(default)]
+    jti: String,
     /// What a hub of the specification lets the token do.
     mercure: Subscribe,
     shortmint_key: i64,
@@ -73,6 +76,7 @@ impl Claims {
             iss: "Shortmint".to_owned(),
             iat: now.as_second(),
             exp: expires_at.as_second(),
+            jti: now.as_microsecond().to_string(),
             mercure: Subscribe { subscribe: vec!["*".to_owned()] },
             shortmint_key: by.id.0,
             shortmint_secret: by.secret.0,
