@@ -11,8 +11,10 @@ const SHOWN: usize = 160;
 pub(super) struct Rng(u64);
 
 impl Rng {
+    /// Begins at a mixed state: those of neighbouring seeds would give the same numbers, shifted by
+    /// one.
     pub(super) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+        Self(Self(seed).next())
     }
 
     pub(super) fn next(&mut self) -> u64 {

@@ -126,6 +126,8 @@ impl<'a> Tenant<'a> {
         let request = request.header("Idempotency-Key", format!("\"{tag}\"")).json(&body);
         let made = harness::Answer::to(request).await.unwrap();
         if !made.is_success() {
+            // The name is taken, perhaps by an intruder's link.
+            assert!(made.status == 400 && !self.links.is_empty(), "{}: {body} {made:?}", self.seed);
             return;
         }
         let code = made.json().unwrap()["shortCode"].as_str().unwrap().to_owned();
