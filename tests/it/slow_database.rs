@@ -1,6 +1,12 @@
 //! A database that answers late (fault 38). Revoked keys and ended sessions count from the question.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use harness::{Cluster, Direction, Flow, Proxy, wait};
 use reqwest::Method;
@@ -28,19 +34,22 @@ async fn a_revoked_key_is_refused_a_second_later_however_late_the_database_answe
         cluster.run_resolver(&args, SOON).await.unwrap().success().unwrap().stdout.trim().to_owned()
     };
     let key = run(&["create", "--name", "revoked"]).await;
+    // Opens the connections. Each takes several answers, which come too late afterwards.
+    assert_eq!(call(&slow.api.with_key(&key), Method::POST, "short-urls", Some(json!({}))).await.status, 400);
     proxy.set(Direction::ToClient, Flow::Delay(LATE));
 
     let mut callers = tokio::task::JoinSet::new();
-    let began = Instant::now();
+    let (began, used) = (Instant::now(), Arc::new(AtomicUsize::new(0)));
     let (stop, stopped) = tokio::sync::watch::channel(false);
     for _ in 0..CALLERS {
-        let (api, stopped) = (slow.api.with_key(&key), stopped.clone());
+        let (api, stopped, used) = (slow.api.with_key(&key), stopped.clone(), Arc::clone(&used));
         callers.spawn(async move {
             let mut accepted = Vec::new();
             while !*stopped.borrow() {
                 let sent = Instant::now();
                 // Without a long URL: the key alone has to be looked up.
                 if call(&api, Method::POST, "short-urls", Some(json!({}))).await.status == 400 {
+                    used.fetch_add(1, Ordering::Relaxed);
                     accepted.push(sent);
                 }
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -48,7 +57,8 @@ async fn a_revoked_key_is_refused_a_second_later_however_late_the_database_answe
             accepted
         });
     }
-    wait::until(SOON, "the key is in use", async || began.elapsed() > 4 * LATE).await.unwrap();
+    let is_used = async || began.elapsed() > 4 * LATE && used.load(Ordering::Relaxed) > 20 * CALLERS;
+    wait::until(SOON, "the key is in use", is_used).await.unwrap();
     run(&["revoke", "--name", "revoked"]).await;
     let revoked = Instant::now();
     wait::until(SOON, "every answer has ended", async || revoked.elapsed() > 4 * ACCEPTED).await.unwrap();

@@ -326,7 +326,7 @@ mod tests {
             ),
             (
                 rules(r#"[{"longUrl":"https://e.test/","conditions":[{"type":"moon"}]}]"#),
-                "redirectRules: expected one of",
+                "redirectRules: a rule has a condition",
             ),
             (rules(&many), "redirectRules: expected at most 100 rules"),
             (Row { redirect_status: Some(200), ..Row::default() }, "redirectStatus 200: expected 301"),

@@ -6,8 +6,8 @@ use std::{
     time::Duration,
 };
 
-use codes::{Code, Contradiction, Keyspace, KeyspaceIndex, Mint};
-use links::{Authority, DomainEdit, DomainId, Draft, Edit, LongUrl, Precondition, Slug};
+use codes::{Code, Contradiction, Keyspace, KeyspaceIndex, LinkId, Mint};
+use links::{Authority, DomainEdit, DomainId, Draft, Edit, LongUrl, NewLink, Precondition, Slug};
 use store::{Deleted, DomainEdited, Edited, InsertedNamed, Links, NamedLink, Register, Settings, Store};
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{
@@ -24,11 +24,16 @@ use super::{
     run::code_key,
     shared::BY,
 };
-use supply::StopReason;
+use supply::{
+    StopReason,
+    safety_rule::{SafetyRule, without},
+};
 
 use crate::{
     creator::{CodeChoice, CreateOptions},
     domain_cache::SHOWN,
+    freshness::AWAY,
+    lookup::LookupError,
     reservation::ReserveError,
 };
 
@@ -77,7 +82,11 @@ fn keyspaces(definitions: &[&str]) -> Vec<Keyspace> {
 }
 
 async fn common() -> Common {
-    let database = Arc::new(Database::new(Rng(1), Rates::default()));
+    common_with(Rates::default()).await
+}
+
+async fn common_with(rates: Rates) -> Common {
+    let database = Arc::new(Database::new(Rng(1), rates));
     let key = code_key().unwrap();
     database.sqlite.migrate().await.unwrap();
     database.sqlite.adopt_fingerprint(&key.fingerprint()).await.unwrap();
@@ -277,4 +286,65 @@ async fn a_reservation_that_failed_and_cannot_be_given_up_is_logged() {
     assert!(matches!(reserved, Err(ReserveError::Exhausted)));
     assert!(log.has("a reservation that failed could not be given up"));
     node.kill();
+}
+
+const OLD: &str = "https://example.org/old";
+const NEW: &str = "https://example.org/new";
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// Changes a link after the last poll of the primary, without a notification, and asks a process
+/// for it before and during an outage in which an older copy answers. Returns the second answer.
+async fn asked_in_an_outage(is_deleted: bool) -> Result<Option<String>, LookupError> {
+    let rates = Rates { copied: 1_000, ..Rates::default() };
+    // No replica is read while the primary answers.
+    let common = Common { replica_lag: HOUR, ..common_with(rates).await };
+    let (node, store) = (start(&common, &["a=3:0-9"]).await, &common.database.sqlite);
+    let id = LinkId::new(KeyspaceIndex::new(1).unwrap(), 7);
+    let draft = Draft {
+        long_url: LongUrl::from_stored(OLD),
+        title: None,
+        crawlable: false,
+        forward_query: true,
+        created_by: BY,
+        details: None,
+    };
+    let history = store.epoch().await.unwrap();
+    store.insert(&history, &[NewLink { id, draft }]).await.unwrap();
+    sleep(SHOWN).await;
+    node.hang(HOUR);
+    sleep(Duration::from_millis(50)).await;
+    common.database.keep_copy();
+    if is_deleted {
+        store.delete(id, &Precondition::default(), BY).await.unwrap();
+    } else {
+        let edit = Edit { long_url: Some(LongUrl::from_stored(NEW)), ..Edit::default() };
+        store.edit(id, &edit, BY).await.unwrap();
+    }
+    let code = node.ends.mint.code_of(id).unwrap();
+    let find = async || {
+        let found = node.ends.lookup.find(code).await?.filter(|link| !link.is_deleted());
+        Ok(found.map(|link| link.long_url.as_str().to_owned()))
+    };
+    assert_eq!(find().await, Ok((!is_deleted).then(|| NEW.to_owned())), "the primary shows it");
+    common.database.restart(HOUR);
+    sleep(2 * AWAY).await;
+    find().await
+}
+
+#[test]
+fn a_copy_undoes_nothing_that_the_primary_has_shown() {
+    for (rule, is_deleted, expected) in [
+        (SafetyRule::Newer, false, Ok(Some(NEW.to_owned()))),
+        (SafetyRule::Shown, true, Err(LookupError::NoStore)),
+    ] {
+        let run = |off| {
+            let mut runtime = tokio::runtime::Builder::new_current_thread();
+            let runtime = runtime.enable_time().start_paused(true).build().unwrap();
+            let answer = without(off, || runtime.block_on(asked_in_an_outage(is_deleted)));
+            runtime.shutdown_background();
+            answer
+        };
+        assert_eq!(run(None), expected);
+        assert_eq!(run(Some(rule)), Ok(Some(OLD.to_owned())), "{rule:?} is not missed");
+    }
 }

@@ -157,8 +157,6 @@ each_is_missed! {
     without_the_time_of_its_lag_a_replica_undoes_an_edit_that_nobody_heard_of: ToldFor beside Changes,
     without_a_proof_of_age_a_copy_undoes_an_edit: Proved beside Outages,
     without_a_memory_of_changes_a_copy_undoes_an_edit: Outdated beside Outages,
-    without_a_comparison_a_copys_older_row_replaces_a_newer_one: Newer beside Outages,
-    without_a_memory_of_what_was_shown_a_copy_undoes_a_deletion: Shown beside Outages,
     without_a_look_at_the_news_a_read_undoes_an_edit_for_good: ChangedSince beside Changes,
     without_a_read_of_its_own_a_restored_link_is_denied: Late beside Changes,
     without_a_look_at_the_news_an_editor_is_given_the_link_as_it_was: Joined beside Changes,

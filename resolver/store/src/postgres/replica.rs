@@ -13,8 +13,9 @@
 //! 4. A replica that stands still, lags longer than it may, or cannot tell its position is not
 //!    believed; the primary is asked.
 //! 5. While the primary is away, there are no later samples. Another server of the URL is believed
-//!    only if it has reached the last one, and has replayed all that it received. So a process that
-//!    has sampled nothing, such as one that starts meanwhile, believes none.
+//!    only if it has replayed all that it received, and all that was flushed at the last sample: a
+//!    primary that crashed never sent more, and had acknowledged no more. A process that has
+//!    sampled nothing, such as one that starts meanwhile, believes none.
 //!
 //! Rejected: a promised upper bound of the lag. A replica that breaks the promise serves stale rows
 //! for as long as it lags, and nothing tells them from recent ones.
@@ -60,20 +61,30 @@ pub(super) struct Replayed {
 
 /// Sampled positions of the primary, oldest first, all of one start.
 #[derive(Debug, Default)]
-pub(super) struct Positions(Mutex<VecDeque<(Instant, Position)>>);
+pub(super) struct Positions(Mutex<VecDeque<Sample>>);
+
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    sent: Instant,
+    position: Position,
+    /// How much of the log was flushed. No later commit was acknowledged.
+    flushed: i64,
+}
 
 impl Positions {
-    /// Records a position of the primary's log, as answered to a poll that was sent at `sent`.
-    pub(super) fn note(&self, sent: Instant, position: Position) {
+    /// Records a position of the primary's log and how much of it is flushed, as answered to a poll
+    /// that was sent at `sent`.
+    pub(super) fn note(&self, sent: Instant, position: Position, flushed: i64) {
         let mut samples = self.samples();
         // Another server, or the same one after a restart: earlier samples prove nothing.
-        if samples.back().is_some_and(|(_, last)| last.start != position.start || last.at > position.at) {
+        let is_another = |last: &Position| last.start != position.start || last.at > position.at;
+        if samples.back().is_some_and(|last| is_another(&last.position)) {
             samples.clear();
         }
         if samples.len() == SAMPLES_MAX {
             samples.pop_front();
         }
-        samples.push_back((sent, position));
+        samples.push_back(Sample { sent, position, flushed });
     }
 
     /// Returns the instant that a replica with this replay position is at least as recent as.
@@ -81,17 +92,18 @@ impl Positions {
     pub(super) fn as_of(&self, replayed: Position, lag: Duration) -> Option<Instant> {
         let samples = self.samples();
         let is_reached = |at: &Position| at.start == replayed.start && at.at <= replayed.at;
-        let reached = samples.iter().rev().find(|(_, position)| is_reached(position));
-        reached.map(|(sent, _)| *sent).filter(|sent| sent.elapsed() <= lag)
+        let reached = samples.iter().rev().find(|sample| is_reached(&sample.position));
+        reached.map(|sample| sample.sent).filter(|sent| sent.elapsed() <= lag)
     }
 
-    /// Returns the instant of the last sample, if a server with this position has reached it.
+    /// Returns the instant of the last sample, if a server with this position has all that was
+    /// flushed by then.
     pub(super) fn as_of_the_last(&self, replayed: Position) -> Option<Instant> {
-        let (sent, last) = *self.samples().back()?;
-        (last.start == replayed.start && last.at <= replayed.at).then_some(sent)
+        let Sample { sent, position, flushed } = *self.samples().back()?;
+        (position.start == replayed.start && flushed <= replayed.at).then_some(sent)
     }
 
-    fn samples(&self) -> MutexGuard<'_, VecDeque<(Instant, Position)>> {
+    fn samples(&self) -> MutexGuard<'_, VecDeque<Sample>> {
         self.0.lock().expect("no code panics while it holds this lock")
     }
 }
@@ -109,21 +121,21 @@ mod tests {
         let server = |number| Timestamp::from_second(number).unwrap();
         let at = |at| Position { start: server(1), at };
         assert_eq!(positions.as_of(at(i64::MAX), SECOND), None, "nothing was sampled");
-        positions.note(start, at(100));
+        positions.note(start, at(100), 100);
         advance(SECOND).await;
-        positions.note(Instant::now(), at(200));
+        positions.note(Instant::now(), at(200), 180);
         assert_eq!(positions.as_of(at(99), 2 * SECOND), None);
         assert_eq!(positions.as_of(at(199), 2 * SECOND), Some(start));
         assert_eq!(positions.as_of(at(200), 2 * SECOND), Some(start + SECOND));
         advance(SECOND).await;
         assert_eq!(positions.as_of(at(199), SECOND), None, "it lags longer than it may");
-        assert_eq!(positions.as_of_the_last(at(199)), None, "the primary has written more");
-        assert_eq!(positions.as_of_the_last(at(200)), Some(start + SECOND), "however long ago");
-        positions.note(Instant::now(), Position { start: server(2), at: 150 });
+        assert_eq!(positions.as_of_the_last(at(179)), None, "the primary has acknowledged more");
+        assert_eq!(positions.as_of_the_last(at(180)), Some(start + SECOND), "however long ago");
+        positions.note(Instant::now(), Position { start: server(2), at: 150 }, 150);
         assert_eq!(positions.as_of(at(200), 9 * SECOND), None, "it is ahead in a log that was given up");
         let follows = Position { start: server(2), at: 150 };
         assert_eq!(positions.as_of(follows, 9 * SECOND), Some(start + 2 * SECOND));
-        positions.note(Instant::now(), Position { start: server(2), at: 50 });
+        positions.note(Instant::now(), Position { start: server(2), at: 50 }, 50);
         let before = Position { start: server(2), at: 49 };
         assert_eq!(positions.as_of(before, 9 * SECOND), None, "another log, which goes on from before");
     }

@@ -18,7 +18,7 @@ impl Settings for PostgresStore {
             rows.first().ok_or_else(|| StoreError::Corrupt("table settings_version is empty".to_owned()))?;
         let version = SettingsVersion { number: row.try_get(0)?, copy: row.try_get(1)? };
         let start = timestamp(row, 4)?;
-        self.positions.note(sent, Position { start, at: row.try_get(3)? });
+        self.positions.note(sent, Position { start, at: row.try_get(3)? }, row.try_get(5)?);
         let started = Some(start);
         self.server_start.send_if_modified(|seen| std::mem::replace(seen, started) != started);
         let settings = match known.is_some_and(|known| version.is(known)) {

@@ -42,11 +42,13 @@ pub(super) static READ_PLAIN: LazyLock<String> = LazyLock::new(|| {
     format!("SELECT {} FROM link WHERE link.id = ANY($1::bigint[])", sql::Dialect::Postgres.plain_link())
 });
 
-/// Polls the settings' version and copy, the time, the log position and the server's start time.
-/// The position is the `insert` and not the `flush` position, so that no commit lies behind it.
+/// Polls the settings' version and copy, the time, the log position, the server's start time and
+/// how much of the log is flushed. The position is the `insert` and not the `flush` position, so
+/// that no commit lies behind it, also of a session that does not wait for the flush.
 pub(super) static POLL: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "SELECT version, {}, clock_timestamp(), (pg_current_wal_insert_lsn() - '0/0')::bigint, pg_postmaster_start_time()
+        "SELECT version, {}, clock_timestamp(), (pg_current_wal_insert_lsn() - '0/0')::bigint, pg_postmaster_start_time(),
+             (pg_current_wal_flush_lsn() - '0/0')::bigint
          FROM settings_version",
         sql::Dialect::Postgres.settings_copy()
     )
