@@ -15,7 +15,7 @@ use crate::{
 pub async fn run(command: Command) -> Result<Output, Error> {
     match command {
         Command::Serve(_) => Ok(String::new().into()),
-        Command::Other(command) => Ok(cli::run(command).await?),
+        Command::Other(command) => Ok(cli::run(*command).await?),
         Command::Completions { shell } => Ok(completions::script(shell).into()),
         Command::Config(ConfigCommand::Check(args)) => Ok(config_check::run(&args)?.into()),
     }

@@ -62,7 +62,7 @@ pub enum Command {
     Serve(Box<Config>),
     /// The commands that need no configuration of a server.
     #[command(flatten)]
-    Other(cli::Command),
+    Other(Box<cli::Command>),
     /// Print the completion script of a shell.
     Completions {
         /// The shell.

@@ -50,19 +50,8 @@ async fn serve(config: Config) -> Result<(), Error> {
     let listeners = Listeners::bind(&config, &settings)?;
     let shutdown = CancellationToken::new();
     cancel_on_signals(shutdown.clone())?;
-    let greet = |greeting| {
-        greet(welcome(&greeting), "a first API key is lost; `resolver api-key create` makes another")
+    let greet = |greeting: Greeting| {
+        greet(greeting.to_string(), "a first API key is lost; `resolver api-key create` makes another")
     };
     resolver::run(config, settings, listeners, greet, shutdown).await
-}
-
-/// Formats the message at the start, with a command to copy that creates the first link.
-fn welcome(greeting: &Greeting) -> String {
-    let url = &greeting.public_url;
-    let Some(key) = &greeting.new_key else { return format!("Shortmint serves {url}\n") };
-    format!(
-        "Shortmint serves {url}\n\nYour API key, shown only this once: {key}\n\n\
-         Manage links in a browser, with this key: {url}/manage\n\nCreate a link:\n  \
-         curl -X POST {url}/rest/v3/short-urls -H 'X-Api-Key: {key}' -d '{{\"longUrl\": \"https://example.com\"}}'\n\n"
-    )
 }

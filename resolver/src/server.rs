@@ -13,7 +13,7 @@ mod supply_task;
 mod visits_task;
 mod webhooks_task;
 
-use std::{io, sync::Arc};
+use std::{fmt, io, sync::Arc};
 
 use admin_page::AdminPage;
 use app::{metrics::Metrics, visits::NoSink, webhooks::metrics::WebhookMetrics};
@@ -77,6 +77,21 @@ pub struct Greeting {
     pub public_url: String,
     /// The first API key, if it was generated at this start: it cannot be shown again.
     pub new_key: Option<String>,
+}
+
+/// With a first key, it has a command to copy that creates the first link.
+impl fmt::Display for Greeting {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let url = &self.public_url;
+        writeln!(to, "Shortmint serves {url}")?;
+        let Some(key) = &self.new_key else { return Ok(()) };
+        write!(
+            to,
+            "\nYour API key, shown only this once: {key}\n\n\
+             Manage links in a browser, with this key: {url}/manage\n\nCreate a link:\n  \
+             curl -X POST {url}/rest/v3/short-urls -H 'X-Api-Key: {key}' -d '{{\"longUrl\": \"https://example.com\"}}'\n\n"
+        )
+    }
 }
 
 /// Runs the resolver until `shutdown` is cancelled. Then it drains, finishes requests under way and

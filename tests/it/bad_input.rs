@@ -288,8 +288,8 @@ async fn each_wrong_call_is_answered_with_its_own_problem_and_changes_nothing() 
         let named = if case.fields.is_empty() { Value::Null } else { json!(case.fields) };
         assert_eq!(problem["invalidElements"], named, "{}: {problem}", case.described());
         for field in &case.fields {
-            let expected = problem["expected"][field].as_str().unwrap_or_default();
-            assert!(expected.starts_with("expected "), "{}: {problem}", case.described());
+            let reason = problem["expected"][field].as_str().unwrap_or_default();
+            assert!(!reason.is_empty(), "{}: {problem}", case.described());
         }
     }
     assert_eq!(state().await, before, "a refused call has changed something");

@@ -158,7 +158,8 @@ async fn wrong_erasures_are_refused_in_plain_words() {
     {
         let answer = call(alone.api(), Method::DELETE, &format!("visits{query}"), None).await;
         let problem = expect_problem(&answer, 400, "invalid-data");
-        assert_eq!(problem["invalidElements"], json!(["address"]), "{query}");
+        let field = if query.starts_with("?adress") { "adress" } else { "address" };
+        assert_eq!(problem["invalidElements"], json!([field]), "{query}");
     }
     let answer = call(alone.api(), Method::DELETE, "visits?address=192.0.2.1", None).await;
     let problem = expect_problem(&answer, 409, "about:blank");

@@ -120,9 +120,7 @@ async fn an_edit_changes_what_it_names_and_null_takes_a_time_or_a_title_away() {
     assert_eq!(get(&resolver, &path).await.json().unwrap(), expected);
     assert_eq!(resolver.api.follow(&created.code).await.unwrap(), (302, Some(other.to_owned())));
     let nothing = call(&resolver, Method::PATCH, &path, Some(json!({}))).await.success().unwrap();
-    let nothing = nothing.json().unwrap();
-    (expected["version"], expected["editedAt"]) = (json!(2), nothing["editedAt"].clone());
-    assert_eq!(nothing, expected);
+    assert_eq!(nothing.json().unwrap(), expected, "an edit of nothing is none");
 
     let wrong = call(&resolver, Method::PATCH, "short-urls/none", Some(json!({ "title": 7 }))).await;
     assert_eq!(expect_problem(&wrong, 400, "invalid-data")["invalidElements"], json!(["title"]));
@@ -389,7 +387,7 @@ async fn lists_are_filtered_ordered_and_paged_as_shlink_does() {
         ("startDate=2090-01-01", &[]),
         ("endDate=2020-01-01T00:00:00%2B00:00", &[]),
         ("startDate=2020-01-01&endDate=2090-01-01", &all),
-        ("page=3&itemsPerPage=2&unknown=1", &["one"]),
+        ("page=3&itemsPerPage=2", &["one"]),
         ("page=9", &[]),
     ] {
         assert_eq!(listed(&resolver, query).await, expected, "{query}");

@@ -56,6 +56,7 @@ impl Platform {
     }
 }
 
+#[expect(clippy::print_stdout, reason = "the time belongs to the result of the test")]
 async fn survives(output: ErrorOutput) {
     let mut platform = Platform::start(output).await;
     wait::until(SOON, "a first create", async || platform.creates().await).await.unwrap();

@@ -148,7 +148,9 @@ async fn searches_find_letters_in_any_case(api: &Api) {
     assert_eq!(ascending[2..], sorted[2..]);
     assert!(ascending[..2].contains(&"Äpfel".to_owned()), "{ascending:?}");
     let descending = found("orderBy=title-DESC").await;
-    assert!(ascending.iter().rev().eq(&descending), "{descending:?}");
+    // Titles that differ by an accent alone are in the order of their creation, both ways.
+    assert!(ascending[2..].iter().rev().eq(&descending[..7]), "{descending:?}");
+    assert_eq!(descending[7..], ascending[..2]);
 }
 
 async fn names_with_a_meaning_are_refused(api: &Api) {

@@ -40,6 +40,7 @@ async fn no_key_gets_what_is_another_tenants_on_postgres() {
     run(&Stage::on_postgres().await).await;
 }
 
+#[expect(clippy::print_stdout, reason = "counts for readers of the test output")]
 async fn run(stage: &Stage) {
     let (seed, count) = (number("SHORTMINT_TENANTS_SEED", 1), number("SHORTMINT_TENANTS", SAMPLE));
     let pairs = stage.pairs().await;

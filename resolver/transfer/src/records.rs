@@ -97,7 +97,7 @@ impl<R: BufRead> Records<R> {
         while !first.is_empty() {
             let named = separator_line(&first);
             declared = declared.or(named);
-            if named.is_none() && !first.trim_ascii().is_empty() {
+            if named.is_none() && !is_blank(&first) {
                 break;
             }
             passed += 1;
@@ -132,7 +132,7 @@ impl<R: BufRead> Records<R> {
     }
 
     /// Returns the line that the last record began on, also if it could not be read.
-    pub fn line(&self) -> u64 {
+    pub fn began_on(&self) -> u64 {
         self.begun
     }
 
@@ -264,6 +264,11 @@ fn first_line(input: &mut impl BufRead) -> Result<Vec<u8>, RecordError> {
         }
     }
     Ok(line)
+}
+
+/// Returns whether a line has no filled cell, whatever separates them.
+fn is_blank(line: &[u8]) -> bool {
+    line.iter().all(|byte| byte.is_ascii_whitespace() || SEPARATORS.contains(byte))
 }
 
 /// Returns the separator that a line such as `sep=;` names, with or without quotation marks.

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, time::Duration};
 
 use harness::{Api, Launch, Postgres, Resolver, Scratch, binaries, migrate, net::free_addr, secret, wait};
 use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::marks::MARK;
 use crate::rest_calls::{SOON, done, get};
@@ -119,7 +119,7 @@ impl Stage {
             let code = api.create("https://example.org/").await.unwrap().code;
             api.follow(&code).await.unwrap();
             let path = format!("short-urls/{code}");
-            let is_counted = async || get(api, &path).await["visitsSummary"]["total"] != Value::from(0);
+            let is_counted = async || get(api, &path).await["visitsSummary"]["total"] != 0;
             wait::until(Duration::from_secs(60), "the visits are stored", is_counted).await.unwrap();
         }
     }

@@ -47,7 +47,7 @@ impl Query {
         let reason = match nearest(&name, known.iter().map(String::as_str)) {
             Some(meant) => format!("there is no such parameter: did you mean {meant}?"),
             None if known.is_empty() => "this call has no parameters".to_owned(),
-            None => format!("there is no such parameter, but {}", known.join(", ")),
+            None => format!("there is no such parameter; there are {}", known.join(", ")),
         };
         Err(Problem::invalid(&name, reason))
     }

@@ -120,15 +120,20 @@ fn connect(path: &Path) -> Result<Connection, StoreError> {
 /// Adds the functions that statements search and sort by. Indexes must not use them: other programs
 /// that open the file lack them.
 fn add_functions(connection: &Connection) -> Result<(), StoreError> {
-    let keys: [(_, fn(&str) -> Cow<'_, str>); 2] = [("search_key", search_key), ("sort_key", sort_key)];
-    for (name, key) in keys {
-        let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
-        connection.create_scalar_function(name, 1, flags, move |call| {
-            let text = call.get_raw(0).as_str_or_null()?;
-            Ok(text.map(|text| key(text).into_owned()))
-        })?;
-    }
-    Ok(())
+    add_function(connection, "search_key", search_key)?;
+    add_function(connection, "sort_key", sort_key)
+}
+
+fn add_function(
+    connection: &Connection,
+    name: &str,
+    key: impl Fn(&str) -> Cow<'_, str> + Send + 'static,
+) -> Result<(), StoreError> {
+    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
+    Ok(connection.create_scalar_function(name, 1, flags, move |call| {
+        let text = call.get_raw(0).as_str_or_null()?;
+        Ok(text.map(|text| key(text).into_owned()))
+    })?)
 }
 
 fn absolute(path: &Path) -> Result<std::path::PathBuf, StoreError> {

@@ -138,7 +138,7 @@ fn table(mut records: Records<&[u8]>, columns: &[Option<Field>]) -> Vec<Row> {
             Ok(Some(record)) => rows.push(row(&record, columns)),
             Ok(None) => break,
             Err(error) => {
-                let line = usize::try_from(records.line()).unwrap_or(usize::MAX);
+                let line = usize::try_from(records.began_on()).unwrap_or(usize::MAX);
                 let fault =
                     if matches!(error, RecordError::OpenQuote) { Fault::OpenQuote } else { Fault::Break };
                 rows.push(Row { line, cells: Vec::new(), fault: Some(fault) });
