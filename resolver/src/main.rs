@@ -51,7 +51,7 @@ async fn serve(config: Config) -> Result<(), Error> {
     let shutdown = CancellationToken::new();
     cancel_on_signals(shutdown.clone())?;
     let greet = |greeting: Greeting| {
-        greet(greeting.to_string(), "a first API key is lost; `resolver api-key create` makes another")
+        greet(greeting.to_string(), "a first API key is lost; `resolver api-key create` makes another");
     };
     resolver::run(config, settings, listeners, greet, shutdown).await
 }
