@@ -251,7 +251,7 @@ async fn a_link_whose_password_cannot_come_along_is_never_published_by_default()
         let (told, _) = strict.import(&[&source[..], &["--unprotected", "refuse"]].concat()).await;
         assert_eq!((&told["stored"], &told["refused"], &told["disabled"]), (&json!(1), &json!(1), &json!(0)));
         assert!(
-            told["reasons"][0].as_str().unwrap().contains("item 2: password does not come along"),
+            told["reasons"][0].as_str().unwrap().contains("item 2: password is not part of the file"),
             "{told}"
         );
         assert_eq!(strict.follow("locked").await.0, 404);
@@ -281,14 +281,14 @@ async fn an_export_that_was_cut_short_or_is_of_a_later_version_is_refused() {
     let (whole, _) = side.export("whole.ndjson").await;
     let to = Side::start(None, None).await;
     let cut = whole.rsplitn(3, '\n').last().unwrap();
-    for (text, code, part) in [
-        (cut.to_owned(), 65, "expected the last line of an export"),
-        (whole.replace("\"version\":1", "\"version\":2"), 64, "expected an export of version 1, found"),
-        (whole.split_once('\n').unwrap().1.to_owned(), 64, "expected a first line"),
+    for (text, part) in [
+        (cut.to_owned(), "expected the last line of an export"),
+        (whole.replace("\"version\":1", "\"version\":2"), "expected an export of version 1, found"),
+        (whole.split_once('\n').unwrap().1.to_owned(), "expected a first line"),
     ] {
         let file = to.scratch.file("bad.ndjson", &text).unwrap().display().to_string();
         let refused = to.run(&["import", &file]).await;
-        assert_eq!(refused.code(), Some(code), "{refused:?}");
+        assert_eq!(refused.code(), Some(65), "{refused:?}");
         assert!([&refused.stderr, &refused.stdout].iter().any(|text| text.contains(part)), "{refused:?}");
     }
     let rejects = to.scratch.path().join("rejects.txt");

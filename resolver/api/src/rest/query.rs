@@ -86,7 +86,7 @@ mod tests {
             ("page=1&code=a", "code", "did you mean shortCode?"),
             ("tags=a", "tags", "did you mean tags[]?"),
             ("page[]=1", "page[]", "did you mean page?"),
-            ("colour=red", "colour", "but shortCode, tags[], page"),
+            ("colour=red", "colour", "there are shortCode, tags[], page"),
             ("=x", "", "there is no such parameter"),
         ] {
             let (field, reason) = refusal(query).unwrap();
