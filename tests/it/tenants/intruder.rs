@@ -126,8 +126,9 @@ impl<'a> Intruder<'a> {
         }
         path = path.replace("{domain}", link.domain.as_deref().unwrap_or("DEFAULT"));
         if path.contains("reservations/{id}") {
-            let id = self.rng.pick(&tenant.reservations).cloned().unwrap_or_else(|| "1".to_owned());
-            path = path.replace("{id}", &self.send(&id));
+            let id = self.rng.pick(&tenant.reservations).cloned();
+            let id = id.map_or_else(|| "1".to_owned(), |id| self.send(&id));
+            path = path.replace("{id}", &id);
         }
         while let (Some(start), Some(end)) = (path.find('{'), path.find('}')) {
             path.replace_range(start..=end, "1");
