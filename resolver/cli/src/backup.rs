@@ -1,10 +1,10 @@
 //! `resolver backup`: copies the files of an embedded resolver while it runs.
 //!
 //! 1. The order keeps codes safe. Links come before the ledger, so the ledger knows every block that
-//!    the links' database has registered. Visits come before links, so no visit is of a link that is
-//!    not there.
+//!    the links' database has registered. Visits and links are of the same moment
+//!    (`store::sqlite::Snapshot`).
 //! 2. The copy of the links is marked, so that the first start on it mints no code that was
-//!    published after the backup (`store::sqlite::back_up`).
+//!    published after the backup.
 //! 3. The target appears whole or not at all: files are synced in a folder beside it, which is
 //!    renamed.
 //! 4. The witness and the spool stay out. Restored, the one would hide that a database is older, and
@@ -19,7 +19,7 @@ use std::{
 
 use jiff::Timestamp;
 use serde_json::json;
-use store::sqlite::back_up;
+use store::sqlite::Snapshot;
 
 use crate::{
     Error,
@@ -123,13 +123,14 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 /// Copies all files into a folder and syncs them.
 fn fill(sources: &Sources, folder: &Path, made_at: Timestamp) -> Result<Vec<(String, u64)>, Failure> {
     let mut files = Vec::new();
-    for (path, made_at) in [(&sources.visits, None), (&sources.links, Some(made_at))] {
-        // Without visits there is no such file.
-        if path.exists() {
-            let to = beside(folder, path)?;
-            back_up(path, &to, made_at, &mut progress_bar(path))?;
-            files.push(synced(&to)?);
-        }
+    // Without visits there is no such file.
+    let visits = Some(sources.visits.as_path()).filter(|path| path.exists());
+    let (links, visits) = Snapshot::of(&sources.links, visits)?;
+    let visits = visits.map(|visits| (visits, &sources.visits, None));
+    for (snapshot, path, made_at) in visits.into_iter().chain([(links, &sources.links, Some(made_at))]) {
+        let to = beside(folder, path)?;
+        snapshot.copy(&to, made_at, &mut progress_bar(path))?;
+        files.push(synced(&to)?);
     }
     for path in [&sources.ledger, &sources.code_key] {
         // With issuers elsewhere there is no ledger file.

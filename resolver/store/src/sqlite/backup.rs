@@ -1,9 +1,13 @@
-//! Copies of a SQLite file, made while it is in use.
+//! Copies of SQLite files, made while they are in use.
 //!
 //! 1. A copy has the state of one moment: a read transaction holds it while pages are copied. In
 //!    WAL mode that stops no writer. Without the transaction, SQLite would begin again after each
 //!    commit of another process.
-//! 2. A copy of the links is marked as one (`user_version`, the minutes since 1970 of the backup).
+//! 2. The files of links and visits are copied as of the same moment. What one has for the other
+//!    (changes of tags, events, visits by link) is forgotten there only after it arrived here, so
+//!    from two moments some of it would be in neither copy. While the links are locked, nothing
+//!    arrives there and nothing is forgotten.
+//! 3. A copy of the links is marked as one (`user_version`, the minutes since 1970 of the backup).
 //!    The first start on it begins a new history and removes the mark, in one transaction: numbers
 //!    that were allocated after the backup may be public codes. So a restored file is safe however
 //!    it came to its place.
@@ -27,28 +31,51 @@ const STEP_PAGES: i32 = 1_024;
 /// The pause before a step is tried again that met a lock.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Copies a database file to a new file, and reports the pages done and their total. With a time,
-/// the copy is marked as a backup of links made then. Blocks on the disk.
-///
-/// # Errors
-/// Returns an error if a file cannot be read or written.
-pub fn back_up(
-    from: &Path,
-    to: &Path,
-    made_at: Option<Timestamp>,
-    progress: &mut dyn FnMut(u64, u64),
-) -> Result<(), StoreError> {
-    let source = open_reader(from)?;
-    source.execute_batch("BEGIN; SELECT count(*) FROM sqlite_master")?;
-    let mut copy = open_writer(to)?;
-    copy_pages(&source, &mut copy, progress)?;
-    // One file, without a log beside it.
-    copy.pragma_update(None, "journal_mode", "DELETE")?;
-    if let Some(made_at) = made_at {
-        copy.pragma_update(None, "user_version", made_at.as_second() / 60)?;
+/// The state of a database file at one moment.
+#[derive(Debug)]
+pub struct Snapshot(Connection);
+
+impl Snapshot {
+    /// Holds the states of the files of links and, if there is one, of visits at the same moment.
+    /// Writers of the links wait meanwhile. Blocks on the disk.
+    ///
+    /// # Errors
+    /// Returns an error if a file cannot be read, or is locked for long.
+    pub fn of(links: &Path, visits: Option<&Path>) -> Result<(Self, Option<Self>), StoreError> {
+        let lock = open_writer(links)?;
+        lock.execute_batch("BEGIN IMMEDIATE")?;
+        let held = (Self::hold(links)?, visits.map(Self::hold).transpose()?);
+        lock.execute_batch("ROLLBACK")?;
+        Ok(held)
     }
-    copy.close().map_err(|(_, error)| error)?;
-    Ok(())
+
+    fn hold(path: &Path) -> Result<Self, StoreError> {
+        let connection = open_reader(path)?;
+        connection.execute_batch("BEGIN; SELECT count(*) FROM sqlite_master")?;
+        Ok(Self(connection))
+    }
+
+    /// Copies the state to a new file, and reports the pages done and their total. With a time, the
+    /// copy is marked as a backup of links made then. Blocks on the disk.
+    ///
+    /// # Errors
+    /// Returns an error if a file cannot be read or written.
+    pub fn copy(
+        &self,
+        to: &Path,
+        made_at: Option<Timestamp>,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<(), StoreError> {
+        let mut copy = open_writer(to)?;
+        copy_pages(&self.0, &mut copy, progress)?;
+        // One file, without a log beside it.
+        copy.pragma_update(None, "journal_mode", "DELETE")?;
+        if let Some(made_at) = made_at {
+            copy.pragma_update(None, "user_version", made_at.as_second() / 60)?;
+        }
+        copy.close().map_err(|(_, error)| error)?;
+        Ok(())
+    }
 }
 
 fn copy_pages(
@@ -102,8 +129,9 @@ mod tests {
             steps += 1;
             writer.execute_batch("UPDATE row SET number = number + 1").unwrap();
         };
-        back_up(&from, &to, Some(Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_hours(1)), &mut progress)
-            .unwrap();
+        let made_at = Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_hours(1);
+        let (snapshot, _) = Snapshot::of(&from, None).unwrap();
+        snapshot.copy(&to, Some(made_at), &mut progress).unwrap();
         assert!(steps > 1 && steps < 10, "it began again: {steps}");
         let copy = open_reader(&to).unwrap();
         let found: (i64, i64, i64) = copy
@@ -114,5 +142,26 @@ mod tests {
         assert_eq!(found, (20_000, 1, 20_000));
         let marked: i64 = copy.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
         assert_eq!(marked, 60);
+    }
+
+    #[test]
+    fn both_files_are_of_the_same_moment() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let (from, to) = (["links.db", "visits.db"].map(path), ["l.db", "v.db"].map(path));
+        let writers = from.each_ref().map(|path| open_writer(path).unwrap());
+        for writer in &writers {
+            writer.execute_batch("CREATE TABLE waits (n INTEGER); INSERT INTO waits VALUES (1)").unwrap();
+        }
+        let (links, visits) = Snapshot::of(&from[0], Some(&from[1])).unwrap();
+        for writer in &writers {
+            writer.execute_batch("DELETE FROM waits").unwrap();
+        }
+        let visits = visits.unwrap();
+        for (snapshot, to) in [(&visits, &to[1]), (&links, &to[0])] {
+            snapshot.copy(to, None, &mut |_, _| {}).unwrap();
+            let count = "SELECT count(*) FROM waits";
+            assert_eq!(open_reader(to).unwrap().query_row(count, [], |row| row.get(0)), Ok(1));
+        }
     }
 }

@@ -27,7 +27,7 @@ use async_trait::async_trait;
 
 use super::{Database, Schema, Store, StoreError, Witness};
 
-pub use backup::back_up;
+pub use backup::Snapshot;
 pub use open::{attach, open_reader, open_writer};
 pub use worker::Worker;
 
