@@ -66,8 +66,10 @@ impl Thread {
 
 /// The id of a visit: its time, and below that its producer's slot and thread.
 ///
-/// Ids order visits by time, and serve as cursors. They are unique, because a thread's times strictly
-/// increase ([`Arena::push`](crate::Arena::push)), and a slot has one producer at a time.
+/// Ids order visits by time, and serve as cursors. Those of a producer are unique, because a thread's
+/// times strictly increase ([`Arena::push`](crate::Arena::push)), and a slot has one producer at a
+/// time. Only a producer that stores its backlog under another slot may repeat an id, at the same
+/// microsecond and thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VisitId(i64);
 

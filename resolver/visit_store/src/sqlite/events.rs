@@ -2,7 +2,8 @@
 //!
 //! They are stored with their batch, and deleted after the links' database has them. A crash between
 //! the two sends them again, and the links' database, which keeps the number of the last one, leaves
-//! them out.
+//! them out. So numbers ascend, and none comes twice, not even after the file of visits was lost and
+//! begun anew: they follow the clock, as those of [`link_visits`](super::link_visits) do.
 
 use codes::LinkId;
 use links::{
@@ -11,7 +12,7 @@ use links::{
 };
 use rusqlite::{Connection, params};
 
-use super::int;
+use super::{int, next_number};
 use crate::VisitStoreError;
 
 /// Events passed on in one step.
@@ -29,8 +30,11 @@ pub(super) struct Waiting {
 
 /// Inserts the events of a batch.
 pub(super) fn insert(transaction: &Connection, events: &[NewWebhookEvent]) -> Result<(), VisitStoreError> {
-    let insert = "INSERT INTO visit_event (kind, domain_id, link_id, tags, data) VALUES (?1, ?2, ?3, ?4, ?5)";
-    let mut insert = transaction.prepare_cached(insert)?;
+    let insert = format!(
+        "INSERT INTO visit_event (number, kind, domain_id, link_id, tags, data) VALUES ({}, ?1, ?2, ?3, ?4, ?5)",
+        next_number("visit_event")
+    );
+    let mut insert = transaction.prepare_cached(&insert)?;
     for NewWebhookEvent { kind, domain, link, tags, data } in events {
         let tags: Vec<u8> = tags.iter().flat_map(|tag| tag.to_le_bytes()).collect();
         insert.execute(params![kind, domain.map(DomainId::get), link.map(LinkId::get), tags, data])?;
@@ -99,6 +103,17 @@ mod tests {
         assert_eq!((rest.events.as_slice(), rest.has_more), (&events[STEP..], false));
         forget(&connection, rest.up_to).unwrap();
         assert!(oldest(&connection).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_file_that_was_begun_anew_repeats_no_number() {
+        let number = || {
+            let connection = memory();
+            insert(&connection, &[event(1)]).unwrap();
+            oldest(&connection).unwrap().unwrap().up_to
+        };
+        let first = number();
+        assert!(number() > first);
     }
 
     #[test]

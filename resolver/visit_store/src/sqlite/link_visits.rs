@@ -12,6 +12,7 @@
 
 use rusqlite::{Connection, OptionalExtension as _};
 
+use super::next_number;
 use crate::{
     LinkVisits, VisitStoreError,
     link_visits::{decode_links, encode_links, sum_links},
@@ -38,10 +39,9 @@ pub(super) fn insert(transaction: &Connection, links: &[LinkVisits]) -> Result<(
     if links.is_empty() {
         return Ok(());
     }
-    let insert = "INSERT INTO visit_link_batch (number, links) VALUES (
-             max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'visit_link_batch'), 0) + 1,
-                 CAST(unixepoch('subsec') * 1000000 AS INTEGER)), ?1)";
-    transaction.prepare_cached(insert)?.execute([encode_links(links)])?;
+    let number = next_number("visit_link_batch");
+    let insert = format!("INSERT INTO visit_link_batch (number, links) VALUES ({number}, ?1)");
+    transaction.prepare_cached(&insert)?.execute([encode_links(links)])?;
     Ok(())
 }
 

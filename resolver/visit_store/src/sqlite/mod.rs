@@ -322,6 +322,15 @@ impl VisitStore for SqliteVisits {
     }
 }
 
+/// SQL: the next number of a table. It follows the clock, and the last number while the clock stands
+/// or is set back.
+fn next_number(table: &str) -> String {
+    format!(
+        "max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = '{table}'), 0) + 1,
+             CAST(unixepoch('subsec') * 1000000 AS INTEGER))"
+    )
+}
+
 /// Converts a bound of rows, or a position, to a parameter.
 fn int(count: impl TryInto<i64>) -> i64 {
     count.try_into().unwrap_or(i64::MAX)
