@@ -259,7 +259,10 @@ impl Lookup {
             // A link that is on another domain is read again.
             LookupKey::Code(code) if domain.is_default() => {
                 let cached = self.cache.get(&Name::Code(*code));
-                cached.is_some_and(|cached| cached.link.domain().is_default())
+                cached.map_or_else(
+                    || self.place_of_next(*code).is_some(),
+                    |cached| cached.link.domain().is_default(),
+                )
             }
             _ => wanted.slug().is_some_and(knows_slug),
         }

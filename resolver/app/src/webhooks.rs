@@ -251,7 +251,7 @@ impl LinkService {
         ids.dedup();
         let mut codes = HashMap::new();
         if !ids.is_empty() {
-            for link in self.links.read(&ids, Source::Primary).await?.links {
+            for link in self.links.read(&ids, Source::Primary).await?.into_links() {
                 codes.insert(link.id, self.lookup.name_of(&link));
             }
         }

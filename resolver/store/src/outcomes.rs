@@ -67,14 +67,24 @@ pub enum InsertedNamed {
 /// The result of a read of links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// The links that were found.
+    /// The links that the primary has shown. They are at least as recent as the beginning of the
+    /// read.
     pub links: Vec<Link>,
+    /// The links that another server has shown, and the instant that they are at least as recent
+    /// as.
+    pub copied: Option<(Vec<Link>, Instant)>,
     /// Whether ids without a link are known to be absent. A copy that lags behind cannot prove
     /// absence (I8).
     pub complete: bool,
-    /// The instant that all of the result is at least as recent as, if a replica answered some of
-    /// it. `None` means the beginning of the read.
-    pub as_of: Option<Instant>,
+}
+
+impl Reading {
+    /// Returns the links, whichever server has shown them.
+    #[must_use]
+    pub fn into_links(self) -> Vec<Link> {
+        let copied = self.copied.into_iter().flat_map(|(links, _)| links);
+        self.links.into_iter().chain(copied).collect()
+    }
 }
 
 /// A change of links made by another process, or a change of the listener's state.

@@ -74,8 +74,13 @@ impl Lookup {
     /// Returns the link of a code, on any domain. One that is elsewhere is read again from the
     /// primary: since it was cached, or read for another request or from a replica, it may have
     /// moved here. In place of a deleted link that was picked, the next link that was picked under
-    /// its code is returned, if there is one.
+    /// its code is returned, if there is one. A deleted link is not cached; its successor is.
     async fn find_code_on_default(&self, code: Code) -> Found {
+        if let Some(place) = self.place_of_next(code)
+            && let Some(next) = self.find_slug(&place).await?
+        {
+            return Ok(Some(next));
+        }
         let found = match self.find(code).await? {
             Some(link) if !link.domain().is_default() && safety_rule::is_on(SafetyRule::Moved) => {
                 self.ask(link.id, None, STALE_DEADLINE).await?
@@ -85,6 +90,16 @@ impl Lookup {
         let left = found.as_ref().filter(|link| link.is_deleted() && link.is_named_by_id());
         let Some(slug) = left.and_then(|link| link.slug()) else { return Ok(found) };
         Ok(self.find_slug(&(DomainId::DEFAULT, slug.clone())).await?.or(found))
+    }
+
+    /// Returns the slug of the next link under a code, if that link is cached in place of the
+    /// code's own.
+    pub(super) fn place_of_next(&self, code: Code) -> Option<SlugOnDomain> {
+        if self.cache.contains_key(&Name::Code(code)) {
+            return None;
+        }
+        let place = (DomainId::DEFAULT, LookupKey::Code(code).slug()?);
+        self.slugs.knows(&place).then_some(place)
     }
 
     /// Returns the link of a slug on a domain, if there is one.

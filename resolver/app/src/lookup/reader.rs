@@ -32,15 +32,28 @@ pub(super) struct Waiter {
 
 type Waiting = HashMap<LinkId, Vec<Waiter>>;
 
-/// How recent the rows of a read are.
-#[derive(Clone, Copy)]
-struct Rows {
-    /// The instant that they are at least as recent as.
-    began: ReadAt,
-    /// Whether ids without a row are absent.
-    complete: bool,
-    /// Whether another server than the primary has answered some of them.
+/// What a read has shown of a link.
+#[derive(Clone)]
+struct Row {
+    /// The link; `None` if no row was shown that may be used.
+    link: Option<Arc<Link>>,
+    /// The instant that this is at least as recent as.
+    as_of: ReadAt,
+    /// Whether another server than the primary has shown it.
     is_copied: bool,
+    /// Whether the link is absent if there is no row.
+    complete: bool,
+}
+
+/// Which link answers a lookup: that of the row, or the one in the cache.
+enum Present {
+    /// The row's.
+    Row,
+    /// The cached one, which is newer.
+    Cached(Arc<Link>),
+    /// Only the primary knows. The cached link has a later version than the row although it was
+    /// read earlier: a fail-over may have lost that version.
+    Unknown,
 }
 
 /// The task that reads links in batches.
@@ -131,8 +144,8 @@ impl Reader {
         began: ReadAt,
         read: Result<Reading, StoreError>,
     ) -> Waiting {
-        let (links, rows) = match read {
-            Ok(reading) => self.sort(reading, began),
+        let reading = match read {
+            Ok(reading) => reading,
             Err(error) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, ids = batch.len(), "read links");
                 for waiter in batch.into_values().chain(late.into_values()).flatten() {
@@ -141,79 +154,190 @@ impl Reader {
                 return Waiting::new();
             }
         };
-        let Rows { began, complete, .. } = rows;
+        let absent = Row { link: None, as_of: began, is_copied: false, complete: self.complete(&reading) };
+        let rows = self.sort(reading, &absent);
         for (id, waiters) in batch {
-            let link = links.get(&id);
-            // A deleted link is an absence, which may have ended since this read began.
-            let is_there = link.is_some_and(|link| !link.is_deleted());
-            let shares = late.contains_key(&id)
-                && (is_there || !safety_rule::is_on(SafetyRule::Late))
-                && self.news.may_be_shared(began);
-            // Nor may the answer be older than an edit that a late caller knows of.
-            let shares =
-                shares && !(self.news.changed_since(id, began) && safety_rule::is_on(SafetyRule::Joined));
+            let row = rows.get(&id).unwrap_or(&absent);
+            let shares = late.contains_key(&id) && self.may_be_shared(id, row);
             let shared = if shares { late.remove(&id).unwrap_or_default() } else { Vec::new() };
             let mut kept = None;
             for Waiter { name, found } in waiters.into_iter().chain(shared) {
-                let newer = name.and_then(|name| self.newer(&name, link?, rows));
-                let is_new = name.filter(|name| newer.is_none() && kept.replace(*name) != Some(*name));
-                if let Some(name) = is_new {
-                    self.keep(name, id, link, rows);
-                }
-                let answer = newer.or_else(|| link.cloned());
+                let answer = match name.map_or(Present::Row, |name| self.present(&name, row)) {
+                    Present::Row => {
+                        if let Some(name) = name.filter(|name| kept.replace(*name) != Some(*name)) {
+                            self.keep(name, id, row);
+                        }
+                        row.link.clone()
+                    }
+                    Present::Cached(link) => Some(link),
+                    Present::Unknown => {
+                        // The next read asks the primary.
+                        self.news.note_changed(id);
+                        late.entry(id).or_default().push(Waiter { name, found });
+                        continue;
+                    }
+                };
                 // A server that may lag behind can prove a presence, but no absence. To a caller
                 // that bypasses the cache it proves nothing.
                 let is_there = answer.as_ref().is_some_and(|link| !link.is_deleted());
-                let known = complete || (is_there && name.is_some());
+                let known = row.complete || (is_there && name.is_some());
                 let _ = found.send(if known { Ok(answer) } else { Err(LookupError::NoStore) });
             }
         }
         late
     }
 
-    /// Returns the links of a read by id, without those of a copy that are outdated.
-    fn sort(&self, reading: Reading, began: ReadAt) -> (HashMap<LinkId, Arc<Link>>, Rows) {
-        let Reading { links, complete, as_of } = reading;
-        // Rows of another server than the primary are as recent as it can prove, and count as read
-        // at that time.
-        let began = as_of.map_or(began, |as_of| self.news.freshness.at(as_of).min(began));
-        let is_known = |link: &Link| complete || self.news.is_latest_known(link.id, began);
-        let links = links.into_iter().filter(is_known).map(|link| (link.id, Arc::new(link))).collect();
-        if !complete {
+    /// Returns whether ids without a row are absent.
+    fn complete(&self, reading: &Reading) -> bool {
+        if !reading.complete {
             self.news.note_primary_away();
         }
-        let complete = complete || !safety_rule::is_on(SafetyRule::Complete);
-        (links, Rows { began, complete, is_copied: as_of.is_some() })
+        reading.complete || !safety_rule::is_on(SafetyRule::Complete)
     }
 
-    /// Returns the cached link if a row of another server than the primary is older. Of the
-    /// primary, also an older row is the present one: a fail-over may have lost the newer one.
-    fn newer(&self, name: &Name, link: &Link, rows: Rows) -> Option<Arc<Link>> {
-        if !rows.is_copied || !safety_rule::is_on(SafetyRule::Newer) {
-            return None;
+    /// Returns whether callers that arrived during the read may have its answer.
+    fn may_be_shared(&self, id: LinkId, row: &Row) -> bool {
+        // A deleted link is an absence, which may have ended since this read began.
+        let is_there = row.link.as_ref().is_some_and(|link| !link.is_deleted());
+        // Nor may the answer be older than an edit that a late caller knows of.
+        let is_older = || self.news.changed_since(id, row.as_of) && safety_rule::is_on(SafetyRule::Joined);
+        (is_there || !safety_rule::is_on(SafetyRule::Late))
+            && self.news.may_be_shared(row.as_of)
+            && !is_older()
+    }
+
+    /// Returns the rows of a read by id, without those of a copy that are outdated.
+    fn sort(&self, reading: Reading, absent: &Row) -> HashMap<LinkId, Row> {
+        let Reading { links, copied, complete } = reading;
+        let row = |link: Link, as_of, is_copied| {
+            (link.id, Row { link: Some(Arc::new(link)), as_of, is_copied, ..absent.clone() })
+        };
+        let mut rows: HashMap<LinkId, Row> =
+            links.into_iter().map(|link| row(link, absent.as_of, false)).collect();
+        if let Some((links, as_of)) = copied {
+            // Rows of another server than the primary are as recent as it can prove, and count as
+            // read at that time.
+            let as_of = self.news.freshness.at(as_of).min(absent.as_of);
+            let is_usable = |link: &Link| complete || self.news.is_latest_known(link.id, as_of);
+            rows.extend(links.into_iter().filter(is_usable).map(|link| row(link, as_of, true)));
         }
-        let cached = self.cache.get(name).filter(|cached| cached.link.id == link.id)?;
-        let is_newer = (cached.link.version(), cached.read_at) >= (link.version(), rows.began);
-        is_newer.then(|| Arc::clone(&cached.link))
+        rows
+    }
+
+    /// Compares a row with the cached link. Of the primary, also an older row is the present one: a
+    /// fail-over may have lost the newer one.
+    fn present(&self, name: &Name, row: &Row) -> Present {
+        let Some(link) = row.link.as_ref().filter(|_| row.is_copied) else { return Present::Row };
+        let cached = self.cache.get(name).filter(|cached| cached.link.id == link.id);
+        let Some(cached) = cached.filter(|_| safety_rule::is_on(SafetyRule::Newer)) else {
+            return Present::Row;
+        };
+        let (version, shown) = (cached.link.version(), link.version());
+        if (version, cached.read_at) < (shown, row.as_of) {
+            Present::Row
+        } else if row.complete && version > shown && cached.read_at < row.as_of {
+            Present::Unknown
+        } else {
+            Present::Cached(Arc::clone(&cached.link))
+        }
     }
 
     /// Inserts a link that was read into the cache, or evicts one that no longer exists.
-    fn keep(&self, name: Name, id: LinkId, link: Option<&Arc<Link>>, rows: Rows) {
-        let Rows { began, complete, is_copied } = rows;
-        match link {
+    fn keep(&self, name: Name, id: LinkId, row: &Row) {
+        match &row.link {
             // A deleted link is an absence: its slug may be taken again at any moment.
             Some(link) if link.is_deleted() && safety_rule::is_on(SafetyRule::Deleted) => {
                 self.cache.invalidate(&name);
             }
-            Some(link) => self.cache.insert(name, Cached::new(link, began)),
-            None if complete => self.cache.invalidate(&name),
+            Some(link) => self.cache.insert(name, Cached::new(link, row.as_of)),
+            None if row.complete => self.cache.invalidate(&name),
             None => {}
         }
-        if self.news.changed_since(id, began) && safety_rule::is_on(SafetyRule::ChangedSince) {
+        if self.news.changed_since(id, row.as_of) && safety_rule::is_on(SafetyRule::ChangedSince) {
             self.cache.invalidate(&name);
         }
-        if let Some(link) = link.filter(|_| !is_copied) {
-            self.news.note_shown(id, began, link.is_deleted());
+        if let Some(link) = row.link.as_ref().filter(|_| !row.is_copied) {
+            self.news.note_shown(id, row.as_of, link.is_deleted());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Mutex, time::Duration};
+
+    use daemon::Recorder;
+    use jiff::Timestamp;
+    use links::{Details, Draft, LongUrl, api_key::ApiKeyId};
+    use rusqlite::Connection;
+    use store::sqlite::SqliteStore;
+    use tokio::time::{Instant, advance};
+
+    use super::*;
+    use crate::lookup::{
+        LookupSizes,
+        cache::{Generations, cache},
+    };
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn reader() -> Reader {
+        let connection = Arc::new(Mutex::new(Connection::open_in_memory().unwrap()));
+        let sizes =
+            LookupSizes { cache_bytes: 1 << 20, replica_lag: 60 * SECOND, serve_stale_for: 60 * SECOND };
+        Reader {
+            links: Arc::new(SqliteStore::here(&connection)),
+            queue: mpsc::channel(1).1,
+            cache: cache(sizes.cache_bytes, Arc::new(Generations::new())),
+            news: Arc::new(InvalidationState::new(&sizes)),
+            metrics: Metrics::new(&Recorder::new()),
+        }
+    }
+
+    fn link(version: u64) -> Link {
+        let draft = Draft {
+            long_url: LongUrl::from_stored(format!("https://example.com/{version}")),
+            title: None,
+            crawlable: false,
+            forward_query: true,
+            created_by: ApiKeyId(1),
+            details: Some(Box::new(Details { version, ..Details::default() })),
+        };
+        Link::stored(LinkId::from_stored(1), draft, Timestamp::UNIX_EPOCH)
+    }
+
+    /// Answers one lookup with a reading. Returns the version that the caller gets; `None` if it
+    /// waits for the next read.
+    fn ask(reader: &Reader, reading: Reading) -> Option<u64> {
+        let id = link(0).id;
+        let (found, mut answer) = oneshot::channel();
+        let batch = Waiting::from([(id, vec![Waiter { name: Some(Name::Id(id)), found }])]);
+        let waiting = reader.answer(batch, Waiting::new(), reader.news.freshness.now(), Ok(reading));
+        let answer = answer.try_recv().ok();
+        assert_eq!(waiting.contains_key(&id), answer.is_none());
+        answer.map(|found| found.unwrap().unwrap().version())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_version_that_a_fail_over_has_lost_does_not_outlive_it() {
+        let reader = reader();
+        reader.news.freshness.mark_told_since(Instant::now());
+        let of_primary = |version| Reading { links: vec![link(version)], copied: None, complete: true };
+        let of_copy = |version, as_of| Reading {
+            links: Vec::new(),
+            copied: Some((vec![link(version)], as_of)),
+            complete: true,
+        };
+        let before = Instant::now();
+        advance(61 * SECOND).await;
+        assert_eq!(ask(&reader, of_primary(2)), Some(2));
+        assert_eq!(ask(&reader, of_copy(0, before)), Some(2), "the copy lags");
+        assert_ne!(reader.news.source(&[link(0).id]), Source::Primary);
+
+        advance(SECOND).await;
+        assert_eq!(ask(&reader, of_copy(1, Instant::now())), None, "only the primary knows");
+        assert_eq!(reader.news.source(&[link(0).id]), Source::Primary);
+        advance(SECOND).await;
+        assert_eq!(ask(&reader, of_primary(1)), Some(1));
     }
 }

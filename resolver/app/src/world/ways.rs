@@ -258,30 +258,33 @@ impl FaultyStore {
             Source::Any { lag } => at.elapsed() <= lag,
             Source::Primary => false,
         });
-        let mut links = match replica {
-            Some((replica, _)) => replica.read(ids, source).await?.links,
-            None => Vec::new(),
+        let copied = match replica {
+            Some((replica, at)) => Some((replica.read(ids, source).await?.links, *at)),
+            None => None,
         };
-        let as_of = replica.map(|(_, at)| *at);
-        // A link that is deleted on the replica may have been restored since.
-        links.retain(|link| !link.is_deleted());
-        let has: HashSet<LinkId> = links.iter().map(|link| link.id).collect();
+        let copied = copied.map(|(mut links, at)| {
+            // A link that is deleted on the replica may have been restored since.
+            links.retain(|link| !link.is_deleted());
+            (links, at)
+        });
+        let has: HashSet<LinkId> = copied.iter().flat_map(|(links, _)| links).map(|link| link.id).collect();
         let missing: Vec<LinkId> = ids.iter().copied().filter(|id| !has.contains(id)).collect();
         let error = match self.pass(self.database.sqlite.read(&missing, Source::Primary)).await {
-            Ok(found) => {
-                links.extend(found.links);
-                return Ok(Reading { links, complete: true, as_of });
-            }
+            Ok(found) => return Ok(Reading { copied, ..found }),
             // The replica has answered for all of them.
-            Err(_) if missing.is_empty() => return Ok(Reading { links, complete: true, as_of }),
+            Err(_) if missing.is_empty() => {
+                return Ok(Reading { links: Vec::new(), copied, complete: true });
+            }
             Err(error) => error,
         };
         self.trouble.note();
         let Some((copy, at)) = copy else { return Err(error) };
         let proven = self.proven(at)?;
-        links.extend(copy.read(&missing, source).await?.links);
-        let as_of = as_of.into_iter().chain(proven).min();
-        Ok(Reading { links, complete: false, as_of })
+        let links = copy.read(&missing, source).await?.links;
+        let Some(proven) = proven else { return Ok(Reading { links, copied, complete: false }) };
+        let (mut all, replayed) = copied.unwrap_or((Vec::new(), proven));
+        all.extend(links);
+        Ok(Reading { links: Vec::new(), copied: Some((all, proven.min(replayed))), complete: false })
     }
 
     /// Sends changes in their order, each a little late. A connection that breaks misses some

@@ -26,29 +26,27 @@ const SHUNNED: Duration = Duration::from_secs(1);
 impl PostgresStore {
     /// Reads the links with these ids, in any order.
     pub(super) async fn read_links(&self, ids: &[LinkId], source: Source) -> Result<Reading, StoreError> {
-        let (mut links, mut as_of) = match source {
-            Source::Any { lag } => self.read_replica(ids, lag).await.unwrap_or_default(),
-            Source::Primary => (Vec::new(), None),
+        let replica = match source {
+            Source::Any { lag } => self.read_replica(ids, lag).await,
+            Source::Primary => None,
         };
-        // A link that is deleted on the replica may have been restored since.
-        links.retain(|link| !link.is_deleted());
-        let found: HashSet<LinkId> = links.iter().map(|link| link.id).collect();
+        let copied = replica.map(|(mut links, as_of)| {
+            // A link that is deleted on the replica may have been restored since.
+            links.retain(|link| !link.is_deleted());
+            (links, as_of)
+        });
+        let found: HashSet<LinkId> = copied.iter().flat_map(|(links, _)| links).map(|link| link.id).collect();
         let missing: Vec<i64> = ids.iter().filter(|id| !found.contains(id)).map(|id| id.get()).collect();
         if missing.is_empty() {
-            return Ok(Reading { links, complete: true, as_of });
+            return Ok(Reading { links: Vec::new(), copied, complete: true });
         }
-        let (rows, complete) = match self.read_primary(&missing).await {
-            Some(rows) => (rows, true),
-            None => {
-                let (rows, copied_as_of) = self.read_copy(&missing).await?;
-                as_of = Some(as_of.map_or(copied_as_of, |as_of| as_of.min(copied_as_of)));
-                (rows, false)
-            }
-        };
-        for row in &rows {
-            links.push(link(row)?);
+        if let Some(rows) = self.read_primary(&missing).await {
+            return Ok(Reading { links: links(&rows)?, copied, complete: true });
         }
-        Ok(Reading { links, complete, as_of })
+        let (rows, as_of) = self.read_copy(&missing).await?;
+        let (mut shown, replayed) = copied.unwrap_or((Vec::new(), as_of));
+        shown.extend(links(&rows)?);
+        Ok(Reading { links: Vec::new(), copied: Some((shown, as_of.min(replayed))), complete: false })
     }
 
     /// Reads from the primary. Returns `None` if the read fails, or failed within the back-off.
@@ -89,7 +87,7 @@ impl PostgresStore {
     ///
     /// Returns `None` without a replica, and if it does not answer, is in its back-off, or cannot
     /// prove that it lags at most `lag` behind.
-    async fn read_replica(&self, ids: &[LinkId], lag: Duration) -> Option<(Vec<Link>, Option<Instant>)> {
+    async fn read_replica(&self, ids: &[LinkId], lag: Duration) -> Option<(Vec<Link>, Instant)> {
         let replica = self.replica.as_ref()?;
         if lock(&self.replica_shunned).is_some_and(|until| Instant::now() < until) {
             return None;
@@ -98,8 +96,7 @@ impl PostgresStore {
         let read = replica.read_replica(REPLICA_DEADLINE, &[&ids]).await.map_err(StoreError::from);
         let found = read.and_then(|(replayed, rows)| {
             let as_of = replayed.position.and_then(|replayed| self.positions.as_of(replayed, lag));
-            let links = rows.iter().map(link).collect::<Result<Vec<_>, _>>()?;
-            Ok((links, Some(as_of.ok_or(StoreError::ReplicaBehind)?)))
+            Ok((links(&rows)?, as_of.ok_or(StoreError::ReplicaBehind)?))
         });
         *lock(&self.replica_shunned) = found.is_err().then(|| Instant::now() + SHUNNED);
         found
@@ -149,6 +146,10 @@ impl PostgresStore {
 
 fn lock(shunned: &Mutex<Option<Instant>>) -> MutexGuard<'_, Option<Instant>> {
     shunned.lock().expect("no code panics while it holds this lock")
+}
+
+fn links(rows: &[Row]) -> Result<Vec<Link>, StoreError> {
+    rows.iter().map(link).collect()
 }
 
 pub(super) fn link(row: &Row) -> Result<Link, StoreError> {

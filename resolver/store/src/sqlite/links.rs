@@ -103,7 +103,7 @@ impl Links for SqliteStore {
     async fn read(&self, ids: &[LinkId], _source: Source) -> Result<Reading, StoreError> {
         let ids = ids.to_vec();
         let links = self.reader.run(move |connection| calls::read(connection, &ids)).await?;
-        Ok(Reading { links, complete: true, as_of: None })
+        Ok(Reading { links, copied: None, complete: true })
     }
 
     async fn find_slug(&self, domain: DomainId, slug: &Slug) -> Result<Option<LinkId>, StoreError> {
