@@ -51,7 +51,7 @@ impl Sources {
         };
         let Database::Sqlite(links) = &args.database.database else {
             return Err(wrong(
-                "expected a SQLite file: back up Postgres with pg_basebackup or pg_dump, and etcd with etcdctl \
+                "expected a SQLite file: back up Postgres with pg_basebackup and its log, and etcd with etcdctl \
                  (k8s/runbooks/backup.md)",
             ));
         };

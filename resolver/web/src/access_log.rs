@@ -36,8 +36,7 @@ impl Access<'_> {
             request_id,
             %client,
             %method,
-            // Quoted: a path may contain whatever a client sends.
-            ?path,
+            path,
             route,
             status = status.as_u16(),
             seconds = duration.as_secs_f64(),

@@ -99,8 +99,8 @@ fn description() -> String {
             .to_owned(),
         format!(
             "Bodies are JSON of at most {BODY_BYTES} bytes, unless a call says otherwise; their media type is ignored. Empty \
-             parameters are ignored. Unknown parameters and fields are refused with 400, and the problem names the known one that is like \
-             it, so that a misspelled filter is not taken for none. Lengths of texts count bytes of UTF-8, and no text contains NUL."
+             parameters are ignored. Unknown parameters and fields are refused with 400, so that a misspelled filter is not taken for none; \
+             of a parameter, the problem names the known one that is like it. Lengths of texts count bytes of UTF-8, and no text contains NUL."
         ),
         "Every call with GET is answered with HEAD too, without the body. OPTIONS is answered with 204 anywhere, and every answer to a request \
          with `Origin` may be read by scripts of any origin. Requests that are not HTTP, or whose heads are too large, are answered by the server below \
