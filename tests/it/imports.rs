@@ -124,6 +124,9 @@ async fn tables_are_read_as_spreadsheets_and_other_systems_write_them() {
         ("utf16be", utf16(&commas.replace("{n}", "utf16be"), true)),
         ("shlink-import", b"Long URL;Short code;Title;Tags;Domain\n\"https://example.com/a?x=1;2\";{n}-a;\xc3\x84, b;x|y|z;\nhttps://example.com/b;{n}-b;;;\n".into()),
         ("short-urls", "Short URL,Long URL,Title,Tags\nhttps://DEFAULT/{n}-a,https://example.com/a?x=1;2,\"Ä, b\",x|y|z\nhttps://DEFAULT/{n}-b,https://example.com/b,,\n".into()),
+        ("yourls", "keyword,url,title,timestamp,ip,tags,clicks\n{n}-a,https://example.com/a?x=1;2,\"Ä, b\",2024-02-01 10:00:00,192.0.2.1,x|y|z,7\n{n}-b,https://example.com/b,,2024-02-01 10:00:00,,,0\n".into()),
+        ("rebrandly", "id,slashtag,destination,title,tags,createdAt,domain.fullName\n5f,{n}-a,https://example.com/a?x=1;2,\"Ä, b\",x|y|z,2024-02-01T10:00:00.000Z,old.example\n60,{n}-b,https://example.com/b,,,2024-02-01T10:00:00.000Z,old.example\n".into()),
+        ("bitly", "bitlink,long_url,title,tags\nold.example/{n}-a,\u{feff}https://example.com/a?x=1;2\u{a0},\"Ä, b\",x|y|z\nold.example/{n}-b,https://example.com/b,,\n".into()),
     ];
     let mut failed = Vec::new();
     for (name, content) in &tables {

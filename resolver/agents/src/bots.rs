@@ -31,6 +31,7 @@ static WORDS: LazyLock<Words<Sign>> = LazyLock::new(|| {
 const CRAWLERS: &[&str] = &[
     "akkoma",
     "archiver",
+    "barracuda",
     "bot",
     "cardyb",
     "cf-facebook",
@@ -54,6 +55,7 @@ const CRAWLERS: &[&str] = &[
     "hubzilla",
     "iframely",
     "kakaotalk-scrap",
+    "kube-probe",
     "larkurl2page",
     "lemmy/",
     "lighthouse",

@@ -14,7 +14,13 @@ use crate::{
 /// Maximum length of a URL, in bytes. Browsers and proxies have little more than that in common.
 const MAX_LEN: usize = 8 * 1024;
 
-/// A validated URL, kept as it was written apart from spaces around it.
+/// Returns whether a character is what a paste from an office program leaves around a URL: white
+/// space, or without a width.
+fn is_around(character: char) -> bool {
+    character.is_whitespace() || matches!(character, '\u{200B}'..='\u{200D}' | '\u{2060}' | '\u{FEFF}')
+}
+
+/// A validated URL, kept as it was written apart from white space around it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct LongUrl(Box<str>);
 
@@ -71,7 +77,7 @@ impl LongUrl {
     /// # Errors
     /// Returns the [`LongUrlError`] of the first check that failed.
     pub fn parse_allowed(text: &str, own: &[(Host, u16)], schemes: &Schemes) -> Result<Self, LongUrlError> {
-        let text = text.trim_matches(' ');
+        let text = text.trim_matches(is_around);
         if text.len() > MAX_LEN {
             return Err(LongUrlError::TooLong);
         }
@@ -209,6 +215,8 @@ mod tests {
             }
         }
         assert!(LongUrl::parse(&format!("https://{}.example/", "ä".repeat(50)), &own).is_ok());
+        let pasted = "\u{feff}\u{a0}\thttps://example.com/a\u{200b}\r\n ";
+        assert_eq!(LongUrl::parse(pasted, &own).unwrap().as_str(), "https://example.com/a");
         let stored = LongUrl::from_stored(format!("https://{}/x", "字".repeat(2_000)));
         assert_eq!((stored.authority(), stored.path()), (String::new(), String::new()));
         for (text, reason) in [

@@ -138,7 +138,10 @@ pub(super) struct ShortUrl {
 
 impl ShortUrl {
     fn parse(text: &str) -> Option<Self> {
-        let url = Url::parse(text.trim()).ok()?;
+        let text = text.trim();
+        // Some systems write `bit.ly/code`.
+        let is_bare = text.split_once('/').is_some_and(|(host, _)| host.contains('.') && !host.contains(':'));
+        let url = if is_bare { Url::parse(&format!("https://{text}")) } else { Url::parse(text) }.ok()?;
         let host = url.host_str()?;
         let domain = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
         let path = percent_encoding::percent_decode_str(url.path().strip_prefix('/')?).decode_utf8().ok()?;
@@ -216,11 +219,12 @@ mod tests {
             ("https://s.test/%F0%9F%A6%A3", "s.test", Some("🦣")),
             ("https://s.test/🦣", "s.test", Some("🦣")),
             ("https://s.test", "s.test", None),
+            ("s.test/abc", "s.test", Some("abc")),
         ] {
             let expected = ShortUrl { domain: domain.into(), code: code.map(Into::into) };
             assert_eq!(ShortUrl::parse(text), Some(expected), "{text}");
         }
-        for text in ["s.test/abc", "/abc", "mailto:a@b", "https://s.test/%ff"] {
+        for text in ["abc", "/abc", "mailto:a@b", "https://s.test/%ff"] {
             assert_eq!(ShortUrl::parse(text), None, "{text}");
         }
     }
