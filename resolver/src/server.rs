@@ -13,7 +13,7 @@ mod supply_task;
 mod visits_task;
 mod webhooks_task;
 
-use std::{fmt, io, sync::Arc};
+use std::{fmt, io, sync::Arc, time::Duration};
 
 use admin_page::AdminPage;
 use app::{metrics::Metrics, visits::NoSink, webhooks::metrics::WebhookMetrics};
@@ -163,14 +163,19 @@ pub async fn run(
         () = shutdown.cancelled() => None,
     };
     page.set_ready(false);
-    let drained = running.stop(lost_minting::drain_delay(lost.as_ref(), &config)).await;
+    stop(running, lost_minting::drain_delay(lost.as_ref(), &config), traces).await?;
+    let stopped = |lost| lost_minting::stopped_by(&lost, &config, settings.holder.to_string());
+    lost.map_or(Ok(()), |lost| Err(stopped(lost).into()))
+}
+
+/// Stops everything in order, and sends the last traces.
+async fn stop(running: Running, delay: Duration, traces: Option<Arc<Traces>>) -> Result<(), Error> {
+    let drained = running.stop(delay).await;
     if let Some(traces) = traces {
         traces.stop().await;
     }
     tracing::info!("stopped");
-    drained?;
-    let stopped = |lost| lost_minting::stopped_by(&lost, &config, settings.holder.to_string());
-    lost.map_or(Ok(()), |lost| Err(stopped(lost).into()))
+    drained
 }
 
 /// Starts to send traces, if there is a collector.

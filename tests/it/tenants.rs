@@ -4,7 +4,7 @@
 //! back, but what the caller has sent itself. (Webhooks belong to operators, who see everything.)
 //!
 //! The tests run a small sample. `SHORTMINT_TENANTS=2000` runs as many sequences on each store, and
-//! `SHORTMINT_TENANTS_SEED` begins at another seed than 1.
+//! `SHORTMINT_TENANTS_SEED` begins at another seed than the sample.
 
 mod intruder;
 mod marks;
@@ -23,7 +23,11 @@ use tenant::Tenant;
 
 /// Sequences of a store in a run of all tests.
 const SAMPLE: u64 = 24;
-/// Sequences whose visits are stored before the intruder's calls, at most. They share the wait for it.
+/// The first of them. In the sequences from here a link is visited and deleted, and its name is
+/// picked by the intruder.
+const FIRST: u64 = 55;
+/// Maximum number of sequences whose visits are stored before the intruder's calls. They share the
+/// wait for it.
 const TOGETHER: u64 = 200;
 
 fn number(variable: &str, otherwise: u64) -> u64 {
@@ -42,7 +46,7 @@ async fn no_key_gets_what_is_another_tenants_on_postgres() {
 
 #[expect(clippy::print_stdout, reason = "counts for readers of the test output")]
 async fn run(stage: &Stage) {
-    let (seed, count) = (number("SHORTMINT_TENANTS_SEED", 1), number("SHORTMINT_TENANTS", SAMPLE));
+    let (seed, count) = (number("SHORTMINT_TENANTS_SEED", FIRST), number("SHORTMINT_TENANTS", SAMPLE));
     let pairs = stage.pairs().await;
     let document = intruder::operations(&stage.resolver.api).await;
     let streams = Streams::open(&pairs).await;

@@ -29,7 +29,8 @@ const LAST_LINES: Duration = Duration::from_millis(500);
 pub enum LogFormat {
     /// For people.
     Text,
-    /// For collectors: each line of standard error is an object with timestamp, level, target and fields.
+    /// For collectors: each line of standard error is an object with timestamp, level, target and
+    /// fields.
     Json,
 }
 

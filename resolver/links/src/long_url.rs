@@ -14,8 +14,8 @@ use crate::{
 /// Maximum length of a URL, in bytes. Browsers and proxies have little more than that in common.
 const MAX_LEN: usize = 8 * 1024;
 
-/// Returns whether a character is what a paste from an office program leaves around a URL: white
-/// space, or without a width.
+/// Returns whether a character may surround a URL that was pasted: white space, or a character
+/// without width.
 fn is_around(character: char) -> bool {
     character.is_whitespace() || matches!(character, '\u{200B}'..='\u{200D}' | '\u{2060}' | '\u{FEFF}')
 }

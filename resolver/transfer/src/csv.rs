@@ -78,16 +78,17 @@ pub(super) const LAYOUT: Layout = Layout {
         ("blockedBy", &[]),
         ("leftOut", &[]),
         ("shortUrl", &["shortLink", "bitlink"]),
-        // What other systems export beside them. Nothing is kept of it.
+        // What other systems export in addition. It is not kept.
         ("id", &[]),
         ("ip", &[]),
         ("updatedAt", &[]),
     ],
     known: "shortCode (or code, slug, customSlug, keyword, slashtag, backHalf, alias, address), longUrl (or url, target, \
-            destination, originalUrl, longLink), title, description, tags, domain (or domain.fullName, domainName), createdAt (or created, dateCreated, \
-            timestamp), validSince, validUntil (or expiresAt), maxVisits, crawlable, forwardQuery, visits (or clicks, hits, \
-            visitCount, visitsCount), uses, enabled, redirectStatus, minted, createdBy, editedAt, editedBy, version, blocked, \
-            blockedAt, blockedBy, leftOut, shortUrl (or shortLink, bitlink), and id, ip and updatedAt, which are not kept",
+            destination, originalUrl, longLink), title, description, tags, domain (or domain.fullName, domainName), \
+            createdAt (or created, dateCreated, timestamp), validSince, validUntil (or expiresAt), maxVisits, crawlable, \
+            forwardQuery, visits (or clicks, hits, visitCount, visitsCount), uses, enabled, redirectStatus, minted, createdBy, \
+            editedAt, editedBy, version, blocked, blockedAt, blockedBy, leftOut, shortUrl (or shortLink, bitlink), and id, ip \
+            and updatedAt, which are not kept",
     needed: &["longUrl"],
     is_closed: true,
     unnamed: None,

@@ -66,10 +66,10 @@ impl Thread {
 
 /// The id of a visit: its time, and below that its producer's slot and thread.
 ///
-/// Ids order visits by time, and serve as cursors. Those of a producer are unique, because a thread's
-/// times strictly increase ([`Arena::push`](crate::Arena::push)), and a slot has one producer at a
-/// time. Only a producer that stores its backlog under another slot may repeat an id, at the same
-/// microsecond and thread.
+/// Ids order visits by time, and serve as cursors. Those of a producer are unique, because the times
+/// of a thread strictly increase ([`Arena::push`](crate::Arena::push)), and a slot has one producer
+/// at a time. A backlog that its producer stores under another slot may repeat an id of that slot,
+/// of the same microsecond and thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VisitId(i64);
 

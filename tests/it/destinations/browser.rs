@@ -124,14 +124,11 @@ fn escaped(href: &str) -> String {
     text
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn whatever_leads_chromium_to_a_denied_host_is_refused() {
-    let (count, seed) = count_and_seed();
+/// Returns of each target whether it may be stored, redirected to, and be a long URL; and the three
+/// addresses that a browser reads: the target, with its placeholders filled, and as a location.
+fn judge(generated: &[(String, bool)]) -> (Vec<(bool, bool, bool)>, Vec<(String, String)>) {
     let (targets, gate) = rules();
-    let generated: Vec<(String, bool)> =
-        (0..count).map(|number| target(&mut Rng::new(seed, number))).collect();
-    let mut addresses = Vec::new();
-    let mut judged = Vec::new();
+    let (mut judged, mut addresses) = (Vec::new(), Vec::new());
     for (number, (target, _)) in generated.iter().enumerate() {
         let base = format!("http{}://{OWN}/none", if number % 2 == 0 { "" } else { "s" });
         let trimmed = target.trim();
@@ -145,6 +142,15 @@ async fn whatever_leads_chromium_to_a_denied_host_is_refused() {
         addresses.push((base.clone(), filled.clone().unwrap_or_default()));
         addresses.push((base, filled.as_deref().map(location).unwrap_or_default()));
     }
+    (judged, addresses)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_leads_chromium_to_a_denied_host_is_refused() {
+    let (count, seed) = count_and_seed();
+    let generated: Vec<(String, bool)> =
+        (0..count).map(|number| target(&mut Rng::new(seed, number))).collect();
+    let (judged, addresses) = judge(&generated);
     let followed = generated.iter().step_by(usize::try_from(FOLLOWED.max(count / FOLLOWED_MAX)).unwrap());
     // Only a server without TLS answers here.
     let followed: Vec<String> = followed.map(|(target, _)| target.replace("https:", "http:")).collect();

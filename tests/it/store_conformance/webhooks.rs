@@ -10,8 +10,8 @@ use links::{
     DomainId, Edit, Precondition, Tag,
     api_key::ApiKeyId,
     webhook::{
-        DeliveryState, LinkEvent, NewWebhook, NewWebhookEvent, OPEN_MAX, StoredSecret, Subscription, Webhook,
-        WebhookEdit, WebhookEvent,
+        Delivery, DeliveryState, LinkEvent, NewWebhook, NewWebhookEvent, OPEN_MAX, StoredSecret,
+        Subscription, Webhook, WebhookEdit, WebhookEvent, WebhookId,
     },
 };
 use store::{
@@ -206,10 +206,7 @@ pub(super) async fn a_delivery_is_attempted_by_one_process_at_a_time(store: &dyn
     assert_eq!((taken_over[0].id, taken_over[0].attempts), (rest[0].id, 2), "a lease has ended");
 
     store.end_attempt(&end(&rest[0], AfterAttempt::Delivered, None)).await.unwrap();
-    let shown = async |claimed: &ClaimedDelivery| {
-        let all = store.deliveries(claimed.webhook, None, 10).await.unwrap();
-        all.into_iter().find(|delivery| delivery.id == claimed.id).unwrap()
-    };
+    let shown = async |claimed: &ClaimedDelivery| shown(store, claimed).await;
     assert_eq!(shown(&rest[0]).await.state, DeliveryState::Open, "the former holder is not heard");
     store.end_attempt(&end(&taken_over[0], AfterAttempt::RetryIn(LEASE), None)).await.unwrap();
     let retried = shown(&taken_over[0]).await;
@@ -236,27 +233,37 @@ pub(super) async fn a_delivery_is_attempted_by_one_process_at_a_time(store: &dyn
     assert_eq!(due.iter().map(|webhook| webhook.id).collect::<Vec<_>>(), [other.id]);
     assert_eq!(store.add_test_delivery(one.id, "msg_t", "{}").await.unwrap(), None);
 
-    store
-        .edit_webhook(one.id, &WebhookEdit { enabled: Some(true), ..WebhookEdit::default() }, BY)
-        .await
-        .unwrap();
-    let again = store.redeliver(one.id, of_one[1].id).await.unwrap().unwrap();
-    assert_eq!((again.state, again.attempts), (DeliveryState::Open, 0));
-    let held = store.claim_deliveries(&[(one.id, 1)], Duration::ZERO).await.unwrap();
-    assert_eq!((held[0].id, held[0].attempts), (again.id, 1));
-    store.redeliver(one.id, again.id).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(5)).await;
-    let claimed_again = store.claim_deliveries(&[(one.id, 1)], LEASE).await.unwrap();
-    assert_eq!((claimed_again[0].id, claimed_again[0].attempts), (again.id, 2));
-    store.end_attempt(&end(&held[0], AfterAttempt::Delivered, None)).await.unwrap();
-    assert_eq!(shown(&held[0]).await.state, DeliveryState::Open, "the former holder is not heard");
-    assert_eq!(store.redeliver(other.id, of_one[1].id).await.unwrap(), None, "it is another webhook's");
-    let test = store.add_test_delivery(one.id, "msg_t", "{}").await.unwrap().unwrap();
-    assert_eq!((&*test.kind, &*test.message_id), ("ping", "msg_t"));
-    let before = store.deliveries(one.id, Some(test.id), 10).await.unwrap();
-    assert!(before.iter().all(|delivery| delivery.id < test.id) && before.len() == 3);
+    deliver_again(store, of_one[1], other.id).await;
     remove(store, &one).await;
     remove(store, &other).await;
+}
+
+/// Delivers anew what was given up of a webhook that was disabled.
+async fn deliver_again(store: &dyn Store, dead: &ClaimedDelivery, other: WebhookId) {
+    store
+        .edit_webhook(dead.webhook, &WebhookEdit { enabled: Some(true), ..WebhookEdit::default() }, BY)
+        .await
+        .unwrap();
+    let again = store.redeliver(dead.webhook, dead.id).await.unwrap().unwrap();
+    assert_eq!((again.state, again.attempts), (DeliveryState::Open, 0));
+    let held = store.claim_deliveries(&[(dead.webhook, 1)], Duration::ZERO).await.unwrap();
+    assert_eq!((held[0].id, held[0].attempts), (again.id, 1));
+    store.redeliver(dead.webhook, again.id).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    let claimed_again = store.claim_deliveries(&[(dead.webhook, 1)], LEASE).await.unwrap();
+    assert_eq!((claimed_again[0].id, claimed_again[0].attempts), (again.id, 2));
+    store.end_attempt(&end(&held[0], AfterAttempt::Delivered, None)).await.unwrap();
+    assert_eq!(shown(store, &held[0]).await.state, DeliveryState::Open, "the former holder is not heard");
+    assert_eq!(store.redeliver(other, dead.id).await.unwrap(), None, "it is another webhook's");
+    let test = store.add_test_delivery(dead.webhook, "msg_t", "{}").await.unwrap().unwrap();
+    assert_eq!((&*test.kind, &*test.message_id), ("ping", "msg_t"));
+    let before = store.deliveries(dead.webhook, Some(test.id), 10).await.unwrap();
+    assert!(before.iter().all(|delivery| delivery.id < test.id) && before.len() == 3);
+}
+
+async fn shown(store: &dyn Store, claimed: &ClaimedDelivery) -> Delivery {
+    let all = store.deliveries(claimed.webhook, None, 10).await.unwrap();
+    all.into_iter().find(|delivery| delivery.id == claimed.id).unwrap()
 }
 
 pub(super) async fn further_deliveries_are_dropped_and_old_ones_removed(store: &dyn Store) {

@@ -62,16 +62,24 @@ async fn a_link_under_a_name_that_was_left_begins_without_visits() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_resolver_serves_the_next_link_of_a_name() {
-    let cluster = Cluster::builder().etcd(1).issuers(1).resolvers(2).start().await.unwrap();
+    let mut cluster = Cluster::builder().etcd(1).issuers(1).resolvers(2).start().await.unwrap();
     let [one, other] = [&cluster.resolvers[0].api, &cluster.resolvers[1].api];
     for round in 0..6 {
         let url = format!("https://example.com/{round}");
         let wish = json!({ "longUrl": url, "customSlug": SLUG });
         let (by, there) = if round % 2 == 0 { (one, other) } else { (other, one) };
+        if round > 0 {
+            assert_eq!(call(by, Method::DELETE, &format!("short-urls/{SLUG}"), None).await.status, 204);
+        }
         by.create_with(&wish).await.unwrap();
         for api in [by, there] {
             assert_eq!(api.follow(SLUG).await.unwrap(), (302, Some(url.clone())), "round {round}");
         }
-        assert_eq!(call(there, Method::DELETE, &format!("short-urls/{SLUG}"), None).await.status, 204);
+    }
+    // It is cached as any other link is.
+    cluster.postgres.stop_fast().await.unwrap();
+    for api in [one, other] {
+        let last = "https://example.com/5".to_owned();
+        assert_eq!(api.follow(SLUG).await.unwrap(), (302, Some(last)), "the database is away");
     }
 }

@@ -105,7 +105,7 @@ impl UnknownHosts {
     pub(super) fn warn(&self, host: &str, public: &str) {
         if self.is_new(host) {
             tracing::warn!(
-                host = ?host,
+                host,
                 public_host = public,
                 "no domain has this host, so its visitors get the default domain's links: if it is a proxy's \
                  own name for this server, let the proxy pass the header Host on, with the port; if it is a \

@@ -154,7 +154,11 @@ impl Reader {
                 return Waiting::new();
             }
         };
-        let absent = Row { link: None, as_of: began, is_copied: false, complete: self.complete(&reading) };
+        if !reading.complete {
+            self.news.note_primary_away();
+        }
+        let complete = reading.complete || !safety_rule::is_on(SafetyRule::Complete);
+        let absent = Row { link: None, as_of: began, is_copied: false, complete };
         let rows = self.sort(reading, &absent);
         for (id, waiters) in batch {
             let row = rows.get(&id).unwrap_or(&absent);
@@ -185,14 +189,6 @@ impl Reader {
             }
         }
         late
-    }
-
-    /// Returns whether ids without a row are absent.
-    fn complete(&self, reading: &Reading) -> bool {
-        if !reading.complete {
-            self.news.note_primary_away();
-        }
-        reading.complete || !safety_rule::is_on(SafetyRule::Complete)
     }
 
     /// Returns whether callers that arrived during the read may have its answer.

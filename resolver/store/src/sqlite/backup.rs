@@ -164,4 +164,15 @@ mod tests {
             assert_eq!(open_reader(to).unwrap().query_row(count, [], |row| row.get(0)), Ok(1));
         }
     }
+
+    #[test]
+    fn nothing_is_passed_on_between_the_moments_of_the_two_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("links.db");
+        let writer = open_writer(&path).unwrap();
+        writer.execute_batch("BEGIN IMMEDIATE").unwrap();
+        assert!(Snapshot::of(&path, None).is_err(), "a transaction adds to the links");
+        writer.execute_batch("COMMIT").unwrap();
+        assert!(Snapshot::of(&path, None).is_ok());
+    }
 }

@@ -322,8 +322,8 @@ impl VisitStore for SqliteVisits {
     }
 }
 
-/// SQL: the next number of a table. It follows the clock, and the last number while the clock stands
-/// or is set back.
+/// SQL: the next number of a table. It follows the clock, and the last number while the clock
+/// stands or is set back.
 fn next_number(table: &str) -> String {
     format!(
         "max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = '{table}'), 0) + 1,

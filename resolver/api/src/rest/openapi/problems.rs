@@ -128,19 +128,13 @@ impl Kind {
             Self::TooManyDomains => "There are as many domains as the operator allows.",
             Self::DomainInUse => "Links are on the domain, keys are limited to it, or it is the default one.",
             Self::NoTarget => "No rule has this pattern.",
-            Self::ForbiddenTags => {
-                "Keys that do not see all links must not change tags, which all links share."
-            }
+            Self::ForbiddenTags => "Only keys that see all links may change tags, which all links share.",
             Self::NoMercure => "There is no Mercure hub: this service sends no updates.",
-            Self::OneDomainOnly => {
-                "Keys of one domain, other than the default one, make their links one by one."
-            }
+            Self::OneDomainOnly => "Keys of a domain that is not the default one make links one by one.",
             Self::TooManyCalls => {
                 "Too many calls were made with this key or from this client. `Retry-After` says how long to wait."
             }
-            Self::Superseded => {
-                "The link was edited since its `ETag` was read: read it again, and decide again."
-            }
+            Self::Superseded => "The link was edited since its `ETag` was read: read it, and decide again.",
             Self::Blocked => {
                 "An operator took the link down, and has to bring it back before it is deleted or moved."
             }
@@ -152,9 +146,7 @@ impl Kind {
                 "The key has as many codes in open reservations as the operator allows, or as many open reservations as a key may have."
             }
             Self::NoWebhook => "No webhook has this id.",
-            Self::NoDelivery => {
-                "The webhook has no delivery with this id, or the delivery was removed a week after its end."
-            }
+            Self::NoDelivery => "The webhook has no such delivery, or it was removed a week after its end.",
             Self::TooManyWebhooks => "There are as many webhooks as there may be.",
             Self::WebhookDisabled => "The webhook is disabled, so that it is not called.",
             Self::AddressesNotKept => {
