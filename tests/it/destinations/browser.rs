@@ -124,9 +124,16 @@ fn escaped(href: &str) -> String {
     text
 }
 
-/// Returns of each target whether it may be stored, redirected to, and be a long URL; and the three
-/// addresses that a browser reads: the target, with its placeholders filled, and as a location.
-fn judge(generated: &[(String, bool)]) -> (Vec<(bool, bool, bool)>, Vec<(String, String)>) {
+/// What our code allows of a target.
+struct Verdict {
+    is_stored: bool,
+    is_redirected: bool,
+    is_link: bool,
+}
+
+/// Returns the verdict on each target, and the three addresses that a browser reads, each with its
+/// base: the target, the target with its placeholders filled, and that as a location.
+fn judge(generated: &[(String, bool)]) -> (Vec<Verdict>, Vec<(String, String)>) {
     let (targets, gate) = rules();
     let (mut judged, mut addresses) = (Vec::new(), Vec::new());
     for (number, (target, _)) in generated.iter().enumerate() {
@@ -137,7 +144,7 @@ fn judge(generated: &[(String, bool)]) -> (Vec<(bool, bool, bool)>, Vec<(String,
         let filled = fill_placeholders(target, OWN, "/none%2F%2e");
         let is_redirected = filled.as_ref().is_some_and(|filled| gate.allows_from(OWN, &location(filled)));
         let is_link = gate.allows(&LongUrl::from_stored(target.as_str()));
-        judged.push((is_stored, is_redirected, is_link));
+        judged.push(Verdict { is_stored, is_redirected, is_link });
         addresses.push((base.clone(), target.clone()));
         addresses.push((base.clone(), filled.clone().unwrap_or_default()));
         addresses.push((base, filled.as_deref().map(location).unwrap_or_default()));
@@ -165,7 +172,7 @@ async fn whatever_leads_chromium_to_a_denied_host_is_refused() {
     let results = in_chromium(&scratch, alone.api(), cases).await;
 
     let (mut denied, mut nested, mut unread, mut ordinary) = (0, 0, 0, 0);
-    for (((target, is_ordinary), (is_stored, is_redirected, is_link)), read) in
+    for (((target, is_ordinary), Verdict { is_stored, is_redirected, is_link }), read) in
         generated.iter().zip(judged).zip(results.addresses.chunks(3))
     {
         let [own, filled, to] = read else { panic!("three addresses of each target") };
