@@ -112,7 +112,7 @@ async fn a_long_url_that_breaks_a_rule_is_named() {
         "https://example.com/a\r\nSet-Cookie: a=b",
         "https://exa\tmple.com/",
         "https://example.com/\u{7f}",
-        "https://example.com/\u{85}",
+        "https://example.com/\u{85}a",
         &too_long,
         &own,
     ];
