@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes `rules.yaml` and `dashboards/` from the definitions in `source/`. Needs Python 3.9 and no packages.
+"""Writes `rules.yaml` and `dashboards/` of `../chart/files` from the definitions in `source/`. Needs Python 3.9
+and no packages.
 
     generate.py                      writes the files
     generate.py --check              exits 1 if a file differs, or if an alert lacks a runbook or a test
@@ -23,7 +24,9 @@ from source.model import RUNBOOKS, Alert
 from source.yaml_text import document
 
 FOLDER = Path(__file__).resolve().parent
-HEADER = "# Written by generate.py. Change source/ instead.\n"
+# The only place of generated files: a chart can read no folder but its own.
+FILES = FOLDER.parent / "chart" / "files"
+HEADER = "# Written by k8s/monitoring/generate.py. Change k8s/monitoring/source/ instead.\n"
 
 
 def groups():
@@ -35,7 +38,7 @@ def alerts():
 
 
 def files(runbooks):
-    """Returns the text of each generated file by its path in this folder."""
+    """Returns the text of each generated file by its path in the folder of all."""
     sections = [group.section(runbooks) for group in groups()]
     texts = {"rules.yaml": HEADER + document({"groups": sections})}
     for name, dashboard in dashboards.all_dashboards().items():
@@ -46,10 +49,10 @@ def files(runbooks):
 def stale(texts):
     """Yields the generated files that differ, are missing or are no longer generated."""
     for name, text in texts.items():
-        path = FOLDER / name
+        path = FILES / name
         if not path.is_file() or path.read_text(encoding="utf-8") != text:
             yield f"{name} differs: run generate.py"
-    for path in sorted((FOLDER / "dashboards").iterdir()):
+    for path in sorted((FILES / "dashboards").iterdir()):
         if f"dashboards/{path.name}" not in texts:
             yield f"dashboards/{path.name} is not generated: remove it"
 
@@ -86,7 +89,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="compare instead of write")
     parser.add_argument("--runbooks", default=RUNBOOKS, help="what the runbooks' URLs begin with")
-    parser.add_argument("--out", type=Path, default=FOLDER, help="the folder to write to")
+    parser.add_argument("--out", type=Path, default=FILES, help="the folder to write to")
     arguments = parser.parse_args()
     if arguments.check:
         faults = [*stale(files(arguments.runbooks)), *gaps()]
