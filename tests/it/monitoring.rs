@@ -40,7 +40,8 @@ async fn rules_and_dashboards_are_those_of_their_source_and_every_alert_has_runb
 async fn every_alert_fires_when_it_should_and_is_quiet_when_it_should_be() {
     let scratch = Scratch::new().unwrap();
     let promtool = || Launch::new(&scratch, "promtool", Program::Promtool.path().unwrap());
-    let checked = promtool().args(["check", "rules"]).arg(Path::new(FOLDER).join("../chart/files/rules.yaml"));
+    let checked =
+        promtool().args(["check", "rules"]).arg(Path::new(FOLDER).join("../chart/files/rules.yaml"));
     let checked = checked.run(RUN_WITHIN).await.unwrap();
     assert!(checked.status.success(), "{}{}", checked.stdout, checked.stderr);
     let files = std::fs::read_dir(Path::new(FOLDER).join("tests")).unwrap();

@@ -1,6 +1,7 @@
 """The bed: network, stores, cluster and Ingress of one run, started in order and stopped in reverse."""
 
 import contextlib
+import pathlib
 import secrets
 import time
 
@@ -19,6 +20,7 @@ from programs import Failed, call
 from services import Services
 from stores import Etcd, Postgres
 
+VALUES = pathlib.Path(__file__).resolve().parent / "values.yaml"
 ISSUERS = [f"issuer-{number}.issuer" for number in range(3)]
 
 
@@ -94,16 +96,15 @@ class Bed:
         found.append(("ConfigMap", "authorities", authorities))
         return [{"kind": kind, "metadata": {"name": name}, "data": data} for kind, name, data in found]
 
-    def render(self, tag, **literals):
-        """Renders the overlay of the bed, whose proxy is trusted."""
-        literals = {"ingress-proxies": f"{ingress.ADDRESS}/32", **literals}
-        return objects.render(
-            self.scratch / "overlay", tag, {k.replace("_", "-"): v for k, v in literals.items()}
-        )
+    def render(self, tag, **values):
+        """Renders the chart with the images of a tag and further values. The bed's proxy is trusted."""
+        image = {"image": {"tag": tag}}
+        more = {"issuer": image, "resolver": image, "trustedProxies": [f"{ingress.ADDRESS}/32"], **values}
+        return objects.render(VALUES, more)
 
-    def apply(self, tag, **literals):
-        """One apply of the rendered manifests."""
-        return self.cluster.apply(self.render(tag, **literals))
+    def apply(self, tag, **values):
+        """One apply of the rendered objects."""
+        return self.cluster.apply(self.render(tag, **values))
 
     def install(self, tag):
         """The first apply, and the proxy in front once all pods are ready."""

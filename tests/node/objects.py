@@ -1,8 +1,7 @@
-"""Kubernetes objects: rendered by kustomize from an overlay of the bed, and indexed."""
+"""Kubernetes objects: rendered by helm from the chart, and indexed."""
 
 import hashlib
 import json
-import os
 import pathlib
 
 import yaml
@@ -10,52 +9,14 @@ import yaml
 from programs import call, path_of
 
 K8S = pathlib.Path(__file__).resolve().parent.parent.parent / "k8s"
+CHART = K8S / "chart"
+RELEASE = NAMESPACE = "shortmint"
 
 
-def render(folder, tag, literals):
-    """Renders base, Ingress and policies with images of a tag and settings of the ConfigMap."""
-    settings = folder / "settings"
-    settings.mkdir(parents=True, exist_ok=True)
-    relative = lambda path: os.path.relpath(K8S / path, folder)
-    (settings / "kustomization.yaml").write_text(
-        yaml.safe_dump(
-            {
-                "apiVersion": "kustomize.config.k8s.io/v1alpha1",
-                "kind": "Component",
-                "configMapGenerator": [
-                    {
-                        "name": "shortmint",
-                        "behavior": "merge",
-                        "options": {"immutable": True},
-                        "literals": [f"{key}={value}" for key, value in literals.items()],
-                    }
-                ],
-            }
-        )
-    )
-    images = [f"shortmint-{name}" for name in ("issuer", "resolver")]
-    (folder / "kustomization.yaml").write_text(
-        yaml.safe_dump(
-            {
-                "apiVersion": "kustomize.config.k8s.io/v1beta1",
-                "kind": "Kustomization",
-                "namespace": "shortmint",
-                "resources": [relative("base")],
-                "components": [
-                    "settings",
-                    relative("components/ingress"),
-                    relative("components/network-policies"),
-                ],
-                "images": [{"name": name, "newName": f"localhost/{name}", "newTag": tag} for name in images],
-            }
-        )
-    )
-    return render_folder(folder)
-
-
-def render_folder(folder):
-    """Renders any folder with a kustomization."""
-    text = call(path_of("kubectl"), "kustomize", folder)
+def render(values, more=None):
+    """Renders the chart with a file of values, and a dictionary of values that override it."""
+    command = [path_of("helm"), "template", RELEASE, CHART, "--namespace", NAMESPACE]
+    text = call(*command, "--values", values, "--values", "-", input=json.dumps(more or {}))
     return [found for found in yaml.safe_load_all(text) if found]
 
 

@@ -19,7 +19,7 @@ NEEDED = (
     "wrk",
     "curl",
     "setpriv",
-    "kubectl",
+    "helm",
     "envoy",
 )
 
@@ -34,8 +34,8 @@ def path_of(name):
     found = os.environ.get(name.upper()) or (str(beside) if beside.is_file() else shutil.which(name))
     if not found:
         raise Failed(
-            f"no program {name}: expected the Debian packages {DEBIAN}, and kubectl and envoy beside"
-            f" this Python, on the PATH or in the variables KUBECTL and ENVOY"
+            f"no program {name}: expected the Debian packages {DEBIAN}, and helm and envoy beside"
+            f" this Python, on the PATH or in the variables HELM and ENVOY"
         )
     return found
 

@@ -9,7 +9,7 @@ from report import Report
 
 SETTLE_SECONDS = 5
 # Another way to name the proxy, which changes the ConfigMap and nothing that the load sees.
-CHANGED = {"ingress_proxies": str(pathlib.PurePosixPath(ingress.ADDRESS).with_suffix(".0")) + "/24"}
+CHANGED = {"trustedProxies": [str(pathlib.PurePosixPath(ingress.ADDRESS).with_suffix(".0")) + "/24"]}
 
 
 def run(bed, options):
@@ -73,7 +73,7 @@ def change(bed, report, tag):
     report.require(
         "ConfigMap" in {name.split("/")[0] for name in done}, f"expected a new ConfigMap, found {done}"
     )
-    expected = f"RESOLVER_TRUSTED_PROXIES={CHANGED['ingress_proxies']}".encode()
+    expected = f"RESOLVER_TRUSTED_PROXIES={CHANGED['trustedProxies'][0]}".encode()
     for pod in bed.cluster.of(("Deployment", "resolver")):
         environment = pathlib.Path(f"/proc/{pod.container.pid}/environ").read_bytes().split(b"\0")
         report.require(expected in environment, f"{pod.name} does not have {expected.decode()}")

@@ -34,13 +34,13 @@ OTHERS = [
 
 
 def run(options, scratch):
-    """Checks one overlay after another."""
+    """Checks one value set after another."""
     report = Report("policy")
     network = Network()
-    drawn = yaml.safe_load((objects.K8S / "chart" / "tests" / "arrows.yaml").read_text())
+    drawn = yaml.safe_load((objects.CHART / "tests" / "arrows.yaml").read_text())
     for name in options.set:
-        say("overlay", name)
-        rendered = objects.render_folder(objects.K8S / "overlays" / name)
+        say("value set", name)
+        rendered = objects.render(objects.CHART / "values" / f"{name}.yaml")
         hosts = [
             *release_hosts(network, rendered),
             *(network.add(n, ns, labels, address) for n, ns, labels, address in OTHERS),
