@@ -22,10 +22,12 @@ const RENDERED: [&str; 6] = [
     BASE,
     "tests/values/all.yaml",
     "tests/values/minimal.yaml",
-    "values/dev.yaml",
+    "values/small.yaml",
     "values/production.yaml",
     "values/split.yaml",
 ];
+/// `listenAddress` of the sets.
+const ANY_ADDRESS: [&str; 2] = ["[::]", "0.0.0.0"];
 /// External stores, and nothing optional.
 const BASE: &str = "tests/values/base.yaml";
 
@@ -102,7 +104,8 @@ async fn every_probe_and_service_leads_to_a_port_that_its_daemon_listens_on() {
         {
             let listens = |name: &str| {
                 let address = env_of(container).filter_map(|variable| variable["value"].as_str());
-                address.filter_map(|value| value.strip_prefix("0.0.0.0:")).any(|port| port == name)
+                let mut listened = address.filter_map(|value| value.rsplit_once(':'));
+                listened.any(|(address, port)| ANY_ADDRESS.contains(&address) && port == name)
             };
             for port in container["ports"].as_array().into_iter().flatten() {
                 let number = port["containerPort"].to_string();

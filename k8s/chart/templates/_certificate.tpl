@@ -4,10 +4,7 @@
 apiVersion: cert-manager.io/v1
 kind: Certificate
 metadata:
-  name: {{ include "shortmint.name" (list $root $certificate.name) }}
-  namespace: {{ $root.Release.Namespace }}
-  labels:
-    {{- include "shortmint.labels" (list $root $certificate.name "certificate") | nindent 4 }}
+  {{- include "shortmint.metadata" (list $root $certificate.name "certificate") | nindent 2 }}
 spec:
   secretName: {{ $certificate.secret }}
   issuerRef:

@@ -12,19 +12,37 @@ app.kubernetes.io/name: {{ include "shortmint.name" . }}
 app.kubernetes.io/part-of: {{ (index . 0).Release.Name }}
 {{- end }}
 
-{{/* Labels of pods: (list $ "issuer" "component"). */}}
+{{/* Labels of all pods and objects of a component: (list $ "issuer" "component"). */}}
 {{- define "shortmint.podLabels" -}}
 app.kubernetes.io/name: {{ include "shortmint.name" . }}
 app.kubernetes.io/component: {{ index . 2 }}
 app.kubernetes.io/part-of: {{ (index . 0).Release.Name }}
+{{- with (index . 0).Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
-{{/* Labels of objects: (list $ "issuer" "component"). */}}
-{{- define "shortmint.labels" -}}
-{{ include "shortmint.podLabels" . }}
-app.kubernetes.io/version: {{ (index . 0).Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ (index . 0).Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" (index . 0).Chart.Name (index . 0).Chart.Version | replace "+" "_" }}
+{{/*
+The metadata of an object: (list $ "issuer" "component"), and optionally (dict "labels" … "annotations" …), or
+"as" with the whole name.
+*/}}
+{{- define "shortmint.metadata" -}}
+{{- $root := index . 0 }}{{ $more := dict }}
+{{- if gt (len .) 3 }}{{ $more = index . 3 }}{{ end -}}
+name: {{ $more.as | default (include "shortmint.name" .) }}
+namespace: {{ $root.Release.Namespace }}
+labels:
+  {{- include "shortmint.podLabels" . | nindent 2 }}
+  app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
+  app.kubernetes.io/managed-by: {{ $root.Release.Service }}
+  helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" }}
+  {{- with $more.labels }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- with merge dict ($more.annotations | default dict) $root.Values.commonAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end }}
 
 {{/* (list $ image) */}}
@@ -48,9 +66,11 @@ helm.sh/chart: {{ printf "%s-%s" (index . 0).Chart.Name (index . 0).Chart.Versio
 {{- end }}
 
 {{- define "shortmint.etcdEndpoints" -}}
-{{- if .Values.dev.enabled }}http://{{ include "shortmint.name" (list . "etcd") }}:2379
-{{- else }}{{ join "," .Values.etcd.endpoints }}
+{{- $endpoints := .Values.etcd.endpoints }}{{ $name := include "shortmint.name" (list . "etcd") }}
+{{- if .Values.bundled.enabled }}
+{{- range until 3 }}{{ $endpoints = append $endpoints (printf "https://%s-%d.%s:2379" $name . $name) }}{{ end }}
 {{- end }}
+{{- join "," $endpoints }}
 {{- end }}
 
 {{/* The data of the ConfigMap. Its hash is part of the name. */}}
@@ -77,137 +97,37 @@ trusted-proxies: {{ .Values.trustedProxies | default (list "127.0.0.0/8") | join
 {{ include "shortmint.name" (list . "shortmint") }}-{{ $hash }}
 {{- end }}
 
-{{/* Restricted Pod Security, for the pod. */}}
-{{- define "shortmint.podSecurity" -}}
-runAsNonRoot: true
-runAsUser: 65532
-runAsGroup: 65532
-# Makes the files of the Secrets readable to the daemon only.
-fsGroup: 65532
-seccompProfile:
-  type: RuntimeDefault
+{{/* The families of a Service. */}}
+{{- define "shortmint.ipFamilies" -}}
+{{- with .Values.ipFamilyPolicy -}}
+ipFamilyPolicy: {{ . }}
 {{- end }}
-
-{{/* Restricted Pod Security, for a container. */}}
-{{- define "shortmint.containerSecurity" -}}
-allowPrivilegeEscalation: false
-readOnlyRootFilesystem: true
-capabilities:
-  drop:
-    - ALL
-{{- end }}
-
-{{/* Spread over nodes and zones: (list $ "issuer" isDeployment). */}}
-{{- define "shortmint.topologySpread" -}}
-{{- $root := index . 0 }}{{ $deployment := index . 2 -}}
-{{- if or $root.Values.topologySpread.nodes $root.Values.topologySpread.zones -}}
-# ScheduleAnyway lets a cluster of one node run this too. With three nodes or more, say DoNotSchedule.
-topologySpreadConstraints:
-  {{- $spread := $root.Values.topologySpread }}
-  {{- range list (list "kubernetes.io/hostname" $spread.nodes) (list "topology.kubernetes.io/zone" $spread.zones) }}
-  {{- if index . 1 }}
-  - maxSkew: 1
-    topologyKey: {{ index . 0 }}
-    whenUnsatisfiable: {{ index . 1 }}
-    labelSelector:
-      matchLabels:
-        {{- include "shortmint.selectorLabels" $ | nindent 8 }}
-    {{- if $deployment }}
-    # Counts the pods of one revision only, so that a surging pod finds a node.
-    matchLabelKeys:
-      - pod-template-hash
-    {{- end }}
-  {{- end }}
-  {{- end }}
-{{- end }}
-{{- end }}
-
-{{/* Where pods may run: the settings of a workload. */}}
-{{- define "shortmint.placement" -}}
-{{- with .priorityClassName }}
-priorityClassName: {{ . }}
-{{- end }}
-{{- with .nodeSelector }}
-nodeSelector:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
-{{- with .affinity }}
-affinity:
+{{- with .Values.ipFamilies }}
+ipFamilies:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
 
-{{- define "shortmint.imagePullSecrets" -}}
-{{- with .Values.imagePullSecrets }}
-imagePullSecrets:
-  {{- toYaml . | nindent 2 }}
+{{/* The workloads that serve visitors, by name, with their settings: those of `resolver` unless they have own ones. */}}
+{{- define "shortmint.resolvers" -}}
+{{- $own := list "role" "grpc" "extraEnv" "extraVolumes" "extraVolumeMounts" }}
+{{- $all := dict "resolver" .Values.resolver }}
+{{- if .Values.redirect.enabled }}
+{{- $inherited := deepCopy .Values.resolver }}
+{{- range $own }}{{ $inherited = omit $inherited . }}{{ end }}
+{{- $_ := set $all "redirect" (mergeOverwrite $inherited (deepCopy .Values.redirect)) }}
 {{- end }}
+{{- toJson $all }}
+{{- end }}
+
+{{/* The kind of a workload of resolvers, by its settings. */}}
+{{- define "shortmint.resolverKind" -}}
+{{ ternary "StatefulSet" "Deployment" .spoolVolume.enabled }}
 {{- end }}
 
 {{/* The port of the public Services. */}}
 {{- define "shortmint.publicPort" -}}
 {{ ternary "https" "http" .Values.publicTls.enabled }}
-{{- end }}
-
-{{/* The annotations that make an object a hook, by `migrate.hook`: (list $ weight). */}}
-{{- define "shortmint.hookAnnotations" -}}
-{{- $root := index . 0 }}{{ $weight := index . 1 -}}
-{{- if eq $root.Values.migrate.hook "helm" }}
-helm.sh/hook: pre-install,pre-upgrade
-helm.sh/hook-weight: {{ $weight | quote }}
-helm.sh/hook-delete-policy: before-hook-creation
-{{- else if eq $root.Values.migrate.hook "argo" }}
-argocd.argoproj.io/hook: PreSync
-argocd.argoproj.io/hook-delete-policy: BeforeHookCreation
-argocd.argoproj.io/sync-wave: {{ $weight | quote }}
-{{- end }}
-{{- end }}
-
-{{/* A rule of a NetworkPolicy: (list "from" peers port …). No peers are any peer; a port in quotes is for UDP. */}}
-{{- define "shortmint.allow" -}}
-- ports:
-    {{- range rest (rest .) }}
-    - protocol: {{ kindIs "string" . | ternary "UDP" "TCP" }}
-      port: {{ . }}
-    {{- end }}
-  {{- with index . 1 }}
-  {{ index $ 0 }}:
-    {{- toYaml . | nindent 4 }}
-  {{- end }}
-{{- end }}
-
-{{/* A rule for pods of this release: (list $ "from" port "issuer" …). */}}
-{{- define "shortmint.allowPods" -}}
-{{- $root := index . 0 }}{{ $peers := list }}
-{{- range slice . 3 }}
-{{- $labels := include "shortmint.selectorLabels" (list $root .) | fromYaml }}
-{{- $peers = append $peers (dict "podSelector" (dict "matchLabels" $labels)) }}
-{{- end }}
-{{- include "shortmint.allow" (list (index . 1) $peers (index . 2)) }}
-{{- end }}
-
-{{/* Egress to Postgres, whether it is a pod of `dev` or elsewhere. */}}
-{{- define "shortmint.policyPostgres" -}}
-{{- if .Values.dev.enabled -}}
-{{ include "shortmint.allowPods" (list . "to" 5432 "postgres") }}
-{{- else -}}
-{{ include "shortmint.allow" (list "to" .Values.networkPolicy.postgres.to .Values.networkPolicy.postgres.port) }}
-{{- end }}
-{{- end }}
-
-{{/* Egress to the name servers. */}}
-{{- define "shortmint.policyDns" -}}
-# Names.
-{{ include "shortmint.allow" (list "to" .Values.networkPolicy.dns.to "53" 53) }}
-{{- end }}
-
-{{/* Egress of daemons: names, and traces if they are sent. */}}
-{{- define "shortmint.policyDaemon" -}}
-{{ include "shortmint.policyDns" . }}
-{{- if .Values.telemetry.otlp.endpoint }}
-# Traces.
-{{ include "shortmint.allow" (list "to" .Values.networkPolicy.otlp.to .Values.networkPolicy.otlp.port) }}
-{{- end }}
 {{- end }}
 
 {{/* Settings of tracing: (list $ "RESOLVER"). */}}

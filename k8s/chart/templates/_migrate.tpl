@@ -1,3 +1,17 @@
+{{/* The annotations that make an object a hook, by `migrate.hook`: (list $ weight). */}}
+{{- define "shortmint.hookAnnotations" -}}
+{{- $root := index . 0 }}{{ $weight := index . 1 -}}
+{{- if eq $root.Values.migrate.hook "helm" }}
+helm.sh/hook: pre-install,pre-upgrade
+helm.sh/hook-weight: {{ $weight | quote }}
+helm.sh/hook-delete-policy: before-hook-creation
+{{- else if eq $root.Values.migrate.hook "argo" }}
+argocd.argoproj.io/hook: PreSync
+argocd.argoproj.io/hook-delete-policy: BeforeHookCreation
+argocd.argoproj.io/sync-wave: {{ $weight | quote }}
+{{- end }}
+{{- end }}
+
 {{/* The spec of the migration Job. Its hash is part of the Job's name. */}}
 {{- define "shortmint.migrateSpec" -}}
 # Room for a Postgres that starts at the same time.
@@ -8,27 +22,11 @@ ttlSecondsAfterFinished: {{ .Values.migrate.ttlSecondsAfterFinished }}
 {{- end }}
 template:
   metadata:
-    labels:
-      {{- include "shortmint.podLabels" (list . "resolver-migrate" "migrate") | nindent 6 }}
+    {{- include "shortmint.podMetadata" (list . "resolver-migrate" "migrate" .Values.migrate dict) | nindent 4 }}
   spec:
     # A new pod for each try keeps the log of the failed one.
     restartPolicy: Never
-    serviceAccountName: {{ include "shortmint.name" (list . "resolver-migrate") }}
-    automountServiceAccountToken: false
-    enableServiceLinks: false
-    {{- with include "shortmint.imagePullSecrets" . | trim }}
-    {{- . | nindent 4 }}
-    {{- end }}
-    securityContext:
-      {{- include "shortmint.podSecurity" . | nindent 6 }}
-    {{- with .Values.migrate.nodeSelector }}
-    nodeSelector:
-      {{- toYaml . | nindent 6 }}
-    {{- end }}
-    {{- with .Values.migrate.tolerations }}
-    tolerations:
-      {{- toYaml . | nindent 6 }}
-    {{- end }}
+    {{- include "shortmint.podSpec" (list . "resolver-migrate" .Values.migrate list) | nindent 4 }}
     containers:
       - name: migrate
         image: {{ include "shortmint.image" (list . .Values.resolver.image) }}
@@ -59,8 +57,7 @@ template:
           {{- end }}
         resources:
           {{- toYaml .Values.migrate.resources | nindent 10 }}
-        securityContext:
-          {{- include "shortmint.containerSecurity" . | nindent 10 }}
+        {{- include "shortmint.containerSecurity" . | nindent 8 }}
         volumeMounts:
           - name: database
             mountPath: /etc/database

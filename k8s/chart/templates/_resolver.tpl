@@ -1,24 +1,42 @@
 {{/*
-The Deployment of resolvers and that of redirects: (list $ "resolver" settings). The two differ in the role, in
-the right to take numbers, and in sizes.
+The workload of resolvers and that of redirects: (list $ "resolver" settings). The two differ in the role, in
+the right to take numbers, and in sizes. With `spoolVolume` it is a StatefulSet: only its pods come back to their
+own volume.
 */}}
-{{- define "shortmint.resolverDeployment" -}}
+{{- define "shortmint.resolverWorkload" -}}
 {{- $root := index . 0 }}{{ $name := index . 1 }}{{ $settings := index . 2 }}
+{{- $kind := include "shortmint.resolverKind" $settings }}{{ $keepsSpool := $settings.spoolVolume.enabled }}
 {{- $values := $root.Values }}{{ $takesNumbers := eq $name "resolver" }}
-{{- $config := include "shortmint.configName" $root }}{{ $keys := $values.secret.keys -}}
+{{- $config := include "shortmint.configName" $root }}{{ $keys := $values.secret.keys }}
+{{- /* Blocks of the spool, and room for files that are being replaced. */}}
+{{- $spoolSize := printf "%dMi" (add $settings.spoolMiB 256) -}}
 apiVersion: apps/v1
-kind: Deployment
+kind: {{ $kind }}
 metadata:
-  name: {{ include "shortmint.name" (list $root $name) }}
-  namespace: {{ $root.Release.Namespace }}
-  labels:
-    {{- include "shortmint.labels" (list $root $name $name) | nindent 4 }}
+  {{- include "shortmint.metadata" (list $root $name $name) | nindent 2 }}
 spec:
   {{- if not $settings.autoscaling.enabled }}
   replicas: {{ $settings.replicas }}
   {{- end }}
   # Time for every node to learn of the new pod, and for its cache to warm, before an old one goes.
   minReadySeconds: 10
+  {{- if $keepsSpool }}
+  serviceName: {{ include "shortmint.name" (list $root $name) }}
+  # Pods do not wait for each other, so a pod of a lost node holds up none. Updates go one at a time.
+  podManagementPolicy: Parallel
+  volumeClaimTemplates:
+    - metadata:
+        name: data
+      spec:
+        accessModes:
+          - ReadWriteOnce
+        {{- with $settings.spoolVolume.storageClassName }}
+        storageClassName: {{ . }}
+        {{- end }}
+        resources:
+          requests:
+            storage: {{ $spoolSize }}
+  {{- else }}
   # Longer than RESOLVER_START_DEADLINE: a new pod may wait for the migration of the schema.
   progressDeadlineSeconds: 900
   strategy:
@@ -27,54 +45,22 @@ spec:
     rollingUpdate:
       maxSurge: 1
       maxUnavailable: 0
+  {{- end }}
   selector:
     matchLabels:
       {{- include "shortmint.selectorLabels" (list $root $name) | nindent 6 }}
   template:
     metadata:
-      labels:
-        {{- include "shortmint.podLabels" (list $root $name $name) | nindent 8 }}
-      annotations:
-        prometheus.io/scrape: "true"
-        prometheus.io/port: "9090"
-        prometheus.io/path: /metrics
-        {{- with $settings.podAnnotations }}
-        {{- toYaml . | nindent 8 }}
-        {{- end }}
+      {{- $scrape := include "shortmint.scrapeAnnotations" (list $root 9090) | fromYaml }}
+      {{- include "shortmint.podMetadata" (list $root $name $name $settings $scrape) | nindent 6 }}
     spec:
-      serviceAccountName: {{ include "shortmint.name" (list $root $name) }}
-      automountServiceAccountToken: false
-      # Otherwise the Service `resolver` would set RESOLVER_PORT=tcp://… and its like: names in the daemon's
-      # own space.
-      enableServiceLinks: false
-      {{- with include "shortmint.imagePullSecrets" $root | trim }}
-      {{- . | nindent 6 }}
-      {{- end }}
+      {{- $tolerations := include "shortmint.nodeLoss" $root | fromYamlArray }}
+      {{- include "shortmint.podSpec" (list $root $name $settings $tolerations) | nindent 6 }}
       # The sum of RESOLVER_DRAIN_DELAY, the longest request deadline, and the time to store the last visits
       # and to return unused blocks; with room to spare, for past it comes SIGKILL. Raise it with the drain
       # delay.
       terminationGracePeriodSeconds: {{ add $settings.drainDelaySeconds 40 }}
-      securityContext:
-        {{- include "shortmint.podSecurity" $root | nindent 8 }}
-      {{- with include "shortmint.placement" $settings | trim }}
-      {{- . | nindent 6 }}
-      {{- end }}
-      # A lost node's pods are replaced after this time. The default of Kubernetes is 300 seconds.
-      tolerations:
-        - key: node.kubernetes.io/unreachable
-          operator: Exists
-          effect: NoExecute
-          tolerationSeconds: {{ $values.nodeLossSeconds }}
-        - key: node.kubernetes.io/not-ready
-          operator: Exists
-          effect: NoExecute
-          tolerationSeconds: {{ $values.nodeLossSeconds }}
-        {{- with $settings.tolerations }}
-        {{- toYaml . | nindent 8 }}
-        {{- end }}
-      {{- with include "shortmint.topologySpread" (list $root $name true) }}
-      {{- . | nindent 6 }}
-      {{- end }}
+      {{- include "shortmint.topologySpread" (list $root $name $settings (not $keepsSpool)) | nindent 6 }}
       containers:
         - name: {{ $name }}
           image: {{ include "shortmint.image" (list $root $values.resolver.image) }}
@@ -118,9 +104,9 @@ spec:
             {{- end }}
             # The defaults listen on the loopback only.
             - name: RESOLVER_LISTEN
-              value: 0.0.0.0:8080
+              value: "{{ $values.listenAddress }}:8080"
             - name: RESOLVER_ADMIN_LISTEN
-              value: 0.0.0.0:9090
+              value: "{{ $values.listenAddress }}:9090"
             - name: RESOLVER_LOG_FORMAT
               value: {{ $values.logFormat }}
             - name: RESOLVER_PUBLIC_URL
@@ -159,10 +145,9 @@ spec:
             # here, not in the ConfigMap, because terminationGracePeriodSeconds must grow with it.
             - name: RESOLVER_DRAIN_DELAY
               value: {{ $settings.drainDelaySeconds }}s
-            # Less than the volume's sizeLimit, above which the pod is evicted: a full spool drops visits, and
-            # serves.
+            # Less than the volume's size, above which the pod is evicted: a full spool drops visits, and serves.
             - name: RESOLVER_VISITS_SPOOL_MIB
-              value: {{ $settings.spoolMiB | quote }}
+              value: {{ int $settings.spoolMiB | quote }}
             {{- if not $values.tls.enabled }}
             - name: RESOLVER_INSECURE
               value: "true"
@@ -173,17 +158,16 @@ spec:
             - name: RESOLVER_TLS_KEY
               value: /etc/public-tls/tls.key
             {{- end }}
-            {{- if not (kindIs "invalid" $settings.databaseConnections) }}
+            # Of all pods together, Postgres has to admit them: see `database.maxConnections`.
             - name: RESOLVER_DATABASE_CONNECTIONS
-              value: {{ $settings.databaseConnections | quote }}
-            {{- end }}
+              value: {{ int $settings.databaseConnections | quote }}
             {{- if $settings.accessLog }}
             - name: RESOLVER_ACCESS_LOG
               value: {{ $settings.accessLog | quote }}
             {{- end }}
             {{- if and $takesNumbers $settings.grpc.enabled }}
             - name: RESOLVER_GRPC_LISTEN
-              value: 0.0.0.0:8081
+              value: "{{ $values.listenAddress }}:8081"
             {{- end }}
             {{- if and $takesNumbers (ne $settings.role "all") }}
             - name: RESOLVER_ROLE
@@ -235,12 +219,13 @@ spec:
           # The CPU limit is also the number of listener threads: without it, there is one per core of the
           # node.
           resources:
-            {{- /* The spool, and room for logs and temporary files. */}}
-            {{- $limit := dict "ephemeral-storage" (printf "%dMi" (add $settings.spoolMiB 1280)) }}
-            {{- $disk := dict "requests" (dict "ephemeral-storage" "256Mi") "limits" $limit }}
+            {{- /* The request has room for a full spool: a node that is short of disk evicts the pods above theirs first. */}}
+            {{- $spool := ternary 0 (int $settings.spoolMiB) $keepsSpool }}
+            {{- $request := dict "ephemeral-storage" (printf "%dMi" (add $spool 256)) }}
+            {{- $limit := dict "ephemeral-storage" (printf "%dMi" (add $spool 1280)) }}
+            {{- $disk := dict "requests" $request "limits" $limit }}
             {{- toYaml (mergeOverwrite $disk (deepCopy $settings.resources)) | nindent 12 }}
-          securityContext:
-            {{- include "shortmint.containerSecurity" $root | nindent 12 }}
+          {{- include "shortmint.containerSecurity" $root | nindent 10 }}
           volumeMounts:
             - name: code-key
               mountPath: /etc/shortmint
@@ -287,10 +272,12 @@ spec:
                 path: pgpass
             defaultMode: 0440
             optional: true
-        # Outlives a crash of the container, not the pod: a witness file needs a volume of its own.
+        {{- if not $keepsSpool }}
+        # Outlives a crash of the container, not the pod: see `spoolVolume`.
         - name: data
           emptyDir:
-            sizeLimit: {{ add $settings.spoolMiB 256 }}Mi
+            sizeLimit: {{ $spoolSize }}
+        {{- end }}
         {{- if $values.tls.enabled }}
         # Not `ca.crt` of the Secrets: that changes together with a certificate, and an authority has to
         # change before.

@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from rendering import TESTS, rendered
+from rendering import TESTS, pod_parent, rendered, workloads
 
 ARROWS = yaml.safe_load((TESTS / "arrows.yaml").read_text())
 
@@ -13,14 +13,11 @@ def test_only_the_drawn_connections_are_allowed(name):
     assert sorted(allowed_arrows(rendered(name))) == sorted(ARROWS[name])
 
 
-def allowed_arrows(rendered):
+def allowed_arrows(objects):
     """Returns connections as "FROM -> TO PORT,…". Both ends have to allow one between pods of the release."""
-    pods = {
-        each["metadata"]["labels"]["app.kubernetes.io/name"]: each["spec"]["template"]["metadata"]["labels"]
-        for each in rendered
-        if "template" in each.get("spec", {})
-    }
-    policies = [each["spec"] for each in rendered if each["kind"] == "NetworkPolicy"]
+    templates = [pod_parent(each)["template"] for each in workloads(objects)]
+    pods = {each["metadata"]["labels"]["app.kubernetes.io/name"]: each["metadata"]["labels"] for each in templates}
+    policies = [each["spec"] for each in objects if each["kind"] == "NetworkPolicy"]
     ends = {"ingress": set(), "egress": set()}
     for pod, labels in pods.items():
         mine = [policy for policy in policies if matches(policy["podSelector"], labels)]

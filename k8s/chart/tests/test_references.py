@@ -13,8 +13,9 @@ EXTERNAL = {
     ("Secret", "issuer-etcd-tls"),
     ("Secret", "resolver-tls"),
     ("Secret", "public-tls"),
+    ("Secret", "etcd-tls"),
+    ("Secret", "postgres-tls"),
     ("ConfigMap", "authorities"),
-    ("ConfigMap", "geoip"),
 }
 
 every_set = pytest.mark.parametrize("name", SETS)

@@ -19,7 +19,7 @@ from report import Report
 
 REACH = pathlib.Path(__file__).resolve().parent.parent / "reach.py"
 RELEASE = "shortmint"
-PORTS = [53, 80, 443, 2379, 5432, 7070, 7071, 8080, 8081, 9090]
+PORTS = [53, 80, 443, 2379, 2380, 2381, 5432, 7070, 7071, 8080, 8081, 9090]
 # Servers beside the release: a name, a namespace of the cluster or none, labels, and an address outside.
 OTHERS = [
     ("kube-dns", "kube-system", {"k8s-app": "kube-dns"}, None),
@@ -58,10 +58,12 @@ def release_hosts(network, rendered):
     """Two hosts for each workload with several replicas, because a pod may also call its like."""
     found = []
     for workload in rendered:
-        if workload["kind"] in ("Deployment", "StatefulSet", "Job"):
-            labels = workload["spec"]["template"]["metadata"]["labels"]
+        spec = workload.get("spec", {})
+        spec = spec["jobTemplate"]["spec"] if workload["kind"] == "CronJob" else spec
+        if "template" in spec:
+            labels = spec["template"]["metadata"]["labels"]
             name = labels["app.kubernetes.io/name"]
-            count = 1 if workload["kind"] == "Job" else 2
+            count = 1 if workload["kind"] in ("Job", "CronJob") else 2
             found += [network.add(f"{name}.{number}", RELEASE, labels) for number in range(count)]
     return found
 
