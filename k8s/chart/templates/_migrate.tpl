@@ -33,6 +33,9 @@ template:
         imagePullPolicy: {{ .Values.imagePullPolicy }}
         args:
           - migrate
+          {{- range .Values.migrate.extraArgs }}
+          - {{ . | quote }}
+          {{- end }}
         env:
           - name: RESOLVER_DATABASE
             valueFrom:

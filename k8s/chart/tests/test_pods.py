@@ -3,9 +3,9 @@
 import re
 
 import pytest
+import yaml
 
 from rendering import FILES, SETS, containers, only, pod_of, pod_parent, render, rendered, title, variables, workloads
-import yaml
 
 OPENSHIFT = yaml.safe_load(FILES["openshift"].read_text())
 # A name that every registry's client completes to the same image.

@@ -3,8 +3,9 @@
 import re
 
 import pytest
+import yaml
 
-from rendering import SETS, containers, pod_of, pod_parent, rendered, title, variables, walk, workloads
+from rendering import CHART, SETS, containers, pod_of, pod_parent, rendered, run, title, variables, walk, workloads
 
 # Objects that an installation brings along.
 EXTERNAL = {
@@ -69,6 +70,23 @@ def test_a_file_that_a_variable_names_is_in_a_mounted_folder(name):
             for variable, value in variables(container).items():
                 if value and value.startswith("/"):
                     assert value.startswith(folders), f"{title(found)}: {variable} is not in {folders}"
+
+
+def test_make_secrets_makes_all_that_small_needs(tmp_path):
+    done = run(CHART.parent / "make-secrets", tmp_path)
+    assert done.returncode == 0, done.stderr
+    made = [each for path in tmp_path.glob("*.yaml") for each in yaml.safe_load_all(path.read_text())]
+    keys = {(each["kind"], each["metadata"]["name"]): each.get("stringData") or each["data"] for each in made}
+    defined = {(each["kind"], each["metadata"]["name"]) for each in rendered("small")}
+    for found in workloads(rendered("small")):
+        assert set(references(found)) <= defined | keys.keys(), title(found)
+        sources = [each["secret"] for each in pod_of(found)["volumes"] if "secret" in each]
+        wanted = {(each["secretName"], item["key"]) for each in sources for item in each.get("items", [])}
+        for container in containers(found):
+            for variable in container.get("env", []):
+                if reference := variable.get("valueFrom", {}).get("secretKeyRef"):
+                    wanted.add((reference["name"], reference["key"]))
+        assert all(key in keys["Secret", name] for name, key in wanted), title(found)
 
 
 def selectors(each):
