@@ -27,10 +27,14 @@ ISSUERS = [f"issuer-{number}.issuer" for number in range(3)]
 class Bed:
     """A context: on leaving it, everything that was started is stopped, in reverse order."""
 
-    def __init__(self, scratch, endpoint_delay=1.0):
-        self.scratch, self.delay = scratch, endpoint_delay
+    def __init__(self, scratch, endpoint_delay=1.0, has_stores=True):
+        self.scratch, self.delay, self.has_stores = scratch, endpoint_delay, has_stores
         self.api_key, self.domain = secrets.token_hex(32), "short.example"
         self.stack, self.servers = contextlib.ExitStack(), []
+        # The objects of the release that helm installed.
+        self.release = {}
+        # What a scenario changes in the rendered objects.
+        self.alter = None
 
     def __enter__(self):
         with self.stack:
@@ -50,6 +54,16 @@ class Bed:
         self.network = Network()
         self.names = Names(self.network, self.scratch)
         self.keep(self.names.server)
+        self.cluster = Cluster(self.scratch, self.network, self.names)
+        self.stack.callback(self.cluster.stop)
+        self.services = Services(self.cluster, self.delay)
+        self.ingress = Ingress(self.network, self.scratch)
+        self.services.listeners.append(self.ingress.update)
+        if self.has_stores:
+            self.start_stores()
+
+    def start_stores(self):
+        """etcd and Postgres outside of the cluster, and the objects that lead to them."""
         authority = Authority(self.scratch / "certificates")
         self.etcd = Etcd(self.network, self.scratch, authority)
         self.keep(*self.etcd.servers)
@@ -57,11 +71,6 @@ class Bed:
         self.keep(self.postgres.server)
         self.postgres.create_database()
         self.names.set("stores", [*self.etcd.names, *self.postgres.names])
-        self.cluster = Cluster(self.scratch, self.network, self.names)
-        self.stack.callback(self.cluster.stop)
-        self.services = Services(self.cluster, self.delay)
-        self.ingress = Ingress(self.network, self.scratch)
-        self.services.listeners.append(self.ingress.update)
         self.cluster.apply(self.brought_along(authority))
         say("stores are up")
 
@@ -98,20 +107,26 @@ class Bed:
 
     def render(self, tag, **values):
         """Renders the chart with the images of a tag and further values. The bed's proxy is trusted."""
-        image = {"image": {"tag": tag}}
-        more = {"issuer": image, "resolver": image, "trustedProxies": [f"{ingress.ADDRESS}/32"], **values}
-        return objects.render(VALUES, more)
+        more = {"trustedProxies": [f"{ingress.ADDRESS}/32"], **values}
+        for name in images.NAMES:
+            more[name] = {**values.get(name, {}), "image": {"tag": tag}}
+        rendered = objects.render(VALUES, more)
+        return self.alter(rendered) if self.alter else rendered
 
     def apply(self, tag, **values):
         """One apply of the rendered objects."""
         return self.cluster.apply(self.render(tag, **values))
 
-    def install(self, tag):
+    def install(self, tag, **values):
         """The first apply, and the proxy in front once all pods are ready."""
         images.load(tag)
-        self.apply(tag)
+        self.apply(tag, **values)
         self.wait_rolled_out(120)
-        self.ingress.start(self.cluster.of_kind("Ingress")[0], self.cluster.of_kind("Service"))
+        self.open(self.cluster.of_kind("Ingress")[0])
+
+    def open(self, found):
+        """Starts the proxy for an Ingress."""
+        self.ingress.start(found, self.cluster.of_kind("Service"))
         self.keep(self.ingress.server)
         self.ingress.update(self.services.published[0])
         self.wait("Envoy to listen", self.reaches_proxy, 20)
@@ -126,10 +141,20 @@ class Bed:
             return False
 
     def workloads(self):
-        return [
-            ("StatefulSet", "issuer"),
-            *(objects.name_of(found) for found in self.cluster.of_kind("Deployment")),
-        ]
+        kinds = ("StatefulSet", "Deployment")
+        return [objects.name_of(found) for kind in kinds for found in self.cluster.of_kind(kind)]
+
+    def provide_images(self, rendered):
+        """Puts images of this run where rendered objects name those of a registry."""
+        for image in images.images_of(rendered):
+            for name in images.NAMES:
+                if f"shortmint-{name}" in image:
+                    call("podman", "tag", f"localhost/shortmint-{name}:{self.images}", image)
+        images.load_stores(rendered)
+
+    def remove_claim(self, name):
+        """Deletes a volume with its data, once the pod that has it is gone."""
+        self.cluster.doomed.add(name)
 
     def wait_rolled_out(self, seconds):
         """Waits for all workloads; returns how long each took."""
@@ -147,7 +172,7 @@ class Bed:
 
     def wait_former_pods(self):
         """Waits until all deleted pods have ended, which a rollout does not wait for."""
-        is_over = lambda: not any(pod.deleted_at for pod in self.cluster.pods)
+        is_over = lambda: not any(pod.deleted_at and not pod.is_lost for pod in self.cluster.pods)
         self.wait("the former pods to end", is_over, 90)
 
     def wait(self, condition, is_met, seconds):
@@ -158,5 +183,6 @@ class Bed:
                 server.check()
             if time.monotonic() > end:
                 pods = {pod.name: "ready" if pod.is_ready else pod.phase for pod in self.cluster.pods}
+                pods |= {f"pending {name}": reason for (_, name), reason in self.cluster.reasons.items()}
                 raise Failed(f"waited {seconds} s for {condition}; pods: {pods}; see {self.scratch}/logs")
             time.sleep(0.1)

@@ -4,27 +4,30 @@ import random
 import threading
 import time
 
+import admission
 import controllers
 import objects
+import scheduler
 from journal import say
+from nodes import Nodes
 from pod import Pod
 from programs import Failed
 
-# Defaults of Kubernetes: when a node that is silent counts as lost, and how long its pods are tolerated then.
-NODE_GRACE_SECONDS, TOLERATION_SECONDS = 50, 300
 LOOP_SECONDS = 0.1
+NODES = ("node-a", "node-b", "node-c")
 PART_OF = ("app.kubernetes.io/part-of", "shortmint")
 
 
 class Cluster:
     """An API server and its controllers, in one process with the kubelets."""
 
-    def __init__(self, scratch, network, names, nodes=("node-a", "node-b", "node-c")):
+    def __init__(self, scratch, network, names, nodes=NODES):
         self.scratch, self.network, self.names = scratch, network, names
         self.namespace = "shortmint"
         self.objects, self.pods, self.results = {}, [], {}
-        self.lost = {}
-        self.nodes = list(nodes)
+        self.scales, self.reasons, self.doomed = {}, {}, set()
+        self.is_restricted = False
+        self.nodes = Nodes(self, nodes)
         self.listeners = []
         self.lock = threading.RLock()
         self.ended = threading.Event()
@@ -52,6 +55,8 @@ class Cluster:
     def refusal(self, found):
         old = self.objects.get(objects.name_of(found))
         reason = old and objects.immutable_change(old, found)
+        if self.is_restricted and (spec := objects.pod_spec(found)):
+            reason = reason or "; ".join(admission.violations(spec))
         return reason and f"{found['kind']}/{found['metadata']['name']}: {reason}"
 
     def put(self, found):
@@ -60,7 +65,21 @@ class Cluster:
         if self.objects.get(key) == found:
             return "unchanged"
         self.objects[key] = found
+        if "replicas" in found.get("spec", {}):
+            self.scales.pop(key, None)
         return change
+
+    def scale(self, key, replicas):
+        """Sets the replicas of a workload, as `kubectl scale` and autoscalers do."""
+        say(key[1], "has", replicas, "replicas")
+        self.scales[key] = replicas
+
+    def scaled(self, key, spec):
+        """The spec of a workload with its present number of replicas."""
+        return {**spec, "replicas": self.scales[key]} if key in self.scales else spec
+
+    def replicas(self, key):
+        return self.scaled(key, self.objects[key]["spec"]).get("replicas", 1)
 
     def remove(self, key):
         """Deletes an object and its pods."""
@@ -109,7 +128,7 @@ class Cluster:
         while not self.ended.wait(LOOP_SECONDS):
             try:
                 with self.lock:
-                    self.check_nodes()
+                    self.nodes.check()
                     self.pods = [pod for pod in self.pods if not pod.gone.is_set() or pod.owner[0] == "Job"]
                     self.pods = [
                         pod for pod in self.pods if pod.owner in self.objects or not pod.gone.is_set()
@@ -122,6 +141,7 @@ class Cluster:
 
     def reconcile(self, key, found):
         kind, name = key
+        found = {**found, "spec": self.scaled(key, found["spec"])}
         pods, revision = [pod for pod in self.pods if pod.owner == key], objects.revision(found)
         fresh = lambda: f"{name}-{revision[:6]}-{random.randbytes(3).hex()}"
         if kind == "Deployment":
@@ -132,11 +152,22 @@ class Cluster:
             step = self.job_step(key, found["spec"], pods, lambda: f"{name}-{random.randbytes(3).hex()}")
         for pod in step.delete:
             pod.delete()
+        self.reasons.pop(key, None)
         for pod_name in step.create:
-            node = self.node_for(key, revision)
-            pod = Pod(pod_name, found["spec"]["template"], key, revision, node, self)
-            say(pod_name, "is created on", node)
-            self.pods.append(pod)
+            self.create(pod_name, key, found["spec"], revision)
+
+    def create(self, pod_name, key, spec, revision):
+        """Creates a pod on the node that the scheduler chooses. Without one it waits for the next round."""
+        template = spec["template"]
+        labels = {**template["metadata"]["labels"], scheduler.REVISION: revision}
+        node, reason = self.nodes.place(template["spec"], labels)
+        if node is None:
+            self.reasons[key] = reason
+            return
+        claims = [entry["metadata"]["name"] for entry in spec.get("volumeClaimTemplates", [])]
+        pod = Pod(pod_name, template, key, revision, node.name, self, claims)
+        say(pod_name, "is created on", node.name)
+        self.pods.append(pod)
 
     def job_step(self, key, spec, pods, new_name):
         """Notes the end of a Job, and removes it after `ttlSecondsAfterFinished`."""
@@ -154,25 +185,6 @@ class Cluster:
             say(key[1], "is removed, as after its ttlSecondsAfterFinished")
             self.remove(key)
 
-    def node_for(self, owner, revision):
-        """The living node with the fewest pods of this workload and revision, then with the fewest pods."""
-
-        def load(node):
-            on_it = [pod for pod in self.pods if pod.node == node and pod.is_active]
-            alike = [pod for pod in on_it if pod.owner == owner]
-            return sum(pod.revision == revision for pod in alike), len(alike), len(on_it)
-
-        return min((node for node in self.nodes if node not in self.lost), key=load)
-
-    def lose_node(self, node):
-        """Kills all processes of a node and cuts its network. The API learns of it by silence only."""
-        with self.lock:
-            self.lost[node] = time.monotonic()
-            lost = [pod for pod in self.pods if pod.node == node and not pod.gone.is_set()]
-        for pod in lost:
-            pod.lose()
-        return lost
-
     def force_delete(self, pod):
         """What a person does about a pod of a lost node: `kubectl delete pod --force`."""
         say(pod.name, "is deleted by force")
@@ -180,27 +192,13 @@ class Cluster:
         pod.gone.set()
         self.changed()
 
-    def check_nodes(self):
-        """The node controller: silent nodes are unreachable; their pods are not ready, and later deleted."""
-        for node, since in self.lost.items():
-            silent = time.monotonic() - since
-            if silent < NODE_GRACE_SECONDS:
-                continue
-            for pod in self.pods:
-                if pod.node == node and pod.is_lost and pod.deleted_at is None:
-                    if pod.is_ready:
-                        pod.ready_since = None
-                        say(pod.name, "is not ready: its node does not report")
-                        self.changed()
-                    if silent >= NODE_GRACE_SECONDS + toleration(pod.spec):
-                        pod.delete()
-
     def rolled_out(self, kind, name):
         """Whether a workload runs its present template in all replicas."""
         key = (kind, name)
         with self.lock:
             found = self.objects[key]
-            return controllers.is_rolled_out(kind, found["spec"], self.of(key), objects.revision(found))
+            spec = self.scaled(key, found["spec"])
+            return controllers.is_rolled_out(kind, spec, self.of(key), objects.revision(found))
 
     def stop(self):
         """Deletes all pods, those first that use others."""
@@ -213,11 +211,3 @@ class Cluster:
             for pod in chosen:
                 if not pod.gone.wait(pod.grace() + 20):
                     say(pod.name, "does not end")
-
-
-def toleration(spec):
-    """How long a pod stays on an unreachable node. None in the manifest means the default of Kubernetes."""
-    for entry in spec.get("tolerations", []):
-        if entry.get("key") == "node.kubernetes.io/unreachable" and entry.get("effect") == "NoExecute":
-            return entry.get("tolerationSeconds", float("inf"))
-    return TOLERATION_SECONDS

@@ -5,6 +5,7 @@ import os
 import pathlib
 import select
 import signal
+import subprocess
 
 import environment
 from programs import call
@@ -14,11 +15,11 @@ from quantities import processors, size
 class Container:
     """A process of a pod. A restart is another container with the same network and volumes."""
 
-    def __init__(self, pod, cluster):
-        self.name = f"{pod.name}-{pod.restarts}-{pod.serial}"
+    def __init__(self, pod, cluster, spec):
+        part = "" if spec in pod.spec["containers"] else f"-{spec['name']}"
+        self.name = f"{pod.name}-{pod.restarts}-{pod.serial}{part}"
         files = pod.folder / f"{self.name}.pid"
         self.log = cluster.scratch / "logs" / f"{self.name}.log"
-        spec = pod.spec["containers"][0]
         command = [
             "podman",
             "run",
@@ -67,6 +68,21 @@ class Container:
         if not self.wait(grace):
             self.signal(signal.SIGKILL)
             self.wait()
+
+    def execute(self, command, seconds=60, **options):
+        """Runs a program inside the container, as `kubectl exec` does."""
+        variables = pathlib.Path(f"/proc/{self.pid}/environ")
+        status = pathlib.Path(f"/proc/{self.pid}/status")
+        try:
+            pairs = (entry.split("=", 1) for entry in variables.read_text().split("\0") if "=" in entry)
+            fields = dict(line.split(":", 1) for line in status.read_text().splitlines())
+            user, group = (fields[name].split()[0] for name in ("Uid", "Gid"))
+            enter = f"/usr/bin/nsenter --target {self.pid} --mount --net --ipc --uts --pid --root".split()
+            enter += ["--setuid", user, "--setgid", group, "--", *command]
+            options = {"env": dict(pairs), "capture_output": True, "timeout": seconds, **options}
+            return subprocess.run(enter, check=False, **options)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return subprocess.CompletedProcess(command, 255, b"", str(error).encode())
 
     def last_line(self):
         """Returns its last line of output. In podman's log, P marks a part of a line, and F its end."""
@@ -141,10 +157,11 @@ def resources(found):
 def mounts(pod, container):
     options = []
     for mount in container.get("volumeMounts", []):
-        if unknown := set(mount) - {"name", "mountPath", "readOnly"}:
+        if unknown := set(mount) - {"name", "mountPath", "readOnly", "subPath"}:
             raise ValueError(f"volumeMounts with {sorted(unknown)} are not known here")
         mode = "ro" if mount.get("readOnly") else "rw"
-        options += ["--volume", f"{pod.volumes.path(mount['name'])}:{mount['mountPath']}:{mode}"]
+        source = pod.volumes.path(mount["name"]) / mount.get("subPath", "")
+        options += ["--volume", f"{source}:{mount['mountPath']}:{mode}"]
     return options
 
 

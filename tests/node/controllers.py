@@ -33,7 +33,8 @@ def deployment(spec, pods, revision, new_name):
     step = Step(delete=[pod for pod in pods if pod.phase == "Failed" and pod.deleted_at is None])
     room = min(replicas - len(new), replicas + surge - len(active))
     step.create = [new_name() for _ in range(max(0, room))]
-    step.delete += new[replicas:]
+    # Those that are not ready go first.
+    step.delete += sorted(new, key=lambda pod: not pod.is_ready)[replicas:]
     step.delete += removable(old, new, active, replicas - unavailable, least)
     return step
 

@@ -1,11 +1,12 @@
-"""Images of two folders of static binaries, packaged by k8s/images/build."""
+"""Images of folders of binaries, packaged by k8s/images/build, and of the stores of a cluster."""
 
 import hashlib
 import os
 import pathlib
 
+import objects
+import rootfs
 from journal import say
-from objects import K8S
 from programs import Failed, call
 
 NAMES = ("issuer", "resolver")
@@ -17,21 +18,54 @@ def package(label, folder):
     digest = hashlib.sha256()
     for name in NAMES:
         if not (folder / name).is_file():
-            raise Failed(f"no program {folder / name}: expected static binaries issuer and resolver")
+            raise Failed(f"no program {folder / name}: expected binaries issuer and resolver")
         with (folder / name).open("rb") as binary:
             digest.update(hashlib.file_digest(binary, "sha256").digest())
     tag = f"{label}-{digest.hexdigest()[:12]}"
     if not all(archive(name, tag).is_file() for name in NAMES):
         say("packaging", tag)
-        call(K8S / "images" / "build", env={**os.environ, "BINARIES": str(folder), "VERSION": tag})
+        if not all(is_static(folder / name) for name in NAMES):
+            say("they need a loader: packing them with the libraries of this machine, as for trials")
+            for name in NAMES:
+                rootfs.daemon(name, tag, folder / name)
+            return tag
+        call(objects.K8S / "images" / "build", env={**os.environ, "BINARIES": str(folder), "VERSION": tag})
     return tag
 
 
+def is_static(binary):
+    return "INTERP" not in call("readelf", "--program-headers", binary)
+
+
 def archive(name, tag):
-    return K8S.parent / "target" / "images" / f"shortmint-{name}-{tag}.tar"
+    return rootfs.ARCHIVES / f"shortmint-{name}-{tag}.tar"
 
 
 def load(tag):
     """Puts both images into the storage of this run."""
     for name in NAMES:
         call("podman", "load", "--quiet", "--input", archive(name, tag))
+
+
+def load_stores(rendered):
+    """Puts images of this machine's etcd and Postgres where the objects name those of a registry."""
+    makers = {"etcd": rootfs.etcd, "postgres": rootfs.postgres}
+    for image in sorted(images_of(rendered)):
+        base = image.split("@")[0].split(":")[0].rsplit("/", 1)[-1]
+        if base in makers:
+            file = rootfs.ARCHIVES / f"node-{base}.tar"
+            if not file.is_file():
+                makers[base]()
+            call("podman", "load", "--quiet", "--input", file)
+            say(image, "is", base, "of this machine")
+            call("podman", "tag", f"localhost/node-{base}", image)
+
+
+def images_of(rendered):
+    """The images of all containers of rendered workloads."""
+    found = set()
+    for workload in rendered:
+        spec = objects.pod_spec(workload) or {"containers": []}
+        for container in spec.get("initContainers", []) + spec.get("containers", []):
+            found.add(container["image"])
+    return found

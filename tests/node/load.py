@@ -22,12 +22,12 @@ CHECK_RATE = 100
 class Load:
     """Clients in a network namespace of their own, outside of the cluster."""
 
-    def __init__(self, bed, rate, wrk):
-        self.bed, self.rate, self.has_wrk = bed, rate, wrk
-        self.links = bed.scratch / "links"
+    def __init__(self, bed, rate, wrk, links=None, host="client"):
+        self.bed, self.rate, self.has_wrk, self.host = bed, rate, wrk, host
+        self.links = links or bed.scratch / "links"
         self.links.touch()
         self.servers, self.results = {}, {}
-        bed.network.add("client", OUTSIDE)
+        bed.network.add(host, OUTSIDE)
 
     def client(self, name, command, *options):
         """Starts a client, less eager for the processor than the servers."""
@@ -48,7 +48,7 @@ class Load:
     def start(self, name, command, stop_signal=signal.SIGTERM):
         output = (self.bed.scratch / f"{name}.out").open("w")
         log = self.bed.scratch / "logs" / f"{name}.log"
-        command = ["ip", "netns", "exec", "client", "nice", "-n", "5", *command]
+        command = ["ip", "netns", "exec", self.host, "nice", "-n", "5", *command]
         self.servers[name] = Server(name, command, log, stop_signal, stdout=output)
 
     def begin(self):

@@ -89,6 +89,10 @@ class Network:
         rules = f"table inet cut {{\n{chains}}}\n"
         call("ip", "netns", "exec", host.name, "nft", "-f", "-", input=rules)
 
+    def heal(self, host):
+        """Takes back a cut."""
+        call("ip", "netns", "exec", host.name, "nft", "delete table inet cut")
+
     def set_policies(self, found):
         """Puts these NetworkPolicies into force."""
         with self.lock:

@@ -28,6 +28,12 @@ def of_kind(objects, kind):
     return [found for found in objects if found["kind"] == kind]
 
 
+def pod_spec(workload):
+    """The spec of the pods of a workload or of a CronJob; None for other objects."""
+    spec = workload.get("spec", {}).get("jobTemplate", workload).get("spec", {})
+    return spec.get("template", {}).get("spec")
+
+
 def revision(workload):
     """The hash of a pod template: pods of another one are replaced."""
     template = json.dumps(workload["spec"]["template"], sort_keys=True)

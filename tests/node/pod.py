@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 
+import scheduler
 from container import Container
 from journal import say
 from probes import Prober
@@ -19,6 +20,7 @@ BACKOFF_SECONDS, BACKOFF_SECONDS_MAX = 10, 300
 EVICTION_CHECK_SECONDS = 10
 KNOWN = {
     "containers",
+    "initContainers",
     "volumes",
     "restartPolicy",
     "securityContext",
@@ -34,12 +36,15 @@ KNOWN = {
 class Pod:
     """What the API shows of a pod, and the kubelet's threads that make it so."""
 
-    def __init__(self, name, template, owner, revision, node, cluster):
+    def __init__(self, name, template, owner, revision, node, cluster, claims=()):
         self.name, self.namespace, self.node = name, cluster.namespace, node
         self.owner, self.revision = owner, revision
         self.spec, self.labels = template["spec"], template["metadata"]["labels"]
         if unknown := set(self.spec) - KNOWN or len(self.spec["containers"]) != 1:
             raise ValueError(f"pod {name}: {unknown} is not known here")
+        # The volumes of a StatefulSet's pod stay for the next pod of its name.
+        claimed = [{"name": c, "persistentVolumeClaim": {"claimName": f"{c}-{name}"}} for c in claims]
+        self.spec = {**self.spec, "volumes": self.spec.get("volumes", []) + claimed}
         self.cluster, self.serial = cluster, next(serials)
         self.folder = cluster.scratch / "pods" / f"{name}-{self.serial}"
         self.host = self.volumes = self.container = None
@@ -57,6 +62,10 @@ class Pod:
     def is_active(self):
         """Whether a controller counts it: not on its way out, and not at its end."""
         return self.deleted_at is None and self.phase in ("Pending", "Running")
+
+    def all_labels(self):
+        """Its labels, and that of its revision."""
+        return {**self.labels, scheduler.REVISION: self.revision}
 
     def is_available(self, seconds):
         """Whether it has been ready for `minReadySeconds`."""
@@ -91,9 +100,11 @@ class Pod:
         """Runs the container once; returns whether it is to be started again."""
         if self.deleted.is_set():
             return False
-        self.container = Container(self, self.cluster)
+        if not self.restarts and not self.initialize():
+            return False
+        self.container = Container(self, self.cluster, self.spec["containers"][0])
         self.phase = "Running"
-        prober = Prober(self, self.set_ready, self.kill_container)
+        prober = Prober(self, self.container, self.set_ready, self.kill_container)
         self.cluster.changed()
         if self.deleted.is_set():
             self.stop_container()  # It was deleted while podman started it.
@@ -118,6 +129,17 @@ class Pod:
         if self.restarts:
             self.deleted.wait(min(BACKOFF_SECONDS * 2 ** (self.restarts - 1), BACKOFF_SECONDS_MAX))
         self.restarts += 1
+        return True
+
+    def initialize(self):
+        """Runs the init containers one after another; returns whether all of them succeeded."""
+        for spec in self.spec.get("initContainers", []):
+            self.container = Container(self, self.cluster, spec)
+            self.container.wait()
+            if code := self.container.remove():
+                say(self.name, spec["name"], "ended with", code)
+                self.exit_code, self.phase = code, "Failed"
+                return False
         return True
 
     def time_since(self, start):

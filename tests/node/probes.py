@@ -1,6 +1,7 @@
 """Probes, counted as a kubelet counts them."""
 
 import http.client
+import socket
 import threading
 
 from journal import say
@@ -9,11 +10,14 @@ from journal import say
 class Probe:
     """The settings of one probe, and one attempt."""
 
-    def __init__(self, settings, pod):
-        if "httpGet" not in settings:
-            raise ValueError(f"probe {settings}: only httpGet is known here")
-        self.address, self.port = pod.host.address, port_number(settings["httpGet"]["port"], pod.spec)
-        self.path = settings["httpGet"].get("path", "/")
+    def __init__(self, settings, pod, container):
+        self.container, self.command = container, settings.get("exec", {}).get("command")
+        found = settings.get("httpGet") or settings.get("tcpSocket")
+        if not found and not self.command:
+            raise ValueError(f"probe {settings}: only httpGet, tcpSocket and exec are known here")
+        self.path = found.get("path", "/") if "httpGet" in settings else None
+        if found:
+            self.address, self.port = pod.host.address, port_number(found["port"], pod.spec)
         self.delay = settings.get("initialDelaySeconds", 0)
         self.timeout = settings.get("timeoutSeconds", 1)
         self.period = settings.get("periodSeconds", 10)
@@ -21,7 +25,11 @@ class Probe:
         self.failures_needed = settings.get("failureThreshold", 3)
 
     def attempt(self):
-        """Whether the pod answers in time with a status from 200 to 399."""
+        """Whether the pod answers in time: with a status from 200 to 399, a connection, or exit code 0."""
+        if self.command:
+            return self.container.execute(self.command, self.timeout).returncode == 0
+        if self.path is None:
+            return self.connects()
         connection = http.client.HTTPConnection(self.address, self.port, timeout=self.timeout)
         try:
             connection.request("GET", self.path)
@@ -30,6 +38,13 @@ class Probe:
             return False
         finally:
             connection.close()
+
+    def connects(self):
+        try:
+            socket.create_connection((self.address, self.port), self.timeout).close()
+            return True
+        except OSError:
+            return False
 
 
 def port_number(port, spec):
@@ -43,12 +58,12 @@ def port_number(port, spec):
 class Prober:
     """The probes of one container: the startup probe first, then the two others beside each other."""
 
-    def __init__(self, pod, on_ready, on_dead):
+    def __init__(self, pod, run, on_ready, on_dead):
         self.name, self.on_ready, self.on_dead = pod.name, on_ready, on_dead
         container = pod.spec["containers"][0]
         kinds = ("startup", "readiness", "liveness")
         self.probes = {
-            kind: Probe(container[f"{kind}Probe"], pod) for kind in kinds if f"{kind}Probe" in container
+            kind: Probe(container[f"{kind}Probe"], pod, run) for kind in kinds if f"{kind}Probe" in container
         }
         self.ended = threading.Event()
         threading.Thread(target=self.run, daemon=True).start()

@@ -18,7 +18,7 @@ class Etcd:
     def __init__(self, network, scratch, authority):
         names = [f"etcd-{number}" for number in range(3)]
         authority.issue("etcd", *(f"{name}.etcd" for name in names), "localhost")
-        hosts = [network.add(name, OUTSIDE) for name in names]
+        hosts = self.hosts = [network.add(name, OUTSIDE) for name in names]
         self.names = [(host.address, f"{host.name}.etcd.shortmint.svc") for host in hosts]
         peers = ",".join(f"{host.name}=http://{host.address}:2380" for host in hosts)
         self.servers = []

@@ -16,12 +16,21 @@ class Volumes:
         self.group = spec.get("securityContext", {}).get("fsGroup", 0)
         self.by_name = {volume["name"]: volume for volume in spec.get("volumes", [])}
         for name, volume in self.by_name.items():
-            self.path(name).mkdir(parents=True)
+            if volume.get("persistentVolumeClaim", {}).get("claimName") in cluster.doomed:
+                cluster.doomed.remove(volume["persistentVolumeClaim"]["claimName"])
+                shutil.rmtree(self.path(name), ignore_errors=True)
+            self.path(name).mkdir(parents=True, exist_ok="persistentVolumeClaim" in volume)
             if "emptyDir" in volume:
                 self.empty(name, volume["emptyDir"])
+            elif "persistentVolumeClaim" in volume:
+                os.chown(self.path(name), 0, self.group)
+                self.path(name).chmod(0o2775)
         self.project()
 
     def path(self, name):
+        """The folder of a volume. That of a claim belongs to the cluster, and outlasts the pod."""
+        if claim := self.by_name[name].get("persistentVolumeClaim"):
+            return self.cluster.scratch / "claims" / claim["claimName"]
         return self.folder / name
 
     def empty(self, name, options):
@@ -39,7 +48,7 @@ class Volumes:
                 source, kind, owner = volume["secret"], "Secret", volume["secret"]["secretName"]
             elif "configMap" in volume:
                 source, kind, owner = volume["configMap"], "ConfigMap", volume["configMap"]["name"]
-            elif "emptyDir" in volume:
+            elif "emptyDir" in volume or "persistentVolumeClaim" in volume:
                 continue
             else:
                 raise ValueError(f"volume {volume} is of a kind that is not known here")

@@ -3,7 +3,7 @@
 import time
 import urllib.request
 
-import cluster
+import nodes
 from journal import say
 from report import Report
 
@@ -21,7 +21,7 @@ def run(bed, options):
     node, leads = node_to_lose(bed.cluster)
     report.row("lost", f"{node}, " + ("with the leading issuer" if leads else "without the leading issuer"))
     say("losing", node)
-    lost_at, lost = time.time(), bed.cluster.lose_node(node)
+    lost_at, lost = time.time(), bed.cluster.nodes.lose(node)
     report.row("its pods", ", ".join(pod.name for pod in lost))
     capacity = wait_for_capacity(bed, report, lost)
     back_at = time.time()
@@ -50,9 +50,9 @@ def is_leader(pod):
 
 def wait_for_capacity(bed, report, lost):
     """Waits until all replicas of the Deployment are available on other nodes."""
-    start, patience = time.monotonic(), cluster.NODE_GRACE_SECONDS + START_SECONDS
+    start, patience = time.monotonic(), nodes.NODE_GRACE_SECONDS + START_SECONDS
     resolver = next(pod for pod in lost if pod.owner == ("Deployment", "resolver"))
-    patience += cluster.toleration(resolver.spec)
+    patience += nodes.toleration(resolver.spec)
     bed.wait("the lost resolver to be replaced", lambda: resolver.deleted_at is not None, patience)
     report.row("resolver", f"deleted by the node controller after {time.monotonic() - start:.1f} s")
     bed.wait("the capacity", lambda: bed.cluster.rolled_out("Deployment", "resolver"), patience)
