@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 
-DEBIAN = "buildah podman runc nftables iproute2 dnsmasq-base etcd-server postgresql openssl wrk curl"
+DEBIAN = "buildah podman runc nftables iproute2 dnsmasq-base etcd-server postgresql openssl wrk curl jq"
 NEEDED = (
     "podman",
     "runc",
