@@ -5,7 +5,19 @@ import re
 import pytest
 import yaml
 
-from rendering import FILES, SETS, containers, only, pod_of, pod_parent, render, rendered, title, variables, workloads
+from rendering import (
+    FILES,
+    SETS,
+    containers,
+    only,
+    pod_of,
+    pod_parent,
+    render,
+    rendered,
+    title,
+    variables,
+    workloads,
+)
 
 OPENSHIFT = yaml.safe_load(FILES["openshift"].read_text())
 # A name that every registry's client completes to the same image.
@@ -17,7 +29,10 @@ every_set = pytest.mark.parametrize("name", SETS)
 @every_set
 def test_openshift_may_choose_users_and_groups(name):
     for found in workloads(render(name, OPENSHIFT)):
-        for context in (pod_of(found)["securityContext"], *(each["securityContext"] for each in containers(found))):
+        for context in (
+            pod_of(found)["securityContext"],
+            *(each["securityContext"] for each in containers(found)),
+        ):
             assert not {"runAsUser", "runAsGroup", "fsGroup"} & context.keys(), title(found)
         assert pod_of(found)["securityContext"]["runAsNonRoot"], title(found)
         # Written as any user: nothing is outside of a volume, whose group Kubernetes sets.
@@ -63,12 +78,17 @@ def test_a_full_spool_fits_into_what_its_pod_requests(name):
 
 
 def test_the_spool_may_outlive_its_pod():
-    objects = render("base", {"resolver": {"spoolVolume": {"enabled": True}, "autoscaling": {"maxReplicas": 2}}})
+    objects = render(
+        "base", {"resolver": {"spoolVolume": {"enabled": True}, "autoscaling": {"maxReplicas": 2}}}
+    )
     resolver = only(objects, "StatefulSet", "resolver")
     assert not any("emptyDir" in each for each in pod_of(resolver)["volumes"])
     assert resolver["spec"]["volumeClaimTemplates"][0]["metadata"]["name"] == "data"
     autoscaled = render("production", {"resolver": {"spoolVolume": {"enabled": True}}})
-    assert only(autoscaled, "HorizontalPodAutoscaler", "resolver")["spec"]["scaleTargetRef"]["kind"] == "StatefulSet"
+    assert (
+        only(autoscaled, "HorizontalPodAutoscaler", "resolver")["spec"]["scaleTargetRef"]["kind"]
+        == "StatefulSet"
+    )
 
 
 @pytest.mark.parametrize("name", ["small", "production", "split", "base"])
@@ -91,7 +111,9 @@ def test_a_lost_node_is_not_tolerated_by_what_is_spread():
 
 def test_a_workload_may_have_constraints_of_its_own_or_none():
     own = [{"topologyKey": "rack", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}]
-    objects = render("base", {"issuer": {"topologySpreadConstraints": own}, "resolver": {"topologySpreadConstraints": []}})
+    objects = render(
+        "base", {"issuer": {"topologySpreadConstraints": own}, "resolver": {"topologySpreadConstraints": []}}
+    )
     [issuer] = pod_of(only(objects, "StatefulSet", "issuer"))["topologySpreadConstraints"]
     assert issuer["topologyKey"] == "rack" and issuer["labelSelector"]
     assert "topologySpreadConstraints" not in pod_of(only(objects, "Deployment", "resolver"))
@@ -125,7 +147,9 @@ def test_labels_and_annotations_are_added_to_every_object_and_pod():
 
 def test_redirects_have_the_settings_of_resolvers_but_not_their_environment():
     objects = rendered("all")
-    redirect, resolver = only(objects, "Deployment", "eu-redirect"), only(objects, "StatefulSet", "eu-resolver")
+    redirect, resolver = only(objects, "Deployment", "eu-redirect"), only(
+        objects, "StatefulSet", "eu-resolver"
+    )
     assert containers(redirect)[0]["resources"]["limits"]["memory"] == "512Mi"
     assert pod_of(redirect)["tolerations"] == pod_of(resolver)["tolerations"]
     assert "RESOLVER_READ_DATABASE" in variables(containers(resolver)[0])

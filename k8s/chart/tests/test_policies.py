@@ -16,7 +16,9 @@ def test_only_the_drawn_connections_are_allowed(name):
 def allowed_arrows(objects):
     """Returns connections as "FROM -> TO PORT,…". Both ends have to allow one between pods of the release."""
     templates = [pod_parent(each)["template"] for each in workloads(objects)]
-    pods = {each["metadata"]["labels"]["app.kubernetes.io/name"]: each["metadata"]["labels"] for each in templates}
+    pods = {
+        each["metadata"]["labels"]["app.kubernetes.io/name"]: each["metadata"]["labels"] for each in templates
+    }
     policies = [each["spec"] for each in objects if each["kind"] == "NetworkPolicy"]
     ends = {"ingress": set(), "egress": set()}
     for pod, labels in pods.items():

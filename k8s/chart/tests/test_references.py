@@ -5,7 +5,19 @@ import re
 import pytest
 import yaml
 
-from rendering import CHART, SETS, containers, pod_of, pod_parent, rendered, run, title, variables, walk, workloads
+from rendering import (
+    CHART,
+    SETS,
+    containers,
+    pod_of,
+    pod_parent,
+    rendered,
+    run,
+    title,
+    variables,
+    walk,
+    workloads,
+)
 
 # Objects that an installation brings along.
 EXTERNAL = {
