@@ -154,3 +154,14 @@ def test_redirects_have_the_settings_of_resolvers_but_not_their_environment():
     assert pod_of(redirect)["tolerations"] == pod_of(resolver)["tolerations"]
     assert "RESOLVER_READ_DATABASE" in variables(containers(resolver)[0])
     assert "RESOLVER_READ_DATABASE" not in variables(containers(redirect)[0])
+    # A value that is removed is not one of the resolvers' either.
+    redirect = only(render("all", {"redirect": {"extraEnv": None}}), "Deployment", "eu-redirect")
+    assert "RESOLVER_READ_DATABASE" not in variables(containers(redirect)[0])
+
+
+@pytest.mark.parametrize("name", ["small", "base"])
+def test_by_default_pods_need_no_more_connections_than_postgres_has(name):
+    resolver = only(rendered(name), "Deployment", "resolver")
+    each = int(variables(containers(resolver)[0])["RESOLVER_DATABASE_CONNECTIONS"])
+    # One surges while one before it drains; two are the migration's, and three are reserved for superusers.
+    assert (resolver["spec"]["replicas"] + 2) * each + 2 + 3 <= 100
