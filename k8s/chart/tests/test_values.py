@@ -36,6 +36,17 @@ def test_a_changed_setting_rolls_the_pods_and_a_changed_migration_runs_again(val
     assert {kind for kind in before if before[kind] != after[kind]} == changed
 
 
+def test_alerts_link_to_the_runbooks_of_the_installation():
+    url = "https://git.example.com/shortmint/k8s/runbooks/"
+    rule = next(
+        each
+        for each in render("production", {"monitoring": {"runbooks": url}})
+        if each["kind"] == "PrometheusRule"
+    )
+    alerts = [each for group in rule["spec"]["groups"] for each in group["rules"] if "alert" in each]
+    assert alerts and all(each["annotations"]["runbook_url"].startswith(url) for each in alerts)
+
+
 def hashed_names(values):
     """The names of the ConfigMap and of the migration Job, which contain a hash of their contents."""
     names = {each["kind"]: each["metadata"]["name"] for each in render("base", values)}
