@@ -68,19 +68,22 @@ tolerations:
 {{- end }}
 
 {{/*
-Spread over nodes and zones: (list $ "issuer" settings isDeployment). A constraint that has no selector gets that
-of the workload, and counts the pods of one revision only, so that a surging pod finds a node.
+Spread over nodes and zones: (list $ "issuer" settings isDeployment). Nodes that a pod cannot run on are left out,
+because DoNotSchedule would wait for them. A constraint without a selector gets that of the workload, and counts
+the pods of one revision only, so that a surging pod finds a node.
 */}}
 {{- define "shortmint.topologySpread" -}}
 {{- $root := index . 0 }}{{ $settings := index . 2 }}
 {{- $constraints := $settings.topologySpreadConstraints }}
 {{- if kindIs "invalid" $constraints }}{{ $constraints = $root.Values.topologySpreadConstraints }}{{ end }}
+{{- $honor := dict "nodeAffinityPolicy" "Honor" "nodeTaintsPolicy" "Honor" }}
 {{- $own := dict "labelSelector" (dict "matchLabels" (include "shortmint.selectorLabels" . | fromYaml)) }}
 {{- if index . 3 }}{{ $_ := set $own "matchLabelKeys" (list "pod-template-hash") }}{{ end }}
 {{- with $constraints -}}
 topologySpreadConstraints:
   {{- range . }}
-  - {{ toYaml (hasKey . "labelSelector" | ternary . (merge (deepCopy .) $own)) | nindent 4 | trim }}
+  {{- $constraint := merge (deepCopy .) $honor (hasKey . "labelSelector" | ternary dict $own) }}
+  - {{ toYaml $constraint | nindent 4 | trim }}
   {{- end }}
 {{- end }}
 {{- end }}

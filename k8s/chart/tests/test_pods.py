@@ -116,6 +116,9 @@ def test_a_workload_may_have_constraints_of_its_own_or_none():
     )
     [issuer] = pod_of(only(objects, "StatefulSet", "issuer"))["topologySpreadConstraints"]
     assert issuer["topologyKey"] == "rack" and issuer["labelSelector"]
+    assert (issuer["nodeTaintsPolicy"], issuer["nodeAffinityPolicy"]) == ("Honor", "Honor")
+    [issuer] = pod_of(only(rendered("all"), "StatefulSet", "eu-issuer"))["topologySpreadConstraints"]
+    assert issuer["nodeTaintsPolicy"] == "Ignore"
     assert "topologySpreadConstraints" not in pod_of(only(objects, "Deployment", "resolver"))
 
 
