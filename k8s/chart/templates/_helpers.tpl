@@ -108,9 +108,9 @@ ipFamilies:
 {{- end }}
 {{- end }}
 
-{{/* The workloads that serve visitors, by name, with their settings: those of `resolver` unless they have own ones. */}}
+{{/* The workloads that serve visitors, by name, with their settings. Those of `redirect` add to those of `resolver`. */}}
 {{- define "shortmint.resolvers" -}}
-{{- $own := list "role" "grpc" "extraEnv" "extraVolumes" "extraVolumeMounts" }}
+{{- $own := list "role" "grpc" "service" "extraEnv" "extraVolumes" "extraVolumeMounts" }}
 {{- $all := dict "resolver" .Values.resolver }}
 {{- if .Values.redirect.enabled }}
 {{- $inherited := deepCopy .Values.resolver }}

@@ -148,7 +148,7 @@ def test_labels_and_annotations_are_added_to_every_object_and_pod():
         assert pod_parent(found)["template"]["metadata"]["labels"]["example.com/owner"] == "links"
 
 
-def test_redirects_have_the_settings_of_resolvers_but_not_their_environment():
+def test_redirects_have_the_settings_of_resolvers_but_not_their_environment_and_service():
     objects = rendered("all")
     redirect, resolver = only(objects, "Deployment", "eu-redirect"), only(
         objects, "StatefulSet", "eu-resolver"
@@ -157,6 +157,9 @@ def test_redirects_have_the_settings_of_resolvers_but_not_their_environment():
     assert pod_of(redirect)["tolerations"] == pod_of(resolver)["tolerations"]
     assert "RESOLVER_READ_DATABASE" in variables(containers(resolver)[0])
     assert "RESOLVER_READ_DATABASE" not in variables(containers(redirect)[0])
+    more = {"resolver": {"service": {"type": "LoadBalancer", "annotations": {"example.com/address": "api"}}}}
+    service = only(render("split", more), "Service", "redirect")
+    assert service["spec"]["type"] == "ClusterIP" and "annotations" not in service["metadata"]
     # A value that is removed is not one of the resolvers' either.
     redirect = only(render("all", {"redirect": {"extraEnv": None}}), "Deployment", "eu-redirect")
     assert "RESOLVER_READ_DATABASE" not in variables(containers(redirect)[0])
