@@ -1,10 +1,11 @@
 //! The store's mark and its histories: a store whose mark is below a known one begins a new
 //! history.
 
+use links::{Authority, Slug, api_key::ApiKeyId};
 use numbers::{Mark, Span};
-use store::{Advanced, BlockEntry, Comparison, Registration, Store};
+use store::{Advanced, BlockEntry, Comparison, FullLink, InsertedNamed, NamedLink, Registration, Store};
 
-use super::keyspace;
+use super::{full_link, keyspace};
 
 const INDEX: i64 = 7;
 
@@ -47,6 +48,27 @@ pub(super) async fn an_operator_leaves_numbers_out(store: &dyn Store) {
     let entry = BlockEntry { keyspace: index, ..entry(end + 999, 2, 1) };
     assert_eq!(store.register_block(&entry).await.unwrap(), Registration::Overlaps);
     assert_eq!(store.take_over_block(&entry, u64::MAX >> 1).await.unwrap(), Registration::Overlaps);
+}
+
+/// Whatever outlives the rows that were lost, such as visits in a spool, names them by their ids.
+pub(super) async fn ids_of_lost_links_and_domains_are_not_given_again(store: &dyn Store) {
+    let next = async |number: u64| {
+        let authority = Authority::parse(&format!("history-{number}.example")).unwrap();
+        let domain = store.add_domain(&authority, 1_000, ApiKeyId(1)).await.unwrap().unwrap();
+        let FullLink { new, .. } = full_link(number, "https://x.y/");
+        let slug = Slug::parse(&format!("history-{number}")).unwrap();
+        let keyspaces = store.adopt_keyspaces(&[]).await.unwrap().len();
+        let named = NamedLink { slug, mintable: None, keyspaces, draft: new.draft };
+        let stored = store.insert_named(&named, &[], None).await.unwrap();
+        let InsertedNamed::Stored(link, ..) = stored else { panic!("{stored:?}") };
+        (domain.get(), link.get())
+    };
+    let (domain, link) = next(1).await;
+    store.begin_history(Some(0)).await.unwrap();
+    let (next_domain, next_link) = next(2).await;
+    assert!(next_domain > domain + 1_000, "{next_domain} after {domain}");
+    assert!(next_link.abs_diff(link) > 1 << 31, "{next_link} after {link}");
+    assert_eq!(next(3).await, (next_domain + 1, next_link + 1));
 }
 
 pub(super) async fn the_registers_end_is_known_with_its_first_block(store: &dyn Store) {

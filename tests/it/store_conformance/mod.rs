@@ -100,6 +100,7 @@ async fn suite(store: Arc<dyn Store>) {
 async fn histories(store: &dyn Store) {
     history::a_store_below_a_known_mark_begins_a_history(store).await;
     history::an_operator_leaves_numbers_out(store).await;
+    history::ids_of_lost_links_and_domains_are_not_given_again(store).await;
 }
 
 fn keyspace(index: i64) -> KeyspaceIndex {

@@ -109,11 +109,29 @@ impl Dialect {
         format!("{}, {}", self.by_bytes(&format!("sort_key({name})")), self.by_bytes(name))
     }
 
-    /// SQL query for an unused link id that belongs to no minted code.
+    /// SQL query for an unused link id that belongs to no minted code. On SQLite each history has
+    /// 2^32 ids of its own.
     pub(crate) fn next_slug_link_id(self) -> &'static str {
         match self {
             Self::Postgres => "SELECT nextval('slug_link_id')",
-            Self::Sqlite => "SELECT coalesce(max(id), 0) + 1 FROM link WHERE id < 281474976710656",
+            Self::Sqlite => {
+                "WITH own (first) AS (SELECT coalesce((SELECT history % 65536 * 4294967296 FROM deployment), 0))
+                 SELECT max(first, coalesce(
+                     (SELECT max(id) FROM link WHERE id >= first AND id < first + 4294967296), 0)) + 1 FROM own"
+            }
+        }
+    }
+
+    /// SQL statements that leave out the next ids of domains, and of links with a slug, as many as
+    /// their only parameter says.
+    pub(crate) fn skip_ids(self) -> Vec<&'static str> {
+        match self {
+            Self::Postgres => vec![
+                "SELECT setval('domain_id_seq', (SELECT last_value FROM domain_id_seq) + $1)",
+                "SELECT setval('slug_link_id', (SELECT last_value FROM slug_link_id) + $1)",
+            ],
+            // Those of links follow from the history.
+            Self::Sqlite => vec!["UPDATE sqlite_sequence SET seq = seq + $1 WHERE name = 'domain'"],
         }
     }
 

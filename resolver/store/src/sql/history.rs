@@ -12,6 +12,11 @@ use crate::{Advanced, Comparison, StoreError};
 pub(crate) const RAISE: &str = "UPDATE deployment SET mark = mark + 1 RETURNING mark";
 /// The least number of numbers that a restore without a given number leaves out.
 const SKIP_MIN: u64 = 2_000_000;
+/// The least number of ids of links with a slug, and of domains, that a new history leaves out. As
+/// many again are left out by chance, lest two restores of one backup continue at the same id.
+const SLUG_LINKS_SKIPPED: u64 = 1 << 32;
+/// Far more domains than there may be; their ids have to fit 31 bits.
+const DOMAINS_SKIPPED: u64 = 100_000;
 /// The holder of withheld numbers in the register. No allocation has this name.
 const NOBODY: &str = "nobody";
 
@@ -134,7 +139,18 @@ async fn begin<S: Sql>(sql: &mut S, mark: Mark, ends: &[(KeyspaceIndex, u64)]) -
     let history = draw_history()?;
     let begin = "UPDATE deployment SET mark = $1, history = $2";
     sql.query(begin, &[Value::Int(stored), Value::Int(history)]).await?;
+    skip_ids(sql).await?;
     Ok(history)
+}
+
+/// Leaves out ids that lost links and domains may have had. The spools may hold visits of those,
+/// which would count for whoever has the id next.
+async fn skip_ids<S: Sql>(sql: &mut S) -> Result<(), StoreError> {
+    for (skip, least) in S::DIALECT.skip_ids().into_iter().zip([DOMAINS_SKIPPED, SLUG_LINKS_SKIPPED]) {
+        let by = least + draw()? % least;
+        sql.query(skip, &[Value::Int(i64::try_from(by).unwrap_or(i64::MAX))]).await?;
+    }
+    Ok(())
 }
 
 /// Draws the number of a history at random, because two histories may begin at one mark: if the
