@@ -109,8 +109,8 @@ pub enum Ended {
     Drained,
     /// Another process stores this spool.
     Fenced,
-    /// The slot was taken, after a long silence.
-    SlotTaken,
+    /// The slot was taken, after a long silence, or the store has forgotten the registration.
+    Unregistered,
 }
 
 /// Whether the task may go on.
@@ -146,7 +146,9 @@ pub async fn run(mut config: StorerConfig) -> Ended {
         let ended = AssertUnwindSafe(storing).catch_unwind().await;
         config.metrics.registered.set(0.0);
         match ended {
-            Ok(Ended::SlotTaken) => tracing::warn!("the slot of this process was taken: it registers again"),
+            Ok(Ended::Unregistered) => tracing::warn!(
+                "this process is no longer registered (its slot was taken, or the database was put back): it registers again"
+            ),
             Ok(ended) => return ended,
             // Nothing of it is used again: what it had not stored is in the spool.
             Err(_) => attempts.failed("store visits", &Panicked).await,
@@ -395,7 +397,7 @@ impl<'a> Storer<'a> {
         loop {
             match self.config.store.standing(&self.producer).await {
                 Ok(Standing::At(position)) => return Ok(position),
-                Ok(standing) => return Err(self.ended(standing).unwrap_or(Ended::SlotTaken)),
+                Ok(standing) => return Err(self.ended(standing).unwrap_or(Ended::Unregistered)),
                 Err(error) => attempts.failed("ask for the position of visits", &error).await,
             }
         }
@@ -405,7 +407,7 @@ impl<'a> Storer<'a> {
     fn ended(&self, standing: Standing) -> Option<Ended> {
         match standing {
             Standing::At(_) => None,
-            Standing::SlotTaken => Some(Ended::SlotTaken),
+            Standing::Unregistered => Some(Ended::Unregistered),
             Standing::Replaced => Some(self.fenced()),
         }
     }

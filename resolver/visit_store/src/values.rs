@@ -35,9 +35,9 @@ pub const SILENT: Duration = Duration::from_secs(300);
 pub enum Standing {
     /// It may, from this position on.
     At(u64),
-    /// It has no slot: it was taken after a long silence, or given back. Its spool may be registered
-    /// again.
-    SlotTaken,
+    /// It has no slot: that was taken after a long silence, or given back, or the registration was
+    /// lost with a part of the database. Its spool may be registered again.
+    Unregistered,
     /// A later process has registered its spool.
     Replaced,
 }

@@ -195,7 +195,7 @@ async fn a_slot_is_taken_from_the_spool_that_was_silent_for_longest() {
     let late = files.visits.store(&silent, &conformance::batch(&silent, &[Visit::of(1, noon(0))]), 0).await;
     assert!(matches!(late, Err(WriteError::Fenced)), "{late:?}");
     // Its spool comes back, goes on where it was, and takes another silent one's slot.
-    assert_eq!(files.visits.standing(&silent).await.unwrap(), Standing::SlotTaken);
+    assert_eq!(files.visits.standing(&silent).await.unwrap(), Standing::Unregistered);
     let back = register(&files.visits, 7).await;
     assert_ne!(back.slot, silent.slot);
     assert_eq!(files.visits.standing(&silent).await.unwrap(), Standing::Replaced);

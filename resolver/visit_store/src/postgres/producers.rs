@@ -91,12 +91,13 @@ pub(super) async fn standing(client: &mut Client, producer: &Producer) -> Result
     if let Some(row) = client.query_typed(position, &values).await?.first() {
         return Ok(Standing::At(row.get::<_, i64>(0).unsigned_abs()));
     }
-    // Only the next incarnation without a slot is a slot that was taken: a later process that
-    // registers, and gives its slot back, is two incarnations ahead.
-    let taken = "SELECT slot IS NULL AND incarnation = $2 + 1 FROM visit_producer WHERE spool = $1";
-    let rows = client.query_typed(taken, &values[..2]).await?;
-    let is_taken = rows.first().is_some_and(|row| row.get(0));
-    Ok(if is_taken { Standing::SlotTaken } else { Standing::Replaced })
+    // The next incarnation without a slot is a slot that was taken: a later process that registers,
+    // and gives its slot back, is two incarnations ahead. An earlier incarnation, or none, is that
+    // of a database that was put back from an older copy.
+    let later = "SELECT incarnation > $2 AND NOT (slot IS NULL AND incarnation = $2 + 1) FROM visit_producer WHERE spool = $1";
+    let rows = client.query_typed(later, &values[..2]).await?;
+    let is_later = rows.first().is_some_and(|row| row.get(0));
+    Ok(if is_later { Standing::Replaced } else { Standing::Unregistered })
 }
 
 /// Gives the slot of a producer back. Its row stays, because its position must not be forgotten.

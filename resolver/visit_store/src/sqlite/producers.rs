@@ -63,10 +63,10 @@ pub(super) fn standing(connection: &Connection, producer: &Producer) -> Result<S
         return Ok(Standing::At(position.unsigned_abs()));
     }
     // The reasons stand in `postgres/producers.rs`.
-    let taken = "SELECT slot IS NULL AND incarnation = ?2 + 1 FROM visit_producer WHERE spool = ?1";
+    let later = "SELECT incarnation > ?2 AND NOT (slot IS NULL AND incarnation = ?2 + 1) FROM visit_producer WHERE spool = ?1";
     let values = params![producer.spool.0.to_be_bytes(), producer.incarnation];
-    let is_taken = connection.query_row(taken, values, |row| row.get(0)).optional()?;
-    Ok(if is_taken.unwrap_or(false) { Standing::SlotTaken } else { Standing::Replaced })
+    let is_later = connection.query_row(later, values, |row| row.get(0)).optional()?;
+    Ok(if is_later.unwrap_or(false) { Standing::Replaced } else { Standing::Unregistered })
 }
 
 /// Gives the slot of a producer back. Its row stays, because its position must not be forgotten.

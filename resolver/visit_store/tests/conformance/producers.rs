@@ -30,7 +30,7 @@ pub(crate) async fn a_spool_that_comes_back_goes_on_at_its_position(store: &dyn 
     store.release(&first).await.unwrap();
     let late = store_batch(store, &first, &batch(&first, &visits[2..3]), 0).await;
     assert!(matches!(late, Err(WriteError::Fenced)), "{late:?}");
-    assert_eq!(store.standing(&first).await.unwrap(), Standing::SlotTaken);
+    assert_eq!(store.standing(&first).await.unwrap(), Standing::Unregistered);
     let other = register(store, 2).await;
     assert_eq!(other.slot, first.slot, "the slot was given back");
     let mut back = register(store, 1).await;
@@ -46,4 +46,9 @@ pub(crate) async fn a_spool_that_comes_back_goes_on_at_its_position(store: &dyn 
     let next = register(store, 1).await;
     store.release(&back).await.unwrap();
     assert_eq!(store.standing(&next).await.unwrap(), Standing::At(3));
+    // In an older copy of the database a registration is missing, or is an earlier one.
+    let lost = visit_store::Producer { incarnation: next.incarnation + 3, ..next };
+    assert_eq!(store.standing(&lost).await.unwrap(), Standing::Unregistered);
+    let unknown = visit_store::Producer { spool: SpoolId(77), ..next };
+    assert_eq!(store.standing(&unknown).await.unwrap(), Standing::Unregistered);
 }
