@@ -173,6 +173,7 @@ fn end(claimed: &ClaimedDelivery, next: AfterAttempt, disable: Option<Disable>) 
         delivery: claimed.id,
         webhook: claimed.webhook,
         attempts: claimed.attempts,
+        due_at: claimed.due_at,
         status: Some(500),
         error: Some("expected 2xx".to_owned()),
         excerpt: "oops".to_owned(),
@@ -246,14 +247,21 @@ async fn deliver_again(store: &dyn Store, dead: &ClaimedDelivery, other: Webhook
         .unwrap();
     let again = store.redeliver(dead.webhook, dead.id).await.unwrap().unwrap();
     assert_eq!((again.state, again.attempts), (DeliveryState::Open, 0));
-    let held = store.claim_deliveries(&[(dead.webhook, 1)], Duration::ZERO).await.unwrap();
+    // It is asked for again while an attempt is under way, which then gives it up.
+    let held = store.claim_deliveries(&[(dead.webhook, 1)], LEASE).await.unwrap();
     assert_eq!((held[0].id, held[0].attempts), (again.id, 1));
-    store.redeliver(dead.webhook, again.id).await.unwrap();
     tokio::time::sleep(Duration::from_millis(5)).await;
-    let claimed_again = store.claim_deliveries(&[(dead.webhook, 1)], LEASE).await.unwrap();
-    assert_eq!((claimed_again[0].id, claimed_again[0].attempts), (again.id, 2));
+    store.redeliver(dead.webhook, again.id).await.unwrap();
+    let next = async || store.claim_deliveries(&[(dead.webhook, 1)], LEASE).await.unwrap();
+    assert_eq!(next().await, [], "the attempt is under way");
+    store.end_attempt(&end(&held[0], AfterAttempt::Dead, None)).await.unwrap();
+    let open = shown(store, &held[0]).await;
+    assert_eq!((open.state, open.attempts), (DeliveryState::Open, 0), "it is due as asked");
+    let asked_for = next().await;
+    assert_eq!((asked_for[0].id, asked_for[0].attempts), (again.id, 1));
     store.end_attempt(&end(&held[0], AfterAttempt::Delivered, None)).await.unwrap();
     assert_eq!(shown(store, &held[0]).await.state, DeliveryState::Open, "the former holder is not heard");
+    assert_eq!(next().await, [], "nor does it end the other's lease");
     assert_eq!(store.redeliver(other, dead.id).await.unwrap(), None, "it is another webhook's");
     let test = store.add_test_delivery(dead.webhook, "msg_t", "{}").await.unwrap().unwrap();
     assert_eq!((&*test.kind, &*test.message_id), ("ping", "msg_t"));

@@ -77,6 +77,7 @@ pub(super) fn end_of(
         delivery: delivery.id,
         webhook: webhook.id,
         attempts: delivery.attempts,
+        due_at: delivery.due_at,
         status,
         error,
         excerpt,
@@ -146,6 +147,7 @@ mod tests {
             webhook: WebhookId::from_stored(3),
             message_id: "msg_1".to_owned(),
             attempts,
+            due_at: NOW,
             body: "{}".to_owned(),
         }
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
 use links::{
     api_key::ApiKeyId,
     webhook::{
@@ -42,8 +43,11 @@ pub struct ClaimedDelivery {
     pub webhook: WebhookId,
     /// The receiver's idempotency key.
     pub message_id: String,
-    /// Number of attempts, this one included. It is also the fencing token of the lease.
+    /// Number of attempts, this one included. With [`due_at`](Self::due_at) it is the fencing token
+    /// of the lease.
     pub attempts: u32,
+    /// When the attempt was due. A redelivery that is asked for meanwhile is due later.
+    pub due_at: Timestamp,
     /// The body.
     pub body: String,
 }
@@ -57,6 +61,8 @@ pub struct AttemptEnd {
     pub webhook: WebhookId,
     /// Number of attempts, as it was claimed with.
     pub attempts: u32,
+    /// When the attempt was due, as it was claimed with.
+    pub due_at: Timestamp,
     /// Status of the answer.
     pub status: Option<u16>,
     /// What went wrong.

@@ -183,7 +183,7 @@ pub(crate) async fn claim_deliveries<S: Sql>(
     sql.query(&hold, &values).await?;
     let read = format!(
         "SELECT webhook_delivery.id, webhook_delivery.webhook_id, webhook_delivery.message_id,
-                webhook_delivery.attempts, webhook_event.payload
+                webhook_delivery.attempts, webhook_event.payload, webhook_delivery.due_at
          FROM webhook_delivery JOIN webhook_event ON webhook_event.id = webhook_delivery.event_id
          WHERE webhook_delivery.id IN ({}) ORDER BY webhook_delivery.id",
         places(1, ids.len())
@@ -198,11 +198,12 @@ fn claimed_in(row: &Row) -> Result<ClaimedDelivery, StoreError> {
         message_id: row.text(2)?.to_owned(),
         attempts: u32::try_from(row.int(3)?).unwrap_or(u32::MAX),
         body: row.text(4)?.to_owned(),
+        due_at: row.time(5)?,
     })
 }
 
-/// Records the end of an attempt, unless another process has claimed the delivery since. Returns
-/// whether this disabled the webhook.
+/// Records the end of an attempt, unless another process has claimed the delivery since, or somebody
+/// has asked for it again. Returns whether this disabled the webhook.
 pub(crate) async fn end_attempt<S: Sql>(sql: &mut S, end: &AttemptEnd) -> Result<bool, StoreError> {
     let (state, wait) = match end.next {
         AfterAttempt::Delivered => (DeliveryState::Delivered, Duration::ZERO),
@@ -213,7 +214,7 @@ pub(crate) async fn end_attempt<S: Sql>(sql: &mut S, end: &AttemptEnd) -> Result
     let update = format!(
         "UPDATE webhook_delivery SET state = $1, due_at = {}, held_until = NULL, last_status = $3,
                 last_error = $4, excerpt = $5, ended_at = {ended}
-         WHERE id = $6 AND attempts = $7 AND state = 0 RETURNING id",
+         WHERE id = $6 AND attempts = $7 AND due_at = $8 AND state = 0 RETURNING id",
         S::DIALECT.now_plus("$2")
     );
     let values = [
@@ -224,8 +225,12 @@ pub(crate) async fn end_attempt<S: Sql>(sql: &mut S, end: &AttemptEnd) -> Result
         Value::Text(end.excerpt.clone()),
         Value::Int(end.delivery.get()),
         Value::Int(i64::from(end.attempts)),
+        Value::OptTime(Some(end.due_at)),
     ];
     if sql.query(&update, &values).await?.is_empty() {
+        // Only a delivery that was asked for again is held without an attempt.
+        let free = "UPDATE webhook_delivery SET held_until = NULL WHERE id = $1 AND attempts = 0";
+        sql.query(free, &[Value::Int(end.delivery.get())]).await?;
         return Ok(false);
     }
     let own = [Value::Int(end.webhook.get())];
@@ -274,17 +279,15 @@ async fn delivery<S: Sql>(
     sql.query(&select, &values).await?.first().map(delivery_in).transpose()
 }
 
-/// Makes a delivery due again, as if it were new. While an attempt is under way, or its process has
-/// disappeared, the count of attempts stays: it tells the end of that attempt from that of a later
-/// one.
+/// Makes a delivery due again, as if it were new. An attempt that is under way keeps its lease, and
+/// its end changes nothing else: the delivery is due since another time.
 pub(crate) async fn redeliver<S: Sql>(
     sql: &mut S,
     webhook: WebhookId,
     id: DeliveryId,
 ) -> Result<Option<Delivery>, StoreError> {
     let again = format!(
-        "UPDATE webhook_delivery SET state = 0, due_at = {}, ended_at = NULL,
-                attempts = CASE WHEN held_until IS NULL THEN 0 ELSE attempts END
+        "UPDATE webhook_delivery SET state = 0, due_at = {}, ended_at = NULL, attempts = 0
          WHERE webhook_id = $1 AND id = $2",
         S::DIALECT.now()
     );
