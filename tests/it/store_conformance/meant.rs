@@ -1,10 +1,15 @@
 //! A change applies only to the link that its caller found, even if another link has its code
 //! since.
 
+use codes::LinkId;
 use links::{DetailsEdit, Edit, Link, Precondition, Slug, api_key::ApiKeyId};
 use store::{Deleted, Edited, InsertedNamed, NamedLink, Restored, Source, Store};
 
 use super::new_link;
+
+async fn version(store: &dyn Store, id: LinkId) -> u64 {
+    store.read(&[id], Source::Primary).await.unwrap().links[0].version()
+}
 
 pub(super) async fn a_change_leaves_the_next_link_of_the_same_code_alone(store: &dyn Store) {
     let by = ApiKeyId(1);
@@ -39,7 +44,10 @@ pub(super) async fn a_change_leaves_the_next_link_of_the_same_code_alone(store: 
     assert_eq!(store.restore(link.id, &any, keyspaces, by).await.unwrap(), Restored::Taken);
 
     assert_eq!(store.delete(next.id, &Precondition::of(&next), by).await.unwrap(), Deleted::Done);
+    let gone = version(store, next.id).await;
     assert!(matches!(store.restore(link.id, &any, keyspaces, by).await.unwrap(), Restored::Done(_)));
+    let back = version(store, link.id).await;
+    assert!(back > gone, "{back}: what was meant for version {gone} of the next link does not apply");
     assert_eq!(store.restore(next.id, &any, keyspaces, by).await.unwrap(), Restored::Taken);
     assert_eq!(store.delete(link.id, &any, by).await.unwrap(), Deleted::Done);
     assert!(matches!(store.restore(next.id, &any, keyspaces, by).await.unwrap(), Restored::Done(_)));

@@ -172,6 +172,19 @@ async fn next_version<S: Sql>(sql: &mut S, domain: DomainId, slug: &Slug) -> Res
     Ok(next.and_then(|next| u64::try_from(next).ok()).unwrap_or(0))
 }
 
+/// Continues the versions of the deleted links that had this name on the domain to which a link
+/// comes back, or moves.
+pub(super) async fn continue_versions<S: Sql>(
+    sql: &mut S,
+    link: &mut Link,
+    name: &Slug,
+) -> Result<(), StoreError> {
+    let next = next_version(sql, link.domain(), name).await?;
+    let details = link.details.get_or_insert_default();
+    details.version = details.version.max(next);
+    Ok(())
+}
+
 /// Checks that no keyspace was added whose codes this resolver takes for slugs, and keeps others
 /// from adding one before the transaction ends.
 ///

@@ -13,9 +13,13 @@ macro_rules! number {
         concat!(
             "CASE WHEN length(",
             $text,
-            ") BETWEEN 1 AND 18 AND trim(",
+            ") BETWEEN 1 AND 18 AND trim(substr(",
             $text,
-            ", '-0123456789') = '' THEN CAST(",
+            ", 1, 1), '-0123456789') = '' AND trim(substr(",
+            $text,
+            ", 2), '0123456789') = '' AND ",
+            $text,
+            " <> '-' THEN CAST(",
             $text,
             " AS bigint) END"
         )
@@ -44,7 +48,7 @@ pub(super) const DELETED_AT: &str = "link.details->>'deletedAt'";
 pub(super) const DELETED_AT_MS: &str = number!("link.details->>'deletedAt'");
 
 /// Version of a link, or NULL for the first one.
-pub(super) const VERSION: &str = "CAST(link.details->>'version' AS bigint)";
+pub(super) const VERSION: &str = number!("link.details->>'version'");
 
 /// Condition on a row of `slug` with its row of `link`: the link is in use. Such a link is not
 /// deleted, or it is blocked and keeps its code from others. A deleted link with a minted code has

@@ -12,7 +12,7 @@ use links::{
 use super::{
     Sql, Told, Value,
     audit::note_link,
-    create::same_keyspaces,
+    create::{continue_versions, same_keyspaces},
     details_text,
     domains::find_domain,
     long_urls::note_long_urls,
@@ -41,11 +41,12 @@ pub(crate) async fn edit<S: Sql>(
     if let Some(record) = unchanged(sql, &link, edit, now, by).await? {
         return Ok(Edited::Done(Box::new(record)));
     }
-    let (before, link) = (link.clone(), edit.apply(link, now, by));
-    if let Some(relocation) = &edit.relocation
-        && !relocate(sql, &before, &link, relocation).await?
-    {
-        return Ok(Edited::Taken);
+    let (before, mut link) = (link.clone(), edit.apply(link, now, by));
+    if let Some(relocation) = &edit.relocation {
+        if !relocate(sql, &before, &link, relocation).await? {
+            return Ok(Edited::Taken);
+        }
+        continue_versions(sql, &mut link, &relocation.name).await?;
     }
     write(sql, &link).await?;
     if edit.block.is_some() && link.is_deleted() {

@@ -10,7 +10,7 @@ use links::{
 use super::{
     Sql, Told, Value,
     audit::note_link,
-    create::same_keyspaces,
+    create::{continue_versions, same_keyspaces},
     details::{DELETED_AT, DELETED_AT_MS, DOMAIN_OR_DEFAULT, SLUG},
     edits::{lock, write},
     slugs::{find_slug, keep_domain, may_have_entry, take_slug},
@@ -67,9 +67,12 @@ pub(crate) async fn restore<S: Sql>(
     if !keep_domain(sql, link.domain()).await? {
         return Ok(Restored::Absent);
     }
-    let (link, mut tags) = link.restored(now, by);
+    let (mut link, mut tags) = link.restored(now, by);
     if !claim_name(sql, &link, keyspaces).await? {
         return Ok(Restored::Taken);
+    }
+    if let Some(slug) = link.slug().cloned() {
+        continue_versions(sql, &mut link, &slug).await?;
     }
     write(sql, &link).await?;
     set_tags(sql, id, &tags).await?;
