@@ -50,7 +50,7 @@ async fn is_signed_in(url: &str, cookie: &str) -> bool {
 }
 
 /// Returns the form token of a page.
-async fn form_token(url: &str, cookie: &str) -> String {
+pub(super) async fn form_token(url: &str, cookie: &str) -> String {
     let page = client().get(url).header(COOKIE, cookie).send().await.unwrap().text().await.unwrap();
     let (_, rest) = page.split_once("name=\"formToken\" value=\"").expect("the page has a form");
     rest.split('"').next().unwrap().to_owned()

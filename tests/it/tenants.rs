@@ -8,11 +8,13 @@
 
 mod intruder;
 mod marks;
+mod moved_away;
 mod outlived;
 mod picked_again;
 mod stage;
 mod streams;
 mod tenant;
+mod trickled;
 mod without_read;
 
 use intruder::Intruder;

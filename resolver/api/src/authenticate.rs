@@ -11,11 +11,16 @@ use links::{
     api_key::{ApiKeyId, Grant, KeyHash, SecretNumber},
 };
 use store::StoreError;
+use tokio::time::Instant;
 
 use crate::{
     Api,
     calls::{Refused, Share},
 };
+
+/// Time within which a request has to arrive for the answer about its key to count. With the time
+/// for which an answer is cached it is less than the second within which a key ends everywhere.
+const AT_ONCE: Duration = Duration::from_millis(100);
 
 /// Why a call is not authenticated.
 #[derive(Debug, thiserror::Error)]
@@ -144,6 +149,24 @@ fn settled(api: &Api, mut grant: Grant) -> Grant {
 /// Returns [`StoreError`] if the store does not answer.
 pub async fn is_still_granted(api: &Api, by: &Grant) -> Result<bool, StoreError> {
     Ok(find_grant(api, by.id, by.secret).await?.is_some_and(|grant| grant == *by))
+}
+
+/// Checks a key again when the rest of its request has arrived, unless that took no time: a body
+/// that trickles in would otherwise outlive its key. `since` is when the key was checked first. The
+/// function may run on any runtime.
+///
+/// # Errors
+/// Returns [`AuthError`] if the key has ended or changed since, or cannot be looked up.
+pub(crate) async fn check_again(api: &Arc<Api>, by: &Grant, since: Instant) -> Result<(), AuthError> {
+    if since.elapsed() < AT_ONCE {
+        return Ok(());
+    }
+    let (asking, grant) = (Arc::clone(api), by.clone());
+    let asked = api.runtime.spawn(async move { is_still_granted(&asking, &grant).await });
+    match asked.await.map_err(|_| AppError::Internal)?.map_err(AppError::from)? {
+        true => Ok(()),
+        false => Err(AuthError::WrongKey),
+    }
 }
 
 async fn find_key(api: &Arc<Api>, hash: KeyHash) -> Result<Option<Grant>, AppError> {

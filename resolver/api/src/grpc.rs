@@ -130,6 +130,12 @@ fn joined(ended: Result<Result<(), transport::Error>, JoinError>) -> Result<(), 
 struct Service(Arc<Api>, Arc<CreateStreams>);
 
 impl Service {
+    /// Returns the grant of a call's key.
+    async fn key_of<T>(&self, request: &Request<T>) -> Result<Grant, Status> {
+        let admitted = Admitted::of(request.extensions())?.clone();
+        admitted.key(&self.0).await
+    }
+
     /// Makes one create of a stream. Each counts as a call: a key that was revoked or has reached
     /// its limit meanwhile makes no more. The reservation lasts until the result was sent, because
     /// a client that reads no results goes on sending.
@@ -215,15 +221,10 @@ impl Service {
     }
 }
 
-/// Returns the grant of a call's key.
-fn key_of<T>(request: &Request<T>) -> Result<Grant, Status> {
-    Ok(Admitted::of(request.extensions())?.grant.clone())
-}
-
 #[tonic::async_trait]
 impl Links for Service {
     async fn create_link(&self, request: Request<CreateLinkRequest>) -> Result<Response<Link>, Status> {
-        let by = key_of(&request)?;
+        let by = self.key_of(&request).await?;
         self.create(request.into_inner(), by).await.map(Response::new)
     }
 
@@ -233,7 +234,7 @@ impl Links for Service {
         &self,
         request: Request<Streaming<CreateLinkRequest>>,
     ) -> Result<Response<Self::CreateLinksStream>, Status> {
-        require(&key_of(&request)?, Scope::Create).map_err(|error| of_app(&error))?;
+        require(&Admitted::of(request.extensions())?.grant, Scope::Create).map_err(|error| of_app(&error))?;
         // The reservation for a message is kept: one may arrive for as long as the stream is open.
         let admitted = Arc::new(Admitted::of(request.extensions())?.clone());
         let service = self.clone();
@@ -245,7 +246,7 @@ impl Links for Service {
     }
 
     async fn get_link(&self, request: Request<GetLinkRequest>) -> Result<Response<Link>, Status> {
-        let by = key_of(&request)?;
+        let by = self.key_of(&request).await?;
         let GetLinkRequest { short_code, domain } = request.into_inner();
         let (name, service) = (requests::name(short_code, domain), self.clone());
         let found = async move { Ok((service.0.links.get_link(&name, &by).await?, by)) };
@@ -254,7 +255,7 @@ impl Links for Service {
     }
 
     async fn edit_link(&self, request: Request<EditLinkRequest>) -> Result<Response<Link>, Status> {
-        let by = key_of(&request)?;
+        let by = self.key_of(&request).await?;
         let (target, edit) = requests::edit(request.into_inner())?;
         let service = self.clone();
         let edited = async move {
@@ -269,7 +270,7 @@ impl Links for Service {
         &self,
         request: Request<DeleteLinkRequest>,
     ) -> Result<Response<DeleteLinkResponse>, Status> {
-        let by = key_of(&request)?;
+        let by = self.key_of(&request).await?;
         let DeleteLinkRequest { short_code, domain, version } = request.into_inner();
         let name = requests::name(short_code, domain);
         let target = Target { name, versions: version.map(|version| vec![version]) };
@@ -282,7 +283,7 @@ impl Links for Service {
         &self,
         request: Request<ListLinksRequest>,
     ) -> Result<Response<ListLinksResponse>, Status> {
-        let by = key_of(&request)?;
+        let by = self.key_of(&request).await?;
         let (request, service) = (requests::list(request.into_inner()), self.clone());
         let listed = self.to_its_end(async move { list::list(&service.0, request, &by).await });
         let List { records, total, held } = listed.await?;

@@ -13,8 +13,8 @@ use links::{
 use sha2::{Digest, Sha256};
 
 use super::{
-    AppError, Field, FieldErrors, LinkFields, LinkService, authorize::require, link_fields, values,
-    values::Checked,
+    AppError, Field, FieldErrors, LinkFields, LinkService, authorize::require, find_link::LinkName,
+    link_fields, values, values::Checked,
 };
 use crate::creator::{CodeChoice, CreateError, CreateOptions};
 
@@ -224,6 +224,7 @@ impl LinkService {
             // larger.
             details.password = Some(Box::pin(self.hash_password(password, by)).await?);
         }
+        options.tenant = by.tenant();
         if finds {
             if details.password.is_some() {
                 // Otherwise a caller could find out an existing link's password.
@@ -256,8 +257,9 @@ impl LinkService {
             CodeChoice::Picked(slug) => slug.to_string(),
             _ => String::new(),
         };
-        let domain = draft.domain();
+        let (domain, has_key) = (draft.domain(), options.idempotency.is_some());
         match self.creator.create_full(draft, options).await {
+            Ok(created) if has_key => Box::pin(self.given(created, by)).await,
             Ok(created) => Ok(created),
             Err(CreateError::Taken) => {
                 // A concurrent create of the same link may have been faster.
@@ -273,6 +275,22 @@ impl LinkService {
             }
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+impl LinkService {
+    /// Returns the link of a create that may be a repetition: as it is by now, and only if the key
+    /// still sees it.
+    async fn given(&self, mut record: Record, by: &Grant) -> Result<Record, AppError> {
+        if !by.may_be_given(&record.link) {
+            let code = self.lookup.name_of(&record.link).map_or_else(String::new, |name| name.to_string());
+            return Err(self.no_link(&LinkName { code, domain: None }));
+        }
+        if record.link.version() > 0 {
+            let _turn = self.turns.write(by.id).await?;
+            record.tags = self.catalog.tags_of(record.link.id).await?;
+        }
+        Ok(record)
     }
 }
 

@@ -94,6 +94,9 @@ pub struct CreateOptions {
     pub tags: Vec<Tag>,
     /// Deduplication: an earlier link of the same request is returned instead of a new one.
     pub idempotency: Option<Idempotency>,
+    /// Text that sets codes from a digest apart from those of other tenants; empty for a key that
+    /// sees all links.
+    pub tenant: String,
 }
 
 /// The reason why no link was created.
@@ -219,19 +222,19 @@ impl Creator {
     /// Returns the errors of [`Creator::create`], and [`CreateError::Taken`] if another link has
     /// the slug.
     pub async fn create_full(&self, draft: Draft, options: CreateOptions) -> Result<Record, CreateError> {
-        let CreateOptions { code, tags, idempotency } = options;
+        let CreateOptions { code, tags, idempotency, tenant } = options;
         if code == CodeChoice::Next && is_plain(&draft, &tags, idempotency.as_ref()) {
             return Ok(Record { link: self.create(draft).await?.link, tags });
         }
         // Boxed, because few creates need the room that this future takes.
-        Box::pin(self.create_wished(draft, code, tags, idempotency)).await
+        Box::pin(self.create_wished(draft, code, (tags, tenant), idempotency)).await
     }
 
     async fn create_wished(
         &self,
         draft: Draft,
         code: CodeChoice,
-        tags: Vec<Tag>,
+        (tags, tenant): (Vec<Tag>, String),
         idempotency: Option<Idempotency>,
     ) -> Result<Record, CreateError> {
         let is_plain = is_plain(&draft, &tags, idempotency.as_ref());
@@ -262,7 +265,7 @@ impl Creator {
                 parts.create_at_random(len, &draft, &tags, idempotency, deadline).await
             }
             CodeChoice::Digest { prefix, len } => {
-                parts.create_by_digest(&prefix, len, &draft, &tags, idempotency, deadline).await
+                parts.create_by_digest((&tenant, &prefix, len), &draft, &tags, idempotency, deadline).await
             }
         };
         self.parts.metrics.create_seconds.record(started.elapsed());

@@ -1,6 +1,6 @@
 //! Which page answers a request.
 
-use std::{net::IpAddr, sync::Arc};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use app::{AppError, domain_cache::PageHost};
 use hyper::{
@@ -8,12 +8,16 @@ use hyper::{
     body::Incoming,
     header::{ALLOW, HeaderValue},
 };
+use tokio::time::Instant;
 use web::{Answer, TEXT, answer, budgets::BudgetAccount};
 
 use crate::{
     Pages, Renderer, answer::redirect, assets, cluster, error::PageError, home, manage, preferences,
     request::PageRequest, session::Session, sign_in,
 };
+
+/// Time within which a form has to arrive for the answer about its session to count.
+const AT_ONCE: Duration = Duration::from_millis(100);
 
 /// Returns whether a path is that of a page, and of no link. The home page is not among them: it
 /// may be a redirect of its domain.
@@ -69,11 +73,12 @@ impl Pages {
         if let Some(answer) = self.other_host(&request) {
             return answer;
         }
+        let begun = Instant::now();
         let session = match Session::find(&self, &head.headers, client).await {
             Ok(session) => session,
             Err(error) => return error.into_answer(&request, None),
         };
-        let answered = self.answer_form(&mut request, session.as_ref(), body).await;
+        let answered = self.answer_form(&mut request, session.as_ref(), (body, begun)).await;
         let answered = answered.and_then(|mut answer| {
             let account = session.as_ref().map(|session| BudgetAccount::Key(session.grant.id));
             let account = account.unwrap_or_else(|| BudgetAccount::client(client));
@@ -115,7 +120,7 @@ impl Pages {
         self: &Arc<Self>,
         request: &mut PageRequest<'_>,
         session: Option<&Session>,
-        body: Incoming,
+        (body, begun): (Incoming, Instant),
     ) -> Result<Answer, PageError> {
         let is_form = *request.method == Method::POST;
         if is_form {
@@ -127,6 +132,13 @@ impl Pages {
         }
         if is_form {
             request.read_form(self, body, session).await?;
+            // A form that trickles in does not outlive its session.
+            if begun.elapsed() > AT_ONCE
+                && let Some(session) = session
+                && !session.lasts(self, request).await?
+            {
+                return Err(PageError::NoSession);
+            }
         }
         match (request.path(), is_form) {
             ("/" | home::PATH, false) => Ok(home::show(self, request, session)),

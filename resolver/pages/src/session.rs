@@ -17,6 +17,7 @@ use crate::{
     Pages,
     cookies::{self, cookie},
     error::PageError,
+    request::PageRequest,
 };
 
 /// The cookie, without and with HTTPS. With the prefix, no other host can set it (RFC 6265bis).
@@ -52,6 +53,15 @@ impl Session {
         let hash = SessionHash::of(token.as_bytes());
         let found = api::find_session(&pages.api, client, hash.clone()).await?;
         Ok(found.map(|grant| Self { grant, form_token: form_token(token), hash }))
+    }
+
+    /// Returns whether the session has not ended since it was found, nor its key changed.
+    ///
+    /// # Errors
+    /// Returns [`PageError`] if the database does not answer.
+    pub(crate) async fn lasts(&self, pages: &Pages, request: &PageRequest<'_>) -> Result<bool, PageError> {
+        let found = Self::find(pages, request.headers, request.client).await?;
+        Ok(found.is_some_and(|found| found.grant == self.grant))
     }
 
     /// Opens a session, and sets its cookie.

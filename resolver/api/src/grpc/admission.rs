@@ -20,7 +20,7 @@ use tonic::{Code, Extensions, Status, body::Body, codegen::Service, server::Name
 use super::status::of_app;
 use crate::{
     Api,
-    authenticate::{AuthError, authenticate},
+    authenticate::{AuthError, authenticate, check_again},
     calls::Refused,
 };
 use web::{
@@ -82,7 +82,8 @@ where
             };
             let answer = match admitted.await {
                 Ok((grant, held)) => {
-                    request.extensions_mut().insert(Admitted { grant, caller, held: Arc::clone(&held) });
+                    let admitted = Admitted { grant, caller, since: begun, held: Arc::clone(&held) };
+                    request.extensions_mut().insert(admitted);
                     let answer = service.call(request).await?;
                     keep_until_gone(answer, held)
                 }
@@ -149,6 +150,8 @@ pub(super) struct LongAnswer(
 pub(super) struct Admitted {
     pub(super) grant: Grant,
     pub(super) caller: Caller,
+    /// When the key was checked.
+    since: Instant,
     #[expect(dead_code, reason = "its drop releases the reservation")]
     held: Arc<Held>,
 }
@@ -157,6 +160,15 @@ impl Admitted {
     pub(super) fn of(extensions: &Extensions) -> Result<&Self, Status> {
         // Every service of the API is behind the check, so the extension is present.
         extensions.get().ok_or_else(|| of_app(&AppError::Internal))
+    }
+
+    /// Returns the grant of the call's key once its message has arrived.
+    ///
+    /// # Errors
+    /// Returns a status if the key has ended meanwhile.
+    pub(super) async fn key(&self, api: &Arc<Api>) -> Result<Grant, Status> {
+        check_again(api, &self.grant, self.since).await?;
+        Ok(self.grant.clone())
     }
 }
 

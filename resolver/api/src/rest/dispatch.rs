@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use hyper::body::{Body as _, Incoming};
 use links::scope::Scope;
+use tokio::time::Instant;
 
 use super::{
     call::Call,
@@ -17,10 +18,11 @@ use super::{
     query::Query,
     route::{Handler, Route},
 };
+use crate::authenticate::check_again;
 use web::Answer;
 
 impl Call {
-    /// Checks the key and its scope, and then reads the body.
+    /// Checks the key and its scope, then reads the body, and checks the key again if that took long.
     ///
     /// # Errors
     /// Returns the problem that the call is refused with. Its body is left unread.
@@ -32,11 +34,16 @@ impl Call {
             self.leave_unread(&mut body).await;
             return Ok(());
         };
-        if let Err(problem) = self.authorize(scope).await {
-            self.leave_unread(&mut body).await;
-            return Err(problem);
-        }
-        self.read_body(body, route.body_bytes).await
+        let begun = Instant::now();
+        let by = match self.authorize(scope).await {
+            Ok(by) => by.clone(),
+            Err(problem) => {
+                self.leave_unread(&mut body).await;
+                return Err(problem);
+            }
+        };
+        self.read_body(body, route.body_bytes).await?;
+        Ok(check_again(&self.api, &by, begun).await?)
     }
 
     /// Runs the handler of the route at this position, and completes the answer.

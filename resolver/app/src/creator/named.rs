@@ -119,20 +119,19 @@ impl Parts {
         Ok(link)
     }
 
-    /// Creates a link with a code from a digest of the long URL. The first free candidate is taken,
-    /// and the store decides whether it is free (D3).
+    /// Creates a link with a code from a digest of the tenant and the long URL. The first free
+    /// candidate is taken, and the store decides whether it is free (D3).
     pub(super) async fn create_by_digest(
         &self,
-        prefix: &str,
-        len: usize,
+        (tenant, prefix, len): (&str, &str, usize),
         draft: &Draft,
         tags: &[Tag],
         idempotency: Option<&Idempotency>,
         deadline: Instant,
     ) -> Result<Link, CreateError> {
-        let mut tried = HashSet::new();
+        let (mut tried, input) = (HashSet::new(), format!("{tenant}{}", draft.long_url.as_str()));
         for salt in 0..SALTS_MAX {
-            for candidate in self.mint.candidates(draft.long_url.as_str(), salt, len) {
+            for candidate in self.mint.candidates(&input, salt, len) {
                 if !tried.insert(candidate.clone()) {
                     continue;
                 }

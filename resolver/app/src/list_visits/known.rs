@@ -19,7 +19,7 @@ const ENTRY: usize = 128;
 /// A link as far as its visits show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct VisitedLink {
-    pub(super) short_url: Option<Arc<str>>,
+    pub(super) name: Option<Box<str>>,
     pub(super) long_url: Arc<str>,
     pub(super) edited_at: Option<Timestamp>,
 }
@@ -52,9 +52,9 @@ impl Known {
     }
 
     pub(super) fn add_link(&mut self, id: LinkId, link: Option<VisitedLink>) {
-        let urls = link.as_ref().map_or(0, |link| {
-            link.long_url.len() + link.short_url.as_ref().map_or(0, |short_url| short_url.len())
-        });
+        let urls = link
+            .as_ref()
+            .map_or(0, |link| link.long_url.len() + link.name.as_ref().map_or(0, |name| name.len()));
         self.link_bytes += ENTRY + urls;
         self.links.insert(id, link);
     }

@@ -2,8 +2,9 @@
 //!
 //! 1. A row refers to texts by hash. A text that was not kept, because too many new ones arrived at
 //!    once, is shown as "(other)"; one that was removed is empty.
-//! 2. A redirect to the link's own target stores neither URL. The link's short URL and long URL
-//!    stand for them, the latter unless the link was edited after the visit.
+//! 2. A redirect to the link's own target stores neither URL. The link's name on the visited domain
+//!    and its long URL stand for them, the latter unless the link was edited after the visit. A link
+//!    may have moved since: its present domain is not that of the visit, nor for everyone to know.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -56,9 +57,8 @@ impl LinkService {
     }
 
     fn visited(&self, link: &Link) -> VisitedLink {
-        let name = self.lookup.name_of(link);
         VisitedLink {
-            short_url: name.map(|name| format!("{}/{name}", self.domain_cache.base(link.domain())).into()),
+            name: self.lookup.name_of(link).map(|name| name.to_string().into()),
             long_url: link.long_url.as_str().into(),
             edited_at: link.details.as_ref().and_then(|details| details.edited_at),
         }
@@ -107,7 +107,7 @@ fn visited_url(row: &VisitRow, request: &[u8], base: &str, link: Option<&Visited
         return Some(format!("{base}{}", String::from_utf8_lossy(request)).into());
     }
     match row.flags.outcome().orphan() {
-        None => link?.short_url.clone(),
+        None => link?.name.as_ref().map(|name| format!("{base}/{name}").into()),
         Some(OrphanKind::BaseUrl) => Some(format!("{base}/").into()),
         Some(_) => None,
     }
@@ -143,7 +143,7 @@ mod tests {
 
     fn link(edited_at: Option<i64>) -> VisitedLink {
         VisitedLink {
-            short_url: Some("https://s.test/abc".into()),
+            name: Some("abc".into()),
             long_url: "https://a.b/".into(),
             edited_at: edited_at.map(|at| Timestamp::from_microsecond(at).unwrap()),
         }

@@ -31,6 +31,18 @@ impl Grant {
         is_own && self.limits.domain.is_none_or(|domain| domain == link.domain())
     }
 
+    /// Returns a text that is the same for the keys that see the same links, and that begins no URL;
+    /// empty for a key that sees all. Codes from a digest of the long URL depend on it: otherwise a
+    /// caller could find out by the code whether others have shortened a URL.
+    #[must_use]
+    pub fn tenant(&self) -> String {
+        match self.limits.domain {
+            _ if self.finds_own_only() => format!("key {}\n", self.id.0),
+            Some(domain) => format!("domain {}\n", domain.get()),
+            None => String::new(),
+        }
+    }
+
     /// Returns `true` if answers may show links. The answer to a change of a link gives any other
     /// key the link's name only.
     #[must_use]
