@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes `rules.yaml` and `dashboards/` of `../chart/files` from the definitions in `source/`. Needs Python 3.9
-and no packages.
+"""Writes `rules.yaml`, `inhibit-rules.yaml` and `dashboards/` of `../chart/files` from the definitions in
+`source/`. Needs Python 3.9 and no packages.
 
     generate.py                      writes the files
     generate.py --check              exits 1 if a file differs, or if an alert lacks a runbook or a test
@@ -19,7 +19,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True  # The folder is part of the repository, and stays free of caches.
 
-from source import dashboards, issuer, numbers, processes, slo, stores, visits
+from source import dashboards, inhibition, issuer, numbers, processes, slo, stores, visits
 from source.model import RUNBOOKS, Alert
 from source.yaml_text import document
 
@@ -40,10 +40,24 @@ def alerts():
 def files(runbooks):
     """Returns the text of each generated file by its path in the folder of all."""
     sections = [group.section(runbooks) for group in groups()]
-    texts = {"rules.yaml": HEADER + document({"groups": sections})}
+    texts = {
+        "rules.yaml": HEADER + document({"groups": sections}),
+        "inhibit-rules.yaml": HEADER + document(inhibition.inhibit_rules(alerts())),
+    }
     for name, dashboard in dashboards.all_dashboards().items():
-        texts[f"dashboards/{name}.json"] = json.dumps(dashboard, indent=2, ensure_ascii=False) + "\n"
+        texts[f"dashboards/{name}.json"] = json_text(dashboard)
     return texts
+
+
+def json_text(dashboard):
+    """Returns a dashboard with one line for each setting and each panel."""
+    panels = ",\n".join("    " + json.dumps(panel, ensure_ascii=False) for panel in dashboard["panels"])
+    others = [
+        f"  {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)},\n"
+        for key, value in dashboard.items()
+        if key != "panels"
+    ]
+    return "{\n" + "".join(others) + f'  "panels": [\n{panels}\n  ]\n' + "}\n"
 
 
 def stale(texts):
@@ -57,32 +71,20 @@ def stale(texts):
             yield f"dashboards/{path.name} is not generated: remove it"
 
 
-def tested(name, text):
-    """Returns in which of two ways a test file tests an alert: that it fires, and that it does not."""
-    ways = set()
-    for block in re.split(r"^ *- eval_time:", text, flags=re.MULTILINE)[1:]:
-        if re.search(rf"^ *alertname: {name}$", block, flags=re.MULTILINE):
-            ways.add(
-                "fires" if re.search(r"^ *- exp_labels:", block, flags=re.MULTILINE) else "stays quiet"
-            )
-    return ways
-
-
 def gaps():
-    """Yields alerts without a runbook, its line in the index or a test of either way, and other runbooks."""
-    names = {alert.name for alert in alerts()}
-    index = (FOLDER.parent / "runbooks" / "README.md").read_text(encoding="utf-8")
-    tests = [path.read_text(encoding="utf-8") for path in sorted((FOLDER / "tests").glob("*.yaml"))]
-    for name in sorted(names):
-        if not (FOLDER.parent / "runbooks" / f"{name}.md").is_file():
-            yield f"{name} has no runbook"
-        if f"({name}.md)" not in index:
-            yield f"{name} is not in the runbooks' README.md"
-        ways = {way for text in tests for way in tested(name, text)}
-        yield from (f"no test shows that {name} {way}" for way in {"fires", "stays quiet"} - ways)
-    for path in sorted((FOLDER.parent / "runbooks").glob("Shortmint*.md")):
-        if path.stem not in names:
-            yield f"the runbook {path.name} is of no alert"
+    """Yields alerts without a section in their runbook or without a test, and sections of no alert."""
+    runbooks = FOLDER.parent / "runbooks"
+    tests = "".join(path.read_text(encoding="utf-8") for path in sorted((FOLDER / "tests").glob("*.yaml")))
+    for group in groups():
+        names = {rule.name for rule in group.rules if isinstance(rule, Alert)}
+        text = (runbooks / group.page).read_text(encoding="utf-8")
+        headings = set(re.findall(r"^## (Shortmint\w+)$", text, flags=re.MULTILINE))
+        yield from (f"{name} is not in the runbook {group.page}" for name in sorted(names - headings))
+        yield from (f"{name} of the runbook {group.page} is no alert" for name in sorted(headings - names))
+        for name in sorted(names):
+            if not re.search(rf'\balertname(="|: ){name}\b', tests):
+                yield f"no test shows that {name} fires"
+    yield from inhibition.unknown(alerts())
 
 
 def main():

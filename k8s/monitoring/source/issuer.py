@@ -1,10 +1,11 @@
-"""Alerts on leadership and on etcd, as the issuers see it."""
+"""Alerts on leadership and on etcd, as the issuers and etcd itself see it."""
 
 from .model import CRITICAL, WARNING, Alert, Group, Record
-from .promql import IS_ISSUER, POD, quantile
+from .promql import quantile
 
 LEADERS = "shortmint:leaders:count"
 ISSUERS = "shortmint:issuers:count"
+TRANSACTIONS = "sum by (job, namespace) (increase(issuer_transactions_total{{result=\"{}\"}}[{}]))"
 
 RECORDS = [
     # An issuer that has gone counts as 0 for a day, so that "none leads" is a value and not a gap.
@@ -21,10 +22,6 @@ RECORDS = [
         or count by (job, namespace) (last_over_time(issuer_build_info[1d])) * 0
         """,
     ),
-    # Counters are those of one process: a former leader keeps its value, and rates add up.
-    Record(
-        "shortmint:numbers_issued:rate5m", "sum by (job, namespace) (rate(issuer_numbers_issued_total[5m]))"
-    ),
 ]
 
 ALERTS = [
@@ -36,6 +33,7 @@ ALERTS = [
         """{{ $value }} issuers lead in {{ $labels.job }}. Resolvers create links only until their numbers
         in hand are used up, which is about ten minutes at a steady rate.""",
         "1m",
+        outage="leader",
     ),
     Alert(
         "ShortmintTwoLeaders",
@@ -47,6 +45,17 @@ ALERTS = [
         "2m",
     ),
     Alert(
+        "ShortmintLedgerNotWritten",
+        CRITICAL,
+        f"{TRANSACTIONS.format('unknown', '3m')} > 0\nunless\n{TRANSACTIONS.format('ok', '3m')} > 0",
+        "etcd takes no transaction of the ledger, so no blocks are allocated.",
+        """{{ $value | printf "%.0f" }} transactions in {{ $labels.job }} failed in 3 minutes, and none was
+        stored. An etcd that is out of space (alarm NOSPACE) keeps its leader and refuses all writes.""",
+        "2m",
+        outage="etcd",
+        follows=("leader",),
+    ),
+    Alert(
         "ShortmintLeaderFlapping",
         WARNING,
         "max by (job, namespace) (increase(issuer_leader_changes_total[30m])) > 5",
@@ -56,75 +65,45 @@ ALERTS = [
         "1m",
     ),
     Alert(
-        "ShortmintIssuerDown",
+        "ShortmintEtcdFailing",
         WARNING,
-        f"up == 0 and {IS_ISSUER}",
-        "An issuer does not answer Prometheus.",
-        f"{POD} of {{{{ $labels.job }}}} has not answered for 5 minutes (up is {{{{ $value }}}}).",
-        "5m",
-    ),
-    Alert(
-        "ShortmintIssuerRedundancyLost",
-        WARNING,
-        f"{ISSUERS} < 2 and max_over_time({ISSUERS}[1d]) > 1",
-        "Fewer than two issuers run, so none can take over.",
-        "{{ $value }} issuers run in {{ $labels.job }}; there were more within the last day.",
-        "15m",
-    ),
-    Alert(
-        "ShortmintEtcdKeepAliveSlow",
-        WARNING,
-        quantile(0.99, "issuer_keep_alive_duration_seconds", ["job", "namespace", "pod", "instance"])
-        + " > 0.5",
-        "etcd answers the keep-alives of the leader's lease slowly.",
-        f"""The 99th percentile at {POD} is {{{{ $value | humanizeDuration }}}}. With the default lease of
-        5 s, a keep-alive that takes 1.25 s has failed.""",
-        "10m",
-    ),
-    Alert(
-        "ShortmintLeaseNearlyLost",
-        WARNING,
-        """
-        count_over_time(
-          (
-            (issuer_lease_remaining_seconds > 0)
-            < 0.4 * max_over_time(issuer_lease_remaining_seconds[1h])
-          )[15m:30s]
-        ) >= 2
+        f"""
+        sum by (job, namespace) (increase(issuer_election_errors_total[5m])) > 0
+        or
+        {TRANSACTIONS.format("unknown", "5m")} > 0
         """,
-        "The leader's lease is renewed late.",
-        f"""{{{{ $value }}}} of the looks in 15 minutes found less than 40 % of the lease's seconds left at
-        {POD}; a lease in order never falls below 75 %.""",
-    ),
-    Alert(
-        "ShortmintEtcdCallsFailing",
-        WARNING,
-        "increase(issuer_election_errors_total[5m]) > 0",
-        "Calls of an issuer to etcd fail.",
-        f"""{{{{ $value | printf "%.0f" }}}} calls of {POD} outside of transactions have failed in 5
-        minutes, and some did in each of the last 10 minutes.""",
+        "Calls of the issuers to etcd fail.",
+        """{{ $value | printf "%.0f" }} calls in {{ $labels.job }} have failed in 5 minutes, and some did in
+        each of the last 10 minutes.""",
         "10m",
+        follows=("leader", "etcd"),
     ),
     Alert(
-        "ShortmintEtcdTransactionsInDoubt",
+        "ShortmintEtcdSlow",
         WARNING,
-        'increase(issuer_transactions_total{result="unknown"}[15m]) > 3',
-        "etcd does not answer ledger transactions.",
-        f"""{{{{ $value | printf "%.0f" }}}} transactions of {POD} had no answer in 15 minutes. The leader
-        sends each again until it is decided, or until its lease ends.""",
-    ),
-    Alert(
-        "ShortmintEtcdTransactionsSlow",
-        WARNING,
-        quantile(0.99, "issuer_transaction_duration_seconds", ["job", "namespace", "pod", "instance"])
-        + " > 0.25",
-        "Ledger transactions in etcd are slow.",
-        f"""The 99th percentile at {POD} is {{{{ $value | humanizeDuration }}}}; a disk in order takes some
-        milliseconds.""",
+        quantile(0.99, "issuer_transaction_duration_seconds", ["job", "namespace"])
+        + " > 0.25\nor\n"
+        + quantile(0.99, "issuer_keep_alive_duration_seconds", ["job", "namespace"])
+        + " > 0.5",
+        "etcd answers the issuers slowly.",
+        """The 99th percentile of the ledger's transactions or of the lease's keep-alives in {{ $labels.job
+        }} is {{ $value | humanizeDuration }}; a disk in order takes some milliseconds. With the default
+        lease of 5 s, a keep-alive that takes 1.25 s has failed.""",
         "10m",
+        follows=("leader", "etcd"),
+    ),
+    # etcd's own metrics, where Prometheus scrapes it.
+    Alert(
+        "ShortmintEtcdSpaceLow",
+        WARNING,
+        "max by (job, namespace) (etcd_mvcc_db_total_size_in_bytes / etcd_server_quota_backend_bytes) > 0.8",
+        "An etcd is nearly out of space.",
+        """The database of etcd {{ $labels.job }} has {{ $value | humanizePercentage }} of its quota. When it
+        is full, etcd refuses all writes until an operator has made room and disarmed the alarm.""",
+        "5m",
     ),
 ]
 
 
 def group():
-    return Group("shortmint-issuer", RECORDS + ALERTS)
+    return Group("issuers", RECORDS + ALERTS)

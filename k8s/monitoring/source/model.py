@@ -18,14 +18,17 @@ class Record:
     expr: str
     labels: dict = field(default_factory=dict)
 
-    def rule(self, _runbooks):
+    def rule(self, _page):
         labels = {"labels": self.labels} if self.labels else {}
         return {"record": self.name, "expr": tidy(self.expr), **labels}
 
 
 @dataclass(frozen=True)
 class Alert:
-    """An alert. `summary` and `description` are templates of Prometheus."""
+    """An alert. `summary` and `description` are templates of Prometheus.
+
+    An alert with an `outage` keeps those that name it in `follows` quiet: see `inhibition.py`.
+    """
 
     name: str
     severity: str
@@ -33,24 +36,31 @@ class Alert:
     summary: str
     description: str
     for_: str = "0m"
+    outage: str = ""
+    follows: tuple = ()
 
-    def rule(self, runbooks):
+    def rule(self, page):
         return {
             "alert": self.name,
             "expr": tidy(self.expr),
             "for": self.for_,
-            "labels": {"severity": self.severity},
+            "labels": self.labels(),
             "annotations": {
                 "summary": one_line(self.summary),
                 "description": one_line(self.description),
-                "runbook_url": f"{runbooks}{self.name}.md",
+                "runbook_url": f"{page}#{self.name.lower()}",
             },
         }
+
+    def labels(self):
+        outage = {"outage": self.outage} if self.outage else {}
+        follows = {"follows": ",".join(self.follows)} if self.follows else {}
+        return {"severity": self.severity, **outage, **follows}
 
 
 @dataclass(frozen=True)
 class Group:
-    """Rules that are evaluated together, in this order."""
+    """Rules that are evaluated together, in this order, and whose alerts share a page of the runbooks."""
 
     name: str
     rules: list
@@ -59,7 +69,12 @@ class Group:
 
     def section(self, runbooks):
         interval = {"interval": self.interval} if self.interval else {}
-        return {"name": self.name, **interval, "rules": [rule.rule(runbooks) for rule in self.rules]}
+        page = f"{runbooks}{self.page}"
+        return {"name": f"shortmint-{self.name}", **interval, "rules": [rule.rule(page) for rule in self.rules]}
+
+    @property
+    def page(self):
+        return f"{self.name}.md"
 
 
 def tidy(expr):

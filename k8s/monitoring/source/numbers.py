@@ -1,12 +1,12 @@
-"""Alerts on numbers: what is left, what is held, and whether the account balances."""
+"""Alerts on numbers: what is left, what is held, and whether resolvers get more."""
 
 from .model import CRITICAL, WARNING, Alert, Group, Record
-from .promql import KEYSPACE, POD, by_keyspace
+from .promql import CREATING, KEYSPACE_LABELS, by_keyspace, silent
 
 # Gauges of the ledger are on the leader's page alone, and on none for some seconds of a fail-over. A look
 # back of three minutes bridges them, and "max" or "min" leaves one value if both leaders are within it.
 LOOK_BACK = "3m"
-BY = "by (job, namespace, keyspace)"
+BY = f"by ({KEYSPACE_LABELS})"
 
 
 def gauge(record, aggregate, metric, by=BY):
@@ -19,21 +19,28 @@ UNACCOUNTED = "shortmint:keyspace_unaccounted:max"
 RATIO = "shortmint:keyspace_remaining:ratio"
 SECONDS = "shortmint:keyspace_exhaustion_seconds:min"
 LOW = "shortmint:keyspace_low:max"
+ISSUED = "shortmint:numbers_issued:rate1h"
+
+# What keeps a resolver from new numbers.
+WITHOUT_BLOCKS = ("leader", "etcd", "issuers")
 
 RECORDS = [
     gauge(ALLOCATED, "max", "issuer_namespace_allocated"),
-    gauge(NUMBERS, "max", "issuer_numbers", "by (job, namespace, keyspace, state)"),
+    gauge(NUMBERS, "max", "issuer_numbers", f"by ({KEYSPACE_LABELS}, state)"),
     gauge(UNACCOUNTED, "max", "issuer_numbers_unaccounted"),
     gauge(RATIO, "min", "issuer_namespace_remaining_ratio"),
     gauge(SECONDS, "min", "issuer_namespace_exhaustion_seconds"),
     gauge(LOW, "max", "issuer_namespace_low"),
+    # The ledger's own count: it outlives issuers and lost scrapes. It moves by whole blocks, each of about
+    # ten minutes, so that an hour is the shortest window with a steady value.
+    Record(ISSUED, f"sum by (job, namespace) (rate({ALLOCATED}[1h]))"),
 ]
 
 ALERTS = [
     Alert(
         "ShortmintNumbersLow",
         WARNING,
-        f"{RATIO} and on (job, namespace, keyspace) {LOW} == 1",
+        f"{RATIO} and on ({KEYSPACE_LABELS}) {LOW} == 1",
         "A keyspace runs low: plan another one.",
         """{{ $value | humanizePercentage }} of keyspace {{ $labels.keyspace }} is left. The issuer calls a
         keyspace low below 10 %, and when it lasts less than 30 days at the rate of the last six hours.""",
@@ -57,81 +64,73 @@ ALERTS = [
         account, or too many in it. The value is always 0 in a ledger that only issuers write.""",
     ),
     Alert(
-        "ShortmintNumbersLeaked",
-        WARNING,
-        f"""
-        min_over_time({NUMBERS}{{state="leaked"}}[45m]) > 0
-        and on (job, namespace, keyspace)
-        delta({ALLOCATED}[30m]) > 0
-        """,
-        "Leaked numbers are not reclaimed, although new ones are allocated.",
-        """At least {{ $value | printf "%.0f" }} numbers of keyspace {{ $labels.keyspace }} have been
-        leaked for 45 minutes. A block that has rested for --reclaim-after (10 minutes) is allocated before
-        new numbers.""",
-        "15m",
-    ),
-    Alert(
         "ShortmintBlocksOverlapping",
         CRITICAL,
-        "increase(resolver_blocks_overlapping_total[15m]) > 0",
+        "sum by (job, namespace) (increase(resolver_blocks_overlapping_total[15m])) > 0",
         "The issuer allocates numbers that the database's register has already.",
-        f"""{{{{ $value | printf "%.0f" }}}} blocks were refused by {POD} in 15 minutes. Either etcd was
-        restored from a backup, or another ledger serves this database. No code is assigned twice.""",
+        """{{ $value | printf "%.0f" }} blocks were refused in {{ $labels.job }} in 15 minutes. Either etcd
+        was restored from a backup, or another ledger serves this database. No code is assigned twice.""",
     ),
+    # A block lasts ten minutes, and the next one is requested before half of it is used. Four minutes leave
+    # time to act; two would be over before the alert has fired.
     Alert(
         "ShortmintSupplyLow",
         WARNING,
-        "resolver_supply_seconds < 120",
-        "A resolver runs out of numbers.",
-        f"""The numbers of keyspace {KEYSPACE} that {POD} has in hand last {{{{ $value | humanizeDuration
-        }}}}. A block lasts ten minutes, and the next one comes long before its end.""",
-        "3m",
+        by_keyspace(f"min {BY}", "resolver_supply_seconds") + " < 240",
+        "Resolvers run out of numbers.",
+        """The shortest supply of keyspace {{ $labels.keyspace }} in {{ $labels.job }} lasts {{ $value |
+        humanizeDuration }}. Resolvers request the next block while half of a block of ten minutes is
+        left.""",
+        "1m",
+        follows=WITHOUT_BLOCKS,
     ),
     Alert(
         "ShortmintSupplyEmpty",
         CRITICAL,
-        "resolver_numbers_in_hand == 0",
-        "A resolver has no numbers, so its creates fail.",
-        f"""{POD} has {{{{ $value }}}} numbers of keyspace {KEYSPACE} in hand. Its creates wait for 10 s
-        and are answered 503, or 507 if the keyspace is used up.""",
+        by_keyspace(f"count {BY}", "resolver_numbers_in_hand == 0"),
+        "Resolvers have no numbers, so their creates fail.",
+        """{{ $value }} resolvers of {{ $labels.job }} have no number of keyspace {{ $labels.keyspace }} in
+        hand. Their creates wait for 10 s and are answered 503, or 507 if the keyspace is used up.""",
         "2m",
+        follows=(*WITHOUT_BLOCKS, "postgres"),
+    ),
+    Alert(
+        "ShortmintIssuerUnreachable",
+        CRITICAL,
+        silent("issuer", 180),
+        "Resolvers get no answer from the issuers.",
+        """{{ $value }} resolvers of {{ $labels.job }} have had no answer from an issuer for 3 minutes. They
+        create links only until their numbers in hand are used up.""",
+        outage="issuers",
+        follows=("leader", "etcd"),
     ),
     Alert(
         "ShortmintRefillsFailing",
         WARNING,
-        "increase(resolver_refills_failed_total[5m]) > 0",
-        "The issuer refuses a resolver's calls.",
-        f"""{{{{ $value | printf "%.0f" }}}} calls of {POD} were refused in 5 minutes, and some were in
-        each of the last 10 minutes.""",
+        'sum by (job, namespace) (increase(resolver_refills_failed_total{reason="refused"}[5m])) > 0',
+        "The issuer refuses calls of resolvers.",
+        """{{ $value | printf "%.0f" }} calls of {{ $labels.job }} were refused in 5 minutes, and some were
+        in each of the last 10 minutes.""",
         "10m",
+        follows=WITHOUT_BLOCKS,
     ),
+    # The issuers' count against the resolvers' own: each side is a job of its own, in one namespace.
     Alert(
-        "ShortmintConflictsRising",
+        "ShortmintHoldersMissing",
         WARNING,
-        """
-        sum by (job, namespace) (rate(resolver_conflicts_total[15m]))
-        /
-        sum by (job, namespace) (rate(resolver_creates_total[15m]))
-        > 0.01
-        and
-        sum by (job, namespace) (increase(resolver_conflicts_total[15m])) > 20
+        f"""
+        sum by (namespace) ({CREATING})
+        - sum by (namespace) (max by (job, namespace) (issuer_holders_alive))
+        > 0
         """,
-        "Creates find that links are stored under their numbers already.",
-        """{{ $value | humanizePercentage }} conflicts for each create in {{ $labels.job }} in 15 minutes.
-        Each costs an insert; no link is overwritten.""",
+        "The issuers do not hear of all resolvers.",
+        """{{ $value }} resolvers in namespace {{ $labels.namespace }} run and are no living holders: they
+        cannot get numbers, and others may reclaim those that they have.""",
         "5m",
-    ),
-    Alert(
-        "ShortmintInsertsInDoubt",
-        WARNING,
-        "sum by (job, namespace) (increase(resolver_inserts_unknown_total[5m])) > 0",
-        "Postgres does not answer COMMITs.",
-        """{{ $value | printf "%.0f" }} inserts in {{ $labels.job }} were in doubt in 5 minutes, and some
-        were in each of the last 15 minutes. Each is looked up before its create is answered.""",
-        "15m",
+        follows=WITHOUT_BLOCKS,
     ),
 ]
 
 
 def group():
-    return Group("shortmint-numbers", RECORDS + ALERTS)
+    return Group("numbers", RECORDS + ALERTS)

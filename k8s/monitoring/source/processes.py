@@ -1,7 +1,8 @@
 """Alerts on the processes: whether they run, and what they refuse."""
 
+from .issuer import ISSUERS
 from .model import CRITICAL, WARNING, Alert, Group, Record
-from .promql import IS_EITHER, IS_RESOLVER, POD
+from .promql import IS_EITHER, POD
 
 DAY = 86_400
 RESOLVERS = "shortmint:resolvers:count"
@@ -11,41 +12,84 @@ EXPIRES = (
     f"The certificate for {{{{ $labels.certificate }}}} of {POD} "
     "ends in {{ $value | humanizeDuration }}."
 )
+# Workloads of kube-state-metrics are ours by their names in the chart, in namespaces that have our daemons.
+NAME = '"(.+-)?(issuer|resolver|redirect)"'
+OURS = 'last_over_time({__name__=~"(issuer|resolver)_build_info"}[1d])'
+MISSING = "shortmint:pods_missing:count"
+
+
+def not_ready(kind, wanted, ready):
+    missing = f"kube_{kind}_{wanted}{{{kind}=~{NAME}}} - kube_{kind}_{ready}"
+    return f'label_replace({missing}, "workload", "$1", "{kind}", "(.+)")'
+
 
 RECORDS = [
-    # Resolvers of the last day count as 0, so that the loss of the last one is a value and not a gap.
+    # By what resolvers serve, not by role: `all` may be split into the two others. Those of the last day
+    # count as 0, so that the loss of the last one is a value and not a gap.
     Record(
         RESOLVERS,
         """
-        count by (job, namespace) (resolver_build_info)
-        or count by (job, namespace) (last_over_time(resolver_build_info[1d])) * 0
+        sum by (job, namespace, serves) (resolver_ready or last_over_time(resolver_ready[1d]) * 0)
+        """,
+    ),
+    # Pods that are wanted and not ready, by kube-state-metrics; issuers fewer than in the last day, where
+    # there is none; and processes that do not answer, at whatever address, or are not ready. Without
+    # kube-state-metrics a resolver that leaves no target behind looks like a scale-down, so that only the
+    # last ones are missed.
+    Record(
+        MISSING,
+        f"""
+        sum by (namespace, workload) (
+          (
+            {not_ready("statefulset", "replicas", "status_replicas_ready")}
+            or
+            {not_ready("deployment", "spec_replicas", "status_replicas_ready")}
+          )
+          and on (namespace) {OURS}
+        ) > 0
+        or on (namespace)
+        (
+          (
+            max_over_time({ISSUERS}[1d]) - {ISSUERS} > 0
+            unless on (namespace) kube_statefulset_replicas{{statefulset=~{NAME}}}
+          )
+          or
+          count by (job, namespace) (
+            up == 0 and on (job, namespace) {OURS}
+            or max by (job, namespace, instance) (resolver_ready) == 0
+          )
+        )
         """,
     ),
 ]
 
 ALERTS = [
     Alert(
-        "ShortmintResolverDown",
+        "ShortmintPodsMissing",
         WARNING,
-        f"up == 0 and {IS_RESOLVER}",
-        "A resolver does not answer Prometheus.",
-        f"{POD} of {{{{ $labels.job }}}} has not answered for 5 minutes (up is {{{{ $value }}}}).",
-        "5m",
+        f"{MISSING} > 0",
+        "Part of a fleet does not run.",
+        """{{ $value }} pods of {{ or $labels.workload $labels.job }} are wanted and not ready, or do not
+        answer Prometheus, for 10 minutes.""",
+        "10m",
     ),
     Alert(
         "ShortmintResolverRedundancyLost",
         CRITICAL,
         f"{RESOLVERS} == 0",
-        "No resolver runs, so no link redirects.",
-        "{{ $value }} resolvers run in {{ $labels.job }}; there were more within the last day.",
+        "No resolver is left that serves redirects or creates.",
+        """{{ $value }} resolvers in {{ $labels.job }} serve {{ $labels.serves }}; there were some within the
+        last day.""",
         "1m",
+        outage="resolvers",
     ),
     Alert(
         "ShortmintResolverRedundancyLost",
         WARNING,
         f"{RESOLVERS} == 1 and max_over_time({RESOLVERS}[1d]) > 1",
-        "A single resolver is left.",
-        "{{ $value }} resolver runs in {{ $labels.job }}; there were more within the last day.",
+        "A single resolver is left that serves redirects or creates.",
+        """{{ $value }} resolver in {{ $labels.job }} serves {{ $labels.serves }}; there were more within the
+        last day.""",
         "15m",
     ),
     Alert(
@@ -54,6 +98,19 @@ ALERTS = [
         f"changes(process_start_time_seconds[30m]) > 2 and {IS_EITHER}",
         "A daemon starts again and again.",
         f"{POD} of {{{{ $labels.job }}}} has started {{{{ $value }}}} times in 30 minutes.",
+    ),
+    Alert(
+        "ShortmintAutoscalerAtMaximum",
+        WARNING,
+        f"""
+        kube_horizontalpodautoscaler_status_current_replicas{{horizontalpodautoscaler=~{NAME}}}
+        >= kube_horizontalpodautoscaler_spec_max_replicas
+        and on (namespace) {OURS}
+        """,
+        "An autoscaler has reached its maximum.",
+        """{{ $labels.horizontalpodautoscaler }} has had all of its {{ $value }} pods for 15 minutes; more
+        load meets no more pods.""",
+        "15m",
     ),
     Alert(
         "ShortmintDescriptorsNearLimit",
@@ -67,9 +124,9 @@ ALERTS = [
     Alert(
         "ShortmintConnectionsRefused",
         WARNING,
-        "rate(resolver_connections_refused_total[5m]) > 1",
-        "A resolver refuses connections.",
-        f"""{POD} refuses {{{{ $value | humanize }}}} connections/s, because all that a client or the
+        "sum by (job, namespace) (rate(resolver_connections_refused_total[5m])) > 1",
+        "Resolvers refuse connections.",
+        """{{ $labels.job }} refuses {{ $value | humanize }} connections/s, because all that a client or a
         process may have are busy with a request.""",
         "5m",
     ),
@@ -86,6 +143,7 @@ ALERTS = [
         """{{ $value | humanizePercentage }} of the requests in {{ $labels.job }} were answered 503 in 5
         minutes.""",
         "10m",
+        follows=("postgres", "leader", "etcd", "issuers"),
     ),
     Alert(
         "ShortmintVisitorsRefused",
@@ -116,6 +174,18 @@ ALERTS = [
         "1h",
     ),
     Alert(
+        "ShortmintLogLinesDropped",
+        WARNING,
+        """
+        sum by (job, namespace) (
+          increase(issuer_log_lines_dropped_total[15m]) or increase(resolver_log_lines_dropped_total[15m])
+        ) > 0
+        """,
+        "Log lines are lost.",
+        """{{ $value | printf "%.0f" }} lines of {{ $labels.job }} were dropped in 15 minutes, because
+        standard error did not take them.""",
+    ),
+    Alert(
         "ShortmintCertificateExpiring",
         WARNING,
         f"{CERTIFICATES} < {14 * DAY}",
@@ -135,4 +205,4 @@ ALERTS = [
 
 
 def group():
-    return Group("shortmint-processes", RECORDS + ALERTS)
+    return Group("processes", RECORDS + ALERTS)

@@ -7,24 +7,33 @@ installations. Sums keep `job` and `namespace`, so that two installations on one
 # A process in texts: pods have a name, other targets an address.
 POD = "{{ or $labels.pod $labels.instance }}"
 
-# The keyspace in texts, for series that carry the metric's own label: see `by_keyspace`.
-KEYSPACE = "{{ or $labels.exported_namespace $labels.namespace }}"
-
-# Which daemon a target is, whatever its job is called. The window finds it for a day after its end.
-IS_ISSUER = "on (job, instance) last_over_time(issuer_build_info[1d])"
-IS_RESOLVER = "on (job, instance) last_over_time(resolver_build_info[1d])"
+# Which daemon a target is, whatever its job is called.
 IS_EITHER = "on (job, instance) (issuer_build_info or resolver_build_info)"
+
+KEYSPACE_LABELS = "job, namespace, keyspace"
+
+# For how long a server has not answered, by the resolvers.
+SILENCE = "resolver_last_success_age_seconds"
+
+# Resolvers by what they serve; those of role `all` serve both.
+REDIRECTING, CREATING = (f'shortmint:resolvers:count{{serves="{what}"}}' for what in ("redirects", "creates"))
 
 
 def by_keyspace(aggregate, series):
     """Aggregates series that have a metric label `namespace`, the keyspace, into the label `keyspace`.
 
     The Prometheus operator gives each target a label `namespace`, and renames the metric's own one to
-    `exported_namespace`. Without the operator the metric keeps it.
+    `exported_namespace`. Without the operator the metric keeps it, and the target has none.
     """
-    own = f'label_replace({series}, "keyspace", "$1", "namespace", "(.+)")'
-    either = f'label_replace({own}, "keyspace", "$1", "exported_namespace", "(.+)")'
-    return f"{aggregate} ({either})"
+    both = f'label_join({series}, "keyspace", "/", "namespace", "exported_namespace")'
+    of_target = f'label_replace({both}, "namespace", "", "keyspace", "[^/]*/")'
+    own = f'label_replace({of_target}, "keyspace", "$1", "keyspace", "(?:.*/)?([^/]+)/?")'
+    return f"{aggregate} ({own})"
+
+
+def silent(server, seconds):
+    """Returns how many resolvers have had no answer from a server for so long."""
+    return f'count by (job, namespace) ({SILENCE}{{server="{server}"}} > {seconds})'
 
 
 def quantile(q, histogram, by, window="5m"):

@@ -41,6 +41,10 @@ class Slo:
     noun: str
     fault: str
     promise: str
+    # Outages that this is a consequence of.
+    follows: tuple
+    # Whether a fast burn pages. Slow answers wait for working hours.
+    pages: bool = True
 
     def records(self):
         labels = {"slo": self.name}
@@ -56,10 +60,12 @@ class Slo:
         ]
 
     def alerts(self):
-        return [self.alert_of(severity) for severity in (CRITICAL, WARNING)]
+        severities = (CRITICAL, WARNING) if self.pages else (WARNING,)
+        return [self.alert_of(severity) for severity in severities]
 
     def alert_of(self, severity):
-        conditions = [self.condition(*burn[1:]) for burn in BURN_RATES if burn[0] == severity]
+        burns = [burn for burn in BURN_RATES if burn[0] == severity or not self.pages]
+        conditions = [self.condition(*burn[1:]) for burn in burns]
         is_fast = severity == CRITICAL
         speed = "lasts only days" if is_fast else "is spent faster than it is granted"
         return Alert(
@@ -67,9 +73,10 @@ class Slo:
             severity,
             "\nor\n".join(conditions),
             f"{self.noun.capitalize()} {self.fault}: the error budget {speed}.",
-            f"{{{{ $value | humanizePercentage }}}} of {self.noun} {self.fault}, over the "
-            f"{'hours' if is_fast else 'days'} of the alert's window. The objective is that {self.promise}.",
+            f"{{{{ $value | humanizePercentage }}}} of {self.noun} {self.fault}, over the alert's window. "
+            f"The objective is that {self.promise}.",
             "2m" if is_fast else "15m",
+            follows=self.follows,
         )
 
     def condition(self, burn, long, short):
@@ -87,6 +94,10 @@ class Slo:
 
 REDIRECTS = 'resolver_request_duration_seconds_count{route="redirect"}'
 CREATES = 'resolver_request_duration_seconds_count{route="create_short_url"}'
+
+# Without Postgres or resolvers neither is answered, and without numbers no create is.
+REDIRECTS_FOLLOW = ("postgres", "resolvers")
+CREATES_FOLLOW = (*REDIRECTS_FOLLOW, "leader", "etcd", "issuers")
 
 
 def durations(series, route, status, le=""):
@@ -107,6 +118,7 @@ SLOS = [
         "redirects",
         "fail with 5xx",
         "99.9 % are answered without 5xx",
+        REDIRECTS_FOLLOW,
     ),
     Slo(
         "create-availability",
@@ -118,6 +130,7 @@ SLOS = [
         "creates",
         "fail with 5xx",
         "99.9 % are answered without 5xx",
+        CREATES_FOLLOW,
     ),
     Slo(
         "redirect-latency",
@@ -129,6 +142,8 @@ SLOS = [
         "redirects",
         "take more than 25 ms",
         "99 % take at most 25 ms",
+        REDIRECTS_FOLLOW,
+        pages=False,
     ),
     Slo(
         "create-latency",
@@ -140,6 +155,8 @@ SLOS = [
         "creates",
         "take more than 500 ms",
         "99 % take at most 500 ms",
+        CREATES_FOLLOW,
+        pages=False,
     ),
 ]
 
@@ -159,4 +176,4 @@ def ratios():
 def group():
     records = [record for slo in SLOS for record in slo.records()]
     alerts = [alert for slo in SLOS for alert in slo.alerts()]
-    return Group("shortmint-slo", records + ratios() + alerts, f"{INTERVAL_SECONDS}s")
+    return Group("objectives", records + ratios() + alerts, f"{INTERVAL_SECONDS}s")

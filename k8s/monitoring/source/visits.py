@@ -1,7 +1,7 @@
 """Alerts on the way of visits into the store, and on webhooks."""
 
 from .model import CRITICAL, WARNING, Alert, Group
-from .promql import POD
+from .promql import POD, SILENCE
 
 # Part of the size at which a resolver drops visits (RESOLVER_VISITS_SPOOL_MIB).
 SPOOL_SHARE = 0.6
@@ -11,10 +11,10 @@ ALERTS = [
     Alert(
         "ShortmintVisitsDropped",
         WARNING,
-        "increase(resolver_visits_dropped_total[15m]) > 0",
+        "sum by (job, namespace, reason) (increase(resolver_visits_dropped_total[15m])) > 0",
         "Visits are lost before they are spooled.",
-        f"""{{{{ $value | printf "%.0f" }}}} visits of {POD} were dropped in 15 minutes (reason: {{{{
-        $labels.reason }}}}). Redirects are not affected; statistics lack these visits for good.""",
+        """{{ $value | printf "%.0f" }} visits of {{ $labels.job }} were dropped in 15 minutes (reason: {{
+        $labels.reason }}). Redirects are not affected; statistics lack these visits for good.""",
     ),
     Alert(
         "ShortmintVisitsFenced",
@@ -26,31 +26,40 @@ ALERTS = [
         "5m",
     ),
     Alert(
-        "ShortmintVisitBacklogGrowing",
+        "ShortmintVisitsNotStored",
         WARNING,
-        "resolver_visit_oldest_waiting_seconds > 300",
+        """
+        max by (job, namespace) (resolver_visit_oldest_waiting_seconds) > 300
+        or
+        max by (job, namespace) (
+          time() - resolver_visit_last_stored_timestamp_seconds and increase(resolver_visits_total[5m]) > 0
+        ) > 300
+        """,
         "Visits are not stored in time.",
-        f"""The oldest visit in the spool of {POD} has waited for {{{{ $value | humanizeDuration }}}}.
+        """Visits of a resolver of {{ $labels.job }} have not been stored for {{ $value | humanizeDuration }}.
         Statistics and webhooks are late by that much.""",
         "5m",
+        follows=("postgres",),
     ),
     Alert(
         "ShortmintVisitSlotsExhausted",
         WARNING,
-        "increase(resolver_visit_slots_missing_total[10m]) > 0",
-        "All slots of processes that store visits are taken.",
-        f"""{POD} found none of the 128 slots free in 10 minutes, and stores no visits. They wait in its
-        spool. A slot is free five minutes after its process has ended.""",
+        "max by (job, namespace) (resolver_visit_slots_used / resolver_visit_slots_max) > 0.95",
+        "Nearly all slots of processes that store visits are taken.",
+        """{{ $value | humanizePercentage }} of the slots are taken. A resolver of {{ $labels.job }} without one
+        stores no visits, which wait in its spool. A slot is free five minutes after its process has ended.""",
         "5m",
+        follows=("postgres",),
     ),
     Alert(
         "ShortmintVisitSpoolLarge",
         CRITICAL,
-        f"{SPOOL_FILLED} > {SPOOL_SHARE}",
+        f"max by (job, namespace) ({SPOOL_FILLED}) > {SPOOL_SHARE}",
         "A spool of visits is nearly full.",
-        f"""The spool of {POD} is at {{{{ $value | humanizePercentage }}}} of --visits-spool-mib. When it is
-        full, further visits are dropped.""",
+        """The fullest spool of {{ $labels.job }} is at {{ $value | humanizePercentage }} of
+        --visits-spool-mib. When it is full, further visits are dropped.""",
         "5m",
+        follows=("postgres",),
     ),
     Alert(
         "ShortmintVisitSpoolFaulty",
@@ -64,13 +73,31 @@ ALERTS = [
         f"""Failed reads and malformed blocks in the spool of {POD} in 15 minutes: {{{{ $value | printf
         "%.0f" }}}}.""",
     ),
+    # A pod that ended in order or by a crash is no target any more; one that is started again is.
+    Alert(
+        "ShortmintVisitsLeftBehind",
+        WARNING,
+        """
+        count by (job, namespace) (
+          last_over_time(resolver_visit_oldest_waiting_seconds[30m]) > 60
+          unless on (job, namespace, instance) up
+        )
+        """,
+        "Resolvers ended while their visits waited for the store.",
+        """{{ $value }} resolvers of {{ $labels.job }} have ended within 30 minutes while visits waited in
+        their spools. Unless the spool is on a volume that outlives the pod, these visits are lost.""",
+    ),
     Alert(
         "ShortmintVisitRowsWaiting",
         WARNING,
-        "min_over_time(resolver_visit_rows_waiting[10m]) > 0",
+        f"""
+        max by (job, namespace) (
+          resolver_visit_rows_oldest_waiting_seconds or {SILENCE}{{server="clickhouse"}}
+        ) > 600
+        """,
         "ClickHouse does not take the rows of visits.",
-        f"""At least {{{{ $value | humanize }}}} rows of {POD} have been counted and waiting for ClickHouse
-        for 10 minutes. Lists of visits lack them; counts do not.""",
+        """ClickHouse has not taken rows of {{ $labels.job }} for {{ $value | humanizeDuration }}. Visits are
+        counted and wait for it; lists of visits lack them, counts do not.""",
     ),
     Alert(
         "ShortmintWebhooksOverdue",
@@ -80,6 +107,7 @@ ALERTS = [
         """The oldest delivery in {{ $labels.job }} has been due for {{ $value | humanizeDuration }}. A
         failing receiver does not cause this: its next attempt is due later.""",
         "10m",
+        follows=("postgres",),
     ),
     Alert(
         "ShortmintWebhookDeliveriesDropped",
@@ -89,8 +117,16 @@ ALERTS = [
         """{{ $value | printf "%.0f" }} deliveries in {{ $labels.job }} were dropped in 15 minutes, because
         as many were open for their webhook as there may be.""",
     ),
+    Alert(
+        "ShortmintWebhooksDisabled",
+        WARNING,
+        "sum by (job, namespace) (increase(resolver_webhooks_disabled_total[1h])) > 0",
+        "Webhooks were disabled, because their receivers fail.",
+        """{{ $value | printf "%.0f" }} webhooks of {{ $labels.job }} were disabled in an hour. Their events
+        are not delivered until their owners enable them again.""",
+    ),
 ]
 
 
 def group():
-    return Group("shortmint-visits", ALERTS)
+    return Group("visits", ALERTS)

@@ -15,6 +15,9 @@ def lines(value, depth):
     pad = "  " * depth
     if isinstance(value, list):
         for item in value:
+            if isinstance(item, str):
+                yield f"{pad}- {json.dumps(item, ensure_ascii=False)}"
+                continue
             first, *others = lines(item, depth + 1)
             yield f"{pad}- {first.lstrip()}"
             yield from others
