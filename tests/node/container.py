@@ -43,6 +43,8 @@ class Container:
             *arguments(pod, spec, cluster),
         ]
         call(*command)
+        name = call("podman", "inspect", "--format", "{{.Config.StopSignal}}", self.name)
+        self.stop_signal = signal.Signals(int(name) if name.isdigit() else signal.Signals[name])
         self.pid = int(files.read_text())
         try:
             # A handle and not a number, which another process could have by the time it is used.
@@ -63,8 +65,8 @@ class Container:
         return self.handle is None or bool(select.select([self.handle], [], [], seconds)[0])
 
     def stop(self, grace):
-        """SIGTERM, and SIGKILL past the grace period."""
-        self.signal(signal.SIGTERM)
+        """The signal that the image names, and SIGKILL past the grace period."""
+        self.signal(self.stop_signal)
         if not self.wait(grace):
             self.signal(signal.SIGKILL)
             self.wait()

@@ -164,6 +164,11 @@ def wait(bed, arguments, request):
         if bed.cluster.results[key][0] != "complete":
             raise Failed(f"Job {key[1]} failed")
         return f"job/{key[1]} condition met\n"
+    if flags.condition.startswith("jsonpath={.metadata.annotations."):
+        name, value = flags.condition.removeprefix("jsonpath={.metadata.annotations.").split("}=")
+        has_it = lambda pod: pod.name == key[1] and pod.is_active and pod.annotations.get(name) == value
+        bed.wait(f"{key[1]}: {value}", lambda: any(map(has_it, bed.cluster.pods)), seconds(flags.timeout))
+        return f"pod/{key[1]} condition met\n"
     named = lambda: [pod for pod in bed.cluster.pods if pod.name == key[1] and not pod.gone.is_set()]
     is_met = (
         (lambda: not named()) if flags.condition == "delete" else lambda: any(p.is_ready for p in named())

@@ -40,6 +40,7 @@ class Pod:
         self.name, self.namespace, self.node = name, cluster.namespace, node
         self.owner, self.revision = owner, revision
         self.spec, self.labels = template["spec"], template["metadata"]["labels"]
+        self.annotations = template["metadata"].get("annotations", {})
         if unknown := set(self.spec) - KNOWN or len(self.spec["containers"]) != 1:
             raise ValueError(f"pod {name}: {unknown} is not known here")
         # The volumes of a StatefulSet's pod stay for the next pod of its name.

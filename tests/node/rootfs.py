@@ -60,13 +60,13 @@ def shell(root):
             copy(root, library)
 
 
-def pack(name, root, entrypoint, path="/usr/local/bin:/usr/bin:/bin"):
+def pack(name, root, entrypoint, path="/usr/local/bin:/usr/bin:/bin", stop="SIGTERM"):
     """Makes an archive of an image from a root."""
     archive = ARCHIVES / f"{name.replace(':', '-')}.tar"
     ARCHIVES.mkdir(parents=True, exist_ok=True)
     words = ", ".join(f'"{word}"' for word in entrypoint)
     recipe = root.parent / "Containerfile"
-    recipe.write_text(f"FROM scratch\nCOPY . /\nENV PATH={path}\nENTRYPOINT [{words}]\n")
+    recipe.write_text(f"FROM scratch\nCOPY . /\nENV PATH={path}\nENTRYPOINT [{words}]\nSTOPSIGNAL {stop}\n")
     image = f"localhost/{name}"
     call("buildah", "build", "--quiet", "--layers=false", "--file", recipe, "--tag", image, root)
     archive.unlink(missing_ok=True)
@@ -126,4 +126,4 @@ def postgres():
         copy(root, HERE / "postgres-entrypoint", "/usr/local/bin/docker-entrypoint.sh")
         (root / "var/run/postgresql").mkdir(parents=True)
         path = f"/usr/local/bin:{programs}:/usr/bin:/bin"
-        return pack("node-postgres", root, ["docker-entrypoint.sh"], path)
+        return pack("node-postgres", root, ["docker-entrypoint.sh"], path, "SIGINT")

@@ -24,11 +24,19 @@ REPOSITORY = HERE.parent.parent
 
 def blocks(document, heading):
     """Returns the shell commands below a heading, one string for each fenced block."""
-    text = (REPOSITORY / document).read_text()
-    found = re.search(rf"^(#+) {re.escape(heading)}$(.*?)(?=^#{{1,2}} |\Z)", text, re.MULTILINE | re.DOTALL)
+    found, is_below, block = [], False, None
+    for line in (REPOSITORY / document).read_text().splitlines():
+        if line.startswith("```"):
+            if block and is_below:
+                found.append("\n".join(block[1:]) + "\n")
+            block = [line] if block is None else None
+        elif block is not None:
+            block.append(line)
+        elif line.startswith("#"):
+            is_below = line.lstrip("#").strip() == heading
     if not found:
-        raise Failed(f"{document} has no heading {heading}")
-    return re.findall(r"^```sh\n(.*?)^```$", found[2], re.MULTILINE | re.DOTALL)
+        raise Failed(f"{document} has no commands below the heading {heading}")
+    return found
 
 
 def steps(block):

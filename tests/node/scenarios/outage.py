@@ -55,12 +55,12 @@ def prepare(bed, options):
     bed.install(options.tags[0], **values(bed))
 
 
-def values(bed, label=""):
+def values(bed, label="", replicas=REPLICAS):
     """The values of this scenario. Another label changes the pods of the resolvers, and so rolls them."""
     store = [{"name": "RESOLVER_VISITS_STORE", "value": bed.clickhouse.url()}]
     rule = {"to": [{"ipBlock": {"cidr": f"{bed.clickhouse.host.address}/32"}}], "ports": [{"port": PORT}]}
     return {
-        "resolver": {"replicas": REPLICAS, "extraEnv": store, "podAnnotations": {"example.com/run": label}},
+        "resolver": {"replicas": replicas, "extraEnv": store, "podAnnotations": {"example.com/run": label}},
         "migrate": {"extraEnv": store},
         "networkPolicy": {"extraEgress": [rule]},
     }
@@ -127,8 +127,8 @@ def outage(bed, report, options, name, number):
     time.sleep(options.hold)
     start = time.monotonic()
     bed.cluster.scale(RESOLVER, REPLICAS - 1)
-    bed.wait_former_pods()
-    bed.apply(tag, **values(bed, label))
+    bed.wait("the scale-down", lambda: len(bed.cluster.of(RESOLVER)) < REPLICAS, 120)
+    bed.apply(tag, **values(bed, label, REPLICAS - 1))
     time.sleep(options.hold)
     is_complete = bed.cluster.rolled_out(*RESOLVER)
     node = bed.cluster.of(RESOLVER)[0].node
@@ -137,6 +137,7 @@ def outage(bed, report, options, name, number):
     for host in gone:
         bed.network.heal(host)
     bed.cluster.nodes.uncordon(node)
+    bed.apply(tag, **values(bed, label))
     took = bed.wait_rolled_out(300)
     bed.wait_former_pods()
     update = "complete" if is_complete else "waited for it"

@@ -163,10 +163,15 @@ def move(bed, owner, number):
 
 def lose_member(bed, shell):
     """A member of etcd loses its volume, and the document brings it back."""
-    block = blocks(README, STORES)[0]
-    listed = shell.run(block.split("etcdctl member remove")[0])
-    member = next(line.split(",")[0] for line in listed.splitlines() if "etcd-1" in line)
-    shell.run(block.replace("member list", "endpoint health").replace("remove ID", f"remove {member}"))
+    shell.run("kubectl -n shortmint delete pvc/data-etcd-1 --wait=false")
+    move(bed, ETCD, 1)
+    crashed = lambda: any(pod.name == "etcd-1" and pod.restarts for pod in bed.cluster.of(ETCD))
+    bed.wait("etcd-1 to miss its data", crashed, 60)
+    first, second = blocks(README, STORES)[0].split("etcdctl member remove ID\n")
+    listed = shell.run(first)
+    member = next(line.split(",")[0] for line in listed.splitlines() if ", etcd-1," in line)
+    function = first[first.index("etcdctl() {") : first.index("etcdctl member list")]
+    shell.run(f"{function}etcdctl member remove {member}\n{second}")
 
 
 def upgrade(bed, shell):

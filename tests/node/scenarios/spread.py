@@ -17,7 +17,6 @@ MIN, MAX = 3, 6
 PRODUCTION = yaml.safe_load((objects.CHART / "values" / "production.yaml").read_text())
 VALUES = {
     "topologySpreadConstraints": PRODUCTION["topologySpreadConstraints"],
-    "database": {"maxConnections": 300},
     "resolver": {
         "autoscaling": {"enabled": True, "minReplicas": MIN, "maxReplicas": MAX},
         "databaseConnections": 20,
