@@ -1,7 +1,7 @@
 //! A running resolver process, and its builder; requests go through [`Api`].
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -47,6 +47,7 @@ pub struct ResolverBuilder {
     api_key: String,
     first_key: FirstKey,
     listen: SocketAddr,
+    on_all_addresses: bool,
     admin: SocketAddr,
     issuers: Vec<String>,
     database: Option<String>,
@@ -123,6 +124,13 @@ impl ResolverBuilder {
     #[must_use]
     pub fn draws_its_first_key(mut self) -> Self {
         self.first_key = FirstKey::Drawn;
+        self
+    }
+
+    /// Listens on the port at all addresses of both families, as pods do.
+    #[must_use]
+    pub fn on_all_addresses(mut self) -> Self {
+        self.on_all_addresses = true;
         self
     }
 
@@ -208,9 +216,11 @@ impl ResolverBuilder {
     /// Returns the flags that are set, each followed by its value.
     fn flags(&self) -> Vec<String> {
         let own_url = format!("http://{}", self.listen);
+        let all_addresses = SocketAddr::from((Ipv6Addr::UNSPECIFIED, self.listen.port()));
+        let listen = if self.on_all_addresses { all_addresses } else { self.listen };
         let code_key_file = self.code_key_file.as_ref().map(|path| path.display().to_string());
         let flags = [
-            ("--listen", Some(self.listen.to_string())),
+            ("--listen", Some(listen.to_string())),
             ("--admin-listen", Some(self.admin.to_string())),
             ("--issuer", (!self.issuers.is_empty()).then(|| self.issuers.join(","))),
             ("--database", self.database.clone()),
@@ -249,6 +259,7 @@ impl Resolver {
             api_key: api_key.to_owned(),
             first_key: FirstKey::FromEnvironment,
             listen: net::free_addr()?,
+            on_all_addresses: false,
             admin: net::free_addr()?,
             issuers: Vec::new(),
             database: None,

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use harness::{Answer, Resolver, wait};
+use harness::{Answer, Resolver, ResolverBuilder, wait};
 use reqwest::RequestBuilder;
 
 use crate::visits::get;
@@ -49,9 +49,13 @@ const SPELLINGS: [Spelling; 12] = [
 ];
 
 async fn start(args: &[&str]) -> Resolver {
+    builder().args(args.iter().copied()).start().await.unwrap()
+}
+
+fn builder() -> ResolverBuilder {
     let budget = BUDGET.to_string();
     let limits = ["--trusted-proxies", "127.0.0.0/8", "--unknown-codes-per-minute", &budget];
-    Resolver::embedded().unwrap().args(limits).args(args.iter().copied()).start().await.unwrap()
+    Resolver::embedded().unwrap().args(limits)
 }
 
 /// Asks for a code without a link as a client, once for each number.
@@ -90,6 +94,18 @@ async fn eight_clients_behind_one_proxy_have_separate_budgets_in_each_of_twelve_
     let resolver = start(&[]).await;
     join_all(SPELLINGS.map(|spelling| have_budgets_of_their_own(&resolver, spelling))).await;
     assert_eq!(resolver.metric("resolver_clients_unread_total").await.unwrap(), 0.0);
+}
+
+/// There a peer over IPv4 has an address of IPv6.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resolver_on_all_addresses_trusts_proxies_over_ipv4_and_answers_over_ipv6() {
+    let resolver = builder().on_all_addresses().start().await.unwrap();
+    have_budgets_of_their_own(&resolver, SPELLINGS[0]).await;
+    let link = resolver.api.create("https://example.com/").await.unwrap();
+    let url = format!("http://[::1]:{}/{}", resolver.addr().port(), link.code);
+    let claim = line("x-forwarded-for", "203.0.113.7");
+    let answer = Answer::to(with(resolver.api.http().get(url), &claim)).await.unwrap();
+    assert_eq!((answer.status, answer.header("location")), (302, Some("https://example.com/")));
 }
 
 #[tokio::test(flavor = "multi_thread")]
