@@ -193,19 +193,12 @@ OPTIONS = {
         "orientation": "horizontal",
         "reduceOptions": {"calcs": ["lastNotNull"], "values": False},
     },
-    "heatmap": {
-        "calculate": False,
-        "yAxis": {"unit": "s"},
-        "color": {"mode": "scheme", "scheme": "Oranges", "steps": 64},
-        "cellGap": 1,
-        "tooltip": {"show": True, "mode": "single", "yHistogram": True},
-    },
     "table": {"showHeader": True, "cellHeight": "sm"},
 }
 
 
 def target(query, index, kind):
-    form = {"heatmap": "heatmap", "table": "table"}.get(kind, "time_series")
+    form = "table" if kind == "table" else "time_series"
     return {
         "refId": chr(ord("A") + index),
         "datasource": SOURCE,

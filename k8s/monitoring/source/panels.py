@@ -2,6 +2,7 @@
 
 from .grafana import Panel, Query, Row
 
+OURS = 'job=~"$job",namespace=~"$namespace"'
 QUANTILES = [0.5, 0.99, 0.999]
 
 
@@ -10,11 +11,6 @@ def latency(title, histogram, selector, about="", width=8, lines=()):
     rate = f"sum by (le) (rate({histogram}_bucket{{{selector}}}[$__rate_interval]))"
     queries = [Query(f"histogram_quantile({q}, {rate})", f"p{100 * q:g}") for q in QUANTILES]
     return Panel(title, queries, "s", width=width, about=about, lines=list(lines))
-
-
-def heatmap(title, histogram, selector, width=8):
-    rate = f"sum by (le) (increase({histogram}_bucket{{{selector}}}[$__rate_interval]))"
-    return Panel(title, [Query(rate, "{{le}}")], "s", "heatmap", width)
 
 
 def rates(title, metrics, selector, by="pod", width=8, about="", unit="cps"):
@@ -26,9 +22,9 @@ def rates(title, metrics, selector, by="pod", width=8, about="", unit="cps"):
     return Panel(title, queries, unit, width=width, about=about)
 
 
-def processes(daemon):
-    """A row of the processes of one daemon."""
-    own = f'and on (job, instance) {daemon}_build_info{{job=~"$job",namespace=~"$namespace"}}'
+def processes():
+    """A row of the processes of both daemons."""
+    own = f'and on (job, instance) {{__name__=~"(issuer|resolver)_build_info",{OURS}}}'
     legend = "{{pod}} {{instance}}"
     return Row(
         "Processes",
@@ -42,11 +38,12 @@ def processes(daemon):
                 "Memory", [Query(f'process_resident_memory_bytes{{job=~"$job"}} {own}', legend)], "bytes"
             ),
             Panel(
-                "Descriptors",
-                [Query(f'process_open_fds{{job=~"$job"}} / process_max_fds {own}', legend)],
-                "percentunit",
-                lines=[(0.85, "red")],
-                maximum=1,
+                "Versions",
+                [
+                    Query(f"count by (version) ({daemon}_build_info{{{OURS}}})", f"{daemon} {{{{version}}}}")
+                    for daemon in ("issuer", "resolver")
+                ],
+                stacked=True,
             ),
         ],
     )

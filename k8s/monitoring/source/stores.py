@@ -47,7 +47,7 @@ ALERTS = [
         WARNING,
         """
         max by (job, namespace, pool) (
-          resolver_database_connections{state="busy"} / ignoring (state) resolver_database_connections_max
+          resolver_database_connections{state="busy",pool!="writers"} / ignoring (state) resolver_database_connections_max
         ) > 0.9
         """,
         "A pool of database connections is in use.",
