@@ -12,8 +12,9 @@ EXPIRES = (
     f"The certificate for {{{{ $labels.certificate }}}} of {POD} "
     "ends in {{ $value | humanizeDuration }}."
 )
-# Workloads of kube-state-metrics are ours by their names in the chart, in namespaces that have our daemons.
-NAME = '"(.+-)?(issuer|resolver|redirect)"'
+# Workloads of kube-state-metrics are ours by their names in the chart, bundled stores included, in namespaces
+# that have our daemons.
+NAME = '"(.+-)?(issuer|resolver|redirect|etcd|postgres)"'
 OURS = 'last_over_time({__name__=~"(issuer|resolver)_build_info"}[1d])'
 MISSING = "shortmint:pods_missing:count"
 
