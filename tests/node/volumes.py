@@ -31,7 +31,9 @@ class Volumes:
         """The folder of a volume. That of a claim belongs to the cluster, and outlasts the pod."""
         if claim := self.by_name[name].get("persistentVolumeClaim"):
             return self.cluster.scratch / "claims" / claim["claimName"]
-        return self.folder / name
+        # A kubelet's name, by which a daemon can tell that the volume goes with its pod.
+        kind = "kubernetes.io~empty-dir" if "emptyDir" in self.by_name[name] else "others"
+        return self.folder / kind / name
 
     def empty(self, name, options):
         """A writable folder; in memory if the manifest says so."""

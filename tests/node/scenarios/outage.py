@@ -189,6 +189,6 @@ def visits(bed):
 
 def lost_by_logs(bed):
     """Sums what pods said at their end of visits that nothing can store any more."""
-    pattern = re.compile(r'"visits_lost":(\d+)')
+    pattern = re.compile(r'"message":"stopped: visits are left.*"visits":"?(\d+)')
     logs = (bed.scratch / "logs").glob("resolver-*.log")
     return sum(int(count) for log in logs for count in pattern.findall(log.read_text()))
