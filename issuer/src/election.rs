@@ -250,6 +250,7 @@ impl Election {
 
     /// Moves the lease's deadline to one TTL after a beat was sent.
     fn extend(&self, lease: &mut Lease, sent: Instant) {
+        self.metrics.etcd.succeeded();
         lease.deadline = sent + lease.ttl;
         self.metrics.lease_deadline.send_replace(Some(lease.deadline));
     }
@@ -312,7 +313,10 @@ impl Election {
         &self,
         call: impl Future<Output = Result<T, etcd_client::Error>>,
     ) -> Result<T, ElectionError> {
-        Ok(timeout(self.deadline, call).await.map_err(|_| ElectionError::TimedOut(self.deadline))??)
+        let answer = timeout(self.deadline, call).await;
+        let answer = answer.map_err(|_| ElectionError::TimedOut(self.deadline))??;
+        self.metrics.etcd.succeeded();
+        Ok(answer)
     }
 
     async fn pause(&self, length: Duration) {

@@ -1,8 +1,8 @@
 //! Metrics of the issuer. Handles are created once, so that no request looks a metric up by name.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use daemon::Recorder;
+use daemon::{Contact, Recorder};
 use metrics::{
     Counter, Gauge, Histogram, counter, describe_counter, describe_gauge, describe_histogram, gauge,
     histogram,
@@ -23,6 +23,7 @@ pub struct Metrics {
     recorder: Recorder,
     lease_deadline: watch::Sender<Option<Instant>>,
     lease_remaining: Gauge,
+    etcd: Arc<Contact>,
     leader: Gauge,
     epoch: Gauge,
     allocations: Counter,
@@ -44,6 +45,8 @@ pub struct ElectionMetrics {
     pub errors: Counter,
     /// Histogram of the time from sending a lease keep-alive to its answer.
     pub keep_alive_seconds: Histogram,
+    /// When etcd last answered the election, which asks it every second, or renews the lease.
+    pub etcd: Arc<Contact>,
     /// Time at which the lease expires if no more keep-alives are answered; `None` without a lease.
     pub lease_deadline: watch::Sender<Option<Instant>>,
 }
@@ -60,6 +63,7 @@ impl Metrics {
                 recorder: recorder.clone(),
                 lease_deadline: watch::Sender::new(None),
                 lease_remaining: gauge!("issuer_lease_remaining_seconds"),
+                etcd: Arc::new(Contact::polled("etcd")),
                 leader: gauge!("issuer_leader"),
                 epoch: gauge!("issuer_epoch"),
                 allocations: counter!("issuer_allocations_total"),
@@ -91,6 +95,7 @@ impl Metrics {
             ElectionMetrics {
                 errors: counter!("issuer_election_errors_total"),
                 keep_alive_seconds: histogram!("issuer_keep_alive_duration_seconds"),
+                etcd: Arc::clone(&self.etcd),
                 lease_deadline: self.lease_deadline.clone(),
             }
         })
@@ -124,14 +129,18 @@ impl Metrics {
     #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 stay below 2^53")]
     pub fn certificate(&self, of: &'static str, certificate: Option<Certificate>) {
         if let Some(certificate) = certificate {
-            let name = "issuer_certificate_expiry_timestamp_seconds";
-            let gauge = self.recorder.with(|| gauge!(name, "certificate" => of));
-            gauge.set(certificate.not_after as f64);
+            let ends = certificate.not_after as f64;
+            self.recorder.with(|| {
+                gauge!("issuer_certificate_expiry_timestamp_seconds", "certificate" => of).set(ends);
+            });
         }
     }
 
-    /// Sets the remaining time of the lease. Called when a metrics page is requested.
-    pub fn lease(&self) {
+    /// Sets the remaining time of the lease, and how long ago etcd answered. Called when a metrics page
+    /// is requested.
+    pub fn show_etcd(&self) {
+        let (server, age) = (self.etcd.server, self.etcd.age().as_secs_f64());
+        self.recorder.with(|| gauge!("issuer_last_success_age_seconds", "server" => server).set(age));
         let deadline = *self.lease_deadline.borrow();
         let left = deadline.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()));
         self.lease_remaining.set(left.as_secs_f64());
@@ -234,7 +243,12 @@ fn describe() {
     describe_gauge!(
         "issuer_certificate_expiry_timestamp_seconds",
         metrics::Unit::Seconds,
-        "End of the validity of an own certificate: of the listener, or shown to etcd."
+        "End of the validity of an own certificate, in seconds since 1970: server, of the listener; etcd, shown to etcd."
+    );
+    describe_gauge!(
+        "issuer_last_success_age_seconds",
+        metrics::Unit::Seconds,
+        "Time since etcd last answered the election, or since the start. It is asked every second, or for the lease."
     );
     describe_gauge!("issuer_epoch", "The epoch this issuer last served.");
     describe_counter!("issuer_allocations_total", "Allocations answered, repeated ones included.");

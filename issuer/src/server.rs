@@ -277,7 +277,7 @@ fn refresh(
         metrics.certificate("etcd", to_etcd.as_ref().and_then(ClientTls::certificate));
         let (observer, metrics) = (Arc::clone(&observer), metrics.clone());
         Box::pin(async move {
-            metrics.lease();
+            metrics.show_etcd();
             observer.look().await;
         })
     })

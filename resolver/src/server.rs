@@ -132,7 +132,11 @@ pub async fn run(
     let tasks = (&recorder, &supervisor);
     let numbers = (clock, &*databases.store as &dyn Register);
     let (issuing, embedded) = Issuing::start((&config, &settings), &keyspaces, numbers, tasks).await?;
-    page.show(|shown| shown.set_issuing(issuing.as_ref(), embedded.as_ref()));
+    let webhook_metrics = WebhookMetrics::new(&recorder);
+    page.show(|shown| {
+        shown.set_issuing(issuing.as_ref(), embedded.as_ref());
+        shown.webhooks = settings.role.serves_api().then(|| Arc::clone(&webhook_metrics));
+    });
     let parts = Parts {
         mint: Arc::new(Mint::new(&code_key, keyspaces)),
         issuing,
@@ -143,7 +147,7 @@ pub async fn run(
         durations: RequestDurations::new(&recorder),
         traces: traces.clone(),
         tls,
-        webhook_metrics: WebhookMetrics::new(&recorder),
+        webhook_metrics,
         supply_metrics,
         supervisor: supervisor.clone(),
         visits: Arc::clone(&databases.visits),

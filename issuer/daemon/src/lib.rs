@@ -4,6 +4,7 @@
 mod admin;
 mod calls;
 mod channel;
+mod contact;
 mod exit;
 mod gate;
 mod liveness;
@@ -27,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 pub use admin::{Admin, Refresh};
 pub use calls::{Bounded, ClientOf, Questions};
 pub use channel::{channel, is_local, reasons};
+pub use contact::Contact;
 pub use exit::{Exit, parse};
 pub use gate::{Gate, GateLimits, Guarded, Guest, IsExempt, Secured, UnderWay, network};
 pub use liveness::{Beats, Liveness};

@@ -1,45 +1,58 @@
-//! Metrics of the connections to the database.
+//! Metrics of the connections to the databases.
 
 use std::{sync::Arc, time::Duration};
 
-use daemon::Recorder;
+use daemon::{Contact, Recorder};
 use metrics::{
     Counter, Gauge, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
 };
 use store::{
     Schema,
-    postgres::{DatabaseObserver, PoolCount},
+    postgres::{DatabaseObserver, PoolCount, ReplicaRead, Server},
 };
 
 /// The handles. Those with labels are looked up when something happens: waits and errors are
 /// seldom next to the calls that they belong to.
 pub struct DatabaseMetrics {
     recorder: Recorder,
-    replica_behind: Counter,
-    connections_max: Gauge,
+    contacts: Vec<Contact>,
+    replica_reads: [Counter; 3],
     schema: Gauge,
     schema_expected: Gauge,
+    slots: Gauge,
+    slots_max: Gauge,
 }
 
 impl DatabaseMetrics {
-    /// Registers the metrics of a database. Gauges of connections are for Postgres.
+    /// Registers the metrics of these servers, which are asked every few seconds.
     #[must_use]
-    pub fn new(recorder: &Recorder) -> Arc<Self> {
+    pub fn new(recorder: &Recorder, servers: &[Server]) -> Arc<Self> {
         recorder.with(|| {
             describe();
+            // A series that began with its first error would hide that error from `increase`.
+            for server in servers {
+                for reason in ["lost", "timeout"] {
+                    _ = counter!(
+                        "resolver_database_errors_total", "server" => server.name(), "sqlstate" => reason
+                    );
+                }
+            }
+            let reads = |result| counter!("resolver_replica_reads_total", "result" => result);
             Arc::new(Self {
                 recorder: recorder.clone(),
-                replica_behind: counter!("resolver_replica_behind_total"),
-                connections_max: gauge!("resolver_database_connections_max"),
+                contacts: servers.iter().map(|server| Contact::polled(server.name())).collect(),
+                replica_reads: [reads("answered"), reads("behind"), reads("failed")],
                 schema: gauge!("resolver_schema_version"),
                 schema_expected: gauge!("resolver_schema_version_expected"),
+                slots: unknown(gauge!("resolver_visit_slots_used")),
+                slots_max: unknown(gauge!("resolver_visit_slots_max")),
             })
         })
     }
 
-    /// Sets the maximum number of connections.
-    pub fn set_connections_max(&self, most: u32) {
-        self.connections_max.set(most);
+    /// Returns when each server last answered.
+    pub fn contacts(&self) -> impl Iterator<Item = &Contact> {
+        self.contacts.iter()
     }
 
     /// Sets the version of the schema.
@@ -49,12 +62,21 @@ impl DatabaseMetrics {
         self.schema_expected.set(schema.needed as f64);
     }
 
+    /// Sets how many slots of processes that store visits are used, and how many there are. `None`:
+    /// it is not known now.
+    pub fn set_slots(&self, slots: Option<(u32, u32)>) {
+        let (used, max) = slots.map_or((f64::NAN, f64::NAN), |(used, max)| (used.into(), max.into()));
+        self.slots.set(used);
+        self.slots_max.set(max);
+    }
+
     /// Sets the connections of each pool.
     pub fn set_pools(&self, pools: &[PoolCount]) {
         self.recorder.with(|| {
-            for PoolCount { pool, busy, idle } in pools {
+            for PoolCount { pool, busy, idle, max } in pools {
                 gauge!("resolver_database_connections", "pool" => *pool, "state" => "busy").set(*busy);
                 gauge!("resolver_database_connections", "pool" => *pool, "state" => "idle").set(*idle);
+                gauge!("resolver_database_connections_max", "pool" => *pool).set(*max);
             }
         });
     }
@@ -65,29 +87,52 @@ impl DatabaseObserver for DatabaseMetrics {
         self.recorder.with(|| histogram!("resolver_database_wait_seconds", "pool" => pool).record(time));
     }
 
-    fn failed(&self, reason: &str) {
-        let reason = reason.to_owned();
-        self.recorder.with(|| counter!("resolver_database_errors_total", "sqlstate" => reason).increment(1));
+    fn answered(&self, server: Server) {
+        self.contacts.iter().filter(|contact| contact.server == server.name()).for_each(Contact::succeeded);
     }
 
-    fn replica_was_behind(&self) {
-        self.replica_behind.increment(1);
+    fn failed(&self, server: Server, reason: &str) {
+        let (server, reason) = (server.name(), reason.to_owned());
+        self.recorder.with(|| {
+            counter!("resolver_database_errors_total", "server" => server, "sqlstate" => reason).increment(1);
+        });
     }
+
+    fn replica_read(&self, outcome: ReplicaRead) {
+        let [answered, behind, failed] = &self.replica_reads;
+        let counter = match outcome {
+            ReplicaRead::Answered => answered,
+            ReplicaRead::Behind => behind,
+            ReplicaRead::Failed => failed,
+        };
+        counter.increment(1);
+    }
+}
+
+/// Returns a gauge whose value is not known yet, so that it is not on the page.
+fn unknown(gauge: Gauge) -> Gauge {
+    gauge.set(f64::NAN);
+    gauge
 }
 
 fn describe() {
     describe_counter!(
-        "resolver_replica_behind_total",
-        "Reads that the replica could not answer, because it may have been too far behind."
+        "resolver_replica_reads_total",
+        "Reads of links that the replica could answer, by result: answered; behind: it may have been too far behind; \
+         failed: it did not answer. The primary got the last two."
     );
     describe_counter!(
         "resolver_database_errors_total",
-        "Failed calls, by the server's SQLSTATE; lost: no connection; timeout: no answer in time."
+        "Failed calls, by server (database, replica, clickhouse) and SQLSTATE; lost: no connection; timeout: no answer \
+         in time; refused: an error of ClickHouse."
     );
-    describe_gauge!("resolver_database_connections", "Open connections of each pool, by state.");
+    describe_gauge!(
+        "resolver_database_connections",
+        "Open connections to the primary by pool (general, lists, keys, visits; writers of links) and state: busy, idle."
+    );
     describe_gauge!(
         "resolver_database_connections_max",
-        "Connections that this process may open to the primary."
+        "Connections that a pool may open. Nine more are in no pool."
     );
     describe_histogram!(
         "resolver_database_wait_seconds",
@@ -96,4 +141,9 @@ fn describe() {
     );
     describe_gauge!("resolver_schema_version", "Newest migration that the database has.");
     describe_gauge!("resolver_schema_version_expected", "Newest migration that this process knows.");
+    describe_gauge!(
+        "resolver_visit_slots_used",
+        "Slots of processes that have stored visits within five minutes, by the database: the same on every page."
+    );
+    describe_gauge!("resolver_visit_slots_max", "Slots that there are.");
 }

@@ -19,6 +19,7 @@ mod block_link;
 pub mod budgets;
 pub mod clock;
 pub mod cluster;
+pub mod contact_metrics;
 pub mod create_link;
 mod create_many;
 pub mod creator;

@@ -36,6 +36,7 @@ pub struct IngestMetrics {
     pub slots_missing: Counter,
     waiting: Gauge,
     rows_waiting: Gauge,
+    rows_oldest: Gauge,
     spool_bytes: Gauge,
     spool_bytes_max: Gauge,
     oldest: Gauge,
@@ -44,6 +45,15 @@ pub struct IngestMetrics {
     other_agents: Counter,
     other_texts: Counter,
     rate: Mutex<Rate>,
+    waiting_rows: Mutex<RowsWaiting>,
+}
+
+/// The rows that ClickHouse has not taken.
+#[derive(Clone, Copy, Default)]
+struct RowsWaiting {
+    count: u64,
+    /// The time of the first visit, in microseconds since 1970.
+    oldest: Option<i64>,
 }
 
 /// The rate at which visits are recorded.
@@ -71,6 +81,7 @@ impl IngestMetrics {
                 slots_missing: counter!("resolver_visit_slots_missing_total"),
                 waiting: gauge!("resolver_visit_blocks_waiting"),
                 rows_waiting: gauge!("resolver_visit_rows_waiting"),
+                rows_oldest: gauge!("resolver_visit_rows_oldest_waiting_seconds"),
                 spool_bytes: gauge!("resolver_visit_spool_bytes"),
                 spool_bytes_max: gauge!("resolver_visit_spool_bytes_max"),
                 oldest: gauge!("resolver_visit_oldest_waiting_seconds"),
@@ -79,6 +90,7 @@ impl IngestMetrics {
                     .map(|reason| counter!("resolver_visits_dropped_total", "reason" => reason.name())),
                 other_agents: counter!("resolver_visit_agents_other_total"),
                 other_texts: counter!("resolver_visit_texts_other_total"),
+                waiting_rows: Mutex::default(),
                 rate: Mutex::new(Rate { since: Instant::now(), recorded: 0, per_second: 0 }),
             })
         })
@@ -98,8 +110,13 @@ impl IngestMetrics {
         self.waiting.set(gauge_value(backlog.blocks));
         self.spool_bytes.set(gauge_value(backlog.bytes));
         self.spool_bytes_max.set(gauge_value(backlog.bytes_max));
-        let age = backlog.oldest.map_or(0, |oldest| now.as_microsecond().saturating_sub(oldest));
-        self.oldest.set(seconds(age.max(0)));
+        let age = |oldest: Option<i64>| {
+            seconds(oldest.map_or(0, |oldest| now.as_microsecond().saturating_sub(oldest)).max(0))
+        };
+        self.oldest.set(age(backlog.oldest));
+        let rows = *self.waiting_rows.lock().expect("no code panics while it holds this lock");
+        self.rows_waiting.set(gauge_value(rows.count));
+        self.rows_oldest.set(age(rows.oldest));
     }
 
     /// Publishes the time of the latest visit that is stored, in microseconds since 1970.
@@ -107,9 +124,10 @@ impl IngestMetrics {
         self.last_stored.set(seconds(at));
     }
 
-    /// Publishes how many rows are counted and not stored yet.
-    pub(crate) fn set_rows_waiting(&self, rows: usize) {
-        self.rows_waiting.set(gauge_value(rows as u64));
+    /// Notes how many rows are counted and not stored yet, and the time of the first of them.
+    pub(crate) fn set_rows_waiting(&self, rows: usize, oldest: Option<i64>) {
+        *self.waiting_rows.lock().expect("no code panics while it holds this lock") =
+            RowsWaiting { count: rows as u64, oldest };
     }
 
     /// Publishes counts that their owners keep.
@@ -164,6 +182,11 @@ fn describe() {
     describe_gauge!(
         "resolver_visit_rows_waiting",
         "Visits that are counted, and whose rows are not in ClickHouse yet."
+    );
+    describe_gauge!(
+        "resolver_visit_rows_oldest_waiting_seconds",
+        Unit::Seconds,
+        "Age of the oldest visit that is counted and whose row is not in ClickHouse yet; 0 if none waits."
     );
     describe_gauge!("resolver_visit_spool_bytes", Unit::Bytes, "Size of the spool of visits.");
     describe_gauge!(

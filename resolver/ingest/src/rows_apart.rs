@@ -80,7 +80,8 @@ impl RowsApart {
             return;
         }
         let mut attempts = Attempts::default();
-        self.metrics.set_rows_waiting(record.rows.len());
+        let oldest = record.rows.iter().map(|row| row.id.micros()).min();
+        self.metrics.set_rows_waiting(record.rows.len(), oldest);
         while let Err(error) = self.store.store_rows(&record).await {
             record.may_be_stored = true;
             if attempts.count().is_multiple_of(TABLES_EVERY) {
@@ -88,7 +89,7 @@ impl RowsApart {
             }
             attempts.failed("store the rows of visits", &error).await;
         }
-        self.metrics.set_rows_waiting(0);
+        self.metrics.set_rows_waiting(0, None);
         self.remove();
     }
 

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use app::database_metrics::DatabaseMetrics;
+use app::{
+    contact_metrics::show_contacts, database_metrics::DatabaseMetrics, webhooks::metrics::WebhookMetrics,
+};
 use daemon::{Admin, Liveness, Recorder, Refresh};
 use issuer::{embedded::Embedded, observer::Observer};
 use store::Store;
-use supply::{Minting, SupplyMetrics};
+use supply::{IssuerClient, Minting, SupplyMetrics};
 use tls::{ClientTls, ServerTls};
 use tokio::{net::TcpListener, sync::watch};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
@@ -28,6 +30,9 @@ pub(super) struct Shown {
     pub(super) databases: Option<ShownDatabases>,
     pub(super) spool: Option<ShownSpool>,
     mintings: Vec<Arc<Minting>>,
+    issuer: Option<Arc<IssuerClient>>,
+    /// The metrics of webhooks, in processes that deliver to receivers.
+    pub(super) webhooks: Option<Arc<WebhookMetrics>>,
     /// The observer of the embedded issuer.
     observer: Option<Arc<Observer>>,
     issuer_tls: Option<ClientTls>,
@@ -38,6 +43,7 @@ impl Shown {
     /// Shows the source of numbers.
     pub(super) fn set_issuing(&mut self, issuing: Option<&Issuing>, embedded: Option<&Embedded>) {
         self.mintings = issuing.map_or_else(Vec::new, |issuing| issuing.mintings.clone());
+        self.issuer = issuing.map(|issuing| Arc::clone(&issuing.client));
         self.issuer_tls = issuing.and_then(|issuing| issuing.tls.clone());
         self.observer = embedded.map(Embedded::observer);
     }
@@ -64,7 +70,7 @@ impl AdminPage {
             recorder: recorder.clone(),
             ready: readiness,
             liveness: liveness.clone(),
-            refresh: refresh(metrics, on_page),
+            refresh: refresh(recorder, metrics, on_page),
         };
         let serving = tokio::spawn(admin.serve(listener, CancellationToken::new()));
         Self { ready, shown, _serving: AbortOnDropHandle::new(serving) }
@@ -81,11 +87,19 @@ impl AdminPage {
     }
 }
 
-fn refresh(metrics: &Arc<SupplyMetrics>, shown: watch::Receiver<Shown>) -> Refresh {
-    let metrics = Arc::clone(metrics);
+fn refresh(recorder: &Recorder, metrics: &Arc<SupplyMetrics>, shown: watch::Receiver<Shown>) -> Refresh {
+    let (recorder, metrics) = (recorder.clone(), Arc::clone(metrics));
     Arc::new(move || {
         let shown = shown.borrow();
         metrics.report(shown.mintings.iter());
+        let Shown { databases, issuer, webhooks, .. } = &*shown;
+        let databases = databases.iter().flat_map(|databases| databases.metrics.contacts());
+        let issuer = issuer.iter().map(|client| client.contact());
+        let receivers = webhooks.iter().map(|webhooks| &webhooks.receivers);
+        show_contacts(&recorder, databases.chain(issuer).chain(receivers));
+        if let Some(client) = &shown.issuer {
+            metrics.report_unanswered(client);
+        }
         if let Some(ShownDatabases { links, visits, metrics }) = &shown.databases {
             metrics.set_pools(&links.pools());
             metrics.set_pools(&visits.pools());

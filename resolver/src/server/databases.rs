@@ -7,9 +7,9 @@ use cli::{args::Database, open_with};
 use daemon::Recorder;
 use store::{
     Store, Witness,
-    postgres::{ConnectOptions, ConnectionBudget},
+    postgres::{ConnectOptions, ConnectionBudget, Server},
 };
-use tokio::time::interval;
+use tokio::time::{Interval, MissedTickBehavior, interval};
 use tokio_util::task::AbortOnDropHandle;
 use visit_store::{VisitStore, VisitStoreError};
 
@@ -20,8 +20,8 @@ use super::{
 };
 use crate::config::{Config, Settings};
 
-/// Interval at which the version of the schema is read, for the metrics page.
-const SCHEMA_EVERY: Duration = Duration::from_secs(15);
+/// Interval at which each server is asked for its state, for the metrics page.
+const ASK_EVERY: Duration = Duration::from_secs(5);
 
 /// The open databases.
 pub(super) struct Databases {
@@ -30,7 +30,7 @@ pub(super) struct Databases {
     /// The connections to Postgres.
     pub(super) budget: ConnectionBudget,
     metrics: Arc<DatabaseMetrics>,
-    _schema: AbortOnDropHandle<()>,
+    _asking: AbortOnDropHandle<()>,
     _lock: Option<SqliteLock>,
 }
 
@@ -48,19 +48,13 @@ impl Databases {
         let database = &config.database.database;
         let lock = SqliteLock::take(database)?;
         let witness = settings.witness.as_deref().map(open_witness).transpose()?;
-        let metrics = DatabaseMetrics::new(recorder);
+        let metrics = DatabaseMetrics::new(recorder, &servers(config, settings));
         let options = connect_options(config, &metrics);
         let store = open_with(database, config.read_database.as_ref(), witness, &options).await?;
         let (visits, spool) = open_visits(config, settings, &store, (recorder, &options))?;
-        let schema = tokio::spawn(follow_schema(Arc::clone(&store), Arc::clone(&metrics)));
-        let databases = Self {
-            store,
-            visits,
-            budget: options.budget,
-            metrics,
-            _schema: AbortOnDropHandle::new(schema),
-            _lock: lock,
-        };
+        let asking = ask(Arc::clone(&store), Arc::clone(&visits), Arc::clone(&metrics));
+        let asking = AbortOnDropHandle::new(tokio::spawn(asking));
+        let databases = Self { store, visits, budget: options.budget, metrics, _asking: asking, _lock: lock };
         Ok((databases, spool))
     }
 
@@ -117,21 +111,60 @@ fn open_visits(
 
 fn connect_options(config: &Config, metrics: &Arc<DatabaseMetrics>) -> ConnectOptions {
     let budget = ConnectionBudget::of(config.database_connections);
-    if matches!(config.database.database, Database::Postgres(_)) {
-        metrics.set_connections_max(budget.total);
-    }
     ConnectOptions { budget, observer: Arc::<DatabaseMetrics>::clone(metrics) }
 }
 
-/// Shows the version of the schema, also while this process waits for a newer one.
-async fn follow_schema(store: Arc<dyn Store>, metrics: Arc<DatabaseMetrics>) {
-    let mut reads = interval(SCHEMA_EVERY);
-    loop {
-        reads.tick().await;
-        if let Ok(schema) = store.schema().await {
-            metrics.set_schema(schema);
-        }
+/// Returns the servers whose answers are followed. SQLite has none.
+fn servers(config: &Config, settings: &Settings) -> Vec<Server> {
+    if matches!(config.database.database, Database::Sqlite(_)) {
+        return Vec::new();
     }
+    let replica = config.read_database.as_ref().map(|_| Server::Replica);
+    let clickhouse = settings.visits.store.as_ref().map(|_| Server::Clickhouse);
+    [Some(Server::Database), replica, clickhouse].into_iter().flatten().collect()
+}
+
+/// Asks each server for its state, also while this process waits for a newer schema. One that does
+/// not answer holds up no other.
+async fn ask(store: Arc<dyn Store>, visits: Arc<dyn VisitStore>, metrics: Arc<DatabaseMetrics>) {
+    let schema = async {
+        let mut due = every();
+        loop {
+            due.tick().await;
+            if let Ok(schema) = store.schema().await {
+                metrics.set_schema(schema);
+            }
+        }
+    };
+    let slots = async {
+        let mut due = every();
+        loop {
+            due.tick().await;
+            metrics.set_slots(visits.slots().await.ok().flatten());
+        }
+    };
+    // The observer of the connections is told of the other two outcomes.
+    let replica = async {
+        let mut due = every();
+        loop {
+            due.tick().await;
+            store.ping_replica().await;
+        }
+    };
+    let rows = async {
+        let mut due = every();
+        loop {
+            due.tick().await;
+            let _ = visits.ping_rows().await;
+        }
+    };
+    tokio::join!(schema, slots, replica, rows);
+}
+
+fn every() -> Interval {
+    let mut due = interval(ASK_EVERY);
+    due.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    due
 }
 
 fn open_witness(path: &Path) -> Result<Witness, cli::Error> {

@@ -54,7 +54,10 @@ pub(super) fn open_store(
         Database::Postgres(url) => {
             let visits = PostgresVisits::with_options(url, options).map_err(failed)?;
             match clickhouse {
-                Some(address) => Arc::new(ClickhouseVisits::new(address.clone(), visits)),
+                Some(address) => {
+                    let visits = ClickhouseVisits::new(address.clone(), visits);
+                    Arc::new(visits.observed_by(Arc::clone(&options.observer)))
+                }
                 None => Arc::new(visits),
             }
         }

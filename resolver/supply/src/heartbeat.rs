@@ -86,6 +86,7 @@ impl Heartbeat {
             Err(refused) => return self.refused(session, &refused),
         };
         while let Ok(Ok(Some(answer))) = timeout(interval * 2, answers.message()).await {
+            self.holder.config.client.contact().succeeded();
             let beat = lock(&sent).pop_front();
             self.share(&answer);
             if let Some(beat) = beat {

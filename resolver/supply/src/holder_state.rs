@@ -164,7 +164,7 @@ impl Holder {
                 tracing::debug!(namespace = %namespace(keyspace), "the last numbers are in other hands");
             }
             Note::Refused(what, refused) => {
-                metrics.refills_failed.increment(1);
+                metrics.refills_refused.increment(1);
                 tracing::error!(error = &refused as &dyn std::error::Error, "{what}");
             }
             Note::NotReturned(refused) => {

@@ -5,9 +5,17 @@
 //! DEADLINE_EXCEEDED and a broken connection mean "unknown": the same call is sent again, to the
 //! next issuer. That is safe because every call can be repeated: see the contract in `proto/`.
 
-use std::{collections::HashMap, error::Error as _, sync::Mutex, time::Duration};
+use std::{
+    collections::HashMap,
+    error::Error as _,
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
-use daemon::{Seldom, reasons, traces};
+use daemon::{Contact, Seldom, reasons, traces};
 use holder::Refused;
 use hyper_util::rt::TokioIo;
 use issuer::{
@@ -70,6 +78,8 @@ pub struct IssuerClient {
     state: Mutex<State>,
     /// Calls that reached no issuer.
     failed: Seldom,
+    contact: Contact,
+    unanswered: AtomicU64,
 }
 
 #[derive(Default)]
@@ -106,7 +116,20 @@ impl IssuerClient {
     /// Creates a client that has not connected yet.
     #[must_use]
     pub fn new(target: Target) -> Self {
-        Self { target, state: Mutex::new(State::default()), failed: Seldom::default() }
+        let (state, failed) = (Mutex::new(State::default()), Seldom::default());
+        let (contact, unanswered) = (Contact::polled("issuer"), AtomicU64::new(0));
+        Self { target, state, failed, contact, unanswered }
+    }
+
+    /// Returns when the leading issuer last answered. Keep-alives ask it every few seconds.
+    pub fn contact(&self) -> &Contact {
+        &self.contact
+    }
+
+    /// Returns how many calls no issuer has executed or refused: there was no connection, no answer in
+    /// time, or no leader.
+    pub fn unanswered(&self) -> u64 {
+        self.unanswered.load(Ordering::Relaxed)
     }
 
     /// Registers a start of this holder. There is no time limit; the caller bounds the wait by
@@ -193,6 +216,7 @@ impl IssuerClient {
             let status = match tried {
                 Ok(Ok(response)) => {
                     self.remember(url);
+                    self.contact.succeeded();
                     return Ok(response.into_inner());
                 }
                 Ok(Err(status)) => status,
@@ -206,7 +230,10 @@ impl IssuerClient {
                     self.remember(leader);
                     continue;
                 }
-                Next::Follow(_) | Next::Again => self.forget(),
+                Next::Follow(_) | Next::Again => {
+                    self.unanswered.fetch_add(1, Ordering::Relaxed);
+                    self.forget();
+                }
                 Next::Busy => {}
             }
             hops = 0;

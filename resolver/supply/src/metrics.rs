@@ -9,7 +9,7 @@ use metrics::{
 
 use tls::Certificate;
 
-use crate::Minting;
+use crate::{IssuerClient, Minting};
 
 /// The handles of the supply's metrics.
 pub struct SupplyMetrics {
@@ -19,7 +19,8 @@ pub struct SupplyMetrics {
     /// Counts unused numbers found in leaked blocks.
     pub reclaimed: Counter,
     /// Counts calls to the issuer that were refused.
-    pub refills_failed: Counter,
+    pub refills_refused: Counter,
+    refills_unanswered: Counter,
     /// The time in seconds from the request for a block until its numbers are in the buffer.
     pub refill_seconds: Histogram,
 }
@@ -34,7 +35,8 @@ impl SupplyMetrics {
                 recorder: recorder.clone(),
                 blocks_overlapping: counter!("resolver_blocks_overlapping_total"),
                 reclaimed: counter!("resolver_numbers_reclaimed_total"),
-                refills_failed: counter!("resolver_refills_failed_total"),
+                refills_refused: counter!("resolver_refills_failed_total", "reason" => "refused"),
+                refills_unanswered: counter!("resolver_refills_failed_total", "reason" => "unanswered"),
                 refill_seconds: histogram!("resolver_refill_duration_seconds"),
             })
         })
@@ -44,10 +46,16 @@ impl SupplyMetrics {
     #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 stay below 2^53")]
     pub fn certificate(&self, of: &'static str, certificate: Option<Certificate>) {
         if let Some(certificate) = certificate {
-            let name = "resolver_certificate_expiry_timestamp_seconds";
-            let gauge = self.recorder.with(|| gauge!(name, "certificate" => of));
-            gauge.set(certificate.not_after as f64);
+            let ends = certificate.not_after as f64;
+            self.recorder.with(|| {
+                gauge!("resolver_certificate_expiry_timestamp_seconds", "certificate" => of).set(ends);
+            });
         }
+    }
+
+    /// Sets the count of calls without an answer.
+    pub fn report_unanswered(&self, client: &IssuerClient) {
+        self.refills_unanswered.absolute(client.unanswered());
     }
 
     /// Sets the gauges of the numbers in hand.
@@ -71,14 +79,17 @@ fn describe() {
     describe_gauge!(
         "resolver_certificate_expiry_timestamp_seconds",
         Unit::Seconds,
-        "End of the validity of an own certificate: the one that is shown to issuers."
+        "End of the validity of an own certificate, in seconds since 1970: public, of the listener; issuer, shown to issuers."
     );
     describe_counter!(
         "resolver_blocks_overlapping_total",
         "Blocks refused because they overlapped the register."
     );
     describe_counter!("resolver_numbers_reclaimed_total", "Unused numbers found in leaked blocks.");
-    describe_counter!("resolver_refills_failed_total", "Calls to the issuer that were refused.");
+    describe_counter!(
+        "resolver_refills_failed_total",
+        "Calls to the issuer that failed, by reason: refused; unanswered: no connection, no answer in time, or no leader."
+    );
     describe_histogram!(
         "resolver_refill_duration_seconds",
         Unit::Seconds,

@@ -31,6 +31,12 @@ pub trait VisitStore: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// Returns how many slots have producers that stored recently, and how many slots there are. `None`:
+    /// the store has a single producer.
+    async fn slots(&self) -> Result<Option<(u32, u32)>, VisitStoreError> {
+        Ok(None)
+    }
+
     /// Registers the spool of a process that starts, or whose slot was taken. From now on an earlier
     /// process with this spool stores nothing.
     ///
@@ -117,6 +123,11 @@ pub trait VisitStore: Send + Sync + 'static {
     /// Asks every server that the store needs whether it answers.
     async fn ping(&self) -> Result<(), VisitStoreError> {
         self.rows_from().await.map(drop)
+    }
+
+    /// Asks the server of rows, where they are in a database of their own, whether it answers.
+    async fn ping_rows(&self) -> Result<(), VisitStoreError> {
+        Ok(())
     }
 
     /// Returns texts, as far as they are kept, in any order.

@@ -194,9 +194,18 @@ impl Dispatcher {
         let jitter = getrandom::u32().map_or(Jitter::NONE, Jitter::from_bits);
         let end = end_of(webhook, delivery, attempt, now(), jitter);
         match end.next {
-            AfterAttempt::Delivered => self.metrics.delivered.increment(1),
-            AfterAttempt::RetryIn(_) => self.metrics.retried.increment(1),
-            AfterAttempt::Dead => self.metrics.dead.increment(1),
+            AfterAttempt::Delivered => {
+                self.metrics.receivers.succeeded();
+                self.metrics.delivered.increment(1);
+            }
+            AfterAttempt::RetryIn(_) => {
+                self.metrics.receivers.failed();
+                self.metrics.retried.increment(1);
+            }
+            AfterAttempt::Dead => {
+                self.metrics.receivers.failed();
+                self.metrics.dead.increment(1);
+            }
         }
         let until = Instant::now() + REPORT_FOR;
         loop {
@@ -225,20 +234,15 @@ impl Dispatcher {
                 Ok(false) => break,
                 Err(error) => {
                     tracing::warn!(error = &error as &dyn std::error::Error, "remove old deliveries");
-                    return;
+                    break;
                 }
             }
         }
-        match self.store.webhook_backlog().await {
-            #[expect(clippy::cast_precision_loss, reason = "a gauge is a float, and exact for such numbers")]
-            Ok(backlog) => {
-                self.metrics.open.set(backlog.open as f64);
-                self.metrics.overdue.set(backlog.overdue.as_secs_f64());
-            }
-            Err(error) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "count open deliveries");
-            }
-        }
+        let backlog = self.store.webhook_backlog().await;
+        let log = |error: &StoreError| {
+            tracing::warn!(error = error as &dyn std::error::Error, "count open deliveries");
+        };
+        self.metrics.set_backlog(backlog.inspect_err(log).ok());
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use daemon::Recorder;
+use daemon::{Contact, Recorder};
 use metrics::{Counter, Gauge, Unit, counter, describe_counter, describe_gauge, gauge};
+use store::Backlog;
 
 /// The handles of all counters and gauges of webhooks.
 pub struct WebhookMetrics {
@@ -17,10 +18,10 @@ pub struct WebhookMetrics {
     pub dropped: Counter,
     /// Webhooks that were disabled after an attempt.
     pub disabled: Counter,
-    /// Open deliveries of all webhooks.
-    pub open: Gauge,
-    /// How long the oldest open delivery is due, in seconds.
-    pub overdue: Gauge,
+    /// When a receiver last took an event.
+    pub receivers: Contact,
+    open: Gauge,
+    overdue: Gauge,
 }
 
 impl WebhookMetrics {
@@ -36,6 +37,7 @@ impl WebhookMetrics {
                 dead: attempts("dead"),
                 dropped: counter!("resolver_webhook_deliveries_dropped_total"),
                 disabled: counter!("resolver_webhooks_disabled_total"),
+                receivers: Contact::on_demand("receivers"),
                 open: gauge!("resolver_webhook_deliveries_open"),
                 overdue: gauge!("resolver_webhook_overdue_seconds"),
             })
@@ -43,10 +45,22 @@ impl WebhookMetrics {
     }
 }
 
+impl WebhookMetrics {
+    /// Sets the open deliveries, and how long the oldest is due. `None`: the database does not tell,
+    /// and the gauges leave the page.
+    #[expect(clippy::cast_precision_loss, reason = "a gauge is a float, and exact for such numbers")]
+    pub fn set_backlog(&self, backlog: Option<Backlog>) {
+        let values = |backlog: Backlog| (backlog.open as f64, backlog.overdue.as_secs_f64());
+        let (open, overdue) = backlog.map_or((f64::NAN, f64::NAN), values);
+        self.open.set(open);
+        self.overdue.set(overdue);
+    }
+}
+
 fn describe() {
     describe_counter!(
         "resolver_webhook_attempts_total",
-        "Attempts to deliver an event, by what followed: nothing, another attempt, or the end of a dead delivery."
+        "Attempts to deliver an event, by outcome: delivered; retried: another one follows; dead: it was the last."
     );
     describe_counter!(
         "resolver_webhook_deliveries_dropped_total",

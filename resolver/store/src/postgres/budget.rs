@@ -52,24 +52,61 @@ impl ConnectionBudget {
     }
 }
 
+/// A server of a database, as metrics name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Server {
+    /// The servers of `--database`: the primary, and another one while there is none.
+    Database,
+    /// The replica that takes reads off the primary.
+    Replica,
+    /// The ClickHouse that has the rows of visits.
+    Clickhouse,
+}
+
+impl Server {
+    /// The name on the metrics page.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Database => "database",
+            Self::Replica => "replica",
+            Self::Clickhouse => "clickhouse",
+        }
+    }
+}
+
+/// The outcome of a read that the replica could have answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplicaRead {
+    /// The replica answered it.
+    Answered,
+    /// It could not prove that it is recent enough, now or within the back-off before.
+    Behind,
+    /// It did not answer, now or within the back-off before.
+    Failed,
+}
+
 /// Told of what happens on connections, for metrics.
 pub trait DatabaseObserver: Send + Sync + 'static {
     /// A call waited so long for a connection of a pool.
     fn waited(&self, pool: &'static str, time: Duration);
+    /// A server answered one of the calls that ask it every few seconds.
+    fn answered(&self, server: Server);
     /// A call failed: a SQLSTATE, `lost` for a connection that broke or was refused, or `timeout`.
-    fn failed(&self, reason: &str);
-    /// A replica could not prove that it is recent enough for a read.
-    fn replica_was_behind(&self);
+    fn failed(&self, server: Server, reason: &str);
+    /// A read was one for the replica.
+    fn replica_read(&self, outcome: ReplicaRead);
 }
 
-/// Tells nobody.
+/// No-op observer.
 #[derive(Clone, Copy, Debug)]
 pub struct Unobserved;
 
 impl DatabaseObserver for Unobserved {
     fn waited(&self, _pool: &'static str, _time: Duration) {}
-    fn failed(&self, _reason: &str) {}
-    fn replica_was_behind(&self) {}
+    fn answered(&self, _server: Server) {}
+    fn failed(&self, _server: Server, _reason: &str) {}
+    fn replica_read(&self, _outcome: ReplicaRead) {}
 }
 
 /// How a process connects.
@@ -102,6 +139,8 @@ pub struct PoolCount {
     pub busy: u32,
     /// Connections that none uses.
     pub idle: u32,
+    /// Connections that the pool may open.
+    pub max: u32,
 }
 
 /// Returns the reason of an error as [`DatabaseObserver::failed`] is told it; `None` for those that

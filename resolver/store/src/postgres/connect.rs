@@ -21,7 +21,7 @@ use tokio_postgres::{
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{
-    budget::{DatabaseObserver, PoolCount, Unobserved, reason},
+    budget::{DatabaseObserver, PoolCount, Server, Unobserved, reason},
     deadline::DEADLINE,
     passfile::Passfile,
     url::Url,
@@ -33,6 +33,7 @@ use crate::StoreError;
 pub struct Connections {
     name: &'static str,
     pool: Pool<Address>,
+    max: u32,
     observer: Arc<dyn DatabaseObserver>,
 }
 
@@ -41,7 +42,7 @@ impl Connections {
     #[must_use]
     pub fn count(&self) -> PoolCount {
         let State { connections, idle_connections: idle, .. } = self.pool.state();
-        PoolCount { pool: self.name, busy: connections.saturating_sub(idle), idle }
+        PoolCount { pool: self.name, busy: connections.saturating_sub(idle), idle, max: self.max }
     }
 }
 
@@ -56,6 +57,7 @@ pub struct Address {
     pub config: Config,
     tls: ClientTls,
     passfile: Option<Arc<Passfile>>,
+    server: Server,
     observer: Arc<dyn DatabaseObserver>,
     /// Of the servers of the URL, the one to try first: the last that took a connection, or the
     /// next after one that did not answer. A caller may give up before this address does.
@@ -92,7 +94,7 @@ impl Address {
             _ => 0,
         };
         let (observer, first) = (Arc::new(Unobserved), Arc::new(AtomicUsize::new(first)));
-        Ok(Self { config, tls, passfile, observer, first })
+        Ok(Self { config, tls, passfile, server: Server::Database, observer, first })
     }
 
     /// Tells this observer of waits and errors.
@@ -101,11 +103,22 @@ impl Address {
         Self { observer, ..self }
     }
 
+    /// Names the server that the observer is told of.
+    #[must_use]
+    pub(super) fn of(self, server: Server) -> Self {
+        Self { server, ..self }
+    }
+
     /// Tells the observer of an error.
     pub fn note_error(&self, error: &StoreError) {
         if let Some(reason) = reason(error) {
-            self.observer.failed(reason);
+            self.note_failure(reason);
         }
+    }
+
+    /// Tells the observer of a failure for this reason.
+    pub(super) fn note_failure(&self, reason: &str) {
+        self.observer.failed(self.server, reason);
     }
 
     /// Tells the observer of an error, if the result is one.
@@ -165,7 +178,7 @@ impl Address {
         }
         // A time-out is counted by the call that waits.
         if matches!(last, StoreError::Unreachable(_)) {
-            self.observer.failed("lost");
+            self.note_failure("lost");
         }
         Err(last)
     }
@@ -250,7 +263,7 @@ pub fn pool(name: &'static str, address: &Address, size: u32) -> Connections {
         .max_lifetime(Some(Duration::from_secs(600)))
         .error_sink(Box::new(LogErrors))
         .build_unchecked(address.clone());
-    Connections { name, pool, observer: Arc::clone(&address.observer) }
+    Connections { name, pool, max: size, observer: Arc::clone(&address.observer) }
 }
 
 /// Logs errors of background connections. bb8 drops them otherwise.

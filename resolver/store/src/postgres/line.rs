@@ -31,7 +31,7 @@ use tokio_postgres::{
 
 use super::{
     admin::{COMPARED_EPOCH, NOTE_SERVER},
-    budget::reason,
+    budget::{PoolCount, reason},
     connect::Address,
     replica::{Position, REPLAYED, Replayed},
     statements::COPY,
@@ -104,6 +104,19 @@ impl Line {
         self.open.try_lock().is_ok()
     }
 
+    /// Counts the connections of some lines.
+    pub(super) fn count(pool: &'static str, lines: &[Self]) -> PoolCount {
+        let mut count = PoolCount { pool, busy: 0, idle: 0, max: 0 };
+        for line in lines {
+            count.max += 1;
+            match line.open.try_lock() {
+                Ok(open) => count.idle += u32::from(open.is_some()),
+                Err(_) => count.busy += 1,
+            }
+        }
+        count
+    }
+
     /// Runs the statement. After any error the connection is dropped.
     ///
     /// `deadline` applies to each phase by itself: waiting for the turn, connecting, and the
@@ -127,7 +140,7 @@ impl Line {
             LineError::Answered(error) => error.code().map(SqlState::code),
         };
         if let Some(reason) = reason {
-            self.address.observer().failed(reason);
+            self.address.note_failure(reason);
         }
     }
 
@@ -152,12 +165,15 @@ impl Line {
         deadline: Duration,
         params: &[&(dyn ToSql + Sync)],
     ) -> Result<(Replayed, Vec<Row>), LineError> {
-        let mut slot = self.turn(deadline).await?;
-        let mut open = self.take(&mut slot, deadline).await?;
-        let read = timeout(deadline, open.read_replica(params)).await.unwrap_or(Err(StoreError::TimedOut));
-        let read = read.map_err(LineError::InDoubt).inspect_err(|error| self.note(error))?;
-        *slot = Some(open);
-        Ok(read)
+        let run = async {
+            let mut slot = self.turn(deadline).await?;
+            let mut open = self.take(&mut slot, deadline).await?;
+            let read = timeout(deadline, open.read_replica(params)).await;
+            let read = read.unwrap_or(Err(StoreError::TimedOut)).map_err(LineError::InDoubt)?;
+            *slot = Some(open);
+            Ok(read)
+        };
+        run.await.inspect_err(|error| self.note(error))
     }
 
     /// Closes the connection. The next one leads to the next server of the URL, if there is one.
@@ -177,15 +193,18 @@ impl Line {
         deadline: Duration,
         rows: impl FnOnce(Timestamp) -> Bytes,
     ) -> Result<Timestamp, LineError> {
-        let mut slot = self.turn(deadline).await?;
-        let mut open = self.take(&mut slot, deadline).await?;
-        let begun = timeout(deadline, open.begin_copy(history)).await.unwrap_or(Err(StoreError::TimedOut));
-        let (now, sink) = begun.map_err(LineError::NotSent).inspect_err(|error| self.note(error))?;
-        let committed = timeout(deadline, commit_copy(&open.client, sink, rows(now))).await;
-        let committed = committed.unwrap_or(Err(LineError::InDoubt(StoreError::TimedOut)));
-        committed.inspect_err(|error| self.note(error))?;
-        *slot = Some(open);
-        Ok(now)
+        let run = async {
+            let mut slot = self.turn(deadline).await?;
+            let mut open = self.take(&mut slot, deadline).await?;
+            let begun =
+                timeout(deadline, open.begin_copy(history)).await.unwrap_or(Err(StoreError::TimedOut));
+            let (now, sink) = begun.map_err(LineError::NotSent)?;
+            let committed = timeout(deadline, commit_copy(&open.client, sink, rows(now))).await;
+            committed.unwrap_or(Err(LineError::InDoubt(StoreError::TimedOut)))?;
+            *slot = Some(open);
+            Ok(now)
+        };
+        run.await.inspect_err(|error| self.note(error))
     }
 
     /// Waits for the turn to run a statement. A caller that times out here has sent nothing.

@@ -46,7 +46,9 @@ use tokio_postgres::config::TargetSessionAttrs;
 
 use super::{Database, Schema, Store, StoreError, Witness, sql};
 
-pub use budget::{ConnectOptions, ConnectionBudget, DatabaseObserver, PoolCount, Unobserved};
+pub use budget::{
+    ConnectOptions, ConnectionBudget, DatabaseObserver, PoolCount, ReplicaRead, Server, Unobserved,
+};
 pub use connect::{Address, Connection, Connections, check_out, hosts_in_plaintext, pool};
 pub use line::rolled_back;
 pub use roles::{ServingRoles, grant};
@@ -77,8 +79,8 @@ pub struct PostgresStore {
     server_start: watch::Sender<Option<Timestamp>>,
     /// The witness file, if the operator keeps one.
     witness: Option<Arc<Witness>>,
-    /// Back-off: until this instant the replica is not asked, because its last read failed.
-    replica_shunned: Mutex<Option<Instant>>,
+    /// Back-off: until this instant the replica is not asked, because its last read ended like this.
+    replica_shunned: Mutex<Option<(Instant, ReplicaRead)>>,
     /// Back-off: until this instant no copy is asked, because the last one could not answer.
     copy_shunned: Mutex<Option<Instant>>,
     /// Back-off: until this instant the primary is not asked for links, because its last read
@@ -116,7 +118,7 @@ impl PostgresStore {
         // A demoted primary accepts connections too, and refuses every write.
         address.config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         let replica = read_url.map(Address::parse).transpose()?;
-        let replica = replica.map(|address| address.observed_by(Arc::clone(observer)));
+        let replica = replica.map(|address| address.of(Server::Replica).observed_by(Arc::clone(observer)));
         let writer = |_| Line::writer(address.clone(), &INSERT);
         Ok(Self {
             turn: AtomicUsize::new(0),
@@ -185,7 +187,13 @@ impl Store for PostgresStore {
     }
 
     fn pools(&self) -> Vec<PoolCount> {
-        [&self.pool, &self.lists, &self.keys].map(Connections::count).to_vec()
+        let mut pools = [&self.pool, &self.lists, &self.keys].map(Connections::count).to_vec();
+        pools.push(Line::count("writers", &self.writers));
+        pools
+    }
+
+    async fn ping_replica(&self) {
+        self.probe_replica().await;
     }
 
     async fn schema(&self) -> Result<Schema, StoreError> {

@@ -12,7 +12,12 @@ use links::{DomainId, Link, LongUrl, Slug, api_key::ApiKeyId, slug_spellings};
 use tokio::time::Instant;
 use tokio_postgres::{Row, types::ToSql};
 
-use super::{PostgresStore, deadline::DEADLINE, timestamp::timestamp};
+use super::{
+    PostgresStore,
+    budget::{ReplicaRead, Server},
+    deadline::DEADLINE,
+    timestamp::timestamp,
+};
 use crate::{Reading, Source, StoreError, sql};
 
 /// Deadline of a read from the primary, for each phase of
@@ -76,7 +81,6 @@ impl PostgresStore {
         });
         *lock(&self.copy_shunned) = read.is_err().then(|| Instant::now() + SHUNNED);
         if matches!(read, Err(StoreError::ReplicaBehind)) {
-            self.address.observer().replica_was_behind();
             self.copy_reader.leave().await;
         }
         read
@@ -88,8 +92,12 @@ impl PostgresStore {
     /// Returns `None` without a replica, and if it does not answer, is in its back-off, or cannot
     /// prove that it lags at most `lag` behind.
     async fn read_replica(&self, ids: &[LinkId], lag: Duration) -> Option<(Vec<Link>, Instant)> {
-        let replica = self.replica.as_ref()?;
-        if lock(&self.replica_shunned).is_some_and(|until| Instant::now() < until) {
+        let (replica, observer) = (self.replica.as_ref()?, self.address.observer());
+        // Reads within the back-off count as well, by its reason: otherwise a replica that lags would
+        // be seen once a second, whatever the load.
+        let shunned = *lock(&self.replica_shunned);
+        if let Some((_, why)) = shunned.filter(|(until, _)| Instant::now() < *until) {
+            observer.replica_read(why);
             return None;
         }
         let ids: Vec<i64> = ids.iter().map(|id| id.get()).collect();
@@ -98,15 +106,26 @@ impl PostgresStore {
             let as_of = replayed.position.and_then(|replayed| self.positions.as_of(replayed, lag));
             Ok((links(&rows)?, as_of.ok_or(StoreError::ReplicaBehind)?))
         });
-        *lock(&self.replica_shunned) = found.is_err().then(|| Instant::now() + SHUNNED);
-        found
-            .inspect_err(|error| {
-                if matches!(error, StoreError::ReplicaBehind) {
-                    self.address.observer().replica_was_behind();
-                }
-                tracing::warn!(error = error as &dyn std::error::Error, "read links from the replica");
-            })
-            .ok()
+        let outcome = match &found {
+            Ok(_) => ReplicaRead::Answered,
+            Err(StoreError::ReplicaBehind) => ReplicaRead::Behind,
+            Err(_) => ReplicaRead::Failed,
+        };
+        observer.replica_read(outcome);
+        *lock(&self.replica_shunned) = found.is_err().then(|| (Instant::now() + SHUNNED, outcome));
+        let log = |error: &StoreError| {
+            tracing::warn!(error = error as &dyn std::error::Error, "read links from the replica");
+        };
+        found.inspect_err(log).ok()
+    }
+
+    /// Asks the replica whether it answers, if there is one, and tells the observer.
+    pub(super) async fn probe_replica(&self) {
+        let Some(replica) = &self.replica else { return };
+        let none: &[i64] = &[];
+        if replica.read_replica(REPLICA_DEADLINE, &[&none]).await.is_ok() {
+            self.address.observer().answered(Server::Replica);
+        }
     }
 
     /// Returns the id of the link that a slug leads to on a domain, in the best of its spellings.
@@ -144,7 +163,7 @@ impl PostgresStore {
     }
 }
 
-fn lock(shunned: &Mutex<Option<Instant>>) -> MutexGuard<'_, Option<Instant>> {
+fn lock<T>(shunned: &Mutex<Option<T>>) -> MutexGuard<'_, Option<T>> {
     shunned.lock().expect("no code panics while it holds this lock")
 }
 

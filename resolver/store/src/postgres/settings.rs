@@ -5,7 +5,9 @@ use codes::{Fingerprint, Keyspace, KeyspaceIndex};
 use links::{Authority, DomainEdit, DomainId, api_key::ApiKeyId, targets::TargetRule};
 use tokio::time::Instant;
 
-use super::{PostgresStore, admin, deadline::DEADLINE, replica::Position, timestamp::timestamp};
+use super::{
+    PostgresStore, admin, budget::Server, deadline::DEADLINE, replica::Position, timestamp::timestamp,
+};
 use crate::{DomainEdited, DomainRemoved, Settings, SettingsPoll, SettingsVersion, StoreError, sql};
 
 #[async_trait]
@@ -14,6 +16,7 @@ impl Settings for PostgresStore {
         // Every resolver polls four times a second, and the version rarely changes.
         let sent = Instant::now();
         let rows = self.settings_reader.read(DEADLINE, &[]).await?;
+        self.address.observer().answered(Server::Database);
         let row =
             rows.first().ok_or_else(|| StoreError::Corrupt("table settings_version is empty".to_owned()))?;
         let version = SettingsVersion { number: row.try_get(0)?, copy: row.try_get(1)? };

@@ -101,7 +101,9 @@ impl PostgresStore {
         deadline: Duration,
         operation: impl AsyncFnOnce(&mut PostgresSql<'_>) -> Result<T, StoreError> + Copy,
     ) -> Result<T, StoreError> {
-        let mut connection = check_out(pool).await?;
+        let got = check_out(pool).await;
+        self.address.note(&got);
+        let mut connection = got?;
         let mut tries = 0;
         loop {
             let run = async {

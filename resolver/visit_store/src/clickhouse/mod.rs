@@ -16,12 +16,15 @@ mod rows;
 mod schema;
 mod servers;
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use async_trait::async_trait;
 use codes::LinkId;
 use delete::Turns;
-use store::{VisitTotals, postgres::PoolCount};
+use store::{
+    VisitTotals,
+    postgres::{DatabaseObserver, PoolCount, Unobserved},
+};
 use tokio::sync::{Mutex, OnceCell};
 use visits::{AddressSecret, Day, DaySecret, QUARTER, Subject, TextKey, VisitId, VisitRow};
 
@@ -50,12 +53,18 @@ impl ClickhouseVisits {
     #[must_use]
     pub fn new(address: ClickhouseAddress, counters: PostgresVisits) -> Self {
         Self {
-            servers: Servers::new(&address),
+            servers: Servers::new(&address, Arc::new(Unobserved)),
             address,
             counters,
             texts: OnceCell::new(),
             turns: Mutex::default(),
         }
+    }
+
+    /// Tells this observer of answers and errors of ClickHouse.
+    #[must_use]
+    pub fn observed_by(self, observer: Arc<dyn DatabaseObserver>) -> Self {
+        Self { servers: Servers::new(&self.address, observer), ..self }
     }
 
     fn database(&self) -> &str {
@@ -104,6 +113,14 @@ impl VisitStore for ClickhouseVisits {
 
     fn pools(&self) -> Vec<PoolCount> {
         self.counters.pools()
+    }
+
+    async fn slots(&self) -> Result<Option<(u32, u32)>, VisitStoreError> {
+        self.counters.slots().await
+    }
+
+    async fn ping_rows(&self) -> Result<(), VisitStoreError> {
+        self.servers.run("SELECT 1").await
     }
 
     async fn register(&self, spool: SpoolId, holder: &str) -> Result<Producer, VisitStoreError> {
@@ -190,7 +207,7 @@ impl VisitStore for ClickhouseVisits {
     }
 
     async fn ping(&self) -> Result<(), VisitStoreError> {
-        let (counters, rows) = tokio::join!(self.counters.ping(), self.servers.run("SELECT 1"));
+        let (counters, rows) = tokio::join!(self.counters.ping(), self.ping_rows());
         counters.and(rows)
     }
 

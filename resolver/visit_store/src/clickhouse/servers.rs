@@ -1,11 +1,15 @@
 //! The servers of a database. A call goes to one of them, and to the next one if that fails.
 
 use std::{
-    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
 use clickhouse::{Client, Compression, error::Error};
+use store::postgres::{DatabaseObserver, Server as Observed};
 use tokio::{sync::OnceCell, time::timeout};
 
 use super::address::ClickhouseAddress;
@@ -61,15 +65,25 @@ impl Known {
     }
 }
 
+/// Returns the reason of an error as the observer is told it.
+fn reason(error: &Error) -> &'static str {
+    match error {
+        Error::Network(_) => "lost",
+        Error::TimedOut => "timeout",
+        _ => "refused",
+    }
+}
+
 /// The servers.
 pub(super) struct Servers {
     servers: Vec<Server>,
     /// The one that answered last.
     current: AtomicUsize,
+    observer: Arc<dyn DatabaseObserver>,
 }
 
 impl Servers {
-    pub(super) fn new(address: &ClickhouseAddress) -> Self {
+    pub(super) fn new(address: &ClickhouseAddress, observer: Arc<dyn DatabaseObserver>) -> Self {
         let client = |server: &String| {
             // Release 18.16 knows neither the names of types in answers nor some compressions.
             let mut client = Client::default()
@@ -85,7 +99,8 @@ impl Servers {
             }
             Server { address: client, known: OnceCell::new() }
         };
-        Self { servers: address.servers.iter().map(client).collect(), current: AtomicUsize::new(0) }
+        let servers = address.servers.iter().map(client).collect();
+        Self { servers, current: AtomicUsize::new(0), observer }
     }
 
     /// Makes a call to the server that answered last. If it fails, the others get the call as well, so
@@ -113,9 +128,13 @@ impl Servers {
             match timeout(within, attempt).await.unwrap_or(Err(Error::TimedOut)) {
                 Ok(answer) => {
                     self.current.store(number, Relaxed);
+                    self.observer.answered(Observed::Clickhouse);
                     return Ok(answer);
                 }
-                Err(error) => failed = error,
+                Err(error) => {
+                    self.observer.failed(Observed::Clickhouse, reason(&error));
+                    failed = error;
+                }
             }
         }
         Err(VisitStoreError::Engine(Box::new(failed)))

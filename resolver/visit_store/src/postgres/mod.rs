@@ -34,7 +34,7 @@ use store::{
 };
 use tokio::{sync::Mutex, time::timeout};
 use tokio_postgres::{Client, config::TargetSessionAttrs};
-use visits::{AddressNetwork, AddressSecret, Day, DaySecret, Subject, TextKey, VisitId, VisitRow};
+use visits::{AddressNetwork, AddressSecret, Day, DaySecret, Slot, Subject, TextKey, VisitId, VisitRow};
 
 pub(crate) use apart::{
     OpenCut,
@@ -120,12 +120,14 @@ impl PostgresVisits {
         let mut writer = self.writer.lock().await;
         let mut client = match writer.take() {
             Some(client) if !client.is_closed() => client,
-            _ => self.connect().await.map_err(WriteError::Failed)?,
+            _ => self.connect().await.inspect_err(|error| self.note(error)).map_err(WriteError::Failed)?,
         };
         let outcome = write::write(&mut client, producer, batch, known, rows).await;
         // A connection whose transaction failed is closed, which ends the transaction.
-        if outcome.is_ok() {
-            *writer = Some(client);
+        match &outcome {
+            Ok(()) => *writer = Some(client),
+            Err(WriteError::Failed(error) | WriteError::Unknown(error)) => self.note(error),
+            Err(WriteError::Fenced | WriteError::Outdated) => {}
         }
         outcome
     }
@@ -226,6 +228,11 @@ impl VisitStore for PostgresVisits {
 
     fn pools(&self) -> Vec<PoolCount> {
         vec![self.pool.count()]
+    }
+
+    async fn slots(&self) -> Result<Option<(u32, u32)>, VisitStoreError> {
+        let used = self.with(async |client| producers::slots_used(client).await).await?;
+        Ok(Some((used, Slot::COUNT.into())))
     }
 
     async fn register(&self, spool: SpoolId, holder: &str) -> Result<Producer, VisitStoreError> {

@@ -76,6 +76,17 @@ async fn free_slot(transaction: &Transaction<'_>) -> Result<Slot, VisitStoreErro
     }
 }
 
+/// Returns how many slots no other spool can take.
+pub(super) async fn slots_used(client: &Client) -> Result<u32, VisitStoreError> {
+    let used = format!(
+        "SELECT count(*) FROM visit_producer
+         WHERE slot IS NOT NULL AND seen_at >= now() - interval '{} seconds'",
+        SILENT.as_secs()
+    );
+    let rows = client.query_typed(&used, &[]).await?;
+    Ok(rows.first().map_or(0, |row| u32::try_from(row.get::<_, i64>(0)).unwrap_or(0)))
+}
+
 fn stored(slot: i16) -> Option<Slot> {
     u8::try_from(slot).ok().and_then(Slot::new)
 }
