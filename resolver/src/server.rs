@@ -5,8 +5,10 @@ mod admin_page;
 mod databases;
 mod grpc_task;
 mod issuing;
+mod left_visits;
 mod lost_minting;
 mod parts;
+mod readiness;
 mod running;
 mod sqlite_lock;
 mod supply_task;
@@ -24,11 +26,13 @@ use daemon::{
 };
 use databases::Databases;
 use issuing::Issuing;
+use left_visits::LeftVisits;
 use parts::Parts;
+use readiness::{longest_wait, wait_for_numbers};
 use running::{Running, joined};
 use store::Register;
 use supply::{Clock, SupplyMetrics};
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, time::Instant};
 use tokio_util::sync::CancellationToken;
 use visits_task::OpenSpool;
 use web::request_durations::RequestDurations;
@@ -107,11 +111,11 @@ pub async fn run(
     greet: impl FnOnce(Greeting),
     shutdown: CancellationToken,
 ) -> Result<(), Error> {
-    let resources = Resources::claim();
+    let (started, resources) = (Instant::now(), Resources::claim());
     let recorder = Recorder::new();
     let supply_metrics = SupplyMetrics::new(&recorder);
     let liveness = Liveness::default();
-    let page = AdminPage::serve(listeners.admin, (&recorder, &liveness), &supply_metrics);
+    let page = AdminPage::serve(listeners.admin, (&recorder, &liveness), &supply_metrics, settings.role);
 
     let tls = config.public_tls()?;
     page.show(|shown| shown.public_tls.clone_from(&tls));
@@ -120,7 +124,10 @@ pub async fn run(
     page.show(|shown| (shown.databases, shown.spool) = (Some(databases.shown()), waiting));
     let bootstrapped = tokio::select! {
         bootstrapped = bootstrap(&config, &settings, &*databases.store) => bootstrapped?,
-        () = shutdown.cancelled() => return Ok(()),
+        () = shutdown.cancelled() => {
+            log_end(spool.as_ref().map(OpenSpool::left));
+            return Ok(());
+        }
     };
     let Bootstrapped { code_key, keyspaces, new_key, shared, asked } = bootstrapped;
     let traces = traces(&config, &settings)?;
@@ -137,6 +144,7 @@ pub async fn run(
         shown.set_issuing(issuing.as_ref(), embedded.as_ref());
         shown.webhooks = settings.role.serves_api().then(|| Arc::clone(&webhook_metrics));
     });
+    let default_keyspace = issuing.as_ref().and_then(|issuing| issuing.mintings.first().cloned());
     let parts = Parts {
         mint: Arc::new(Mint::new(&code_key, keyspaces)),
         issuing,
@@ -157,16 +165,18 @@ pub async fn run(
     let assembled = parts.assemble(&settings, (asked, shared), &resources);
     let (listeners, sources) = ((listeners.public, listeners.grpc), (databases, spool, embedded));
     let mut running = Running::start(&settings, assembled, listeners, sources, (liveness, &supervisor));
-    page.set_ready(true);
     tracing::info!(public_url = settings.public_url, admin = %config.admin_listen, "serving");
     greet(Greeting { public_url: settings.public_url, new_key });
+    let ready_by = started + longest_wait(settings.role, config.database.start_deadline);
+    let ready = page.is_ready_after(wait_for_numbers(default_keyspace, ready_by));
     let lost = tokio::select! {
+        never = ready => match never {},
         ended = &mut running.public => return joined(ended),
         task = failures.first() => return Err(cli::Error::TaskFailed(task).into()),
         lost = running.closing.closed() => Some(lost),
         () = shutdown.cancelled() => None,
     };
-    page.set_ready(false);
+    page.set_stopping();
     stop(running, lost_minting::drain_delay(lost.as_ref(), &config), traces).await?;
     let stopped = |lost| lost_minting::stopped_by(&lost, &config, settings.holder.to_string());
     lost.map_or(Ok(()), |lost| Err(stopped(lost).into()))
@@ -174,12 +184,17 @@ pub async fn run(
 
 /// Stops everything in order, and sends the last traces.
 async fn stop(running: Running, delay: Duration, traces: Option<Arc<Traces>>) -> Result<(), Error> {
-    let drained = running.stop(delay).await;
+    let (drained, left) = running.stop(delay).await;
     if let Some(traces) = traces {
         traces.stop().await;
     }
-    tracing::info!("stopped");
+    log_end(left);
     drained
+}
+
+/// Logs the end of this process as its last line.
+fn log_end(left: Option<LeftVisits>) {
+    left.map_or_else(left_visits::log_stopped, |left| left.log());
 }
 
 /// Starts to send traces, if there is a collector.

@@ -207,8 +207,9 @@ spec:
             periodSeconds: 10
             timeoutSeconds: 2
             failureThreshold: 3
-          # Ready means "started, and not draining". If it followed Postgres, an outage would take every pod
-          # out of the Service at once, and with them the redirects that the caches still answer.
+          # Ready means "started, and not draining". At the start, pods that create links wait for numbers, so
+          # that a rollout in an outage keeps those that have some. If it followed Postgres, an outage would take
+          # every pod out of the Service at once, and with them the redirects that the caches still answer.
           readinessProbe:
             httpGet:
               path: /readyz

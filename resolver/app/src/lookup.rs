@@ -343,7 +343,6 @@ impl Lookup {
     /// Sets whether the settings are too old to redirect by them.
     pub fn set_cut_off(&self, is_cut_off: bool) {
         if self.cut_off.swap(is_cut_off, Ordering::AcqRel) != is_cut_off {
-            self.metrics.cut_off.set(f64::from(u8::from(is_cut_off)));
             // In this order, as in `judge_by`.
             self.generations.advance_all();
         }

@@ -3,10 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use daemon::Recorder;
-use metrics::{
-    Counter, Gauge, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge,
-    histogram,
-};
+use metrics::{Counter, Histogram, Unit, counter, describe_counter, describe_histogram, histogram};
 
 /// The handles of all counters and histograms.
 pub struct Metrics {
@@ -50,10 +47,6 @@ pub struct Metrics {
     pub create_seconds: Histogram,
     /// Requests answered 503.
     pub unavailable: Counter,
-    /// Requests for links that a later release has stored, and that this one cannot follow.
-    pub of_later_release: Counter,
-    /// Whether the database was not heard from for `--serve-stale-for`.
-    pub cut_off: Gauge,
     /// Connections rejected because a limit, of all clients or of one, was reached by connections
     /// in use.
     pub connections_refused: Counter,
@@ -88,8 +81,6 @@ impl Metrics {
                 reserved: counter!("resolver_numbers_reserved_total"),
                 create_seconds: histogram!("resolver_create_duration_seconds"),
                 unavailable: counter!("resolver_unavailable_total"),
-                of_later_release: counter!("resolver_links_of_later_release_total"),
-                cut_off: gauge!("resolver_cut_off"),
                 connections_refused: counter!("resolver_connections_refused_total"),
                 clients_unread: counter!("resolver_clients_unread_total"),
             })
@@ -109,11 +100,6 @@ impl Metrics {
 }
 
 fn describe() {
-    describe_counter!(
-        "resolver_links_of_later_release_total",
-        "Requests answered 503 because a later release has stored something of the link that this one cannot read."
-    );
-    describe_gauge!("resolver_cut_off", "1 if the database was not heard from for --serve-stale-for.");
     describe_histogram!(
         "resolver_grpc_request_duration_seconds",
         Unit::Seconds,

@@ -237,7 +237,6 @@ pub(crate) async fn find(
         }
         // What this release cannot read may protect the link.
         Ok(Some(link)) if link.is_live(redirector.domain_cache.now()) && link.is_of_later_release() => {
-            redirector.metrics.of_later_release.increment(1);
             Err(unavailable(redirector).into())
         }
         Ok(Some(link)) => Ok(FoundLink { link, place: place.clone(), wanted: wanted.clone() }),

@@ -1,8 +1,13 @@
 //! How much of a spool is not stored elsewhere yet.
 
-use std::sync::Arc;
+use std::{fs::File, sync::Arc};
 
-use crate::shared::Shared;
+use crate::{
+    Sequence,
+    folder::segment_path,
+    scan::Blocks,
+    shared::{Segment, Shared},
+};
 
 /// The part of a spool that waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,7 +36,7 @@ impl BacklogGauge {
     #[must_use]
     pub fn read(&self) -> Backlog {
         let state = self.0.state();
-        let waiting = |segment: &crate::shared::Segment| {
+        let waiting = |segment: &Segment| {
             let stored = state.stored.get().saturating_sub(segment.first.get());
             segment.blocks.saturating_sub(stored)
         };
@@ -41,6 +46,36 @@ impl BacklogGauge {
             bytes_max: self.0.limits.total_bytes,
             oldest: state.oldest,
         }
+    }
+
+    /// Returns how many events wait now. Reads the segment that is stored in part, if there is one; all
+    /// of its events count if it cannot be read.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        let (segments, stored) = {
+            let state = self.0.state();
+            (state.segments.clone(), state.stored)
+        };
+        let waiting = |segment: &Segment| {
+            let end = segment.first.get().saturating_add(segment.blocks);
+            match (segment.first >= stored, end <= stored.get()) {
+                (true, _) => segment.events,
+                (false, true) => 0,
+                (false, false) => self.events_from(segment, stored).unwrap_or(segment.events),
+            }
+        };
+        segments.iter().map(waiting).sum()
+    }
+
+    /// Counts the events of a segment from a block on.
+    fn events_from(&self, segment: &Segment, stored: Sequence) -> std::io::Result<u64> {
+        let file = File::open(segment_path(&self.0.folder, segment.first))?;
+        let mut blocks = Blocks::new(&file, 0, segment.bytes, segment.first)?;
+        let mut events = 0;
+        while let Some((block, _)) = blocks.next()? {
+            events += if block.sequence >= stored { u64::from(block.count) } else { 0 };
+        }
+        Ok(events)
     }
 }
 
@@ -58,7 +93,7 @@ mod tests {
     fn append(spool: &mut Spool, at: i64) {
         let bytes: Vec<u8> =
             (0..300_u32).map(|byte| (byte.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
-        spool.writer.append(&Block { bytes: &bytes, count: 1, span: (at, at + 1) }).unwrap();
+        spool.writer.append(&Block { bytes: &bytes, count: 2, span: (at, at + 1) }).unwrap();
     }
 
     fn on_disk(folder: &Path) -> u64 {
@@ -75,6 +110,7 @@ mod tests {
         (10..17).for_each(|at| append(&mut spool, at));
         let check = |spool: &Spool, blocks, oldest| {
             let read = spool.gauge.read();
+            assert_eq!(spool.gauge.events(), 2 * blocks);
             assert_eq!((read.blocks, read.oldest), (blocks, oldest));
             assert_eq!((read.bytes, read.bytes_max), (on_disk(folder.path()), 4_000));
         };

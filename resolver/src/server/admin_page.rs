@@ -1,12 +1,13 @@
 //! The admin listener, and what its metrics page shows in addition to counters.
 
-use std::sync::Arc;
+use std::{convert::Infallible, sync::Arc};
 
 use app::{
     contact_metrics::show_contacts, database_metrics::DatabaseMetrics, webhooks::metrics::WebhookMetrics,
 };
 use daemon::{Admin, Liveness, Recorder, Refresh};
 use issuer::{embedded::Embedded, observer::Observer};
+use metrics::{describe_gauge, gauge};
 use store::Store;
 use supply::{IssuerClient, Minting, SupplyMetrics};
 use tls::{ClientTls, ServerTls};
@@ -15,6 +16,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use visit_store::VisitStore;
 
 use super::{issuing::Issuing, visits_task::ShownSpool};
+use crate::config::Role;
 
 /// The admin listener. It serves until it is dropped, so that probes are answered while the process
 /// waits for servers.
@@ -62,23 +64,31 @@ impl AdminPage {
         listener: TcpListener,
         (recorder, liveness): (&Recorder, &Liveness),
         metrics: &Arc<SupplyMetrics>,
+        role: Role,
     ) -> Self {
         let (ready, readiness) = watch::channel(false);
         let (shown, on_page) = watch::channel(Shown::default());
         let admin = Admin {
             daemon: "resolver",
             recorder: recorder.clone(),
-            ready: readiness,
+            ready: readiness.clone(),
             liveness: liveness.clone(),
-            refresh: refresh(recorder, metrics, on_page),
+            refresh: refresh(recorder, metrics, (role, readiness), on_page),
         };
         let serving = tokio::spawn(admin.serve(listener, CancellationToken::new()));
         Self { ready, shown, _serving: AbortOnDropHandle::new(serving) }
     }
 
-    /// Sets whether `/readyz` answers 200.
-    pub(super) fn set_ready(&self, is_ready: bool) {
-        self.ready.send_replace(is_ready);
+    /// Lets `/readyz` answer 200 once something was waited for. Never returns.
+    pub(super) async fn is_ready_after(&self, waited: impl Future<Output = ()>) -> Infallible {
+        waited.await;
+        self.ready.send_replace(true);
+        std::future::pending().await
+    }
+
+    /// Lets `/readyz` answer 503: the process is about to stop.
+    pub(super) fn set_stopping(&self) {
+        self.ready.send_replace(false);
     }
 
     /// Changes the state that the metrics page shows.
@@ -87,10 +97,33 @@ impl AdminPage {
     }
 }
 
-fn refresh(recorder: &Recorder, metrics: &Arc<SupplyMetrics>, shown: watch::Receiver<Shown>) -> Refresh {
+/// Publishes whether this process is ready, by what it serves: an operator counts both.
+fn show_readiness(recorder: &Recorder, role: Role, is_ready: bool) {
+    let value = if is_ready { 1.0 } else { 0.0 };
+    recorder.with(|| {
+        describe_gauge!(
+            "resolver_ready",
+            "1 while this process is ready, else 0, for what it serves: redirects, creates."
+        );
+        if role.serves_visitors() {
+            gauge!("resolver_ready", "serves" => "redirects").set(value);
+        }
+        if role.serves_api() {
+            gauge!("resolver_ready", "serves" => "creates").set(value);
+        }
+    });
+}
+
+fn refresh(
+    recorder: &Recorder,
+    metrics: &Arc<SupplyMetrics>,
+    (role, ready): (Role, watch::Receiver<bool>),
+    shown: watch::Receiver<Shown>,
+) -> Refresh {
     let (recorder, metrics) = (recorder.clone(), Arc::clone(metrics));
     Arc::new(move || {
         let shown = shown.borrow();
+        show_readiness(&recorder, role, *ready.borrow());
         metrics.report(shown.mintings.iter());
         let Shown { databases, issuer, webhooks, .. } = &*shown;
         let databases = databases.iter().flat_map(|databases| databases.metrics.contacts());

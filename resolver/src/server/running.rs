@@ -19,6 +19,7 @@ use tokio::{
 use super::{
     databases::Databases,
     grpc_task::GrpcTask,
+    left_visits::LeftVisits,
     parts::Assembled,
     supply_task::Supply,
     visits_task::{self, OpenSpool, VisitTasks},
@@ -69,11 +70,9 @@ impl Running {
         Self { service, phase, public, closing, grpc, webhooks, storing, supply, embedded, databases }
     }
 
-    /// Keeps the listeners open for `delay`, then stops everything in order.
-    ///
-    /// # Errors
-    /// Returns the error of the public listener.
-    pub(super) async fn stop(self, delay: Duration) -> Result<(), Error> {
+    /// Keeps the listeners open for `delay`, then stops everything in order. Returns the result of the
+    /// public listener, and what tells of visits that are left.
+    pub(super) async fn stop(self, delay: Duration) -> (Result<(), Error>, Option<LeftVisits>) {
         let webhooks = async {
             if let Some(webhooks) = self.webhooks {
                 webhooks.stop().await;
@@ -82,9 +81,10 @@ impl Running {
         let drained = drain(&self.service, &self.phase, self.public, delay);
         let (drained, (), ()) = tokio::join!(drained, self.grpc.stop(delay), webhooks);
         self.service.redirector.visits.finish().await;
-        if let Some(storing) = self.storing {
-            storing.finish().await;
-        }
+        let left = match self.storing {
+            Some(storing) => Some(storing.finish().await),
+            None => None,
+        };
         if let Some(supply) = self.supply {
             supply.stop().await;
         }
@@ -92,7 +92,7 @@ impl Running {
             embedded.stop().await;
         }
         self.databases.close().await;
-        drained
+        (drained, left)
     }
 }
 

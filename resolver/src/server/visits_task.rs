@@ -1,7 +1,7 @@
 //! The tasks that spool visits, store them, and look after what is stored.
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex},
     thread,
     time::Duration,
@@ -36,6 +36,7 @@ use visit_store::{
     ClickhouseAddress, ClickhouseVisits, PostgresVisits, SpoolId, SqliteVisits, VisitStore, VisitStoreError,
 };
 
+use super::left_visits::LeftVisits;
 use crate::config::{Settings, VisitSettings};
 
 /// How long a process that ends goes on storing what it has recorded. The rest stays in the spool.
@@ -83,9 +84,15 @@ pub(super) struct OpenSpool {
     id: SpoolId,
     metrics: Arc<IngestMetrics>,
     recorded: watch::Receiver<u64>,
+    folder: PathBuf,
 }
 
 impl OpenSpool {
+    /// Returns what tells at the end of the process which visits it leaves.
+    pub(super) fn left(&self) -> LeftVisits {
+        LeftVisits { gauge: self.gauge.clone(), folder: self.folder.clone() }
+    }
+
     /// Returns what publishes its backlog, whenever a metrics page is requested.
     pub(super) fn shown(&self) -> ShownSpool {
         ShownSpool { gauge: self.gauge.clone(), metrics: Arc::clone(&self.metrics) }
@@ -130,7 +137,8 @@ pub(super) fn open_spool(settings: &VisitSettings, recorder: &Recorder) -> Resul
     let (recording, recorded) = watch::channel(0);
     let sink = SpoolSink { writer: Mutex::new(writer), recording, metrics: Arc::clone(&metrics) };
     let (sink, id) = (Arc::new(sink), SpoolId(opened.identity));
-    Ok(OpenSpool { sink, reader, sidecars, gauge, id, metrics, recorded })
+    let folder = settings.spool.clone();
+    Ok(OpenSpool { sink, reader, sidecars, gauge, id, metrics, recorded, folder })
 }
 
 fn wrong_spool(folder: &Path, error: &spool::SpoolError) -> cli::Error {
@@ -198,6 +206,7 @@ pub(super) fn start_upkeep(
 pub(super) struct VisitTasks {
     ending: watch::Sender<bool>,
     ended: oneshot::Receiver<()>,
+    left: LeftVisits,
 }
 
 impl VisitTasks {
@@ -208,7 +217,7 @@ impl VisitTasks {
         store: &Arc<dyn VisitStore>,
         domains: &Arc<DomainCache>,
     ) -> Self {
-        let keep_days = settings.visits.keep_days();
+        let (keep_days, left) = (settings.visits.keep_days(), spool.left());
         let (ending, is_ending) = watch::channel(false);
         let (end, ended) = oneshot::channel();
         let (clock, untracked) = (Arc::clone(domains), Arc::clone(domains));
@@ -235,14 +244,15 @@ impl VisitTasks {
         if let Err(error) = started {
             tracing::error!(%error, "start the thread that stores visits");
         }
-        Self { ending, ended }
+        Self { ending, ended, left }
     }
 
-    /// Stores what is recorded, as far as time allows. Nothing more may be recorded.
-    pub(super) async fn finish(self) {
+    /// Stores what is recorded, as far as time allows, and returns what tells of the rest. Nothing more
+    /// may be recorded.
+    pub(super) async fn finish(self) -> LeftVisits {
         self.ending.send_replace(true);
-        if timeout(DRAIN, self.ended).await.is_err() {
-            tracing::warn!("visits are left in the spool: the next start stores them");
-        }
+        // Whatever came of it, the spool tells what is left.
+        let _ = timeout(DRAIN, self.ended).await;
+        self.left
     }
 }

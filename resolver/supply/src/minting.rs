@@ -115,6 +115,21 @@ impl Minting {
         }
     }
 
+    /// Waits until numbers are in hand, or every number of the keyspace is used.
+    pub async fn stocked(&self) {
+        loop {
+            let came = self.came.notified();
+            let is_settled = {
+                let state = self.state();
+                state.keyspace.buffer().in_hand() > 0 || state.keyspace.is_exhausted()
+            };
+            if is_settled {
+                return;
+            }
+            came.await;
+        }
+    }
+
     fn try_claim(&self) -> Result<Option<Claim>, ClaimError> {
         let mut state = self.state();
         let claim = state.keyspace.claim();

@@ -25,7 +25,9 @@ pub struct DatabaseArgs {
         value_name = "URL"
     )]
     pub database: Database,
-    /// Wait for the database for at most this long at start.
+    /// Wait for the database for at most this long at start. A server with --role all or api is not
+    /// ready before it has numbers for new links either, within the same time; with --role all it waits
+    /// for them for at most 2m, since redirects need none.
     #[arg(long, env = "RESOLVER_START_DEADLINE", default_value = "30s", value_parser = parse_duration)]
     pub start_deadline: Duration,
     /// Allow connections beyond this machine without TLS: to Postgres, and to issuers. Without this
