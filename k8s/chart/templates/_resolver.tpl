@@ -56,10 +56,9 @@ spec:
     spec:
       {{- $tolerations := include "shortmint.nodeLoss" $root | fromYamlArray }}
       {{- include "shortmint.podSpec" (list $root $name $settings $tolerations) | nindent 6 }}
-      # The sum of RESOLVER_DRAIN_DELAY, the longest request deadline, and the time to store the last visits
-      # and to return unused blocks; with room to spare, for past it comes SIGKILL. Raise it with the drain
-      # delay.
-      terminationGracePeriodSeconds: {{ add $settings.drainDelaySeconds 40 }}
+      # The drain delay, 40 seconds at most for requests, creates, the last visits and the return of numbers, each with
+      # a limit of its own, and some to spare: past it comes SIGKILL.
+      terminationGracePeriodSeconds: {{ add $settings.drainDelaySeconds 55 }}
       {{- include "shortmint.topologySpread" (list $root $name $settings (not $keepsSpool)) | nindent 6 }}
       containers:
         - name: {{ $name }}

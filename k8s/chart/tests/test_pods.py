@@ -77,6 +77,16 @@ def test_a_full_spool_fits_into_what_its_pod_requests(name):
                 assert int(size.removesuffix("Mi")) > int(spool), title(found)
 
 
+@every_set
+def test_a_pod_has_more_time_than_the_limits_of_its_end(name):
+    for found in workloads(rendered(name)):
+        drain = variables(containers(found)[0]).get("RESOLVER_DRAIN_DELAY")
+        if drain:
+            # Requests, creates, visits and numbers have ten seconds each (resolver/ARCHITECTURE.md).
+            limits = int(drain.removesuffix("s")) + 4 * 10
+            assert pod_of(found)["terminationGracePeriodSeconds"] >= limits + 10, title(found)
+
+
 def test_the_spool_may_outlive_its_pod():
     objects = render(
         "base", {"resolver": {"spoolVolume": {"enabled": True}, "autoscaling": {"maxReplicas": 2}}}
