@@ -53,12 +53,13 @@ def load_stores(rendered):
     for image in sorted(images_of(rendered)):
         base = image.split("@")[0].split(":")[0].rsplit("/", 1)[-1]
         if base in makers:
-            file = rootfs.ARCHIVES / f"node-{base}.tar"
+            name = f"node-{base}-{rootfs.recipe()}"
+            file = rootfs.ARCHIVES / f"{name}.tar"
             if not file.is_file():
-                makers[base]()
+                makers[base](name)
             call("podman", "load", "--quiet", "--input", file)
             say(image, "is", base, "of this machine")
-            call("podman", "tag", f"localhost/node-{base}", image)
+            call("podman", "tag", f"localhost/{name}", image)
 
 
 def images_of(rendered):

@@ -90,8 +90,9 @@ class Network:
         call("ip", "netns", "exec", host.name, "nft", "-f", "-", input=rules)
 
     def heal(self, host):
-        """Takes back a cut."""
-        call("ip", "netns", "exec", host.name, "nft", "delete table inet cut")
+        """Takes back a cut, unless the host has gone meanwhile, as that of an evicted pod."""
+        if self.hosts.get(host.name) is host:
+            call("ip", "netns", "exec", host.name, "nft", "delete table inet cut")
 
     def set_policies(self, found):
         """Puts these NetworkPolicies into force."""

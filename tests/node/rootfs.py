@@ -4,6 +4,7 @@ They stand for images that a cluster pulls from a registry, such as those of etc
 daemons when their binaries are not static. Everything is Debian's.
 """
 
+import hashlib
 import os
 import pathlib
 import shutil
@@ -88,7 +89,14 @@ def daemon(name, tag, binary):
         pack(f"shortmint-{name}:{tag}", root, [name])
 
 
-def etcd():
+def recipe():
+    """A hash of what the images of the stores are made by."""
+    files = (HERE / "rootfs.py", HERE / "postgres-entrypoint", postgres_folder() / "postgres")
+    text = b"".join(file.read_bytes() for file in (*files, pathlib.Path(path_of("etcd"))))
+    return hashlib.sha256(text).hexdigest()[:12]
+
+
+def etcd(image):
     """etcd and etcdctl at the paths of the official image."""
     say("packaging etcd of this machine")
     with tempfile.TemporaryDirectory() as folder:
@@ -102,10 +110,10 @@ def etcd():
         # Debian's release has `snapshot restore` in etcdctl only.
         (root / "usr/local/bin/etcdutl").write_text('#!/bin/sh\nexec env ETCDCTL_API=3 etcdctl "$@"\n')
         (root / "usr/local/bin/etcdutl").chmod(0o755)
-        return pack("node-etcd", root, ["etcd"])
+        return pack(image, root, ["etcd"])
 
 
-def postgres():
+def postgres(image):
     """Postgres with an entrypoint that does what that of the official image does."""
     say("packaging Postgres of this machine")
     programs = postgres_folder()
@@ -126,4 +134,4 @@ def postgres():
         copy(root, HERE / "postgres-entrypoint", "/usr/local/bin/docker-entrypoint.sh")
         (root / "var/run/postgresql").mkdir(parents=True)
         path = f"/usr/local/bin:{programs}:/usr/bin:/bin"
-        return pack("node-postgres", root, ["docker-entrypoint.sh"], path, "SIGINT")
+        return pack(image, root, ["docker-entrypoint.sh"], path, "SIGINT")
