@@ -11,8 +11,9 @@ use crate::launch::Launch;
 use crate::metrics;
 use crate::process::Process;
 
-/// The time limit from a daemon's start to readiness.
-const READY_WITHIN: Duration = Duration::from_secs(20);
+/// The time limit from a daemon's start to readiness. A resolver that gets no numbers is ready after
+/// its `--start-deadline` of 30 s.
+const READY_WITHIN: Duration = Duration::from_secs(45);
 
 /// The time limit for a response of the admin listener. It responds at once or not at all, and a
 /// paused process must not delay a caller that asks several.
