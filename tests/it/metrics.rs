@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use harness::{Cluster, Daemon, Launch, Program, Resolver, Scratch};
+use harness::{Cluster, Daemon, Launch, Program, Resolver, Scratch, wait};
 
 const CHECK_WITHIN: Duration = Duration::from_secs(30);
 
@@ -58,4 +58,21 @@ async fn expect_clean(scratch: &Scratch, daemon: &Daemon, prefix: &str, code: &s
         !page.contains(&format!("\"{code}\"")) && !page.contains(LONG_URL),
         "a link is on the page:\n{page}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_issuer_tells_how_long_etcd_has_not_answered() {
+    let mut cluster = Cluster::builder().etcd(1).issuers(2).resolvers(0).start().await.unwrap();
+    let ages = async |issuers: &[harness::Issuer]| {
+        let mut ages = Vec::new();
+        for issuer in issuers {
+            ages.push(issuer.metric("issuer_last_success_age_seconds").await.unwrap_or(f64::NAN));
+        }
+        ages
+    };
+    let before = ages(&cluster.issuers).await;
+    assert!(before.iter().all(|age| *age < 3.0), "leader and follower ask etcd: {before:?}");
+    cluster.etcd.stop_all().unwrap();
+    let is_seen = async || ages(&cluster.issuers).await.iter().all(|age| *age > 4.0);
+    wait::until(CHECK_WITHIN, "both have missed etcd", is_seen).await.unwrap();
 }

@@ -90,6 +90,15 @@ async fn what_a_standby_that_stands_still_says_is_not_believed() {
     let new = (302, Some("https://example.com/new".to_owned()));
     assert_eq!(reader.api.follow(edited).await.unwrap(), new);
     assert_eq!(reader.api.follow(edited).await.unwrap(), new, "and from the cache");
+    // Each read counts, not only the one a second that asks the standby.
+    for code in &codes[1..] {
+        assert_eq!(reader.api.follow(code).await.unwrap().0, 302);
+    }
+    let reads = |result| reader.metric_where("resolver_replica_reads_total", result);
+    assert_eq!(reads("result=\"behind\"").await, Some(20.0));
+    assert_eq!(reads("result=\"answered\"").await, Some(0.0));
+    let age = reader.metric_where("resolver_last_success_age_seconds", "server=\"replica\"");
+    assert!(age.await < Some(8.0), "it answers, however late it is");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -107,6 +116,15 @@ async fn a_replica_that_cannot_be_reached_or_is_no_standby_takes_no_part() {
     let reader = cluster.resolver("late").unwrap();
     let args = ["--read-database", "postgres://nobody@127.0.0.1:9/none"];
     let reader = reader.args(args).start().await.unwrap();
+    // Nobody asks for a link, and the lost replica is seen, apart from the primary.
+    let age = |server| reader.metric_where("resolver_last_success_age_seconds", server);
+    wait::until(SOON, "the replica's age is seen", async || age("server=\"replica\"").await > Some(6.0))
+        .await
+        .unwrap();
+    assert!(age("server=\"database\"").await < Some(6.0));
+    let lost = |server| reader.metric_where("resolver_database_errors_total", server);
+    assert!(lost("server=\"replica\",sqlstate=\"lost\"").await > Some(0.0));
+    assert_eq!(lost("server=\"database\"").await, Some(0.0));
     cluster.postgres.stop_fast().await.unwrap();
     assert_eq!(reader.api.follow(&code).await.unwrap().0, 503);
 }

@@ -79,6 +79,9 @@ async fn metrics_tell_what_waits_while_the_database_is_away() {
     .await
     .unwrap();
     assert_eq!(metric("visit_last_stored_timestamp_seconds").await, stored_at);
+    let age = "resolver_last_success_age_seconds";
+    let age = resolver.metric_where(age, "server=\"database\"").await;
+    assert!(age >= Some(2.0), "the database has been away for longer: {age:?}");
     println!("{count} redirects: {blocks} blocks, {bytes} bytes wait");
 
     database.proxy.accept().await.unwrap();
@@ -139,6 +142,9 @@ async fn a_process_without_a_slot_tells_and_registers_once_one_is_silent() {
     .await
     .unwrap();
     assert_eq!(resolver.metric("resolver_visits_registered").await, Some(0.0));
+    for name in ["used", "max"] {
+        assert_eq!(resolver.metric(&format!("resolver_visit_slots_{name}")).await, Some(128.0));
+    }
     assert!(resolver.metric("resolver_visit_blocks_waiting").await > Some(0.0));
     let sql = database.postgres.client().await.unwrap();
     let silent = "UPDATE visit_producer SET seen_at = now() - interval '6 minutes' WHERE slot = 77";

@@ -77,6 +77,16 @@ async fn visits_wait_while_clickhouse_is_away_and_count_once_when_it_is_back() {
     let is_waiting =
         async || resolver.metric("resolver_visit_rows_waiting").await.is_some_and(|rows| rows > 0.0);
     wait::until(SOON, "a batch waits for its rows", is_waiting).await.unwrap();
+    let is_seen = async || {
+        let oldest = resolver.metric("resolver_visit_rows_oldest_waiting_seconds").await;
+        let age = "resolver_last_success_age_seconds";
+        let age = resolver.metric_where(age, "server=\"clickhouse\"").await;
+        oldest > Some(2.0) && age > Some(2.0)
+    };
+    wait::until(SOON, "its age and that of the outage are seen", is_seen).await.unwrap();
+    let errors =
+        resolver.metric_where("resolver_database_errors_total", "server=\"clickhouse\",sqlstate=\"lost\"");
+    assert!(errors.await > Some(0.0));
     let url = format!("http://{}/rest/v3/short-urls/{code}/visits?itemsPerPage=1", resolver.addr());
     let answer = client().get(url).header("X-Api-Key", &platform.key).send().await.unwrap();
     assert_eq!(answer.status(), 503, "single visits cannot be listed");
@@ -91,7 +101,8 @@ async fn visits_wait_while_clickhouse_is_away_and_count_once_when_it_is_back() {
     platform.must_have(47).await;
     assert!(all_answer(&resolver, &cookie).await);
     must_count(&resolver, &platform.key, &code, 47).await;
-    assert_eq!(resolver.metric("resolver_visit_rows_waiting").await.unwrap(), 0.0);
+    assert_eq!(resolver.metric("resolver_visit_rows_waiting").await, Some(0.0));
+    assert_eq!(resolver.metric("resolver_visit_rows_oldest_waiting_seconds").await, Some(0.0));
 
     let url = format!("http://{}/rest/v3/short-urls/{code}/visits", resolver.addr());
     let deletion = client().request(Method::DELETE, url).header("X-Api-Key", &platform.key);
