@@ -161,8 +161,7 @@ def judge(report, results, windows):
 
 
 def check_visits(bed, report, followed):
-    """Every redirect is a visit, or the log of a pod that ended counts it as lost."""
-    known = bed.scratch / "visits"
+    """Every redirect is a stored visit, or the log of a pod that ended counts it."""
     stored, since = -1, time.monotonic()
     while time.monotonic() - since < 30:
         found = visits(bed)
@@ -171,12 +170,12 @@ def check_visits(bed, report, followed):
         if stored >= followed:
             break
         time.sleep(1)
-    lost = lost_by_logs(bed)
-    known.write_text(f"{followed} {stored} {lost}\n")
-    report.row("visits", f"{followed:,} redirects, {stored:,} visits stored, {lost:,} lost as the logs say")
-    report.require(
-        stored + lost == followed, f"{followed - stored - lost} visits are neither stored nor counted"
+    lost, left = followed - stored, lost_by_logs(bed)
+    report.row(
+        "visits", f"{followed:,} redirects, {stored:,} visits stored; left in spools by the logs: {left:,}"
     )
+    # A pod may leave a visit whose storing it has not heard of, so the logs may count more.
+    report.require(0 <= lost <= left, f"{lost} visits are not stored, and the logs count {left}")
 
 
 def visits(bed):
