@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Context;
+use jiff::{Timestamp, ToSpan as _, tz::TimeZone};
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, Issuer, KeyPair, date_time_ymd,
 };
@@ -62,6 +63,18 @@ impl Authority {
     pub fn issue_expired(&self, names: &[&str]) -> anyhow::Result<Pair> {
         let mut params = params(names, "unnamed")?;
         (params.not_before, params.not_after) = (date_time_ymd(2019, 1, 1), date_time_ymd(2020, 1, 1));
+        self.sign(&params)
+    }
+
+    /// Issues a certificate that ends after so many whole days, at midnight.
+    ///
+    /// # Errors
+    /// See [`Self::issue`].
+    pub fn issue_for_days(&self, names: &[&str], days: i64) -> anyhow::Result<Pair> {
+        let end = Timestamp::now().to_zoned(TimeZone::UTC).date().checked_add(days.days())?;
+        let mut params = params(names, "unnamed")?;
+        params.not_after =
+            date_time_ymd(end.year().into(), end.month().unsigned_abs(), end.day().unsigned_abs());
         self.sign(&params)
     }
 

@@ -17,6 +17,7 @@ use crate::scratch::Scratch;
 use crate::{http, wait};
 
 mod member;
+mod space;
 
 pub use member::EtcdMember;
 use member::Seat;

@@ -69,7 +69,7 @@ pub use pipeline::Pipeline;
 pub use postgres::Postgres;
 pub use process::Process;
 pub use programs::Program;
-pub use prometheus::Prometheus;
+pub use prometheus::{Alert, Prometheus};
 pub use proxy::{Direction, Flow, Proxy};
 pub use resolver::{Resolver, ResolverBuilder, migrate, migrate_with};
 pub use scratch::Scratch;

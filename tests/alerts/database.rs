@@ -1,0 +1,107 @@
+//! Alerts on the database, as the resolvers see it.
+
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use harness::Proxy;
+use tokio::task::JoinSet;
+
+use crate::{
+    case::Case,
+    run::Part,
+    stage::{Setup, Stage},
+};
+
+const CONSEQUENCES: &[&str] =
+    &["ShortmintDatabaseUnreachable", "ShortmintRedirectErrorBudgetBurn", "ShortmintCreateErrorBudgetBurn"];
+/// Lists that are requested at once: more than the pool for lists has connections.
+const LISTS: usize = 40;
+
+/// Returns the part.
+pub(crate) fn parts() -> Vec<Part> {
+    let cases = vec![
+        Case::page("ShortmintDatabaseUnreachable", "Postgres stopped (SIGSTOP of its connections)", |s| {
+            silent(s).boxed_local()
+        })
+        .beside(CONSEQUENCES),
+        Case::ticket("ShortmintDatabaseErrors", "the role may not insert links", |s| errors(s).boxed_local())
+            .beside(CONSEQUENCES),
+        Case::ticket("ShortmintDatabaseWaitLong", "a lock on the table of links", |s| {
+            locked(s).boxed_local()
+        })
+        .beside(CONSEQUENCES),
+        Case::ticket("ShortmintDatabaseConnectionsExhausted", "a lock on the table of links", |s| {
+            locked(s).boxed_local()
+        })
+        .beside(CONSEQUENCES),
+        Case::ticket("ShortmintSchemaOutdated", "the newest migration taken out of the history", |s| {
+            schema(s).boxed_local()
+        }),
+        Case::ticket("ShortmintReplicaUnreachable", "the replica's port closed", |s| {
+            replica_away(s).boxed_local()
+        }),
+        Case::ticket("ShortmintReplicaBehind", "the replica's replay paused", |s| {
+            replica_behind(s).boxed_local()
+        }),
+    ];
+    vec![Part { name: "database", setup: Setup::default(), cases }]
+}
+
+async fn silent(stage: &mut Stage) -> anyhow::Result<()> {
+    stage.postgres_proxy().set_both(harness::Flow::Stall);
+    stage.fires().await?;
+    stage.postgres_proxy().set_both(harness::Flow::Pass);
+    Ok(())
+}
+
+/// A role that lacks a right, as after a migration without its grants.
+async fn errors(stage: &mut Stage) -> anyhow::Result<()> {
+    stage.sql("ALTER TABLE link RENAME TO link_away").await?;
+    let fired = stage.fires().await;
+    stage.sql("ALTER TABLE link_away RENAME TO link").await?;
+    fired
+}
+
+async fn locked(stage: &mut Stage) -> anyhow::Result<()> {
+    let locker = stage.cluster.postgres.client().await?;
+    locker.batch_execute("BEGIN; LOCK TABLE link IN ACCESS EXCLUSIVE MODE").await?;
+    let mut lists = JoinSet::new();
+    while stage.fired().is_none() && stage.is_in_time() {
+        while lists.len() < LISTS {
+            let api = stage.cluster.resolvers[0].api.clone();
+            lists.spawn(async move {
+                let list = api.http().get(format!("{}/rest/v3/short-urls", api.url()));
+                list.header("X-Api-Key", api.key()).send().await.is_ok()
+            });
+        }
+        let _ = tokio::time::timeout(Duration::from_secs(1), lists.join_next()).await;
+    }
+    lists.shutdown().await;
+    locker.batch_execute("ROLLBACK").await?;
+    stage.fires().await
+}
+
+async fn schema(stage: &mut Stage) -> anyhow::Result<()> {
+    let newest = "version = (SELECT max(version) FROM refinery_schema_history)";
+    stage.sql(&format!("CREATE TABLE kept AS SELECT * FROM refinery_schema_history WHERE {newest}")).await?;
+    stage.sql(&format!("DELETE FROM refinery_schema_history WHERE {newest}")).await?;
+    let fired = stage.fires().await;
+    stage.sql("INSERT INTO refinery_schema_history SELECT * FROM kept; DROP TABLE kept").await?;
+    fired
+}
+
+async fn replica_away(stage: &mut Stage) -> anyhow::Result<()> {
+    let proxy: &Proxy = &stage.standby_proxy;
+    proxy.refuse().await;
+    proxy.reset_all();
+    stage.fires().await?;
+    stage.standby_proxy.accept().await
+}
+
+async fn replica_behind(stage: &mut Stage) -> anyhow::Result<()> {
+    let standby = stage.standby.client().await?;
+    standby.batch_execute("SELECT pg_wal_replay_pause()").await?;
+    let fired = stage.fires().await;
+    standby.batch_execute("SELECT pg_wal_replay_resume()").await?;
+    fired
+}

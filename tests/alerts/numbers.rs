@@ -1,0 +1,161 @@
+//! Alerts on numbers: what is left, and whether resolvers get more.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use futures_util::FutureExt as _;
+use harness::{Load, Proxy};
+use serde_json::json;
+
+use crate::{
+    case::Case,
+    run::Part,
+    stage::{Setup, Stage},
+};
+
+const SOON: Duration = Duration::from_secs(60);
+/// A keyspace of 3,844 codes; the other one serves the traffic.
+const SMALL: &str = "default=6:0-9A-Za-z,small=3:7";
+/// The same one with all classes of first characters.
+const WIDE: &str = "default=6:0-9A-Za-z,small=3:0-9A-Za-z";
+/// Links that use up more than nine tenths of it.
+const MOST_OF_IT: usize = 3_600;
+/// The prefix of the ledger's records of holders.
+const HOLDERS: &str = "/shortmint/default/holder/";
+
+/// Returns the parts with the usual keyspace, with a small one, and with a damaged ledger.
+pub(crate) fn parts() -> Vec<Part> {
+    let usual = vec![
+        Case::ticket("ShortmintSupplyLow", "issuers out of reach, and a burst of creates", |s| {
+            supply(s).boxed_local()
+        })
+        .beside(&["ShortmintSupplyEmpty", "ShortmintIssuerUnreachable"]),
+        Case::page("ShortmintSupplyEmpty", "issuers out of reach, and a burst of creates", |s| {
+            supply(s).boxed_local()
+        })
+        .beside(&["ShortmintIssuerUnreachable", "ShortmintCreateErrorBudgetBurn"]),
+        Case::page("ShortmintIssuerUnreachable", "the issuers' ports closed", |s| {
+            unreachable(s).boxed_local()
+        }),
+        Case::ticket("ShortmintHoldersMissing", "one resolver cut off from the issuers", |s| {
+            holder(s).boxed_local()
+        })
+        .beside(&["ShortmintIssuerUnreachable"]),
+        Case::ticket("ShortmintRefillsFailing", "the issuers' ports closed", |s| {
+            unreachable(s).boxed_local()
+        })
+        .beside(&["ShortmintIssuerUnreachable"]),
+    ];
+    let small = vec![
+        Case::ticket("ShortmintNumbersLow", "a keyspace of 3,844 codes used up to a tenth", |s| {
+            use_up(s).boxed_local()
+        })
+        .beside(&["ShortmintNumbersExhaustion"]),
+        Case::page("ShortmintNumbersExhaustion", "a keyspace that lasts minutes at its rate", |s| {
+            use_up(s).boxed_local()
+        }),
+    ];
+    let restored = vec![
+        Case::page("ShortmintBlocksOverlapping", "etcd restored from a backup", |s| restore(s).boxed_local())
+            .beside(&["ShortmintNoLeader", "ShortmintSupplyEmpty"]),
+    ];
+    let damaged = vec![
+        Case::page("ShortmintNumbersUnaccounted", "a record of the ledger copied by hand", |s| {
+            damage(s).boxed_local()
+        })
+        .beside(&["ShortmintNoLeader"]),
+    ];
+    let (keyspaces, blocks) = (SMALL, &["--block-min", "100", "--block-max", "100"]);
+    vec![
+        Part { name: "numbers", setup: Setup::default(), cases: usual },
+        Part { name: "a small keyspace", setup: Setup { keyspaces, ..Setup::default() }, cases: small },
+        Part {
+            name: "a restored ledger",
+            setup: Setup { issuer_args: blocks, ..Setup::default() },
+            cases: restored,
+        },
+        Part { name: "a damaged ledger", setup: Setup::default(), cases: damaged },
+    ]
+}
+
+async fn close_issuers(stage: &Stage) {
+    for proxy in &stage.cluster.issuer_proxies {
+        proxy.refuse().await;
+        proxy.reset_all();
+    }
+}
+
+async fn open_issuers(stage: &Stage) -> anyhow::Result<()> {
+    for proxy in &stage.cluster.issuer_proxies {
+        proxy.accept().await?;
+    }
+    Ok(())
+}
+
+async fn supply(stage: &mut Stage) -> anyhow::Result<()> {
+    close_issuers(stage).await;
+    let load = Load::on(&stage.cluster.resolvers).creates(usize::MAX).retries_unavailable().start();
+    stage.fires().await?;
+    open_issuers(stage).await?;
+    load.wind_down();
+    load.end().await.map(drop)
+}
+
+async fn unreachable(stage: &mut Stage) -> anyhow::Result<()> {
+    close_issuers(stage).await;
+    stage.fires().await?;
+    open_issuers(stage).await
+}
+
+async fn holder(stage: &mut Stage) -> anyhow::Result<()> {
+    let leader = stage.cluster.wait_leader(SOON).await?;
+    let cut = Proxy::start(stage.cluster.issuers[leader].listen()).await?;
+    let builder = stage.resolver("cut-off")?.issuers([cut.url()]);
+    stage.add_resolver(builder).await?;
+    stage.are_scraped().await?;
+    stage.strikes();
+    cut.refuse().await;
+    cut.reset_all();
+    stage.fires().await?;
+    stage.remove_resolver().await
+}
+
+async fn use_up(stage: &mut Stage) -> anyhow::Result<()> {
+    let api = &stage.cluster.resolvers[0].api;
+    let link = json!({ "longUrl": "https://example.com/", "keyspace": "small" }).to_string() + "\n";
+    let call = api.http().post(format!("{}/rest/v3/short-urls/bulk", api.url()));
+    let call = call.header("X-Api-Key", api.key()).body(link.repeat(MOST_OF_IT));
+    harness::Answer::to(call.timeout(SOON)).await?.success()?;
+    stage.fires().await?;
+    // A resolver with more codes raises the capacity.
+    let wide = stage.resolver("wide")?.keyspaces(WIDE);
+    stage.add_resolver(wide).await.map(drop)
+}
+
+async fn restore(stage: &mut Stage) -> anyhow::Result<()> {
+    let backup = stage.cluster.etcd.save_snapshot().await?;
+    Load::on(&stage.cluster.resolvers).creates(3_000).run().await?;
+    stage.cluster.etcd.restore_snapshot(&backup).await?;
+    stage.strikes();
+    Load::on(&stage.cluster.resolvers).creates(3_000).retries_unavailable().run().await?;
+    stage.fires().await
+}
+
+async fn damage(stage: &mut Stage) -> anyhow::Result<()> {
+    let holders = stage.cluster.etcd.get_prefix(HOLDERS).await?;
+    let (_, holder) = holders.first().context("the ledger has a holder")?;
+    let copy = format!("{HOLDERS}copy");
+    stage.cluster.etcd.put(&copy, holder).await?;
+    change_leader(stage).await?;
+    stage.fires().await?;
+    stage.cluster.etcd.delete(&copy).await?;
+    change_leader(stage).await
+}
+
+/// Lets another leader read the ledger.
+async fn change_leader(stage: &Stage) -> anyhow::Result<()> {
+    for lease in stage.cluster.etcd.leases().await? {
+        stage.cluster.etcd.revoke_lease(lease).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,223 @@
+//! Alerts on the processes: whether they run, and what they refuse.
+
+use std::{net::Ipv4Addr, time::Duration};
+
+use futures_util::FutureExt as _;
+use harness::{Authority, Connection, ErrorOutput, Flow, SecretFolder, net};
+use tokio::{
+    net::{TcpSocket, TcpStream},
+    time::sleep,
+};
+
+use crate::{
+    case::Case,
+    run::Part,
+    server::Server,
+    stage::{Setup, Stage},
+};
+
+/// Open files of a resolver with few, and connections that use them up.
+const DESCRIPTORS: u32 = 160;
+const IDLE: u8 = 150;
+/// Connections of one client that wait for answers, where it may have fewer.
+const BUSY: usize = 40;
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Returns the part.
+pub(crate) fn parts() -> Vec<Part> {
+    let cases = vec![
+        Case::ticket(
+            "ShortmintPodsMissing",
+            "an issuer in a crash loop, each time at another address",
+            |s| crash_loop(s).boxed_local(),
+        ),
+        Case::page("ShortmintResolverRedundancyLost", "all resolvers killed", |s| lost(s, 0).boxed_local()),
+        Case::ticket("ShortmintResolverRedundancyLost", "all resolvers but one killed", |s| {
+            lost(s, 1).boxed_local()
+        }),
+        Case::ticket("ShortmintRestarting", "a resolver killed and started four times", |s| {
+            restarting(s).boxed_local()
+        }),
+        Case::ticket("ShortmintAutoscalerAtMaximum", "an autoscaler with all of its pods", |s| {
+            autoscaler(s).boxed_local()
+        }),
+        Case::ticket("ShortmintDescriptorsNearLimit", "idle connections to a resolver with 160 files", |s| {
+            descriptors(s).boxed_local()
+        }),
+        Case::ticket("ShortmintConnectionsRefused", "one client holds all of its connections busy", |s| {
+            refused(s).boxed_local()
+        }),
+        Case::ticket("ShortmintUnavailableAnswers", "one resolver cut off from Postgres", |s| {
+            unavailable(s).boxed_local()
+        })
+        .beside(&[
+            "ShortmintDatabaseUnreachable",
+            "ShortmintRedirectErrorBudgetBurn",
+            "ShortmintCreateErrorBudgetBurn",
+        ]),
+        Case::ticket("ShortmintVisitorsRefused", "a client guesses codes", |s| guessing(s).boxed_local()),
+        Case::ticket("ShortmintSeveralVersions", "a target that shows another version", |s| {
+            versions(s).boxed_local()
+        }),
+        Case::ticket("ShortmintLogLinesDropped", "a log that is never read", |s| logs(s).boxed_local()),
+        Case::ticket("ShortmintCertificateExpiring", "a certificate for ten days", |s| {
+            certificate(s, 10).boxed_local()
+        }),
+        Case::page("ShortmintCertificateExpiring", "a certificate for two days", |s| {
+            certificate(s, 2).boxed_local()
+        }),
+    ];
+    vec![Part { name: "processes", setup: Setup::default(), cases }]
+}
+
+/// A pod that never gets ready has an address at which nothing answers, and another one after each
+/// crash.
+async fn crash_loop(stage: &mut Stage) -> anyhow::Result<()> {
+    let mut issuer = stage.cluster.issuers.pop();
+    while stage.fired().is_none() {
+        stage.others = vec![("issuer", format!("http://{}", net::free_addr()?))];
+        stage.scrape()?;
+        drop(issuer.take());
+        sleep(Duration::from_secs(10)).await;
+        anyhow::ensure!(stage.is_in_time(), "it did not fire");
+    }
+    stage.others.clear();
+    stage.cluster.issuer_proxies.pop();
+    stage.add_issuer("issuer-again").await.map(drop)
+}
+
+async fn lost(stage: &mut Stage, left: usize) -> anyhow::Result<()> {
+    for resolver in &mut stage.cluster.resolvers[left..] {
+        resolver.process.kill_now()?;
+    }
+    stage.fires().await?;
+    for resolver in &mut stage.cluster.resolvers[left..] {
+        resolver.restart().await?;
+    }
+    Ok(())
+}
+
+async fn restarting(stage: &mut Stage) -> anyhow::Result<()> {
+    for _ in 0..4 {
+        stage.cluster.resolvers[1].restart().await?;
+        // At least one scrape sees each start.
+        sleep(Duration::from_secs(3)).await;
+    }
+    stage.fires().await
+}
+
+async fn autoscaler(stage: &mut Stage) -> anyhow::Result<()> {
+    let labels = "{namespace=\"shortmint\",horizontalpodautoscaler=\"resolver\"}";
+    let page = |pods: u32| {
+        format!(
+            "kube_horizontalpodautoscaler_status_current_replicas{labels} {pods}\n\
+             kube_horizontalpodautoscaler_spec_max_replicas{labels} 6\n"
+        )
+    };
+    stage.kubernetes.answers(200, &page(6));
+    stage.fires().await?;
+    stage.kubernetes.answers(200, &page(3));
+    Ok(())
+}
+
+async fn descriptors(stage: &mut Stage) -> anyhow::Result<()> {
+    let builder = stage.resolver("few-files")?.descriptors(DESCRIPTORS);
+    let to = builder.listen();
+    stage.add_resolver(builder).await?;
+    let mut idle: Vec<TcpStream> = Vec::new();
+    while stage.fired().is_none() {
+        idle.retain(|stream| matches!(stream.try_read(&mut [0]), Err(error) if error.kind() == std::io::ErrorKind::WouldBlock));
+        for client in idle.len()..usize::from(IDLE) {
+            let socket = TcpSocket::new_v4()?;
+            socket.bind((Ipv4Addr::new(127, 200, 0, 1 + u8::try_from(client % 200)?), 0).into())?;
+            idle.extend(socket.connect(to).await.ok());
+        }
+        sleep(Duration::from_secs(1)).await;
+        anyhow::ensure!(stage.is_in_time(), "it did not fire");
+    }
+    drop(idle);
+    stage.remove_resolver().await
+}
+
+async fn refused(stage: &mut Stage) -> anyhow::Result<()> {
+    let cut = harness::Proxy::start(stage.cluster.postgres.addr()).await?;
+    let builder = stage.resolver("busy")?.database(&stage.cluster.postgres.url_via(&cut));
+    let builder = builder.args(["--connections-per-client", "20"]);
+    let to = builder.listen();
+    stage.add_resolver(builder).await?;
+    stage.strikes();
+    // What waits for the database is busy, so that no connection of the client can be ended.
+    cut.set_both(Flow::Stall);
+    while stage.fired().is_none() {
+        let mut busy = Vec::new();
+        for number in 0..BUSY {
+            let Ok(mut connection) = Connection::open(to).await else { continue };
+            let path = format!("/{}", stage.cluster.api_key[..6].to_owned() + &number.to_string());
+            busy.push(tokio::spawn(async move { connection.get(&path).await.is_ok() }));
+        }
+        sleep(Duration::from_secs(2)).await;
+        busy.iter().for_each(tokio::task::JoinHandle::abort);
+        anyhow::ensure!(stage.is_in_time(), "it did not fire");
+    }
+    cut.set_both(Flow::Pass);
+    stage.remove_resolver().await
+}
+
+async fn unavailable(stage: &mut Stage) -> anyhow::Result<()> {
+    let cut = harness::Proxy::start(stage.cluster.postgres.addr()).await?;
+    let builder = stage.resolver("cut-off")?.database(&stage.cluster.postgres.url_via(&cut));
+    stage.add_resolver(builder).await?;
+    stage.are_scraped().await?;
+    stage.strikes();
+    cut.refuse().await;
+    cut.reset_all();
+    stage.fires().await?;
+    stage.remove_resolver().await
+}
+
+async fn guessing(stage: &mut Stage) -> anyhow::Result<()> {
+    let api = stage.cluster.resolvers[0].api.clone();
+    let guesses = tokio::spawn(async move {
+        for number in 0_u64.. {
+            // A refusal is what is wanted.
+            let _ = api.get(&format!("zz{number:04}")).await;
+            sleep(PAUSE).await;
+        }
+    });
+    let fired = stage.fires().await;
+    guesses.abort();
+    fired
+}
+
+async fn versions(stage: &mut Stage) -> anyhow::Result<()> {
+    let other = Server::start(200).await?;
+    other.answers(200, "resolver_build_info{version=\"0.0.0\",role=\"all\"} 1\n");
+    stage.others = vec![("resolver", format!("http://{}", other.addr))];
+    stage.scrape()?;
+    stage.fires().await?;
+    stage.others.clear();
+    stage.scrape()
+}
+
+async fn logs(stage: &mut Stage) -> anyhow::Result<()> {
+    let builder = stage.resolver("mute")?.error_output(ErrorOutput::Unread).env("RUST_LOG", "trace");
+    stage.add_resolver(builder).await?;
+    stage.fires().await?;
+    stage.remove_resolver().await
+}
+
+async fn certificate(stage: &mut Stage, days: i64) -> anyhow::Result<()> {
+    let authority = Authority::new("public")?;
+    let name = net::address().to_string();
+    let path = stage.cluster.scratch.path().join(stage.cluster.scratch.stem("public"));
+    let pair = authority.issue_for_days(&[&name], days)?;
+    let files = SecretFolder::create(path, authority.pem(), &pair)?;
+    let args = files.args("unused", "tls-").into_iter().skip_while(|arg| arg != "--tls-cert");
+    let builder = stage.resolver("secured")?.args(args);
+    let url = format!("https://{}", builder.listen());
+    stage.add_resolver(builder.public_url(&url)).await?;
+    stage.fires().await?;
+    files.replace(authority.pem(), &authority.issue_for_days(&[&name], 90)?)?;
+    stage.clears().await?;
+    stage.remove_resolver().await
+}

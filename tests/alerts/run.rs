@@ -1,0 +1,139 @@
+//! Runs the cases of each part on one platform, and says what was seen.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use crate::{
+    case::Case,
+    rules::Name,
+    stage::{Setup, Stage},
+};
+
+/// How long an alert may take to fire.
+const FIRES_WITHIN: Duration = Duration::from_secs(420);
+/// How long all alerts of a part may take to clear. An hour's window takes five minutes.
+const CLEARS_WITHIN: Duration = Duration::from_secs(600);
+/// How long pages of one case may take to clear before the next one begins.
+const QUIET_WITHIN: Duration = Duration::from_secs(240);
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Cases that share a platform.
+pub(crate) struct Part {
+    pub(crate) name: &'static str,
+    pub(crate) setup: Setup,
+    pub(crate) cases: Vec<Case>,
+}
+
+/// What was seen of a case.
+pub(crate) struct Row {
+    pub(crate) name: Name,
+    pub(crate) fault: &'static str,
+    /// From the fault until it fired.
+    pub(crate) fired_after: Option<Duration>,
+    /// From the fault's end until it did not fire any more.
+    pub(crate) cleared_after: Option<Duration>,
+    /// Critical alerts that fired as well and were expected.
+    pub(crate) expected: Vec<String>,
+    /// Critical alerts that fired as well and were not.
+    pub(crate) unexpected: Vec<String>,
+    /// Other alerts that fired as well, and reached nobody at night.
+    pub(crate) others: Vec<String>,
+    pub(crate) failure: Option<String>,
+}
+
+impl Row {
+    /// Returns whether the alert fired, cleared, and sent no page that was not expected.
+    pub(crate) fn is_good(&self) -> bool {
+        self.failure.is_none() && self.cleared_after.is_some() && self.unexpected.is_empty()
+    }
+}
+
+/// What ran and has perhaps not cleared yet.
+struct Ran {
+    case: Case,
+    struck: Instant,
+    mended: Instant,
+    failure: Option<String>,
+}
+
+/// Runs the cases of a part.
+///
+/// # Errors
+/// Returns an error if the platform does not start.
+pub(crate) async fn run(part: Part, factor: u32, tell: &dyn Fn(&str)) -> anyhow::Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    let mut cases = part.cases.into_iter().peekable();
+    while cases.peek().is_some() {
+        tell(&format!("{}: starting the platform", part.name));
+        let mut stage = Stage::start(part.setup.clone(), factor).await?;
+        let mut ran: Vec<Ran> = Vec::new();
+        // What a failed case leaves behind is unknown, so that the next one has a new platform.
+        while ran.last().is_none_or(|last| last.failure.is_none()) {
+            let Some(case) = cases.next() else { break };
+            tell(&format!("{}: {}, {}", part.name, case.alert, case.fault));
+            ran.push(try_case(&mut stage, case).await);
+        }
+        tell(&format!("{}: waiting until all have cleared", part.name));
+        clear(&stage, &ran).await;
+        rows.extend(ran.into_iter().map(|ran| row(&stage, ran)));
+    }
+    Ok(rows)
+}
+
+async fn try_case(stage: &mut Stage, case: Case) -> Ran {
+    quiet(stage, &case.name()).await;
+    stage.begin(case.name(), FIRES_WITHIN);
+    let outcome = (case.act)(stage).await;
+    let failure = outcome.err().map(|failed| format!("{failed:#}"));
+    Ran { case, struck: stage.struck(), mended: stage.mended(), failure }
+}
+
+/// Waits until nothing of earlier cases can be taken for the next one's.
+async fn quiet(stage: &Stage, next: &Name) {
+    let deadline = Instant::now() + QUIET_WITHIN;
+    while Instant::now() < deadline
+        && stage.watcher.firing().iter().any(|span| span.name == *next || span.is_page())
+    {
+        sleep(LOOK).await;
+    }
+}
+
+/// Waits until all that fired has cleared.
+async fn clear(stage: &Stage, ran: &[Ran]) {
+    let deadline = Instant::now() + CLEARS_WITHIN;
+    let is_open = |ran: &Ran| {
+        ran.failure.is_none() && stage.watcher.firing().iter().any(|span| span.name == ran.case.name())
+    };
+    while Instant::now() < deadline && ran.iter().any(is_open) {
+        sleep(LOOK).await;
+    }
+}
+
+fn row(stage: &Stage, ran: Ran) -> Row {
+    let name = ran.case.name();
+    let spans = stage.watcher.spans();
+    let is_within = |at: Instant| at >= ran.struck && at <= ran.mended;
+    let own = spans.iter().find(|span| span.name == name && is_within(span.from));
+    let mut row = Row {
+        name: name.clone(),
+        fault: ran.case.fault,
+        fired_after: own.map(|span| span.from - ran.struck),
+        cleared_after: own.and_then(|span| Some(span.until?.saturating_duration_since(ran.mended))),
+        expected: Vec::new(),
+        unexpected: Vec::new(),
+        others: Vec::new(),
+        failure: ran.failure,
+    };
+    for span in spans.iter().filter(|span| span.name != name && is_within(span.from)) {
+        let of = match span.is_page() {
+            false => &mut row.others,
+            true if ran.case.pages.contains(&span.name.alert.as_str()) => &mut row.expected,
+            true => &mut row.unexpected,
+        };
+        if !of.contains(&span.name.alert) {
+            of.push(span.name.alert.clone());
+        }
+    }
+    row
+}
