@@ -65,7 +65,10 @@ fn shipped() -> anyhow::Result<String> {
 
 /// Splits a file before each rule and each group; the pieces are the whole text.
 fn rules(text: &str) -> impl Iterator<Item = &str> {
-    let begins = |line: &str| line.trim_start().starts_with("- ");
+    // A line of an expression may begin with a minus as well.
+    let begins = |line: &str| {
+        ["- name: ", "- alert: ", "- record: "].iter().any(|key| line.trim_start().starts_with(key))
+    };
     let mut starts: Vec<usize> = Vec::from([0]);
     let mut place = 0;
     for line in text.split_inclusive('\n') {
