@@ -283,7 +283,7 @@ impl LinkService {
     /// still sees it.
     async fn given(&self, mut record: Record, by: &Grant) -> Result<Record, AppError> {
         if !by.may_be_given(&record.link) {
-            let code = self.lookup.name_of(&record.link).map_or_else(String::new, |name| name.to_string());
+            let code = self.lookup.name_of(&record.link).unwrap_or_default();
             return Err(self.no_link(&LinkName { code, domain: None }));
         }
         if record.link.version() > 0 {

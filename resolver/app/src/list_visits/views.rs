@@ -58,7 +58,7 @@ impl LinkService {
 
     fn visited(&self, link: &Link) -> VisitedLink {
         VisitedLink {
-            name: self.lookup.name_of(link).map(|name| name.to_string().into()),
+            name: self.lookup.name_of(link).map(Into::into),
             long_url: link.long_url.as_str().into(),
             edited_at: link.details.as_ref().and_then(|details| details.edited_at),
         }
