@@ -18,9 +18,10 @@ use crate::{
     calls::{Refused, Share},
 };
 
-/// Time within which a request has to arrive for the answer about its key to count. With the time
-/// for which an answer is cached it is less than the second within which a key ends everywhere.
-const AT_ONCE: Duration = Duration::from_millis(100);
+/// Time within which a request has to arrive for the answer about its key or session to count. With
+/// the time for which an answer is cached it is less than the second within which a key ends
+/// everywhere.
+pub const AT_ONCE: Duration = Duration::from_millis(100);
 
 /// Why a call is not authenticated.
 #[derive(Debug, thiserror::Error)]

@@ -131,9 +131,8 @@ struct Service(Arc<Api>, Arc<CreateStreams>);
 
 impl Service {
     /// Returns the grant of a call's key.
-    async fn key_of<T>(&self, request: &Request<T>) -> Result<Grant, Status> {
-        let admitted = Admitted::of(request.extensions())?.clone();
-        admitted.key(&self.0).await
+    async fn key_of<T: Sync>(&self, request: &Request<T>) -> Result<Grant, Status> {
+        Admitted::of(request.extensions())?.key(&self.0).await
     }
 
     /// Makes one create of a stream. Each counts as a call: a key that was revoked or has reached

@@ -33,7 +33,7 @@ use web::{
     client_limits::Clients,
 };
 
-pub use authenticate::{SignInError, find_session, is_still_granted, sign_in};
+pub use authenticate::{AT_ONCE, SignInError, find_session, is_still_granted, sign_in};
 pub use calls::{CallLimits, Calls};
 pub use rest::{HealthCheck, Router};
 

@@ -224,7 +224,9 @@ impl LinkService {
             // larger.
             details.password = Some(Box::pin(self.hash_password(password, by)).await?);
         }
-        options.tenant = by.tenant();
+        if matches!(options.code, CodeChoice::Digest { .. }) {
+            options.tenant = by.tenant();
+        }
         if finds {
             if details.password.is_some() {
                 // Otherwise a caller could find out an existing link's password.
@@ -276,9 +278,7 @@ impl LinkService {
             Err(error) => Err(error.into()),
         }
     }
-}
 
-impl LinkService {
     /// Returns the link of a create that may be a repetition: as it is by now, and only if the key
     /// still sees it.
     async fn given(&self, mut record: Record, by: &Grant) -> Result<Record, AppError> {

@@ -1,6 +1,6 @@
 //! Which page answers a request.
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{net::IpAddr, sync::Arc};
 
 use app::{AppError, domain_cache::PageHost};
 use hyper::{
@@ -15,9 +15,6 @@ use crate::{
     Pages, Renderer, answer::redirect, assets, cluster, error::PageError, home, manage, preferences,
     request::PageRequest, session::Session, sign_in,
 };
-
-/// Time within which a form has to arrive for the answer about its session to count.
-const AT_ONCE: Duration = Duration::from_millis(100);
 
 /// Returns whether a path is that of a page, and of no link. The home page is not among them: it
 /// may be a redirect of its domain.
@@ -133,7 +130,7 @@ impl Pages {
         if is_form {
             request.read_form(self, body, session).await?;
             // A form that trickles in does not outlive its session.
-            if begun.elapsed() > AT_ONCE
+            if begun.elapsed() >= api::AT_ONCE
                 && let Some(session) = session
                 && !session.lasts(self, request).await?
             {

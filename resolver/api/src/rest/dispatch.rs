@@ -35,15 +35,13 @@ impl Call {
             return Ok(());
         };
         let begun = Instant::now();
-        let by = match self.authorize(scope).await {
-            Ok(by) => by.clone(),
-            Err(problem) => {
-                self.leave_unread(&mut body).await;
-                return Err(problem);
-            }
-        };
+        if let Err(problem) = self.authorize(scope).await {
+            self.leave_unread(&mut body).await;
+            return Err(problem);
+        }
         self.read_body(body, route.body_bytes).await?;
-        Ok(check_again(&self.api, &by, begun).await?)
+        let by = self.authorize(scope).await?;
+        Ok(check_again(&self.api, by, begun).await?)
     }
 
     /// Runs the handler of the route at this position, and completes the answer.
