@@ -136,8 +136,8 @@ impl Metrics {
         }
     }
 
-    /// Sets the remaining time of the lease, and how long ago etcd answered. Called when a metrics page
-    /// is requested.
+    /// Sets the remaining time of the lease, and how long ago etcd answered. Called when a metrics
+    /// page is requested.
     pub fn show_etcd(&self) {
         let (server, age) = (self.etcd.server, self.etcd.age().as_secs_f64());
         self.recorder.with(|| gauge!("issuer_last_success_age_seconds", "server" => server).set(age));

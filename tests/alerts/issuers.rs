@@ -15,8 +15,8 @@ use crate::{
 const SOON: Duration = Duration::from_secs(60);
 /// More changes of the leader than rolling updates cause.
 const REVOCATIONS: usize = 8;
-/// A delay of each direction. A transaction takes longer than a disk in order does, and a keep-alive
-/// is still in time.
+/// A delay of each direction. A transaction takes longer than a disk in order does, and a
+/// keep-alive is still in time.
 const SLOW: Duration = Duration::from_millis(170);
 /// Mebibytes of etcd's quota that are used up, and then all.
 const NEARLY: usize = 14;

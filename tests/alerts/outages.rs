@@ -282,7 +282,8 @@ impl Redirects {
         Ok(Self { is_over, tasks, recorded_before })
     }
 
-    /// Stops them, and returns how many were answered, and how many visits had been recorded before.
+    /// Stops them, and returns how many were answered, and how many visits had been recorded
+    /// before.
     async fn stop(self) -> anyhow::Result<(f64, f64)> {
         self.is_over.send_replace(true);
         let mut sent = 0.0;

@@ -8,8 +8,8 @@ use tokio::time::{Instant, sleep};
 use crate::stage::{Setup, Stage};
 
 const SOON: Duration = Duration::from_secs(60);
-/// How long the alerts are watched afterwards: with a factor of 12, longer than a rule for a quarter
-/// of an hour waits.
+/// How long the alerts are watched afterwards: with a factor of 12, longer than a rule for a
+/// quarter of an hour waits.
 const WATCHED: Duration = Duration::from_secs(100);
 /// How long a Deployment waits between two pods.
 const BETWEEN: Duration = Duration::from_secs(3);

@@ -11,8 +11,8 @@ use crate::launch::Launch;
 use crate::metrics;
 use crate::process::Process;
 
-/// The time limit from a daemon's start to readiness. A resolver that gets no numbers is ready after
-/// its `--start-deadline` of 30 s.
+/// The time limit from a daemon's start to readiness. A resolver that gets no numbers is ready
+/// after its `--start-deadline` of 30 s.
 const READY_WITHIN: Duration = Duration::from_secs(45);
 
 /// The time limit for a response of the admin listener. It responds at once or not at all, and a

@@ -51,7 +51,8 @@ impl Prometheus {
     /// until it is ready.
     ///
     /// # Errors
-    /// Returns an error if the server is not ready in time; the message contains the end of its log.
+    /// Returns an error if the server is not ready in time; the message contains the end of its
+    /// log.
     pub async fn with(scratch: &Scratch, scrape: &Value, rules: &[&Path]) -> anyhow::Result<Self> {
         let addr = net::free_addr()?;
         let every = json!({

@@ -13,8 +13,8 @@ use crate::visits::get;
 const CLIENTS: usize = 8;
 /// Codes without a link that a client may ask for in a minute.
 const BUDGET: usize = 5;
-/// How many of them each client asks for. Of all clients two may share a counter by chance, and then
-/// have one budget.
+/// How many of them each client asks for. Of all clients two may share a counter by chance, and
+/// then have one budget.
 const ASKED: usize = 2;
 /// Requests beyond the budget. On a slow machine it may have regained some by then.
 const BEYOND: usize = 3;

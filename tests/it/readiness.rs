@@ -1,5 +1,5 @@
-//! When a resolver is ready for the first time: with numbers in hand, or after its deadline, and it does
-//! not follow the issuer later.
+//! When a resolver is ready for the first time: with numbers in hand, or after its deadline, and it
+//! does not follow the issuer later.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! What waits in a spool, by its metrics, while visits cannot be stored; and slots of producers that
-//! ended without giving theirs back (fault 39).
+//! What waits in a spool, by its metrics, while visits cannot be stored; and slots of producers
+//! that ended without giving theirs back (fault 39).
 
 use std::{
     path::{Path, PathBuf},

@@ -21,8 +21,8 @@ pub struct Contact {
 }
 
 impl Contact {
-    /// Creates the contact of a server that is asked every few seconds. Its age counts from the last
-    /// success, or from now before the first.
+    /// Creates the contact of a server that is asked every few seconds. Its age counts from the
+    /// last success, or from now before the first.
     #[must_use]
     pub fn polled(server: &'static str) -> Self {
         Self::new(server, true)

@@ -93,8 +93,9 @@ impl RowsApart {
         self.remove();
     }
 
-    /// Creates the tables, if they are missing: the database may not have been there when this process
-    /// started. Rows do not wait for its success: a replica that is away would hold them up.
+    /// Creates the tables, if they are missing: the database may not have been there when this
+    /// process started. Rows do not wait for its success: a replica that is away would hold them
+    /// up.
     async fn create_tables(&self) {
         if let Err(error) = self.store.migrate().await {
             tracing::warn!(error = &error as &dyn Error, "prepare the database of visits' rows");
@@ -108,8 +109,8 @@ impl RowsApart {
         }
     }
 
-    /// Keeps a record that cannot be used for a person to look at. Its visits are counted, and the rows
-    /// of one batch are missing.
+    /// Keeps a record that cannot be used for a person to look at. Its visits are counted, and the
+    /// rows of one batch are missing.
     fn set_aside(&self, reason: &'static str) {
         self.metrics.spool_errors.increment(1);
         let kept = self.sidecars.set_aside(RECORD);

@@ -370,8 +370,8 @@ impl<'a> Storer<'a> {
         Ok(())
     }
 
-    /// Notes that a batch is stored, stores its rows where they are apart, and removes its blocks from
-    /// the spool.
+    /// Notes that a batch is stored, stores its rows where they are apart, and removes its blocks
+    /// from the spool.
     async fn stored(&mut self, batch: &Batch, blocks: &[OwnedBlock]) -> Turn {
         self.known.stored();
         self.producer.position = batch.to;

@@ -48,8 +48,8 @@ impl BacklogGauge {
         }
     }
 
-    /// Returns how many events wait now. Reads the segment that is stored in part, if there is one; all
-    /// of its events count if it cannot be read.
+    /// Returns how many events wait now. Reads the segment that is stored in part, if there is one;
+    /// all of its events count if it cannot be read.
     #[must_use]
     pub fn events(&self) -> u64 {
         let (segments, stored) = {

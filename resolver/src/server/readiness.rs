@@ -1,12 +1,12 @@
 //! When this process is ready for the first time.
 //!
-//! A process that creates links waits for numbers. Otherwise a rollout during an outage of the issuers
-//! would replace processes that have numbers left by ones that have none. The wait has an end, because
-//! neither redirects nor reads and edits of links need numbers, and a process that was restarted in the
-//! outage should not be missed for them.
+//! A process that creates links waits for numbers. Otherwise a rollout during an outage of the
+//! issuers would replace processes that have numbers left by ones that have none. The wait has an
+//! end, because neither redirects nor reads and edits of links need numbers, and a process that was
+//! restarted in the outage should not be missed for them.
 //!
-//! Rejected: readiness that follows the issuer later as well. An outage would take every process out of
-//! service at once, and with them the redirects and the numbers in hand.
+//! Rejected: readiness that follows the issuer later as well. An outage would take every process
+//! out of service at once, and with them the redirects and the numbers in hand.
 
 use std::{cmp, sync::Arc, time::Duration};
 
@@ -15,8 +15,8 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::config::Role;
 
-/// The longest wait of a process that serves visitors too. Where all of them have started in an outage,
-/// no link redirects for so long.
+/// The longest wait of a process that serves visitors too. Where all of them have started in an
+/// outage, no link redirects for so long.
 const WITH_VISITORS: Duration = Duration::from_secs(120);
 
 /// Returns how long a process with this `--start-deadline` waits, from its start on.

@@ -70,8 +70,8 @@ impl Running {
         Self { service, phase, public, closing, grpc, webhooks, storing, supply, embedded, databases }
     }
 
-    /// Keeps the listeners open for `delay`, then stops everything in order. Returns the result of the
-    /// public listener, and what tells of visits that are left.
+    /// Keeps the listeners open for `delay`, then stops everything in order. Returns the result of
+    /// the public listener, and what tells of visits that are left.
     pub(super) async fn stop(self, delay: Duration) -> (Result<(), Error>, Option<LeftVisits>) {
         let webhooks = async {
             if let Some(webhooks) = self.webhooks {

@@ -247,8 +247,8 @@ impl VisitTasks {
         Self { ending, ended, left }
     }
 
-    /// Stores what is recorded, as far as time allows, and returns what tells of the rest. Nothing more
-    /// may be recorded.
+    /// Stores what is recorded, as far as time allows, and returns what tells of the rest. Nothing
+    /// more may be recorded.
     pub(super) async fn finish(self) -> LeftVisits {
         self.ending.send_replace(true);
         // Whatever came of it, the spool tells what is left.

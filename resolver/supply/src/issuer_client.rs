@@ -126,8 +126,8 @@ impl IssuerClient {
         &self.contact
     }
 
-    /// Returns how many calls no issuer has executed or refused: there was no connection, no answer in
-    /// time, or no leader.
+    /// Returns how many calls no issuer has executed or refused: there was no connection, no answer
+    /// in time, or no leader.
     pub fn unanswered(&self) -> u64 {
         self.unanswered.load(Ordering::Relaxed)
     }

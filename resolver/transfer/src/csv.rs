@@ -209,8 +209,8 @@ fn revealed(cell: &str) -> &str {
     cell.strip_prefix('\'').filter(|text| looks_computed(text)).unwrap_or(cell)
 }
 
-/// Returns whether a text begins like a formula, after any number of apostrophes. Spreadsheets of East
-/// Asian languages take the wide signs for the narrow ones.
+/// Returns whether a text begins like a formula, after any number of apostrophes. Spreadsheets of
+/// East Asian languages take the wide signs for the narrow ones.
 fn looks_computed(text: &str) -> bool {
     const FIRST: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
     text.trim_start_matches('\'').starts_with(FIRST)

@@ -31,14 +31,14 @@ pub trait VisitStore: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Returns how many slots have producers that stored recently, and how many slots there are. `None`:
-    /// the store has a single producer.
+    /// Returns how many slots have producers that stored recently, and how many slots there are.
+    /// `None`: the store has a single producer.
     async fn slots(&self) -> Result<Option<(u32, u32)>, VisitStoreError> {
         Ok(None)
     }
 
-    /// Registers the spool of a process that starts, or whose slot was taken. From now on an earlier
-    /// process with this spool stores nothing.
+    /// Registers the spool of a process that starts, or whose slot was taken. From now on an
+    /// earlier process with this spool stores nothing.
     ///
     /// # Errors
     /// Returns [`VisitStoreError::NoSlot`] if all slots belong to spools that stored recently.

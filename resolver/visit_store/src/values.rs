@@ -68,7 +68,8 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Returns whether it has visits of a link. `None` stands for the visits that no link redirected.
+    /// Returns whether it has visits of a link. `None` stands for the visits that no link
+    /// redirected.
     pub(crate) fn has_visits_of(&self, link: Option<LinkId>) -> bool {
         match link {
             Some(link) => self.links.binary_search_by_key(&link, |visits| visits.link).is_ok(),

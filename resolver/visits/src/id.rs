@@ -16,7 +16,8 @@ pub const DAY: i64 = 86_400_000_000;
 /// Microseconds in a quarter hour.
 pub const QUARTER: i64 = 900_000_000;
 
-/// The slot of a producer, which stores the visits of one spool. At most 128 spools store at a time.
+/// The slot of a producer, which stores the visits of one spool. At most 128 spools store at a
+/// time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Slot(u8);
 
@@ -66,10 +67,10 @@ impl Thread {
 
 /// The id of a visit: its time, and below that its producer's slot and thread.
 ///
-/// Ids order visits by time, and serve as cursors. Those of a producer are unique, because the times
-/// of a thread strictly increase ([`Arena::push`](crate::Arena::push)), and a slot has one producer
-/// at a time. A backlog that its producer stores under another slot may repeat an id of that slot,
-/// of the same microsecond and thread.
+/// Ids order visits by time, and serve as cursors. Those of a producer are unique, because the
+/// times of a thread strictly increase ([`Arena::push`](crate::Arena::push)), and a slot has one
+/// producer at a time. A backlog that its producer stores under another slot may repeat an id of
+/// that slot, of the same microsecond and thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct VisitId(i64);
 
@@ -79,8 +80,8 @@ impl VisitId {
     /// The bits of an id below its slot, for queries.
     pub const BELOW_SLOT: u32 = THREAD_BITS;
 
-    /// Makes the id of a visit at a time in microseconds since 1970. Times before 2020 or after 2055
-    /// are cut to that range.
+    /// Makes the id of a visit at a time in microseconds since 1970. Times before 2020 or after
+    /// 2055 are cut to that range.
     #[must_use]
     pub fn new(at: i64, slot: Slot, thread: Thread) -> Self {
         Self(Self::floor(at).0 | i64::from(slot.0) << THREAD_BITS | i64::from(thread.0))

@@ -26,8 +26,8 @@ impl EtcdCluster {
         Ok(false)
     }
 
-    /// Frees the space as etcd's maintenance guide tells an operator: compact, defragment, disarm. The
-    /// cluster has one member, because a defragmentation is one member's.
+    /// Frees the space as etcd's maintenance guide tells an operator: compact, defragment, disarm.
+    /// The cluster has one member, because a defragmentation is one member's.
     ///
     /// # Errors
     /// Returns an error if etcd does not do it.

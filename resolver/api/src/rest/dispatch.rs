@@ -22,7 +22,8 @@ use crate::authenticate::check_again;
 use web::Answer;
 
 impl Call {
-    /// Checks the key and its scope, then reads the body, and checks the key again if that took long.
+    /// Checks the key and its scope, then reads the body, and checks the key again if that took
+    /// long.
     ///
     /// # Errors
     /// Returns the problem that the call is refused with. Its body is left unread.
@@ -64,8 +65,8 @@ impl Call {
         create::create(self, by).await
     }
 
-    /// Refuses a query with a parameter that the call does not have. A caller without a key does not
-    /// come here: what is open to all has no parameters, and health checks may add some.
+    /// Refuses a query with a parameter that the call does not have. A caller without a key does
+    /// not come here: what is open to all has no parameters, and health checks may add some.
     pub(super) fn check_query(&self, known: &[String]) -> Result<(), Problem> {
         if self.uri.query().is_none() { Ok(()) } else { Query::of(&self.uri).check_names(known) }
     }

@@ -187,9 +187,9 @@ impl Parts {
 
     /// Looks for the row of an insert in doubt, and returns its id, creation time and version.
     ///
-    /// Returns `None` if another link has the slug. A row that is absent may still arrive, also after
-    /// that of a deleted link. The create then fails with an unknown outcome, and a retry finds the
-    /// slug in use.
+    /// Returns `None` if another link has the slug. A row that is absent may still arrive, also
+    /// after that of a deleted link. The create then fails with an unknown outcome, and a retry
+    /// finds the slug in use.
     async fn find_own(
         &self,
         link: &NamedLink,

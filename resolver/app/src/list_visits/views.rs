@@ -3,8 +3,9 @@
 //! 1. A row refers to texts by hash. A text that was not kept, because too many new ones arrived at
 //!    once, is shown as "(other)"; one that was removed is empty.
 //! 2. A redirect to the link's own target stores neither URL. The link's name on the visited domain
-//!    and its long URL stand for them, the latter unless the link was edited after the visit. A link
-//!    may have moved since: its present domain is not that of the visit, nor for everyone to know.
+//!    and its long URL stand for them, the latter unless the link was edited after the visit. A
+//!    link may have moved since: its present domain is not that of the visit, nor for everyone to
+//!    know.
 
 use std::{collections::HashMap, sync::Arc};
 

@@ -46,8 +46,8 @@ impl WebhookMetrics {
 }
 
 impl WebhookMetrics {
-    /// Sets the open deliveries, and how long the oldest is due. `None`: the database does not tell,
-    /// and the gauges leave the page.
+    /// Sets the open deliveries, and how long the oldest is due. `None`: the database does not
+    /// tell, and the gauges leave the page.
     #[expect(clippy::cast_precision_loss, reason = "a gauge is a float, and exact for such numbers")]
     pub fn set_backlog(&self, backlog: Option<Backlog>) {
         let values = |backlog: Backlog| (backlog.open as f64, backlog.overdue.as_secs_f64());

@@ -26,8 +26,8 @@ pub struct DatabaseArgs {
     )]
     pub database: Database,
     /// Wait for the database for at most this long at start. A server with --role all or api is not
-    /// ready before it has numbers for new links either, within the same time; with --role all it waits
-    /// for them for at most 2m, since redirects need none.
+    /// ready before it has numbers for new links either, within the same time; with --role all it
+    /// waits for them for at most 2m, since redirects need none.
     #[arg(long, env = "RESOLVER_START_DEADLINE", default_value = "30s", value_parser = parse_duration)]
     pub start_deadline: Duration,
     /// Allow connections beyond this machine without TLS: to Postgres, and to issuers. Without this
@@ -60,9 +60,9 @@ pub struct MigrateArgs {
     pub forget_ledger: bool,
     /// Begin a new history after the database and the issuer's ledger were both restored from
     /// backups that `resolver backup` did not make: otherwise codes that were published since would
-    /// be minted again. Half of the numbers left in each keyspace and a random share of the rest are
-    /// skipped, or this many: then more than were allocated to resolvers and reservations since the
-    /// older backup. Stop all resolvers and issuers first.
+    /// be minted again. Half of the numbers left in each keyspace and a random share of the rest
+    /// are skipped, or this many: then more than were allocated to resolvers and reservations since
+    /// the older backup. Stop all resolvers and issuers first.
     #[arg(long, value_name = "NUMBERS", num_args = 0..=1, conflicts_with = "forget_ledger")]
     pub put_back: Option<Option<u64>>,
 }

@@ -31,9 +31,9 @@ impl Grant {
         is_own && self.limits.domain.is_none_or(|domain| domain == link.domain())
     }
 
-    /// Returns a text that is the same for the keys that see the same links, and that begins no URL;
-    /// empty for a key that sees all. Codes from a digest of the long URL depend on it: otherwise a
-    /// caller could find out by the code whether others have shortened a URL.
+    /// Returns a text that is the same for the keys that see the same links, and that begins no
+    /// URL; empty for a key that sees all. Codes from a digest of the long URL depend on it:
+    /// otherwise a caller could find out by the code whether others have shortened a URL.
     #[must_use]
     pub fn tenant(&self) -> String {
         match self.limits.domain {

@@ -55,7 +55,8 @@ pub trait Store: Links + Catalog + Register + Settings + Keys + Webhooks {
         Ok(())
     }
 
-    /// Asks the replica whether it answers, if there is one. The observer of the connections is told.
+    /// Asks the replica whether it answers, if there is one. The observer of the connections is
+    /// told.
     async fn ping_replica(&self) {}
 
     /// Returns the connections of each pool.

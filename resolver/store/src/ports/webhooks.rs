@@ -159,7 +159,8 @@ pub trait Webhooks: Database {
     async fn remove_webhook(&self, id: WebhookId, by: ApiKeyId) -> Result<bool, StoreError>;
 
     /// Records events of visits, and sets the position of what was recorded to `up_to`, in one
-    /// transaction. Does nothing if the position is there already, so a retry records nothing twice.
+    /// transaction. Does nothing if the position is there already, so a retry records nothing
+    /// twice.
     ///
     /// A store of visits in another database calls this; a store in the same database records them
     /// in its own transactions.

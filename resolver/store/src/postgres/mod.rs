@@ -79,7 +79,8 @@ pub struct PostgresStore {
     server_start: watch::Sender<Option<Timestamp>>,
     /// The witness file, if the operator keeps one.
     witness: Option<Arc<Witness>>,
-    /// Back-off: until this instant the replica is not asked, because its last read ended like this.
+    /// Back-off: until this instant the replica is not asked, because its last read ended like
+    /// this.
     replica_shunned: Mutex<Option<(Instant, ReplicaRead)>>,
     /// Back-off: until this instant no copy is asked, because the last one could not answer.
     copy_shunned: Mutex<Option<Instant>>,

@@ -93,8 +93,8 @@ impl PostgresStore {
     /// prove that it lags at most `lag` behind.
     async fn read_replica(&self, ids: &[LinkId], lag: Duration) -> Option<(Vec<Link>, Instant)> {
         let (replica, observer) = (self.replica.as_ref()?, self.address.observer());
-        // Reads within the back-off count as well, by its reason: otherwise a replica that lags would
-        // be seen once a second, whatever the load.
+        // Reads within the back-off count as well, by its reason: otherwise a replica that lags
+        // would be seen once a second, whatever the load.
         let shunned = *lock(&self.replica_shunned);
         if let Some((_, why)) = shunned.filter(|(until, _)| Instant::now() < *until) {
             observer.replica_read(why);

@@ -103,8 +103,8 @@ impl Servers {
         Self { servers, current: AtomicUsize::new(0), observer }
     }
 
-    /// Makes a call to the server that answered last. If it fails, the others get the call as well, so
-    /// it must be idempotent.
+    /// Makes a call to the server that answered last. If it fails, the others get the call as well,
+    /// so it must be idempotent.
     pub(super) async fn call<T, F>(&self, call: impl Fn(Client) -> F) -> Result<T, VisitStoreError>
     where
         F: Future<Output = Result<T, Error>>,

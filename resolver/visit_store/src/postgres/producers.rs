@@ -23,8 +23,8 @@ pub(super) async fn register(
 ) -> Result<Producer, VisitStoreError> {
     let transaction = client.transaction().await?;
     transaction.batch_execute(LIMITS).await?;
-    // Registrations are rare, and two of them must not choose the same slot. Batches, which lock one
-    // row each, go on beside them.
+    // Registrations are rare, and two of them must not choose the same slot. Batches, which lock
+    // one row each, go on beside them.
     transaction.batch_execute(&format!("SELECT pg_advisory_xact_lock({LOCK})")).await?;
     let id = spool.0.to_be_bytes();
     let known = "SELECT slot FROM visit_producer WHERE spool = $1";
@@ -51,7 +51,8 @@ pub(super) async fn register(
     Ok(Producer { spool, slot, incarnation, position: position.unsigned_abs() })
 }
 
-/// Returns a slot that no spool has, or takes the one of the spool that has been silent for longest.
+/// Returns a slot that no spool has, or takes the one of the spool that has been silent for
+/// longest.
 async fn free_slot(transaction: &Transaction<'_>) -> Result<Slot, VisitStoreError> {
     // One that is locked is storing a batch.
     let silent = format!(

@@ -1,9 +1,10 @@
 //! Events for webhooks on their way into the links' database.
 //!
-//! They are stored with their batch, and deleted after the links' database has them. A crash between
-//! the two sends them again, and the links' database, which keeps the number of the last one, leaves
-//! them out. So numbers ascend, and none comes twice, not even after the file of visits was lost
-//! and begun anew: they follow the clock, as those of [`link_visits`](super::link_visits) do.
+//! They are stored with their batch, and deleted after the links' database has them. A crash
+//! between the two sends them again, and the links' database, which keeps the number of the last
+//! one, leaves them out. So numbers ascend, and none comes twice, not even after the file of visits
+//! was lost and begun anew: they follow the clock, as those of [`link_visits`](super::link_visits)
+//! do.
 
 use codes::LinkId;
 use links::{

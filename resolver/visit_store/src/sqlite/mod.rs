@@ -65,8 +65,8 @@ pub struct SqliteVisits {
 
 impl SqliteVisits {
     /// Opens or creates the file. `file` is that of the links, which exists; without it, rows of
-    /// tags cannot be read, and months of links are not merged. `links` is where visits of links are
-    /// added up for lists, and where webhooks are. Blocks on the disk: call it at start-up.
+    /// tags cannot be read, and months of links are not merged. `links` is where visits of links
+    /// are added up for lists, and where webhooks are. Blocks on the disk: call it at start-up.
     ///
     /// # Errors
     /// Returns an error if a file cannot be opened.

@@ -31,7 +31,8 @@ pub(super) fn register(
     Ok(Producer { spool, slot, incarnation, position: position.unsigned_abs() })
 }
 
-/// Returns a slot that no spool has, or takes the one of the spool that has been silent for longest.
+/// Returns a slot that no spool has, or takes the one of the spool that has been silent for
+/// longest.
 fn free_slot(connection: &Connection) -> Result<Slot, VisitStoreError> {
     let mut taken = connection.prepare("SELECT slot FROM visit_producer WHERE slot IS NOT NULL")?;
     let taken: Vec<u8> = taken.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;

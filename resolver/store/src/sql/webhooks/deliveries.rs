@@ -202,8 +202,8 @@ fn claimed_in(row: &Row) -> Result<ClaimedDelivery, StoreError> {
     })
 }
 
-/// Records the end of an attempt, unless another process has claimed the delivery since, or somebody
-/// has asked for it again. Returns whether this disabled the webhook.
+/// Records the end of an attempt, unless another process has claimed the delivery since, or
+/// somebody has asked for it again. Returns whether this disabled the webhook.
 pub(crate) async fn end_attempt<S: Sql>(sql: &mut S, end: &AttemptEnd) -> Result<bool, StoreError> {
     let (state, wait) = match end.next {
         AfterAttempt::Delivered => (DeliveryState::Delivered, Duration::ZERO),
@@ -336,8 +336,8 @@ pub(crate) async fn webhook_backlog<S: Sql>(sql: &mut S) -> Result<Backlog, Stor
     })
 }
 
-/// Records which webhooks have ended with their keys, and removes what ended longer ago than `kept`, at most `most` rows of each kind. Returns whether
-/// more may be left.
+/// Records which webhooks have ended with their keys, and removes what ended longer ago than
+/// `kept`, at most `most` rows of each kind. Returns whether more may be left.
 pub(crate) async fn purge_webhooks<S: Sql>(
     sql: &mut S,
     kept: Duration,
