@@ -89,13 +89,14 @@ impl Lookup {
         };
         let left = found.as_ref().filter(|link| link.is_deleted() && link.is_named_by_id());
         let Some(slug) = left.and_then(|link| link.slug()) else { return Ok(found) };
+        self.slugs.note_code_asked();
         Ok(self.find_slug(&(DomainId::DEFAULT, slug.clone())).await?.or(found))
     }
 
     /// Returns the slug of the next link under a code, if that link is cached in place of the
     /// code's own.
     pub(super) fn place_of_next(&self, code: Code) -> Option<SlugOnDomain> {
-        if self.cache.contains_key(&Name::Code(code)) {
+        if !self.slugs.may_know_codes() || self.cache.contains_key(&Name::Code(code)) {
             return None;
         }
         let place = (DomainId::DEFAULT, LookupKey::Code(code).slug()?);

@@ -4,7 +4,13 @@
 //! Concurrent lookups of the same slug share one query. They do not share an absence: the slug may
 //! have been acknowledged after that query was sent, so a caller that joined it sends another one.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use codes::LinkId;
 use foldhash::quality::RandomState;
@@ -51,6 +57,9 @@ enum Missing {
 /// The cache of link ids by slug.
 pub(super) struct Slugs {
     ids: Cache<SlugOnDomain, LinkId, RandomState>,
+    /// Whether a code of the default domain was ever looked up as a slug. While none was, misses of
+    /// codes need not consult `ids`.
+    has_asked_code: AtomicBool,
     /// Codes that were free on a domain, with the instant at which the store was asked. Each is
     /// trusted for [`TRUSTED`]; a create that takes one is answered later than that.
     free: moka::sync::Cache<SlugOnDomain, Instant, RandomState>,
@@ -73,6 +82,7 @@ impl Slugs {
         let free = moka::sync::Cache::builder().max_capacity(FREE_MAX).time_to_live(TRUSTED);
         Self {
             ids: ids.build_with_hasher(RandomState::default()),
+            has_asked_code: AtomicBool::new(false),
             free: free.build_with_hasher(RandomState::default()),
             held: moka::sync::Cache::builder()
                 .max_capacity(HELD_MAX)
@@ -91,6 +101,17 @@ impl Slugs {
     /// Returns whether the id of a slug is cached.
     pub(super) fn knows(&self, place: &SlugOnDomain) -> bool {
         self.ids.contains_key(place)
+    }
+
+    /// Records that a code of the default domain is about to be looked up as a slug.
+    pub(super) fn note_code_asked(&self) {
+        self.has_asked_code.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether the id of a code of the default domain may be cached. A thread that has not
+    /// yet seen `note_code_asked` reads the link from the store instead.
+    pub(super) fn may_know_codes(&self) -> bool {
+        self.has_asked_code.load(Ordering::Relaxed)
     }
 
     /// Evicts a slug whose link was deleted: another link may have it now.
