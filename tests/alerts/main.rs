@@ -30,6 +30,7 @@ use std::io::Write as _;
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 
+use report::Report;
 use run::{Part, Row};
 
 /// Prove every alert by its fault, on real daemons
@@ -42,7 +43,7 @@ struct Cli {
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     only: Vec<String>,
     /// Divide all times of the rules by this number.
-    #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=30), global = true)]
+    #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=15), global = true)]
     factor: u32,
     /// Print JSON instead of tables.
     #[arg(long, global = true)]
@@ -69,27 +70,26 @@ fn parts() -> Vec<Part> {
 fn main() -> anyhow::Result<()> {
     let cli = Cli::parse();
     let runtime = tokio::runtime::Runtime::new().context("start a runtime")?;
-    let text = runtime.block_on(async {
+    let report = runtime.block_on(async {
         match &cli.what {
             None => prove(&cli).await,
-            Some(What::Quiet) => {
-                let calms = quiet::run(cli.factor, &tell).await?;
-                Ok(if cli.json { report::json_of_calms(&calms) } else { report::table_of_calms(&calms) })
-            }
+            Some(What::Quiet) => Ok(report::of_calms(&quiet::run(cli.factor, &tell).await?, cli.json)),
             Some(What::Outages(args)) => outages::run(args, cli.json, &tell).await,
         }
     })?;
-    writeln!(std::io::stdout(), "{text}").context("print the report")
+    writeln!(std::io::stdout(), "{}", report.text).context("print the report")?;
+    anyhow::ensure!(report.bad == 0, "{} of {} are not as they should be", report.bad, report.of);
+    Ok(())
 }
 
-async fn prove(cli: &Cli) -> anyhow::Result<String> {
+async fn prove(cli: &Cli) -> anyhow::Result<Report> {
     let mut rows: Vec<Row> = Vec::new();
     for mut part in parts() {
         part.cases.retain(|case| case.is_among(&cli.only));
         rows.extend(run::run(part, cli.factor, &tell).await?);
     }
     anyhow::ensure!(!rows.is_empty(), "no alert's name contains {}: see the rules", cli.only.join(" or "));
-    Ok(if cli.json { report::json(&rows, cli.factor) } else { report::table(&rows, cli.factor) })
+    Ok(report::of_rows(&rows, cli.json))
 }
 
 /// Says what is done, for whoever waits.

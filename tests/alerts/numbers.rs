@@ -18,6 +18,8 @@ const SOON: Duration = Duration::from_secs(60);
 const SMALL: &str = "default=6:0-9A-Za-z,small=3:7";
 /// The same one with all classes of first characters.
 const WIDE: &str = "default=6:0-9A-Za-z,small=3:0-9A-Za-z";
+/// The usual keyspace with one class of first characters.
+const NARROW: &str = "default=6:7";
 /// Links that use up more than nine tenths of it.
 const MOST_OF_IT: usize = 3_600;
 /// The prefix of the ledger's records of holders.
@@ -41,10 +43,11 @@ pub(crate) fn parts() -> Vec<Part> {
             holder(s).boxed_local()
         })
         .beside(&["ShortmintIssuerUnreachable"]),
-        Case::ticket("ShortmintRefillsFailing", "the issuers' ports closed", |s| {
-            unreachable(s).boxed_local()
-        })
-        .beside(&["ShortmintIssuerUnreachable"]),
+        Case::ticket(
+            "ShortmintRefillsFailing",
+            "a resolver whose keyspace is smaller than the ledger's",
+            |s| narrow(s).boxed_local(),
+        ),
     ];
     let small = vec![
         Case::ticket("ShortmintNumbersLow", "a keyspace of 3,844 codes used up to a tenth", |s| {
@@ -67,14 +70,20 @@ pub(crate) fn parts() -> Vec<Part> {
     ];
     let (keyspaces, blocks) = (SMALL, &["--block-min", "100", "--block-max", "100"]);
     vec![
-        Part { name: "numbers", setup: Setup::default(), cases: usual },
-        Part { name: "a small keyspace", setup: Setup { keyspaces, ..Setup::default() }, cases: small },
+        Part { name: "numbers", faster: 1, setup: Setup::default(), cases: usual },
+        Part {
+            name: "a small keyspace",
+            faster: 1,
+            setup: Setup { keyspaces, ..Setup::default() },
+            cases: small,
+        },
         Part {
             name: "a restored ledger",
+            faster: 1,
             setup: Setup { issuer_args: blocks, ..Setup::default() },
             cases: restored,
         },
-        Part { name: "a damaged ledger", setup: Setup::default(), cases: damaged },
+        Part { name: "a damaged ledger", faster: 1, setup: Setup::default(), cases: damaged },
     ]
 }
 
@@ -95,7 +104,7 @@ async fn open_issuers(stage: &Stage) -> anyhow::Result<()> {
 async fn supply(stage: &mut Stage) -> anyhow::Result<()> {
     close_issuers(stage).await;
     let load = Load::on(&stage.cluster.resolvers).creates(usize::MAX).retries_unavailable().start();
-    stage.fires().await?;
+    stage.fires().await;
     open_issuers(stage).await?;
     load.wind_down();
     load.end().await.map(drop)
@@ -103,8 +112,16 @@ async fn supply(stage: &mut Stage) -> anyhow::Result<()> {
 
 async fn unreachable(stage: &mut Stage) -> anyhow::Result<()> {
     close_issuers(stage).await;
-    stage.fires().await?;
+    stage.fires().await;
     open_issuers(stage).await
+}
+
+/// The issuer refuses to register a keyspace that has shrunk.
+async fn narrow(stage: &mut Stage) -> anyhow::Result<()> {
+    let builder = stage.resolver("narrow")?.keyspaces(NARROW).args(["--start-deadline", "1s"]);
+    stage.add_resolver(builder).await?;
+    stage.fires().await;
+    stage.remove_resolver().await
 }
 
 async fn holder(stage: &mut Stage) -> anyhow::Result<()> {
@@ -116,7 +133,7 @@ async fn holder(stage: &mut Stage) -> anyhow::Result<()> {
     stage.strikes();
     cut.refuse().await;
     cut.reset_all();
-    stage.fires().await?;
+    stage.fires().await;
     stage.remove_resolver().await
 }
 
@@ -126,7 +143,7 @@ async fn use_up(stage: &mut Stage) -> anyhow::Result<()> {
     let call = api.http().post(format!("{}/rest/v3/short-urls/bulk", api.url()));
     let call = call.header("X-Api-Key", api.key()).body(link.repeat(MOST_OF_IT));
     harness::Answer::to(call.timeout(SOON)).await?.success()?;
-    stage.fires().await?;
+    stage.fires().await;
     // A resolver with more codes raises the capacity.
     let wide = stage.resolver("wide")?.keyspaces(WIDE);
     stage.add_resolver(wide).await.map(drop)
@@ -138,7 +155,8 @@ async fn restore(stage: &mut Stage) -> anyhow::Result<()> {
     stage.cluster.etcd.restore_snapshot(&backup).await?;
     stage.strikes();
     Load::on(&stage.cluster.resolvers).creates(3_000).retries_unavailable().run().await?;
-    stage.fires().await
+    stage.fires().await;
+    Ok(())
 }
 
 async fn damage(stage: &mut Stage) -> anyhow::Result<()> {
@@ -147,7 +165,7 @@ async fn damage(stage: &mut Stage) -> anyhow::Result<()> {
     let copy = format!("{HOLDERS}copy");
     stage.cluster.etcd.put(&copy, holder).await?;
     change_leader(stage).await?;
-    stage.fires().await?;
+    stage.fires().await;
     stage.cluster.etcd.delete(&copy).await?;
     change_leader(stage).await
 }

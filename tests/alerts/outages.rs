@@ -1,5 +1,5 @@
-//! What the gauges say while a server is away, beside what is true: files on disk, rows in the
-//! stores, answers that clients got, and the clock.
+//! What the gauges and the log say while a server is away, beside what is true: files on disk, rows
+//! in the stores, answers that clients got, and the clock.
 //!
 //! The truth never comes from the resolver's own metrics. A figure is compared once it is large
 //! enough for its share of what happens between two looks to be small.
@@ -17,6 +17,7 @@ use tokio::{
 };
 
 use crate::{
+    report::Report,
     stage::{Setup, Stage},
     visits::segments,
 };
@@ -27,6 +28,8 @@ const BATCH_EVERY: Duration = Duration::from_millis(100);
 const CREATES: u32 = 10;
 /// How far a gauge may be off.
 const TOLERANCE: f64 = 0.05;
+/// How long a resolver may take to end.
+const ENDS_WITHIN: Duration = Duration::from_secs(60);
 /// How long everything may take to be as before.
 const RECOVERED_WITHIN: Duration = Duration::from_secs(900);
 
@@ -97,17 +100,19 @@ impl Look {
 ///
 /// # Errors
 /// Returns an error if a server does not start, or the platform does not recover.
-pub(crate) async fn run(args: &Args, as_json: bool, tell: &dyn Fn(&str)) -> anyhow::Result<String> {
+pub(crate) async fn run(args: &Args, as_json: bool, tell: &dyn Fn(&str)) -> anyhow::Result<Report> {
     let mut stage = Stage::start(Setup::default(), 1).await?;
     stage.traffic.to([]);
+    recovered(&stage).await?;
     let mut looks = Vec::new();
     for server in Server::ALL {
         tell(&format!("{server:?} is away for {} min", args.minutes));
         looks.extend(outage(&mut stage, server, args).await.with_context(|| format!("{server:?}"))?);
-        tell("waiting until all visits are stored");
-        recovered(&stage).await?;
     }
-    Ok(if as_json { json_of(&looks) } else { table_of(&looks) })
+    let compared: Vec<&Look> = looks.iter().filter(|look| look.is_compared()).collect();
+    let bad = compared.iter().filter(|look| !look.is_good()).count();
+    let text = if as_json { json_of(&looks) } else { table_of(&looks) };
+    Ok(Report { text, bad, of: compared.len() })
 }
 
 async fn outage(stage: &mut Stage, server: Server, args: &Args) -> anyhow::Result<Vec<Look>> {
@@ -125,18 +130,37 @@ async fn outage(stage: &mut Stage, server: Server, args: &Args) -> anyhow::Resul
         looks.extend(look(stage, server, began, &before, &creates).await?);
         next += Duration::from_secs(args.every);
     }
-    open(stage, server).await?;
+    let (sent, before) = redirects.stop().await?;
+    let of = |gauge: &str, said, truth| {
+        let after = began.elapsed();
+        Look { server, after, gauge: gauge.to_owned(), said, truth, least: 1.0 }
+    };
+    looks.push(of(RECORDED, sum(stage, RECORDED).await? - before.recorded, sent));
+    if server == Server::Postgres {
+        let (said, truth) = end_one(stage).await?;
+        looks.push(of("bytes left, by the log", said, truth));
+    }
     creates.wind_down();
-    let (sent, recorded) = redirects.stop().await?;
-    looks.push(Look {
-        server,
-        after: began.elapsed(),
-        gauge: RECORDED.to_owned(),
-        said: sum(stage, RECORDED).await? - recorded,
-        truth: sent,
-        least: 1.0,
-    });
+    open(stage, server).await?;
+    if server == Server::Postgres {
+        let last = stage.cluster.resolvers.last_mut().context("the resolver that has ended")?;
+        last.restart().await?;
+    }
+    recovered(stage).await?;
+    looks.push(of("visits counted afterwards", counted(stage).await? - before.counted, sent));
     Ok(looks)
+}
+
+/// Ends a resolver whose visits cannot be stored. Returns how many bytes it leaves in its spool by
+/// the last line of its log, and by its files.
+async fn end_one(stage: &mut Stage) -> anyhow::Result<(f64, f64)> {
+    let last = stage.cluster.resolvers.last_mut().context("a resolver")?;
+    last.stop(ENDS_WITHIN).await?;
+    let log = last.process.stderr();
+    let line = log.lines().last().unwrap_or_default();
+    let said = line.split("bytes=").nth(1).and_then(|rest| rest.split(' ').next()?.parse().ok());
+    let said = said.with_context(|| format!("the last line of the log counts no bytes: {line}"))?;
+    Ok((said, bytes(stage.spools.last().context("a spool")?)?))
 }
 
 /// What was true before a server went away.
@@ -259,16 +283,22 @@ async fn recovered(stage: &Stage) -> anyhow::Result<()> {
     .await
 }
 
+/// Visits so far, by the resolvers and by Postgres.
+struct Visits {
+    recorded: f64,
+    counted: f64,
+}
+
 /// Redirects at a steady rate, half of them through each resolver. Each has to be answered.
 struct Redirects {
     is_over: watch::Sender<bool>,
     tasks: Vec<JoinHandle<anyhow::Result<u32>>>,
-    recorded_before: f64,
+    before: Visits,
 }
 
 impl Redirects {
     async fn start(stage: &Stage, rate: u32) -> anyhow::Result<Self> {
-        let recorded_before = sum(stage, RECORDED).await?;
+        let before = Visits { recorded: sum(stage, RECORDED).await?, counted: counted(stage).await? };
         let code = stage.cluster.resolvers[0].api.create("https://example.com/").await?.code;
         let is_over = watch::Sender::new(false);
         let mut tasks = Vec::new();
@@ -279,18 +309,17 @@ impl Redirects {
             connection.follow(1).await?;
             tasks.push(tokio::spawn(send(connection, each, is_over.subscribe())));
         }
-        Ok(Self { is_over, tasks, recorded_before })
+        Ok(Self { is_over, tasks, before })
     }
 
-    /// Stops them, and returns how many were answered, and how many visits had been recorded
-    /// before.
-    async fn stop(self) -> anyhow::Result<(f64, f64)> {
+    /// Stops them, and returns how many were answered, and the visits before the first one.
+    async fn stop(self) -> anyhow::Result<(f64, Visits)> {
         self.is_over.send_replace(true);
         let mut sent = 0.0;
         for task in self.tasks {
             sent += f64::from(task.await.context("a sender ended early")??);
         }
-        Ok((sent, self.recorded_before))
+        Ok((sent, self.before))
     }
 }
 
@@ -333,8 +362,5 @@ fn table_of(looks: &[Look]) -> String {
             look.said, look.truth
         );
     }
-    let compared = looks.iter().filter(|look| look.is_compared());
-    let bad = looks.iter().filter(|look| !look.is_good()).count();
-    let _ = writeln!(text, "\n{} compared, {bad} of them off by more than 5 %.", compared.count());
     text
 }

@@ -14,6 +14,9 @@ use tokio::{
 use crate::rules::Name;
 
 const LOOK: Duration = Duration::from_millis(250);
+/// How long Alertmanager waits by default before it notifies anybody (`group_wait`): an outage that
+/// fires within this time still inhibits its consequences. Divided by the factor of the rules.
+const GROUP_WAIT: Duration = Duration::from_secs(30);
 
 /// A time in which an alert fired without a pause.
 #[derive(Clone, Debug)]
@@ -40,10 +43,10 @@ pub(crate) struct Watcher {
 }
 
 impl Watcher {
-    /// Starts to ask.
-    pub(crate) fn start(prometheus: Arc<Prometheus>) -> Self {
+    /// Starts to ask. All times of the rules are divided by the factor.
+    pub(crate) fn start(prometheus: Arc<Prometheus>, factor: u32) -> Self {
         let spans = Arc::<Mutex<Vec<Span>>>::default();
-        let task = tokio::spawn(watch(prometheus, Arc::clone(&spans)));
+        let task = tokio::spawn(watch(prometheus, Arc::clone(&spans), GROUP_WAIT / factor));
         Self { spans, task }
     }
 
@@ -69,18 +72,18 @@ impl Drop for Watcher {
     }
 }
 
-async fn watch(prometheus: Arc<Prometheus>, spans: Arc<Mutex<Vec<Span>>>) {
+async fn watch(prometheus: Arc<Prometheus>, spans: Arc<Mutex<Vec<Span>>>, wait: Duration) {
     loop {
         // A server under load may miss a look; the next one is soon.
         if let Ok(alerts) = prometheus.alerts().await {
-            note(&alerts, &mut spans.lock().unwrap_or_else(PoisonError::into_inner));
+            note(&alerts, &mut spans.lock().unwrap_or_else(PoisonError::into_inner), wait);
         }
         sleep(LOOK).await;
     }
 }
 
 /// Opens and closes spans by what fires.
-fn note(alerts: &[Alert], spans: &mut Vec<Span>) {
+fn note(alerts: &[Alert], spans: &mut Vec<Span>, wait: Duration) {
     let firing: Vec<&Alert> = alerts.iter().filter(|alert| alert.state == "firing").collect();
     let is_of = |alert: &Alert, name: &Name| {
         alert.label("alertname") == name.alert && alert.label("severity") == name.severity
@@ -90,11 +93,12 @@ fn note(alerts: &[Alert], spans: &mut Vec<Span>) {
             span.until = Some(Instant::now());
         }
     }
-    for alert in &firing {
-        if spans.iter().any(|span| span.until.is_none() && is_of(alert, &span.name)) {
+    for &alert in &firing {
+        let is_inhibited = is_inhibited(alert, &firing);
+        if let Some(open) = spans.iter_mut().find(|span| span.until.is_none() && is_of(alert, &span.name)) {
+            open.is_inhibited |= is_inhibited && open.from.elapsed() < wait;
             continue;
         }
-        let (alert, is_inhibited) = (*alert, is_inhibited(alert, &firing));
         let name =
             Name { alert: alert.label("alertname").to_owned(), severity: alert.label("severity").to_owned() };
         spans.push(Span { name, from: Instant::now(), until: None, is_inhibited });
@@ -110,9 +114,11 @@ fn is_inhibited(alert: &Alert, firing: &[&Alert]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use harness::Alert;
 
-    use super::note;
+    use super::{GROUP_WAIT, note};
 
     fn alert(name: &str, label: &str, value: &str) -> Alert {
         let labels = [("alertname", name), ("severity", "critical"), (label, value)];
@@ -125,13 +131,19 @@ mod tests {
         let mut spans = Vec::new();
         let (cause, follower) =
             (alert("Cause", "outage", "etcd"), alert("Follower", "follows", "leader,etcd"));
-        note(&[cause.clone(), follower.clone(), alert("Other", "follows", "leader")], &mut spans);
+        note(&[cause.clone(), follower.clone(), alert("Other", "follows", "leader")], &mut spans, GROUP_WAIT);
         let pages: Vec<&str> =
             spans.iter().filter(|span| span.is_page()).map(|span| span.name.alert.as_str()).collect();
         assert_eq!(pages, ["Cause", "Other"]);
-        note(&[cause], &mut spans);
+        note(std::slice::from_ref(&cause), &mut spans, GROUP_WAIT);
         assert_eq!(spans.iter().filter(|span| span.until.is_none()).count(), 1);
-        note(&[follower], &mut spans);
+        note(std::slice::from_ref(&follower), &mut spans, GROUP_WAIT);
         assert!(spans.last().unwrap().is_page(), "its cause does not fire");
+        note(&[follower.clone(), cause.clone()], &mut spans, Duration::ZERO);
+        assert!(
+            spans.last().is_some_and(|span| span.name.alert == "Cause") && spans[spans.len() - 2].is_page()
+        );
+        note(&[follower, cause], &mut spans, GROUP_WAIT);
+        assert!(!spans[spans.len() - 2].is_page(), "its cause fires before anybody is told");
     }
 }

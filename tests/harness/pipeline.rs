@@ -8,6 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use crate::base64;
 use crate::http::ANSWER_WITHIN;
 
 /// Requests under way at a time.
@@ -45,6 +46,30 @@ impl Pipeline {
             self.stream.write_all(&self.request.repeat(some)).await.context("send")?;
             timeout(ANSWER_WITHIN, self.read(some)).await.context("wait for redirects")??;
             left -= some;
+        }
+        Ok(())
+    }
+
+    /// Follows the link so many times, each time from another page with a long address of random
+    /// letters: about a kilobyte for each visit, which cannot be compressed.
+    ///
+    /// # Errors
+    /// Returns an error if an answer does not come in time.
+    pub async fn follow_from_pages(&mut self, count: usize) -> anyhow::Result<()> {
+        let head = self.request.len() - "\r\n".len();
+        for begin in (0..count).step_by(AT_ONCE) {
+            let some = AT_ONCE.min(count - begin);
+            let mut requests = Vec::new();
+            for _ in 0..some {
+                let mut letters = [0; 720];
+                getrandom::fill(&mut letters)
+                    .map_err(|failed| anyhow::anyhow!("read random bytes: {failed}"))?;
+                let page = format!("Referer: https://example.com/{}\r\n\r\n", base64::encode(&letters));
+                requests.extend_from_slice(&self.request[..head]);
+                requests.extend_from_slice(page.as_bytes());
+            }
+            self.stream.write_all(&requests).await.context("send")?;
+            timeout(ANSWER_WITHIN, self.read(some)).await.context("wait for redirects")??;
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! The integration tests: one file per behaviour, each against real servers and the real binaries.
 #![expect(clippy::unwrap_used, reason = "tests and their helpers fail by panicking")]
 
+mod alerts;
 mod allocations;
 mod backup;
 mod bad_input;

@@ -47,11 +47,12 @@ ALERTS = [
     Alert(
         "ShortmintLedgerNotWritten",
         CRITICAL,
-        f"{TRANSACTIONS.format('unknown', '3m')} > 0\nunless\n{TRANSACTIONS.format('ok', '3m')} > 0",
+        f"{TRANSACTIONS.format('unknown', '2m')} > 0\nunless\n{TRANSACTIONS.format('ok', '2m')} > 0",
         "etcd takes no transaction of the ledger, so no blocks are allocated.",
-        """{{ $value | printf "%.0f" }} transactions in {{ $labels.job }} failed in 3 minutes, and none was
+        """{{ $value | printf "%.0f" }} transactions in {{ $labels.job }} failed in 2 minutes, and none was
         stored. An etcd that is out of space (alarm NOSPACE) keeps its leader and refuses all writes.""",
-        "2m",
+        # Before the resolvers miss the issuers' answers, which is a consequence.
+        "30s",
         outage="etcd",
         follows=("leader",),
     ),
