@@ -18,11 +18,10 @@ const REVOCATIONS: usize = 8;
 /// A delay of each direction. A transaction takes longer than a disk in order does, and a
 /// keep-alive is still in time.
 const SLOW: Duration = Duration::from_millis(170);
-/// A quota above a size of the file, which grows from 8 to 16 and 32 MiB.
-const QUOTA: &str = "--quota-backend-bytes=18874368";
-/// Mebibytes with which the file has 16 MiB, and more than the quota.
-const NEARLY: usize = 12;
-const ALL: usize = 32;
+/// A quota that is small, and large enough for the file to grow by small parts of it.
+const QUOTA: u64 = 64 << 20;
+/// Mebibytes that do not fit.
+const ALL: usize = 80;
 
 /// Returns the parts with one etcd as usual, and one that is small.
 pub(crate) fn parts() -> Vec<Part> {
@@ -38,10 +37,11 @@ pub(crate) fn parts() -> Vec<Part> {
         Case::ticket("ShortmintEtcdSlow", "each call to etcd takes 340 ms longer", |s| slow(s).boxed_local()),
     ];
     let small = vec![
-        Case::ticket("ShortmintEtcdSpaceLow", "16 of etcd's 18 MiB filled", |s| space_low(s).boxed_local()),
+        Case::ticket("ShortmintEtcdSpaceLow", "85 % of etcd's quota used", |s| space_low(s).boxed_local()),
         Case::page("ShortmintLedgerNotWritten", "etcd filled (NOSPACE)", |s| not_written(s).boxed_local()),
     ];
-    let small_etcd = Setup { etcd_members: 1, etcd_args: &[QUOTA], ..Setup::default() };
+    let small_etcd =
+        Setup { etcd_members: 1, etcd_args: &["--quota-backend-bytes=67108864"], ..Setup::default() };
     vec![
         Part { name: "issuers", faster: 1, setup: Setup::default(), cases: usual },
         Part { name: "a small etcd", faster: 1, setup: small_etcd, cases: small },
@@ -99,7 +99,10 @@ async fn slow(stage: &mut Stage) -> anyhow::Result<()> {
 }
 
 async fn space_low(stage: &mut Stage) -> anyhow::Result<()> {
-    anyhow::ensure!(!stage.cluster.etcd.fill(NEARLY).await?, "etcd is full already");
+    while stage.cluster.etcd.size().await? < QUOTA / 100 * 85 {
+        anyhow::ensure!(!stage.cluster.etcd.fill(1).await?, "etcd is full already");
+    }
+    stage.strikes();
     stage.fires().await;
     stage.cluster.etcd.make_room().await
 }

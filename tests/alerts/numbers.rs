@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use futures_util::FutureExt as _;
 use harness::{Load, Proxy};
+use proto::issuer::v1::{NamespaceSpec, RegisterRequest, issuer_client::IssuerClient};
 use serde_json::json;
 
 use crate::{
@@ -18,8 +19,6 @@ const SOON: Duration = Duration::from_secs(60);
 const SMALL: &str = "default=6:0-9A-Za-z,small=3:7";
 /// The same one with all classes of first characters.
 const WIDE: &str = "default=6:0-9A-Za-z,small=3:0-9A-Za-z";
-/// The usual keyspace with one class of first characters.
-const NARROW: &str = "default=6:7";
 /// Links that use up more than nine tenths of it.
 const MOST_OF_IT: usize = 3_600;
 /// The prefix of the ledger's records of holders.
@@ -116,9 +115,19 @@ async fn unreachable(stage: &mut Stage) -> anyhow::Result<()> {
     open_issuers(stage).await
 }
 
-/// The issuer refuses to register a keyspace that has shrunk.
-async fn narrow(stage: &mut Stage) -> anyhow::Result<()> {
-    let builder = stage.resolver("narrow")?.keyspaces(NARROW).args(["--start-deadline", "1s"]);
+/// The issuer refuses to register a keyspace that is smaller than it was.
+async fn refused(stage: &mut Stage) -> anyhow::Result<()> {
+    let leader = stage.cluster.wait_leader(SOON).await?;
+    let mut issuer = IssuerClient::connect(stage.cluster.issuers[leader].url()).await?;
+    let keyspace = NamespaceSpec { name: "default".to_owned(), capacity: 1 << 47 };
+    let register = RegisterRequest {
+        holder: "another".to_owned(),
+        instance: "1".to_owned(),
+        namespaces: vec![keyspace],
+        reserved: false,
+    };
+    issuer.register(register).await?;
+    let builder = stage.resolver("refused")?.args(["--start-deadline", "5s"]);
     stage.add_resolver(builder).await?;
     stage.fires().await;
     stage.remove_resolver().await

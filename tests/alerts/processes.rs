@@ -1,6 +1,9 @@
 //! Alerts on the processes: whether they run, and what they refuse.
 
-use std::{net::Ipv4Addr, time::Duration};
+use std::{
+    net::Ipv4Addr,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use futures_util::FutureExt as _;
 use harness::{Authority, Connection, ErrorOutput, Flow, SecretFolder, net};
@@ -44,6 +47,10 @@ pub(crate) fn parts() -> Vec<Part> {
         Case::ticket("ShortmintAutoscalerAtMaximum", "an autoscaler with all of its pods", |s| {
             autoscaler(s).boxed_local()
         }),
+        Case::ticket("ShortmintBackupMissed", "a backup that succeeded long ago", |s| {
+            backup(s).boxed_local()
+        }),
+        Case::ticket("ShortmintVolumeFull", "a volume with a tenth left", |s| volume(s).boxed_local()),
         Case::ticket("ShortmintDescriptorsNearLimit", "idle connections to a resolver with 160 files", |s| {
             descriptors(s).boxed_local()
         }),
@@ -120,6 +127,33 @@ async fn autoscaler(stage: &mut Stage) -> anyhow::Result<()> {
     stage.kubernetes.answers(200, &page(6));
     stage.fires().await;
     stage.kubernetes.answers(200, &page(3));
+    Ok(())
+}
+
+async fn backup(stage: &mut Stage) -> anyhow::Result<()> {
+    let page = |ago: u64| {
+        let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs() - ago);
+        format!(
+            "kube_cronjob_status_last_successful_time{{namespace=\"shortmint\",cronjob=\"backup\"}} {at}\n"
+        )
+    };
+    stage.kubernetes.answers(200, &page(4 * 3_600));
+    stage.fires().await;
+    stage.kubernetes.answers(200, &page(0));
+    Ok(())
+}
+
+async fn volume(stage: &mut Stage) -> anyhow::Result<()> {
+    let labels = "{namespace=\"shortmint\",persistentvolumeclaim=\"data-postgres-0\"}";
+    let page = |left: u32| {
+        format!(
+            "kubelet_volume_stats_available_bytes{labels} {left}\n\
+             kubelet_volume_stats_capacity_bytes{labels} 100\n"
+        )
+    };
+    stage.kubernetes.answers(200, &page(10));
+    stage.fires().await;
+    stage.kubernetes.answers(200, &page(50));
     Ok(())
 }
 

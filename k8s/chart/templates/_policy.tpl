@@ -45,10 +45,12 @@ spec:
 {{- end }}
 {{- end }}
 
-{{/* Egress to the name servers. */}}
+{{/* Egress to the name servers, on the same ports by UDP and TCP. */}}
 {{- define "shortmint.policyDns" -}}
+{{- $rule := list "to" .Values.networkPolicy.dns.to }}
+{{- range .Values.networkPolicy.dns.ports }}{{ $rule = concat $rule (list (toString .) (int .)) }}{{ end -}}
 # Names.
-{{ include "shortmint.allow" (list "to" .Values.networkPolicy.dns.to "53" 53) }}
+{{ include "shortmint.allow" $rule }}
 {{- end }}
 
 {{/* Egress of daemons: names, and traces if they are sent. */}}

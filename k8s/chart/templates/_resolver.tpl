@@ -38,7 +38,9 @@ spec:
             storage: {{ $spoolSize }}
   {{- else }}
   # Longer than RESOLVER_START_DEADLINE: a new pod may wait for the migration of the schema.
-  progressDeadlineSeconds: 900
+  {{- $units := dict "ms" 1 "s" 1 "m" 60 "h" 3600 "d" 86400 }}
+  {{- $unit := get $units (regexFind "[a-z]+$" $settings.startDeadline) }}
+  progressDeadlineSeconds: {{ add 300 (mul $unit (regexFind "^[0-9]+" $settings.startDeadline | int)) }}
   strategy:
     type: RollingUpdate
     # The new pod serves before an old one ends, so an update costs no capacity.

@@ -40,7 +40,7 @@ ALERTS = [
     Alert(
         "ShortmintNumbersLow",
         WARNING,
-        f"{RATIO} and on ({KEYSPACE_LABELS}) {LOW} == 1",
+        f"{RATIO} > 0 and on ({KEYSPACE_LABELS}) {LOW} == 1",
         "A keyspace runs low: plan another one.",
         """{{ $value | humanizePercentage }} of keyspace {{ $labels.keyspace }} is left. The issuer calls a
         keyspace low below 10 %, and when it lasts less than 30 days at the rate of the last six hours.""",
@@ -87,10 +87,11 @@ ALERTS = [
     Alert(
         "ShortmintSupplyEmpty",
         CRITICAL,
-        by_keyspace(f"count {BY}", "resolver_numbers_in_hand == 0"),
+        # A keyspace that is used up stays so. If creates still need it, the objective of creates pages.
+        by_keyspace(f"count {BY}", "resolver_numbers_in_hand == 0") + f" unless on (namespace, keyspace) {RATIO} == 0",
         "Resolvers have no numbers, so their creates fail.",
         """{{ $value }} resolvers of {{ $labels.job }} have no number of keyspace {{ $labels.keyspace }} in
-        hand. Their creates wait for 10 s and are answered 503, or 507 if the keyspace is used up.""",
+        hand. Their creates wait for 10 s and are answered 503.""",
         "2m",
         follows=(*WITHOUT_BLOCKS, "postgres"),
     ),

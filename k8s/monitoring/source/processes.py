@@ -13,9 +13,13 @@ EXPIRES = (
     "ends in {{ $value | humanizeDuration }}."
 )
 # Workloads of kube-state-metrics are ours by their names in the chart, bundled stores included, in namespaces
-# that have our daemons.
+# that have our daemons: they answered within the last day, or there are targets of both kinds, which may never
+# have answered.
 NAME = '"(.+-)?(issuer|resolver|redirect|etcd|postgres)"'
+INSTALLED = "shortmint:installed:count"
 OURS = 'last_over_time({__name__=~"(issuer|resolver)_build_info"}[1d])'
+DAEMONS = 'up{job=~"(.+-)?(issuer|resolver)"}'
+CLAIM = '"(.+-)?(backup|data-(.+-)?(etcd|postgres|resolver|redirect)-[0-9]+)"'
 MISSING = "shortmint:pods_missing:count"
 
 
@@ -24,7 +28,28 @@ def not_ready(kind, wanted, ready):
     return f'label_replace({missing}, "workload", "$1", "{kind}", "(.+)")'
 
 
+def lost(serves, follows=()):
+    return Alert(
+        "ShortmintResolverRedundancyLost",
+        CRITICAL,
+        f'{RESOLVERS}{{serves="{serves}"}} == 0',
+        f"No resolver is left that serves {serves}.",
+        "{{ $value }} resolvers in {{ $labels.job }} serve {{ $labels.serves }}; there were some within the last day.",
+        "1m",
+        outage=f"resolvers-{serves}",
+        follows=follows,
+    )
+
+
 RECORDS = [
+    Record(
+        INSTALLED,
+        f"""
+        count by (namespace) ({OURS})
+        or count by (namespace) (up{{job=~"(.+-)?issuer"}})
+        and on (namespace) count by (namespace) (up{{job=~"(.+-)?resolver"}})
+        """,
+    ),
     # By what resolvers serve, not by role: `all` may be split into the two others. Those of the last day
     # count as 0, so that the loss of the last one is a value and not a gap.
     Record(
@@ -46,7 +71,7 @@ RECORDS = [
             or
             {not_ready("deployment", "spec_replicas", "status_replicas_ready")}
           )
-          and on (namespace) {OURS}
+          and on (namespace) {INSTALLED}
         ) > 0
         or on (namespace)
         (
@@ -56,7 +81,7 @@ RECORDS = [
           )
           or
           count by (job, namespace) (
-            up == 0 and on (job, namespace) {OURS}
+            (up == 0 and on (job, namespace) {OURS} or {DAEMONS} == 0 and on (namespace) {INSTALLED})
             or max by (job, namespace, instance) (resolver_ready) == 0
           )
         )
@@ -74,16 +99,9 @@ ALERTS = [
         answer Prometheus, for 10 minutes.""",
         "10m",
     ),
-    Alert(
-        "ShortmintResolverRedundancyLost",
-        CRITICAL,
-        f"{RESOLVERS} == 0",
-        "No resolver is left that serves redirects or creates.",
-        """{{ $value }} resolvers in {{ $labels.job }} serve {{ $labels.serves }}; there were some within the
-        last day.""",
-        "1m",
-        outage="resolvers",
-    ),
+    # Redirects go on without the resolvers that create links, and the other way round.
+    lost("redirects"),
+    lost("creates", follows=("resolvers-redirects",)),
     Alert(
         "ShortmintResolverRedundancyLost",
         WARNING,
@@ -106,7 +124,7 @@ ALERTS = [
         f"""
         kube_horizontalpodautoscaler_status_current_replicas{{horizontalpodautoscaler=~{NAME}}}
         >= kube_horizontalpodautoscaler_spec_max_replicas
-        and on (namespace) {OURS}
+        and on (namespace) {INSTALLED}
         """,
         "An autoscaler has reached its maximum.",
         """{{ $labels.horizontalpodautoscaler }} has had all of its {{ $value }} pods for 15 minutes; more
@@ -173,6 +191,30 @@ ALERTS = [
         """{{ $value }} versions run in {{ $labels.job }}. An update takes minutes, so it is stuck or
         forgotten.""",
         "1h",
+    ),
+    Alert(
+        "ShortmintBackupMissed",
+        WARNING,
+        f"""
+        time() - max by (namespace, cronjob) (kube_cronjob_status_last_successful_time{{cronjob=~"(.+-)?backup"}}) > 10800
+        and on (namespace) {INSTALLED}
+        """,
+        "No backup of the bundled stores has been made for three hours.",
+        """{{ $labels.cronjob }} succeeded last {{ $value | humanizeDuration }} ago. Links that were created
+        since are lost with the volume of Postgres.""",
+        "5m",
+    ),
+    Alert(
+        "ShortmintVolumeFull",
+        WARNING,
+        f"""
+        kubelet_volume_stats_available_bytes{{persistentvolumeclaim=~{CLAIM}}}
+        / kubelet_volume_stats_capacity_bytes < 0.15
+        and on (namespace) {INSTALLED}
+        """,
+        "A volume is nearly full.",
+        """{{ $value | humanizePercentage }} of {{ $labels.persistentvolumeclaim }} is left.""",
+        "15m",
     ),
     Alert(
         "ShortmintLogLinesDropped",

@@ -96,8 +96,8 @@ REDIRECTS = 'resolver_request_duration_seconds_count{route="redirect"}'
 CREATES = 'resolver_request_duration_seconds_count{route="create_short_url"}'
 
 # Without Postgres or resolvers neither is answered, and without numbers no create is.
-REDIRECTS_FOLLOW = ("postgres", "resolvers")
-CREATES_FOLLOW = (*REDIRECTS_FOLLOW, "leader", "etcd", "issuers")
+REDIRECTS_FOLLOW = ("postgres", "resolvers-redirects")
+CREATES_FOLLOW = ("postgres", "resolvers-creates", "leader", "etcd", "issuers")
 
 
 def durations(series, route, status, le=""):

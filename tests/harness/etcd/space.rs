@@ -26,6 +26,16 @@ impl EtcdCluster {
         Ok(false)
     }
 
+    /// Returns the size of the first member's database, in bytes.
+    ///
+    /// # Errors
+    /// Returns an error if it does not answer.
+    pub async fn size(&self) -> anyhow::Result<u64> {
+        let status = self.gateway().status(0).await?;
+        let size = status["dbSize"].as_str().with_context(|| format!("no size in {status}"))?;
+        Ok(size.parse()?)
+    }
+
     /// Frees the space as etcd's maintenance guide tells an operator: compact, defragment, disarm.
     /// The cluster has one member, because a defragmentation is one member's.
     ///
