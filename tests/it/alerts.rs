@@ -11,7 +11,7 @@ const RUN_WITHIN: Duration = Duration::from_secs(300);
 #[tokio::test(flavor = "multi_thread")]
 async fn alerts_fire_under_their_faults_and_clear_and_page_nobody_else() {
     let scratch = Scratch::new().unwrap();
-    let alerts = Launch::new(&scratch, "alerts", env!("CARGO_BIN_EXE_alerts").into());
+    let alerts = Launch::new(&scratch, "alerts", env!("CARGO_BIN_EXE_alerts"));
     let ran = alerts.args(["--json", "--only", SAMPLE]).run(RUN_WITHIN).await.unwrap();
     assert!(ran.status.success(), "{}{}", ran.stdout, ran.stderr);
     let report: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();

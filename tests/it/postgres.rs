@@ -6,6 +6,8 @@ use std::time::Duration;
 use harness::{Acknowledged, Cluster, Flow, Load, checks, clients_that_go_away, wait};
 use tokio::task::JoinSet;
 
+/// How long a lock is watched: longer than a caller waits, and the server looks for it.
+const LOCKED: Duration = Duration::from_secs(10);
 const SOON: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread")]
@@ -67,6 +69,36 @@ async fn a_postgres_that_answers_nothing_is_a_503_within_the_deadline_and_never_
     checks::all_distinct(&links).unwrap();
     checks::all_resolve(&links, &cluster.resolvers).await.unwrap();
     checks::account_balances(&cluster.status().await.unwrap()).unwrap();
+}
+
+/// A lock on the table of links, as an operator's `VACUUM FULL` holds. Callers give up; the server
+/// has to give up with them, or their statements would use up its connections.
+#[tokio::test(flavor = "multi_thread")]
+async fn behind_a_lock_no_statement_outlives_its_caller() {
+    let cluster = Cluster::builder().resolvers(2).start().await.unwrap();
+    let links = Load::on(&cluster.resolvers).creates(20).run().await.unwrap();
+    let mut holder = cluster.postgres.client().await.unwrap();
+    let lock = holder.transaction().await.unwrap();
+    lock.batch_execute("LOCK TABLE link IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    let mut callers = JoinSet::new();
+    for _ in 0..8 {
+        let api = cluster.resolvers[0].api.clone();
+        let list = api.http().get(format!("{}/rest/v3/short-urls", api.url()));
+        callers.spawn(async move { drop(list.header("X-Api-Key", api.key()).send().await.unwrap()) });
+    }
+    callers.extend(links.iter().map(|link| follow_in_outage(&cluster, link.clone())));
+    callers.join_all().await;
+    let waiting = "SELECT string_agg(query, '; ') FROM pg_stat_activity WHERE application_name = 'shortmint-resolver' \
+                   AND wait_event_type = 'Lock' AND query_start < clock_timestamp() - interval '8 s'";
+    let observer = cluster.postgres.client().await.unwrap();
+    let since = tokio::time::Instant::now();
+    while since.elapsed() < LOCKED {
+        let waiting: Option<String> = observer.query_one(waiting, &[]).await.unwrap().get(0);
+        assert_eq!(waiting, None, "these statements wait longer than any caller");
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    lock.rollback().await.unwrap();
+    works_again(&cluster, links).await;
 }
 
 /// A primary that has become a standby (fault 9).

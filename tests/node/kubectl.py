@@ -208,7 +208,8 @@ def execute(bed, arguments, request):
 
 def delete(bed, arguments, request):
     """Deletes a pod, or an object and its pods; a claim loses its data."""
-    flags = parse(arguments, ("--force", {"action": "store_true"}), ("--wait", {}))
+    switch = {"action": "store_true"}
+    flags = parse(arguments, ("--force", switch), ("--ignore-not-found", switch), ("--wait", {}))
     lines = []
     words = flags.words if "/" in flags.words[0] else [f"{flags.words[0]}/{name}" for name in flags.words[1:]]
     for word in words:
@@ -217,7 +218,7 @@ def delete(bed, arguments, request):
             bed.remove_claim(name)
         elif kind == "pod":
             next(pod for pod in bed.cluster.pods if pod.name == name and not pod.gone.is_set()).delete()
-        else:
+        elif target(word, []) in bed.cluster.objects or not flags.ignore_not_found:
             bed.cluster.remove(target(word, []))
         lines.append(f"{kind}/{name} deleted\n")
     return "".join(lines)

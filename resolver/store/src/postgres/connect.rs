@@ -16,6 +16,7 @@ use tokio::time::{Instant, timeout};
 use tokio_postgres::{
     Client, Config, Socket,
     config::{Host, LoadBalanceHosts, SslMode, TargetSessionAttrs},
+    error::SqlState,
     tls::MakeTlsConnect,
 };
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -228,6 +229,20 @@ fn without_servers(config: &Config) -> Config {
     copy
 }
 
+/// Has the server end a statement whose client has gone. A caller that gives up closes its
+/// connection; a statement that waits for a lock would not notice, and callers after it would use
+/// up the server's connections. Postgres before 14 does not know the setting, nor do servers that
+/// are not on Linux.
+pub(super) async fn end_with_client(client: &Client) -> Result<(), StoreError> {
+    let set = client.batch_execute("SET client_connection_check_interval = '1s'");
+    let done = timeout(DEADLINE, set).await.map_err(|_| StoreError::TimedOut)?;
+    let unknown = [SqlState::UNDEFINED_OBJECT, SqlState::INVALID_PARAMETER_VALUE];
+    match done {
+        Err(error) if !error.code().is_some_and(|code| unknown.contains(code)) => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
 impl ManageConnection for Address {
     type Connection = Client;
     type Error = StoreError;
@@ -240,6 +255,7 @@ impl ManageConnection for Address {
             connecting.unwrap_or_else(|_| Err(StoreError::Unreachable("a panic while connecting".into())))?;
         // It ends with the client; an error shows at the client's next call.
         tokio::spawn(connection);
+        end_with_client(&client).await?;
         Ok(client)
     }
 

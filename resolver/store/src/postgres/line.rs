@@ -28,11 +28,12 @@ use tokio_postgres::{
     error::{Severity, SqlState},
     types::ToSql,
 };
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{
     admin::{COMPARED_EPOCH, NOTE_SERVER},
     budget::{PoolCount, reason},
-    connect::Address,
+    connect::{Address, end_with_client},
     replica::{Position, REPLAYED, Replayed},
     statements::COPY,
     timestamp::{optional_timestamp, timestamp},
@@ -58,6 +59,9 @@ struct Open {
     copy: Option<Copying>,
     /// The query for a replica's replay position, prepared at its first use.
     replayed: Option<Statement>,
+    /// Without this, the connection of a caller that gave up would stay open until the server
+    /// answers.
+    _connection: AbortOnDropHandle<()>,
 }
 
 /// The prepared statements for COPY.
@@ -241,15 +245,16 @@ impl Line {
 
     async fn connect(&self) -> Result<Open, StoreError> {
         let (client, connection) = self.address.connect().await?;
-        tokio::spawn(async move {
+        let connection = AbortOnDropHandle::new(tokio::spawn(async move {
             // Callers that wait for an answer get the error; here it only ends the task.
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "connection to Postgres");
             }
-        });
+        }));
         let note = async { if self.writes { client.batch_execute(&NOTE_SERVER).await } else { Ok(()) } };
-        let ((), statement) = try_join(note, client.prepare(self.sql)).await?;
-        Ok(Open { client, statement, copy: None, replayed: None })
+        let prepared = async { Ok(try_join(note, client.prepare(self.sql)).await?) };
+        let ((), ((), statement)) = try_join(end_with_client(&client), prepared).await?;
+        Ok(Open { client, statement, copy: None, replayed: None, _connection: connection })
     }
 }
 
