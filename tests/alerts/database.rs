@@ -1,39 +1,31 @@
 //! Alerts on the database, as the resolvers see it.
 
-use std::time::Duration;
-
 use futures_util::FutureExt as _;
 use harness::Proxy;
-use tokio::task::JoinSet;
 
 use crate::{
     case::Case,
     run::Part,
     stage::{Setup, Stage},
+    visits::hold,
 };
 
 const CONSEQUENCES: &[&str] =
     &["ShortmintDatabaseUnreachable", "ShortmintRedirectErrorBudgetBurn", "ShortmintCreateErrorBudgetBurn"];
-/// Lists that are requested at once: more than the pool for lists has connections.
-const LISTS: usize = 40;
 
 /// Returns the part.
 pub(crate) fn parts() -> Vec<Part> {
     let cases = vec![
-        Case::page("ShortmintDatabaseUnreachable", "Postgres stopped (SIGSTOP of its connections)", |s| {
+        Case::page("ShortmintDatabaseUnreachable", "all connections to Postgres stalled", |s| {
             silent(s).boxed_local()
         })
         .beside(CONSEQUENCES),
-        Case::ticket("ShortmintDatabaseErrors", "the role may not insert links", |s| errors(s).boxed_local())
+        Case::ticket("ShortmintDatabaseErrors", "the table of links renamed", |s| errors(s).boxed_local())
             .beside(CONSEQUENCES),
-        Case::ticket("ShortmintDatabaseWaitLong", "a lock on the table of links", |s| {
+        Case::ticket("ShortmintDatabaseWaitLong", "a lock on the table of producers of visits", |s| {
             locked(s).boxed_local()
-        })
-        .beside(CONSEQUENCES),
-        Case::ticket("ShortmintDatabaseConnectionsExhausted", "a lock on the table of links", |s| {
-            locked(s).boxed_local()
-        })
-        .beside(CONSEQUENCES),
+        }),
+        Case::ticket("ShortmintDatabaseConnectionsExhausted", "the same lock", |s| locked(s).boxed_local()),
         Case::ticket("ShortmintSchemaOutdated", "the newest migration taken out of the history", |s| {
             schema(s).boxed_local()
         }),
@@ -54,7 +46,7 @@ async fn silent(stage: &mut Stage) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A role that lacks a right, as after a migration without its grants.
+/// As after a migration that went wrong.
 async fn errors(stage: &mut Stage) -> anyhow::Result<()> {
     stage.sql("ALTER TABLE link RENAME TO link_away").await?;
     stage.fires().await;
@@ -63,22 +55,9 @@ async fn errors(stage: &mut Stage) -> anyhow::Result<()> {
 }
 
 async fn locked(stage: &mut Stage) -> anyhow::Result<()> {
-    let locker = stage.cluster.postgres.client().await?;
-    locker.batch_execute("BEGIN; LOCK TABLE link IN ACCESS EXCLUSIVE MODE").await?;
-    let mut lists = JoinSet::new();
-    while stage.is_awaited() {
-        while lists.len() < LISTS {
-            let api = stage.cluster.resolvers[0].api.clone();
-            lists.spawn(async move {
-                let list = api.http().get(format!("{}/rest/v3/short-urls", api.url()));
-                list.header("X-Api-Key", api.key()).send().await.is_ok()
-            });
-        }
-        let _ = tokio::time::timeout(Duration::from_secs(1), lists.join_next()).await;
-    }
-    lists.shutdown().await;
-    locker.batch_execute("ROLLBACK").await?;
+    let held = hold(stage).await?;
     stage.fires().await;
+    drop(held);
     Ok(())
 }
 

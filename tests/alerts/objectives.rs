@@ -45,11 +45,17 @@ pub(crate) fn parts() -> Vec<Part> {
             "each call to Postgres takes 800 ms longer",
             |s| slow(s).boxed_local(),
         ),
-        Case::ticket("ShortmintCreateLatencyBudgetBurn", "each call to Postgres takes 800 ms longer", |s| {
-            slow(s).boxed_local()
-        }),
     ];
-    vec![Part { name: "objectives", faster: 2, setup: Setup::default(), cases }]
+    // The same fault, and a window that is longer than anybody would wait between two cases.
+    let creates = vec![Case::ticket(
+        "ShortmintCreateLatencyBudgetBurn",
+        "each call to Postgres takes 800 ms longer",
+        |s| slow(s).boxed_local(),
+    )];
+    vec![
+        Part { name: "objectives", faster: 2, setup: Setup::default(), cases },
+        Part { name: "the latency of creates", faster: 2, setup: Setup::default(), cases: creates },
+    ]
 }
 
 /// What fails rarely.

@@ -83,7 +83,10 @@ async fn with_spool(stage: &mut Stage, holder: &str, spool: &Path) -> anyhow::Re
 }
 
 /// Keeps visits from being stored until the connection ends.
-async fn hold(stage: &Stage) -> anyhow::Result<Client> {
+///
+/// # Errors
+/// Returns an error if the lock cannot be taken.
+pub(crate) async fn hold(stage: &Stage) -> anyhow::Result<Client> {
     let client = stage.cluster.postgres.client().await?;
     client.batch_execute(HOLD).await.context("lock the table of producers")?;
     Ok(client)
