@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Open files of a resolver with few, and connections that use them up.
-const DESCRIPTORS: u32 = 160;
+const DESCRIPTORS: u32 = 92;
 const IDLE: u8 = 150;
 /// Connections of one client that wait for answers, where it may have fewer.
 const BUSY: usize = 40;
@@ -51,7 +51,7 @@ pub(crate) fn parts() -> Vec<Part> {
             backup(s).boxed_local()
         }),
         Case::ticket("ShortmintVolumeFull", "a volume with a tenth left", |s| volume(s).boxed_local()),
-        Case::ticket("ShortmintDescriptorsNearLimit", "idle connections to a resolver with 160 files", |s| {
+        Case::ticket("ShortmintDescriptorsNearLimit", "idle connections to a resolver with 92 files", |s| {
             descriptors(s).boxed_local()
         }),
         Case::ticket("ShortmintConnectionsRefused", "one client holds all of its connections busy", |s| {

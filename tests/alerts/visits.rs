@@ -194,10 +194,8 @@ async fn faulty(stage: &mut Stage) -> anyhow::Result<()> {
     let spool = stage.cluster.scratch.folder("faulty")?;
     let code = with_spool(stage, "faulty", &spool).await?;
     let held = hold(stage).await?;
-    visit(last(stage)?, &code, SOME).await?;
-    // Flushed, and larger than what has been read already.
-    sleep(Duration::from_secs(2)).await;
-    visit(last(stage)?, &code, SOME).await?;
+    // More than is read ahead.
+    Pipeline::connect(last(stage)?.addr(), &code).await?.follow_from_pages(MANY / 2).await?;
     sleep(Duration::from_secs(2)).await;
     for segment in segments(&spool)? {
         use std::os::unix::fs::FileExt as _;

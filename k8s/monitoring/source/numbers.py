@@ -21,6 +21,9 @@ SECONDS = "shortmint:keyspace_exhaustion_seconds:min"
 LOW = "shortmint:keyspace_low:max"
 ISSUED = "shortmint:numbers_issued:rate1h"
 
+# A process that has just started gets short blocks, each twice as long as the one before.
+GROWN = "(time() - process_start_time_seconds > 600)"
+
 # What keeps a resolver from new numbers.
 WITHOUT_BLOCKS = ("leader", "etcd", "issuers")
 
@@ -76,7 +79,7 @@ ALERTS = [
     Alert(
         "ShortmintSupplyLow",
         WARNING,
-        by_keyspace(f"min {BY}", "resolver_supply_seconds") + " < 240",
+        by_keyspace(f"min {BY}", f"resolver_supply_seconds and on (job, instance) {GROWN}") + " < 240",
         "Resolvers run out of numbers.",
         """The shortest supply of keyspace {{ $labels.keyspace }} in {{ $labels.job }} lasts {{ $value |
         humanizeDuration }}. Resolvers request the next block while half of a block of ten minutes is
