@@ -8,7 +8,7 @@ import time
 
 import yaml
 
-from objects import NAMESPACE
+from objects import NAMESPACE, name_of
 from probes import port_number
 from programs import Failed, Server, call, path_of
 
@@ -98,6 +98,19 @@ def apply(bed, arguments, request):
     return "".join(f"{kind.lower()}/{name} {change}\n" for (kind, name), change in done.items())
 
 
+def replace(bed, arguments, request):
+    """`kubectl replace --force`: deletes what there is of these names, and applies."""
+    flags = parse(arguments, ("--force", {"action": "store_true"}), ("-f --filename", {"required": True}))
+    if not flags.force or flags.filename != "-":
+        raise Failed("kubectl replace is known with --force and -f - only")
+    found = [entry for entry in yaml.safe_load_all(request["input"]) if entry]
+    for key in map(name_of, found):
+        if key in bed.cluster.objects:
+            bed.cluster.remove(key)
+    bed.cluster.apply(found)
+    return "".join(f"{kind.lower()}/{name} replaced\n" for kind, name in map(name_of, found))
+
+
 def create_namespace(bed, arguments, request):
     return f"namespace/{arguments[0]} created\n"
 
@@ -155,9 +168,18 @@ def rollout_status(bed, arguments, request):
 
 def wait(bed, arguments, request):
     """Waits for a Job to complete, or for a pod to be ready or deleted."""
-    flags = parse(
-        arguments, ("--for", {"dest": "condition", "required": True}), ("--timeout", {"default": "5m"})
-    )
+    condition, timeout = {"dest": "condition", "required": True}, {"default": "5m"}
+    flags = parse(arguments, ("--for", condition), ("--timeout", timeout), ("-l --selector", {}))
+    if flags.selector:
+        label, _, value = flags.selector.partition("=")
+        kind = target(f"{flags.words[0]}/", ["-"])[0]
+        keys = [
+            key
+            for key, found in bed.cluster.objects.items()
+            if key[0] == kind and found["metadata"].get("labels", {}).get(label) == value
+        ]
+        rest = [f"--for={flags.condition}", f"--timeout={flags.timeout}"]
+        return "".join(wait(bed, [f"{kind.lower()}/{name}", *rest], request) for _, name in keys)
     key = target(flags.words[0], flags.words[1:])
     if key[0] == "Job":
         bed.wait(f"Job {key[1]}", lambda: key in bed.cluster.results, seconds(flags.timeout))
@@ -227,6 +249,7 @@ def delete(bed, arguments, request):
 ACTIONS = {
     "apply": apply,
     "label": label,
+    "replace": replace,
     "port-forward": port_forward,
     "create namespace": create_namespace,
     "create job": create_job,

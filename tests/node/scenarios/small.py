@@ -49,6 +49,7 @@ def run(bed, options):
     losses.judge()
     report.load(load.results, failures_allowed=True)
     restore(bed, report, shell)
+    lose_etcd(bed, report, shell)
     return report
 
 
@@ -207,3 +208,19 @@ def restore(bed, report, shell):
     report.require(None not in again, "creates fail after the restore")
     report.require(not again & set(after), "codes of lost links were minted again")
     report.row("minted since", f"{len(again):,} codes, none of them that of a lost link")
+
+
+def lose_etcd(bed, report, shell):
+    """All members of etcd lose their volumes, and the commands of the document begin a new ledger."""
+    before = dict(create(bed, f"old-ledger-{number}") for number in range(MINTED))
+    lost_at = time.monotonic()
+    shell.run(blocks(README, STORES)[2] + blocks(README, STORES)[3])
+    bed.wait("a create", lambda: create(bed, "new-ledger")[0] is not None, 300)
+    report.row("all of etcd lost", f"creates answer {time.monotonic() - lost_at:.0f} s after the loss of its volumes")
+    after = {create(bed, f"new-ledger-{number}")[0] for number in range(MINTED)}
+    report.require(None not in after, "creates fail with the new ledger")
+    report.require(not after & set(before), "codes of the old ledger were minted again")
+    some = list(before)[:100]
+    found = {code: location(bed, code) for code in some}
+    report.require(found == {code: before[code] for code in some}, "links of the old ledger lead elsewhere")
+    report.row("minted since", f"{len(after):,} codes, none of them one of the old ledger")
