@@ -3,7 +3,8 @@
 //! 1. The binaries are built once per test process, in the profile and target folder of the running
 //!    test, so a test never runs a stale binary.
 //! 2. If `SHORTMINT_BIN_DIR` names a folder that contains both binaries, they are used and nothing
-//!    is built. This is for testing the binaries of a release or a container image.
+//!    is built. This is for testing the binaries of a release or a container image, and for
+//!    `tests/run`, which has built them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

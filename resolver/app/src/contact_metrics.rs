@@ -9,9 +9,9 @@ pub fn show_contacts<'a>(recorder: &Recorder, contacts: impl IntoIterator<Item =
         describe_gauge!(
             "resolver_last_success_age_seconds",
             Unit::Seconds,
-            "Time since a server last did what it was asked for, or since the start: issuer, database, replica, \
-             clickhouse, each asked at least every ten seconds. Receivers of webhooks: since their first failure after the \
-             last success, 0 without one."
+            "Time since a server last did what it was asked for, or an issuer refused it, or since the start: issuer, \
+             database, replica, clickhouse, each asked at least every ten seconds. Receivers of webhooks: since their \
+             first failure after the last success, 0 without one."
         );
         for contact in contacts {
             let server = contact.server;

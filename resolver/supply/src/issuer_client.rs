@@ -224,7 +224,11 @@ impl IssuerClient {
             };
             self.note_failure(&url, &status);
             match next(&status) {
-                Next::Refused(refused) => return Err(refused),
+                Next::Refused(refused) => {
+                    // The issuers are there: another alert tells of refusals.
+                    self.contact.succeeded();
+                    return Err(refused);
+                }
                 Next::Follow(leader) if hops < 3 => {
                     hops += 1;
                     self.remember(leader);
@@ -234,7 +238,7 @@ impl IssuerClient {
                     self.unanswered.fetch_add(1, Ordering::Relaxed);
                     self.forget();
                 }
-                Next::Busy => {}
+                Next::Busy => self.contact.succeeded(),
             }
             hops = 0;
             sleep(pause).await;
