@@ -70,8 +70,8 @@ pub(crate) fn parts() -> Vec<Part> {
         Part { name: "numbers", faster: 1, setup: Setup::default(), cases: usual },
         Part {
             name: "a small keyspace",
-            faster: 1,
-            setup: Setup { keyspaces, ..Setup::default() },
+            faster: 2,
+            setup: Setup { keyspaces, issuer_args: blocks, ..Setup::default() },
             cases: small,
         },
         Part {

@@ -43,7 +43,7 @@ ALERTS = [
     Alert(
         "ShortmintNumbersLow",
         WARNING,
-        f"{RATIO} > 0 and on ({KEYSPACE_LABELS}) {LOW} == 1",
+        f"{RATIO} and on ({KEYSPACE_LABELS}) {LOW} == 1",
         "A keyspace runs low: plan another one.",
         """{{ $value | humanizePercentage }} of keyspace {{ $labels.keyspace }} is left. The issuer calls a
         keyspace low below 10 %, and when it lasts less than 30 days at the rate of the last six hours.""",
