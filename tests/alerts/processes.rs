@@ -56,7 +56,8 @@ pub(crate) fn parts() -> Vec<Part> {
         }),
         Case::ticket("ShortmintConnectionsRefused", "one client holds all of its connections busy", |s| {
             refused(s).boxed_local()
-        }),
+        })
+        .beside(&["ShortmintDatabaseUnreachable"]),
         Case::ticket("ShortmintUnavailableAnswers", "one resolver cut off from Postgres", |s| {
             unavailable(s).boxed_local()
         })

@@ -2,8 +2,9 @@
 //!
 //! 1. `for`, the intervals of groups, the windows of ranges and subqueries, offsets, and the seconds
 //!    between two samples that a sum is multiplied by.
-//! 2. Thresholds of ages, which the platform measures in seconds of the real clock. Others stay: a
-//!    certificate ends, and numbers last, as long as they do.
+//! 2. Thresholds of ages, which the platform measures in seconds of the real clock, but not below
+//!    [`AGE_MIN`]: its own intervals stay as they are. Others stay: a certificate ends, and numbers
+//!    last, as long as they do.
 //! 3. Scrapes and evaluations come every second, so with a factor of 12 a rule sees as many samples
 //!    as it does with an interval of 12 s.
 //!
@@ -19,6 +20,8 @@ const SHIPPED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../k8s/chart/files/r
 /// What an expression compares with a number of seconds that passed.
 const AGES: [&str; 5] =
     ["oldest_waiting_seconds", "overdue_seconds", "silent_seconds", "success_age_seconds", "time() - "];
+/// An age that is normal: servers are asked every ten seconds.
+const AGE_MIN: f64 = 25.0;
 /// What a certificate ends at. Its comparison also has `time()`, but on the other side.
 const LEFT: &str = "- time()";
 /// What stands before and behind a duration.
@@ -139,7 +142,8 @@ fn thresholds(line: &str, factor: u32) -> String {
     let digits = right.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(right.len());
     match right[..digits].parse::<f64>() {
         Ok(number) => {
-            format!("{left}> {}{}", number / f64::from(factor), thresholds(&right[digits..], factor))
+            let shortened = (number / f64::from(factor)).max(AGE_MIN.min(number));
+            format!("{left}> {shortened}{}", thresholds(&right[digits..], factor))
         }
         Err(_) => line.to_owned(),
     }

@@ -200,8 +200,9 @@ async fn faulty(stage: &mut Stage) -> anyhow::Result<()> {
     for segment in segments(&spool)? {
         use std::os::unix::fs::FileExt as _;
         let file = fs::OpenOptions::new().write(true).open(&segment).context("open a segment")?;
-        let middle = file.metadata()?.len() / 2;
-        file.write_all_at(&[0xff; 64], middle).context("overwrite a segment")?;
+        for place in (0..file.metadata()?.len()).step_by(64 * 1024) {
+            file.write_all_at(&[0xff; 64], place).context("overwrite a segment")?;
+        }
     }
     drop(held);
     stage.fires().await;
