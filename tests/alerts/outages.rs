@@ -28,6 +28,10 @@ const BATCH_EVERY: Duration = Duration::from_millis(100);
 const CREATES: u32 = 10;
 /// How far a gauge may be off.
 const TOLERANCE: f64 = 0.05;
+/// Seconds of an outage in which the few before it do not matter: those since the oldest visit that
+/// was not stored yet when it began, and those since the server was last asked.
+const UNSTORED: f64 = 100.0;
+const UNASKED: f64 = 200.0;
 /// How long a resolver may take to end.
 const ENDS_WITHIN: Duration = Duration::from_secs(60);
 /// How long everything may take to be as before.
@@ -152,14 +156,14 @@ async fn outage(stage: &mut Stage, server: Server, args: &Args) -> anyhow::Resul
 }
 
 /// Ends a resolver whose visits cannot be stored. Returns how many bytes it leaves in its spool by
-/// the last line of its log, and by its files.
+/// its log, and by its files.
 async fn end_one(stage: &mut Stage) -> anyhow::Result<(f64, f64)> {
     let last = stage.cluster.resolvers.last_mut().context("a resolver")?;
     last.stop(ENDS_WITHIN).await?;
     let log = last.process.stderr();
-    let line = log.lines().last().unwrap_or_default();
+    let line = log.lines().rfind(|line| line.contains("stopped: ")).context("the log tells of no visits")?;
     let said = line.split("bytes=").nth(1).and_then(|rest| rest.split(' ').next()?.parse().ok());
-    let said = said.with_context(|| format!("the last line of the log counts no bytes: {line}"))?;
+    let said = said.with_context(|| format!("it counts no bytes: {line}"))?;
     Ok((said, bytes(stage.spools.last().context("a spool")?)?))
 }
 
@@ -194,13 +198,13 @@ async fn look(
         if server == Server::Postgres {
             let said = gauge("resolver_visit_oldest_waiting_seconds");
             let truth = began.elapsed().as_secs_f64();
-            looks.push(of(format!("{}: oldest_waiting", resolver.holder_id()), said, truth, 30.0));
+            looks.push(of(format!("{}: oldest_waiting", resolver.holder_id()), said, truth, UNSTORED));
         }
         if let Some(label) = server.label() {
             let label = format!("server=\"{label}\"");
             let said = harness::metrics::sum_where(&page, SILENCE, &label).unwrap_or(f64::NAN);
             let truth = began.elapsed().as_secs_f64();
-            looks.push(of(format!("{}: silence", resolver.holder_id()), said, truth, 60.0));
+            looks.push(of(format!("{}: silence", resolver.holder_id()), said, truth, UNASKED));
         }
     }
     if server == Server::Clickhouse {
@@ -240,7 +244,7 @@ fn bytes(spool: &Path) -> anyhow::Result<f64> {
 
 /// Returns how many visits Postgres has counted.
 async fn counted(stage: &Stage) -> anyhow::Result<f64> {
-    let count = "SELECT coalesce(sum(total), 0)::float8 FROM visit_day WHERE kind = 0 AND part = 0";
+    let count = "SELECT coalesce(sum(total), 0)::float8 FROM visit_day WHERE kind = 0";
     Ok(stage.cluster.postgres.client().await?.query_one(count, &[]).await?.get(0))
 }
 

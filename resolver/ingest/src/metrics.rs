@@ -26,7 +26,7 @@ pub struct IngestMetrics {
     pub malformed: Counter,
     /// Visits that were deleted before they were stored.
     pub deleted: Counter,
-    /// Failed reads of the spool.
+    /// Reads of the spool that failed, or skipped damaged blocks.
     pub spool_errors: Counter,
     /// 1 if another process stores this spool.
     pub fenced: Gauge,
@@ -177,7 +177,10 @@ fn describe() {
         "resolver_visits_deleted_before_stored_total",
         "Visits that were deleted while they were still in the spool."
     );
-    describe_counter!("resolver_visit_spool_errors_total", "Failed reads of the spool.");
+    describe_counter!(
+        "resolver_visit_spool_errors_total",
+        "Reads of the spool that failed, or skipped damaged blocks."
+    );
     describe_gauge!("resolver_visit_blocks_waiting", "Spooled blocks of visits that are not stored yet.");
     describe_gauge!(
         "resolver_visit_rows_waiting",

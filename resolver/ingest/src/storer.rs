@@ -235,10 +235,19 @@ impl<'a> Storer<'a> {
         }
     }
 
-    /// Reads the next blocks. A spool that cannot be read is logged, and read again later.
+    /// Reads the next blocks. A spool that cannot be read is logged, and read again later. Blocks
+    /// that were damaged are skipped: their visits are lost, and that is told.
     fn read(&mut self) -> Vec<OwnedBlock> {
         let after = self.producer.position.checked_sub(1).map(Sequence::new);
-        match self.config.reader.next(after, BATCH_BYTES, BATCH_BLOCKS) {
+        let before = self.config.reader.skipped_bytes();
+        let read = self.config.reader.next(after, BATCH_BYTES, BATCH_BLOCKS);
+        let damaged = self.config.reader.skipped_bytes() - before;
+        // A damaged end is skipped again by each read until there is a block behind it.
+        if damaged > 0 && read.as_ref().is_ok_and(|blocks| !blocks.is_empty()) {
+            self.config.metrics.spool_errors.increment(1);
+            tracing::error!(bytes = damaged, "a part of the spool is damaged: its visits are lost");
+        }
+        match read {
             Ok(blocks) => blocks,
             Err(error) => {
                 self.config.metrics.spool_errors.increment(1);
