@@ -59,7 +59,7 @@ impl Outcome {
     }
 
     /// Asserts that each event has happened often enough to prove something.
-    pub(super) fn expect_enough(&self) {
+    pub(super) fn expect_enough(&self, seeds: u64) {
         let Self { acknowledged, slugs, looked_up, exhausted, unknown, crashes, .. } = *self;
         let Self { elections, outages, fail_overs, put_back, ledgers_put_back, lost, .. } = *self;
         let Self { changed, moved, on_domains, isolated, .. } = *self;
@@ -68,7 +68,7 @@ impl Outcome {
         let rare = [fail_overs, put_back, ledgers_put_back, lost, changed, moved, on_domains, isolated];
         let added = [reserved, filled, given_up, unheard, rolled_out, domains, long_outages];
         assert!(
-            counts.into_iter().chain(rare).chain(added).all(|count| count >= 20),
+            counts.into_iter().chain(rare).chain(added).all(|count| count >= seeds / 300),
             "too rare to prove anything: {self:?}"
         );
     }
