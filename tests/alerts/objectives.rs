@@ -43,14 +43,14 @@ pub(crate) fn parts() -> Vec<Part> {
         Case::ticket(
             "ShortmintRedirectLatencyBudgetBurn",
             "each call to Postgres takes 800 ms longer",
-            |s| slow(s).boxed_local(),
+            |s| slow(s, Duration::from_millis(400)).boxed_local(),
         ),
     ];
     // The same fault, and a window that is longer than anybody would wait between two cases.
     let creates = vec![Case::ticket(
         "ShortmintCreateLatencyBudgetBurn",
-        "each call to Postgres takes 800 ms longer",
-        |s| slow(s).boxed_local(),
+        "each call to Postgres takes 400 ms longer",
+        |s| slow(s, Duration::from_millis(200)).boxed_local(),
     )];
     vec![
         Part { name: "objectives", faster: 2, setup: Setup::default(), cases },
@@ -100,8 +100,9 @@ async fn away(stage: &mut Stage) -> anyhow::Result<()> {
     stage.postgres_proxy().accept().await
 }
 
-async fn slow(stage: &mut Stage) -> anyhow::Result<()> {
-    let delay = Flow::Delay(Duration::from_millis(400));
+/// Delays each direction.
+async fn slow(stage: &mut Stage, by: Duration) -> anyhow::Result<()> {
+    let delay = Flow::Delay(by);
     stage.postgres_proxy().set_both(delay);
     stage.standby_proxy.set_both(delay);
     stage.fires().await;
