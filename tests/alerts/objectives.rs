@@ -46,7 +46,7 @@ pub(crate) fn parts() -> Vec<Part> {
             |s| slow(s, Duration::from_millis(400)).boxed_local(),
         ),
     ];
-    // The same fault, and a window that is longer than anybody would wait between two cases.
+    // Apart, because its window is longer than anybody would wait between two cases.
     let creates = vec![Case::ticket(
         "ShortmintCreateLatencyBudgetBurn",
         "each call to Postgres takes 400 ms longer",
