@@ -63,9 +63,11 @@ pub(crate) fn parts() -> Vec<Part> {
             .beside(&["ShortmintNoLeader", "ShortmintSupplyEmpty"]),
     ];
     let damaged = vec![
-        Case::page("ShortmintNumbersUnaccounted", "an account of the ledger changed by hand", |s| {
-            damage(s).boxed_local()
-        })
+        Case::page(
+            "ShortmintNumbersUnaccounted",
+            "an account of the ledger changed by hand (needs --release)",
+            |s| damage(s).boxed_local(),
+        )
         .beside(&["ShortmintNoLeader"]),
     ];
     let (keyspaces, blocks) = (SMALL, &["--block-min", "100", "--block-max", "100"]);

@@ -117,6 +117,14 @@ async fn restarting(stage: &mut Stage) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Lets Kubernetes tell of a fault until the alert fires, and then of its end.
+async fn told(stage: &Stage, fault: &str, end: &str) -> anyhow::Result<()> {
+    stage.kubernetes.answers(200, fault);
+    stage.fires().await;
+    stage.kubernetes.answers(200, end);
+    Ok(())
+}
+
 async fn autoscaler(stage: &mut Stage) -> anyhow::Result<()> {
     let labels = "{namespace=\"shortmint\",horizontalpodautoscaler=\"resolver\"}";
     let page = |pods: u32| {
@@ -125,37 +133,24 @@ async fn autoscaler(stage: &mut Stage) -> anyhow::Result<()> {
              kube_horizontalpodautoscaler_spec_max_replicas{labels} 6\n"
         )
     };
-    stage.kubernetes.answers(200, &page(6));
-    stage.fires().await;
-    stage.kubernetes.answers(200, &page(3));
-    Ok(())
+    told(stage, &page(6), &page(3)).await
 }
 
 async fn backup(stage: &mut Stage) -> anyhow::Result<()> {
-    let page = |ago: u64| {
-        let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs() - ago);
-        format!(
-            "kube_cronjob_status_last_successful_time{{namespace=\"shortmint\",cronjob=\"backup\"}} {at}\n"
-        )
-    };
-    stage.kubernetes.answers(200, &page(4 * 3_600));
-    stage.fires().await;
-    stage.kubernetes.answers(200, &page(0));
-    Ok(())
+    let labels = "{namespace=\"shortmint\",cronjob=\"backup\"}";
+    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
+    let page = |at: u64| format!("kube_cronjob_status_last_successful_time{labels} {at}\n");
+    told(stage, &page(now - 4 * 3_600), &page(now)).await
 }
 
 async fn volume(stage: &mut Stage) -> anyhow::Result<()> {
     let labels = "{namespace=\"shortmint\",persistentvolumeclaim=\"data-postgres-0\"}";
     let page = |left: u32| {
         format!(
-            "kubelet_volume_stats_available_bytes{labels} {left}\n\
-             kubelet_volume_stats_capacity_bytes{labels} 100\n"
+            "kubelet_volume_stats_available_bytes{labels} {left}\nkubelet_volume_stats_capacity_bytes{labels} 100\n"
         )
     };
-    stage.kubernetes.answers(200, &page(10));
-    stage.fires().await;
-    stage.kubernetes.answers(200, &page(50));
-    Ok(())
+    told(stage, &page(10), &page(50)).await
 }
 
 async fn descriptors(stage: &mut Stage) -> anyhow::Result<()> {

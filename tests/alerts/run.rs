@@ -12,8 +12,8 @@ use crate::{
 
 /// How long an alert may take to fire.
 const FIRES_WITHIN: Duration = Duration::from_secs(420);
-/// How long all alerts of a part may take to clear. The longest short window of an objective takes a
-/// quarter of an hour.
+/// How long all alerts of a part may take to clear. The longest short window of an objective takes
+/// a quarter of an hour.
 const CLEARS_WITHIN: Duration = Duration::from_secs(1_200);
 /// How long pages of one case may take to clear before the next one begins.
 const QUIET_WITHIN: Duration = Duration::from_secs(400);

@@ -175,8 +175,8 @@ impl Stage {
         self.mended.unwrap_or_else(Instant::now)
     }
 
-    /// Waits until the alert of the case fires. If it does not in time, the case goes on, so that it
-    /// ends its fault; [`crate::run`] reports it.
+    /// Waits until the alert of the case fires. If it does not in time, the case goes on, so that
+    /// it ends its fault; [`crate::run`] reports it.
     pub(crate) async fn fires(&self) {
         while self.is_awaited() {
             sleep(LOOK).await;

@@ -59,8 +59,8 @@ async fn visits_that_are_left_are_counted_and_stored_by_the_next_start() {
     );
 }
 
-/// Bytes of a spool that are overwritten while visits wait in it: what is behind them is stored, and
-/// the loss is told.
+/// Bytes of a spool that are overwritten while visits wait in it: what is behind them is stored,
+/// and the loss is told.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_damaged_part_of_a_spool_is_counted_and_costs_no_other_visit() {
     let mut database = Database::start(&[]).await;

@@ -32,9 +32,6 @@ pub(super) struct Term {
     in_flight: Option<InFlight>,
     serving: bool,
     retiring: bool,
-    /// Whether the ledger that was read balances. One that was written by hand may not; its alert
-    /// tells.
-    was_sound: bool,
 }
 
 /// A queued piece of work for the next transaction.
@@ -79,7 +76,6 @@ impl Term {
         let head = snapshot.head;
         let mut state = State::rebuild(snapshot);
         state.head.holder_ttl_ms = state.head.holder_ttl_ms.max(limits.holder_ttl_ms);
-        let was_sound = state.head.namespaces.values().all(NamespaceRecord::is_sound);
         let mut term = Self {
             leader: LeaderState::new(limits, now, epoch, state),
             head,
@@ -87,7 +83,6 @@ impl Term {
             in_flight: None,
             serving: false,
             retiring: false,
-            was_sound,
         };
         term.commit(Vec::new(), effects);
         term
@@ -251,7 +246,7 @@ impl Term {
         self.leader.state.head.epoch = self.leader.epoch;
         self.leader.state.head.batch = self.leader.state.head.batch.next();
         debug_assert!(
-            !self.was_sound || self.leader.state.head.namespaces.values().all(NamespaceRecord::is_sound),
+            self.leader.state.head.namespaces.values().all(NamespaceRecord::is_sound),
             "I10 or the ceiling"
         );
         let room = MAX_TXN_WRITES.saturating_sub(self.leader.state.touched() + 1);

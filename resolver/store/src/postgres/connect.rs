@@ -229,10 +229,10 @@ fn without_servers(config: &Config) -> Config {
     copy
 }
 
-/// Has the server end a statement whose client has gone. A caller that gives up closes its
-/// connection; a statement that waits for a lock would not notice, and callers after it would use
-/// up the server's connections. Postgres before 14 does not know the setting, nor do servers that
-/// are not on Linux.
+/// Makes the server end a statement within a second of its connection's end: that of a process that
+/// was killed, or of a [`Line`](super::line::Line) whose caller gave up. A statement that waits for
+/// a lock would not notice otherwise, and its successors would use up the server's connections.
+/// Postgres before 14 does not know the setting, nor do servers that are not on Linux.
 pub(super) async fn end_with_client(client: &Client) -> Result<(), StoreError> {
     let set = client.batch_execute("SET client_connection_check_interval = '1s'");
     let done = timeout(DEADLINE, set).await.map_err(|_| StoreError::TimedOut)?;
