@@ -170,32 +170,33 @@ def wait(bed, arguments, request):
     """Waits for a Job to complete, or for a pod to be ready or deleted."""
     condition, timeout = {"dest": "condition", "required": True}, {"default": "5m"}
     flags = parse(arguments, ("--for", condition), ("--timeout", timeout), ("-l --selector", {}))
+    words = flags.words
     if flags.selector:
         label, _, value = flags.selector.partition("=")
-        kind = target(f"{flags.words[0]}/", ["-"])[0]
-        keys = [
-            key
-            for key, found in bed.cluster.objects.items()
-            if key[0] == kind and found["metadata"].get("labels", {}).get(label) == value
-        ]
-        rest = [f"--for={flags.condition}", f"--timeout={flags.timeout}"]
-        return "".join(wait(bed, [f"{kind.lower()}/{name}", *rest], request) for _, name in keys)
-    key = target(flags.words[0], flags.words[1:])
+        kind = target(f"{words[0]}/", ["-"])[0]
+        labels = lambda key: bed.cluster.objects[key]["metadata"].get("labels", {})
+        keys = [key for key in bed.cluster.objects if key[0] == kind and labels(key).get(label) == value]
+        words = [f"{kind.lower()}/{name}" for _, name in keys]
+    elif "/" not in words[0]:
+        words = [f"{words[0]}/{words[1]}"]
+    return "".join(wait_for(bed, target(word, []), flags.condition, seconds(flags.timeout)) for word in words)
+
+
+def wait_for(bed, key, condition, timeout):
+    """Waits until one object meets a condition."""
     if key[0] == "Job":
-        bed.wait(f"Job {key[1]}", lambda: key in bed.cluster.results, seconds(flags.timeout))
+        bed.wait(f"Job {key[1]}", lambda: key in bed.cluster.results, timeout)
         if bed.cluster.results[key][0] != "complete":
             raise Failed(f"Job {key[1]} failed")
         return f"job/{key[1]} condition met\n"
-    if flags.condition.startswith("jsonpath={.metadata.annotations."):
-        name, value = flags.condition.removeprefix("jsonpath={.metadata.annotations.").split("}=")
+    if condition.startswith("jsonpath={.metadata.annotations."):
+        name, value = condition.removeprefix("jsonpath={.metadata.annotations.").split("}=")
         has_it = lambda pod: pod.name == key[1] and pod.is_active and pod.annotations.get(name) == value
-        bed.wait(f"{key[1]}: {value}", lambda: any(map(has_it, bed.cluster.pods)), seconds(flags.timeout))
+        bed.wait(f"{key[1]}: {value}", lambda: any(map(has_it, bed.cluster.pods)), timeout)
         return f"pod/{key[1]} condition met\n"
     named = lambda: [pod for pod in bed.cluster.pods if pod.name == key[1] and not pod.gone.is_set()]
-    is_met = (
-        (lambda: not named()) if flags.condition == "delete" else lambda: any(p.is_ready for p in named())
-    )
-    bed.wait(f"{key[1]}: {flags.condition}", is_met, seconds(flags.timeout))
+    is_met = (lambda: not named()) if condition == "delete" else lambda: any(p.is_ready for p in named())
+    bed.wait(f"{key[1]}: {condition}", is_met, timeout)
     return f"pod/{key[1]} condition met\n"
 
 

@@ -117,6 +117,7 @@ class Losses:
         action()
         self.bed.wait_rolled_out(300)
         self.bed.wait_former_pods()
+        self.bed.wait("a create", lambda: create(self.bed, "settled")[0] is not None, 60)
         time.sleep(SETTLE_SECONDS)
         self.windows.append((what, start, time.time(), creates))
 
