@@ -29,6 +29,11 @@ use super::{
 };
 use crate::StoreError;
 
+/// Deadline of a TCP connection. The address of a pod that has moved answers nothing; the next
+/// attempt resolves the name again. bb8 begins no attempt once [`DEADLINE`] is over, even if callers
+/// wait for a connection, so that one attempt must not take as long.
+const ACCEPTED_WITHIN: Duration = Duration::from_secs(1);
+
 /// A pool of connections to the primary.
 #[derive(Clone)]
 pub struct Connections {
@@ -75,7 +80,7 @@ impl Address {
         let mut config: Config = url.for_driver.parse()?;
         config
             .application_name("shortmint-resolver")
-            .connect_timeout(DEADLINE)
+            .connect_timeout(ACCEPTED_WITHIN)
             .tcp_user_timeout(DEADLINE)
             .keepalives_idle(Duration::from_secs(5))
             .keepalives_interval(Duration::from_secs(2))
