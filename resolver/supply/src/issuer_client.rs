@@ -345,6 +345,8 @@ fn next(status: &Status) -> Next {
 
 #[cfg(test)]
 mod tests {
+    use tokio::{sync::mpsc, time::timeout};
+
     use super::*;
 
     #[test]
@@ -363,5 +365,20 @@ mod tests {
         }
         assert!(!followed(false, "http://issuer-1:7070") && followed(true, "http://issuer-1:7070"));
         assert!(!followed(true, "not a URL"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_issuer_that_refuses_has_answered() {
+        const LONG: Duration = Duration::from_secs(9);
+        let client = IssuerClient::new(Target::Embedded(Dialer::over(mpsc::channel(1).0)));
+        let call =
+            |status: Status| client.call(move |_| std::future::ready(Err::<Response<()>, _>(status.clone())));
+        assert!(timeout(LONG, call(Status::unavailable("no leader"))).await.is_err(), "it is asked again");
+        assert!(client.contact().age() >= LONG && client.unanswered() > 1);
+        let unanswered = client.unanswered();
+        let refused = call(Status::permission_denied("a later start")).await;
+        assert!(matches!(refused, Err(Refused::Superseded(_))), "{refused:?}");
+        assert!(client.contact().age() < Duration::from_secs(1));
+        assert_eq!(client.unanswered(), unanswered);
     }
 }
