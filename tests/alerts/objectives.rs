@@ -28,12 +28,13 @@ pub(crate) fn parts() -> Vec<Part> {
             rarely(s, Kind::Redirect).boxed_local()
         })
         .beside(POSTGRES_AWAY),
-        Case::page("ShortmintRedirectErrorBudgetBurn", "Postgres refuses connections", |s| {
-            away(s).boxed_local()
-        })
-        .beside(POSTGRES_AWAY),
+        // Before the pages, whose outages spend the budgets of days.
         Case::ticket("ShortmintCreateErrorBudgetBurn", "a twentieth of the creates fails", |s| {
             rarely(s, Kind::Create).boxed_local()
+        })
+        .beside(POSTGRES_AWAY),
+        Case::page("ShortmintRedirectErrorBudgetBurn", "Postgres refuses connections", |s| {
+            away(s).boxed_local()
         })
         .beside(POSTGRES_AWAY),
         Case::page("ShortmintCreateErrorBudgetBurn", "Postgres refuses connections", |s| {
