@@ -173,8 +173,5 @@ pub(crate) async fn check_again(api: &Arc<Api>, by: &Grant, since: Instant) -> R
 async fn find_key(api: &Arc<Api>, hash: KeyHash) -> Result<Option<Grant>, AppError> {
     let asking = Arc::clone(api);
     let found = api.runtime.spawn(async move { asking.keys.find(&*asking.store, hash).await }).await;
-    found.map_err(|_| AppError::Internal)?.map_err(|error| {
-        tracing::warn!(error = &error as &dyn std::error::Error, "look up an API key");
-        AppError::Unavailable
-    })
+    found.map_err(|_| AppError::Internal)?.map_err(|_| AppError::Unavailable)
 }

@@ -79,7 +79,11 @@ impl<H: Hash + Eq + Clone + Send + Sync + 'static> Lookups<H> {
             return Ok(answer);
         }
         let asked = Instant::now();
-        let answer = ask.await?;
+        // Told by the one that asks, not by all that wait for it.
+        let told = |error: &StoreError| {
+            tracing::warn!(error = error as &dyn std::error::Error, "look up an API key or a session");
+        };
+        let answer = ask.await.inspect_err(told)?;
         self.answers.insert(hash.clone(), asked, answer.clone());
         if answer.is_some() {
             self.good.insert(hash.clone(), ());
