@@ -28,6 +28,8 @@ const SLOTS: u128 = 128;
 const MANY: usize = 55_000;
 /// Visits that wait in a spool for a moment.
 const SOME: usize = 5_000;
+/// How long visits wait before their process ends: longer than the least age that a rule has here.
+const WAITED: Duration = Duration::from_secs(30);
 /// Deliveries that a webhook may have open, and more of them.
 const TOO_MANY: usize = 10_500;
 /// Keeps all visits from being stored, and nothing else.
@@ -225,7 +227,7 @@ async fn left_behind(stage: &mut Stage) -> anyhow::Result<()> {
     let code = with_spool(stage, "left-behind", &spool).await?;
     let held = hold(stage).await?;
     visit(last(stage)?, &code, SOME).await?;
-    sleep(Duration::from_secs(10)).await;
+    sleep(WAITED).await;
     stage.strikes();
     stage.remove_resolver().await?;
     stage.fires().await;

@@ -169,11 +169,11 @@ def lose_member(bed, shell):
     move(bed, ETCD, 1)
     crashed = lambda: any(pod.name == "etcd-1" and pod.restarts for pod in bed.cluster.of(ETCD))
     bed.wait("etcd-1 to miss its data", crashed, 60)
-    first, second = blocks(README, STORES)[0].split("etcdctl member remove ID\n")
+    first, second = blocks(README, STORES)[0].split("until etcdctl member remove ID; do sleep 5; done\n")
     listed = shell.run(first)
     member = next(line.split(",")[0] for line in listed.splitlines() if ", etcd-1," in line)
     function = first[first.index("etcdctl() {") : first.index("etcdctl member list")]
-    shell.run(f"{function}etcdctl member remove {member}\n{second}")
+    shell.run(f"{function}until etcdctl member remove {member}; do sleep 5; done\n{second}")
 
 
 def upgrade(bed, shell):
