@@ -43,15 +43,15 @@ pub(crate) fn parts() -> Vec<Part> {
         .beside(POSTGRES_AWAY),
         Case::ticket(
             "ShortmintRedirectLatencyBudgetBurn",
-            "each call to Postgres takes 800 ms longer",
-            |s| slow(s, Duration::from_millis(400)).boxed_local(),
+            "each call to Postgres takes 100 ms longer",
+            |s| slow(s, Duration::from_millis(50)).boxed_local(),
         ),
     ];
     // Apart, because its window is longer than anybody would wait between two cases.
     let creates = vec![Case::ticket(
         "ShortmintCreateLatencyBudgetBurn",
-        "each call to Postgres takes 400 ms longer",
-        |s| slow(s, Duration::from_millis(200)).boxed_local(),
+        "each call to Postgres takes 300 ms longer",
+        |s| slow(s, Duration::from_millis(150)).boxed_local(),
     )];
     vec![
         Part { name: "objectives", faster: 2, setup: Setup::default(), cases },
