@@ -82,7 +82,7 @@ where
             };
             let answer = match admitted.await {
                 Ok((grant, held)) => {
-                    let admitted = Admitted { grant, caller, since: begun, held: Arc::clone(&held) };
+                    let admitted = Admitted { grant, caller, since: Instant::now(), held: Arc::clone(&held) };
                     request.extensions_mut().insert(admitted);
                     let answer = service.call(request).await?;
                     keep_until_gone(answer, held)

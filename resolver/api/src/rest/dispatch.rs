@@ -35,11 +35,12 @@ impl Call {
             self.leave_unread(&mut body).await;
             return Ok(());
         };
-        let begun = Instant::now();
         if let Err(problem) = self.authorize(scope).await {
             self.leave_unread(&mut body).await;
             return Err(problem);
         }
+        // Not before: of a slow database each call would ask once more.
+        let begun = Instant::now();
         self.read_body(body, route.body_bytes).await?;
         let by = self.authorize(scope).await?;
         Ok(check_again(&self.api, by, begun).await?)
