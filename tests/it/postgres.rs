@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use harness::{Acknowledged, Cluster, Flow, Load, checks, clients_that_go_away, wait};
 use tokio::task::JoinSet;
 
@@ -160,6 +161,25 @@ async fn a_postgres_that_answers_late_delays_calls_and_refuses_some() {
     }
     proxy.set_both(Flow::Pass);
     works_again(&cluster, links).await;
+}
+
+/// A database far away: creates with one key share the lookups of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_postgres_that_answers_late_is_not_asked_for_a_key_by_each_create() {
+    let cluster = Cluster::builder().behind_proxies().start().await.unwrap();
+    let resolver = &cluster.resolvers[0];
+    let asked = async || {
+        let waits = "resolver_database_wait_seconds_count";
+        resolver.metric_where(waits, "pool=\"keys\"").await.unwrap_or_default()
+    };
+    cluster.postgres_proxy.as_ref().unwrap().set_both(Flow::Delay(Duration::from_millis(75)));
+    let before = asked().await;
+    let creates = (0..100).map(|_| resolver.api.try_create("https://example.com/far"));
+    for answer in join_all(creates).await {
+        answer.unwrap();
+    }
+    let asked = asked().await - before;
+    assert!((1.0..50.0).contains(&asked), "{asked} lookups for 100 creates");
 }
 
 /// Clients close their connections in the middle of a create (fault 26): what they sent whole is
