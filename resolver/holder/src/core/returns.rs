@@ -98,7 +98,12 @@ impl<K: Keyspaces> Step<'_, K> {
             return self.idle();
         }
         if self.core.returns.is_empty() {
-            return self.end();
+            // A stop during a sweep of used-up blocks leaves those in hand.
+            self.collect(KeyspaceNumbers::take_all);
+            if self.core.returns.is_empty() {
+                return self.end();
+            }
+            return self.sweep(self.core.returns.len());
         }
         self.core.stage = Stage::Idle;
         self.wait(Millis(self.now.0 + RETURN_PAUSE_MS), false);

@@ -1,27 +1,34 @@
-//! Tests of a holder that is superseded: it acts no more, whatever was under way.
+//! Tests of a holder's end: one that is superseded acts no more, and one that stops returns all its
+//! blocks, whatever was under way.
 
 use codes::KeyspaceIndex;
-use numbers::{Mark, Namespace};
+use numbers::{Generation, Mark, Namespace, Span, StoreEpoch};
 
 use super::*;
-use crate::keyspace::KeyspaceNumbers;
+use crate::{buffer::Fate, keyspace::KeyspaceNumbers};
 
-/// Returns a holder that has sent its first store call, with its keyspace.
-fn asking_the_store() -> (SupplyCore, Vec<KeyspaceNumbers>) {
+/// Returns a holder that does nothing yet, with its keyspace.
+fn idle() -> (SupplyCore, Vec<KeyspaceNumbers>) {
     let namespace = Namespace::new("web").unwrap();
     let spec = Spec { index: KeyspaceIndex::new(1).unwrap(), namespace, capacity: 1_000 };
-    let (mut core, mut keyspaces) =
-        (SupplyCore::new(vec![spec], Rules::default()), vec![KeyspaceNumbers::new(300)]);
-    core.step(Millis(0), Event::Woken, &mut keyspaces);
-    let registered = Registered {
+    (SupplyCore::new(vec![spec], Rules::default()), vec![KeyspaceNumbers::new(300)])
+}
+
+fn registered() -> Answer {
+    Answer::Registered(Registered {
         incarnation: Incarnation(1),
         last_seq: Seq(0),
         holder_ttl_ms: 30_000,
         ledger: Some("ledger".to_owned()),
         mark: Mark(0),
-    };
-    let answer = Event::Answered(Ok(Answer::Registered(registered)));
-    let effects = core.step(Millis(0), answer, &mut keyspaces);
+    })
+}
+
+/// Returns a holder that has sent its first store call, with its keyspace.
+fn asking_the_store() -> (SupplyCore, Vec<KeyspaceNumbers>) {
+    let (mut core, mut keyspaces) = idle();
+    core.step(Millis(0), Event::Woken, &mut keyspaces);
+    let effects = core.step(Millis(0), Event::Answered(Ok(registered())), &mut keyspaces);
     assert!(matches!(effects.last(), Some(Effect::Store(StoreCall::AdoptLedger(_)))), "{effects:?}");
     (core, keyspaces)
 }
@@ -58,4 +65,82 @@ fn a_holder_that_is_superseded_does_not_repeat_a_store_call_that_failed() {
     let effects = core.step(Millis(0), Event::Stored(None), &mut keyspaces);
     assert!(matches!(effects.last(), Some(Effect::Wait { .. })), "{effects:?}");
     supersede(&mut core, &mut keyspaces);
+}
+
+/// An issuer and a database that accept everything, and count the numbers in the holder's hands.
+#[derive(Default)]
+struct Peers {
+    allocated: u64,
+    returned: u64,
+}
+
+impl Peers {
+    fn block(&mut self) -> Answer {
+        let span = Span::new(self.allocated, 10).unwrap();
+        self.allocated += 10;
+        let namespace = Namespace::new("web").unwrap();
+        let block = Block { namespace, span, generation: Generation(self.allocated) };
+        Answer::Allocated { block, leaked: None, store: None }
+    }
+
+    fn answer(&mut self, effect: Option<Effect>) -> Option<Event> {
+        let call = match effect? {
+            Effect::Done => return None,
+            Effect::Wait { .. } => return Some(Event::Woken),
+            Effect::Store(call) => {
+                return Some(Event::Stored(Some(match call {
+                    StoreCall::AdoptLedger(ledger) => StoreAnswer::Ledger(ledger),
+                    StoreCall::RaiseMark(_) => StoreAnswer::Raised(true),
+                    StoreCall::Epoch => StoreAnswer::Epoch(StoreEpoch::new("7001:1").unwrap()),
+                    StoreCall::Register(_) => StoreAnswer::Entered,
+                    StoreCall::Release(..) => StoreAnswer::Released,
+                    other => panic!("{other:?}"),
+                })));
+            }
+            Effect::Call(call) => call,
+            other => panic!("{other:?}"),
+        };
+        Some(Event::Answered(Ok(match call {
+            Call::Register { .. } => registered(),
+            Call::Allocate { .. } => self.block(),
+            Call::Return { closed, .. } => {
+                self.returned += closed.block.span.len();
+                Answer::Returned
+            }
+        })))
+    }
+}
+
+#[test]
+fn a_holder_that_stops_returns_every_block_whatever_was_under_way() {
+    let mut during_a_sweep = 0;
+    for stop_at in 0..100 {
+        let (mut core, mut keyspaces) = idle();
+        let (mut peers, mut event, mut now) = (Peers::default(), Event::Woken, 0);
+        for step in 0.. {
+            assert!(step < 1_000, "stopped at {stop_at}, and never done");
+            if event == Event::Woken {
+                now += 1_000;
+            }
+            if step < stop_at {
+                // Creates use up a block at a time.
+                while let Ok(Some(claim)) = keyspaces[0].claim() {
+                    keyspaces[0].settle(claim, Fate::Used);
+                }
+            } else if step == stop_at {
+                let sweeps = matches!(core.stage, Stage::Releasing(..) | Stage::GivingBack(..));
+                during_a_sweep += u32::from(sweeps && keyspaces[0].buffer().in_hand() > 0);
+                if event == Event::Woken {
+                    event = Event::Stop;
+                } else {
+                    assert!(core.step(Millis(now), Event::Stop, &mut keyspaces).is_empty());
+                }
+            }
+            let effect = core.step(Millis(now), event, &mut keyspaces).pop();
+            let Some(next) = peers.answer(effect) else { break };
+            event = next;
+        }
+        assert_eq!(peers.returned, peers.allocated, "stopped at {stop_at}");
+    }
+    assert!(during_a_sweep > 0);
 }

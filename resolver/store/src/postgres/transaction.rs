@@ -175,7 +175,7 @@ impl Sql for PostgresSql<'_> {
         query(&self.0, sql, values).await
     }
 
-    async fn tell(&mut self, news: Told) -> Result<(), StoreError> {
+    async fn tell(&mut self, news: Told<'_>) -> Result<(), StoreError> {
         tell(&self.0, news).await
     }
 }
@@ -187,7 +187,7 @@ impl Sql for SharedSql<'_, '_> {
         query(self.0, sql, values).await
     }
 
-    async fn tell(&mut self, news: Told) -> Result<(), StoreError> {
+    async fn tell(&mut self, news: Told<'_>) -> Result<(), StoreError> {
         tell(self.0, news).await
     }
 }
@@ -199,9 +199,9 @@ async fn query(transaction: &Transaction<'_>, sql: &str, values: &[Value]) -> Re
     transaction.query_typed(sql, &params).await?.iter().map(row).collect()
 }
 
-async fn tell(transaction: &Transaction<'_>, news: Told) -> Result<(), StoreError> {
+async fn tell(transaction: &Transaction<'_>, news: Told<'_>) -> Result<(), StoreError> {
     let text = match news {
-        Told::Changed(id) => id.get().to_string(),
+        Told::Changed(ids) => ids.iter().map(|id| id.get().to_string()).collect::<Vec<_>>().join(","),
         Told::Picked(id) => format!("+{}", id.get()),
     };
     let notify = "SELECT pg_notify('shortmint_links', $1)";

@@ -70,9 +70,9 @@ pub(crate) async fn insert_named<S: Sql>(
         return Ok(if is_there { InsertedNamed::Taken } else { InsertedNamed::NoDomain });
     };
     set_tags(sql, id, tags).await?;
-    // No cache can hold a link of a new id, so nobody has to hear of the others.
-    if matches!(spot, Spot::Number(_)) {
-        sql.tell(Told::Picked(id)).await?;
+    match spot {
+        Spot::Number(_) => sql.tell(Told::Picked(id)).await?,
+        Spot::Entry(_) | Spot::Taken(_) => sql.tell(Told::Changed(&[id])).await?,
     }
     Ok(InsertedNamed::Stored(id, at, version))
 }

@@ -72,7 +72,7 @@ pub(crate) async fn edit<S: Sql>(
     }
     let former = tags_before.as_deref().unwrap_or_default();
     note_link(sql, by, Action::of_edit(edit), (&link, &tags, former), change).await?;
-    sql.tell(Told::Changed(id)).await?;
+    sql.tell(Told::Changed(&[id])).await?;
     Ok(Edited::Done(Box::new(Record { link, tags })))
 }
 
@@ -159,7 +159,7 @@ pub(crate) async fn delete<S: Sql>(
         free_slug(sql, link.domain(), slug.as_str(), id).await?;
     }
     note_link(sql, by, Action::DeleteLink, (&link, &tags, &[]), state(&link)).await?;
-    sql.tell(Told::Changed(id)).await?;
+    sql.tell(Told::Changed(&[id])).await?;
     Ok(Deleted::Done)
 }
 

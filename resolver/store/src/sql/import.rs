@@ -20,6 +20,8 @@ use super::{
 };
 use crate::{Exported, ImportBatch, ImportPosition, Imported, NamedLink, StoreError};
 
+/// Maximum number of ids in one notification.
+const TOLD_AT_ONCE: usize = 400;
 /// Size in bytes at which a page of an export ends.
 const EXPORTED_BYTES: u64 = 8 << 20;
 
@@ -55,7 +57,7 @@ pub(crate) async fn import<S: Sql>(sql: &mut S, batch: &ImportBatch) -> Result<V
     }
     same_keyspaces(sql, batch.keyspaces).await?;
     let mut imported = Vec::with_capacity(batch.items.len());
-    let (mut picked, mut arrived, mut noted) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut changed, mut picked, mut arrived, mut noted) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (index, item) in batch.items.iter().enumerate() {
         let (done, code) = match store(sql, batch.keyspaces, item).await? {
             Tried::Under(code, done) => (done, Some(code)),
@@ -68,9 +70,8 @@ pub(crate) async fn import<S: Sql>(sql: &mut S, batch: &ImportBatch) -> Result<V
             spend(sql, id, item.uses).await?;
             arrived.push((id, item.visits));
             noted.push((id, &item.draft.long_url));
-            if code.is_some_and(|code| code.mintable == Some(id)) {
-                picked.push(id);
-            }
+            let is_number = code.is_some_and(|code| code.mintable == Some(id));
+            if is_number { &mut picked } else { &mut changed }.push(id);
         }
         imported.push(done);
     }
@@ -85,6 +86,9 @@ pub(crate) async fn import<S: Sql>(sql: &mut S, batch: &ImportBatch) -> Result<V
     let refused = (end - position).saturating_sub(i64::try_from(kept).unwrap_or(i64::MAX)).max(0);
     let advance = "UPDATE import SET position = $1, refused = refused + $2 WHERE name = $3";
     sql.query(advance, &[Value::Int(end), Value::Int(refused), name]).await?;
+    for ids in changed.chunks(TOLD_AT_ONCE) {
+        sql.tell(Told::Changed(ids)).await?;
+    }
     for id in picked {
         sql.tell(Told::Picked(id)).await?;
     }

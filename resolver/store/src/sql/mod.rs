@@ -176,9 +176,9 @@ pub(super) fn details_text(details: Option<&Details>) -> Result<Option<String>, 
 
 /// A change to be notified to other resolvers.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Told {
-    /// This link was changed.
-    Changed(LinkId),
+pub(super) enum Told<'a> {
+    /// These links were changed. At most 400 ids fit into one notification.
+    Changed(&'a [LinkId]),
     /// The mintable code of this id was taken as a custom slug.
     Picked(LinkId),
 }
@@ -196,7 +196,7 @@ pub(super) trait Sql {
     ) -> impl Future<Output = Result<Vec<Row>, StoreError>> + Send;
 
     /// Notifies other resolvers of a change when the transaction commits.
-    fn tell(&mut self, news: Told) -> impl Future<Output = Result<(), StoreError>> + Send;
+    fn tell(&mut self, news: Told<'_>) -> impl Future<Output = Result<(), StoreError>> + Send;
 }
 
 /// Converts the start and size of a page of ids to parameters.

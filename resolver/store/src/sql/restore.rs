@@ -80,7 +80,7 @@ pub(crate) async fn restore<S: Sql>(
     note_arrived(sql, &mut [(id, 0)]).await?;
     tags.sort_unstable();
     note_link(sql, by, Action::RestoreLink, (&link, &tags, &[]), state(&link)).await?;
-    sql.tell(Told::Changed(id)).await?;
+    sql.tell(Told::Changed(&[id])).await?;
     Ok(Restored::Done(Box::new(Record { link, tags })))
 }
 

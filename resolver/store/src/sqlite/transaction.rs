@@ -65,7 +65,7 @@ impl Sql for SqliteSql<'_> {
         std::future::ready(query(&self.transaction, sql, values))
     }
 
-    fn tell(&mut self, _news: Told) -> impl Future<Output = Result<(), StoreError>> + Send {
+    fn tell(&mut self, _news: Told<'_>) -> impl Future<Output = Result<(), StoreError>> + Send {
         std::future::ready(Ok(()))
     }
 }

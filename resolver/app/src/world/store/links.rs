@@ -71,9 +71,9 @@ impl Links for FaultyStore {
             if let InsertedNamed::Stored(id, at, _) = &mut inserted {
                 let id = *id;
                 *at = database.stamp(id);
-                if link.mintable == Some(id) {
-                    database.tell(&Change::Picked(id));
-                }
+                let change =
+                    if link.mintable.is_some() { Change::Picked(id) } else { Change::Links(vec![id]) };
+                database.tell(&change);
             }
             Ok(inserted)
         })
