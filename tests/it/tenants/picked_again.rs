@@ -60,6 +60,17 @@ async fn a_link_under_a_name_that_was_left_begins_without_visits() {
     assert_eq!(call(&next, Method::POST, &restore, None).await.status, 400, "it is the other one's again");
 }
 
+/// Waits until a resolver has heard of all changes so far: notifications come in the order of
+/// COMMIT, and a cached link is read again once its own has come.
+async fn heard(by: &Api, there: &Api) {
+    let code = by.create("https://example.com/before").await.unwrap().code;
+    assert_eq!(there.follow(&code).await.unwrap().0, 302);
+    let after = "https://example.com/after";
+    done(by, Method::PATCH, &format!("short-urls/{code}"), Some(json!({ "longUrl": after }))).await;
+    let is_heard = async || there.follow(&code).await.unwrap() == (302, Some(after.to_owned()));
+    wait::until(SOON, "the change is heard of", is_heard).await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_resolver_serves_the_next_link_of_a_name() {
     let mut cluster = Cluster::builder().etcd(1).issuers(1).resolvers(2).start().await.unwrap();
@@ -72,9 +83,14 @@ async fn every_resolver_serves_the_next_link_of_a_name() {
             assert_eq!(call(by, Method::DELETE, &format!("short-urls/{SLUG}"), None).await.status, 204);
         }
         by.create_with(&wish).await.unwrap();
-        for api in [by, there] {
-            assert_eq!(api.follow(SLUG).await.unwrap(), (302, Some(url.clone())), "round {round}");
-        }
+        assert_eq!(by.follow(SLUG).await.unwrap(), (302, Some(url.clone())), "round {round}");
+        let is_shown = async || there.follow(SLUG).await.unwrap() == (302, Some(url.clone()));
+        wait::until(SOON, "the other resolver shows the next link", is_shown).await.unwrap();
+    }
+    heard(one, other).await;
+    heard(other, one).await;
+    for api in [one, other] {
+        assert_eq!(api.follow(SLUG).await.unwrap().0, 302);
     }
     // It is cached as any other link is.
     cluster.postgres.stop_fast().await.unwrap();

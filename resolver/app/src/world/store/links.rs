@@ -72,7 +72,7 @@ impl Links for FaultyStore {
                 let id = *id;
                 *at = database.stamp(id);
                 let change =
-                    if link.mintable.is_some() { Change::Picked(id) } else { Change::Links(vec![id]) };
+                    if link.mintable == Some(id) { Change::Picked(id) } else { Change::Links(vec![id]) };
                 database.tell(&change);
             }
             Ok(inserted)
