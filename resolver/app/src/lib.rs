@@ -66,8 +66,6 @@ pub mod visit_subjects;
 pub mod visit_totals;
 pub mod visits;
 pub mod webhooks;
-#[cfg(test)]
-mod world;
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! The safety rules of the resolver, each with a name. The proof (`world`) disables them one at a
+//! The safety rules of the resolver, each with a name. The proof (`tests/world`) disables them one at a
 //! time, and must detect each absence. Outside of tests every rule is in force, and the check costs
 //! nothing.
 //!

@@ -29,7 +29,7 @@ use supply::{
     safety_rule::{SafetyRule, without},
 };
 
-use crate::{
+use app::{
     creator::{CodeChoice, CreateOptions},
     domain_cache::SHOWN,
     freshness::AWAY,

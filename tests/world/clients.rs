@@ -13,7 +13,7 @@ use super::{
     rng::Rng,
     shared::{BY, How, Shared},
 };
-use crate::creator::{CodeChoice, CreateError, CreateOptions};
+use app::creator::{CodeChoice, CreateError, CreateOptions};
 
 /// Lookups that are preceded by one for a code that may have no link yet, per thousand.
 const AHEAD: u64 = 150;

@@ -14,7 +14,7 @@ use super::{
     rng::Rng,
     shared::{BY, How, Reserved, Shared},
 };
-use crate::reservation::{Filled, ReserveError};
+use app::reservation::{Filled, ReserveError};
 
 /// Maximum number of codes in a reservation, and of links in a fill.
 const COUNT_MAX: u64 = 5;

@@ -32,7 +32,7 @@ use supply::{
     SupplyMetrics, Target,
 };
 
-use crate::{
+use app::{
     clock::DatabaseClock,
     creator::{Creator, CreatorConfig},
     domain_cache::{DirectoryConfig, DomainCache, Policy, PublicUrl},

@@ -13,7 +13,7 @@ use super::{
     rng::Rng,
     shared::{BY, Shared},
 };
-use crate::freshness::AWAY;
+use app::freshness::AWAY;
 
 /// Delay after the COMMIT within which a change is visible everywhere: [`AWAY`] where the change
 /// listener is disconnected, and the time that notifications take in the simulation.
