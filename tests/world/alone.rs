@@ -6,6 +6,13 @@ use std::{
     time::Duration,
 };
 
+use app::{
+    creator::{CodeChoice, CreateOptions},
+    domain_cache::SHOWN,
+    freshness::AWAY,
+    lookup::LookupError,
+    reservation::ReserveError,
+};
 use codes::{Code, Contradiction, Keyspace, KeyspaceIndex, LinkId, Mint};
 use links::{Authority, DomainEdit, DomainId, Draft, Edit, LongUrl, NewLink, Precondition, Slug};
 use store::{Deleted, DomainEdited, Edited, InsertedNamed, Links, NamedLink, Register, Settings, Store};
@@ -27,14 +34,6 @@ use super::{
 use supply::{
     StopReason,
     safety_rule::{SafetyRule, without},
-};
-
-use app::{
-    creator::{CodeChoice, CreateOptions},
-    domain_cache::SHOWN,
-    freshness::AWAY,
-    lookup::LookupError,
-    reservation::ReserveError,
 };
 
 /// The messages of a thread's log.

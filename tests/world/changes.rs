@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use app::freshness::AWAY;
 use codes::LinkId;
 use links::{DomainId, Edit, LongUrl, Precondition, Record, Relocation, Slug};
 use store::{Deleted, Edited, Restored};
@@ -13,7 +14,6 @@ use super::{
     rng::Rng,
     shared::{BY, Shared},
 };
-use app::freshness::AWAY;
 
 /// Delay after the COMMIT within which a change is visible everywhere: [`AWAY`] where the change
 /// listener is disconnected, and the time that notifications take in the simulation.

@@ -3,6 +3,7 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
+use app::creator::{CodeChoice, CreateError, CreateOptions};
 use codes::{Keyspace, KeyspaceIndex, LinkId};
 use links::{Authority, Details, DomainId, Draft, Slug, Tag};
 use tokio::{task::JoinHandle, time::sleep};
@@ -13,7 +14,6 @@ use super::{
     rng::Rng,
     shared::{BY, How, Shared},
 };
-use app::creator::{CodeChoice, CreateError, CreateOptions};
 
 /// Lookups that are preceded by one for a code that may have no link yet, per thousand.
 const AHEAD: u64 = 150;

@@ -28,6 +28,7 @@
 //! Not covered: the pure core of the issuer and the ledger's own protocol under message loss
 //! (`tests/proof`), keyspaces that an older copy of the database lacks (except for one schedule),
 //! and whole processes that are paused.
+#![expect(clippy::unwrap_used, reason = "tests and their helpers fail by panicking")]
 
 mod alone;
 mod book;
@@ -123,6 +124,7 @@ fn nothing_acknowledged_is_given_twice_or_denied_whatever_fails() {
 
 /// Checks that a safeguard is needed: without it some seed breaks a promise, which the same seed
 /// keeps with it.
+#[expect(clippy::print_stdout, reason = "the seed and what it broke belong to the proof")]
 fn is_missed(guard: SafetyRule, focus: Focus) {
     let seeds = asked("SHORTMINT_WORLD_SEEDS").unwrap_or(SEEDS_OF_A_GUARD);
     let (_, failed) = run_all(seeds, Some((guard, focus)));

@@ -9,6 +9,16 @@ use std::{
     time::Duration,
 };
 
+use app::{
+    clock::DatabaseClock,
+    creator::{Creator, CreatorConfig},
+    domain_cache::{DirectoryConfig, DomainCache, Policy, PublicUrl},
+    key_permits::KeyPermits,
+    keyspaces::adopt_keyspaces,
+    lookup::{Lookup, LookupSizes},
+    metrics::Metrics,
+    reservation::Reserver,
+};
 use codes::{CodeKey, Keyspace, KeyspaceIndex, Mint};
 use daemon::{Recorder, TaskSupervisor};
 use issuer::embedded::Dialer;
@@ -30,17 +40,6 @@ use super::{
 use supply::{
     Clock, Closing, IssuerClient, Minting, Owner, SharedCeilings, Spec, StopReason, Supplier, SupplierConfig,
     SupplyMetrics, Target,
-};
-
-use app::{
-    clock::DatabaseClock,
-    creator::{Creator, CreatorConfig},
-    domain_cache::{DirectoryConfig, DomainCache, Policy, PublicUrl},
-    key_permits::KeyPermits,
-    keyspaces::adopt_keyspaces,
-    lookup::{Lookup, LookupSizes},
-    metrics::Metrics,
-    reservation::Reserver,
 };
 
 /// The default domain's name.

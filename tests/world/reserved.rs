@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use app::reservation::{Filled, ReserveError};
 use codes::Code;
 use links::{
     DomainId, Draft, Link, LongUrl,
@@ -14,7 +15,6 @@ use super::{
     rng::Rng,
     shared::{BY, How, Reserved, Shared},
 };
-use app::reservation::{Filled, ReserveError};
 
 /// Maximum number of codes in a reservation, and of links in a fill.
 const COUNT_MAX: u64 = 5;

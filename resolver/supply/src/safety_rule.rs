@@ -1,6 +1,6 @@
-//! The safety rules of the resolver, each with a name. The proof (`tests/world`) disables them one at a
-//! time, and must detect each absence. Outside of tests every rule is in force, and the check costs
-//! nothing.
+//! The safety rules of the resolver, each with a name. The proof (`tests/world`) disables them one
+//! at a time, and must detect each absence. Outside of tests every rule is in force, and the check
+//! costs nothing.
 //!
 //! Paths are relative to `resolver/`.
 
