@@ -15,13 +15,13 @@ mod supply_task;
 mod visits_task;
 mod webhooks_task;
 
-use std::{fmt, io, sync::Arc, time::Duration};
+use std::{convert::Infallible, fmt, io, sync::Arc, time::Duration};
 
 use admin_page::AdminPage;
 use app::{metrics::Metrics, visits::NoSink, webhooks::metrics::WebhookMetrics};
 use codes::Mint;
 use daemon::{
-    Liveness, Recorder, Resources, TaskSupervisor,
+    Failures, Liveness, Recorder, Resources, TaskSupervisor,
     traces::{Traced, Traces},
 };
 use databases::Databases;
@@ -31,7 +31,7 @@ use parts::Parts;
 use readiness::{longest_wait, wait_for_numbers};
 use running::{Running, joined};
 use store::Register;
-use supply::{Clock, SupplyMetrics};
+use supply::{Clock, StopReason, SupplyMetrics};
 use tokio::{net::TcpListener, time::Instant};
 use tokio_util::sync::CancellationToken;
 use visits_task::OpenSpool;
@@ -122,14 +122,12 @@ pub async fn run(
     let (databases, spool) = Databases::open(&config, &settings, &recorder).await?;
     let waiting = spool.as_ref().map(OpenSpool::shown);
     page.show(|shown| (shown.databases, shown.spool) = (Some(databases.shown()), waiting));
-    let bootstrapped = tokio::select! {
-        bootstrapped = bootstrap(&config, &settings, &*databases.store) => bootstrapped?,
-        () = shutdown.cancelled() => {
-            log_end(spool.as_ref().map(OpenSpool::left));
-            return Ok(());
-        }
+    let bootstrapping = bootstrap(&config, &settings, &*databases.store);
+    let Some(bootstrapped) = shutdown.run_until_cancelled(bootstrapping).await else {
+        log_end(spool.as_ref().map(OpenSpool::left));
+        return Ok(());
     };
-    let Bootstrapped { code_key, keyspaces, new_key, shared, asked } = bootstrapped;
+    let Bootstrapped { code_key, keyspaces, new_key, shared, asked } = bootstrapped?;
     let traces = traces(&config, &settings)?;
     let (supervisor, mut failures) = TaskSupervisor::watched_by(liveness.clone());
     let clock = Clock::start();
@@ -169,17 +167,29 @@ pub async fn run(
     greet(Greeting { public_url: settings.public_url, new_key });
     let ready_by = started + longest_wait(settings.role, config.database.start_deadline);
     let ready = page.is_ready_after(wait_for_numbers(default_keyspace, ready_by));
-    let lost = tokio::select! {
-        never = ready => match never {},
-        ended = &mut running.public => return joined(ended),
-        task = failures.first() => return Err(cli::Error::TaskFailed(task).into()),
-        lost = running.closing.closed() => Some(lost),
-        () = shutdown.cancelled() => None,
-    };
+    let stopping = wait_for_end(ready, &mut running, &mut failures);
+    let lost = shutdown.run_until_cancelled(stopping).await.transpose()?;
     page.set_stopping();
     stop(running, lost_minting::drain_delay(lost.as_ref(), &config), traces).await?;
     let stopped = |lost| lost_minting::stopped_by(&lost, &config, settings.holder.to_string());
     lost.map_or(Ok(()), |lost| Err(stopped(lost).into()))
+}
+
+/// Waits until this process may mint no more, and returns the reason.
+///
+/// # Errors
+/// Returns an error if a task fails or the public listener ends by itself.
+async fn wait_for_end(
+    ready: impl Future<Output = Infallible>,
+    running: &mut Running,
+    failures: &mut Failures,
+) -> Result<StopReason, Error> {
+    tokio::select! {
+        never = ready => match never {},
+        ended = &mut running.public => joined(ended).and(Err(io::Error::other("the listener ended").into())),
+        task = failures.first() => Err(cli::Error::TaskFailed(task).into()),
+        lost = running.closing.closed() => Ok(lost),
+    }
 }
 
 /// Stops everything in order, and sends the last traces.
