@@ -1,6 +1,6 @@
 //! A name that is picked again: the next link has nothing of the former one's, on every resolver.
 
-use harness::{Api, Cluster, wait};
+use harness::{Api, Cluster, Postgres, wait};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -98,4 +98,36 @@ async fn every_resolver_serves_the_next_link_of_a_name() {
         let last = "https://example.com/5".to_owned();
         assert_eq!(api.follow(SLUG).await.unwrap(), (302, Some(last)), "the database is away");
     }
+}
+
+/// Takes a link from Postgres as a fail-over loses it: without a row, a notification, or a number of
+/// the sequence that it used.
+async fn lose(postgres: &Postgres, slug: &str) -> i64 {
+    let client = postgres.client().await.unwrap();
+    let row = client.query_one("DELETE FROM slug WHERE slug = $1 RETURNING link_id", &[&slug]).await.unwrap();
+    let id: i64 = row.get(0);
+    assert_eq!(client.execute("DELETE FROM link WHERE id = $1", &[&id]).await.unwrap(), 1);
+    client.query_one("SELECT setval('slug_link_id', $1, false)", &[&id]).await.unwrap();
+    id
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_that_a_fail_over_lost_is_not_served_in_place_of_the_next_one_with_its_id() {
+    // Longer than a code, so that its id comes from the sequence.
+    let slug = "spring-sale";
+    let cluster = Cluster::builder().etcd(1).issuers(1).resolvers(2).start().await.unwrap();
+    let [one, other] = [&cluster.resolvers[0].api, &cluster.resolvers[1].api];
+    let wish = |url: &str| json!({ "longUrl": url, "customSlug": slug });
+    one.create_with(&wish("https://example.com/lost")).await.unwrap();
+    heard(one, other).await;
+    assert_eq!(other.follow(slug).await.unwrap(), (302, Some("https://example.com/lost".to_owned())));
+    let id = lose(&cluster.postgres, slug).await;
+
+    let next = "https://example.com/next";
+    one.create_with(&wish(next)).await.unwrap();
+    let client = cluster.postgres.client().await.unwrap();
+    let row = client.query_one("SELECT link_id FROM slug WHERE slug = $1", &[&slug]).await.unwrap();
+    assert_eq!(row.get::<_, i64>(0), id, "the sequence gives the id again");
+    let is_shown = async || other.follow(slug).await.unwrap() == (302, Some(next.to_owned()));
+    wait::until(SOON, "the other resolver shows the next link", is_shown).await.unwrap();
 }

@@ -98,7 +98,7 @@ impl<K: Keyspaces> Step<'_, K> {
             return self.idle();
         }
         if self.core.returns.is_empty() {
-            // A stop during a sweep of used-up blocks leaves those in hand.
+            // If the stop came during a sweep of used-up blocks, the blocks in hand are still here.
             self.collect(KeyspaceNumbers::take_all);
             if self.core.returns.is_empty() {
                 return self.end();

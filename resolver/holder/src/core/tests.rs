@@ -67,7 +67,7 @@ fn a_holder_that_is_superseded_does_not_repeat_a_store_call_that_failed() {
     supersede(&mut core, &mut keyspaces);
 }
 
-/// An issuer and a database that accept everything, and count the numbers in the holder's hands.
+/// An issuer and a database that accept every call, with a count of allocated and returned numbers.
 #[derive(Default)]
 struct Peers {
     allocated: u64,

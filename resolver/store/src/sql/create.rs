@@ -70,8 +70,8 @@ pub(crate) async fn insert_named<S: Sql>(
         return Ok(if is_there { InsertedNamed::Taken } else { InsertedNamed::NoDomain });
     };
     set_tags(sql, id, tags).await?;
-    // Also of a new id: a fail-over may give one again that a link had which it has lost, and that
-    // other resolvers have cached.
+    // A new id is announced as well. After a fail-over the sequence may give an id again whose link
+    // was lost, and other resolvers may still have that link cached.
     match spot {
         Spot::Number(_) => sql.tell(Told::Picked(id)).await?,
         Spot::Entry(_) | Spot::Taken(_) => sql.tell(Told::Changed(&[id])).await?,
