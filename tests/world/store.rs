@@ -1,22 +1,40 @@
 //! The store as one process reaches it: the real SQLite store behind a faulty connection (`ways`).
+//!
+//! Every operation passes through [`Database::run`]. The methods below do what Postgres does and
+//! SQLite does not, or tell the simulation what has changed.
 
-mod catalog;
-mod keys;
-mod links;
-mod register;
-mod settings;
-mod webhooks;
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use store::{Database, Schema, Store, StoreError};
+use codes::LinkId;
+use jiff::Timestamp;
+use links::{Edit, Idempotency, NewLink, Precondition, Tag, api_key::ApiKeyId};
+use numbers::{Mark, StoreEpoch};
+use store::{
+    Advanced, BlockEntry, Catalog, Change, Comparison, Database, Deleted, Done, Edited, FullLink,
+    InsertError, Inserted, InsertedFull, InsertedNamed, Keys, Lane, Links, NamedLink, Operation, Reading,
+    Register, Registration, Restored, Schema, Settings, SettingsPoll, SettingsVersion, Source, Store,
+    StoreError, Webhooks,
+};
+use supply::safety_rule::{self, SafetyRule};
+use tokio::sync::{mpsc, watch};
 
-use super::ways::FaultyStore;
+use super::{database, ways::FaultyStore};
 
+#[async_trait]
 impl Database for FaultyStore {
     fn is_shared(&self) -> bool {
         true
     }
+
+    async fn run(&self, lane: Lane, operation: Operation) -> Result<Done, StoreError> {
+        self.pass(self.database.sqlite.run(lane, operation)).await
+    }
 }
+
+impl Catalog for FaultyStore {}
+impl Keys for FaultyStore {}
+impl Webhooks for FaultyStore {}
 
 #[async_trait]
 impl Store for FaultyStore {
@@ -26,5 +44,146 @@ impl Store for FaultyStore {
 
     async fn schema(&self) -> Result<Schema, StoreError> {
         self.pass(self.database.sqlite.schema()).await
+    }
+}
+
+#[async_trait]
+impl Settings for FaultyStore {
+    async fn poll_settings(&self, known: Option<&SettingsVersion>) -> Result<SettingsPoll, StoreError> {
+        self.poll(known).await
+    }
+}
+
+#[async_trait]
+impl Register for FaultyStore {
+    async fn take_over_block(&self, block: &BlockEntry, leaked: u64) -> Result<Registration, StoreError> {
+        self.pass(async {
+            if !safety_rule::is_on(SafetyRule::OpenReservation) {
+                self.database.forget_holders(block, leaked);
+            }
+            self.database.sqlite.take_over_block(block, leaked).await
+        })
+        .await
+    }
+
+    async fn epoch(&self) -> Result<StoreEpoch, StoreError> {
+        self.pass(self.database.epoch()).await
+    }
+
+    async fn advance(&self, at_least: Mark, how: Comparison) -> Result<Advanced, StoreError> {
+        self.pass(async {
+            match how.since {
+                Some(seen) if Some(seen) != *self.database.start.borrow() => Ok(Advanced::Restarted),
+                seen => {
+                    let advanced = self.database.sqlite.advance(at_least, how).await?;
+                    if seen.is_some() {
+                        self.database.note_compared();
+                    }
+                    Ok(advanced)
+                }
+            }
+        })
+        .await
+    }
+
+    fn server_start(&self) -> Option<watch::Receiver<Option<Timestamp>>> {
+        Some(self.database.start.subscribe())
+    }
+}
+
+/// Nothing is stored in another history than the one that the numbers are of: the real store asks
+/// in its statement.
+async fn must_be_of(database: &database::Database, history: &StoreEpoch) -> Result<(), InsertError> {
+    if !database.is_compared() {
+        return Err(InsertError::Failed(StoreError::NotCompared));
+    }
+    match database.epoch().await {
+        Ok(epoch) if epoch == *history || !safety_rule::is_on(SafetyRule::History) => Ok(()),
+        Ok(_) => Err(InsertError::Failed(StoreError::AnotherHistory)),
+        Err(error) => Err(InsertError::Failed(error)),
+    }
+}
+
+#[async_trait]
+impl Links for FaultyStore {
+    fn insert_lanes(&self) -> usize {
+        2
+    }
+
+    async fn insert(&self, history: &StoreEpoch, links: &[NewLink]) -> Result<Vec<Inserted>, InsertError> {
+        self.insert_links(history, links).await
+    }
+
+    async fn insert_full(
+        &self,
+        history: &StoreEpoch,
+        link: &FullLink,
+        tags: &[Tag],
+        idempotency: Option<&Idempotency>,
+    ) -> Result<InsertedFull, InsertError> {
+        let (database, history, link) = (Arc::clone(&self.database), history.clone(), link.clone());
+        let (tags, idempotency) = (tags.to_vec(), idempotency.cloned());
+        self.write(async move {
+            must_be_of(&database, &history).await?;
+            let inserted = database.sqlite.insert_full(&history, &link, &tags, idempotency.as_ref()).await?;
+            Ok(match inserted {
+                InsertedFull::Stored(_) => InsertedFull::Stored(database.stamp(link.new.id)),
+                other => other,
+            })
+        })
+        .await
+    }
+
+    async fn insert_named(
+        &self,
+        link: &NamedLink,
+        tags: &[Tag],
+        idempotency: Option<&Idempotency>,
+    ) -> Result<InsertedNamed, InsertError> {
+        let (database, link) = (Arc::clone(&self.database), link.clone());
+        let (tags, idempotency) = (tags.to_vec(), idempotency.cloned());
+        self.write(async move {
+            let mut inserted = database.sqlite.insert_named(&link, &tags, idempotency.as_ref()).await?;
+            if let InsertedNamed::Stored(id, at, _) = &mut inserted {
+                let id = *id;
+                *at = database.stamp(id);
+                let change =
+                    if link.mintable == Some(id) { Change::Picked(id) } else { Change::Links(vec![id]) };
+                database.tell(&change);
+            }
+            Ok(inserted)
+        })
+        .await
+    }
+
+    async fn read(&self, ids: &[LinkId], source: Source) -> Result<Reading, StoreError> {
+        self.read_links(ids, source).await
+    }
+
+    async fn send_changes(&self, changes: mpsc::Sender<Change>) {
+        self.tell_all(&changes).await;
+    }
+
+    async fn edit(&self, id: LinkId, edit: &Edit, by: ApiKeyId) -> Result<Edited, StoreError> {
+        self.change(id, self.database.sqlite.edit(id, edit, by)).await
+    }
+
+    async fn delete(
+        &self,
+        id: LinkId,
+        precondition: &Precondition,
+        by: ApiKeyId,
+    ) -> Result<Deleted, StoreError> {
+        self.change(id, self.database.sqlite.delete(id, precondition, by)).await
+    }
+
+    async fn restore(
+        &self,
+        id: LinkId,
+        precondition: &Precondition,
+        keyspaces: usize,
+        by: ApiKeyId,
+    ) -> Result<Restored, StoreError> {
+        self.change(id, self.database.sqlite.restore(id, precondition, keyspaces, by)).await
     }
 }

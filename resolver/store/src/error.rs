@@ -1,5 +1,7 @@
 //! Errors of a store.
 
+use tokio_postgres::error::SqlState;
+
 /// Error of an insert. It separates a definite failure from an unknown outcome (I4).
 #[derive(Debug, thiserror::Error)]
 pub enum InsertError {
@@ -89,4 +91,12 @@ pub enum StoreError {
     /// The store's thread or connection task has stopped.
     #[error("the store has stopped")]
     Stopped,
+}
+
+impl StoreError {
+    /// Returns whether another transaction has written the same unique value since this one looked
+    /// for it.
+    pub(crate) fn is_conflict(&self) -> bool {
+        matches!(self, Self::Postgres(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION))
+    }
 }

@@ -4,6 +4,7 @@
 //! cases need; [`Store`] is all of them.
 
 mod error;
+mod operation;
 mod outcomes;
 mod ports;
 pub mod postgres;
@@ -13,19 +14,21 @@ pub mod sqlite;
 mod witness;
 
 pub use error::{InsertError, StoreError};
+pub use operation::{Database, Done, Lane, Operation};
 pub use outcomes::{
     Advanced, Change, Deleted, DomainEdited, DomainRemoved, Edited, Exported, Imported, Indexed, Inserted,
     InsertedFull, InsertedNamed, Reading, Registration, Renamed, Restored, Schema, SettingsPoll,
     SettingsVersion, SharedSettings, Swept, TagChange, TagCount, VisitTotals,
 };
 pub use ports::{
-    AfterAttempt, AttemptEnd, Backlog, Catalog, ClaimedDelivery, Database, Disable, FanOut, FannedOut, Keys,
-    Links, Register, Settings, Store, Webhooks,
+    AfterAttempt, AttemptEnd, Backlog, Catalog, ClaimedDelivery, Disable, FanOut, FannedOut, Keys, Links,
+    Register, Settings, Store, Webhooks,
 };
 pub use requests::{
     BlockEntry, Comparison, FullLink, ImportBatch, ImportPosition, IndexStep, LinkVisits, NamedLink, Source,
     Sweep, Visible,
 };
+pub use sql::{Dialect, Notice, Row, Sql, Value};
 pub use witness::Witness;
 
 /// Maximum number of links in one insert, and of ids in one read. Larger batches gain nothing and

@@ -89,7 +89,7 @@ pub enum SafetyRule {
     KeyspaceKnown,
     /// A reserved code is filled once (`app/src/reservation/fill.rs`).
     FilledOnce,
-    /// The numbers of an open reservation are not taken over (`store/src/postgres/blocks.rs`).
+    /// The numbers of an open reservation are not taken over (`store/src/sql/blocks.rs`).
     OpenReservation,
     /// The freshness of the settings is determined before they are read
     /// (`app/src/domain_cache/question.rs`).

@@ -8,7 +8,10 @@ use tokio::sync::mpsc;
 
 use crate::{
     Change, Database, Deleted, Edited, FullLink, InsertError, Inserted, InsertedFull, InsertedNamed,
+    Lane::{List, Read, Write},
     NamedLink, Reading, Restored, Source, StoreError,
+    operation::run,
+    sql,
 };
 
 /// Creates, reads and changes links.
@@ -58,7 +61,12 @@ pub trait Links: Database {
 
     /// Returns the id of the link that a slug leads to. On the default domain only slugs that
     /// cannot be minted are stored; on other domains, all codes.
-    async fn find_slug(&self, domain: DomainId, slug: &Slug) -> Result<Option<LinkId>, StoreError>;
+    async fn find_slug(&self, domain: DomainId, slug: &Slug) -> Result<Option<LinkId>, StoreError> {
+        run(self, Read, (domain, slug.clone()), |sql, (domain, slug)| {
+            Box::pin(sql::find_slug(sql, *domain, slug.as_str()))
+        })
+        .await
+    }
 
     /// Returns the most recently deleted link with this name: a slug, or a minted code whose id is
     /// `code`. With `of`, only the links that this API key created count.
@@ -68,18 +76,31 @@ pub trait Links: Database {
         name: &str,
         code: Option<LinkId>,
         of: Option<ApiKeyId>,
-    ) -> Result<Option<Link>, StoreError>;
+    ) -> Result<Option<Link>, StoreError> {
+        run(self, List, (domain, name.to_owned(), code, of), |sql, (domain, name, code, of)| {
+            Box::pin(sql::find_deleted(sql, *domain, name, *code, *of))
+        })
+        .await
+    }
 
     /// Returns at most `most` ids of custom slugs that are also mintable codes, above `after`,
     /// ascending.
-    async fn unminted_slugs(&self, after: Option<LinkId>, most: usize) -> Result<Vec<LinkId>, StoreError>;
+    async fn unminted_slugs(&self, after: Option<LinkId>, most: usize) -> Result<Vec<LinkId>, StoreError> {
+        run(self, Read, (after, most), |sql, (after, most)| Box::pin(sql::unminted_slugs(sql, *after, *most)))
+            .await
+    }
 
     /// Sends changes made by other processes to `changes`, until its receiver is dropped. A store
     /// that is not shared sends [`Change::Alone`] and returns.
     async fn send_changes(&self, changes: mpsc::Sender<Change>);
 
     /// Edits a link.
-    async fn edit(&self, id: LinkId, edit: &Edit, by: ApiKeyId) -> Result<Edited, StoreError>;
+    async fn edit(&self, id: LinkId, edit: &Edit, by: ApiKeyId) -> Result<Edited, StoreError> {
+        run(self, Write, (id, edit.clone(), by), |sql, (id, edit, by)| {
+            Box::pin(sql::edit(sql, *id, edit, *by))
+        })
+        .await
+    }
 
     /// Deletes a link. Its row stays (I7).
     async fn delete(
@@ -87,7 +108,12 @@ pub trait Links: Database {
         id: LinkId,
         precondition: &Precondition,
         by: ApiKeyId,
-    ) -> Result<Deleted, StoreError>;
+    ) -> Result<Deleted, StoreError> {
+        run(self, Write, (id, precondition.clone(), by), |sql, (id, precondition, by)| {
+            Box::pin(sql::delete(sql, *id, precondition, *by))
+        })
+        .await
+    }
 
     /// Restores a deleted link. Its slug must not be a code of any keyspace. The caller has checked
     /// that against `keyspaces` of them, the number of keyspaces that it knows.
@@ -97,12 +123,26 @@ pub trait Links: Database {
         precondition: &Precondition,
         keyspaces: usize,
         by: ApiKeyId,
-    ) -> Result<Restored, StoreError>;
+    ) -> Result<Restored, StoreError> {
+        run(
+            self,
+            Write,
+            (id, precondition.clone(), keyspaces, by),
+            |sql, (id, precondition, keyspaces, by)| {
+                Box::pin(sql::restore(sql, *id, precondition, *keyspaces, *by))
+            },
+        )
+        .await
+    }
 
     /// Takes visits from the budgets of visit-limited links, at most as many as wanted of each.
     /// Returns how many were granted, in the order of `wanted`. The ids must ascend.
-    async fn take_visits(&self, wanted: &[(LinkId, u64)]) -> Result<Vec<u64>, StoreError>;
+    async fn take_visits(&self, wanted: &[(LinkId, u64)]) -> Result<Vec<u64>, StoreError> {
+        run(self, Write, wanted.to_vec(), |sql, wanted| Box::pin(sql::take_visits(sql, wanted))).await
+    }
 
     /// Returns whether a link's visit limit is exhausted.
-    async fn is_spent(&self, id: LinkId) -> Result<bool, StoreError>;
+    async fn is_spent(&self, id: LinkId) -> Result<bool, StoreError> {
+        run(self, Read, id, |sql, id| Box::pin(sql::is_spent(sql, *id))).await
+    }
 }

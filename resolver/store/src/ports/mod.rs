@@ -3,11 +3,12 @@
 //!
 //! 1. The code that opens a database hands out its parts: `Arc<dyn Store>` coerces to
 //!    `Arc<dyn Links>` and to the others. A use case names only the ports that it needs.
-//! 2. What decides is not here: rules are functions of the crate `links`, which an implementation
+//! 2. Most methods are written here, for every database: they run an operation of `sql` in a
+//!    transaction ([`Database::run`]). A database has its own of those in which it differs.
+//! 3. What decides is not here: rules are functions of the crate `links`, which an operation
 //!    calls within its transaction.
 
 mod catalog;
-mod database;
 mod keys;
 mod links;
 mod register;
@@ -18,7 +19,6 @@ use async_trait::async_trait;
 
 pub use self::{
     catalog::Catalog,
-    database::Database,
     keys::Keys,
     links::Links,
     register::Register,

@@ -12,7 +12,13 @@ use links::{
     },
 };
 
-use crate::{Database, StoreError};
+use crate::{
+    Database,
+    Lane::{List, LongWrite, Read, Write},
+    StoreError,
+    operation::run,
+    sql,
+};
 
 /// An event with its whole body and the webhooks that it is for. Without webhooks it is forgotten.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,10 +130,14 @@ pub struct Backlog {
 #[async_trait]
 pub trait Webhooks: Database {
     /// Returns all webhooks in the order of their creation.
-    async fn webhooks(&self) -> Result<Vec<Webhook>, StoreError>;
+    async fn webhooks(&self) -> Result<Vec<Webhook>, StoreError> {
+        run(self, Read, (), |sql, ()| Box::pin(sql::webhooks(sql))).await
+    }
 
     /// Returns a webhook.
-    async fn webhook(&self, id: WebhookId) -> Result<Option<Webhook>, StoreError>;
+    async fn webhook(&self, id: WebhookId) -> Result<Option<Webhook>, StoreError> {
+        run(self, Read, id, |sql, id| Box::pin(sql::webhook(sql, *id))).await
+    }
 
     /// Adds a webhook. Returns `None` if there are `most` of them.
     async fn add_webhook(
@@ -135,7 +145,12 @@ pub trait Webhooks: Database {
         new: &NewWebhook,
         most: u32,
         by: ApiKeyId,
-    ) -> Result<Option<Webhook>, StoreError>;
+    ) -> Result<Option<Webhook>, StoreError> {
+        run(self, Write, (new.clone(), most, by), |sql, (new, most, by)| {
+            Box::pin(sql::add_webhook(sql, new, *most, *by))
+        })
+        .await
+    }
 
     /// Edits a webhook, and returns it; `None` if it does not exist.
     async fn edit_webhook(
@@ -143,7 +158,12 @@ pub trait Webhooks: Database {
         id: WebhookId,
         edit: &WebhookEdit,
         by: ApiKeyId,
-    ) -> Result<Option<Webhook>, StoreError>;
+    ) -> Result<Option<Webhook>, StoreError> {
+        run(self, Write, (id, edit.clone(), by), |sql, (id, edit, by)| {
+            Box::pin(sql::edit_webhook(sql, *id, edit, *by))
+        })
+        .await
+    }
 
     /// Replaces the secret of a webhook, and returns it; `None` if it does not exist. The former
     /// secret signs too for `keep`.
@@ -153,10 +173,17 @@ pub trait Webhooks: Database {
         secret: &StoredSecret,
         keep: Duration,
         by: ApiKeyId,
-    ) -> Result<Option<Webhook>, StoreError>;
+    ) -> Result<Option<Webhook>, StoreError> {
+        run(self, Write, (id, secret.clone(), keep, by), |sql, (id, secret, keep, by)| {
+            Box::pin(sql::rotate_webhook(sql, *id, secret, *keep, *by))
+        })
+        .await
+    }
 
     /// Removes a webhook, and ends its open deliveries. Returns whether it existed.
-    async fn remove_webhook(&self, id: WebhookId, by: ApiKeyId) -> Result<bool, StoreError>;
+    async fn remove_webhook(&self, id: WebhookId, by: ApiKeyId) -> Result<bool, StoreError> {
+        run(self, Write, (id, by), |sql, (id, by)| Box::pin(sql::remove_webhook(sql, *id, *by))).await
+    }
 
     /// Records events of visits, and sets the position of what was recorded to `up_to`, in one
     /// transaction. Does nothing if the position is there already, so a retry records nothing
@@ -164,14 +191,23 @@ pub trait Webhooks: Database {
     ///
     /// A store of visits in another database calls this; a store in the same database records them
     /// in its own transactions.
-    async fn pass_on_webhook_events(&self, up_to: i64, events: &[NewWebhookEvent]) -> Result<(), StoreError>;
+    async fn pass_on_webhook_events(&self, up_to: i64, events: &[NewWebhookEvent]) -> Result<(), StoreError> {
+        run(self, Write, (up_to, events.to_vec()), |sql, (up_to, events)| {
+            Box::pin(sql::pass_on_webhook_events(sql, *up_to, events))
+        })
+        .await
+    }
 
     /// Returns at most `most` events without deliveries yet, the oldest first.
-    async fn waiting_webhook_events(&self, most: usize) -> Result<Vec<WebhookEvent>, StoreError>;
+    async fn waiting_webhook_events(&self, most: usize) -> Result<Vec<WebhookEvent>, StoreError> {
+        run(self, Read, most, |sql, most| Box::pin(sql::waiting_webhook_events(sql, *most))).await
+    }
 
     /// Turns events into deliveries. An event that another process has turned into deliveries, and
     /// a webhook that is disabled or removed, are left out.
-    async fn fan_out(&self, events: &[FanOut]) -> Result<FannedOut, StoreError>;
+    async fn fan_out(&self, events: &[FanOut]) -> Result<FannedOut, StoreError> {
+        run(self, Write, events.to_vec(), |sql, events| Box::pin(sql::fan_out(sql, events))).await
+    }
 
     /// Adds a delivery of a test event with this body. Returns `None` if the webhook does not exist
     /// or is disabled.
@@ -180,10 +216,17 @@ pub trait Webhooks: Database {
         webhook: WebhookId,
         message_id: &str,
         body: &str,
-    ) -> Result<Option<Delivery>, StoreError>;
+    ) -> Result<Option<Delivery>, StoreError> {
+        run(self, Write, (webhook, message_id.to_owned(), body.to_owned()), |sql, (webhook, id, body)| {
+            Box::pin(sql::add_test_delivery(sql, *webhook, id, body))
+        })
+        .await
+    }
 
     /// Returns the enabled webhooks with deliveries that are due.
-    async fn due_webhooks(&self) -> Result<Vec<Webhook>, StoreError>;
+    async fn due_webhooks(&self) -> Result<Vec<Webhook>, StoreError> {
+        run(self, Read, (), |sql, ()| Box::pin(sql::due_webhooks(sql))).await
+    }
 
     /// Claims due deliveries for an attempt, at most so many of each webhook, until `lease` from
     /// now.
@@ -191,11 +234,18 @@ pub trait Webhooks: Database {
         &self,
         most: &[(WebhookId, u32)],
         lease: Duration,
-    ) -> Result<Vec<ClaimedDelivery>, StoreError>;
+    ) -> Result<Vec<ClaimedDelivery>, StoreError> {
+        run(self, Write, (most.to_vec(), lease), |sql, (most, lease)| {
+            Box::pin(sql::claim_deliveries(sql, most, *lease))
+        })
+        .await
+    }
 
     /// Records the end of an attempt, unless another process has claimed the delivery since.
     /// Returns whether this disabled the webhook.
-    async fn end_attempt(&self, end: &AttemptEnd) -> Result<bool, StoreError>;
+    async fn end_attempt(&self, end: &AttemptEnd) -> Result<bool, StoreError> {
+        run(self, Write, end.clone(), |sql, end| Box::pin(sql::end_attempt(sql, end))).await
+    }
 
     /// Returns the latest deliveries of a webhook, at most `most`, only those before `before` if
     /// given.
@@ -204,7 +254,12 @@ pub trait Webhooks: Database {
         webhook: WebhookId,
         before: Option<DeliveryId>,
         most: usize,
-    ) -> Result<Vec<Delivery>, StoreError>;
+    ) -> Result<Vec<Delivery>, StoreError> {
+        run(self, List, (webhook, before, most), |sql, (webhook, before, most)| {
+            Box::pin(sql::deliveries(sql, *webhook, *before, *most))
+        })
+        .await
+    }
 
     /// Makes a delivery due again, as if it were new; one whose attempt is under way, once that has
     /// ended. Returns `None` if the webhook has no such delivery.
@@ -212,13 +267,25 @@ pub trait Webhooks: Database {
         &self,
         webhook: WebhookId,
         delivery: DeliveryId,
-    ) -> Result<Option<Delivery>, StoreError>;
+    ) -> Result<Option<Delivery>, StoreError> {
+        run(self, Write, (webhook, delivery), |sql, (webhook, delivery)| {
+            Box::pin(sql::redeliver(sql, *webhook, *delivery))
+        })
+        .await
+    }
 
     /// Returns the open deliveries of all webhooks.
-    async fn webhook_backlog(&self) -> Result<Backlog, StoreError>;
+    async fn webhook_backlog(&self) -> Result<Backlog, StoreError> {
+        run(self, List, (), |sql, ()| Box::pin(sql::webhook_backlog(sql))).await
+    }
 
     /// Removes ended deliveries and events that are older than `kept`, at most `most` of each, and
     /// ends deliveries of webhooks that have been disabled for so long. Returns whether more may be
     /// left.
-    async fn purge_webhooks(&self, kept: Duration, most: u32) -> Result<bool, StoreError>;
+    async fn purge_webhooks(&self, kept: Duration, most: u32) -> Result<bool, StoreError> {
+        run(self, LongWrite, (kept, most), |sql, (kept, most)| {
+            Box::pin(sql::purge_webhooks(sql, *kept, *most))
+        })
+        .await
+    }
 }

@@ -1,17 +1,11 @@
-//! Deployment data in Postgres: server identity, database history, code key, ledger, keyspaces and
-//! the first API key.
+//! The identity of a Postgres server, and the database's history.
 
 use std::sync::LazyLock;
 
-use codes::{Fingerprint, Keyspace, KeyspaceIndex, check_slugs, plan_adoption};
-use links::api_key::KeyHash;
 use numbers::StoreEpoch;
 use tokio_postgres::{Client, GenericClient};
 
-use crate::{
-    StoreError,
-    sql::{NOTE_SETTINGS, parse_keyspaces},
-};
+use crate::StoreError;
 
 /// SQL query for the identity of the answering server as text: the cluster's system identifier and
 /// the timeline that it writes. A promoted standby begins a new timeline. The timeline is read from
@@ -82,78 +76,4 @@ pub(super) async fn taken(client: &Client, ids: &[i64]) -> Result<(StoreEpoch, u
     let epoch = row.try_get::<_, Option<String>>(0)?.ok_or(StoreError::NotCompared)?;
     let taken = usize::try_from(row.try_get::<_, i64>(1)?).unwrap_or_default();
     Ok((epoch_in(epoch)?, taken))
-}
-
-pub(super) async fn fingerprint(client: &Client) -> Result<Option<Fingerprint>, StoreError> {
-    let row = client.query_opt("SELECT code_key_fingerprint FROM deployment", &[]).await?;
-    row.map(|row| Ok(Fingerprint::from_stored(row.try_get(0)?))).transpose()
-}
-
-/// Adopts the fingerprint if none is stored, and returns the stored one. The first insert wins.
-pub(super) async fn adopt_fingerprint(
-    client: &Client,
-    mine: &Fingerprint,
-) -> Result<Fingerprint, StoreError> {
-    let sql = "INSERT INTO deployment (code_key_fingerprint) VALUES ($1) ON CONFLICT DO NOTHING";
-    client.execute(sql, &[&mine.as_str()]).await?;
-    let adopted = fingerprint(client).await?;
-    adopted.ok_or_else(|| StoreError::Corrupt("table deployment is empty".to_owned()))
-}
-
-/// Adopts the ledger if none is stored, and returns the stored one. The first update wins.
-pub(super) async fn adopt_ledger(client: &Client, mine: &str) -> Result<String, StoreError> {
-    client.execute("UPDATE deployment SET ledger = $1 WHERE ledger IS NULL", &[&mine]).await?;
-    let row = client.query_opt("SELECT ledger FROM deployment", &[]).await?;
-    let adopted: Option<String> = row.map(|row| row.try_get(0)).transpose()?.flatten();
-    adopted.ok_or_else(|| StoreError::Corrupt("table deployment is empty".to_owned()))
-}
-
-pub(super) async fn forget_ledger(client: &Client) -> Result<(), StoreError> {
-    client.execute("UPDATE deployment SET ledger = NULL", &[]).await?;
-    Ok(())
-}
-
-/// Adds new keyspaces and returns all. The table is locked, so that two resolvers that start
-/// together give a keyspace one index.
-pub(super) async fn adopt_keyspaces(
-    client: &mut Client,
-    mine: &[Keyspace],
-) -> Result<Vec<(KeyspaceIndex, Keyspace)>, StoreError> {
-    let transaction = client.transaction().await?;
-    transaction.execute("LOCK TABLE keyspace IN EXCLUSIVE MODE", &[]).await?;
-    let rows = transaction.query("SELECT index, definition FROM keyspace ORDER BY index", &[]).await?;
-    let stored = rows.iter().map(|row| Ok((i64::from(row.try_get::<_, i16>(0)?), row.try_get(1)?)));
-    let mut known = parse_keyspaces(stored.collect::<Result<_, StoreError>>()?)?;
-    let new = plan_adoption(&known, mine)?;
-    if !new.is_empty() {
-        let slugs =
-            transaction.query("SELECT slug FROM slug WHERE domain_id = 0 AND length(slug) <= 8", &[]).await?;
-        let slugs = slugs.iter().map(|row| row.try_get(0)).collect::<Result<Vec<String>, _>>()?;
-        check_slugs(&slugs, &new)?;
-        transaction.execute(NOTE_SETTINGS, &[]).await?;
-    }
-    for (index, keyspace) in &new {
-        let index = i16::try_from(index.get()).map_err(|error| StoreError::Corrupt(error.to_string()))?;
-        let (name, definition) = (keyspace.name.as_str(), keyspace.to_string());
-        // Not the transaction's start time: the transaction may have waited for the lock.
-        let sql = "INSERT INTO keyspace (index, name, definition, adopted_at) VALUES ($1, $2, $3, clock_timestamp())";
-        transaction.execute(sql, &[&index, &name, &definition]).await?;
-    }
-    transaction.commit().await?;
-    known.extend(new);
-    Ok(known)
-}
-
-/// Adds the first API key. The table is locked, so that only one of several first starts adds it.
-pub(super) async fn add_first_api_key(
-    client: &mut Client,
-    name: &str,
-    hash: &KeyHash,
-) -> Result<bool, StoreError> {
-    let transaction = client.transaction().await?;
-    transaction.execute("LOCK TABLE api_key IN EXCLUSIVE MODE", &[]).await?;
-    let sql = "INSERT INTO api_key (name, hash) SELECT $1, $2 WHERE NOT EXISTS (SELECT 1 FROM api_key)";
-    let added = transaction.execute(sql, &[&name, &hash.as_bytes()]).await?;
-    transaction.commit().await?;
-    Ok(added > 0)
 }

@@ -1,16 +1,64 @@
-//! The port [`Links`] on Postgres.
+//! The port [`Links`] on Postgres, and events of webhooks within a caller's transaction.
+
+use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
 use codes::LinkId;
-use links::{DomainId, Edit, Idempotency, Link, NewLink, Precondition, Slug, Tag, api_key::ApiKeyId};
+use links::{
+    DomainId, Idempotency, Link, NewLink, Slug, Tag,
+    webhook::{LinkEvent, NewWebhookEvent, Subscription},
+};
 use numbers::StoreEpoch;
 use tokio::sync::mpsc;
+use tokio_postgres::Transaction;
 
-use super::{PostgresStore, changes, transaction::insert};
-use crate::{
-    Change, Deleted, Edited, FullLink, InsertError, Inserted, InsertedFull, InsertedNamed, Links, NamedLink,
-    Reading, Restored, Source, StoreError, sql,
+use super::{
+    PostgresStore, changes,
+    transaction::{PostgresSql, insert},
 };
+use crate::{
+    Change, FullLink, InsertError, Inserted, InsertedFull, InsertedNamed, Links, NamedLink, Reading, Source,
+    StoreError, sql,
+};
+
+/// Records events in a transaction of the caller, such as the one that stores visits.
+///
+/// # Errors
+/// Returns [`StoreError`] if Postgres refuses the statement. The transaction is then to be rolled
+/// back.
+pub async fn add_webhook_events(
+    transaction: &Transaction<'_>,
+    events: &[NewWebhookEvent],
+) -> Result<(), StoreError> {
+    sql::add_webhook_events(&mut PostgresSql(transaction), events).await
+}
+
+impl PostgresStore {
+    /// Notes whether a webhook is called for new links. Each insert of a link would otherwise ask.
+    pub(super) fn note_subscriptions(&self, subscriptions: &[Subscription]) {
+        let creates = |one: &Subscription| one.kinds.iter().any(|kind| kind == LinkEvent::Created.as_str());
+        self.tells_creates.store(subscriptions.iter().any(creates), Ordering::Relaxed);
+    }
+
+    /// Returns whether a webhook was called for new links at the last poll of the settings.
+    pub(super) fn tells_creates(&self) -> bool {
+        self.tells_creates.load(Ordering::Relaxed)
+    }
+
+    /// Inserts links with an event for each.
+    pub(super) async fn insert_announced(
+        &self,
+        history: &StoreEpoch,
+        links: &[NewLink],
+    ) -> Result<Vec<Inserted>, InsertError> {
+        let mut connection = self.connection().await.map_err(InsertError::Failed)?;
+        insert(&self.address, &mut connection, async |sql| {
+            sql.must_be_of(history).await?;
+            sql::insert_announced(sql, links).await
+        })
+        .await
+    }
+}
 
 #[async_trait]
 impl Links for PostgresStore {
@@ -70,53 +118,7 @@ impl Links for PostgresStore {
         self.read_slug(domain, slug).await
     }
 
-    async fn find_deleted(
-        &self,
-        domain: DomainId,
-        name: &str,
-        code: Option<LinkId>,
-        of: Option<ApiKeyId>,
-    ) -> Result<Option<Link>, StoreError> {
-        self.run_on(&self.lists, async |sql| sql::find_deleted(sql, domain, name, code, of).await).await
-    }
-
-    async fn unminted_slugs(&self, after: Option<LinkId>, most: usize) -> Result<Vec<LinkId>, StoreError> {
-        let (after, most) = sql::page_of_ids(after, most);
-        self.run(async |sql| sql::unminted_slugs(sql, after, most).await).await
-    }
-
     async fn send_changes(&self, changes: mpsc::Sender<Change>) {
         changes::tell(&self.address, &changes).await;
-    }
-
-    async fn edit(&self, id: LinkId, edit: &Edit, by: ApiKeyId) -> Result<Edited, StoreError> {
-        self.run(async |sql| sql::edit(sql, id, edit, by).await).await
-    }
-
-    async fn delete(
-        &self,
-        id: LinkId,
-        precondition: &Precondition,
-        by: ApiKeyId,
-    ) -> Result<Deleted, StoreError> {
-        self.run(async |sql| sql::delete(sql, id, precondition, by).await).await
-    }
-
-    async fn restore(
-        &self,
-        id: LinkId,
-        precondition: &Precondition,
-        keyspaces: usize,
-        by: ApiKeyId,
-    ) -> Result<Restored, StoreError> {
-        self.run(async |sql| sql::restore(sql, id, precondition, keyspaces, by).await).await
-    }
-
-    async fn take_visits(&self, wanted: &[(LinkId, u64)]) -> Result<Vec<u64>, StoreError> {
-        self.run(async |sql| sql::take_visits(sql, wanted).await).await
-    }
-
-    async fn is_spent(&self, id: LinkId) -> Result<bool, StoreError> {
-        self.run(async |sql| sql::is_spent(sql, id).await).await
     }
 }

@@ -6,29 +6,23 @@
 
 mod admin;
 mod batch;
-mod blocks;
 mod budget;
-mod catalog;
 mod changes;
 mod connect;
 mod copy;
 mod deadline;
-mod keys;
 mod line;
 mod links;
 mod migrations;
 mod passfile;
+mod ports;
 mod reads;
-mod register;
 mod replica;
-mod reservations;
 mod roles;
-mod settings;
 mod statements;
 mod timestamp;
 mod transaction;
 mod url;
-mod webhooks;
 
 use std::sync::{
     Arc, Mutex,
@@ -44,15 +38,16 @@ use statements::{INSERT, POLL, READ, READ_PLAIN};
 use tokio::{sync::watch, time::Instant};
 use tokio_postgres::config::TargetSessionAttrs;
 
-use super::{Database, Schema, Store, StoreError, Witness, sql};
+use super::{Schema, Store, StoreError, Witness, sql};
 
 pub use budget::{
     ConnectOptions, ConnectionBudget, DatabaseObserver, PoolCount, ReplicaRead, Server, Unobserved,
 };
 pub use connect::{Address, Connection, Connections, check_out, hosts_in_plaintext, pool};
 pub use line::rolled_back;
+pub use links::add_webhook_events;
 pub use roles::{ServingRoles, grant};
-pub use webhooks::add_webhook_events;
+pub use transaction::PostgresSql;
 
 /// A store in a Postgres database.
 pub struct PostgresStore {
@@ -169,12 +164,6 @@ impl PostgresStore {
 /// Returns [`StoreError`] as [`Store::migrate`] does.
 pub async fn migrate_to(url: &str, version: i32) -> Result<(), StoreError> {
     migrations::run(&Address::parse(url)?, Some(version)).await
-}
-
-impl Database for PostgresStore {
-    fn is_shared(&self) -> bool {
-        true
-    }
 }
 
 #[async_trait]

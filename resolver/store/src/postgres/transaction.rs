@@ -1,13 +1,19 @@
 //! The shared statements on Postgres: each takes one round trip and has no name, so that a pooler
 //! in transaction mode may stand between.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    error::Error,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
+use async_trait::async_trait;
+use bytes::BytesMut;
 use numbers::StoreEpoch;
 use tokio_postgres::{
-    Client, Transaction,
+    Client, GenericClient, Transaction,
     error::SqlState,
-    types::{ToSql, Type},
+    types::{IsNull, ToSql, Type, to_sql_checked},
 };
 
 use super::{
@@ -19,15 +25,13 @@ use super::{
     timestamp::timestamp,
 };
 use crate::{
-    InsertError, StoreError,
-    sql::{Cell, Dialect, Row, Sql, Told, Value},
+    Database, Done, InsertError, Lane, Operation, StoreError, Witness,
+    sql::{Cell, Dialect, Notice, Row, Sql, Value},
 };
 
-/// A transaction on Postgres.
-pub(super) struct PostgresSql<'a>(Transaction<'a>);
-
-/// A transaction of a caller, who commits it.
-pub(super) struct SharedSql<'a, 'b>(pub(super) &'a Transaction<'b>);
+/// A transaction on Postgres, which is committed by the code that began it; or a connection, each of
+/// whose statements is a transaction of its own.
+pub struct PostgresSql<'a, C>(pub &'a C);
 
 /// Server-side limits of a transaction. A caller that timed out must not keep a connection busy,
 /// and one that disappears midway must not keep locks.
@@ -43,10 +47,10 @@ const LONG: Duration = Duration::from_secs(60);
 const TRIES: usize = 3;
 
 /// Begins a transaction with [`LIMITS`].
-async fn begin(client: &mut Client) -> Result<PostgresSql<'_>, StoreError> {
+async fn begin(client: &mut Client) -> Result<Transaction<'_>, StoreError> {
     let transaction = client.transaction().await?;
     transaction.batch_execute(LIMITS).await?;
-    Ok(PostgresSql(transaction))
+    Ok(transaction)
 }
 
 /// Returns whether the server rolled the transaction back because of a deadlock or a serialization
@@ -56,60 +60,60 @@ fn is_to_be_repeated(error: &StoreError) -> bool {
     matches!(error, StoreError::Postgres(error) if error.code().is_some_and(|code| codes.contains(code)))
 }
 
-impl PostgresSql<'_> {
+impl PostgresSql<'_, Transaction<'_>> {
     /// Checks the database's history inside the transaction that writes. A pooler may serve each
     /// transaction from another server.
     ///
     /// # Errors
     /// Returns [`StoreError::AnotherHistory`] if the history is another one.
     pub(super) async fn must_be_of(&self, history: &StoreEpoch) -> Result<(), StoreError> {
-        if compared_epoch(&self.0).await? == *history { Ok(()) } else { Err(StoreError::AnotherHistory) }
+        if compared_epoch(self.0).await? == *history { Ok(()) } else { Err(StoreError::AnotherHistory) }
+    }
+}
+
+#[async_trait]
+impl Database for PostgresStore {
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    fn witness(&self) -> Option<&Arc<Witness>> {
+        self.witness.as_ref()
+    }
+
+    async fn run(&self, lane: Lane, operation: Operation) -> Result<Done, StoreError> {
+        let (pool, deadline) = match lane {
+            Lane::Write | Lane::Read => (&self.pool, DEADLINE),
+            Lane::LongWrite => (&self.pool, LONG),
+            Lane::List => (&self.lists, DEADLINE),
+            Lane::Authenticate => (&self.keys, DEADLINE),
+        };
+        match self.run_for(pool, deadline, &operation).await {
+            // The connection may lead to a server that has restarted since.
+            Err(StoreError::Postgres(_)) if lane == Lane::Authenticate => {
+                self.run_for(pool, deadline, &operation).await
+            }
+            end => end,
+        }
     }
 }
 
 impl PostgresStore {
-    /// Runs an operation in a transaction and commits it. The caller may repeat it whatever the
-    /// outcome.
-    pub(super) async fn run<T>(
-        &self,
-        operation: impl AsyncFnOnce(&mut PostgresSql<'_>) -> Result<T, StoreError> + Copy,
-    ) -> Result<T, StoreError> {
-        self.run_on(&self.pool, operation).await
-    }
-
-    /// Runs an operation of many statements with the deadline [`LONG`]. The server limits each
-    /// statement by itself.
-    pub(super) async fn run_long<T>(
-        &self,
-        operation: impl AsyncFnOnce(&mut PostgresSql<'_>) -> Result<T, StoreError> + Copy,
-    ) -> Result<T, StoreError> {
-        self.run_for(&self.pool, LONG, operation).await
-    }
-
-    /// Runs an operation like [`run`](Self::run), over a connection of this pool.
-    pub(super) async fn run_on<T>(
-        &self,
-        pool: &Connections,
-        operation: impl AsyncFnOnce(&mut PostgresSql<'_>) -> Result<T, StoreError> + Copy,
-    ) -> Result<T, StoreError> {
-        self.run_for(pool, DEADLINE, operation).await
-    }
-
-    async fn run_for<T>(
+    async fn run_for(
         &self,
         pool: &Connections,
         deadline: Duration,
-        operation: impl AsyncFnOnce(&mut PostgresSql<'_>) -> Result<T, StoreError> + Copy,
-    ) -> Result<T, StoreError> {
+        operation: &Operation,
+    ) -> Result<Done, StoreError> {
         let got = check_out(pool).await;
         self.address.note(&got);
         let mut connection = got?;
         let mut tries = 0;
         loop {
             let run = async {
-                let mut sql = begin(&mut connection).await?;
-                let done = operation(&mut sql).await?;
-                sql.0.commit().await?;
+                let transaction = begin(&mut connection).await?;
+                let done = operation.run(&mut PostgresSql(&transaction)).await?;
+                transaction.commit().await?;
                 Ok(done)
             };
             tries += 1;
@@ -131,7 +135,7 @@ impl PostgresStore {
 pub(super) async fn insert<T>(
     address: &Address,
     client: &mut Client,
-    operation: impl AsyncFnOnce(&mut PostgresSql<'_>) -> Result<T, StoreError> + Copy,
+    operation: impl AsyncFnOnce(&mut PostgresSql<'_, Transaction<'_>>) -> Result<T, StoreError> + Copy,
 ) -> Result<T, InsertError> {
     let mut tries = 0;
     loop {
@@ -152,15 +156,15 @@ pub(super) async fn insert<T>(
 
 async fn insert_once<T>(
     client: &mut Client,
-    operation: impl AsyncFnOnce(&mut PostgresSql<'_>) -> Result<T, StoreError>,
+    operation: impl AsyncFnOnce(&mut PostgresSql<'_, Transaction<'_>>) -> Result<T, StoreError>,
 ) -> Result<T, InsertError> {
     let prepared = within(async {
-        let mut sql = begin(client).await?;
-        let done = operation(&mut sql).await?;
-        Ok((sql, done))
+        let transaction = begin(client).await?;
+        let done = operation(&mut PostgresSql(&transaction)).await?;
+        Ok((transaction, done))
     });
-    let (sql, done) = prepared.await.map_err(InsertError::Failed)?;
-    match tokio::time::timeout(DEADLINE, sql.0.commit()).await {
+    let (transaction, done) = prepared.await.map_err(InsertError::Failed)?;
+    match tokio::time::timeout(DEADLINE, transaction.commit()).await {
         Ok(Ok(())) => Ok(done),
         Ok(Err(error)) if rolled_back(&error) => Err(InsertError::Failed(error.into())),
         Ok(Err(error)) => Err(InsertError::Unknown(error.into())),
@@ -168,58 +172,65 @@ async fn insert_once<T>(
     }
 }
 
-impl Sql for PostgresSql<'_> {
-    const DIALECT: Dialect = Dialect::Postgres;
+#[async_trait]
+impl<C: GenericClient + Sync> Sql for PostgresSql<'_, C> {
+    fn dialect(&self) -> Dialect {
+        Dialect::Postgres
+    }
 
     async fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, StoreError> {
-        query(&self.0, sql, values).await
+        self.0.query_typed(sql, &parameters(values)).await?.iter().map(row).collect()
     }
 
-    async fn tell(&mut self, news: Told<'_>) -> Result<(), StoreError> {
-        tell(&self.0, news).await
-    }
-}
-
-impl Sql for SharedSql<'_, '_> {
-    const DIALECT: Dialect = Dialect::Postgres;
-
-    async fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, StoreError> {
-        query(self.0, sql, values).await
+    async fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, StoreError> {
+        Ok(self.0.execute_typed(sql, &parameters(values)).await?)
     }
 
-    async fn tell(&mut self, news: Told<'_>) -> Result<(), StoreError> {
-        tell(self.0, news).await
+    async fn notify(&mut self, notice: Notice<'_>) -> Result<(), StoreError> {
+        let text = match notice {
+            Notice::Changed(ids) => ids.iter().map(|id| id.get().to_string()).collect::<Vec<_>>().join(","),
+            Notice::Picked(id) => format!("+{}", id.get()),
+        };
+        let notify = "SELECT pg_notify('shortmint_links', $1)";
+        self.0.query_typed(notify, &[(&text, Type::TEXT)]).await?;
+        Ok(())
     }
 }
 
-async fn query(transaction: &Transaction<'_>, sql: &str, values: &[Value]) -> Result<Vec<Row>, StoreError> {
-    let params: Vec<(Box<dyn ToSql + Sync + Send>, Type)> = values.iter().map(param).collect();
-    let params: Vec<(&(dyn ToSql + Sync), Type)> =
-        params.iter().map(|(value, kind)| (&**value as &(dyn ToSql + Sync), kind.clone())).collect();
-    transaction.query_typed(sql, &params).await?.iter().map(row).collect()
+fn parameters(values: &[Value]) -> Vec<(&(dyn ToSql + Sync), Type)> {
+    values.iter().map(|value| (value as _, type_of(value))).collect()
 }
 
-async fn tell(transaction: &Transaction<'_>, news: Told<'_>) -> Result<(), StoreError> {
-    let text = match news {
-        Told::Changed(ids) => ids.iter().map(|id| id.get().to_string()).collect::<Vec<_>>().join(","),
-        Told::Picked(id) => format!("+{}", id.get()),
-    };
-    let notify = "SELECT pg_notify('shortmint_links', $1)";
-    transaction.query_typed(notify, &[(&text, Type::TEXT)]).await?;
-    Ok(())
-}
-
-fn param(value: &Value) -> (Box<dyn ToSql + Sync + Send>, Type) {
-    match value.clone() {
-        Value::Int(value) => (Box::new(value), Type::INT8),
-        Value::OptInt(value) => (Box::new(value), Type::INT8),
-        Value::Bool(value) => (Box::new(value), Type::BOOL),
-        Value::Text(value) => (Box::new(value), Type::TEXT),
-        Value::OptText(value) => (Box::new(value), Type::TEXT),
-        Value::Time(value) => (Box::new(SystemTime::from(value)), Type::TIMESTAMPTZ),
-        Value::OptTime(value) => (Box::new(value.map(SystemTime::from)), Type::TIMESTAMPTZ),
-        Value::Bytes(value) => (Box::new(value), Type::BYTEA),
+fn type_of(value: &Value) -> Type {
+    match value {
+        Value::Int(_) | Value::OptInt(_) => Type::INT8,
+        Value::Bool(_) => Type::BOOL,
+        Value::Text(_) | Value::OptText(_) => Type::TEXT,
+        Value::Time(_) | Value::OptTime(_) => Type::TIMESTAMPTZ,
+        Value::Bytes(_) => Type::BYTEA,
     }
+}
+
+impl ToSql for Value {
+    fn to_sql(&self, kind: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+        match self {
+            Self::Int(value) => value.to_sql(kind, out),
+            Self::OptInt(value) => value.to_sql(kind, out),
+            Self::Bool(value) => value.to_sql(kind, out),
+            Self::Text(value) => value.to_sql(kind, out),
+            Self::OptText(value) => value.to_sql(kind, out),
+            Self::Time(value) => SystemTime::from(*value).to_sql(kind, out),
+            Self::OptTime(value) => value.map(SystemTime::from).to_sql(kind, out),
+            Self::Bytes(value) => value.to_sql(kind, out),
+        }
+    }
+
+    /// Each value is sent with its own type.
+    fn accepts(_kind: &Type) -> bool {
+        true
+    }
+
+    to_sql_checked!();
 }
 
 fn row(row: &tokio_postgres::Row) -> Result<Row, StoreError> {
@@ -237,6 +248,7 @@ fn row(row: &tokio_postgres::Row) -> Result<Row, StoreError> {
                 row.try_get::<_, Option<bool>>(index)?.map_or(Cell::Null, |value| Cell::Int(value.into()))
             }
             Type::TEXT => row.try_get::<_, Option<String>>(index)?.map_or(Cell::Null, Cell::Text),
+            Type::BYTEA => row.try_get::<_, Option<Vec<u8>>>(index)?.map_or(Cell::Null, Cell::Bytes),
             Type::TIMESTAMPTZ => match row.try_get::<_, Option<SystemTime>>(index)? {
                 Some(_) => Cell::Time(timestamp(row, index)?),
                 None => Cell::Null,

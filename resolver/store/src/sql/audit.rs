@@ -18,8 +18,8 @@ use super::{Sql, Value, places, webhooks::record_link};
 use crate::StoreError;
 
 /// Adds an entry for a change.
-pub(super) async fn note<S: Sql>(
-    sql: &mut S,
+pub(super) async fn note(
+    sql: &mut dyn Sql,
     by: ApiKeyId,
     action: Action,
     subject: &str,
@@ -27,7 +27,7 @@ pub(super) async fn note<S: Sql>(
 ) -> Result<(), StoreError> {
     let insert = format!(
         "INSERT INTO audit (api_key, action, subject, details) VALUES ($1, $2, $3, {})",
-        S::DIALECT.json("$4")
+        sql.dialect().json("$4")
     );
     let values = [
         Value::Int(by.0),
@@ -39,8 +39,8 @@ pub(super) async fn note<S: Sql>(
 }
 
 /// Adds an entry for a change that was made elsewhere.
-pub(crate) async fn add_audit_entry<S: Sql>(
-    sql: &mut S,
+pub(crate) async fn add_audit_entry(
+    sql: &mut dyn Sql,
     by: ApiKeyId,
     entry: &NewEntry,
 ) -> Result<(), StoreError> {
@@ -49,8 +49,8 @@ pub(crate) async fn add_audit_entry<S: Sql>(
 
 /// Adds an entry for a change of a link, and records its event for webhooks. `tags` are those after
 /// the change, or those that a deleted link had; `former` are those before it, if it set any.
-pub(super) async fn note_link<S: Sql>(
-    sql: &mut S,
+pub(super) async fn note_link(
+    sql: &mut dyn Sql,
     by: ApiKeyId,
     action: Action,
     (link, tags, former): (&Link, &[Tag], &[Tag]),
@@ -71,10 +71,10 @@ fn link_actions() -> String {
 }
 
 /// Returns the latest wanted entries, at most `most`.
-pub(crate) async fn audit_entries<S: Sql>(
-    sql: &mut S,
+pub(crate) async fn audit_entries(
+    sql: &mut dyn Sql,
     filter: &EntryFilter,
-    most: i64,
+    most: usize,
 ) -> Result<Vec<Entry>, StoreError> {
     let EntryFilter { before, action, by_name, object, since, until } = filter;
     let mut values = vec![Value::Int(before.unwrap_or(i64::MAX))];
@@ -102,12 +102,12 @@ pub(crate) async fn audit_entries<S: Sql>(
         conditions.push_str(&format!(" AND {is_about}"));
     }
     // SQLite numbers parameters in the order in which they appear, so this one is the last.
-    values.push(Value::Int(most));
+    values.push(Value::count(most));
     let select = format!(
         "SELECT audit.id, audit.at, audit.api_key, coalesce(api_key.name, ''), audit.action, audit.subject, {}
          FROM audit LEFT JOIN api_key ON api_key.id = audit.api_key
          WHERE audit.id < $1{conditions} ORDER BY audit.id DESC LIMIT ${}",
-        S::DIALECT.json_text("audit.details"),
+        sql.dialect().json_text("audit.details"),
         values.len()
     );
     let rows = sql.query(&select, &values).await?;

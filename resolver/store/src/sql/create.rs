@@ -6,7 +6,8 @@ use jiff::Timestamp;
 use links::{DomainId, Draft, Idempotency, Link, NewLink, PickedCode, Slug, Tag};
 
 use super::{
-    Sql, Told, Value,
+    Notice, Sql, Value,
+    blocks::is_reserved,
     details::{DELETED_AT, DOMAIN_OR_DEFAULT, SLUG, VERSION},
     details_text,
     edits::lock,
@@ -18,8 +19,8 @@ use crate::{FullLink, InsertedFull, InsertedNamed, NamedLink, StoreError};
 
 /// Inserts a link under a claimed number, unless `idempotency` matches an earlier
 /// one.
-pub(crate) async fn insert_full<S: Sql>(
-    sql: &mut S,
+pub(crate) async fn insert_full(
+    sql: &mut dyn Sql,
     FullLink { new: NewLink { id, draft }, code }: &FullLink,
     tags: &[Tag],
     idempotency: Option<&Idempotency>,
@@ -48,8 +49,8 @@ pub(crate) async fn insert_full<S: Sql>(
 
 /// Inserts a link under a custom slug, unless `idempotency` matches an earlier
 /// one.
-pub(crate) async fn insert_named<S: Sql>(
-    sql: &mut S,
+pub(crate) async fn insert_named(
+    sql: &mut dyn Sql,
     link: &NamedLink,
     tags: &[Tag],
     idempotency: Option<&Idempotency>,
@@ -73,8 +74,8 @@ pub(crate) async fn insert_named<S: Sql>(
     // A new id is announced as well. After a fail-over the sequence may give an id again whose link
     // was lost, and other resolvers may still have that link cached.
     match spot {
-        Spot::Number(_) => sql.tell(Told::Picked(id)).await?,
-        Spot::Entry(_) | Spot::Taken(_) => sql.tell(Told::Changed(&[id])).await?,
+        Spot::Number(_) => sql.notify(Notice::Picked(id)).await?,
+        Spot::Entry(_) | Spot::Taken(_) => sql.notify(Notice::Changed(&[id])).await?,
     }
     Ok(InsertedNamed::Stored(id, at, version))
 }
@@ -99,7 +100,7 @@ impl Spot {
 
 /// Finds the spot of a link, and locks the link that had its code before. Of two links that are
 /// picked at once under a code that was left, the primary key of `slug` decides.
-async fn spot<S: Sql>(sql: &mut S, link: &NamedLink) -> Result<Spot, StoreError> {
+async fn spot(sql: &mut dyn Sql, link: &NamedLink) -> Result<Spot, StoreError> {
     let Some(number) = link.mintable else { return Ok(Spot::Entry(next_id(sql).await?)) };
     // A reservation that is made at this very moment finds the code taken when it is filled.
     if is_reserved(sql, number).await? {
@@ -120,8 +121,8 @@ pub(super) enum Placed {
 
 /// Inserts a link under a custom slug, without tags or deduplication. `created_at` replaces the
 /// current time as its creation time.
-pub(super) async fn place<S: Sql>(
-    sql: &mut S,
+pub(super) async fn place(
+    sql: &mut dyn Sql,
     link: &NamedLink,
     created_at: Option<Timestamp>,
 ) -> Result<Placed, StoreError> {
@@ -131,8 +132,8 @@ pub(super) async fn place<S: Sql>(
 
 /// Inserts a link under a custom slug at this spot. The slug is claimed first: a concurrent claim
 /// waits here, and writes nothing else.
-async fn place_at<S: Sql>(
-    sql: &mut S,
+async fn place_at(
+    sql: &mut dyn Sql,
     spot: Spot,
     NamedLink { slug, draft, .. }: &NamedLink,
     created_at: Option<Timestamp>,
@@ -163,7 +164,7 @@ async fn place_at<S: Sql>(
 
 /// Returns the first version of a link under a slug. It continues those of the deleted links that
 /// had the slug, so that what was meant for a version of one of them never applies to the new one.
-async fn next_version<S: Sql>(sql: &mut S, domain: DomainId, slug: &Slug) -> Result<u64, StoreError> {
+async fn next_version(sql: &mut dyn Sql, domain: DomainId, slug: &Slug) -> Result<u64, StoreError> {
     let next = format!(
         "SELECT max(coalesce({VERSION}, 0)) + 1 FROM link
          WHERE {DELETED_AT} IS NOT NULL AND {SLUG} = $1 AND {DOMAIN_OR_DEFAULT} = $2"
@@ -176,8 +177,8 @@ async fn next_version<S: Sql>(sql: &mut S, domain: DomainId, slug: &Slug) -> Res
 
 /// Continues the versions of the deleted links that had this name on the domain to which a link
 /// comes back, or moves.
-pub(super) async fn continue_versions<S: Sql>(
-    sql: &mut S,
+pub(super) async fn continue_versions(
+    sql: &mut dyn Sql,
     link: &mut Link,
     name: &Slug,
 ) -> Result<(), StoreError> {
@@ -192,8 +193,8 @@ pub(super) async fn continue_versions<S: Sql>(
 ///
 /// # Errors
 /// Returns [`StoreError::Keyspace`] if the database has another number of keyspaces than `known`.
-pub(super) async fn same_keyspaces<S: Sql>(sql: &mut S, known: usize) -> Result<(), StoreError> {
-    sql.query(S::DIALECT.keep_keyspaces(), &[]).await?;
+pub(super) async fn same_keyspaces(sql: &mut dyn Sql, known: usize) -> Result<(), StoreError> {
+    sql.query(sql.dialect().keep_keyspaces(), &[]).await?;
     let counted = sql.query("SELECT count(*) FROM keyspace", &[]).await?;
     let counted = counted.first().ok_or_else(|| corrupt("no count"))?.int(0)?;
     if counted == i64::try_from(known).unwrap_or(-1) {
@@ -204,8 +205,8 @@ pub(super) async fn same_keyspaces<S: Sql>(sql: &mut S, known: usize) -> Result<
 
 /// Inserts a link that was deleted in another system: at the id of its mintable code, or at a new
 /// one. Returns `None` if the code is reserved, or minted for another link.
-pub(super) async fn insert_deleted<S: Sql>(
-    sql: &mut S,
+pub(super) async fn insert_deleted(
+    sql: &mut dyn Sql,
     code: &PickedCode,
     draft: &Draft,
     created_at: Option<Timestamp>,
@@ -230,26 +231,20 @@ pub(super) async fn insert_deleted<S: Sql>(
     stored.ok_or_else(|| corrupt("the next id is taken")).map(|_| Some(id))
 }
 
-/// Returns whether an open reservation owns the id. Its holder knows the code, and may have printed
-/// it.
-async fn is_reserved<S: Sql>(sql: &mut S, id: LinkId) -> Result<bool, StoreError> {
-    Ok(!sql.query(S::DIALECT.reservation_of(), &[Value::Int(id.get())]).await?.is_empty())
-}
-
 /// Records the id of a custom slug that is mintable.
-async fn pick<S: Sql>(sql: &mut S, id: LinkId) -> Result<(), StoreError> {
+async fn pick(sql: &mut dyn Sql, id: LinkId) -> Result<(), StoreError> {
     let pick = "INSERT INTO picked (id) VALUES ($1) ON CONFLICT (id) DO NOTHING";
     sql.query(pick, &[Value::Int(id.get())]).await.map(drop)
 }
 
 /// Inserts the row of a link. Returns its creation time, or `None` if the id is taken.
-async fn insert_link<S: Sql>(
-    sql: &mut S,
+async fn insert_link(
+    sql: &mut dyn Sql,
     id: LinkId,
     draft: &Draft,
     created_at: Option<Timestamp>,
 ) -> Result<Option<Timestamp>, StoreError> {
-    let (details, now) = (S::DIALECT.json("$6"), S::DIALECT.now());
+    let (details, now) = (sql.dialect().json("$6"), sql.dialect().now());
     let insert = format!(
         "INSERT INTO link (long_url, title, crawlable, forward_query, created_by, details, id, created_at)
          VALUES ($1, $2, $3, $4, $5, {details}, $7, coalesce($8, {now})) ON CONFLICT (id) DO NOTHING RETURNING created_at"
@@ -274,8 +269,8 @@ pub(super) fn values(id: LinkId, draft: &Draft) -> Result<[Value; 7], StoreError
 }
 
 /// Allocates an id that belongs to no minted code.
-async fn next_id<S: Sql>(sql: &mut S) -> Result<LinkId, StoreError> {
-    let drawn = sql.query(S::DIALECT.next_slug_link_id(), &[]).await?;
+async fn next_id(sql: &mut dyn Sql) -> Result<LinkId, StoreError> {
+    let drawn = sql.query(sql.dialect().next_slug_link_id(), &[]).await?;
     Ok(LinkId::from_stored(drawn.first().ok_or_else(|| corrupt("no next id"))?.int(0)?))
 }
 

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 /// A SQL dialect, with the expressions and statements that differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Dialect {
+pub enum Dialect {
+    /// That of Postgres.
     Postgres,
+    /// That of SQLite.
     Sqlite,
 }
 
@@ -19,7 +21,8 @@ impl Dialect {
     }
 
     /// SQL expression for the transaction's time minus `span`.
-    pub(crate) fn now_minus(self, span: Duration) -> String {
+    #[must_use]
+    pub fn now_minus(self, span: Duration) -> String {
         let span = milliseconds(span);
         match self {
             Self::Postgres => format!("now() - {span} * interval '1 millisecond'"),
@@ -45,7 +48,8 @@ impl Dialect {
     }
 
     /// SQL expression for the later of two times.
-    pub(crate) fn later(self, one: &str, other: &str) -> String {
+    #[must_use]
+    pub fn later(self, one: &str, other: &str) -> String {
         match self {
             Self::Postgres => format!("greatest({one}, {other})"),
             Self::Sqlite => format!("max({one}, {other})"),
@@ -81,7 +85,8 @@ impl Dialect {
     }
 
     /// SQL expression for the transaction's time.
-    pub(crate) fn now(self) -> &'static str {
+    #[must_use]
+    pub fn now(self) -> &'static str {
         match self {
             Self::Postgres => "now()",
             Self::Sqlite => "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
@@ -89,7 +94,8 @@ impl Dialect {
     }
 
     /// SQL expression for the transaction's time in milliseconds since 1970.
-    pub(crate) fn now_millis(self) -> &'static str {
+    #[must_use]
+    pub fn now_millis(self) -> &'static str {
         match self {
             Self::Postgres => "CAST(extract(epoch FROM now()) * 1000 AS bigint)",
             Self::Sqlite => "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
@@ -144,15 +150,81 @@ impl Dialect {
         }
     }
 
-    /// SQL query for the end of the registered ids between two parameters. It returns one row, with
-    /// NULL if none is registered.
-    pub(crate) fn registered_end(self) -> &'static str {
+    /// SQL query for the end of the last block that begins between two parameters.
+    ///
+    /// On Postgres, ranges are compared with ranges of one id, because no range with the same start
+    /// sorts below those. An unbounded range would sort above the first block of the keyspace, and
+    /// of the next one.
+    pub(crate) fn last_block_end(self) -> &'static str {
         match self {
             Self::Postgres => {
-                "SELECT max(upper(ids)) FROM block
-                 WHERE ids >= int8range($1, CAST($1 AS bigint) + 1) AND ids < int8range($2, CAST($2 AS bigint) + 1)"
+                "SELECT upper(ids) FROM block
+                 WHERE ids >= int8range($1, $1 + 1) AND ids < int8range($2, $2 + 1) ORDER BY ids DESC LIMIT 1"
             }
-            Self::Sqlite => "SELECT max(end_id) FROM block WHERE first_id >= $1 AND end_id <= $2",
+            Self::Sqlite => {
+                "SELECT end_id FROM block WHERE first_id >= $1 AND first_id < $2
+                 ORDER BY first_id DESC LIMIT 1"
+            }
+        }
+    }
+
+    /// The columns of a block's ids, for an insert of [`block_range`](Self::block_range).
+    pub(crate) fn block_ids(self) -> &'static str {
+        match self {
+            Self::Postgres => "ids",
+            Self::Sqlite => "first_id, end_id",
+        }
+    }
+
+    /// SQL expressions for a block's ids from the first to the end, exclusive.
+    pub(crate) fn block_range(self, first: &str, end: &str) -> String {
+        match self {
+            Self::Postgres => format!("int8range({first}, {end})"),
+            Self::Sqlite => format!("{first}, {end}"),
+        }
+    }
+
+    /// SQL expressions for the first id of a block and the end of its ids, exclusive.
+    pub(crate) fn block_bounds(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Postgres => ("lower(ids)", "upper(ids)"),
+            Self::Sqlite => ("first_id", "end_id"),
+        }
+    }
+
+    /// SQL condition that a block has some of the ids from the first to the end, exclusive.
+    pub(crate) fn block_overlaps(self, first: &str, end: &str) -> String {
+        match self {
+            Self::Postgres => format!("ids && int8range({first}, {end})"),
+            Self::Sqlite => format!("end_id > {first} AND first_id < {end}"),
+        }
+    }
+
+    /// SQL condition that a block has no ids but those from the first to the end, exclusive.
+    pub(crate) fn block_within(self, first: &str, end: &str) -> String {
+        match self {
+            Self::Postgres => format!("ids <@ int8range({first}, {end})"),
+            Self::Sqlite => format!("first_id >= {first} AND end_id <= {end}"),
+        }
+    }
+
+    /// SQL condition that a column is among some numbers: those of [`Value::numbers`].
+    ///
+    /// [`Value::numbers`]: super::Value::numbers
+    #[must_use]
+    pub fn among(self, column: &str, place: &str) -> String {
+        match self {
+            Self::Postgres => format!("{column} = ANY(CAST(string_to_array({place}, ',') AS bigint[]))"),
+            Self::Sqlite => format!("{column} IN (SELECT value FROM json_each('[' || {place} || ']'))"),
+        }
+    }
+
+    /// SQL statement that lets no other transaction write to a table, or lock it like this, until
+    /// the transaction ends. SQLite has one writer.
+    pub(crate) fn lock_table(self, table: &str) -> String {
+        match self {
+            Self::Postgres => format!("LOCK TABLE {table} IN EXCLUSIVE MODE"),
+            Self::Sqlite => "SELECT 1".to_owned(),
         }
     }
 
@@ -165,22 +237,9 @@ impl Dialect {
         }
     }
 
-    /// SQL query for the open reservation that owns an id, its only parameter.
-    pub(crate) fn reservation_of(self) -> &'static str {
-        match self {
-            Self::Postgres => {
-                "SELECT 1::bigint FROM block JOIN reservation ON block.holder = 'reservation-' || reservation.id
-                 WHERE block.ids @> $1 AND reservation.closed_at IS NULL"
-            }
-            Self::Sqlite => {
-                "SELECT 1 FROM block JOIN reservation ON block.holder = 'reservation-' || reservation.id
-                 WHERE block.first_id <= $1 AND block.end_id > $1 AND reservation.closed_at IS NULL"
-            }
-        }
-    }
-
     /// Suffix of a SELECT that skips rows locked by other transactions. SQLite has one writer.
-    pub(crate) fn skip_locked(self) -> &'static str {
+    #[must_use]
+    pub fn skip_locked(self) -> &'static str {
         match self {
             Self::Postgres => "FOR UPDATE SKIP LOCKED",
             Self::Sqlite => "",
@@ -198,7 +257,8 @@ impl Dialect {
 
     /// Suffix of a SELECT whose rows cannot be changed by others before the transaction ends.
     /// SQLite has one writer.
-    pub(crate) fn for_update(self) -> &'static str {
+    #[must_use]
+    pub fn for_update(self) -> &'static str {
         match self {
             Self::Postgres => "FOR UPDATE",
             Self::Sqlite => "",
@@ -254,6 +314,6 @@ impl Dialect {
 }
 
 /// Converts a duration to a parameter in milliseconds.
-pub(crate) fn milliseconds(span: Duration) -> i64 {
+pub(super) fn milliseconds(span: Duration) -> i64 {
     i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
 }

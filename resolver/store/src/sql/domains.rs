@@ -7,7 +7,7 @@ use links::{
 };
 
 use super::{
-    Row, Sql, Value,
+    Dialect, Row, Sql, Value,
     audit::note,
     details::{DOMAIN_OR_DEFAULT, IS_IN_USE, KEY_DOMAIN},
     keys::is_valid,
@@ -19,12 +19,12 @@ use super::{
 use crate::{DomainEdited, DomainRemoved, SettingsVersion, SharedSettings, StoreError};
 
 /// Returns the shared settings, or `None` if their version is `known`.
-pub(crate) async fn shared_settings<S: Sql>(
-    sql: &mut S,
+pub(crate) async fn shared_settings(
+    sql: &mut dyn Sql,
     known: Option<&SettingsVersion>,
 ) -> Result<Option<SharedSettings>, StoreError> {
     // The version is read first: a concurrent change gets a version of its own, and is read again.
-    let select = format!("SELECT version, {} FROM settings_version", S::DIALECT.settings_copy());
+    let select = format!("SELECT version, {} FROM settings_version", sql.dialect().settings_copy());
     let version = match sql.query(&select, &[]).await?.first() {
         Some(row) => SettingsVersion { number: row.int(0)?, copy: row.text(1)?.to_owned() },
         None => SettingsVersion::default(),
@@ -33,7 +33,7 @@ pub(crate) async fn shared_settings<S: Sql>(
         return Ok(None);
     }
     let keyspaces = keyspaces(sql).await?;
-    let domains = format!("SELECT {} FROM domain ORDER BY id", columns::<S>());
+    let domains = format!("SELECT {} FROM domain ORDER BY id", columns(sql.dialect()));
     let domains = sql.query(&domains, &[]).await?.iter().map(domain).collect::<Result<_, _>>()?;
     let targets = targets(sql).await?;
     let webhooks = subscriptions(sql).await?;
@@ -42,8 +42,8 @@ pub(crate) async fn shared_settings<S: Sql>(
 
 /// Returns the id of the domain with this name, and adds the domain if it does not exist. Returns
 /// `None` if it would have to be added and there are `most` domains beside the default one.
-pub(crate) async fn add_domain<S: Sql>(
-    sql: &mut S,
+pub(crate) async fn add_domain(
+    sql: &mut dyn Sql,
     authority: &Authority,
     most: u32,
     by: ApiKeyId,
@@ -55,7 +55,7 @@ pub(crate) async fn add_domain<S: Sql>(
     }
     // Every change of a domain locks this row, so no other domain is added between the count and
     // the insert.
-    let lock = format!("SELECT version FROM settings_version {}", S::DIALECT.for_update());
+    let lock = format!("SELECT version FROM settings_version {}", sql.dialect().for_update());
     sql.query(&lock, &[]).await?;
     let counted = sql.query("SELECT count(*) FROM domain WHERE id <> 0", &[]).await?;
     if counted.first().map_or(Ok(0), |row| row.int(0))? >= i64::from(most) {
@@ -77,13 +77,14 @@ pub(crate) async fn add_domain<S: Sql>(
 /// until the transaction ends ([`super::slugs::keep_domain`]), so none can appear between the check
 /// and the removal. Deleted links keep the domain's number, which is never reused, and cannot be
 /// restored.
-pub(crate) async fn remove_domain<S: Sql>(
-    sql: &mut S,
+pub(crate) async fn remove_domain(
+    sql: &mut dyn Sql,
     id: DomainId,
     by: ApiKeyId,
 ) -> Result<DomainRemoved, StoreError> {
     let own = [Value::Int(id.get())];
-    let lock = format!("SELECT authority FROM domain WHERE id = $1 AND id <> 0 {}", S::DIALECT.for_update());
+    let lock =
+        format!("SELECT authority FROM domain WHERE id = $1 AND id <> 0 {}", sql.dialect().for_update());
     let rows = sql.query(&lock, &own).await?;
     let Some(row) = rows.first() else { return Ok(DomainRemoved::Absent) };
     let name = row.text(0)?.to_owned();
@@ -94,7 +95,8 @@ pub(crate) async fn remove_domain<S: Sql>(
     if !sql.query(&used, &own).await?.is_empty() {
         return Ok(DomainRemoved::HasLinks);
     }
-    let keys = format!("SELECT id FROM api_key WHERE {KEY_DOMAIN} = $1 AND {} LIMIT 1", is_valid(S::DIALECT));
+    let keys =
+        format!("SELECT id FROM api_key WHERE {KEY_DOMAIN} = $1 AND {} LIMIT 1", is_valid(sql.dialect()));
     if !sql.query(&keys, &own).await?.is_empty() {
         return Ok(DomainRemoved::HasKeys);
     }
@@ -109,8 +111,8 @@ pub(crate) async fn remove_domain<S: Sql>(
 ///
 /// The default domain is not checked: it is always shown, and most of its codes have no row in
 /// `slug`.
-pub(crate) async fn domains_with_links<S: Sql>(
-    sql: &mut S,
+pub(crate) async fn domains_with_links(
+    sql: &mut dyn Sql,
     of: Option<ApiKeyId>,
 ) -> Result<Vec<DomainId>, StoreError> {
     let of_domain = format!(
@@ -141,20 +143,21 @@ pub(crate) async fn domains_with_links<S: Sql>(
 }
 
 /// Returns a domain; `None` if there is none with this number.
-pub(super) async fn find_domain<S: Sql>(sql: &mut S, id: DomainId) -> Result<Option<Domain>, StoreError> {
-    let select = format!("SELECT {} FROM domain WHERE id = $1", columns::<S>());
+pub(super) async fn find_domain(sql: &mut dyn Sql, id: DomainId) -> Result<Option<Domain>, StoreError> {
+    let select = format!("SELECT {} FROM domain WHERE id = $1", columns(sql.dialect()));
     let rows = sql.query(&select, &[Value::Int(id.get())]).await?;
     rows.first().map(domain).transpose()
 }
 
 /// Edits a domain, unless another domain has the new name.
-pub(crate) async fn edit_domain<S: Sql>(
-    sql: &mut S,
+pub(crate) async fn edit_domain(
+    sql: &mut dyn Sql,
     id: DomainId,
     edit: &DomainEdit,
     by: ApiKeyId,
 ) -> Result<DomainEdited, StoreError> {
-    let select = format!("SELECT {} FROM domain WHERE id = $1 {}", columns::<S>(), S::DIALECT.for_update());
+    let select =
+        format!("SELECT {} FROM domain WHERE id = $1 {}", columns(sql.dialect()), sql.dialect().for_update());
     let rows = sql.query(&select, &[Value::Int(id.get())]).await?;
     let Some(row) = rows.first() else { return Ok(DomainEdited::Absent) };
     let before = domain(row)?;
@@ -171,7 +174,7 @@ pub(crate) async fn edit_domain<S: Sql>(
     let settings = serde_json::to_string(&domain.settings)
         .map_err(|error| StoreError::Corrupt(format!("domain: {error}")))?;
     let update =
-        format!("UPDATE domain SET authority = $1, settings = {} WHERE id = $3", S::DIALECT.json("$2"));
+        format!("UPDATE domain SET authority = $1, settings = {} WHERE id = $3", sql.dialect().json("$2"));
     let authority = domain.authority.as_ref().map(ToString::to_string).unwrap_or_default();
     sql.query(&update, &[Value::Text(authority), Value::Text(settings), Value::Int(id.get())]).await?;
     note_change(sql).await?;
@@ -183,8 +186,8 @@ pub(crate) async fn edit_domain<S: Sql>(
 }
 
 /// Columns of a domain, for [`domain`].
-fn columns<S: Sql>() -> String {
-    format!("id, authority, {}", S::DIALECT.json_text("settings"))
+fn columns(dialect: Dialect) -> String {
+    format!("id, authority, {}", dialect.json_text("settings"))
 }
 
 fn domain(row: &Row) -> Result<Domain, StoreError> {

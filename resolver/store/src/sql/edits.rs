@@ -10,7 +10,7 @@ use links::{
 };
 
 use super::{
-    Sql, Told, Value,
+    Notice, Sql, Value,
     audit::note_link,
     create::{continue_versions, same_keyspaces},
     details_text,
@@ -22,8 +22,8 @@ use super::{
 use crate::{Deleted, Edited, StoreError};
 
 /// Edits a link.
-pub(crate) async fn edit<S: Sql>(
-    sql: &mut S,
+pub(crate) async fn edit(
+    sql: &mut dyn Sql,
     id: LinkId,
     edit: &Edit,
     by: ApiKeyId,
@@ -72,14 +72,14 @@ pub(crate) async fn edit<S: Sql>(
     }
     let former = tags_before.as_deref().unwrap_or_default();
     note_link(sql, by, Action::of_edit(edit), (&link, &tags, former), change).await?;
-    sql.tell(Told::Changed(&[id])).await?;
+    sql.notify(Notice::Changed(&[id])).await?;
     Ok(Edited::Done(Box::new(Record { link, tags })))
 }
 
 /// Returns the link if the edit changes nothing: such an edit makes no version and no entry in the
 /// audit log.
-async fn unchanged<S: Sql>(
-    sql: &mut S,
+async fn unchanged(
+    sql: &mut dyn Sql,
     link: &Link,
     edit: &Edit,
     now: Timestamp,
@@ -97,8 +97,8 @@ async fn unchanged<S: Sql>(
 /// Claims the name of a link on the domain that it moves to, and releases a custom slug where it
 /// was; a code stays with its number. Returns false, with nothing written, if another link has the
 /// name there or the domain was removed.
-async fn relocate<S: Sql>(
-    sql: &mut S,
+async fn relocate(
+    sql: &mut dyn Sql,
     before: &Link,
     after: &Link,
     Relocation { domain, name, keyspaces }: &Relocation,
@@ -125,7 +125,7 @@ async fn relocate<S: Sql>(
 /// Claims the slug of a deleted link that was blocked, and releases it if the block was lifted. If
 /// another link has claimed the slug meanwhile, or it has become the code of a number since the
 /// deletion, that link keeps it.
-async fn hold_slug<S: Sql>(sql: &mut S, link: &Link) -> Result<(), StoreError> {
+async fn hold_slug(sql: &mut dyn Sql, link: &Link) -> Result<(), StoreError> {
     let Some(slug) = link.claimed_slug() else { return Ok(()) };
     if !link.is_blocked() {
         return free_slug(sql, link.domain(), slug.as_str(), link.id).await;
@@ -138,8 +138,8 @@ async fn hold_slug<S: Sql>(sql: &mut S, link: &Link) -> Result<(), StoreError> {
 
 /// Deletes a link. Its row stays with all its fields. A custom slug becomes free again; a minted
 /// code stays with its number, on other domains by its row in `slug`.
-pub(crate) async fn delete<S: Sql>(
-    sql: &mut S,
+pub(crate) async fn delete(
+    sql: &mut dyn Sql,
     id: LinkId,
     precondition: &Precondition,
     by: ApiKeyId,
@@ -159,7 +159,7 @@ pub(crate) async fn delete<S: Sql>(
         free_slug(sql, link.domain(), slug.as_str(), id).await?;
     }
     note_link(sql, by, Action::DeleteLink, (&link, &tags, &[]), state(&link)).await?;
-    sql.tell(Told::Changed(&[id])).await?;
+    sql.notify(Notice::Changed(&[id])).await?;
     Ok(Deleted::Done)
 }
 
@@ -167,8 +167,8 @@ pub(crate) async fn delete<S: Sql>(
 ///
 /// # Errors
 /// Returns [`StoreError::LaterRelease`] if this release cannot tell which link it is, or its state.
-pub(super) async fn lock<S: Sql>(sql: &mut S, id: LinkId) -> Result<Option<(Link, Timestamp)>, StoreError> {
-    let (link, now, lock) = (S::DIALECT.link(), S::DIALECT.now(), S::DIALECT.for_update());
+pub(super) async fn lock(sql: &mut dyn Sql, id: LinkId) -> Result<Option<(Link, Timestamp)>, StoreError> {
+    let (link, now, lock) = (sql.dialect().link(), sql.dialect().now(), sql.dialect().for_update());
     let rows = sql
         .query(&format!("SELECT {link}, {now} FROM link WHERE id = $1 {lock}"), &[Value::Int(id.get())])
         .await?;
@@ -181,8 +181,8 @@ pub(super) async fn lock<S: Sql>(sql: &mut S, id: LinkId) -> Result<Option<(Link
 }
 
 /// Writes all fields of a link but its id, creator and creation time.
-pub(super) async fn write<S: Sql>(sql: &mut S, link: &Link) -> Result<(), StoreError> {
-    let details = S::DIALECT.json("$5");
+pub(super) async fn write(sql: &mut dyn Sql, link: &Link) -> Result<(), StoreError> {
+    let details = sql.dialect().json("$5");
     let update = format!(
         "UPDATE link SET long_url = $1, title = $2, crawlable = $3, forward_query = $4, details = {details} WHERE id = $6"
     );

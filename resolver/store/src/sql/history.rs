@@ -1,12 +1,18 @@
 //! The database's mark and history, which detect that it was restored from an older copy: see
 //! [`Mark`].
 
-use codes::{KeyspaceIndex, LinkId};
+use codes::KeyspaceIndex;
 use jiff::Timestamp;
 use numbers::{Mark, Span};
 
-use super::{Dialect, Sql, Value, ids_of, keyspaces::keyspaces, number_of_end};
-use crate::{Advanced, Comparison, StoreError};
+use super::{
+    Dialect, Sql, Value,
+    blocks::{enter, registered_end},
+    ids_of,
+    keyspaces::keyspaces,
+    number_of_end,
+};
+use crate::{Advanced, BlockEntry, Comparison, StoreError};
 
 /// SQL statement that raises the mark by one and returns it.
 pub(crate) const RAISE: &str = "UPDATE deployment SET mark = mark + 1 RETURNING mark";
@@ -33,8 +39,8 @@ pub(crate) struct Registered {
 ///
 /// A lower mark means that the database is an older copy: a new history begins. In a history that
 /// the witness does not know, the numbers up to its ends are withheld.
-pub(crate) async fn advance<S: Sql>(
-    sql: &mut S,
+pub(crate) async fn advance(
+    sql: &mut dyn Sql,
     at_least: Mark,
     how: Comparison,
     registered: &Registered,
@@ -44,7 +50,7 @@ pub(crate) async fn advance<S: Sql>(
     }
     let by = i64::from(how.raises);
     // The update runs even if it adds 0: it locks the row until the new history is visible to all.
-    let compared = match (S::DIALECT, how.since) {
+    let compared = match (sql.dialect(), how.since) {
         (Dialect::Postgres, Some(_)) => {
             ", compared_start = pg_postmaster_start_time(), compared_table = tableoid"
         }
@@ -76,7 +82,7 @@ pub(crate) async fn advance<S: Sql>(
 
 /// Begins a new history after a restore, and withholds the next `skip` numbers of each keyspace, or
 /// as many as [`safe_skip`] says.
-pub(crate) async fn begin_history<S: Sql>(sql: &mut S, skip: Option<u64>) -> Result<Mark, StoreError> {
+pub(crate) async fn begin_history(sql: &mut dyn Sql, skip: Option<u64>) -> Result<Mark, StoreError> {
     let rows = sql.query(RAISE, &[]).await?;
     let mark = mark_of(rows.first().ok_or_else(no_deployment)?.int(0)?)?;
     let mut ends = Vec::new();
@@ -104,8 +110,8 @@ fn safe_skip(left: u64, drawn: u64) -> u64 {
 }
 
 /// Returns whether the server has another start time than the one seen before the ledger was asked.
-async fn was_restarted<S: Sql>(sql: &mut S, seen: Option<Timestamp>) -> Result<bool, StoreError> {
-    let (Dialect::Postgres, Some(seen)) = (S::DIALECT, seen) else { return Ok(false) };
+async fn was_restarted(sql: &mut dyn Sql, seen: Option<Timestamp>) -> Result<bool, StoreError> {
+    let (Dialect::Postgres, Some(seen)) = (sql.dialect(), seen) else { return Ok(false) };
     let rows = sql.query("SELECT pg_postmaster_start_time()", &[]).await?;
     let started = rows.first().map(|row| row.time(0)).transpose()?;
     Ok(started != Some(seen))
@@ -119,7 +125,7 @@ fn no_deployment() -> StoreError {
 
 /// Raises the mark within a transaction that writes links. Returns 0 before the deployment is set
 /// up.
-pub(crate) async fn raise<S: Sql>(sql: &mut S) -> Result<Mark, StoreError> {
+pub(crate) async fn raise(sql: &mut dyn Sql) -> Result<Mark, StoreError> {
     let rows = sql.query(RAISE, &[]).await?;
     rows.first().map_or(Ok(Mark(0)), |row| mark_of(row.int(0)?))
 }
@@ -132,7 +138,7 @@ pub(crate) fn mark_of(stored: i64) -> Result<Mark, StoreError> {
 }
 
 /// Begins a new history at this mark, and withholds the numbers up to the ends. Returns its number.
-async fn begin<S: Sql>(sql: &mut S, mark: Mark, ends: &[(KeyspaceIndex, u64)]) -> Result<i64, StoreError> {
+async fn begin(sql: &mut dyn Sql, mark: Mark, ends: &[(KeyspaceIndex, u64)]) -> Result<i64, StoreError> {
     withhold(sql, ends, mark).await?;
     let stored = i64::try_from(mark.0)
         .map_err(|_| StoreError::Corrupt(format!("deployment.mark: expected less than 2^63, got {mark}")))?;
@@ -145,8 +151,8 @@ async fn begin<S: Sql>(sql: &mut S, mark: Mark, ends: &[(KeyspaceIndex, u64)]) -
 
 /// Leaves out ids that lost links and domains may have had. The spools may hold visits of those,
 /// which would count for whoever has the id next.
-async fn skip_ids<S: Sql>(sql: &mut S) -> Result<(), StoreError> {
-    for (skip, least) in S::DIALECT.skip_ids().into_iter().zip([DOMAINS_SKIPPED, SLUG_LINKS_SKIPPED]) {
+async fn skip_ids(sql: &mut dyn Sql) -> Result<(), StoreError> {
+    for (skip, least) in sql.dialect().skip_ids().into_iter().zip([DOMAINS_SKIPPED, SLUG_LINKS_SKIPPED]) {
         let by = least + draw()? % least;
         sql.query(skip, &[Value::Int(i64::try_from(by).unwrap_or(i64::MAX))]).await?;
     }
@@ -168,23 +174,20 @@ fn draw() -> Result<u64, StoreError> {
 /// Withholds all unregistered numbers below the ends: registers them for a holder that never uses
 /// them, under a generation that none exceeds. Numbers registered before belong to an earlier
 /// history, and are burned with it.
-async fn withhold<S: Sql>(sql: &mut S, ends: &[(KeyspaceIndex, u64)], mark: Mark) -> Result<(), StoreError> {
+async fn withhold(sql: &mut dyn Sql, ends: &[(KeyspaceIndex, u64)], mark: Mark) -> Result<(), StoreError> {
     for (keyspace, end) in ends {
-        for gap in gaps(sql, *keyspace, *end).await? {
-            let columns = match S::DIALECT {
-                Dialect::Postgres => "ids, generation, holder, incarnation, instance",
-                Dialect::Sqlite => "first_id, end_id, generation, holder, incarnation, instance",
+        for span in gaps(sql, *keyspace, *end).await? {
+            let entry = BlockEntry {
+                keyspace: *keyspace,
+                span,
+                generation: i64::MAX.unsigned_abs(),
+                holder: NOBODY.to_owned(),
+                incarnation: 0,
+                instance: format!("{NOBODY}/{mark}"),
             };
-            let range = match S::DIALECT {
-                Dialect::Postgres => "int8range($1, $2)",
-                Dialect::Sqlite => "$1, $2",
-            };
-            let insert = format!("INSERT INTO block ({columns}) VALUES ({range}, $3, $4, 0, $5)");
-            let (first, end) = LinkId::range(*keyspace, gap);
-            let holder = Value::Text(NOBODY.to_owned());
-            let instance = Value::Text(format!("{NOBODY}/{mark}"));
-            let generation = Value::Int(i64::MAX);
-            sql.query(&insert, &[Value::Int(first), Value::Int(end), generation, holder, instance]).await?;
+            if !enter(sql, &entry, &[span]).await? {
+                return Err(StoreError::Overlap);
+            }
         }
     }
     Ok(())
@@ -192,11 +195,8 @@ async fn withhold<S: Sql>(sql: &mut S, ends: &[(KeyspaceIndex, u64)], mark: Mark
 
 /// Returns the unregistered numbers of a keyspace below `end`, or below the register's own end if
 /// that is higher.
-async fn gaps<S: Sql>(sql: &mut S, keyspace: KeyspaceIndex, end: u64) -> Result<Vec<Span>, StoreError> {
-    let (low, high) = match S::DIALECT {
-        Dialect::Postgres => ("lower(ids)", "upper(ids)"),
-        Dialect::Sqlite => ("first_id", "end_id"),
-    };
+async fn gaps(sql: &mut dyn Sql, keyspace: KeyspaceIndex, end: u64) -> Result<Vec<Span>, StoreError> {
+    let (low, high) = sql.dialect().block_bounds();
     // Only the edges of gaps are sent over the network: there may be a million blocks.
     let edges = format!(
         "SELECT high, next FROM (
@@ -221,13 +221,6 @@ async fn gaps<S: Sql>(sql: &mut S, keyspace: KeyspaceIndex, end: u64) -> Result<
         from = number(row.int(0)?);
         until = if row.is_null(1) { None } else { Some(number(row.int(1)?)) };
     }
-}
-
-async fn registered_end<S: Sql>(sql: &mut S, keyspace: KeyspaceIndex) -> Result<u64, StoreError> {
-    let (first, end) = ids_of(keyspace);
-    let found = sql.query(S::DIALECT.registered_end(), &[Value::Int(first), Value::Int(end)]).await?;
-    let end = found.first().filter(|row| !row.is_null(0)).map(|row| row.int(0)).transpose()?;
-    Ok(number_of_end(keyspace, end))
 }
 
 #[cfg(test)]

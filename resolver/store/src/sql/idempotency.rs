@@ -4,7 +4,7 @@
 use codes::LinkId;
 use links::{EarlierRequest, Idempotency, Link, api_key::ApiKeyId};
 
-use super::{Row, Sql, Value, milliseconds};
+use super::{Row, Sql, Value};
 use crate::StoreError;
 
 /// Maximum number of attempts at an entry that other requests release meanwhile.
@@ -24,8 +24,8 @@ pub(super) enum Earlier {
 /// takes its place, with the link that it is about to store. Each request renews the entry.
 ///
 /// Of concurrent equal requests one is first, and the others wait for its COMMIT.
-pub(super) async fn claim<S: Sql>(
-    sql: &mut S,
+pub(super) async fn claim(
+    sql: &mut dyn Sql,
     id: LinkId,
     by: ApiKeyId,
     request: Option<&Idempotency>,
@@ -50,8 +50,8 @@ pub(super) async fn claim<S: Sql>(
 }
 
 /// Releases the entry after a failed insert: another link has the id or the code.
-pub(super) async fn release<S: Sql>(
-    sql: &mut S,
+pub(super) async fn release(
+    sql: &mut dyn Sql,
     id: LinkId,
     request: Option<&Idempotency>,
 ) -> Result<(), StoreError> {
@@ -62,24 +62,24 @@ pub(super) async fn release<S: Sql>(
 
 /// Adds the entry, and returns false if there is one. It waits for a concurrent request that has
 /// added it.
-async fn begin<S: Sql>(sql: &mut S, id: LinkId, request: &Idempotency) -> Result<bool, StoreError> {
+async fn begin(sql: &mut dyn Sql, id: LinkId, request: &Idempotency) -> Result<bool, StoreError> {
     let begin = format!(
         "INSERT INTO dedupe (digest, link_id, expires_at, fingerprint) VALUES ($1, $2, {}, $4)
          ON CONFLICT (digest) DO NOTHING RETURNING link_id",
-        S::DIALECT.now_plus("$3")
+        sql.dialect().now_plus("$3")
     );
     let values = [
         Value::Text(request.digest.clone()),
         Value::Int(id.get()),
-        Value::Int(milliseconds(request.lifetime)),
+        Value::milliseconds(request.lifetime),
         Value::OptText(request.fingerprint.clone()),
     ];
     Ok(!sql.query(&begin, &values).await?.is_empty())
 }
 
 /// Locks the entry until the transaction ends, and returns it.
-async fn lock<S: Sql>(sql: &mut S, request: &Idempotency) -> Result<Option<EarlierRequest>, StoreError> {
-    let (now, lock) = (S::DIALECT.now(), S::DIALECT.for_update());
+async fn lock(sql: &mut dyn Sql, request: &Idempotency) -> Result<Option<EarlierRequest>, StoreError> {
+    let (now, lock) = (sql.dialect().now(), sql.dialect().for_update());
     let look = format!("SELECT fingerprint, expires_at > {now} FROM dedupe WHERE digest = $1 {lock}");
     let rows = sql.query(&look, &[Value::Text(request.digest.clone())]).await?;
     let earlier = |row: &Row| {
@@ -90,24 +90,24 @@ async fn lock<S: Sql>(sql: &mut S, request: &Idempotency) -> Result<Option<Earli
 
 /// Returns the link of the entry. It is read after the entry was locked: a statement that did both
 /// would see the links from before its wait for the lock.
-async fn link_of<S: Sql>(sql: &mut S, request: &Idempotency) -> Result<Option<Link>, StoreError> {
+async fn link_of(sql: &mut dyn Sql, request: &Idempotency) -> Result<Option<Link>, StoreError> {
     let select = format!(
         "SELECT {} FROM dedupe JOIN link ON link.id = dedupe.link_id WHERE dedupe.digest = $1",
-        S::DIALECT.link()
+        sql.dialect().link()
     );
     let rows = sql.query(&select, &[Value::Text(request.digest.clone())]).await?;
     rows.first().map(Row::link).transpose()
 }
 
 /// Renews the entry for this request, with the link that answers it.
-async fn renew<S: Sql>(sql: &mut S, id: LinkId, request: &Idempotency) -> Result<(), StoreError> {
+async fn renew(sql: &mut dyn Sql, id: LinkId, request: &Idempotency) -> Result<(), StoreError> {
     let renew = format!(
         "UPDATE dedupe SET link_id = $1, expires_at = {}, fingerprint = $3 WHERE digest = $4",
-        S::DIALECT.now_plus("$2")
+        sql.dialect().now_plus("$2")
     );
     let values = [
         Value::Int(id.get()),
-        Value::Int(milliseconds(request.lifetime)),
+        Value::milliseconds(request.lifetime),
         Value::OptText(request.fingerprint.clone()),
         Value::Text(request.digest.clone()),
     ];
@@ -115,8 +115,8 @@ async fn renew<S: Sql>(sql: &mut S, id: LinkId, request: &Idempotency) -> Result
 }
 
 /// Deletes a few expired entries with each new one, so that they do not pile up.
-async fn clean_up<S: Sql>(sql: &mut S) -> Result<(), StoreError> {
-    let (now, skip) = (S::DIALECT.now(), S::DIALECT.skip_locked());
+async fn clean_up(sql: &mut dyn Sql) -> Result<(), StoreError> {
+    let (now, skip) = (sql.dialect().now(), sql.dialect().skip_locked());
     let some =
         format!("SELECT digest FROM dedupe WHERE expires_at < {now} ORDER BY expires_at LIMIT 3 {skip}");
     sql.query(&format!("DELETE FROM dedupe WHERE digest IN ({some})"), &[]).await.map(drop)

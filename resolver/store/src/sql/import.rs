@@ -7,7 +7,7 @@ use codes::LinkId;
 use links::{ImportCode, ImportItem, PickedCode, Record};
 
 use super::{
-    Sql, Told, Value,
+    Notice, Sql, Value,
     create::{Placed, insert_deleted, place, same_keyspaces},
     long_urls::note_long_urls,
     places,
@@ -26,7 +26,7 @@ const TOLD_AT_ONCE: usize = 400;
 const EXPORTED_BYTES: u64 = 8 << 20;
 
 /// Returns the position of an import: the last item that was stored or refused.
-pub(crate) async fn import_position<S: Sql>(sql: &mut S, name: &str) -> Result<ImportPosition, StoreError> {
+pub(crate) async fn import_position(sql: &mut dyn Sql, name: &str) -> Result<ImportPosition, StoreError> {
     let query = "SELECT position, refused FROM import WHERE name = $1";
     let rows = sql.query(query, &[Value::Text(name.to_owned())]).await?;
     let Some(row) = rows.first() else { return Ok(ImportPosition::default()) };
@@ -35,8 +35,8 @@ pub(crate) async fn import_position<S: Sql>(sql: &mut S, name: &str) -> Result<I
 }
 
 /// Returns the estimated number of links.
-pub(crate) async fn link_count<S: Sql>(sql: &mut S) -> Result<Option<u64>, StoreError> {
-    let rows = sql.query(S::DIALECT.link_count(), &[]).await?;
+pub(crate) async fn link_count(sql: &mut dyn Sql) -> Result<Option<u64>, StoreError> {
+    let rows = sql.query(sql.dialect().link_count(), &[]).await?;
     rows.first().map_or(Ok(None), |row| Ok(u64::try_from(row.int(0)?).ok()))
 }
 
@@ -44,11 +44,11 @@ pub(crate) async fn link_count<S: Sql>(sql: &mut S) -> Result<Option<u64>, Store
 ///
 /// A batch may have been stored by a call whose answer was lost. Each of its items is then reported
 /// as already there, or as refused.
-pub(crate) async fn import<S: Sql>(sql: &mut S, batch: &ImportBatch) -> Result<Vec<Imported>, StoreError> {
+pub(crate) async fn import(sql: &mut dyn Sql, batch: &ImportBatch) -> Result<Vec<Imported>, StoreError> {
     let name = Value::Text(batch.name.clone());
     let begin = "INSERT INTO import (name, position) VALUES ($1, 0) ON CONFLICT (name) DO NOTHING";
     sql.query(begin, std::slice::from_ref(&name)).await?;
-    let lock = format!("SELECT position FROM import WHERE name = $1 {}", S::DIALECT.for_update());
+    let lock = format!("SELECT position FROM import WHERE name = $1 {}", sql.dialect().for_update());
     let rows = sql.query(&lock, std::slice::from_ref(&name)).await?;
     let position = rows.first().map_or(Ok(0), |row| row.int(0))?;
     let end = i64::try_from(batch.end).unwrap_or(i64::MAX);
@@ -87,16 +87,16 @@ pub(crate) async fn import<S: Sql>(sql: &mut S, batch: &ImportBatch) -> Result<V
     let advance = "UPDATE import SET position = $1, refused = refused + $2 WHERE name = $3";
     sql.query(advance, &[Value::Int(end), Value::Int(refused), name]).await?;
     for ids in changed.chunks(TOLD_AT_ONCE) {
-        sql.tell(Told::Changed(ids)).await?;
+        sql.notify(Notice::Changed(ids)).await?;
     }
     for id in picked {
-        sql.tell(Told::Picked(id)).await?;
+        sql.notify(Notice::Picked(id)).await?;
     }
     Ok(imported)
 }
 
 /// Returns the outcomes for a batch that was stored before.
-async fn look_again<S: Sql>(sql: &mut S, batch: &ImportBatch) -> Result<Vec<Imported>, StoreError> {
+async fn look_again(sql: &mut dyn Sql, batch: &ImportBatch) -> Result<Vec<Imported>, StoreError> {
     let mut found = Vec::with_capacity(batch.items.len());
     for item in &batch.items {
         found.push(match &item.code {
@@ -117,8 +117,8 @@ enum Tried<'a> {
 }
 
 /// Stores one item under its code, or under the first of its candidates that is free.
-async fn store<'a, S: Sql>(
-    sql: &mut S,
+async fn store<'a>(
+    sql: &mut dyn Sql,
     keyspaces: usize,
     item: &'a ImportItem,
 ) -> Result<Tried<'a>, StoreError> {
@@ -144,8 +144,8 @@ async fn store<'a, S: Sql>(
     }
 }
 
-async fn put<S: Sql>(
-    sql: &mut S,
+async fn put(
+    sql: &mut dyn Sql,
     keyspaces: usize,
     item: &ImportItem,
     code: &PickedCode,
@@ -157,8 +157,8 @@ async fn put<S: Sql>(
 
 /// Stores a link that was deleted in its former system. Its slug stays free, unless the link is
 /// blocked (`links/src/block.rs`). A mintable code stays with the link.
-async fn store_deleted<S: Sql>(
-    sql: &mut S,
+async fn store_deleted(
+    sql: &mut dyn Sql,
     item: &ImportItem,
     code: &PickedCode,
 ) -> Result<Imported, StoreError> {
@@ -178,7 +178,7 @@ async fn store_deleted<S: Sql>(
 }
 
 /// Records how many visits of a link's limit are used up.
-async fn spend<S: Sql>(sql: &mut S, id: LinkId, uses: u64) -> Result<(), StoreError> {
+async fn spend(sql: &mut dyn Sql, id: LinkId, uses: u64) -> Result<(), StoreError> {
     if uses == 0 {
         return Ok(());
     }
@@ -189,15 +189,15 @@ async fn spend<S: Sql>(sql: &mut S, id: LinkId, uses: u64) -> Result<(), StoreEr
 }
 
 /// Returns whether the code leads to the item's target already.
-async fn already_there<S: Sql>(
-    sql: &mut S,
+async fn already_there(
+    sql: &mut dyn Sql,
     item: &ImportItem,
     code: &PickedCode,
 ) -> Result<Imported, StoreError> {
     // The link of the code's number, and the one that was picked after that one was deleted.
     let entry = find_slug(sql, item.draft.domain(), code.slug.as_str()).await?;
     for id in code.mintable.into_iter().chain(entry) {
-        let select = format!("SELECT {} FROM link WHERE id = $1", S::DIALECT.link());
+        let select = format!("SELECT {} FROM link WHERE id = $1", sql.dialect().link());
         let rows = sql.query(&select, &[Value::Int(id.get())]).await?;
         let link = rows.first().map(super::Row::link).transpose()?;
         if link.is_some_and(|link| item.is_there_as(&link)) {
@@ -209,8 +209,12 @@ async fn already_there<S: Sql>(
 
 /// Returns links with an id above `after`, in the order of their ids. The page has at most `most`
 /// links, and ends with the first one that exceeds [`EXPORTED_BYTES`].
-pub(crate) async fn export<S: Sql>(sql: &mut S, after: i64, most: i64) -> Result<Vec<Exported>, StoreError> {
-    let (columns, weight) = (S::DIALECT.link(), super::list::weight(S::DIALECT));
+pub(crate) async fn export(
+    sql: &mut dyn Sql,
+    after: Option<LinkId>,
+    most: usize,
+) -> Result<Vec<Exported>, StoreError> {
+    let (columns, weight) = (sql.dialect().link(), super::list::weight(sql.dialect()));
     let select = format!(
         "SELECT {columns} FROM link WHERE link.id IN
            (SELECT page.id FROM
@@ -219,7 +223,7 @@ pub(crate) async fn export<S: Sql>(sql: &mut S, after: i64, most: i64) -> Result
              ) AS page WHERE page.before < {EXPORTED_BYTES})
          ORDER BY link.id"
     );
-    let rows = sql.query(&select, &[Value::Int(after), Value::Int(most)]).await?;
+    let rows = sql.query(&select, &[Value::after(after), Value::count(most)]).await?;
     let links = rows.iter().map(super::Row::link).collect::<Result<Vec<_>, _>>()?;
     let ids: Vec<LinkId> = links.iter().map(|link| link.id).collect();
     let limited: Vec<LinkId> = links.iter().filter(|link| link.is_limited()).map(|link| link.id).collect();
@@ -235,7 +239,7 @@ pub(crate) async fn export<S: Sql>(sql: &mut S, after: i64, most: i64) -> Result
 }
 
 /// Returns how many visits of these links' limits are used up.
-async fn uses_of<S: Sql>(sql: &mut S, ids: &[LinkId]) -> Result<HashMap<LinkId, u64>, StoreError> {
+async fn uses_of(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<HashMap<LinkId, u64>, StoreError> {
     if ids.is_empty() {
         return Ok(HashMap::new());
     }

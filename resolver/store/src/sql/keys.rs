@@ -1,6 +1,7 @@
 //! API keys.
 
-use jiff::Timestamp;
+use std::time::Duration;
+
 use links::{
     StoredObject as _,
     api_key::{ApiKeyId, ApiKeyRecord, Grant, KeyHash, KeyLimits, NewKey, SecretNumber},
@@ -15,15 +16,15 @@ use crate::StoreError;
 const NAMED_AT_ONCE: usize = 1_000;
 
 /// Adds an API key. Returns `None` if the name is taken.
-pub(crate) async fn add_api_key<S: Sql>(
-    sql: &mut S,
+pub(crate) async fn add_api_key(
+    sql: &mut dyn Sql,
     NewKey { name, hash, scopes, expires_at, limits }: &NewKey,
     by: ApiKeyId,
 ) -> Result<Option<ApiKeyId>, StoreError> {
     let add = format!(
         "INSERT INTO api_key (name, hash, scopes, expires_at, limits) VALUES ($1, $2, $3, $4, {})
          ON CONFLICT (name) DO NOTHING RETURNING id",
-        S::DIALECT.json("$5")
+        sql.dialect().json("$5")
     );
     let limits = Some(limits).filter(|limits| **limits != KeyLimits::default());
     let limits = limits.map(serde_json::to_string).transpose().map_err(corrupt)?;
@@ -40,15 +41,28 @@ pub(crate) async fn add_api_key<S: Sql>(
     Ok(Some(ApiKeyId(row.int(0)?)))
 }
 
+/// Adds the first API key. The table is locked, so that only one of several first starts adds it.
+pub(crate) async fn add_first_api_key(
+    sql: &mut dyn Sql,
+    name: &str,
+    hash: &KeyHash,
+) -> Result<bool, StoreError> {
+    sql.query(&sql.dialect().lock_table("api_key"), &[]).await?;
+    let add = "INSERT INTO api_key (name, hash)
+               SELECT $1, $2 WHERE NOT EXISTS (SELECT 1 FROM api_key) RETURNING id";
+    let values = [Value::Text(name.to_owned()), Value::Bytes(hash.as_bytes().to_vec())];
+    Ok(!sql.query(add, &values).await?.is_empty())
+}
+
 /// Returns the grant of the API key with this hash, which may be the hash before a recent rotation.
 /// A revoked or expired key has none.
-pub(crate) async fn find_api_key<S: Sql>(sql: &mut S, hash: &KeyHash) -> Result<Option<Grant>, StoreError> {
-    let now = S::DIALECT.now();
+pub(crate) async fn find_api_key(sql: &mut dyn Sql, hash: &KeyHash) -> Result<Option<Grant>, StoreError> {
+    let now = sql.dialect().now();
     let find = format!(
         "SELECT id, name, scopes, {}, CASE WHEN hash = $1 THEN secrets ELSE secrets - 1 END FROM api_key
          WHERE (hash = $1 OR (old_hash = $1 AND old_until > {now})) AND {}",
-        S::DIALECT.json_text("limits"),
-        is_valid(S::DIALECT)
+        sql.dialect().json_text("limits"),
+        is_valid(sql.dialect())
     );
     let rows = sql.query(&find, &[Value::Bytes(hash.as_bytes().to_vec())]).await?;
     Ok(rows.first().map(grant).transpose()?.flatten())
@@ -56,15 +70,15 @@ pub(crate) async fn find_api_key<S: Sql>(sql: &mut S, hash: &KeyHash) -> Result<
 
 /// Returns the grant of the API key with this id for the holder of one of its secrets, which may be
 /// the one before a recent rotation. A revoked or expired key has none.
-pub(crate) async fn find_grant<S: Sql>(
-    sql: &mut S,
+pub(crate) async fn find_grant(
+    sql: &mut dyn Sql,
     id: ApiKeyId,
     secret: SecretNumber,
 ) -> Result<Option<Grant>, StoreError> {
     let find = format!(
         "SELECT id, name, scopes, {}, secrets FROM api_key WHERE id = $1 AND {}",
-        S::DIALECT.json_text("limits"),
-        is_valid_with_secret(S::DIALECT, "$2")
+        sql.dialect().json_text("limits"),
+        is_valid_with_secret(sql.dialect(), "$2")
     );
     let rows = sql.query(&find, &[Value::Int(id.0), Value::Int(secret.0)]).await?;
     let found = rows.first().map(grant).transpose()?.flatten();
@@ -105,8 +119,8 @@ pub(super) fn grant(row: &Row) -> Result<Option<Grant>, StoreError> {
 }
 
 /// Returns the names of those of these API keys that exist.
-pub(crate) async fn key_names<S: Sql>(
-    sql: &mut S,
+pub(crate) async fn key_names(
+    sql: &mut dyn Sql,
     ids: &[ApiKeyId],
 ) -> Result<Vec<(ApiKeyId, String)>, StoreError> {
     let mut names = Vec::with_capacity(ids.len());
@@ -121,10 +135,10 @@ pub(crate) async fn key_names<S: Sql>(
 }
 
 /// Returns all API keys in the order of their creation.
-pub(crate) async fn list_api_keys<S: Sql>(sql: &mut S) -> Result<Vec<ApiKeyRecord>, StoreError> {
+pub(crate) async fn list_api_keys(sql: &mut dyn Sql) -> Result<Vec<ApiKeyRecord>, StoreError> {
     let list = format!(
         "SELECT id, name, scopes, created_at, revoked_at, expires_at, {}, last_used_at, secrets FROM api_key ORDER BY id",
-        S::DIALECT.json_text("limits")
+        sql.dialect().json_text("limits")
     );
     let record = |row: &Row| {
         Ok(ApiKeyRecord {
@@ -143,11 +157,11 @@ pub(crate) async fn list_api_keys<S: Sql>(sql: &mut S) -> Result<Vec<ApiKeyRecor
 }
 
 /// Records that API keys are in use. Idempotent.
-pub(crate) async fn note_keys_used<S: Sql>(sql: &mut S, ids: &[ApiKeyId]) -> Result<(), StoreError> {
+pub(crate) async fn note_keys_used(sql: &mut dyn Sql, ids: &[ApiKeyId]) -> Result<(), StoreError> {
     for ids in ids.chunks(NAMED_AT_ONCE) {
         let note = format!(
             "UPDATE api_key SET last_used_at = {} WHERE id IN ({})",
-            S::DIALECT.now(),
+            sql.dialect().now(),
             places(1, ids.len())
         );
         let values: Vec<Value> = ids.iter().map(|id| Value::Int(id.0)).collect();
@@ -158,14 +172,10 @@ pub(crate) async fn note_keys_used<S: Sql>(sql: &mut S, ids: &[ApiKeyId]) -> Res
 
 /// Revokes an API key. Returns whether a key of that name existed that was not revoked yet. Its
 /// sessions end with it, because a session is found together with a valid key only.
-pub(crate) async fn revoke_api_key<S: Sql>(
-    sql: &mut S,
-    name: &str,
-    by: ApiKeyId,
-) -> Result<bool, StoreError> {
+pub(crate) async fn revoke_api_key(sql: &mut dyn Sql, name: &str, by: ApiKeyId) -> Result<bool, StoreError> {
     let revoke = format!(
         "UPDATE api_key SET revoked_at = {} WHERE name = $1 AND revoked_at IS NULL RETURNING id",
-        S::DIALECT.now()
+        sql.dialect().now()
     );
     let is_revoked = !sql.query(&revoke, &[Value::Text(name.to_owned())]).await?.is_empty();
     if is_revoked {
@@ -174,21 +184,22 @@ pub(crate) async fn revoke_api_key<S: Sql>(
     Ok(is_revoked)
 }
 
-/// Replaces the secret of an API key. The old one stays valid for `keep` milliseconds, and so do
+/// Replaces the secret of an API key. The old one stays valid for `keep`, and so do
 /// the sessions that it opened. Returns whether the key exists and is not revoked.
-pub(crate) async fn rotate_api_key<S: Sql>(
-    sql: &mut S,
+pub(crate) async fn rotate_api_key(
+    sql: &mut dyn Sql,
     name: &str,
     hash: &KeyHash,
-    keep: i64,
+    keep: Duration,
     by: ApiKeyId,
 ) -> Result<bool, StoreError> {
     let rotate = format!(
         "UPDATE api_key SET old_hash = hash, old_until = {}, hash = $2, secrets = secrets + 1
          WHERE name = $3 AND revoked_at IS NULL RETURNING id",
-        S::DIALECT.now_plus("$1")
+        sql.dialect().now_plus("$1")
     );
-    let values = [Value::Int(keep), Value::Bytes(hash.as_bytes().to_vec()), Value::Text(name.to_owned())];
+    let values =
+        [Value::milliseconds(keep), Value::Bytes(hash.as_bytes().to_vec()), Value::Text(name.to_owned())];
     if sql.query(&rotate, &values).await?.is_empty() {
         return Ok(false);
     }
@@ -202,10 +213,4 @@ fn limits(text: Option<&str>) -> KeyLimits {
 
 fn corrupt(error: serde_json::Error) -> StoreError {
     StoreError::Corrupt(format!("api_key: {error}"))
-}
-
-impl Row {
-    pub(super) fn opt_time(&self, column: usize) -> Result<Option<Timestamp>, StoreError> {
-        if self.is_null(column) { Ok(None) } else { self.time(column).map(Some) }
-    }
 }

@@ -1,9 +1,9 @@
 //! Keyspaces of a deployment, and their ranges of ids.
 
-use codes::{AdoptionError, Keyspace, KeyspaceIndex, LinkId};
+use codes::{AdoptionError, Keyspace, KeyspaceIndex, LinkId, check_slugs, plan_adoption};
 use numbers::Span;
 
-use super::Sql;
+use super::{Row, Sql, Value, settings_version::note_change};
 use crate::StoreError;
 
 /// Converts the exclusive end of a keyspace's registered ids into a number; 0 if none is
@@ -20,21 +20,40 @@ pub(crate) fn ids_of(keyspace: KeyspaceIndex) -> (i64, i64) {
 }
 
 /// Returns all keyspaces.
-pub(super) async fn keyspaces<S: Sql>(sql: &mut S) -> Result<Vec<(KeyspaceIndex, Keyspace)>, StoreError> {
+pub(super) async fn keyspaces(sql: &mut dyn Sql) -> Result<Vec<(KeyspaceIndex, Keyspace)>, StoreError> {
     let rows = sql.query("SELECT \"index\", definition FROM keyspace ORDER BY \"index\"", &[]).await?;
-    let stored = rows.iter().map(|row| Ok((row.int(0)?, row.text(1)?.to_owned())));
-    parse_keyspaces(stored.collect::<Result<_, StoreError>>()?)
+    let parse = |row: &Row| {
+        let index = KeyspaceIndex::new(row.int(0)?).map_err(|error| corrupt(&error))?;
+        Ok((index, Keyspace::parse(row.text(1)?).map_err(|error| corrupt(&error))?))
+    };
+    rows.iter().map(parse).collect()
 }
 
-/// Parses stored indexes and definitions.
-pub(crate) fn parse_keyspaces(
-    stored: Vec<(i64, String)>,
+/// Adds new keyspaces and returns all. The table is locked, so that two resolvers that start
+/// together give a keyspace one index.
+pub(crate) async fn adopt_keyspaces(
+    sql: &mut dyn Sql,
+    mine: &[Keyspace],
 ) -> Result<Vec<(KeyspaceIndex, Keyspace)>, StoreError> {
-    let parse = |(index, definition): (i64, String)| {
-        let index = KeyspaceIndex::new(index).map_err(|error| corrupt(&error))?;
-        Ok((index, Keyspace::parse(&definition).map_err(|error| corrupt(&error))?))
-    };
-    stored.into_iter().map(parse).collect()
+    sql.query(&sql.dialect().lock_table("keyspace"), &[]).await?;
+    let mut known = keyspaces(sql).await?;
+    let new = plan_adoption(&known, mine)?;
+    if !new.is_empty() {
+        let slugs = "SELECT slug FROM slug WHERE domain_id = 0 AND length(slug) <= 8";
+        let slugs = sql.query(slugs, &[]).await?;
+        let slugs = slugs.iter().map(|row| Ok(row.text(0)?.to_owned()));
+        check_slugs(&slugs.collect::<Result<Vec<_>, StoreError>>()?, &new)?;
+        note_change(sql).await?;
+    }
+    let now = sql.dialect().now();
+    let add =
+        format!("INSERT INTO keyspace (\"index\", name, definition, adopted_at) VALUES ($1, $2, $3, {now})");
+    for (index, keyspace) in &new {
+        let (name, definition) = (keyspace.name.as_str().to_owned(), keyspace.to_string());
+        sql.query(&add, &[index.get().into(), Value::Text(name), Value::Text(definition)]).await?;
+    }
+    known.extend(new);
+    Ok(known)
 }
 
 impl From<AdoptionError> for StoreError {

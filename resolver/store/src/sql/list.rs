@@ -29,12 +29,12 @@ const TAG_BYTES: u64 = 32;
 ///
 /// The links themselves are read a few at a time. So no page is in memory as a whole, however long,
 /// and a slow client occupies no connection.
-pub(crate) async fn outline<S: Sql>(
-    sql: &mut S,
+pub(crate) async fn outline(
+    sql: &mut dyn Sql,
     filter: &Filter,
     code: Option<LinkId>,
 ) -> Result<Outline, StoreError> {
-    let mut wanted = Wanted::new(S::DIALECT);
+    let mut wanted = Wanted::new(sql.dialect());
     wanted.filter(filter, code);
     let Wanted { parts, mut values, .. } = wanted;
     let conditions = parts.join(" AND ");
@@ -48,7 +48,7 @@ pub(crate) async fn outline<S: Sql>(
     let first = filter.page.max(1).saturating_sub(1).saturating_mul(per_page);
     let (limit, offset) = (values.len() + 1, values.len() + 2);
     values.extend([per_page, first].map(|count| Value::Int(i64::try_from(count).unwrap_or(i64::MAX))));
-    let (columns, order) = (outlined_columns(S::DIALECT), order(S::DIALECT, filter));
+    let (columns, order) = (outlined_columns(sql.dialect()), order(sql.dialect(), filter));
     // Sizes are computed for the links of the page only, and not for those before it.
     let select = format!(
         "SELECT {columns} FROM link WHERE link.id IN
@@ -60,11 +60,11 @@ pub(crate) async fn outline<S: Sql>(
 }
 
 /// Returns current outlines, in the order of `ids`. Links that do not exist are left out.
-pub(crate) async fn outlines_of<S: Sql>(sql: &mut S, ids: &[LinkId]) -> Result<Vec<Outlined>, StoreError> {
+pub(crate) async fn outlines_of(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<Vec<Outlined>, StoreError> {
     if ids.is_empty() {
         return Ok(Vec::new());
     }
-    let columns = outlined_columns(S::DIALECT);
+    let columns = outlined_columns(sql.dialect());
     let select = format!("SELECT {columns} FROM link WHERE link.id IN ({})", places(1, ids.len()));
     let values: Vec<Value> = ids.iter().map(|id| Value::Int(id.get())).collect();
     let rows = sql.query(&select, &values).await?;
@@ -97,12 +97,12 @@ fn outlined(row: &Row) -> Result<Outlined, StoreError> {
 }
 
 /// Returns links with their tags, in the order of `ids`. Links that do not exist are left out.
-pub(crate) async fn records<S: Sql>(sql: &mut S, ids: &[LinkId]) -> Result<Vec<Record>, StoreError> {
+pub(crate) async fn records(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<Vec<Record>, StoreError> {
     if ids.is_empty() {
         return Ok(Vec::new());
     }
     let select =
-        format!("SELECT {} FROM link WHERE link.id IN ({})", S::DIALECT.link(), places(1, ids.len()));
+        format!("SELECT {} FROM link WHERE link.id IN ({})", sql.dialect().link(), places(1, ids.len()));
     let values: Vec<Value> = ids.iter().map(|id| Value::Int(id.get())).collect();
     let links = sql.query(&select, &values).await?.iter().map(Row::link).collect::<Result<Vec<_>, _>>()?;
     let mut links: HashMap<LinkId, Link> = links.into_iter().map(|link| (link.id, link)).collect();
@@ -115,11 +115,11 @@ pub(crate) async fn records<S: Sql>(sql: &mut S, ids: &[LinkId]) -> Result<Vec<R
 }
 
 /// Returns links without their redirect rules, descriptions and tags, in any order.
-pub(crate) async fn plain_links<S: Sql>(sql: &mut S, ids: &[LinkId]) -> Result<Vec<Link>, StoreError> {
+pub(crate) async fn plain_links(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<Vec<Link>, StoreError> {
     if ids.is_empty() {
         return Ok(Vec::new());
     }
-    let columns = S::DIALECT.plain_link();
+    let columns = sql.dialect().plain_link();
     let select = format!("SELECT {columns} FROM link WHERE link.id IN ({})", places(1, ids.len()));
     let values: Vec<Value> = ids.iter().map(|id| Value::Int(id.get())).collect();
     sql.query(&select, &values).await?.iter().map(Row::link).collect()

@@ -24,7 +24,7 @@ use links::{LongUrl, Record};
 use super::{
     Sql, Value,
     details::{DELETED_AT, DOMAIN_OR_DEFAULT},
-    milliseconds, tags_of,
+    tags_of,
 };
 use crate::{IndexStep, Indexed, StoreError, Visible};
 
@@ -39,8 +39,8 @@ const LOOKED_AT: usize = 5_000;
 pub(super) const TAIL: Duration = Duration::from_secs(60);
 
 /// Indexes the next links in the order of their creation, if this process holds the lease.
-pub(crate) async fn index_long_urls<S: Sql>(sql: &mut S, step: &IndexStep) -> Result<Indexed, StoreError> {
-    let dialect = S::DIALECT;
+pub(crate) async fn index_long_urls(sql: &mut dyn Sql, step: &IndexStep) -> Result<Indexed, StoreError> {
+    let dialect = sql.dialect();
     let settled = sql.query(dialect.settled(), &[]).await?;
     let settled = settled.first().ok_or_else(|| corrupt("no time"))?.time(0)?;
     // Without new links nothing is written, not even the lease.
@@ -58,7 +58,7 @@ pub(crate) async fn index_long_urls<S: Sql>(sql: &mut S, step: &IndexStep) -> Re
          RETURNING indexed_until, after_id",
         dialect.now_plus("$2")
     );
-    let values = [Value::Text(step.holder.clone()), Value::Int(milliseconds(step.held_for))];
+    let values = [Value::Text(step.holder.clone()), Value::milliseconds(step.held_for)];
     let rows = sql.query(&hold, &values).await?;
     let Some(row) = rows.first() else { return Ok(Indexed::NotOurs) };
     let (until, after) = (row.time(0)?, row.int(1)?);
@@ -76,15 +76,15 @@ pub(crate) async fn index_long_urls<S: Sql>(sql: &mut S, step: &IndexStep) -> Re
 
 /// Indexes the next links. Returns how many there were, and the creation time and id of the last
 /// one.
-async fn note_next<S: Sql>(
-    sql: &mut S,
+async fn note_next(
+    sql: &mut dyn Sql,
     values: &[Value],
 ) -> Result<Option<(usize, Timestamp, i64)>, StoreError> {
     let next = format!(
         "SELECT id, long_url, created_at FROM link WHERE (created_at, id) > ($1, $2) AND created_at < $3
          ORDER BY created_at, id LIMIT {STEP}"
     );
-    if let Some(digest) = S::DIALECT.digest_of("long_url") {
+    if let Some(digest) = sql.dialect().digest_of("long_url") {
         let note = format!(
             "WITH next AS MATERIALIZED ({next}),
              noted AS (
@@ -108,14 +108,14 @@ async fn note_next<S: Sql>(
 }
 
 /// Stores the position of the index: all links up to this creation time and id are in it.
-async fn come_to<S: Sql>(sql: &mut S, time: Value, id: i64) -> Result<(), StoreError> {
+async fn come_to(sql: &mut dyn Sql, time: Value, id: i64) -> Result<(), StoreError> {
     let keep = "UPDATE long_url_index_state SET indexed_until = $1, after_id = $2";
     sql.query(keep, &[time, Value::Int(id)]).await.map(drop)
 }
 
 /// Indexes the long URLs of links. Idempotent.
-pub(super) async fn note_long_urls<S: Sql>(
-    sql: &mut S,
+pub(super) async fn note_long_urls(
+    sql: &mut dyn Sql,
     links: impl Iterator<Item = (LinkId, &LongUrl)>,
 ) -> Result<(), StoreError> {
     // Sorted, because two transactions with different orders could deadlock.
@@ -154,11 +154,11 @@ pub(super) fn candidates(dialect: super::Dialect, digest: &str, url: &str, most:
 ///
 /// Only the first [`LOOKED_AT`] index entries of a URL are examined, so that a client that creates
 /// a million links to one URL does not make each lookup as expensive.
-pub(crate) async fn links_of_url<S: Sql>(
-    sql: &mut S,
+pub(crate) async fn links_of_url(
+    sql: &mut dyn Sql,
     url: &LongUrl,
     of: &Visible,
-    most: i64,
+    most: usize,
 ) -> Result<Vec<Record>, StoreError> {
     let mut values = vec![Value::Int(url.digest()), Value::Text(url.as_str().to_owned())];
     let mut conditions = String::new();
@@ -172,12 +172,12 @@ pub(crate) async fn links_of_url<S: Sql>(
     if let Some(key) = of.created_by {
         only("link.created_by", key.0);
     }
-    values.push(Value::Int(most));
+    values.push(Value::count(most));
     let select = format!(
         "SELECT {} FROM link WHERE link.id IN ({}) AND link.long_url = $2
            AND {DELETED_AT} IS NULL{conditions} ORDER BY link.id LIMIT ${}",
-        S::DIALECT.link(),
-        candidates(S::DIALECT, "$1", "$2", Some(LOOKED_AT)),
+        sql.dialect().link(),
+        candidates(sql.dialect(), "$1", "$2", Some(LOOKED_AT)),
         values.len()
     );
     let rows = sql.query(&select, &values).await?;

@@ -8,7 +8,7 @@ use links::{
 };
 
 use super::{
-    Sql, Told, Value,
+    Notice, Sql, Value,
     audit::note_link,
     create::{continue_versions, same_keyspaces},
     details::{DELETED_AT, DELETED_AT_MS, DOMAIN_OR_DEFAULT, SLUG},
@@ -21,14 +21,14 @@ use crate::{Restored, StoreError};
 
 /// Returns the most recently deleted link with this name: a slug, or a minted code whose id is
 /// `code`. With `of`, only the links that this API key created count.
-pub(crate) async fn find_deleted<S: Sql>(
-    sql: &mut S,
+pub(crate) async fn find_deleted(
+    sql: &mut dyn Sql,
     domain: DomainId,
     name: &str,
     code: Option<LinkId>,
     of: Option<ApiKeyId>,
 ) -> Result<Option<Link>, StoreError> {
-    let link = S::DIALECT.link();
+    let link = sql.dialect().link();
     // A number has one link at most. Deleted links with a slug are told from minted ones by that
     // slug.
     let find = format!(
@@ -53,8 +53,8 @@ pub(crate) async fn find_deleted<S: Sql>(
 /// Restores a deleted link, unless another link has taken its slug or its domain was removed.
 ///
 /// `keyspaces` is the number of keyspaces that the caller knows.
-pub(crate) async fn restore<S: Sql>(
-    sql: &mut S,
+pub(crate) async fn restore(
+    sql: &mut dyn Sql,
     id: LinkId,
     precondition: &Precondition,
     keyspaces: usize,
@@ -80,12 +80,12 @@ pub(crate) async fn restore<S: Sql>(
     note_arrived(sql, &mut [(id, 0)]).await?;
     tags.sort_unstable();
     note_link(sql, by, Action::RestoreLink, (&link, &tags, &[]), state(&link)).await?;
-    sql.tell(Told::Changed(&[id])).await?;
+    sql.notify(Notice::Changed(&[id])).await?;
     Ok(Restored::Done(Box::new(Record { link, tags })))
 }
 
 /// Claims the name of a link that is restored. Returns false if it is another link's by now.
-async fn claim_name<S: Sql>(sql: &mut S, link: &Link, keyspaces: usize) -> Result<bool, StoreError> {
+async fn claim_name(sql: &mut dyn Sql, link: &Link, keyspaces: usize) -> Result<bool, StoreError> {
     let (domain, Some(slug)) = (link.domain(), link.slug()) else { return Ok(true) };
     if link.claimed_slug().is_none() {
         // Its row is locked, so no other link is picked under its code from now on.

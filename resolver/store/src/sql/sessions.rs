@@ -6,6 +6,8 @@
 //! 2. Only a sign-in adds a row, and it removes others: expired ones, and those of its key beyond
 //!    [`OPEN_MAX`]. So the table needs no chore to stay small.
 
+use std::time::Duration;
+
 use links::{
     SessionHash,
     api_key::{ApiKeyId, Grant, SecretNumber},
@@ -26,21 +28,21 @@ const REMOVED_AT_ONCE: usize = 1_000;
 /// that have expired, and those of the key beyond [`OPEN_MAX`], are removed.
 ///
 /// A key that does not exist has no sessions.
-pub(crate) async fn open_session<S: Sql>(
-    sql: &mut S,
+pub(crate) async fn open_session(
+    sql: &mut dyn Sql,
     hash: &SessionHash,
     (key, secret): (ApiKeyId, SecretNumber),
-    lasts: i64,
+    lasts: Duration,
 ) -> Result<(), StoreError> {
     // Locks the key's row: concurrent sign-ins with one key then count each other's sessions.
     let open = format!(
         "INSERT INTO session (hash, api_key_id, secret, expires_at)
          SELECT $1, id, $2, {} FROM api_key WHERE id = $4 {}
          ON CONFLICT (hash) DO NOTHING",
-        S::DIALECT.now_plus("$3"),
-        S::DIALECT.for_update()
+        sql.dialect().now_plus("$3"),
+        sql.dialect().for_update()
     );
-    let values = [bytes(hash), Value::Int(secret.0), Value::Int(lasts), Value::Int(key.0)];
+    let values = [bytes(hash), Value::Int(secret.0), Value::milliseconds(lasts), Value::Int(key.0)];
     sql.query(&open, &values).await?;
     remove_expired(sql).await?;
     remove_surplus(sql, key, hash).await
@@ -48,30 +50,27 @@ pub(crate) async fn open_session<S: Sql>(
 
 /// Returns the grant of a session's API key. `None` if the session has ended or expired, the key is
 /// revoked or expired, or the secret that opened the session is not valid any more.
-pub(crate) async fn find_session<S: Sql>(
-    sql: &mut S,
-    hash: &SessionHash,
-) -> Result<Option<Grant>, StoreError> {
+pub(crate) async fn find_session(sql: &mut dyn Sql, hash: &SessionHash) -> Result<Option<Grant>, StoreError> {
     let find = format!(
         "SELECT api_key.id, api_key.name, api_key.scopes, {}, session.secret
          FROM session JOIN api_key ON api_key.id = session.api_key_id
          WHERE session.hash = $1 AND session.expires_at > {} AND {}",
-        S::DIALECT.json_text("api_key.limits"),
-        S::DIALECT.now(),
-        is_valid_with_secret(S::DIALECT, "session.secret")
+        sql.dialect().json_text("api_key.limits"),
+        sql.dialect().now(),
+        is_valid_with_secret(sql.dialect(), "session.secret")
     );
     let rows = sql.query(&find, &[bytes(hash)]).await?;
     Ok(rows.first().map(grant).transpose()?.flatten())
 }
 
 /// Ends a session. Idempotent.
-pub(crate) async fn end_session<S: Sql>(sql: &mut S, hash: &SessionHash) -> Result<(), StoreError> {
+pub(crate) async fn end_session(sql: &mut dyn Sql, hash: &SessionHash) -> Result<(), StoreError> {
     sql.query("DELETE FROM session WHERE hash = $1", &[bytes(hash)]).await.map(drop)
 }
 
 /// Removes expired sessions of any key, except rows that another sign-in is removing.
-async fn remove_expired<S: Sql>(sql: &mut S) -> Result<(), StoreError> {
-    let (now, skip) = (S::DIALECT.now(), S::DIALECT.skip_locked());
+async fn remove_expired(sql: &mut dyn Sql) -> Result<(), StoreError> {
+    let (now, skip) = (sql.dialect().now(), sql.dialect().skip_locked());
     let expired = format!(
         "SELECT hash FROM session WHERE expires_at <= {now}
          ORDER BY expires_at LIMIT {REMOVED_AT_ONCE} {skip}"
@@ -81,12 +80,12 @@ async fn remove_expired<S: Sql>(sql: &mut S) -> Result<(), StoreError> {
 
 /// Ends the sessions of a key beyond [`OPEN_MAX`]: those that expire first, and never `opened`,
 /// which may be shorter than the others.
-async fn remove_surplus<S: Sql>(sql: &mut S, key: ApiKeyId, opened: &SessionHash) -> Result<(), StoreError> {
+async fn remove_surplus(sql: &mut dyn Sql, key: ApiKeyId, opened: &SessionHash) -> Result<(), StoreError> {
     // Without expired rows: another sign-in may have locked some, and would wait for this one.
     let surplus = format!(
         "SELECT hash FROM session WHERE api_key_id = $1 AND hash <> $2 AND expires_at > {}
          ORDER BY expires_at DESC LIMIT {REMOVED_AT_ONCE} OFFSET {}",
-        S::DIALECT.now(),
+        sql.dialect().now(),
         OPEN_MAX - 1
     );
     let remove = format!("DELETE FROM session WHERE hash IN ({surplus})");

@@ -19,8 +19,8 @@ use crate::StoreError;
 pub(crate) const FIND_SLUG: &str = "SELECT link_id FROM slug WHERE domain_id = $1 AND slug = $2";
 
 /// Returns the id of the link that a slug leads to, in the best of its spellings.
-pub(crate) async fn find_slug<S: Sql>(
-    sql: &mut S,
+pub(crate) async fn find_slug(
+    sql: &mut dyn Sql,
     domain: DomainId,
     slug: &str,
 ) -> Result<Option<LinkId>, StoreError> {
@@ -37,8 +37,8 @@ pub(crate) async fn find_slug<S: Sql>(
 /// domain was removed.
 ///
 /// Minted codes of the default domain are not in the table.
-pub(super) async fn take_slug<S: Sql>(
-    sql: &mut S,
+pub(super) async fn take_slug(
+    sql: &mut dyn Sql,
     domain: DomainId,
     slug: &str,
     id: LinkId,
@@ -52,7 +52,7 @@ pub(super) async fn take_slug<S: Sql>(
     let row = if domain.is_default() {
         "VALUES (CAST($1 AS text), CAST($2 AS bigint), CAST($3 AS bigint))".to_owned()
     } else {
-        let lock = S::DIALECT.for_key_share();
+        let lock = sql.dialect().for_key_share();
         format!("SELECT CAST($1 AS text), CAST($2 AS bigint), id FROM domain WHERE id = $3 {lock}")
     };
     let take = format!(
@@ -65,13 +65,13 @@ pub(super) async fn take_slug<S: Sql>(
 /// Returns whether a link may have an entry for a slug on a domain. A slug that is a code of the
 /// default domain belongs to its number, unless the link of that number left it. No keyspace can be
 /// adopted, and that link cannot be restored, before the transaction ends.
-pub(super) async fn may_have_entry<S: Sql>(
-    sql: &mut S,
+pub(super) async fn may_have_entry(
+    sql: &mut dyn Sql,
     domain: DomainId,
     slug: &Slug,
 ) -> Result<bool, StoreError> {
     let Some(code) = slug.code_on(domain) else { return Ok(true) };
-    sql.query(S::DIALECT.keep_keyspaces(), &[]).await?;
+    sql.query(sql.dialect().keep_keyspaces(), &[]).await?;
     if !keyspaces(sql).await?.iter().any(|(_, keyspace)| keyspace.contains(&code)) {
         return Ok(true);
     }
@@ -80,10 +80,10 @@ pub(super) async fn may_have_entry<S: Sql>(
 }
 
 /// Returns the number whose deleted link was picked under a slug of the default domain.
-async fn number_that_was_left<S: Sql>(sql: &mut S, slug: &Slug) -> Result<Option<LinkId>, StoreError> {
+async fn number_that_was_left(sql: &mut dyn Sql, slug: &Slug) -> Result<Option<LinkId>, StoreError> {
     let select = format!(
         "SELECT {} FROM link WHERE {DELETED_AT} IS NOT NULL AND {SLUG} = $1 AND {IS_ON_DEFAULT_DOMAIN}",
-        S::DIALECT.link()
+        sql.dialect().link()
     );
     let rows = sql.query(&select, &[Value::Text(slug.as_str().to_owned())]).await?;
     let links: Vec<Link> = rows.iter().map(Row::link).collect::<Result<_, _>>()?;
@@ -92,18 +92,18 @@ async fn number_that_was_left<S: Sql>(sql: &mut S, slug: &Slug) -> Result<Option
 
 /// Protects a domain from removal until the transaction ends. Returns false if it was removed
 /// already: a caller that tried further codes there would never succeed.
-pub(super) async fn keep_domain<S: Sql>(sql: &mut S, domain: DomainId) -> Result<bool, StoreError> {
+pub(super) async fn keep_domain(sql: &mut dyn Sql, domain: DomainId) -> Result<bool, StoreError> {
     // The default domain is never removed.
     if domain.is_default() {
         return Ok(true);
     }
-    let keep = format!("SELECT id FROM domain WHERE id = $1 {}", S::DIALECT.for_key_share());
+    let keep = format!("SELECT id FROM domain WHERE id = $1 {}", sql.dialect().for_key_share());
     Ok(!sql.query(&keep, &[Value::Int(domain.get())]).await?.is_empty())
 }
 
 /// Releases a code on a domain.
-pub(super) async fn free_slug<S: Sql>(
-    sql: &mut S,
+pub(super) async fn free_slug(
+    sql: &mut dyn Sql,
     domain: DomainId,
     slug: &str,
     id: LinkId,
@@ -114,12 +114,12 @@ pub(super) async fn free_slug<S: Sql>(
 }
 
 /// Returns at most `most` ids of mintable custom slugs above `after`, ascending.
-pub(crate) async fn unminted_slugs<S: Sql>(
-    sql: &mut S,
-    after: i64,
-    most: i64,
+pub(crate) async fn unminted_slugs(
+    sql: &mut dyn Sql,
+    after: Option<LinkId>,
+    most: usize,
 ) -> Result<Vec<LinkId>, StoreError> {
     let page = "SELECT id FROM picked WHERE id > $1 ORDER BY id LIMIT $2";
-    let rows = sql.query(page, &[Value::Int(after), Value::Int(most)]).await?;
+    let rows = sql.query(page, &[Value::after(after), Value::count(most)]).await?;
     rows.iter().map(|row| Ok(LinkId::from_stored(row.int(0)?))).collect()
 }

@@ -8,7 +8,6 @@ use super::{
     Sql, Value,
     details::{BLOCKED, DELETED_AT, VALID_SINCE},
     edits::delete,
-    milliseconds,
 };
 use crate::{StoreError, Sweep, Swept};
 
@@ -23,7 +22,7 @@ const NOTED: usize = 500;
 
 /// Records the last visits of links. Idempotent. The ids must ascend, so that two resolvers cannot
 /// deadlock.
-pub(crate) async fn note_visits<S: Sql>(sql: &mut S, seen: &[(LinkId, Timestamp)]) -> Result<(), StoreError> {
+pub(crate) async fn note_visits(sql: &mut dyn Sql, seen: &[(LinkId, Timestamp)]) -> Result<(), StoreError> {
     for seen in seen.chunks(NOTED) {
         let rows: Vec<String> =
             (0..seen.len()).map(|row| format!("(${}, ${})", 2 * row + 1, 2 * row + 2)).collect();
@@ -41,12 +40,9 @@ pub(crate) async fn note_visits<S: Sql>(sql: &mut S, seen: &[(LinkId, Timestamp)
 
 /// Records imported or restored links as visited now, because they may be old, and adds their
 /// imported visits to them.
-pub(super) async fn note_arrived<S: Sql>(
-    sql: &mut S,
-    arrived: &mut [(LinkId, u64)],
-) -> Result<(), StoreError> {
+pub(super) async fn note_arrived(sql: &mut dyn Sql, arrived: &mut [(LinkId, u64)]) -> Result<(), StoreError> {
     arrived.sort_unstable();
-    let now = S::DIALECT.now();
+    let now = sql.dialect().now();
     for arrived in arrived.chunks(NOTED) {
         let rows: Vec<String> =
             (0..arrived.len()).map(|row| format!("(${}, {now}, ${})", 2 * row + 1, 2 * row + 2)).collect();
@@ -68,8 +64,8 @@ pub(super) async fn note_arrived<S: Sql>(
 ///
 /// It examines some links, deletes those without a visit for long enough, and stores its position.
 /// The deletions and the position are one transaction.
-pub(crate) async fn sweep<S: Sql>(sql: &mut S, sweep: &Sweep) -> Result<Swept, StoreError> {
-    let dialect = S::DIALECT;
+pub(crate) async fn sweep(sql: &mut dyn Sql, sweep: &Sweep) -> Result<Swept, StoreError> {
+    let dialect = sql.dialect();
     let now = dialect.now();
     let hold = format!(
         "UPDATE chore SET holder = $1, held_until = {} WHERE name = $3 AND due_at <= {now} AND (holder = $1 OR held_until < {now})
@@ -78,7 +74,7 @@ pub(crate) async fn sweep<S: Sql>(sql: &mut S, sweep: &Sweep) -> Result<Swept, S
     );
     let values = [
         Value::Text(sweep.holder.clone()),
-        Value::Int(milliseconds(sweep.held_for)),
+        Value::milliseconds(sweep.held_for),
         Value::Text(CHORE.to_owned()),
     ];
     let rows = sql.query(&hold, &values).await?;
@@ -134,12 +130,12 @@ pub(crate) async fn sweep<S: Sql>(sql: &mut S, sweep: &Sweep) -> Result<Swept, S
 }
 
 /// Ends a pass: resets the position, releases the lease and sets the time of the next pass.
-async fn rest<S: Sql>(sql: &mut S, sweep: &Sweep) -> Result<(), StoreError> {
+async fn rest(sql: &mut dyn Sql, sweep: &Sweep) -> Result<(), StoreError> {
     let rest = format!(
         "UPDATE chore SET position = 0, holder = '', held_until = {}, due_at = {} WHERE name = $2",
-        S::DIALECT.now(),
-        S::DIALECT.now_plus("$1")
+        sql.dialect().now(),
+        sql.dialect().now_plus("$1")
     );
-    let values = [Value::Int(milliseconds(sweep.every)), Value::Text(CHORE.to_owned())];
+    let values = [Value::milliseconds(sweep.every), Value::Text(CHORE.to_owned())];
     sql.query(&rest, &values).await.map(drop)
 }

@@ -14,7 +14,7 @@ const NOTE_CHANGE: &str = "INSERT INTO tag_change (link_id) VALUES ($1)";
 const GONE_LINKS: i64 = 2_000;
 
 /// Replaces all tags of a link.
-pub(super) async fn set_tags<S: Sql>(sql: &mut S, id: LinkId, tags: &[Tag]) -> Result<(), StoreError> {
+pub(super) async fn set_tags(sql: &mut dyn Sql, id: LinkId, tags: &[Tag]) -> Result<(), StoreError> {
     sql.query("DELETE FROM link_tag WHERE link_id = $1", &[Value::Int(id.get())]).await?;
     if tags.is_empty() {
         sql.query(NOTE_CHANGE, &[Value::Int(id.get())]).await?;
@@ -23,7 +23,7 @@ pub(super) async fn set_tags<S: Sql>(sql: &mut S, id: LinkId, tags: &[Tag]) -> R
 }
 
 /// Adds tags to a link that has none of them.
-pub(super) async fn add_tags<S: Sql>(sql: &mut S, id: LinkId, tags: &[Tag]) -> Result<(), StoreError> {
+pub(super) async fn add_tags(sql: &mut dyn Sql, id: LinkId, tags: &[Tag]) -> Result<(), StoreError> {
     if tags.is_empty() {
         return Ok(());
     }
@@ -52,7 +52,7 @@ pub(super) async fn add_tags<S: Sql>(sql: &mut S, id: LinkId, tags: &[Tag]) -> R
 
 /// Renames a tag that an earlier version stored in another spelling, so that links with both have
 /// one tag.
-async fn respell<S: Sql>(sql: &mut S, name: &str) -> Result<(), StoreError> {
+async fn respell(sql: &mut dyn Sql, name: &str) -> Result<(), StoreError> {
     let respell = "UPDATE tag SET name = $1
                    WHERE name = $2 AND NOT EXISTS (SELECT 1 FROM tag AS other WHERE other.name = $1)";
     for spelling in tag_spellings(name).into_iter().skip(1) {
@@ -69,7 +69,7 @@ pub(super) fn stored_names<'a>(tags: impl IntoIterator<Item = &'a Tag>) -> Vec<V
 }
 
 /// Returns the name under which a tag is stored.
-async fn stored_name<S: Sql>(sql: &mut S, tag: &Tag) -> Result<Option<String>, StoreError> {
+async fn stored_name(sql: &mut dyn Sql, tag: &Tag) -> Result<Option<String>, StoreError> {
     for name in tag_spellings(tag.as_str()) {
         let rows = sql.query("SELECT id FROM tag WHERE name = $1", &[Value::Text(name.to_string())]).await?;
         if !rows.is_empty() {
@@ -80,7 +80,7 @@ async fn stored_name<S: Sql>(sql: &mut S, tag: &Tag) -> Result<Option<String>, S
 }
 
 /// Returns the tags of links, each link's tags sorted.
-pub(crate) async fn tags_of<S: Sql>(sql: &mut S, ids: &[LinkId]) -> Result<TagsOf, StoreError> {
+pub(crate) async fn tags_of(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<TagsOf, StoreError> {
     let mut found = TagsOf::new();
     if ids.is_empty() {
         return Ok(found);
@@ -99,19 +99,19 @@ pub(crate) async fn tags_of<S: Sql>(sql: &mut S, ids: &[LinkId]) -> Result<TagsO
 
 /// Returns at most `most` tags that contain the searched text, sorted, each with the number of
 /// visible links that have it.
-pub(crate) async fn tags<S: Sql>(
-    sql: &mut S,
+pub(crate) async fn tags(
+    sql: &mut dyn Sql,
     search: Option<&str>,
-    most: i64,
+    most: usize,
     of: &Visible,
 ) -> Result<Vec<TagCount>, StoreError> {
     let mut values = vec![Value::Text(pattern(&search_key(search.unwrap_or(""))))];
     let (links, conditions) = visible_only(of, &mut values);
-    values.push(Value::Int(most));
+    values.push(Value::count(most));
     let select = format!(
         "SELECT tag.name, count(link_tag.link_id) FROM tag {links}
          WHERE search_key(tag.name) LIKE $1 ESCAPE '\\'{conditions} GROUP BY tag.name ORDER BY {} LIMIT ${}",
-        S::DIALECT.sorted("tag.name"),
+        sql.dialect().sorted("tag.name"),
         values.len()
     );
     let rows = sql.query(&select, &values).await?;
@@ -123,11 +123,11 @@ pub(crate) async fn tags<S: Sql>(
 }
 
 /// Returns the names of at most `most` tags of visible links, sorted.
-pub(crate) async fn tag_names<S: Sql>(sql: &mut S, most: i64, of: &Visible) -> Result<Vec<Tag>, StoreError> {
+pub(crate) async fn tag_names(sql: &mut dyn Sql, most: usize, of: &Visible) -> Result<Vec<Tag>, StoreError> {
     let mut values = Vec::new();
     let (_, conditions) = visible_only(of, &mut values);
     // SQLite numbers parameters in the order in which they appear, so this one is the last.
-    values.push(Value::Int(most));
+    values.push(Value::count(most));
     // EXISTS ends at the first visible link of a tag.
     let has_link = if conditions.is_empty() {
         String::new()
@@ -143,7 +143,7 @@ pub(crate) async fn tag_names<S: Sql>(sql: &mut S, most: i64, of: &Visible) -> R
 }
 
 /// Returns whether there is such a tag and a visible link has it.
-pub(crate) async fn has_tag<S: Sql>(sql: &mut S, tag: &Tag, of: &Visible) -> Result<bool, StoreError> {
+pub(crate) async fn has_tag(sql: &mut dyn Sql, tag: &Tag, of: &Visible) -> Result<bool, StoreError> {
     let mut values = stored_names([tag]);
     let names = places(1, values.len());
     let (links, conditions) = visible_only(of, &mut values);
@@ -175,8 +175,8 @@ pub(super) fn visible_only(of: &Visible, values: &mut Vec<Value>) -> (&'static s
 }
 
 /// Renames a tag.
-pub(crate) async fn rename_tag<S: Sql>(
-    sql: &mut S,
+pub(crate) async fn rename_tag(
+    sql: &mut dyn Sql,
     old: &Tag,
     new: &Tag,
     by: ApiKeyId,
@@ -193,7 +193,7 @@ pub(crate) async fn rename_tag<S: Sql>(
 
 /// Deletes tags. Their links are removed later, in steps ([`remove_gone_tag`]): a tag may have a
 /// million.
-pub(crate) async fn delete_tags<S: Sql>(sql: &mut S, tags: &[Tag], by: ApiKeyId) -> Result<(), StoreError> {
+pub(crate) async fn delete_tags(sql: &mut dyn Sql, tags: &[Tag], by: ApiKeyId) -> Result<(), StoreError> {
     if tags.is_empty() {
         return Ok(());
     }
@@ -209,13 +209,13 @@ pub(crate) async fn delete_tags<S: Sql>(sql: &mut S, tags: &[Tag], by: ApiKeyId)
 }
 
 /// Returns a deleted tag whose links are not removed yet.
-pub(crate) async fn gone_tag<S: Sql>(sql: &mut S) -> Result<Option<i64>, StoreError> {
+pub(crate) async fn gone_tag(sql: &mut dyn Sql) -> Result<Option<i64>, StoreError> {
     let rows = sql.query("SELECT tag_id FROM tag_gone ORDER BY tag_id LIMIT 1", &[]).await?;
     rows.first().map(|row| row.int(0)).transpose()
 }
 
 /// Removes some links of a deleted tag, or notes that it has none left.
-pub(crate) async fn remove_gone_tag<S: Sql>(sql: &mut S, tag: i64) -> Result<(), StoreError> {
+pub(crate) async fn remove_gone_tag(sql: &mut dyn Sql, tag: i64) -> Result<(), StoreError> {
     let remove = "DELETE FROM link_tag WHERE tag_id = $1 AND link_id IN
          (SELECT link_id FROM link_tag WHERE tag_id = $1 ORDER BY link_id LIMIT $2) RETURNING link_id";
     if sql.query(remove, &[Value::Int(tag), Value::Int(GONE_LINKS)]).await?.is_empty() {

@@ -7,7 +7,7 @@ use super::{Sql, Value, audit::note, settings_version::note_change};
 use crate::StoreError;
 
 /// Returns all rules, sorted by pattern.
-pub(super) async fn targets<S: Sql>(sql: &mut S) -> Result<Vec<TargetRule>, StoreError> {
+pub(super) async fn targets(sql: &mut dyn Sql) -> Result<Vec<TargetRule>, StoreError> {
     let rows = sql.query("SELECT pattern, allowed FROM target_rule ORDER BY pattern", &[]).await?;
     rows.iter().filter_map(|row| rule(row).transpose()).collect()
 }
@@ -24,11 +24,7 @@ fn rule(row: &super::Row) -> Result<Option<TargetRule>, StoreError> {
 }
 
 /// Adds a rule, or changes an existing one.
-pub(crate) async fn set_target<S: Sql>(
-    sql: &mut S,
-    rule: &TargetRule,
-    by: ApiKeyId,
-) -> Result<(), StoreError> {
+pub(crate) async fn set_target(sql: &mut dyn Sql, rule: &TargetRule, by: ApiKeyId) -> Result<(), StoreError> {
     let set = "INSERT INTO target_rule (pattern, allowed) VALUES ($1, $2)
                ON CONFLICT (pattern) DO UPDATE SET allowed = excluded.allowed";
     sql.query(set, &[Value::Text(rule.pattern().to_owned()), Value::Bool(rule.is_allowed())]).await?;
@@ -38,8 +34,8 @@ pub(crate) async fn set_target<S: Sql>(
 }
 
 /// Removes a rule. Returns whether it existed.
-pub(crate) async fn remove_target<S: Sql>(
-    sql: &mut S,
+pub(crate) async fn remove_target(
+    sql: &mut dyn Sql,
     pattern: &str,
     by: ApiKeyId,
 ) -> Result<bool, StoreError> {

@@ -8,10 +8,7 @@ use crate::StoreError;
 
 /// Takes visits from each link's budget, at most as many as wanted. Returns how many were granted,
 /// in the order of `wanted`. The ids must ascend, so that two resolvers cannot deadlock.
-pub(crate) async fn take_visits<S: Sql>(
-    sql: &mut S,
-    wanted: &[(LinkId, u64)],
-) -> Result<Vec<u64>, StoreError> {
+pub(crate) async fn take_visits(sql: &mut dyn Sql, wanted: &[(LinkId, u64)]) -> Result<Vec<u64>, StoreError> {
     let mut taken = Vec::with_capacity(wanted.len());
     for (id, count) in wanted {
         taken.push(take(sql, *id, *count).await?);
@@ -20,7 +17,7 @@ pub(crate) async fn take_visits<S: Sql>(
 }
 
 /// Returns whether a link's visit limit is exhausted.
-pub(crate) async fn is_spent<S: Sql>(sql: &mut S, id: LinkId) -> Result<bool, StoreError> {
+pub(crate) async fn is_spent(sql: &mut dyn Sql, id: LinkId) -> Result<bool, StoreError> {
     let spent = format!(
         "SELECT link.id FROM link JOIN link_use ON link_use.link_id = link.id
          WHERE link.id = $1 AND {MAX_VISITS} <= link_use.used"
@@ -30,8 +27,8 @@ pub(crate) async fn is_spent<S: Sql>(sql: &mut S, id: LinkId) -> Result<bool, St
 
 /// Takes at most `count` visits from a link's budget, and returns how many were granted. A link
 /// without a limit grants all of them.
-async fn take<S: Sql>(sql: &mut S, id: LinkId, count: u64) -> Result<u64, StoreError> {
-    let (id, dialect) = (Value::Int(id.get()), S::DIALECT);
+async fn take(sql: &mut dyn Sql, id: LinkId, count: u64) -> Result<u64, StoreError> {
+    let (id, dialect) = (Value::Int(id.get()), sql.dialect());
     let begin = "INSERT INTO link_use (link_id, used) VALUES ($1, 0) ON CONFLICT (link_id) DO NOTHING";
     sql.query(begin, std::slice::from_ref(&id)).await?;
     // The limit is read after the lock was taken, so it is that of the last committed edit.

@@ -28,8 +28,8 @@ pub(super) const LAST_VISIT: &str =
 
 /// Adds visits to links, unless the position of what was added is `up_to` or later. The ids must
 /// ascend, so that two resolvers cannot deadlock.
-pub(crate) async fn add_visits<S: Sql>(
-    sql: &mut S,
+pub(crate) async fn add_visits(
+    sql: &mut dyn Sql,
     up_to: i64,
     visits: &[LinkVisits],
 ) -> Result<(), StoreError> {
@@ -43,7 +43,7 @@ pub(crate) async fn add_visits<S: Sql>(
              ON CONFLICT (link_id) DO UPDATE SET seen_at = {},
                  total = link_seen.total + excluded.total, bots = link_seen.bots + excluded.bots",
             (0..visits.len()).map(row).collect::<Vec<_>>().join(", "),
-            S::DIALECT.later("link_seen.seen_at", "excluded.seen_at")
+            sql.dialect().later("link_seen.seen_at", "excluded.seen_at")
         );
         let mut values = Vec::with_capacity(4 * visits.len());
         for LinkVisits { link, total, bots, last } in visits {
@@ -58,7 +58,7 @@ pub(crate) async fn add_visits<S: Sql>(
 
 /// Moves the position of a chore forward. Returns false if it is there already: what has come up to
 /// this position was added before.
-pub(super) async fn advance<S: Sql>(sql: &mut S, chore: &str, up_to: i64) -> Result<bool, StoreError> {
+pub(super) async fn advance(sql: &mut dyn Sql, chore: &str, up_to: i64) -> Result<bool, StoreError> {
     let advance = "INSERT INTO chore (name, position) VALUES ($1, $2)
          ON CONFLICT (name) DO UPDATE SET position = excluded.position WHERE chore.position < excluded.position
          RETURNING position";
@@ -67,10 +67,10 @@ pub(super) async fn advance<S: Sql>(sql: &mut S, chore: &str, up_to: i64) -> Res
 }
 
 /// Removes the imported visits of a link from its total, and returns how many there were.
-pub(crate) async fn take_imported_visits<S: Sql>(sql: &mut S, link: LinkId) -> Result<u64, StoreError> {
+pub(crate) async fn take_imported_visits(sql: &mut dyn Sql, link: LinkId) -> Result<u64, StoreError> {
     let select = format!(
         "SELECT imported FROM link_seen WHERE link_id = $1 AND imported > 0 {}",
-        S::DIALECT.for_update()
+        sql.dialect().for_update()
     );
     let rows = sql.query(&select, &[Value::Int(link.get())]).await?;
     let Some(row) = rows.first() else { return Ok(0) };
@@ -80,8 +80,8 @@ pub(crate) async fn take_imported_visits<S: Sql>(sql: &mut S, link: LinkId) -> R
 }
 
 /// Returns the visits of links that were ever seen, in any order.
-pub(crate) async fn visit_totals<S: Sql>(
-    sql: &mut S,
+pub(crate) async fn visit_totals(
+    sql: &mut dyn Sql,
     ids: &[LinkId],
 ) -> Result<Vec<(LinkId, VisitTotals)>, StoreError> {
     let mut found = Vec::with_capacity(ids.len());
@@ -103,8 +103,8 @@ pub(crate) async fn visit_totals<S: Sql>(
 }
 
 /// Returns tags with the visits of their visible links, all of them and those of bots.
-pub(crate) async fn tag_visit_totals<S: Sql>(
-    sql: &mut S,
+pub(crate) async fn tag_visit_totals(
+    sql: &mut dyn Sql,
     tags: &[Tag],
     of: &Visible,
 ) -> Result<Vec<(Tag, VisitTotals)>, StoreError> {
@@ -134,7 +134,7 @@ pub(crate) async fn tag_visit_totals<S: Sql>(
 }
 
 /// Returns the number of a tag.
-pub(crate) async fn tag_id<S: Sql>(sql: &mut S, tag: &Tag) -> Result<Option<i64>, StoreError> {
+pub(crate) async fn tag_id(sql: &mut dyn Sql, tag: &Tag) -> Result<Option<i64>, StoreError> {
     let names = stored_names([tag]);
     for name in names {
         if let Some(row) = sql.query("SELECT id FROM tag WHERE name = $1", &[name]).await?.first() {
@@ -145,10 +145,10 @@ pub(crate) async fn tag_id<S: Sql>(sql: &mut S, tag: &Tag) -> Result<Option<i64>
 }
 
 /// Returns the oldest links whose tags have changed.
-pub(crate) async fn tag_changes<S: Sql>(sql: &mut S, most: i64) -> Result<Vec<TagChange>, StoreError> {
+pub(crate) async fn tag_changes(sql: &mut dyn Sql, most: usize) -> Result<Vec<TagChange>, StoreError> {
     let select = "SELECT number, link_id FROM tag_change ORDER BY number LIMIT $1";
     let mut changes = Vec::new();
-    for row in sql.query(select, &[Value::Int(most)]).await? {
+    for row in sql.query(select, &[Value::count(most)]).await? {
         // Links of a tag that was deleted may be left.
         let tags = "SELECT tag_id FROM link_tag JOIN tag ON tag.id = tag_id WHERE link_id = $1";
         let tags = sql.query(tags, &[Value::Int(row.int(1)?)]).await?;
@@ -162,7 +162,7 @@ pub(crate) async fn tag_changes<S: Sql>(sql: &mut S, most: i64) -> Result<Vec<Ta
 }
 
 /// Forgets changes of tags up to a number.
-pub(crate) async fn forget_tag_changes<S: Sql>(sql: &mut S, up_to: i64) -> Result<(), StoreError> {
+pub(crate) async fn forget_tag_changes(sql: &mut dyn Sql, up_to: i64) -> Result<(), StoreError> {
     sql.query("DELETE FROM tag_change WHERE number <= $1", &[Value::Int(up_to)]).await.map(drop)
 }
 

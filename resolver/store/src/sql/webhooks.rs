@@ -7,6 +7,8 @@
 mod deliveries;
 mod events;
 
+use std::time::Duration;
+
 use links::{
     DomainId, Tag,
     api_key::{ApiKeyId, OPERATOR},
@@ -50,29 +52,29 @@ const WITH_KEY: &str =
     "the API key that answers for it was revoked or has expired: enable the webhook with another key";
 
 /// Returns all webhooks in the order of their creation.
-pub(crate) async fn webhooks<S: Sql>(sql: &mut S) -> Result<Vec<Webhook>, StoreError> {
-    let select = format!("{} ORDER BY webhook.id", select(S::DIALECT));
+pub(crate) async fn webhooks(sql: &mut dyn Sql) -> Result<Vec<Webhook>, StoreError> {
+    let select = format!("{} ORDER BY webhook.id", select(sql.dialect()));
     sql.query(&select, &[]).await?.iter().map(webhook_in).collect()
 }
 
 /// Returns what the enabled webhooks are called for.
 ///
 /// Secrets are not read: the role of a process that serves visitors only has no right to them.
-pub(super) async fn subscriptions<S: Sql>(sql: &mut S) -> Result<Vec<Subscription>, StoreError> {
+pub(super) async fn subscriptions(sql: &mut dyn Sql) -> Result<Vec<Subscription>, StoreError> {
     let select =
         "SELECT kinds, domain_id, tag_id, link_id FROM webhook WHERE disabled_at IS NULL ORDER BY id";
     sql.query(select, &[]).await?.iter().map(|row| subscription_at(row, 0)).collect()
 }
 
 /// Returns a webhook.
-pub(crate) async fn webhook<S: Sql>(sql: &mut S, id: WebhookId) -> Result<Option<Webhook>, StoreError> {
-    let select = format!("{} WHERE webhook.id = $1", select(S::DIALECT));
+pub(crate) async fn webhook(sql: &mut dyn Sql, id: WebhookId) -> Result<Option<Webhook>, StoreError> {
+    let select = format!("{} WHERE webhook.id = $1", select(sql.dialect()));
     sql.query(&select, &[Value::Int(id.get())]).await?.first().map(webhook_in).transpose()
 }
 
 /// Adds a webhook. Returns `None` if there are `most` of them.
-pub(crate) async fn add_webhook<S: Sql>(
-    sql: &mut S,
+pub(crate) async fn add_webhook(
+    sql: &mut dyn Sql,
     new: &NewWebhook,
     most: u32,
     by: ApiKeyId,
@@ -108,7 +110,7 @@ pub(crate) async fn add_webhook<S: Sql>(
 }
 
 /// Returns the number of a tag, which is added if it does not exist.
-async fn tag_id<S: Sql>(sql: &mut S, tag: &Tag) -> Result<i64, StoreError> {
+async fn tag_id(sql: &mut dyn Sql, tag: &Tag) -> Result<i64, StoreError> {
     let add = "INSERT INTO tag (name) VALUES ($1)
                ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id";
     let rows = sql.query(add, &[Value::Text(tag.to_string())]).await?;
@@ -116,15 +118,15 @@ async fn tag_id<S: Sql>(sql: &mut S, tag: &Tag) -> Result<i64, StoreError> {
 }
 
 /// Edits a webhook. Enabling it forgets earlier failures, and from then on this key answers for it.
-pub(crate) async fn edit_webhook<S: Sql>(
-    sql: &mut S,
+pub(crate) async fn edit_webhook(
+    sql: &mut dyn Sql,
     id: WebhookId,
     edit: &WebhookEdit,
     by: ApiKeyId,
 ) -> Result<Option<Webhook>, StoreError> {
     note_change(sql).await?;
     let Some(before) = webhook(sql, id).await? else { return Ok(None) };
-    let now = S::DIALECT.now();
+    let now = sql.dialect().now();
     let state = match (edit.enabled, before.disabled.is_some()) {
         (Some(true), true) => format!(
             ", disabled_at = NULL, disabled_because = NULL, failing_since = NULL, created_by = {}",
@@ -148,20 +150,20 @@ pub(crate) async fn edit_webhook<S: Sql>(
     Ok(Some(edited))
 }
 
-/// Replaces the secret of a webhook. The former one signs too for `keep` milliseconds.
-pub(crate) async fn rotate_webhook<S: Sql>(
-    sql: &mut S,
+/// Replaces the secret of a webhook. The former one signs too for `keep`.
+pub(crate) async fn rotate_webhook(
+    sql: &mut dyn Sql,
     id: WebhookId,
     secret: &StoredSecret,
-    keep: i64,
+    keep: Duration,
     by: ApiKeyId,
 ) -> Result<Option<Webhook>, StoreError> {
     let rotate = format!(
         "UPDATE webhook SET former_secret = secret, former_until = {}, secret = $2, version = version + 1
          WHERE id = $3 RETURNING id",
-        S::DIALECT.now_plus("$1")
+        sql.dialect().now_plus("$1")
     );
-    let values = [Value::Int(keep), Value::Text(secret.reveal().to_owned()), Value::Int(id.get())];
+    let values = [Value::milliseconds(keep), Value::Text(secret.reveal().to_owned()), Value::Int(id.get())];
     if sql.query(&rotate, &values).await?.is_empty() {
         return Ok(None);
     }
@@ -170,8 +172,8 @@ pub(crate) async fn rotate_webhook<S: Sql>(
 }
 
 /// Removes a webhook. Its open deliveries end, so that they are removed with the others.
-pub(crate) async fn remove_webhook<S: Sql>(
-    sql: &mut S,
+pub(crate) async fn remove_webhook(
+    sql: &mut dyn Sql,
     id: WebhookId,
     by: ApiKeyId,
 ) -> Result<bool, StoreError> {
@@ -181,7 +183,7 @@ pub(crate) async fn remove_webhook<S: Sql>(
     sql.query("DELETE FROM webhook WHERE id = $1", &own).await?;
     let end = format!(
         "UPDATE webhook_delivery SET state = 2, ended_at = {} WHERE webhook_id = $1 AND state = 0",
-        S::DIALECT.now()
+        sql.dialect().now()
     );
     sql.query(&end, &own).await?;
     note(sql, by, Action::RemoveWebhook, &id.to_string(), Some(told(&before))).await?;
@@ -189,7 +191,7 @@ pub(crate) async fn remove_webhook<S: Sql>(
 }
 
 /// Disables a webhook after an attempt. Returns whether it was enabled.
-async fn disable<S: Sql>(sql: &mut S, id: WebhookId, why: Disable) -> Result<bool, StoreError> {
+async fn disable(sql: &mut dyn Sql, id: WebhookId, why: Disable) -> Result<bool, StoreError> {
     let only = match why {
         Disable::Gone => "",
         Disable::Failing => " AND failing_since IS NOT NULL",
@@ -197,7 +199,7 @@ async fn disable<S: Sql>(sql: &mut S, id: WebhookId, why: Disable) -> Result<boo
     let disable = format!(
         "UPDATE webhook SET disabled_at = {}, disabled_because = $1
          WHERE id = $2 AND disabled_at IS NULL{only} RETURNING id",
-        S::DIALECT.now()
+        sql.dialect().now()
     );
     let values = [Value::Text(why.reason().to_owned()), Value::Int(id.get())];
     if sql.query(&disable, &values).await?.is_empty() {
@@ -210,7 +212,7 @@ async fn disable<S: Sql>(sql: &mut S, id: WebhookId, why: Disable) -> Result<boo
 }
 
 /// Records that webhooks have ended with their API keys.
-async fn end_with_keys<S: Sql>(sql: &mut S) -> Result<(), StoreError> {
+async fn end_with_keys(sql: &mut dyn Sql) -> Result<(), StoreError> {
     for ended in webhooks(sql).await? {
         let Some(Disabled { reason, .. }) = ended.disabled.filter(|disabled| disabled.reason == WITH_KEY)
         else {
@@ -219,7 +221,7 @@ async fn end_with_keys<S: Sql>(sql: &mut S) -> Result<(), StoreError> {
         let disable = format!(
             "UPDATE webhook SET disabled_at = {}, disabled_because = $1
              WHERE id = $2 AND disabled_at IS NULL RETURNING id",
-            S::DIALECT.now()
+            sql.dialect().now()
         );
         let values = [Value::Text(reason.clone()), Value::Int(ended.id.get())];
         if sql.query(&disable, &values).await?.is_empty() {

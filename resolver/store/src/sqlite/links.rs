@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use codes::LinkId;
-use links::{DomainId, Edit, Idempotency, Link, NewLink, Precondition, Slug, Tag, api_key::ApiKeyId};
+use links::{Idempotency, Link, NewLink, Tag};
 use numbers::{Mark, StoreEpoch};
 use rusqlite::Connection;
 use tokio::{sync::mpsc, time::Instant};
@@ -12,8 +12,8 @@ use super::{
     transaction::{insert_error, read, write},
 };
 use crate::{
-    Change, Deleted, Edited, FullLink, InsertError, Inserted, InsertedFull, InsertedNamed, Links, NamedLink,
-    Reading, Restored, Source, StoreError, Witness, sql,
+    Change, FullLink, InsertError, Inserted, InsertedFull, InsertedNamed, Links, NamedLink, Reading, Source,
+    StoreError, Witness, sql,
 };
 
 /// Inserts links, with an event for each if a webhook is called for new links.
@@ -65,7 +65,7 @@ impl Links for SqliteStore {
         let witness = self.witness.clone();
         self.writer
             .run(move |connection| {
-                let (outcome, mark) = write(connection, async |sql| {
+                let (outcome, mark) = write::<_, StoreError>(connection, async |sql| {
                     let outcome = sql::insert_full(sql, &link, &tags, idempotency.as_ref()).await?;
                     if let InsertedFull::Stored(at) = outcome {
                         let stored = Link::stored(link.new.id, link.new.draft.clone(), at);
@@ -106,66 +106,10 @@ impl Links for SqliteStore {
         Ok(Reading { links, copied: None, complete: true })
     }
 
-    async fn find_slug(&self, domain: DomainId, slug: &Slug) -> Result<Option<LinkId>, StoreError> {
-        let slug = slug.clone();
-        self.reader.read(async move |sql| sql::find_slug(sql, domain, slug.as_str()).await).await
-    }
-
-    async fn find_deleted(
-        &self,
-        domain: DomainId,
-        name: &str,
-        code: Option<LinkId>,
-        of: Option<ApiKeyId>,
-    ) -> Result<Option<Link>, StoreError> {
-        let name = name.to_owned();
-        self.lister.read(async move |sql| sql::find_deleted(sql, domain, &name, code, of).await).await
-    }
-
-    async fn unminted_slugs(&self, after: Option<LinkId>, most: usize) -> Result<Vec<LinkId>, StoreError> {
-        let (after, most) = sql::page_of_ids(after, most);
-        self.reader.read(async move |sql| sql::unminted_slugs(sql, after, most).await).await
-    }
-
     /// Reports [`Change::Alone`]: one process uses the file, so no other process changes links.
     async fn send_changes(&self, changes: mpsc::Sender<Change>) {
         for change in [Change::Alone, Change::Listening(Instant::now())] {
             let _ = changes.send(change).await;
         }
-    }
-
-    async fn edit(&self, id: LinkId, edit: &Edit, by: ApiKeyId) -> Result<Edited, StoreError> {
-        let edit = edit.clone();
-        self.writer.write(async move |sql| sql::edit(sql, id, &edit, by).await).await
-    }
-
-    async fn delete(
-        &self,
-        id: LinkId,
-        precondition: &Precondition,
-        by: ApiKeyId,
-    ) -> Result<Deleted, StoreError> {
-        let precondition = precondition.clone();
-        self.writer.write(async move |sql| sql::delete(sql, id, &precondition, by).await).await
-    }
-
-    async fn restore(
-        &self,
-        id: LinkId,
-        precondition: &Precondition,
-        keyspaces: usize,
-        by: ApiKeyId,
-    ) -> Result<Restored, StoreError> {
-        let precondition = precondition.clone();
-        self.writer.write(async move |sql| sql::restore(sql, id, &precondition, keyspaces, by).await).await
-    }
-
-    async fn take_visits(&self, wanted: &[(LinkId, u64)]) -> Result<Vec<u64>, StoreError> {
-        let wanted = wanted.to_vec();
-        self.writer.write(async move |sql| sql::take_visits(sql, &wanted).await).await
-    }
-
-    async fn is_spent(&self, id: LinkId) -> Result<bool, StoreError> {
-        self.reader.read(async move |sql| sql::is_spent(sql, id).await).await
     }
 }

@@ -9,26 +9,27 @@
 
 mod backup;
 mod calls;
-mod catalog;
-mod keys;
 mod links;
 mod migrations;
 mod open;
-mod register;
-mod reservations;
-mod settings;
 mod transaction;
-mod webhooks;
 mod worker;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use jiff::Timestamp;
+use numbers::StoreEpoch;
+use tokio::sync::watch;
 
-use super::{Database, Schema, Store, StoreError, Witness};
+use super::{
+    Catalog, Database, Done, Keys, Lane, Operation, Register, Schema, Settings, SettingsPoll,
+    SettingsVersion, Store, StoreError, Webhooks, Witness, operation::run, sql,
+};
 
 pub use backup::Snapshot;
 pub use open::{attach, open_reader, open_writer};
+pub use transaction::{SqliteSql, write};
 pub use worker::Worker;
 
 /// A store in a SQLite file.
@@ -49,9 +50,56 @@ impl SqliteStore {
     }
 }
 
+#[async_trait]
 impl Database for SqliteStore {
     fn is_shared(&self) -> bool {
         false
+    }
+
+    fn witness(&self) -> Option<&Arc<Witness>> {
+        self.witness.as_ref()
+    }
+
+    async fn run(&self, lane: Lane, operation: Operation) -> Result<Done, StoreError> {
+        match lane {
+            Lane::Write | Lane::LongWrite => {
+                self.writer.write(async move |sql| operation.run(sql).await).await
+            }
+            Lane::Read | Lane::Authenticate => {
+                self.reader.read(async move |sql| operation.run(sql).await).await
+            }
+            Lane::List => self.lister.read(async move |sql| operation.run(sql).await).await,
+        }
+    }
+}
+
+impl Catalog for SqliteStore {}
+impl Keys for SqliteStore {}
+impl Webhooks for SqliteStore {}
+
+#[async_trait]
+impl Register for SqliteStore {
+    async fn epoch(&self) -> Result<StoreEpoch, StoreError> {
+        self.reader.run(|connection| calls::epoch(connection)).await
+    }
+
+    async fn begin_after_restore(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.writer.write(backup::begin_after_restore).await
+    }
+
+    fn server_start(&self) -> Option<watch::Receiver<Option<Timestamp>>> {
+        None
+    }
+}
+
+#[async_trait]
+impl Settings for SqliteStore {
+    async fn poll_settings(&self, known: Option<&SettingsVersion>) -> Result<SettingsPoll, StoreError> {
+        let settings = run(self, Lane::Read, known.cloned(), |sql, known| {
+            Box::pin(sql::shared_settings(sql, known.as_ref()))
+        });
+        // SQLite's clock is this machine's.
+        Ok(SettingsPoll { now: Timestamp::now(), settings: settings.await? })
     }
 }
 

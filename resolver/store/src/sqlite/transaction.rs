@@ -3,46 +3,59 @@
 //! The shared operations are asynchronous. Here a transaction borrows the connection of one thread,
 //! and nothing else runs on that thread: an executor that blocks it runs an operation to its end.
 
+use async_trait::async_trait;
 use futures_executor::block_on;
-use rusqlite::{Connection, ToSql, Transaction, TransactionBehavior, types::ValueRef};
+use jiff::Timestamp;
+use rusqlite::{
+    Connection, ToSql, params_from_iter,
+    types::{ToSqlOutput, ValueRef},
+};
 
 use crate::{
     InsertError, StoreError,
-    sql::{Cell, Dialect, Row, Sql, Told, Value},
+    sql::{Cell, Dialect, Notice, Row, Sql, Value},
 };
 
 /// A transaction on SQLite. It sends no notifications: this process alone uses the file, and knows
 /// its own changes.
-pub(super) struct SqliteSql<'a> {
-    transaction: Transaction<'a>,
-}
+pub struct SqliteSql<'a>(pub &'a mut Connection);
 
 /// Runs an operation in a transaction that writes, and commits it. Blocks the thread.
-pub(super) fn write<T>(
+///
+/// # Errors
+/// Returns the operation's error, or that of SQLite. The transaction was rolled back then.
+pub fn write<T, E: From<StoreError>>(
     connection: &mut Connection,
-    operation: impl AsyncFnOnce(&mut SqliteSql<'_>) -> Result<T, StoreError>,
-) -> Result<T, StoreError> {
+    operation: impl AsyncFnOnce(&mut SqliteSql<'_>) -> Result<T, E>,
+) -> Result<T, E> {
     // Takes the write lock at once, so that writers conflict here and not at COMMIT.
-    run(connection, TransactionBehavior::Immediate, operation)
+    run(connection, "BEGIN IMMEDIATE", operation)
 }
 
 /// Runs an operation in a transaction that reads. Blocks the thread.
-pub(super) fn read<T>(
+pub(super) fn read<T, E: From<StoreError>>(
     connection: &mut Connection,
-    operation: impl AsyncFnOnce(&mut SqliteSql<'_>) -> Result<T, StoreError>,
-) -> Result<T, StoreError> {
-    run(connection, TransactionBehavior::Deferred, operation)
+    operation: impl AsyncFnOnce(&mut SqliteSql<'_>) -> Result<T, E>,
+) -> Result<T, E> {
+    run(connection, "BEGIN", operation)
 }
 
-fn run<T>(
+fn run<T, E: From<StoreError>>(
     connection: &mut Connection,
-    behavior: TransactionBehavior,
-    operation: impl AsyncFnOnce(&mut SqliteSql<'_>) -> Result<T, StoreError>,
-) -> Result<T, StoreError> {
-    let mut sql = SqliteSql { transaction: connection.transaction_with_behavior(behavior)? };
-    let done = block_on(operation(&mut sql))?;
-    sql.transaction.commit()?;
-    Ok(done)
+    begin: &str,
+    operation: impl AsyncFnOnce(&mut SqliteSql<'_>) -> Result<T, E>,
+) -> Result<T, E> {
+    connection.execute_batch(begin).map_err(StoreError::from)?;
+    let done = block_on(operation(&mut SqliteSql(connection)));
+    let end = done.and_then(|done| {
+        connection.execute_batch("COMMIT").map_err(StoreError::from)?;
+        Ok(done)
+    });
+    if end.is_err() && !connection.is_autocommit() {
+        // If this fails as well, the next BEGIN does.
+        let _ = connection.execute_batch("ROLLBACK");
+    }
+    end
 }
 
 /// Classifies the error of an insert. After any error of SQLite the transaction was rolled back;
@@ -54,27 +67,30 @@ pub(super) fn insert_error(error: StoreError) -> InsertError {
     }
 }
 
+#[async_trait]
 impl Sql for SqliteSql<'_> {
-    const DIALECT: Dialect = Dialect::Sqlite;
-
-    fn query(
-        &mut self,
-        sql: &str,
-        values: &[Value],
-    ) -> impl Future<Output = Result<Vec<Row>, StoreError>> + Send {
-        std::future::ready(query(&self.transaction, sql, values))
+    fn dialect(&self) -> Dialect {
+        Dialect::Sqlite
     }
 
-    fn tell(&mut self, _news: Told<'_>) -> impl Future<Output = Result<(), StoreError>> + Send {
-        std::future::ready(Ok(()))
+    async fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, StoreError> {
+        query(self.0, sql, values)
+    }
+
+    async fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, StoreError> {
+        let mut statement = self.0.prepare_cached(sql)?;
+        Ok(u64::try_from(statement.execute(params_from_iter(values))?).unwrap_or(u64::MAX))
+    }
+
+    async fn notify(&mut self, _notice: Notice<'_>) -> Result<(), StoreError> {
+        Ok(())
     }
 }
 
 fn query(connection: &Connection, sql: &str, values: &[Value]) -> Result<Vec<Row>, StoreError> {
     let mut statement = connection.prepare_cached(sql)?;
     let columns = statement.column_count();
-    let params: Vec<Box<dyn ToSql>> = values.iter().map(param).collect();
-    let mut rows = statement.query(rusqlite::params_from_iter(params.iter()))?;
+    let mut rows = statement.query(params_from_iter(values))?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         let cells =
@@ -84,16 +100,18 @@ fn query(connection: &Connection, sql: &str, values: &[Value]) -> Result<Vec<Row
     Ok(found)
 }
 
-fn param(value: &Value) -> Box<dyn ToSql> {
-    match value.clone() {
-        Value::Int(value) => Box::new(value),
-        Value::OptInt(value) => Box::new(value),
-        Value::Bool(value) => Box::new(value),
-        Value::Text(value) => Box::new(value),
-        Value::OptText(value) => Box::new(value),
-        Value::Time(value) => Box::new(value.as_millisecond()),
-        Value::OptTime(value) => Box::new(value.map(jiff::Timestamp::as_millisecond)),
-        Value::Bytes(value) => Box::new(value),
+impl ToSql for Value {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        match self {
+            Self::Int(value) => value.to_sql(),
+            Self::OptInt(value) => value.to_sql(),
+            Self::Bool(value) => value.to_sql(),
+            Self::Text(value) => value.to_sql(),
+            Self::OptText(value) => value.to_sql(),
+            Self::Time(value) => Ok(value.as_millisecond().into()),
+            Self::OptTime(value) => Ok(ToSqlOutput::Owned(value.map(Timestamp::as_millisecond).into())),
+            Self::Bytes(value) => value.to_sql(),
+        }
     }
 }
 
@@ -105,6 +123,7 @@ fn cell(value: ValueRef<'_>) -> Result<Cell, StoreError> {
             Ok(text) => Ok(Cell::Text(text.to_owned())),
             Err(error) => Err(StoreError::Corrupt(error.to_string())),
         },
-        other => Err(StoreError::Corrupt(format!("a value of type {}", other.data_type()))),
+        ValueRef::Blob(bytes) => Ok(Cell::Bytes(bytes.to_vec())),
+        ValueRef::Real(_) => Err(StoreError::Corrupt("a value of type REAL".to_owned())),
     }
 }

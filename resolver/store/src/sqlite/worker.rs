@@ -90,10 +90,10 @@ impl Worker {
     ///
     /// # Errors
     /// Returns [`StoreError::Stopped`] if the thread has ended.
-    pub(super) async fn write<T: Send + 'static>(
+    pub async fn write<T: Send + 'static, E: From<StoreError> + Send + 'static>(
         &self,
-        operation: impl AsyncFnOnce(&mut SqliteSql<'_>) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
+        operation: impl AsyncFnOnce(&mut SqliteSql<'_>) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E> {
         self.run(move |connection| transaction::write(connection, operation)).await
     }
 
@@ -101,10 +101,10 @@ impl Worker {
     ///
     /// # Errors
     /// Returns [`StoreError::Stopped`] if the thread has ended.
-    pub(super) async fn read<T: Send + 'static>(
+    pub async fn read<T: Send + 'static, E: From<StoreError> + Send + 'static>(
         &self,
-        operation: impl AsyncFnOnce(&mut SqliteSql<'_>) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
+        operation: impl AsyncFnOnce(&mut SqliteSql<'_>) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E> {
         self.run(move |connection| transaction::read(connection, operation)).await
     }
 }

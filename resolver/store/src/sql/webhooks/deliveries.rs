@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use links::webhook::{Delivery, DeliveryId, DeliveryState, OPEN_MAX, PING, Webhook, WebhookId};
 
-use super::super::{Row, Sql, Value, milliseconds, places};
+use super::super::{Dialect, Row, Sql, Value, places};
 use super::{disable, end_with_keys, gone, select, webhook, webhook_in};
 use crate::{AfterAttempt, AttemptEnd, Backlog, ClaimedDelivery, FanOut, FannedOut, StoreError};
 
@@ -17,13 +17,13 @@ const SELECT_DELIVERY: &str =
     FROM webhook_delivery JOIN webhook_event ON webhook_event.id = webhook_delivery.event_id";
 
 /// SQL condition for deliveries that no process attempts and whose time has come.
-fn is_due<S: Sql>() -> String {
-    let now = S::DIALECT.now();
+fn is_due(dialect: Dialect) -> String {
+    let now = dialect.now();
     format!("state = 0 AND due_at <= {now} AND (held_until IS NULL OR held_until < {now})")
 }
 
 /// Turns events into deliveries.
-pub(crate) async fn fan_out<S: Sql>(sql: &mut S, events: &[FanOut]) -> Result<FannedOut, StoreError> {
+pub(crate) async fn fan_out(sql: &mut dyn Sql, events: &[FanOut]) -> Result<FannedOut, StoreError> {
     let mut room = room_of(sql, events).await?;
     let (mut done, mut dropped) = (FannedOut::default(), BTreeMap::<WebhookId, i64>::new());
     for event in events {
@@ -55,7 +55,7 @@ pub(crate) async fn fan_out<S: Sql>(sql: &mut S, events: &[FanOut]) -> Result<Fa
 }
 
 /// Locks the enabled webhooks of these events, and returns how many more deliveries each may have.
-async fn room_of<S: Sql>(sql: &mut S, events: &[FanOut]) -> Result<BTreeMap<WebhookId, i64>, StoreError> {
+async fn room_of(sql: &mut dyn Sql, events: &[FanOut]) -> Result<BTreeMap<WebhookId, i64>, StoreError> {
     let mut ids: Vec<WebhookId> =
         events.iter().flat_map(|event| event.webhooks.iter().map(|(id, _)| *id)).collect();
     ids.sort_unstable();
@@ -67,7 +67,7 @@ async fn room_of<S: Sql>(sql: &mut S, events: &[FanOut]) -> Result<BTreeMap<Webh
     let lock = format!(
         "SELECT id FROM webhook WHERE id IN ({}) AND disabled_at IS NULL ORDER BY id {}",
         places(1, ids.len()),
-        S::DIALECT.for_update()
+        sql.dialect().for_update()
     );
     let values: Vec<Value> = ids.iter().map(|id| Value::Int(id.get())).collect();
     for row in sql.query(&lock, &values).await? {
@@ -82,16 +82,16 @@ async fn room_of<S: Sql>(sql: &mut S, events: &[FanOut]) -> Result<BTreeMap<Webh
 }
 
 /// Writes the body of an event that has no deliveries yet. Returns whether it had none.
-async fn take_event<S: Sql>(sql: &mut S, event: &FanOut) -> Result<bool, StoreError> {
+async fn take_event(sql: &mut dyn Sql, event: &FanOut) -> Result<bool, StoreError> {
     let take = format!(
         "UPDATE webhook_event SET payload = $1, fanned_at = {} WHERE id = $2 AND fanned_at IS NULL RETURNING id",
-        S::DIALECT.now()
+        sql.dialect().now()
     );
     let values = [Value::Text(event.body.clone()), Value::Int(event.event.get())];
     Ok(!sql.query(&take, &values).await?.is_empty())
 }
 
-async fn queue<S: Sql>(sql: &mut S, event: &FanOut, to: &[(WebhookId, &str)]) -> Result<(), StoreError> {
+async fn queue(sql: &mut dyn Sql, event: &FanOut, to: &[(WebhookId, &str)]) -> Result<(), StoreError> {
     if to.is_empty() {
         return Ok(());
     }
@@ -106,7 +106,7 @@ async fn queue<S: Sql>(sql: &mut S, event: &FanOut, to: &[(WebhookId, &str)]) ->
 }
 
 /// Removes the events that no webhook is called for.
-async fn forget<S: Sql>(sql: &mut S, events: &[FanOut]) -> Result<(), StoreError> {
+async fn forget(sql: &mut dyn Sql, events: &[FanOut]) -> Result<(), StoreError> {
     let unwanted = events.iter().filter(|event| event.webhooks.is_empty());
     let values: Vec<Value> = unwanted.map(|event| Value::Int(event.event.get())).collect();
     if values.is_empty() {
@@ -118,8 +118,8 @@ async fn forget<S: Sql>(sql: &mut S, events: &[FanOut]) -> Result<(), StoreError
 }
 
 /// Adds a delivery of a test event, unless the webhook is disabled or does not exist.
-pub(crate) async fn add_test_delivery<S: Sql>(
-    sql: &mut S,
+pub(crate) async fn add_test_delivery(
+    sql: &mut dyn Sql,
     id: WebhookId,
     message_id: &str,
     body: &str,
@@ -129,7 +129,7 @@ pub(crate) async fn add_test_delivery<S: Sql>(
     }
     let insert = format!(
         "INSERT INTO webhook_event (kind, payload, fanned_at) VALUES ('{PING}', $1, {}) RETURNING id",
-        S::DIALECT.now()
+        sql.dialect().now()
     );
     let rows = sql.query(&insert, &[Value::Text(body.to_owned())]).await?;
     let event = rows.first().ok_or_else(gone)?.int(0)?;
@@ -141,12 +141,12 @@ pub(crate) async fn add_test_delivery<S: Sql>(
 }
 
 /// Returns the enabled webhooks with deliveries that are due.
-pub(crate) async fn due_webhooks<S: Sql>(sql: &mut S) -> Result<Vec<Webhook>, StoreError> {
+pub(crate) async fn due_webhooks(sql: &mut dyn Sql) -> Result<Vec<Webhook>, StoreError> {
     let select = format!(
         "{} WHERE webhook.disabled_at IS NULL
          AND EXISTS (SELECT 1 FROM webhook_delivery WHERE webhook_id = webhook.id AND {}) ORDER BY webhook.id",
-        select(S::DIALECT),
-        is_due::<S>()
+        select(sql.dialect()),
+        is_due(sql.dialect())
     );
     let mut due: Vec<Webhook> =
         sql.query(&select, &[]).await?.iter().map(webhook_in).collect::<Result<_, _>>()?;
@@ -155,15 +155,15 @@ pub(crate) async fn due_webhooks<S: Sql>(sql: &mut S) -> Result<Vec<Webhook>, St
 }
 
 /// Claims due deliveries until `lease` milliseconds from now, at most so many of each webhook.
-pub(crate) async fn claim_deliveries<S: Sql>(
-    sql: &mut S,
+pub(crate) async fn claim_deliveries(
+    sql: &mut dyn Sql,
     most: &[(WebhookId, u32)],
-    lease: i64,
+    lease: Duration,
 ) -> Result<Vec<ClaimedDelivery>, StoreError> {
     let select = format!(
         "SELECT id FROM webhook_delivery WHERE webhook_id = $1 AND {} ORDER BY due_at LIMIT $2 {}",
-        is_due::<S>(),
-        S::DIALECT.skip_locked()
+        is_due(sql.dialect()),
+        sql.dialect().skip_locked()
     );
     let mut ids = Vec::new();
     for (webhook, most) in most {
@@ -176,10 +176,10 @@ pub(crate) async fn claim_deliveries<S: Sql>(
     }
     let hold = format!(
         "UPDATE webhook_delivery SET held_until = {}, attempts = attempts + 1 WHERE id IN ({})",
-        S::DIALECT.now_plus("$1"),
+        sql.dialect().now_plus("$1"),
         places(2, ids.len())
     );
-    let values: Vec<Value> = std::iter::once(Value::Int(lease)).chain(ids.iter().cloned()).collect();
+    let values: Vec<Value> = std::iter::once(Value::milliseconds(lease)).chain(ids.iter().cloned()).collect();
     sql.query(&hold, &values).await?;
     let read = format!(
         "SELECT webhook_delivery.id, webhook_delivery.webhook_id, webhook_delivery.message_id,
@@ -204,22 +204,22 @@ fn claimed_in(row: &Row) -> Result<ClaimedDelivery, StoreError> {
 
 /// Records the end of an attempt, unless another process has claimed the delivery since, or
 /// somebody has asked for it again. Returns whether this disabled the webhook.
-pub(crate) async fn end_attempt<S: Sql>(sql: &mut S, end: &AttemptEnd) -> Result<bool, StoreError> {
+pub(crate) async fn end_attempt(sql: &mut dyn Sql, end: &AttemptEnd) -> Result<bool, StoreError> {
     let (state, wait) = match end.next {
         AfterAttempt::Delivered => (DeliveryState::Delivered, Duration::ZERO),
         AfterAttempt::RetryIn(wait) => (DeliveryState::Open, wait),
         AfterAttempt::Dead => (DeliveryState::Dead, Duration::ZERO),
     };
-    let ended = if state == DeliveryState::Open { "NULL" } else { S::DIALECT.now() };
+    let ended = if state == DeliveryState::Open { "NULL" } else { sql.dialect().now() };
     let update = format!(
         "UPDATE webhook_delivery SET state = $1, due_at = {}, held_until = NULL, last_status = $3,
                 last_error = $4, excerpt = $5, ended_at = {ended}
          WHERE id = $6 AND attempts = $7 AND due_at = $8 AND state = 0 RETURNING id",
-        S::DIALECT.now_plus("$2")
+        sql.dialect().now_plus("$2")
     );
     let values = [
         Value::Int(state.stored()),
-        Value::Int(milliseconds(wait)),
+        Value::milliseconds(wait),
         Value::OptInt(end.status.map(i64::from)),
         Value::OptText(end.error.clone()),
         Value::Text(end.excerpt.clone()),
@@ -240,7 +240,7 @@ pub(crate) async fn end_attempt<S: Sql>(sql: &mut S, end: &AttemptEnd) -> Result
         }
         AfterAttempt::RetryIn(_) | AfterAttempt::Dead => format!(
             "UPDATE webhook SET failing_since = {} WHERE id = $1 AND failing_since IS NULL",
-            S::DIALECT.now()
+            sql.dialect().now()
         ),
     };
     sql.query(&health, &own).await?;
@@ -251,25 +251,25 @@ pub(crate) async fn end_attempt<S: Sql>(sql: &mut S, end: &AttemptEnd) -> Result
 }
 
 /// Returns the latest deliveries of a webhook, at most `most`, only those before `before` if given.
-pub(crate) async fn deliveries<S: Sql>(
-    sql: &mut S,
+pub(crate) async fn deliveries(
+    sql: &mut dyn Sql,
     webhook: WebhookId,
     before: Option<DeliveryId>,
-    most: i64,
+    most: usize,
 ) -> Result<Vec<Delivery>, StoreError> {
     let select = format!(
         "{SELECT_DELIVERY} WHERE webhook_delivery.webhook_id = $1 AND webhook_delivery.id < $2
          ORDER BY webhook_delivery.id DESC LIMIT $3"
     );
     let before = before.map_or(i64::MAX, DeliveryId::get);
-    let values = [Value::Int(webhook.get()), Value::Int(before), Value::Int(most)];
+    let values = [Value::Int(webhook.get()), Value::Int(before), Value::count(most)];
     // A state that only a later release knows hides its own delivery, and no other.
     let is_known = |row: &&Row| row.int(4).is_ok_and(|state| DeliveryState::from_stored(state).is_some());
     sql.query(&select, &values).await?.iter().filter(is_known).map(delivery_in).collect()
 }
 
-async fn delivery<S: Sql>(
-    sql: &mut S,
+async fn delivery(
+    sql: &mut dyn Sql,
     webhook: WebhookId,
     id: DeliveryId,
 ) -> Result<Option<Delivery>, StoreError> {
@@ -281,15 +281,15 @@ async fn delivery<S: Sql>(
 
 /// Makes a delivery due again, as if it were new. An attempt that is under way keeps its lease, and
 /// its end changes nothing else: the delivery is due since another time.
-pub(crate) async fn redeliver<S: Sql>(
-    sql: &mut S,
+pub(crate) async fn redeliver(
+    sql: &mut dyn Sql,
     webhook: WebhookId,
     id: DeliveryId,
 ) -> Result<Option<Delivery>, StoreError> {
     let again = format!(
         "UPDATE webhook_delivery SET state = 0, due_at = {}, ended_at = NULL, attempts = 0
          WHERE webhook_id = $1 AND id = $2",
-        S::DIALECT.now()
+        sql.dialect().now()
     );
     sql.query(&again, &[Value::Int(webhook.get()), Value::Int(id.get())]).await?;
     delivery(sql, webhook, id).await
@@ -315,13 +315,13 @@ fn delivery_in(row: &Row) -> Result<Delivery, StoreError> {
 }
 
 /// Returns the open deliveries of all webhooks.
-pub(crate) async fn webhook_backlog<S: Sql>(sql: &mut S) -> Result<Backlog, StoreError> {
+pub(crate) async fn webhook_backlog(sql: &mut dyn Sql) -> Result<Backlog, StoreError> {
     let open = sql.query("SELECT count(*) FROM webhook_delivery WHERE state = 0", &[]).await?;
     let oldest = format!(
         "SELECT min(webhook_delivery.due_at), {} FROM webhook
          JOIN webhook_delivery ON webhook_delivery.webhook_id = webhook.id AND webhook_delivery.state = 0
          WHERE webhook.disabled_at IS NULL",
-        S::DIALECT.now()
+        sql.dialect().now()
     );
     let rows = sql.query(&oldest, &[]).await?;
     let overdue = match rows.first() {
@@ -338,13 +338,9 @@ pub(crate) async fn webhook_backlog<S: Sql>(sql: &mut S) -> Result<Backlog, Stor
 
 /// Records which webhooks have ended with their keys, and removes what ended longer ago than
 /// `kept`, at most `most` rows of each kind. Returns whether more may be left.
-pub(crate) async fn purge_webhooks<S: Sql>(
-    sql: &mut S,
-    kept: Duration,
-    most: u32,
-) -> Result<bool, StoreError> {
+pub(crate) async fn purge_webhooks(sql: &mut dyn Sql, kept: Duration, most: u32) -> Result<bool, StoreError> {
     end_with_keys(sql).await?;
-    let (cut, now, skip) = (S::DIALECT.now_minus(kept), S::DIALECT.now(), S::DIALECT.skip_locked());
+    let (cut, now, skip) = (sql.dialect().now_minus(kept), sql.dialect().now(), sql.dialect().skip_locked());
     let statements = [
         format!(
             "UPDATE webhook_delivery SET state = 2, ended_at = {now}, last_error = 'the webhook stayed disabled'

@@ -11,7 +11,7 @@ use links::{
 };
 use serde_json::{Value as Json, json};
 
-use super::super::{Row, Sql, Value, create, places, visits::advance};
+use super::super::{Dialect, Row, Sql, Value, create, places, visits::advance};
 use crate::{Inserted, StoreError};
 
 /// The chore whose position is that of the last events of visits that were passed on.
@@ -30,7 +30,7 @@ fn is_wanted(kind: &str) -> String {
 }
 
 /// Returns whether an enabled webhook is called for new links.
-pub(crate) async fn wants_creates<S: Sql>(sql: &mut S) -> Result<bool, StoreError> {
+pub(crate) async fn wants_creates(sql: &mut dyn Sql) -> Result<bool, StoreError> {
     let select = format!("SELECT 1 WHERE {}", is_wanted("$1"));
     let kind = LinkEvent::Created.as_str().to_owned();
     Ok(!sql.query(&select, &[Value::Text(kind)]).await?.is_empty())
@@ -38,8 +38,8 @@ pub(crate) async fn wants_creates<S: Sql>(sql: &mut S) -> Result<bool, StoreErro
 
 /// Records the event of a changed link, if a webhook is called for its kind. `tags` are those
 /// before and after the change.
-pub(in crate::sql) async fn record_link<S: Sql>(
-    sql: &mut S,
+pub(in crate::sql) async fn record_link(
+    sql: &mut dyn Sql,
     event: LinkEvent,
     link: &Link,
     tags: &[Tag],
@@ -69,7 +69,7 @@ pub(in crate::sql) async fn record_link<S: Sql>(
 }
 
 /// Records the event of a new link, if a webhook is called for it.
-pub(crate) async fn record_create<S: Sql>(sql: &mut S, link: &Link, tags: &[Tag]) -> Result<(), StoreError> {
+pub(crate) async fn record_create(sql: &mut dyn Sql, link: &Link, tags: &[Tag]) -> Result<(), StoreError> {
     record_link(sql, LinkEvent::Created, link, tags, &created(link, tags)).await
 }
 
@@ -81,8 +81,8 @@ fn created(link: &Link, tags: &[Tag]) -> Json {
 
 /// Inserts links, and records an event for each that is stored. Returns the outcome of each in the
 /// order of `links`.
-pub(crate) async fn insert_announced<S: Sql>(
-    sql: &mut S,
+pub(crate) async fn insert_announced(
+    sql: &mut dyn Sql,
     links: &[NewLink],
 ) -> Result<Vec<Inserted>, StoreError> {
     // In the order of their ids, so that concurrent inserts cannot deadlock.
@@ -90,7 +90,7 @@ pub(crate) async fn insert_announced<S: Sql>(
     order.sort_unstable_by_key(|link| link.id);
     let mut stored: Vec<(LinkId, Timestamp)> = Vec::with_capacity(links.len());
     for links in order.chunks(LINKS_AT_ONCE) {
-        for row in sql.query(&insert_of::<S>(links.len()), &rows_of(links)?).await? {
+        for row in sql.query(&insert_of(sql.dialect(), links.len()), &rows_of(links)?).await? {
             stored.push((LinkId::from_stored(row.int(0)?), row.time(1)?));
         }
     }
@@ -112,10 +112,10 @@ pub(crate) async fn insert_announced<S: Sql>(
 }
 
 /// Returns the insert of so many links.
-fn insert_of<S: Sql>(count: usize) -> String {
+fn insert_of(dialect: Dialect, count: usize) -> String {
     let row = |first: usize| {
         let at = |column: usize| format!("${}", first + column);
-        let (plain, details, id) = (places(first, 5), S::DIALECT.json(&at(5)), at(6));
+        let (plain, details, id) = (places(first, 5), dialect.json(&at(5)), at(6));
         format!("({plain}, {details}, {id})")
     };
     let rows: Vec<String> = (0..count).map(|row_index| row(7 * row_index + 1)).collect();
@@ -135,8 +135,8 @@ fn rows_of(links: &[&NewLink]) -> Result<Vec<Value>, StoreError> {
 }
 
 /// Records events of visits, unless the position of what was recorded is `up_to` or later.
-pub(crate) async fn pass_on_webhook_events<S: Sql>(
-    sql: &mut S,
+pub(crate) async fn pass_on_webhook_events(
+    sql: &mut dyn Sql,
     up_to: i64,
     events: &[NewWebhookEvent],
 ) -> Result<(), StoreError> {
@@ -144,8 +144,8 @@ pub(crate) async fn pass_on_webhook_events<S: Sql>(
 }
 
 /// Records events.
-pub(crate) async fn add_webhook_events<S: Sql>(
-    sql: &mut S,
+pub(crate) async fn add_webhook_events(
+    sql: &mut dyn Sql,
     events: &[NewWebhookEvent],
 ) -> Result<(), StoreError> {
     for events in events.chunks(EVENTS_AT_ONCE) {
@@ -173,13 +173,13 @@ fn row_of(event: &NewWebhookEvent) -> [Value; 5] {
 }
 
 /// Returns at most `most` events without deliveries yet, the oldest first.
-pub(crate) async fn waiting_webhook_events<S: Sql>(
-    sql: &mut S,
-    most: i64,
+pub(crate) async fn waiting_webhook_events(
+    sql: &mut dyn Sql,
+    most: usize,
 ) -> Result<Vec<WebhookEvent>, StoreError> {
     let select = "SELECT id, kind, domain_id, link_id, tags, payload, at FROM webhook_event
                   WHERE fanned_at IS NULL ORDER BY id LIMIT $1";
-    sql.query(select, &[Value::Int(most)]).await?.iter().map(event_in).collect()
+    sql.query(select, &[Value::count(most)]).await?.iter().map(event_in).collect()
 }
 
 fn event_in(row: &Row) -> Result<WebhookEvent, StoreError> {

@@ -1,0 +1,191 @@
+//! The block register: which holder may use which ids.
+//!
+//! I1: no two rows overlap. Postgres' exclusion constraint refuses a row that overlaps another, also
+//! one whose commit is under way: the insert waits for it. SQLite has one writer, so the condition
+//! of the insert suffices.
+
+use codes::{KeyspaceIndex, LinkId};
+use numbers::Span;
+
+use super::{Sql, Value, ids_of, number_of_end};
+use crate::{BlockEntry, Registration, StoreError};
+
+/// Maximum number of spans in one statement.
+const ENTERED_AT_ONCE: usize = 500;
+
+/// Maximum number of a predecessor's commits that one take-over waits for. Each start of a holder
+/// leaves at most one under way.
+const TAKE_OVER_TRIES: usize = 5;
+
+/// SQL condition on a row of `block`: it belongs to an open reservation. The reservation's codes
+/// are published, so no other block ever takes the row over, whatever its generation in the ledger.
+const IS_RESERVED: &str = "EXISTS (SELECT 1 FROM reservation
+    WHERE closed_at IS NULL AND 'reservation-' || reservation.id = block.holder)";
+
+/// Registers a block. If it is refused because an earlier attempt of this call was committed, that
+/// attempt's row is found.
+pub(crate) async fn register_block(
+    sql: &mut dyn Sql,
+    block: &BlockEntry,
+) -> Result<Registration, StoreError> {
+    let is_registered = enter(sql, block, &[block.span]).await? || is_registered(sql, block).await?;
+    Ok(if is_registered { Registration::Registered } else { Registration::Overlaps })
+}
+
+/// Replaces all rows in the block's range that are not newer than the leaked generation by one new
+/// row.
+///
+/// A row may be older than that: a holder that died between allocation and take-over left the row
+/// of its predecessor. A newer row belongs to a holder that has taken the block over since, and
+/// refuses this one. So does the row of an open reservation, which a ledger from a backup may have
+/// forgotten. The delete locks the rows, so of two concurrent take-overs one sees the other's row.
+///
+/// # Errors
+/// Returns [`StoreError::Overlap`] if such a row is in the way. The transaction is rolled back, so
+/// that the rows which were to be replaced stay.
+pub(crate) async fn take_over_block(
+    sql: &mut dyn Sql,
+    block: &BlockEntry,
+    leaked: u64,
+) -> Result<(), StoreError> {
+    let (first, end) = LinkId::range(block.keyspace, block.span);
+    let older = format!(
+        "DELETE FROM block WHERE generation <= $1 AND {} AND NOT {IS_RESERVED}",
+        sql.dialect().block_within("$2", "$3")
+    );
+    for _ in 0..TAKE_OVER_TRIES {
+        sql.query(&older, &[signed(leaked)?, Value::Int(first), Value::Int(end)]).await?;
+        if enter(sql, block, &[block.span]).await? || is_registered(sql, block).await? {
+            return Ok(());
+        }
+        if has_newer(sql, block, leaked).await? {
+            return Err(StoreError::Overlap);
+        }
+        // A predecessor's commit was under way: the delete did not see its row, and the insert
+        // waited for it.
+    }
+    Err(StoreError::TimedOut)
+}
+
+/// Returns whether some of the numbers were taken over by another holder, belong to a block that
+/// reaches beyond this one, or are reserved.
+async fn has_newer(sql: &mut dyn Sql, block: &BlockEntry, leaked: u64) -> Result<bool, StoreError> {
+    let (first, end) = LinkId::range(block.keyspace, block.span);
+    let newer = format!(
+        "SELECT generation FROM block WHERE {}
+         AND (generation > $3 OR NOT ({}) OR {IS_RESERVED}) LIMIT 1",
+        sql.dialect().block_overlaps("$1", "$2"),
+        sql.dialect().block_within("$1", "$2"),
+    );
+    Ok(!sql.query(&newer, &[Value::Int(first), Value::Int(end), signed(leaked)?]).await?.is_empty())
+}
+
+/// Replaces the block's rows by rows for the spans that are kept.
+///
+/// # Errors
+/// Returns [`StoreError::Overlap`] if spans are to be kept and the block has no row, because
+/// another holder has taken it over, or if a kept span overlaps another block.
+pub(crate) async fn release_block(
+    sql: &mut dyn Sql,
+    block: &BlockEntry,
+    kept: &[Span],
+) -> Result<(), StoreError> {
+    let (first, end) = LinkId::range(block.keyspace, block.span);
+    let own = format!(
+        "DELETE FROM block WHERE generation = $1 AND instance = $2 AND {} RETURNING generation",
+        sql.dialect().block_within("$3", "$4")
+    );
+    let values = [signed(block.generation)?, Value::Text(block.instance.clone()), first.into(), end.into()];
+    let is_gone = sql.query(&own, &values).await?.is_empty();
+    if !kept.is_empty() && (is_gone || !enter(sql, block, kept).await?) {
+        return Err(StoreError::Overlap);
+    }
+    Ok(())
+}
+
+/// Inserts a row for each of some spans with the block's other values. Returns whether all of them
+/// were inserted: a span that overlaps a row is left out.
+pub(super) async fn enter(sql: &mut dyn Sql, block: &BlockEntry, spans: &[Span]) -> Result<bool, StoreError> {
+    let dialect = sql.dialect();
+    let mut values = vec![
+        signed(block.generation)?,
+        Value::Text(block.holder.clone()),
+        signed(block.incarnation)?,
+        Value::Text(block.instance.clone()),
+    ];
+    let mut entered = 0;
+    for spans in spans.chunks(ENTERED_AT_ONCE) {
+        let rows: Vec<String> =
+            (0..spans.len()).map(|row| format!("(${}, ${})", 2 * row + 5, 2 * row + 6)).collect();
+        let insert = format!(
+            "INSERT INTO block ({}, generation, holder, incarnation, instance)
+             SELECT {}, $1, $2, $3, $4 FROM (VALUES {}) AS span
+             WHERE NOT EXISTS (SELECT 1 FROM block WHERE {})
+             ON CONFLICT DO NOTHING RETURNING generation",
+            dialect.block_ids(),
+            dialect.block_range("column1", "column2"),
+            rows.join(", "),
+            dialect.block_overlaps("column1", "column2"),
+        );
+        values.truncate(4);
+        for span in spans {
+            let (first, end) = LinkId::range(block.keyspace, *span);
+            values.extend([first.into(), end.into()]);
+        }
+        entered += sql.query(&insert, &values).await?.len();
+    }
+    Ok(entered == spans.len())
+}
+
+/// Returns whether the register has exactly this block.
+async fn is_registered(sql: &mut dyn Sql, block: &BlockEntry) -> Result<bool, StoreError> {
+    let (first, end) = LinkId::range(block.keyspace, block.span);
+    let (low, high) = sql.dialect().block_bounds();
+    let select = format!(
+        "SELECT generation FROM block WHERE generation = $1 AND instance = $2 AND {low} = $3 AND {high} = $4"
+    );
+    let values = [signed(block.generation)?, Value::Text(block.instance.clone()), first.into(), end.into()];
+    Ok(!sql.query(&select, &values).await?.is_empty())
+}
+
+/// Returns whether the register assigns an id to this allocation.
+pub(crate) async fn holds(
+    sql: &mut dyn Sql,
+    id: LinkId,
+    generation: u64,
+    instance: &str,
+) -> Result<bool, StoreError> {
+    let select = format!(
+        "SELECT generation FROM block WHERE {} AND generation = $3 AND instance = $4",
+        sql.dialect().block_overlaps("$1", "$2")
+    );
+    let (id, past) = (id.get(), id.get() + 1);
+    let values = [id.into(), past.into(), signed(generation)?, Value::Text(instance.to_owned())];
+    Ok(!sql.query(&select, &values).await?.is_empty())
+}
+
+/// Returns whether an open reservation owns the id. Its holder knows the code, and may have printed
+/// it.
+pub(super) async fn is_reserved(sql: &mut dyn Sql, id: LinkId) -> Result<bool, StoreError> {
+    let select = format!(
+        "SELECT generation FROM block WHERE {} AND {IS_RESERVED}",
+        sql.dialect().block_overlaps("$1", "$2")
+    );
+    Ok(!sql.query(&select, &[id.get().into(), (id.get() + 1).into()]).await?.is_empty())
+}
+
+/// Returns the end of a keyspace's registered numbers.
+///
+/// Blocks do not overlap, so the last one has the highest end.
+pub(crate) async fn registered_end(sql: &mut dyn Sql, keyspace: KeyspaceIndex) -> Result<u64, StoreError> {
+    let (first, end) = ids_of(keyspace);
+    let last = sql.query(sql.dialect().last_block_end(), &[first.into(), end.into()]).await?;
+    let end = last.first().map(|row| row.int(0)).transpose()?;
+    Ok(number_of_end(keyspace, end))
+}
+
+/// Converts to `bigint`. Generations and incarnations count by ones and stay far below the limit.
+fn signed(value: u64) -> Result<Value, StoreError> {
+    let value = i64::try_from(value);
+    value.map(Value::Int).map_err(|error| StoreError::Corrupt(format!("table block: {error}")))
+}

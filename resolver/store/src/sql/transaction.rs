@@ -1,0 +1,180 @@
+//! Transactions of either database, and the values that go in and come out.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use codes::LinkId;
+use jiff::Timestamp;
+
+use super::{Dialect, dialect};
+use crate::StoreError;
+
+/// A connection to a database, mostly within a transaction.
+#[async_trait]
+pub trait Sql: Send {
+    /// Returns the dialect of its statements.
+    fn dialect(&self) -> Dialect;
+
+    /// Runs a statement and returns its rows.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the database refuses the statement or does not answer.
+    async fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, StoreError>;
+
+    /// Runs a statement and returns how many rows it has changed.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] as [`query`](Self::query) does.
+    async fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, StoreError>;
+
+    /// Notifies other resolvers of a change when the transaction commits.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] as [`query`](Self::query) does.
+    async fn notify(&mut self, notice: Notice<'_>) -> Result<(), StoreError>;
+}
+
+/// A change that other resolvers are notified of.
+#[derive(Clone, Copy, Debug)]
+pub enum Notice<'a> {
+    /// These links were changed. At most 400 ids fit into one notification.
+    Changed(&'a [LinkId]),
+    /// The mintable code of this id was taken as a custom slug.
+    Picked(LinkId),
+}
+
+/// A parameter of a statement.
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// A number.
+    Int(i64),
+    /// A number or NULL.
+    OptInt(Option<i64>),
+    /// A truth value.
+    Bool(bool),
+    /// A text.
+    Text(String),
+    /// A text or NULL.
+    OptText(Option<String>),
+    /// A time.
+    Time(Timestamp),
+    /// A time or NULL.
+    OptTime(Option<Timestamp>),
+    /// Bytes.
+    Bytes(Vec<u8>),
+}
+
+impl<N: Into<i64>> From<N> for Value {
+    fn from(value: N) -> Self {
+        Self::Int(value.into())
+    }
+}
+
+impl Value {
+    /// Converts a number of rows, or a position.
+    #[must_use]
+    pub fn count(count: impl TryInto<i64>) -> Self {
+        Self::Int(count.try_into().unwrap_or(i64::MAX))
+    }
+
+    /// Joins numbers into one text, for [`Dialect::among`].
+    #[must_use]
+    pub fn numbers(numbers: impl IntoIterator<Item = i64>) -> Self {
+        let numbers: Vec<String> = numbers.into_iter().map(|number| number.to_string()).collect();
+        Self::Text(numbers.join(","))
+    }
+
+    /// Converts a duration to milliseconds.
+    pub(super) fn milliseconds(span: Duration) -> Self {
+        Self::Int(dialect::milliseconds(span))
+    }
+
+    /// Converts the id after which a page begins; `None` is before the first.
+    pub(super) fn after(id: Option<LinkId>) -> Self {
+        Self::Int(id.map_or(0, LinkId::get))
+    }
+}
+
+/// A value of a column.
+#[derive(Clone, Debug)]
+pub(crate) enum Cell {
+    Null,
+    Int(i64),
+    Text(String),
+    Time(Timestamp),
+    Bytes(Vec<u8>),
+}
+
+/// A row of a result.
+#[derive(Clone, Debug)]
+pub struct Row(pub(crate) Vec<Cell>);
+
+/// Reads of columns. A column of another type, or a number out of range, is [`StoreError::Corrupt`].
+#[expect(clippy::missing_errors_doc, reason = "the error of all of them is above")]
+impl Row {
+    /// Returns a number.
+    pub fn int(&self, column: usize) -> Result<i64, StoreError> {
+        match &self.0[column] {
+            Cell::Int(value) => Ok(*value),
+            other => Err(unexpected("a number", other)),
+        }
+    }
+
+    /// Returns a number of a narrower type.
+    pub fn number<N: TryFrom<i64>>(&self, column: usize) -> Result<N, StoreError> {
+        let found = self.int(column)?;
+        N::try_from(found).map_err(|_| StoreError::Corrupt(format!("number out of range: {found}")))
+    }
+
+    /// Returns whether the column is NULL.
+    #[must_use]
+    pub fn is_null(&self, column: usize) -> bool {
+        matches!(self.0[column], Cell::Null)
+    }
+
+    /// Returns a truth value.
+    pub fn flag(&self, column: usize) -> Result<bool, StoreError> {
+        Ok(self.int(column)? != 0)
+    }
+
+    /// Returns a text.
+    pub fn text(&self, column: usize) -> Result<&str, StoreError> {
+        self.opt_text(column)?.ok_or_else(|| unexpected("a text", &Cell::Null))
+    }
+
+    /// Returns a text or `None` for NULL.
+    pub fn opt_text(&self, column: usize) -> Result<Option<&str>, StoreError> {
+        match &self.0[column] {
+            Cell::Null => Ok(None),
+            Cell::Text(text) => Ok(Some(text)),
+            other => Err(unexpected("a text", other)),
+        }
+    }
+
+    /// Takes bytes out of the row.
+    pub fn take_bytes(&mut self, column: usize) -> Result<Vec<u8>, StoreError> {
+        match std::mem::replace(&mut self.0[column], Cell::Null) {
+            Cell::Bytes(bytes) => Ok(bytes),
+            other => Err(unexpected("bytes", &other)),
+        }
+    }
+
+    /// Returns a time.
+    pub(crate) fn time(&self, column: usize) -> Result<Timestamp, StoreError> {
+        match &self.0[column] {
+            Cell::Time(time) => Ok(*time),
+            Cell::Int(milliseconds) => Timestamp::from_millisecond(*milliseconds)
+                .map_err(|error| StoreError::Corrupt(error.to_string())),
+            other => Err(unexpected("a time", other)),
+        }
+    }
+
+    /// Returns a time or `None` for NULL.
+    pub(super) fn opt_time(&self, column: usize) -> Result<Option<Timestamp>, StoreError> {
+        if self.is_null(column) { Ok(None) } else { self.time(column).map(Some) }
+    }
+}
+
+fn unexpected(expected: &str, found: &Cell) -> StoreError {
+    StoreError::Corrupt(format!("expected {expected}, found {found:?}"))
+}
