@@ -64,7 +64,7 @@ pub(super) fn open_store(
         }
         Database::Sqlite(path) => {
             let visits = path.with_file_name("visits.db");
-            Arc::new(SqliteVisits::open(&visits, Some(path), Arc::clone(links)).map_err(failed)?)
+            Arc::new(SqliteVisits::open(&visits, path, Arc::clone(links)).map_err(failed)?)
         }
     })
 }

@@ -13,12 +13,13 @@ use std::collections::{BTreeMap, HashMap};
 
 use codes::LinkId;
 use links::DomainId;
+use store::Dialect;
 use visits::{
     AddressNetwork, Day, Flags, Month, QUARTER, StoredAddress, Subject, SubjectKey, TextKey, VisitId,
     tally::{Counts, Quarter, QuarterCounts, Tally},
 };
 
-use crate::{DayDelta, Erasure};
+use crate::{DayDelta, Erasure, sql::literal};
 
 /// Maximum number of rows deleted in one step.
 pub(crate) const STEP: usize = 20_000;
@@ -76,17 +77,12 @@ pub(crate) fn unlisted(
 }
 
 /// SQL condition for rows of a month whose address belongs to a network. All of its parts are
-/// numbers, and bytes that `literal` writes.
-pub(crate) fn condition(
-    network: AddressNetwork,
-    key: &TextKey,
-    month: Month,
-    literal: fn(&[u8]) -> String,
-) -> String {
+/// numbers and bytes.
+pub(crate) fn condition(network: AddressNetwork, key: &TextKey, month: Month, dialect: Dialect) -> String {
     let ranges = network.numbers(|octets| key.hash(octets).get()).into_iter();
     let mut parts: Vec<String> =
         ranges.map(|(first, last)| format!("address BETWEEN {first} AND {last}")).collect();
-    if let Some(texts) = texts(network, literal) {
+    if let Some(texts) = texts(network, dialect) {
         let lowest = StoredAddress::TEXTS.get();
         parts.push(format!(
             "address >= {lowest} AND EXISTS (SELECT 1 FROM visit_text
@@ -99,16 +95,16 @@ pub(crate) fn condition(
 
 /// SQL condition for the texts of whole addresses in a network; `None` for IPv4, whose addresses are
 /// numbers. A user agent of 16 bytes that begins with those of the network fits as well.
-pub(crate) fn texts(network: AddressNetwork, literal: fn(&[u8]) -> String) -> Option<String> {
-    let [first, last] = network.texts()?.map(|octets| literal(&octets));
+pub(crate) fn texts(network: AddressNetwork, dialect: Dialect) -> Option<String> {
+    let [first, last] = network.texts()?.map(|octets| literal(dialect, &octets));
     let lowest = StoredAddress::TEXTS.get();
     Some(format!("hash >= {lowest} AND octet_length(text) = 16 AND text BETWEEN {first} AND {last}"))
 }
 
 /// SQL statement that removes the texts of whole addresses in an erasure's network, except those of
 /// later visits; `None` as for [`texts`].
-pub(crate) fn remove_texts(erasure: &Erasure, literal: fn(&[u8]) -> String) -> Option<String> {
-    let texts = texts(erasure.network, literal)?;
+pub(crate) fn remove_texts(erasure: &Erasure, dialect: Dialect) -> Option<String> {
+    let texts = texts(erasure.network, dialect)?;
     let before = erasure.before.get();
     Some(format!(
         "DELETE FROM visit_text WHERE {texts}
@@ -131,11 +127,6 @@ pub(crate) fn first_day(from: Day) -> String {
     };
     let (links, orphans) = (of_kind(Subject::All(None)), of_kind(Subject::Orphans(None, None)));
     format!("SELECT min(day) FROM ({links} UNION ALL {orphans}) AS days")
-}
-
-/// Writes bytes in hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

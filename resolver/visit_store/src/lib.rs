@@ -8,6 +8,7 @@ mod link_visits;
 mod port;
 mod postgres;
 mod rows_record;
+mod sql;
 mod sqlite;
 mod tag_days;
 mod values;

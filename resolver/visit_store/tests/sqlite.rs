@@ -34,7 +34,7 @@ impl Files {
         let store = Arc::new(SqliteStore::open(&links).unwrap());
         store.migrate().await.unwrap();
         let catalog = Arc::<SqliteStore>::clone(&store);
-        let visits = SqliteVisits::open(&visits, Some(&links), catalog).unwrap();
+        let visits = SqliteVisits::open(&visits, &links, catalog).unwrap();
         visits.migrate().await.unwrap();
         Self { folder, links: store, visits }
     }
@@ -90,18 +90,6 @@ async fn rows_of_a_tag_are_those_of_its_links() {
         INSERT INTO link_tag (tag_id, link_id) VALUES (40, 2), (40, 5), (40, 6), (41, 2), (41, 3)";
     files.execute("links.db", tags);
     pages::rows_of_a_tag_are_those_of_its_links(&files.visits).await;
-}
-
-#[tokio::test]
-async fn rows_of_a_tag_need_the_database_of_the_links() {
-    let files = Files::new().await;
-    let catalog = Arc::<SqliteStore>::clone(&files.links);
-    let visits = SqliteVisits::open(&files.path("other.db"), None, catalog).unwrap();
-    visits.migrate().await.unwrap();
-    let error = visits.count_rows(&conformance::all_rows(Subject::Tag(1, None))).await.unwrap_err();
-    assert!(matches!(error, VisitStoreError::Engine(_)), "{error}");
-    assert_eq!(visits.count_rows(&conformance::all_rows(Subject::All(None))).await.unwrap(), 0);
-    assert!(!visits.merge().await.unwrap());
 }
 
 #[tokio::test]

@@ -229,8 +229,9 @@ impl VisitStore for ClickhouseVisits {
             most: 0,
         };
         let (total, ids) = self.select(&query).await?.marks(&self.servers).await?;
-        self.counters.store_marks(key, total, &ids).await?;
-        Ok(Marks { total, ids: ids.into_iter().map(VisitId::from_stored).collect() })
+        let marks = Marks { total, ids: ids.into_iter().map(VisitId::from_stored).collect() };
+        self.counters.store_marks(key, &marks).await?;
+        Ok(marks)
     }
 
     async fn delete(&self, subject: Subject, before: VisitId) -> Result<u64, VisitStoreError> {

@@ -7,11 +7,12 @@
 
 pub(super) mod erasures;
 
+use store::postgres::PostgresSql;
 use tokio_postgres::{Client, Row, types::Type};
 use visits::VisitId;
 
-use super::{LOCK, delete::outdate, erase::LIMITS, write::insert_texts};
-use crate::{RowsRecord, VisitStoreError};
+use super::{LIMITS, LOCK, write::insert_texts};
+use crate::{RowsRecord, VisitStoreError, sql::changes::outdate};
 
 /// A deletion that has rows left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +80,7 @@ pub(super) async fn reopen(client: &mut Client, record: &RowsRecord) -> Result<(
     let values = [(known as _, Type::INT8), (&first as _, Type::INT8), (&links as _, Type::INT8_ARRAY)];
     let cuts: Vec<i64> = transaction.query_typed(cuts, &values).await?.iter().map(|row| row.get(0)).collect();
     if !cuts.is_empty() {
-        let version = outdate(&transaction).await?;
+        let version = outdate(&mut PostgresSql(&transaction)).await?;
         let open = "UPDATE visit_cut SET has_rows = true, version = $1 WHERE link_id = ANY($2)";
         transaction.execute_typed(open, &[(&version, Type::INT8), (&cuts, Type::INT8_ARRAY)]).await?;
     }

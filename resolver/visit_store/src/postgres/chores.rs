@@ -1,10 +1,10 @@
 //! Upkeep: partitions by day, retention, and erased secrets.
 
+use store::postgres::PostgresSql;
 use tokio_postgres::{Client, types::Type};
 use visits::{Day, VisitId};
 
-use super::erase;
-use crate::VisitStoreError;
+use crate::{VisitStoreError, sql::erasures};
 
 /// Days that have a partition ahead of today.
 const AHEAD: i32 = 3;
@@ -73,8 +73,10 @@ async fn locked(client: &mut Client, statements: &str) -> Result<(), VisitStoreE
 /// Removes rows without a partition, marks and texts of days that are no longer kept.
 async fn remove_old(client: &Client, rows_from: Day) -> Result<(), VisitStoreError> {
     let oldest = VisitId::floor(rows_from.start());
-    erase::forget(client, oldest).await?;
+    erasures::forget(&mut PostgresSql(client), rows_from).await?;
     let oldest = oldest.get();
+    let forget = "DELETE FROM visit_erased WHERE id < $1 AND NOT has_row";
+    client.execute_typed(forget, &[(&oldest, Type::INT8)]).await?;
     let (quarter, month) = (rows_from.start(), i64::from(rows_from.month().get()));
     for (table, condition, bound) in [
         ("visit_default", "id < $1", oldest),

@@ -11,16 +11,9 @@
 mod apart;
 mod chores;
 mod copy;
-mod counters;
-mod delete;
-mod erase;
 mod gone_tags;
 mod link_visits;
-mod marks;
 mod merge;
-mod producers;
-mod rows;
-mod secrets;
 mod tags;
 mod write;
 
@@ -30,10 +23,10 @@ use async_trait::async_trait;
 use codes::LinkId;
 use store::{
     StoreError, VisitTotals,
-    postgres::{self as links, PoolCount},
+    postgres::{self as links, PoolCount, PostgresSql},
 };
 use tokio::{sync::Mutex, time::timeout};
-use tokio_postgres::{Client, config::TargetSessionAttrs};
+use tokio_postgres::{Client, GenericClient, Transaction, config::TargetSessionAttrs};
 use visits::{AddressNetwork, AddressSecret, Day, DaySecret, Slot, Subject, TextKey, VisitId, VisitRow};
 
 pub(crate) use apart::{
@@ -44,15 +37,21 @@ pub(crate) use apart::{
 use apart::erasures;
 
 use crate::{
-    Batch, Changes, Columns, DayCounters, Days, DeletionStep, Erased, Erasure, ErasureId, Marks, MarksKey,
-    Producer, RowQuery, RowsRecord, SpoolId, Standing, StoredText, TextRef, TokenSecret, VisitStore,
-    VisitStoreError, WriteError, erased_rows::ErasedRow,
+    Batch, Changes, Columns, DayCounters, DayDelta, Days, DeletionStep, Erased, Erasure, ErasureId,
+    LinkVisits, Marks, MarksKey, Producer, RowQuery, RowsRecord, SpoolId, Standing, StoredText, TextRef,
+    TokenSecret, VisitStore, VisitStoreError, WriteError,
+    erased_rows::ErasedRow,
+    sql::{self, VisitSql},
 };
 
 /// Key of the advisory lock that orders batches and deletions.
-const LOCK: i64 = 0x5348_4f52_5456_4953;
+pub(crate) const LOCK: i64 = 0x5348_4f52_5456_4953;
 /// Deadline of a batch, a read or a step of a chore.
 const DEADLINE: Duration = Duration::from_secs(60);
+/// Limits on the server's side, so that a process that stands still keeps no locks, and waits for
+/// no other one for long.
+const LIMITS: &str = "SET LOCAL lock_timeout = '10s'; SET LOCAL statement_timeout = '50s'; \
+     SET LOCAL idle_in_transaction_session_timeout = '10s'";
 
 /// A store of visits in Postgres.
 pub struct PostgresVisits {
@@ -94,6 +93,29 @@ impl PostgresVisits {
         };
         let done = timeout(DEADLINE, run).await.unwrap_or(Err(StoreError::TimedOut.into()));
         done.inspect_err(|error| self.note(error))
+    }
+
+    /// Runs an operation each of whose statements is a transaction of its own.
+    async fn each<T>(
+        &self,
+        operation: impl AsyncFnOnce(&mut PostgresSql<'_, Client>) -> Result<T, VisitStoreError>,
+    ) -> Result<T, VisitStoreError> {
+        self.with(async |client| operation(&mut PostgresSql(&*client)).await).await
+    }
+
+    /// Runs an operation in a transaction, and commits it.
+    async fn transact<T>(
+        &self,
+        operation: impl AsyncFnOnce(&mut PostgresSql<'_, Transaction<'_>>) -> Result<T, VisitStoreError>,
+    ) -> Result<T, VisitStoreError> {
+        self.with(async |client| {
+            let transaction = client.transaction().await?;
+            transaction.batch_execute(LIMITS).await?;
+            let done = operation(&mut PostgresSql(&transaction)).await?;
+            transaction.commit().await?;
+            Ok(done)
+        })
+        .await
     }
 
     /// Counts an error of the connection or the server.
@@ -147,14 +169,9 @@ impl PostgresVisits {
         self.with(async |client| apart::links_of_tag(client, tag).await).await
     }
 
-    /// Stores marks that were computed elsewhere.
-    pub(crate) async fn store_marks(
-        &self,
-        key: MarksKey,
-        total: u64,
-        ids: &[i64],
-    ) -> Result<(), VisitStoreError> {
-        self.with(async |client| marks::store(client, key, total, ids).await).await
+    /// Stores marks in place of earlier ones.
+    pub(crate) async fn store_marks(&self, key: MarksKey, marks: &Marks) -> Result<(), VisitStoreError> {
+        self.each(async |sql| sql::marks::store(sql, key, marks).await).await
     }
 
     /// Returns the oldest deletions that have rows left.
@@ -177,8 +194,9 @@ impl PostgresVisits {
     pub(crate) async fn open_erasure(&self) -> Result<Option<(OpenErasure, Option<Day>)>, VisitStoreError> {
         self.with(async |client| {
             let Some(open) = erasures::open(client).await? else { return Ok(None) };
-            let day = erasures::next_day(client, &open).await?;
-            Ok(Some((open, day)))
+            let day = sql::erasures::next_day(&mut PostgresSql(&*client), open.next).await?;
+            let from = |day: &Day| open.next.max(VisitId::floor(day.start()));
+            Ok(Some((open, day.filter(|day| from(day) < open.erasure.before))))
         })
         .await
     }
@@ -220,6 +238,18 @@ impl PostgresVisits {
 }
 
 #[async_trait]
+impl<C: GenericClient + Sync> VisitSql for PostgresSql<'_, C> {
+    async fn add_days(&mut self, slot: i16, days: &[DayDelta]) -> Result<(), VisitStoreError> {
+        let long = write::add_days(self.0, slot, days).await?;
+        sql::days::compact(self, &long).await
+    }
+
+    async fn insert_links(&mut self, links: &[LinkVisits]) -> Result<(), VisitStoreError> {
+        write::insert_links(self.0, links).await
+    }
+}
+
+#[async_trait]
 impl VisitStore for PostgresVisits {
     async fn migrate(&self) -> Result<(), VisitStoreError> {
         // The schema is that of the links' database.
@@ -231,20 +261,20 @@ impl VisitStore for PostgresVisits {
     }
 
     async fn slots(&self) -> Result<Option<(u32, u32)>, VisitStoreError> {
-        let used = self.with(async |client| producers::slots_used(client).await).await?;
+        let used = self.each(async |sql| sql::producers::slots_used(sql).await).await?;
         Ok(Some((used, Slot::COUNT.into())))
     }
 
     async fn register(&self, spool: SpoolId, holder: &str) -> Result<Producer, VisitStoreError> {
-        self.with(async |client| producers::register(client, spool, holder).await).await
+        self.transact(async |sql| sql::producers::register(sql, spool, holder).await).await
     }
 
     async fn standing(&self, producer: &Producer) -> Result<Standing, VisitStoreError> {
-        self.with(async |client| producers::standing(client, producer).await).await
+        self.each(async |sql| sql::producers::standing(sql, producer).await).await
     }
 
     async fn release(&self, producer: &Producer) -> Result<(), VisitStoreError> {
-        self.with(async |client| producers::release(client, producer).await).await
+        self.each(async |sql| sql::producers::release(sql, producer).await).await
     }
 
     async fn store(&self, producer: &Producer, batch: &Batch, known: i64) -> Result<(), WriteError> {
@@ -252,23 +282,23 @@ impl VisitStore for PostgresVisits {
     }
 
     async fn changes(&self, after: i64) -> Result<Changes, VisitStoreError> {
-        self.with(async |client| delete::changes(client, after).await).await
+        self.each(async |sql| sql::changes::changes(sql, after).await).await
     }
 
     async fn tags_of(&self, links: &[LinkId]) -> Result<HashMap<LinkId, Vec<i64>>, VisitStoreError> {
-        self.with(async |client| delete::tags_of(client, links).await).await
+        self.each(async |sql| sql::changes::tags_of(sql, links).await).await
     }
 
     async fn secrets(&self) -> Result<(TextKey, AddressSecret), VisitStoreError> {
-        self.with(async |client| secrets::of_deployment(client).await).await
+        self.each(async |sql| sql::secrets::of_deployment(sql).await).await
     }
 
     async fn token_secret(&self) -> Result<TokenSecret, VisitStoreError> {
-        self.with(async |client| secrets::of_tokens(client).await).await
+        self.each(async |sql| sql::secrets::of_tokens(sql).await).await
     }
 
     async fn day_secret(&self, day: Day) -> Result<Option<DaySecret>, VisitStoreError> {
-        self.with(async |client| secrets::of_day(client, day).await).await
+        self.each(async |sql| sql::secrets::of_day(sql, day).await).await
     }
 
     async fn days(
@@ -277,7 +307,7 @@ impl VisitStore for PostgresVisits {
         days: Days,
         columns: Columns,
     ) -> Result<Vec<DayCounters>, VisitStoreError> {
-        self.with(async |client| counters::days(client, subject, days, columns).await).await
+        self.each(async |sql| sql::counters::days(sql, subject, days, columns).await).await
     }
 
     async fn spans(
@@ -286,7 +316,7 @@ impl VisitStore for PostgresVisits {
         days: Days,
         columns: Columns,
     ) -> Result<Vec<DayCounters>, VisitStoreError> {
-        self.with(async |client| counters::spans(client, subject, days, columns).await).await
+        self.each(async |sql| sql::counters::spans(sql, subject, days, columns).await).await
     }
 
     async fn link_totals(
@@ -294,15 +324,15 @@ impl VisitStore for PostgresVisits {
         links: &[LinkId],
         days: Days,
     ) -> Result<HashMap<LinkId, VisitTotals>, VisitStoreError> {
-        self.with(async |client| counters::link_totals(client, links, days).await).await
+        self.each(async |sql| sql::counters::link_totals(sql, links, days).await).await
     }
 
     async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>, VisitStoreError> {
-        self.with(async |client| rows::rows(client, query).await).await
+        self.each(async |sql| sql::rows::rows(sql, query).await).await
     }
 
     async fn count_rows(&self, query: &RowQuery) -> Result<u64, VisitStoreError> {
-        self.with(async |client| rows::count(client, query).await).await
+        self.each(async |sql| sql::rows::count(sql, query).await).await
     }
 
     async fn rows_from(&self) -> Result<Option<Day>, VisitStoreError> {
@@ -310,31 +340,36 @@ impl VisitStore for PostgresVisits {
     }
 
     async fn texts(&self, texts: &[TextRef]) -> Result<Vec<StoredText>, VisitStoreError> {
-        self.with(async |client| rows::texts(client, texts).await).await
+        self.each(async |sql| sql::rows::texts(sql, texts).await).await
     }
 
     async fn marks(&self, key: MarksKey) -> Result<Option<Marks>, VisitStoreError> {
-        self.with(async |client| marks::marks(client, key).await).await
+        self.each(async |sql| sql::marks::marks(sql, key).await).await
     }
 
     async fn make_marks(&self, key: MarksKey) -> Result<Marks, VisitStoreError> {
-        self.with(async |client| marks::make(client, key).await).await
+        let marks = self.each(async |sql| sql::marks::make(sql, key).await).await?;
+        self.store_marks(key, &marks).await?;
+        Ok(marks)
     }
 
     async fn delete(&self, subject: Subject, before: VisitId) -> Result<u64, VisitStoreError> {
-        self.with(async |client| delete::delete(client, subject, before).await).await
+        self.transact(async |sql| sql::deletion::delete(sql, subject, before).await).await
     }
 
     async fn erase(&self, erasure: &Erasure) -> Result<Option<ErasureId>, VisitStoreError> {
-        self.with(async |client| erase::erase(client, erasure).await).await
+        self.transact(async |sql| sql::erasures::erase(sql, erasure).await).await
     }
 
     async fn erased(&self, id: ErasureId) -> Result<Erased, VisitStoreError> {
-        self.with(async |client| erase::erased(client, id).await).await
+        self.each(async |sql| sql::erasures::erased(sql, id).await).await
     }
 
     async fn delete_rows(&self) -> Result<DeletionStep, VisitStoreError> {
-        self.with(async |client| delete::delete_rows(client).await).await
+        match self.each(async |sql| sql::deletion::delete_rows(sql).await).await? {
+            Some(step) => Ok(step),
+            None => self.transact(async |sql| sql::erasures::delete_rows(sql).await).await,
+        }
     }
 
     async fn keep(&self, rows_from: Day) -> Result<(), VisitStoreError> {
@@ -354,11 +389,6 @@ impl VisitStore for PostgresVisits {
     }
 
     async fn latest(&self, after: VisitId, most: usize) -> Result<Vec<VisitRow>, VisitStoreError> {
-        self.with(async |client| rows::latest(client, after, most).await).await
+        self.each(async |sql| sql::rows::latest(sql, after, most).await).await
     }
-}
-
-/// Converts a bound of bytes or rows to a parameter.
-fn int(count: impl TryInto<i64>) -> i64 {
-    count.try_into().unwrap_or(i64::MAX)
 }

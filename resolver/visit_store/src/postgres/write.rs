@@ -1,31 +1,34 @@
 //! The transaction that stores a batch.
 
-use codes::LinkId;
 use futures_util::SinkExt as _;
 use store::{
     StoreError,
-    postgres::{add_webhook_events, rolled_back},
+    postgres::{PostgresSql, add_webhook_events, rolled_back},
 };
 use tokio::time::timeout;
 use tokio_postgres::{
-    Client, Transaction,
+    Client, GenericClient, Row, Transaction,
     types::{ToSql, Type},
 };
 
-use visits::tally::Delta;
+use visits::{Day, SubjectKey, tally::Delta};
 
-use super::{DEADLINE, LOCK, copy, delete, int, merge};
+use super::{DEADLINE, LOCK, copy};
 use crate::{
-    Batch, Changes, DayDelta, LinkVisits, MERGED, Producer, StoredText, VisitStoreError, WriteError,
-    link_visits::encode_links, port::stored_slot,
+    Batch, DayDelta, LinkVisits, Producer, StoredText, VisitStoreError, WriteError,
+    link_visits::encode_links,
+    port::stored_slot,
+    sql::{
+        VisitSql as _,
+        changes::is_outdated,
+        days::{APPENDED_MAX, DayKey},
+        producers::move_position,
+    },
 };
 
 /// Limits on the server's side, so that a writer that disappears keeps no locks.
 const LIMITS: &str = "SET LOCAL statement_timeout = '60s'; SET LOCAL lock_timeout = '10s'; \
      SET LOCAL idle_in_transaction_session_timeout = '10s'";
-
-/// Appended bytes at which the columns of a row are merged into one chunk each.
-const APPENDED_MAX: i32 = 32 * 1024;
 
 /// Where the rows of a batch go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,67 +77,23 @@ async fn prepare(
     transaction.batch_execute(LIMITS).await.map_err(failed)?;
     let lock = format!("SELECT pg_advisory_xact_lock_shared({LOCK})");
     transaction.batch_execute(&lock).await.map_err(failed)?;
-    if is_outdated(transaction, batch, known).await.map_err(failed)? {
+    let sql = &mut PostgresSql(transaction);
+    if is_outdated(sql, batch, known).await.map_err(WriteError::Failed)? {
         return Err(WriteError::Outdated);
     }
-    move_position(transaction, producer, batch).await?;
+    if !move_position(sql, producer, batch).await.map_err(WriteError::Failed)? {
+        return Err(WriteError::Fenced);
+    }
     let rest = async {
         if rows == Rows::Here {
             copy_rows(transaction, batch).await?;
         }
         insert_texts(transaction, batch.texts.iter().chain(&batch.addresses)).await?;
-        let long = add(transaction, stored_slot(producer.slot), &batch.days).await?;
-        merge::compact(transaction, &long).await?;
-        insert_links(transaction, &batch.links).await?;
+        sql.add_days(stored_slot(producer.slot), &batch.days).await?;
+        sql.insert_links(&batch.links).await?;
         Ok(add_webhook_events(transaction, &batch.events).await?)
     };
     rest.await.map_err(WriteError::Failed)
-}
-
-/// Returns whether something has changed since a batch was made that concerns its visits. All else
-/// goes on beside it: a deletion of other visits, or a change of the tags of other links.
-async fn is_outdated(
-    transaction: &Transaction<'_>,
-    batch: &Batch,
-    known: i64,
-) -> Result<bool, VisitStoreError> {
-    let version = transaction.query_typed("SELECT version FROM visit_state", &[]).await?;
-    if version.first().map_or(0, |row| row.get::<_, i64>(0)) != known {
-        let Changes { cuts, erasures, .. } = delete::changes(transaction, known).await?;
-        if !erasures.is_empty() || cuts.iter().any(|cut| batch.has_visits_of(cut.link)) {
-            return Ok(true);
-        }
-    }
-    let links: Vec<LinkId> = batch.tags.keys().copied().collect();
-    if links.is_empty() {
-        return Ok(false);
-    }
-    Ok(!batch.has_tags(&delete::tags_of(transaction, &links).await?))
-}
-
-/// Moves the position of the producer, if it is still where the batch begins.
-async fn move_position(
-    transaction: &Transaction<'_>,
-    producer: &Producer,
-    batch: &Batch,
-) -> Result<(), WriteError> {
-    let advance = "UPDATE visit_producer SET position = $1, seen_at = now()
-         WHERE spool = $2 AND incarnation = $3 AND slot = $4 AND position = $5";
-    let spool = producer.spool.0.to_be_bytes();
-    let moved = transaction
-        .execute_typed(
-            advance,
-            &[
-                (&int(batch.to), Type::INT8),
-                (&&spool[..], Type::BYTEA),
-                (&producer.incarnation, Type::INT8),
-                (&stored_slot(producer.slot), Type::INT2),
-                (&int(batch.from), Type::INT8),
-            ],
-        )
-        .await
-        .map_err(failed)?;
-    if moved == 1 { Ok(()) } else { Err(WriteError::Fenced) }
 }
 
 async fn copy_rows(transaction: &Transaction<'_>, batch: &Batch) -> Result<(), VisitStoreError> {
@@ -223,25 +182,16 @@ const ADD_DAYS: &str = "WITH stored AS (
          version = old.version + 1, appended = old.appended + excluded.appended,
          quarters = old.quarters || excluded.quarters, dimensions = old.dimensions || excluded.dimensions,
          visitors = old.visitors || excluded.visitors, addresses = old.addresses || excluded.addresses
-     RETURNING kind, subject, part, day, slot, appended
+     RETURNING kind, subject, part, day, appended
  )
- SELECT kind, subject, part, day, slot FROM stored WHERE appended > $13";
+ SELECT kind, subject, part, day FROM stored WHERE appended > $13";
 
-/// Adds to counters in rows that belong to no slot: for deletions and other changes.
-pub(super) async fn add_merged(
-    transaction: &Transaction<'_>,
-    days: &[DayDelta],
-) -> Result<(), VisitStoreError> {
-    let long = add(transaction, MERGED, days).await?;
-    merge::compact(transaction, &long).await
-}
-
-/// Adds the counters of a batch, and returns the rows that have grown too long.
-async fn add(
-    transaction: &Transaction<'_>,
+/// Adds to counters, and returns the rows that have grown too long.
+pub(super) async fn add_days(
+    client: &(impl GenericClient + Sync),
     slot: i16,
     days: &[DayDelta],
-) -> Result<Vec<merge::DayKey>, VisitStoreError> {
+) -> Result<Vec<DayKey>, VisitStoreError> {
     if days.is_empty() {
         return Ok(Vec::new());
     }
@@ -261,16 +211,24 @@ async fn add(
         (&slot, Type::INT2),
         (&APPENDED_MAX, Type::INT4),
     ];
-    let long = transaction.query_typed(ADD_DAYS, &values).await?;
-    Ok(long.iter().map(merge::DayKey::of).collect())
+    let long = client.query_typed(ADD_DAYS, &values).await?;
+    let key = |row: &Row| {
+        let subject = SubjectKey { kind: row.get(0), subject: row.get(1), part: row.get(2) };
+        DayKey { subject, day: Day::from_stored(row.get(3)), slot }
+    };
+    Ok(long.iter().map(key).collect())
 }
 
-async fn insert_links(transaction: &Transaction<'_>, links: &[LinkVisits]) -> Result<(), VisitStoreError> {
+/// Stores visits by link, which are added to the links later.
+pub(super) async fn insert_links(
+    client: &(impl GenericClient + Sync),
+    links: &[LinkVisits],
+) -> Result<(), VisitStoreError> {
     if links.is_empty() {
         return Ok(());
     }
     let links = encode_links(links);
     let insert = "INSERT INTO visit_link_batch (links) VALUES ($1)";
-    transaction.execute_typed(insert, &[(&links, Type::BYTEA)]).await?;
+    client.execute_typed(insert, &[(&links, Type::BYTEA)]).await?;
     Ok(())
 }

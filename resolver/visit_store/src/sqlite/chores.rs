@@ -1,9 +1,13 @@
 //! Upkeep: retention, and erased secrets.
 
 use rusqlite::{Connection, OptionalExtension as _, params};
+use store::sqlite::write;
 use visits::{Day, VisitId};
 
-use crate::VisitStoreError;
+use crate::{
+    DeletionStep, VisitStoreError,
+    sql::{deletion, erasures},
+};
 
 /// Rows removed in one transaction, for which a batch may have to wait.
 const STEP: i64 = 20_000;
@@ -57,4 +61,15 @@ pub(super) fn erase_secrets(connection: &mut Connection) -> Result<(), VisitStor
         connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
     }
     Ok(())
+}
+
+/// Deletes some of the rows that deletions and erasures have left, and overwrites them.
+pub(super) fn delete_securely(connection: &mut Connection) -> Result<DeletionStep, VisitStoreError> {
+    connection.pragma_update(None, "secure_delete", true)?;
+    let deleted = write(connection, async |sql| match deletion::delete_rows(sql).await? {
+        Some(step) => Ok(step),
+        None => erasures::delete_rows(sql).await,
+    });
+    connection.pragma_update(None, "secure_delete", false)?;
+    deleted
 }

@@ -13,8 +13,8 @@ use links::{
 };
 use rusqlite::{Connection, params};
 
-use super::{int, next_number};
-use crate::VisitStoreError;
+use super::next_number;
+use crate::{VisitStoreError, sql::int};
 
 /// Events passed on in one step.
 const STEP: usize = 100;

@@ -11,18 +11,11 @@
 //! Rejected: the same file. Each batch would hold the lock that a create waits for.
 
 mod chores;
-mod counters;
 mod days;
-mod delete;
-mod erase;
 mod events;
 mod link_visits;
-mod marks;
 mod merge;
 mod migrations;
-mod producers;
-mod rows;
-mod secrets;
 mod tags;
 mod write;
 
@@ -30,25 +23,23 @@ use std::{collections::HashMap, path::Path, sync::Arc};
 
 use async_trait::async_trait;
 use codes::LinkId;
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::Connection;
 use store::{
     Store, VisitTotals,
-    sqlite::{Worker, attach, open_reader, open_writer},
+    sqlite::{SqliteSql, Worker, attach, open_reader, open_writer},
 };
 use tokio::sync::Mutex;
 use visits::{AddressSecret, Day, DaySecret, Subject, TextKey, VisitId, VisitRow};
 
 use crate::{
-    Batch, Changes, Columns, DayCounters, Days, DeletionStep, Erased, Erasure, ErasureId, Marks, MarksKey,
-    Producer, RowQuery, SpoolId, Standing, StoredText, TextRef, TokenSecret, VisitStore, VisitStoreError,
-    WriteError,
+    Batch, Changes, Columns, DayCounters, DayDelta, Days, DeletionStep, Erased, Erasure, ErasureId,
+    LinkVisits, Marks, MarksKey, Producer, RowQuery, SpoolId, Standing, StoredText, TextRef, TokenSecret,
+    VisitStore, VisitStoreError, WriteError,
+    sql::{self, VisitSql, months},
 };
 
 /// Name of the links' database in statements.
-const LINKS: &str = "links_db";
-
-/// SQL expression for the present time in milliseconds since 1970.
-const NOW: &str = "CAST(unixepoch('subsec') * 1000 AS INTEGER)";
+pub(crate) const LINKS: &str = "links_db";
 
 /// A store of visits in a SQLite file.
 pub struct SqliteVisits {
@@ -57,79 +48,41 @@ pub struct SqliteVisits {
     /// A reader of its own for rows: they may take long, and no page of counters waits for one.
     lister: Worker,
     links: Arc<dyn Store>,
-    /// Whether the readers see the links' database.
-    has_links: bool,
     /// Held while batches are added to the links, so that no two callers send the same ones.
     folding: Mutex<()>,
 }
 
 impl SqliteVisits {
-    /// Opens or creates the file. `file` is that of the links, which exists; without it, rows of
-    /// tags cannot be read, and months of links are not merged. `links` is where visits of links
-    /// are added up for lists, and where webhooks are. Blocks on the disk: call it at start-up.
+    /// Opens or creates the file. `file` is that of the links, which exists. `links` is where visits
+    /// of links are added up for lists, and where webhooks are. Blocks on the disk: call it at
+    /// start-up.
     ///
     /// # Errors
     /// Returns an error if a file cannot be opened.
-    pub fn open(visits: &Path, file: Option<&Path>, links: Arc<dyn Store>) -> Result<Self, VisitStoreError> {
+    pub fn open(visits: &Path, file: &Path, links: Arc<dyn Store>) -> Result<Self, VisitStoreError> {
         let writer = open_writer(visits)?;
         let (reader, lister) = (open_reader(visits)?, open_reader(visits)?);
-        if let Some(file) = file {
-            attach(&lister, LINKS, file)?;
-        }
+        attach(&lister, LINKS, file)?;
         Ok(Self {
             writer: Worker::start("visits-writer", writer),
             reader: Worker::start("visits-reader", reader),
             lister: Worker::start("visits-lister", lister),
             links,
-            has_links: file.is_some(),
             folding: Mutex::new(()),
         })
     }
-
-    /// Runs a call in a transaction that writes, and commits it.
-    async fn write<T: Send + 'static>(
-        &self,
-        call: impl FnOnce(&Connection) -> Result<T, VisitStoreError> + Send + 'static,
-    ) -> Result<T, VisitStoreError> {
-        self.writer.run(move |connection| within(connection, TransactionBehavior::Immediate, call)).await
-    }
-
-    /// Runs a call in a transaction that reads, so that all its statements see the same state.
-    async fn read<T: Send + 'static>(
-        &self,
-        call: impl FnOnce(&Connection) -> Result<T, VisitStoreError> + Send + 'static,
-    ) -> Result<T, VisitStoreError> {
-        self.reader.run(move |connection| within(connection, TransactionBehavior::Deferred, call)).await
-    }
-
-    /// Runs a call like [`read`](Self::read), on the thread for long reads.
-    async fn list<T: Send + 'static>(
-        &self,
-        call: impl FnOnce(&Connection) -> Result<T, VisitStoreError> + Send + 'static,
-    ) -> Result<T, VisitStoreError> {
-        self.lister.run(move |connection| within(connection, TransactionBehavior::Deferred, call)).await
-    }
-
-    /// Checks that the rows of a subject can be found.
-    fn must_find(&self, subject: Subject) -> Result<(), VisitStoreError> {
-        match subject {
-            Subject::Tag(..) if !self.has_links => Err(VisitStoreError::Engine(
-                "rows of a tag: expected the links' database, which was not given to `open`".into(),
-            )),
-            Subject::Tag(..) | Subject::Link(_) | Subject::All(_) | Subject::Orphans(..) => Ok(()),
-        }
-    }
 }
 
-fn within<T>(
-    connection: &mut Connection,
-    behavior: TransactionBehavior,
-    call: impl FnOnce(&Connection) -> Result<T, VisitStoreError>,
-) -> Result<T, VisitStoreError> {
-    let transaction = connection.transaction_with_behavior(behavior)?;
-    let done = call(&transaction)?;
-    transaction.commit()?;
-    Ok(done)
+#[async_trait]
+impl VisitSql for SqliteSql<'_> {
+    async fn add_days(&mut self, slot: i16, days: &[DayDelta]) -> Result<(), VisitStoreError> {
+        let long = days::add(self.0, slot, days)?;
+        sql::days::compact(self, &long).await
+    }
+
+    async fn insert_links(&mut self, links: &[LinkVisits]) -> Result<(), VisitStoreError> {
+        link_visits::insert(self.0, links)
+    }
 }
 
 #[async_trait]
@@ -140,17 +93,17 @@ impl VisitStore for SqliteVisits {
 
     async fn register(&self, spool: SpoolId, holder: &str) -> Result<Producer, VisitStoreError> {
         let holder = holder.to_owned();
-        self.write(move |connection| producers::register(connection, spool, &holder)).await
+        self.writer.write(async move |sql| sql::producers::register(sql, spool, &holder).await).await
     }
 
     async fn standing(&self, producer: &Producer) -> Result<Standing, VisitStoreError> {
         let producer = *producer;
-        self.write(move |connection| producers::standing(connection, &producer)).await
+        self.writer.write(async move |sql| sql::producers::standing(sql, &producer).await).await
     }
 
     async fn release(&self, producer: &Producer) -> Result<(), VisitStoreError> {
         let producer = *producer;
-        self.write(move |connection| producers::release(connection, &producer)).await
+        self.writer.write(async move |sql| sql::producers::release(sql, &producer).await).await
     }
 
     async fn store(&self, producer: &Producer, batch: &Batch, known: i64) -> Result<(), WriteError> {
@@ -163,24 +116,24 @@ impl VisitStore for SqliteVisits {
     }
 
     async fn changes(&self, after: i64) -> Result<Changes, VisitStoreError> {
-        self.read(move |connection| delete::changes(connection, after)).await
+        self.reader.read(async move |sql| sql::changes::changes(sql, after).await).await
     }
 
     async fn tags_of(&self, links: &[LinkId]) -> Result<HashMap<LinkId, Vec<i64>>, VisitStoreError> {
         let links = links.to_vec();
-        self.read(move |connection| delete::tags_of(connection, &links)).await
+        self.reader.read(async move |sql| sql::changes::tags_of(sql, &links).await).await
     }
 
     async fn secrets(&self) -> Result<(TextKey, AddressSecret), VisitStoreError> {
-        self.write(secrets::of_deployment).await
+        self.writer.write(async move |sql| sql::secrets::of_deployment(sql).await).await
     }
 
     async fn token_secret(&self) -> Result<TokenSecret, VisitStoreError> {
-        self.write(secrets::of_tokens).await
+        self.writer.write(async move |sql| sql::secrets::of_tokens(sql).await).await
     }
 
     async fn day_secret(&self, day: Day) -> Result<Option<DaySecret>, VisitStoreError> {
-        self.write(move |connection| secrets::of_day(connection, day)).await
+        self.writer.write(async move |sql| sql::secrets::of_day(sql, day).await).await
     }
 
     async fn days(
@@ -189,7 +142,7 @@ impl VisitStore for SqliteVisits {
         days: Days,
         columns: Columns,
     ) -> Result<Vec<DayCounters>, VisitStoreError> {
-        self.read(move |connection| counters::days(connection, subject, days, columns)).await
+        self.reader.read(async move |sql| sql::counters::days(sql, subject, days, columns).await).await
     }
 
     async fn spans(
@@ -198,7 +151,7 @@ impl VisitStore for SqliteVisits {
         days: Days,
         columns: Columns,
     ) -> Result<Vec<DayCounters>, VisitStoreError> {
-        self.read(move |connection| counters::spans(connection, subject, days, columns)).await
+        self.reader.read(async move |sql| sql::counters::spans(sql, subject, days, columns).await).await
     }
 
     async fn link_totals(
@@ -207,106 +160,106 @@ impl VisitStore for SqliteVisits {
         days: Days,
     ) -> Result<HashMap<LinkId, VisitTotals>, VisitStoreError> {
         let links = links.to_vec();
-        self.read(move |connection| counters::link_totals(connection, &links, days)).await
+        self.reader.read(async move |sql| sql::counters::link_totals(sql, &links, days).await).await
     }
 
     async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>, VisitStoreError> {
-        self.must_find(query.subject)?;
         let query = *query;
-        self.list(move |connection| rows::rows(connection, &query)).await
+        self.lister.read(async move |sql| sql::rows::rows(sql, &query).await).await
     }
 
     async fn count_rows(&self, query: &RowQuery) -> Result<u64, VisitStoreError> {
-        self.must_find(query.subject)?;
         let query = *query;
-        self.list(move |connection| rows::count(connection, &query)).await
+        self.lister.read(async move |sql| sql::rows::count(sql, &query).await).await
     }
 
     async fn rows_from(&self) -> Result<Option<Day>, VisitStoreError> {
-        self.read(chores::rows_from).await
+        self.reader.read(async move |sql| chores::rows_from(sql.0)).await
     }
 
     async fn texts(&self, texts: &[TextRef]) -> Result<Vec<StoredText>, VisitStoreError> {
         let texts = texts.to_vec();
-        self.read(move |connection| rows::texts(connection, &texts)).await
+        self.reader.read(async move |sql| sql::rows::texts(sql, &texts).await).await
     }
 
     async fn marks(&self, key: MarksKey) -> Result<Option<Marks>, VisitStoreError> {
-        self.read(move |connection| marks::marks(connection, key)).await
+        self.reader.read(async move |sql| sql::marks::marks(sql, key).await).await
     }
 
     async fn make_marks(&self, key: MarksKey) -> Result<Marks, VisitStoreError> {
-        self.must_find(key.subject)?;
-        let marks = self.list(move |connection| marks::make(connection, key)).await?;
+        let marks = self.lister.read(async move |sql| sql::marks::make(sql, key).await).await?;
         let made = marks.clone();
-        self.write(move |connection| marks::store(connection, key, &made)).await?;
+        self.writer.write(async move |sql| sql::marks::store(sql, key, &made).await).await?;
         Ok(marks)
     }
 
     async fn delete(&self, subject: Subject, before: VisitId) -> Result<u64, VisitStoreError> {
-        self.write(move |connection| delete::delete(connection, subject, before)).await
+        self.writer.write(async move |sql| sql::deletion::delete(sql, subject, before).await).await
     }
 
     async fn erase(&self, erasure: &Erasure) -> Result<Option<ErasureId>, VisitStoreError> {
         let erasure = *erasure;
-        self.write(move |connection| erase::erase(connection, &erasure)).await
+        self.writer.write(async move |sql| sql::erasures::erase(sql, &erasure).await).await
     }
 
     async fn erased(&self, id: ErasureId) -> Result<Erased, VisitStoreError> {
-        self.read(move |connection| erase::erased(connection, id)).await
+        self.reader.read(async move |sql| sql::erasures::erased(sql, id).await).await
     }
 
     async fn delete_rows(&self) -> Result<DeletionStep, VisitStoreError> {
-        self.writer.run(erase::delete_securely).await
+        self.writer.run(chores::delete_securely).await
     }
 
     async fn keep(&self, rows_from: Day) -> Result<(), VisitStoreError> {
-        self.write(move |connection| chores::note_rows_from(connection, rows_from)).await?;
-        self.write(move |connection| erase::forget(connection, rows_from)).await?;
+        self.writer.write(async move |sql| chores::note_rows_from(sql.0, rows_from)).await?;
+        self.writer.write(async move |sql| sql::erasures::forget(sql, rows_from).await).await?;
         for remove in chores::REMOVALS {
-            while self.write(move |connection| remove(connection, rows_from)).await? > 0 {}
+            while self.writer.write(async move |sql| remove(sql.0, rows_from)).await? > 0 {}
         }
         self.writer.run(chores::erase_secrets).await
     }
 
     async fn merge(&self) -> Result<bool, VisitStoreError> {
-        let has_links = self.has_links;
-        let months = self.list(move |connection| merge::outdated(connection, has_links)).await?;
-        let has_more = months.len() == merge::STEP;
+        let months = self.lister.read(async move |sql| merge::outdated(sql).await).await?;
+        let has_more = months.len() == months::STEP;
         for month in months {
-            self.write(move |connection| merge::merge_month(connection, &month)).await?;
+            self.writer.write(async move |sql| sql::months::merge(sql, &month).await).await?;
         }
         Ok(has_more)
     }
 
     async fn fold_link_visits(&self) -> Result<bool, VisitStoreError> {
         let _turn = self.folding.lock().await;
-        let Some(waiting) = self.write(link_visits::begin).await? else { return Ok(false) };
+        let Some(waiting) = self.writer.write(async move |sql| link_visits::begin(sql.0)).await? else {
+            return Ok(false);
+        };
         self.links.add_visits(waiting.up_to, &waiting.links).await?;
-        self.write(move |connection| link_visits::end(connection, waiting.up_to)).await?;
+        self.writer.write(async move |sql| link_visits::end(sql.0, waiting.up_to)).await?;
         Ok(waiting.has_more)
     }
 
     async fn pass_on_events(&self) -> Result<bool, VisitStoreError> {
         let _turn = self.folding.lock().await;
-        let Some(waiting) = self.read(events::oldest).await? else { return Ok(false) };
+        let Some(waiting) = self.reader.read(async move |sql| events::oldest(sql.0)).await? else {
+            return Ok(false);
+        };
         self.links.pass_on_webhook_events(waiting.up_to, &waiting.events).await?;
-        self.write(move |connection| events::forget(connection, waiting.up_to)).await?;
+        self.writer.write(async move |sql| events::forget(sql.0, waiting.up_to)).await?;
         Ok(waiting.has_more)
     }
 
     async fn follow_tags(&self) -> Result<bool, VisitStoreError> {
         let _turn = self.folding.lock().await;
         if let Some(tag) = self.links.gone_tag().await? {
-            if !self.write(move |connection| tags::remove_gone(connection, tag)).await? {
+            if !self.writer.write(async move |sql| tags::remove_gone(sql.0, tag)).await? {
                 self.links.remove_gone_tag(tag).await?;
             }
             return Ok(true);
         }
-        let changes = self.links.tag_changes(tags::STEP).await?;
+        let changes = self.links.tag_changes(sql::tags::STEP).await?;
         let Some(last) = changes.last().map(|change| change.number) else { return Ok(false) };
-        let is_whole = changes.len() < tags::STEP;
-        let done = self.write(move |connection| tags::follow(connection, &changes)).await?;
+        let is_whole = changes.len() < sql::tags::STEP;
+        let done = self.writer.write(async move |sql| sql::tags::follow(sql, &changes).await).await?;
         if let Some(done) = done {
             self.links.forget_tag_changes(done).await?;
         }
@@ -314,7 +267,7 @@ impl VisitStore for SqliteVisits {
     }
 
     async fn latest(&self, after: VisitId, most: usize) -> Result<Vec<VisitRow>, VisitStoreError> {
-        self.list(move |connection| rows::latest(connection, after, most)).await
+        self.lister.read(async move |sql| sql::rows::latest(sql, after, most).await).await
     }
 
     async fn close(&self) {
@@ -329,11 +282,6 @@ fn next_number(table: &str) -> String {
         "max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = '{table}'), 0) + 1,
              CAST(unixepoch('subsec') * 1000000 AS INTEGER))"
     )
-}
-
-/// Converts a bound of rows, or a position, to a parameter.
-fn int(count: impl TryInto<i64>) -> i64 {
-    count.try_into().unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -1,11 +1,17 @@
 //! The transaction that stores a batch.
 
 use codes::LinkId;
-use rusqlite::{Connection, TransactionBehavior, params};
+use futures_executor::block_on;
+use rusqlite::{Connection, params};
+use store::sqlite::SqliteSql;
 use visits::{VisitId, VisitRow};
 
-use super::{NOW, days, delete, events, int, link_visits};
-use crate::{Batch, Changes, Producer, StoredText, VisitStoreError, WriteError, port::stored_slot};
+use super::events;
+use crate::{
+    Batch, Producer, StoredText, VisitStoreError, WriteError,
+    port::stored_slot,
+    sql::{VisitSql as _, changes::is_outdated, producers::move_position},
+};
 
 /// Ids that are tried for a row, one for each microsecond.
 const IDS_TRIED: i64 = 1_000;
@@ -17,76 +23,47 @@ pub(super) fn write(
     batch: &Batch,
     known: i64,
 ) -> Result<(), WriteError> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
-    prepare(&transaction, producer, batch, known)?;
-    // Dropping a transaction that is still open rolls it back.
-    commit(&transaction)
+    connection.execute_batch("BEGIN IMMEDIATE").map_err(failed)?;
+    let prepared = block_on(prepare(&mut SqliteSql(connection), producer, batch, known));
+    let stored = prepared.and_then(|()| commit(connection));
+    if stored.is_err() && !connection.is_autocommit() {
+        // If this fails as well, the next BEGIN does.
+        let _ = connection.execute_batch("ROLLBACK");
+    }
+    stored
 }
 
 /// Commits. An error that leaves the transaction open stored nothing, and it can be rolled back.
 /// After any other error the pages may have reached the log, and a restart would find them there.
-fn commit(transaction: &Connection) -> Result<(), WriteError> {
-    let Err(error) = transaction.execute_batch("COMMIT") else { return Ok(()) };
-    if transaction.is_autocommit() { Err(WriteError::Unknown(error.into())) } else { Err(failed(error)) }
+fn commit(connection: &Connection) -> Result<(), WriteError> {
+    let Err(error) = connection.execute_batch("COMMIT") else { return Ok(()) };
+    if connection.is_autocommit() { Err(WriteError::Unknown(error.into())) } else { Err(failed(error)) }
 }
 
 fn failed(error: impl Into<VisitStoreError>) -> WriteError {
     WriteError::Failed(error.into())
 }
 
-fn prepare(
-    transaction: &Connection,
+async fn prepare(
+    sql: &mut SqliteSql<'_>,
     producer: &Producer,
     batch: &Batch,
     known: i64,
 ) -> Result<(), WriteError> {
-    if is_outdated(transaction, batch, known).map_err(failed)? {
+    if is_outdated(sql, batch, known).await.map_err(WriteError::Failed)? {
         return Err(WriteError::Outdated);
     }
-    if !move_position(transaction, producer, batch).map_err(failed)? {
+    if !move_position(sql, producer, batch).await.map_err(WriteError::Failed)? {
         return Err(WriteError::Fenced);
     }
-    let rest = || {
-        insert_rows(transaction, &batch.rows)?;
-        insert_texts(transaction, batch.texts.iter().chain(&batch.addresses))?;
-        days::add(transaction, stored_slot(producer.slot), &batch.days)?;
-        link_visits::insert(transaction, &batch.links)?;
-        events::insert(transaction, &batch.events)
+    let rest = async {
+        insert_rows(sql.0, &batch.rows)?;
+        insert_texts(sql.0, batch.texts.iter().chain(&batch.addresses))?;
+        sql.add_days(stored_slot(producer.slot), &batch.days).await?;
+        sql.insert_links(&batch.links).await?;
+        events::insert(sql.0, &batch.events)
     };
-    rest().map_err(WriteError::Failed)
-}
-
-/// Returns whether something has changed since a batch was made that concerns its visits.
-fn is_outdated(transaction: &Connection, batch: &Batch, known: i64) -> Result<bool, VisitStoreError> {
-    let version = "SELECT version FROM visit_state";
-    if transaction.query_row(version, [], |row| row.get::<_, i64>(0))? != known {
-        let Changes { cuts, erasures, .. } = delete::changes(transaction, known)?;
-        if !erasures.is_empty() || cuts.iter().any(|cut| batch.has_visits_of(cut.link)) {
-            return Ok(true);
-        }
-    }
-    let links: Vec<LinkId> = batch.tags.keys().copied().collect();
-    Ok(!batch.has_tags(&delete::tags_of(transaction, &links)?))
-}
-
-/// Moves the position of the producer, if it is still where the batch begins.
-fn move_position(
-    transaction: &Connection,
-    producer: &Producer,
-    batch: &Batch,
-) -> Result<bool, rusqlite::Error> {
-    let advance = format!(
-        "UPDATE visit_producer SET position = ?1, seen_at = {NOW}
-         WHERE spool = ?2 AND incarnation = ?3 AND slot = ?4 AND position = ?5"
-    );
-    let values = params![
-        int(batch.to),
-        producer.spool.0.to_be_bytes(),
-        producer.incarnation,
-        stored_slot(producer.slot),
-        int(batch.from)
-    ];
-    Ok(transaction.prepare_cached(&advance)?.execute(values)? == 1)
+    rest.await.map_err(WriteError::Failed)
 }
 
 /// Inserts rows. After its clock was set back, a process may give an id for the second time. Such a
@@ -147,6 +124,8 @@ fn insert_texts<'a>(
 
 #[cfg(test)]
 mod tests {
+    use rusqlite::TransactionBehavior;
+
     use super::*;
 
     #[test]

@@ -11,13 +11,18 @@
 use std::collections::HashSet;
 
 use futures_util::future::BoxFuture;
-use tokio_postgres::{Client, Row, types::Type};
+use store::{Dialect, Sql as _, postgres::PostgresSql};
+use tokio_postgres::{Client, types::Type};
 use visits::{AddressNetwork, Day, VisitId};
 
 use crate::{
     Erasure, StoredText, VisitStoreError,
-    erased_rows::{ErasedRow, first_day, texts},
-    postgres::{LOCK, erase, int, rows, write::insert_texts},
+    erased_rows::{ErasedRow, texts},
+    postgres::{LIMITS, LOCK, write::insert_texts},
+    sql::{
+        erasures::{erasure, unlist},
+        int, rows,
+    },
 };
 
 /// An erasure that has rows left.
@@ -39,26 +44,15 @@ pub(crate) struct ErasedIds {
 
 /// Returns the oldest erasure that has rows left.
 pub(in crate::postgres) async fn open(client: &Client) -> Result<Option<OpenErasure>, VisitStoreError> {
-    let oldest = "SELECT version, generation, network, before_id, next_id FROM visit_erasure WHERE has_rows
+    let oldest = "SELECT version, generation, next_id, network, before_id FROM visit_erasure WHERE has_rows
          ORDER BY version LIMIT 1";
-    let rows = client.query_typed(oldest, &[]).await?;
-    let open = |row: &Row| {
-        let network = erase::network(row.get(2))?;
-        let erasure = Erasure { network, before: VisitId::from_stored(row.get(3)) };
-        let next = VisitId::from_stored(row.get(4));
-        Ok(OpenErasure { version: row.get(0), generation: row.get(1), erasure, next })
+    let rows = PostgresSql(client).query(oldest, &[]).await?;
+    let open = |row: &store::Row| {
+        let (version, generation) = (row.int(0)?, row.int(1)?);
+        let (next, erasure) = (VisitId::from_stored(row.int(2)?), erasure(row, 3)?);
+        Ok(OpenErasure { version, generation, erasure, next })
     };
     rows.first().map(open).transpose()
-}
-
-/// Returns the first day from an erasure's next row on that has visits; `None` if all are moved.
-pub(in crate::postgres) async fn next_day(
-    client: &Client,
-    open: &OpenErasure,
-) -> Result<Option<Day>, VisitStoreError> {
-    let day = client.query_typed(&first_day(Day::of(open.next.micros())), &[]).await?;
-    let day = day.first().and_then(|row| row.get::<_, Option<i32>>(0)).map(Day::from_stored);
-    Ok(day.filter(|day| open.next.max(VisitId::floor(day.start())) < open.erasure.before))
 }
 
 /// Returns the stored numbers of the whole addresses in a network, which are texts.
@@ -66,7 +60,7 @@ pub(in crate::postgres) async fn address_texts(
     client: &Client,
     network: AddressNetwork,
 ) -> Result<Vec<i64>, VisitStoreError> {
-    let Some(condition) = texts(network, erase::literal) else { return Ok(Vec::new()) };
+    let Some(condition) = texts(network, Dialect::Postgres) else { return Ok(Vec::new()) };
     let query = format!("SELECT DISTINCT hash FROM visit_text WHERE {condition}");
     Ok(client.query_typed(&query, &[]).await?.iter().map(|row| row.get(0)).collect())
 }
@@ -81,7 +75,7 @@ pub(in crate::postgres) async fn move_on(
     next: VisitId,
 ) -> Result<(), VisitStoreError> {
     let transaction = client.transaction().await?;
-    transaction.batch_execute(erase::LIMITS).await?;
+    transaction.batch_execute(LIMITS).await?;
     transaction.batch_execute(&format!("SELECT pg_advisory_xact_lock({LOCK})")).await?;
     let update = "UPDATE visit_erasure SET next_id = $1 WHERE version IN
          (SELECT version FROM visit_erasure
@@ -105,7 +99,7 @@ pub(in crate::postgres) async fn move_on(
         .await?;
     let new: HashSet<i64> = noted.iter().filter(|row| row.get(1)).map(|row| row.get(0)).collect();
     let moved: Vec<ErasedRow> = rows.iter().filter(|row| new.contains(&row.id.get())).copied().collect();
-    erase::unlist(&transaction, &moved, day).await?;
+    unlist(&mut PostgresSql(&transaction), &moved, day).await?;
     let count = "UPDATE visit_erasure SET deleted = deleted + $1 WHERE version = $2";
     transaction.execute_typed(count, &[(&int(moved.len()), Type::INT8), (&open.version, Type::INT8)]).await?;
     transaction.commit().await?;
@@ -150,7 +144,7 @@ pub(in crate::postgres) async fn close(
     later: LaterVisits<'_>,
 ) -> Result<(), VisitStoreError> {
     let transaction = client.transaction().await?;
-    transaction.batch_execute(erase::LIMITS).await?;
+    transaction.batch_execute(LIMITS).await?;
     let close = "UPDATE visit_erasure SET has_rows = false WHERE version IN
          (SELECT version FROM visit_erasure WHERE version = $1 AND generation = $2 FOR UPDATE SKIP LOCKED)
          AND NOT EXISTS (SELECT 1 FROM visit_erased WHERE has_row)";
@@ -158,10 +152,10 @@ pub(in crate::postgres) async fn close(
     if transaction.execute_typed(close, &values).await? == 0 {
         return Ok(());
     }
-    if let Some(texts) = texts(open.erasure.network, erase::literal) {
+    if let Some(texts) = texts(open.erasure.network, Dialect::Postgres) {
         let remove = format!("DELETE FROM visit_text WHERE {texts} RETURNING month, hash, text");
-        let removed = transaction.query_typed(&remove, &[]).await?;
-        let removed: Vec<StoredText> = removed.iter().map(rows::text).collect();
+        let mut removed = PostgresSql(&transaction).query(&remove, &[]).await?;
+        let removed: Vec<StoredText> = removed.iter_mut().map(rows::text).collect::<Result<_, _>>()?;
         if !removed.is_empty() {
             // Removed first: whoever stores one from now on waits for the end of this transaction,
             // and what was stored before is found.

@@ -1,0 +1,107 @@
+//! Deletion of visits: counters and a cut at once, rows in steps.
+
+use std::collections::BTreeMap;
+
+use codes::LinkId;
+use links::DomainId;
+use store::Value;
+use visits::{Day, Subject, SubjectKey, VisitId};
+
+use super::{
+    VisitSql, byte_columns,
+    changes::{outdate, tags_of},
+    lock,
+};
+use crate::{
+    DayDelta, DeletionStep, LinkVisits, MERGED, VisitStoreError, columns::ByteColumns, postgres::LOCK,
+};
+
+/// Rows deleted in one step.
+const STEP: i64 = 20_000;
+
+/// Deletes the visits of a link, or all orphan visits. Returns how many there were.
+pub(crate) async fn delete(
+    sql: &mut dyn VisitSql,
+    subject: Subject,
+    before: VisitId,
+) -> Result<u64, VisitStoreError> {
+    lock(sql, LOCK).await?;
+    let (link, deleted) = match subject {
+        Subject::Link(link) => (link.get(), delete_of_link(sql, link).await?),
+        Subject::Orphans(..) => (0, delete_of_orphans(sql).await?),
+        Subject::Tag(..) | Subject::All(_) => return Ok(0),
+    };
+    let version = outdate(sql).await?;
+    let cut = format!(
+        "INSERT INTO visit_cut AS old (link_id, before_id, version, has_rows) VALUES ($1, $2, $3, true)
+         ON CONFLICT (link_id) DO UPDATE SET before_id = {},
+             version = excluded.version, has_rows = true",
+        sql.dialect().later("old.before_id", "excluded.before_id")
+    );
+    sql.execute(&cut, &[link.into(), before.get().into(), version.into()]).await?;
+    Ok(deleted)
+}
+
+/// Removes the counters of a link, and takes them away from those of wider subjects.
+async fn delete_of_link(sql: &mut dyn VisitSql, link: LinkId) -> Result<u64, VisitStoreError> {
+    let own: [Value; 1] = [link.get().into()];
+    let remove = "DELETE FROM visit_day WHERE kind = 0 AND subject = $1
+         RETURNING part, day, total, bots, quarters, dimensions, visitors, addresses";
+    let mut rows = sql.query(remove, &own).await?;
+    let tags = tags_of(sql, &[link]).await?.remove(&link).unwrap_or_default();
+    let mut sums: BTreeMap<(SubjectKey, i32), ByteColumns> = BTreeMap::new();
+    let (mut total, mut bots) = (0, 0);
+    for row in &mut rows {
+        (total, bots) = (total + row.int(2)?, bots + row.int(3)?);
+        let columns = byte_columns(row, 4)?;
+        let domain = Some(DomainId::from_stored(row.int(0)? - 1));
+        let of_tags = tags.iter().flat_map(|tag| [Subject::Tag(*tag, None), Subject::Tag(*tag, domain)]);
+        for subject in [Subject::All(None), Subject::All(domain)].into_iter().chain(of_tags) {
+            sums.entry((subject.key(), row.number(1)?)).or_default().append(&columns);
+        }
+    }
+    let mut wider = Vec::with_capacity(sums.len());
+    for ((subject, day), columns) in sums {
+        wider.push(DayDelta { subject, day: Day::from_stored(day), delta: columns.negated()? });
+    }
+    sql.add_days(MERGED, &wider).await?;
+    for table in ["visit_month", "visit_marks"] {
+        sql.execute(&format!("DELETE FROM {table} WHERE kind = 0 AND subject = $1"), &own).await?;
+    }
+    sql.insert_links(&[LinkVisits { link, total: -total, bots: -bots, last: 0 }]).await?;
+    Ok(u64::try_from(total).unwrap_or(0))
+}
+
+/// Removes the counters of orphan visits. Counts of outcomes, which links and everything have too,
+/// stay.
+async fn delete_of_orphans(sql: &mut dyn VisitSql) -> Result<u64, VisitStoreError> {
+    let kind = Subject::Orphans(None, None).key().kind;
+    let total = format!(
+        "SELECT CAST(coalesce(sum(total), 0) AS bigint) FROM visit_day
+         WHERE kind = {kind} AND subject = 0 AND part = 0"
+    );
+    let total = sql.query(&total, &[]).await?.first().map_or(Ok(0), |row| row.int(0))?;
+    for table in ["visit_day", "visit_month", "visit_marks"] {
+        sql.execute(&format!("DELETE FROM {table} WHERE kind = {kind}"), &[]).await?;
+    }
+    Ok(u64::try_from(total).unwrap_or(0))
+}
+
+/// Deletes some of the rows before a cut. Returns `None` if no cut has rows left.
+pub(crate) async fn delete_rows(sql: &mut dyn VisitSql) -> Result<Option<DeletionStep>, VisitStoreError> {
+    let cut = "SELECT link_id, before_id, version FROM visit_cut WHERE has_rows ORDER BY version LIMIT 1";
+    let cuts = sql.query(cut, &[]).await?;
+    let Some(cut) = cuts.first() else { return Ok(None) };
+    let (link, before, version) = (cut.int(0)?, cut.int(1)?, cut.int(2)?);
+    let bound = "SELECT max(id) FROM
+         (SELECT id FROM visit WHERE link_id = $1 AND id < $2 ORDER BY id LIMIT $3) AS step";
+    let bound = sql.query(bound, &[link.into(), before.into(), STEP.into()]).await?;
+    let Some(bound) = bound.first().filter(|row| !row.is_null(0)) else {
+        let done = "UPDATE visit_cut SET has_rows = false WHERE link_id = $1 AND version = $2";
+        sql.execute(done, &[link.into(), version.into()]).await?;
+        return Ok(Some(DeletionStep { deleted: 0, has_more: true }));
+    };
+    let remove = "DELETE FROM visit WHERE link_id = $1 AND id <= $2";
+    let deleted = sql.execute(remove, &[link.into(), bound.int(0)?.into()]).await?;
+    Ok(Some(DeletionStep { deleted, has_more: true }))
+}

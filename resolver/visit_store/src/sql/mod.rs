@@ -1,0 +1,63 @@
+//! Statements on visits that Postgres and SQLite share: each has one text, as in `store/src/sql/`.
+//!
+//! Rows, texts and counters are written by each database in its own way, because batches are: by
+//! COPY and arrays on Postgres, and by prepared statements on SQLite.
+
+pub(crate) mod changes;
+pub(crate) mod counters;
+pub(crate) mod days;
+pub(crate) mod deletion;
+pub(crate) mod erasures;
+pub(crate) mod marks;
+pub(crate) mod months;
+pub(crate) mod producers;
+pub(crate) mod rows;
+pub(crate) mod secrets;
+pub(crate) mod tags;
+
+use async_trait::async_trait;
+use store::{Dialect, Row, Sql};
+
+use crate::{DayDelta, LinkVisits, VisitStoreError, columns::ByteColumns};
+
+/// A transaction on visits.
+#[async_trait]
+pub(crate) trait VisitSql: Sql {
+    /// Adds to counters, in rows of a slot.
+    async fn add_days(&mut self, slot: i16, days: &[DayDelta]) -> Result<(), VisitStoreError>;
+
+    /// Stores visits by link, which are added to the links later.
+    async fn insert_links(&mut self, links: &[LinkVisits]) -> Result<(), VisitStoreError>;
+}
+
+/// Waits for an advisory lock until the transaction ends. SQLite has one writer.
+async fn lock(sql: &mut dyn VisitSql, key: i64) -> Result<(), VisitStoreError> {
+    if sql.dialect() == Dialect::Postgres {
+        sql.query(&format!("SELECT 1 FROM pg_advisory_xact_lock({key})"), &[]).await?;
+    }
+    Ok(())
+}
+
+/// Returns bytes as SQL.
+pub(crate) fn literal(dialect: Dialect, bytes: &[u8]) -> String {
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    match dialect {
+        Dialect::Postgres => format!("'\\x{hex}'::bytea"),
+        Dialect::Sqlite => format!("x'{hex}'"),
+    }
+}
+
+/// Takes byte columns out of four columns of a row.
+fn byte_columns(row: &mut Row, from: usize) -> Result<ByteColumns, VisitStoreError> {
+    Ok(ByteColumns {
+        quarters: row.take_bytes(from)?,
+        dimensions: row.take_bytes(from + 1)?,
+        visitors: row.take_bytes(from + 2)?,
+        addresses: row.take_bytes(from + 3)?,
+    })
+}
+
+/// Converts a number of rows, or a position.
+pub(crate) fn int(count: impl TryInto<i64>) -> i64 {
+    count.try_into().unwrap_or(i64::MAX)
+}

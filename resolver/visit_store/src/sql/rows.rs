@@ -1,0 +1,131 @@
+//! Reads of rows and of their texts.
+
+use links::DomainId;
+use store::{Dialect, Row, Value};
+use visits::{
+    BOT, DAY, Flags, Language, Month, OrphanKind, Outcome, StoredAddress, Subject, TextHash, VisitId,
+    VisitRow,
+};
+
+use super::{VisitSql, changes::stored_link, int};
+use crate::{RowQuery, StoredText, TextRef, VisitStoreError, sqlite::LINKS};
+
+const COLUMNS: &str =
+    "link_id, id, user_agent, referrer, urls, place, address, visitor, domain, language, flags, rule";
+/// Maximum number of texts in one statement.
+const TEXTS_AT_ONCE: usize = 500;
+
+/// Returns rows, the latest first.
+pub(crate) async fn rows(sql: &mut dyn VisitSql, query: &RowQuery) -> Result<Vec<VisitRow>, VisitStoreError> {
+    let condition = condition(sql.dialect(), query);
+    let (most, skip) = (int(query.most), int(query.skip));
+    select(sql, &format!("{condition} ORDER BY id DESC LIMIT {most} OFFSET {skip}")).await
+}
+
+/// Returns the latest rows after an id.
+pub(crate) async fn latest(
+    sql: &mut dyn VisitSql,
+    after: VisitId,
+    most: usize,
+) -> Result<Vec<VisitRow>, VisitStoreError> {
+    select(sql, &format!("id > {} ORDER BY id DESC LIMIT {}", after.get(), int(most))).await
+}
+
+async fn select(sql: &mut dyn VisitSql, rows: &str) -> Result<Vec<VisitRow>, VisitStoreError> {
+    let rows = sql.query(&format!("SELECT {COLUMNS} FROM visit WHERE {rows}"), &[]).await?;
+    rows.iter().map(row).collect()
+}
+
+/// Returns the number of rows of a query.
+pub(crate) async fn count(sql: &mut dyn VisitSql, query: &RowQuery) -> Result<u64, VisitStoreError> {
+    let count = format!("SELECT count(*) FROM visit WHERE {}", condition(sql.dialect(), query));
+    let rows = sql.query(&count, &[]).await?;
+    Ok(rows.first().map_or(Ok(0), |row| row.int(0))?.unsigned_abs())
+}
+
+/// SQL condition of a query. Numbers are part of the text, so that the planner leaves out partitions
+/// before it plans for them.
+pub(crate) fn condition(dialect: Dialect, query: &RowQuery) -> String {
+    let on = |domain: Option<DomainId>| {
+        domain.map_or_else(String::new, |domain| format!(" AND domain = {}", domain.get()))
+    };
+    let of_subject = match query.subject {
+        Subject::Link(link) => format!("link_id = {}", link.get()),
+        Subject::All(domain) => format!("link_id <> 0{}", on(domain)),
+        Subject::Tag(tag, domain) => {
+            format!("link_id {} AND link_id <> 0{}", among_links_of(dialect, tag, query), on(domain))
+        }
+        Subject::Orphans(kind, domain) => {
+            format!("link_id = 0{}{}", kind.map_or_else(String::new, of_kind), on(domain))
+        }
+    };
+    // Of `= 0` Postgres expects one row in 200, and sorts all rows instead of going along the index.
+    let people = if query.people_only { format!(" AND flags & {BOT} <> {BOT}") } else { String::new() };
+    format!("{of_subject} AND id >= {} AND id < {}{people}", query.from.get(), query.before.get())
+}
+
+/// SQL: the end of a condition that a link has a tag.
+fn among_links_of(dialect: Dialect, tag: i64, query: &RowQuery) -> String {
+    if dialect == Dialect::Sqlite {
+        return format!("IN (SELECT link_id FROM {LINKS}.link_tag WHERE tag_id = {tag})");
+    }
+    let links = format!("SELECT link_id FROM visit_tag WHERE tag_id = {tag}");
+    // Rows that are more than a day apart are few among all: the index finds them by their links.
+    // Otherwise to look at all rows is faster.
+    let is_rare = query.before.micros().saturating_sub(query.from.micros()) > DAY;
+    if is_rare { format!("= ANY (ARRAY ({links}))") } else { format!("IN ({links})") }
+}
+
+/// SQL condition for a kind of orphan visits.
+fn of_kind(kind: OrphanKind) -> String {
+    let outcomes = Outcome::ALL.into_iter().filter(|outcome| outcome.orphan() == Some(kind));
+    let numbers: Vec<String> = outcomes.map(|outcome| outcome.number().to_string()).collect();
+    format!(" AND flags >> 1 IN ({})", numbers.join(", "))
+}
+
+/// Reads a row from the columns of [`COLUMNS`].
+fn row(row: &Row) -> Result<VisitRow, VisitStoreError> {
+    let hash = |column: usize| row.int(column).map(TextHash::from_stored);
+    Ok(VisitRow {
+        link: stored_link(row.int(0)?),
+        id: VisitId::from_stored(row.int(1)?),
+        user_agent: hash(2)?,
+        referrer: hash(3)?,
+        urls: hash(4)?,
+        place: hash(5)?,
+        address: StoredAddress::from_stored(row.int(6)?),
+        visitor: row.number(7)?,
+        domain: DomainId::from_stored(row.int(8)?),
+        language: Language::from_stored(row.number(9)?),
+        flags: Flags::from_stored(row.number(10)?),
+        rule: row.number(11)?,
+    })
+}
+
+/// Returns texts, as far as they are kept.
+pub(crate) async fn texts(
+    sql: &mut dyn VisitSql,
+    wanted: &[TextRef],
+) -> Result<Vec<StoredText>, VisitStoreError> {
+    let mut found = Vec::with_capacity(wanted.len());
+    for wanted in wanted.chunks(TEXTS_AT_ONCE) {
+        let keys: Vec<String> =
+            (0..wanted.len()).map(|key| format!("(${}, ${})", 2 * key + 1, 2 * key + 2)).collect();
+        let query = format!(
+            "SELECT month, hash, text FROM visit_text WHERE (month, hash) IN (VALUES {})",
+            keys.join(", ")
+        );
+        let values: Vec<Value> =
+            wanted.iter().flat_map(|at| [at.month.get().into(), at.hash.get().into()]).collect();
+        for mut row in sql.query(&query, &values).await? {
+            found.push(text(&mut row)?);
+        }
+    }
+    Ok(found)
+}
+
+/// Reads a text from its month, hash and bytes.
+pub(crate) fn text(row: &mut Row) -> Result<StoredText, VisitStoreError> {
+    let (month, hash) = (Month::from_stored(row.number(0)?), TextHash::from_stored(row.int(1)?));
+    Ok(StoredText { at: TextRef { month, hash }, text: row.take_bytes(2)? })
+}

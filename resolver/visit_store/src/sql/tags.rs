@@ -1,0 +1,96 @@
+//! Counters of tags: they follow the tags that links have.
+//!
+//! Batches wait for a step, so a step ends after a short time or some bytes. What it has done is
+//! kept: its links are not followed again.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    time::Duration,
+};
+
+use codes::LinkId;
+use store::{TagChange, Value};
+use tokio::time::Instant;
+use visits::Day;
+
+use super::{
+    VisitSql, byte_columns,
+    changes::{outdate, tags_of},
+};
+use crate::{
+    MERGED, VisitStoreError,
+    tag_days::{LinkDays, STEP_BYTES, TagDays},
+};
+
+/// Changes looked at in one step.
+pub(crate) const STEP: usize = 200;
+/// Time for which a step reads counters.
+const STEP_TIME: Duration = Duration::from_millis(250);
+
+/// Lets the counters follow changes of tags, and returns the number of the last one that it has come
+/// to. A repeated call changes nothing more.
+pub(crate) async fn follow(
+    sql: &mut dyn VisitSql,
+    changes: &[TagChange],
+) -> Result<Option<i64>, VisitStoreError> {
+    let began = Instant::now();
+    let links: Vec<LinkId> = changes.iter().map(|change| change.link).collect();
+    let counted = tags_of(sql, &links).await?.into_iter();
+    let mut counted: HashMap<LinkId, BTreeSet<i64>> =
+        counted.map(|(link, tags)| (link, tags.into_iter().collect())).collect();
+    let (mut gained, mut lost) = (TagDays::default(), TagDays::default());
+    let (mut last, mut has_changed) = (None, false);
+    for TagChange { number, link, tags } in changes {
+        let now: BTreeSet<i64> = tags.iter().copied().collect();
+        let counted = counted.entry(*link).or_default();
+        if now != *counted {
+            // The first link is followed in any case, so that each step comes further.
+            let is_over = gained.bytes() + lost.bytes() >= STEP_BYTES || began.elapsed() >= STEP_TIME;
+            if is_over && has_changed {
+                break;
+            }
+            let days = days_of(sql, *link).await?;
+            now.difference(counted).for_each(|tag| gained.add(*tag, &days));
+            counted.difference(&now).for_each(|tag| lost.add(*tag, &days));
+            set_counted(sql, *link, &now).await?;
+            *counted = now;
+            has_changed = true;
+        }
+        last = Some(*number);
+    }
+    if has_changed {
+        sql.add_days(MERGED, &gained.gained()?).await?;
+        sql.add_days(MERGED, &lost.lost()?).await?;
+        // For resolvers of earlier releases, which compare nothing else.
+        outdate(sql).await?;
+    }
+    Ok(last)
+}
+
+/// Notes the tags whose counters include a link.
+async fn set_counted(
+    sql: &mut dyn VisitSql,
+    link: LinkId,
+    now: &BTreeSet<i64>,
+) -> Result<(), VisitStoreError> {
+    sql.execute("DELETE FROM visit_tag WHERE link_id = $1", &[link.get().into()]).await?;
+    if now.is_empty() {
+        return Ok(());
+    }
+    let rows: Vec<String> = (0..now.len()).map(|row| format!("($1, ${})", row + 2)).collect();
+    let add = format!("INSERT INTO visit_tag (link_id, tag_id) VALUES {}", rows.join(", "));
+    let values: Vec<Value> = std::iter::once(link.get()).chain(now.iter().copied()).map(Value::Int).collect();
+    sql.execute(&add, &values).await?;
+    Ok(())
+}
+
+async fn days_of(sql: &mut dyn VisitSql, link: LinkId) -> Result<LinkDays, VisitStoreError> {
+    let query = "SELECT day, part, quarters, dimensions, visitors, addresses FROM visit_day
+         WHERE kind = 0 AND subject = $1";
+    let mut days = LinkDays::default();
+    for mut row in sql.query(query, &[link.get().into()]).await? {
+        let columns = byte_columns(&mut row, 2)?;
+        days.add(Day::from_stored(row.number(0)?), row.int(1)?, &columns);
+    }
+    Ok(days)
+}
