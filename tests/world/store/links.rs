@@ -69,11 +69,8 @@ impl Links for FaultyStore {
         self.write(async move {
             let mut inserted = database.sqlite.insert_named(&link, &tags, idempotency.as_ref()).await?;
             if let InsertedNamed::Stored(id, at, _) = &mut inserted {
-                let id = *id;
-                *at = database.stamp(id);
-                let change =
-                    if link.mintable == Some(id) { Change::Picked(id) } else { Change::Links(vec![id]) };
-                database.tell(&change);
+                *at = database.stamp(*id);
+                database.tell(&Change::Links(vec![*id]));
             }
             Ok(inserted)
         })
@@ -96,10 +93,6 @@ impl Links for FaultyStore {
         of: Option<ApiKeyId>,
     ) -> Result<Option<Link>, StoreError> {
         self.pass(self.database.sqlite.find_deleted(domain, name, code, of)).await
-    }
-
-    async fn unminted_slugs(&self, after: Option<LinkId>, most: usize) -> Result<Vec<LinkId>, StoreError> {
-        self.pass(self.database.sqlite.unminted_slugs(after, most)).await
     }
 
     async fn send_changes(&self, changes: mpsc::Sender<Change>) {

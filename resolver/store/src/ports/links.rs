@@ -70,12 +70,8 @@ pub trait Links: Database {
         of: Option<ApiKeyId>,
     ) -> Result<Option<Link>, StoreError>;
 
-    /// Returns at most `most` ids of custom slugs that are also mintable codes, above `after`,
-    /// ascending.
-    async fn unminted_slugs(&self, after: Option<LinkId>, most: usize) -> Result<Vec<LinkId>, StoreError>;
-
     /// Sends changes made by other processes to `changes`, until its receiver is dropped. A store
-    /// that is not shared sends [`Change::Alone`] and returns.
+    /// that is not shared sends [`Change::Listening`] and returns.
     async fn send_changes(&self, changes: mpsc::Sender<Change>);
 
     /// Edits a link.

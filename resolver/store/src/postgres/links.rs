@@ -80,11 +80,6 @@ impl Links for PostgresStore {
         self.run_on(&self.lists, async |sql| sql::find_deleted(sql, domain, name, code, of).await).await
     }
 
-    async fn unminted_slugs(&self, after: Option<LinkId>, most: usize) -> Result<Vec<LinkId>, StoreError> {
-        let (after, most) = sql::page_of_ids(after, most);
-        self.run(async |sql| sql::unminted_slugs(sql, after, most).await).await
-    }
-
     async fn send_changes(&self, changes: mpsc::Sender<Change>) {
         changes::tell(&self.address, &changes).await;
     }

@@ -236,7 +236,8 @@ async fn is_reserved<S: Sql>(sql: &mut S, id: LinkId) -> Result<bool, StoreError
     Ok(!sql.query(S::DIALECT.reservation_of(), &[Value::Int(id.get())]).await?.is_empty())
 }
 
-/// Records the id of a custom slug that is mintable.
+/// Records the id of a custom slug that is mintable. Only resolvers of the release before read these
+/// ids: while they trust their set, they deny such codes.
 async fn pick<S: Sql>(sql: &mut S, id: LinkId) -> Result<(), StoreError> {
     let pick = "INSERT INTO picked (id) VALUES ($1) ON CONFLICT (id) DO NOTHING";
     sql.query(pick, &[Value::Int(id.get())]).await.map(drop)

@@ -122,16 +122,9 @@ impl Links for SqliteStore {
         self.lister.read(async move |sql| sql::find_deleted(sql, domain, &name, code, of).await).await
     }
 
-    async fn unminted_slugs(&self, after: Option<LinkId>, most: usize) -> Result<Vec<LinkId>, StoreError> {
-        let (after, most) = sql::page_of_ids(after, most);
-        self.reader.read(async move |sql| sql::unminted_slugs(sql, after, most).await).await
-    }
-
-    /// Reports [`Change::Alone`]: one process uses the file, so no other process changes links.
+    /// Reports that it listens: one process uses the file, so no other process changes links.
     async fn send_changes(&self, changes: mpsc::Sender<Change>) {
-        for change in [Change::Alone, Change::Listening(Instant::now())] {
-            let _ = changes.send(change).await;
-        }
+        let _ = changes.send(Change::Listening(Instant::now())).await;
     }
 
     async fn edit(&self, id: LinkId, edit: &Edit, by: ApiKeyId) -> Result<Edited, StoreError> {
