@@ -12,11 +12,6 @@ use numbers::Span;
 pub use self::tls::{StatusTlsArgs, TlsArgs};
 use crate::{Error, core::Limits};
 
-/// Minimum headroom below a new ceiling, in numbers. A namespace that is no larger is open from the
-/// start: short blocks must not make its holders wait for the next ceiling, and a scan of it is
-/// short anyway.
-const HEADROOM_MIN: u64 = 1 << 20;
-
 /// Allocates blocks of numbers to resolvers. Several issuers run; one of them, elected through
 /// etcd, leads.
 ///
@@ -200,7 +195,6 @@ impl Config {
             block_max: self.block_max,
             holder_ttl_ms: milliseconds(self.holder_ttl),
             reclaim_after_ms: milliseconds(self.reclaim_after),
-            headroom_blocks: Limits::default().headroom_blocks.max(HEADROOM_MIN.div_ceil(self.block_max)),
             ..Limits::default()
         }
     }

@@ -21,6 +21,21 @@ local function prepare(args, add)
 end
 "#;
 
+/// A script part that does the same, each request on behalf of another of several clients, as a
+/// proxy forwards them.
+const FORWARDED_GETS: &str = r#"
+local function pick(index, count) return math.random(count) end
+local function prepare(args, add)
+  local number, clients = 0, tonumber(args[2])
+  for path in io.lines(args[1]) do
+    number = number + 1
+    local client = number % clients
+    local address = string.format("10.%d.%d.1", math.floor(client / 250), client % 250)
+    add(wrk.format("GET", path, { ["X-Forwarded-For"] = address }))
+  end
+end
+"#;
+
 /// A script part that prepares a GET request per path of a file, with the headers of one of fifty
 /// browsers, and sends the requests in turn.
 const VISITS: &str = r#"
@@ -78,7 +93,7 @@ pub(crate) struct Wrk {
     scratch: Scratch,
     program: PathBuf,
     script: PathBuf,
-    argument: OsString,
+    arguments: Vec<OsString>,
 }
 
 /// The figures of one run.
@@ -105,6 +120,18 @@ impl Wrk {
         Self::new(scratch, "random-gets.lua", RANDOM_GETS, paths.into())
     }
 
+    /// Returns a load that requests paths at random, each on behalf of one of this many clients.
+    pub(crate) fn forwarding_at_random(
+        scratch: &Scratch,
+        paths: &[String],
+        clients: usize,
+    ) -> anyhow::Result<Self> {
+        let paths = scratch.file("forwarded-paths.txt", &(paths.join("\n") + "\n"))?;
+        let mut wrk = Self::new(scratch, "forwarded-gets.lua", FORWARDED_GETS, paths.into())?;
+        wrk.arguments.push(clients.to_string().into());
+        Ok(wrk)
+    }
+
     /// Returns a load that requests every path in turn as browsers do.
     pub(crate) fn visiting(scratch: &Scratch, paths: &[String]) -> anyhow::Result<Self> {
         let paths = scratch.file("visited-paths.txt", &(paths.join("\n") + "\n"))?;
@@ -118,7 +145,12 @@ impl Wrk {
 
     fn new(scratch: &Scratch, name: &str, prepare: &str, argument: OsString) -> anyhow::Result<Self> {
         let script = scratch.file(name, &format!("{prepare}{LOAD}"))?;
-        Ok(Self { scratch: scratch.clone(), program: Program::Wrk.path()?, script, argument })
+        Ok(Self {
+            scratch: scratch.clone(),
+            program: Program::Wrk.path()?,
+            script,
+            arguments: vec![argument],
+        })
     }
 
     /// Runs the load against a server from these cores; every request must succeed.
@@ -152,7 +184,7 @@ impl Wrk {
         let launch = Launch::new(&self.scratch, "wrk", Program::Taskset.path()?);
         let launch = launch.args(["-c", cores]).arg(&self.program);
         let launch = launch.args(["-t1", &format!("-c{connections}"), &format!("-d{seconds}s"), "-s"]);
-        let launch = launch.arg(&self.script).arg(url).arg("--").arg(&self.argument);
+        let launch = launch.arg(&self.script).arg(url).arg("--").args(&self.arguments);
         let finished = launch.run(Duration::from_secs(seconds) + SLACK).await?.success()?;
         let line = finished.stdout.lines().find_map(|line| line.strip_prefix("figures "));
         read(line.context("wrk prints its figures")?)

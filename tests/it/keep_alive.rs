@@ -27,14 +27,10 @@ async fn a_leader_that_stops_ends_its_streams_at_once() {
     let (beats, stream) = mpsc::channel(1);
     let progress =
         ["web", "unheard-of"].map(|name| Progress { namespace: name.to_owned(), in_hand: 5, lasts_ms: None });
-    beats
-        .send(KeepAliveRequest { holder, incarnation, progress: progress.to_vec(), last_seq: 0, mark: 0 })
-        .await
-        .unwrap();
+    let progress = progress.to_vec();
+    beats.send(KeepAliveRequest { holder, incarnation, progress, last_seq: 0, mark: 0 }).await.unwrap();
     let mut answers = client.keep_alive(ReceiverStream::new(stream)).await.unwrap().into_inner();
-    let answer = answers.message().await.unwrap().unwrap();
-    let ceilings: Vec<_> = answer.ceilings.iter().map(|one| (one.namespace.as_str(), one.ceiling)).collect();
-    assert_eq!(ceilings, [("web", (1 << 30) / 64)], "only what the issuer knows");
+    answers.message().await.unwrap().unwrap();
 
     cluster.issuers[leader].process.terminate().unwrap();
     // No beat is due for twenty seconds, so only the issuer itself can end the stream.

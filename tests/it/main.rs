@@ -9,7 +9,6 @@ mod behind_proxy;
 mod budgets;
 mod bulk;
 mod carry;
-mod ceiling;
 mod changes;
 mod cli;
 mod cli_domains;

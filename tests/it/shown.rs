@@ -35,8 +35,7 @@ async fn a_call_that_is_sent_again_is_answered_when_its_slug_is_known_everywhere
     let (cluster, late, _proxy) = start().await;
     let first = &cluster.resolvers[0];
     for number in 10..30 {
-        // The slug has the form of the default keyspace's codes, and its number is far above the
-        // ceiling. So arithmetic says "absent" until the resolver learns of the slug.
+        // The slug has the form of the default keyspace's codes, and its number was never minted.
         let slug = format!("zzzz{number}");
         let wish = json!({ "longUrl": "https://example.com/", "customSlug": slug });
         let (one, two) = (create(first, &wish, &slug), async {

@@ -94,10 +94,9 @@ async fn of_ten_thousand_visits_at_once_as_many_are_redirected_as_the_limit_says
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_picked_code_past_the_ceiling_is_known_to_every_resolver_when_its_creator_is_answered() {
+async fn a_picked_code_is_known_to_every_resolver_when_its_creator_is_answered() {
     let cluster = Cluster::builder().resolvers(2).start().await.unwrap();
     for n in 0..20 {
-        // Nearly all codes of six characters are above the ceiling.
         let (slug, url) = (format!("pick{n:02}"), load::next_long_url());
         let [one, other] = [&cluster.resolvers[n % 2].api, &cluster.resolvers[(n + 1) % 2].api];
         assert_eq!(other.follow(&slug).await.unwrap().0, 404, "nobody has it yet");

@@ -57,10 +57,6 @@ impl MemoryLedger {
         state.copy = Some(state.content.clone());
     }
 
-    pub(super) fn has_copy(&self) -> bool {
-        self.state().copy.is_some()
-    }
-
     /// Replaces the ledger by its copy, and returns whether there was one.
     pub(super) fn put_back(&self) -> bool {
         let mut state = self.state();

@@ -16,11 +16,10 @@
 //!    everywhere within the promised time, unless links cannot be read. Even then no process gives
 //!    an answer that is older than what it has answered or was notified of. An absence is never
 //!    older than the lookup that reports it.
-//! 6. In runs that focus on ceilings, the resolvers' clocks are slower than the issuer's.
-//! 7. Keyspaces and domains are added in rolling updates, the default keyspace differs between
+//! 6. Keyspaces and domains are added in rolling updates, the default keyspace differs between
 //!    processes, and polls of the settings hang or are answered late. Every process finds each
 //!    code, or answers that it does not know.
-//! 8. Clients reserve codes, fill them through any process and give them up. A reserved code is
+//! 7. Clients reserve codes, fill them through any process and give them up. A reserved code is
 //!    never given to another link, and every process knows that it is reserved.
 //!
 //! A few schedules that rarely occur by chance are written out in [`alone`].
@@ -148,12 +147,10 @@ macro_rules! each_is_missed {
 
 each_is_missed! {
     without_release_before_return_the_register_refuses_the_next_holder: ReleaseFirst beside Doubts,
-    without_the_wait_a_slug_is_denied: SlugWait beside Doubts,
     without_completeness_a_copy_denies_links: Complete beside Histories,
     without_a_look_at_the_former_holder_a_row_is_taken_for_ones_own: Reclaimed beside Doubts,
     without_the_register_a_row_is_taken_for_ones_own: Holds beside Doubts,
     without_a_look_an_insert_in_doubt_is_acknowledged: Doubt beside Doubts,
-    without_an_end_to_trust_a_picked_code_is_denied: Trusted beside Doubts,
     without_the_mark_a_database_put_back_gives_codes_again: Mark beside Histories,
     without_a_memory_of_changes_a_replica_undoes_an_edit: ChangedLately beside Changes,
     without_the_time_of_its_lag_a_replica_undoes_an_edit_that_nobody_heard_of: ToldFor beside Changes,
@@ -166,11 +163,6 @@ each_is_missed! {
     without_reading_it_again_a_link_that_moved_back_is_denied: Moved beside Changes,
     without_an_end_to_belief_an_edit_that_nobody_heard_of_never_shows: Away beside Changes,
     without_reading_again_an_edit_that_was_missed_never_shows: Settled beside Changes,
-    without_an_end_to_trust_a_domains_own_link_is_not_given: Free beside Domains,
-    without_the_wait_a_domains_own_link_is_not_given: SlugWait beside Domains,
-    without_an_end_to_its_ceiling_a_process_that_is_cut_off_denies_links: Ceiling beside Ceilings,
-    without_the_registers_end_an_older_ledgers_ceiling_denies_links: RegisteredEnd beside Ceilings,
-    without_a_margin_a_slow_clock_denies_links: Margin beside Ceilings,
     without_a_comparison_after_a_restart_a_lost_code_is_given_again: Compared beside Histories,
     without_the_question_for_its_history_a_lost_code_is_given_again: History beside Histories,
     without_the_wait_for_a_new_keyspace_its_codes_are_denied: KeyspaceWait beside Rollouts,

@@ -38,8 +38,8 @@ use super::{
     ways::{FaultyStore, Trouble},
 };
 use supply::{
-    Clock, Closing, IssuerClient, Minting, Owner, SharedCeilings, Spec, StopReason, Supplier, SupplierConfig,
-    SupplyMetrics, Target,
+    Clock, Closing, IssuerClient, Minting, Owner, Spec, StopReason, Supplier, SupplierConfig, SupplyMetrics,
+    Target,
 };
 
 /// The default domain's name.
@@ -139,21 +139,15 @@ struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    fn assemble(self, ceilings: Arc<SharedCeilings>, shared: (Instant, SettingsPoll)) -> Ends {
+    fn assemble(self, shared: (Instant, SettingsPoll)) -> Ends {
         let Self { common, store, trouble, mint, owner, mintings, client, metrics, supply_metrics, closing } =
             self;
         // The checks detect a failed task: after a panic it mints and answers no more.
         let (supervisor, _) = TaskSupervisor::new();
         let sizes =
             LookupSizes { cache_bytes: 1 << 20, replica_lag: common.replica_lag, serve_stale_for: HOUR };
-        let lookup = Lookup::start(
-            &supervisor,
-            sizes,
-            Arc::clone(&mint),
-            ceilings,
-            store.clone(),
-            Arc::clone(&metrics),
-        );
+        let lookup =
+            Lookup::start(&supervisor, sizes, Arc::clone(&mint), store.clone(), Arc::clone(&metrics));
         let lookup = Arc::new(lookup);
         let clock = Arc::new(DatabaseClock::new(shared.1.now));
         let config = CreatorConfig {
@@ -235,13 +229,12 @@ impl Node {
         let owner = Owner { holder: holder.to_owned(), instance: format!("start-{:016x}", rng.next()) };
         let clock = Clock::start();
         let mintings = mintings(setup, &known, rng.between(300, 900), clock);
-        let ceilings = Arc::new(SharedCeilings::new(clock));
         let supplier = Supplier::new(SupplierConfig {
             owner: owner.clone(),
             client: Arc::clone(&client),
             register: store.clone(),
             mintings: mintings.clone(),
-            ceilings: Arc::clone(&ceilings),
+            clock,
             metrics: Arc::clone(&supply_metrics),
         });
         let (stop, lost, closing) = (CancellationToken::new(), supplier.lost(), supplier.closing());
@@ -251,7 +244,7 @@ impl Node {
             Parts { common, store, trouble, mint, owner, mintings, client, metrics, supply_metrics, closing };
         Self {
             holder: holder.to_owned(),
-            ends: parts.assemble(ceilings, shared),
+            ends: parts.assemble(shared),
             is_dead,
             cut_off,
             hung_until,

@@ -32,7 +32,6 @@ use super::{
     rng::Rng,
     shared::{BY, Shared},
 };
-use supply::safety_rule::with_slow_clocks;
 
 /// The domain that links move to. No visitor asks for its host.
 const AWAY_HOST: &str = "away.test";
@@ -65,16 +64,11 @@ fn no_world(error: impl std::fmt::Display) -> Failure {
 /// Number of keyspaces that the first processes have.
 const KEYSPACES_AT_FIRST: usize = 2;
 
-/// How much slower clocks are than the issuer's, in thousandths. A ceiling leaves a tenth of its
-/// time as a margin.
-const CLOCK_SLOWER: u32 = 100;
-
 /// Runs the simulation of a seed.
 pub(super) fn run(seed: u64, focus: Focus) -> Result<Outcome, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let runtime = runtime.map_err(no_world)?;
-    let slower = if focus == Focus::Ceilings { CLOCK_SLOWER } else { 0 };
-    let done = with_slow_clocks(slower, || runtime.block_on(World::new(seed, focus).run()));
+    let done = runtime.block_on(World::new(seed, focus).run());
     // Tasks of dead processes never end.
     runtime.shutdown_background();
     done
@@ -94,13 +88,11 @@ pub(super) struct World {
 impl World {
     fn new(seed: u64, focus: Focus) -> Self {
         let mut rng = Rng(seed);
-        let headroom_blocks = if focus == Focus::Ceilings { 1 } else { Limits::default().headroom_blocks };
         let limits = Limits {
             block_min: rng.between(3, 20),
             block_max: rng.between(20, 60),
             holder_ttl_ms: 1_500,
             reclaim_after_ms: 1_500,
-            headroom_blocks,
             ..Limits::default()
         };
         Self {
@@ -119,11 +111,10 @@ impl World {
     }
 
     async fn run(mut self) -> Result<Outcome, Failure> {
-        let tiny = self.rng.permille(150) && self.focus != Focus::Ceilings;
+        let tiny = self.rng.permille(150);
         let hostile = self.rng.permille(850);
         self.set_up(tiny, hostile).await?;
-        let fewest =
-            if matches!(self.focus, Focus::Ceilings | Focus::Rollouts | Focus::Copies) { 2 } else { 1 };
+        let fewest = if matches!(self.focus, Focus::Rollouts | Focus::Copies) { 2 } else { 1 };
         for holder in 0..self.rng.between(fewest, 3) {
             let setup = self.setup(0);
             let shared = Arc::clone(self.shared());

@@ -18,8 +18,8 @@ use super::{
     run::{Failure, World},
 };
 
-/// How long a process cannot reach the issuer, in milliseconds: until its ceiling is no longer
-/// trusted, and its blocks go to others.
+/// How long a process cannot reach the issuer, in milliseconds: until its blocks go to others,
+/// while it still mints from them.
 const CUT_OFF_MS: (u64, u64) = (3_500, 7_000);
 
 /// How long a process does not hear of a keyspace that is being added, in milliseconds.
@@ -39,7 +39,6 @@ enum Fault {
     KeepLedger,
     PutLedgerBack,
     CutOff,
-    StartOnOlderLedger,
     Rollout,
 }
 
@@ -53,7 +52,8 @@ impl World {
             &[Fault::Crash, Fault::Crash, Fault::Cut, Fault::Election, Fault::Outage, Fault::Outage]
         } else {
             match self.focus {
-                Focus::Doubts | Focus::Domains => &[Fault::Crash],
+                Focus::Doubts => &[Fault::Crash, Fault::Crash, Fault::CutOff],
+                Focus::Domains => &[Fault::Crash],
                 Focus::Rollouts => &[Fault::Rollout],
                 Focus::Histories | Focus::Copies => {
                     &[Fault::KeepCopy, Fault::FailOver, Fault::PutBack, Fault::PutBack]
@@ -61,7 +61,6 @@ impl World {
                 Focus::Ledgers => &[Fault::KeepLedger, Fault::PutLedgerBack],
                 Focus::Changes => &[Fault::KeepCopy],
                 Focus::Outages => &[Fault::KeepCopy, Fault::LongOutage],
-                Focus::Ceilings => &[Fault::CutOff, Fault::StartOnOlderLedger],
             }
         };
         about[usize::try_from(self.rng.next()).unwrap_or(0) % about.len()]
@@ -111,8 +110,6 @@ impl World {
             }
             Fault::CutOff => self.cut_off(),
             Fault::Rollout => self.roll_out().await,
-            Fault::StartOnOlderLedger if shared.ledger.has_copy() => self.start_on_older_ledger().await?,
-            Fault::StartOnOlderLedger => shared.ledger.keep_copy(),
         }
         Ok(())
     }
@@ -185,19 +182,6 @@ impl World {
         let index = self.some_node();
         self.nodes[index].node.cut_off(self.rng.millis(CUT_OFF_MS.0, CUT_OFF_MS.1));
         shared.common.network.cut();
-    }
-
-    /// Kills every process, and starts them on an older ledger, so that none of them remembers a
-    /// ceiling.
-    async fn start_on_older_ledger(&mut self) -> Result<(), Failure> {
-        let shared = Arc::clone(self.shared());
-        self.nodes.iter().for_each(Running::kill);
-        sleep(self.rng.millis(1, 2_000)).await;
-        self.put_ledger_back().await?;
-        for running in &mut self.nodes {
-            *running = running.again(&shared, &mut self.rng).await;
-        }
-        Ok(())
     }
 
     /// Lets an older copy of the database take over while a process is absent or starts. A starting

@@ -114,7 +114,7 @@ fn take_numbers(
         let span = take_free(&mut leader.state, namespace, part, len);
         return Ok(TakenSpan { span, leaked, is_reclaimed: false });
     }
-    ceiling::advance(leader, now, namespace);
+    ceiling::lift(leader, now, namespace);
     let wait_ms = leader.state.head.holder_ttl_ms;
     let record =
         leader.state.namespace_mut(namespace).ok_or_else(|| Refusal::UnknownNamespace(namespace.clone()))?;

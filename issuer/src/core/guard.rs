@@ -17,16 +17,10 @@ pub enum Guard {
     /// A repeated registration is answered only after a commit, so that no deposed leader reports
     /// an old seq.
     RegisterCommit,
-    /// A beat is answered only after a commit, so that no deposed leader keeps an old ceiling
-    /// fresh.
-    BeatCommit,
     /// Numbers returned from a block that was leaked before are handed out as leaked again.
     Contested,
     /// A journal is overwritten only after every holder that it names has been written whole since.
     Journal,
-    /// A higher ceiling is used only after every holder has heard it or has stopped trusting its
-    /// older copy.
-    CeilingDelay,
     /// A namespace counts as exhausted only if no holder, leaked block or returned part has an
     /// unused number.
     InHand,
@@ -35,8 +29,6 @@ pub enum Guard {
     FreshReport,
     /// The capacity of a namespace is never lowered.
     Capacity,
-    /// A raised capacity moves the ceiling by an announcement, like every other move.
-    RaisedCeiling,
     /// A reservation keeps its blocks however long it is silent.
     Reserved,
     /// A reservation gets only numbers that are surely unused.

@@ -37,9 +37,6 @@ pub(super) struct LeaderState {
     pub(super) since: Millis,
     /// Time at which each block was leaked in this term. A missing block counts from the take-over.
     pub(super) leaked_since: ByStart<Millis>,
-    /// Time at which each announcement of a ceiling began in this term. An earlier one counts from
-    /// the take-over.
-    pub(super) announced_at: BTreeMap<Namespace, Millis>,
     /// Last reports of numbers in hand; lost with the term.
     pub(super) in_hand: BTreeMap<HolderId, NumbersReport>,
     /// Starving holders, with the time of their last request; lost with the term.
@@ -56,7 +53,6 @@ impl LeaderState {
             heard: BTreeMap::new(),
             since: now,
             leaked_since: ByStart::new(),
-            announced_at: BTreeMap::new(),
             in_hand: BTreeMap::new(),
             starving: BTreeMap::new(),
         }

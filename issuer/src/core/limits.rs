@@ -24,9 +24,6 @@ pub struct Limits {
     /// Divisor of a fair share: a block has at most the unallocated numbers divided by the live
     /// holders and by this. 2 means half of a fair share; 0 means no such limit.
     pub fair_shares: u64,
-    /// Minimum headroom between the high watermark and a new ceiling, in blocks of `block_max`
-    /// numbers.
-    pub headroom_blocks: u64,
     /// Maximum number of allocations that `head` lists; more go to a journal.
     pub journal_recent: usize,
     /// Number of keys that journals are written to in rotation. With 0 there are no journals, and
@@ -52,7 +49,6 @@ impl Default for Limits {
             namespaces: 256,
             holders: 100_000,
             fair_shares: 2,
-            headroom_blocks: 4,
             journal_recent: 4,
             journal_slots: 128,
             journal_saves: 16,

@@ -17,8 +17,8 @@
 //!    `reclaim_after_ms`. The new holder is told the generation that the block was leaked under. It
 //!    takes the block over from that generation in the database, and asks there which numbers are
 //!    unused.
-//! 6. A number at or above the ceiling that holders were told is allocated to no holder: see
-//!    [`ceiling`].
+//! 6. A number at or above the ceiling that an issuer of the release before told its holders is
+//!    allocated to no holder while they may trust it: see [`ceiling`].
 //! 7. Near its end a namespace is shared out in smaller blocks. No holder is told "exhausted" while
 //!    another holder's block may have an unused number: see [`scarcity`].
 //! 8. I10: every change of a number's state moves a count from one term of the account to another.

@@ -99,14 +99,13 @@ fn check_room(
 /// Creates a namespace or raises its capacity, and returns whether `head` changed.
 fn admit_namespace(leader: &mut LeaderState, now: Millis, namespace: &Namespace, capacity: u64) -> bool {
     let Some(record) = leader.state.head.namespaces.get_mut(namespace) else {
-        let mut record = NamespaceRecord {
+        let record = NamespaceRecord {
             capacity,
             high_watermark: 0,
-            ceiling: 0,
-            announced: 0,
+            ceiling: capacity,
+            announced: capacity,
             account: Account::default(),
         };
-        ceiling::open_namespace(&leader.limits, &mut record);
         leader.state.head.namespaces.insert(namespace.clone(), record);
         return true;
     };
@@ -115,6 +114,6 @@ fn admit_namespace(leader: &mut LeaderState, now: Millis, namespace: &Namespace,
         return false;
     }
     record.capacity = capacity;
-    ceiling::raise_capacity(leader, now, namespace);
+    ceiling::lift(leader, now, namespace);
     true
 }

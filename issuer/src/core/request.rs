@@ -37,7 +37,7 @@ pub enum Request {
         /// Database history that links will be written to.
         store: StoreEpoch,
     },
-    /// Keeps a holder alive, and tells it the ceilings.
+    /// Keeps a holder alive, and tells it where others starve.
     KeepAlive {
         /// The holder.
         holder: HolderId,
@@ -173,8 +173,6 @@ pub enum Answer {
     Alive {
         /// Epoch of the leader.
         epoch: Epoch,
-        /// Announced ceilings of the namespaces that the beat named.
-        ceilings: Vec<(Namespace, u64)>,
         /// Namespaces that the beat named in which another holder is starving: it asked for numbers
         /// and none was left.
         starving: Vec<Namespace>,
@@ -213,7 +211,8 @@ pub struct NamespaceReport {
     pub capacity: u64,
     /// High watermark: the first number never allocated.
     pub high_watermark: u64,
-    /// Ceiling: numbers at or above it are allocated to no holder.
+    /// Numbers at or above it are allocated to no holder: the capacity, but for a short time after
+    /// an upgrade.
     pub ceiling: u64,
     /// Unused numbers in hand, by the holders' last reports in this term.
     pub in_hand: u64,
@@ -308,13 +307,15 @@ pub enum Refusal {
         /// Time after which to ask again, in milliseconds.
         wait_ms: u64,
     },
-    /// The numbers below the ceiling are used up, and the next ceiling is announced but not used
-    /// yet.
-    #[error("namespace {namespace:?} is waiting for its next ceiling to be used: try again in {wait_ms} ms")]
+    /// The numbers below the ceiling are used up, which holders of the release before may trust for
+    /// a short time more.
+    #[error(
+        "namespace {namespace:?} cannot pass the ceiling of an older issuer yet: try again in {wait_ms} ms"
+    )]
     CeilingReached {
         /// The namespace.
         namespace: Namespace,
-        /// Maximum time until the next ceiling is used, in milliseconds.
+        /// Maximum time until the ceiling is lifted, in milliseconds.
         wait_ms: u64,
     },
     /// The holder has the maximum number of open blocks.

@@ -30,8 +30,7 @@ pub(super) fn return_blocks(
 /// Moves the high watermark up to `end`, because the database has registered numbers that this
 /// ledger never allocated: the ledger was restored from an old copy.
 ///
-/// The numbers in between are burned, since the history that could tell more is lost. The
-/// ceilings that holders were told are lost too, but holders check a ceiling against the register.
+/// The numbers in between are burned, since the history that could tell more is lost.
 fn raise_watermark(leader: &mut LeaderState, namespace: &Namespace, end: u64, head_changed: &mut bool) {
     let Some(record) = leader.state.namespace_mut(namespace) else { return };
     let end = end.min(record.capacity);

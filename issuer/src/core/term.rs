@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use numbers::{Epoch, HolderId, Millis, Namespace, Revision, Ticket};
+use numbers::{Epoch, HolderId, Millis, Revision, Ticket};
 
 use super::{
     allocate::{self, BlockRequest},
@@ -294,9 +294,6 @@ impl Term {
             }
             Request::KeepAlive { holder, incarnation, last_seq, progress, mark } => {
                 self.leader.hear(now, &holder, incarnation)?;
-                // Answered only after a commit, which proves that this leader is not deposed: see
-                // `ceiling`.
-                *head_changed |= self.leader.limits.guards(Guard::BeatCommit);
                 *head_changed |= self.leader.hear_mark(mark);
                 Ok(self.alive(now, holder, NumbersReport { last_seq, numbers: progress }))
             }
@@ -308,24 +305,14 @@ impl Term {
         }
     }
 
-    /// Records a holder's report, and answers with the ceilings and the namespaces in which others
-    /// starve.
+    /// Records a holder's report, and answers with the namespaces in which others starve.
     fn alive(&mut self, now: Millis, holder: HolderId, report: NumbersReport) -> Answer {
-        let known = &self.leader.state.head.namespaces;
-        let announced = |name: &Namespace| known.get(name).map(|record| (name.clone(), record.announced));
-        let ceilings = report.numbers.iter().filter_map(|(name, _)| announced(name)).collect();
         let named = || report.numbers.iter().map(|(name, _)| name);
         let starving =
             named().filter(|name| scarcity::others_starve(&self.leader, now, &holder, name)).cloned();
         let starving = starving.collect();
         let scarce = named().any(|name| scarcity::is_scarce(&self.leader, now, name));
         self.leader.in_hand.insert(holder, report);
-        Answer::Alive {
-            epoch: self.leader.epoch,
-            ceilings,
-            starving,
-            scarce,
-            mark: self.leader.state.head.mark,
-        }
+        Answer::Alive { epoch: self.leader.epoch, starving, scarce, mark: self.leader.state.head.mark }
     }
 }

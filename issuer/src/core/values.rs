@@ -19,8 +19,8 @@ pub struct Head {
     pub batch: Batch,
     /// Generation of the latest block.
     pub generation: Generation,
-    /// Longest holder TTL of any leader so far, in milliseconds; never decreases. Holders may trust
-    /// a ceiling for this long.
+    /// Longest holder TTL of any leader so far, in milliseconds; never decreases. Holders of the
+    /// release before may trust a ceiling for this long.
     pub holder_ttl_ms: u64,
     /// Identity of this ledger; `None` before the first registration.
     #[serde(default)]
@@ -41,10 +41,10 @@ pub struct NamespaceRecord {
     pub capacity: u64,
     /// High watermark: the first number never allocated; never decreases (I2).
     pub high_watermark: u64,
-    /// Ceiling: numbers at or above it are allocated to no holder; never decreases.
+    /// Numbers at or above it are allocated to no holder; never decreases. It is the capacity,
+    /// unless an issuer of the release before wrote it a short time ago.
     pub ceiling: u64,
-    /// Ceiling that holders are told. It becomes `ceiling` when every holder has heard it or has
-    /// stopped trusting its older copy.
+    /// The same for an issuer of the release before, which would tell it to holders.
     pub announced: u64,
     /// Counts of the allocated numbers, by state.
     pub account: Account,

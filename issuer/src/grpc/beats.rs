@@ -63,14 +63,13 @@ async fn answer(
     let request = convert::keep_alive(beat)?;
     let holder = request.holder().cloned();
     match service.ask(client, request).await? {
-        Answer::Alive { epoch, ceilings, starving, scarce, mark } => {
+        Answer::Alive { epoch, starving, scarce, mark } => {
             if let Some(holder) = holder {
                 service.board.note_beat(holder, supplies);
             }
             Ok(KeepAliveResponse {
                 epoch: epoch.0,
                 holder_ttl_ms: service.holder_ttl_ms(),
-                ceilings: ceilings.into_iter().map(convert::ceiling_out).collect(),
                 starving: starving.iter().map(ToString::to_string).collect(),
                 next_beat_ms: if scarce { scarce_beat_ms(service.holder_ttl_ms()) } else { 0 },
                 mark: mark.0,

@@ -193,7 +193,3 @@ pub(super) fn supply_out(progress: &pb::Progress) -> pb::Supply {
     let pb::Progress { namespace, in_hand, lasts_ms } = progress.clone();
     pb::Supply { namespace, in_hand, lasts_ms }
 }
-
-pub(super) fn ceiling_out((namespace, ceiling): (Namespace, u64)) -> pb::Ceiling {
-    pb::Ceiling { namespace: namespace.to_string(), ceiling }
-}

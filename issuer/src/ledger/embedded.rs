@@ -8,9 +8,8 @@
 //!    one.
 //!
 //! 4. A file that lacks numbers which the database has registered is an older copy. It is moved past
-//!    them before the issuer serves ([`EmbeddedLedger::go_past`]), while nobody has heard of its
-//!    ceilings. So creates need not wait for the next ceiling, nor for the refusal of each number
-//!    that the copy has as free.
+//!    them before the issuer serves ([`EmbeddedLedger::go_past`]). So creates need not wait for the
+//!    refusal of each number that the copy has as free.
 //!
 //! Rejected: an append-only log with checkpoints. The whole state is a few kilobytes and changes
 //! once per block, which is every thousand links or more.
@@ -160,14 +159,11 @@ fn apply(path: &Path, content: &Mutex<Content>, txn: &Txn) -> TxnOutcome {
     TxnOutcome::Applied(revision)
 }
 
-/// Burns all numbers of a namespace below `end` that no holder has open. The ceiling keeps its
-/// headroom.
+/// Burns all numbers of a namespace below `end` that no holder has open.
 fn burn_up_to(record: &mut NamespaceRecord, end: u64) {
-    let headroom = record.announced - record.high_watermark;
     let lost = end - record.high_watermark;
     record.high_watermark = end;
-    record.ceiling = end.saturating_add(headroom).min(record.capacity);
-    record.announced = record.ceiling;
+    (record.ceiling, record.announced) = (record.capacity, record.capacity);
     let account = &mut record.account;
     account.allocated += lost;
     account.burned += lost + account.free + account.leaked;
@@ -283,7 +279,7 @@ mod tests {
         let records = EmbeddedLedger::open(&path).unwrap().load().await.unwrap().records;
         let state = crate::core::State::rebuild(Snapshot { head: Revision(1), records });
         let older = &state.head.namespaces[&name("older")];
-        assert_eq!((older.high_watermark, older.ceiling, older.announced), (600, 800, 800));
+        assert_eq!((older.high_watermark, older.ceiling, older.announced), (600, 1_000, 1_000));
         let account = Account { allocated: 600, used: 40, open: 20, free: 0, leaked: 0, burned: 540 };
         assert!(older.account == account && account.balances(), "{older:?}");
         assert_eq!(state.head.namespaces[&name("same")], record);

@@ -60,7 +60,6 @@ impl LinkService {
         match self.has_its_name(&record.link, slug).await? {
             None => {
                 // A deleted link that is blocked holds its slug again, as a new link would.
-                self.lookup.taken(record.link.domain(), slug);
                 self.creator.wait_until_shown(&record.link).await;
                 Ok(record)
             }

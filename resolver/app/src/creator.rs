@@ -7,8 +7,7 @@
 //!    another one. A reclaimed number belonged to another holder before, and a row under it proves
 //!    nothing.
 //! 3. A mintable custom slug competes with the minter for the primary key, so only one of them gets
-//!    the code. Every resolver knows of the slug before its creator is answered
-//!    (`lookup/unminted_slugs.rs`).
+//!    the code.
 //! 4. A new link is not put into the cache. Its first visitor asks any of many resolvers, and costs
 //!    one row of a shared read there. Caching every new link took a tenth of the time of a create,
 //!    and displaced links that are visited.

@@ -107,8 +107,7 @@ pub struct DomainCache {
     first_seen: Mutex<HashMap<DomainId, (Option<Authority>, Instant)>>,
     /// The operator's settings.
     policy: Policy,
-    /// Learns of keyspaces and target rules, and reloads the unminted slugs after another process
-    /// wrote.
+    /// Learns of keyspaces and target rules.
     lookup: Arc<Lookup>,
     /// Ends minting when the database contradicts this process.
     closing: Closing,
@@ -192,10 +191,6 @@ impl DomainCache {
         self.clock.learn(sent, now);
         if let Some(settings) = settings {
             self.replace(settings)?;
-            if !self.settings.is_shared() {
-                // An import by another process on this machine sends no notifications.
-                self.lookup.reload_picked();
-            }
         }
         self.note_heard(sent);
         Ok(())

@@ -32,7 +32,7 @@ use transfer::{LeftOut, Row, RowError};
 
 pub use self::adoption::Unprotected;
 use self::adoption::{Adopted, Adoption};
-use crate::{domain_cache::SHOWN, import_codes::ImportCodes, lookup::TRUSTED};
+use crate::{domain_cache::SHOWN, import_codes::ImportCodes};
 
 /// The maximum number of links in one transaction, and about how many bytes.
 const BATCH: usize = 500;
@@ -299,10 +299,9 @@ impl LinkImport {
         }
     }
 
-    /// Waits until every resolver knows the new domains and no longer answers that the imported
-    /// codes are absent, and returns the counts.
+    /// Waits until every resolver knows the new domains, and returns the counts.
     pub async fn finish(self) -> ImportCounts {
-        sleep(SHOWN.max(TRUSTED * 11 / 10)).await;
+        sleep(SHOWN).await;
         self.counts
     }
 }

@@ -24,9 +24,6 @@ pub struct Metrics {
     pub unknown_refused: Counter,
     /// Lookups answered from the cache.
     pub cache_hits: Counter,
-    /// Lookups of codes answered without a query, because the ceiling and the unminted slugs rule
-    /// them out.
-    pub ruled_out: Counter,
     /// Batched reads of links.
     pub link_reads: Counter,
     /// Ids requested by the batched reads.
@@ -70,7 +67,6 @@ impl Metrics {
                 not_found: counter!("resolver_not_found_total"),
                 unknown_refused: counter!("resolver_unknown_codes_refused_total"),
                 cache_hits: counter!("resolver_cache_hits_total"),
-                ruled_out: counter!("resolver_codes_ruled_out_total"),
                 link_reads: counter!("resolver_link_reads_total"),
                 links_asked: counter!("resolver_links_asked_total"),
                 creates: counter!("resolver_creates_total"),
@@ -119,10 +115,6 @@ fn describe() {
         "Requests refused because their client had asked for too many codes that have no link."
     );
     describe_counter!("resolver_cache_hits_total", "Lookups answered from the cache.");
-    describe_counter!(
-        "resolver_codes_ruled_out_total",
-        "Codes asked for whose number was never allocated: the ceiling said so, and no query was needed."
-    );
     describe_counter!("resolver_link_reads_total", "Batched reads of links from the database.");
     describe_counter!("resolver_links_asked_total", "Links that the batched reads asked for.");
     describe_counter!("resolver_creates_total", "Links created.");

@@ -65,11 +65,9 @@ impl LinkService {
             let urls = link.rules().iter().map(|rule| &rule.long_url).chain([&link.long_url]);
             self.refuse_circle(urls, domain, &target.name.code)?;
             let precondition = Precondition { versions: target.versions.clone(), ..Precondition::of(&link) };
-            let name = relocation.name.clone();
             let edit = Edit { relocation: Some(relocation), precondition, ..Edit::default() };
             match self.store_edit(link.id, &edit, by).await? {
                 Edited::Done(record) => {
-                    self.lookup.taken(domain, &name);
                     self.creator.wait_until_shown(&record.link).await;
                     return Ok(*record);
                 }

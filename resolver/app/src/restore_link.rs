@@ -30,9 +30,6 @@ impl LinkService {
         self.lookup.changed(link.id);
         match restored {
             Restored::Done(record) => {
-                if let Some(slug) = record.link.slug() {
-                    self.lookup.taken(domain, slug);
-                }
                 self.creator.wait_until_shown(&record.link).await;
                 Ok(*record)
             }

@@ -11,12 +11,10 @@
 //! | [`core`] | registration, refills and returns, as one state machine |
 //! | [`calls`] | the core's calls to issuer and store, and the answers |
 //! | [`doubt`] | the verdict on an insert whose outcome is unknown |
-//! | [`ceilings`] | the end of the allocated numbers, and how long it is trusted |
 //! | [`rules`] | the safety rules, each of which a proof can switch off |
 
 pub mod buffer;
 pub mod calls;
-pub mod ceilings;
 pub mod core;
 mod demand;
 pub mod doubt;
@@ -27,7 +25,6 @@ mod tail;
 
 pub use buffer::{Buffer, Claim, Closed, Entered, EntryId, Fate};
 pub use calls::{Answer, Call, Event, Refused, Registered, Returning, StoreAnswer, StoreCall};
-pub use ceilings::{Ceilings, Moment};
 pub use core::{Beat, Effect, Lost, Note, Session, SupplyCore};
 pub use doubt::{Row, Verdict};
 pub use keyspace::{ClaimError, KeyspaceNumbers, Keyspaces, Spec};

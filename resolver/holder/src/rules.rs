@@ -22,13 +22,6 @@ pub enum Rule {
     /// A row counts as this holder's own only while the register has the number under the claim's
     /// own entry.
     Holds,
-    /// A ceiling is trusted for a tenth less than the holder TTL, because clocks run at different
-    /// speeds.
-    Margin,
-    /// A ceiling is trusted for a bounded time.
-    Freshness,
-    /// No ceiling is below the end of the register.
-    RegisteredEnd,
 }
 
 /// The rules in force: all of them, unless a proof disables one.

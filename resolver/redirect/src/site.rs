@@ -20,10 +20,7 @@ use geoip::GeoIp;
 use hyper::StatusCode;
 use links::{Authority, Details, DomainId, Draft, LongUrl, Protocol, Redirects, Slug, api_key::ApiKeyId};
 use store::{InsertedNamed, NamedLink, Store, sqlite::SqliteStore};
-use supply::{
-    Clock, Closing, IssuerClient, Issuers, Owner, SharedCeilings, Supplier, SupplierConfig, SupplyMetrics,
-    Target,
-};
+use supply::{Clock, Closing, IssuerClient, Issuers, Owner, Supplier, SupplierConfig, SupplyMetrics, Target};
 use tempfile::TempDir;
 use tokio::{runtime, time::Instant};
 use web::{
@@ -147,7 +144,6 @@ struct Parts {
 
 impl Parts {
     async fn redirector(&self, visits: Arc<Recorder>, page: &daemon::Recorder) -> Redirector {
-        let ceilings = Arc::new(SharedCeilings::new(Clock::start()));
         let lookup = Arc::new(Lookup::start(
             &self.supervisor,
             LookupSizes {
@@ -156,7 +152,6 @@ impl Parts {
                 serve_stale_for: std::time::Duration::from_secs(3_600),
             },
             Arc::clone(&self.mint),
-            Arc::clone(&ceilings),
             self.store.clone(),
             Arc::clone(&self.metrics),
         ));
@@ -170,7 +165,7 @@ impl Parts {
         let resources = Resources { descriptors: 1_024, memory: 1 << 30 };
         let redirects = Redirects { regular_404: Some(REGULAR_404.to_owned()), ..Redirects::default() };
         Redirector {
-            domain_cache: self.domain_cache(&lookup, self.closing(ceilings, page)).await,
+            domain_cache: self.domain_cache(&lookup, self.closing(page)).await,
             lookup,
             passwords: Arc::new(PasswordGuard::default()),
             admission: VisitLimiter::start(&self.supervisor, self.store.clone()),
@@ -205,13 +200,13 @@ impl Parts {
     }
 
     /// Returns the handle of a supply that is never started.
-    fn closing(&self, ceilings: Arc<SharedCeilings>, page: &daemon::Recorder) -> Closing {
+    fn closing(&self, page: &daemon::Recorder) -> Closing {
         let config = SupplierConfig {
             owner: Owner { holder: "site".to_owned(), instance: "site".to_owned() },
             client: Arc::new(IssuerClient::new(Target::Remote(Issuers::default()))),
             register: self.store.clone(),
             mintings: Vec::new(),
-            ceilings,
+            clock: Clock::start(),
             metrics: SupplyMetrics::new(page),
         };
         Supplier::new(config).closing()

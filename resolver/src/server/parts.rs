@@ -29,7 +29,7 @@ use daemon::{Resources, TaskSupervisor, traces::Traces};
 use pages::{Pages, Renderer};
 use redirect::{Redirector, qr_code::QrCodeLimits, robots::Robots};
 use store::{SettingsPoll, Store, postgres::ConnectionBudget};
-use supply::{Clock, Closing, SharedCeilings, SupplierConfig, SupplyMetrics};
+use supply::{Clock, Closing, SupplierConfig, SupplyMetrics};
 use tls::ServerTls;
 use tokio::{runtime, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -51,7 +51,7 @@ pub(super) struct Parts {
     pub(super) mint: Arc<Mint>,
     /// What creates links; `None` on a node that serves visitors only.
     pub(super) issuing: Option<Issuing>,
-    /// The clock of the mintings and of the ceilings.
+    /// The clock of the mintings.
     pub(super) clock: Clock,
     pub(super) store: Arc<dyn Store>,
     /// The connections of the store.
@@ -102,10 +102,9 @@ impl Parts {
         resources: &Resources,
     ) -> Assembled {
         let connections = ConnectionLimits::of(resources, self.tls.is_some());
-        let ceilings = Arc::new(SharedCeilings::new(self.clock));
-        let supply = self.issuing.as_ref().map(|issuing| self.start_supply(issuing, Arc::clone(&ceilings)));
+        let supply = self.issuing.as_ref().map(|issuing| self.start_supply(issuing));
         let closing = supply.as_ref().map_or_else(Closing::without_minting, |supply| supply.closing.clone());
-        let lookup = Arc::new(self.start_lookup(settings, ceilings));
+        let lookup = Arc::new(self.start_lookup(settings));
         let clock = Arc::new(DatabaseClock::new(polled.now));
         let lookup_and_clock = (Arc::clone(&lookup), Arc::clone(&clock));
         let domain_cache = self.start_directory(settings, lookup_and_clock, &closing, (asked, polled));
@@ -300,24 +299,23 @@ impl Parts {
         }
     }
 
-    fn start_supply(&self, issuing: &Issuing, ceilings: Arc<SharedCeilings>) -> Supply {
+    fn start_supply(&self, issuing: &Issuing) -> Supply {
         let config = SupplierConfig {
             owner: issuing.owner.clone(),
             client: Arc::clone(&issuing.client),
             register: self.store.clone(),
             mintings: issuing.mintings.clone(),
-            ceilings,
+            clock: self.clock,
             metrics: Arc::clone(&self.supply_metrics),
         };
         Supply::start(config, &self.supervisor)
     }
 
-    fn start_lookup(&self, settings: &Settings, ceilings: Arc<SharedCeilings>) -> Lookup {
+    fn start_lookup(&self, settings: &Settings) -> Lookup {
         Lookup::start(
             &self.supervisor,
             settings.lookup,
             Arc::clone(&self.mint),
-            ceilings,
             self.store.clone(),
             Arc::clone(&self.metrics),
         )

@@ -94,12 +94,8 @@ pub enum Change {
     Listening(Instant),
     /// All changes committed before the probe that was sent at this instant have been reported.
     Heard(Instant),
-    /// No other process uses the database, so there are no changes to report.
-    Alone,
     /// These links were changed.
     Links(Vec<LinkId>),
-    /// The mintable code of this id was taken as a custom slug.
-    Picked(LinkId),
     /// The listener is disconnected. Changes may be missed until the next [`Change::Listening`].
     Away,
 }

@@ -1,8 +1,7 @@
 //! The clock that provides the pure core with the time.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use holder::Moment;
 use numbers::Millis;
 use tokio::time::Instant;
 
@@ -28,7 +27,8 @@ impl Clock {
     /// Converts an instant to a time; zero for an instant before the start.
     #[must_use]
     pub fn at(self, instant: Instant) -> Millis {
-        Millis(milliseconds(instant.saturating_duration_since(self.origin)))
+        let since = instant.saturating_duration_since(self.origin);
+        Millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
     }
 
     /// Converts a time to an instant.
@@ -36,15 +36,4 @@ impl Clock {
     pub fn instant(self, time: Millis) -> Instant {
         self.origin + Duration::from_millis(time.0)
     }
-
-    /// Returns an instant together with the current time of the wall clock.
-    #[must_use]
-    pub fn moment(self, instant: Instant) -> Moment {
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Moment { monotonic: self.at(instant), wall: Millis(milliseconds(wall)) }
-    }
-}
-
-fn milliseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,9 +1,9 @@
-//! Beats (keep-alives) to the issuer: they keep this holder's blocks its own, report the numbers in
-//! hand, and bring the ceilings.
+//! Beats (keep-alives) to the issuer: they keep this holder's blocks its own, and report the numbers
+//! in hand.
 //!
 //! Beats run in a task of their own, so that a database that hangs or an allocation that waits
-//! never silences a living holder. While the issuer is away only the ceilings expire. Near the end
-//! of a number space the answers name the keyspaces in which a holder starves.
+//! never silences a living holder. Near the end of a number space the answers name the keyspaces in
+//! which a holder starves.
 //!
 //! A beat's report is read after the last seq that it covers. So a block that arrives in between is
 //! in the report, which never states less than what is in hand.
@@ -14,14 +14,14 @@ use std::{
     time::Duration,
 };
 
-use holder::{Moment, Refused, Session, ceilings::ReportedCeiling};
+use holder::{Refused, Session};
 use numbers::{Mark, Namespace};
 use proto::issuer::v1 as pb;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 use tokio_stream::StreamExt;
 
 use super::{history::Seen, holder_state::Holder};
-use crate::{Minting, Stock, safety_rule};
+use crate::{Minting, Stock};
 
 /// The pause after a stream ended or was refused.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -34,14 +34,8 @@ pub(super) struct Heartbeat {
     holder: Arc<Holder>,
 }
 
-/// The beats without an answer yet, in the order they were sent.
-type Sent = Arc<Mutex<VecDeque<SentBeat>>>;
-
-/// A beat without an answer yet.
-struct SentBeat {
-    at: Moment,
-    seen: Seen,
-}
+/// What the beats without an answer yet have seen of the register, in the order they were sent.
+type Sent = Arc<Mutex<VecDeque<Seen>>>;
 
 /// Returns how long the reported numbers of a namespace last, in milliseconds; `None` if none was
 /// claimed of late.
@@ -87,18 +81,16 @@ impl Heartbeat {
         };
         while let Ok(Ok(Some(answer))) = timeout(interval * 2, answers.message()).await {
             self.holder.config.client.contact().succeeded();
-            let beat = lock(&sent).pop_front();
+            let seen = lock(&sent).pop_front();
             self.share(&answer);
-            if let Some(beat) = beat {
+            if let Some(seen) = seen {
                 let patience = MARK_PATIENCE.max(ttl(session) / 10);
-                self.raise(Mark(answer.mark), beat.seen, patience).await;
-                self.believe(answer, beat.at).await;
+                self.raise(Mark(answer.mark), seen, patience).await;
             }
         }
     }
 
-    /// Returns the beats of one try. The instant is recorded before a beat is handed on, so times
-    /// derived from it count from too early rather than too late.
+    /// Returns the beats of one try.
     fn beats(
         &self,
         session: Session,
@@ -110,8 +102,7 @@ impl Heartbeat {
         let pace = Arc::clone(&holder.pace);
         let beat = move || {
             let config = &holder.config;
-            let at = config.ceilings.clock().moment(Instant::now());
-            lock(&sent).push_back(SentBeat { at, seen: Seen::now(&config.register) });
+            lock(&sent).push_back(Seen::now(&config.register));
             let beat = holder.with_core(|core, keyspaces| core.beat(session, keyspaces));
             let progress = beat.progress.into_iter();
             let progress = progress.map(|(namespace, in_hand)| pb::Progress {
@@ -148,7 +139,7 @@ impl Heartbeat {
             return;
         }
         let config = &self.holder.config;
-        let now = config.ceilings.clock().now();
+        let now = config.clock.now();
         self.holder.with_core(|core, keyspaces| core.share(now, &starving, keyspaces));
         config.mintings.iter().for_each(|minting| minting.want());
     }
@@ -161,23 +152,6 @@ impl Heartbeat {
         let raised = timeout(patience, history.advance_soon(&config.register, told, seen)).await;
         if !matches!(raised, Ok(true)) {
             pace.hurry();
-        }
-    }
-
-    /// Stores the ceilings of an answer, none of them below the end of the database's register. If
-    /// the database does not answer, no ceiling is renewed.
-    async fn believe(&self, answer: pb::KeepAliveResponse, sent: Moment) {
-        let config = &self.holder.config;
-        let holder_ttl = safety_rule::by_this_clock(Duration::from_millis(answer.holder_ttl_ms));
-        let holder_ttl_ms = u64::try_from(holder_ttl.as_millis()).unwrap_or(u64::MAX);
-        for pb::Ceiling { namespace, ceiling } in answer.ceilings {
-            let known = config.mintings.iter().find(|minting| minting.namespace.as_str() == namespace);
-            let Some(minting) = known else { continue };
-            if let Ok(registered_end) = config.register.registered_end(minting.index).await {
-                config
-                    .ceilings
-                    .trust(minting.index, ReportedCeiling { ceiling, registered_end, sent, holder_ttl_ms });
-            }
         }
     }
 
@@ -199,6 +173,6 @@ fn ttl(session: Session) -> Duration {
     Duration::from_millis(session.holder_ttl_ms)
 }
 
-fn lock(sent: &Sent) -> std::sync::MutexGuard<'_, VecDeque<SentBeat>> {
+fn lock(sent: &Sent) -> std::sync::MutexGuard<'_, VecDeque<Seen>> {
     sent.lock().expect("no code panics while it holds this lock")
 }

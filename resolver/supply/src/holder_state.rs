@@ -10,7 +10,7 @@ use store::Register;
 use tokio::sync::watch;
 
 use super::{
-    ceilings::SharedCeilings,
+    clock::Clock,
     history::History,
     issuer_client::IssuerClient,
     minting::{Minting, Shared},
@@ -29,8 +29,8 @@ pub struct SupplierConfig {
     pub register: Arc<dyn Register>,
     /// The keyspaces that this process mints in.
     pub mintings: Vec<Arc<Minting>>,
-    /// The collection that receives trusted ceilings.
-    pub ceilings: Arc<SharedCeilings>,
+    /// The clock of the core, which the mintings share.
+    pub clock: Clock,
     /// The metrics of the supply.
     pub metrics: Arc<SupplyMetrics>,
 }

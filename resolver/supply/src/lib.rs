@@ -1,11 +1,10 @@
 //! The supply of numbers: carries out the effects of the pure core in `holder`.
 //!
 //! [`Minting`] lets creators wait for a number of one keyspace. [`Supplier`] steps the core: it
-//! calls the issuer and the store, and waits. `heartbeat` sends beats (keep-alives) to the issuer,
-//! and stores the [`SharedCeilings`] from the answers. `history` raises the database's mark.
+//! calls the issuer and the store, and waits. `heartbeat` sends beats (keep-alives) to the issuer.
+//! `history` raises the database's mark.
 //! [`ReservationHolder`] is a reservation's registration with the issuer.
 
-mod ceilings;
 mod clock;
 mod heartbeat;
 mod history;
@@ -22,7 +21,6 @@ mod reservation_holder;
 pub mod safety_rule;
 mod supplier;
 
-pub use ceilings::SharedCeilings;
 pub use clock::Clock;
 pub use holder::{Claim, ClaimError, Entered, EntryId, Fate, Refused, Row, Spec, Verdict};
 pub use holder_state::{StopReason, SupplierConfig};

@@ -4,18 +4,12 @@
 //!
 //! Paths are relative to `resolver/`.
 
-#[cfg(not(any(test, feature = "guards")))]
-use std::time::Duration;
-
 /// A safety rule of the resolver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SafetyRule {
     /// A block is released in the register before it is returned to the issuer
     /// (`holder/src/core/returns.rs`).
     ReleaseFirst,
-    /// A custom slug is acknowledged only once no resolver denies it any more
-    /// (`app/src/creator/shown.rs`).
-    SlugWait,
     /// A copy of the database that may lag behind does not prove absence
     /// (`app/src/lookup/reader.rs`).
     Complete,
@@ -31,9 +25,6 @@ pub enum SafetyRule {
     /// After an insert with an unknown outcome the row is read before the link is acknowledged
     /// (`app/src/creator.rs`).
     Doubt,
-    /// The filter of custom slugs rules a code out only for a bounded time after it was renewed
-    /// (`app/src/lookup/unminted_slugs.rs`).
-    Trusted,
     /// A link that was changed lately is read from the primary (`app/src/lookup/invalidation.rs`).
     ChangedLately,
     /// No replica is read before change events have arrived for as long as it may lag behind
@@ -69,16 +60,6 @@ pub enum SafetyRule {
     /// A link that was read before the change listener connected again is read again
     /// (`app/src/freshness.rs`).
     Settled,
-    /// A code counts as free on a domain for a short time after the store said so
-    /// (`app/src/lookup/slugs.rs`).
-    Free,
-    /// A ceiling is trusted for a bounded time (`holder/src/ceilings.rs`).
-    Ceiling,
-    /// No ceiling is below the end of the register (`holder/src/ceilings.rs`).
-    RegisteredEnd,
-    /// A ceiling is trusted for a tenth less than the holder TTL, because clocks run at different
-    /// speeds (`holder/src/ceilings.rs`).
-    Margin,
     /// A keyspace is not used before every resolver has heard of it (`app/src/keyspaces.rs`).
     KeyspaceWait,
     /// A custom slug that is a code is not acknowledged before every resolver knows its keyspace
@@ -111,12 +92,6 @@ pub const fn is_on(_: SafetyRule) -> bool {
     true
 }
 
-/// Returns the duration unchanged; only proofs simulate slow clocks.
-#[cfg(not(any(test, feature = "guards")))]
-pub const fn by_this_clock(time: Duration) -> Duration {
-    time
-}
-
 /// Returns the rules of the pure core that are in force.
 #[cfg(not(any(test, feature = "guards")))]
 #[must_use]
@@ -125,11 +100,11 @@ pub fn rules() -> holder::Rules {
 }
 
 #[cfg(any(test, feature = "guards"))]
-pub use switch::{by_this_clock, is_on, rules, with_slow_clocks, without};
+pub use switch::{is_on, rules, without};
 
 #[cfg(any(test, feature = "guards"))]
 mod switch {
-    use std::{cell::Cell, time::Duration};
+    use std::cell::Cell;
 
     use holder::{Rule, Rules};
 
@@ -138,22 +113,6 @@ mod switch {
     thread_local! {
         /// The rule that is disabled on this thread.
         static OFF: Cell<Option<SafetyRule>> = const { Cell::new(None) };
-        /// How much slower the resolvers' clocks are than the issuer's, in thousandths.
-        static SLOWER: Cell<u32> = const { Cell::new(0) };
-    }
-
-    /// Returns how long a slow clock of this thread takes to count a duration.
-    #[must_use]
-    pub fn by_this_clock(time: Duration) -> Duration {
-        time * (1_000 + SLOWER.get()) / 1_000
-    }
-
-    /// Runs a function while the resolvers' clocks are slower than the issuer's.
-    pub fn with_slow_clocks<T>(thousandths: u32, run: impl FnOnce() -> T) -> T {
-        let before = SLOWER.replace(thousandths);
-        let done = run();
-        SLOWER.set(before);
-        done
     }
 
     /// Returns whether a rule is in force on this thread.
@@ -169,9 +128,6 @@ mod switch {
             SafetyRule::ReleaseFirst => Some(Rule::ReleaseFirst),
             SafetyRule::Reclaimed => Some(Rule::Reclaimed),
             SafetyRule::Holds => Some(Rule::Holds),
-            SafetyRule::Ceiling => Some(Rule::Freshness),
-            SafetyRule::RegisteredEnd => Some(Rule::RegisteredEnd),
-            SafetyRule::Margin => Some(Rule::Margin),
             _ => None,
         }))
     }

@@ -136,7 +136,7 @@ impl Supplier {
                 Some(Effect::Call(call)) => Event::Answered(self.call(call).await),
                 Some(Effect::Store(call)) => Event::Stored(self.ask(call).await),
                 Some(Effect::Wait { until, for_demand }) => {
-                    let until = holder.config.ceilings.clock().instant(until);
+                    let until = holder.config.clock.instant(until);
                     tokio::select! {
                         () = self.wait(until, for_demand) => {}
                         () = stop.cancelled(), if !stopping => {}
@@ -149,8 +149,8 @@ impl Supplier {
     }
 
     fn step(&self, event: Event) -> Vec<Effect> {
-        let SupplierConfig { ceilings, metrics, .. } = &self.holder.config;
-        let now = ceilings.clock().now();
+        let SupplierConfig { clock, metrics, .. } = &self.holder.config;
+        let now = clock.now();
         let effects = self.holder.with_core(|core, keyspaces| core.step(now, event, keyspaces));
         if effects.iter().any(|effect| matches!(effect, Effect::Note(Note::Refilled(_)))) {
             metrics.refill_seconds.record(self.asked.elapsed());

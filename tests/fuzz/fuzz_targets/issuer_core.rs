@@ -68,7 +68,6 @@ fn limits(byte: u8) -> Limits {
         namespaces: NAMESPACES.len(),
         holders: HOLDERS.len(),
         fair_shares: u64::from(byte >> 4 & 3),
-        headroom_blocks: 1 + small,
         journal_recent: usize::from(byte >> 6),
         journal_slots: journal,
         journal_saves: 1,

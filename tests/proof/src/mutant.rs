@@ -2,8 +2,8 @@
 //! detects it.
 //!
 //! A guard of the cores is switched off inside them, a compare of the stores in [`crate::stores`].
-//! The others are removed where an event enters a core: the answer, the fate or the instant is
-//! replaced by the one that code without the guard would have.
+//! The others are removed where an event enters a core: the answer or the fate is replaced by the one
+//! that code without the guard would have.
 
 use holder::{EntryId, Fate, Refused, Row, Rule, Rules, StoreAnswer};
 use issuer::core::{Guard, Limits, OpenBlock, Request, State};
@@ -38,8 +38,6 @@ pub enum Mutant {
     /// The issuer does not compare the generation of a returned block, so a late return closes the
     /// next allocation of the same numbers.
     ReturnCompare,
-    /// The time of a ceiling counts from the answer to a beat, not from before the beat was sent.
-    CeilingSent,
     /// A holder does not stop when a later start of it has registered.
     Superseded,
     /// A guard of the issuer's core is off.
@@ -49,10 +47,8 @@ pub enum Mutant {
 }
 
 impl Mutant {
-    /// All mutants except [`Rule::RegisteredEnd`]. A ledger restored from a backup breaks promises
-    /// in these proofs anyway. So only the resolver's `world` tests detect the absence of that
-    /// rule.
-    pub const ALL: [Self; 37] = [
+    /// All mutants.
+    pub const ALL: [Self; 31] = [
         Self::EpochCompare,
         Self::HeadCompare,
         Self::RegisterConstraint,
@@ -64,19 +60,15 @@ impl Mutant {
         Self::DoubtRead,
         Self::DoubtBurned,
         Self::ReturnCompare,
-        Self::CeilingSent,
         Self::Superseded,
         Self::Core(Guard::LostReply),
         Self::Core(Guard::Seq),
         Self::Core(Guard::RegisterCommit),
-        Self::Core(Guard::BeatCommit),
         Self::Core(Guard::Contested),
         Self::Core(Guard::Journal),
-        Self::Core(Guard::CeilingDelay),
         Self::Core(Guard::InHand),
         Self::Core(Guard::FreshReport),
         Self::Core(Guard::Capacity),
-        Self::Core(Guard::RaisedCeiling),
         Self::Core(Guard::Reserved),
         Self::Core(Guard::ReservedUnused),
         Self::Core(Guard::ReservedLen),
@@ -88,8 +80,6 @@ impl Mutant {
         Self::Holder(Rule::EnteredOnly),
         Self::Holder(Rule::Reclaimed),
         Self::Holder(Rule::Holds),
-        Self::Holder(Rule::Margin),
-        Self::Holder(Rule::Freshness),
     ];
 
     /// Returns the limits of the issuer's core with the mutant's guard off.
@@ -150,12 +140,6 @@ impl Mutant {
             Fate::Burned if mutant == Some(Self::DoubtBurned) => Fate::Unused,
             fate => fate,
         }
-    }
-
-    /// Returns the instant from which the time of a ceiling counts.
-    #[must_use]
-    pub fn sent<T>(mutant: Option<Self>, sent: T, answered: T) -> T {
-        if mutant == Some(Self::CeilingSent) { answered } else { sent }
     }
 
     /// Returns a call as the issuer reads it. `etcd` has the blocks that are open.

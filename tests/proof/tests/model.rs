@@ -92,21 +92,6 @@ fn a_deposed_leader_is_asked_where_to_go_on() {
 }
 
 #[test]
-fn the_ceiling_moves() {
-    holds(Bounds::CEILING, &[Witness::CeilingUsed, Witness::CeilingTrusted]);
-}
-
-#[test]
-fn the_ceiling_moves_while_transactions_take_their_time() {
-    holds(Bounds::CEILING_IN_BATCHES, &[Witness::CeilingUsed, Witness::CeilingTrusted]);
-}
-
-#[test]
-fn the_ceiling_moves_before_holders_hear_of_it() {
-    holds(Bounds::CEILING_HEARD_LATE, &[Witness::CeilingUsed, Witness::CeilingTrusted]);
-}
-
-#[test]
 fn an_insert_arrives_after_its_row_was_read() {
     holds(Bounds::IN_DOUBT, &[Witness::BurnedThenStored, Witness::ReservationFilled]);
 }
@@ -132,11 +117,13 @@ fn the_last_numbers_are_used_before_a_holder_hears_that_there_are_none() {
 }
 
 #[test]
+fn a_deposed_leader_hears_that_the_last_numbers_are_used() {
+    holds(Bounds::BEATS_TO_DEPOSED, &[Witness::BeatAnsweredByDeposed, Witness::ExhaustedHeard]);
+}
+
+#[test]
 fn a_capacity_is_raised_while_a_holder_is_configured_with_the_old_one() {
-    holds(
-        Bounds::RAISED,
-        &[Witness::RaisedUsed, Witness::LoweringRefused, Witness::CeilingUsed, Witness::CeilingTrusted],
-    );
+    holds(Bounds::RAISED, &[Witness::RaisedUsed, Witness::LoweringRefused]);
 }
 
 #[test]

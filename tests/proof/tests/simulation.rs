@@ -13,9 +13,8 @@ const SEEDS: u64 = 12_000;
 
 /// The minimum count of each of the [`USUAL`] events in [`SEEDS`] seeds.
 const OFTEN: u64 = 1_000;
-const USUAL: [Happening; 8] = [
+const USUAL: [Happening; 7] = [
     Happening::Several,
-    Happening::Drift,
     Happening::Raise,
     Happening::RaisedUsed,
     Happening::LoweringRefused,

@@ -68,9 +68,7 @@ fn a_holder_that_is_heard_of_keeps_its_block_and_a_new_leader_gives_everyone_a_f
     bench.allocate("a", a, 1).unwrap();
     for _ in 0..5 {
         bench.wait(20_000);
-        let ceilings = vec![(namespace(), 100)];
-        let alive =
-            Answer::Alive { epoch: Epoch(1), ceilings, starving: Vec::new(), scarce: false, mark: Mark(0) };
+        let alive = Answer::Alive { epoch: Epoch(1), starving: Vec::new(), scarce: false, mark: Mark(0) };
         assert_eq!(bench.ask(beat("a", a)), Ok(alive));
     }
     bench.wait(20_000);

@@ -4,7 +4,7 @@ use super::*;
 
 /// Returns an issuer whose default blocks are large compared with the namespace.
 fn bench() -> Bench {
-    Bench::new(Limits { headroom_blocks: u64::MAX, ..Limits::default() })
+    Bench::new(Limits::default())
 }
 
 fn is_exhausted(allocated: &Result<Block, Refusal>) -> bool {

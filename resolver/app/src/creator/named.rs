@@ -109,10 +109,6 @@ impl Parts {
         let (id, at, version) = stored.ok_or(CreateError::Taken)?;
         link.draft.details.get_or_insert_default().version = version;
         self.lookup.changed(id);
-        self.lookup.taken(domain, &link.slug);
-        if mintable == Some(id) {
-            self.lookup.picked(id);
-        }
         self.metrics.creates.increment(1);
         let link = Link::stored(id, link.draft, at);
         self.wait_until_shown(&link).await;

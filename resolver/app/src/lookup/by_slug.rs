@@ -2,7 +2,6 @@
 
 use codes::Code;
 use links::{DomainId, Link, Slug};
-use tokio::time::Instant;
 
 use supply::safety_rule::{self, SafetyRule};
 
@@ -47,15 +46,11 @@ impl Lookup {
         let Some(place) = wanted.slug().map(|slug| (domain, slug)) else {
             return self.find_default(wanted).await;
         };
-        let (was_free, asked) = (self.slugs.was_free(&place), Instant::now());
-        if !was_free && let Some(own) = self.find_slug(&place).await? {
+        if let Some(own) = self.find_slug(&place).await? {
             return Ok(Some(own));
         }
         let shared = self.find_default(wanted).await?;
         if shared.as_ref().is_some_and(|link| !link.is_deleted()) {
-            if !was_free {
-                self.slugs.note_free(place, asked);
-            }
             return Ok(shared);
         }
         // An absence is reported only after the store has denied both links (I8), the own one last:

@@ -17,7 +17,6 @@ use super::{
     LookupSizes,
     cache::{Cached, Generations, LinkCache, Name},
     known_changes::KnownChanges,
-    unminted_slugs::UnmintedSlugs,
 };
 use supply::safety_rule::{self, SafetyRule};
 
@@ -162,26 +161,14 @@ pub(super) struct Listener {
     pub(super) cache: LinkCache,
     pub(super) generations: Arc<Generations>,
     pub(super) news: Arc<InvalidationState>,
-    pub(super) picked: Arc<UnmintedSlugs>,
 }
 
 impl Listener {
     pub(super) async fn run(self, mut changes: mpsc::Receiver<Change>) {
         while let Some(change) = changes.recv().await {
             match change {
-                Change::Listening(since) => {
-                    self.news.freshness.mark_told_since(since);
-                    self.picked.reload();
-                }
-                Change::Heard(until) => {
-                    self.news.freshness.mark_told_until(until);
-                    self.picked.trust(until);
-                }
-                Change::Alone => self.picked.trust_always(),
-                Change::Picked(id) => {
-                    self.picked.add(id);
-                    self.forget(id);
-                }
+                Change::Listening(since) => self.news.freshness.mark_told_since(since),
+                Change::Heard(until) => self.news.freshness.mark_told_until(until),
                 Change::Away => {
                     self.news.freshness.mark_not_told();
                     // Threads that keep copies of entries have to consult this cache again.

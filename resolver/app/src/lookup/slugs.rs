@@ -1,8 +1,9 @@
 //! Lookup of link ids by slug. On the default domain these are slugs that are not mintable, on
 //! other domains all slugs and codes.
 //!
-//! Concurrent lookups of the same slug share one query. They do not share an absence: the slug may
-//! have been acknowledged after that query was sent, so a caller that joined it sends another one.
+//! Concurrent lookups of the same slug share one query. A caller that joined it does not share an
+//! absence, because the slug may have been acknowledged after that query was sent. It shares that of
+//! the next query, which was sent after the caller had come.
 
 use std::{
     sync::{
@@ -17,14 +18,9 @@ use foldhash::quality::RandomState;
 use links::{DomainId, Slug};
 use moka::future::Cache;
 use store::{Links, StoreError};
-use tokio::{
-    runtime::Handle,
-    sync::Semaphore,
-    time::{Instant, timeout},
-};
+use tokio::{runtime::Handle, sync::Semaphore, time::timeout};
 
-use super::{found::LookupError, unminted_slugs::TRUSTED};
-use supply::safety_rule::{self, SafetyRule};
+use super::found::LookupError;
 
 /// Maximum memory for cached slugs, in bytes.
 const BYTES: u64 = 16 << 20;
@@ -36,10 +32,6 @@ const IDLE: Duration = Duration::from_secs(3600);
 const AT_ONCE: usize = 32;
 /// Deadline of a query.
 const DEADLINE: Duration = Duration::from_secs(5);
-
-/// Maximum number of codes that are remembered to be free on a domain, where the default domain's
-/// link of the same code is served.
-const FREE_MAX: u64 = 100_000;
 
 /// Maximum number of deleted links that are remembered to hold their slugs.
 const HELD_MAX: u64 = 10_000;
@@ -60,9 +52,6 @@ pub(super) struct Slugs {
     /// Whether a code of the default domain was ever looked up as a slug. While none was, misses of
     /// codes need not consult `ids`.
     has_asked_code: AtomicBool,
-    /// Codes that were free on a domain, with the instant at which the store was asked. Each is
-    /// trusted for [`TRUSTED`]; a create that takes one is answered later than that.
-    free: moka::sync::Cache<SlugOnDomain, Instant, RandomState>,
     /// Deleted links that are blocked and hold their slugs, each with the version for which the
     /// store confirmed it. Releasing a slug creates a new version.
     held: moka::sync::Cache<LinkId, u64, RandomState>,
@@ -79,11 +68,9 @@ impl Slugs {
             u32::try_from(ENTRY_BYTES + place.1.as_str().len()).unwrap_or(u32::MAX)
         };
         let ids = Cache::builder().max_capacity(BYTES).weigher(weigh).time_to_idle(IDLE);
-        let free = moka::sync::Cache::builder().max_capacity(FREE_MAX).time_to_live(TRUSTED);
         Self {
             ids: ids.build_with_hasher(RandomState::default()),
             has_asked_code: AtomicBool::new(false),
-            free: free.build_with_hasher(RandomState::default()),
             held: moka::sync::Cache::builder()
                 .max_capacity(HELD_MAX)
                 .build_with_hasher(RandomState::default()),
@@ -119,26 +106,6 @@ impl Slugs {
         self.ids.invalidate(place).await;
     }
 
-    /// Returns whether a slug was free less than [`TRUSTED`] ago.
-    pub(super) fn was_free(&self, place: &SlugOnDomain) -> bool {
-        let is_fresh = |asked: Instant| asked.elapsed() < TRUSTED || !safety_rule::is_on(SafetyRule::Free);
-        self.free.get(place).is_some_and(is_fresh)
-    }
-
-    /// Remembers for [`TRUSTED`] that a slug was free when the store was asked at `asked`.
-    pub(super) fn note_free(&self, place: SlugOnDomain, asked: Instant) {
-        // Without other processes, `note_taken` suffices, and creates do not wait. An older answer
-        // could then be recorded after a create was acknowledged, and hide its link.
-        if self.links.is_shared() {
-            self.free.insert(place, asked);
-        }
-    }
-
-    /// Forgets that a slug was free.
-    pub(super) fn note_taken(&self, place: &SlugOnDomain) {
-        self.free.invalidate(place);
-    }
-
     /// Returns whether a deleted link at this version holds its slug. Another link may have taken
     /// the slug before this one was blocked.
     pub(super) async fn is_held(
@@ -159,18 +126,21 @@ impl Slugs {
 
     /// Returns the id of a slug, from the cache or the store.
     pub(super) async fn find(&self, place: &SlugOnDomain) -> Result<Option<LinkId>, LookupError> {
-        let mut is_mine = false;
-        let asked = self.ids.try_get_with_by_ref(place, async {
-            is_mine = true;
-            self.ask(place).await
-        });
-        match asked.await {
-            Ok(id) => Ok(Some(id)),
-            Err(missing) => match &*missing {
-                Missing::Absent if is_mine => Ok(None),
-                Missing::Absent => self.ask_anew(place).await,
-                Missing::NoStore(error) => Err(failed(error)),
-            },
+        let mut has_joined = false;
+        loop {
+            let mut is_mine = false;
+            let asked = self.ids.try_get_with_by_ref(place, async {
+                is_mine = true;
+                self.ask(place).await
+            });
+            match asked.await {
+                Ok(id) => return Ok(Some(id)),
+                Err(missing) => match &*missing {
+                    Missing::Absent if is_mine || has_joined => return Ok(None),
+                    Missing::Absent => has_joined = true,
+                    Missing::NoStore(error) => return Err(failed(error)),
+                },
+            }
         }
     }
 

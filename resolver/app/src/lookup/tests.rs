@@ -6,7 +6,6 @@ use jiff::Timestamp;
 use links::{Draft, api_key::ApiKeyId};
 use rusqlite::Connection;
 use store::sqlite::SqliteStore;
-use supply::Clock;
 
 use super::*;
 use crate::freshness::AWAY;
@@ -20,9 +19,8 @@ fn lookup(recorder: &Recorder) -> Lookup {
     let sizes =
         LookupSizes { cache_bytes: 1 << 20, replica_lag: Duration::from_secs(2), serve_stale_for: HOUR };
     let mint = Arc::new(Mint::new(&CodeKey::parse(&"5a".repeat(32)).unwrap(), []));
-    let ceilings = Arc::new(SharedCeilings::new(Clock::start()));
     let links = Arc::new(SqliteStore::here(&connection));
-    Lookup::start(&supervisor, sizes, mint, ceilings, links, Metrics::new(recorder))
+    Lookup::start(&supervisor, sizes, mint, links, Metrics::new(recorder))
 }
 
 fn link() -> Arc<Link> {

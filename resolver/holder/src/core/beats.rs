@@ -1,5 +1,4 @@
-//! Beats (keep-alives): they keep this holder's blocks its own, report the numbers in hand, and
-//! bring the ceilings.
+//! Beats (keep-alives): they keep this holder's blocks its own, and report the numbers in hand.
 //!
 //! A beat's report is read after the last seq that it covers. So a block that arrives in between is
 //! in the report, which never states less than what is in hand.

@@ -83,15 +83,8 @@ pub trait Links: Database {
         .await
     }
 
-    /// Returns at most `most` ids of custom slugs that are also mintable codes, above `after`,
-    /// ascending.
-    async fn unminted_slugs(&self, after: Option<LinkId>, most: usize) -> Result<Vec<LinkId>, StoreError> {
-        run(self, Read, (after, most), |sql, (after, most)| Box::pin(sql::unminted_slugs(sql, *after, *most)))
-            .await
-    }
-
     /// Sends changes made by other processes to `changes`, until its receiver is dropped. A store
-    /// that is not shared sends [`Change::Alone`] and returns.
+    /// that is not shared sends [`Change::Listening`] and returns.
     async fn send_changes(&self, changes: mpsc::Sender<Change>);
 
     /// Edits a link.

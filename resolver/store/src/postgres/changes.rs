@@ -158,8 +158,7 @@ async fn ask(client: &Client, question: &str) -> Result<(), StoreError> {
 
 /// Parses a notification. Other text than ids was not sent by this product, and concerns no link.
 fn change(text: &str) -> Change {
-    if let Some(id) = text.strip_prefix('+').and_then(|id| id.parse().ok()) {
-        return Change::Picked(LinkId::from_stored(id));
-    }
+    // Marks a mintable custom slug, for resolvers of the release before.
+    let text = text.strip_prefix('+').unwrap_or(text);
     Change::Links(text.split(',').filter_map(|id| id.parse().ok()).map(LinkId::from_stored).collect())
 }

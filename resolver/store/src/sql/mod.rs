@@ -70,7 +70,7 @@ pub(super) use reservations::{
 };
 pub(super) use restore::{find_deleted, restore};
 pub(super) use sessions::{end_session, find_session, open_session};
-pub(super) use slugs::{FIND_SLUG, find_slug, unminted_slugs};
+pub(super) use slugs::{FIND_SLUG, find_slug};
 pub(super) use sweep::{note_visits, sweep};
 pub(super) use tags::{
     delete_tags, gone_tag, has_tag, remove_gone_tag, rename_tag, tag_names, tags, tags_of,

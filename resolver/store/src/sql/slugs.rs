@@ -112,14 +112,3 @@ pub(super) async fn free_slug(
     let values = [Value::Int(domain.get()), Value::Text(slug.to_owned()), Value::Int(id.get())];
     sql.query(free, &values).await.map(drop)
 }
-
-/// Returns at most `most` ids of mintable custom slugs above `after`, ascending.
-pub(crate) async fn unminted_slugs(
-    sql: &mut dyn Sql,
-    after: Option<LinkId>,
-    most: usize,
-) -> Result<Vec<LinkId>, StoreError> {
-    let page = "SELECT id FROM picked WHERE id > $1 ORDER BY id LIMIT $2";
-    let rows = sql.query(page, &[Value::after(after), Value::count(most)]).await?;
-    rows.iter().map(|row| Ok(LinkId::from_stored(row.int(0)?))).collect()
-}

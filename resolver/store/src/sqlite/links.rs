@@ -106,10 +106,8 @@ impl Links for SqliteStore {
         Ok(Reading { links, copied: None, complete: true })
     }
 
-    /// Reports [`Change::Alone`]: one process uses the file, so no other process changes links.
+    /// Reports that it listens: one process uses the file, so no other process changes links.
     async fn send_changes(&self, changes: mpsc::Sender<Change>) {
-        for change in [Change::Alone, Change::Listening(Instant::now())] {
-            let _ = changes.send(change).await;
-        }
+        let _ = changes.send(Change::Listening(Instant::now())).await;
     }
 }

@@ -22,10 +22,9 @@ pub fn aimed_at(mutant: Mutant) -> Option<(Bounds, Law)> {
         Mutant::DoubtRead => (Bounds::IN_DOUBT, Law::AcknowledgedWhenStored),
         Mutant::DoubtBurned => (Bounds::IN_DOUBT, Law::ReservationUnused),
         Mutant::ReturnCompare => (Bounds::LATE_RETURN, Law::HandsDisjoint),
-        Mutant::CeilingSent => (Bounds::CEILING_HEARD_LATE, Law::NothingAllocatedAbove),
         Mutant::Superseded => (Bounds::ONE_NAME, Law::SupersededStops),
         Mutant::Core(guard) => return aimed_at_core(guard),
-        Mutant::Holder(rule) => return aimed_at_holder(rule),
+        Mutant::Holder(rule) => aimed_at_holder(rule),
     };
     Some(aimed)
 }
@@ -35,13 +34,10 @@ fn aimed_at_core(guard: Guard) -> Option<(Bounds, Law)> {
         Guard::LostReply => (Bounds::LEADER_CHANGE, Law::AnsweredWhenCommitted),
         Guard::Seq => (Bounds::DOUBLED_REQUESTS, Law::OneBlockPerSeq),
         Guard::RegisterCommit => (Bounds::DEPOSED_REGISTRAR, Law::HandsDisjoint),
-        Guard::BeatCommit => (Bounds::CEILING, Law::NothingAllocatedAbove),
         Guard::Contested => (Bounds::CONTESTED, Law::AcknowledgedOnce),
         // Two allocations use two journals only if `head` keeps none of them.
         Guard::Journal => (Bounds { journal_recent: 0, ..Bounds::LEADER_CHANGE }, Law::AccountBalances),
-        Guard::CeilingDelay => (Bounds::CEILING, Law::NothingAllocatedAbove),
         Guard::Capacity => (Bounds::RAISED, Law::CapacityForward),
-        Guard::RaisedCeiling => (Bounds::RAISED, Law::NothingAllocatedAbove),
         Guard::InHand | Guard::FreshReport => (Bounds::EXHAUSTED, Law::ExhaustedWhenUsed),
         Guard::Reserved => (Bounds::RESERVED, Law::ReservationKept),
         Guard::ReservedUnused => (Bounds::RESERVED, Law::ReservationUnused),
@@ -53,16 +49,12 @@ fn aimed_at_core(guard: Guard) -> Option<(Bounds, Law)> {
     Some(aimed)
 }
 
-fn aimed_at_holder(rule: Rule) -> Option<(Bounds, Law)> {
-    let aimed = match rule {
+fn aimed_at_holder(rule: Rule) -> (Bounds, Law) {
+    match rule {
         Rule::RegisterFirst => (Bounds::CONTESTED, Law::ClaimedWhenRegistered),
         Rule::LeakedGeneration => (Bounds::SLOW_HEIR, Law::RegisterForward),
         Rule::ReleaseFirst => (Bounds::RETURN, Law::NewBlockAccepted),
         Rule::OnTheWay | Rule::EnteredOnly => (Bounds::EXHAUSTED, Law::ExhaustedWhenUsed),
         Rule::Reclaimed | Rule::Holds => (Bounds::CONTESTED, Law::AcknowledgedOnce),
-        Rule::Margin | Rule::Freshness => (Bounds::CEILING, Law::NothingAllocatedAbove),
-        // A ledger restored from a backup breaks promises on ceilings anyway.
-        Rule::RegisteredEnd => return None,
-    };
-    Some(aimed)
+    }
 }

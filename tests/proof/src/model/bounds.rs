@@ -3,7 +3,6 @@
 //! One large world would not be explored to its end. So there are several small ones, each aimed at
 //! one hazard. Events that the hazard does not need happen there seldom or never.
 
-mod ceilings;
 mod processes;
 
 use issuer::core::Limits;
@@ -32,16 +31,12 @@ pub struct Bounds {
     pub block: u64,
     /// See [`Limits::fair_shares`].
     pub fair_shares: u64,
-    /// See [`Limits::headroom_blocks`].
-    pub headroom_blocks: u64,
     /// See [`Limits::journal_recent`].
     pub journal_recent: usize,
     /// The length of one step of the clock, in milliseconds.
     pub step_ms: u64,
     /// See [`Limits::holder_ttl_ms`].
     pub holder_ttl_ms: u64,
-    /// How much slower the holders' clocks are than the issuers', in thousandths.
-    pub slower: u64,
     /// See [`Limits::reclaim_after_ms`].
     pub reclaim_after_ms: u64,
     /// Whether issuers get ticks, at which they look for silent holders.
@@ -109,7 +104,6 @@ impl Bounds {
             namespaces: 1,
             holders: 3,
             fair_shares: self.fair_shares,
-            headroom_blocks: self.headroom_blocks,
             // The first allocation is journalled. Others are only if their holder's record was
             // written whole since.
             journal_recent: self.journal_recent,
@@ -133,11 +127,9 @@ impl Bounds {
         // The length of every block is fixed, so that a world holds exactly the numbers that its
         // hazard needs.
         fair_shares: 0,
-        headroom_blocks: 100,
         journal_recent: 1,
         step_ms: 1_000,
         holder_ttl_ms: 1_000,
-        slower: 0,
         reclaim_after_ms: 1_000,
         ticks: true,
         prompt_commits: false,
@@ -308,6 +300,15 @@ impl Bounds {
         ..Self::STILL
     };
 
+    /// The same while the leader changes. A leader that does not know that it was deposed hears
+    /// some of the beats, and answers from its own view that every number is used.
+    pub const BEATS_TO_DEPOSED: Self = Self {
+        name: "beats to a deposed leader",
+        issuers: 2,
+        budget: Budget { elections: 1, returns: 0, ..Self::EXHAUSTED.budget },
+        ..Self::EXHAUSTED
+    };
+
     /// One holder raises the capacity of a full namespace while the other one is configured with
     /// the old capacity.
     pub const RAISED: Self = Self {
@@ -317,7 +318,6 @@ impl Bounds {
         ticks: false,
         capacity: 2,
         raised_capacity: 4,
-        headroom_blocks: 1,
         budget: Budget {
             starts: 1,
             allocations: 2,
@@ -359,7 +359,7 @@ impl Bounds {
     };
 
     /// All worlds that are explored.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 18] = [
         Self::LEADER_CHANGE,
         Self::LOST_REPLIES,
         Self::THREE_ISSUERS,
@@ -369,14 +369,12 @@ impl Bounds {
         Self::SLOW_HEIR,
         Self::RETURN,
         Self::DEPOSED_REGISTRAR,
-        Self::CEILING,
-        Self::CEILING_IN_BATCHES,
-        Self::CEILING_HEARD_LATE,
         Self::IN_DOUBT,
         Self::LATE_RETURN,
         Self::ONE_NAME,
         Self::RESTORED,
         Self::EXHAUSTED,
+        Self::BEATS_TO_DEPOSED,
         Self::RAISED,
         Self::RESERVED,
         Self::ALL_RESERVED,

@@ -16,12 +16,11 @@ const NAMES: [&str; 3] = ["a", "b", "c"];
 impl Step<'_> {
     /// Sends a call for the first time.
     pub(super) fn call(&mut self, holder: usize, request: Request) -> Call {
-        let now = self.world.now;
         let state = &mut self.world.holders[holder];
         state.calls += 1;
         let (number, request) = (state.calls, Arc::new(request));
         self.world.calls.insert((index(holder), number), (Arc::clone(&request), 1));
-        Call { number, request, sent: now, answers: Vec::new() }
+        Call { number, request, answers: Vec::new() }
     }
 
     /// Sends one more copy of a call whose holder has lost patience.
@@ -63,9 +62,7 @@ impl Step<'_> {
         match &self.world.holders[holder].part {
             Part::Reserves(_) => self.reservation_takes(holder, answer),
             Part::Mints(_) if is_beat => match answer {
-                Ok(Answer::Alive { ceilings, starving, .. }) => {
-                    self.heard(holder, call.sent, &ceilings, &starving);
-                }
+                Ok(Answer::Alive { starving, .. }) => self.heard(holder, &starving),
                 Err(Refusal::UnknownHolder(_)) => self.forget(holder),
                 Err(Refusal::Superseded { .. }) => self.supersede(holder),
                 _ => {}

@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use holder::{
-    Answer, Call, Ceilings, Effect, EntryId, Event, KeyspaceNumbers, Moment, Refused, Registered, Spec,
-    StoreAnswer, StoreCall, SupplyCore, calls::RegisterEntry, ceilings::ReportedCeiling,
+    Answer, Call, Effect, EntryId, Event, KeyspaceNumbers, Refused, Registered, Spec, StoreAnswer, StoreCall,
+    SupplyCore, calls::RegisterEntry,
 };
 use issuer::core::{self, Refusal, Request, Returned};
 use numbers::{Generation, Mark, Millis, Namespace, Span, StoreEpoch};
@@ -42,7 +42,6 @@ impl Holder {
         let part = Part::Mints(Arc::new(Minter {
             core: SupplyCore::new(vec![spec], rules),
             keyspaces: vec![keyspace],
-            ceilings: Ceilings::new(rules),
             asked: None,
         }));
         Self { starts, calls, call: None, beat: None, is_raised: false, part }
@@ -65,19 +64,6 @@ impl Minter {
 
 fn keyspace() -> codes::KeyspaceIndex {
     codes::KeyspaceIndex::new(1).expect("1 is a valid keyspace index")
-}
-
-impl System {
-    /// Returns the time on a holder's clock, which may be slower than the issuers'.
-    fn shows(&self, now: Millis) -> Moment {
-        let shown = Millis(now.0 * (1_000 - self.bounds.slower) / 1_000);
-        Moment { monotonic: shown, wall: shown }
-    }
-
-    /// Returns the ceiling that a holder trusts now.
-    pub(super) fn fresh_ceiling(&self, holder: &Holder, now: Millis) -> Option<u64> {
-        holder.minter()?.ceilings.fresh(keyspace(), self.shows(now))
-    }
 }
 
 impl Step<'_> {
@@ -303,7 +289,7 @@ impl Step<'_> {
         newer.into_iter().any(|entry| entry.span.overlaps(span))
     }
 
-    /// Sends a beat, whose answer brings the ceiling.
+    /// Sends a beat, whose answer says whether another holder starves.
     pub(super) fn beat(&mut self, holder: usize) {
         let Minter { core, keyspaces, .. } = self.minter(holder);
         let Some(session) = core.session() else { return };
@@ -319,25 +305,9 @@ impl Step<'_> {
     }
 
     /// Handles the answer to a beat.
-    pub(super) fn heard(
-        &mut self,
-        holder: usize,
-        sent: Millis,
-        ceilings: &[(Namespace, u64)],
-        starving: &[Namespace],
-    ) {
-        let sent = Mutant::sent(self.system.mutant, sent, self.world.now);
-        let (sent, holder_ttl_ms) = (self.system.shows(sent), self.system.bounds.holder_ttl_ms);
-        let registered_end = self.world.database.registered_end();
-        let Minter { core, keyspaces, ceilings: trusted, .. } = self.minter(holder);
+    pub(super) fn heard(&mut self, holder: usize, starving: &[Namespace]) {
+        let Minter { core, keyspaces, .. } = self.minter(holder);
         core.share(AT_ONCE, starving, keyspaces);
-        if let Some((_, ceiling)) = ceilings.first() {
-            trusted.trust(
-                keyspace(),
-                ReportedCeiling { ceiling: *ceiling, registered_end, sent, holder_ttl_ms },
-            );
-        }
-        self.judge_ceiling(holder);
     }
 
     /// Gives up the holder's unclaimed numbers, as if another holder starved.

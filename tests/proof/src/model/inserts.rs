@@ -124,13 +124,5 @@ impl Step<'_> {
         self.world.keep(Law::AcknowledgedWhenStored, stored);
         let first = Arc::make_mut(&mut self.world.past).acknowledged.insert(number);
         self.world.keep(Law::AcknowledgedOnce, first);
-        let now = self.world.now;
-        let fresh = self.world.holders.iter().filter_map(|holder| self.system.fresh_ceiling(holder, now));
-        let fresh: Vec<u64> = fresh.collect();
-        if !fresh.is_empty() {
-            self.system.seen.note(Witness::CeilingTrusted);
-        }
-        let below = fresh.into_iter().all(|ceiling| number < ceiling);
-        self.world.keep(Law::NoFalseAbove, below);
     }
 }

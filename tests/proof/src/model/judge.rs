@@ -1,4 +1,4 @@
-//! Checks of the laws on blocks in hand, the register, reservations and ceilings.
+//! Checks of the laws on blocks in hand, the register and reservations.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::{
     laws::{Law, Whereabouts},
     reservation::within,
     witness::Witness,
-    world::{Holder, entry, namespace},
+    world::{Holder, entry},
 };
 
 /// Returns the blocks that are allocated to a holder and not in its hands yet.
@@ -161,18 +161,5 @@ impl Step<'_> {
         self.system.seen.note(Witness::ExhaustedHeard);
         // A ledger restored from a backup burns numbers that it has forgotten.
         self.world.keep(Law::ExhaustedWhenUsed, !unused || self.world.past.restored);
-    }
-
-    /// Checks that no number above a ceiling that a holder has heard of is in use.
-    pub(super) fn judge_ceiling(&mut self, holder: usize) {
-        let Some(ceiling) = self.system.fresh_ceiling(&self.world.holders[holder], self.world.now) else {
-            return;
-        };
-        let none_above = self.world.past.acknowledged.range(ceiling..).next().is_none();
-        self.world.keep(Law::NoFalseAbove, none_above);
-        let head = self.world.etcd.head();
-        let record = head.and_then(|head| head.namespaces.get(&namespace()));
-        let watermark = record.map_or(0, |record| record.high_watermark);
-        self.world.keep(Law::NothingAllocatedAbove, watermark <= ceiling);
     }
 }

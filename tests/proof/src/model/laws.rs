@@ -35,10 +35,6 @@ pub enum Law {
     OnlyTheLeaderWrites,
     /// The register never replaces a newer allocation by an older one.
     RegisterForward,
-    /// No number is acknowledged above a ceiling that a holder trusts.
-    NoFalseAbove,
-    /// No number is allocated above a ceiling that a holder trusts.
-    NothingAllocatedAbove,
     /// A holder hears that all numbers are used only if none is unused.
     ExhaustedWhenUsed,
     /// The capacity never decreases.
@@ -68,7 +64,7 @@ pub enum Law {
 
 impl Law {
     /// All laws.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 21] = [
         Self::LedgerDisjoint,
         Self::RegisterDisjoint,
         Self::HandsDisjoint,
@@ -79,8 +75,6 @@ impl Law {
         Self::AccountBalances,
         Self::OnlyTheLeaderWrites,
         Self::RegisterForward,
-        Self::NoFalseAbove,
-        Self::NothingAllocatedAbove,
         Self::ExhaustedWhenUsed,
         Self::CapacityForward,
         Self::ReservationKept,
@@ -108,8 +102,6 @@ impl Law {
             Self::AccountBalances => "I10: the account balances",
             Self::OnlyTheLeaderWrites => "only the leader of the day writes",
             Self::RegisterForward => "the register never goes back to an older allocation",
-            Self::NoFalseAbove => "no number is acknowledged above a trusted ceiling",
-            Self::NothingAllocatedAbove => "no number is allocated above a trusted ceiling",
             Self::ExhaustedWhenUsed => "exhausted is said when every number is used",
             Self::CapacityForward => "the capacity never decreases",
             Self::ReservationKept => "G7: what a reservation holds is not leaked",
@@ -186,10 +178,5 @@ impl Whereabouts {
     /// Returns the capacity; 0 before there is a namespace.
     pub(super) fn capacity(&self) -> u64 {
         self.namespace.as_ref().map_or(0, |record| record.capacity)
-    }
-
-    /// Returns the ceiling; 0 before there is a namespace.
-    pub(super) fn ceiling(&self) -> u64 {
-        self.namespace.as_ref().map_or(0, |record| record.ceiling)
     }
 }

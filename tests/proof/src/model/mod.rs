@@ -330,8 +330,6 @@ impl Model for System {
             AccountBalances,
             OnlyTheLeaderWrites,
             RegisterForward,
-            NoFalseAbove,
-            NothingAllocatedAbove,
             ExhaustedWhenUsed,
             CapacityForward,
             ReservationKept,

@@ -163,13 +163,6 @@ impl Step<'_> {
         }
         self.world.keep(Law::LedgerDisjoint, after.are_disjoint());
         self.world.keep(Law::AccountBalances, after.are_accounted_for(links));
-        if before.ceiling() > 0 && before.ceiling() < after.ceiling() {
-            self.system.seen.note(Witness::CeilingUsed);
-        }
-        let now = self.world.now;
-        let fresh = self.world.holders.iter().filter_map(|holder| self.system.fresh_ceiling(holder, now));
-        let all_below = fresh.into_iter().all(|ceiling| after.high_watermark() <= ceiling);
-        self.world.keep(Law::NothingAllocatedAbove, all_below);
         self.judge_kept(&after);
         self.remember(&after);
         outcome
@@ -224,8 +217,12 @@ impl Step<'_> {
                 self.system.seen.note(Witness::TailAllocatedAgain);
             }
         }
-        if let Ok(Answer::Closed { blocks: 0 }) = &answer {
-            self.system.seen.note(Witness::LateReturn);
+        match &answer {
+            Ok(Answer::Closed { blocks: 0 }) => self.system.seen.note(Witness::LateReturn),
+            Ok(Answer::Alive { epoch, .. }) if self.world.etcd.leader.is_some_and(|now| now > *epoch) => {
+                self.system.seen.note(Witness::BeatAnsweredByDeposed);
+            }
+            _ => {}
         }
         let Some(call) = self.waiting(id) else { return };
         if matches!(

@@ -40,10 +40,8 @@ pub enum Witness {
     NumberTaken,
     /// An insert in doubt was found to be the holder's own.
     DoubtResolved,
-    /// An announced ceiling came into use.
-    CeilingUsed,
-    /// A number was acknowledged while a holder trusted a ceiling.
-    CeilingTrusted,
+    /// A leader that was deposed and did not know it answered a beat.
+    BeatAnsweredByDeposed,
     /// A holder heard that every number is used.
     ExhaustedHeard,
     /// Numbers past the first capacity were allocated.
@@ -68,7 +66,7 @@ pub enum Witness {
 
 impl Witness {
     /// All witnesses, in the order of their declaration.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 25] = [
         Self::DoubtOutlivedItsLeader,
         Self::LostReplySettled,
         Self::DeposedRefused,
@@ -83,8 +81,7 @@ impl Witness {
         Self::TailAllocatedAgain,
         Self::NumberTaken,
         Self::DoubtResolved,
-        Self::CeilingUsed,
-        Self::CeilingTrusted,
+        Self::BeatAnsweredByDeposed,
         Self::ExhaustedHeard,
         Self::RaisedUsed,
         Self::LoweringRefused,

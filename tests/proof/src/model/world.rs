@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use holder::{Ceilings, Claim, EntryId, KeyspaceNumbers, StoreCall, SupplyCore};
+use holder::{Claim, EntryId, KeyspaceNumbers, StoreCall, SupplyCore};
 use issuer::{
     core::{self, Answer, Refusal, Request},
     ledger::{Snapshot, Txn, TxnOutcome},
@@ -78,12 +78,11 @@ pub(super) enum Part {
     Reserves(Reservation),
 }
 
-/// A resolver: the real core, its keyspace and its ceilings.
+/// A resolver: the real core and its keyspace.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Minter {
     pub(super) core: SupplyCore,
     pub(super) keyspaces: Vec<KeyspaceNumbers>,
-    pub(super) ceilings: Ceilings,
     /// The core's store call that has not been executed yet.
     pub(super) asked: Option<StoreCall>,
 }
@@ -108,7 +107,6 @@ pub(super) type CallId = (u8, u8);
 pub(super) struct Call {
     pub(super) number: u8,
     pub(super) request: Arc<Request>,
-    pub(super) sent: Millis,
     /// Answers on their way to the caller.
     pub(super) answers: Vec<Result<Answer, Refusal>>,
 }

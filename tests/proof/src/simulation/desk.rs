@@ -16,7 +16,6 @@ use issuer::core::{Answer, Refusal, Request};
 
 use super::{
     checks::Note,
-    clock::Clock,
     database::{StoreOp, StoreReply},
     rng::Rng,
 };
@@ -52,7 +51,6 @@ pub(super) struct Desk(RefCell<Inner>);
 #[derive(Debug)]
 struct Inner {
     now: u64,
-    clock: Clock,
     rng: Rng,
     next_slot: u64,
     /// The task that is running.
@@ -88,10 +86,9 @@ impl Future for Wait<'_> {
 }
 
 impl Desk {
-    pub(super) fn new(rng: Rng, clock: Clock) -> Self {
+    pub(super) fn new(rng: Rng) -> Self {
         Self(RefCell::new(Inner {
             now: 0,
-            clock,
             rng,
             next_slot: 0,
             current: 0,
@@ -101,14 +98,9 @@ impl Desk {
         }))
     }
 
-    /// Returns the time on the process's clock.
+    /// Returns the time in milliseconds.
     pub(super) fn now(&self) -> u64 {
         self.0.borrow().now
-    }
-
-    /// Returns the agenda's time at which the process's clock shows `shown`.
-    pub(super) fn time_of(&self, shown: u64) -> u64 {
-        self.0.borrow().clock.time_of(shown)
     }
 
     /// Draws from the process's own stream.
@@ -141,7 +133,6 @@ impl Desk {
 
     /// Wakes a slot after some time, unless another reply ends its wait before.
     pub(super) fn wake_after(&self, slot: u64, after: u64) {
-        let after = self.time_of(after);
         self.put(Command::Wake { slot, after });
     }
 
@@ -208,10 +199,7 @@ impl Tasks {
 
     /// Polls the ready tasks until all of them wait. Returns their commands.
     pub(super) fn run(&mut self, now: u64) -> Vec<Command> {
-        {
-            let mut inner = self.desk.0.borrow_mut();
-            inner.now = inner.clock.shows(now);
-        }
+        self.desk.0.borrow_mut().now = now;
         let mut context = Context::from_waker(Waker::noop());
         loop {
             let next = {

@@ -10,7 +10,6 @@ use issuer::{
 use numbers::{Epoch, Millis, Ticket};
 
 use super::{
-    clock::Clock,
     desk::Reply,
     plan::{LEASE_TTL, TICK},
     summary::Happening,
@@ -34,8 +33,6 @@ pub(super) struct Issuer {
     pub(super) paused_until: u64,
     core: Core,
     limits: Limits,
-    /// The clock that provides the core with the time.
-    clock: Clock,
     /// The term that it believes to be in, and the end of its lease.
     term: Option<(Epoch, u64)>,
     rest_until: u64,
@@ -50,14 +47,13 @@ pub(super) struct Issuer {
 }
 
 impl Issuer {
-    pub(super) fn new(limits: Limits, clock: Clock) -> Self {
+    pub(super) fn new(limits: Limits) -> Self {
         Self {
             life: 0,
             up: true,
             paused_until: 0,
             core: Core::new(limits),
             limits,
-            clock,
             term: None,
             rest_until: 0,
             waiting: BTreeMap::new(),
@@ -72,12 +68,7 @@ impl Issuer {
 
     /// Ends the process, and clears its memory.
     pub(super) fn crash(&mut self) {
-        *self = Self {
-            life: self.life + 1,
-            up: false,
-            commit: self.commit,
-            ..Self::new(self.limits, self.clock)
-        };
+        *self = Self { life: self.life + 1, up: false, commit: self.commit, ..Self::new(self.limits) };
     }
 }
 
@@ -207,7 +198,7 @@ impl World {
 
     fn step(&mut self, index: usize, input: Input) {
         let issuer = &mut self.issuers[index];
-        let now = Millis(issuer.clock.shows(self.agenda.now()));
+        let now = Millis(self.agenda.now());
         let effects = issuer.core.step(now, input);
         for effect in effects {
             match effect {
@@ -261,7 +252,7 @@ impl World {
         let leader = self.etcd.at(now).leader;
         let outcome = self.etcd.commit(now, txn, self.mutant);
         if matches!(outcome, TxnOutcome::Applied(_)) {
-            self.checks.applied(now, txn, leader, &mut self.summary);
+            self.checks.applied(txn, leader, &mut self.summary);
             if self.rng.chance(30) {
                 self.etcd.fall_behind();
             }

@@ -6,8 +6,7 @@
 //! 2. Faults (`faults`, and the rates at which messages fail) and checkers (`checks`) are
 //!    independent of each other.
 //! 3. The agenda provides the time. No code reads a real clock, no thread is started, and no hash
-//!    map determines an order. Holders and issuers read the time from clocks of their own, which
-//!    run at different speeds.
+//!    map determines an order.
 //! 4. Beside the faults an operator raises capacities, one holder after another, and clients make,
 //!    fill and give up reservations.
 //!
@@ -18,7 +17,6 @@
 mod agenda;
 mod calm;
 mod checks;
-mod clock;
 mod database;
 mod desk;
 mod etcd;

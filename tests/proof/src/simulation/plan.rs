@@ -14,9 +14,6 @@ pub(super) const LEASE_TTL: u64 = 1_000;
 pub(super) const PAUSE_MAX: u64 = 4_000;
 /// The longest delay of a copy that its sender has given up.
 pub(super) const LATE_MAX: u64 = 5_000;
-/// The largest drift of a clock, in thousandths. A slow holder beside a fast issuer uses up the
-/// tenth of the holder TTL for which a ceiling is not trusted.
-pub(super) const DRIFT_MAX: u64 = 50;
 /// The time limit after the last fault within which every holder must create again.
 pub(super) const RECOVERY_MAX: u64 = 12_000;
 
@@ -94,11 +91,6 @@ pub(super) struct Plan {
     pub(super) capacities: Vec<u64>,
     pub(super) raises: Vec<Raise>,
     pub(super) limits: Limits,
-    /// How fast or slow clocks may run, in thousandths.
-    pub(super) drift: u64,
-    /// Whether holders may have to wait for ceilings constantly, because the headroom is less than
-    /// they use within a TTL.
-    pub(super) starves: bool,
     /// The longest pause between two creates of one creator.
     pub(super) think_max: u64,
     /// Whether holders make, fill and give up reservations beside their creates.
@@ -123,31 +115,20 @@ impl Plan {
         let capacities: Vec<_> =
             (0..namespaces).map(|_| rng.pick(&[12, 60, 300, 1_500, 4_000, 1 << 20])).collect();
         let raises = raises(rng, calm_at, &capacities);
-        let (holders, creators) = (rng.pick(&[1, 2, 3, 4]), rng.pick(&[1, 2, 3]));
-        let think_max = rng.pick(&[50, 150, 400]);
-        let mut limits = limits(rng, mutant);
         // With both faults no store would know the allocations: the two histories would agree on
         // nothing.
         let restore = rng.chance(120).then_some(Restore { backup_at, restore_at });
         let fail_at = rng.between(700, calm_at);
         let fail_over = FailOver { copied_at: fail_at - rng.between(1, 600), fail_at };
         let fail_over = (restore.is_none() && rng.chance(140)).then_some(fail_over);
-        let starves = rng.chance(300);
-        if !starves {
-            // The headroom is twice the numbers that the creators can use within a holder TTL.
-            let creators = u64::try_from(holders * creators).unwrap_or(u64::MAX);
-            limits.headroom_blocks = 2 + creators * 4 * limits.holder_ttl_ms / think_max / limits.block_max;
-        }
         Self {
             issuers: rng.pick(&[1, 2, 3, 3]),
-            holders,
-            creators,
+            holders: rng.pick(&[1, 2, 3, 4]),
+            creators: rng.pick(&[1, 2, 3]),
             capacities,
             raises,
-            limits,
-            drift: rng.pick(&[0, 20, DRIFT_MAX]),
-            starves,
-            think_max,
+            limits: limits(rng, mutant),
+            think_max: rng.pick(&[50, 150, 400]),
             reserves: rng.chance(500),
             shared_urls: rng.pick(&[0, 100, 900]),
             rates: rates(rng),
@@ -184,7 +165,6 @@ fn limits(rng: &mut Rng, mutant: Option<Mutant>) -> Limits {
         // At 0 a block could be allocated, leaked and reclaimed within one transaction, and I3
         // could not be checked in the ledger.
         reclaim_after_ms: rng.pick(&[1, 500, 2_000]),
-        headroom_blocks: rng.pick(&[1, 2, 8]),
         journal_recent: rng.pick(&[0, 1, 4]),
         journal_slots: rng.pick(&[0, 1, 2, 8]),
         journal_saves: rng.pick(&[0, 1, 16]),

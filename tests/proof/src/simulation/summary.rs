@@ -28,7 +28,6 @@ macro_rules! happenings {
 happenings! {
     Event: "events",
     Several: "runs with several namespaces",
-    Drift: "runs with clocks that differ",
     Acknowledged: "links acknowledged",
     Allocation: "blocks allocated",
     RepeatedSeq: "allocations repeated with their seq",
@@ -64,9 +63,7 @@ happenings! {
     LateInsert: "inserts that landed after their time-out",
     Met: "numbers claimed that had a row already",
     MetLate: "reclaimed numbers claimed that had a late row already",
-    CeilingMove: "ceilings announced",
-    CeilingWait: "allocations that waited for a ceiling",
-    CeilingChecked: "links held against a trusted ceiling",
+    CeilingWait: "allocations that waited until a ceiling was lifted",
     Exhausted: "allocations refused because all numbers are used",
     InOtherHands: "allocations refused because the last numbers were in other hands",
     GaveBack: "numbers given up because another holder starved",

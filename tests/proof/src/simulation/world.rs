@@ -15,7 +15,6 @@ use numbers::{Epoch, HolderId, Instance, Namespace};
 use super::{
     agenda::Agenda,
     checks::{Checks, Note},
-    clock::Clock,
     database::{Database, StoreOp},
     desk::{Command, Desk, Reply, Tasks},
     etcd::Etcd,
@@ -88,8 +87,6 @@ pub(super) struct World {
     pub(super) calm: bool,
     /// Every namespace with the capacity that its operator wants.
     pub(super) namespaces: Vec<(Namespace, u64)>,
-    /// The clock of each holder's machine.
-    clocks: Vec<Clock>,
     /// The namespaces as each holder is configured with them.
     pub(super) configured: Vec<Vec<(Namespace, u64)>>,
     /// The holders that have recovered since the calm began; `None` while recovery is not required.
@@ -104,9 +101,7 @@ impl World {
         let name = |index| Namespace::new(format!("n{index}")).expect("the name is well-formed");
         let namespaces: Vec<_> =
             plan.capacities.iter().enumerate().map(|(index, capacity)| (name(index), *capacity)).collect();
-        let choices = Clock::choices(plan.drift);
-        let clocks = (0..plan.holders).map(|_| rng.pick(&choices)).collect();
-        let issuers = (0..plan.issuers).map(|_| Issuer::new(plan.limits, rng.pick(&choices))).collect();
+        let issuers = (0..plan.issuers).map(|_| Issuer::new(plan.limits)).collect();
         let mut world = Self {
             mutant,
             agenda: Agenda::new(),
@@ -118,7 +113,6 @@ impl World {
             checks: Checks::new(namespaces.iter().map(|(name, _)| name.clone()).collect()),
             summary: Summary::default(),
             calm: false,
-            clocks,
             configured: vec![namespaces.clone(); plan.holders],
             namespaces,
             recovered: None,
@@ -157,7 +151,6 @@ impl World {
         }
         self.summary.add(Happening::Event, self.agenda.planned());
         self.summary.add(Happening::Several, u64::from(self.namespaces.len() > 1));
-        self.summary.add(Happening::Drift, u64::from(self.plan.drift > 0));
         Ok(())
     }
 
@@ -299,7 +292,6 @@ impl World {
             // Blocks that a holder has leaked in its own start can only be taken over by another
             // holder.
             Note::Happened(Happening::InOtherHands, _) if self.plan.holders == 1 => self.recover(holder),
-            Note::CeilingReached if self.plan.starves => self.recover(holder),
             Note::Superseded if self.current.get(holder) == Some(&Some(process)) => {
                 // Two processes of one name are an operator's mistake, and only the supervisor can
                 // end one of them.
@@ -308,8 +300,7 @@ impl World {
             Note::Swept => self.finish(),
             _ => {}
         }
-        let now = self.agenda.now();
-        self.checks.note(now, process, note, &self.database, &mut self.summary);
+        self.checks.note(note, &self.database, &mut self.summary);
     }
 
     /// Returns the setup of the next process of a holder.
@@ -347,8 +338,7 @@ impl World {
         setup: Setup,
         start: impl FnOnce(Rc<Desk>, Setup, &mut Tasks) -> Rc<Holder>,
     ) -> usize {
-        let clock = self.clocks.get(holder).copied().unwrap_or(Clock::exact());
-        let desk = Rc::new(Desk::new(self.rng.fork(), clock));
+        let desk = Rc::new(Desk::new(self.rng.fork()));
         let mut tasks = Tasks::new(Rc::clone(&desk));
         let body = start(Rc::clone(&desk), setup, &mut tasks);
         self.processes.push(Process { holder, paused_until: 0, tasks: Some(tasks), desk, body });
@@ -360,6 +350,5 @@ impl World {
     /// Ends a process. Its messages stay on their way.
     pub(super) fn kill(&mut self, index: usize) {
         self.processes[index].tasks = None;
-        self.checks.links.forget(index);
     }
 }

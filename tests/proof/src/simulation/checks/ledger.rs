@@ -267,9 +267,6 @@ impl LedgerCheck {
             if marks.ceiling < before.ceiling || marks.announced < before.announced || !record.is_sound() {
                 self.fail(format!("I10 or the ceiling of {name}: {before:?}, then {record:?}"));
             }
-            if before.announced > 0 && marks.announced > before.announced {
-                summary.add(Happening::CeilingMove, 1);
-            }
             let account = record.account;
             let sums = self.sums(index);
             let counted = (account.open, account.free, account.leaked, account.allocated);

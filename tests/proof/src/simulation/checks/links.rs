@@ -1,4 +1,4 @@
-//! Checks of I6 and of the ceiling, and at the end of the account against the rows in the database.
+//! Checks of I6, and at the end of the account against the rows in the database.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,14 +17,11 @@ pub(super) struct Found<'a> {
     pub(super) keyspace: &'a FakeDatabase,
 }
 
-/// The check of links: acknowledged numbers, trusted ceilings and burned numbers.
+/// The check of links: acknowledged and burned numbers.
 #[derive(Debug)]
-pub(in super::super) struct LinkCheck {
+pub(super) struct LinkCheck {
     pub(super) broken: Option<String>,
     acknowledged: BTreeMap<(usize, u64), u64>,
-    /// The ceiling of each process and namespace, and until when it is trusted. `None` once
-    /// ceilings cannot be trusted any more.
-    trusted: Option<BTreeMap<(usize, usize), (u64, u64)>>,
     burned: Vec<BTreeSet<u64>>,
     /// Links that a failover has lost. Their numbers must still not be acknowledged again.
     lost: BTreeSet<(usize, u64)>,
@@ -36,7 +33,6 @@ impl LinkCheck {
         Self {
             broken: None,
             acknowledged: BTreeMap::new(),
-            trusted: Some(BTreeMap::new()),
             burned: vec![BTreeSet::new(); namespaces],
             lost: BTreeSet::new(),
             failed_over: false,
@@ -47,81 +43,31 @@ impl LinkCheck {
         self.broken.get_or_insert(what);
     }
 
-    /// Checks an acknowledged link. Returns whether a trusted ceiling applied.
-    pub(super) fn acknowledged(
-        &mut self,
-        now: u64,
-        link: (usize, u64),
-        url: u64,
-        stored: Option<u64>,
-    ) -> bool {
+    /// Checks an acknowledged link.
+    pub(super) fn acknowledged(&mut self, link: (usize, u64), url: u64, stored: Option<u64>) {
         if let Some(other) = self.acknowledged.insert(link, url) {
             self.fail(format!("I6: number {link:?} was acknowledged for {other} and for {url}"));
         }
-        self.stored(now, link, url, stored)
+        self.stored(link, url, stored);
     }
 
     /// Checks a link that was filled in under a reserved number. A caller may send it twice and get
     /// two confirmations, and may fill a number again whose link was lost in a failover.
-    pub(super) fn filled(&mut self, now: u64, link: (usize, u64), url: u64, stored: Option<u64>) {
+    pub(super) fn filled(&mut self, link: (usize, u64), url: u64, stored: Option<u64>) {
         let before = self.acknowledged.insert(link, url);
         if let Some(other) = before.filter(|other| *other != url && !self.lost.contains(&link)) {
             self.fail(format!("I6: reserved number {link:?} was acknowledged for {other} and for {url}"));
         }
-        self.stored(now, link, url, stored);
+        self.stored(link, url, stored);
     }
 
-    fn stored(&mut self, now: u64, link: (usize, u64), url: u64, stored: Option<u64>) -> bool {
+    fn stored(&mut self, link: (usize, u64), url: u64, stored: Option<u64>) {
         if stored.is_none() && self.failed_over {
             // The answer was on its way when the copy took over.
             self.lost.insert(link);
         } else if stored != Some(url) {
             self.fail(format!("I6: number {link:?} was acknowledged for {url}, {stored:?} is stored"));
         }
-        let lowest = self.lowest(now, link.0);
-        if let Some((ceiling, process)) = lowest.filter(|(ceiling, _)| *ceiling <= link.1) {
-            self.fail(format!(
-                "ceiling: number {link:?} was acknowledged while process {process} trusts that none at or above {ceiling} was"
-            ));
-        }
-        lowest.is_some()
-    }
-
-    /// Returns the lowest ceiling that a process trusts, and that process.
-    fn lowest(&self, now: u64, namespace: usize) -> Option<(u64, usize)> {
-        let trusted = self.trusted.iter().flatten();
-        let fresh = trusted.filter(|((_, other), (_, until))| *other == namespace && *until > now);
-        fresh.map(|((process, _), (ceiling, _))| (*ceiling, *process)).min()
-    }
-
-    /// Checks the high watermark against the trusted ceilings.
-    pub(super) fn allocated(&mut self, now: u64, namespace: usize, high_watermark: u64) {
-        let lowest = self.lowest(now, namespace);
-        if let Some((ceiling, process)) = lowest.filter(|(ceiling, _)| *ceiling < high_watermark) {
-            self.fail(format!(
-                "ceiling: {high_watermark} numbers of {namespace} are allocated while process {process} trusts {ceiling}"
-            ));
-        }
-    }
-
-    /// Records that a process trusts a ceiling.
-    pub(super) fn trusts(&mut self, process: usize, namespace: usize, ceiling: u64, until: u64) {
-        if let Some(trusted) = &mut self.trusted {
-            trusted.insert((process, namespace), (ceiling, until));
-        }
-    }
-
-    /// Removes the ceilings of a process that has ended.
-    pub(in super::super) fn forget(&mut self, process: usize) {
-        if let Some(trusted) = &mut self.trusted {
-            trusted.retain(|(owner, _), _| *owner != process);
-        }
-    }
-
-    /// Drops all ceilings: the ledger has lost history, so they are void until holders compare them
-    /// with the register.
-    pub(super) fn distrust(&mut self) {
-        self.trusted = None;
     }
 
     /// Records that a holder burned a number.

@@ -42,10 +42,6 @@ pub(super) enum Note {
         number: u64,
         url: u64,
     },
-    Trusts {
-        ceilings: Vec<(Namespace, u64)>,
-        until: u64,
-    },
     Burned {
         namespace: usize,
         number: u64,
@@ -64,7 +60,6 @@ pub(super) enum Note {
     },
     /// The holder is configured with a lower capacity than the issuer's.
     Outdated,
-    CeilingReached,
     Superseded,
     Swept,
     Happened(Happening, u64),
@@ -76,7 +71,7 @@ pub(super) struct Checks {
     namespaces: Vec<Namespace>,
     ledger: LedgerCheck,
     pub(super) register: RegisterCheck,
-    pub(super) links: LinkCheck,
+    links: LinkCheck,
     reservations: ReservationCheck,
     broken: Option<String>,
     /// Whether the ledger or the database has lost history. Some promises do not hold then.
@@ -110,11 +105,8 @@ impl Checks {
     }
 
     /// Checks an applied transaction. `leader` is the epoch that held the leader key at that time.
-    pub(super) fn applied(&mut self, now: u64, txn: &Txn, leader: Option<Epoch>, summary: &mut Summary) {
+    pub(super) fn applied(&mut self, txn: &Txn, leader: Option<Epoch>, summary: &mut Summary) {
         self.ledger.applied(txn, leader, summary);
-        for namespace in 0..self.namespaces.len() {
-            self.links.allocated(now, namespace, self.ledger.allocated(namespace));
-        }
     }
 
     /// Checks an issuer's answer.
@@ -135,7 +127,6 @@ impl Checks {
     /// Records that the ledger was restored to an earlier state.
     pub(super) fn restored(&mut self, snapshot: &Snapshot) {
         self.history_lost = true;
-        self.links.distrust();
         self.ledger.restored(snapshot);
     }
 
@@ -152,21 +143,13 @@ impl Checks {
     }
 
     /// Handles a report of a process.
-    pub(super) fn note(
-        &mut self,
-        now: u64,
-        process: usize,
-        note: Note,
-        database: &Database,
-        summary: &mut Summary,
-    ) {
+    pub(super) fn note(&mut self, note: Note, database: &Database, summary: &mut Summary) {
         match note {
             Note::Acknowledged { namespace, number, url } => {
                 summary.add(Happening::Acknowledged, 1);
                 let stored = database.keyspaces[namespace].link(number);
                 self.reservations.minted((namespace, number));
-                let checked = self.links.acknowledged(now, (namespace, number), url, stored);
-                summary.add(Happening::CeilingChecked, u64::from(checked));
+                self.links.acknowledged((namespace, number), url, stored);
             }
             Note::Reserved { reservation, namespace, spans } => {
                 summary.add(Happening::Reserved, 1);
@@ -178,14 +161,7 @@ impl Checks {
                 let late = self.reservations.filled(reservation);
                 summary.add(Happening::FilledLate, u64::from(late));
                 let stored = database.keyspaces[namespace].link(number);
-                self.links.filled(now, (namespace, number), url, stored);
-            }
-            Note::Trusts { ceilings, until } => {
-                for (namespace, ceiling) in ceilings {
-                    let index = self.namespaces.iter().position(|name| *name == namespace).unwrap_or(0);
-                    self.links.trusts(process, index, ceiling, until);
-                    self.links.allocated(now, index, self.ledger.allocated(index));
-                }
+                self.links.filled((namespace, number), url, stored);
             }
             Note::Burned { namespace, number } => {
                 summary.add(Happening::Burned, 1);
@@ -203,7 +179,6 @@ impl Checks {
             Note::ForeignBlock => {
                 self.fail("I5: a seq was answered with a block of another namespace".to_owned());
             }
-            Note::CeilingReached => summary.add(Happening::CeilingWait, 1),
             Note::Exhausted { namespace, capacity } => {
                 if !self.history_lost
                     && let Some(number) = self.unused(&namespace, capacity, database)

@@ -26,7 +26,7 @@ pub(super) enum Next {
     Refused(Refused),
     Follow(usize),
     Again,
-    /// The leader is busy or has no headroom yet: send the call to it again.
+    /// The leader is busy or may not pass a ceiling yet: send the call to it again.
     Busy,
 }
 
@@ -113,7 +113,7 @@ impl Holder {
                 Next::Refused(Refused::Other)
             }
             Refusal::CeilingReached { .. } => {
-                self.desk.note(Note::CeilingReached);
+                self.desk.note(Note::Happened(Happening::CeilingWait, 1));
                 Next::Busy
             }
             Refusal::Overloaded => Next::Busy,

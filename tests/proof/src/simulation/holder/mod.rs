@@ -1,5 +1,4 @@
-//! Holders: processes around the real core of a holder ([`holder::Core`]), its keyspaces and
-//! ceilings.
+//! Holders: processes around the real core of a holder ([`holder::Core`]) and its keyspaces.
 //!
 //! [`supplier`] carries out the core's effects, as `supply::Supplier` does. [`creator`] claims from
 //! the real keyspaces, and lets the real [`holder::Verdict`] judge an insert in doubt. [`client`]
@@ -15,7 +14,7 @@ mod sweeper;
 use std::{cell::RefCell, rc::Rc};
 
 use codes::KeyspaceIndex;
-use holder::{Ceilings, EntryId, KeyspaceNumbers, Rules, Spec, SupplyCore};
+use holder::{EntryId, KeyspaceNumbers, Rules, Spec, SupplyCore};
 use numbers::{Generation, HolderId, Instance, Namespace};
 
 use super::desk::{Desk, Reply, Tasks};
@@ -53,7 +52,6 @@ pub(super) struct Holder {
 struct State {
     core: SupplyCore,
     keyspaces: Vec<KeyspaceNumbers>,
-    ceilings: Ceilings,
     /// The namespaces that the process is configured with now.
     configured: Vec<(Namespace, u64)>,
     /// Whether the issuer asks for more frequent beats.
@@ -111,7 +109,6 @@ impl Holder {
         let state = State {
             core: SupplyCore::new(specs(&setup.namespaces), setup.rules),
             keyspaces: setup.namespaces.iter().map(|_| KeyspaceNumbers::new(refill_permille)).collect(),
-            ceilings: Ceilings::new(setup.rules),
             configured: setup.namespaces.clone(),
             scarce: false,
             leader: None,

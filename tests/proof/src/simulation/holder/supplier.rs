@@ -5,8 +5,8 @@
 use std::rc::Rc;
 
 use holder::{
-    Answer, Call, Effect, Event, Moment, Note as ReportedCeiling, Refused, Registered, StoreAnswer,
-    StoreCall, calls::RegisterEntry, ceilings,
+    Answer, Call, Effect, Event, Note as CoreNote, Refused, Registered, StoreAnswer, StoreCall,
+    calls::RegisterEntry,
 };
 use issuer::core::{self, Request, Returned};
 use numbers::{Mark, Millis};
@@ -45,7 +45,7 @@ pub(super) async fn supply(holder: Rc<Holder>) {
     holder.end(event).await;
 }
 
-/// Sends beats, and stores the ceilings from the answers.
+/// Sends beats.
 pub(super) async fn beat(holder: Rc<Holder>) {
     while !holder.is_stopping() {
         let request = holder.next_beat();
@@ -96,7 +96,7 @@ impl Holder {
         for effect in effects {
             match effect {
                 Effect::WakeCreators(_) => self.signal(|state| &mut state.came),
-                Effect::Note(told) => self.tell(&told),
+                Effect::Note(note) => self.tell(&note),
                 Effect::Session | Effect::BeatNow | Effect::Lost(_) => {}
                 effect => next = Some(effect),
             }
@@ -105,14 +105,14 @@ impl Holder {
         next.filter(|effect| *effect != Effect::Done)
     }
 
-    fn tell(&self, told: &ReportedCeiling) {
-        match told {
-            ReportedCeiling::TakenOver(_, unused) => {
+    fn tell(&self, note: &CoreNote) {
+        match note {
+            CoreNote::TakenOver(_, unused) => {
                 self.desk.note(Note::Happened(Happening::TakeOver, 1));
                 self.desk.note(Note::Happened(Happening::ReclaimedGap, *unused));
             }
-            ReportedCeiling::Overlaps { leaked, .. } => self.desk.note(Note::Refused { take_over: *leaked }),
-            ReportedCeiling::Refused(_, Refused::Malformed(_)) => self.desk.note(Note::ForeignBlock),
+            CoreNote::Overlaps { leaked, .. } => self.desk.note(Note::Refused { take_over: *leaked }),
+            CoreNote::Refused(_, Refused::Malformed(_)) => self.desk.note(Note::ForeignBlock),
             _ => {}
         }
     }
@@ -234,13 +234,10 @@ impl Holder {
 
     async fn one_beat(&self, request: &Rc<Request>) {
         for _ in 0..3 {
-            let sent = self.moment();
             match self.one_try(request).await {
-                Next::Done(core::Answer::Alive { ceilings, starving, scarce, .. }) => {
+                Next::Done(core::Answer::Alive { starving, scarce, .. }) => {
                     self.state.borrow_mut().scarce = scarce;
-                    self.share(&starving);
-                    let sent = Mutant::sent(self.setup.mutant, sent, self.moment());
-                    return self.believe(ceilings, sent).await;
+                    return self.share(&starving);
                 }
                 Next::Follow(_) => {}
                 Next::Again => self.state.borrow_mut().leader = None,
@@ -258,33 +255,6 @@ impl Holder {
         let mut state = self.state.borrow_mut();
         let state = &mut *state;
         state.core.share(now, starving, &mut state.keyspaces);
-    }
-
-    /// Stores ceilings, each with the end of the register. If the database does not answer, the
-    /// ceiling is not stored.
-    async fn believe(&self, told: Vec<(numbers::Namespace, u64)>, sent: Moment) {
-        let holder_ttl_ms = self.setup.holder_ttl_ms;
-        for (name, ceiling) in told {
-            let named = |(other, _): &(numbers::Namespace, u64)| *other == name;
-            let Some(namespace) = self.setup.namespaces.iter().position(named) else { continue };
-            let StoreReply::End(registered_end) = self.desk.store(StoreOp::RegisteredEnd { namespace }).await
-            else {
-                continue;
-            };
-            let index = super::index(namespace);
-            let mut state = self.state.borrow_mut();
-            state
-                .ceilings
-                .trust(index, ceilings::ReportedCeiling { ceiling, registered_end, sent, holder_ttl_ms });
-            let Some((ceiling, Millis(until))) = state.ceilings.believed(index) else { continue };
-            let until = if until == u64::MAX { until } else { self.desk.time_of(until) };
-            self.desk.note(Note::Trusts { ceilings: vec![(name, ceiling)], until });
-        }
-    }
-
-    fn moment(&self) -> Moment {
-        let now = Millis(self.desk.now());
-        Moment { monotonic: now, wall: now }
     }
 
     pub(super) async fn until_it_answers(&self, op: StoreOp) -> StoreReply {
