@@ -75,10 +75,10 @@ pub(crate) async fn authenticate(
 #[derive(Debug, thiserror::Error)]
 pub enum SignInError {
     /// The key is missing, unknown, revoked or expired.
-    #[error("expected an API key that exists, is not revoked and has not expired")]
+    #[error("the API key does not exist, was revoked or has expired")]
     WrongKey,
     /// There were too many attempts from here, or too many calls with this key.
-    #[error("expected fewer attempts: the next one in {} s", .0.as_secs() + 1)]
+    #[error("too many attempts: try again in {} s", .0.as_secs() + 1)]
     TooManyCalls(Duration),
     /// The key could not be looked up.
     #[error(transparent)]

@@ -1,7 +1,7 @@
 //! The links API over gRPC (`proto/shortmint/links/v1`), for other services, on a listener of its
 //! own.
 //!
-//! 1. Messages are converted to commands of the application (`requests.rs`), whose use cases also
+//! 1. Messages are converted to commands of the application (`messages.rs`), whose use cases also
 //!    serve the REST API. So both APIs accept and refuse the same requests.
 //! 2. Limits per client apply to the peer of the connection, or to the client that a trusted proxy
 //!    names (`x-forwarded-for`).
@@ -14,13 +14,13 @@
 mod admission;
 mod create_stream;
 mod list;
-mod requests;
+mod messages;
 mod status;
 
 use std::{sync::Arc, time::Duration};
 
 use admission::{Admission, Admitted, Caller, LongAnswer, client_of};
-use app::{AppError, FieldErrors, authorize::require, edit_link::Target, key_names::Names};
+use app::{AppError, FieldErrors, authorize::require, edit_link::Target};
 use create_stream::CreateStreams;
 use daemon::{Bounded, Gate, GateLimits, Questions};
 use links::{Record, api_key::Grant, scope::Scope};
@@ -28,7 +28,7 @@ use list::List;
 use prost::Message as _;
 use proto::links::v1::{
     CreateLinkRequest, DeleteLinkRequest, DeleteLinkResponse, EditLinkRequest, GetLinkRequest, Link,
-    ListLinksRequest, ListLinksResponse, Takedown,
+    ListLinksRequest, ListLinksResponse,
     links_server::{Links, LinksServer},
 };
 use status::of_app;
@@ -39,7 +39,7 @@ use tonic::{
     transport::{self, Server},
 };
 
-use crate::Api;
+use crate::{Api, Task};
 use web::{
     budgets::{BudgetAccount, Held},
     http2_windows::GRPC,
@@ -87,7 +87,8 @@ pub async fn serve(listener: TcpListener, api: Arc<Api>, stop: CancellationToken
     let gate = Gate::new(listener, "grpc", GateLimits::grpc(api.connections.grpc));
     let incoming = gate.exempting(Arc::new(move |peer| proxies.trusts(peer))).into_stream();
     let streams = Arc::new(CreateStreams::new(stop.clone()));
-    let links = LinksServer::new(Service(Arc::clone(&api), streams)).max_decoding_message_size(MESSAGE_BYTES);
+    let links =
+        LinksServer::new(Service { api: Arc::clone(&api), streams }).max_decoding_message_size(MESSAGE_BYTES);
     let clients = Arc::clone(&api.clients);
     let questions = Questions::new(Arc::new(move |request| client_of(&clients, request)));
     let health_service = health_service.max_decoding_message_size(QUESTION_BYTES);
@@ -127,47 +128,47 @@ fn joined(ended: Result<Result<(), transport::Error>, JoinError>) -> Result<(), 
 
 /// The service of the links API.
 #[derive(Clone)]
-struct Service(Arc<Api>, Arc<CreateStreams>);
+struct Service {
+    api: Arc<Api>,
+    streams: Arc<CreateStreams>,
+}
 
 impl Service {
     /// Returns the grant of a call's key.
     async fn key_of<T: Sync>(&self, request: &Request<T>) -> Result<Grant, Status> {
-        Admitted::of(request.extensions())?.key(&self.0).await
+        Admitted::of(request.extensions())?.key(&self.api).await
     }
 
     /// Makes one create of a stream. Each counts as a call: a key that was revoked or has reached
     /// its limit meanwhile makes no more. The reservation lasts until the result was sent, because
     /// a client that reads no results goes on sending.
     async fn create_next(&self, request: CreateLinkRequest, caller: &Caller) -> Result<(Link, Held), Status> {
-        let by = caller.authenticate(&self.0).await?;
-        let held = self.0.budgets.bodies.take(BudgetAccount::Key(by.id), request.encoded_len() as u64);
+        let by = caller.authenticate(&self.api).await?;
+        let held = self.api.budgets.bodies.take(BudgetAccount::Key(by.id), request.encoded_len() as u64);
         let mut held = held.map_err(|spent| of_app(&spent.into()))?;
-        let link = self.create(request, by).await?;
+        let link = self.create_one(request, by).await?;
         // A link that existed before may be longer than the request. It is returned in any case.
         let _ = held.grow_to(link.encoded_len() as u64);
         Ok((link, held))
     }
 
-    async fn create(&self, request: CreateLinkRequest, by: Grant) -> Result<Link, Status> {
-        let idempotency = requests::idempotency(&request).map_err(|error| of_app(&error))?;
-        let (request, service) = (requests::create(request)?, self.clone());
+    async fn create_one(&self, request: CreateLinkRequest, by: Grant) -> Result<Link, Status> {
+        let idempotency = messages::idempotency(&request).map_err(|error| of_app(&error))?;
+        let (request, service) = (messages::create_command(request)?, self.clone());
         let created = async move {
-            let links = &service.0.links;
+            let links = &service.api.links;
             let record = links.create_link(request, idempotency, FieldErrors::default(), &by).await?;
             Ok((record, by))
         };
-        let (record, by) = self.to_its_end(created).await?;
+        let (record, by) = self.to_its_end(Box::pin(created)).await?;
         self.shown(&record, &by).await
     }
 
     /// Runs a call that uses the database in a task of its own. A client that disconnects must not
     /// leave it half done: with a number that no link uses, a cache entry that was not invalidated,
     /// or a query that still runs while its key's turn counts as free.
-    async fn to_its_end<T: Send + 'static>(
-        &self,
-        call: impl Future<Output = Result<T, AppError>> + Send + 'static,
-    ) -> Result<T, Status> {
-        let ended = self.0.runtime.spawn(call).await;
+    async fn to_its_end<T: Send + 'static>(&self, call: Task<Result<T, AppError>>) -> Result<T, Status> {
+        let ended = self.api.runtime.spawn(call).await;
         ended.unwrap_or(Err(AppError::Internal)).map_err(|error| of_app(&error))
     }
 
@@ -175,48 +176,11 @@ impl Service {
     /// `read` gets the link's name and version.
     async fn shown(&self, record: &Record, by: &Grant) -> Result<Link, Status> {
         let link = if by.may_read() {
-            self.link(record, &self.0.links.names_for(record, by).await)
+            messages::link(&self.api, record, &self.api.links.names_for(record, by).await)
         } else {
-            self.name(record)
+            messages::link_name(&self.api, record)
         };
         link.ok_or_else(|| of_app(&AppError::Internal))
-    }
-
-    fn name(&self, Record { link, .. }: &Record) -> Option<Link> {
-        let short_code = self.0.lookup.name_of(link)?;
-        let short_url = format!("{}/{short_code}", self.0.base(link.domain()));
-        Some(Link { short_code, short_url, version: link.version(), ..Link::default() })
-    }
-
-    /// Converts a record to its message. Returns `None` for a row without a code or slug.
-    fn link(&self, Record { link, tags }: &Record, names: &Names) -> Option<Link> {
-        let short_code = self.0.lookup.name_of(link)?;
-        let details = link.details.as_deref().cloned().unwrap_or_default();
-        Some(Link {
-            short_url: format!("{}/{short_code}", self.0.base(link.domain())),
-            short_code,
-            long_url: link.long_url.as_str().to_owned(),
-            domain: self.0.domain_cache.shown_name(link.domain()),
-            title: link.title.clone(),
-            description: details.description,
-            tags: tags.iter().map(ToString::to_string).collect(),
-            created_at_ms: link.created_at.as_millisecond(),
-            valid_since_ms: details.valid_since.map(jiff::Timestamp::as_millisecond),
-            valid_until_ms: details.valid_until.map(jiff::Timestamp::as_millisecond),
-            max_visits: details.max_visits,
-            crawlable: link.crawlable,
-            forward_query: link.forward_query,
-            enabled: !details.disabled,
-            redirect_status: details.status.map(|status| u32::from(u16::from(status))),
-            has_password: details.password.is_some(),
-            version: details.version,
-            created_by: names.creator(link).map(str::to_owned),
-            edited_by: names.editor(link).map(str::to_owned),
-            edited_at_ms: details.edited_at.map(jiff::Timestamp::as_millisecond),
-            blocked: details
-                .blocked
-                .map(|block| Takedown { date_ms: block.at.as_millisecond(), reason: block.reason }),
-        })
     }
 }
 
@@ -224,7 +188,7 @@ impl Service {
 impl Links for Service {
     async fn create_link(&self, request: Request<CreateLinkRequest>) -> Result<Response<Link>, Status> {
         let by = self.key_of(&request).await?;
-        self.create(request.into_inner(), by).await.map(Response::new)
+        self.create_one(request.into_inner(), by).await.map(Response::new)
     }
 
     type CreateLinksStream = create_stream::Answers;
@@ -241,27 +205,27 @@ impl Links for Service {
             let (service, admitted) = (service.clone(), Arc::clone(&admitted));
             async move { service.create_next(request, &admitted.caller).await }
         };
-        Ok(Response::new(self.1.answer(request.into_inner(), create)))
+        Ok(Response::new(self.streams.answer(request.into_inner(), create)))
     }
 
     async fn get_link(&self, request: Request<GetLinkRequest>) -> Result<Response<Link>, Status> {
         let by = self.key_of(&request).await?;
         let GetLinkRequest { short_code, domain } = request.into_inner();
-        let (name, service) = (requests::name(short_code, domain), self.clone());
-        let found = async move { Ok((service.0.links.get_link(&name, &by).await?, by)) };
-        let (found, by) = self.to_its_end(found).await?;
+        let (name, service) = (messages::name(short_code, domain), self.clone());
+        let found = async move { Ok((service.api.links.get_link(&name, &by).await?, by)) };
+        let (found, by) = self.to_its_end(Box::pin(found)).await?;
         self.shown(&found, &by).await.map(Response::new)
     }
 
     async fn edit_link(&self, request: Request<EditLinkRequest>) -> Result<Response<Link>, Status> {
         let by = self.key_of(&request).await?;
-        let (target, edit) = requests::edit(request.into_inner())?;
+        let (target, edit) = messages::edit_command(request.into_inner())?;
         let service = self.clone();
         let edited = async move {
-            let edited = service.0.links.edit_link(&target, edit, FieldErrors::default(), &by).await?;
+            let edited = service.api.links.edit_link(&target, edit, FieldErrors::default(), &by).await?;
             Ok((edited, by))
         };
-        let (edited, by) = self.to_its_end(edited).await?;
+        let (edited, by) = self.to_its_end(Box::pin(edited)).await?;
         self.shown(&edited, &by).await.map(Response::new)
     }
 
@@ -271,10 +235,11 @@ impl Links for Service {
     ) -> Result<Response<DeleteLinkResponse>, Status> {
         let by = self.key_of(&request).await?;
         let DeleteLinkRequest { short_code, domain, version } = request.into_inner();
-        let name = requests::name(short_code, domain);
+        let name = messages::name(short_code, domain);
         let target = Target { name, versions: version.map(|version| vec![version]) };
         let service = self.clone();
-        self.to_its_end(async move { service.0.links.delete_link(&target, &by).await }).await?;
+        let deleted = async move { service.api.links.delete_link(&target, &by).await };
+        self.to_its_end(Box::pin(deleted)).await?;
         Ok(Response::new(DeleteLinkResponse {}))
     }
 
@@ -283,11 +248,11 @@ impl Links for Service {
         request: Request<ListLinksRequest>,
     ) -> Result<Response<ListLinksResponse>, Status> {
         let by = self.key_of(&request).await?;
-        let (request, service) = (requests::list(request.into_inner()), self.clone());
-        let listed = self.to_its_end(async move { list::list(&service.0, request, &by).await });
-        let List { records, total, held } = listed.await?;
-        let names = self.0.links.names(&records).await;
-        let links = records.iter().filter_map(|record| self.link(record, &names)).collect();
+        let (request, service) = (messages::list_command(request.into_inner()), self.clone());
+        let listed = async move { list::list(&service.api, request, &by).await };
+        let List { records, total, held } = self.to_its_end(Box::pin(listed)).await?;
+        let names = self.api.links.names(&records).await;
+        let links = records.iter().filter_map(|record| messages::link(&self.api, record, &names)).collect();
         let mut answer = Response::new(ListLinksResponse { links, total });
         if let Some(held) = held {
             answer.extensions_mut().insert(LongAnswer(Arc::new(held)));

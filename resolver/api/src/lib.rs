@@ -11,10 +11,12 @@
 mod authenticate;
 mod calls;
 pub mod grpc;
+mod kind;
 pub mod rest;
 
 use std::{
     borrow::Cow,
+    pin::Pin,
     sync::{Arc, OnceLock},
 };
 
@@ -78,6 +80,10 @@ pub struct Api {
     /// The runtime for calls that may take longer than a redirect.
     pub runtime: runtime::Handle,
 }
+
+/// A future that is spawned. It is boxed, so that the code of a task is generated once for each output,
+/// and not for each call.
+pub(crate) type Task<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 impl Api {
     /// Returns the beginning of a domain's short URLs.

@@ -1,7 +1,7 @@
 //! Errors of the use cases, the same for all protocols.
 //!
-//! The messages are complete sentences for the caller. `api/src/rest/problem.rs` adds a status and
-//! a type of RFC 9457; `api/src/grpc/status.rs` adds a gRPC code.
+//! The messages are complete sentences for the caller. `api/src/kind.rs` adds a status, a type of
+//! RFC 9457 and a gRPC code.
 
 use std::fmt;
 
@@ -220,21 +220,6 @@ pub enum AppError {
 }
 
 impl AppError {
-    /// Returns a short name that callers may match on, where Shlink has one.
-    pub fn kind(&self) -> Option<&'static str> {
-        match self {
-            Self::Invalid(_) => Some("invalid-data"),
-            Self::NoLink { .. } => Some("short-url-not-found"),
-            Self::SlugTaken { .. } => Some("non-unique-slug"),
-            Self::NoDomain { .. } => Some("domain-not-found"),
-            Self::NoTag { .. } => Some("tag-not-found"),
-            Self::TagConflict { .. } => Some("tag-conflict"),
-            Self::ForbiddenTags { .. } => Some("forbidden-tag-operation"),
-            Self::Internal => Some("internal-server-error"),
-            _ => None,
-        }
-    }
-
     /// Returns the error for a single wrong field.
     pub fn invalid(field: &str, expected: impl Into<String>) -> Self {
         Self::Invalid(vec![InvalidField { field: field.to_owned(), expected: expected.into() }])

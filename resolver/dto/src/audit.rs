@@ -2,17 +2,8 @@
 
 use links::audit::Action;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
-
-/// The query of the log.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct AuditQuery {
-    /// The number that the last page ended with: the entries before it are returned.
-    #[schemars(with = "i64", extend("x-addition" = true))]
-    pub before: Option<String>,
-}
 
 /// A change that was made.
 #[derive(Clone, Debug, Serialize, JsonSchema)]

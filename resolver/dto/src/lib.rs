@@ -26,7 +26,7 @@ mod values;
 mod visit;
 mod webhook;
 
-pub use audit::{AuditData, AuditEntry, AuditPage, AuditQuery};
+pub use audit::{AuditData, AuditEntry, AuditPage};
 pub use bulk::{BatchResult, BatchResults, BatchWord, FillResult, FillResults, FillWord};
 pub use domain::{
     Domain, DomainData, DomainEdit, DomainList, DomainQuery, DomainRedirects, DomainRedirectsEdit,
@@ -38,7 +38,7 @@ pub use link::{
     NewTakedown, ShortUrl, ShortUrlEdit, ShortUrlName, ShortUrlPage, TagName, Takedown,
 };
 pub use live::{LiveVisit, LiveVisitsQuery, MercureInfo, SkippedVisits};
-pub use page::{Data, Page, Pagination};
+pub use page::{BeforeQuery, Data, Page, Pagination};
 pub use patch::Patch;
 pub use query::{LinkListQuery, MatchMode};
 pub use reservation::{NewReservation, Reservation, ReservationList};
@@ -55,6 +55,5 @@ pub use visit::{
     VisitsByKind, VisitsDomainQuery, VisitsOverview, VisitsQuery, VisitsSummary,
 };
 pub use webhook::{
-    DeliveriesQuery, DeliveryData, DeliveryPage, NewWebhook, Webhook, WebhookDelivery, WebhookEdit,
-    WebhookList,
+    DeliveryData, DeliveryPage, NewWebhook, Webhook, WebhookDelivery, WebhookEdit, WebhookList,
 };

@@ -4,7 +4,6 @@
 //! command line and the document. [`ShortUrl`] is a link as Shlink shows it.
 
 mod bodies;
-mod uses;
 
 use links::{
     Authority, Block, CODE_LEN_MAX, DESCRIPTION_BYTES, LongUrl, PasswordHash, RedirectStatus, Slug, TAGS_MAX,
@@ -15,9 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Flag, Ignored, Number, Patch, Time, VisitsSummary, page::Page, values::inline_schema};
-pub use bodies::{BatchItem, FillItem, NewShortUrl, ShortUrlEdit};
-pub use uses::EditUse;
-use uses::Use;
+pub use bodies::{BatchItem, EditUse, FillItem, NewShortUrl, ShortUrlEdit};
 
 /// The fields of a link that a caller sets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -34,7 +31,6 @@ pub struct LinkFields {
     /// them unchanged; one with an empty array removes them.
     #[serde(skip_serializing_if = "Patch::is_absent")]
     #[schemars(length(max = TAGS_MAX))]
-    #[schemars(extend("x-use" = Use::SINGLE))]
     pub tags: Patch<Vec<TagName>>,
     /// The name of the link for people. A longer one is cut after 512 bytes.
     #[serde(skip_serializing_if = "Patch::is_absent")]
@@ -74,44 +70,37 @@ pub struct LinkFields {
     #[serde(skip_serializing_if = "Patch::is_absent")]
     #[schemars(length(min = 1, max = PasswordHash::MAX_LEN))]
     #[schemars(extend("format" = "password", "x-addition" = true))]
-    #[schemars(extend("x-use" = Use::SINGLE))]
     pub password: Patch<String>,
     /// A slug chosen by the caller, possibly of several segments. Spaces become dashes, and slashes
     /// at its ends are dropped. It takes precedence over the other fields of the code.
     #[serde(skip_serializing_if = "Patch::is_absent")]
     #[schemars(length(max = Slug::MAX_LEN), extend("format" = "slug"))]
-    #[schemars(extend("x-use" = Use::SINGLE_CREATE))]
     pub custom_slug: Patch<String>,
     /// A prefix of the code. Spaces become dashes. So do slashes, unless the prefix ends in one:
     /// then it consists of segments. The rest of the code is a digest of the long URL.
     #[serde(skip_serializing_if = "Patch::is_absent")]
     #[schemars(length(max = Slug::MAX_LEN), extend("format" = "path-prefix"))]
-    #[schemars(extend("x-use" = Use::SINGLE_CREATE))]
     pub path_prefix: Patch<String>,
     /// The length of the code. The code comes from the keyspace of that length. Without one, codes
     /// of up to 8 characters are digests, and longer ones are random. Digests have 8 characters by
     /// default.
     #[serde(skip_serializing_if = "Patch::is_absent")]
     #[schemars(range(max = CODE_LEN_MAX))]
-    #[schemars(extend("x-use" = Use::CREATE))]
     pub short_code_length: Patch<Number>,
     /// How the code is chosen: `sequence` takes the next number of a keyspace, `hash` a digest of
     /// the long URL.
     #[serde(skip_serializing_if = "Patch::is_absent")]
     #[schemars(with = "StrategyName", extend("x-addition" = true))]
-    #[schemars(extend("x-use" = Use { bulk: false, ..Use::CODE }))]
     pub strategy: Patch<String>,
     /// The name of the code's keyspace. It cannot be combined with the strategy `hash` or a prefix.
     #[serde(skip_serializing_if = "Patch::is_absent")]
     #[schemars(extend("format" = "keyspace", "x-addition" = true))]
-    #[schemars(extend("x-use" = Use::CODE))]
     pub keyspace: Patch<String>,
     /// Whether a link that exists already for the long URL is returned: one with the given tags,
     /// limits, domain, status and code, and the oldest if there are several. Title, description and
     /// the other flags are not compared. It cannot be combined with a password.
     #[serde(skip_serializing_if = "Patch::is_absent")]
     #[schemars(extend("default" = false))]
-    #[schemars(extend("x-use" = Use::SINGLE_CREATE))]
     pub find_if_exists: Patch<Flag>,
     /// The domain, as a host name with or without a port; without it, and with `DEFAULT`, the
     /// default one. An unknown domain is added, which needs the scope `domains`. Keys of one domain
@@ -119,11 +108,9 @@ pub struct LinkFields {
     #[serde(skip_serializing_if = "Patch::is_absent")]
     #[schemars(length(max = Authority::MAX_LEN))]
     #[schemars(extend("format" = "authority", "examples" = ["sho.rt"]))]
-    #[schemars(extend("x-use" = Use::SINGLE_CREATE))]
     pub domain: Patch<String>,
     /// One of the reservation's codes.
     #[serde(skip_serializing_if = "Patch::is_absent")]
-    #[schemars(extend("x-use" = Use::FILL))]
     pub short_code: Patch<String>,
 
     /// Ignored, whatever its value: a flag of earlier releases of Shlink, which Shlink's clients

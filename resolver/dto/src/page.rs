@@ -1,7 +1,7 @@
 //! Pages of lists, as Shlink counts them.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::values::inline_schema;
 
@@ -29,6 +29,15 @@ pub struct Page<T> {
     pub data: Vec<T>,
     /// The position of the page.
     pub pagination: Pagination,
+}
+
+/// The query of a list that is read backwards.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct BeforeQuery {
+    /// The number that the last page ended with: what is before it is returned.
+    #[schemars(with = "i64", extend("x-addition" = true))]
+    pub before: Option<String>,
 }
 
 /// A list that is answered whole.

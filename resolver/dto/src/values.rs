@@ -1,12 +1,7 @@
 //! Values as clients write them. Shlink reads numbers and flags from strings too, since forms and
 //! some languages have nothing else.
 
-use std::fmt;
-
-use serde::{
-    Deserialize, Deserializer, Serialize,
-    de::{self, Visitor},
-};
+use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::Value;
 
 /// Implements `JsonSchema` for a type whose schema is written where it is used.
@@ -52,94 +47,44 @@ pub struct Time(pub String);
 
 impl<'de> Deserialize<'de> for Number {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(NumberVisitor).map(Self)
+        let number = number(&Value::deserialize(from)?);
+        number.map(Self).ok_or_else(|| de::Error::custom("no whole number from 0"))
     }
 }
 
-struct NumberVisitor;
-
-impl Visitor<'_> for NumberVisitor {
-    type Value = u64;
-
-    fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str("a whole number from 0")
+fn number(value: &Value) -> Option<u64> {
+    match value {
+        Value::Number(number) => number.as_u64().or_else(|| whole(number.as_f64()?)),
+        Value::String(text) => {
+            let is_number =
+                (1..=DIGITS_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+            is_number.then(|| text.parse().ok()).flatten()
+        }
+        _ => None,
     }
+}
 
-    fn visit_u64<E>(self, number: u64) -> Result<u64, E> {
-        Ok(number)
-    }
-
-    fn visit_i64<E: de::Error>(self, number: i64) -> Result<u64, E> {
-        u64::try_from(number).map_err(|_| E::invalid_value(de::Unexpected::Signed(number), &self))
-    }
-
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "the number is whole, and small enough to be exact"
-    )]
-    fn visit_f64<E: de::Error>(self, number: f64) -> Result<u64, E> {
-        const EXACT: f64 = 9_007_199_254_740_992.0;
-        let is_whole = number.fract() == 0.0 && (0.0..EXACT).contains(&number);
-        if is_whole { Ok(number as u64) } else { Err(E::invalid_value(de::Unexpected::Float(number), &self)) }
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<u64, E> {
-        let is_number =
-            (1..=DIGITS_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
-        let number = is_number.then(|| text.parse().ok()).flatten();
-        number.ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
-    }
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the number is whole, and small enough to be exact"
+)]
+fn whole(number: f64) -> Option<u64> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    (number.fract() == 0.0 && (0.0..EXACT).contains(&number)).then_some(number as u64)
 }
 
 impl<'de> Deserialize<'de> for Flag {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(FlagVisitor).map(Self)
-    }
-}
-
-struct FlagVisitor;
-
-impl FlagVisitor {
-    fn of_number<E: de::Error>(number: Result<u64, E>) -> Result<bool, E> {
-        match number {
-            Ok(0) => Ok(false),
-            Ok(1) => Ok(true),
-            Ok(other) => Err(E::invalid_value(de::Unexpected::Unsigned(other), &Self)),
-            Err(error) => Err(error),
-        }
-    }
-}
-
-impl Visitor<'_> for FlagVisitor {
-    type Value = bool;
-
-    fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str("true or false")
-    }
-
-    fn visit_bool<E>(self, flag: bool) -> Result<bool, E> {
-        Ok(flag)
-    }
-
-    fn visit_u64<E: de::Error>(self, number: u64) -> Result<bool, E> {
-        Self::of_number(Ok(number))
-    }
-
-    fn visit_i64<E: de::Error>(self, number: i64) -> Result<bool, E> {
-        Self::of_number(NumberVisitor.visit_i64(number))
-    }
-
-    fn visit_f64<E: de::Error>(self, number: f64) -> Result<bool, E> {
-        Self::of_number(NumberVisitor.visit_f64(number))
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<bool, E> {
-        match text {
-            "true" | "1" => Ok(true),
-            "false" | "0" => Ok(false),
-            other => Err(E::invalid_value(de::Unexpected::Str(other), &self)),
-        }
+        let flag = match Value::deserialize(from)? {
+            Value::Bool(flag) => Some(flag),
+            Value::String(text) if text == "true" => Some(true),
+            Value::String(text) if text == "false" => Some(false),
+            // "00" and "01" are no flags.
+            Value::String(text) if text.len() > 1 => None,
+            value => number(&value).filter(|number| *number < 2).map(|number| number == 1),
+        };
+        flag.map(Self).ok_or_else(|| de::Error::custom("neither true nor false"))
     }
 }
 
@@ -206,6 +151,8 @@ mod tests {
             (json!("true"), Some(true)),
             (json!(1), Some(true)),
             (json!("0"), Some(false)),
+            (json!("01"), None),
+            (json!(1.0), Some(true)),
             (json!(2), None),
             (json!("yes"), None),
             (json!(""), None),

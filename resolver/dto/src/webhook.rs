@@ -99,15 +99,6 @@ pub struct WebhookList<'a> {
     pub webhooks: Data<Webhook<'a>>,
 }
 
-/// The query of the list of deliveries.
-#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
-#[serde(default)]
-pub struct DeliveriesQuery {
-    /// The number that the last page ended with: the deliveries before it are returned.
-    #[schemars(with = "i64", extend("x-addition" = true))]
-    pub before: Option<String>,
-}
-
 /// An event on its way to a webhook.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -74,34 +74,10 @@ pub(crate) fn redirect(status: StatusCode, to: &str) -> Answer {
     answer
 }
 
-/// Returns whether a text is a path of this service, with or without a query. `//host` and `/\host`
-/// lead to another one.
-pub(crate) fn same_site_path(text: &str) -> bool {
-    let mut bytes = text.bytes();
-    let begins = bytes.next() == Some(b'/') && !matches!(bytes.next(), Some(b'/' | b'\\'));
-    begins && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_paths_of_this_service_are_led_back_to() {
-        for path in ["/", "/manage?page=2&tag=a%20b", "/a//b"] {
-            assert!(same_site_path(path), "{path}");
-        }
-        for path in [
-            "",
-            "manage",
-            "//evil.example",
-            "/\\evil.example",
-            "https://evil.example",
-            "/a b",
-            "/a\r\nb",
-            "/ü",
-        ] {
-            assert!(!same_site_path(path), "{path}");
-        }
-    }
+/// Answers with a body that is no page and is not kept, such as a table to download.
+pub(crate) fn file(content_type: &'static str, bytes: Vec<u8>) -> Answer {
+    let mut answer = answer(StatusCode::OK, content_type, bytes);
+    answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    answer.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    answer
 }

@@ -46,179 +46,99 @@ pub(crate) struct Value {
     pub(crate) number: u64,
 }
 
-/// A bar chart with its coordinates. The template escapes every text.
+/// A bar chart. The template escapes every text. A bar stands in a slot of the full height, so that a
+/// pointer finds the text of a low one.
 #[derive(Debug, Template)]
 #[template(
     ext = "html",
     source = r#"<svg class="chart" role="img" aria-labelledby="chart-title" aria-describedby="chart-text"
- viewBox="0 0 {{ width }} {{ height }}">
+ viewBox="0 0 {{ self::WIDTH }} {{ self::HEIGHT }}">
 <title id="chart-title">{{ title }}</title><desc id="chart-text">{{ text }}</desc>
-{% for line in grid -%}
-<line class="grid" x1="{{ line.left }}" x2="{{ line.right }}" y1="{{ line.y }}" y2="{{ line.y }}"/>
-<text x="{{ line.label.x }}" y="{{ line.label.y }}" text-anchor="end">{{ line.label.text }}</text>
+{% for (number, label) in grid -%}
+<line class="grid" x1="{{ self::LEFT }}" x2="{{ self::RIGHT }}" y1="{{ self.y(number) }}" y2="{{ self.y(number) }}"/>
+<text x="{{ self::LEFT - self::TEXT_GAP }}" y="{{ self.y(number) + 4.0 }}" text-anchor="end">{{ label }}</text>
 {% endfor %}
-{%- for bar in bars -%}
-<g><title>{{ bar.text }}</title>
-<rect class="slot" x="{{ bar.slot_x }}" y="{{ bar.slot_y }}"
- width="{{ bar.slot_width }}" height="{{ bar.slot_height }}"/>
-<rect class="bar" x="{{ bar.x }}" y="{{ bar.y }}" width="{{ bar.width }}" height="{{ bar.height }}"/></g>
+{%- for value in values -%}
+<g><title>{{ value.text }}</title>
+<rect class="slot" x="{{ self.x(loop.index0, 0.0) }}" y="{{ self::TOP }}"
+ width="{{ self.slot_width() }}" height="{{ self::BASE - self::TOP }}"/>
+<rect class="bar" x="{{ self.x(loop.index0, 0.1) }}" y="{{ self.y(value.number) }}"
+ width="{{ self.bar_width() }}" height="{{ self.height(value.number) }}"/></g>
 {% endfor %}
-{%- for time in times -%}
-<text x="{{ time.x }}" y="{{ time.y }}" text-anchor="middle">{{ time.text }}</text>
+{%- for (index, time) in self.times() -%}
+<text x="{{ self.x(index, 0.5) }}" y="{{ self::HEIGHT - self::TEXT_GAP }}" text-anchor="middle">{{ time }}</text>
 {% endfor %}
-{%- if let Some(points) = before %}<polyline class="before" points="{{ points }}"/>{% endif %}
+{%- if let Some(points) = self.line() %}<polyline class="before" points="{{ points }}"/>{% endif %}
 </svg>"#
 )]
 pub(crate) struct Chart {
-    /// Size of the picture.
-    width: f64,
-    /// See `width`.
-    height: f64,
     title: String,
     text: String,
-    grid: Vec<GridLine>,
-    bars: Vec<Bar>,
-    times: Vec<Label>,
-    /// The points of the dashed line.
-    before: Option<String>,
-}
-
-/// A horizontal line with its number.
-#[derive(Clone, Debug)]
-struct GridLine {
-    left: f64,
-    right: f64,
-    y: f64,
-    label: Label,
-}
-
-/// A text in the picture.
-#[derive(Clone, Debug)]
-struct Label {
-    x: f64,
-    y: f64,
-    text: String,
-}
-
-/// A bar in its slot. The slot has the full height, so that a pointer finds the text of a low bar.
-#[derive(Clone, Debug)]
-struct Bar {
-    slot_x: f64,
-    slot_y: f64,
-    slot_width: f64,
-    slot_height: f64,
-    x: f64,
-    y: f64,
-    width: f64,
-    height: f64,
-    text: String,
+    values: Vec<Value>,
+    /// Numbers that are drawn as a dashed line from the first bar on.
+    before: Vec<u64>,
+    /// The numbers of the grid lines, with their texts; the last one is the end of the axis.
+    grid: Vec<(u64, String)>,
 }
 
 impl Chart {
-    /// Draws values as bars, and the numbers of `before` as a dashed line from the first bar on.
-    /// Title and text describe the picture.
-    pub(crate) fn new((title, text): (String, String), values: &[Value], before: &[u64], t: &Locale) -> Self {
+    /// Draws values as bars, and the numbers of `before` as a dashed line. Title and text describe the
+    /// picture.
+    pub(crate) fn new(title: String, text: String, values: Vec<Value>, before: Vec<u64>, t: &Locale) -> Self {
         let most = values.iter().map(|value| value.number).chain(before.iter().copied()).max().unwrap_or(0);
         let step = grid_step(most);
-        let end = most.div_ceil(step).max(1).saturating_mul(step);
-        let slots = Slots::new(values.len());
-        // As many times as there is room for, at equal distances.
-        let every = values.len().div_ceil(TIMES_MAX).max(1);
-        let times = values.iter().enumerate().step_by(every);
-        Self {
-            width: WIDTH,
-            height: HEIGHT,
-            title,
-            text,
-            grid: grid(step, end, t),
-            bars: values.iter().enumerate().map(|(index, value)| slots.bar(index, value, end)).collect(),
-            times: times.map(|(index, value)| slots.time(index, value)).collect(),
-            before: slots.line(before, end),
-        }
-    }
-}
-
-/// The places of bars, from left to right.
-#[derive(Clone, Copy, Debug)]
-struct Slots {
-    count: usize,
-    width: f64,
-}
-
-impl Slots {
-    /// Divides the width among some bars.
-    fn new(count: usize) -> Self {
-        Self { count, width: (RIGHT - LEFT) / count.max(1) as f64 }
+        let numbers = (0..=most.div_ceil(step).max(1)).map(|index| index.saturating_mul(step));
+        let grid = numbers.map(|number| (number, t.number(&number))).collect();
+        Self { title, text, values, before, grid }
     }
 
-    /// Returns the left edge of a slot.
-    fn left(self, index: usize) -> f64 {
-        LEFT + index as f64 * self.width
+    fn slot_width(&self) -> f64 {
+        rounded((RIGHT - LEFT) / self.values.len().max(1) as f64)
     }
 
-    /// Returns the middle of a slot.
-    fn middle(self, index: usize) -> f64 {
-        self.left(index) + self.width / 2.0
+    fn bar_width(&self) -> f64 {
+        rounded(BAR_SHARE * (RIGHT - LEFT) / self.values.len().max(1) as f64)
     }
 
-    /// Draws the bar of a value on an axis that ends at `end`.
-    fn bar(self, index: usize, value: &Value, end: u64) -> Bar {
-        let height = rounded(height_of(value.number, end));
-        let margin = self.width * (1.0 - BAR_SHARE) / 2.0;
-        Bar {
-            slot_x: rounded(self.left(index)),
-            slot_y: TOP,
-            slot_width: rounded(self.width),
-            slot_height: BASE - TOP,
-            x: rounded(self.left(index) + margin),
-            y: rounded(BASE - height),
-            width: rounded(self.width * BAR_SHARE),
-            height,
-            text: value.text.clone(),
-        }
+    /// Returns a place within a slot: 0 is its left edge, 1 its right one.
+    fn x(&self, slot: &usize, within: f64) -> f64 {
+        let width = (RIGHT - LEFT) / self.values.len().max(1) as f64;
+        rounded(LEFT + (*slot as f64 + within) * width)
     }
 
-    /// Writes the time of a value below its bar.
-    fn time(self, index: usize, value: &Value) -> Label {
-        Label { x: rounded(self.middle(index)), y: HEIGHT - TEXT_GAP, text: value.time.clone() }
+    /// Returns the height of the bar of a number.
+    fn height(&self, number: &u64) -> f64 {
+        let end = self.grid.last().map_or(1, |(end, _)| *end).max(1);
+        rounded((*number as f64 / end as f64).min(1.0) * (BASE - TOP))
     }
 
-    /// Returns the points of a line through the middles of the slots; `None` without numbers. A
-    /// single number becomes a line as wide as its slot. Numbers without a slot are left out.
-    fn line(self, numbers: &[u64], end: u64) -> Option<String> {
-        let point =
-            |x: f64, number: u64| format!("{},{}", rounded(x), rounded(BASE - height_of(number, end)));
-        let points: Vec<String> = match &numbers[..numbers.len().min(self.count)] {
+    fn y(&self, number: &u64) -> f64 {
+        rounded(BASE - self.height(number))
+    }
+
+    /// Returns the times below the bars, with their slots: as many as there is room for, at equal
+    /// distances.
+    fn times(&self) -> Vec<(usize, &str)> {
+        let every = self.values.len().div_ceil(TIMES_MAX).max(1);
+        self.values.iter().map(|value| value.time.as_str()).enumerate().step_by(every).collect()
+    }
+
+    /// Returns the points of the dashed line through the middles of the slots; `None` without numbers.
+    /// A single number becomes a line as wide as its slot. Numbers without a slot are left out.
+    fn line(&self) -> Option<String> {
+        let point = |slot: usize, within, number| format!("{},{}", self.x(&slot, within), self.y(number));
+        let points: Vec<String> = match &self.before[..self.before.len().min(self.values.len())] {
             [] => return None,
-            [only] => vec![point(self.left(0), *only), point(self.left(1), *only)],
-            many => {
-                let points = many.iter().enumerate();
-                points.map(|(index, number)| point(self.middle(index), *number)).collect()
-            }
+            [only] => vec![point(0, 0.0, only), point(0, 1.0, only)],
+            many => many.iter().enumerate().map(|(slot, number)| point(slot, 0.5, number)).collect(),
         };
         Some(points.join(" "))
     }
 }
 
-/// Returns the height of a number on an axis that ends at `end`.
-fn height_of(number: u64, end: u64) -> f64 {
-    if end == 0 { 0.0 } else { (number as f64 / end as f64).min(1.0) * (BASE - TOP) }
-}
-
 /// Rounds a coordinate to two decimals.
 fn rounded(coordinate: f64) -> f64 {
     (coordinate * 100.0).round() / 100.0
-}
-
-/// Draws lines at the multiples of `step` up to `end`, with their numbers.
-fn grid(step: u64, end: u64, t: &Locale) -> Vec<GridLine> {
-    let numbers = (0..=end / step).map(|index| index.saturating_mul(step));
-    let line = |number: u64| {
-        let y = rounded(BASE - height_of(number, end));
-        let label = Label { x: LEFT - TEXT_GAP, y: y + 4.0, text: t.number(&number) };
-        GridLine { left: LEFT, right: RIGHT, y, label }
-    };
-    numbers.map(line).collect()
 }
 
 /// Returns the distance of grid lines below which at most [`GRID_MAX`] intervals reach a number: 1,
@@ -241,48 +161,34 @@ mod tests {
             text: format!("2026-11-25: {number}"),
             number: *number,
         };
-        let values: Vec<Value> = numbers.iter().map(value).collect();
-        let locales = Locales::embedded();
-        Chart::new(("Visits".to_owned(), "Bars".to_owned()), &values, before, locales.find("en").unwrap())
+        let (values, locales) = (numbers.iter().map(value).collect(), Locales::embedded());
+        let t = locales.find("en").unwrap();
+        Chart::new("Visits".to_owned(), "Bars".to_owned(), values, before.to_vec(), t)
     }
 
     #[test]
     fn heights_are_proportional_and_bars_stand_on_zero() {
         let chart = drawn(&[0, 10, 20, 40], &[]);
-        let heights: Vec<f64> = chart.bars.iter().map(|bar| bar.height).collect();
-        assert_eq!(heights, [0.0, 54.5, 109.0, 218.0]);
-        for bar in &chart.bars {
-            assert!((bar.y + bar.height - BASE).abs() < 0.02, "{bar:?}");
-            assert!(bar.x >= LEFT && bar.x + bar.width <= RIGHT && bar.y >= TOP, "{bar:?}");
-        }
-        assert!(chart.bars.is_sorted_by(|one, other| one.x + one.width < other.x));
+        assert_eq!([0, 10, 20, 40].map(|number| chart.height(&number)), [0.0, 54.5, 109.0, 218.0]);
+        assert!(
+            [0, 10, 40].iter().all(|number| (chart.y(number) + chart.height(number) - BASE).abs() < 0.02)
+        );
+        assert!(chart.x(&0, 0.0) >= LEFT && chart.x(&3, 1.0) <= RIGHT && chart.y(&40) >= TOP);
+        assert!(chart.x(&0, 0.1) + chart.bar_width() < chart.x(&1, 0.1));
+        // Without visits the bars are flat, below 0 and 1.
+        let flat = drawn(&[0, 0, 0], &[0, 0, 0]);
+        assert_eq!((flat.height(&0), flat.y(&0), flat.grid.len()), (0.0, BASE, 2));
     }
 
     #[test]
     fn the_axis_ends_at_a_round_number_that_both_periods_fit_below() {
-        let ends = |numbers: &[u64], before: &[u64]| {
-            let chart = drawn(numbers, before);
-            chart.grid.iter().map(|line| line.label.text.clone()).collect::<Vec<_>>()
+        let labels = |numbers: &[u64], before: &[u64]| {
+            drawn(numbers, before).grid.into_iter().map(|(_, label)| label).collect::<Vec<_>>()
         };
-        assert_eq!(ends(&[3], &[]), ["0", "1", "2", "3"]);
-        assert_eq!(ends(&[7, 2], &[1]), ["0", "2", "4", "6", "8"]);
-        assert_eq!(ends(&[1], &[1_200]), ["0", "500", "1,000", "1,500"]);
+        assert_eq!(labels(&[3], &[]), ["0", "1", "2", "3"]);
+        assert_eq!(labels(&[7, 2], &[1]), ["0", "2", "4", "6", "8"]);
+        assert_eq!(labels(&[1], &[1_200]), ["0", "500", "1,000", "1,500"]);
         assert_eq!([0, 1, 4, 5, 8, 9, 20, 21, 40].map(grid_step), [1, 1, 1, 2, 2, 5, 5, 10, 10]);
-    }
-
-    #[test]
-    fn without_visits_the_bars_are_flat() {
-        let chart = drawn(&[0, 0, 0], &[0, 0, 0]);
-        assert!(chart.bars.iter().all(|bar| bar.height == 0.0 && (bar.y - BASE).abs() < 0.01));
-        assert_eq!(chart.grid.len(), 2, "0 and 1");
-    }
-
-    #[test]
-    fn one_point_fills_the_width_and_its_line_has_two_ends() {
-        let chart = drawn(&[5], &[10]);
-        assert_eq!((chart.bars.len(), chart.times.len()), (1, 1));
-        assert!(chart.bars[0].width > (RIGHT - LEFT) / 2.0);
-        assert_eq!(chart.before.as_deref(), Some("72,14 744,14"));
     }
 
     #[test]
@@ -296,17 +202,18 @@ mod tests {
             assert_eq!(svg.matches("<rect class=\"bar\"").count(), numbers.len());
         }
         let mut chart = drawn(&many, &[]);
-        assert!(chart.times.len() <= TIMES_MAX);
+        assert!(chart.times().len() <= TIMES_MAX);
         chart.title = "</title><script>".to_owned();
         assert!(!chart.render().unwrap().contains("<script>"));
     }
 
     #[test]
-    fn a_longer_period_before_is_cut_at_the_last_bar() {
+    fn the_line_has_a_point_for_each_bar_and_two_for_a_single_one() {
         let points = |numbers: &[u64], before: &[u64]| {
-            drawn(numbers, before).before.map_or(0, |points| points.split(' ').count())
+            drawn(numbers, before).line().map_or(0, |points| points.split(' ').count())
         };
         assert_eq!((points(&[1, 2], &[1, 2, 3]), points(&[1, 2, 3], &[1, 2])), (2, 2));
         assert_eq!((points(&[1, 2], &[]), points(&[], &[1])), (0, 0));
+        assert_eq!(drawn(&[5], &[10]).line().as_deref(), Some("72,14 744,14"));
     }
 }

@@ -1,20 +1,15 @@
 //! The state of the platform, for operators: who leads, who holds numbers, and where they are.
 
-use std::sync::Arc;
-
 use app::cluster::ClusterStatus;
 use askama::Template;
 use hyper::StatusCode;
 use web::Answer;
 
 use crate::{
-    Pages,
-    answer::{Forms, page},
+    context::Context,
     error::PageError,
     frame::{Frame, Place},
     locale::Locale,
-    request::PageRequest,
-    session::Session,
 };
 
 /// The address of the page.
@@ -62,14 +57,9 @@ fn holder_lasts(seconds: &Option<u64>, t: &Locale) -> String {
 }
 
 /// Shows the page.
-pub(crate) async fn show(
-    pages: &Arc<Pages>,
-    request: &PageRequest<'_>,
-    session: &Session,
-) -> Result<Answer, PageError> {
-    let status = pages.api.links.cluster_status(&session.grant).await?;
-    let shown = ClusterPage { frame: Frame::new(request, Some(session), Place::Cluster), status };
-    Ok(page(request.renderer, StatusCode::OK, Forms::Stay, &shown))
+pub(crate) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
+    let status = context.links().cluster_status(context.by()).await?;
+    Ok(context.page(StatusCode::OK, &ClusterPage { frame: context.frame(Place::Cluster), status }))
 }
 
 #[cfg(test)]

@@ -28,13 +28,7 @@ pub(crate) enum Kind {
 }
 
 /// Sets a cookie for `seconds`; 0 removes it.
-pub(crate) fn set(
-    answer: &mut Answer,
-    kind: Kind,
-    (name, value): (&str, &str),
-    seconds: u64,
-    is_https: bool,
-) {
+pub(crate) fn set(answer: &mut Answer, kind: Kind, name: &str, value: &str, seconds: u64, is_https: bool) {
     // Lax and not Strict: behind a link in a mail a management page would ask for the key again.
     // Forms are protected by their token and their origin.
     let http_only = if kind == Kind::Secret { "; HttpOnly" } else { "" };

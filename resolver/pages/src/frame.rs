@@ -72,7 +72,7 @@ impl<'a> Frame<'a> {
     }
 
     pub(crate) fn colours(&self) -> &'static str {
-        self.preferences.colours.name()
+        self.preferences.colours
     }
 
     /// Returns the other languages.

@@ -6,15 +6,13 @@
 use std::sync::Arc;
 
 use app::{
-    AppError, FieldErrors, LinkFields,
+    AppError, FieldErrors,
     budgets::ExceededShare,
     create_link::{CreateLink, IdempotencyKey},
-    time::read_time,
 };
 use askama::Template;
 use daemon::network;
 use hyper::StatusCode;
-use jiff::Timestamp;
 use links::{
     DomainId, Record,
     api_key::{Grant, KeyLimits, OPERATOR, SecretNumber},
@@ -26,17 +24,17 @@ use web::Answer;
 use crate::{
     Pages,
     answer::{Forms, page},
-    error::{self, PageError},
+    error::PageError,
     form::Form,
     frame::{Frame, Place},
+    link_input::{mark, read_create, tags},
     markup::Markup,
+    messages::{message, wrong_fields},
     qr_picture::qr_picture,
     request::PageRequest,
     session::Session,
 };
 
-/// The address of the form. `/` shows it too, unless that leads elsewhere.
-pub(crate) const PATH: &str = "/manage/create";
 /// The fields that are put into the long URL.
 const UTM: [&str; 5] = ["utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content"];
 
@@ -100,49 +98,45 @@ impl HomePage<'_> {
 
 /// Shows the form.
 pub(crate) fn show(pages: &Pages, request: &PageRequest<'_>, session: Option<&Session>) -> Answer {
-    form(pages, request, session, (StatusCode::OK, None))
+    form(pages, request, session, StatusCode::OK, None)
 }
 
 fn form(
     pages: &Pages,
     request: &PageRequest<'_>,
     session: Option<&Session>,
-    (status, refused): (StatusCode, Option<&AppError>),
+    status: StatusCode,
+    refused: Option<&AppError>,
 ) -> Answer {
     let frame = Frame::new(request, session, Place::Home);
-    let wrong_fields = match refused {
-        Some(AppError::Invalid(fields)) => fields.iter().map(|field| field.field.clone()).collect(),
-        Some(AppError::SlugTaken { .. }) => vec!["customSlug".to_owned()],
-        _ => Vec::new(),
-    };
     // A link of the form's own address, such as a bookmark makes it, fills the field.
     let form = if refused.is_some() { &request.form } else { &request.query };
     let home = HomePage {
-        may_create: by(pages, session).is_some_and(|by| by.scopes.allow(Scope::Create)),
+        may_create: creator(pages, session).is_some_and(|by| by.scopes.allow(Scope::Create)),
         has_session: session.is_some(),
         form,
         mark: mark(),
         utm: UTM,
-        wrong: refused.map(|error| error::message(error, frame.t)),
-        wrong_fields,
+        wrong: refused.map(|error| message(error, frame.t)),
+        wrong_fields: refused.map(wrong_fields).unwrap_or_default(),
         frame,
     };
     page(request.renderer, status, Forms::Stay, &home)
 }
 
 /// Creates the link of the form, and shows it.
-pub(crate) async fn create(
+pub(crate) async fn submit(
     pages: &Arc<Pages>,
     request: &PageRequest<'_>,
     session: Option<&Session>,
 ) -> Result<Answer, PageError> {
-    let by = by(pages, session).ok_or(PageError::NoSession)?;
+    let by = creator(pages, session).ok_or(PageError::NoSession)?;
     if session.is_none() && pages.creates.spend(network(request.client), pages.since.elapsed()).is_err() {
         let refused = AppError::TooMuchAtOnce(ExceededShare::Own);
-        return Ok(form(pages, request, session, (StatusCode::TOO_MANY_REQUESTS, Some(&refused))));
+        return Ok(form(pages, request, session, StatusCode::TOO_MANY_REQUESTS, Some(&refused)));
     }
     let mut wrong = FieldErrors::default();
-    let mut command = command(pages, &request.form, &mut wrong);
+    let mut command = read_form(pages, &request.form, &mut wrong);
     if session.is_none() {
         // Both belong to those who have a key: names of domains reveal other tenants.
         (command.domain, command.fields.tags) = (None, None);
@@ -153,10 +147,7 @@ pub(crate) async fn create(
     };
     match created {
         Ok(record) => Ok(created_page(pages, request, session, &record)),
-        Err(error) => {
-            let status = api::rest::status_of(&error);
-            Ok(form(pages, request, session, (status, Some(&error))))
-        }
+        Err(error) => Ok(form(pages, request, session, api::rest::status_of(&error), Some(&error))),
     }
 }
 
@@ -175,20 +166,15 @@ fn created_page(
         long_url: link.long_url.as_str().to_owned(),
         qr_code: qr_picture(&short_url),
         path: link.domain().is_default().then(|| format!("/{name}")),
-        ends: ends.map(|time| shown_time(pages, time)),
-        manage: reads.then(|| crate::manage::address(pages, link)),
+        ends: ends.map(|time| pages.shown_time(time)),
+        manage: reads.then(|| pages.link_page(link)),
         short_url,
     };
     page(request.renderer, StatusCode::OK, Forms::Stay, &created)
 }
 
-/// Formats a time in the zone of the service.
-pub(crate) fn shown_time(pages: &Pages, time: Timestamp) -> String {
-    time.to_zoned(pages.api.time_zone.clone()).strftime("%Y-%m-%d %H:%M %Z").to_string()
-}
-
 /// Returns who creates: the session's key, or the public if it may.
-fn by(pages: &Pages, session: Option<&Session>) -> Option<Grant> {
+fn creator(pages: &Pages, session: Option<&Session>) -> Option<Grant> {
     match session {
         Some(session) => Some(session.grant.clone()),
         None if pages.public_create => Some(public()),
@@ -207,48 +193,15 @@ fn public() -> Grant {
     }
 }
 
-fn command(pages: &Pages, form: &Form, wrong: &mut FieldErrors) -> CreateLink {
-    let number = |name: &str, wrong: &mut FieldErrors| {
-        let text = form.filled(name)?;
-        let parsed = text.parse().map_err(|_| "expected a number".to_owned());
-        wrong.note(name, parsed)
-    };
-    let (max_visits, short_code_length) = (number("maxVisits", wrong), number("shortCodeLength", wrong));
-    let valid_until = form
-        .filled("validUntil")
-        .and_then(|text| wrong.note("validUntil", read_time(text, &pages.api.time_zone)));
-    let fields = LinkFields {
-        long_url: form.filled("longUrl").map(|url| Some(with_utm(&with_scheme(pages, url), form))),
-        title: form.owned("title").map(Some),
-        tags: form.filled("tags").map(|text| Some(tags(text))),
-        valid_until: valid_until.map(Some),
-        max_visits: max_visits.map(Some),
-        password: form.get("password").filter(|text| !text.is_empty()).map(|text| Some(text.to_owned())),
-        ..LinkFields::default()
-    };
-    CreateLink {
-        fields,
-        custom_slug: form.owned("customSlug"),
-        short_code_length,
-        domain: form.owned("domain"),
-        ..CreateLink::default()
+/// Reads the form; what is wrong is recorded.
+fn read_form(pages: &Pages, form: &Form, wrong: &mut FieldErrors) -> CreateLink {
+    let mut command = read_create(&pages.api, |field| form.filled(field.name()), tags, wrong);
+    if let Some(Some(long_url)) = &mut command.fields.long_url {
+        *long_url = with_utm(long_url, form);
     }
-}
-
-/// Splits tags at commas.
-pub(crate) fn tags(text: &str) -> Vec<String> {
-    text.split([',', '，']).map(str::trim).filter(|tag| !tag.is_empty()).map(str::to_owned).collect()
-}
-
-/// Adds `https://` to a long URL that is none without it, as a browser's address field does.
-pub(crate) fn with_scheme(pages: &Pages, url: &str) -> String {
-    let is_accepted = |url: &str| pages.api.links.check_long_url(url).is_ok();
-    let with_scheme = format!("https://{url}");
-    if !url.contains("://") && !is_accepted(url) && is_accepted(&with_scheme) {
-        with_scheme
-    } else {
-        url.to_owned()
-    }
+    let password = form.get("password").filter(|text| !text.is_empty());
+    command.fields.password = password.map(|text| Some(text.to_owned()));
+    command
 }
 
 /// Puts the campaign's fields into a long URL, before its fragment.
@@ -280,16 +233,6 @@ fn idempotency(form: &Form) -> Result<Option<IdempotencyKey>, AppError> {
     IdempotencyKey::new(format!("page-{mark}").as_bytes(), request).map(Some)
 }
 
-/// Draws the mark of a form.
-pub(crate) fn mark() -> String {
-    let mut bytes = [0; 16];
-    match getrandom::fill(&mut bytes) {
-        Ok(()) => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
-        // Without one, a form that is sent twice makes two links.
-        Err(_) => String::new(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -305,10 +248,5 @@ mod tests {
             assert_eq!(with_utm(url, &form), expected);
         }
         assert_eq!(with_utm("mailto:a@e.org", &Form::default()), "mailto:a@e.org");
-    }
-
-    #[test]
-    fn tags_are_split_at_commas_of_both_languages() {
-        assert_eq!(tags(" a, b c，d ,,"), ["a", "b c", "d"]);
     }
 }

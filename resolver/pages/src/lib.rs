@@ -20,25 +20,31 @@
 //! Rejected: a client-side application. It would need a build step, show nothing without scripts,
 //! and repeat the rules of the use cases.
 
+mod addresses;
 mod answer;
 mod assets;
 mod chart;
 mod cluster;
+mod context;
 mod cookies;
 mod error;
+mod error_page;
 mod form;
 mod frame;
 mod home;
+mod link_input;
 mod locale;
 mod manage;
 mod map;
 mod markup;
+mod messages;
 mod preferences;
 mod qr_picture;
 mod request;
 mod router;
 mod session;
 mod sign_in;
+mod table;
 mod theme;
 pub mod visitors;
 
@@ -46,10 +52,11 @@ use std::sync::Arc;
 
 use api::Api;
 use app::budgets::Rate;
+use jiff::Timestamp;
 use links::Link;
 use tokio::time::Instant;
 
-pub use router::is_page;
+pub use addresses::is_page;
 pub use theme::{Colour, Theme, ThemeError};
 
 use assets::Assets;
@@ -99,6 +106,17 @@ impl Pages {
     fn short_url(&self, link: &Link) -> String {
         let name = self.api.lookup.name_of(link).unwrap_or_default();
         format!("{}/{name}", self.api.base(link.domain()))
+    }
+
+    /// Returns the address of the page of a link.
+    fn link_page(&self, link: &Link) -> String {
+        let name = self.api.lookup.name_of(link).unwrap_or_default();
+        addresses::link_page(&name, self.api.domain_cache.shown_name(link.domain()).as_deref())
+    }
+
+    /// Formats a time in the zone of the service.
+    fn shown_time(&self, time: Timestamp) -> String {
+        time.to_zoned(self.api.time_zone.clone()).strftime("%Y-%m-%d %H:%M %Z").to_string()
     }
 
     /// Returns whether the public address of this service is HTTPS, so that cookies need it too.

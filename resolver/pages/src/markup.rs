@@ -2,9 +2,7 @@
 
 use std::fmt;
 
-use askama::Template as _;
-
-use crate::{chart::Chart, map::WorldMap};
+use askama::Template;
 
 /// Markup made by this program: pictures of charts and QR codes. It never contains a text of a
 /// user, except numbers and what was escaped before.
@@ -19,15 +17,10 @@ impl Markup {
         Self(svg.find("<svg").map_or_else(String::new, |start| svg[start..].to_owned()))
     }
 
-    /// Takes the SVG of a map, whose template escapes its texts.
-    pub(crate) fn of_map(map: &WorldMap) -> Self {
-        Self(map.render().unwrap_or_default())
-    }
-
-    /// Takes the SVG of a chart, whose template escapes its texts.
-    pub(crate) fn of_chart(chart: &Chart) -> Self {
+    /// Takes the SVG of a template, which escapes its texts.
+    pub(crate) fn of(picture: &impl Template) -> Self {
         // Templates write to memory, which does not fail.
-        Self(chart.render().unwrap_or_default())
+        Self(picture.render().unwrap_or_default())
     }
 }
 

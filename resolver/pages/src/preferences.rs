@@ -9,7 +9,8 @@ use web::Answer;
 
 use crate::{
     Renderer,
-    answer::{redirect, same_site_path},
+    addresses::is_same_site,
+    answer::redirect,
     cookies::{self, cookie},
     form::Form,
     locale::Locale,
@@ -21,36 +22,18 @@ const LANGUAGE: &str = "language";
 const COLOURS: &str = "colours";
 const YEAR: u64 = 365 * 24 * 3600;
 
-/// Light or dark colours.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Colours {
-    /// As the system has them.
-    #[default]
-    System,
-    Light,
-    Dark,
-}
+/// The values of the attribute `data-colours`. The first are those of the system.
+const COLOUR_NAMES: [&str; 3] = ["system", "light", "dark"];
 
-impl Colours {
-    /// Returns the value of the attribute `data-colours`.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::System => "system",
-            Self::Light => "light",
-            Self::Dark => "dark",
-        }
-    }
-
-    fn parse(name: &str) -> Option<Self> {
-        [Self::System, Self::Light, Self::Dark].into_iter().find(|colours| colours.name() == name)
-    }
+fn colours_of(name: &str) -> Option<&'static str> {
+    COLOUR_NAMES.into_iter().find(|colours| *colours == name)
 }
 
 /// The choices of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Preferences<'a> {
     pub(crate) locale: &'a Locale,
-    pub(crate) colours: Colours,
+    pub(crate) colours: &'static str,
 }
 
 impl<'a> Preferences<'a> {
@@ -61,7 +44,7 @@ impl<'a> Preferences<'a> {
             let accepted = headers.get(ACCEPT_LANGUAGE).map_or(&b""[..], HeaderValue::as_bytes);
             renderer.locales.negotiate(&String::from_utf8_lossy(accepted))
         };
-        let colours = cookie(headers, COLOURS).and_then(Colours::parse).unwrap_or_default();
+        let colours = cookie(headers, COLOURS).and_then(colours_of).unwrap_or(COLOUR_NAMES[0]);
         Self { locale: chosen.unwrap_or_else(accepted), colours }
     }
 }
@@ -69,13 +52,13 @@ impl<'a> Preferences<'a> {
 /// Stores a choice in cookies, and leads back to the page that it was made on. A GET may do this:
 /// the choice is no secret, and changes nothing that others see.
 pub(crate) fn choose(renderer: &Renderer, query: &Form, is_https: bool) -> Answer {
-    let to = query.get("to").filter(|to| same_site_path(to)).unwrap_or("/");
+    let to = query.get("to").filter(|to| is_same_site(to)).unwrap_or("/");
     let mut answer = redirect(StatusCode::SEE_OTHER, to);
     if let Some(tag) = query.get(LANGUAGE).filter(|tag| renderer.locales.find(tag).is_some()) {
-        cookies::set(&mut answer, cookies::Kind::Preference, (LANGUAGE, tag), YEAR, is_https);
+        cookies::set(&mut answer, cookies::Kind::Preference, LANGUAGE, tag, YEAR, is_https);
     }
-    if let Some(colours) = query.get(COLOURS).and_then(Colours::parse) {
-        cookies::set(&mut answer, cookies::Kind::Preference, (COLOURS, colours.name()), YEAR, is_https);
+    if let Some(colours) = query.get(COLOURS).and_then(colours_of) {
+        cookies::set(&mut answer, cookies::Kind::Preference, COLOURS, colours, YEAR, is_https);
     }
     answer
 }

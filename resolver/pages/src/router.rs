@@ -12,21 +12,21 @@ use tokio::time::Instant;
 use web::{Answer, TEXT, answer, budgets::BudgetAccount};
 
 use crate::{
-    Pages, Renderer, answer::redirect, assets, cluster, error::PageError, home, manage, preferences,
-    request::PageRequest, session::Session, sign_in,
+    Pages, Renderer,
+    addresses::{CREATE, LINKS, SIGN_IN, is_page},
+    answer::redirect,
+    assets, cluster,
+    context::Context,
+    error::PageError,
+    error_page, home, manage, preferences,
+    request::PageRequest,
+    session::Session,
+    sign_in,
 };
-
-/// Returns whether a path is that of a page, and of no link. The home page is not among them: it
-/// may be a redirect of its domain.
-#[must_use]
-pub fn is_page(path: &str) -> bool {
-    let first = path.strip_prefix('/').unwrap_or(path).split('/').next();
-    matches!(first, Some("manage" | "cluster" | "_pages"))
-}
 
 /// Returns whether a page is for sessions only.
 fn needs_session(path: &str) -> bool {
-    is_page(path) && path != home::PATH && !path.starts_with("/_pages/")
+    is_page(path) && path != CREATE && !path.starts_with("/_pages/")
 }
 
 impl Renderer {
@@ -53,7 +53,8 @@ impl Pages {
             return answer;
         }
         if !matches!(*request.method(), Method::GET | Method::HEAD | Method::POST) {
-            let mut refused = answer(StatusCode::METHOD_NOT_ALLOWED, TEXT, "expected GET, HEAD or POST\n");
+            let mut refused =
+                answer(StatusCode::METHOD_NOT_ALLOWED, TEXT, "method not allowed: use GET, HEAD or POST\n");
             refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD, POST"));
             return refused;
         }
@@ -73,9 +74,9 @@ impl Pages {
         let begun = Instant::now();
         let session = match Session::find(&self, &head.headers, client).await {
             Ok(session) => session,
-            Err(error) => return error.into_answer(&request, None),
+            Err(error) => return error_page::show(&error, &request, None),
         };
-        let answered = self.answer_form(&mut request, session.as_ref(), (body, begun)).await;
+        let answered = self.answer_form(&mut request, session.as_ref(), body, begun).await;
         let answered = answered.and_then(|mut answer| {
             let account = session.as_ref().map(|session| BudgetAccount::Key(session.grant.id));
             let account = account.unwrap_or_else(|| BudgetAccount::client(client));
@@ -87,7 +88,7 @@ impl Pages {
             }
             Ok(answer)
         });
-        answered.unwrap_or_else(|error| error.into_answer(&request, session.as_ref()))
+        answered.unwrap_or_else(|error| error_page::show(&error, &request, session.as_ref()))
     }
 
     /// Answers a request on another host than the public URL's: its owner could take a session
@@ -117,7 +118,8 @@ impl Pages {
         self: &Arc<Self>,
         request: &mut PageRequest<'_>,
         session: Option<&Session>,
-        (body, begun): (Incoming, Instant),
+        body: Incoming,
+        begun: Instant,
     ) -> Result<Answer, PageError> {
         let is_form = *request.method == Method::POST;
         if is_form {
@@ -132,23 +134,23 @@ impl Pages {
             // A form that trickles in does not outlive its session.
             if begun.elapsed() >= api::AT_ONCE
                 && let Some(session) = session
-                && !session.lasts(self, request).await?
+                && !session.lasts(self, request.headers, request.client).await?
             {
                 return Err(PageError::NoSession);
             }
         }
+        let signed = || {
+            let session = session.ok_or(PageError::NoSession)?;
+            Ok::<_, PageError>(Context { pages: self, request: &*request, session })
+        };
         match (request.path(), is_form) {
-            ("/" | home::PATH, false) => Ok(home::show(self, request, session)),
-            (home::PATH, true) => home::create(self, request, session).await,
-            (sign_in::PATH, false) => Ok(sign_in::show(request, session)),
-            (sign_in::PATH, true) => sign_in::sign_in(self, request, session).await,
+            ("/" | CREATE, false) => Ok(home::show(self, request, session)),
+            (CREATE, true) => Box::pin(home::submit(self, request, session)).await,
+            (SIGN_IN, false) => Ok(sign_in::show(request, session)),
+            (SIGN_IN, true) => sign_in::sign_in(self, request, session).await,
             (sign_in::SIGN_OUT, true) => sign_in::sign_out(self, session).await,
-            (path, _) if path == "/manage" || path.starts_with("/manage/") => {
-                manage::answer(self, request, session.ok_or(PageError::NoSession)?).await
-            }
-            (cluster::PATH, false) => {
-                cluster::show(self, request, session.ok_or(PageError::NoSession)?).await
-            }
+            (path, _) if path == LINKS || path.starts_with("/manage/") => manage::answer(&signed()?).await,
+            (cluster::PATH, false) => cluster::show(&signed()?).await,
             _ => Err(PageError::NoPage),
         }
     }

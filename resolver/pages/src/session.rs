@@ -17,7 +17,6 @@ use crate::{
     Pages,
     cookies::{self, cookie},
     error::PageError,
-    request::PageRequest,
 };
 
 /// The cookie, without and with HTTPS. With the prefix, no other host can set it (RFC 6265bis).
@@ -59,8 +58,13 @@ impl Session {
     ///
     /// # Errors
     /// Returns [`PageError`] if the database does not answer.
-    pub(crate) async fn lasts(&self, pages: &Pages, request: &PageRequest<'_>) -> Result<bool, PageError> {
-        let found = Self::find(pages, request.headers, request.client).await?;
+    pub(crate) async fn lasts(
+        &self,
+        pages: &Pages,
+        headers: &HeaderMap,
+        client: IpAddr,
+    ) -> Result<bool, PageError> {
+        let found = Self::find(pages, headers, client).await?;
         Ok(found.is_some_and(|found| found.grant == self.grant))
     }
 
@@ -81,8 +85,8 @@ impl Session {
             .map_err(app::AppError::from)?;
         // A lookup of this token before could only have been a guess; it must not be believed now.
         pages.api.keys.forget_session(&hash);
-        let pair = (cookie_name(pages), token.as_str());
-        cookies::set(answer, cookies::Kind::Secret, pair, LASTS.as_secs(), pages.is_https());
+        let (name, lasts) = (cookie_name(pages), LASTS.as_secs());
+        cookies::set(answer, cookies::Kind::Secret, name, &token, lasts, pages.is_https());
         Ok(())
     }
 
@@ -93,7 +97,7 @@ impl Session {
     pub(crate) async fn end(&self, pages: &Pages, answer: &mut Answer) -> Result<(), PageError> {
         pages.api.store.end_session(&self.hash).await.map_err(app::AppError::from)?;
         pages.api.keys.forget_session(&self.hash);
-        cookies::set(answer, cookies::Kind::Secret, (cookie_name(pages), ""), 0, pages.is_https());
+        cookies::set(answer, cookies::Kind::Secret, cookie_name(pages), "", 0, pages.is_https());
         Ok(())
     }
 }

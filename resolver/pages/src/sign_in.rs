@@ -9,21 +9,16 @@ use web::{Answer, hold_back};
 
 use crate::{
     Pages,
-    answer::{Forms, page, redirect, same_site_path},
+    addresses::{CREATE, LINKS, is_page, is_same_site},
+    answer::{Forms, page, redirect},
     error::PageError,
     frame::{Frame, Place},
-    home, manage,
     request::PageRequest,
-    router::is_page,
     session::Session,
 };
 
-/// The address of the form.
-pub(crate) const PATH: &str = "/_pages/sign-in";
 /// The address that ends the session.
 pub(crate) const SIGN_OUT: &str = "/_pages/sign-out";
-/// Where a sign-in leads if no page asked for it.
-const FIRST_PAGE: &str = manage::PATH;
 
 #[derive(Template)]
 #[template(path = "sign_in.html")]
@@ -53,8 +48,8 @@ pub(crate) async fn sign_in(
     match api::sign_in(&pages.api, request.client, key.as_bytes()).await {
         Ok(grant) => {
             // A key that reads no links has nothing to manage.
-            let is_lost = !grant.scopes.allow(Scope::Read) && to(request) == manage::PATH;
-            let to = if is_lost { home::PATH } else { to(request) };
+            let is_lost = !grant.scopes.allow(Scope::Read) && to(request) == LINKS;
+            let to = if is_lost { CREATE } else { to(request) };
             let mut answer = redirect(StatusCode::SEE_OTHER, to);
             if let Some(session) = session {
                 session.end(pages, &mut answer).await?;
@@ -89,7 +84,7 @@ fn to<'a>(request: &'a PageRequest<'_>) -> &'a str {
     // Another path may be a short link, which leads to another site.
     let is_ours = |to: &&str| {
         let path = to.split('?').next().unwrap_or(to);
-        same_site_path(to) && (path == "/" || is_page(path) && !path.starts_with("/_pages/"))
+        is_same_site(to) && (path == "/" || is_page(path) && !path.starts_with("/_pages/"))
     };
-    asked.filter(is_ours).unwrap_or(FIRST_PAGE)
+    asked.filter(is_ours).unwrap_or(LINKS)
 }

@@ -27,19 +27,19 @@ pub struct Colour([u8; 3]);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ThemeError {
     /// The name is empty, too long or has control characters.
-    #[error("expected a name of 1 to {NAME_BYTES} bytes without control characters")]
+    #[error("the name must have 1 to {NAME_BYTES} bytes, without control characters")]
     Name,
     /// The footer is too long or has control characters.
-    #[error("expected a text of at most {FOOTER_BYTES} bytes without control characters")]
+    #[error("the footer must have at most {FOOTER_BYTES} bytes, without control characters")]
     Footer,
     /// The logo is not a file that can be shown.
-    #[error("expected the path of an SVG, PNG, WebP or JPEG file of at most 8 KiB")]
+    #[error("the logo must be an SVG, PNG, WebP or JPEG file of at most 8 KiB")]
     Logo,
     /// Not a colour.
-    #[error("expected a colour such as #0a7f5a")]
+    #[error("not a colour: write one such as #0a7f5a")]
     Colour,
     /// White text on the colour, or the colour on white, would be hard to read.
-    #[error("expected a darker colour: white on it has a contrast of less than 4.5 to 1 (WCAG 2.2, 1.4.3)")]
+    #[error("too light: white on it has a contrast of less than 4.5 to 1 (WCAG 2.2, 1.4.3)")]
     Contrast,
 }
 
@@ -120,14 +120,12 @@ impl FromStr for Colour {
     type Err = ThemeError;
 
     fn from_str(text: &str) -> Result<Self, ThemeError> {
-        let digits = text.strip_prefix('#').filter(|digits| digits.len() == 6 && digits.is_ascii());
-        let digits = digits.ok_or(ThemeError::Colour)?;
-        let channel = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).map_err(|_| ThemeError::Colour);
+        let digits = text.strip_prefix('#').filter(|digits| digits.len() == 6);
         // `from_str_radix` would take a sign.
-        if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-            return Err(ThemeError::Colour);
-        }
-        let colour = Self([channel(0)?, channel(2)?, channel(4)?]);
+        let digits = digits.filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
+        let number = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
+        let [_, red, green, blue] = number.ok_or(ThemeError::Colour)?.to_be_bytes();
+        let colour = Self([red, green, blue]);
         if 1.05 / (colour.luminance() + 0.05) < 4.5 { Err(ThemeError::Contrast) } else { Ok(colour) }
     }
 }

@@ -1,62 +1,27 @@
 //! Converts errors to gRPC statuses. This is the only place that does so.
 
-use app::{AppError, budgets::ExceededShare};
-use tonic::{Code, Status};
+use app::AppError;
+use tonic::Status;
 
-use crate::authenticate::AuthError;
+use crate::{authenticate::AuthError, kind::Kind};
 
 /// The metadata key for the short name of an error, which is the problem type in the REST API.
 const PROBLEM_TYPE: &str = "problem-type";
 
 impl From<AuthError> for Status {
     fn from(error: AuthError) -> Self {
-        let (code, kind) = match &error {
+        let kind = match &error {
             AuthError::App(error) => return of_app(error),
-            AuthError::NoKey => (Code::Unauthenticated, Some("missing-authentication")),
-            AuthError::WrongKey => (Code::Unauthenticated, Some("invalid-api-key")),
-            AuthError::TooManyCalls(_) => (Code::ResourceExhausted, None),
+            AuthError::NoKey => Kind::NoKey,
+            AuthError::WrongKey => Kind::WrongKey,
+            AuthError::TooManyCalls(_) => Kind::TooManyCalls,
         };
-        with_kind(Self::new(code, error.to_string()), kind)
+        status(kind, error.to_string())
     }
 }
 
 /// Returns the status of an application error.
 pub(super) fn of_app(error: &AppError) -> Status {
-    let code = match error {
-        AppError::Invalid(_) | AppError::IdempotencyKeyReused => Code::InvalidArgument,
-        AppError::Forbidden { .. }
-        | AppError::LimitedKey
-        | AppError::TooManyOwnLinks { .. }
-        | AppError::OneDomainOnly
-        | AppError::MayNotAddDomain { .. }
-        | AppError::ForbiddenTags { .. } => Code::PermissionDenied,
-        AppError::NoLink { .. }
-        | AppError::NoDomain { .. }
-        | AppError::NoTarget { .. }
-        | AppError::NoTag { .. }
-        | AppError::NoReservation { .. }
-        | AppError::NoWebhook { .. }
-        | AppError::NoDelivery { .. } => Code::NotFound,
-        AppError::SlugTaken { .. } | AppError::DomainTaken { .. } | AppError::TagConflict { .. } => {
-            Code::AlreadyExists
-        }
-        AppError::Superseded => Code::Aborted,
-        AppError::Blocked
-        | AppError::LaterRelease
-        | AppError::DomainInUse { .. }
-        | AppError::ReservationClosed { .. }
-        | AppError::WebhookDisabled { .. }
-        | AppError::AddressesNotKept => Code::FailedPrecondition,
-        AppError::TooManyDomains { .. }
-        | AppError::TooManyReserved { .. }
-        | AppError::TooManyReservations { .. }
-        | AppError::TooManyWebhooks { .. }
-        | AppError::TooManyErasures { .. }
-        | AppError::TooMuchAtOnce(ExceededShare::Own)
-        | AppError::Exhausted => Code::ResourceExhausted,
-        AppError::TooMuchAtOnce(ExceededShare::All) | AppError::Unavailable => Code::Unavailable,
-        AppError::Internal => Code::Internal,
-    };
     let message = match error {
         // A gRPC message has a version where an HTTP request has an ETag.
         AppError::Superseded => {
@@ -64,12 +29,13 @@ pub(super) fn of_app(error: &AppError) -> Status {
         }
         error => error.to_string(),
     };
-    with_kind(Status::new(code, message), error.kind())
+    status(Kind::of(error), message)
 }
 
-fn with_kind(mut status: Status, kind: Option<&'static str>) -> Status {
-    if let Some(kind) = kind.and_then(|kind| kind.parse().ok()) {
-        status.metadata_mut().insert(PROBLEM_TYPE, kind);
+fn status(kind: Kind, message: String) -> Status {
+    let mut status = Status::new(kind.code(), message);
+    if let Some(name) = kind.of_shlink().and_then(|(name, _)| name.parse().ok()) {
+        status.metadata_mut().insert(PROBLEM_TYPE, name);
     }
     status
 }

@@ -13,7 +13,6 @@ use super::{
     docs::{Kind, Topic},
     json::json,
     problem::Problem,
-    read::Fields,
     route::{Route, keyed},
     time::atom,
 };
@@ -28,23 +27,14 @@ pub(super) fn routes() -> Vec<Route> {
             .text(format!(
                 "The latest entry first, {PER_PAGE} on a page. `before` of the answer leads to the next page; null ends the list."
             ))
-            .query::<dto::AuditQuery>()
+            .query::<dto::BeforeQuery>()
             .answers::<dto::AuditPage>("Entries of the log.")
             .fails(&[Kind::InvalidData]),
     ]
 }
 
-impl Fields for dto::AuditQuery {
-    fn expected(_: &str) -> String {
-        "expected the number of an entry".to_owned()
-    }
-}
-
 async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
-    let (dto::AuditQuery { before }, _) = call.query();
-    let before = before.map(|text| text.parse::<i64>()).transpose();
-    let before = before.map_err(|_| Problem::invalid("before", dto::AuditQuery::expected("before")))?;
-    let filter = EntryFilter { before, ..EntryFilter::default() };
+    let filter = EntryFilter { before: call.before()?, ..EntryFilter::default() };
     let entries = call.api.links.audit_log(&filter, by).await?;
     let before = entries.last().filter(|_| entries.len() == PER_PAGE).map(|entry| entry.id);
     let data = entries.iter().map(|entry| shown(&call.api, entry)).collect();

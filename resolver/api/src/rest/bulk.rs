@@ -37,8 +37,7 @@ use links::{
     api_key::{ApiKeyId, Grant},
     scope::Scope,
 };
-use schemars::SchemaGenerator;
-use serde_json::json;
+use schemars::{SchemaGenerator, json_schema};
 use store::BATCH_MAX;
 use tokio::{
     sync::mpsc,
@@ -52,7 +51,7 @@ use super::{
     link_fields::{self, SHORT_CODE},
     problem::Problem,
     read::{UNKNOWN, in_order, read_fields},
-    route::{ContentSchema, Handler, Route},
+    route::{Handler, Route, SchemaOf, array_of},
     split::{Form, ITEM_BYTES, SplitError, Splitter},
 };
 use crate::{Api, authenticate::is_still_granted, calls::Refused};
@@ -91,10 +90,12 @@ const NDJSON: &str = "application/x-ndjson";
 type Item = Result<Draft, BatchResult>;
 
 pub(super) fn routes() -> Vec<Route> {
-    let lines =
-        |description: &str| ContentSchema::Plain(json!({ "type": "string", "description": description }));
-    let items = ContentSchema::ArrayOf(SchemaGenerator::subschema_for::<dto::BatchItem>, ITEMS_MAX);
-    let results = ContentSchema::Of(SchemaGenerator::subschema_for::<dto::BatchResults>);
+    let items: SchemaOf = |generator| array_of::<dto::BatchItem>(generator, ITEMS_MAX);
+    let item_lines: SchemaOf =
+        |_| json_schema!({ "type": "string", "description": "A BatchItem on each line." });
+    let results: SchemaOf = SchemaGenerator::subschema_for::<dto::BatchResults>;
+    let result_lines: SchemaOf =
+        |_| json_schema!({ "type": "string", "description": "A BatchResult on each line." });
     // `BatchResult` is a component of its own, since lines have it without the list.
     let create = Route::new(Method::POST, PATH, Handler::Streamed(Scope::Create))
         .document("createShortUrls", Topic::Links, "Create many links")
@@ -108,11 +109,11 @@ pub(super) fn routes() -> Vec<Route> {
              at a time; another one is refused with 503, and so is, with 429, a key that has {} of them under way.",
             BULK_CALLS.0, BULK_CALLS.1
         ))
-        .body_of(vec![(JSON, items), (NDJSON, lines("A BatchItem on each line."))])
+        .body_of(vec![(JSON, items), (NDJSON, item_lines)])
         .answers_of(
             200,
             "A result for each item, in the form of the body.",
-            vec![(JSON, results), (NDJSON, lines("A BatchResult on each line."))],
+            vec![(JSON, results), (NDJSON, result_lines)],
         )
         .fails(&[Kind::OneDomainOnly]);
     // A missing body has no items, which is no error.
@@ -124,13 +125,13 @@ pub(super) async fn answer(call: Call, scope: Scope, body: Incoming) -> Answer {
     let created = async {
         let by = call.authorize(scope).await?;
         call.check_query(&[])?;
-        create(&call.api, by, body).await
+        begin(&call.api, by, body).await
     };
     call.finish(created.await.unwrap_or_else(Problem::into_answer))
 }
 
 /// Begins the answer. The links are created while it is being sent.
-async fn create(api: &Arc<Api>, by: &Grant, body: Incoming) -> Result<Answer, Problem> {
+async fn begin(api: &Arc<Api>, by: &Grant, body: Incoming) -> Result<Answer, Problem> {
     api.links.may_create_many(by)?;
     let call = api.budgets.bulk_calls.take(BudgetAccount::Key(by.id), 1)?;
     let mut reading = Reading {
@@ -334,7 +335,7 @@ pub(super) fn draft(
     if !fields.short_code.is_absent() {
         wrong.note::<()>(SHORT_CODE, Err(UNKNOWN.to_owned()));
     }
-    let request = link_fields::create(api, fields, &mut wrong);
+    let request = link_fields::create_command(api, fields, &mut wrong);
     api.links.check_plain_create(request, wrong, by).map_err(|error| in_order(error, item))
 }
 

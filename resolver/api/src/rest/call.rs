@@ -16,11 +16,10 @@ use links::{api_key::Grant, scope::Scope};
 use percent_encoding::percent_decode_str;
 
 use super::{
-    body, form,
+    body, etag, form,
     problem::Problem,
     query::Query,
     read::{Fields, read_fields, read_query},
-    short_url,
 };
 use crate::{Api, authenticate::authenticate, calls::Share};
 use web::{
@@ -166,6 +165,13 @@ impl Call {
         read_query(&Query::of(&self.uri))
     }
 
+    /// Returns the number that the last page of a list ended with, which is read backwards.
+    pub(super) fn before(&self) -> Result<Option<i64>, Problem> {
+        let query = Query::of(&self.uri);
+        let number = query.text("before").map(str::parse).transpose();
+        number.map_err(|_| Problem::invalid("before", "expected the number that the last page ended with"))
+    }
+
     /// Returns the name of the link that the path and the query address. A path that is not UTF-8
     /// addresses none.
     pub(super) fn link(&self) -> Result<LinkName, Problem> {
@@ -182,7 +188,7 @@ impl Call {
         let lines: Vec<&[u8]> = self.headers.get_all(IF_MATCH).iter().map(HeaderValue::as_bytes).collect();
         let tags = lines.iter().flat_map(|line| line.split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
         let is_any = lines.is_empty() || tags.clone().any(|tag| tag == b"*");
-        let versions = (!is_any).then(|| tags.filter_map(short_url::version).collect());
+        let versions = (!is_any).then(|| tags.filter_map(etag::version).collect());
         Ok(Target { name: self.link()?, versions })
     }
 

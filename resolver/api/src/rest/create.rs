@@ -22,8 +22,7 @@ use super::{
     problem::Problem,
     query::Query,
     read::in_order,
-    route::{Handler, Route},
-    router::LINKS,
+    route::{Handler, LINKS, Route},
     short_url,
 };
 use web::{Answer, answer};
@@ -33,7 +32,7 @@ const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// The parameter with the long URL of a create in one step.
 const LONG_URL: &str = app::Field::LongUrl.name();
 /// The parameters of the create in one step.
-pub(super) const PARAMETERS: [&str; 3] = ["apiKey", LONG_URL, "format"];
+const PARAMETERS: [&str; 3] = ["apiKey", LONG_URL, "format"];
 
 pub(super) fn routes(has_single_step: bool) -> Vec<Route> {
     let create = Route::new(Method::POST, LINKS, Handler::Create(Scope::Create))
@@ -56,12 +55,13 @@ pub(super) fn routes(has_single_step: bool) -> Vec<Route> {
             Kind::Exhausted,
         ]);
     let in_one_step = Handler::KeyInQuery(Scope::Create, |call, by| Box::pin(create_in_one_step(call, by)));
-    let in_one_step = Route::new(Method::GET, "/rest/v3/short-urls/shorten", in_one_step);
+    let in_one_step =
+        Route::new(Method::GET, "/rest/v3/short-urls/shorten", in_one_step).accepts(&PARAMETERS);
     [create].into_iter().chain(has_single_step.then_some(in_one_step)).collect()
 }
 
 /// Creates a link. Shlink answers 200, not 201.
-pub(super) async fn create(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+pub(super) async fn create_short_url(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let api = &*call.api;
     let key = call.headers.get(IDEMPOTENCY_KEY).map(HeaderValue::as_bytes);
     let new_key = |key| Ok::<_, Problem>(IdempotencyKey::new(key, canonical(&call.body)?)?);

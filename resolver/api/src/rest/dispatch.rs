@@ -52,7 +52,7 @@ impl Call {
         let known = api.router.parameters(route);
         let route = &api.router.routes()[route];
         let executed = match route.handler {
-            Handler::Create(scope) => self.create(scope, known).await,
+            Handler::Create(scope) => self.answer_create(scope, known).await,
             // Boxed: a task is as large as the largest of its calls, and most calls are creates.
             _ => Box::pin(self.execute(route, known)).await,
         };
@@ -60,10 +60,10 @@ impl Call {
         self.finish(kept.unwrap_or_else(Problem::into_answer))
     }
 
-    async fn create(&self, scope: Scope, known: &[String]) -> Result<Answer, Problem> {
+    async fn answer_create(&self, scope: Scope, known: &[String]) -> Result<Answer, Problem> {
         let by = self.authorize(scope).await?;
         self.check_query(known)?;
-        create::create(self, by).await
+        create::create_short_url(self, by).await
     }
 
     /// Refuses a query with a parameter that the call does not have. A caller without a key does
@@ -87,7 +87,7 @@ impl Call {
                 query.check_names(known)?;
                 handler(self, by).await
             }
-            Handler::Create(scope) => self.create(scope, known).await,
+            Handler::Create(scope) => self.answer_create(scope, known).await,
             // The router hands these on before their bodies are read.
             Handler::Streamed(_) => Err(Problem::INTERNAL),
         }

@@ -52,32 +52,14 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-impl Fields for dto::DomainsQuery {
-    fn expected(_: &str) -> String {
-        "expected true or false".to_owned()
-    }
-}
+impl Fields for dto::DomainsQuery {}
 
-impl Fields for dto::DomainRedirectsEdit {
-    fn expected(field: &str) -> String {
-        if field == NAME { A_DOMAIN.to_owned() } else { A_TARGET.to_owned() }
-    }
-}
+impl Fields for dto::DomainRedirectsEdit {}
 
-impl Fields for dto::DomainEdit {
-    fn expected(field: &str) -> String {
-        let expected = match field {
-            NAME => A_DOMAIN,
-            "enabled" => "expected true, false or null",
-            _ => A_PROTOCOL,
-        };
-        expected.to_owned()
-    }
-}
+impl Fields for dto::DomainEdit {}
 
 const NAME: &str = app::Field::Domain.name();
 const A_DOMAIN: &str = "expected a string with a domain";
-const A_TARGET: &str = "expected an http or https URL, a path of the domain, or null";
 const A_PROTOCOL: &str = "expected http, https or null";
 
 async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {

@@ -14,7 +14,7 @@ use super::{
     call::Call,
     docs::Topic,
     problem::Problem,
-    route::{ContentSchema, Route, open},
+    route::{Route, SchemaOf, open},
 };
 use web::{Answer, answer};
 
@@ -55,8 +55,8 @@ impl HealthCheck {
 
 pub(super) fn routes() -> Vec<Route> {
     let health = |path, id| {
-        let content =
-            || vec![(HEALTH_JSON, ContentSchema::Of(schemars::SchemaGenerator::subschema_for::<Health>))];
+        let schema: SchemaOf = schemars::SchemaGenerator::subschema_for::<Health>;
+        let content = || vec![(HEALTH_JSON, schema)];
         Route::new(Method::GET, path, open!(report))
             .document(id, Topic::Service, "Check whether the database answers")
             .text("`version` is the level of Shlink's API that clients may expect; they choose by it what they offer. The answer is 503 with `\"status\": \"fail\"` if the database does not answer.")

@@ -107,11 +107,7 @@ fn relocation() -> Route {
         ])
 }
 
-impl Fields for dto::MoveShortUrl {
-    fn expected(_: &str) -> String {
-        "expected the name of a domain".to_owned()
-    }
-}
+impl Fields for dto::MoveShortUrl {}
 
 async fn get(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let links = &call.api.links;

@@ -11,7 +11,7 @@ use super::{
     problem::Problem,
     read::{Fields, UNKNOWN, object, parse, read_each, read_fields},
     time::atom,
-    visits::summary,
+    visit_json::summary,
 };
 use crate::Api;
 
@@ -37,8 +37,8 @@ pub(super) fn read_create(api: &Api, body: &[u8]) -> Result<(CreateLink, FieldEr
     if !std::mem::take(&mut fields.short_code).is_absent() {
         wrong.note::<()>(SHORT_CODE, Err(UNKNOWN.to_owned()));
     }
-    let create = create(api, fields, &mut wrong);
-    Ok((create, wrong))
+    let command = create_command(api, fields, &mut wrong);
+    Ok((command, wrong))
 }
 
 /// Reads the body of an edit. Fields of a create are ignored or refused as [`EditUse`] says.
@@ -49,12 +49,12 @@ pub(super) fn read_edit(api: &Api, body: &[u8]) -> Result<(LinkFields, FieldErro
         None => {
             let mut fields = object(body)?;
             fields.retain(|name, _| match dto::LinkFields::edit_use(name) {
-                Some(EditUse::Ignored) => false,
-                Some(EditUse::Refused) => {
+                EditUse::Ignored => false,
+                EditUse::Refused => {
                     wrong.note::<()>(name, Err(UNKNOWN.to_owned()));
                     false
                 }
-                Some(EditUse::Taken) | None => true,
+                EditUse::Taken => true,
             });
             read_each(fields, &mut wrong)
         }
@@ -71,7 +71,7 @@ pub(super) fn read_edit(api: &Api, body: &[u8]) -> Result<(LinkFields, FieldErro
 }
 
 /// Converts the fields of a create.
-pub(super) fn create(api: &Api, mut fields: dto::LinkFields, wrong: &mut FieldErrors) -> CreateLink {
+pub(super) fn create_command(api: &Api, mut fields: dto::LinkFields, wrong: &mut FieldErrors) -> CreateLink {
     let text = |field: &mut Patch<String>| std::mem::take(field).value();
     CreateLink {
         custom_slug: text(&mut fields.custom_slug),

@@ -6,7 +6,7 @@
 //! 2. One key has few lists under way, and a client that takes too long for a piece or for the
 //!    whole is cut off. So is one whose key is revoked meanwhile.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc};
 
 use app::{
     AppError, FieldErrors,
@@ -15,36 +15,23 @@ use app::{
 };
 use codes::LinkId;
 use dto::Flag;
-use hyper::{
-    Method,
-    header::{CONTENT_TYPE, HeaderValue},
-};
+use hyper::Method;
 use links::{Outlined, PER_PAGE_MAX, Record, api_key::Grant, scope::Scope};
 use store::VisitTotals;
-use tokio::{sync::mpsc, time::timeout};
 
 use super::{
     call::Call,
     docs::{Kind, Topic},
-    json::{JSON, json},
+    json::json,
     link_fields::short_url,
     pagination::{Paging, page_number, page_size, pagination},
     problem::Problem,
     read::Fields,
-    route::{Route, keyed},
-    router::LINKS,
+    route::{LINKS, Route, keyed},
+    streamed::{JsonList, Pieces, stream},
 };
-use crate::{Api, authenticate::is_still_granted};
-use web::{
-    Answer, Body, BrokenOff, Piece,
-    budgets::{BudgetAccount, Held},
-};
-
-/// The time that a client has to read a piece.
-const PIECE_TIME: Duration = Duration::from_secs(30);
-/// The time that a client has to read a whole list. One that takes its pieces as slowly as it may
-/// would keep one of few places for days.
-const LIST_TIME: Duration = Duration::from_secs(3_600);
+use crate::Api;
+use web::{Answer, BrokenOff, budgets::BudgetAccount};
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -70,7 +57,10 @@ async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let Some(piece) = in_one_piece(api, &listed.entries, by).await? else {
         let under_way = api.budgets.lists.take(BudgetAccount::Key(by.id), 1)?;
         let (reading, by) = (Arc::clone(api), by.clone());
-        return Ok(stream(api, under_way, async move |to| write(&reading, &listed, &by, &to).await));
+        return Ok(stream(api, under_way, |to| {
+            let list = JsonList::new("shortUrls");
+            Box::pin(async move { write(&listed, Pieces { api: &reading, by: &by, to, list }).await })
+        }));
     };
     let records = api.links.read_piece(&listed, &piece, by).await?;
     let (names, visits) = (api.links.names(&records).await, visits_of(api, &records, by).await?);
@@ -112,86 +102,21 @@ async fn in_one_piece(
     Ok(is_one.then_some(piece))
 }
 
-/// Answers with a list while `write` still reads it from the store. `under_way` is its place among
-/// long lists.
-pub(super) fn stream<W>(
-    api: &Arc<Api>,
-    under_way: Held,
-    write: impl FnOnce(mpsc::Sender<Piece>) -> W,
-) -> Answer
-where
-    W: Future<Output = Result<(), BrokenOff>> + Send + 'static,
-{
-    let (to, pieces) = mpsc::channel(1);
-    let writing = api.runtime.spawn(timeout(LIST_TIME, write(to.clone())));
-    api.runtime.spawn(async move {
-        // Also after a panic: an answer that only stops would look like a whole one.
-        if !matches!(writing.await, Ok(Ok(Ok(())))) {
-            let _ = timeout(PIECE_TIME, to.send(Err(BrokenOff))).await;
-        }
-    });
-    let mut answer = Answer::new(Body::stream(pieces, under_way));
-    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
-    answer
-}
-
-/// Writes a list piece by piece. The client has [`PIECE_TIME`] to take each.
-async fn write(
-    api: &Api,
-    listed: &ListedLinks,
-    by: &Grant,
-    to: &mpsc::Sender<Piece>,
-) -> Result<(), BrokenOff> {
-    let (mut text, mut count) = (r#"{"shortUrls":{"data":["#.as_bytes().to_vec(), 0);
+/// Writes a list piece by piece.
+async fn write(listed: &ListedLinks, mut to: Pieces<'_>) -> Result<(), BrokenOff> {
+    let (api, by) = (to.api, to.by);
     for piece in pieces(&listed.entries) {
         let piece = api.links.weigh(piece, by).await.map_err(|_| BrokenOff)?;
         for part in pieces(&piece) {
-            must_still_be_granted(api, by).await?;
             let records = api.links.read_piece(listed, part, by).await.map_err(|_| BrokenOff)?;
-            count += write_links(api, &records, by, count == 0, &mut text).await?;
-            send(to, std::mem::take(&mut text)).await?;
+            let names = api.links.names(&records).await;
+            let visits = visits_of(api, &records, by).await.map_err(|_| BrokenOff)?;
+            let shown = |record| short_url(api, record, &names, of_link(&visits, record));
+            records.iter().filter_map(shown).try_for_each(|link| to.list.push(&link))?;
+            to.send().await?;
         }
     }
-    let pagination = pagination(paging(listed), count, listed.total);
-    text.extend_from_slice(br#"],"pagination":"#);
-    serde_json::to_writer(&mut text, &pagination).map_err(|_| BrokenOff)?;
-    text.extend_from_slice(b"}}");
-    send(to, text).await
-}
-
-/// Writes links as a comma-separated list, and returns their number.
-async fn write_links(
-    api: &Api,
-    records: &[Record],
-    by: &Grant,
-    mut is_first: bool,
-    text: &mut Vec<u8>,
-) -> Result<usize, BrokenOff> {
-    let (names, mut count) = (api.links.names(records).await, 0);
-    let visits = visits_of(api, records, by).await.map_err(|_| BrokenOff)?;
-    for record in records {
-        let Some(link) = short_url(api, record, &names, of_link(&visits, record)) else { continue };
-        if !std::mem::take(&mut is_first) {
-            text.push(b',');
-        }
-        serde_json::to_writer(&mut *text, &link).map_err(|_| BrokenOff)?;
-        count += 1;
-    }
-    Ok(count)
-}
-
-/// Breaks a list off whose key was revoked, has expired or has other limits by now.
-pub(super) async fn must_still_be_granted(api: &Api, by: &Grant) -> Result<(), BrokenOff> {
-    match is_still_granted(api, by).await {
-        Ok(true) => Ok(()),
-        Ok(false) | Err(_) => Err(BrokenOff),
-    }
-}
-
-/// Sends a piece, which the client has [`PIECE_TIME`] to take.
-pub(super) async fn send(to: &mpsc::Sender<Piece>, text: Vec<u8>) -> Result<(), BrokenOff> {
-    let sent = timeout(PIECE_TIME, to.send(Ok(text.into()))).await;
-    sent.map_err(|_| BrokenOff)?.map_err(|_| BrokenOff)
+    to.finish(paging(listed), listed.total).await
 }
 
 impl Fields for dto::LinkListQuery {

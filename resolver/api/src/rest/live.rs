@@ -3,7 +3,7 @@
 //! Shlink's own clients get the same visits from the Mercure hub (`mercure.rs`). Both are streams of
 //! `live/stream.rs`.
 
-mod message;
+pub(super) mod message;
 pub(super) mod stream;
 
 use app::{
@@ -22,9 +22,10 @@ use super::{
     docs::{Kind, Topic},
     problem::Problem,
     read::Fields,
-    route::{ContentSchema, Route, keyed},
+    route::{Route, SchemaOf, keyed},
 };
-use stream::{Dialect, HEARTBEAT, LONGEST, Opening, RETRY_MS};
+use message::Dialect;
+use stream::{HEARTBEAT, LONGEST, Opening, RETRY_MS};
 use web::{
     Answer,
     server_sent_events::{self, EVENT_STREAM},
@@ -34,7 +35,7 @@ use web::{
 const LAST_EVENT_ID: &str = "last-event-id";
 
 pub(super) fn routes() -> Vec<Route> {
-    let events = ContentSchema::Of(SchemaGenerator::subschema_for::<dto::LiveVisit>);
+    let events: SchemaOf = SchemaGenerator::subschema_for::<dto::LiveVisit>;
     vec![
         Route::new(Method::GET, "/rest/v3/live/visits", keyed!(Scope::Visits, watch))
             .document("watchVisits", Topic::Visits, "Watch visits as they are stored")
@@ -59,15 +60,7 @@ fn description() -> String {
     )
 }
 
-impl Fields for LiveVisitsQuery {
-    fn expected(parameter: &str) -> String {
-        match parameter {
-            "orphan" => "expected true or false".to_owned(),
-            // The others are texts, which every value of a query is.
-            _ => "expected a text".to_owned(),
-        }
-    }
-}
+impl Fields for LiveVisitsQuery {}
 
 async fn watch(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let live = call.api.live.as_ref().ok_or(Problem::NoMercure)?;

@@ -24,6 +24,7 @@ use app::{
     authorize::require,
     live::{LiveFilter, LiveVisits, Start},
 };
+use daemon::traces::in_current;
 use hyper::{
     HeaderMap, Method, Request, StatusCode, Uri,
     body::Incoming,
@@ -38,29 +39,27 @@ use super::{
     call::Call,
     cors,
     docs::{Kind, Topic},
-    finish,
+    finish::finish,
     json::json,
-    live::{
-        last_event_id,
-        stream::{Dialect, Opening},
-        visit_id,
-    },
+    live::{last_event_id, message::Dialect, stream::Opening, visit_id},
     problem::Problem,
     route::{Route, keyed},
     time::atom,
 };
 use crate::{
-    Api,
+    Api, Task,
     authenticate::{AuthError, find_grant},
 };
 use token::{Claims, TokenError};
-use topics::TopicsError;
 use web::{Answer, TEXT, answer, hold_back, server_sent_events};
 
 /// The path of the hub.
 pub const HUB: &str = "/.well-known/mercure";
 /// How long a token is valid, as in Shlink.
 const TOKEN_LIFE: SignedDuration = SignedDuration::from_hours(24);
+const NO_TOKEN: &str = "no token: take one from /rest/v3/mercure-info, and send it in the header Authorization or as \
+    the parameter authorization";
+const NO_KEY: &str = "the API key of the token is revoked, has expired or was rotated: ask for another token";
 /// The cookie that may hold the token.
 const TOKEN_COOKIE: &str = "mercureAuthorization";
 /// The header of an answer that names the event before the first one that is sent.
@@ -99,22 +98,11 @@ async fn secret(live: &LiveVisits) -> Result<&app::live::TokenSecret, Problem> {
 }
 
 /// Why the hub refuses a request.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 enum HubError {
-    #[error("expected GET: updates are not published here")]
-    Method,
-    #[error("visits are not stored: there are no updates")]
-    NoHub,
-    #[error("expected a token from /rest/v3/mercure-info in the header Authorization, or as authorization")]
-    NoToken,
-    #[error(transparent)]
-    Token(#[from] TokenError),
-    #[error("the API key of the token is revoked, has expired or was rotated: expected another token")]
-    NoKey,
-    #[error(transparent)]
-    Topics(#[from] TopicsError),
+    /// A status and its reason.
+    Refused(StatusCode, String),
     /// The refusal of a call.
-    #[error("refused")]
     Call(Problem),
 }
 
@@ -130,25 +118,27 @@ impl From<AppError> for HubError {
     }
 }
 
+impl From<TokenError> for HubError {
+    fn from(error: TokenError) -> Self {
+        Self::unauthorized(error)
+    }
+}
+
 impl HubError {
+    fn unauthorized(reason: impl ToString) -> Self {
+        Self::Refused(StatusCode::UNAUTHORIZED, reason.to_string())
+    }
+
     fn into_answer(self) -> Answer {
-        let status = match &self {
-            Self::Method => StatusCode::METHOD_NOT_ALLOWED,
-            Self::NoHub => StatusCode::NOT_FOUND,
-            Self::NoToken | Self::Token(_) | Self::NoKey => StatusCode::UNAUTHORIZED,
-            Self::Topics(_) => StatusCode::BAD_REQUEST,
-            Self::Call(_) => return self.into_problem(),
+        let (status, reason) = match self {
+            Self::Refused(status, reason) => (status, reason),
+            Self::Call(problem) => return hold_back(problem.into_answer()),
         };
-        let mut refused = answer(status, TEXT, format!("{self}\n"));
+        let mut refused = answer(status, TEXT, format!("{reason}\n"));
         if status == StatusCode::METHOD_NOT_ALLOWED {
             refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD, OPTIONS"));
         }
         hold_back(refused)
-    }
-
-    fn into_problem(self) -> Answer {
-        let problem = if let Self::Call(problem) = self { problem } else { Problem::INTERNAL };
-        hold_back(problem.into_answer())
     }
 }
 
@@ -156,15 +146,16 @@ impl HubError {
 pub async fn hub(api: &Arc<Api>, client: IpAddr, request: Request<Incoming>) -> Answer {
     let (head, _unread) = request.into_parts();
     if head.method == Method::OPTIONS {
-        return cors::preflight(HUB, &head.headers);
+        return cors::preflight(&head.headers);
     }
     let is_cross_origin = head.headers.contains_key(ORIGIN);
     let subscription = Hub { api: Arc::clone(api), client, uri: head.uri, headers: head.headers };
     let method = head.method;
     // Away from the listener's thread, because keys are looked up in the database.
-    let answered = api.runtime.spawn(async move { subscription.answer(&method).await }).await;
-    let answered = answered.unwrap_or_else(|_| Err(Problem::INTERNAL.into()));
-    finish(api, answered.unwrap_or_else(HubError::into_answer), is_cross_origin)
+    let task: Task<Answer> =
+        Box::pin(async move { subscription.answer(&method).await.unwrap_or_else(HubError::into_answer) });
+    let answer = api.runtime.spawn(in_current(task)).await;
+    finish(api, answer.unwrap_or_else(|_| Problem::INTERNAL.into_answer()), is_cross_origin)
 }
 
 /// A request to the hub.
@@ -185,12 +176,16 @@ struct Authorized {
 
 impl Hub {
     async fn answer(&self, method: &Method) -> Result<Answer, HubError> {
-        let live = self.api.live.as_ref().ok_or(HubError::NoHub)?;
+        let refused = |status, reason: &str| HubError::Refused(status, reason.to_owned());
+        let no_hub = || refused(StatusCode::NOT_FOUND, "visits are not stored: there are no updates");
+        let live = self.api.live.as_ref().ok_or_else(no_hub)?;
         if !matches!(*method, Method::GET | Method::HEAD) {
-            return Err(HubError::Method);
+            let reason = "updates are not published here: use GET";
+            return Err(refused(StatusCode::METHOD_NOT_ALLOWED, reason));
         }
         let Authorized { by, open_for, token } = self.authorize(live).await?;
-        let topics = topics::read(self.parameters("topic"))?;
+        let topics = topics::read(self.parameters("topic"))
+            .map_err(|error| refused(StatusCode::BAD_REQUEST, &error.to_string()))?;
         if *method == Method::HEAD {
             return Ok(server_sent_events::head());
         }
@@ -215,12 +210,13 @@ impl Hub {
         let api = &self.api;
         let refused = |refused| Problem::from(AuthError::TooManyCalls(refused));
         api.calls.spend_of_client(self.client).map_err(refused)?;
-        let token = token_of(&self.headers, self.uri.query()).ok_or(HubError::NoToken)?;
+        let token =
+            token_of(&self.headers, self.uri.query()).ok_or_else(|| HubError::unauthorized(NO_TOKEN))?;
         let now = api.domain_cache.now();
         let claims = token::verify(secret(live).await?, &token, now)?;
         let (key, number) = claims.key();
         let found = find_grant(api, key, number).await.map_err(Problem::from)?;
-        let by = found.ok_or(HubError::NoKey)?;
+        let by = found.ok_or_else(|| HubError::unauthorized(NO_KEY))?;
         [Scope::Read, Scope::Visits].into_iter().try_for_each(|scope| require(&by, scope))?;
         api.calls.spend_of_key(&by).map_err(refused)?;
         let left = claims.expires_at().duration_since(now);
@@ -288,14 +284,10 @@ mod tests {
     }
 
     #[test]
-    fn refusals_are_held_back_and_have_the_status_that_clients_expect() {
+    fn refusals_are_held_back_and_have_their_status() {
         for (error, status) in [
-            (HubError::NoHub, 404),
-            (HubError::Method, 405),
-            (HubError::NoToken, 401),
-            (HubError::NoKey, 401),
-            (HubError::Token(TokenError::Expired), 401),
-            (HubError::Topics(TopicsError::None), 400),
+            (HubError::Refused(StatusCode::METHOD_NOT_ALLOWED, String::new()), 405),
+            (TokenError::Expired.into(), 401),
             (HubError::Call(Problem::App(AppError::Unavailable)), 503),
         ] {
             let answer = error.into_answer();

@@ -16,6 +16,8 @@ mod create;
 mod dispatch;
 mod docs;
 mod domains;
+mod etag;
+mod finish;
 mod form;
 mod health;
 mod json;
@@ -36,24 +38,23 @@ mod rules;
 mod short_url;
 mod split;
 mod stats;
+mod streamed;
 mod tags;
 mod targets;
 mod time;
 mod version;
+mod visit_json;
 mod visits;
 mod webhooks;
 
 use std::{net::IpAddr, sync::Arc};
 
-use hyper::{
-    Method, Request, StatusCode,
-    body::Incoming,
-    header::{CACHE_CONTROL, HeaderValue, ORIGIN},
-};
+use hyper::{Method, Request, body::Incoming, header::ORIGIN};
 
-use crate::Api;
+use crate::{Api, Task};
 use call::Call;
 use daemon::traces::in_current;
+use finish::finish;
 pub use health::HealthCheck;
 pub use mercure::{HUB, hub};
 pub(crate) use problem::Problem;
@@ -106,7 +107,7 @@ pub async fn route(api: &Arc<Api>, client: IpAddr, request: Request<Incoming>) -
     let (mut head, mut body) = request.into_parts();
     head.uri = version::address(head.uri);
     if head.method == Method::OPTIONS {
-        return cors::preflight(head.uri.path(), &head.headers);
+        return cors::preflight(&head.headers);
     }
     let is_cross_origin = head.headers.contains_key(ORIGIN);
     let mut call = Call::new(api, client, head);
@@ -116,20 +117,16 @@ pub async fn route(api: &Arc<Api>, client: IpAddr, request: Request<Incoming>) -
     };
     (call.parameter, call.last_parameter) = (found.parameter, found.last_parameter);
     let index = found.index;
-    let mut answer = answer_found(api, call, (index, found.route), body).await;
+    let mut answer = answer_found(api, call, found.route, index, body).await;
     api.router.name(index).clone().set_on(&mut answer);
     finish(api, answer, is_cross_origin)
 }
 
-async fn answer_found(
-    api: &Arc<Api>,
-    mut call: Call,
-    (index, route): (usize, &Route),
-    body: Incoming,
-) -> Answer {
+async fn answer_found(api: &Arc<Api>, mut call: Call, route: &Route, index: usize, body: Incoming) -> Answer {
     if let Handler::Streamed(scope) = route.handler {
-        let task = api.runtime.spawn(in_current(async move { bulk::answer(call, scope, body).await }));
-        return task.await.unwrap_or_else(|_| Problem::INTERNAL.into_answer());
+        let task: Task<Answer> = Box::pin(bulk::answer(call, scope, body));
+        let answer = api.runtime.spawn(in_current(task)).await;
+        return answer.unwrap_or_else(|_| Problem::INTERNAL.into_answer());
     }
     if let Err(problem) = call.admit(route, body).await {
         return call.finish(problem.into_answer());
@@ -141,21 +138,8 @@ async fn answer_found(
         // Away from the listener's thread, because long calls must not slow redirects down. A read
         // runs to its end too, even if its client has gone: the database would work on, and the
         // permit of its key must not be free meanwhile.
-        api.runtime.spawn(in_current(async move { call.answer(index).await })).await.map_err(drop)
+        let task: Task<Answer> = Box::pin(call.answer(index));
+        api.runtime.spawn(in_current(task)).await.map_err(drop)
     };
     answer.unwrap_or_else(|_| Problem::INTERNAL.into_answer())
-}
-
-/// Counts and completes an answer.
-fn finish(api: &Api, mut answer: Answer, is_cross_origin: bool) -> Answer {
-    if answer.status() == StatusCode::SERVICE_UNAVAILABLE {
-        api.metrics.unavailable.increment(1);
-    }
-    // Answers depend on a key that shared caches do not know (RFC 9111, section 3.5, knows
-    // Authorization only).
-    answer.headers_mut().entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
-    if is_cross_origin {
-        cors::allow(&mut answer);
-    }
-    answer
 }

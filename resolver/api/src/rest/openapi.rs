@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     call::Call,
-    docs::Topic,
+    docs::{TOPICS, Topic},
     health,
     json::JSON,
     problem::Problem,
@@ -51,7 +51,7 @@ fn document(routes: &[Route], public_url: &str) -> Value {
         let path = paths.entry(route.path).or_insert_with(|| json!({}));
         path[route.method.as_str().to_ascii_lowercase()] = operation;
     }
-    let topics = Topic::ALL.map(|topic| json!({ "name": topic.name(), "description": topic.description() }));
+    let topics = TOPICS.map(|(_, name, description)| json!({ "name": name, "description": description }));
     let mut schemas = schemas.all();
     schemas.extend(problems::schemas());
     json!({

@@ -11,7 +11,7 @@ use store::StoreError;
 use super::split::SplitError;
 use app::{AppError, Field, budgets::ExceededShare, key_permits::PermitTimeout};
 
-use crate::{authenticate::AuthError, calls::Refused};
+use crate::{authenticate::AuthError, calls::Refused, kind::Kind};
 use web::{Answer, answer, hold_back, retry_later};
 
 /// The reason why a call failed.
@@ -41,23 +41,6 @@ impl From<AppError> for Problem {
     fn from(error: AppError) -> Self {
         Self::App(error)
     }
-}
-
-/// Status, type, title and detail.
-struct Words {
-    status: StatusCode,
-    kind: Option<&'static str>,
-    title: &'static str,
-    detail: String,
-}
-
-fn words(status: StatusCode, kind: &'static str, title: &'static str, detail: impl Into<String>) -> Words {
-    Words { status, kind: Some(kind), title, detail: detail.into() }
-}
-
-/// Describes a problem that Shlink lacks, with the type `about:blank`: the status says what it is.
-fn plain(status: StatusCode, detail: impl Into<String>) -> Words {
-    Words { status, kind: None, title: status.canonical_reason().unwrap_or("Error"), detail: detail.into() }
 }
 
 impl From<AuthError> for Problem {
@@ -128,64 +111,52 @@ impl Problem {
 
     /// Returns the status, and all members of the body.
     pub(super) fn shown(&self) -> (StatusCode, Map<String, Value>) {
-        let Words { status, kind, title, detail } = self.words();
-        let kind =
-            kind.map_or("about:blank".to_owned(), |kind| format!("https://shlink.io/api/error/{kind}"));
+        let (title, kind, status) = self.kind().facts();
         let mut body = self.extra();
         for (name, value) in [
             ("title", json!(title)),
             ("type", json!(kind)),
             ("status", json!(status.as_u16())),
-            ("detail", json!(detail)),
+            ("detail", json!(self.detail())),
         ] {
             body.insert(name.to_owned(), value);
         }
         (status, body)
     }
 
-    fn words(&self) -> Words {
+    /// Returns the kind of the problem.
+    pub(super) fn kind(&self) -> Kind {
         match self {
-            Self::MalformedBody => words(
-                StatusCode::BAD_REQUEST,
-                "malformed-request-body",
-                "Malformed request body",
-                "Provided request does not contain a valid JSON body.",
-            ),
-            Self::BodyTooLarge { limit } => {
-                plain(StatusCode::PAYLOAD_TOO_LARGE, format!("Expected a body of at most {limit} bytes."))
+            Self::App(error) | Self::Auth(AuthError::App(error)) => Kind::of(error),
+            Self::MalformedBody => Kind::MalformedBody,
+            Self::BodyTooLarge { .. } | Self::TooManyValues { .. } => Kind::BodyTooLarge,
+            Self::SlowBody => Kind::SlowBody,
+            Self::Auth(AuthError::NoKey) | Self::NoKeyInQuery => Kind::NoKey,
+            Self::Auth(AuthError::WrongKey) => Kind::WrongKey,
+            Self::Auth(AuthError::TooManyCalls(_)) => Kind::TooManyCalls,
+            Self::NoMercure => Kind::NoMercure,
+            Self::NoRoute { .. } => Kind::NoRoute,
+        }
+    }
+
+    fn detail(&self) -> String {
+        match self {
+            // Wrong fields have members of their own.
+            Self::App(AppError::Invalid(_)) => "Provided data is not valid".to_owned(),
+            Self::App(AppError::Superseded) => {
+                "The link was edited since: expected If-Match with the ETag that it has now.".to_owned()
             }
-            Self::TooManyValues { most } => {
-                plain(StatusCode::PAYLOAD_TOO_LARGE, format!("Expected a body of at most {most} values."))
+            Self::App(error) => error.to_string(),
+            Self::Auth(error) => error.to_string(),
+            Self::MalformedBody => "Provided request does not contain a valid JSON body.".to_owned(),
+            Self::BodyTooLarge { limit } => format!("Expected a body of at most {limit} bytes."),
+            Self::TooManyValues { most } => format!("Expected a body of at most {most} values."),
+            Self::SlowBody => "The body did not arrive in time.".to_owned(),
+            Self::NoKeyInQuery => {
+                "Expected authentication to be provided in \"apiKey\" query param".to_owned()
             }
-            Self::SlowBody => plain(StatusCode::REQUEST_TIMEOUT, "The body did not arrive in time."),
-            Self::App(error) | Self::Auth(AuthError::App(error)) => of_app(error),
-            Self::Auth(error @ AuthError::NoKey) => words(
-                StatusCode::UNAUTHORIZED,
-                "missing-authentication",
-                "Invalid authorization",
-                error.to_string(),
-            ),
-            Self::Auth(error @ AuthError::WrongKey) => {
-                words(StatusCode::UNAUTHORIZED, "invalid-api-key", "Invalid API key", error.to_string())
-            }
-            Self::Auth(error @ AuthError::TooManyCalls(_)) => {
-                plain(StatusCode::TOO_MANY_REQUESTS, error.to_string())
-            }
-            Self::NoKeyInQuery => words(
-                StatusCode::UNAUTHORIZED,
-                "missing-authentication",
-                "Invalid authorization",
-                "Expected authentication to be provided in \"apiKey\" query param",
-            ),
-            Self::NoMercure => words(
-                StatusCode::NOT_IMPLEMENTED,
-                "mercure-not-configured",
-                "Mercure integration not configured",
-                "This Shlink instance is not integrated with a mercure hub.",
-            ),
-            Self::NoRoute { method, url } => {
-                words(StatusCode::NOT_FOUND, "not-found", "Not Found", format!("Cannot {method} {url}!"))
-            }
+            Self::NoMercure => "This Shlink instance is not integrated with a mercure hub.".to_owned(),
+            Self::NoRoute { method, url } => format!("Cannot {method} {url}!"),
         }
     }
 
@@ -204,59 +175,7 @@ impl Problem {
 /// Returns the HTTP status of an error of the application.
 #[must_use]
 pub fn status_of(error: &AppError) -> StatusCode {
-    of_app(error).status
-}
-
-/// Returns status, type, title and detail of an error of the application.
-fn of_app(error: &AppError) -> Words {
-    let (status, title) = match error {
-        AppError::Invalid(_) => (StatusCode::BAD_REQUEST, Some("Invalid data")),
-        AppError::SlugTaken { .. } => (StatusCode::BAD_REQUEST, Some("Invalid custom slug")),
-        AppError::NoLink { .. } => (StatusCode::NOT_FOUND, Some("Short URL not found")),
-        AppError::NoTag { .. } => (StatusCode::NOT_FOUND, Some("Tag not found")),
-        AppError::NoDomain { .. } => (StatusCode::NOT_FOUND, Some("Domain not found")),
-        AppError::NoTarget { .. }
-        | AppError::NoReservation { .. }
-        | AppError::NoWebhook { .. }
-        | AppError::NoDelivery { .. } => (StatusCode::NOT_FOUND, None),
-        AppError::ForbiddenTags { .. } => (StatusCode::FORBIDDEN, Some("Forbidden tag operation")),
-        AppError::Forbidden { .. }
-        | AppError::LimitedKey
-        | AppError::TooManyOwnLinks { .. }
-        | AppError::OneDomainOnly
-        | AppError::MayNotAddDomain { .. } => (StatusCode::FORBIDDEN, None),
-        AppError::TagConflict { .. } => (StatusCode::CONFLICT, Some("Tag conflict")),
-        AppError::Blocked
-        | AppError::DomainTaken { .. }
-        | AppError::TooManyDomains { .. }
-        | AppError::DomainInUse { .. }
-        | AppError::ReservationClosed { .. }
-        | AppError::TooManyReserved { .. }
-        | AppError::TooManyReservations { .. }
-        | AppError::TooManyWebhooks { .. }
-        | AppError::WebhookDisabled { .. }
-        | AppError::AddressesNotKept
-        | AppError::LaterRelease
-        | AppError::TooManyErasures { .. } => (StatusCode::CONFLICT, None),
-        AppError::Superseded => (StatusCode::PRECONDITION_FAILED, None),
-        AppError::IdempotencyKeyReused => (StatusCode::UNPROCESSABLE_ENTITY, None),
-        AppError::TooMuchAtOnce(ExceededShare::Own) => (StatusCode::TOO_MANY_REQUESTS, None),
-        AppError::TooMuchAtOnce(ExceededShare::All) | AppError::Unavailable => {
-            (StatusCode::SERVICE_UNAVAILABLE, None)
-        }
-        AppError::Exhausted => (StatusCode::INSUFFICIENT_STORAGE, None),
-        AppError::Internal => (StatusCode::INTERNAL_SERVER_ERROR, Some("Internal Server Error")),
-    };
-    let detail = match error {
-        // Wrong fields have members of their own.
-        AppError::Invalid(_) => "Provided data is not valid".to_owned(),
-        AppError::Superseded => {
-            "The link was edited since: expected If-Match with the ETag that it has now.".to_owned()
-        }
-        error => error.to_string(),
-    };
-    let title = title.or(status.canonical_reason()).unwrap_or("Error");
-    Words { status, kind: error.kind(), title, detail }
+    Kind::of(error).status()
 }
 
 /// Returns members of Shlink's problems beside the common ones.

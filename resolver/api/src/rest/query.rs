@@ -2,6 +2,7 @@
 
 use daemon::nearest;
 use hyper::Uri;
+use serde_json::{Map, Value};
 use url::form_urlencoded;
 
 use super::problem::Problem;
@@ -52,10 +53,22 @@ impl Query {
         Err(Problem::invalid(&name, reason))
     }
 
-    /// Returns the values of a list: `tags[]=a&tags[]=b`, also with numbers in the brackets.
-    pub(super) fn list(&self, name: &str) -> impl Iterator<Item = &str> {
-        let is_item = move |key: &str| name_of_list(key).is_some_and(|list| list == name);
-        self.0.iter().filter(move |(key, _)| is_item(key)).map(|(_, value)| value.trim())
+    /// Returns the parameters as fields: of each name the last value that is not blank, and of a list
+    /// (`tags[]=a&tags[]=b`, also with numbers in the brackets) all values.
+    pub(super) fn fields(&self) -> Map<String, Value> {
+        let mut fields = Map::new();
+        for (name, value) in &self.0 {
+            let value = value.trim();
+            match name_of_list(name) {
+                Some(list) => {
+                    let items = fields.entry(format!("{list}[]")).or_insert_with(|| Value::Array(Vec::new()));
+                    items.as_array_mut().into_iter().for_each(|items| items.push(value.into()));
+                }
+                None if value.is_empty() => drop(fields.remove(name)),
+                None => drop(fields.insert(name.clone(), value.into())),
+            }
+        }
+        fields
     }
 }
 
@@ -68,6 +81,7 @@ pub(super) fn name_of_list(key: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use app::AppError;
+    use serde_json::json;
 
     use super::*;
 
@@ -98,7 +112,10 @@ mod tests {
     #[test]
     fn lists_and_texts_are_found_under_their_names() {
         let query = Query::new(Some("tags%5B%5D=a&tags[1]=b+c&page=&page=2&x=%20&tags=no"));
-        assert_eq!(query.list("tags").collect::<Vec<_>>(), ["a", "b c"]);
+        assert_eq!(
+            query.fields(),
+            *json!({ "tags[]": ["a", "b c"], "page": "2", "tags": "no" }).as_object().unwrap()
+        );
         assert_eq!((query.text("page"), query.text("x"), query.text("y")), (Some("2"), None, None));
         assert_eq!([query.has("page"), query.has("x"), query.has("y")], [true, true, false]);
     }

@@ -5,12 +5,12 @@
 //! errors stop at the first field and name neither the field of a wrong value nor what is expected
 //! in the words of the API. (`eserde` would collect errors; it is young.)
 
-use std::{collections::HashMap, iter};
+use std::collections::HashMap;
 
 use app::{AppError, FieldErrors, InvalidField};
-use serde::de::{DeserializeOwned, value::MapDeserializer};
-use serde_aux::serde_introspection::serde_introspect;
-use serde_json::{Map, Value};
+use schemars::{JsonSchema, SchemaGenerator};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
 
 use super::{problem::Problem, query::Query};
 
@@ -18,14 +18,43 @@ use super::{problem::Problem, query::Query};
 pub(super) const UNKNOWN: &str = "expected no field of this name";
 
 /// A DTO of a request, whose fields are read one by one if one of them is wrong. Its `Deserialize`
-/// needs `#[serde(default)]`.
-pub(super) trait Fields: DeserializeOwned + Default {
-    /// Describes the values that a field takes.
-    fn expected(field: &str) -> String;
+/// needs `#[serde(default)]`, and its schema names all fields.
+pub(super) trait Fields: DeserializeOwned + Default + JsonSchema {
+    /// Describes the values that a field takes; as its schema does, unless the type says more.
+    fn expected(field: &str) -> String {
+        let schema = Self::json_schema(&mut SchemaGenerator::default()).to_value();
+        described(&schema["properties"][field]).to_owned()
+    }
+
+    /// Returns whether the type has a field of this name.
+    fn has(name: &str) -> bool {
+        let schema = Self::json_schema(&mut SchemaGenerator::default());
+        schema.get("properties").is_some_and(|fields| fields.get(name).is_some())
+    }
 
     /// Describes why a field of this name is refused.
     fn refused(_field: &str) -> String {
         UNKNOWN.to_owned()
+    }
+}
+
+/// Describes the values of a schema.
+fn described(schema: &Value) -> &'static str {
+    let is_any = schema["type"].is_null() && schema["enum"].is_null() && schema["anyOf"].is_array();
+    let inner = if is_any { &schema["anyOf"][0] } else { schema };
+    let has = |place: &str, value: Value| match &inner[place] {
+        Value::Array(all) => all.contains(&value),
+        one => *one == value,
+    };
+    let is_flag = has("type", json!("boolean")) || has("enum", json!(true));
+    let is_optional = is_any || has("type", json!("null")) || has("enum", Value::Null);
+    match (is_flag, is_optional) {
+        _ if has("type", json!("array")) => "expected an array",
+        _ if has("type", json!("integer")) => "expected a whole number",
+        (true, false) => "expected true or false",
+        (true, true) => "expected true, false or null",
+        (false, false) => "expected a string",
+        (false, true) => "expected a string, or null",
     }
 }
 
@@ -66,51 +95,45 @@ fn is_empty(body: &[u8]) -> bool {
 
 /// Like [`read_object`], but records wrong fields beside others.
 pub(super) fn read_each<T: Fields>(fields: Map<String, Value>, wrong: &mut FieldErrors) -> T {
-    let known = serde_introspect::<T>();
+    let read = |fields| serde_json::from_value(Value::Object(fields));
     let mut right = Map::new();
     for (name, value) in fields {
         if wrong.is_full() {
             break;
         }
-        if !known.contains(&name.as_str()) {
+        if !T::has(&name) {
             wrong.note::<()>(&name, Err(T::refused(&name)));
-            continue;
-        }
-        let alone = MapDeserializer::<_, serde_json::Error>::new(iter::once((name.as_str(), &value)));
-        match T::deserialize(alone) {
-            Ok(_) => {
-                right.insert(name, value);
-            }
-            Err(_) => {
-                wrong.note::<()>(&name, Err(T::expected(&name)));
-            }
+        } else if read(Map::from_iter([(name.clone(), value.clone())])).is_ok_and(|_: T| true) {
+            right.insert(name, value);
+        } else {
+            wrong.note::<()>(&name, Err(T::expected(&name)));
         }
     }
     // Fields that are valid one by one are valid together. Should they not be, the request is
     // refused, because an edit without its fields would seem to have been made.
-    serde_json::from_value(Value::Object(right)).unwrap_or_else(|error| {
+    read(right).unwrap_or_else(|error| {
         wrong.note::<()>("(the fields)", Err(error.to_string()));
         T::default()
     })
 }
 
-/// Reads a parsed object field by field. Wrong fields are in the second value.
+/// Reads a parsed object. Wrong fields are in the second value.
 pub(super) fn read_object<T: Fields>(fields: Map<String, Value>) -> (T, FieldErrors) {
     let mut wrong = FieldErrors::default();
-    (read_each(fields, &mut wrong), wrong)
+    let read = serde_json::from_value(Value::Object(fields.clone()));
+    (read.unwrap_or_else(|_| read_each(fields, &mut wrong)), wrong)
 }
 
-/// Reads the parameters of a query. Unknown and empty ones are passed over.
+/// Reads the parameters of a query. Empty ones, and those of other types, are passed over; unknown
+/// ones were refused before.
 pub(super) fn read_query<T: Fields>(query: &Query) -> (T, FieldErrors) {
-    let mut fields = Map::new();
-    for name in serde_introspect::<T>() {
-        let value = match name.strip_suffix("[]") {
-            Some(list) => Some(query.list(list).map(Value::from).collect()),
-            None => query.text(name).map(Value::from),
-        };
-        fields.extend(value.map(|value| ((*name).to_owned(), value)));
-    }
-    read_object(fields)
+    let fields = query.fields();
+    let read = serde_json::from_value(Value::Object(fields.clone()));
+    let mut wrong = FieldErrors::default();
+    let read = read.unwrap_or_else(|_| {
+        read_each(fields.into_iter().filter(|(name, _)| T::has(name)).collect(), &mut wrong)
+    });
+    (read, wrong)
 }
 
 /// Sorts the wrong fields that an error names by their places in the request. The long URL comes

@@ -16,7 +16,6 @@ use links::{
     reservation::{COUNT_MAX, FILL_MAX, Reservation},
     scope::Scope,
 };
-use schemars::SchemaGenerator;
 use serde_json::Value;
 use store::RESERVATIONS_MAX;
 
@@ -24,11 +23,11 @@ use super::{
     bulk::draft,
     call::Call,
     docs::{Kind, Topic},
-    json::{JSON, json},
+    json::json,
     link_fields::{SHORT_CODE, given_code},
     problem::Problem,
     read::{Fields, read_fields},
-    route::{ContentSchema, Route, keyed},
+    route::{Route, array_of, json_of, keyed},
     split::each_of_array,
 };
 use crate::Api;
@@ -66,7 +65,7 @@ pub(super) fn routes() -> Vec<Route> {
                 "Up to {FILL_MAX} links in at most {FILL_BYTES} bytes. Each has a result of its own, and a wrong one fails no other. \
                  A fill may be repeated: a link that is stored already is reported as `stored` again if it is the same, and as `conflict` if it is another."
             ))
-            .body_of(vec![(JSON, ContentSchema::ArrayOf(SchemaGenerator::subschema_for::<dto::FillItem>, FILL_MAX))])
+            .body_of(json_of(|generator| array_of::<dto::FillItem>(generator, FILL_MAX)))
             .answers::<dto::FillResults>("A result for each item, in their order.")
             .fails(&[Kind::MalformedBody, Kind::InvalidData, Kind::OneDomainOnly, Kind::NoReservation, Kind::ReservationClosed]),
     ]

@@ -5,12 +5,10 @@ use std::{borrow::Cow, pin::Pin};
 
 use hyper::Method;
 use links::{api_key::Grant, scope::Scope};
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde_json::{Value, json};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use super::{
     call::Call,
-    create,
     docs::{Header, Kind, Topic},
     json::JSON,
     problem::Problem,
@@ -20,6 +18,10 @@ use web::Answer;
 /// Maximum length of a body, unless the call has another limit. A long URL of 8 KiB, escaped at its
 /// worst, and all other fields fit.
 pub(super) const BODY_BYTES: usize = 64 * 1024;
+
+/// The path of all links. What follows it begins with a slug, unless the table of routes says
+/// otherwise.
+pub(super) const LINKS: &str = "/rest/v3/short-urls";
 
 /// The answer of a handler, which may take time.
 pub(super) type Answering<'a> = Pin<Box<dyn Future<Output = Result<Answer, Problem>> + Send + 'a>>;
@@ -63,8 +65,8 @@ pub(super) struct Route {
     pub(super) handler: Handler,
     /// Maximum length of the body.
     pub(super) body_bytes: usize,
-    /// Parameters that are accepted without a meaning.
-    ignored: Vec<&'static str>,
+    /// Parameters that the document does not name.
+    undocumented: Vec<&'static str>,
     pub(super) docs: Docs,
 }
 
@@ -88,15 +90,17 @@ pub(super) struct Docs {
 /// A function that adds a schema to those of the document, and returns a reference to it.
 pub(super) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
-/// Content by media type: JSON of a schema, or any other schema.
-pub(super) type Content = Vec<(&'static str, ContentSchema)>;
+/// The schemas of a content, by media type.
+pub(super) type Content = Vec<(&'static str, SchemaOf)>;
 
-/// The schema of a content.
-pub(super) enum ContentSchema {
-    Of(SchemaOf),
-    /// An array of items of a schema, at most so many.
-    ArrayOf(SchemaOf, usize),
-    Plain(Value),
+/// Returns a content of JSON.
+pub(super) fn json_of(schema: SchemaOf) -> Content {
+    vec![(JSON, schema)]
+}
+
+/// Returns the schema of an array of items, at most so many.
+pub(super) fn array_of<T: JsonSchema>(generator: &mut SchemaGenerator, most: usize) -> Schema {
+    json_schema!({ "type": "array", "items": generator.subschema_for::<T>(), "maxItems": most })
 }
 
 /// The description of a body.
@@ -131,7 +135,7 @@ impl Route {
             answers: Vec::new(),
             problems: Vec::new(),
         };
-        Self { method, path, handler, body_bytes: BODY_BYTES, ignored: Vec::new(), docs }
+        Self { method, path, handler, body_bytes: BODY_BYTES, undocumented: Vec::new(), docs }
     }
 
     /// Sets the maximum length of the body.
@@ -183,14 +187,12 @@ impl Route {
         let names =
             schemas.filter_map(|schema| Some(schema["properties"].as_object()?.keys().cloned().collect()));
         let documented = names.flat_map(|names: Vec<String>| names);
-        let in_one_step = matches!(self.handler, Handler::KeyInQuery(..)).then_some(create::PARAMETERS);
-        let others = self.ignored.iter().copied().chain(in_one_step.into_iter().flatten());
-        documented.chain(others.map(str::to_owned)).collect()
+        documented.chain(self.undocumented.iter().map(|name| (*name).to_owned())).collect()
     }
 
-    /// Accepts a parameter that clients of Shlink send and that has no meaning here.
-    pub(super) fn ignores(mut self, name: &'static str) -> Self {
-        self.ignored.push(name);
+    /// Accepts parameters that the document does not name.
+    pub(super) fn accepts(mut self, names: &[&'static str]) -> Self {
+        self.undocumented.extend(names);
         self
     }
 
@@ -202,7 +204,7 @@ impl Route {
 
     /// Sets the schema of the body, a JSON object.
     pub(super) fn body<B: JsonSchema>(self) -> Self {
-        self.body_of(vec![(JSON, ContentSchema::Of(SchemaGenerator::subschema_for::<B>))])
+        self.body_of(json_of(SchemaGenerator::subschema_for::<B>))
     }
 
     /// Sets the schema of a body that may be left out, as may each of its fields.
@@ -230,8 +232,7 @@ impl Route {
 
     /// Adds an answer of JSON with the status 200.
     pub(super) fn answers<A: JsonSchema>(self, description: &'static str) -> Self {
-        let content = vec![(JSON, ContentSchema::Of(SchemaGenerator::subschema_for::<A>))];
-        self.answers_of(200, description, content)
+        self.answers_of(200, description, json_of(SchemaGenerator::subschema_for::<A>))
     }
 
     /// Adds an answer without a body, with the status 204.
@@ -255,18 +256,5 @@ impl Route {
     pub(super) fn fails(mut self, problems: &[Kind]) -> Self {
         self.docs.problems.extend(problems);
         self
-    }
-}
-
-impl ContentSchema {
-    /// Returns the schema, and adds what it refers to.
-    pub(super) fn schema(&self, generator: &mut SchemaGenerator) -> Value {
-        match self {
-            Self::Of(schema) => schema(generator).to_value(),
-            Self::ArrayOf(items, most) => {
-                json!({ "type": "array", "items": items(generator), "maxItems": most })
-            }
-            Self::Plain(schema) => schema.clone(),
-        }
     }
 }

@@ -15,12 +15,8 @@ use std::collections::HashMap;
 
 use hyper::Method;
 
-use super::route::{Handler, Route};
+use super::route::{Handler, LINKS, Route};
 use web::request_durations::RouteName;
-
-/// The path of all links. What follows it begins with a slug, unless the table of routes says
-/// otherwise.
-pub(super) const LINKS: &str = "/rest/v3/short-urls";
 
 /// All routes, by method and path.
 pub struct Router {

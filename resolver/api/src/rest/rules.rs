@@ -61,8 +61,9 @@ impl Fields for dto::NewRedirectRule {
 }
 
 impl Fields for dto::NewCondition {
-    fn expected(_: &str) -> String {
-        "expected a string, or null".to_owned()
+    // Its schema has one part for each type.
+    fn has(name: &str) -> bool {
+        matches!(name, "type" | "matchKey" | "matchValue")
     }
 }
 

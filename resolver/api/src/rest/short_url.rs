@@ -1,11 +1,11 @@
-//! Answers with a link, and parts of them that other answers have too.
+//! Answers with a link.
 
 use app::key_names::Names;
-use hyper::header::{ETAG, HeaderValue};
 use links::{Record, api_key::Grant};
 use store::VisitTotals;
 
 use super::{
+    etag::with_etag,
     json::json,
     link_fields::{link_name, short_url},
     problem::Problem,
@@ -33,16 +33,4 @@ pub(super) fn answer_with(
 ) -> Result<Answer, Problem> {
     let shown = short_url(api, record, names, visits).ok_or(Problem::INTERNAL)?;
     Ok(with_etag(json(&shown), record))
-}
-
-fn with_etag(mut answer: Answer, record: &Record) -> Answer {
-    if let Ok(tag) = HeaderValue::try_from(format!("\"{}\"", record.link.version())) {
-        answer.headers_mut().insert(ETAG, tag);
-    }
-    answer
-}
-
-/// Returns the version that an entity tag stands for.
-pub(super) fn version(tag: &[u8]) -> Option<u64> {
-    std::str::from_utf8(tag).ok()?.strip_prefix('"')?.strip_suffix('"')?.parse().ok()
 }

@@ -1,5 +1,7 @@
 //! `GET /rest/v3/stats`: statistics of visits. An addition to Shlink's API.
 
+use std::collections::BTreeSet;
+
 use app::{
     FieldErrors,
     find_link::LinkName,
@@ -33,7 +35,7 @@ use web::Answer;
 const SECOND: i64 = 1_000_000;
 
 pub(super) fn routes() -> Vec<Route> {
-    let names = Dimension::ALL.map(|dimension| format!("`{}`", name_of(dimension))).join(", ");
+    let names = Dimension::ALL.map(|dimension| format!("`{}`", dimension.as_str())).join(", ");
     vec![
         Route::new(Method::GET, "/rest/v3/stats", keyed!(Scope::Visits, show))
             .document("getStats", Topic::Visits, "Compute statistics of visits")
@@ -50,11 +52,7 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-impl Fields for StatsQuery {
-    fn expected(_: &str) -> String {
-        "expected a text".to_owned()
-    }
-}
+impl Fields for StatsQuery {}
 
 async fn show(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let (query, mut wrong): (StatsQuery, FieldErrors) = call.query();
@@ -142,34 +140,12 @@ fn expected_top() -> String {
 /// Parses names of dimensions; all of them without any.
 fn parse_dimensions(text: Option<&str>) -> Result<Vec<Dimension>, String> {
     let Some(text) = text else { return Ok(Dimension::ALL.into()) };
-    let named = |name: &str| Dimension::ALL.into_iter().find(|dimension| name_of(*dimension) == name);
-    let dimensions: Option<Vec<Dimension>> = text.split(',').map(|name| named(name.trim())).collect();
-    dimensions.map(without_repetitions).ok_or_else(|| {
-        let names = Dimension::ALL.map(name_of).join(", ");
+    let named: Option<BTreeSet<Dimension>> =
+        text.split(',').map(|name| Dimension::parse(name.trim())).collect();
+    named.map(|dimensions| dimensions.into_iter().collect()).ok_or_else(|| {
+        let names = Dimension::ALL.map(Dimension::as_str).join(", ");
         format!("expected some of {names}, separated by commas")
     })
-}
-
-fn without_repetitions(mut dimensions: Vec<Dimension>) -> Vec<Dimension> {
-    dimensions.sort_unstable();
-    dimensions.dedup();
-    dimensions
-}
-
-/// Returns the name of a dimension in requests and answers.
-fn name_of(dimension: Dimension) -> &'static str {
-    match dimension {
-        Dimension::Referrer => "referrer",
-        Dimension::Browser => "browser",
-        Dimension::Os => "os",
-        Dimension::Device => "device",
-        Dimension::Country => "country",
-        Dimension::Region => "region",
-        Dimension::City => "city",
-        Dimension::Language => "language",
-        Dimension::Outcome => "outcome",
-        Dimension::Rule => "rule",
-    }
 }
 
 fn shown<'a>(stats: &'a VisitStats, zone: &'a TimeZone) -> dto::Stats<'a> {
@@ -187,7 +163,7 @@ fn shown<'a>(stats: &'a VisitStats, zone: &'a TimeZone) -> dto::Stats<'a> {
         previous: stats.previous.as_ref().map(|previous| range(previous, zone)),
         days: dto::StatsDays { first: date(first), last: date(last) },
         dimensions: dimensions
-            .map(|(dimension, values)| (name_of(*dimension), values.iter().map(value).collect()))
+            .map(|(dimension, values)| (dimension.as_str(), values.iter().map(value).collect()))
             .collect(),
         visitors: distinct(stats.visitors, "visitors of each day, added up"),
         addresses: distinct(stats.addresses, "distinct addresses over the whole range"),

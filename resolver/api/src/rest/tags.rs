@@ -13,7 +13,7 @@ use super::{
     problem::Problem,
     read::Fields,
     route::{Route, keyed},
-    visits::summary,
+    visit_json::summary,
 };
 use web::{Answer, empty};
 
@@ -24,8 +24,8 @@ pub(super) fn routes() -> Vec<Route> {
         Route::new(Method::GET, TAGS, keyed!(Scope::Read, list))
             .document("listTags", Topic::Tags, "List tags")
             .query::<dto::TagsQuery>()
-            // Of Shlink before version 3.
-            .ignores("withStats")
+            // Of Shlink before version 3, and without a meaning here.
+            .accepts(&["withStats"])
             .answers::<dto::TagPage>("Names of tags.")
             .fails(&[Kind::InvalidData]),
         Route::new(Method::GET, "/rest/v3/tags/stats", keyed!(Scope::Read, stats))
@@ -54,23 +54,11 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-impl Fields for dto::TagsQuery {
-    fn expected(_: &str) -> String {
-        "expected a text".to_owned()
-    }
-}
+impl Fields for dto::TagsQuery {}
 
-impl Fields for dto::TagsDeletionQuery {
-    fn expected(_: &str) -> String {
-        "expected tags".to_owned()
-    }
-}
+impl Fields for dto::TagsDeletionQuery {}
 
-impl Fields for dto::TagRenaming {
-    fn expected(_: &str) -> String {
-        "expected a string".to_owned()
-    }
-}
+impl Fields for dto::TagRenaming {}
 
 /// Reads a page of tags, and the number of all.
 async fn page(call: &Call, by: &Grant) -> Result<(Vec<TagCount>, dto::Pagination), Problem> {

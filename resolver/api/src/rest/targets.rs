@@ -36,12 +36,7 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-impl Fields for dto::Target {
-    fn expected(field: &str) -> String {
-        let expected = if field == "allowed" { "expected true or false" } else { "expected a string" };
-        expected.to_owned()
-    }
-}
+impl Fields for dto::Target {}
 
 fn shown(rule: &TargetRule) -> dto::Target {
     dto::Target { pattern: Some(rule.pattern().to_owned()), allowed: Some(rule.is_allowed()) }

@@ -19,24 +19,21 @@ use dto::OrphanVisitsQuery;
 use hyper::{Method, StatusCode};
 use links::{api_key::Grant, scope::Scope};
 use schemars::SchemaGenerator;
-use store::VisitTotals;
-use tokio::sync::mpsc;
-use visits::{OrphanKind, PlaceText};
+use visits::OrphanKind;
 
 use super::{
     call::Call,
     docs::{Kind, Topic},
-    json::{JSON, json},
-    list::{must_still_be_granted, send, stream},
+    json::json,
     pagination::{Paging, pagination},
     problem::Problem,
     query::Query,
     read::Fields,
-    route::{ContentSchema, Route, keyed},
-    time::atom,
+    route::{Route, json_of, keyed},
+    streamed::{JsonList, Pieces, stream},
+    visit_json::{shown, summary},
 };
-use crate::Api;
-use web::{Answer, BrokenOff, Piece, budgets::BudgetAccount};
+use web::{Answer, BrokenOff, budgets::BudgetAccount};
 
 const OF_LINK: &str = "/rest/v3/short-urls/{shortCode}/visits";
 const ALL: &str = "/rest/v3/visits";
@@ -139,7 +136,7 @@ fn deletions() -> Vec<Route> {
             .answers_of(
                 202,
                 "The number of visits that are deleted so far. The others follow.",
-                vec![(JSON, ContentSchema::Of(SchemaGenerator::subschema_for::<dto::ErasedVisits>))],
+                json_of(SchemaGenerator::subschema_for::<dto::ErasedVisits>),
             )
             .fails(&[Kind::InvalidData, Kind::AddressesNotKept, Kind::TooManyErasures]),
     ]
@@ -151,17 +148,9 @@ fn own_links() -> String {
     )
 }
 
-impl Fields for dto::VisitsQuery {
-    fn expected(_: &str) -> String {
-        "expected a text".to_owned()
-    }
-}
+impl Fields for dto::VisitsQuery {}
 
-impl Fields for dto::VisitsDomainQuery {
-    fn expected(_: &str) -> String {
-        "expected a text".to_owned()
-    }
-}
+impl Fields for dto::VisitsDomainQuery {}
 
 impl Fields for dto::ErasureQuery {
     fn expected(_: &str) -> String {
@@ -182,11 +171,6 @@ async fn overview(call: &Call, by: &Grant) -> Result<Answer, Problem> {
         orphan_visits: summary(overview.orphans),
     };
     Ok(json(&dto::VisitsOverview { visits }))
-}
-
-/// Returns totals as answers show them.
-pub(super) fn summary(totals: VisitTotals) -> dto::VisitsSummary {
-    dto::VisitsSummary::new(totals.total, totals.bots)
 }
 
 async fn list_of_link(call: &Call, by: &Grant) -> Result<Answer, Problem> {
@@ -235,83 +219,42 @@ async fn list(call: &Call, of: VisitsOf, mut wrong: FieldErrors, by: &Grant) -> 
         return Ok(json(&dto::VisitPage { visits: dto::Page { data, pagination } }));
     }
     let under_way = api.budgets.lists.take(BudgetAccount::Key(by.id), 1)?;
-    let streamed = Streamed { api: Arc::clone(api), by: by.clone(), listed, paging };
-    Ok(stream(api, under_way, async move |to| streamed.write(first, &to).await))
+    let (reading, by) = (Arc::clone(api), by.clone());
+    Ok(stream(api, under_way, |to| {
+        let list = JsonList::new("visits");
+        Box::pin(async move {
+            let to = Pieces { api: &reading, by: &by, to, list };
+            write(listed, first, paging, to).await
+        })
+    }))
 }
 
-/// A long page of visits that is read while it is answered.
-struct Streamed {
-    api: Arc<Api>,
-    by: Grant,
-    listed: ListedVisits,
+/// Writes the first visits of a long page, and those that follow.
+async fn write(
+    mut listed: ListedVisits,
+    first: Vec<VisitView>,
     paging: Paging,
-}
-
-impl Streamed {
-    /// Writes the first visits, and those that follow.
-    async fn write(mut self, first: Vec<VisitView>, to: &mpsc::Sender<Piece>) -> Result<(), BrokenOff> {
-        let mut text = br#"{"visits":{"data":["#.to_vec();
-        let (mut visits, mut count) = (first, 0);
-        while !visits.is_empty() {
-            // The next ones are read while these are written, and to the end even if the client has
-            // gone: a statement that is given up would go on in the database.
-            let next = self.api.links.next_visits(&mut self.listed, &self.by);
-            let write = async {
-                for visit in &visits {
-                    write_visit(visit, count == 0, &mut text)?;
-                    count += 1;
-                    if text.len() >= PIECE {
-                        must_still_be_granted(&self.api, &self.by).await?;
-                        send(to, std::mem::take(&mut text)).await?;
-                    }
+    mut to: Pieces<'_>,
+) -> Result<(), BrokenOff> {
+    let (api, by, mut visits) = (to.api, to.by, first);
+    while !visits.is_empty() {
+        // The next ones are read while these are written, and to the end even if the client has
+        // gone: a statement that is given up would go on in the database.
+        let next = api.links.next_visits(&mut listed, by);
+        let write = async {
+            for visit in &visits {
+                to.list.push(&shown(visit))?;
+                if to.list.text.len() >= PIECE {
+                    to.send().await?;
                 }
-                must_still_be_granted(&self.api, &self.by).await?;
-                send(to, std::mem::take(&mut text)).await
-            };
-            let (next, written) = tokio::join!(next, write);
-            written?;
-            visits = next.map_err(|_| BrokenOff)?;
-        }
-        text.extend_from_slice(br#"],"pagination":"#);
-        let pagination = pagination(self.paging, count, self.listed.total);
-        serde_json::to_writer(&mut text, &pagination).map_err(|_| BrokenOff)?;
-        text.extend_from_slice(b"}}");
-        send(to, text).await
+            }
+            to.send().await
+        };
+        let (next, written) = tokio::join!(next, write);
+        written?;
+        visits = next.map_err(|_| BrokenOff)?;
     }
-}
-
-/// Writes a visit as part of a comma-separated list.
-fn write_visit(visit: &VisitView, is_first: bool, text: &mut Vec<u8>) -> Result<(), BrokenOff> {
-    if !is_first {
-        text.push(b',');
-    }
-    serde_json::to_writer(text, &shown(visit)).map_err(|_| BrokenOff)
-}
-
-pub(super) fn shown(visit: &VisitView) -> dto::Visit<'_> {
-    dto::Visit {
-        referer: &visit.referrer,
-        date: atom(visit.at),
-        user_agent: &visit.user_agent,
-        visit_location: visit.place.as_deref().map(location),
-        potential_bot: visit.is_bot,
-        visited_url: visit.visited_url.as_deref(),
-        redirect_url: visit.redirect_url.as_deref(),
-        r#type: visit.orphan.map(OrphanKind::name),
-    }
-}
-
-fn location(place: &PlaceText) -> dto::VisitLocation<'_> {
-    dto::VisitLocation {
-        country_code: &place.country,
-        country_name: &place.country_name,
-        region_name: &place.region,
-        city_name: &place.city,
-        latitude: place.latitude,
-        longitude: place.longitude,
-        timezone: &place.time_zone,
-        is_empty: place.is_empty(),
-    }
+    to.finish(paging, listed.total).await
 }
 
 async fn delete_of_link(call: &Call, by: &Grant) -> Result<Answer, Problem> {
@@ -334,54 +277,4 @@ async fn erase(call: &Call, by: &Grant) -> Result<Answer, Problem> {
 
 fn deleted(deleted_visits: u64) -> Result<Answer, Problem> {
     Ok(json(&dto::DeletedVisits { deleted_visits }))
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    fn visit() -> VisitView {
-        VisitView {
-            referrer: "https://a.b/".into(),
-            at: "2026-11-25T10:00:00.999999Z".parse().unwrap(),
-            user_agent: "curl".into(),
-            place: None,
-            is_bot: true,
-            visited_url: Some("https://s.test/abc".into()),
-            redirect_url: None,
-            orphan: None,
-        }
-    }
-
-    #[test]
-    fn a_visit_has_shlinks_shape_and_only_an_orphan_visit_has_a_type() {
-        let plain = serde_json::to_value(shown(&visit())).unwrap();
-        let expected = json!({
-            "referer": "https://a.b/", "date": "2026-11-25T10:00:00+00:00", "userAgent": "curl",
-            "visitLocation": null, "potentialBot": true, "visitedUrl": "https://s.test/abc", "redirectUrl": null,
-        });
-        assert_eq!(plain, expected);
-        let place = PlaceText { country: "DE".to_owned(), latitude: 52.5, ..PlaceText::default() };
-        let orphan = VisitView { orphan: Some(OrphanKind::BaseUrl), place: Some(place.into()), ..visit() };
-        let orphan = serde_json::to_value(shown(&orphan)).unwrap();
-        assert_eq!(orphan["type"], "base_url");
-        let location = json!({
-            "countryCode": "DE", "countryName": "", "regionName": "", "cityName": "", "latitude": 52.5,
-            "longitude": 0.0, "timezone": "", "isEmpty": false,
-        });
-        assert_eq!(orphan["visitLocation"], location);
-    }
-
-    #[test]
-    fn visits_of_a_long_page_form_one_list() {
-        let mut text = b"[".to_vec();
-        for is_first in [true, false, false] {
-            write_visit(&visit(), is_first, &mut text).unwrap();
-        }
-        text.push(b']');
-        let list: Value = serde_json::from_slice(&text).unwrap();
-        assert_eq!(list.as_array().unwrap().len(), 3);
-    }
 }

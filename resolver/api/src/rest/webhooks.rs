@@ -77,7 +77,7 @@ fn delivering() -> Vec<Route> {
             .fails(&[Kind::NoWebhook, Kind::WebhookDisabled]),
         route(Method::GET, DELIVERIES, keyed!(Scope::Admin, deliveries), "listWebhookDeliveries", "List deliveries of a webhook")
             .text(format!("The latest first, {PER_PAGE} on a page. `before` of the answer leads to the next page; null ends the list. Ended deliveries are listed for a week. At most {OPEN_MAX} are open; further ones are dropped and counted."))
-            .query::<dto::DeliveriesQuery>()
+            .query::<dto::BeforeQuery>()
             .answers::<dto::DeliveryPage>("Deliveries.")
             .fails(&[Kind::InvalidData, Kind::NoWebhook]),
         route(Method::POST, REDELIVER, keyed!(Scope::Admin, redeliver), "redeliverEvent", "Send an event again")
@@ -87,32 +87,9 @@ fn delivering() -> Vec<Route> {
     ]
 }
 
-impl Fields for dto::NewWebhook {
-    fn expected(field: &str) -> String {
-        expected(field).to_owned()
-    }
-}
+impl Fields for dto::NewWebhook {}
 
-impl Fields for dto::WebhookEdit {
-    fn expected(field: &str) -> String {
-        expected(field).to_owned()
-    }
-}
-
-impl Fields for dto::DeliveriesQuery {
-    fn expected(_: &str) -> String {
-        "expected the number of a delivery".to_owned()
-    }
-}
-
-fn expected(field: &str) -> &'static str {
-    match field {
-        "url" => "expected a URL such as https://example.com/hook",
-        "events" => "expected an array of kinds of events",
-        "enabled" => "expected true, false or null",
-        _ => "expected a string or null",
-    }
-}
+impl Fields for dto::WebhookEdit {}
 
 async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let webhooks = call.api.links.webhooks(by).await?;
@@ -162,10 +139,7 @@ async fn test(call: &Call, by: &Grant) -> Result<Answer, Problem> {
 }
 
 async fn deliveries(call: &Call, by: &Grant) -> Result<Answer, Problem> {
-    let (dto::DeliveriesQuery { before }, _) = call.query();
-    let before = before.map(|text| text.parse::<i64>()).transpose();
-    let before = before.map_err(|_| Problem::invalid("before", dto::DeliveriesQuery::expected("before")))?;
-    let found = call.api.links.webhook_deliveries(&call.parameter(), before, by).await?;
+    let found = call.api.links.webhook_deliveries(&call.parameter(), call.before()?, by).await?;
     let before = found.last().filter(|_| found.len() == PER_PAGE).map(|last| last.id.get());
     let data = found.iter().map(delivery).collect();
     Ok(json(&dto::DeliveryPage { deliveries: dto::DeliveryData { data, before } }))

@@ -1,135 +1,161 @@
-//! The schemas of the bodies that have fields of a link, derived from [`LinkFields`].
+//! The bodies that have fields of a link: which fields each takes, and their schemas, derived from
+//! [`LinkFields`].
 
-use std::{borrow::Cow, collections::BTreeMap, sync::LazyLock};
+use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{
-    LinkFields,
-    uses::{EditUse, Use},
-};
+use super::LinkFields;
 use crate::Ignored;
 
-/// The schema of a create's body.
-pub struct NewShortUrl;
+/// The bodies that take a field. Fields without an entry in [`USES`] are taken by all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Use {
+    create: bool,
+    bulk: bool,
+    fill: bool,
+    edit: EditUse,
+}
 
-/// The schema of an edit's body.
-pub struct ShortUrlEdit;
+/// How an edit uses a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EditUse {
+    /// The edit changes it.
+    Taken,
+    /// The edit ignores it. The code of a link never changes, and `move` changes its domain;
+    /// Shlink's clients have one form for creates and edits.
+    Ignored,
+    /// The edit refuses it.
+    Refused,
+}
 
-/// The schema of an item of a bulk create.
-pub struct BatchItem;
+impl Use {
+    const ALL: Self = Self { create: true, bulk: true, fill: true, edit: EditUse::Taken };
+    const SINGLE: Self = Self { bulk: false, fill: false, ..Self::ALL };
+    const CREATE: Self = Self { edit: EditUse::Ignored, ..Self::ALL };
+    const SINGLE_CREATE: Self = Self { edit: EditUse::Ignored, ..Self::SINGLE };
+    const CODE: Self = Self { edit: EditUse::Refused, ..Self::ALL };
+    const FILL: Self = Self { create: false, bulk: false, fill: true, edit: EditUse::Ignored };
+}
 
-/// The schema of an item of a reservation's fill.
-pub struct FillItem;
+/// The fields that not all bodies take.
+const USES: [(&str, Use); 10] = [
+    ("tags", Use::SINGLE),
+    ("password", Use::SINGLE),
+    ("customSlug", Use::SINGLE_CREATE),
+    ("pathPrefix", Use::SINGLE_CREATE),
+    ("shortCodeLength", Use::CREATE),
+    ("strategy", Use { bulk: false, ..Use::CODE }),
+    ("keyspace", Use::CODE),
+    ("findIfExists", Use::SINGLE_CREATE),
+    ("domain", Use::SINGLE_CREATE),
+    ("shortCode", Use::FILL),
+];
+
+fn use_of(field: &str) -> Use {
+    USES.iter().find(|(name, _)| *name == field).map_or(Use::ALL, |(_, of_bodies)| *of_bodies)
+}
 
 impl LinkFields {
-    /// Returns how an edit uses the field of this name; `None` for an unknown name.
+    /// Returns how an edit uses the field of this name. Unknown ones count as taken.
     #[must_use]
-    pub fn edit_use(name: &str) -> Option<EditUse> {
-        USES.get(name).map(|of_calls| of_calls.edit)
+    pub fn edit_use(name: &str) -> EditUse {
+        use_of(name).edit
     }
 }
 
-/// The use of each field, by its name.
-static USES: LazyLock<BTreeMap<String, Use>> = LazyLock::new(|| {
-    let mut schema = LinkFields::json_schema(&mut SchemaGenerator::default());
-    let mut uses = BTreeMap::new();
-    take_uses(&mut schema, |name, of_calls, _| {
-        uses.insert(name.to_owned(), of_calls);
-        true
-    });
-    uses
-});
-
-/// Takes the use of each field out of the schema. Fields for which `keeps` returns false are
-/// removed.
-fn take_uses(schema: &mut Schema, mut keeps: impl FnMut(&str, Use, &mut Value) -> bool) {
-    let Some(Value::Object(fields)) = schema.get_mut("properties") else { return };
-    fields.retain(|name, field| {
-        let of_calls = field.as_object_mut().and_then(|field| field.remove(USE));
-        let of_calls = of_calls.and_then(|value| Use::deserialize(value).ok()).unwrap_or(Use::ALL);
-        keeps(name, of_calls, field)
-    });
-}
-
-const USE: &str = "x-use";
-const LONG_URL: &str = "longUrl";
-
-/// Derives the schema of a body from the schema of all fields. The body has the fields for which
-/// `keeps` returns true, and needs those of `required`.
+/// Derives the schema of a body from that of all fields: the body has the fields that `keeps`
+/// returns, and needs those of `required`.
 fn schema_of(
     generator: &mut SchemaGenerator,
-    (description, is_ours): (&str, bool),
+    description: &str,
     required: &[&str],
-    mut keeps: impl FnMut(Use, &mut Value) -> bool,
+    keeps: impl Fn(Use, Value) -> Option<Value>,
 ) -> Schema {
     let mut schema = LinkFields::json_schema(generator);
-    take_uses(&mut schema, |name, of_calls, field| {
-        let is_kept = keeps(of_calls, field);
-        if required.contains(&name) {
-            field["type"] = json!("string");
-        }
-        is_kept
-    });
-    schema.insert("description".to_owned(), json!(description));
-    if is_ours {
-        schema.insert("x-addition".to_owned(), json!(true));
+    if let Some(Value::Object(fields)) = schema.get_mut("properties") {
+        let kept = std::mem::take(fields).into_iter().filter_map(|(name, field)| {
+            let mut field = keeps(use_of(&name), field)?;
+            if required.contains(&name.as_str()) {
+                field["type"] = json!("string");
+            }
+            Some((name, field))
+        });
+        *fields = kept.collect();
     }
+    schema.insert("description".to_owned(), json!(description));
     if !required.is_empty() {
         schema.insert("required".to_owned(), json!(required));
     }
     schema
 }
 
-impl JsonSchema for NewShortUrl {
-    fn schema_name() -> Cow<'static, str> {
-        "NewShortUrl".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        schema_of(generator, ("A link to be created.", false), &[LONG_URL], |of_calls, _| of_calls.create)
-    }
+fn addition(mut schema: Schema) -> Schema {
+    schema.insert("x-addition".to_owned(), json!(true));
+    schema
 }
 
-impl JsonSchema for ShortUrlEdit {
-    fn schema_name() -> Cow<'static, str> {
-        "ShortUrlEdit".into()
-    }
+/// Defines the type that stands for a body, with its schema.
+macro_rules! body {
+    ($(#[$doc:meta])* $name:ident, |$generator:ident| $schema:expr) => {
+        $(#[$doc])*
+        pub struct $name;
 
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let ignored = Ignored::json_schema(generator).to_value();
-        schema_of(generator, ("A partial update of a link.", false), &[], |of_calls, field| {
-            if of_calls.edit == EditUse::Ignored {
-                *field = ignored.clone();
+        impl JsonSchema for $name {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
             }
-            of_calls.edit != EditUse::Refused
-        })
-    }
+
+            fn json_schema($generator: &mut SchemaGenerator) -> Schema {
+                $schema
+            }
+        }
+    };
 }
 
-impl JsonSchema for BatchItem {
-    fn schema_name() -> Cow<'static, str> {
-        "BatchItem".into()
+body!(
+    /// The schema of a create's body.
+    NewShortUrl,
+    |generator| {
+        let keeps = |of: Use, field| of.create.then_some(field);
+        schema_of(generator, "A link to be created.", &["longUrl"], keeps)
     }
+);
 
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+body!(
+    /// The schema of an edit's body.
+    ShortUrlEdit,
+    |generator| {
+        let ignored = Ignored::json_schema(generator).to_value();
+        let keeps = |of: Use, field| match of.edit {
+            EditUse::Taken => Some(field),
+            EditUse::Ignored => Some(ignored.clone()),
+            EditUse::Refused => None,
+        };
+        schema_of(generator, "A partial update of a link.", &[], keeps)
+    }
+);
+
+body!(
+    /// The schema of an item of a bulk create.
+    BatchItem,
+    |generator| {
         let description = "One of many links to be created. Its code comes from the default keyspace.";
-        schema_of(generator, (description, true), &[LONG_URL], |of_calls, _| of_calls.bulk)
+        let keeps = |of: Use, field| of.bulk.then_some(field);
+        addition(schema_of(generator, description, &["longUrl"], keeps))
     }
-}
+);
 
-impl JsonSchema for FillItem {
-    fn schema_name() -> Cow<'static, str> {
-        "FillItem".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+body!(
+    /// The schema of an item of a reservation's fill.
+    FillItem,
+    |generator| {
         let description = "A link to be created under a reserved code.";
-        schema_of(generator, (description, true), &[LONG_URL, "shortCode"], |of_calls, _| of_calls.fill)
+        let keeps = |of: Use, field| of.fill.then_some(field);
+        addition(schema_of(generator, description, &["longUrl", "shortCode"], keeps))
     }
-}
+);
 
 #[cfg(test)]
 mod tests {
@@ -145,6 +171,8 @@ mod tests {
 
     #[test]
     fn each_body_has_its_own_part_of_the_fields() {
+        let all = fields_of::<LinkFields>();
+        assert!(USES.iter().all(|(name, _)| all.contains_key(*name)));
         let new = fields_of::<NewShortUrl>();
         assert_eq!(new["longUrl"]["type"], "string");
         assert!(new.contains_key("customSlug") && !new.contains_key("shortCode"));
@@ -152,7 +180,7 @@ mod tests {
         assert_eq!(edit["longUrl"]["type"], json!(["string", "null"]));
         assert_eq!(edit["customSlug"]["deprecated"], true);
         assert!(!edit.contains_key("keyspace") && edit["tags"]["deprecated"].is_null());
-        assert_eq!(LinkFields::edit_use("shortUrl"), Some(EditUse::Taken), "ignored whatever its value");
+        assert_eq!(LinkFields::edit_use("shortUrl"), EditUse::Taken, "ignored whatever its value");
         assert!(!fields_of::<BatchItem>().contains_key("tags"));
         assert_eq!(fields_of::<FillItem>()["shortCode"]["type"], "string");
     }

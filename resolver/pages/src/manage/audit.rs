@@ -1,7 +1,5 @@
 //! The audit log: who changed what, with each changed field before and after.
 
-use std::sync::Arc;
-
 use app::FieldErrors;
 use askama::Template;
 use hyper::StatusCode;
@@ -12,17 +10,14 @@ use links::{
 use serde_json::{Map, Value};
 use web::Answer;
 
-use super::{list, period::Period};
+use super::period::{Period, period_choices, read_period};
 use crate::{
-    Pages,
-    answer::{Forms, page},
+    addresses,
+    context::Context,
     error::PageError,
     form::Form,
     frame::{Frame, Place},
-    home::shown_time,
     locale::Locale,
-    request::PageRequest,
-    session::Session,
 };
 
 /// The address of the page.
@@ -85,76 +80,83 @@ struct Change {
 }
 
 /// Shows a page of the log.
-pub(super) async fn show(
-    pages: &Arc<Pages>,
-    request: &PageRequest<'_>,
-    session: &Session,
-) -> Result<Answer, PageError> {
-    let mut wrong = FieldErrors::default();
-    let filter = read_filter(pages, &request.query, session, &mut wrong).await?;
-    wrong.finish()?;
-    let period = list::period(&request.query, "created", &mut FieldErrors::default());
-    let entries = pages.api.links.audit_log(&filter, &session.grant).await?;
-    let frame = Frame::new(request, Some(session), Place::Audit);
+pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
+    let query = context.query();
+    let filter = read_filter(context).await?;
+    let entries = context.links().audit_log(&filter, context.by()).await?;
+    let frame = context.frame(Place::Audit);
     let on_page = &entries[..entries.len().min(PER_PAGE)];
-    let query = request.query.only(&FIELDS);
     let before = on_page.last().filter(|_| entries.len() > PER_PAGE);
-    let shown = AuditPage {
-        entries: on_page.iter().map(|entry| ShownEntry::new(pages, entry, frame.t)).collect(),
+    let page = AuditPage {
+        entries: on_page.iter().map(|entry| ShownEntry::new(context, entry)).collect(),
         is_latest: filter.before.is_none(),
-        older: before.map(|entry| query.query_with("before", &entry.id.to_string())),
+        older: before.map(|entry| query.only(&FIELDS).query_with("before", &entry.id.to_string())),
         actions: Action::ALL.map(|action| (action.as_str(), action_text(action.as_str(), frame.t))).to_vec(),
-        periods: list::period_choices(frame.t),
-        period,
-        query,
+        periods: period_choices(frame.t),
+        period: read_period(query, "created", &mut FieldErrors::default()),
+        query: query.only(&FIELDS),
         frame,
     };
-    Ok(page(request.renderer, StatusCode::OK, Forms::Stay, &shown))
+    Ok(context.page(StatusCode::OK, &page))
 }
 
 /// Reads the query: action, API key, object, period, and the entry that the page ends before.
-async fn read_filter(
-    pages: &Pages,
-    query: &Form,
-    session: &Session,
-    wrong: &mut FieldErrors,
-) -> Result<EntryFilter, PageError> {
+async fn read_filter(context: &Context<'_>) -> Result<EntryFilter, PageError> {
+    let (query, api) = (context.query(), &context.pages.api);
+    let mut wrong = FieldErrors::default();
     let before = query
         .filled("before")
-        .map(|text| text.parse::<i64>().map_err(|_| "expected the number of an entry".to_owned()));
+        .map(|text| text.parse::<i64>().map_err(|_| "no number of an entry".to_owned()));
     let action = query.filled("action").map(|name| {
         let found = Action::ALL.into_iter().find(|action| action.as_str() == name);
-        found.ok_or_else(|| "expected the name of an action".to_owned())
+        found.ok_or_else(|| "no name of an action".to_owned())
     });
-    let bounds =
-        list::period(query, "created", wrong).bounds(pages.api.domain_cache.now(), &pages.api.time_zone);
+    let period = read_period(query, "created", &mut wrong);
+    let bounds = period.bounds(api.domain_cache.now(), &api.time_zone);
     let object = match query.owned("object") {
-        Some(name) => Some(pages.api.links.audit_object(name, &session.grant).await?),
+        Some(name) => Some(context.links().audit_object(name, context.by()).await?),
         None => None,
     };
-    Ok(EntryFilter {
+    let filter = EntryFilter {
         before: before.and_then(|read| wrong.note("before", read)),
         action: action.and_then(|read| wrong.note("action", read)),
         by_name: query.owned("key"),
         object,
         since: bounds.start,
         until: bounds.end,
-    })
+    };
+    wrong.finish()?;
+    Ok(filter)
 }
 
 impl ShownEntry {
-    /// Shows an entry.
-    fn new(pages: &Pages, entry: &Entry, t: &Locale) -> Self {
-        let object = Object::of(pages, entry, t);
+    /// Shows an entry. Its object has the name that visitors know.
+    fn new(context: &Context<'_>, entry: &Entry) -> Self {
+        let (t, api) = (context.t(), &context.pages.api);
+        let (object, domain, address, details) = if entry.is_of_link() {
+            let told = tell(&entry.subject, entry.details.as_ref());
+            let name = told.slug.or_else(|| told.id.and_then(|id| api.lookup.code_of(id)));
+            let domain = api.domain_cache.shown_name(told.domain);
+            let is_gone = entry.action == Action::DeleteLink.as_str() || domain.as_deref() == Some(REMOVED);
+            let address = name.as_deref().filter(|_| !is_gone);
+            let address = address.map(|name| addresses::link_page(name, domain.as_deref()));
+            // An entry of a keyspace that is not known any more keeps its number.
+            (name.unwrap_or_else(|| entry.subject.clone()), domain, address, Some(told.details))
+        } else {
+            let is_orphans = entry.action == Action::DeleteOrphanVisits.as_str();
+            let name = if is_orphans { t.text("audit-orphans") } else { entry.subject.clone() };
+            (name, None, None, entry.details.clone())
+        };
+        let members = if let Some(Value::Object(members)) = details { members } else { Map::new() };
         Self {
-            time: shown_time(pages, entry.at),
+            time: context.time(entry.at),
             exact_time: entry.at.to_string(),
             key: entry.by_name.clone().unwrap_or_else(|| t.text("audit-operator")),
             action: action_text(&entry.action, t),
-            object: object.name,
-            domain: object.domain,
-            address: object.address,
-            changes: changes(entry, &object.details, t),
+            object,
+            domain,
+            address,
+            changes: changes(entry, &members, t),
         }
     }
 }
@@ -162,41 +164,6 @@ impl ShownEntry {
 /// Returns an action in words. One that the language has no text for stays as it is.
 fn action_text(action: &str, t: &Locale) -> String {
     t.try_text(&format!("audit-{action}")).unwrap_or_else(|| action.to_owned())
-}
-
-/// The object of an entry.
-struct Object {
-    name: String,
-    domain: Option<String>,
-    address: Option<String>,
-    details: Map<String, Value>,
-}
-
-impl Object {
-    /// Reads the object of an entry, by the name that visitors know.
-    fn of(pages: &Pages, entry: &Entry, t: &Locale) -> Self {
-        let members = |details: Option<Value>| match details {
-            Some(Value::Object(members)) => members,
-            _ => Map::new(),
-        };
-        if !entry.is_of_link() {
-            let is_orphans = entry.action == Action::DeleteOrphanVisits.as_str();
-            let name = if is_orphans { t.text("audit-orphans") } else { entry.subject.clone() };
-            return Self { name, domain: None, address: None, details: members(entry.details.clone()) };
-        }
-        let told = tell(&entry.subject, entry.details.as_ref());
-        let name = told.slug.or_else(|| told.id.and_then(|id| pages.api.lookup.code_of(id)));
-        let domain = pages.api.domain_cache.shown_name(told.domain);
-        let is_gone = entry.action == Action::DeleteLink.as_str() || domain.as_deref() == Some(REMOVED);
-        let address = name.as_deref().filter(|_| !is_gone);
-        Self {
-            address: address.map(|name| super::address_of(name, domain.as_deref())),
-            // An entry of a keyspace that is not known any more keeps its number.
-            name: name.unwrap_or_else(|| entry.subject.clone()),
-            domain,
-            details: members(Some(told.details)),
-        }
-    }
 }
 
 /// Returns the fields that an entry is about: those that changed, or else what it tells.

@@ -6,26 +6,21 @@
 mod creation;
 mod rows;
 
-use std::sync::Arc;
-
 use app::Field;
 use askama::Template;
 use hyper::StatusCode;
 use links::scope::Scope;
-use transfer::harmless;
 use web::Answer;
 
 use crate::{
-    Pages,
-    answer::{Forms, page},
+    context::Context,
     error::PageError,
     frame::{Frame, Place},
-    home::mark,
+    link_input::mark,
     locale::Locale,
-    request::PageRequest,
-    session::Session,
+    table,
 };
-use creation::{Outcome, check, create};
+use creation::{RowRefusal, check, create_all};
 use rows::{COLUMNS, ROWS_MAX, Row, TextError, read};
 
 /// The address of the page.
@@ -35,10 +30,10 @@ const SHOWN: usize = 10;
 /// The columns of the result as CSV.
 const RESULT_COLUMNS: [&str; 4] = ["line", "longUrl", "shortUrl", "error"];
 
-/// The form, with the preview of its rows.
 /// Maximum length of a shown cell, in characters.
 const CELL_CHARS: usize = 2_000;
 
+/// The form, with the preview of its rows.
 #[derive(Template)]
 #[template(path = "manage/bulk.html")]
 struct BulkPage<'a> {
@@ -121,8 +116,8 @@ impl Preview {
 }
 
 impl ShownResult {
-    fn new(row: &Row, outcome: Outcome, t: &Locale) -> Self {
-        let (short_url, error) = match outcome {
+    fn new(row: &Row, created: Result<String, RowRefusal>, t: &Locale) -> Self {
+        let (short_url, error) = match created {
             Ok(short_url) => (short_url, String::new()),
             Err(refusal) => (String::new(), refusal.text(t)),
         };
@@ -131,84 +126,67 @@ impl ShownResult {
 }
 
 /// Shows the form.
-pub(super) fn show(request: &PageRequest<'_>, session: &Session) -> Answer {
-    form(request, session, StatusCode::OK, (None, None))
+pub(super) fn show(context: &Context<'_>) -> Answer {
+    form(context, None, None)
 }
 
 /// Shows the preview of the rows, or creates their links, as the pressed button says.
-pub(super) async fn submit(
-    pages: &Arc<Pages>,
-    request: &PageRequest<'_>,
-    session: &Session,
-) -> Result<Answer, PageError> {
-    let (by, t) = (&session.grant, request.preferences.locale);
-    let rows = match read(request.form.get("rows").unwrap_or_default()) {
+pub(super) async fn submit(context: &Context<'_>) -> Result<Answer, PageError> {
+    let (form_sent, t) = (context.form(), context.t());
+    let rows = match read(form_sent.get("rows").unwrap_or_default()) {
         Ok(rows) => rows,
-        Err(error) => {
-            let refused = Some(reason(&error, t));
-            return Ok(form(request, session, StatusCode::BAD_REQUEST, (refused, None)));
-        }
+        Err(error) => return Ok(form(context, Some(reason(&error, t)), None)),
     };
-    if request.form.get("do") == Some("create") {
-        let outcomes = create(pages, (request.form.filled("mark"), &rows), by).await?;
-        return Ok(result(request, session, &rows, outcomes));
+    if form_sent.get("do") == Some("create") {
+        let created = create_all(context, form_sent.filled("mark"), &rows).await?;
+        return result(context, &rows, created);
     }
     let wrong = |row: &Row| {
-        let refusal = check(pages, row, by).err()?;
+        let refusal = check(context, row).err()?;
         Some(WrongRow { line: row.line as u64, long_url: long_url(row), reason: refusal.text(t) })
     };
     let preview = Preview::new(&rows, rows.iter().filter_map(wrong).collect(), t);
-    Ok(form(request, session, StatusCode::OK, (None, Some(preview))))
+    Ok(form(context, None, Some(preview)))
 }
 
 /// Answers with the form, which keeps the rows that were sent.
-fn form(
-    request: &PageRequest<'_>,
-    session: &Session,
-    status: StatusCode,
-    (refused, preview): (Option<String>, Option<Preview>),
-) -> Answer {
-    let shown = BulkPage {
-        mark: request.form.owned("mark").unwrap_or_else(mark),
-        frame: Frame::new(request, Some(session), Place::Bulk),
-        may_create: session.grant.scopes.allow(Scope::Create),
+fn form(context: &Context<'_>, refused: Option<String>, preview: Option<Preview>) -> Answer {
+    let status = if refused.is_some() { StatusCode::BAD_REQUEST } else { StatusCode::OK };
+    let page = BulkPage {
+        mark: context.form().owned("mark").unwrap_or_else(mark),
+        frame: context.frame(Place::Bulk),
+        may_create: context.allows(Scope::Create),
         rows_max: ROWS_MAX as u64,
         columns: column_names(),
-        text: request.form.get("rows").unwrap_or_default(),
+        text: context.form().get("rows").unwrap_or_default(),
         refused,
         preview,
     };
-    page(request.renderer, status, Forms::Stay, &shown)
+    context.page(status, &page)
 }
 
 /// Answers with the results of a creation.
-fn result(request: &PageRequest<'_>, session: &Session, rows: &[Row], outcomes: Vec<Outcome>) -> Answer {
-    let frame = Frame::new(request, Some(session), Place::Bulk);
-    let created = outcomes.iter().filter(|outcome| outcome.is_ok()).count() as u64;
-    let results = rows.iter().zip(outcomes).map(|(row, outcome)| ShownResult::new(row, outcome, frame.t));
+fn result(
+    context: &Context<'_>,
+    rows: &[Row],
+    created: Vec<Result<String, RowRefusal>>,
+) -> Result<Answer, PageError> {
+    let frame = context.frame(Place::Bulk);
+    let count = created.iter().filter(|created| created.is_ok()).count() as u64;
+    let results = rows.iter().zip(created).map(|(row, created)| ShownResult::new(row, created, frame.t));
     let results: Vec<ShownResult> = results.collect();
-    let shown = ResultPage {
-        created,
-        refused: results.len() as u64 - created,
-        // Writing to memory does not fail.
-        csv: csv_of(&results).unwrap_or_default(),
+    let cells = |one: &ShownResult| {
+        [one.line.to_string(), one.long_url.clone(), one.short_url.clone(), one.error.clone()]
+    };
+    let csv = table::write(RESULT_COLUMNS, results.iter().map(cells))?;
+    let page = ResultPage {
+        created: count,
+        refused: results.len() as u64 - count,
+        csv: String::from_utf8_lossy(&csv).into_owned(),
         results,
         frame,
     };
-    page(request.renderer, StatusCode::OK, Forms::Stay, &shown)
-}
-
-/// Writes the results as CSV. No cell is a formula, whatever the long URLs and the operator's
-/// public URL are.
-fn csv_of(results: &[ShownResult]) -> Result<String, csv::Error> {
-    let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(Vec::new());
-    writer.write_record(RESULT_COLUMNS)?;
-    for ShownResult { line, long_url, short_url, error } in results {
-        let cells = [&line.to_string(), long_url, short_url, error];
-        writer.write_record(cells.map(|cell| harmless(cell).into_owned()))?;
-    }
-    let bytes = writer.into_inner().map_err(csv::IntoInnerError::into_error)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    Ok(context.page(StatusCode::OK, &page))
 }
 
 /// Returns the long URL of a row as it was written.
@@ -238,30 +216,5 @@ fn reason(error: &TextError, t: &Locale) -> String {
         TextError::RepeatedColumn(name) => t.with("bulk-repeated-column", name),
         TextError::NoLongUrl => t.text("bulk-no-long-url"),
         TextError::TooManyRows => t.with("bulk-too-many", t.number(&(ROWS_MAX as u64))),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_cell_of_the_result_is_a_formula() {
-        let result = |long_url: &str, short_url: &str, error: &str| ShownResult {
-            line: 2,
-            long_url: long_url.to_owned(),
-            short_url: short_url.to_owned(),
-            error: error.to_owned(),
-        };
-        let results = [
-            result("https://e.org/?a=1,\"2\"", "https://s.example/a", ""),
-            result("=1+1", "@s.example", "-x"),
-            result("+1", "\tx", "\rx"),
-        ];
-        let expected = "line,longUrl,shortUrl,error\r\n\
-                        2,\"https://e.org/?a=1,\"\"2\"\"\",https://s.example/a,\r\n\
-                        2,'=1+1,'@s.example,'-x\r\n\
-                        2,'+1,'\tx,\"'\rx\"\r\n";
-        assert_eq!(csv_of(&results).unwrap(), expected);
     }
 }

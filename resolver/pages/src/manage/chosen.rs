@@ -8,94 +8,34 @@
 //! 3. A tag is added to the tags that a link has at this moment: if they change meanwhile, they are
 //!    read again.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::time::Duration;
 
-use app::{AppError, FieldErrors, LinkFields, edit_link::Target, find_link::LinkName};
+use app::{AppError, FieldErrors, LinkFields, LinkService, edit_link::Target, find_link::LinkName};
 use hyper::StatusCode;
-use links::{Slug, Tag, api_key::Grant};
+use links::{Tag, api_key::Grant};
 use tokio::time::Instant;
 use web::Answer;
 
 use super::{
-    PATH,
-    list::{self, Read},
+    choice::{Choice, DONE, Done},
+    list,
     paged::address,
 };
 use crate::{
-    Pages,
-    answer::{Forms, page, redirect},
-    error::{self, PageError},
+    addresses::{LINKS, with_parameter},
+    answer::redirect,
+    context::Context,
+    error::PageError,
     form::Form,
-    request::PageRequest,
-    session::Session,
+    messages::message,
 };
 
-/// The field of a query with the number of links that were changed.
-const DONE: &str = "done";
 /// Maximum number of links in one change: those of a page.
 const CHOSEN_MAX: usize = 100;
 /// How long one change may take. The links that are left then are listed.
 const WITHIN: Duration = Duration::from_secs(20);
 /// How often the tags of a link are read if others change them meanwhile.
 const ATTEMPTS: usize = 3;
-
-/// A link among the chosen ones: the value of a field. Domain and name are separated by a space,
-/// which neither has; the default domain has no name here.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Choice(pub(super) LinkName);
-
-impl Choice {
-    /// Reads the value of a field.
-    pub(super) fn parse(value: &str) -> Option<Self> {
-        let (domain, code) = value.split_once(' ')?;
-        let domain = Some(domain).filter(|domain| !domain.is_empty()).map(str::to_owned);
-        // What cannot be the name of a link must not be part of an address either.
-        let is_name = Slug::parse(code).is_ok_and(|slug| slug.as_str() == code);
-        is_name.then(|| Self(LinkName { code: code.to_owned(), domain }))
-    }
-
-    /// Returns the address of the page of the link.
-    pub(super) fn address(&self) -> String {
-        super::address_of(&self.0.code, self.0.domain.as_deref())
-    }
-
-    /// Returns the name of the link.
-    pub(super) fn name(&self) -> &str {
-        &self.0.code
-    }
-}
-
-impl fmt::Display for Choice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.0.domain.as_deref().unwrap_or(""), self.0.code)
-    }
-}
-
-/// What became of the last change of chosen links.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Done {
-    /// The number of links that were changed; `None` without a change.
-    pub(super) count: Option<u64>,
-    /// Why nothing was tried.
-    pub(super) refused: Option<String>,
-    /// The links that were not changed, with the reason.
-    pub(super) failed: Vec<(Choice, String)>,
-    /// The domain and the tag that were typed.
-    pub(super) to: String,
-    pub(super) tag: String,
-}
-
-impl Done {
-    /// Reads what the query of a list says of the change before.
-    pub(super) fn of(query: &Form) -> Self {
-        Self { count: query.get(DONE).and_then(|count| count.parse().ok()), ..Self::default() }
-    }
-
-    /// Returns whether a link stays chosen.
-    pub(super) fn has(&self, choice: &Choice) -> bool {
-        self.failed.iter().any(|(failed, _)| failed == choice)
-    }
-}
 
 /// What is done with each chosen link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,34 +65,33 @@ impl<'a> Action<'a> {
         }
     }
 
-    async fn apply(self, pages: &Pages, name: &LinkName, by: &Grant) -> Result<(), AppError> {
-        let service = &pages.api.links;
+    async fn apply(self, links: &LinkService, name: &LinkName, by: &Grant) -> Result<(), AppError> {
         let target = Target { name: name.clone(), versions: None };
         let none = FieldErrors::default;
         match self {
-            Self::Move(domain) => service.move_link(&target, Some(domain), none(), by).await.map(drop),
-            Self::AddTag(tag) => set_tag(pages, name, (tag, true), by).await,
-            Self::RemoveTag(tag) => set_tag(pages, name, (tag, false), by).await,
+            Self::Move(domain) => links.move_link(&target, Some(domain), none(), by).await.map(drop),
+            Self::AddTag(tag) => set_tag(links, name, tag, true, by).await,
+            Self::RemoveTag(tag) => set_tag(links, name, tag, false, by).await,
             Self::Enable(enabled) => {
                 let fields = LinkFields { enabled: Some(Some(enabled)), ..LinkFields::default() };
-                service.edit_link(&target, fields, none(), by).await.map(drop)
+                links.edit_link(&target, fields, none(), by).await.map(drop)
             }
-            Self::Delete => service.delete_link(&target, by).await,
-            Self::Restore => service.restore_link(name, by).await.map(drop),
+            Self::Delete => links.delete_link(&target, by).await,
+            Self::Restore => links.restore_link(name, by).await.map(drop),
         }
     }
 }
 
-/// Adds a tag to a link, or removes it. A link that is as wished already is not changed.
+/// Gives a tag to a link, or takes it away. A link that is as wished already is not changed.
 async fn set_tag(
-    pages: &Pages,
+    links: &LinkService,
     name: &LinkName,
-    (tag, has_it): (&str, bool),
+    tag: &str,
+    has_it: bool,
     by: &Grant,
 ) -> Result<(), AppError> {
-    let service = &pages.api.links;
     for _ in 0..ATTEMPTS {
-        let record = service.get_link(name, by).await?;
+        let record = links.get_link(name, by).await?;
         let mut tags: Vec<String> = record.tags.iter().map(ToString::to_string).collect();
         let before = tags.len();
         // Tags are stored in lower case with dashes; older ones may be as they were written.
@@ -164,7 +103,7 @@ async fn set_tag(
         tags.extend(has_it.then(|| tag.to_owned()));
         let target = Target { name: name.clone(), versions: Some(vec![record.link.version()]) };
         let fields = LinkFields { tags: Some(Some(tags)), ..LinkFields::default() };
-        match service.edit_link(&target, fields, FieldErrors::default(), by).await {
+        match links.edit_link(&target, fields, FieldErrors::default(), by).await {
             Err(AppError::Superseded) => {}
             edited => return edited.map(drop),
         }
@@ -173,12 +112,8 @@ async fn set_tag(
 }
 
 /// Changes the chosen links, as the pressed button says.
-pub(super) async fn change(
-    pages: &Arc<Pages>,
-    request: &PageRequest<'_>,
-    session: &Session,
-) -> Result<Answer, PageError> {
-    let (form, t) = (&request.form, request.preferences.locale);
+pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
+    let form = context.form();
     let mut chosen: Vec<Choice> = Vec::new();
     for choice in form.all("link").filter_map(Choice::parse) {
         if chosen.len() < CHOSEN_MAX && !chosen.contains(&choice) {
@@ -187,71 +122,49 @@ pub(super) async fn change(
     }
     let action = Action::read(form)
         .and_then(|action| if chosen.is_empty() { Err("chosen-expected-links") } else { Ok(action) });
-    let mut done = Done::default();
-    let mut status = StatusCode::BAD_REQUEST;
-    match action {
-        Err(expected) => done.refused = Some(t.text(expected)),
-        Ok(action) => {
-            let mut count = 0;
-            let until = Instant::now() + WITHIN;
-            // What keeps one link from being changed may keep all others from it too.
-            let mut stopped: Option<String> = None;
-            for choice in chosen {
-                if let Some(why) = &stopped {
-                    done.failed.push((choice, why.clone()));
-                    continue;
-                }
-                match action.apply(pages, &choice.0, &session.grant).await {
-                    Ok(()) => count += 1,
-                    Err(error) => {
-                        let why = error::message(&error, t);
-                        let goes_on = !matches!(error, AppError::Unavailable | AppError::TooMuchAtOnce(_));
-                        stopped = Some(why.clone()).filter(|_| !goes_on);
-                        done.failed.push((choice, why));
-                    }
-                }
-                if stopped.is_none() && Instant::now() > until {
-                    stopped = Some(t.text("too-much-text"));
-                }
-            }
-            status = StatusCode::CONFLICT;
-            if done.failed.is_empty() {
-                let list = address(PATH, &request.query);
-                let separator = if list.contains('?') { '&' } else { '?' };
-                return Ok(redirect(StatusCode::SEE_OTHER, &format!("{list}{separator}{DONE}={count}")));
-            }
-            done.count = Some(count);
+    let typed = |name: &str| form.get(name).unwrap_or("").to_owned();
+    let (status, done) = match action {
+        Err(expected) => {
+            (StatusCode::BAD_REQUEST, Done { refused: Some(context.t().text(expected)), ..Done::default() })
         }
-    }
-    (done.to, done.tag) = (typed(form, "to"), typed(form, "newTag"));
-    let Read::Page(mut shown) = list::read(pages, request, session).await? else {
-        return Ok(redirect(StatusCode::SEE_OTHER, PATH));
+        Ok(action) => (StatusCode::CONFLICT, change_each(context, action, chosen).await),
     };
-    shown.done = done;
-    Ok(page(request.renderer, status, Forms::Stay, &*shown))
+    if let Some(count) = done.count.filter(|_| done.failed.is_empty()) {
+        let list = with_parameter(&address(LINKS, context.query()), &format!("{DONE}={count}"));
+        return Ok(redirect(StatusCode::SEE_OTHER, &list));
+    }
+    list::answer(context, status, Done { to: typed("to"), tag: typed("newTag"), ..done }).await
 }
 
-fn typed(form: &Form, name: &str) -> String {
-    form.get(name).unwrap_or("").to_owned()
+/// Changes one link after the other, until what stopped one would stop the others too.
+async fn change_each(context: &Context<'_>, action: Action<'_>, chosen: Vec<Choice>) -> Done {
+    let (mut count, mut failed) = (0, Vec::new());
+    let until = Instant::now() + WITHIN;
+    let mut stopped: Option<String> = None;
+    for choice in chosen {
+        if let Some(why) = &stopped {
+            failed.push((choice, why.clone()));
+            continue;
+        }
+        match action.apply(context.links(), &choice.0, context.by()).await {
+            Ok(()) => count += 1,
+            Err(error) => {
+                let why = message(&error, context.t());
+                let stops = matches!(error, AppError::Unavailable | AppError::TooMuchAtOnce(_));
+                stopped = stops.then(|| why.clone());
+                failed.push((choice, why));
+            }
+        }
+        if stopped.is_none() && Instant::now() > until {
+            stopped = Some(context.t().text("too-much-text"));
+        }
+    }
+    Done { count: Some(count), failed, ..Done::default() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn choice(code: &str, domain: Option<&str>) -> Choice {
-        Choice(LinkName { code: code.to_owned(), domain: domain.map(str::to_owned) })
-    }
-
-    #[test]
-    fn a_choice_is_read_as_it_was_written() {
-        for choice in [choice("aB3", None), choice("a/b", Some("go.example:81"))] {
-            assert_eq!(Choice::parse(&choice.to_string()), Some(choice));
-        }
-        assert_eq!(Choice::parse(" aB3"), Some(choice("aB3", None)));
-        let wrong = ["", "aB3", "go.example ", " ../sign-out", " a b"];
-        assert_eq!(wrong.map(Choice::parse), [const { None }; 5]);
-    }
 
     #[test]
     fn an_action_needs_its_field() {

@@ -2,24 +2,20 @@
 //!
 //! A form is stored by one call of a use case, so that either all of its fields are stored or none.
 
-use std::sync::Arc;
-
-use app::{AppError, FieldErrors, InvalidField, LinkService, NamedDomain, authorize::require_operator};
+use app::{AppError, FieldErrors, LinkService, NamedDomain, authorize::require_operator};
 use askama::Template;
-use hyper::StatusCode;
-use links::{Authority, DomainEdit, DomainSettings, Protocol, Redirects, api_key::Grant, scope::Scope};
+use links::{Authority, DomainEdit, Protocol, Redirects, api_key::Grant, scope::Scope};
 use web::Answer;
 
-use super::paged::{Paged, address, is_stored, stored_address};
+use super::{
+    notices::{Notices, Refusal, stored},
+    paged::Paged,
+};
 use crate::{
-    Pages,
-    answer::{Forms, page, redirect},
-    error::{self, PageError},
+    context::Context,
+    error::PageError,
     form::Form,
     frame::{Frame, Place},
-    locale::Locale,
-    request::PageRequest,
-    session::Session,
 };
 
 /// The address of the page.
@@ -35,43 +31,37 @@ struct DomainsPage<'a> {
     frame: Frame<'a>,
     domains: Vec<ShownDomain>,
     paged: Paged,
-    /// Where the forms are sent to.
-    action: String,
+    notices: Notices,
+    /// The fields of the fallback redirects.
+    redirect_fields: [&'static str; 3],
     /// The names of the fallback redirects.
     columns: [String; 3],
     /// The redirects of domains that have none of their own.
     defaults: [String; 3],
     may: Changes,
     /// The name that was typed for another domain.
-    new_domain: String,
-    is_stored: bool,
-    /// Why the form was refused.
-    refused: Option<String>,
+    new_domain: &'a str,
 }
 
-/// A domain in the table, with the values of its form.
+/// A domain in the table.
 struct ShownDomain {
-    name: String,
     is_default: bool,
-    /// The address of the list of its links.
-    list: String,
-    is_enabled: bool,
-    is_tracked: bool,
-    protocol: &'static str,
-    redirects: [String; 3],
-    form: DomainForm,
-}
-
-/// The values of a domain's form: those that are stored, or those that were refused.
-struct DomainForm {
-    name: String,
-    is_enabled: bool,
-    is_tracked: bool,
-    protocol: String,
-    redirects: [String; 3],
+    stored: Values,
+    /// The values of its form: those that are stored, or those that were refused.
+    typed: Values,
     /// Whether the form was refused, so that it is shown unfolded.
     is_refused: bool,
-    wrong_fields: Vec<String>,
+}
+
+/// The values of a domain's form.
+#[derive(Clone)]
+struct Values {
+    name: String,
+    is_enabled: bool,
+    is_tracked: bool,
+    /// Empty for that of the default domain.
+    protocol: String,
+    redirects: [String; 3],
 }
 
 /// The changes that are offered to a key. The use cases decide.
@@ -98,114 +88,64 @@ impl Changes {
     }
 }
 
-impl DomainForm {
-    /// Returns whether a field was refused.
-    fn is_wrong(&self, field: &str) -> bool {
-        self.wrong_fields.iter().any(|wrong| wrong == field)
-    }
-}
-
-impl DomainsPage<'_> {
-    /// Returns the names of the fields of the fallback redirects.
-    fn redirect_fields(&self) -> [&'static str; 3] {
-        REDIRECTS
-    }
-}
-
-impl ShownDomain {
-    /// Shows a domain, its form filled with what is stored.
-    fn new(NamedDomain { name, is_default, settings }: NamedDomain) -> Self {
-        let DomainSettings { disabled, untracked, protocol, redirects, others: _ } = settings;
-        let (protocol, redirects) = (protocol.map_or("", Protocol::as_str), texts(&redirects));
-        let form = DomainForm {
-            name: name.clone(),
-            is_enabled: !disabled,
-            is_tracked: !untracked,
-            protocol: protocol.to_owned(),
-            redirects: redirects.clone(),
-            is_refused: false,
-            wrong_fields: Vec::new(),
-        };
-        let list = format!("{}?{}", super::PATH, Form::default().query_with("domain", &name));
-        Self {
-            name,
-            is_default,
-            list,
-            is_enabled: !disabled,
-            is_tracked: !untracked,
-            protocol,
-            redirects,
-            form,
-        }
-    }
-
-    /// Keeps what was typed in the form.
-    fn keep(&mut self, form: &Form, wrong_fields: Vec<String>) {
+impl Values {
+    /// Reads what was typed in the form of a domain.
+    fn read(form: &Form, name: &str) -> Self {
         let typed = |name: &str| form.get(name).unwrap_or_default().to_owned();
-        self.form = DomainForm {
-            name: form.get("name").unwrap_or(&self.name).to_owned(),
+        Self {
+            name: form.get("name").unwrap_or(name).to_owned(),
             is_enabled: form.is_on("enabled"),
             is_tracked: form.is_on("trackVisitors"),
             protocol: typed("protocol"),
             redirects: REDIRECTS.map(typed),
-            is_refused: true,
-            wrong_fields,
+        }
+    }
+}
+
+impl ShownDomain {
+    /// Shows a domain. `refused` is the form that was refused, if it is that of this domain.
+    fn new(NamedDomain { name, is_default, settings }: NamedDomain, refused: Option<&Form>) -> Self {
+        let refused = refused.filter(|form| form.get("domain") == Some(&name));
+        let stored = Values {
+            name,
+            is_enabled: !settings.disabled,
+            is_tracked: !settings.untracked,
+            protocol: settings.protocol.map_or("", Protocol::as_str).to_owned(),
+            redirects: texts(&settings.redirects),
         };
+        let typed = refused.map_or_else(|| stored.clone(), |form| Values::read(form, &stored.name));
+        Self { is_default, stored, typed, is_refused: refused.is_some() }
     }
 }
 
 /// Shows a page of the domains.
-pub(super) async fn show(
-    pages: &Arc<Pages>,
-    request: &PageRequest<'_>,
-    session: &Session,
-) -> Result<Answer, PageError> {
-    let shown = shown(pages, request, session).await?;
-    Ok(page(request.renderer, StatusCode::OK, Forms::Stay, &shown))
+pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
+    answer(context, None).await
 }
 
 /// Adds, edits or removes a domain, as the pressed button says.
-pub(super) async fn change(
-    pages: &Arc<Pages>,
-    request: &PageRequest<'_>,
-    session: &Session,
-) -> Result<Answer, PageError> {
-    let (service, by, form) = (&pages.api.links, &session.grant, &request.form);
+pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
+    let (links, by, form) = (context.links(), context.by(), context.form());
     let name = form.get("domain").unwrap_or_default();
-    let action = form.get("do");
-    let changed = match action {
-        Some("add") => add(pages, name, by).await,
-        Some("remove") => service.remove_domain(name, by).await,
+    let changed = match form.get("do") {
+        Some("add") => add(links, name, by).await,
+        Some("remove") => links.remove_domain(name, by).await,
         _ => match read_edit(form, name) {
-            Ok(edit) => service.edit_domain(name, &edit, by).await.map(drop),
+            Ok(edit) => links.edit_domain(name, &edit, by).await.map(drop),
             Err(error) => Err(error),
         },
     };
-    let error = match changed {
-        Ok(()) => return Ok(redirect(StatusCode::SEE_OTHER, &stored_address(PATH, &request.query))),
-        Err(error) if concerns_form(&error) => error,
-        Err(error) => return Err(error.into()),
-    };
-    let mut shown = shown(pages, request, session).await?;
-    shown.refused = Some(reason(&error, shown.frame.t));
-    match action {
-        Some("add") => name.clone_into(&mut shown.new_domain),
-        Some("remove") => {}
-        _ => {
-            for domain in shown.domains.iter_mut().filter(|domain| domain.name == name) {
-                domain.keep(form, wrong_fields(&error));
-            }
-        }
+    match changed {
+        Ok(()) => Ok(stored(context, PATH)),
+        Err(error) => answer(context, Some(Refusal::new(error, context.t())?)).await,
     }
-    Ok(page(request.renderer, api::rest::status_of(&error), Forms::Stay, &shown))
 }
 
 /// Adds a domain by an edit that changes nothing, which is the use case that adds unknown ones.
-async fn add(pages: &Pages, name: &str, by: &Grant) -> Result<(), AppError> {
-    let service = &pages.api.links;
-    let checked = service.check_domain(name).map_err(|expected| AppError::invalid("domain", expected))?;
+async fn add(links: &LinkService, name: &str, by: &Grant) -> Result<(), AppError> {
+    let checked = links.check_domain(name).map_err(|expected| AppError::invalid("domain", expected))?;
     let authority = checked.ok_or_else(|| AppError::DomainTaken { name: name.to_owned() })?;
-    service.edit_domain_redirects(Some(authority), &DomainEdit::default(), by).await.map(drop)
+    links.edit_domain_redirects(Some(authority), &DomainEdit::default(), by).await.map(drop)
 }
 
 /// Reads the form of a domain. A field that still has the value that the form was filled with stays
@@ -241,75 +181,33 @@ fn read_edit(form: &Form, name: &str) -> Result<DomainEdit, AppError> {
     Ok(edit)
 }
 
-/// Reads the domains that the key may know of.
-async fn shown<'a>(
-    pages: &Pages,
-    request: &'a PageRequest<'_>,
-    session: &'a Session,
-) -> Result<DomainsPage<'a>, PageError> {
-    let (query, by) = (&request.query, &session.grant);
-    let domains = pages.api.links.domains(true, by).await?;
-    let (paged, domains) = Paged::cut(domains, PATH, query);
-    let frame = Frame::new(request, Some(session), Place::Domains);
-    Ok(DomainsPage {
-        domains: domains.into_iter().map(ShownDomain::new).collect(),
-        paged,
-        action: address(PATH, query),
-        columns: REDIRECTS.map(|field| column(field, frame.t)),
-        defaults: texts(&pages.api.fallback_redirects),
+async fn answer(context: &Context<'_>, refusal: Option<Refusal>) -> Result<Answer, PageError> {
+    let (form, by) = (context.form(), context.by());
+    let domains = context.links().domains(true, by).await?;
+    let (paged, domains) = Paged::cut(domains, PATH, context.query());
+    let notices = Notices::new(context.query(), refusal);
+    // What was typed stays in its form.
+    let refused =
+        |what: &str| Some(form).filter(|_| notices.refusal.is_some() && form.get("do") == Some(what));
+    let (of_edit, of_new) = (refused("edit"), refused("add"));
+    let frame = context.frame(Place::Domains);
+    let page = DomainsPage {
+        domains: domains.into_iter().map(|domain| ShownDomain::new(domain, of_edit)).collect(),
+        redirect_fields: REDIRECTS,
+        columns: REDIRECTS.map(|field| frame.t.text(&format!("domains-{field}"))),
+        defaults: texts(&context.pages.api.fallback_redirects),
         may: Changes::of(by),
-        new_domain: String::new(),
-        is_stored: is_stored(query),
-        refused: None,
+        new_domain: of_new.and_then(|form| form.get("domain")).unwrap_or_default(),
+        paged,
+        notices,
         frame,
-    })
+    };
+    Ok(context.page(page.notices.status(), &page))
 }
 
 /// Returns the targets of redirects as the form has them, in the order of [`REDIRECTS`].
 fn texts(Redirects { base_url, regular_404, invalid_short_url }: &Redirects) -> [String; 3] {
     [base_url, regular_404, invalid_short_url].map(|target| target.clone().unwrap_or_default())
-}
-
-/// Returns the name of a fallback redirect.
-fn column(field: &str, t: &Locale) -> String {
-    t.text(&format!("domains-{field}"))
-}
-
-/// Returns whether an error is shown on the page with the form that caused it.
-fn concerns_form(error: &AppError) -> bool {
-    matches!(
-        error,
-        AppError::Invalid(_)
-            | AppError::NoDomain { .. }
-            | AppError::DomainTaken { .. }
-            | AppError::DomainInUse { .. }
-            | AppError::TooManyDomains { .. }
-            | AppError::MayNotAddDomain { .. }
-    )
-}
-
-/// Returns the fields of the form that an error is about.
-fn wrong_fields(error: &AppError) -> Vec<String> {
-    match error {
-        AppError::Invalid(fields) => fields.iter().map(|field| field.field.clone()).collect(),
-        AppError::DomainTaken { .. } => vec!["name".to_owned()],
-        _ => Vec::new(),
-    }
-}
-
-/// Returns the text of an error that concerns the form.
-fn reason(error: &AppError, t: &Locale) -> String {
-    let expected = |field: &InvalidField| match field.field.as_str() {
-        "name" => t.text("expected-domain"),
-        name if REDIRECTS.contains(&name) => t.with("domains-expected-redirect", column(name, t)),
-        _ => error::expected(field, t),
-    };
-    match error {
-        AppError::Invalid(fields) => fields.iter().map(expected).collect::<Vec<_>>().join(" "),
-        AppError::NoDomain { name } => t.with("domains-absent", name),
-        AppError::DomainTaken { name } => t.with("domains-taken", name),
-        other => error::message(other, t),
-    }
 }
 
 #[cfg(test)]
@@ -349,6 +247,6 @@ mod tests {
     fn every_wrong_field_is_named() {
         let form = Form::parse(b"name=a+b&protocol=ftp&baseUrlRedirect=javascript:alert(1)");
         let Err(error) = read_edit(&form, "s.example") else { panic!("expected wrong fields") };
-        assert_eq!(wrong_fields(&error), ["baseUrlRedirect", "name", "protocol"]);
+        assert_eq!(crate::messages::wrong_fields(&error), ["baseUrlRedirect", "name", "protocol"]);
     }
 }

@@ -8,7 +8,7 @@
 //!    twice does not end the secret that it has just made.
 //! 4. The audit log names the key that did it.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use app::{
     AppError,
@@ -24,17 +24,16 @@ use links::{
 };
 use web::{Answer, hold_back};
 
-use super::paged::{Paged, address, is_stored, stored_address};
+use super::{
+    notices::{Notices, Refusal, stored},
+    paged::{Paged, is_stored},
+};
 use crate::{
-    Pages,
-    answer::{Forms, page, redirect},
+    context::Context,
     error::PageError,
     form::Form,
     frame::{Frame, Place},
-    home::shown_time,
     locale::Locale,
-    request::PageRequest,
-    session::Session,
 };
 
 /// The address of the page.
@@ -43,6 +42,8 @@ pub(super) const PATH: &str = "/manage/keys";
 const DAY: u64 = 24 * 3600;
 /// Maximum number of days until a key expires.
 const DAYS_MAX: u64 = 36_500;
+/// The fields of a new key that stay in its form.
+const FIELDS: [&str; 7] = ["name", "scope", "domain", "ownLinks", "noOrphans", "days", "calls"];
 /// How many hours an old secret may stay valid.
 const KEEP_HOURS: [u64; 4] = [0, 1, 24, 168];
 
@@ -53,8 +54,7 @@ struct KeysPage<'a> {
     frame: Frame<'a>,
     keys: Vec<ShownKey>,
     paged: Paged,
-    /// Where the forms are sent to.
-    action: String,
+    notices: Notices,
     /// The names of the scopes, with what they allow.
     scopes: Vec<(&'static str, String)>,
     domains: Vec<String>,
@@ -63,11 +63,8 @@ struct KeysPage<'a> {
     typed: Form,
     /// Whether the form of a new key was refused.
     is_wrong: bool,
-    is_stored: bool,
     /// A new secret, with the name of its key.
     secret: Option<(String, String)>,
-    /// Why a form was refused.
-    refused: Option<String>,
 }
 
 /// A key in the table.
@@ -86,7 +83,7 @@ struct ShownKey {
 }
 
 /// Why a form was refused.
-enum Refusal {
+enum Refused {
     /// The form lacks the key of the session, or has a former secret of it.
     NotConfirmed,
     /// A field is wrong: the name of the text that says what is expected.
@@ -105,12 +102,13 @@ impl KeysPage<'_> {
 }
 
 impl ShownKey {
-    fn new(pages: &Pages, key: &ListedKey, t: &Locale) -> Self {
-        let (record, limits) = (&key.record, &key.record.limits);
-        let time = |time: Option<Timestamp>| time.map(|time| shown_time(pages, time));
+    fn new(context: &Context<'_>, key: &ListedKey) -> Self {
+        let (record, limits, t) = (&key.record, &key.record.limits, context.t());
+        let domains = &context.pages.api.domain_cache;
+        let time = |time: Option<Timestamp>| time.map(|time| context.time(time));
         let domain = limits.domain.map(|id| match (&key.domain_name, id.is_default()) {
             (Some(name), _) => name.clone(),
-            (None, true) => pages.api.domain_cache.default_name().to_owned(),
+            (None, true) => domains.default_name().to_owned(),
             (None, false) => REMOVED.to_owned(),
         });
         let calls = limits.calls_per_minute.map(|calls| match calls {
@@ -124,11 +122,11 @@ impl ShownKey {
             scopes: scopes(record, t),
             secret: record.secret.0,
             limits: domain.into_iter().chain(own).chain(orphans).chain(calls).collect(),
-            created: shown_time(pages, record.created_at),
+            created: context.time(record.created_at),
             last_used: time(record.last_used_at),
             expires: time(record.expires_at),
             is_revoked: record.revoked_at.is_some(),
-            is_expired: record.expires_at.is_some_and(|at| at <= pages.api.domain_cache.now()),
+            is_expired: record.expires_at.is_some_and(|at| at <= domains.now()),
         }
     }
 }
@@ -141,70 +139,46 @@ fn scopes(record: &ApiKeyRecord, t: &Locale) -> String {
 }
 
 /// Shows a page of the keys.
-pub(super) async fn show(
-    pages: &Arc<Pages>,
-    request: &PageRequest<'_>,
-    session: &Session,
-) -> Result<Answer, PageError> {
-    let shown = shown(pages, request, session).await?;
-    Ok(page(request.renderer, StatusCode::OK, Forms::Stay, &shown))
+pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
+    answer(context, None, None).await
 }
 
 /// Makes a key, replaces its secret or revokes it, as the pressed button says.
-pub(super) async fn change(
-    pages: &Arc<Pages>,
-    request: &PageRequest<'_>,
-    session: &Session,
-) -> Result<Answer, PageError> {
-    let (form, keys) = (&request.form, pages.api.links.api_keys(&session.grant)?);
-    let is_new = form.get("do") == Some("create");
+pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
+    let (form, keys) = (context.form(), context.links().api_keys(context.by())?);
     let known = keys.list().await.map_err(AppError::from)?;
-    let done = if is_confirmed(pages, request, session, &known).await? {
-        apply(pages, &keys, form, &known).await
+    let done = if is_confirmed(context, &known).await? {
+        apply(context, &keys, &known).await
     } else {
-        Err(Refusal::NotConfirmed)
+        Err(Refused::NotConfirmed)
     };
-    let (status, secret, refused) = match done {
-        Ok(None) => return Ok(redirect(StatusCode::SEE_OTHER, &stored_address(PATH, &request.query))),
+    match done {
+        Ok(None) => Ok(stored(context, PATH)),
         Ok(Some(key)) => {
             let name = form.filled("name").unwrap_or_default().to_owned();
-            (StatusCode::OK, Some((name, key.reveal().to_owned())), None)
+            answer(context, Some((name, key.reveal().to_owned())), None).await
         }
-        Err(refusal) => {
-            let t = request.preferences.locale;
-            let status = match refusal {
-                Refusal::NotConfirmed => StatusCode::FORBIDDEN,
-                _ => StatusCode::BAD_REQUEST,
-            };
-            (status, None, Some(t.text(reason(refusal)?)))
+        Err(Refused::NotConfirmed) => {
+            let text = context.t().text("keys-not-confirmed");
+            let refusal = Refusal { status: StatusCode::FORBIDDEN, ..Refusal::of_page(text) };
+            Ok(hold_back(answer(context, None, Some(refusal)).await?))
         }
-    };
-    let mut shown = shown(pages, request, session).await?;
-    if refused.is_some() && is_new {
-        // What was typed stays in the form, but for the key.
-        shown.typed = form.only(&["name", "scope", "domain", "ownLinks", "noOrphans", "days", "calls"]);
-        shown.is_wrong = true;
+        Err(refused) => {
+            let refusal = Refusal::of_page(context.t().text(reason(refused)?));
+            answer(context, None, Some(refusal)).await
+        }
     }
-    let holds_back = status == StatusCode::FORBIDDEN;
-    (shown.secret, shown.refused, shown.is_stored) = (secret, refused, false);
-    let answer = page(request.renderer, status, Forms::Stay, &shown);
-    Ok(if holds_back { hold_back(answer) } else { answer })
 }
 
 /// Returns whether the form has the key that is signed in, in its current secret.
-async fn is_confirmed(
-    pages: &Arc<Pages>,
-    request: &PageRequest<'_>,
-    session: &Session,
-    known: &[ListedKey],
-) -> Result<bool, PageError> {
-    let typed = request.form.get("apiKey").unwrap_or("").trim().to_owned();
+async fn is_confirmed(context: &Context<'_>, known: &[ListedKey]) -> Result<bool, PageError> {
+    let typed = context.form().get("apiKey").unwrap_or("").trim();
     let is_current = |grant: &Grant| {
         let own = known.iter().find(|key| key.record.id == grant.id);
         own.is_some_and(|own| own.record.secret == grant.secret)
     };
-    match api::sign_in(&pages.api, request.client, typed.as_bytes()).await {
-        Ok(grant) => Ok(grant.id == session.grant.id && is_current(&grant)),
+    match api::sign_in(&context.pages.api, context.request.client, typed.as_bytes()).await {
+        Ok(grant) => Ok(grant.id == context.by().id && is_current(&grant)),
         Err(api::SignInError::WrongKey) => Ok(false),
         Err(error) => Err(error.into()),
     }
@@ -212,35 +186,35 @@ async fn is_confirmed(
 
 /// Does what the form asks for. Returns the new secret, if there is one.
 async fn apply(
-    pages: &Pages,
+    context: &Context<'_>,
     keys: &ApiKeys,
-    form: &Form,
     known: &[ListedKey],
-) -> Result<Option<ApiKey>, Refusal> {
+) -> Result<Option<ApiKey>, Refused> {
+    let form = context.form();
     let name = form.filled("name").unwrap_or_default();
     match form.get("do") {
         Some("create") => {
-            let wish = read(pages, form).await.map_err(Refusal::Expected)?;
-            keys.create(wish).await.map(Some).map_err(Refusal::Key)
+            let key = read_new_key(context, form).await.map_err(Refused::Expected)?;
+            keys.create(key).await.map(Some).map_err(Refused::Key)
         }
         Some("rotate") => {
             let shown = form.filled("secret").and_then(|number| number.parse().ok()).map(SecretNumber);
             let is_as_shown = |key: &ListedKey| key.record.name == name && Some(key.record.secret) == shown;
             if !known.iter().any(is_as_shown) {
-                return Err(Refusal::Expected("keys-changed"));
+                return Err(Refused::Expected("keys-changed"));
             }
             let hours = form.filled("keep").and_then(|hours| hours.parse().ok());
             let hours = hours.filter(|hours| KEEP_HOURS.contains(hours));
-            let keep = Duration::from_secs(3600 * hours.ok_or(Refusal::Expected("keys-expected-keep"))?);
-            keys.rotate(name, keep).await.map(Some).map_err(Refusal::Key)
+            let keep = Duration::from_secs(3600 * hours.ok_or(Refused::Expected("keys-expected-keep"))?);
+            keys.rotate(name, keep).await.map(Some).map_err(Refused::Key)
         }
-        Some("revoke") => keys.revoke(name).await.map(|()| None).map_err(Refusal::Key),
-        _ => Err(Refusal::Expected("chosen-expected-action")),
+        Some("revoke") => keys.revoke(name).await.map(|()| None).map_err(Refused::Key),
+        _ => Err(Refused::Expected("chosen-expected-action")),
     }
 }
 
 /// Reads the form of a new key; the name of a text if a field is wrong.
-async fn read(pages: &Pages, form: &Form) -> Result<CreateKey, &'static str> {
+async fn read_new_key(context: &Context<'_>, form: &Form) -> Result<CreateKey, &'static str> {
     let names: Vec<&str> = form.all("scope").collect();
     let scopes: Scopes = names.join(",").parse().map_err(|_| "keys-expected-scopes")?;
     let number = |name: &str| form.filled(name).map(str::parse::<u64>).transpose();
@@ -252,9 +226,9 @@ async fn read(pages: &Pages, form: &Form) -> Result<CreateKey, &'static str> {
     let domain = match form.filled("domain") {
         None => None,
         Some(name) => {
-            let named = pages.api.links.check_domain(name).map_err(|_| "expected-domain")?;
+            let named = context.links().check_domain(name).map_err(|_| "expected-domain")?;
             // The page offers domains that exist. On the command line others are added.
-            if !matches!(pages.api.domain_cache.find(name).await, Ok(Some(_))) {
+            if !matches!(context.pages.api.domain_cache.find(name).await, Ok(Some(_))) {
                 return Err("expected-domain");
             }
             Some(named.map_or(KeyDomain::Default, KeyDomain::Named))
@@ -275,43 +249,46 @@ async fn read(pages: &Pages, form: &Form) -> Result<CreateKey, &'static str> {
 ///
 /// # Errors
 /// Returns the error of the page if it was not the form's fault.
-fn reason(refusal: Refusal) -> Result<&'static str, AppError> {
-    Ok(match refusal {
-        Refusal::NotConfirmed => "keys-not-confirmed",
-        Refusal::Expected(text) => text,
-        Refusal::Key(KeyError::Name(_)) => "keys-expected-name",
-        Refusal::Key(KeyError::NameTaken) => "keys-taken",
-        Refusal::Key(KeyError::NoKey) => "keys-absent",
-        Refusal::Key(KeyError::BeyondOwn) => "keys-beyond-own",
-        Refusal::Key(KeyError::LastOperator) => "keys-last-operator",
-        Refusal::Key(KeyError::Random(_)) => return Err(AppError::Internal),
-        Refusal::Key(KeyError::Store(error)) => return Err(error.into()),
+fn reason(refused: Refused) -> Result<&'static str, AppError> {
+    Ok(match refused {
+        Refused::NotConfirmed => "keys-not-confirmed",
+        Refused::Expected(text) => text,
+        Refused::Key(KeyError::Name(_)) => "keys-expected-name",
+        Refused::Key(KeyError::NameTaken) => "keys-taken",
+        Refused::Key(KeyError::NoKey) => "keys-absent",
+        Refused::Key(KeyError::BeyondOwn) => "keys-beyond-own",
+        Refused::Key(KeyError::LastOperator) => "keys-last-operator",
+        Refused::Key(KeyError::Random(_)) => return Err(AppError::Internal),
+        Refused::Key(KeyError::Store(error)) => return Err(error.into()),
     })
 }
 
-/// Reads the page of the keys that the query asks for, the newest first.
-async fn shown<'a>(
-    pages: &Pages,
-    request: &'a PageRequest<'_>,
-    session: &'a Session,
-) -> Result<KeysPage<'a>, PageError> {
-    let (query, by, t) = (&request.query, &session.grant, request.preferences.locale);
-    let mut keys = pages.api.links.api_keys(by)?.list().await.map_err(AppError::from)?;
+/// Answers with the keys, the newest first. `secret` is a new secret with the name of its key.
+async fn answer(
+    context: &Context<'_>,
+    secret: Option<(String, String)>,
+    refusal: Option<Refusal>,
+) -> Result<Answer, PageError> {
+    let (links, by, t) = (context.links(), context.by(), context.t());
+    let mut keys = links.api_keys(by)?.list().await.map_err(AppError::from)?;
     keys.reverse();
-    let (paged, keys) = Paged::cut(keys, PATH, query);
+    let (paged, keys) = Paged::cut(keys, PATH, context.query());
+    let is_wrong = refusal.is_some() && context.form().get("do") == Some("create");
+    let is_stored = secret.is_none() && is_stored(context.query());
+    // What was typed stays in the form, but for the key.
+    let kept: &[&str] = if is_wrong { &FIELDS } else { &[] };
     let scope = |scope: Scope| (scope.as_str(), t.text(&format!("scope-{scope}")));
-    Ok(KeysPage {
-        frame: Frame::new(request, Some(session), Place::Keys),
-        keys: keys.iter().map(|key| ShownKey::new(pages, key, t)).collect(),
-        paged,
-        action: address(PATH, query),
+    let page = KeysPage {
+        frame: context.frame(Place::Keys),
+        keys: keys.iter().map(|key| ShownKey::new(context, key)).collect(),
         scopes: Scope::ALL.map(scope).to_vec(),
-        domains: pages.api.links.domains(true, by).await?.into_iter().map(|domain| domain.name).collect(),
+        domains: links.domains(true, by).await?.into_iter().map(|domain| domain.name).collect(),
         keep_hours: KEEP_HOURS,
-        typed: Form::default(),
-        is_wrong: false,
-        is_stored: is_stored(query),
-        secret: None,
-        refused: None,
-    })
+        typed: context.form().only(kept),
+        is_wrong,
+        notices: Notices { is_stored: is_stored && refusal.is_none(), refusal },
+        secret,
+        paged,
+    };
+    Ok(context.page(page.notices.status(), &page))
 }

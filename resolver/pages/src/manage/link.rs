@@ -4,30 +4,27 @@
 //! meanwhile, nothing is stored: the page shows the fields that were changed, both values beside
 //! each other, and the form then carries the present version (`link_form.rs`).
 
-use std::sync::Arc;
-
-use app::{AppError, FieldErrors, edit_link::Target, find_link::LinkName};
+use app::{AppError, Field, FieldErrors, edit_link::Target, find_link::LinkName};
 use askama::Template;
 use hyper::StatusCode;
 use links::{Record, scope::Scope};
 use web::Answer;
 
 use super::{
-    PATH,
-    chosen::Choice,
-    link_form::{Conflict, LinkForm},
+    choice::Choice,
+    link_form::{Conflict, Input, LinkForm},
+    notices::{Notices, Refusal},
     shown::ShownLink,
 };
 use crate::{
-    Pages,
-    answer::{Forms, page, redirect},
-    error::{self, PageError},
+    addresses::{LINKS, with_parameter},
+    answer::redirect,
+    context::Context,
+    error::PageError,
     form::Form,
     frame::{Frame, Place},
     markup::Markup,
     qr_picture::qr_picture,
-    request::PageRequest,
-    session::Session,
 };
 
 #[derive(Template)]
@@ -44,150 +41,81 @@ struct LinkPage<'a> {
     path: Option<String>,
     may_edit: bool,
     may_delete: bool,
-    /// Why the form was refused, or that it was stored.
-    notice: Notice,
-    wrong_fields: Vec<String>,
+    notices: Notices,
     conflicts: Vec<Conflict>,
 }
 
-/// What became of a form.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Notice {
-    None,
-    Stored,
-    Refused(String),
-}
-
 impl LinkPage<'_> {
-    fn value(&self, name: &str) -> &str {
-        self.form.value(name)
-    }
-
-    fn is_on(&self, name: &str) -> bool {
-        self.form.is_on(name)
-    }
-
     /// Returns the name of a field for people.
-    fn field(&self, name: &str) -> String {
-        self.frame.t.try_text(&format!("field-{name}")).unwrap_or_else(|| name.to_owned())
-    }
-
-    fn is_wrong(&self, name: &str) -> bool {
-        self.wrong_fields.iter().any(|field| field == name)
+    fn label(&self, field: &Field) -> String {
+        self.frame.t.text(&format!("field-{}", field.name()))
     }
 }
 
 /// Shows the page of a link.
-pub(super) async fn show(
-    pages: &Arc<Pages>,
-    request: &PageRequest<'_>,
-    session: &Session,
-    name: &str,
-) -> Result<Answer, PageError> {
-    let record = pages.api.links.get_link(&link_name(request, name), &session.grant).await?;
-    let notice = if request.query.is_on("stored") { Notice::Stored } else { Notice::None };
-    let shown = shown(pages, request, session, (&record, notice)).await;
-    Ok(page(request.renderer, StatusCode::OK, Forms::Stay, &shown))
+pub(super) async fn show(context: &Context<'_>, name: &str) -> Result<Answer, PageError> {
+    let record = context.links().get_link(&context.link_name(name), context.by()).await?;
+    let page = page_of(context, &record, None).await;
+    Ok(context.page(StatusCode::OK, &page))
 }
 
 /// Edits, deletes or restores a link, as the pressed button says.
-pub(super) async fn change(
-    pages: &Arc<Pages>,
-    request: &PageRequest<'_>,
-    session: &Session,
-    name: &str,
-) -> Result<Answer, PageError> {
-    let (service, by) = (&pages.api.links, &session.grant);
-    let name = link_name(request, name);
-    match request.form.get("do") {
+pub(super) async fn change(context: &Context<'_>, name: &str) -> Result<Answer, PageError> {
+    let (links, by, name) = (context.links(), context.by(), context.link_name(name));
+    let to = match context.form().get("do") {
         Some("delete") => {
-            service.delete_link(&Target { name: name.clone(), versions: None }, by).await?;
-            let gone = Form::default().query_with("gone", &Choice(name).to_string());
-            Ok(redirect(StatusCode::SEE_OTHER, &format!("{PATH}?{gone}")))
+            links.delete_link(&Target { name: name.clone(), versions: None }, by).await?;
+            format!("{LINKS}?{}", Form::default().query_with("gone", &Choice(name).to_string()))
         }
-        Some("restore") => {
-            let record = service.restore_link(&name, by).await?;
-            Ok(redirect(StatusCode::SEE_OTHER, &super::address(pages, &record.link)))
-        }
-        _ => edit(pages, request, session, name).await,
-    }
-}
-
-async fn edit(
-    pages: &Arc<Pages>,
-    request: &PageRequest<'_>,
-    session: &Session,
-    name: LinkName,
-) -> Result<Answer, PageError> {
-    let (service, by, zone) = (&pages.api.links, &session.grant, &pages.api.time_zone);
-    let version = request.form.filled("version").and_then(|text| text.parse().ok());
-    let target = Target { name: name.clone(), versions: version.map(|version| vec![version]) };
-    let (form, mut wrong) = (LinkForm::read(&request.form), FieldErrors::default());
-    let fields = form.changes(zone, &mut wrong);
-    let error = match service.edit_link(&target, fields, wrong, by).await {
-        Ok(record) => {
-            let address = super::address(pages, &record.link);
-            let separator = if address.contains('?') { '&' } else { '?' };
-            return Ok(redirect(StatusCode::SEE_OTHER, &format!("{address}{separator}stored")));
-        }
-        Err(error @ (AppError::Invalid(_) | AppError::Superseded)) => error,
-        Err(error) => return Err(error.into()),
+        Some("restore") => context.link_page(&links.restore_link(&name, by).await?.link),
+        _ => return edit(context, name).await,
     };
-    let record = service.get_link(&name, by).await?;
-    let notice = Notice::Refused(error::message(&error, request.preferences.locale));
-    let mut shown = shown(pages, request, session, (&record, notice)).await;
-    match &error {
-        AppError::Invalid(fields) => {
-            shown.wrong_fields = fields.iter().map(|field| field.field.clone()).collect();
-            // The form still compares with what it was filled with, so that a change of another
-            // person shows at the next attempt.
-            shown.form = form;
-            shown.version = version.unwrap_or(shown.version);
+    Ok(redirect(StatusCode::SEE_OTHER, &to))
+}
+
+async fn edit(context: &Context<'_>, name: LinkName) -> Result<Answer, PageError> {
+    let (links, by, zone) = (context.links(), context.by(), &context.pages.api.time_zone);
+    let version = context.form().filled("version").and_then(|text| text.parse().ok());
+    let target = Target { name: name.clone(), versions: version.map(|version| vec![version]) };
+    let (form, mut wrong) = (LinkForm::read(context.form()), FieldErrors::default());
+    let fields = form.changes(zone, &mut wrong);
+    let error = match links.edit_link(&target, fields, wrong, by).await {
+        Ok(record) => {
+            let stored = with_parameter(&context.link_page(&record.link), "stored");
+            return Ok(redirect(StatusCode::SEE_OTHER, &stored));
         }
-        _ => (shown.form, shown.conflicts) = form.rebased(shown.form),
+        Err(error) => error,
+    };
+    let is_superseded = matches!(error, AppError::Superseded);
+    let refusal = Refusal::new(error, context.t())?;
+    let record = links.get_link(&name, by).await?;
+    let mut page = page_of(context, &record, Some(refusal)).await;
+    if is_superseded {
+        (page.form, page.conflicts) = form.rebased(page.form);
+    } else {
+        // The form still compares with what it was filled with, so that a change of another person
+        // shows at the next attempt.
+        page.form = form;
+        page.version = version.unwrap_or(page.version);
     }
-    Ok(page(request.renderer, api::rest::status_of(&error), Forms::Stay, &shown))
+    Ok(context.page(page.notices.status(), &page))
 }
 
-fn link_name(request: &PageRequest<'_>, name: &str) -> LinkName {
-    LinkName { code: name.to_owned(), domain: request.query.owned("domain") }
-}
-
-async fn shown<'a>(
-    pages: &Pages,
-    request: &'a PageRequest<'_>,
-    session: &'a Session,
-    (record, notice): (&Record, Notice),
-) -> LinkPage<'a> {
-    let frame = Frame::new(request, Some(session), Place::Links);
-    let visits = pages.api.links.visit_totals_of(record).await;
-    let (link, scopes) = (ShownLink::new(pages, record, visits, frame.t), &session.grant.scopes);
+/// Makes the page of a link, its form filled with what is stored.
+async fn page_of<'a>(context: &Context<'a>, record: &Record, refusal: Option<Refusal>) -> LinkPage<'a> {
+    let visits = context.links().visit_totals_of(record).await;
+    let link = ShownLink::new(context, record, visits.total);
     LinkPage {
-        form: LinkForm::of(record, &pages.api.time_zone),
-        version: record.link.details.as_ref().map_or(0, |details| details.version),
+        frame: context.frame(Place::Links),
+        form: LinkForm::of(record, &context.pages.api.time_zone),
+        version: record.link.version(),
         has_password: record.link.password().is_some(),
         qr_code: qr_picture(&link.short_url),
         path: link.domain.is_none().then(|| format!("/{}", link.name)),
-        may_edit: scopes.allow(Scope::Edit),
-        may_delete: scopes.allow(Scope::Delete),
-        notice,
-        wrong_fields: Vec::new(),
+        may_edit: context.allows(Scope::Edit),
+        may_delete: context.allows(Scope::Delete),
+        notices: Notices::new(context.query(), refusal),
         conflicts: Vec::new(),
-        frame,
         link,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::{LINK, address_of};
-
-    #[test]
-    fn names_of_links_are_escaped_in_addresses() {
-        assert_eq!(address_of("aB3x9Q", None), format!("{LINK}aB3x9Q"));
-        assert_eq!(
-            address_of("a/b c?d", Some("s.example:80")),
-            format!("{LINK}a/b%20c%3Fd?domain=s%2Eexample%3A80")
-        );
     }
 }

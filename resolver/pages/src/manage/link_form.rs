@@ -5,25 +5,54 @@
 //!    nor a time that the change of the clocks makes ambiguous.
 //! 2. If the link was changed meanwhile, the form is filled anew: with the present values, except
 //!    where this person has typed another one ([`LinkForm::rebased`]).
+//!
+//! Another field takes a line of [`FIELDS`], one of [`LinkForm::changes`], and the texts `field-…`
+//! and `expected-…` of its name in each language.
 
-use app::{FieldErrors, LinkFields, time::read_time};
+use app::{Field, FieldErrors, LinkFields, time::read_time};
 use jiff::{Timestamp, tz::TimeZone};
-use links::{Link, Record};
+use links::{Details, Record};
 
-use crate::{form::Form, home::tags};
+use crate::{form::Form, link_input::tags};
 
-/// The fields, and whether each is a checkbox.
-const FIELDS: [(&str, bool); 10] = [
-    ("longUrl", false),
-    ("title", false),
-    ("description", false),
-    ("tags", false),
-    ("validSince", false),
-    ("validUntil", false),
-    ("maxVisits", false),
-    ("crawlable", true),
-    ("forwardQuery", true),
-    ("enabled", true),
+/// How a field is typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Input {
+    Text,
+    Area,
+    Time,
+    Number,
+    Checkbox,
+}
+
+/// Writes the value of a link's field as the form has it. Times are in the zone of the service.
+type Write = fn(&Record, &TimeZone) -> String;
+
+/// The fields in their order.
+const FIELDS: [(Field, Input, Write); 10] = [
+    (Field::LongUrl, Input::Text, |record, _| record.link.long_url.as_str().to_owned()),
+    (Field::Title, Input::Text, |record, _| record.link.title.clone().unwrap_or_default()),
+    (Field::Description, Input::Area, |record, _| {
+        details(record).and_then(|details| details.description.clone()).unwrap_or_default()
+    }),
+    (Field::Tags, Input::Text, |record, _| {
+        record.tags.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    }),
+    (Field::ValidSince, Input::Time, |record, zone| {
+        form_time(details(record).and_then(|details| details.valid_since), zone)
+    }),
+    (Field::ValidUntil, Input::Time, |record, zone| {
+        form_time(details(record).and_then(|details| details.valid_until), zone)
+    }),
+    (Field::MaxVisits, Input::Number, |record, _| {
+        let count = details(record).and_then(|details| details.max_visits);
+        count.map(|count| count.to_string()).unwrap_or_default()
+    }),
+    (Field::Enabled, Input::Checkbox, |record, _| {
+        checkbox(!details(record).is_some_and(|details| details.disabled))
+    }),
+    (Field::ForwardQuery, Input::Checkbox, |record, _| checkbox(record.link.forward_query)),
+    (Field::Crawlable, Input::Checkbox, |record, _| checkbox(record.link.crawlable)),
 ];
 
 /// A filled form.
@@ -39,111 +68,81 @@ pub(super) struct LinkForm {
 /// A field of the form. A checkbox is `on` or empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FormField {
-    pub(super) name: &'static str,
+    pub(super) field: Field,
+    pub(super) input: Input,
     /// The value that the form was filled with.
     pub(super) was: String,
-    typed: String,
+    pub(super) typed: String,
 }
 
 /// A field that was changed meanwhile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Conflict {
-    pub(super) name: &'static str,
+    pub(super) field: Field,
     pub(super) yours: String,
     pub(super) theirs: String,
 }
 
 impl LinkForm {
-    /// Fills the form with the values of a link. Times are in the zone of the service.
+    /// Fills the form with the values of a link.
     pub(super) fn of(record: &Record, zone: &TimeZone) -> Self {
-        let Link { long_url, title, crawlable, forward_query, details, .. } = &record.link;
-        let details = details.as_deref();
-        let time = |time: Option<Timestamp>| time.map(|time| form_time(time, zone)).unwrap_or_default();
-        let tags: Vec<String> = record.tags.iter().map(ToString::to_string).collect();
-        let max_visits = details.and_then(|details| details.max_visits);
-        let values = [
-            long_url.as_str().to_owned(),
-            title.clone().unwrap_or_default(),
-            details.and_then(|details| details.description.clone()).unwrap_or_default(),
-            tags.join(", "),
-            time(details.and_then(|details| details.valid_since)),
-            time(details.and_then(|details| details.valid_until)),
-            max_visits.map(|count| count.to_string()).unwrap_or_default(),
-            checkbox(*crawlable),
-            checkbox(*forward_query),
-            checkbox(!details.is_some_and(|details| details.disabled)),
-        ];
-        let field = |((name, _), value): ((&'static str, bool), String)| {
-            let value = with_plain_breaks(&value);
-            FormField { name, was: value.clone(), typed: value }
+        let filled = |(field, input, write): (Field, Input, Write)| {
+            let value = with_plain_breaks(&write(record, zone));
+            FormField { field, input, was: value.clone(), typed: value }
         };
-        Self { fields: FIELDS.into_iter().zip(values).map(field).collect(), ..Self::default() }
+        Self { fields: FIELDS.into_iter().map(filled).collect(), ..Self::default() }
     }
 
     /// Reads the form as it was sent.
     pub(super) fn read(form: &Form) -> Self {
-        let field = |(name, is_checkbox): (&'static str, bool)| {
-            let typed = match is_checkbox {
-                true => checkbox(form.is_on(name)),
-                false => with_plain_breaks(form.get(name).unwrap_or_default()),
+        let sent = |(field, input, _): (Field, Input, Write)| {
+            let typed = match input {
+                Input::Checkbox => checkbox(form.is_on(field.name())),
+                _ => with_plain_breaks(form.get(field.name()).unwrap_or_default()),
             };
-            let was = with_plain_breaks(form.get(&format!("was-{name}")).unwrap_or_default());
-            FormField { name, was, typed }
+            let was = with_plain_breaks(form.get(&format!("was-{}", field.name())).unwrap_or_default());
+            FormField { field, input, was, typed }
         };
         Self {
-            fields: FIELDS.into_iter().map(field).collect(),
+            fields: FIELDS.into_iter().map(sent).collect(),
             password: form.get("password").unwrap_or_default().to_owned(),
             removes_password: form.is_on("removePassword"),
         }
     }
 
-    /// Returns the value to show in a field.
-    pub(super) fn value(&self, name: &str) -> &str {
-        self.fields.iter().find(|field| field.name == name).map_or("", |field| field.typed.as_str())
-    }
-
-    /// Returns whether a checkbox is checked.
-    pub(super) fn is_on(&self, name: &str) -> bool {
-        !self.value(name).is_empty()
-    }
-
     /// Returns the fields that were changed. An empty text removes the value.
     pub(super) fn changes(&self, zone: &TimeZone, wrong: &mut FieldErrors) -> LinkFields {
-        let changed = |name: &str| {
-            let field = self.fields.iter().find(|field| field.name == name)?;
+        let changed = |name: Field| {
+            let field = self.fields.iter().find(|field| field.field == name)?;
             (field.typed != field.was).then(|| field.typed.trim().to_owned())
         };
-        let text = |name: &str| changed(name).map(|text| Some(text).filter(|text| !text.is_empty()));
-        let flag = |name: &str| changed(name).map(|value| Some(!value.is_empty()));
-        let mut time = |name: &str| {
+        let text = |name| changed(name).map(|text| Some(text).filter(|text| !text.is_empty()));
+        let flag = |name| changed(name).map(|value| Some(!value.is_empty()));
+        let mut time = |name| {
             let Some(text) = text(name)? else { return Some(None) };
-            wrong.note(name, read_time(&text, zone)).map(Some)
+            wrong.check(name, read_time(&text, zone)).map(Some)
         };
-        let (valid_since, valid_until) = (time("validSince"), time("validUntil"));
-        let max_visits = text("maxVisits").and_then(|text| match text {
-            None => Some(None),
-            Some(text) => {
-                let read = text.parse().map_err(|_| "expected a number".to_owned());
-                wrong.note("maxVisits", read).map(Some)
-            }
-        });
-        let password = match self.password.as_str() {
-            "" => self.removes_password.then_some(None),
-            password => Some(Some(password.to_owned())),
+        let (valid_since, valid_until) = (time(Field::ValidSince), time(Field::ValidUntil));
+        let mut number = |name: Field| {
+            let Some(text) = text(name)? else { return Some(None) };
+            wrong.check(name, text.parse().map_err(|_| name.expected())).map(Some)
         };
         LinkFields {
             // A long URL cannot be removed, and an empty one is refused.
-            long_url: changed("longUrl").map(Some),
-            title: text("title"),
-            description: text("description"),
-            tags: changed("tags").map(|text| Some(tags(&text))),
+            long_url: changed(Field::LongUrl).map(Some),
+            title: text(Field::Title),
+            description: text(Field::Description),
+            tags: changed(Field::Tags).map(|text| Some(tags(&text))),
             valid_since,
             valid_until,
-            max_visits,
-            crawlable: flag("crawlable"),
-            forward_query: flag("forwardQuery"),
-            enabled: flag("enabled"),
-            password,
+            max_visits: number(Field::MaxVisits),
+            crawlable: flag(Field::Crawlable),
+            forward_query: flag(Field::ForwardQuery),
+            enabled: flag(Field::Enabled),
+            password: match self.password.as_str() {
+                "" => self.removes_password.then_some(None),
+                password => Some(Some(password.to_owned())),
+            },
             ..LinkFields::default()
         }
     }
@@ -153,16 +152,20 @@ impl LinkForm {
     pub(super) fn rebased(self, present: Self) -> (Self, Vec<Conflict>) {
         let mut conflicts = Vec::new();
         let rebase = |(mine, theirs): (FormField, FormField)| {
-            let (name, present) = (mine.name, theirs.was);
+            let (field, present) = (mine.field, theirs.was);
             if present != mine.was && present != mine.typed {
-                conflicts.push(Conflict { name, yours: mine.typed.clone(), theirs: present.clone() });
+                conflicts.push(Conflict { field, yours: mine.typed.clone(), theirs: present.clone() });
             }
             let typed = if mine.typed == mine.was { present.clone() } else { mine.typed };
-            FormField { name, was: present, typed }
+            FormField { was: present, typed, ..theirs }
         };
         let fields = self.fields.into_iter().zip(present.fields).map(rebase).collect();
         (Self { fields, ..self }, conflicts)
     }
+}
+
+fn details(record: &Record) -> Option<&Details> {
+    record.link.details.as_deref()
 }
 
 fn checkbox(is_on: bool) -> String {
@@ -175,8 +178,9 @@ fn with_plain_breaks(text: &str) -> String {
 }
 
 /// Formats a time as fields of the type `datetime-local` have it.
-fn form_time(time: Timestamp, zone: &TimeZone) -> String {
-    time.to_zoned(zone.clone()).strftime("%Y-%m-%dT%H:%M:%S").to_string()
+fn form_time(time: Option<Timestamp>, zone: &TimeZone) -> String {
+    let format = |time: Timestamp| time.to_zoned(zone.clone()).strftime("%Y-%m-%dT%H:%M:%S").to_string();
+    time.map(format).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -230,9 +234,10 @@ mod tests {
         let mine = sent(&[("title", "a"), ("tags", "x"), ("description", "d")], &[("title", "mine")]);
         let present = sent(&[("title", "theirs"), ("tags", "y"), ("description", "d")], &[]);
         let (form, conflicts) = mine.rebased(present);
-        assert_eq!((form.value("title"), form.value("tags"), form.value("description")), ("mine", "y", "d"));
-        let names: Vec<_> = conflicts.iter().map(|conflict| conflict.name).collect();
-        assert_eq!(names, ["title", "tags"]);
+        let typed = |name: Field| form.fields.iter().find(|one| one.field == name).unwrap().typed.as_str();
+        assert_eq!([Field::Title, Field::Tags, Field::Description].map(typed), ["mine", "y", "d"]);
+        let fields: Vec<_> = conflicts.iter().map(|conflict| conflict.field).collect();
+        assert_eq!(fields, [Field::Title, Field::Tags]);
         let changes = form.changes(&TimeZone::UTC, &mut FieldErrors::default());
         assert_eq!((changes.title, changes.tags), (Some(Some("mine".to_owned())), None));
     }

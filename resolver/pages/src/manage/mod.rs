@@ -2,12 +2,14 @@
 
 mod audit;
 mod bulk;
+mod choice;
 mod chosen;
 mod domains;
 mod keys;
 mod link;
 mod link_form;
 mod list;
+mod notices;
 mod paged;
 mod period;
 mod qr_sheet;
@@ -18,79 +20,52 @@ mod statistics;
 mod tags;
 mod targets;
 
-use std::sync::Arc;
-
 use hyper::Method;
-use links::Link;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use percent_encoding::percent_decode_str;
 use web::Answer;
 
-use crate::{Pages, error::PageError, request::PageRequest, session::Session};
-
-/// The address of the list of links.
-pub(crate) const PATH: &str = "/manage";
-/// The beginning of the address of a link's page; its name follows.
-const LINK: &str = "/manage/link/";
-/// What is escaped in the name of a link; a slash is not.
-const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
-
-/// Returns the address of a link's page.
-pub(crate) fn address(pages: &Pages, link: &Link) -> String {
-    let name = pages.api.lookup.name_of(link).unwrap_or_default();
-    let domain = pages.api.domain_cache.shown_name(link.domain());
-    address_of(&name, domain.as_deref())
-}
-
-fn address_of(name: &str, domain: Option<&str>) -> String {
-    let name = utf8_percent_encode(name, ESCAPED);
-    let domain = domain.map(|domain| format!("?domain={}", utf8_percent_encode(domain, NON_ALPHANUMERIC)));
-    format!("{LINK}{name}{}", domain.unwrap_or_default())
-}
+use crate::{
+    addresses::{LINK, LINKS, QR_SHEET, STATISTICS},
+    context::{Answering, Context},
+    error::PageError,
+};
 
 /// Answers a request for a management page.
-pub(crate) async fn answer(
-    pages: &Arc<Pages>,
-    request: &PageRequest<'_>,
-    session: &Session,
-) -> Result<Answer, PageError> {
-    let is_form = *request.method == Method::POST;
-    if let Some(name) = request.path().strip_prefix(LINK) {
+pub(crate) async fn answer(context: &Context<'_>) -> Result<Answer, PageError> {
+    let (path, is_form) = (context.request.path(), *context.request.method == Method::POST);
+    for prefix in [LINK, rules::PATH] {
+        let Some(name) = path.strip_prefix(prefix) else { continue };
         let name = percent_decode_str(name).decode_utf8().map_err(|_| PageError::NoPage)?;
-        return if is_form {
-            link::change(pages, request, session, &name).await
-        } else {
-            link::show(pages, request, session, &name).await
+        let answering: Answering<'_> = match (prefix, is_form) {
+            (LINK, false) => Box::pin(link::show(context, &name)),
+            (LINK, true) => Box::pin(link::change(context, &name)),
+            (_, false) => Box::pin(rules::show(context, &name)),
+            (_, true) => Box::pin(rules::change(context, &name)),
         };
+        return answering.await;
     }
-    if let Some(name) = request.path().strip_prefix(rules::PATH) {
-        let name = percent_decode_str(name).decode_utf8().map_err(|_| PageError::NoPage)?;
-        return if is_form {
-            rules::change(pages, request, session, &name).await
-        } else {
-            rules::show(pages, request, session, &name).await
-        };
-    }
-    match (request.path(), is_form) {
-        (PATH, false) => list::show(pages, request, session).await,
-        (PATH, true) => chosen::change(pages, request, session).await,
-        (statistics::PATH, false) => statistics::show(pages, request, session).await,
-        (statistics::TABLE, false) => statistics::download(pages, request, session).await,
-        (statistics::COUNT, false) => statistics::count(pages, request, session).await,
-        (tags::PATH, false) => tags::show(pages, request, session).await,
-        (tags::PATH, true) => tags::change(pages, request, session).await,
-        (domains::PATH, false) => domains::show(pages, request, session).await,
-        (domains::PATH, true) => domains::change(pages, request, session).await,
-        (bulk::PATH, false) => Ok(bulk::show(request, session)),
-        (bulk::PATH, true) => bulk::submit(pages, request, session).await,
-        (targets::PATH, false) => targets::show(pages, request, session).await,
-        (targets::PATH, true) => targets::change(pages, request, session).await,
-        (keys::PATH, false) => keys::show(pages, request, session).await,
-        (keys::PATH, true) => keys::change(pages, request, session).await,
-        (reservations::PATH, false) => reservations::show(pages, request, session).await,
-        (reservations::PATH, true) => reservations::change(pages, request, session).await,
-        (reservations::TABLE, false) => reservations::download(pages, request, session).await,
-        (qr_sheet::PATH, false) => qr_sheet::show(pages, request, session).await,
-        (audit::PATH, false) => audit::show(pages, request, session).await,
-        _ => Err(PageError::NoPage),
-    }
+    let answering: Answering<'_> = match (path, is_form) {
+        (LINKS, false) => Box::pin(list::show(context)),
+        (LINKS, true) => Box::pin(chosen::change(context)),
+        (STATISTICS, false) => Box::pin(statistics::show(context)),
+        (statistics::TABLE, false) => Box::pin(statistics::download(context)),
+        (statistics::COUNT, false) => Box::pin(statistics::count(context)),
+        (tags::PATH, false) => Box::pin(tags::show(context)),
+        (tags::PATH, true) => Box::pin(tags::change(context)),
+        (domains::PATH, false) => Box::pin(domains::show(context)),
+        (domains::PATH, true) => Box::pin(domains::change(context)),
+        (bulk::PATH, false) => return Ok(bulk::show(context)),
+        (bulk::PATH, true) => Box::pin(bulk::submit(context)),
+        (targets::PATH, false) => Box::pin(targets::show(context)),
+        (targets::PATH, true) => Box::pin(targets::change(context)),
+        (keys::PATH, false) => Box::pin(keys::show(context)),
+        (keys::PATH, true) => Box::pin(keys::change(context)),
+        (reservations::PATH, false) => Box::pin(reservations::show(context)),
+        (reservations::PATH, true) => Box::pin(reservations::change(context)),
+        (reservations::TABLE, false) => Box::pin(reservations::download(context)),
+        (QR_SHEET, false) => Box::pin(qr_sheet::show(context)),
+        (audit::PATH, false) => Box::pin(audit::show(context)),
+        _ => return Err(PageError::NoPage),
+    };
+    answering.await
 }

@@ -1,14 +1,14 @@
 //! A list that is in memory and shown page by page, with the addresses that lead to its other pages
 //! and back to it.
 
-use crate::form::Form;
+use crate::{addresses::with_parameter, form::Form, locale::Locale};
 
 /// Entries on a page.
 const PER_PAGE: usize = 50;
 /// The field of a query that says that a form was stored.
 const STORED: &str = "stored";
 /// The other fields of the queries of lists. Unknown ones would be repeated in every row.
-const KNOWN: [&str; 12] = [
+pub(super) const KNOWN: [&str; 12] = [
     "search", "tag", "domain", "order", "page", "before", "id", "deleted", "visits", "created", "ended",
     "count",
 ];
@@ -16,37 +16,50 @@ const KNOWN: [&str; 12] = [
 /// The page of a list that is shown.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Paged {
-    /// The number of entries on all pages.
+    /// The number of entries on all pages. If they were not all counted, there are more.
     pub(super) total: u64,
     /// The number of the page, from 1.
     pub(super) page: u64,
-    /// The number of pages.
-    pub(super) pages: u64,
+    /// The number of pages; `None` if the entries were not all counted.
+    pub(super) pages: Option<u64>,
     /// The address of the page before.
     pub(super) before: Option<String>,
     /// The address of the page after.
     pub(super) after: Option<String>,
+    /// Where the forms of the list are sent to: the same page of it.
+    pub(super) action: String,
 }
 
 impl Paged {
+    /// Describes a page of a list with so many entries, `per_page` of them on each page.
+    pub(super) fn new(total: u64, page: u64, per_page: u64, path: &str, query: &Form) -> Self {
+        let pages = total.div_ceil(per_page).max(1);
+        let to = |page: u64| format!("{path}?{}", query.only(&KNOWN).query_with("page", &page.to_string()));
+        let before = (page > 1).then(|| to(page - 1));
+        let after = (page < pages).then(|| to(page + 1));
+        Self { total, page, pages: Some(pages), before, after, action: address(path, query) }
+    }
+
+    /// Returns whether the list has more pages than this one.
+    pub(super) fn is_long(&self) -> bool {
+        self.before.is_some() || self.after.is_some()
+    }
+
+    /// Returns the number of the page as a text, with that of the last one if it is known.
+    pub(super) fn place(&self, t: &Locale) -> String {
+        match &self.pages {
+            Some(pages) => t.with_two("page-of", t.number(&self.page), t.number(pages)),
+            None => t.with("page-number", t.number(&self.page)),
+        }
+    }
+
     /// Cuts the page that the query names out of a list. A number that is too high is that of the
     /// last page: the deletion of its last entry leads back to it.
     pub(super) fn cut<T>(list: Vec<T>, path: &str, query: &Form) -> (Self, Vec<T>) {
-        let total = list.len();
-        let pages = total.div_ceil(PER_PAGE).max(1);
+        let pages = list.len().div_ceil(PER_PAGE).max(1);
         let asked = query.get("page").and_then(|page| page.trim().parse().ok()).unwrap_or(1);
         let page: usize = usize::clamp(asked, 1, pages);
-        let to = |page: usize| {
-            let query = query.only(&KNOWN).query_with("page", &page.to_string());
-            format!("{path}?{query}")
-        };
-        let paged = Self {
-            total: total as u64,
-            page: page as u64,
-            pages: pages as u64,
-            before: (page > 1).then(|| to(page - 1)),
-            after: (page < pages).then(|| to(page + 1)),
-        };
+        let paged = Self::new(list.len() as u64, page as u64, PER_PAGE as u64, path, query);
         (paged, list.into_iter().skip((page - 1) * PER_PAGE).take(PER_PAGE).collect())
     }
 }
@@ -59,9 +72,7 @@ pub(super) fn address(path: &str, query: &Form) -> String {
 
 /// Returns the address of a list with the same query, and the notice that a form was stored.
 pub(super) fn stored_address(path: &str, query: &Form) -> String {
-    let address = address(path, query);
-    let separator = if address.contains('?') { '&' } else { '?' };
-    format!("{address}{separator}{STORED}")
+    with_parameter(&address(path, query), STORED)
 }
 
 /// Returns whether a form was stored before this page was requested.
@@ -80,7 +91,7 @@ mod tests {
     #[test]
     fn a_page_is_cut_out_and_leads_to_its_neighbours() {
         let (paged, list) = cut(120, "search=a+b&page=2&stored");
-        assert_eq!((paged.total, paged.page, paged.pages), (120, 2, 3));
+        assert_eq!((paged.total, paged.page, paged.pages), (120, 2, Some(3)));
         assert_eq!((list[0], list.len()), (50, 50));
         assert_eq!(paged.before.as_deref(), Some("/p?search=a+b&page=1"));
         assert_eq!(paged.after.as_deref(), Some("/p?search=a+b&page=3"));

@@ -18,7 +18,7 @@ const DATE_LEN: usize = "2026-11-25".len();
 
 /// A period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::manage) enum Period {
+pub(super) enum Period {
     /// Since midnight.
     Today,
     /// Today and the 6 days before.
@@ -42,16 +42,16 @@ pub(in crate::manage) enum Period {
 
 /// The first and the last second of a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::manage) struct Bounds {
+pub(super) struct Bounds {
     /// The first second; `None` for the first visit.
-    pub(in crate::manage) start: Option<Timestamp>,
+    pub(super) start: Option<Timestamp>,
     /// The last second; `None` for now.
-    pub(in crate::manage) end: Option<Timestamp>,
+    pub(super) end: Option<Timestamp>,
 }
 
 impl Period {
     /// The periods that have a name.
-    pub(in crate::manage) const PRESETS: [Self; 8] = [
+    pub(super) const PRESETS: [Self; 8] = [
         Self::Today,
         Self::Week,
         Self::Month,
@@ -63,7 +63,7 @@ impl Period {
     ];
 
     /// Returns the value of the field `range`.
-    pub(in crate::manage) fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::Today => "today",
             Self::Week => "7d",
@@ -78,28 +78,18 @@ impl Period {
     }
 
     /// Returns the text for people.
-    pub(in crate::manage) fn text(self, t: &Locale) -> String {
-        match self {
-            Self::Today => t.text("stats-today"),
-            Self::Week => t.text("stats-7-days"),
-            Self::Month => t.text("stats-30-days"),
-            Self::Quarter => t.text("stats-90-days"),
-            Self::ThisMonth => t.text("stats-month"),
-            Self::LastMonth => t.text("stats-last-month"),
-            Self::Year => t.text("stats-year"),
-            Self::All => t.text("stats-all-time"),
-            Self::Dates(..) => t.text("stats-dates"),
-        }
+    pub(super) fn text(self, t: &Locale) -> String {
+        t.text(&format!("period-{}", self.name()))
     }
 
     /// Reads the fields `range`, `from`, `until` and `was`. What is wrong is recorded.
-    pub(in crate::manage) fn read(query: &Form, wrong: &mut FieldErrors) -> Self {
+    pub(super) fn read(query: &Form, wrong: &mut FieldErrors) -> Self {
         let typed = |name: &str| query.get(name).unwrap_or("").trim().to_owned();
         let (from, until) = (typed("from"), typed("until"));
         let is_edited = query.get("was").is_some_and(|was| was != was_text(&from, &until));
         let preset = query.owned("range").filter(|name| name != DATES).and_then(|name| {
             let found = Self::PRESETS.into_iter().find(|preset| preset.name() == name);
-            wrong.note("range", found.ok_or_else(|| "expected the name of a period".to_owned()))
+            wrong.note("range", found.ok_or_else(|| "no name of a period".to_owned()))
         });
         match preset {
             Some(preset) if !is_edited => return preset,
@@ -118,7 +108,7 @@ impl Period {
     }
 
     /// Returns the fields of a query that [`Self::read`] reads as this period.
-    pub(in crate::manage) fn pairs(self) -> Vec<(&'static str, String)> {
+    pub(super) fn pairs(self) -> Vec<(&'static str, String)> {
         let mut pairs = vec![("range", self.name().to_owned())];
         if let Self::Dates(from, until) = self {
             let dates = [("from", from), ("until", until)];
@@ -129,7 +119,7 @@ impl Period {
 
     /// Returns the first and the last day of the period at a time, in a zone: `None` for the first
     /// visit, and for a period that ends now.
-    pub(in crate::manage) fn dates(self, now: Timestamp, zone: &TimeZone) -> (Option<Date>, Option<Date>) {
+    pub(super) fn dates(self, now: Timestamp, zone: &TimeZone) -> (Option<Date>, Option<Date>) {
         let today = now.to_zoned(zone.clone()).date();
         let back = |days: i64| Some(today.checked_sub(days.days()).unwrap_or(today));
         match self {
@@ -149,15 +139,31 @@ impl Period {
     }
 
     /// Returns the bounds of the period at a time, in a zone.
-    pub(in crate::manage) fn bounds(self, now: Timestamp, zone: &TimeZone) -> Bounds {
+    pub(super) fn bounds(self, now: Timestamp, zone: &TimeZone) -> Bounds {
         let (first, last) = self.dates(now, zone);
         let end = last.map(|last| end_of(last, zone)).filter(|end| *end < now);
         Bounds { start: first.map(|first| start_of(first, zone)), end }
     }
 }
 
+/// The periods that lists and the log can be limited to.
+const OF_LISTS: [Period; 5] =
+    [Period::All, Period::Week, Period::Month, Period::ThisMonth, Period::LastMonth];
+
+/// Reads the period of a field of a list; all of the time if it is empty.
+pub(super) fn read_period(query: &Form, field: &str, wrong: &mut FieldErrors) -> Period {
+    let Some(name) = query.filled(field) else { return Period::All };
+    let found = OF_LISTS.into_iter().find(|period| period.name() == name);
+    wrong.note(field, found.ok_or_else(|| "no name of a period".to_owned())).unwrap_or(Period::All)
+}
+
+/// Returns the periods of lists to choose from: names and texts.
+pub(super) fn period_choices(t: &Locale) -> Vec<(&'static str, String)> {
+    OF_LISTS.into_iter().map(|period| (period.name(), period.text(t))).collect()
+}
+
 /// Returns the value of the field `was` of a form that shows these dates.
-pub(in crate::manage) fn was_text(from: &str, until: &str) -> String {
+pub(super) fn was_text(from: &str, until: &str) -> String {
     format!("{from}/{until}")
 }
 
@@ -198,6 +204,10 @@ mod tests {
         text.parse().unwrap()
     }
 
+    fn day(text: &str) -> Option<Date> {
+        Some(text.parse().unwrap())
+    }
+
     /// The bounds of a period as texts in UTC; empty for open ones.
     fn bounds(period: Period, now: &str, zone: &str) -> (String, String) {
         let Bounds { start, end } = period.bounds(at(now), &TimeZone::get(zone).unwrap());
@@ -205,78 +215,82 @@ mod tests {
         (text(start), text(end))
     }
 
-    fn start(period: Period, now: &str, zone: &str) -> String {
-        bounds(period, now, zone).0
-    }
-
     #[test]
-    fn presets_begin_at_midnight_of_the_zone() {
-        // The same minute is the 24th in New York and the 25th in Kathmandu.
-        let now = "2026-11-24T18:30:00Z";
-        assert_eq!(start(Period::Today, now, "America/New_York"), "2026-11-24T05:00:00Z");
-        assert_eq!(start(Period::Today, now, "Asia/Kathmandu"), "2026-11-24T18:15:00Z");
-        assert_eq!(start(Period::Week, now, "Asia/Kathmandu"), "2026-11-18T18:15:00Z");
-        assert_eq!(start(Period::Month, now, "UTC"), "2026-10-26T00:00:00Z");
-        assert_eq!(start(Period::Quarter, now, "UTC"), "2026-08-27T00:00:00Z");
-        for preset in Period::PRESETS {
-            let ends_now = preset.bounds(at(now), &TimeZone::UTC).end.is_none();
-            assert_eq!(ends_now, preset != Period::LastMonth, "{preset:?}");
+    fn periods_begin_at_midnight_of_the_zone_and_end_now() {
+        for (period, now, zone, start) in [
+            // The same minute is the 24th in New York and the 25th in Kathmandu.
+            (Period::Today, "2026-11-24T18:30:00Z", "America/New_York", "2026-11-24T05:00:00Z"),
+            (Period::Today, "2026-11-24T18:30:00Z", "Asia/Kathmandu", "2026-11-24T18:15:00Z"),
+            (Period::Week, "2026-11-24T18:30:00Z", "Asia/Kathmandu", "2026-11-18T18:15:00Z"),
+            (Period::Month, "2026-11-24T18:30:00Z", "UTC", "2026-10-26T00:00:00Z"),
+            (Period::Quarter, "2026-11-24T18:30:00Z", "UTC", "2026-08-27T00:00:00Z"),
+            (Period::All, "2026-11-24T18:30:00Z", "UTC", ""),
+            // The last and the first second of a day belong to different days.
+            (Period::Today, "2026-11-24T22:59:59Z", "Europe/Berlin", "2026-11-23T23:00:00Z"),
+            (Period::Today, "2026-11-24T23:00:00Z", "Europe/Berlin", "2026-11-24T23:00:00Z"),
+            (Period::Year, "2026-12-31T22:59:59Z", "Europe/Berlin", "2025-12-31T23:00:00Z"),
+            (Period::Year, "2026-12-31T23:00:00Z", "Europe/Berlin", "2026-12-31T23:00:00Z"),
+            (Period::ThisMonth, "2026-11-24T18:30:00Z", "Europe/Berlin", "2026-10-31T23:00:00Z"),
+            // It is January in Kathmandu.
+            (Period::ThisMonth, "2026-12-31T18:30:00Z", "Asia/Kathmandu", "2026-12-31T18:15:00Z"),
+            // Thirty days back, the clocks of Berlin are in summer time.
+            (Period::Month, "2026-11-01T12:00:00Z", "Europe/Berlin", "2026-10-02T22:00:00Z"),
+            // Chile's clocks skip midnight, so that the day begins at one o'clock.
+            (Period::Today, "2026-09-06T12:00:00Z", "America/Santiago", "2026-09-06T04:00:00Z"),
+        ] {
+            assert_eq!(
+                bounds(period, now, zone),
+                (start.to_owned(), String::new()),
+                "{period:?} {now} {zone}"
+            );
         }
-        assert_eq!(start(Period::All, now, "UTC"), "");
     }
 
     #[test]
-    fn the_last_and_the_first_second_of_a_day_belong_to_different_days() {
-        let zone = "Europe/Berlin";
-        assert_eq!(start(Period::Today, "2026-11-24T22:59:59Z", zone), "2026-11-23T23:00:00Z");
-        assert_eq!(start(Period::Today, "2026-11-24T23:00:00Z", zone), "2026-11-24T23:00:00Z");
-        assert_eq!(start(Period::Year, "2026-12-31T22:59:59Z", zone), "2025-12-31T23:00:00Z");
-        assert_eq!(start(Period::Year, "2026-12-31T23:00:00Z", zone), "2026-12-31T23:00:00Z");
-    }
-
-    #[test]
-    fn months_are_those_of_the_calendar() {
-        // The clocks of Berlin changed on the 25th of October.
-        let now = "2026-11-24T18:30:00Z";
-        let last = ("2026-09-30T22:00:00Z".to_owned(), "2026-10-31T22:59:59Z".to_owned());
-        assert_eq!(bounds(Period::LastMonth, now, "Europe/Berlin"), last);
-        assert_eq!(start(Period::ThisMonth, now, "Europe/Berlin"), "2026-10-31T23:00:00Z");
-        // It is January in Kathmandu, and the month before is of another year.
-        let new_year = "2026-12-31T18:30:00Z";
-        assert_eq!(start(Period::ThisMonth, new_year, "Asia/Kathmandu"), "2026-12-31T18:15:00Z");
-        assert_eq!(start(Period::LastMonth, new_year, "Asia/Kathmandu"), "2026-11-30T18:15:00Z");
-        assert_eq!(start(Period::LastMonth, new_year, "UTC"), "2026-11-01T00:00:00Z");
-    }
-
-    #[test]
-    fn days_of_changing_clocks_are_whole() {
-        // Thirty days back, the clocks of Berlin are in summer time.
-        assert_eq!(start(Period::Month, "2026-11-01T12:00:00Z", "Europe/Berlin"), "2026-10-02T22:00:00Z");
-        let day = |text: &str| Some(text.parse::<Date>().unwrap());
-        let long = Period::Dates(day("2026-10-25"), day("2026-10-25"));
-        assert_eq!(
-            bounds(long, "2026-11-24T00:00:00Z", "Europe/Berlin"),
-            ("2026-10-24T22:00:00Z".to_owned(), "2026-10-25T22:59:59Z".to_owned())
-        );
-        // Chile's clocks skip midnight, so that the day begins at one o'clock.
-        assert_eq!(start(Period::Today, "2026-09-06T12:00:00Z", "America/Santiago"), "2026-09-06T04:00:00Z");
-    }
-
-    #[test]
-    fn a_last_day_that_is_not_over_ends_now() {
-        let day = |text: &str| Some(text.parse::<Date>().unwrap());
-        let until = |text: &str| Period::Dates(None, day(text));
-        let now = "2026-11-24T12:00:00Z";
-        assert_eq!(bounds(until("2026-11-23"), now, "UTC").1, "2026-11-23T23:59:59Z");
-        assert_eq!(bounds(until("2026-11-24"), now, "UTC").1, "");
-        assert_eq!(bounds(until("9999-12-31"), now, "UTC").1, "");
+    fn a_period_that_is_over_ends_with_the_last_second_of_its_last_day() {
+        let until = |last: &str| Period::Dates(None, day(last));
+        for (period, now, zone, expected) in [
+            // The clocks of Berlin changed on the 25th of October.
+            (
+                Period::LastMonth,
+                "2026-11-24T18:30:00Z",
+                "Europe/Berlin",
+                ("2026-09-30T22:00:00Z", "2026-10-31T22:59:59Z"),
+            ),
+            // The month before is of another year in UTC.
+            (
+                Period::LastMonth,
+                "2026-12-31T18:30:00Z",
+                "Asia/Kathmandu",
+                ("2026-11-30T18:15:00Z", "2026-12-31T18:14:59Z"),
+            ),
+            (
+                Period::LastMonth,
+                "2026-12-31T18:30:00Z",
+                "UTC",
+                ("2026-11-01T00:00:00Z", "2026-11-30T23:59:59Z"),
+            ),
+            (
+                Period::Dates(day("2026-10-25"), day("2026-10-25")),
+                "2026-11-24T00:00:00Z",
+                "Europe/Berlin",
+                ("2026-10-24T22:00:00Z", "2026-10-25T22:59:59Z"),
+            ),
+            (until("2026-11-23"), "2026-11-24T12:00:00Z", "UTC", ("", "2026-11-23T23:59:59Z")),
+            // A last day that is not over ends now.
+            (until("2026-11-24"), "2026-11-24T12:00:00Z", "UTC", ("", "")),
+            (until("9999-12-31"), "2026-11-24T12:00:00Z", "UTC", ("", "")),
+        ] {
+            let (start, end) = bounds(period, now, zone);
+            assert_eq!((&*start, &*end), expected, "{period:?} {now} {zone}");
+        }
         let last = Period::Dates(day("9999-12-31"), None);
-        assert!(last.bounds(at(now), &TimeZone::UTC).start.unwrap() > at(now));
+        let now = at("2026-11-24T12:00:00Z");
+        assert!(last.bounds(now, &TimeZone::UTC).start.unwrap() > now);
     }
 
     #[test]
     fn edited_dates_count_and_others_yield_to_the_preset() {
-        let day = |text: &str| Some(text.parse::<Date>().unwrap());
         let dates = Period::Dates(day("2026-11-01"), day("2026-11-02"));
         assert_eq!(read(""), (Period::Month, vec![]));
         assert_eq!(read("range=7d&from=&until=").0, Period::Week);
@@ -299,7 +313,7 @@ mod tests {
 
     #[test]
     fn a_period_is_read_from_its_own_fields() {
-        let day = Some("2026-11-01".parse::<Date>().unwrap());
+        let day = day("2026-11-01");
         let dates = [Period::Dates(day, None), Period::Dates(None, day), Period::Dates(day, day)];
         for period in Period::PRESETS.into_iter().chain(dates) {
             let pairs = period.pairs().into_iter().map(|(name, value)| format!("{name}={value}"));

@@ -1,15 +1,12 @@
 //! A sheet of QR codes to print: one for each link on a page of the list. The query is that of the
 //! list.
 
-use std::sync::Arc;
-
 use app::{
     FieldErrors,
-    list_links::{ListLinks, ListedLinks, pieces},
+    list_links::{ListLinks, pieces},
 };
 use askama::Template;
 use hyper::StatusCode;
-use links::Link;
 use web::Answer;
 
 use super::{
@@ -17,19 +14,14 @@ use super::{
     paged::{Paged, address},
 };
 use crate::{
-    Pages,
-    answer::{Forms, page},
+    addresses::{LINKS, QR_SHEET},
+    context::Context,
     error::PageError,
     form::Form,
     frame::{Frame, Place},
     markup::Markup,
     qr_picture::qr_picture,
-    request::PageRequest,
-    session::Session,
 };
-
-/// The address of the page.
-pub(super) const PATH: &str = "/manage/qr-sheet";
 
 /// The sheet.
 #[derive(Template)]
@@ -49,51 +41,24 @@ struct ShownCode {
     title: Option<String>,
 }
 
-impl ShownCode {
-    /// Draws the QR code of a link.
-    fn new(pages: &Pages, link: &Link) -> Self {
-        let short_url = pages.short_url(link);
-        Self { picture: qr_picture(&short_url), title: link.title.clone(), short_url }
-    }
-}
-
 /// Shows the sheet of a page of the list.
-pub(super) async fn show(
-    pages: &Arc<Pages>,
-    request: &PageRequest<'_>,
-    session: &Session,
-) -> Result<Answer, PageError> {
-    let (service, by) = (&pages.api.links, &session.grant);
+pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
+    let (links, by) = (context.links(), context.by());
     // Nothing is printed for the trash, whose links lead nowhere.
-    let query = Form::parse(request.query.without(&["deleted"]).as_bytes());
+    let query = Form::parse(context.query().without(&["deleted"]).as_bytes());
     let mut wrong = FieldErrors::default();
     // Sheets are numbered, so all links are counted.
-    let list = ListLinks { count_max: None, ..read_query(pages, &query, &mut wrong) };
-    let listed = service.list_links(list, wrong, by).await?;
+    let list = ListLinks { count_max: None, ..read_query(context, &query, &mut wrong) };
+    let listed = links.list_links(list, wrong, by).await?;
     let mut codes = Vec::with_capacity(listed.entries.len());
     for piece in pieces(&listed.entries) {
-        let records = service.read_piece(&listed, piece, by).await?;
-        codes.extend(records.iter().map(|record| ShownCode::new(pages, &record.link)));
+        for record in links.read_piece(&listed, piece, by).await? {
+            let short_url = context.pages.short_url(&record.link);
+            codes.push(ShownCode { picture: qr_picture(&short_url), short_url, title: record.link.title });
+        }
     }
-    let shown = SheetPage {
-        frame: Frame::new(request, Some(session), Place::Links),
-        codes,
-        paged: paged(&listed, &query),
-        list: address(super::PATH, &query),
-    };
-    Ok(page(request.renderer, StatusCode::OK, Forms::Stay, &shown))
-}
-
-/// Returns the position of a sheet among those of the whole list.
-fn paged(listed: &ListedLinks, query: &Form) -> Paged {
-    let (total, page) = (listed.total, listed.page);
-    let pages = total.div_ceil(listed.per_page).max(1);
-    let to = |page: u64| format!("{PATH}?{}", query.query_with("page", &page.to_string()));
-    Paged {
-        total,
-        page,
-        pages,
-        before: (page > 1).then(|| to(page - 1)),
-        after: (page < pages).then(|| to(page + 1)),
-    }
+    let paged = Paged::new(listed.total, listed.page, listed.per_page, QR_SHEET, &query);
+    let list = address(LINKS, &query);
+    let page = SheetPage { frame: context.frame(Place::Links), codes, paged, list };
+    Ok(context.page(StatusCode::OK, &page))
 }

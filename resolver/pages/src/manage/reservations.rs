@@ -4,31 +4,23 @@
 //! The codes are a text in the page, and a table (CSV, RFC 4180) at an address of its own. Programs
 //! store the links under them, with the API.
 
-use std::sync::Arc;
-
-use app::{AppError, FieldErrors, InvalidField, Reserved};
+use app::{FieldErrors, Reserved};
 use askama::Template;
-use hyper::{
-    StatusCode,
-    header::{CACHE_CONTROL, CONTENT_DISPOSITION, HeaderValue, X_CONTENT_TYPE_OPTIONS},
-};
-use links::{
-    api_key::Grant,
-    reservation::{COUNT_MAX, Reservation},
-};
-use web::{Answer, answer};
+use hyper::StatusCode;
+use links::reservation::{COUNT_MAX, Reservation};
+use web::Answer;
 
-use super::paged::{Paged, address, is_stored, stored_address};
+use super::{
+    notices::{Notices, Refusal},
+    paged::{Paged, stored_address},
+};
 use crate::{
-    Pages,
-    answer::{Forms, page, redirect},
-    error::{self, PageError},
+    answer::redirect,
+    context::Context,
+    error::PageError,
     form::Form,
     frame::{Frame, Place},
-    home::shown_time,
-    locale::Locale,
-    request::PageRequest,
-    session::Session,
+    table,
 };
 
 /// The address of the page.
@@ -47,8 +39,7 @@ struct ReservationsPage<'a> {
     chosen: Option<ShownCodes>,
     reservations: Vec<ShownReservation>,
     paged: Paged,
-    /// Where the forms are sent to.
-    action: String,
+    notices: Notices,
     /// The keyspaces that codes can be reserved from, the default one first.
     keyspaces: Vec<String>,
     count_max: u64,
@@ -56,17 +47,11 @@ struct ReservationsPage<'a> {
     may_reserve: bool,
     /// The form that was refused; empty without one.
     form: &'a Form,
-    is_stored: bool,
-    /// Why the form was refused, or why no codes are shown.
-    refused: Option<String>,
-    wrong_fields: Vec<String>,
 }
 
 /// A reservation in the table.
 struct ShownReservation {
     id: String,
-    /// The address of its codes.
-    address: String,
     created: String,
     /// The creation time for programs.
     exact_created: String,
@@ -87,8 +72,6 @@ struct ShownCodes {
     given_up: Option<String>,
     /// All codes, one on each line.
     text: String,
-    /// The address of the codes as CSV.
-    table: String,
 }
 
 impl ReservationsPage<'_> {
@@ -96,239 +79,97 @@ impl ReservationsPage<'_> {
     fn value(&self, name: &str) -> &str {
         self.form.get(name).unwrap_or("")
     }
-
-    /// Returns whether a field was refused.
-    fn is_wrong(&self, name: &str) -> bool {
-        self.wrong_fields.iter().any(|field| field == name)
-    }
 }
 
 impl ShownReservation {
     /// Shows a reservation without its codes.
-    fn new(pages: &Pages, reservation: &Reservation, by: &Grant) -> Self {
+    fn new(context: &Context<'_>, reservation: &Reservation) -> Self {
         Self {
             id: reservation.id.to_string(),
-            address: codes_address(reservation),
-            created: shown_time(pages, reservation.created_at),
+            created: context.time(reservation.created_at),
             exact_created: reservation.created_at.to_string(),
-            keyspace: pages.api.links.keyspace_of_reservation(reservation).to_owned(),
+            keyspace: context.links().keyspace_of_reservation(reservation).to_owned(),
             count: reservation.spans.iter().map(|span| span.len()).sum(),
-            is_own: reservation.created_by == by.id,
+            is_own: reservation.created_by == context.by().id,
         }
     }
 }
 
 impl ShownCodes {
     /// Shows the codes of a reservation.
-    fn new(pages: &Pages, reserved: &Reserved) -> Self {
-        let Reserved { reservation, filled, .. } = reserved;
-        let codes = codes(reserved);
+    fn new(context: &Context<'_>, Reserved { reservation, filled, codes }: &Reserved) -> Self {
         Self {
             id: reservation.id.to_string(),
             count: codes.len() as u64,
             filled: *filled,
-            given_up: reservation.closed_at.map(|at| shown_time(pages, at)),
-            text: codes.join("\n"),
-            table: format!("{TABLE}?id={}", reservation.id),
+            given_up: reservation.closed_at.map(|at| context.time(at)),
+            text: codes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"),
         }
     }
 }
 
 /// Shows a page of the open reservations, and the codes of the one that the query names.
-pub(super) async fn show(
-    pages: &Arc<Pages>,
-    request: &PageRequest<'_>,
-    session: &Session,
-) -> Result<Answer, PageError> {
-    let mut shown = shown(pages, request, session).await?;
-    let mut status = StatusCode::OK;
-    if let Some(id) = request.query.filled("id") {
-        match pages.api.links.reservation(id, &session.grant).await {
-            Ok(reserved) => shown.chosen = Some(ShownCodes::new(pages, &reserved)),
-            Err(error @ AppError::NoReservation { .. }) => {
-                status = api::rest::status_of(&error);
-                shown.refused = Some(reason(&error, shown.frame.t));
-            }
-            Err(error) => return Err(error.into()),
-        }
+pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
+    let Some(id) = context.query().filled("id") else { return answer(context, None, None).await };
+    match context.links().reservation(id, context.by()).await {
+        Ok(reserved) => answer(context, Some(ShownCodes::new(context, &reserved)), None).await,
+        Err(error) => answer(context, None, Some(Refusal::new(error, context.t())?)).await,
     }
-    Ok(page(request.renderer, status, Forms::Stay, &shown))
 }
 
 /// Makes a reservation or gives one up, as the pressed button says.
-pub(super) async fn change(
-    pages: &Arc<Pages>,
-    request: &PageRequest<'_>,
-    session: &Session,
-) -> Result<Answer, PageError> {
-    let (service, by, form) = (&pages.api.links, &session.grant, &request.form);
+pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
+    let (links, by, form) = (context.links(), context.by(), context.form());
     let changed = if form.get("do") == Some("give-up") {
-        let given_up = service.give_up_reservation(form.get("id").unwrap_or_default(), by).await;
-        given_up.map(|()| stored_address(PATH, &list_query(request)))
+        let given_up = links.give_up_reservation(form.get("id").unwrap_or_default(), by).await;
+        given_up.map(|()| stored_address(PATH, &list_query(context)))
     } else {
         // A number that cannot be read is none, and the use case says what it expects.
         let count = form.filled("count").and_then(|count| count.parse().ok());
-        let reserved = service.reserve(count, form.filled("keyspace"), FieldErrors::default(), by).await;
-        reserved.map(|reserved| format!("{}&stored", codes_address(&reserved.reservation)))
+        let reserved = links.reserve(count, form.filled("keyspace"), FieldErrors::default(), by).await;
+        reserved.map(|reserved| format!("{PATH}?id={}&stored", reserved.reservation.id))
     };
-    let error = match changed {
-        Ok(to) => return Ok(redirect(StatusCode::SEE_OTHER, &to)),
-        Err(error) if concerns_form(&error) => error,
-        Err(error) => return Err(error.into()),
-    };
-    let mut shown = shown(pages, request, session).await?;
-    shown.refused = Some(reason(&error, shown.frame.t));
-    shown.wrong_fields = match &error {
-        AppError::Invalid(fields) => fields.iter().map(|field| field.field.clone()).collect(),
-        AppError::TooManyReserved { .. } => vec!["count".to_owned()],
-        _ => Vec::new(),
-    };
-    Ok(page(request.renderer, api::rest::status_of(&error), Forms::Stay, &shown))
+    match changed {
+        Ok(to) => Ok(redirect(StatusCode::SEE_OTHER, &to)),
+        Err(error) => answer(context, None, Some(Refusal::new(error, context.t())?)).await,
+    }
 }
 
 /// Answers with the codes of a reservation as a file.
-pub(super) async fn download(
-    pages: &Arc<Pages>,
-    request: &PageRequest<'_>,
-    session: &Session,
+pub(super) async fn download(context: &Context<'_>) -> Result<Answer, PageError> {
+    let id = context.query().filled("id").unwrap_or_default();
+    let Reserved { reservation, codes, .. } = context.links().reservation(id, context.by()).await?;
+    let public_url = &context.pages.api.public_url;
+    let rows = codes.iter().map(|code| [code.to_string(), format!("{public_url}/{code}")]);
+    Ok(table::answer(&format!("reservation-{}", reservation.id), table::write(COLUMNS, rows)?))
+}
+
+async fn answer(
+    context: &Context<'_>,
+    chosen: Option<ShownCodes>,
+    refusal: Option<Refusal>,
 ) -> Result<Answer, PageError> {
-    let id = request.query.filled("id").unwrap_or_default();
-    let reserved = pages.api.links.reservation(id, &session.grant).await?;
-    let table = csv_of(&codes(&reserved), &pages.api.public_url).map_err(|error| {
-        tracing::error!(error = &error as &dyn std::error::Error, "write a table of codes");
-        AppError::Internal
-    })?;
-    let mut answer = answer(StatusCode::OK, "text/csv; charset=utf-8", table);
-    answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    answer.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    let disposition = format!("attachment; filename=\"reservation-{}.csv\"", reserved.reservation.id);
-    if let Ok(disposition) = HeaderValue::try_from(disposition) {
-        answer.headers_mut().insert(CONTENT_DISPOSITION, disposition);
-    }
-    Ok(answer)
-}
-
-/// Writes codes with their short URLs as CSV. A code has letters and digits alone, so that no cell
-/// begins like a formula.
-fn csv_of(codes: &[String], public_url: &str) -> Result<Vec<u8>, csv::Error> {
-    let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(Vec::new());
-    writer.write_record(COLUMNS)?;
-    for code in codes {
-        writer.write_record([code, &format!("{public_url}/{code}")])?;
-    }
-    writer.into_inner().map_err(|error| error.into_error().into())
-}
-
-/// Reads the open reservations that the key may know of.
-async fn shown<'a>(
-    pages: &Pages,
-    request: &'a PageRequest<'_>,
-    session: &'a Session,
-) -> Result<ReservationsPage<'a>, PageError> {
-    let (service, by, query) = (&pages.api.links, &session.grant, list_query(request));
-    let mut reservations = service.reservations(by).await?;
+    let (links, by) = (context.links(), context.by());
+    let mut reservations = links.reservations(by).await?;
     reservations.retain(|reservation| reservation.closed_at.is_none());
+    let query = list_query(context);
     let (paged, reservations) = Paged::cut(reservations, PATH, &query);
-    let keyspaces = service.reserver.mintings.iter().map(|minting| minting.namespace.to_string());
-    Ok(ReservationsPage {
-        frame: Frame::new(request, Some(session), Place::Reservations),
-        chosen: None,
-        reservations: reservations.iter().map(|one| ShownReservation::new(pages, one, by)).collect(),
-        paged,
-        action: address(PATH, &query),
+    let keyspaces = links.reserver.mintings.iter().map(|minting| minting.namespace.to_string());
+    let page = ReservationsPage {
+        frame: context.frame(Place::Reservations),
+        chosen,
+        reservations: reservations.iter().map(|one| ShownReservation::new(context, one)).collect(),
         keyspaces: keyspaces.collect(),
         count_max: COUNT_MAX,
         may_reserve: by.limits.domain.is_none_or(|domain| domain.is_default()),
-        form: &request.form,
-        is_stored: is_stored(&query),
-        refused: None,
-        wrong_fields: Vec::new(),
-    })
+        form: context.form(),
+        paged,
+        notices: Notices::new(&query, refusal),
+    };
+    Ok(context.page(page.notices.status(), &page))
 }
 
 /// Returns the query of the list, which the codes of one reservation are no part of.
-fn list_query(request: &PageRequest<'_>) -> Form {
-    Form::parse(request.query.without(&["id"]).as_bytes())
-}
-
-/// Returns the address of the codes of a reservation.
-fn codes_address(reservation: &Reservation) -> String {
-    format!("{PATH}?id={}", reservation.id)
-}
-
-/// Returns the codes of a reservation as texts.
-fn codes(reserved: &Reserved) -> Vec<String> {
-    reserved.codes.iter().map(ToString::to_string).collect()
-}
-
-/// Returns whether an error is shown on the page with the form that caused it.
-fn concerns_form(error: &AppError) -> bool {
-    matches!(
-        error,
-        AppError::Invalid(_)
-            | AppError::NoReservation { .. }
-            | AppError::TooManyReserved { .. }
-            | AppError::TooManyReservations { .. }
-            | AppError::Exhausted
-    )
-}
-
-/// Returns the text of an error that concerns the form.
-fn reason(error: &AppError, t: &Locale) -> String {
-    let expected = |field: &InvalidField| match field.field.as_str() {
-        "count" => t.with("reservations-expected-count", t.number(&COUNT_MAX)),
-        "keyspace" => t.text("reservations-expected-keyspace"),
-        _ => error::expected(field, t),
-    };
-    match error {
-        AppError::Invalid(fields) => fields.iter().map(expected).collect::<Vec<_>>().join(" "),
-        AppError::NoReservation { id } => t.with("reservations-absent", id),
-        AppError::TooManyReserved { held, most } => {
-            t.with_two("reservations-too-many-codes", t.number(held), t.number(most))
-        }
-        AppError::TooManyReservations { held, most } => {
-            t.with_two("reservations-too-many", t.number(held), t.number(most))
-        }
-        AppError::Exhausted => t.text("reservations-exhausted"),
-        other => error::message(other, t),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::locale::Locales;
-
-    #[test]
-    fn codes_are_written_with_their_short_urls() {
-        let codes = ["aB3x9Q", "000001"].map(str::to_owned);
-        assert_eq!(
-            String::from_utf8(csv_of(&codes, "https://s.example").unwrap()).unwrap(),
-            "shortCode,shortUrl\r\n\
-             aB3x9Q,https://s.example/aB3x9Q\r\n\
-             000001,https://s.example/000001\r\n"
-        );
-    }
-
-    #[test]
-    fn every_refusal_is_told_in_every_language() {
-        let invalid = |field: &str| AppError::invalid(field, "expected something");
-        let errors = [
-            invalid("count"),
-            invalid("keyspace"),
-            AppError::NoReservation { id: "0".to_owned() },
-            AppError::TooManyReserved { held: 9_999, most: 10_000 },
-            AppError::TooManyReservations { held: 1_000, most: 1_000 },
-            AppError::Exhausted,
-        ];
-        for locale in Locales::embedded().all() {
-            for error in &errors {
-                assert!(concerns_form(error));
-                let told = reason(error, locale);
-                // A text that does not exist or lacks a value is its own name.
-                assert!(!told.starts_with("reservations-"), "{told}");
-                assert_ne!(told, error.to_string());
-            }
-        }
-    }
+fn list_query(context: &Context<'_>) -> Form {
+    Form::parse(context.query().without(&["id"]).as_bytes())
 }

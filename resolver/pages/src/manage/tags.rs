@@ -1,24 +1,22 @@
 //! The tags with the numbers of their links and visits. Each can be renamed and deleted in its row.
 
-use std::{collections::HashMap, sync::Arc};
+use std::collections::HashMap;
 
-use app::{AppError, FieldErrors};
+use app::FieldErrors;
 use askama::Template;
-use hyper::StatusCode;
-use links::{Tag, api_key::Grant, scope::Scope};
+use links::{Tag, scope::Scope};
 use store::{TagCount, VisitTotals};
 use web::Answer;
 
-use super::paged::{Paged, address, is_stored, stored_address};
+use super::{
+    notices::{Notices, Refusal, stored},
+    paged::Paged,
+};
 use crate::{
-    Pages,
-    answer::{Forms, page, redirect},
-    error::{self, PageError},
+    context::Context,
+    error::PageError,
     form::Form,
     frame::{Frame, Place},
-    locale::Locale,
-    request::PageRequest,
-    session::Session,
 };
 
 /// The address of the page.
@@ -37,34 +35,21 @@ struct TagsPage<'a> {
     frame: Frame<'a>,
     tags: Vec<ShownTag>,
     paged: Paged,
+    notices: Notices,
     query: &'a Form,
-    /// Where the forms are sent to.
-    action: String,
     orders: [(&'static str, &'static str); 3],
     may_rename: bool,
     may_delete: bool,
     may_count: bool,
-    is_stored: bool,
-    /// Why the form was refused.
-    refused: Option<String>,
+    /// The form that was refused; empty without one.
+    typed: &'a Form,
 }
 
 /// A tag in the table.
 struct ShownTag {
     name: String,
-    /// The number of links, with separators.
-    links: String,
-    links_count: u64,
-    /// The number of visits, with separators.
-    visits: String,
-    /// The address of the list of its links.
-    list: String,
-    /// The address of its statistics.
-    statistics: String,
-    /// The value of the field for another name.
-    new_name: String,
-    /// Whether the new name was refused.
-    is_wrong: bool,
+    links: u64,
+    visits: u64,
 }
 
 impl TagsPage<'_> {
@@ -72,104 +57,63 @@ impl TagsPage<'_> {
     fn value(&self, name: &str) -> &str {
         self.query.get(name).unwrap_or("")
     }
-}
 
-impl ShownTag {
-    /// Shows a tag with its visits.
-    fn new(TagCount { tag, links }: &TagCount, visits: VisitTotals, t: &Locale) -> Self {
-        let name = tag.as_str();
-        let query = Form::default().query_with("tag", name);
-        Self {
-            name: name.to_owned(),
-            links: t.number(links),
-            links_count: *links,
-            visits: t.number(&visits.total),
-            list: format!("{}?{query}", super::PATH),
-            statistics: format!("{}/statistics?of=tag&{query}", super::PATH),
-            new_name: name.to_owned(),
-            is_wrong: false,
-        }
+    /// Returns whether the new name of a tag was refused.
+    fn is_wrong(&self, tag: &ShownTag) -> bool {
+        self.notices.refusal.is_some() && self.typed.get("tag") == Some(&tag.name)
+    }
+
+    /// Returns the value of the field for another name.
+    fn new_name<'s>(&'s self, tag: &'s ShownTag) -> &'s str {
+        if self.is_wrong(tag) { self.typed.get("newName").unwrap_or_default() } else { &tag.name }
     }
 }
 
 /// Shows a page of the tags.
-pub(super) async fn show(
-    pages: &Arc<Pages>,
-    request: &PageRequest<'_>,
-    session: &Session,
-) -> Result<Answer, PageError> {
-    let shown = shown(pages, request, session).await?;
-    Ok(page(request.renderer, StatusCode::OK, Forms::Stay, &shown))
+pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
+    answer(context, None).await
 }
 
 /// Renames or deletes a tag, as the pressed button says.
-pub(super) async fn change(
-    pages: &Arc<Pages>,
-    request: &PageRequest<'_>,
-    session: &Session,
-) -> Result<Answer, PageError> {
-    let (service, by, form) = (&pages.api.links, &session.grant, &request.form);
-    let (name, new_name) = (form.get("tag").unwrap_or_default(), form.get("newName"));
+pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
+    let (links, by, form) = (context.links(), context.by(), context.form());
+    let name = form.get("tag").unwrap_or_default();
     let changed = match form.get("do") {
-        Some("delete") => service.delete_tags(std::iter::once(name), by).await,
-        _ => service.rename_tag(Some(name), new_name, FieldErrors::default(), by).await,
+        Some("delete") => links.delete_tags(std::iter::once(name), by).await,
+        _ => links.rename_tag(Some(name), form.get("newName"), FieldErrors::default(), by).await,
     };
-    let error = match changed {
-        Ok(()) => return Ok(redirect(StatusCode::SEE_OTHER, &stored_address(PATH, &request.query))),
-        Err(error @ (AppError::Invalid(_) | AppError::NoTag { .. } | AppError::TagConflict { .. })) => error,
-        Err(error) => return Err(error.into()),
-    };
-    let mut shown = shown(pages, request, session).await?;
-    shown.refused = Some(reason(&error, shown.frame.t));
-    // What was typed stays in the form.
-    for tag in shown.tags.iter_mut().filter(|tag| tag.name == name) {
-        tag.is_wrong = true;
-        new_name.unwrap_or_default().clone_into(&mut tag.new_name);
+    match changed {
+        Ok(()) => Ok(stored(context, PATH)),
+        Err(error) => answer(context, Some(Refusal::new(error, context.t())?)).await,
     }
-    Ok(page(request.renderer, api::rest::status_of(&error), Forms::Stay, &shown))
 }
 
-/// Reads the tags that the query asks for.
-async fn shown<'a>(
-    pages: &Pages,
-    request: &'a PageRequest<'_>,
-    session: &'a Session,
-) -> Result<TagsPage<'a>, PageError> {
-    let (query, by, service) = (&request.query, &session.grant, &pages.api.links);
-    let (search, order) = (query.owned("search"), query.owned("order"));
-    let tags = service.tags(search.as_deref(), order.as_deref(), by).await?;
+async fn answer(context: &Context<'_>, refusal: Option<Refusal>) -> Result<Answer, PageError> {
+    let (query, by, links) = (context.query(), context.by(), context.links());
+    let (search, order) = (query.filled("search"), query.filled("order"));
+    let tags = links.tags(search, order, by).await?;
     let (paged, tags) = Paged::cut(tags, PATH, query);
     let names: Vec<Tag> = tags.iter().map(|tag| tag.tag.clone()).collect();
     let visits: HashMap<Tag, VisitTotals> =
-        if names.is_empty() { HashMap::new() } else { service.tag_visit_totals(&names, by).await? };
-    let frame = Frame::new(request, Some(session), Place::Tags);
-    let visits_of = |tag: &TagCount| visits.get(&tag.tag).copied().unwrap_or_default();
-    Ok(TagsPage {
-        tags: tags.iter().map(|tag| ShownTag::new(tag, visits_of(tag), frame.t)).collect(),
-        paged,
+        if names.is_empty() { HashMap::new() } else { links.tag_visit_totals(&names, by).await? };
+    let shown = |TagCount { tag, links }: TagCount| ShownTag {
+        visits: visits.get(&tag).map_or(0, |visits| visits.total),
+        name: tag.as_str().to_owned(),
+        links,
+    };
+    // The use cases decide. Tags belong to all links.
+    let may_change = |scope| context.allows(scope) && !by.limits.hides_links();
+    let page = TagsPage {
+        frame: context.frame(Place::Tags),
+        tags: tags.into_iter().map(shown).collect(),
         query,
-        action: address(PATH, query),
         orders: ORDERS,
-        may_rename: may_change(by, Scope::Edit),
-        may_delete: may_change(by, Scope::Delete),
-        may_count: by.scopes.allow(Scope::Visits),
-        is_stored: is_stored(query),
-        refused: None,
-        frame,
-    })
-}
-
-/// Returns whether a change of tags is offered to a key. The use case decides.
-fn may_change(by: &Grant, scope: Scope) -> bool {
-    by.scopes.allow(scope) && !by.limits.hides_links()
-}
-
-/// Returns the text of an error that concerns the form.
-fn reason(error: &AppError, t: &Locale) -> String {
-    match error {
-        AppError::Invalid(_) => t.text("tags-expected"),
-        AppError::NoTag { tag } => t.with("tags-absent", tag),
-        AppError::TagConflict { new, .. } => t.with("tags-taken", new),
-        other => error::message(other, t),
-    }
+        may_rename: may_change(Scope::Edit),
+        may_delete: may_change(Scope::Delete),
+        may_count: context.allows(Scope::Visits),
+        typed: context.form(),
+        paged,
+        notices: Notices::new(query, refusal),
+    };
+    Ok(context.page(page.notices.status(), &page))
 }

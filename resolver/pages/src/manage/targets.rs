@@ -1,23 +1,19 @@
 //! The target rules: the hosts that links may lead to. For operators.
 
-use std::sync::Arc;
-
 use app::AppError;
 use askama::Template;
-use hyper::StatusCode;
 use links::targets::TargetRule;
 use web::Answer;
 
-use super::paged::{Paged, address, is_stored, stored_address};
+use super::{
+    notices::{Notices, Refusal, stored},
+    paged::Paged,
+};
 use crate::{
-    Pages,
-    answer::{Forms, page, redirect},
-    error::{self, PageError},
+    context::Context,
+    error::PageError,
     form::Form,
     frame::{Frame, Place},
-    locale::Locale,
-    request::PageRequest,
-    session::Session,
 };
 
 /// The address of the page.
@@ -30,59 +26,35 @@ struct TargetsPage<'a> {
     frame: Frame<'a>,
     rules: Vec<TargetRule>,
     paged: Paged,
-    /// Where the forms are sent to.
-    action: String,
-    /// The pattern that was typed for a rule that was refused.
-    new_pattern: String,
-    /// Whether that rule would have allowed its hosts.
-    new_allowed: bool,
+    notices: Notices,
     /// Whether the form of a new rule was refused.
     is_wrong: bool,
-    is_stored: bool,
-    /// Why a form was refused.
-    refused: Option<String>,
+    /// The pattern that was typed for a rule that was refused.
+    new_pattern: &'a str,
+    /// Whether that rule would have allowed its hosts.
+    new_allowed: bool,
 }
 
 /// Shows a page of the rules.
-pub(super) async fn show(
-    pages: &Arc<Pages>,
-    request: &PageRequest<'_>,
-    session: &Session,
-) -> Result<Answer, PageError> {
-    let shown = shown(pages, request, session).await?;
-    Ok(page(request.renderer, StatusCode::OK, Forms::Stay, &shown))
+pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
+    answer(context, None).await
 }
 
 /// Sets or removes a rule, as the pressed button says.
-pub(super) async fn change(
-    pages: &Arc<Pages>,
-    request: &PageRequest<'_>,
-    session: &Session,
-) -> Result<Answer, PageError> {
-    let (service, by, form) = (&pages.api.links, &session.grant, &request.form);
-    let is_removal = form.get("do") == Some("remove");
-    let changed = if is_removal {
-        service.remove_target_rule(form.get("pattern").unwrap_or_default(), by).await
+pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
+    let (links, by, form) = (context.links(), context.by(), context.form());
+    let changed = if form.get("do") == Some("remove") {
+        links.remove_target_rule(form.get("pattern").unwrap_or_default(), by).await
     } else {
         match read_rule(form) {
-            Ok(rule) => service.set_target_rule(&rule, by).await,
+            Ok(rule) => links.set_target_rule(&rule, by).await,
             Err(error) => Err(error),
         }
     };
-    let error = match changed {
-        Ok(()) => return Ok(redirect(StatusCode::SEE_OTHER, &stored_address(PATH, &request.query))),
-        Err(error @ (AppError::Invalid(_) | AppError::NoTarget { .. })) => error,
-        Err(error) => return Err(error.into()),
-    };
-    let mut shown = shown(pages, request, session).await?;
-    shown.refused = Some(reason(&error, shown.frame.t));
-    if !is_removal {
-        // What was typed stays in the form.
-        shown.is_wrong = true;
-        form.get("pattern").unwrap_or_default().clone_into(&mut shown.new_pattern);
-        shown.new_allowed = form.get("allowed") == Some("true");
+    match changed {
+        Ok(()) => Ok(stored(context, PATH)),
+        Err(error) => answer(context, Some(Refusal::new(error, context.t())?)).await,
     }
-    Ok(page(request.renderer, api::rest::status_of(&error), Forms::Stay, &shown))
 }
 
 /// Reads the form of a rule.
@@ -96,37 +68,22 @@ fn read_rule(form: &Form) -> Result<TargetRule, AppError> {
     TargetRule::parse(pattern, allowed).map_err(|error| AppError::invalid("pattern", error.to_string()))
 }
 
-/// Reads the page of the rules that the query asks for.
-async fn shown<'a>(
-    pages: &Pages,
-    request: &'a PageRequest<'_>,
-    session: &'a Session,
-) -> Result<TargetsPage<'a>, PageError> {
-    let query = &request.query;
-    let rules = pages.api.links.target_rules(&session.grant).await?;
-    let (paged, rules) = Paged::cut(rules, PATH, query);
-    Ok(TargetsPage {
-        frame: Frame::new(request, Some(session), Place::Targets),
+async fn answer(context: &Context<'_>, refusal: Option<Refusal>) -> Result<Answer, PageError> {
+    let form = context.form();
+    let rules = context.links().target_rules(context.by()).await?;
+    let (paged, rules) = Paged::cut(rules, PATH, context.query());
+    let is_wrong = refusal.is_some() && form.get("do") != Some("remove");
+    let page = TargetsPage {
+        frame: context.frame(Place::Targets),
         rules,
+        // What was typed stays in the form.
+        new_pattern: form.get("pattern").filter(|_| is_wrong).unwrap_or_default(),
+        new_allowed: is_wrong && form.get("allowed") == Some("true"),
+        is_wrong,
         paged,
-        action: address(PATH, query),
-        new_pattern: String::new(),
-        new_allowed: false,
-        is_wrong: false,
-        is_stored: is_stored(query),
-        refused: None,
-    })
-}
-
-/// Returns the text of an error that concerns a form.
-fn reason(error: &AppError, t: &Locale) -> String {
-    match error {
-        AppError::Invalid(fields) if fields.iter().any(|field| field.field == "pattern") => {
-            t.text("targets-expected")
-        }
-        AppError::NoTarget { pattern } => t.with("targets-absent", pattern),
-        other => error::message(other, t),
-    }
+        notices: Notices::new(context.query(), refusal),
+    };
+    Ok(context.page(page.notices.status(), &page))
 }
 
 #[cfg(test)]

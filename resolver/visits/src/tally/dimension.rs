@@ -45,6 +45,29 @@ impl Dimension {
         Self::Rule,
     ];
 
+    /// Returns the name in queries, answers and tables.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Referrer => "referrer",
+            Self::Browser => "browser",
+            Self::Os => "os",
+            Self::Device => "device",
+            Self::Country => "country",
+            Self::Region => "region",
+            Self::City => "city",
+            Self::Language => "language",
+            Self::Outcome => "outcome",
+            Self::Rule => "rule",
+        }
+    }
+
+    /// Finds a dimension by its name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|dimension| dimension.as_str() == name)
+    }
+
     /// Returns the stored code.
     #[must_use]
     pub fn code(self) -> u8 {

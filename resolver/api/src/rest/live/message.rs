@@ -5,12 +5,18 @@
 use app::live::{LiveEvent, LiveLink};
 use serde::Serialize;
 
-use super::{
-    super::{link_fields::short_url, visits::shown},
-    stream::Dialect,
-};
+use super::super::{link_fields::short_url, visit_json::shown};
 use crate::Api;
 use web::server_sent_events::Events;
+
+/// The form of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Dialect {
+    /// Events with types.
+    Live,
+    /// Updates of Mercure, without types.
+    Mercure,
+}
 
 /// Adds an event to those that are sent. `has_links` says whether the key may read links.
 pub(super) fn write(api: &Api, dialect: Dialect, has_links: bool, event: &LiveEvent, to: &mut Events) {

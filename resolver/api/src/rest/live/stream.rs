@@ -17,7 +17,10 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout},
 };
 
-use super::{super::problem::Problem, message};
+use super::{
+    super::problem::Problem,
+    message::{self, Dialect},
+};
 use crate::{Api, authenticate::is_still_granted};
 use app::AppError;
 use web::{
@@ -44,15 +47,6 @@ const BETWEEN_EVENTS: Duration = Duration::from_millis(200);
 const KEY_CHECK: Duration = Duration::from_secs(1);
 /// Lookups of a key that may fail in a row: a database that does not answer stores no visits either.
 const LOOKUPS_FAILED_MAX: u32 = 60;
-
-/// The form of a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Dialect {
-    /// Events with types.
-    Live,
-    /// Updates of Mercure, without types.
-    Mercure,
-}
 
 /// What a stream begins with.
 pub(in super::super) struct Opening {

@@ -26,16 +26,16 @@ const ALGORITHM: &str = "HS256";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum TokenError {
     /// It is not three parts of base64, or too long.
-    #[error("expected a token of this service: three parts in base64, separated by dots")]
+    #[error("malformed token: it has to be three parts in base64, separated by dots")]
     Malformed,
     /// The signature is not ours.
-    #[error("expected a token that this service has signed")]
+    #[error("this service has not signed the token")]
     Signature,
     /// The header or the claims are not those of a token for the hub.
-    #[error("expected a token for this hub")]
+    #[error("the token is not for this hub")]
     Foreign,
     /// It is not valid any more.
-    #[error("the token has expired: expected another one")]
+    #[error("the token has expired: ask for another one")]
     Expired,
 }
 

@@ -15,10 +15,10 @@ pub(super) const TOPICS_MAX: usize = 100;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum TopicsError {
     /// There is none.
-    #[error("expected the parameter topic at least once")]
+    #[error("the parameter topic is missing")]
     None,
     /// There are too many.
-    #[error("expected the parameter topic at most {TOPICS_MAX} times")]
+    #[error("too many parameters topic: at most {TOPICS_MAX}")]
     TooMany,
 }
 

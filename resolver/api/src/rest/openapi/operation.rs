@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{
     super::{
         docs::Kind,
-        route::{AnswerDocs, BodyDocs, Content, Route},
+        route::{AnswerDocs, BodyDocs, Content, Route, SchemaOf},
     },
     parameters::{self, Parameters},
     problems,
@@ -105,8 +105,8 @@ fn body_of(body: &BodyDocs, generator: &mut SchemaGenerator) -> Value {
 }
 
 fn content_of(content: &Content, generator: &mut SchemaGenerator) -> Map<String, Value> {
-    let media = |(media, schema): &(&'static str, super::super::route::ContentSchema)| {
-        ((*media).to_owned(), json!({ "schema": schema.schema(generator) }))
+    let media = |(media, schema): &(&'static str, SchemaOf)| {
+        ((*media).to_owned(), json!({ "schema": schema(generator) }))
     };
     content.iter().map(media).collect()
 }

@@ -8,6 +8,29 @@ use links::{Condition, Rule};
 
 use crate::form::Form;
 
+/// A change of a list of rules that exists. Rules and conditions are named by their places, counted
+/// from 0.
+#[derive(Debug)]
+pub(super) struct Change {
+    /// The whole list after the change, unchecked.
+    pub(super) rules: Vec<RuleFields>,
+    /// The place of the changed rule after the change; `None` if it is gone.
+    pub(super) place: Option<usize>,
+    /// The form that the values of the change were typed into; `None` for a button alone.
+    pub(super) typed_in: Option<TypedIn>,
+}
+
+/// A form with fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TypedIn {
+    /// That of another rule.
+    NewRule,
+    /// That of another condition of the rule in this place, which becomes its last one.
+    Condition(usize),
+    /// That of another long URL of the rule in this place.
+    LongUrl(usize),
+}
+
 /// The fields of another rule or condition, as they were typed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Typed {
@@ -21,30 +44,9 @@ pub(super) struct Typed {
     pub(super) match_value: String,
 }
 
-/// A change of a list of rules. Rules and conditions are named by their places, counted from 0.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Change {
-    /// Moves a rule before the one above it.
-    Up(usize),
-    /// Moves a rule behind the one below it.
-    Down(usize),
-    /// Deletes a rule.
-    Delete(usize),
-    /// Deletes all rules.
-    DeleteAll,
-    /// Deletes the condition in the second place of the rule in the first one.
-    DeleteCondition(usize, usize),
-    /// Adds a rule behind the others.
-    AddRule(Typed),
-    /// Adds a condition to a rule.
-    AddCondition(usize, Typed),
-    /// Gives a rule another long URL.
-    Lead(usize, Typed),
-}
-
 impl Typed {
     /// Reads the fields of a form, without white space around their values.
-    fn read(form: &Form) -> Self {
+    pub(super) fn read(form: &Form) -> Self {
         let typed = |name: &str| form.filled(name).unwrap_or_default().to_owned();
         Self {
             long_url: typed("longUrl"),
@@ -77,70 +79,53 @@ impl Typed {
 }
 
 impl Change {
-    /// Reads the change that a form asks for; `None` if it asks for none. Forms count from 1.
-    pub(super) fn read(form: &Form) -> Option<Self> {
-        let place = |name: &str| form.filled(name)?.parse::<usize>().ok()?.checked_sub(1);
+    /// Applies the change that a form asks for to the stored rules; `None` if it asks for none, or
+    /// names a place that does not exist. Forms count from 1.
+    pub(super) fn read(form: &Form, stored: &[Rule]) -> Option<Self> {
+        let number = |name: &str| form.filled(name)?.parse::<usize>().ok()?.checked_sub(1);
+        let mut rules: Vec<RuleFields> = stored.iter().map(fields).collect();
+        let typed = Typed::read(form);
         if form.is_on("deleteCondition") {
-            return Some(Self::DeleteCondition(place("rule")?, place("deleteCondition")?));
+            let place = number("rule")?;
+            remove(rules.get_mut(place)?.conditions.as_mut()?, number("deleteCondition")?)?;
+            return Some(Self { rules, place: Some(place), typed_in: None });
         }
-        Some(match form.get("do")? {
-            "up" => Self::Up(place("rule")?),
-            "down" => Self::Down(place("rule")?),
-            "delete" => Self::Delete(place("rule")?),
-            "delete-all" => Self::DeleteAll,
-            "add-rule" => Self::AddRule(Typed::read(form)),
-            "lead" => Self::Lead(place("rule")?, Typed::read(form)),
-            "add-condition" => Self::AddCondition(place("rule")?, Typed::read(form)),
+        let (place, typed_in) = match form.get("do")? {
+            "up" => {
+                let above = number("rule")?.checked_sub(1)?;
+                rules.get_mut(above..=above + 1)?.reverse();
+                (Some(above), None)
+            }
+            "down" => {
+                let below = number("rule")?.checked_add(1)?;
+                rules.get_mut(below - 1..=below)?.reverse();
+                (Some(below), None)
+            }
+            "delete" => {
+                remove(&mut rules, number("rule")?)?;
+                (None, None)
+            }
+            "delete-all" => {
+                rules.clear();
+                (None, None)
+            }
+            "add-rule" => {
+                rules.push(typed.rule());
+                (Some(stored.len()), Some(TypedIn::NewRule))
+            }
+            "lead" => {
+                let place = number("rule")?;
+                rules.get_mut(place)?.long_url = Some(typed.long_url);
+                (Some(place), Some(TypedIn::LongUrl(place)))
+            }
+            "add-condition" => {
+                let place = number("rule")?;
+                rules.get_mut(place)?.conditions.as_mut()?.push(typed.condition());
+                (Some(place), Some(TypedIn::Condition(place)))
+            }
             _ => return None,
-        })
-    }
-
-    /// Returns the whole list after the change, unchecked; `None` if a place does not exist.
-    pub(super) fn apply(&self, rules: &[Rule]) -> Option<Vec<RuleFields>> {
-        let mut list: Vec<RuleFields> = rules.iter().map(fields).collect();
-        match self {
-            Self::Up(place) => list.get_mut(place.checked_sub(1)?..=*place)?.reverse(),
-            Self::Down(place) => list.get_mut(*place..=place.checked_add(1)?)?.reverse(),
-            Self::Delete(place) => drop(remove(&mut list, *place)?),
-            Self::DeleteAll => list.clear(),
-            Self::DeleteCondition(place, condition) => {
-                let conditions = list.get_mut(*place)?.conditions.as_mut()?;
-                drop(remove(conditions, *condition)?);
-            }
-            Self::AddRule(typed) => list.push(typed.rule()),
-            Self::Lead(place, typed) => list.get_mut(*place)?.long_url = Some(typed.long_url.clone()),
-            Self::AddCondition(place, typed) => {
-                list.get_mut(*place)?.conditions.as_mut()?.push(typed.condition());
-            }
-        }
-        Some(list)
-    }
-
-    /// Returns the place before the change of a rule that is in this place after it. A rule that is
-    /// added is behind the others in both.
-    pub(super) fn place_before(&self, place: usize) -> usize {
-        match *self {
-            Self::Up(moved) if place == moved => place.saturating_sub(1),
-            Self::Up(moved) if place + 1 == moved => moved,
-            Self::Down(moved) if place == moved => place + 1,
-            Self::Down(moved) if place == moved.saturating_add(1) => moved,
-            Self::Delete(deleted) if place >= deleted => place + 1,
-            _ => place,
-        }
-    }
-
-    /// Returns the place that the changed rule then has in a list that had `len` rules; `None` if
-    /// it is gone.
-    pub(super) fn place(&self, len: usize) -> Option<usize> {
-        match self {
-            Self::Up(place) => place.checked_sub(1),
-            Self::Down(place) => place.checked_add(1),
-            Self::Delete(_) | Self::DeleteAll => None,
-            Self::DeleteCondition(place, _) | Self::AddCondition(place, _) | Self::Lead(place, _) => {
-                Some(*place)
-            }
-            Self::AddRule(_) => Some(len),
-        }
+        };
+        Some(Self { rules, place, typed_in })
     }
 }
 
@@ -171,152 +156,87 @@ mod tests {
     const A: &str = "https://a.example/";
     const B: &str = "https://b.example/";
 
-    fn condition(kind: &str, key: Option<&str>, value: Option<&str>) -> Condition {
-        Condition::parse(kind, key, value).unwrap()
-    }
-
     /// Two rules: the first with two conditions, the second without any.
     fn rules() -> Vec<Rule> {
-        let conditions =
-            vec![condition("device", None, Some("ios")), condition("query-param", Some("k ü"), Some("a&b"))];
+        let condition = |kind, key, value| Condition::parse(kind, key, Some(value)).unwrap();
+        let conditions = vec![condition("device", None, "ios"), condition("query-param", Some("k ü"), "a&b")];
         vec![Rule::new(LongUrl::from_stored(A), conditions), Rule::new(LongUrl::from_stored(B), Vec::new())]
     }
 
     fn read(form: &str) -> Option<Change> {
-        Change::read(&Form::parse(form.as_bytes()))
+        Change::read(&Form::parse(form.as_bytes()), &rules())
     }
 
-    /// Returns long URLs and types of conditions after a change.
-    fn after(change: &Change) -> Option<Vec<String>> {
-        let shown = |rule: RuleFields| {
-            let kinds = rule.conditions.unwrap().into_iter().map(|condition| condition.kind.unwrap());
-            let parts: Vec<String> = rule.long_url.into_iter().chain(kinds).collect();
-            parts.join(" ")
+    /// Returns long URLs and parts of conditions.
+    fn told(rules: Vec<RuleFields>) -> Vec<String> {
+        let part = |text: Option<String>| text.map(|text| format!(" {text}")).unwrap_or_default();
+        let condition = |one: ConditionFields| part(one.kind) + &part(one.match_key) + &part(one.match_value);
+        let rule = |rule: RuleFields| {
+            rule.long_url.unwrap() + &rule.conditions.unwrap().into_iter().map(condition).collect::<String>()
         };
-        Some(change.apply(&rules())?.into_iter().map(shown).collect())
+        rules.into_iter().map(rule).collect()
     }
 
     #[test]
-    fn a_form_is_read_into_the_change_of_its_button() {
-        let typed = |long_url: &str, kind: &str, key: &str, value: &str| Typed {
-            long_url: long_url.to_owned(),
-            kind: kind.to_owned(),
-            match_key: key.to_owned(),
-            match_value: value.to_owned(),
-        };
-        for (form, expected) in [
-            ("do=up&rule=2", Some(Change::Up(1))),
-            ("do=down&rule=1", Some(Change::Down(0))),
-            ("do=delete&rule=1", Some(Change::Delete(0))),
-            ("do=delete-all", Some(Change::DeleteAll)),
-            ("deleteCondition=2&rule=1", Some(Change::DeleteCondition(0, 1))),
+    fn a_form_makes_the_whole_list_and_says_where_the_changed_rule_is() {
+        let (first, second) = (format!("{A} device ios query-param k ü a&b"), B.to_owned());
+        let both = || vec![first.clone(), second.clone()];
+        let swapped = || vec![second.clone(), first.clone()];
+        let of_first = |rest: &str| vec![format!("{A}{rest}"), second.clone()];
+        let with = |rule: &str| [both(), vec![rule.to_owned()]].concat();
+        for (form, expected, place, typed_in) in [
+            ("do=up&rule=2", swapped(), Some(0), None),
+            ("do=down&rule=1", swapped(), Some(1), None),
+            ("do=delete&rule=1", vec![B.to_owned()], None, None),
+            ("do=delete-all", Vec::new(), None, None),
+            ("deleteCondition=2&rule=1", of_first(" device ios"), Some(0), None),
+            (
+                "do=add-condition&rule=2&type=query-param&matchKey=k+%C3%BC&matchValue=a%26b",
+                vec![first.clone(), format!("{B} query-param k ü a&b")],
+                Some(1),
+                Some(TypedIn::Condition(1)),
+            ),
+            (
+                "do=lead&rule=1&longUrl=+https://b.example/",
+                vec![first.replace(A, B), second.clone()],
+                Some(0),
+                Some(TypedIn::LongUrl(0)),
+            ),
             (
                 "do=add-rule&longUrl=+https://a.example/&type=device&matchKey=&matchValue=ios",
-                Some(Change::AddRule(typed(A, "device", "", "ios"))),
+                with(&format!("{A} device ios")),
+                Some(2),
+                Some(TypedIn::NewRule),
             ),
-            (
-                "do=add-condition&rule=3&type=query-param&matchKey=k+%C3%BC&matchValue=a%26b",
-                Some(Change::AddCondition(2, typed("", "query-param", "k ü", "a&b"))),
-            ),
-            ("do=lead&rule=2&longUrl=https://a.example/", Some(Change::Lead(1, typed(A, "", "", "")))),
-            ("do=up&rule=0", None),
-            ("do=up&rule=x", None),
-            ("do=delete", None),
-            ("do=other&rule=1", None),
-            ("rule=1", None),
+            // Without any condition, and with one that lacks its type: that is not dropped.
+            ("do=add-rule&longUrl=x", with("x"), Some(2), Some(TypedIn::NewRule)),
+            ("do=add-rule&longUrl=x&matchValue=ios", with("x  ios"), Some(2), Some(TypedIn::NewRule)),
         ] {
-            assert_eq!(read(form), expected, "{form}");
-        }
-    }
-
-    #[test]
-    fn a_change_makes_the_whole_list() {
-        let (first, second) = (format!("{A} device query-param"), B.to_owned());
-        let added = |kind: &str| Typed { kind: kind.to_owned(), ..Typed::default() };
-        for (change, expected) in [
-            (Change::Up(1), vec![second.clone(), first.clone()]),
-            (Change::Down(0), vec![second.clone(), first.clone()]),
-            (Change::Delete(0), vec![second.clone()]),
-            (Change::DeleteAll, Vec::new()),
-            (Change::DeleteCondition(0, 0), vec![format!("{A} query-param"), second.clone()]),
-            (Change::AddCondition(1, added("city")), vec![first.clone(), format!("{B} city")]),
-            (
-                Change::Lead(0, Typed { long_url: B.to_owned(), ..Typed::default() }),
-                vec![format!("{B} device query-param"), second.clone()],
-            ),
-            (
-                Change::AddRule(Typed { long_url: A.to_owned(), ..Typed::default() }),
-                vec![first, second, A.to_owned()],
-            ),
-        ] {
-            assert_eq!(after(&change), Some(expected), "{change:?}");
+            let change = read(form).unwrap();
+            assert_eq!((change.place, change.typed_in), (place, typed_in), "{form}");
+            assert_eq!(told(change.rules), expected, "{form}");
         }
     }
 
     #[test]
     fn a_place_that_does_not_exist_is_no_change() {
-        for change in [
-            Change::Up(0),
-            Change::Up(2),
-            Change::Down(1),
-            Change::Down(usize::MAX),
-            Change::Delete(2),
-            Change::DeleteCondition(0, 2),
-            Change::DeleteCondition(2, 0),
-            Change::AddCondition(2, Typed::default()),
-            Change::Lead(2, Typed::default()),
+        for form in [
+            "do=up&rule=0",
+            "do=up&rule=1",
+            "do=up&rule=3",
+            "do=up&rule=x",
+            "do=down&rule=2",
+            "do=down&rule=18446744073709551615",
+            "do=delete",
+            "do=delete&rule=3",
+            "deleteCondition=3&rule=1",
+            "deleteCondition=1&rule=3",
+            "do=add-condition&rule=3",
+            "do=lead&rule=3",
+            "do=other&rule=1",
+            "rule=1",
         ] {
-            assert_eq!(after(&change), None, "{change:?}");
-        }
-    }
-
-    #[test]
-    fn stored_rules_are_read_back_from_their_fields() {
-        let parse = |fields: &ConditionFields| {
-            let kind = fields.kind.as_deref().unwrap();
-            Condition::parse(kind, fields.match_key.as_deref(), fields.match_value.as_deref()).unwrap()
-        };
-        let back: Vec<Rule> = rules()
-            .iter()
-            .map(fields)
-            .map(|fields| {
-                let conditions = fields.conditions.unwrap().iter().map(parse).collect();
-                Rule::new(LongUrl::from_stored(fields.long_url.unwrap()), conditions)
-            })
-            .collect();
-        assert_eq!(back, rules());
-    }
-
-    #[test]
-    fn a_condition_without_a_type_is_not_dropped_if_its_value_was_typed() {
-        let typed = Typed { match_value: "ios".to_owned(), ..Typed::default() };
-        assert_eq!(typed.rule().conditions.unwrap()[0].kind.as_deref(), Some(""));
-        assert!(Typed::default().rule().conditions.unwrap().is_empty());
-    }
-
-    #[test]
-    fn a_rule_is_found_where_it_was_before() {
-        for (change, expected) in [
-            (Change::Up(2), [0, 2, 1, 3]),
-            (Change::Down(1), [0, 2, 1, 3]),
-            (Change::Delete(1), [0, 2, 3, 4]),
-            (Change::DeleteCondition(1, 0), [0, 1, 2, 3]),
-            (Change::AddRule(Typed::default()), [0, 1, 2, 3]),
-        ] {
-            assert_eq!([0, 1, 2, 3].map(|place| change.place_before(place)), expected, "{change:?}");
-        }
-    }
-
-    #[test]
-    fn the_page_leads_back_to_the_changed_rule() {
-        for (change, place) in [
-            (Change::Up(1), Some(0)),
-            (Change::Down(0), Some(1)),
-            (Change::DeleteAll, None),
-            (Change::AddCondition(1, Typed::default()), Some(1)),
-            (Change::AddRule(Typed::default()), Some(2)),
-        ] {
-            assert_eq!(change.place(rules().len()), place, "{change:?}");
+            assert!(read(form).is_none(), "{form}");
         }
     }
 }

@@ -108,20 +108,6 @@ pub(super) struct Typed {
     pub(super) time: String,
 }
 
-/// A visit of the example.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Visit<'a> {
-    user_agent: &'a str,
-    language: &'a str,
-    country: Option<&'a str>,
-    city: Option<&'a str>,
-    ip: IpAddr,
-    /// The query as a browser sends it.
-    query: String,
-    /// The time of the visit.
-    pub(super) now: Timestamp,
-}
-
 /// Where a visit leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Lead {
@@ -131,6 +117,8 @@ pub(super) struct Lead {
     pub(super) to: String,
     /// Whether the target rules deny it.
     pub(super) is_denied: bool,
+    /// The time of the visit.
+    pub(super) now: Timestamp,
 }
 
 impl Typed {
@@ -153,29 +141,45 @@ impl Typed {
         }
     }
 
-    /// Returns the visit. Times are in this zone.
+    /// Returns where a link leads this visit, as a redirect decides it. Times are in this zone. A link
+    /// that `forwards` passes the query on. `allows` says whether the target rules allow a URL.
     ///
     /// # Errors
     /// Returns the names of the wrong fields.
-    pub(super) fn visit<'a>(
-        &'a self,
-        own: &Own<'a>,
+    pub(super) fn lead(
+        &self,
+        own: &Own<'_>,
         zone: &TimeZone,
-    ) -> Result<Visit<'a>, Vec<&'static str>> {
+        rules: &[Rule],
+        long_url: &LongUrl,
+        forwards: bool,
+        allows: impl Fn(&LongUrl) -> bool,
+    ) -> Result<Lead, Vec<&'static str>> {
         let ip = if self.ip.is_empty() { Some(own.ip) } else { self.ip.parse().ok() };
         let now = if self.time.is_empty() { Some(own.now) } else { read_time(&self.time, zone).ok() };
         let (Some(ip), Some(now)) = (ip, now) else {
             let wrong = [("ip", ip.is_none()), ("time", now.is_none())];
             return Err(wrong.into_iter().filter(|(_, is_wrong)| *is_wrong).map(|(name, _)| name).collect());
         };
+        // The query as a browser sends it.
         let query = self.query.strip_prefix('?').unwrap_or(&self.query);
-        Ok(Visit {
+        let query = utf8_percent_encode(query, QUERY).to_string();
+        let facts = Facts {
             user_agent: self.agent(own),
-            language: &self.language,
+            accept_language: &self.language,
+            query: &query,
+            ip,
             country: filled(&self.country),
             city: filled(&self.city),
-            ip,
-            query: utf8_percent_encode(query, QUERY).to_string(),
+            now,
+        };
+        let chosen = choose(rules, &facts);
+        let target = chosen.map_or(long_url, |rule| &rule.long_url);
+        let merged = if forwards { location_with_query(target.as_str(), &query) } else { None };
+        Ok(Lead {
+            rule: chosen.and_then(|chosen| rules.iter().position(|rule| ptr::eq(rule, chosen))),
+            to: merged.unwrap_or_else(|| location(target.as_str())),
+            is_denied: !allows(target),
             now,
         })
     }
@@ -190,37 +194,6 @@ impl Typed {
         }
         let chosen = BROWSERS.iter().find(|(value, _, _)| *value == self.browser);
         chosen.map_or("", |(_, _, user_agent)| user_agent)
-    }
-}
-
-impl Visit<'_> {
-    /// Returns where a link leads this visit, as a redirect decides it. With `forwards`, the link
-    /// passes the query on. `allows` says whether the target rules allow a URL.
-    pub(super) fn lead(
-        &self,
-        rules: &[Rule],
-        long_url: &LongUrl,
-        forwards: bool,
-        allows: impl Fn(&LongUrl) -> bool,
-    ) -> Lead {
-        let facts = Facts {
-            user_agent: self.user_agent,
-            accept_language: self.language,
-            query: &self.query,
-            ip: self.ip,
-            country: self.country,
-            city: self.city,
-            now: self.now,
-        };
-        let chosen = choose(rules, &facts);
-        let target = chosen.map_or(long_url, |rule| &rule.long_url);
-        let merged = if forwards { location_with_query(target.as_str(), &self.query) } else { None };
-        let to = merged.unwrap_or_else(|| location(target.as_str()));
-        Lead {
-            rule: chosen.and_then(|chosen| rules.iter().position(|rule| ptr::eq(rule, chosen))),
-            to,
-            is_denied: !allows(target),
-        }
     }
 }
 
@@ -256,10 +229,10 @@ mod tests {
 
     /// Returns the place of the rule that an example matches.
     fn matched(query: &str, kind: &str, value: &str) -> bool {
-        let typed = typed(query);
-        let visit = typed.visit(&own(), &TimeZone::UTC).unwrap();
-        let rules = [rule("https://a.example/", kind, value)];
-        visit.lead(&rules, &LongUrl::from_stored("https://e.example/"), true, |_| true).rule.is_some()
+        let (rules, url) =
+            ([rule("https://a.example/", kind, value)], LongUrl::from_stored("https://e.example/"));
+        let lead = typed(query).lead(&own(), &TimeZone::UTC, &rules, &url, true, |_| true);
+        lead.unwrap().rule.is_some()
     }
 
     #[test]
@@ -321,11 +294,11 @@ mod tests {
         let rules = [rule(first, "device", "ios"), rule(second, "device", "mobile")];
         let own_url = LongUrl::from_stored("https://e.example/ü");
         let lead = |query: &str, forwards| {
-            let typed = typed(query);
-            let visit = typed.visit(&own(), &TimeZone::UTC).unwrap();
-            visit.lead(&rules, &own_url, forwards, |url| url.as_str() != second)
+            let allows = |url: &LongUrl| url.as_str() != second;
+            typed(query).lead(&own(), &TimeZone::UTC, &rules, &own_url, forwards, allows).unwrap()
         };
-        let expected = |rule, to: &str, is_denied| Lead { rule, to: to.to_owned(), is_denied };
+        let now = own().now;
+        let expected = |rule, to: &str, is_denied| Lead { rule, to: to.to_owned(), is_denied, now };
         assert_eq!(lead("browser=iphone&query=k%3D2", false), expected(Some(0), first, false));
         let forwarded = expected(Some(0), "https://a.example/?k=2&x=%20%23", false);
         assert_eq!(lead("browser=iphone&query=k%3D2%26x%3D%20%23", true), forwarded);
@@ -335,7 +308,9 @@ mod tests {
 
     #[test]
     fn wrong_fields_are_named() {
-        let wrong = |query: &str| typed(query).visit(&own(), &TimeZone::UTC).unwrap_err();
+        let url = LongUrl::from_stored("https://e.example/");
+        let wrong =
+            |query: &str| typed(query).lead(&own(), &TimeZone::UTC, &[], &url, true, |_| true).unwrap_err();
         assert_eq!(wrong("browser=own&ip=1.2.3&time=tomorrow"), ["ip", "time"]);
         assert_eq!(wrong("browser=own&time=2030-13-01"), ["time"]);
     }

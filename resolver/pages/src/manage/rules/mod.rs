@@ -17,35 +17,31 @@ mod shown;
 
 use std::sync::Arc;
 
-use app::{
-    AppError, FieldErrors, authorize::require, edit_link::Target, find_link::LinkName,
-    redirect_rules::RuleFields,
-};
+use app::{AppError, FieldErrors, authorize::require, edit_link::Target, find_link::LinkName};
 use askama::Template;
 use hyper::StatusCode;
 use links::{
     Browser, CONDITION_TYPES, CONDITIONS_MAX, Device, Link, LongUrl, RULES_MAX, Record, api_key::Grant,
     scope::Scope,
 };
-use store::VisitTotals;
 use web::Answer;
 
 use super::{
-    paged::{address, is_stored, stored_address},
+    notices::{Notices, Refusal},
+    paged::{address, stored_address},
     shown::ShownLink,
 };
 use crate::{
     Pages,
-    answer::{Forms, page, redirect},
+    answer::redirect,
+    context::Context,
     error::PageError,
     frame::{Frame, Place},
     locale::Locale,
-    request::PageRequest,
-    session::Session,
 };
-use change::Change;
-use refusal::{Sent, reason, wrong_fields};
-use shown::{NEW_RULE, ShownExample, ShownRule, TypedForm};
+use change::{Change, Typed, TypedIn};
+use refusal::{reason, wrong_fields};
+use shown::{NEW_RULE, RefusedForm, ShownExample, ShownRule, TypedForm};
 
 /// The beginning of the address of a link's rules; the link's name follows.
 pub(super) const PATH: &str = "/manage/rules/";
@@ -75,82 +71,67 @@ struct RulesPage<'a> {
     may_edit: bool,
     /// Why no rule can be added.
     full: Option<String>,
-    is_stored: bool,
-    /// Why the form was refused.
-    refused: Option<String>,
+    notices: Notices,
     example: ShownExample,
 }
 
 /// Shows the rules.
-pub(super) async fn show(
-    pages: &Arc<Pages>,
-    request: &PageRequest<'_>,
-    session: &Session,
-    name: &str,
-) -> Result<Answer, PageError> {
-    let name = link_name(request, name);
-    let link = pages.api.links.get_redirect_rules(&name, &session.grant).await?;
-    let shown = shown(pages, request, session, &link);
-    let is_wrong = shown.example.refused.is_some();
-    let status = if is_wrong { StatusCode::BAD_REQUEST } else { StatusCode::OK };
-    Ok(page(request.renderer, status, Forms::Stay, &shown))
+pub(super) async fn show(context: &Context<'_>, name: &str) -> Result<Answer, PageError> {
+    let link = context.links().get_redirect_rules(&context.link_name(name), context.by()).await?;
+    let page = page_of(context, &link, None, None);
+    let is_wrong = page.example.refused.is_some();
+    Ok(context.page(if is_wrong { StatusCode::BAD_REQUEST } else { StatusCode::OK }, &page))
 }
 
 /// Changes the rules, as the pressed button says.
-pub(super) async fn change(
-    pages: &Arc<Pages>,
-    request: &PageRequest<'_>,
-    session: &Session,
-    name: &str,
-) -> Result<Answer, PageError> {
-    let by = &session.grant;
+pub(super) async fn change(context: &Context<'_>, name: &str) -> Result<Answer, PageError> {
+    let (by, pages, form) = (context.by(), context.pages, context.form());
     require(by, Scope::Edit)?;
-    let name = link_name(request, name);
-    let change = Change::read(&request.form);
-    let version = request.form.filled("version").and_then(|text| text.parse().ok());
+    let name = context.link_name(name);
+    let version = form.filled("version").and_then(|text| text.parse().ok());
     let before = link_of_form(pages, &name, version, by).await?;
-    let error = match store_change(pages, &name, (&before, version), change.as_ref(), by).await {
-        Ok(()) => {
-            let stored = stored_address(request.path(), &request.query);
-            let place = change.as_ref().and_then(|change| change.place(before.rules().len()));
+    let read = || Change::read(form, before.rules());
+    let stored = match read() {
+        _ if version != Some(before.version()) => Err(AppError::Superseded),
+        Some(change) => store_change(pages, name.clone(), before.version(), change, by).await,
+        None => Err(AppError::invalid("do", "no change of a rule that exists")),
+    };
+    let error = match stored {
+        Ok(place) => {
+            let stored = stored_address(context.request.path(), context.query());
             let anchor = place.map(|place| format!("#rule-{}", place + 1)).unwrap_or_default();
             return Ok(redirect(StatusCode::SEE_OTHER, &format!("{stored}{anchor}")));
         }
-        Err(error @ (AppError::Invalid(_) | AppError::Superseded)) => error,
-        Err(error) => return Err(error.into()),
+        Err(error) => error,
     };
-    let link = pages.api.links.get_redirect_rules(&name, by).await?;
-    let mut shown = shown(pages, request, session, &link);
-    let sent = Sent {
-        change: change.as_ref(),
-        rules: change.as_ref().and_then(|change| change.apply(before.rules())).unwrap_or_default(),
-        allows: &|url| pages.api.lookup.allows(&LongUrl::from_stored(url)),
-    };
-    shown.is_stored = false;
-    shown.refused = Some(reason(&error, &sent, shown.frame.t));
-    if let Some(change) = &change {
-        keep_typed(&mut shown, change, wrong_fields(&error, change, before.rules()));
-    }
-    Ok(page(request.renderer, api::rest::status_of(&error), Forms::Stay, &shown))
+    let change = read();
+    let rules = change.as_ref().map_or(&[][..], |change| &change.rules[..]);
+    let allows = |url: &str| pages.api.lookup.allows(&LongUrl::from_stored(url));
+    let text = reason(&error, rules, &allows, context.t());
+    let refused = change.as_ref().and_then(|change| {
+        let wrong = wrong_fields(&error, change);
+        Some(RefusedForm { typed_in: change.typed_in?, typed: Typed::read(form), wrong })
+    });
+    let refusal = Refusal { text, ..Refusal::new(error, context.t())? };
+    let link = context.links().get_redirect_rules(&name, by).await?;
+    let page = page_of(context, &link, refused.as_ref(), Some(refusal));
+    Ok(context.page(page.notices.status(), &page))
 }
 
-/// Stores a change of the rules of a link, which has to be of the form's version.
+/// Stores a change of the rules of a link, which has to be of this version still. Returns the place
+/// of the changed rule.
 async fn store_change(
     pages: &Pages,
-    name: &LinkName,
-    (link, version): (&Link, Option<u64>),
-    change: Option<&Change>,
+    name: LinkName,
+    version: u64,
+    Change { rules, place, .. }: Change,
     by: &Grant,
-) -> Result<(), AppError> {
-    if version != Some(link.version()) {
-        return Err(AppError::Superseded);
-    }
-    let rules: Option<Vec<RuleFields>> = change.and_then(|change| change.apply(link.rules()));
-    let rules = rules.ok_or_else(|| AppError::invalid("do", "expected a change of a rule that exists"))?;
-    let target = Target { name: name.clone(), versions: Some(vec![link.version()]) };
+) -> Result<Option<usize>, AppError> {
+    let target = Target { name, versions: Some(vec![version]) };
     let rules = rules.into_iter().map(Ok).collect();
     let (wrong, zone) = (FieldErrors::default(), &pages.api.time_zone);
-    pages.api.links.set_redirect_rules(&target, Some(rules), wrong, zone, by).await.map(drop)
+    pages.api.links.set_redirect_rules(&target, Some(rules), wrong, zone, by).await?;
+    Ok(place)
 }
 
 /// Reads the link that a form was made from.
@@ -169,60 +150,35 @@ async fn link_of_form(
     pages.api.links.get_redirect_rules(name, by).await
 }
 
-/// Leaves what was typed in its form.
-fn keep_typed(shown: &mut RulesPage<'_>, change: &Change, wrong: Vec<String>) {
-    match change {
-        Change::AddRule(typed) => shown.new_rule.keep(typed, wrong),
-        Change::AddCondition(rule, typed) => {
-            if let Some(rule) = shown.rules.get_mut(*rule) {
-                rule.form.keep(typed, wrong);
-            }
-        }
-        Change::Lead(rule, typed) => {
-            if let Some(rule) = shown.rules.get_mut(*rule) {
-                rule.lead_form.keep(typed, wrong);
-            }
-        }
-        _ => {}
-    }
-}
-
-/// Returns the name of the link whose rules are asked for.
-fn link_name(request: &PageRequest<'_>, name: &str) -> LinkName {
-    LinkName { code: name.to_owned(), domain: request.query.owned("domain") }
-}
-
-/// Makes the page of a link, with empty forms.
-fn shown<'a>(
-    pages: &Pages,
-    request: &'a PageRequest<'_>,
-    session: &'a Session,
+/// Makes the page of a link. What was typed in a form that was refused stays in it.
+fn page_of<'a>(
+    context: &Context<'a>,
     link: &Link,
+    refused: Option<&RefusedForm>,
+    refusal: Option<Refusal>,
 ) -> RulesPage<'a> {
-    let frame = Frame::new(request, Some(session), Place::Links);
-    let (t, api) = (frame.t, &pages.api);
+    let (t, query, api) = (context.t(), context.query(), &context.pages.api);
     let record = Record { link: link.clone(), tags: Vec::new() };
     let rules = link.rules().iter().enumerate();
     let most = || t.with("rules-full", RULES_MAX.to_string());
     RulesPage {
-        link: ShownLink::new(pages, &record, VisitTotals::default(), t),
-        path: request.path(),
-        domain: request.query.filled("domain"),
-        action: address(request.path(), &request.query),
+        frame: context.frame(Place::Links),
+        link: ShownLink::new(context, &record, 0),
+        path: context.request.path(),
+        domain: query.filled("domain"),
+        action: address(context.request.path(), query),
         version: link.version(),
         rules: rules
-            .map(|(place, rule)| ShownRule::new(place, rule, api.lookup.allows(&rule.long_url), t))
+            .map(|(place, rule)| ShownRule::new(place, rule, api.lookup.allows(&rule.long_url), refused, t))
             .collect(),
-        new_rule: TypedForm::empty(NEW_RULE),
+        new_rule: TypedForm::new(NEW_RULE, TypedIn::NewRule, refused),
         types: CONDITION_TYPES.map(|kind| (kind, t.text(&format!("rules-type-{kind}")))).to_vec(),
         values: Device::names().into_iter().chain(Browser::names()).collect(),
-        values_text: values_text(pages, t),
-        may_edit: session.grant.scopes.allow(Scope::Edit),
+        values_text: values_text(context.pages, t),
+        may_edit: context.allows(Scope::Edit),
         full: (link.rules().len() >= RULES_MAX).then(most),
-        is_stored: is_stored(&request.query),
-        refused: None,
-        example: ShownExample::new(pages, request, link),
-        frame,
+        notices: Notices::new(query, refusal),
+        example: ShownExample::new(context, link),
     }
 }
 

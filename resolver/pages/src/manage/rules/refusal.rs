@@ -1,14 +1,13 @@
-//! Errors of the use case in words: which rule and which condition they are about, and what was
-//! expected.
+//! Errors of the use case in words: which rule they are about, and what was expected.
 
 use app::{AppError, InvalidField, redirect_rules::RuleFields};
-use links::{Browser, CONDITIONS_MAX, Device, RULES_MAX, Rule};
+use links::{Browser, CONDITIONS_MAX, Device, RULES_MAX};
 use url::Url;
 
-use super::change::Change;
+use super::change::{Change, TypedIn};
 use crate::{
-    error::{self, expected},
     locale::Locale,
+    messages::{expected, message},
 };
 
 /// What an error is about. Rules and conditions are named by their places, counted from 0.
@@ -47,86 +46,76 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// A list of rules that was refused.
-pub(super) struct Sent<'a> {
-    /// The change that made it; `None` if the form asked for none.
-    pub(super) change: Option<&'a Change>,
-    /// The rules.
-    pub(super) rules: Vec<RuleFields>,
-    /// Returns whether the target rules allow a URL.
-    pub(super) allows: &'a dyn Fn(&str) -> bool,
-}
-
-impl Sent<'_> {
-    /// Returns the number that the page shows a rule with, by its place in the list. The page shows
-    /// the rules as they were before the change.
-    fn number(&self, place: usize) -> String {
-        let shown = self.change.map_or(place, |change| change.place_before(place));
-        (shown + 1).to_string()
-    }
-
-    /// Returns whether a rule has a complete URL that the target rules deny.
-    fn is_denied(&self, rule: usize) -> bool {
-        let url = self.rules.get(rule).and_then(|rule| rule.long_url.as_deref());
-        url.is_some_and(|url| Url::parse(url).is_ok() && !(self.allows)(url))
-    }
-
-    /// Returns the type of a condition; empty for none.
-    fn kind(&self, rule: usize, condition: usize) -> &str {
-        let conditions = self.rules.get(rule).and_then(|rule| rule.conditions.as_deref());
-        let condition = conditions.and_then(|conditions| conditions.get(condition));
-        condition.and_then(|condition| condition.kind.as_deref()).unwrap_or_default()
-    }
-
-    /// Returns the text of a wrong field.
-    fn text(&self, field: &InvalidField, t: &Locale) -> String {
-        match Subject::of(&field.field) {
-            Subject::Rules => t.with("rules-full", RULES_MAX.to_string()),
-            Subject::Rule(rule, name) => {
-                let text = match name {
-                    "conditions" => t.with("rules-conditions-full", CONDITIONS_MAX.to_string()),
-                    "longUrl" if self.is_denied(rule) => t.text("rules-expected-allowed"),
-                    "longUrl" => t.text("expected-longUrl"),
-                    _ => expected(field, t),
-                };
-                t.with_two("rules-wrong", t.with("rules-rule", self.number(rule)), text)
-            }
-            Subject::Condition(rule, condition, name) => {
-                let number = (condition + 1).to_string();
-                let place = t.with_two("rules-rule-condition", self.number(rule), number);
-                t.with_two("rules-wrong", place, condition_text(name, self.kind(rule, condition), t))
-            }
-            Subject::Circle => t.text("rules-expected-other"),
-            Subject::Others => t.text("rules-others"),
-            Subject::Unknown => t.text("error-form"),
-        }
-    }
-}
-
-/// Returns the text of an error about the list that was sent.
-pub(super) fn reason(error: &AppError, sent: &Sent<'_>, t: &Locale) -> String {
+/// Returns the text of an error about the list that was sent. `allows` says whether the target rules
+/// allow a URL.
+pub(super) fn reason(
+    error: &AppError,
+    rules: &[RuleFields],
+    allows: &dyn Fn(&str) -> bool,
+    t: &Locale,
+) -> String {
     match error {
         AppError::Invalid(fields) => {
-            fields.iter().map(|field| sent.text(field, t)).collect::<Vec<_>>().join(" ")
+            let texts = fields.iter().map(|field| field_text(field, rules, allows, t));
+            texts.collect::<Vec<_>>().join(" ")
         }
         AppError::Superseded => t.text("rules-superseded"),
-        other => error::message(other, t),
+        other => message(other, t),
     }
 }
 
-/// Returns the fields of the form for another rule or condition that an error is about.
-pub(super) fn wrong_fields(error: &AppError, change: &Change, before: &[Rule]) -> Vec<String> {
+/// Returns the text of a wrong field, which names its rule by the long URL.
+fn field_text(
+    field: &InvalidField,
+    rules: &[RuleFields],
+    allows: &dyn Fn(&str) -> bool,
+    t: &Locale,
+) -> String {
+    let subject = Subject::of(&field.field);
+    let (rule, text) = match subject {
+        Subject::Rules => return t.with("rules-full", RULES_MAX.to_string()),
+        Subject::Circle => return t.text("rules-expected-other"),
+        Subject::Others => return t.text("rules-others"),
+        Subject::Unknown => return t.text("error-form"),
+        Subject::Rule(rule, "conditions") => {
+            (rule, t.with("rules-conditions-full", CONDITIONS_MAX.to_string()))
+        }
+        Subject::Rule(rule, "longUrl") => {
+            let url = rules.get(rule).and_then(|rule| rule.long_url.as_deref()).unwrap_or_default();
+            let is_denied = Url::parse(url).is_ok() && !allows(url);
+            (rule, t.text(if is_denied { "rules-expected-allowed" } else { "expected-longUrl" }))
+        }
+        Subject::Rule(rule, _) => (rule, expected(field, t)),
+        Subject::Condition(rule, condition, name) => {
+            let conditions = rules.get(rule).and_then(|rule| rule.conditions.as_deref());
+            let condition = conditions.and_then(|conditions| conditions.get(condition));
+            let kind = condition.and_then(|condition| condition.kind.as_deref()).unwrap_or_default();
+            (rule, condition_text(name, kind, t))
+        }
+    };
+    match rules.get(rule).and_then(|rule| rule.long_url.as_deref()) {
+        Some(url) if !url.is_empty() => t.with_two("rules-wrong", url, text),
+        _ => text,
+    }
+}
+
+/// Returns the fields of the form with typed values that an error is about.
+pub(super) fn wrong_fields(error: &AppError, change: &Change) -> Vec<String> {
     let AppError::Invalid(fields) = error else { return Vec::new() };
+    let last_condition = |rule: usize| change.rules.get(rule)?.conditions.as_ref()?.len().checked_sub(1);
     let of_form = |field: &InvalidField| {
-        let name = match (Subject::of(&field.field), change) {
-            (Subject::Circle, Change::AddRule(_) | Change::Lead(..)) => "longUrl",
-            (Subject::Rule(rule, name), Change::Lead(place, _)) => Some(name).filter(|_| rule == *place)?,
-            (Subject::Rule(rule, name) | Subject::Condition(rule, _, name), Change::AddRule(_)) => {
-                Some(name).filter(|_| rule == before.len())?
+        let name = match (Subject::of(&field.field), change.typed_in?) {
+            (Subject::Circle, TypedIn::NewRule | TypedIn::LongUrl(_)) => "longUrl",
+            (Subject::Rule(rule, name), TypedIn::LongUrl(place)) if rule == place => name,
+            (Subject::Rule(rule, name) | Subject::Condition(rule, _, name), TypedIn::NewRule)
+                if rule + 1 == change.rules.len() =>
+            {
+                name
             }
-            (Subject::Condition(rule, condition, name), Change::AddCondition(place, _)) => {
-                let is_added = rule == *place && condition == before.get(rule)?.conditions.len();
-                Some(name).filter(|_| is_added)?
+            (Subject::Condition(rule, condition, name), TypedIn::Condition(place))
+                if rule == place && last_condition(rule) == Some(condition) =>
+            {
+                name
             }
             _ => return None,
         };
@@ -151,10 +140,10 @@ fn condition_text(name: &str, kind: &str, t: &Locale) -> String {
 
 #[cfg(test)]
 mod tests {
-    use links::{Condition, LongUrl};
+    use links::{Condition, LongUrl, Rule};
 
-    use super::{super::change::Typed, *};
-    use crate::locale::Locales;
+    use super::*;
+    use crate::{form::Form, locale::Locales};
 
     fn invalid(paths: &[&str]) -> AppError {
         let field =
@@ -162,14 +151,11 @@ mod tests {
         AppError::Invalid(paths.iter().map(field).collect())
     }
 
-    /// One rule with one condition.
-    fn rules() -> Vec<Rule> {
+    /// A change of one rule with one condition.
+    fn change(form: &str) -> Change {
         let conditions = vec![Condition::parse("device", None, Some("ios")).unwrap()];
-        vec![Rule::new(LongUrl::from_stored("https://a.example/"), conditions)]
-    }
-
-    fn typed(long_url: &str, kind: &str) -> Typed {
-        Typed { long_url: long_url.to_owned(), kind: kind.to_owned(), ..Typed::default() }
+        let rules = [Rule::new(LongUrl::from_stored("https://a.example/"), conditions)];
+        Change::read(&Form::parse(form.as_bytes()), &rules).unwrap()
     }
 
     #[test]
@@ -193,31 +179,15 @@ mod tests {
     fn errors_name_the_rule_and_what_was_expected() {
         let locales = Locales::embedded();
         let t = locales.find("en").unwrap();
-        let change = Change::AddRule(typed("https://b.example/", "geolocation-country-code"));
+        let change = change("do=add-rule&longUrl=https://b.example/&type=geolocation-country-code");
         let told = |path: &str, denied: &str| {
-            let allows = |url: &str| url != denied;
-            let rules = change.apply(&rules()).unwrap();
-            reason(&invalid(&[path]), &Sent { change: Some(&change), rules, allows: &allows }, t)
+            reason(&invalid(&[path]), &change.rules, &|url: &str| url != denied, t)
         };
         let country = told("redirectRules.1.conditions.0.matchValue", "");
-        assert!(country.starts_with("Rule 2, condition 1:") && country.contains("DE"), "{country}");
+        assert!(country.starts_with("https://b.example/:") && country.contains("DE"), "{country}");
         let wrong = told("redirectRules.1.longUrl", "");
         let denied = told("redirectRules.1.longUrl", "https://b.example/");
-        assert!(wrong.starts_with("Rule 2:") && denied.starts_with("Rule 2:"), "{wrong} {denied}");
-        assert_ne!(wrong, denied);
-    }
-
-    #[test]
-    fn rules_have_the_numbers_that_the_page_shows() {
-        let locales = Locales::embedded();
-        let t = locales.find("en").unwrap();
-        let two = [rules(), rules()].concat();
-        for (change, place, expected) in [(Change::Up(1), 1, "Rule 1:"), (Change::Delete(0), 0, "Rule 2:")] {
-            let rules = change.apply(&two).unwrap();
-            let sent = Sent { change: Some(&change), rules, allows: &|_| false };
-            let told = reason(&invalid(&[&format!("redirectRules.{place}.longUrl")]), &sent, t);
-            assert!(told.starts_with(expected), "{told}");
-        }
+        assert!(wrong.starts_with("https://b.example/:") && wrong != denied, "{wrong} {denied}");
     }
 
     #[test]
@@ -228,10 +198,13 @@ mod tests {
             "redirectRules.1.longUrl",
             "redirectRules.1.conditions.0.type",
         ]);
-        let fields = |change: &Change| wrong_fields(&error, change, &rules());
-        assert_eq!(fields(&Change::AddRule(typed("x", ""))), ["longUrl", "type"]);
-        assert_eq!(fields(&Change::AddCondition(0, typed("", "device"))), ["matchValue"]);
-        assert_eq!(fields(&Change::Lead(0, typed("x", ""))), ["longUrl"]);
-        assert!(fields(&Change::Delete(0)).is_empty());
+        for (form, fields) in [
+            ("do=add-rule&longUrl=x", &["longUrl", "type"][..]),
+            ("do=add-condition&rule=1&type=device", &["matchValue"]),
+            ("do=lead&rule=1&longUrl=x", &["longUrl"]),
+            ("do=delete&rule=1", &[]),
+        ] {
+            assert_eq!(wrong_fields(&error, &change(form)), fields, "{form}");
+        }
     }
 }

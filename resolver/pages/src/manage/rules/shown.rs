@@ -7,10 +7,10 @@ use hyper::{
 use links::{CONDITIONS_MAX, Condition, Link, Rule};
 
 use super::{
-    change,
+    change::{self, TypedIn},
     example::{self, BROWSERS, Lead, NONE, OWN, Own},
 };
-use crate::{Pages, locale::Locale, request::PageRequest};
+use crate::{context::Context, locale::Locale};
 
 /// The id of the form for another rule. Those of other forms are the numbers of their rules.
 pub(super) const NEW_RULE: &str = "new";
@@ -31,6 +31,13 @@ pub(super) struct ShownRule {
     pub(super) form: TypedForm,
     /// The form for another target.
     pub(super) lead_form: TypedForm,
+}
+
+/// A form that was refused: where it is, what was typed, and which of its fields are wrong.
+pub(super) struct RefusedForm {
+    pub(super) typed_in: TypedIn,
+    pub(super) typed: change::Typed,
+    pub(super) wrong: Vec<String>,
 }
 
 /// A form for another rule or condition.
@@ -71,13 +78,21 @@ pub(super) struct ShownLead {
 
 impl ShownRule {
     /// Shows the rule in this place, counted from 0.
-    pub(super) fn new(place: usize, rule: &Rule, is_allowed: bool, t: &Locale) -> Self {
+    pub(super) fn new(
+        place: usize,
+        rule: &Rule,
+        is_allowed: bool,
+        refused: Option<&RefusedForm>,
+        t: &Locale,
+    ) -> Self {
         let number = (place + 1).to_string();
         let most = || t.with("rules-conditions-full", CONDITIONS_MAX.to_string());
-        let mut lead_form = TypedForm::empty(&number);
-        rule.long_url.as_str().clone_into(&mut lead_form.typed.long_url);
+        let mut lead_form = TypedForm::new(&number, TypedIn::LongUrl(place), refused);
+        if !lead_form.is_refused {
+            rule.long_url.as_str().clone_into(&mut lead_form.typed.long_url);
+        }
         Self {
-            form: TypedForm::empty(&number),
+            form: TypedForm::new(&number, TypedIn::Condition(place), refused),
             lead_form,
             long_url: rule.long_url.as_str().to_owned(),
             is_denied: !is_allowed,
@@ -89,15 +104,11 @@ impl ShownRule {
 }
 
 impl TypedForm {
-    /// Makes an empty form, the ids of whose fields end in `id`.
-    pub(super) fn empty(id: &str) -> Self {
-        let typed = change::Typed::default();
-        Self { id: id.to_owned(), typed, is_refused: false, wrong: Vec::new() }
-    }
-
-    /// Keeps what was typed in a form that was refused.
-    pub(super) fn keep(&mut self, typed: &change::Typed, wrong: Vec<String>) {
-        (self.typed, self.is_refused, self.wrong) = (typed.clone(), true, wrong);
+    /// Makes a form, the ids of whose fields end in `id`. What was typed stays if it was refused.
+    pub(super) fn new(id: &str, typed_in: TypedIn, refused: Option<&RefusedForm>) -> Self {
+        let refused = refused.filter(|form| form.typed_in == typed_in);
+        let (typed, wrong) = refused.map(|form| (form.typed.clone(), form.wrong.clone())).unwrap_or_default();
+        Self { id: id.to_owned(), typed, is_refused: refused.is_some(), wrong }
     }
 
     /// Returns whether a field was refused.
@@ -113,21 +124,19 @@ impl TypedForm {
 
 impl ShownExample {
     /// Reads the example from the query, and decides where a link leads it.
-    pub(super) fn new(pages: &Pages, request: &PageRequest<'_>, link: &Link) -> Self {
-        let t = request.preferences.locale;
+    pub(super) fn new(context: &Context<'_>, link: &Link) -> Self {
+        let (t, headers, api) = (context.t(), context.request.headers, &context.pages.api);
         let own = Own {
-            user_agent: header(request.headers, &USER_AGENT),
-            language: header(request.headers, &ACCEPT_LANGUAGE),
-            ip: request.client,
-            now: pages.api.domain_cache.now(),
+            user_agent: header(headers, &USER_AGENT),
+            language: header(headers, &ACCEPT_LANGUAGE),
+            ip: context.request.client,
+            now: api.domain_cache.now(),
         };
-        let typed = example::Typed::read(&request.query, &own);
-        let (lead, wrong) = match typed.visit(&own, &pages.api.time_zone) {
-            Ok(visit) => {
-                let allows = |url: &_| pages.api.lookup.allows(url);
-                let lead = visit.lead(link.rules(), &link.long_url, link.forward_query, allows);
-                (Some(ShownLead::new(lead, link.is_live(visit.now), t)), Vec::new())
-            }
+        let typed = example::Typed::read(context.query(), &own);
+        let allows = |url: &_| api.lookup.allows(url);
+        let lead = typed.lead(&own, &api.time_zone, link.rules(), &link.long_url, link.forward_query, allows);
+        let (lead, wrong) = match lead {
+            Ok(lead) => (Some(ShownLead::new(&lead, link.is_live(lead.now), t)), Vec::new()),
             Err(wrong) => (None, wrong),
         };
         let told: Vec<String> = wrong.iter().map(|field| t.text(&format!("rules-wrong-{field}"))).collect();
@@ -146,14 +155,14 @@ impl ShownExample {
 
 impl ShownLead {
     /// Shows where a visitor is led by a link that is live then, or not.
-    fn new(Lead { rule, to, is_denied }: Lead, is_live: bool, t: &Locale) -> Self {
-        let text = match rule {
+    fn new(lead: &Lead, is_live: bool, t: &Locale) -> Self {
+        let text = match lead.rule {
             Some(place) => t.with("rules-match", (place + 1).to_string()),
             None => t.text("rules-no-match"),
         };
-        let denied = is_denied.then(|| t.text("rules-match-denied"));
+        let denied = lead.is_denied.then(|| t.text("rules-match-denied"));
         let not_live = (!is_live).then(|| t.text("rules-match-not-live"));
-        Self { text, to, why_not: denied.into_iter().chain(not_live).collect() }
+        Self { text, to: lead.to.clone(), why_not: denied.into_iter().chain(not_live).collect() }
     }
 }
 
@@ -211,9 +220,10 @@ mod tests {
     fn a_lead_says_why_a_visitor_is_not_led_there() {
         let locales = Locales::embedded();
         let t = locales.find("en").unwrap();
-        let lead = |rule, is_denied| Lead { rule, to: "https://e.example/".to_owned(), is_denied };
-        let shown = ShownLead::new(lead(Some(1), false), true, t);
+        let now = jiff::Timestamp::UNIX_EPOCH;
+        let lead = |rule, is_denied| Lead { rule, to: "https://e.example/".to_owned(), is_denied, now };
+        let shown = ShownLead::new(&lead(Some(1), false), true, t);
         assert!(shown.text.contains('2') && shown.why_not.is_empty(), "{}", shown.text);
-        assert_eq!(ShownLead::new(lead(None, true), false, t).why_not.len(), 2);
+        assert_eq!(ShownLead::new(&lead(None, true), false, t).why_not.len(), 2);
     }
 }

@@ -1,8 +1,7 @@
-//! The figures of a statistics page, as texts.
+//! Figures of a statistics page, as texts.
 
 use std::cmp::Ordering;
 
-use app::visit_stats::VisitStats;
 use visits::{
     tally::{Estimate, RELATIVE_ERROR},
     tenths_of_percent,
@@ -12,22 +11,6 @@ use crate::locale::Locale;
 
 /// The minus of numbers, as wide as the plus.
 const MINUS: char = '−';
-
-/// The figures of a period.
-pub(super) struct Figures {
-    /// The number of visits, for the live count.
-    pub(super) visits: u64,
-    /// The same with separators.
-    pub(super) visits_shown: String,
-    /// The change to the period before; `None` for a period without one.
-    pub(super) change: Option<Change>,
-    /// Distinct visitors of each day, added up.
-    pub(super) visitors: Distinct,
-    /// Distinct addresses.
-    pub(super) addresses: Distinct,
-    /// Visits of bots; `None` if they are left out.
-    pub(super) bots: Option<String>,
-}
 
 /// A change to the period before.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,29 +32,11 @@ pub(super) struct Distinct {
     pub(super) error: String,
 }
 
-impl Figures {
-    /// Shows the figures of statistics.
-    pub(super) fn new(stats: &VisitStats, people_only: bool, t: &Locale) -> Self {
-        let visits = stats.current.visits;
-        let before = stats.previous.as_ref().map(|previous| previous.visits.total);
-        Self {
-            visits: visits.total,
-            visits_shown: t.number(&visits.total),
-            change: before.map(|before| Change::new(visits.total, before, t)),
-            visitors: Distinct::new(stats.visitors, t),
-            addresses: Distinct::new(stats.addresses, t),
-            bots: (!people_only).then(|| t.number(&visits.bots)),
-        }
-    }
-}
-
 impl Change {
     /// Compares the visits of two periods.
-    fn new(visits: u64, before: u64, t: &Locale) -> Self {
+    pub(super) fn new(visits: u64, before: u64, t: &Locale) -> Self {
         let (sign, text) = match (change(visits, before), visits.cmp(&before)) {
-            (None, Ordering::Equal) | (Some(_), Ordering::Equal) => {
-                (format!("{} %", percent(0, t)), t.text("stats-change-none"))
-            }
+            (_, Ordering::Equal) => (format!("{} %", percent(0, t)), t.text("stats-change-none")),
             // There is no percentage of nothing.
             (None, _) => ("–".to_owned(), t.text("stats-change-new")),
             (Some(tenths), Ordering::Greater) => {
@@ -89,7 +54,7 @@ impl Change {
 
 impl Distinct {
     /// Shows an estimate with its error.
-    fn new(Estimate { count, is_exact }: Estimate, t: &Locale) -> Self {
+    pub(super) fn new(Estimate { count, is_exact }: Estimate, t: &Locale) -> Self {
         let error = if is_exact {
             t.text("stats-exact")
         } else {

@@ -8,45 +8,35 @@
 
 mod figures;
 mod rankings;
+#[cfg(test)]
+mod sample;
 mod selection;
 mod series;
 mod table;
 
-use std::sync::Arc;
-
-use app::{
-    AppError, FieldErrors,
-    visit_stats::{TOP_MAX, VisitStats},
-    visit_subjects::VisitsOf,
-};
+use app::{AppError, FieldErrors, visit_stats::VisitStats, visit_subjects::VisitsOf};
 use askama::Template;
-use hyper::{
-    StatusCode,
-    header::{CACHE_CONTROL, CONTENT_DISPOSITION, HeaderValue, X_CONTENT_TYPE_OPTIONS},
-};
+use hyper::StatusCode;
 use jiff::tz::TimeZone;
 use links::scope::Scope;
 use serde_json::json;
-use visits::{Day, OrphanKind, series::rfc3339};
-use web::{Answer, answer};
+use visits::{Day, OrphanKind, series::rfc3339, tally::Dimension};
+use web::Answer;
 
 use super::period::{Period, was_text};
 use crate::{
-    Pages,
-    answer::{Forms, page},
-    error::{self, PageError},
+    addresses, answer,
+    context::Context,
+    error::PageError,
     frame::{Frame, Place},
     locale::Locale,
-    request::PageRequest,
-    session::Session,
+    messages::message,
 };
-use figures::Figures;
+use figures::{Change, Distinct};
 use rankings::Ranking;
-use selection::{Numbers, Pairs, Selection, query_of};
+use selection::{Pairs, Selection, query_of};
 use series::ShownSeries;
 
-/// The address of the page.
-pub(super) const PATH: &str = "/manage/statistics";
 /// The address of the download.
 pub(super) const TABLE: &str = "/manage/statistics.csv";
 /// The address of the live count.
@@ -54,13 +44,6 @@ pub(super) const COUNT: &str = "/manage/statistics/count";
 
 /// Maximum number of tags that the form suggests. Others are typed.
 const TAGS_MAX: usize = 1_000;
-
-/// What the page shows.
-const ON_PAGE: Numbers = Numbers { dimensions: &rankings::SHOWN, top: TOP_MAX, compares: true };
-/// What the download has.
-const IN_TABLE: Numbers = Numbers { dimensions: &rankings::SHOWN, top: TOP_MAX, compares: true };
-/// What the live count needs.
-const IN_COUNT: Numbers = Numbers { dimensions: &[], top: 1, compares: false };
 
 /// The page. Without statistics it asks for another query.
 #[derive(Template)]
@@ -114,7 +97,14 @@ impl Choice {
 
 /// The numbers of the page.
 struct Shown {
-    figures: Figures,
+    visits: u64,
+    /// The change to the period before; `None` for a period without one.
+    change: Option<Change>,
+    /// Distinct visitors of each day, added up.
+    visitors: Distinct,
+    addresses: Distinct,
+    /// Visits of bots; `None` if they are left out.
+    bots: Option<u64>,
     series: ShownSeries,
     rankings: Vec<Ranking>,
     /// Which days visitors, addresses and rankings count.
@@ -132,8 +122,13 @@ impl Shown {
             start.split('T').next().unwrap_or_default().to_owned()
         };
         let (first, last) = stats.days;
+        let (visits, before) = (stats.current.visits, stats.previous.as_ref());
         Self {
-            figures: Figures::new(stats, selection.people_only, t),
+            visits: visits.total,
+            change: before.map(|before| Change::new(visits.total, before.visits.total, t)),
+            visitors: Distinct::new(stats.visitors, t),
+            addresses: Distinct::new(stats.addresses, t),
+            bots: (!selection.people_only).then_some(visits.bots),
             series: ShownSeries::new(stats, zone, t),
             rankings: Ranking::all(stats, t),
             days: t.with_two("stats-days", day(first), day(last)),
@@ -144,13 +139,10 @@ impl Shown {
 }
 
 /// Shows the page.
-pub(super) async fn show(
-    pages: &Arc<Pages>,
-    request: &PageRequest<'_>,
-    session: &Session,
-) -> Result<Answer, PageError> {
-    let (zone, t) = (&pages.api.time_zone, request.preferences.locale);
-    let (selection, read) = read(pages, request, session, ON_PAGE).await;
+pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
+    let (api, t, query) = (&context.pages.api, context.t(), context.query());
+    let zone = &api.time_zone;
+    let (selection, read) = read(context, &rankings::SHOWN).await;
     let (status, stats, wrong) = match read {
         Ok(stats) => (StatusCode::OK, Some(stats), None),
         Err(error @ AppError::Invalid(_)) => {
@@ -158,15 +150,15 @@ pub(super) async fn show(
         }
         Err(error) => return Err(error.into()),
     };
-    let typed = |name: &str| request.query.get(name).unwrap_or("").to_owned();
+    let typed = |name: &str| query.get(name).unwrap_or("").to_owned();
     let (from, until) = match &stats {
         Some(stats) => series::dates(&stats.current, zone),
         None => (typed("from"), typed("until")),
     };
-    let is_live = selection.period.bounds(pages.api.domain_cache.now(), zone).end.is_none();
-    let (tags, domains) = suggestions(pages, session).await?;
-    let shown = StatisticsPage {
-        frame: Frame::new(request, Some(session), Place::Statistics),
+    let is_live = selection.period.bounds(api.domain_cache.now(), zone).end.is_none();
+    let (tags, domains) = suggestions(context).await?;
+    let page = StatisticsPage {
+        frame: context.frame(Place::Statistics),
         title: selection.title(t),
         domain: selection.on_domain().map(str::to_owned),
         link: link_page(&selection.of),
@@ -187,71 +179,45 @@ pub(super) async fn show(
         tags,
         domains,
     };
-    Ok(page(request.renderer, status, Forms::Stay, &shown))
+    Ok(context.page(status, &page))
 }
 
 /// Answers with series and rankings as a file.
-pub(super) async fn download(
-    pages: &Arc<Pages>,
-    request: &PageRequest<'_>,
-    session: &Session,
-) -> Result<Answer, PageError> {
-    let zone = &pages.api.time_zone;
-    let (_, stats) = read(pages, request, session, IN_TABLE).await;
+pub(super) async fn download(context: &Context<'_>) -> Result<Answer, PageError> {
+    let zone = &context.pages.api.time_zone;
+    let (_, stats) = read(context, &rankings::SHOWN).await;
     let stats = stats?;
-    let table = table::write(&stats, zone).map_err(|error| {
-        tracing::error!(error = &error as &dyn std::error::Error, "write a table of statistics");
-        AppError::Internal
-    })?;
-    let mut answer = file("text/csv; charset=utf-8", table);
     let (from, until) = series::dates(&stats.current, zone);
-    let disposition = format!("attachment; filename=\"statistics-{from}-{until}.csv\"");
-    if let Ok(disposition) = HeaderValue::try_from(disposition) {
-        answer.headers_mut().insert(CONTENT_DISPOSITION, disposition);
-    }
-    Ok(answer)
+    Ok(crate::table::answer(&format!("statistics-{from}-{until}"), table::write(&stats, zone)?))
 }
 
 /// Answers with the number of visits as JSON, for the script of the page.
-pub(super) async fn count(
-    pages: &Arc<Pages>,
-    request: &PageRequest<'_>,
-    session: &Session,
-) -> Result<Answer, PageError> {
-    let (_, stats) = read(pages, request, session, IN_COUNT).await;
+pub(super) async fn count(context: &Context<'_>) -> Result<Answer, PageError> {
+    let (_, stats) = read(context, &[]).await;
     let body = json!({ "visits": stats?.current.visits.total });
-    Ok(file("application/json", body.to_string().into_bytes()))
+    Ok(answer::file("application/json", body.to_string().into_bytes()))
 }
 
-/// Reads the query of a request, and computes its statistics.
-async fn read(
-    pages: &Pages,
-    request: &PageRequest<'_>,
-    session: &Session,
-    numbers: Numbers,
-) -> (Selection, Result<VisitStats, AppError>) {
+/// Reads the query of a request, and computes its statistics. Without dimensions they have no period
+/// before either.
+async fn read(context: &Context<'_>, dimensions: &[Dimension]) -> (Selection, Result<VisitStats, AppError>) {
+    let api = &context.pages.api;
     let mut wrong = FieldErrors::default();
-    let selection = Selection::read(&request.query, &mut wrong);
-    let asked = selection.request(pages.api.domain_cache.now(), &pages.api.time_zone, numbers);
-    let stats = pages.api.links.visit_stats(asked, wrong, &session.grant).await;
+    let selection = Selection::read(context.query(), &mut wrong);
+    let request = selection.request(api.domain_cache.now(), &api.time_zone, dimensions);
+    let stats = context.links().visit_stats(request, wrong, context.by()).await;
     (selection, stats)
 }
 
 /// Returns the tags and domains that the forms suggest. Keys that may not list them type the names.
-async fn suggestions(pages: &Pages, session: &Session) -> Result<(Vec<String>, Vec<String>), PageError> {
-    let (service, by) = (&pages.api.links, &session.grant);
-    if !by.scopes.allow(Scope::Read) {
+async fn suggestions(context: &Context<'_>) -> Result<(Vec<String>, Vec<String>), PageError> {
+    let (links, by) = (context.links(), context.by());
+    if !context.allows(Scope::Read) {
         return Ok((Vec::new(), Vec::new()));
     }
-    let tags = service.tag_names(TAGS_MAX, by).await?;
-    let domains = service.domains(false, by).await?.into_iter().map(|domain| domain.name);
+    let tags = links.tag_names(TAGS_MAX, by).await?;
+    let domains = links.domains(false, by).await?.into_iter().map(|domain| domain.name);
     Ok((tags.iter().map(ToString::to_string).collect(), domains.collect()))
-}
-
-/// Returns the address of the statistics of a link.
-pub(super) fn address_of(code: &str, domain: Option<&str>) -> String {
-    let fields = [("of", "link"), ("code", code)].into_iter().chain(domain.map(|domain| ("domain", domain)));
-    format!("{PATH}?{}", query_of(fields.map(|(name, value)| (name, value.to_owned()))))
 }
 
 /// Returns links to the same statistics of other periods.
@@ -282,26 +248,18 @@ fn kinds(selection: &Selection, t: &Locale) -> Vec<Choice> {
 /// Returns the address of the page of a link.
 fn link_page(of: &VisitsOf) -> Option<String> {
     let VisitsOf::Link(name) = of else { return None };
-    Some(super::address_of(&name.code, name.domain.as_deref()))
+    Some(addresses::link_page(&name.code, name.domain.as_deref()))
 }
 
 /// Returns why a query was refused.
 fn wrong_text(error: &AppError, t: &Locale) -> String {
-    let AppError::Invalid(fields) = error else { return error::message(error, t) };
+    let AppError::Invalid(fields) = error else { return message(error, t) };
     let names = |names: &[&str]| fields.iter().any(|field| names.contains(&field.field.as_str()));
     if names(&["of"]) {
         t.text("stats-wrong-subject")
     } else if names(&["from", "until", "startDate", "endDate"]) {
         t.text("stats-wrong-dates")
     } else {
-        error::message(error, t)
+        message(error, t)
     }
-}
-
-/// Answers with a body that is no page, and is not kept.
-fn file(content_type: &'static str, bytes: Vec<u8>) -> Answer {
-    let mut answer = answer(StatusCode::OK, content_type, bytes);
-    answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    answer.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    answer
 }

@@ -50,8 +50,6 @@ pub(super) struct Row {
     pub(super) name: String,
     /// Its visits.
     pub(super) visits: u64,
-    /// The same with separators.
-    pub(super) visits_shown: String,
     /// Its share of the table, as a percentage.
     pub(super) share: String,
 }
@@ -70,7 +68,6 @@ impl Ranking {
         let row = |(value, count): &(String, VisitCount)| Row {
             name: name(dimension, value, t),
             visits: count.total,
-            visits_shown: t.number(&count.total),
             share: format!("{} %", percent(tenths_of_percent(count.total, sum).unwrap_or(0), t)),
         };
         let (first, others) = match is_of_countries {
@@ -78,7 +75,7 @@ impl Ranking {
             false => (&*keep_first(values.clone(), ROWS_MAX), &[][..]),
         };
         Self {
-            title: title(dimension, t),
+            title: t.text(&format!("stats-by-{}", dimension.as_str())),
             rows: first.iter().map(row).collect(),
             others: others.iter().map(row).collect(),
             sum,
@@ -95,23 +92,7 @@ fn map(values: &RankedValues, t: &Locale) -> Markup {
         text: format!("{}: {}", name(Dimension::Country, code, t), t.count("count-visits", &count.total)),
     };
     let countries: Vec<Country> = values.iter().map(country).collect();
-    Markup::of_map(&WorldMap::new(t.text("stats-map"), &countries))
-}
-
-/// Returns the title of the table of a dimension.
-fn title(dimension: Dimension, t: &Locale) -> String {
-    match dimension {
-        Dimension::Country => t.text("stats-countries"),
-        Dimension::Region => t.text("stats-regions"),
-        Dimension::City => t.text("stats-cities"),
-        Dimension::Referrer => t.text("stats-referrers"),
-        Dimension::Browser => t.text("stats-browsers"),
-        Dimension::Os => t.text("stats-systems"),
-        Dimension::Device => t.text("stats-devices"),
-        Dimension::Language => t.text("stats-languages"),
-        Dimension::Outcome => t.text("stats-outcomes"),
-        Dimension::Rule => t.text("stats-rules"),
-    }
+    Markup::of(&WorldMap::new(t.text("stats-map"), &countries))
 }
 
 /// Returns a value as people read it. Those that the language has no text for stay as they are.
@@ -120,9 +101,8 @@ fn name(dimension: Dimension, value: &str, t: &Locale) -> String {
     match (dimension, value) {
         (_, OTHER) => t.text("stats-other"),
         (Dimension::Referrer, "") => t.text("stats-no-referrer"),
-        (Dimension::Rule, "") => t.text("stats-no-rule"),
         (_, "" | "unknown") => t.text("stats-unknown"),
-        (Dimension::Region | Dimension::City, _) => place(value),
+        (Dimension::City, _) => place(value),
         (Dimension::Country, _) => named(format!("country-{value}")),
         (Dimension::Device, _) => named(format!("stats-device-{value}")),
         (Dimension::Outcome, _) => named(format!("stats-outcome-{value}")),
@@ -158,6 +138,12 @@ mod tests {
             assert!(["Germany", "德国"].contains(&&*name(Dimension::Country, "DE", t)));
             assert_eq!(name(Dimension::Country, "QX", t), "QX", "no country");
             assert_ne!(name(Dimension::Referrer, "", t), name(Dimension::Browser, "", t));
+            for dimension in SHOWN {
+                assert!(
+                    t.try_text(&format!("stats-by-{}", dimension.as_str())).is_some(),
+                    "{t:?} {dimension:?}"
+                );
+            }
         }
     }
 

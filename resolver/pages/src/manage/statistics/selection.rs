@@ -3,7 +3,12 @@
 //! The page, the download and the live count read the same query, so that they show the same
 //! numbers.
 
-use app::{FieldErrors, find_link::LinkName, visit_stats::StatsRequest, visit_subjects::VisitsOf};
+use app::{
+    FieldErrors,
+    find_link::LinkName,
+    visit_stats::{StatsRequest, TOP_MAX},
+    visit_subjects::VisitsOf,
+};
 use jiff::{Timestamp, tz::TimeZone};
 use url::form_urlencoded;
 use visits::{OrphanKind, tally::Dimension};
@@ -25,22 +30,11 @@ pub(super) struct Selection {
     pub(super) people_only: bool,
 }
 
-/// Which numbers an answer shows.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Numbers {
-    /// The ranked dimensions.
-    pub(super) dimensions: &'static [Dimension],
-    /// Maximum number of values of each.
-    pub(super) top: usize,
-    /// Whether the period before is counted too.
-    pub(super) compares: bool,
-}
-
 impl Selection {
     /// Reads a query. What is wrong is recorded.
     pub(super) fn read(query: &Form, wrong: &mut FieldErrors) -> Self {
         let of = subject(query).ok_or_else(|| {
-            "expected link with code, tag with tag, domain with domain, all or orphans".to_owned()
+            "neither link with code, tag with tag, domain with domain, all nor orphans".to_owned()
         });
         Self {
             of: wrong.note("of", of).unwrap_or(VisitsOf::Links { domain: None }),
@@ -50,7 +44,7 @@ impl Selection {
     }
 
     /// Returns the request to the application.
-    pub(super) fn request(&self, now: Timestamp, zone: &TimeZone, numbers: Numbers) -> StatsRequest {
+    pub(super) fn request(&self, now: Timestamp, zone: &TimeZone, dimensions: &[Dimension]) -> StatsRequest {
         let Bounds { start, end } = self.period.bounds(now, zone);
         StatsRequest {
             of: self.of.clone(),
@@ -59,9 +53,9 @@ impl Selection {
             interval: None,
             zone: zone.clone(),
             people_only: self.people_only,
-            dimensions: numbers.dimensions.to_vec(),
-            top: numbers.top,
-            compares: numbers.compares,
+            dimensions: dimensions.to_vec(),
+            top: TOP_MAX,
+            compares: !dimensions.is_empty(),
         }
     }
 
@@ -184,8 +178,7 @@ mod tests {
 
     #[test]
     fn bots_are_left_out_if_the_box_is_checked() {
-        let numbers = Numbers { dimensions: &[], top: 1, compares: false };
-        let asked = |query: &str| read(query).0.request(Timestamp::UNIX_EPOCH, &TimeZone::UTC, numbers);
-        assert!(asked("people=on").people_only && !asked("").people_only);
+        let request = |query: &str| read(query).0.request(Timestamp::UNIX_EPOCH, &TimeZone::UTC, &[]);
+        assert!(request("people=on").people_only && !request("").people_only);
     }
 }

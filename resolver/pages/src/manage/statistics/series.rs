@@ -48,8 +48,8 @@ impl ShownSeries {
         };
         let values: Vec<Value> = points.iter().map(value).collect();
         let (from, until) = dates(&stats.current, zone);
-        let words = (t.text("stats-over-time"), t.with_two("stats-chart-text", from, until));
-        let chart = Chart::new(words, &values, before.as_deref().unwrap_or_default(), t);
+        let (title, text) = (t.text("stats-over-time"), t.with_two("stats-chart-text", from, until));
+        let chart = Chart::new(title, text, values, before.clone().unwrap_or_default(), t);
         let row = |(index, (start, count)): (usize, &(i64, VisitCount))| ShownPoint {
             time: zoned(*start, zone).strftime(long).to_string(),
             visits: t.number(&count.total),
@@ -57,7 +57,7 @@ impl ShownSeries {
             before: before.as_ref().and_then(|before| Some(t.number(before.get(index)?))).unwrap_or_default(),
         };
         Self {
-            chart: Markup::of_chart(&chart),
+            chart: Markup::of(&chart),
             points: points.iter().enumerate().map(row).collect(),
             has_before: before.is_some(),
         }
@@ -97,36 +97,11 @@ fn zoned(at: i64, zone: &TimeZone) -> Zoned {
 
 #[cfg(test)]
 mod tests {
-    use visits::{DAY, Day, TimeRange, tally::Estimate};
-
-    use super::*;
+    use super::{
+        super::sample::{START, counted, stats},
+        *,
+    };
     use crate::locale::Locales;
-
-    const START: i64 = 1_764_028_800_000_000; // 2025-11-25T00:00:00Z
-
-    fn counted(from: i64, totals: &[u64]) -> RangeCount {
-        let days = i64::try_from(totals.len()).unwrap();
-        let starts = (0..days).map(|day| from + day * DAY);
-        let count = |total: &u64| VisitCount { total: *total, bots: 0 };
-        RangeCount {
-            range: TimeRange { from, before: from + days * DAY },
-            visits: VisitCount { total: totals.iter().sum(), bots: 0 },
-            points: starts.zip(totals.iter().map(count)).collect(),
-        }
-    }
-
-    fn stats(current: &[u64], previous: Option<&[u64]>) -> VisitStats {
-        let exact = Estimate { count: 0, is_exact: true };
-        VisitStats {
-            current: counted(START, current),
-            interval: Interval::Day,
-            days: (Day::of(START), Day::of(START)),
-            dimensions: Vec::new(),
-            visitors: exact,
-            addresses: exact,
-            previous: previous.map(|totals| counted(START - 9 * DAY, totals)),
-        }
-    }
 
     fn befores(stats: &VisitStats) -> Vec<String> {
         let locales = Locales::embedded();

@@ -1,18 +1,21 @@
-//! Converts messages to commands of the application. An absent field stays absent. In an edit an
-//! empty text, 0 or an empty list clears a field.
+//! Converts messages to commands of the application, and links to messages. An absent field stays
+//! absent. In an edit an empty text, 0 or an empty list clears a field.
 
 use app::{
     AppError, LinkFields,
     create_link::{CreateLink, IdempotencyKey},
     edit_link::Target,
     find_link::LinkName,
+    key_names::Names,
     list_links::{ListLinks, PerPage},
 };
 use jiff::Timestamp;
-use links::{TAGS_MAX, TagsMode};
+use links::{Record, TAGS_MAX, TagsMode};
 use prost::Message as _;
-use proto::links::v1::{CreateLinkRequest, EditLinkRequest, ListLinksRequest};
+use proto::links::v1::{CreateLinkRequest, EditLinkRequest, Link, ListLinksRequest, Takedown};
 use tonic::Status;
+
+use crate::Api;
 
 /// Returns the name of a link.
 pub(super) fn name(short_code: String, domain: Option<String>) -> LinkName {
@@ -33,7 +36,7 @@ pub(super) fn idempotency(request: &CreateLinkRequest) -> Result<Option<Idempote
 ///
 /// # Errors
 /// Returns `INVALID_ARGUMENT` if a time is out of range.
-pub(super) fn create(request: CreateLinkRequest) -> Result<CreateLink, Status> {
+pub(super) fn create_command(request: CreateLinkRequest) -> Result<CreateLink, Status> {
     let fields = LinkFields {
         long_url: Some(Some(request.long_url)),
         title: request.title.map(Some),
@@ -64,7 +67,7 @@ pub(super) fn create(request: CreateLinkRequest) -> Result<CreateLink, Status> {
 ///
 /// # Errors
 /// Returns `INVALID_ARGUMENT` if a time is out of range.
-pub(super) fn edit(request: EditLinkRequest) -> Result<(Target, LinkFields), Status> {
+pub(super) fn edit_command(request: EditLinkRequest) -> Result<(Target, LinkFields), Status> {
     let edit = LinkFields {
         long_url: request.long_url.map(Some),
         title: request.title.map(or_cleared),
@@ -84,7 +87,7 @@ pub(super) fn edit(request: EditLinkRequest) -> Result<(Target, LinkFields), Sta
 }
 
 /// Converts a request for a page of links.
-pub(super) fn list(request: ListLinksRequest) -> ListLinks {
+pub(super) fn list_command(request: ListLinksRequest) -> ListLinks {
     let tags = request.tags.into_iter().take(TAGS_MAX + 1).map(|tag| tag.trim().to_owned());
     ListLinks {
         page: Some(request.page).filter(|page| *page > 0),
@@ -99,6 +102,44 @@ pub(super) fn list(request: ListLinksRequest) -> ListLinks {
         tags_mode: if request.all_tags { TagsMode::All } else { TagsMode::Any },
         ..ListLinks::default()
     }
+}
+
+/// Returns the message of a link that only says its name and version; `None` for a row without a code
+/// or slug.
+pub(super) fn link_name(api: &Api, Record { link, .. }: &Record) -> Option<Link> {
+    let short_code = api.lookup.name_of(link)?;
+    let short_url = format!("{}/{short_code}", api.base(link.domain()));
+    Some(Link { short_code, short_url, version: link.version(), ..Link::default() })
+}
+
+/// Returns the message of a link; `None` for a row without a code or slug.
+pub(super) fn link(api: &Api, record: &Record, names: &Names) -> Option<Link> {
+    let Record { link, tags } = record;
+    let details = link.details.as_deref().cloned().unwrap_or_default();
+    let milliseconds = |time: Option<Timestamp>| time.map(Timestamp::as_millisecond);
+    Some(Link {
+        long_url: link.long_url.as_str().to_owned(),
+        domain: api.domain_cache.shown_name(link.domain()),
+        title: link.title.clone(),
+        description: details.description,
+        tags: tags.iter().map(ToString::to_string).collect(),
+        created_at_ms: link.created_at.as_millisecond(),
+        valid_since_ms: milliseconds(details.valid_since),
+        valid_until_ms: milliseconds(details.valid_until),
+        max_visits: details.max_visits,
+        crawlable: link.crawlable,
+        forward_query: link.forward_query,
+        enabled: !details.disabled,
+        redirect_status: details.status.map(|status| u32::from(u16::from(status))),
+        has_password: details.password.is_some(),
+        created_by: names.creator(link).map(str::to_owned),
+        edited_by: names.editor(link).map(str::to_owned),
+        edited_at_ms: milliseconds(details.edited_at),
+        blocked: details
+            .blocked
+            .map(|block| Takedown { date_ms: block.at.as_millisecond(), reason: block.reason }),
+        ..link_name(api, record)?
+    })
 }
 
 /// Returns a text without surrounding white space, or `None` if it is blank.
@@ -136,8 +177,8 @@ mod tests {
         let request = CreateLinkRequest { long_url: long_url.clone(), ..CreateLinkRequest::default() };
         let fields = LinkFields { long_url: Some(Some(long_url)), ..LinkFields::default() };
         let expected = CreateLink { fields, ..CreateLink::default() };
-        assert_eq!(create(request).unwrap(), expected);
-        assert_eq!(edit(EditLinkRequest::default()).unwrap().1, LinkFields::default());
+        assert_eq!(create_command(request).unwrap(), expected);
+        assert_eq!(edit_command(EditLinkRequest::default()).unwrap().1, LinkFields::default());
         let request = EditLinkRequest {
             title: Some(String::new()),
             valid_until_ms: Some(0),
@@ -154,9 +195,9 @@ mod tests {
             max_visits: Some(None),
             ..LinkFields::default()
         };
-        assert_eq!(edit(request).unwrap().1, expected);
+        assert_eq!(edit_command(request).unwrap().1, expected);
         let far = CreateLinkRequest { valid_until_ms: Some(i64::MAX), ..CreateLinkRequest::default() };
-        assert!(create(far).unwrap_err().message().starts_with("valid_until_ms: expected"));
+        assert!(create_command(far).unwrap_err().message().starts_with("valid_until_ms: expected"));
     }
 
     #[test]

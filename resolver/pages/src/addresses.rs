@@ -1,0 +1,80 @@
+//! The addresses of pages that other pages lead to. Those of a page alone are in its file.
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use url::form_urlencoded;
+
+/// The address of the form that creates a link. `/` shows it too, unless that leads elsewhere.
+pub(crate) const CREATE: &str = "/manage/create";
+/// The address of the list of links.
+pub(crate) const LINKS: &str = "/manage";
+/// The beginning of the address of a link's page; its name follows.
+pub(crate) const LINK: &str = "/manage/link/";
+/// The address of statistics.
+pub(crate) const STATISTICS: &str = "/manage/statistics";
+/// The address of the sheet of QR codes.
+pub(crate) const QR_SHEET: &str = "/manage/qr-sheet";
+/// The address of the form that opens a session.
+pub(crate) const SIGN_IN: &str = "/_pages/sign-in";
+
+/// What is escaped in the name of a link; a slash is not.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+
+/// Returns whether a path is that of a page, and of no link. The home page is not among them: it
+/// may be a redirect of its domain.
+#[must_use]
+pub fn is_page(path: &str) -> bool {
+    let first = path.strip_prefix('/').unwrap_or(path).split('/').next();
+    matches!(first, Some("manage" | "cluster" | "_pages"))
+}
+
+/// Returns whether a text is a path of this service, with or without a query. `//host` and `/\host`
+/// lead to another one.
+pub(crate) fn is_same_site(text: &str) -> bool {
+    let mut bytes = text.bytes();
+    let begins = bytes.next() == Some(b'/') && !matches!(bytes.next(), Some(b'/' | b'\\'));
+    begins && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
+}
+
+/// Returns the address of the page of a link.
+pub(crate) fn link_page(name: &str, domain: Option<&str>) -> String {
+    let name = utf8_percent_encode(name, ESCAPED);
+    let domain = domain.map(|domain| format!("?domain={}", utf8_percent_encode(domain, NON_ALPHANUMERIC)));
+    format!("{LINK}{name}{}", domain.unwrap_or_default())
+}
+
+/// Returns the address of the statistics of a link.
+pub(crate) fn link_statistics(code: &str, domain: Option<&str>) -> String {
+    let fields = [("of", "link"), ("code", code)].into_iter().chain(domain.map(|domain| ("domain", domain)));
+    format!("{STATISTICS}?{}", form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish())
+}
+
+/// Returns an address with one more parameter.
+pub(crate) fn with_parameter(address: &str, parameter: &str) -> String {
+    let separator = if address.contains('?') { '&' } else { '?' };
+    format!("{address}{separator}{parameter}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_paths_of_this_service_are_led_back_to() {
+        for path in ["/", "/manage?page=2&tag=a%20b", "/a//b"] {
+            assert!(is_same_site(path), "{path}");
+        }
+        let elsewhere = ["", "manage", "//evil.example", "/\\evil.example", "https://evil.example"];
+        for path in elsewhere.into_iter().chain(["/a b", "/a\r\nb", "/ü"]) {
+            assert!(!is_same_site(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn names_of_links_are_escaped_in_addresses() {
+        assert_eq!(link_page("aB3x9Q", None), format!("{LINK}aB3x9Q"));
+        assert_eq!(
+            link_page("a/b c?d", Some("s.example:80")),
+            format!("{LINK}a/b%20c%3Fd?domain=s%2Eexample%3A80")
+        );
+    }
+}

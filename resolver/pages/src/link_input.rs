@@ -1,0 +1,73 @@
+//! Values of links as people write them in forms.
+
+use api::Api;
+use app::{Field, FieldErrors, LinkFields, LinkService, create_link::CreateLink, time::read_time};
+
+/// Reads a create from the texts of its fields; what is wrong is recorded. A long URL without a scheme
+/// is one of the web. `split` separates tags.
+pub(crate) fn read_create<'a>(
+    api: &Api,
+    value: impl Fn(Field) -> Option<&'a str>,
+    split: fn(&str) -> Vec<String>,
+    wrong: &mut FieldErrors,
+) -> CreateLink {
+    let owned = |field| value(field).map(str::to_owned);
+    let mut number = |field: Field| {
+        let read = value(field)?.parse().map_err(|_| field.expected());
+        wrong.check(field, read)
+    };
+    let (max_visits, short_code_length) = (number(Field::MaxVisits), number(Field::ShortCodeLength));
+    let valid_until = value(Field::ValidUntil)
+        .and_then(|text| wrong.check(Field::ValidUntil, read_time(text, &api.time_zone)));
+    CreateLink {
+        fields: LinkFields {
+            long_url: value(Field::LongUrl).map(|url| Some(with_scheme(&api.links, url))),
+            title: owned(Field::Title).map(Some),
+            tags: value(Field::Tags).map(|text| Some(split(text))),
+            valid_until: valid_until.map(Some),
+            max_visits: max_visits.map(Some),
+            ..LinkFields::default()
+        },
+        custom_slug: owned(Field::CustomSlug),
+        short_code_length,
+        domain: owned(Field::Domain),
+        ..CreateLink::default()
+    }
+}
+
+/// Splits tags at commas.
+pub(crate) fn tags(text: &str) -> Vec<String> {
+    text.split([',', '，']).map(str::trim).filter(|tag| !tag.is_empty()).map(str::to_owned).collect()
+}
+
+/// Adds `https://` to a long URL that is none without it, as a browser's address field does.
+fn with_scheme(links: &LinkService, url: &str) -> String {
+    let is_accepted = |url: &str| links.check_long_url(url).is_ok();
+    let with_scheme = format!("https://{url}");
+    if !url.contains("://") && !is_accepted(url) && is_accepted(&with_scheme) {
+        with_scheme
+    } else {
+        url.to_owned()
+    }
+}
+
+/// Draws the mark of a form, which becomes the idempotency key of its creates: a form that is sent
+/// twice makes its links once.
+pub(crate) fn mark() -> String {
+    let mut bytes = [0; 16];
+    match getrandom::fill(&mut bytes) {
+        Ok(()) => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+        // Without one, a form that is sent twice makes two links.
+        Err(_) => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_are_split_at_commas_of_both_languages() {
+        assert_eq!(tags(" a, b c，d ,,"), ["a", "b c", "d"]);
+    }
+}

@@ -1,0 +1,105 @@
+//! Errors of use cases in the words of a language.
+
+use app::{AppError, InvalidField};
+use links::reservation::COUNT_MAX;
+
+use crate::locale::Locale;
+
+/// Returns the text of an error of the application. What no page can cause is in English.
+pub(crate) fn message(error: &AppError, t: &Locale) -> String {
+    match error {
+        AppError::Invalid(fields) => {
+            fields.iter().map(|field| expected(field, t)).collect::<Vec<_>>().join(" ")
+        }
+        AppError::NoDomain { name } => t.with("error-no-domain", name),
+        AppError::MayNotAddDomain { name } => t.with("error-may-not-add-domain", name),
+        AppError::DomainTaken { name } => t.with("error-domain-taken", name),
+        AppError::DomainInUse { name, .. } => t.with("error-domain-in-use", name),
+        AppError::NoTag { tag } => t.with("error-no-tag", tag),
+        AppError::TagConflict { new, .. } => t.with("error-tag-taken", new),
+        AppError::NoTarget { pattern } => t.with("error-no-target", pattern),
+        AppError::NoReservation { id } => t.with("error-no-reservation", id),
+        AppError::TooManyReserved { held, most } => {
+            t.with_two("error-too-many-codes", t.number(held), t.number(most))
+        }
+        AppError::TooManyReservations { held, most } => {
+            t.with_two("error-too-many-reservations", t.number(held), t.number(most))
+        }
+        AppError::Forbidden { scope } => t.with("error-forbidden", scope.as_str()),
+        AppError::LimitedKey => t.text("error-limited-key"),
+        AppError::NoLink { code, .. } => t.with("error-no-link", code),
+        AppError::SlugTaken { slug, .. } => t.with("error-slug-taken", slug),
+        AppError::IdempotencyKeyReused => t.text("error-form-reused"),
+        AppError::Superseded => t.text("error-superseded"),
+        AppError::Blocked => t.text("error-blocked"),
+        AppError::Exhausted => t.text("error-exhausted"),
+        AppError::TooMuchAtOnce(_) => t.text("too-much-text"),
+        AppError::Unavailable => t.text("error-unavailable"),
+        AppError::Internal => t.text("error-internal"),
+        other => other.to_string(),
+    }
+}
+
+/// Returns what a field expects: the text of the language, or else that of the application.
+pub(crate) fn expected(field: &InvalidField, t: &Locale) -> String {
+    let name = field.field.split(['.', '[']).next().unwrap_or_default();
+    match name {
+        "count" => t.with("expected-count", t.number(&COUNT_MAX)),
+        _ if name.ends_with("Redirect") => {
+            t.with("expected-redirect", t.try_text(&format!("domains-{name}")).unwrap_or_default())
+        }
+        _ => t
+            .try_text(&format!("expected-{name}"))
+            .unwrap_or_else(|| format!("{}: {}", field.field, field.expected)),
+    }
+}
+
+/// Returns the fields of a form that an error is about.
+pub(crate) fn wrong_fields(error: &AppError) -> Vec<String> {
+    let name = match error {
+        AppError::Invalid(fields) => return fields.iter().map(|field| field.field.clone()).collect(),
+        AppError::SlugTaken { .. } => "customSlug",
+        AppError::DomainTaken { .. } => "name",
+        AppError::TooManyReserved { .. } => "count",
+        _ => return Vec::new(),
+    };
+    vec![name.to_owned()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::locale::Locales;
+
+    #[test]
+    fn errors_of_forms_are_told_in_every_language() {
+        let text = || "x".to_owned();
+        let invalid = |field: &str| AppError::invalid(field, "as the application says it");
+        let errors = [
+            invalid("count"),
+            invalid("keyspace"),
+            invalid("pattern"),
+            invalid("newName"),
+            invalid("name"),
+            invalid("regular404Redirect"),
+            AppError::NoDomain { name: text() },
+            AppError::MayNotAddDomain { name: text() },
+            AppError::DomainTaken { name: text() },
+            AppError::TagConflict { old: text(), new: text() },
+            AppError::NoTag { tag: text() },
+            AppError::NoTarget { pattern: text() },
+            AppError::NoReservation { id: text() },
+            AppError::TooManyReserved { held: 9_999, most: 10_000 },
+            AppError::TooManyReservations { held: 1_000, most: 1_000 },
+            AppError::Exhausted,
+        ];
+        for locale in Locales::embedded().all() {
+            for error in &errors {
+                let told = message(error, locale);
+                // A text that does not exist or lacks a value is its own name.
+                assert!(!told.starts_with("error-") && !told.starts_with("expected-"), "{told}");
+                assert_ne!(told, error.to_string());
+            }
+        }
+    }
+}
