@@ -99,7 +99,7 @@ async fn measure(args: &Args, budget: &str) -> anyhow::Result<Vec<Round>> {
     let scratch = Scratch::new()?;
     let postgres = create::database(&scratch, 0).await?;
     let builder = Resolver::builder(&scratch, "resolver", &secret::random_hex()?)?.database(&postgres.url());
-    let resolver = builder.args(["--unknown-codes-per-minute", budget]).start().await?;
+    let resolver = builder.args(["--limit", &format!("unknown-codes-per-minute={budget}")]).start().await?;
     let created = Load::on([&resolver]).clients(64).creates(LINKS).run().await?;
     let popular: Vec<_> = created.iter().map(|link| format!("/{}", link.code)).collect();
     let (popular, random) =

@@ -56,6 +56,7 @@ use call::Call;
 use daemon::traces::in_current;
 pub use health::HealthCheck;
 pub use mercure::{HUB, hub};
+pub use openapi::problem_schemas;
 pub(crate) use problem::Problem;
 pub use problem::status_of;
 use route::{Handler, Route};
