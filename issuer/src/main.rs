@@ -24,7 +24,7 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 // the allocations per second (`bench allocate`, 2026-11-21).
 #[tokio::main(flavor = "multi_thread", worker_threads = 1)]
 async fn main() -> ExitCode {
-    match parse::<Cli>() {
+    match parse::<Cli>(std::env::args_os()) {
         Ok(cli) => {
             let format = cli.log_format();
             let done = act(cli).await.map(|()| Exit::Clean);

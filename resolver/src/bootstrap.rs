@@ -14,7 +14,7 @@ use numbers::Mark;
 use store::{Comparison, Keys, SettingsPoll, Store, StoreError};
 use tokio::time::Instant;
 
-use crate::config::{Config, Settings};
+use crate::config::Settings;
 
 /// The values agreed with the database before the start of service.
 pub(crate) struct Bootstrapped {
@@ -26,27 +26,27 @@ pub(crate) struct Bootstrapped {
     pub(crate) asked: Instant,
 }
 
-pub(crate) async fn bootstrap(
-    config: &Config,
-    settings: &Settings,
-    store: &dyn Store,
-) -> Result<Bootstrapped, Error> {
-    let database = &config.database;
+pub(crate) async fn bootstrap(settings: &Settings, store: &dyn Store) -> Result<Bootstrapped, Error> {
+    let database = &settings.flags.database;
     // Prepared statements, notifications and locks belong to a session.
     wait_for(database, async || store.prove_notifications().await).await?;
-    if !settings.role.serves_api() {
-        return read_only(config, settings, store).await;
+    if !settings.flags.role.serves_api() {
+        return read_only(settings, store).await;
     }
     if matches!(database.database, Database::Sqlite(_)) {
         // Only one process uses the file, so a migration disturbs no older version.
         wait_for(database, async || store.migrate().await).await?;
     }
     wait_for(database, async || store.check().await).await?;
-    let code_key = adopt_code_key(config, settings, store).await?;
+    let code_key = adopt_code_key(settings, store).await?;
     let keyspaces = match wait_for(database, async || adopt_keyspaces(store, &settings.keyspaces).await).await
     {
         Err(Error::Store(StoreError::Keyspace(reason))) => {
-            return Err(Error::Config { flag: "--keyspaces", value: config.keyspaces.clone(), reason });
+            return Err(Error::Config {
+                flag: "--keyspaces",
+                value: settings.flags.keyspaces.clone(),
+                reason,
+            });
         }
         adopted => adopted?,
     };
@@ -60,7 +60,7 @@ pub(crate) async fn bootstrap(
     }
     wait_for(database, async || store.advance(Mark(0), Comparison::default()).await).await?;
     let (asked, shared) = poll(database, store).await?;
-    let new_key = first_api_key(config, store).await?;
+    let new_key = first_api_key(settings, store).await?;
     Ok(Bootstrapped { code_key, keyspaces, new_key, shared, asked })
 }
 
@@ -73,8 +73,8 @@ async fn poll(database: &DatabaseArgs, store: &dyn Store) -> Result<(Instant, Se
 }
 
 /// Agrees with a database that another process has set up, and changes nothing in it.
-async fn read_only(config: &Config, settings: &Settings, store: &dyn Store) -> Result<Bootstrapped, Error> {
-    let database = &config.database;
+async fn read_only(settings: &Settings, store: &dyn Store) -> Result<Bootstrapped, Error> {
+    let database = &settings.flags.database;
     wait_for(database, async || store.check().await).await?;
     let code_key = code_key_file::read(&settings.code_key_file)
         .map_err(|error| wrong_key(settings, format!("{error}: expected the key of this database")))?;
@@ -88,18 +88,15 @@ async fn read_only(config: &Config, settings: &Settings, store: &dyn Store) -> R
 /// Reads the code key, or generates one for a database that has none yet. The file is written
 /// before the database adopts its fingerprint, because the codes of a database whose key is lost
 /// could not be read.
-async fn adopt_code_key(
-    config: &Config,
-    settings: &Settings,
-    store: &dyn store::Settings,
-) -> Result<CodeKey, Error> {
+async fn adopt_code_key(settings: &Settings, store: &dyn store::Settings) -> Result<CodeKey, Error> {
+    let flags = &settings.flags;
     let path = &settings.code_key_file;
     let wrong = |reason| wrong_key(settings, reason);
-    let adopted = wait_for(&config.database, async || store.fingerprint().await).await?;
+    let adopted = wait_for(&flags.database, async || store.fingerprint().await).await?;
     let key = match code_key_file::read(path) {
         Ok(key) => key,
-        Err(CodeKeyFileError::Missing) if config.code_key_file.is_some() => {
-            return Err(wrong("no such file: expected 64 hexadecimal characters in it".to_owned()));
+        Err(CodeKeyFileError::Missing) if flags.code_key_file.is_some() => {
+            return Err(wrong("no such file: it should have 64 hexadecimal characters".to_owned()));
         }
         Err(CodeKeyFileError::Missing) if adopted.is_some() => {
             return Err(wrong(
@@ -112,7 +109,7 @@ async fn adopt_code_key(
         Err(error) => return Err(wrong(error.to_string())),
     };
     let mine = key.fingerprint();
-    let adopted = wait_for(&config.database, async || store.adopt_fingerprint(&mine).await).await?;
+    let adopted = wait_for(&flags.database, async || store.adopt_fingerprint(&mine).await).await?;
     agree(settings, &key, &adopted)?;
     Ok(key)
 }
@@ -138,8 +135,8 @@ fn wrong_key(settings: &Settings, reason: String) -> Error {
 }
 
 /// Creates the first API key if there has never been one. Returns the key if it was generated now.
-async fn first_api_key(config: &Config, keys: &dyn Keys) -> Result<Option<String>, Error> {
-    let (key, drawn) = match &config.initial_api_key {
+async fn first_api_key(settings: &Settings, keys: &dyn Keys) -> Result<Option<String>, Error> {
+    let (key, drawn) = match &settings.flags.initial_api_key {
         Some(text) => {
             let key = ApiKey::chosen(text).map_err(|error| Error::Config {
                 flag: "--initial-api-key",
@@ -151,6 +148,7 @@ async fn first_api_key(config: &Config, keys: &dyn Keys) -> Result<Option<String
         None => (ApiKey::draw().map_err(Error::Random)?, true),
     };
     let hash = key.hash();
-    let added = wait_for(&config.database, async || keys.add_first_api_key("initial", &hash).await).await?;
+    let added =
+        wait_for(&settings.flags.database, async || keys.add_first_api_key("initial", &hash).await).await?;
     Ok((added && drawn).then(|| key.reveal().to_owned()))
 }

@@ -8,7 +8,7 @@ use daemon::{Exit, cancel_on_signals, greet, parse, print, unknown_variables, va
 use mimalloc::MiMalloc;
 use resolver::{
     Error, Greeting, Listeners, command,
-    config::{Cli, Command, Config},
+    config::{Arguments, Cli, Command, Config},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -17,12 +17,15 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match parse::<Cli>() {
+    let Arguments { list, warnings } = Arguments::of_process();
+    match parse::<Cli>(list) {
         Ok(cli) => {
             let format = cli.log_format();
             format.init();
             if matches!(cli.command, None | Some(Command::Serve(_) | Command::Config(_))) {
-                for warning in unknown_variables(&Cli::command(), "RESOLVER_", variables()) {
+                let present = variables().filter(|(name, _)| !Arguments::is_former(name));
+                let unknown = unknown_variables(&Cli::command(), "RESOLVER_", present);
+                for warning in warnings.iter().chain(&unknown) {
                     tracing::warn!("{warning}");
                 }
             }
@@ -47,11 +50,11 @@ async fn act(cli: Cli) -> Result<Exit, Error> {
 
 async fn serve(config: Config) -> Result<(), Error> {
     let settings = config.settings()?;
-    let listeners = Listeners::bind(&config, &settings)?;
+    let listeners = Listeners::bind(&settings)?;
     let shutdown = CancellationToken::new();
     cancel_on_signals(shutdown.clone())?;
     let greet = |greeting: Greeting| {
         greet(greeting.to_string(), "a first API key is lost; `resolver api-key create` makes another");
     };
-    resolver::run(config, settings, listeners, greet, shutdown).await
+    resolver::run(settings, listeners, greet, shutdown).await
 }

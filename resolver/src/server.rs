@@ -3,7 +3,6 @@
 
 mod admin_page;
 mod databases;
-mod grpc_task;
 mod issuing;
 mod left_visits;
 mod lost_minting;
@@ -11,9 +10,8 @@ mod parts;
 mod readiness;
 mod running;
 mod sqlite_lock;
-mod supply_task;
+mod stoppable;
 mod visits_task;
-mod webhooks_task;
 
 use std::{convert::Infallible, fmt, io, sync::Arc, time::Duration};
 
@@ -40,7 +38,7 @@ use web::request_durations::RequestDurations;
 use crate::{
     Error,
     bootstrap::{Bootstrapped, bootstrap},
-    config::{Config, Settings},
+    config::Settings,
     http::{self, PublicListeners},
 };
 
@@ -59,14 +57,15 @@ impl Listeners {
     ///
     /// # Errors
     /// Returns [`Error::Bind`] if an address is in use or does not belong to this machine.
-    pub fn bind(config: &Config, settings: &Settings) -> Result<Self, Error> {
+    pub fn bind(settings: &Settings) -> Result<Self, Error> {
+        let flags = &settings.flags;
         let wrong = |flag, address: std::net::SocketAddr| {
             move |source: io::Error| Error::Bind { flag, address: address.to_string(), source }
         };
         Ok(Self {
-            public: http::bind(config.listen, settings.threads).map_err(wrong("--listen", config.listen))?,
-            admin: daemon::bind(config.admin_listen).map_err(wrong("--admin-listen", config.admin_listen))?,
-            grpc: config
+            public: http::bind(flags.listen, settings.threads).map_err(wrong("--listen", flags.listen))?,
+            admin: daemon::bind(flags.admin_listen).map_err(wrong("--admin-listen", flags.admin_listen))?,
+            grpc: flags
                 .grpc_listen
                 .map(|address| daemon::bind(address).map_err(wrong("--grpc-listen", address)))
                 .transpose()?,
@@ -105,7 +104,6 @@ impl fmt::Display for Greeting {
 /// Returns an error if the configuration does not match the database, the database does not answer
 /// at start, serving fails, or the process may mint no more.
 pub async fn run(
-    config: Config,
     settings: Settings,
     listeners: Listeners,
     greet: impl FnOnce(Greeting),
@@ -115,32 +113,33 @@ pub async fn run(
     let recorder = Recorder::new();
     let supply_metrics = SupplyMetrics::new(&recorder);
     let liveness = Liveness::default();
-    let page = AdminPage::serve(listeners.admin, (&recorder, &liveness), &supply_metrics, settings.role);
+    let page =
+        AdminPage::serve(listeners.admin, (&recorder, &liveness), &supply_metrics, settings.flags.role);
 
-    let tls = config.public_tls()?;
+    let tls = settings.flags.public_tls()?;
     page.show(|shown| shown.public_tls.clone_from(&tls));
-    let (databases, spool) = Databases::open(&config, &settings, &recorder).await?;
+    let (databases, spool) = Databases::open(&settings, &recorder).await?;
     let waiting = spool.as_ref().map(OpenSpool::shown);
     page.show(|shown| (shown.databases, shown.spool) = (Some(databases.shown()), waiting));
-    let bootstrapping = bootstrap(&config, &settings, &*databases.store);
+    let bootstrapping = bootstrap(&settings, &*databases.store);
     let Some(bootstrapped) = shutdown.run_until_cancelled(bootstrapping).await else {
         log_end(spool.as_ref().map(OpenSpool::left));
         return Ok(());
     };
     let Bootstrapped { code_key, keyspaces, new_key, shared, asked } = bootstrapped?;
-    let traces = traces(&config, &settings)?;
+    let traces = traces(&settings)?;
     let (supervisor, mut failures) = TaskSupervisor::watched_by(liveness.clone());
     let clock = Clock::start();
-    if settings.role.serves_api() {
-        databases.migrate_visits(&config.database.database).await?;
+    if settings.flags.role.serves_api() {
+        databases.migrate_visits(&settings.flags.database.database).await?;
     }
     let tasks = (&recorder, &supervisor);
     let numbers = (clock, &*databases.store as &dyn Register);
-    let (issuing, embedded) = Issuing::start((&config, &settings), &keyspaces, numbers, tasks).await?;
+    let (issuing, embedded) = Issuing::start(&settings, &keyspaces, numbers, tasks).await?;
     let webhook_metrics = WebhookMetrics::new(&recorder);
     page.show(|shown| {
         shown.set_issuing(issuing.as_ref(), embedded.as_ref());
-        shown.webhooks = settings.role.serves_api().then(|| Arc::clone(&webhook_metrics));
+        shown.webhooks = settings.flags.role.serves_api().then(|| Arc::clone(&webhook_metrics));
     });
     let default_keyspace = issuing.as_ref().and_then(|issuing| issuing.mintings.first().cloned());
     let parts = Parts {
@@ -163,15 +162,15 @@ pub async fn run(
     let assembled = parts.assemble(&settings, (asked, shared), &resources);
     let (listeners, sources) = ((listeners.public, listeners.grpc), (databases, spool, embedded));
     let mut running = Running::start(&settings, assembled, listeners, sources, (liveness, &supervisor));
-    tracing::info!(public_url = settings.public_url, admin = %config.admin_listen, "serving");
-    greet(Greeting { public_url: settings.public_url, new_key });
-    let ready_by = started + longest_wait(settings.role, config.database.start_deadline);
+    tracing::info!(public_url = settings.public_url, admin = %settings.flags.admin_listen, "serving");
+    greet(Greeting { public_url: settings.public_url.clone(), new_key });
+    let ready_by = started + longest_wait(settings.flags.role, settings.flags.database.start_deadline);
     let ready = page.is_ready_after(wait_for_numbers(default_keyspace, ready_by));
     let stopping = wait_for_end(ready, &mut running, &mut failures);
     let lost = shutdown.run_until_cancelled(stopping).await.transpose()?;
     page.set_stopping();
-    stop(running, lost_minting::drain_delay(lost.as_ref(), &config), traces).await?;
-    let stopped = |lost| lost_minting::stopped_by(&lost, &config, settings.holder.to_string());
+    stop(running, lost_minting::drain_delay(lost.as_ref(), &settings.flags), traces).await?;
+    let stopped = |lost| lost_minting::stopped_by(&lost, &settings);
     lost.map_or(Ok(()), |lost| Err(stopped(lost).into()))
 }
 
@@ -208,10 +207,10 @@ fn log_end(left: Option<LeftVisits>) {
 }
 
 /// Starts to send traces, if there is a collector.
-fn traces(config: &Config, settings: &Settings) -> Result<Option<Arc<Traces>>, cli::Error> {
-    let Some(otlp) = &config.otlp else { return Ok(None) };
+fn traces(settings: &Settings) -> Result<Option<Arc<Traces>>, cli::Error> {
+    let Some(otlp) = &settings.flags.otlp else { return Ok(None) };
     let of = Traced { service: "shortmint-resolver", instance: settings.holder.as_str() };
-    let started = Traces::start(otlp, config.trace_share, of);
+    let started = Traces::start(otlp, settings.flags.trace_share, of);
     started.map(Some).map_err(|error| cli::Error::Config {
         flag: "--otlp",
         value: otlp.clone(),

@@ -174,7 +174,7 @@ async fn descriptors(stage: &mut Stage) -> anyhow::Result<()> {
 async fn refused(stage: &mut Stage) -> anyhow::Result<()> {
     let cut = harness::Proxy::start(stage.cluster.postgres.addr()).await?;
     let builder = stage.resolver("busy")?.database(&stage.cluster.postgres.url_via(&cut));
-    let builder = builder.args(["--connections-per-client", "20"]);
+    let builder = builder.args(["--limit", "connections-per-client=20"]);
     let to = builder.listen();
     stage.add_resolver(builder).await?;
     stage.strikes();
@@ -247,7 +247,7 @@ async fn certificate(stage: &mut Stage, days: i64) -> anyhow::Result<()> {
     let path = stage.cluster.scratch.path().join(stage.cluster.scratch.stem("public"));
     let pair = authority.issue_for_days(&[&name], days)?;
     let files = SecretFolder::create(path, authority.pem(), &pair)?;
-    let args = files.args("unused", "tls-").into_iter().skip_while(|arg| arg != "--tls-cert");
+    let args = ["--tls", &files.entries(&["cert", "key"])];
     let builder = stage.resolver("secured")?.args(args);
     let url = format!("https://{}", builder.listen());
     stage.add_resolver(builder.public_url(&url)).await?;

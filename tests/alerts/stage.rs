@@ -317,8 +317,8 @@ fn with_stores(builder: ResolverBuilder, standby: &str, clickhouse: &Proxy, spoo
     let password = clickhouse::PASSWORD.replace('@', "%40").replace('/', "%2F");
     let visits = format!("clickhouse+http://{}:{password}@{}/{VISITS}", clickhouse::USER, clickhouse.addr());
     let spool = spool.display().to_string();
-    let stores = ["--read-database", standby, "--replica-lag", "2s", "--visits-store", &visits];
-    let webhooks = ["--visits-spool", &spool, "--webhook-networks", "127.0.0.0/8", "--webhook-http", "on"];
+    let stores = ["--read-database", standby, "--tune", "replica-lag=2s", "--visits-store", &visits];
+    let webhooks = ["--visits-spool", &spool, "--webhooks", "network=127.0.0.0/8,http"];
     // Several more resolvers fit within Postgres' own maximum, which a standby needs as well.
-    builder.args(stores).args(webhooks).args(["--database-connections", "20"])
+    builder.args(stores).args(webhooks).args(["--limit", "database-connections=20"])
 }

@@ -76,7 +76,7 @@ pub(crate) fn parts() -> Vec<Part> {
 
 /// Adds a resolver whose spool is in this folder, and returns a link to follow there.
 async fn with_spool(stage: &mut Stage, holder: &str, spool: &Path) -> anyhow::Result<String> {
-    let builder = stage.resolver_with(holder, spool)?.args(["--visits-spool-mib", "64"]);
+    let builder = stage.resolver_with(holder, spool)?.args(["--limit", "visits-spool-mib=64"]);
     let resolver = stage.add_resolver(builder).await?;
     let code = resolver.api.create("https://example.com/").await?.code;
     stage.are_scraped().await?;

@@ -36,7 +36,7 @@ const RATE: u32 = 1_000;
 /// The target for the bystanders' 99th percentile.
 const P99_MS: f64 = 20.0;
 /// The budgets that a full resolver may hold in addition to twice its idle memory, in MiB: bodies
-/// and cached links (`resolver/README.md`, "Budgets").
+/// and cached links (`resolver/web/README.md`, "Budgets").
 const BUDGETS_MIB: f64 = 128.0;
 const LOOK: Duration = Duration::from_millis(100);
 /// The pause between two attacks, in which the resolver frees what it held.

@@ -68,8 +68,8 @@ async fn measure(args: &Args) -> anyhow::Result<Found> {
     let postgres = create::database(&scratch, 0).await?;
     let builder = Resolver::builder(&scratch, "resolver", &secret::random_hex()?)?.database(&postgres.url());
     // Room for all links, with a margin.
-    let cache_mib = (args.links / 2_500).max(64).to_string();
-    let mut resolver = builder.args(["--cache-mib", &cache_mib]).start().await?;
+    let cache_mib = (args.links / 2_500).max(64);
+    let mut resolver = builder.args(["--limit", &format!("cache-mib={cache_mib}")]).start().await?;
     let code = resolver.api.create("https://example.org/first").await?.code;
     let mut starts = Vec::new();
     for start in 1..=args.starts {

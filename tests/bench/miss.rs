@@ -59,7 +59,7 @@ async fn measure(args: &Args) -> anyhow::Result<Vec<(usize, Vec<Round>)>> {
     let scratch = Scratch::new()?;
     let postgres = create::database(&scratch, 0).await?;
     let builder = Resolver::builder(&scratch, "resolver", &secret::random_hex()?)?.database(&postgres.url());
-    let resolver = builder.args(["--cache-mib", &args.cache_mib.to_string()]).start().await?;
+    let resolver = builder.args(["--limit", &format!("cache-mib={}", args.cache_mib)]).start().await?;
     let paths = links::create(&resolver, usize::try_from(args.links)?).await?;
     let wrk = Wrk::getting_at_random(&scratch, &paths)?;
     let all = cores::all();

@@ -157,8 +157,8 @@ async fn measure_way(
 ) -> anyhow::Result<Vec<Round>> {
     let name = format!("resolver-{}-{}", way.clients, way.budget);
     let builder = Resolver::builder(scratch, &name, key)?.database(&postgres.url());
-    let flags = ["--unknown-codes-per-minute", way.budget, "--trusted-proxies", "127.0.0.0/8"];
-    let resolver = builder.args(flags).start().await?;
+    let limit = format!("unknown-codes-per-minute={}", way.budget);
+    let resolver = builder.args(["--limit", &limit, "--trusted-proxies", "127.0.0.0/8"]).start().await?;
     let created = Load::on([&resolver]).clients(64).creates(LINKS).run().await?;
     let popular: Vec<_> = created.iter().map(|link| format!("/{}", link.code)).collect();
     let popular = Wrk::getting(scratch, &popular)?;

@@ -3,7 +3,7 @@
 //   node tasks.mjs CHROMIUM BASE_URL API_KEY FOLDER
 //
 // CHROMIUM   the browser's path
-// BASE_URL   where the server listens, with --tell-gone and --country-header X-Country
+// BASE_URL   where the server listens, with --tell-gone and --proxy-headers country=X-Country
 // FOLDER     where downloads are put
 //
 // A click counts 1, also one that puts the cursor into a field; a choice from a list counts 2;

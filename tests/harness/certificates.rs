@@ -149,4 +149,12 @@ impl SecretFolder {
         let files = [self.file("ca.crt"), self.file("tls.crt"), self.file("tls.key")];
         [format!("--{ca}"), certificate, key].into_iter().zip(files).flat_map(<[String; 2]>::from).collect()
     }
+
+    /// Returns the value of a resolver's flag for TLS, with some of `ca`, `cert` and `key`.
+    pub fn entries(&self, parts: &[&str]) -> String {
+        let files = [("ca", "ca.crt"), ("cert", "tls.crt"), ("key", "tls.key")];
+        let chosen = files.into_iter().filter(|(part, _)| parts.contains(part));
+        let entries: Vec<_> = chosen.map(|(part, file)| format!("{part}={}", self.file(file))).collect();
+        entries.join(",")
+    }
 }

@@ -52,9 +52,9 @@ async fn ask(from: IpAddr, to: SocketAddr, count: usize, claims: &str) -> Vec<u1
 async fn three_hundred_clients_behind_one_proxy_have_separate_budgets() {
     let scratch = Scratch::new().unwrap();
     let builder = Resolver::embedded().unwrap();
-    let limit = BUDGET.to_string();
+    let limit = format!("unknown-codes-per-minute={BUDGET}");
     // The address that the kernel gives to a connection of the proxy, and to none of the clients.
-    let args = ["--trusted-proxies", "127.0.0.1/32", "--unknown-codes-per-minute", &limit];
+    let args = ["--trusted-proxies", "127.0.0.1/32", "--limit", &limit];
     let resolver = builder.args(args).start().await.unwrap();
     let proxy = Envoy::start(&scratch, resolver.addr(), None).await.unwrap();
 

@@ -53,8 +53,8 @@ async fn start(args: &[&str]) -> Resolver {
 }
 
 fn builder() -> ResolverBuilder {
-    let budget = BUDGET.to_string();
-    let limits = ["--trusted-proxies", "127.0.0.0/8", "--unknown-codes-per-minute", &budget];
+    let budget = format!("unknown-codes-per-minute={BUDGET}");
+    let limits = ["--trusted-proxies", "127.0.0.0/8", "--limit", &budget];
     Resolver::embedded().unwrap().args(limits)
 }
 
@@ -110,7 +110,7 @@ async fn a_resolver_on_all_addresses_trusts_proxies_over_ipv4_and_answers_over_i
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_one_header_that_is_named_is_read_and_no_other() {
-    let resolver = start(&["--client-address-header", "X-Real-IP"]).await;
+    let resolver = start(&["--proxy-headers", "address=X-Real-IP"]).await;
     have_budgets_of_their_own(&resolver, |client| {
         let forged = ("x-forwarded-for", "198.51.100.1".to_owned());
         vec![forged, ("x-real-ip", format!("203.0.113.{client}:51234"))]
@@ -151,7 +151,7 @@ async fn nobody_takes_another_budget_by_a_header_that_the_proxy_passes_on() {
 /// The fast path reads the same headers.
 #[tokio::test(flavor = "multi_thread")]
 async fn visits_are_of_the_client_that_the_proxy_names() {
-    let resolver = start(&["--visits-skip-from", "203.0.113.0/24,2001:db8::/32"]).await;
+    let resolver = start(&["--visits-skip", "from=203.0.113.0/24,from=2001:db8::/32"]).await;
     let link = resolver.api.create("https://example.com/").await.unwrap();
     let skipped = [
         line("x-forwarded-for", "203.0.113.9:51234"),

@@ -108,8 +108,8 @@ async fn a_visitors_query_is_merged_into_web_addresses_only() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_path_in_a_fallback_target_is_decoded_and_then_escaped_once() {
     let flags = [
-        ["--invalid-short-url-redirect", "https://e.example/search?q={ORIGINAL_PATH}"],
-        ["--regular-404-redirect", "https://e.example/{ORIGINAL_PATH}#{ORIGINAL_PATH}"],
+        ["--fallback", "invalid-short-url=https://e.example/search?q={ORIGINAL_PATH}"],
+        ["--fallback", "regular-404=https://e.example/{ORIGINAL_PATH}#{ORIGINAL_PATH}"],
     ];
     let alone = Alone::start(flags.as_flattened()).await;
     let api = alone.api();

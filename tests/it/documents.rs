@@ -1,24 +1,25 @@
-//! The Markdown documents: their links resolve, the files and items that they name exist, and their
-//! tables of flags are those of `--help`.
+//! The Markdown documents: their links resolve, the files and items that they name exist, and what
+//! is generated in them is what the code says.
 
 mod flags;
 mod items;
 mod metrics;
+mod reference;
 
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
-    time::Duration,
 };
 
-use harness::{Launch, Scratch, binaries};
+use clap::{Arg, Command, CommandFactory as _};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 /// The maximum length of a line outside of tables and code, in characters.
 const COLUMNS: usize = 110;
 /// The maximum length of the root README in bytes, so that it can be read in a minute.
 const README_BYTES: usize = 8_000;
-const RUN_WITHIN: Duration = Duration::from_secs(30);
+/// The maximum length of the resolver's guide, which leaves what is looked up to the reference.
+const GUIDE_BYTES: usize = 12_000;
 
 #[test]
 fn links_between_documents_lead_to_files_and_headings_that_exist() {
@@ -61,8 +62,10 @@ fn files_and_folders_that_documents_name_exist() {
 
 #[test]
 fn documents_fit_on_a_screen() {
-    let readme = std::fs::read_to_string(Path::new(ROOT).join("README.md")).unwrap();
-    assert!(readme.len() <= README_BYTES, "README.md has {} bytes", readme.len());
+    for (document, most) in [("README.md", README_BYTES), ("resolver/README.md", GUIDE_BYTES)] {
+        let length = std::fs::metadata(Path::new(ROOT).join(document)).unwrap().len();
+        assert!(length <= u64::try_from(most).unwrap(), "{document} has {length} bytes");
+    }
     for document in documents() {
         let text = std::fs::read_to_string(&document).unwrap();
         let mut is_code = false;
@@ -74,53 +77,92 @@ fn documents_fit_on_a_screen() {
     }
 }
 
-/// With this variable set, the tables of flags are written into the documents instead of compared.
+/// With this variable set, what is generated is written into the documents instead of compared.
 const WRITE_VARIABLE: &str = "SHORTMINT_WRITE_DOCUMENTS";
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_tables_of_flags_are_those_of_help() {
-    let daemons = [
-        ("resolver/README.md", binaries::resolver().await.unwrap(), [&["serve"][..], &["link", "get"]]),
-        ("issuer/README.md", binaries::issuer().await.unwrap(), [&[], &["status"]]),
-    ];
-    for (document, program, [serving, asking]) in daemons {
-        let (help, of_client) = (help(&program, serving).await, help(&program, asking).await);
-        let path = Path::new(ROOT).join(document);
-        let text = std::fs::read_to_string(&path).unwrap();
-        let (before, table, after) = flags::table_in(&text).expect("the document has a table of flags");
-        let generated = flags::table(&help);
-        assert!(generated.lines().count() > 8, "{help}");
-        if std::env::var_os(WRITE_VARIABLE).is_some() {
-            std::fs::write(&path, format!("{before}{generated}{after}")).unwrap();
-        } else {
-            assert_eq!(table, generated, "{document}: run this test with {WRITE_VARIABLE}=1");
-        }
-        for name in text.split('`').filter(|name| is_variable(name)) {
-            let is_known = |help: &str| {
-                help.contains(&format!("[env: {name}=")) || help.contains(&format!("[env: {name}]"))
-            };
-            assert!(is_known(&help) || is_known(&of_client), "{document} names {name}");
-        }
+/// Compares a generated document with its file, or writes it.
+fn compare(document: &str, generated: &str) {
+    let path = Path::new(ROOT).join(document);
+    if std::env::var_os(WRITE_VARIABLE).is_some() {
+        std::fs::write(&path, generated).unwrap();
+        return;
     }
+    let written = std::fs::read_to_string(&path).unwrap();
+    assert!(written == generated, "{document} is out of date: run this test with {WRITE_VARIABLE}=1");
 }
 
 #[test]
-fn the_table_of_metrics_is_that_of_their_descriptions() {
+fn the_reference_of_the_resolver_is_what_its_code_says() {
     let sources: Vec<String> = tree()
         .iter()
         .filter(|file| file.ends_with(".rs") && (file.contains("/issuer/") || file.contains("/resolver/")))
         .map(|file| std::fs::read_to_string(file).unwrap())
         .collect();
-    let path = Path::new(ROOT).join("resolver/README.md");
-    let text = std::fs::read_to_string(&path).unwrap();
-    let (before, table, after) = metrics::table_in(&text).expect("the document has a table of metrics");
-    let generated = metrics::table(sources.iter().map(String::as_str));
-    assert!(generated.lines().count() > 70, "{generated}");
-    if std::env::var_os(WRITE_VARIABLE).is_some() {
-        std::fs::write(&path, format!("{before}{generated}{after}")).unwrap();
-    } else {
-        assert_eq!(table, generated, "run this test with {WRITE_VARIABLE}=1");
+    compare("resolver/REFERENCE.md", &reference::text(&resolver(), &sources));
+}
+
+#[test]
+fn the_table_of_the_issuers_flags_is_what_its_code_says() {
+    let document = "issuer/README.md";
+    let text = std::fs::read_to_string(Path::new(ROOT).join(document)).unwrap();
+    let (before, _, after) = flags::table_in(&text).expect("the document has a table of flags");
+    compare(document, &format!("{before}{}{after}", flags::table(&issuer())));
+}
+
+#[test]
+fn the_resolver_has_few_flags_and_each_has_a_heading_and_a_variable() {
+    let command = resolver();
+    let serve = command.find_subcommand("serve").unwrap();
+    let flags: Vec<&Arg> =
+        serve.get_arguments().filter(|flag| !matches!(flag.get_id().as_str(), "help" | "version")).collect();
+    assert!(flags.len() <= 45, "{} flags", flags.len());
+    for flag in flags.iter().filter(|flag| !flag.is_hide_set()) {
+        let long = flag.get_long().unwrap();
+        assert!(flag.get_help_heading().is_some(), "--{long}");
+        let variable = format!("RESOLVER_{}", long.to_ascii_uppercase().replace('-', "_"));
+        assert_eq!(flag.get_env().unwrap().to_str(), Some(&*variable));
     }
+}
+
+#[test]
+fn variables_that_documents_name_exist() {
+    let mut known = BTreeSet::new();
+    for command in [resolver(), issuer()] {
+        add_variables(&command, &mut known);
+    }
+    // Compose has variables of its own there.
+    for document in documents().into_iter().filter(|document| !document.ends_with("k8s/images/README.md")) {
+        let text = std::fs::read_to_string(&document).unwrap();
+        for name in text.split('`').filter(|name| is_variable(name)) {
+            assert!(known.contains(name), "{} names {name}", document.display());
+        }
+    }
+}
+
+fn resolver() -> Command {
+    let mut command = ::resolver::config::Cli::command();
+    command.build();
+    command
+}
+
+fn issuer() -> Command {
+    let mut command = ::issuer::config::Cli::command();
+    command.build();
+    command
+}
+
+fn add_variables(command: &Command, to: &mut BTreeSet<String>) {
+    let variables = command.get_arguments().filter_map(|flag| flag.get_env()?.to_str());
+    to.extend(variables.map(str::to_owned));
+    command.get_subcommands().for_each(|command| add_variables(command, to));
+}
+
+/// Splits a document into the parts before, in and after the table with this head.
+fn table_in<'a>(text: &'a str, head: &str) -> Option<(&'a str, &'a str, &'a str)> {
+    let start = text.find(head)?;
+    let rows = text[start..].split_inclusive('\n').take_while(|line| line.starts_with('|'));
+    let end = start + rows.map(str::len).sum::<usize>();
+    Some((&text[..start], &text[start..end], &text[end..]))
 }
 
 #[test]
@@ -143,12 +185,6 @@ fn items_that_documents_name_exist() {
         }
     }
     assert!(named > 20, "items are found: {named}");
-}
-
-async fn help(program: &Path, subcommand: &[&str]) -> String {
-    let scratch = Scratch::new().unwrap();
-    let help = Launch::new(&scratch, "help", program).args(subcommand).arg("--help");
-    help.run(RUN_WITHIN).await.unwrap().success().unwrap().stdout
 }
 
 fn is_variable(name: &str) -> bool {

@@ -51,7 +51,7 @@ async fn a_host_with_its_schemes_own_port_is_the_host_itself() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_a_key_with_that_scope_adds_domains_and_only_so_many() {
-    let alone = Alone::start(&["--domains-max", "2"]).await;
+    let alone = Alone::start(&["--limit", "domains=2"]).await;
     let admin = alone.api();
     let own = alone.with_new_key("own", &["--scopes", SCOPES, "--own-links-only"]).await;
     let adder = alone.with_new_key("adder", &["--scopes", "create,domains"]).await;
@@ -64,7 +64,7 @@ async fn only_a_key_with_that_scope_adds_domains_and_only_so_many() {
     for api in [&adder, admin] {
         let full = try_pick(api, "x", Some("three.example"), "https://example.org/").await;
         let problem = expect_problem(&full, 409, "about:blank");
-        assert!(problem["detail"].as_str().unwrap().contains("--domains-max"), "{problem}");
+        assert!(problem["detail"].as_str().unwrap().contains("--limit domains"), "{problem}");
     }
     let redirects = json!({ "domain": "three.example", "baseUrlRedirect": "https://example.org/" });
     let full = call(admin, Method::PATCH, "domains/redirects", Some(redirects)).await;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::rest_calls::{Alone, SOON, call, done, expect_problem, get};
 
-const FULL: [&str; 4] = ["--visits-addresses", "full", "--trusted-proxies", "127.0.0.0/8"];
+const FULL: [&str; 4] = ["--visits-privacy", "addresses=full", "--trusted-proxies", "127.0.0.0/8"];
 const KEY_NAME: &str = "eraser";
 
 async fn visit(api: &Api, path: &str, client: &str) {
@@ -124,7 +124,7 @@ async fn erased_visits_are_gone_and_stay_counted_on_postgres() {
 #[tokio::test(flavor = "multi_thread")]
 async fn visits_that_are_still_in_a_spool_are_erased_too() {
     // Visits are written to the spool once in ten seconds, and stored after that.
-    let alone = Alone::start(&[&FULL[..], &["--visits-flush", "10s"]].concat()).await;
+    let alone = Alone::start(&[&FULL[..], &["--tune", "visits-flush=10s"]].concat()).await;
     let api = alone.api();
     let code = api.create("https://example.com/").await.unwrap().code;
     for client in ["192.0.2.77", "192.0.2.78"] {
@@ -152,7 +152,7 @@ async fn an_address_that_was_cut_is_erased_with_its_network() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_erasures_are_refused_in_plain_words() {
-    let alone = Alone::start(&["--visits-addresses", "none"]).await;
+    let alone = Alone::start(&["--visits-privacy", "addresses=none"]).await;
     for query in
         ["", "?address=", "?address=me", "?address=0.0.0.0/0", "?address=2001::/8", "?adress=192.0.2.1"]
     {
@@ -163,7 +163,7 @@ async fn wrong_erasures_are_refused_in_plain_words() {
     }
     let answer = call(alone.api(), Method::DELETE, "visits?address=192.0.2.1", None).await;
     let problem = expect_problem(&answer, 409, "about:blank");
-    assert!(problem["detail"].as_str().unwrap().contains("--visits-addresses none"), "{problem}");
+    assert!(problem["detail"].as_str().unwrap().contains("--visits-privacy addresses=none"), "{problem}");
     for args in [&["--scopes", "delete,visits"][..], &["--scopes", "admin", "--own-links-only"]] {
         let limited = alone.with_new_key(&format!("limited-{}", args.len()), args).await;
         let answer = call(&limited, Method::DELETE, "visits?address=192.0.2.1", None).await;

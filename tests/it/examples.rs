@@ -52,7 +52,7 @@ async fn a_list_of_urls_is_shortened_over_grpc_and_repeated_under_its_name_creat
 #[tokio::test(flavor = "multi_thread")]
 async fn a_receiver_prints_the_events_that_are_signed_with_its_secret() {
     let (scratch, address) = (Scratch::new().unwrap(), free_addr().unwrap());
-    let args = ["--webhook-http", "on", "--webhook-networks", "127.0.0.0/8"];
+    let args = ["--webhooks", "http,network=127.0.0.0/8"];
     let resolver = Resolver::embedded().unwrap().args(args).start().await.unwrap();
     let body = json!({ "url": format!("http://{address}/"), "events": ["link.created"] });
     let made = done(&resolver.api, reqwest::Method::POST, "webhooks", Some(body)).await;

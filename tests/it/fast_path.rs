@@ -1,6 +1,6 @@
 //! The fast path answers every byte stream as hyper does.
 //!
-//! Two resolvers with the same links, one of them with `--fast-path off`, receive the same
+//! Two resolvers with the same links, one of them with `--tune fast-path=off`, receive the same
 //! generated streams: valid, odd and hostile requests, pipelined and cut anywhere. Statuses,
 //! headers and bodies have to be equal, with three exceptions: the date; the request id, which the
 //! fast path omits; and the length of a redirect's empty body, which hyper omits in responses to
@@ -140,9 +140,9 @@ impl Shown {
 }
 
 async fn start(fast_path: &str, key: &Path) -> (Resolver, Vec<String>) {
-    let limits = ["--connections-per-client", "0", "--unknown-codes-per-minute", "0", "--threads", "1"];
+    let limits = ["--limit", "connections-per-client=0,unknown-codes-per-minute=0,threads=1"];
     let builder = Resolver::embedded().unwrap().public_url("http://s.test").code_key_file(key).args(limits);
-    let resolver = builder.args(["--fast-path", fast_path]).start().await.unwrap();
+    let resolver = builder.args(["--tune", &format!("fast-path={fast_path}")]).start().await.unwrap();
     let mut codes = Vec::new();
     for number in 0..KNOWN {
         let forwards = number == 0;

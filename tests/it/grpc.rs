@@ -54,7 +54,7 @@ fn problem(status: &Status) -> Option<&str> {
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_behind_a_trusted_proxy_have_budgets_of_their_own() {
     let (resolver, mut client) =
-        start_with(&["--calls-per-client", "2", "--trusted-proxies", "127.0.0.0/8"]).await;
+        start_with(&["--limit", "calls-per-client=2", "--trusted-proxies", "127.0.0.0/8"]).await;
     let mut list_for = async |forwarded: &'static str| {
         let mut request = with(resolver.api.key(), ListLinksRequest::default());
         request.metadata_mut().insert("x-forwarded-for", forwarded.parse().unwrap());

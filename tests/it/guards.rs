@@ -75,7 +75,7 @@ async fn a_link_with_a_password_leads_only_those_on_who_know_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_password_is_not_sent_on_to_a_fallback_target() {
-    let flags = ["--redirect-status", "307", "--invalid-short-url-redirect", "https://fallback.example/"];
+    let flags = ["--redirect-status", "307", "--fallback", "invalid-short-url=https://fallback.example/"];
     let alone = Alone::start(&flags).await;
     let api = alone.api();
     pick(api, "over", json!({ "password": "right", "validUntil": "2020-01-01" })).await;
@@ -238,9 +238,9 @@ async fn guards_that_are_set_on_one_resolver_stand_on_another_that_has_the_link_
 #[tokio::test(flavor = "multi_thread")]
 async fn lost_visitors_are_sent_where_their_domain_says_or_else_the_flags() {
     let flags = [
-        ["--base-url-redirect", "https://all.example/base"],
-        ["--regular-404-redirect", "https://all.example/404?from={DOMAIN}"],
-        ["--invalid-short-url-redirect", "https://all.example/{ORIGINAL_PATH}"],
+        ["--fallback", "base-url=https://all.example/base"],
+        ["--fallback", "regular-404=https://all.example/404?from={DOMAIN}"],
+        ["--fallback", "invalid-short-url=https://all.example/{ORIGINAL_PATH}"],
     ];
     let alone = Alone::start(flags.as_flattened()).await;
     let api = alone.api();
@@ -287,8 +287,9 @@ async fn lost_visitors_are_sent_where_their_domain_says_or_else_the_flags() {
 async fn codes_of_a_keyspace_without_a_link_lead_to_its_fallback_wherever_they_are_asked_for() {
     let flags = [
         ["--keyspaces", "web=6:A-Z,press=5:0-9:hand-picked"],
-        ["--keyspace-fallbacks", "web=https://web.example/?p={ORIGINAL_PATH},press=https://press.example/"],
-        ["--invalid-short-url-redirect", "https://all.example/"],
+        ["--fallback", "keyspace:web=https://web.example/?p={ORIGINAL_PATH}"],
+        ["--fallback", "keyspace:press=https://press.example/"],
+        ["--fallback", "invalid-short-url=https://all.example/"],
     ];
     let alone = Alone::start(&[flags.as_flattened(), &["--tell-gone"]].concat()).await;
     let api = alone.api();
@@ -405,7 +406,7 @@ async fn a_create_that_is_sent_again_makes_one_link_and_another_one_under_its_ke
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idempotency_key_is_free_again_after_its_time() {
-    let alone = Alone::start(&["--idempotency-for", "1s"]).await;
+    let alone = Alone::start(&["--tune", "idempotency-keys=1s"]).await;
     let api = alone.api();
     create_once(api, "key", &json!({ "longUrl": URL })).await.success().unwrap();
     let other = json!({ "longUrl": "https://example.org/" });

@@ -98,7 +98,7 @@ async fn what_a_resolver_keeps_on_disk_is_its_owners_alone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_open_reservations_of_a_key_have_only_so_many_codes() {
-    let alone = Alone::start(&["--reserved-per-key", "10"]).await;
+    let alone = Alone::start(&["--limit", "reserved-per-key=10"]).await;
     let [one, other] = [
         alone.with_new_key("one", &["--scopes", "reserve"]),
         alone.with_new_key("other", &["--scopes", "reserve"]),

@@ -200,7 +200,7 @@ async fn a_key_that_is_revoked_or_rotated_is_refused_by_every_resolver_that_has_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_calls_too_often_is_told_so_and_before_that_how_much_is_left() {
-    let flags = ["--calls-per-key", "4", "--calls-per-client", "6", "--trusted-proxies", "127.0.0.0/8"];
+    let flags = ["--limit", "calls-per-key=4,calls-per-client=6", "--trusted-proxies", "127.0.0.0/8"];
     let alone = Alone::start(&flags).await;
     let admin = alone.api();
     let three = alone.with_new_key("three", &["--calls-per-minute", "3"]).await;

@@ -21,7 +21,7 @@ async fn statuses(resolver: &Resolver, request: impl Fn(RequestBuilder) -> Reque
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_asks_for_too_many_unknown_codes_is_told_to_wait_and_known_links_go_on() {
-    let resolver = start(&["--unknown-codes-per-minute", "5"]).await;
+    let resolver = start(&["--limit", "unknown-codes-per-minute=5"]).await;
     let code = resolver.api.create("https://example.com/known").await.unwrap().code;
     // A link is in the cache only after its first request.
     assert_eq!(resolver.api.follow(&code).await.unwrap().0, 302);
@@ -40,7 +40,8 @@ async fn who_asks_for_too_many_unknown_codes_is_told_to_wait_and_known_links_go_
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_behind_a_trusted_proxy_have_budgets_of_their_own() {
     let resolver =
-        start(&["--unknown-codes-per-minute", "5", "--trusted-proxies", "127.0.0.0/8,10.0.0.0/8"]).await;
+        start(&["--limit", "unknown-codes-per-minute=5", "--trusted-proxies", "127.0.0.0/8,10.0.0.0/8"])
+            .await;
     for client in ["192.0.2.1", "192.0.2.2, 10.1.1.1"] {
         let statuses = statuses(&resolver, |request| request.header("X-Forwarded-For", client)).await;
         assert_eq!((&statuses[..5], statuses[6]), (&[404; 5][..], 429), "{client}");
@@ -54,7 +55,7 @@ async fn clients_behind_a_trusted_proxy_have_budgets_of_their_own() {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_client_has_so_many_connections_and_another_takes_the_place_of_its_idlest() {
     // One thread accepts connections in their order.
-    let resolver = start(&["--connections-per-client", "2", "--threads", "1"]).await;
+    let resolver = start(&["--limit", "connections-per-client=2,threads=1"]).await;
     let open = async || Connection::open(resolver.addr()).await.unwrap();
     let is_served = async |connection: &mut Connection| {
         connection.get("/robots.txt").await.is_ok_and(|answer| answer.status == 200)

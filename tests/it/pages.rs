@@ -85,12 +85,13 @@ fn green_square() -> Vec<u8> {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_page_is_used_in_a_browser() {
     let scratch = Scratch::new().unwrap();
-    let theme = ["--theme-name", "Ours <b>&amp;", "--theme-footer", "© <script>window.wasRun=1</script>"];
+    let theme = ["--theme", "name=Ours <b>&amp;,footer=© <script>window.wasRun=1</script>"];
     let logo = scratch.path().join("logo.png");
     std::fs::write(&logo, green_square()).unwrap();
     let resolver = Resolver::embedded().unwrap().args(theme).args(["--tell-gone", "--public-create", "on"]);
-    let resolver = resolver.args(["--theme-logo", logo.to_str().unwrap()]);
-    let resolver = resolver.args(["--country-header", "X-Country", "--trusted-proxies", "127.0.0.0/8"]);
+    let resolver = resolver.args(["--theme", &format!("logo={}", logo.display())]);
+    let resolver =
+        resolver.args(["--proxy-headers", "country=X-Country", "--trusted-proxies", "127.0.0.0/8"]);
     let resolver = resolver.start().await.unwrap();
     // The folder for pictures of every page, if they are wanted.
     let pictures = std::env::var("SHORTMINT_PICTURES").ok();
@@ -101,7 +102,7 @@ async fn every_page_is_used_in_a_browser() {
 #[tokio::test(flavor = "multi_thread")]
 async fn twenty_tasks_are_done_in_a_browser() {
     let scratch = Scratch::new().unwrap();
-    let country = ["--country-header", "X-Country", "--trusted-proxies", "127.0.0.0/8"];
+    let country = ["--proxy-headers", "country=X-Country", "--trusted-proxies", "127.0.0.0/8"];
     let cluster = Cluster::builder().resolvers(1).resolver_args(country).start().await.unwrap();
     let api = &cluster.resolvers[0].api;
     make_a_campaign(&cluster, api).await;
@@ -298,7 +299,7 @@ async fn a_form_keeps_what_was_chosen_and_offers_what_can_be_made() {
     let scratch = Scratch::new().unwrap();
     let logo = scratch.path().join("logo.svg");
     std::fs::write(&logo, "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 1 1'/>").unwrap();
-    let resolver = Resolver::embedded().unwrap().args(["--theme-logo", logo.to_str().unwrap()]);
+    let resolver = Resolver::embedded().unwrap().args(["--theme", &format!("logo={}", logo.display())]);
     let resolver = resolver.start().await.unwrap();
     let (url, api) = (resolver.api.url(), &resolver.api);
     let cookie = sign_in(url, api.key()).await;

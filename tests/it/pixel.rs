@@ -84,7 +84,7 @@ async fn a_pixel_takes_no_use_of_a_limited_link_away() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pixel_follows_the_operators_rules_for_visits() {
-    let alone = Alone::start(&["--visits-skip-param", "nostat", "--visits-orphans", "off"]).await;
+    let alone = Alone::start(&["--visits-skip", "param=nostat,orphans"]).await;
     let api = alone.api();
     let code = api.create(URL).await.unwrap().code;
     for path in [format!("{code}/track?nostat"), "no/such-slug/track".to_owned(), format!("{code}/track")] {

@@ -39,7 +39,7 @@ async fn behind_a_pooler_in_session_mode_links_are_created_followed_and_edited()
     for holder in ["resolver-0", "resolver-1"] {
         let resolver = cluster.resolver(holder).unwrap().database(&pooler.url());
         // With the pooler's 40 connections both have what they need.
-        resolvers.push(resolver.args(["--database-connections", "18"]).start().await.unwrap());
+        resolvers.push(resolver.args(["--limit", "database-connections=18"]).start().await.unwrap());
     }
     let links = Load::on(&resolvers).creates(2_000).run().await.unwrap();
     checks::all_distinct(&links).unwrap();

@@ -18,5 +18,5 @@ async fn the_maxima_of_all_pools_and_single_connections_are_what_a_process_may_o
         let busy = format!("{label},state=\"busy\"");
         assert!(resolver.metric_where("resolver_database_connections", &busy).await.is_some(), "{pool}");
     }
-    assert_eq!(sum, 33.0, "the default of --database-connections");
+    assert_eq!(sum, 33.0, "the default of database-connections");
 }

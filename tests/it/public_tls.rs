@@ -36,8 +36,7 @@ impl Served {
         let files = SecretFolder::create(scratch.path().join("public"), authority.pem(), &pair).unwrap();
         let builder = Resolver::embedded().unwrap();
         let url = format!("https://{}", builder.listen());
-        let args = files.args("unused", "tls-");
-        let args = args.into_iter().skip_while(|arg| arg != "--tls-cert");
+        let args = ["--tls", &files.entries(&["cert", "key"])];
         let resolver = builder.public_url(&url).args(args).start().await.unwrap();
         Self { resolver, files, scratch }
     }

@@ -36,7 +36,7 @@ async fn a_standby_takes_reads_off_the_primary_and_says_nothing_of_what_is_not_t
     let mut cluster = Cluster::builder().etcd(1).issuers(1).resolvers(1).alone().start().await.unwrap();
     let standby = cluster.postgres.standby(&cluster.scratch).await.unwrap();
     let reader = cluster.resolver("reader").unwrap();
-    let args = ["--read-database", &standby.url(), "--replica-lag", "2s"];
+    let args = ["--read-database", &standby.url(), "--tune", "replica-lag=2s"];
     let reader = reader.args(args).start().await.unwrap();
     let codes = create(&cluster.resolvers[0], 400).await;
     let before = asked(&standby).await;
@@ -59,7 +59,7 @@ async fn a_standby_takes_reads_off_the_primary_and_says_nothing_of_what_is_not_t
     assert_eq!(reader.api.follow(other).await.unwrap().0, 503, "nobody can say how old the standby's row is");
 }
 
-/// A standby whose replay has stopped for longer than `--replica-lag` allows (fault 31).
+/// A standby whose replay has stopped for longer than `replica-lag` allows (fault 31).
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_standby_that_stands_still_says_is_not_believed() {
     let cluster = Cluster::builder().etcd(1).issuers(1).resolvers(1).alone().start().await.unwrap();
@@ -79,7 +79,7 @@ async fn what_a_standby_that_stands_still_says_is_not_believed() {
 
     // The reader starts after the edit, so it receives no notification of it.
     let reader = cluster.resolver("reader").unwrap();
-    let args = ["--read-database", &standby.url(), "--replica-lag", "1s"];
+    let args = ["--read-database", &standby.url(), "--tune", "replica-lag=1s"];
     let reader = reader.args(args).start().await.unwrap();
     let has_listened = tokio::time::Instant::now() + Duration::from_secs(4);
     wait::until(SOON, "changes were told for longer than the lag", async || {

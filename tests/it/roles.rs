@@ -30,7 +30,7 @@ impl Apart {
         let owner = cluster.postgres.url();
         let user = owner.strip_prefix("postgres://").unwrap().split('@').next().unwrap();
         let of = |role: &str| owner.replacen(user, role, 1);
-        let args = ["--visits-flush", "turn"];
+        let args = ["--tune", "visits-flush=turn"];
         let api = cluster.resolver("api-0").unwrap().database(&of("serve-role"));
         let api = api.args(["--role", "api"]).args(args).start().await.unwrap();
         let visitors = cluster.resolver("redirect-0").unwrap().database(&of("follow"));

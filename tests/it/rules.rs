@@ -38,7 +38,8 @@ async fn visit(api: &Api, path: &str, headers: &[(&str, &str)]) -> (u16, Option<
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_rule_that_a_visitor_meets_leads_and_else_the_link_itself() {
-    let alone = Alone::start(&["--country-header", "X-Country", "--trusted-proxies", "127.0.0.0/8"]).await;
+    let alone =
+        Alone::start(&["--proxy-headers", "country=X-Country", "--trusted-proxies", "127.0.0.0/8"]).await;
     let api = alone.api();
     let code = api.create(URL).await.unwrap().code;
     assert_eq!(visit(api, &code, &[]).await, leads_to(URL), "it is in the caches");
@@ -93,8 +94,8 @@ async fn where_a_visitor_is_says_the_proxy_or_else_a_database_of_places() {
     let alone = Alone::start(&[
         "--places",
         &places,
-        "--country-header",
-        "X-Country",
+        "--proxy-headers",
+        "country=X-Country",
         "--trusted-proxies",
         "127.0.0.0/8",
     ])
@@ -123,7 +124,7 @@ async fn where_a_visitor_is_says_the_proxy_or_else_a_database_of_places() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_but_a_trusted_proxy_says_where_a_visitor_is() {
-    let alone = Alone::start(&["--country-header", "X-Country"]).await;
+    let alone = Alone::start(&["--proxy-headers", "country=X-Country"]).await;
     let api = alone.api();
     let code = api.create(URL).await.unwrap().code;
     let here = condition("ip-address", None, Some("127.0.*.*"));

@@ -92,7 +92,7 @@ async fn what_an_operator_took_down_only_an_operator_brings_back() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deleted_link_that_is_taken_down_stays_so_when_its_owner_restores_it() {
-    let alone = Alone::start(&["--invalid-short-url-redirect", "https://all.example/"]).await;
+    let alone = Alone::start(&["--fallback", "invalid-short-url=https://all.example/"]).await;
     let admin = alone.api();
     let tenant = alone.with_new_key("tenant", &["--scopes", "create,read,delete"]).await;
     for wish in [json!({}), json!({ "customSlug": "Abc123" }), json!({ "customSlug": "summer/sale" })] {
@@ -183,7 +183,7 @@ async fn links_to_a_host_that_is_denied_lead_nowhere_on_every_resolver_until_the
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rule_holds_for_restores_and_edits_and_by_option_not_for_redirects() {
-    for (flags, shown) in [(&[][..], TAKEN_DOWN), (&["--check-targets", "creation"], leads_to(URL))] {
+    for (flags, shown) in [(&[][..], TAKEN_DOWN), (&["--tune", "target-rules=creation"], leads_to(URL))] {
         let alone = Alone::start(flags).await;
         let api = alone.api();
         let [kept, deleted, off, ruled] = [(); 4].map(|()| make(api, json!({})));

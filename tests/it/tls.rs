@@ -82,7 +82,9 @@ impl Servers {
         let urls = self.issuers.iter().map(|issuer| format!("https://{}", issuer.listen()));
         let resolver = Resolver::builder(&self.scratch, HOLDER, "a-key-of-the-tests-of-tls").unwrap();
         let resolver = resolver.issuers(urls).database(&database);
-        let resolver = resolver.code_key_file(&key).args(self.of_resolver.args("issuer-ca", "issuer-"));
+        let resolver = resolver
+            .code_key_file(&key)
+            .args(["--issuer-tls", &self.of_resolver.entries(&["ca", "cert", "key"])]);
         resolver.start().await.unwrap()
     }
 

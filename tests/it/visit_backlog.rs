@@ -170,7 +170,7 @@ impl Platform {
     /// Starts a resolver that writes each visit to its spool before it answers.
     pub(crate) async fn resolver(&self, holder: &str, url: &str) -> Resolver {
         let spool = self.cluster.scratch.folder(holder).unwrap();
-        let flags = ["--visits-flush", "turn", "--visits-spool", spool.to_str().unwrap()];
+        let flags = ["--tune", "visits-flush=turn", "--visits-spool", spool.to_str().unwrap()];
         self.cluster.resolver(holder).unwrap().database(url).args(flags).start().await.unwrap()
     }
 

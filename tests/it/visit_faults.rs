@@ -40,7 +40,7 @@ impl Database {
     pub(crate) async fn resolver(&self, holder: &str, spool: &Path, url: &str) -> Resolver {
         let builder = Resolver::builder(&self.scratch, holder, &self.key).unwrap().database(url);
         let spool = spool.to_str().unwrap();
-        builder.args(["--visits-flush", "turn", "--visits-spool", spool]).start().await.unwrap()
+        builder.args(["--tune", "visits-flush=turn", "--visits-spool", spool]).start().await.unwrap()
     }
 
     pub(crate) async fn number(&self, query: &str) -> i64 {
@@ -132,7 +132,7 @@ async fn a_stalled_process_that_comes_back_stores_nothing() {
     cluster.wait_leader(SOON).await.unwrap();
     let proxy = Proxy::start(cluster.postgres.addr()).await.unwrap();
     let start = async |holder: &str, spool: &Path, url: &str| {
-        let flags = ["--visits-flush", "turn", "--visits-spool", spool.to_str().unwrap()];
+        let flags = ["--tune", "visits-flush=turn", "--visits-spool", spool.to_str().unwrap()];
         cluster.resolver(holder).unwrap().database(url).args(flags).start().await.unwrap()
     };
     let spool = cluster.scratch.folder("spool").unwrap();

@@ -111,7 +111,7 @@ async fn a_killed_resolver_loses_no_visit_that_was_written_before_its_answer() {
     let start = async || {
         let spool = spool.to_str().unwrap();
         let builder = Resolver::builder(&scratch, "resolver", &key).unwrap().database(&postgres.url());
-        builder.args(["--visits-flush", "turn", "--visits-spool", spool]).start().await.unwrap()
+        builder.args(["--tune", "visits-flush=turn", "--visits-spool", spool]).start().await.unwrap()
     };
     let mut resolver = start().await;
     let (code, client) = (create(&resolver, &key).await, client());

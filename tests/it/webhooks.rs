@@ -134,7 +134,7 @@ async fn answer(mut stream: TcpStream, reply: Reply) {
 /// Starts a resolver whose webhooks may reach this machine without TLS.
 async fn start() -> Resolver {
     let builder = Resolver::embedded().unwrap();
-    let flags = ["--webhook-networks", "127.0.0.0/8,::1/128", "--webhook-http", "on"];
+    let flags = ["--webhooks", "network=127.0.0.0/8,network=::1/128,http"];
     builder.args(flags).start().await.unwrap()
 }
 
@@ -334,7 +334,7 @@ async fn a_name_that_is_rebound_reaches_nothing_that_is_not_allowed() {
     let port = receiver.address.port();
     let inside = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
     let hosts = scratch.file("hosts", "127.0.0.2 hook.example\n").unwrap();
-    let flags = ["--webhook-networks", "127.0.0.2/32", "--webhook-http", "on"];
+    let flags = ["--webhooks", "network=127.0.0.2/32,http"];
     let builder = Resolver::embedded().unwrap().args(flags);
     let builder =
         builder.env("LD_PRELOAD", "libnss_wrapper.so").env("NSS_WRAPPER_HOSTS", hosts.to_str().unwrap());

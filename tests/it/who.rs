@@ -125,13 +125,14 @@ async fn a_configuration_is_shown_whole_with_its_sources_and_a_switch_takes_any_
     let check = async |args: &[&str], word: &str| {
         let launch = Launch::new(&scratch, "check", binaries::resolver().await.unwrap());
         let launch = launch.args(["config", "check"]).args(args).env("RESOLVER_TELL_GONE", word);
-        let launch =
-            launch.env("RESOLVER_INITIAL_API_KEY", "s3cret-s3cret-s3cret").env("RESOLVER_CACHE_MIB", "7");
+        let launch = launch
+            .env("RESOLVER_INITIAL_API_KEY", "s3cret-s3cret-s3cret")
+            .env("RESOLVER_REDIRECT_STATUS", "307");
         launch.run(SOON).await.unwrap()
     };
     for (word, value) in [("1", "true"), ("yes", "true"), ("on", "true"), ("0", "false"), ("false", "false")]
     {
-        let checked = check(&["--json", "--threads", "3"], word).await.success().unwrap();
+        let checked = check(&["--json", "--limit", "threads=3"], word).await.success().unwrap();
         assert!(!checked.stdout.contains("s3cret"), "{checked:?}");
         let checked: Value = serde_json::from_str(&checked.stdout).unwrap();
         let of = |name: &str| {
@@ -141,17 +142,17 @@ async fn a_configuration_is_shown_whole_with_its_sources_and_a_switch_takes_any_
         };
         let expected = |value: &str, source: &str| (value.to_owned(), source.to_owned());
         assert_eq!(of("tell-gone"), expected(value, "environment"), "{word}");
-        assert_eq!(of("cache-mib"), expected("7", "environment"));
-        assert_eq!(of("threads"), expected("3", "flag"));
-        assert_eq!(of("redirect-status"), expected("302", "default"));
+        assert_eq!(of("redirect-status"), expected("307", "environment"));
+        assert_eq!(of("limit"), expected("threads=3", "flag"));
+        assert_eq!(of("time-zone"), expected("UTC", "default"));
         assert_eq!(of("initial-api-key"), expected("(hidden)", "environment"));
         assert_eq!(checked["keyspaces"].as_array().unwrap().len(), 1);
     }
     let table = check(&[], "1").await.success().unwrap().stdout;
     for part in [
-        "idempotency-for",
+        "serve-stale-for",
         "RESOLVER_TELL_GONE",
-        "calls-per-client",
+        "visits-privacy",
         "keyspace default=6:0-z: 56800235584 codes",
     ] {
         assert!(table.contains(part), "{part} is not in {table}");

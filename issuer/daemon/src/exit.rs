@@ -1,6 +1,6 @@
 //! Exit codes, after `sysexits.h`.
 
-use std::process::ExitCode;
+use std::{ffi::OsString, process::ExitCode};
 
 use clap::{
     Parser,
@@ -51,13 +51,13 @@ fn without_secrets(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// Parses flags and environment. `--help` and `--version` arrive as errors from the parser, but end
+/// Parses arguments and environment. `--help` and `--version` arrive as errors from the parser, but end
 /// with code 0.
 ///
 /// # Errors
 /// Returns the exit code if the process is to end. The parser's message is printed before.
-pub fn parse<C: Parser>() -> Result<C, ExitCode> {
-    C::try_parse().map_err(without_secrets).map_err(|error| {
+pub fn parse<C: Parser>(arguments: impl IntoIterator<Item = OsString>) -> Result<C, ExitCode> {
+    C::try_parse_from(arguments).map_err(without_secrets).map_err(|error| {
         // If standard error is closed, the message has no other destination.
         let _ = error.print();
         if error.use_stderr() { Exit::Config } else { Exit::Clean }.into()

@@ -82,12 +82,8 @@ spec:
             - name: RESOLVER_HOLDER_ID
               value: resolver.$(POD_NAME)
             {{- if $values.tls.enabled }}
-            - name: RESOLVER_ISSUER_CA
-              value: /etc/authorities/shortmint.crt
-            - name: RESOLVER_ISSUER_CERT
-              value: /etc/resolver-tls/tls.crt
-            - name: RESOLVER_ISSUER_KEY
-              value: /etc/resolver-tls/tls.key
+            - name: RESOLVER_ISSUER_TLS
+              value: ca=/etc/authorities/shortmint.crt,cert=/etc/resolver-tls/tls.crt,key=/etc/resolver-tls/tls.key
             {{- end }}
             - name: RESOLVER_ISSUER
               valueFrom:
@@ -146,22 +142,19 @@ spec:
             # here, not in the ConfigMap, because terminationGracePeriodSeconds must grow with it.
             - name: RESOLVER_DRAIN_DELAY
               value: {{ $settings.drainDelaySeconds }}s
-            # Less than the volume's size, above which the pod is evicted: a full spool drops visits, and serves.
-            - name: RESOLVER_VISITS_SPOOL_MIB
-              value: {{ int $settings.spoolMiB | quote }}
+            # The spool is smaller than its volume, above whose size the pod is evicted: a full spool drops visits,
+            # and serves. Of the connections of all pods together, Postgres has to admit them: see
+            # `database.maxConnections`.
+            - name: RESOLVER_LIMIT
+              value: {{ include "shortmint.limits" $settings }}
             {{- if not $values.tls.enabled }}
             - name: RESOLVER_INSECURE
               value: "true"
             {{- end }}
             {{- if $values.publicTls.enabled }}
-            - name: RESOLVER_TLS_CERT
-              value: /etc/public-tls/tls.crt
-            - name: RESOLVER_TLS_KEY
-              value: /etc/public-tls/tls.key
+            - name: RESOLVER_TLS
+              value: cert=/etc/public-tls/tls.crt,key=/etc/public-tls/tls.key
             {{- end }}
-            # Of all pods together, Postgres has to admit them: see `database.maxConnections`.
-            - name: RESOLVER_DATABASE_CONNECTIONS
-              value: {{ int $settings.databaseConnections | quote }}
             {{- if $settings.accessLog }}
             - name: RESOLVER_ACCESS_LOG
               value: {{ $settings.accessLog | quote }}
@@ -302,4 +295,10 @@ spec:
         {{- with $settings.extraVolumes }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
+{{- end }}
+
+{{/* The value of RESOLVER_LIMIT. */}}
+{{- define "shortmint.limits" -}}
+database-connections={{ int .databaseConnections }},visits-spool-mib={{ int .spoolMiB }}
+{{- range $name, $count := .limits }},{{ $name }}={{ int64 $count }}{{ end -}}
 {{- end }}

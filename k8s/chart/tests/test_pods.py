@@ -26,6 +26,12 @@ WHOLE_IMAGE = re.compile(r"[a-z0-9.-]+\.[a-z]+/[a-z0-9._/-]+:v?[0-9][0-9.]*")
 every_set = pytest.mark.parametrize("name", SETS)
 
 
+def limits(container):
+    """Returns the limits of a resolver; none for other containers."""
+    entries = variables(container).get("RESOLVER_LIMIT", "").split(",")
+    return dict(entry.split("=") for entry in entries if entry)
+
+
 @every_set
 def test_openshift_may_choose_users_and_groups(name):
     for found in workloads(render(name, OPENSHIFT)):
@@ -69,7 +75,7 @@ def test_by_default_services_have_the_families_of_their_cluster():
 def test_a_full_spool_fits_into_what_its_pod_requests(name):
     for found in workloads(rendered(name)):
         for container in containers(found):
-            spool = variables(container).get("RESOLVER_VISITS_SPOOL_MIB")
+            spool = limits(container).get("visits-spool-mib")
             if spool:
                 claims = found["spec"].get("volumeClaimTemplates")
                 disk = container["resources"]["requests"]["ephemeral-storage"]
@@ -83,8 +89,8 @@ def test_a_pod_has_more_time_than_the_limits_of_its_end(name):
         drain = variables(containers(found)[0]).get("RESOLVER_DRAIN_DELAY")
         if drain:
             # Requests, creates, visits and numbers have ten seconds each (resolver/ARCHITECTURE.md).
-            limits = int(drain.removesuffix("s")) + 4 * 10
-            assert pod_of(found)["terminationGracePeriodSeconds"] >= limits + 10, title(found)
+            longest = int(drain.removesuffix("s")) + 4 * 10
+            assert pod_of(found)["terminationGracePeriodSeconds"] >= longest + 10, title(found)
 
 
 def test_the_spool_may_outlive_its_pod():
@@ -178,6 +184,6 @@ def test_redirects_have_the_settings_of_resolvers_but_not_their_environment_and_
 @pytest.mark.parametrize("name", ["small", "base"])
 def test_by_default_pods_need_no_more_connections_than_postgres_has(name):
     resolver = only(rendered(name), "Deployment", "resolver")
-    each = int(variables(containers(resolver)[0])["RESOLVER_DATABASE_CONNECTIONS"])
+    each = int(limits(containers(resolver)[0])["database-connections"])
     # One surges while one before it drains; two are the migration's, and three are reserved for superusers.
     assert (resolver["spec"]["replicas"] + 2) * each + 2 + 3 <= 100

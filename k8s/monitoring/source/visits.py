@@ -3,7 +3,7 @@
 from .model import CRITICAL, WARNING, Alert, Group
 from .promql import POD, SILENCE
 
-# Part of the size at which a resolver drops visits (RESOLVER_VISITS_SPOOL_MIB).
+# Part of the size at which a resolver drops visits (visits-spool-mib).
 SPOOL_SHARE = 0.6
 SPOOL_FILLED = "resolver_visit_spool_bytes / resolver_visit_spool_bytes_max"
 
@@ -57,7 +57,7 @@ ALERTS = [
         f"max by (job, namespace) ({SPOOL_FILLED}) > {SPOOL_SHARE}",
         "A spool of visits is nearly full.",
         """The fullest spool of {{ $labels.job }} is at {{ $value | humanizePercentage }} of
-        --visits-spool-mib. When it is full, further visits are dropped.""",
+        visits-spool-mib of --limit. When it is full, further visits are dropped.""",
         "5m",
         follows=("postgres",),
     ),

@@ -156,7 +156,7 @@ impl ApiKeys {
         match domain {
             None => Ok(None),
             Some(KeyDomain::Default) => Ok(Some(DomainId::DEFAULT)),
-            // `--domains-max` does not apply: the command is the operator's, and pages offer
+            // `--limit domains` does not apply: the command is the operator's, and pages offer
             // domains that exist.
             Some(KeyDomain::Named(name)) => self.settings.add_domain(&name, u32::MAX, self.by).await,
         }

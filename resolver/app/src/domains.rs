@@ -28,7 +28,7 @@ pub struct NamedDomain {
 impl LinkService {
     /// Returns the domains that a key may know of, the default one first: those with links or with
     /// settings. With `all`, an operator sees the other domains too, which count towards
-    /// `--domains-max`.
+    /// `--limit domains`.
     pub async fn domains(&self, all: bool, by: &Grant) -> Result<Vec<NamedDomain>, AppError> {
         require(by, Scope::Read)?;
         let shows_all = all && require_operator(by).is_ok();

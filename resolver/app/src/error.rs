@@ -96,7 +96,7 @@ pub enum AppError {
         name: String,
     },
     /// There are as many domains as the operator allows.
-    #[error("Domain limit reached ({most}). Use a domain that exists, remove one, or raise --domains-max.")]
+    #[error("Domain limit reached ({most}). Use a domain that exists, remove one, or raise --limit domains.")]
     TooManyDomains {
         /// The limit.
         most: u32,
@@ -192,7 +192,9 @@ pub enum AppError {
         id: String,
     },
     /// No addresses of visitors are kept, so that no visit can be found by one.
-    #[error("Addresses of visitors are not kept (--visits-addresses none), so no visit can be found by one.")]
+    #[error(
+        "Addresses of visitors are not kept (--visits-privacy addresses=none), so no visit can be found by one."
+    )]
     AddressesNotKept,
     /// There are as many erasures as are kept for visits that are not stored yet.
     #[error(

@@ -243,7 +243,7 @@ impl LinkImport {
             return Ok(Some(*id));
         }
         let Ok(authority) = Authority::parse(&name) else { return Ok(None) };
-        // `--domains-max` limits API keys, not the operator's own command.
+        // `--limit domains` limits API keys, not the operator's own command.
         let Some(id) = self.settings.add_domain(&authority, u32::MAX, OPERATOR).await? else {
             return Ok(None);
         };

@@ -9,9 +9,8 @@
 //! 4. A rule judges the hosts that browsers go to, however a target is written
 //!    (`links/src/destination.rs`). While there is any rule, a target that cannot be judged is
 //!    refused. One that names no host, such as `tel:`, is judged by `*` alone.
-//! 5. With `--check-targets always`, the default, the rules also apply to existing links. A denied
-//!    link stops redirecting as soon as a resolver has read the rule, and redirects again when the
-//!    rule is removed. Redirects consult [`Gate`].
+//! 5. The rules also apply to existing links. A denied link stops redirecting as soon as a resolver
+//!    has read the rule, and redirects again when the rule is removed. Redirects consult [`Gate`].
 
 use std::{
     collections::HashMap,

@@ -39,8 +39,8 @@ impl Config {
             return Ok(());
         }
         if matches!(self.database.database, Database::Sqlite(_)) {
-            let expected = "expected postgres://… with --role redirect or api: a SQLite file has one process";
-            return Err(wrong("--database", &self.database.database, expected));
+            let reason = "with --role redirect or api use postgres://…: a SQLite file has one process";
+            return Err(wrong("--database", &self.database.database, reason));
         }
         if self.role == Role::Api {
             return Ok(());
@@ -54,7 +54,7 @@ impl Config {
         ];
         match given.into_iter().find_map(|(flag, value)| Some((flag, value?))) {
             Some((flag, value)) => {
-                Err(wrong(flag, value, "expected none with --role redirect, which serves visitors only"))
+                Err(wrong(flag, value, "leave it out with --role redirect, which serves visitors only"))
             }
             None => Ok(()),
         }

@@ -1,6 +1,6 @@
 //! The validated settings, with every default filled in.
 
-use std::{collections::HashMap, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::HashMap, path::PathBuf, str::FromStr as _, sync::Arc, time::Duration};
 
 use ::webhooks::Sender;
 use api::CallLimits;
@@ -11,22 +11,26 @@ use app::{
 };
 use cli::{Error, args::Database};
 use codes::{Keyspace, parse_keyspaces};
-use daemon::Share;
 use geoip::GeoIp;
+use hyper::header::HeaderName;
 use jiff::tz::TimeZone;
 use links::{Protocol, Redirects, Schemes, check_process_target, find_zone};
 use numbers::{HolderId, Namespace};
 use redirect::fallback_page::FallbackTargets;
+use store::postgres::ConnectionBudget;
 use url::{Host, Url};
 use web::client_limits::ClientLimits;
 
-use super::{CheckTargets, Config, FastPath, PageSettings, Role, VisitSettings};
+use super::{Config, PageSettings, Role, VisitSettings, entries::Entries};
+
+/// The most MiB that a size may have: a TiB.
+pub(super) const MIB_MAX: u64 = 1 << 20;
 
 /// The validated configuration, with every default filled in.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The requests that this process answers.
-    pub role: Role,
+    /// The flags that these come from.
+    pub flags: Config,
     /// The keyspaces, in the order of the flag.
     pub keyspaces: Vec<Keyspace>,
     /// The keyspace for new links.
@@ -39,8 +43,6 @@ pub struct Settings {
     pub own_hosts: Vec<(Host, u16)>,
     /// The schemes that long URLs may have.
     pub schemes: Schemes,
-    /// Whether links can be created by a GET request with the API key in its URL.
-    pub single_step_create: bool,
     /// The time zone of times without an offset.
     pub time_zone: TimeZone,
     /// The default status of redirects.
@@ -51,12 +53,8 @@ pub struct Settings {
     pub default_domain: PublicUrl,
     /// The fallback targets for visitors whose requests match no link.
     pub fallbacks: FallbackTargets,
-    /// Whether a link that is no longer live is answered with 410 instead of 404.
-    pub tells_gone: bool,
     /// The lifetime of idempotency keys.
     pub idempotency_for: Duration,
-    /// The time without a visit after which links are deleted; `None` for never.
-    pub remove_unvisited_after: Option<Duration>,
     /// The maximum number of codes in the open reservations of one API key.
     pub reserved_max: u64,
     /// The policy for domains and target rules.
@@ -73,12 +71,12 @@ pub struct Settings {
     pub geoip: GeoIp,
     /// The size of the cache and the lag of replicas.
     pub lookup: LookupSizes,
+    /// The maximum number of connections to Postgres.
+    pub database_connections: u32,
     /// The number of threads of the public listener.
     pub threads: usize,
     /// Whether redirects of cached links are answered without hyper.
     pub fast_path: bool,
-    /// The share of requests that is logged.
-    pub access_log: Share,
     /// The pages.
     pub pages: PageSettings,
     /// How visits are recorded and kept.
@@ -91,64 +89,57 @@ impl Config {
     /// Validates the configuration, and fills in the defaults.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] with the flag, its value and the expected form.
+    /// Returns [`Error::Config`] with the flag, its value and what is wrong with it.
     pub fn settings(&self) -> Result<Settings, Error> {
         let keyspaces = parse_keyspaces(&self.keyspaces)
             .map_err(|error| wrong("--keyspaces", &self.keyspaces, error.to_string()))?;
-        let default_keyspace = self.check_default_keyspace(&keyspaces)?;
         let (public_url, own_hosts) = self.check_public_url()?;
+        let (holder, limits, tuning) = (self.check_holder()?, self.limits()?, self.tuning()?);
+        let count = |name| Ok::<_, Error>(limits.number(name, 0..=u32::MAX)?.unwrap_or(0));
         self.check_role()?;
         self.check_read_database()?;
-        self.check_issuers()?;
+        self.check_connections()?;
         Ok(Settings {
-            role: self.role,
-            default_keyspace,
-            holder: self.check_holder()?,
+            flags: self.clone(),
+            default_keyspace: self.check_default_keyspace(&keyspaces)?,
             own_hosts,
             schemes: Schemes::parse(&self.allowed_schemes).map_err(|error| {
                 wrong("--allowed-schemes", self.allowed_schemes.join(","), error.to_string())
             })?,
             time_zone: self.check_time_zone()?,
-            single_step_create: self.single_step_create,
             redirect_status: self.check_redirect_status()?,
-            find_existing_for: self.find_existing_for,
+            find_existing_for: tuning.find_existing_for,
             default_domain: default_domain(&public_url),
             fallbacks: self.fallbacks(&keyspaces)?,
-            tells_gone: self.tell_gone,
             pages: self.check_pages()?,
-            idempotency_for: self.idempotency_for,
-            remove_unvisited_after: self.remove_unvisited_after,
-            reserved_max: self.reserved_per_key,
+            idempotency_for: tuning.idempotency_for,
+            reserved_max: limits.number("reserved-per-key", 0..=u64::MAX)?.unwrap_or(1_000_000),
             policy: Policy {
-                domains_max: self.domains_max,
-                checks_redirects: self.check_targets == CheckTargets::Always,
+                domains_max: limits.number("domains", 0..=u32::MAX)?.unwrap_or(1_000),
+                checks_redirects: tuning.checks_redirects,
             },
-            call_limits: CallLimits { per_key: self.calls_per_key, per_client: self.calls_per_client },
+            call_limits: CallLimits {
+                per_key: count("calls-per-key")?,
+                per_client: count("calls-per-client")?,
+            },
             witness: self.witness_file(),
             code_key_file: self.code_key_file.clone().unwrap_or_else(|| self.data_folder().join("code.key")),
-            client_limits: ClientLimits {
-                connections: self.connections_per_client,
-                unknown_codes: self.unknown_codes_per_minute,
-                trusted_proxies: self.trusted_proxies.clone(),
-                client_header: self.client_address_header.clone(),
-                country_header: self.country_header.clone(),
-            },
+            client_limits: self.client_limits(&limits)?,
             geoip: GeoIp::open(&self.places)
                 .map_err(|(path, error)| wrong("--places", path.display(), error.to_string()))?,
             lookup: LookupSizes {
-                cache_bytes: u64::from(self.cache_mib) << 20,
-                replica_lag: self.replica_lag,
+                cache_bytes: limits.number("cache-mib", 1..=MIB_MAX)?.unwrap_or(64) << 20,
+                replica_lag: tuning.replica_lag,
                 serve_stale_for: self.check_serve_stale_for()?,
             },
-            threads: self.check_threads()?,
-            fast_path: self.fast_path == FastPath::On,
-            access_log: self.access_log,
-            visits: self.visits.settings(
-                &self.database.database,
-                &self.data_folder(),
-                &self.check_holder()?,
-            )?,
-            webhooks: self.webhooks.sender()?,
+            database_connections: limits
+                .number("database-connections", ConnectionBudget::MIN..=ConnectionBudget::MAX)?
+                .unwrap_or(ConnectionBudget::DEFAULT),
+            threads: limits.number("threads", 1..=1_024)?.unwrap_or_else(cores),
+            fast_path: tuning.fast_path,
+            visits: self.check_visits(&holder, &limits, &tuning)?,
+            webhooks: self.webhook_sender()?,
+            holder,
             keyspaces,
             public_url,
         })
@@ -169,41 +160,57 @@ impl Config {
             302 => Ok(hyper::StatusCode::FOUND),
             307 => Ok(hyper::StatusCode::TEMPORARY_REDIRECT),
             308 => Ok(hyper::StatusCode::PERMANENT_REDIRECT),
-            other => Err(wrong("--redirect-status", other, "expected 301, 302, 307 or 308")),
+            other => Err(wrong("--redirect-status", other, "use 301, 302, 307 or 308")),
         }
     }
 
-    fn check_threads(&self) -> Result<usize, Error> {
-        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = self.threads.unwrap_or_else(cores);
-        if (1..=1_024).contains(&threads) {
-            return Ok(threads);
-        }
-        Err(wrong("--threads", threads, "expected 1 to 1024"))
+    /// Splits `--limit`.
+    fn limits(&self) -> Result<Entries<'_>, Error> {
+        let names = [
+            "calls-per-key",
+            "calls-per-client",
+            "connections-per-client",
+            "unknown-codes-per-minute",
+            "domains",
+            "reserved-per-key",
+            "database-connections",
+            "cache-mib",
+            "visits-spool-mib",
+            "threads",
+        ];
+        Entries::of("--limit", &names, &self.limit)
+    }
+
+    fn client_limits(&self, limits: &Entries<'_>) -> Result<ClientLimits, Error> {
+        let headers = Entries::of("--proxy-headers", &["address", "country"], &self.proxy_headers)?;
+        Ok(ClientLimits {
+            connections: limits.number("connections-per-client", 0..=u32::MAX)?,
+            unknown_codes: limits.number("unknown-codes-per-minute", 0..=u32::MAX)?.unwrap_or(600),
+            trusted_proxies: self.trusted_proxies.clone(),
+            client_header: headers.parse("address", HeaderName::from_str)?,
+            country_header: headers.parse("country", HeaderName::from_str)?,
+        })
     }
 
     fn fallbacks(&self, keyspaces: &[Keyspace]) -> Result<FallbackTargets, Error> {
-        let flag = "--keyspace-fallbacks";
-        let mut keyspace_fallbacks = HashMap::new();
-        for text in &self.keyspace_fallbacks {
-            let expected =
-                "expected NAME=URL with the name of one of --keyspaces, for example web=https://example.com/";
-            let (name, url) = text.split_once('=').ok_or_else(|| wrong(flag, text, expected))?;
+        let names = ["base-url", "regular-404", "invalid-short-url", "keyspace:"];
+        let given = Entries::of("--fallback", &names, &self.fallback)?;
+        let target = |name| given.parse(name, |url| check_process_target(url).map(|()| url.to_owned()));
+        let mut of_keyspaces = HashMap::new();
+        for (name, url) in given.all("keyspace:")? {
+            let wrong = |reason| given.wrong(&format!("keyspace:{name}"), url, reason);
             if !keyspaces.iter().any(|keyspace| keyspace.name.as_str() == name) {
-                return Err(wrong(flag, text, expected));
+                return Err(wrong("no such keyspace: use the name of one of --keyspaces".to_owned()));
             }
-            check_redirect(flag, url)?;
-            keyspace_fallbacks.insert(name.to_owned(), url.to_owned());
+            check_process_target(url).map_err(|error| wrong(error.to_string()))?;
+            of_keyspaces.insert(name.to_owned(), url.to_owned());
         }
-        let check = |flag, url: &Option<String>| {
-            url.as_ref().map(|url| check_redirect(flag, url).map(|()| url.clone())).transpose()
-        };
         let redirects = Redirects {
-            base_url: check("--base-url-redirect", &self.base_url_redirect)?,
-            regular_404: check("--regular-404-redirect", &self.regular_404_redirect)?,
-            invalid_short_url: check("--invalid-short-url-redirect", &self.invalid_short_url_redirect)?,
+            base_url: target("base-url")?,
+            regular_404: target("regular-404")?,
+            invalid_short_url: target("invalid-short-url")?,
         };
-        Ok(FallbackTargets { redirects, keyspaces: keyspace_fallbacks })
+        Ok(FallbackTargets { redirects, keyspaces: of_keyspaces })
     }
 
     fn witness_file(&self) -> Option<PathBuf> {
@@ -225,7 +232,7 @@ impl Config {
             (Some(replica), _) => Err(wrong(
                 "--read-database",
                 replica,
-                "expected a replica of a Postgres in --database: postgres://USER@HOST/NAME",
+                "use postgres://USER@HOST/NAME, a replica of a Postgres in --database",
             )),
         }
     }
@@ -233,20 +240,19 @@ impl Config {
     fn check_default_keyspace(&self, keyspaces: &[Keyspace]) -> Result<Namespace, Error> {
         let mut minted = keyspaces.iter().filter(|keyspace| !keyspace.hand_picked);
         let Some(name) = &self.default_keyspace else {
-            let expected = "expected at least one keyspace that is not hand-picked";
-            let first = minted.next().ok_or_else(|| wrong("--keyspaces", &self.keyspaces, expected))?;
+            let reason = "all are hand-picked: add one that codes are minted from";
+            let first = minted.next().ok_or_else(|| wrong("--keyspaces", &self.keyspaces, reason))?;
             return Ok(first.name.clone());
         };
         let names: Vec<_> = minted.clone().map(|keyspace| keyspace.name.as_str()).collect();
         let found = minted.find(|keyspace| keyspace.name.as_str() == name);
-        let reason = || format!("expected one of --keyspaces that is not hand-picked: {}", names.join(", "));
+        let reason = || format!("use one of --keyspaces that is not hand-picked: {}", names.join(", "));
         Ok(found.ok_or_else(|| wrong("--default-keyspace", name, reason()))?.name.clone())
     }
 
     fn check_time_zone(&self) -> Result<TimeZone, Error> {
-        let expected =
-            "expected a name of the IANA database that this system has, such as UTC or Europe/Berlin";
-        find_zone(&self.time_zone).ok_or_else(|| wrong("--time-zone", &self.time_zone, expected))
+        let reason = "this system knows no such zone: use a name such as UTC or Europe/Berlin";
+        find_zone(&self.time_zone).ok_or_else(|| wrong("--time-zone", &self.time_zone, reason))
     }
 
     fn check_holder(&self) -> Result<HolderId, Error> {
@@ -263,15 +269,15 @@ impl Config {
             None => Err(wrong(
                 "--holder-id",
                 "(absent)",
-                "expected with --issuer: a name that stays the same after a restart and that no other resolver has",
+                "required with --issuer: a name that stays the same after a restart and that no other resolver has",
             )),
         }
     }
 
     fn check_public_url(&self) -> Result<(String, Vec<(Host, u16)>), Error> {
         let text = self.public_url.clone().unwrap_or_else(|| format!("http://{}", self.listen));
-        let expected = "expected an address such as https://sho.rt, without a path, a query or a password";
-        let url = Url::parse(&text).map_err(|_| wrong("--public-url", &text, expected))?;
+        let reason = "use an address such as https://sho.rt, without a path, a query or a password";
+        let url = Url::parse(&text).map_err(|_| wrong("--public-url", &text, reason))?;
         let plain = matches!(url.scheme(), "http" | "https")
             && url.path() == "/"
             && url.query().is_none()
@@ -279,7 +285,7 @@ impl Config {
             && url.username().is_empty()
             && url.password().is_none();
         let host =
-            url.host().filter(|_| plain).ok_or_else(|| wrong("--public-url", &text, expected))?.to_owned();
+            url.host().filter(|_| plain).ok_or_else(|| wrong("--public-url", &text, reason))?.to_owned();
         // With default ports a short link is served under both schemes.
         let ports = match url.port() {
             Some(port) => vec![port],
@@ -297,8 +303,8 @@ fn default_domain(public_url: &str) -> PublicUrl {
     PublicUrl { protocol, authority: authority.to_ascii_lowercase() }
 }
 
-fn check_redirect(flag: &'static str, url: &str) -> Result<(), Error> {
-    check_process_target(url).map_err(|error| wrong(flag, url, error.to_string()))
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 pub(super) fn wrong(flag: &'static str, value: impl ToString, reason: impl Into<String>) -> Error {
@@ -341,7 +347,9 @@ mod tests {
             (&["--issuer", "http://issuer:7070"], ["--issuer", "http://issuer:7070", "--insecure"]),
             (&["--database", "postgres://me@db/links"], ["--database", "me@db/links", "--insecure"]),
             (&["--database", "postgres://h/d?sslmode=never"], ["--database", "never", "verify-full"]),
-            (&["--issuer-cert", "x"], ["--issuer-cert", "required", "--issuer-key"]),
+            (&["--issuer-tls", "cert=x"], ["--issuer-tls", "cert=x", "both"]),
+            (&["--tls", "key=x"], ["--tls", "key=x", "both"]),
+            (&["--tls", "ca=x"], ["--tls", "ca=x", "no such setting"]),
             (&["--issuer", "https://issuer:7070"], ["--holder-id", "(absent)", "--issuer"]),
             (&["--role", "redirect"], ["--database", "sqlite:", "postgres://"]),
             (&["--serve-stale-for", "1s"], ["--serve-stale-for", "1s", "2s"]),
@@ -358,11 +366,21 @@ mod tests {
                 &["--allowed-schemes", "https,data"],
                 ["--allowed-schemes", "https,data", "none of javascript, data"],
             ),
-            (&["--threads", "0"], ["--threads", "0", "1024"]),
+            (&["--limit", "threads=0"], ["--limit", "threads=0", "1024"]),
+            (&["--limit", "calls=1"], ["--limit", "calls=1", "calls-per-key"]),
+            (&["--limit", "domains"], ["--limit", "domains", "domains=VALUE"]),
+            (&["--limit", "visits-spool-mib=63"], ["--limit", "visits-spool-mib=63", "64"]),
+            (&["--limit", "database-connections=17"], ["--limit", "=17", "18 to 1000"]),
+            (&["--proxy-headers", "country=a b"], ["--proxy-headers", "country=a b", "invalid HTTP header"]),
+            (&["--fallback", "base-url=ftp://x"], ["--fallback", "base-url=ftp://x", "http"]),
+            (&["--fallback", "keyspace:web=https://x/"], ["--fallback", "keyspace:web", "--keyspaces"]),
+            (&["--webhooks", "network=x"], ["--webhooks", "network=x", "10.0.0.0/8"]),
+            (&["--webhooks", "http=on"], ["--webhooks", "http=on", "without a value"]),
+            (&["--tune", "fast-path=no"], ["--tune", "fast-path=no", "on or off"]),
             (&["--places", "/nowhere.mmdb"], ["--places", "/nowhere.mmdb", "expected a file"]),
-            (&["--theme-colour", "#7fffd4"], ["--theme-colour", "#7fffd4", "4.5 to 1"]),
-            (&["--theme-logo", "/nowhere.png"], ["--theme-logo", "/nowhere.png", "No such file"]),
-            (&["--theme-name", ""], ["--theme-name", "1 to 60", "control characters"]),
+            (&["--theme", "colour=#7fffd4"], ["--theme", "colour=#7fffd4", "4.5 to 1"]),
+            (&["--theme", "logo=/nowhere.png"], ["--theme", "logo=/nowhere.png", "No such file"]),
+            (&["--theme", "name="], ["--theme name=", "1 to 60", "control characters"]),
             (&["--drain-delay", "soon"], ["--drain-delay", "soon", "5s"]),
         ] {
             let error = parse(args).unwrap_err();

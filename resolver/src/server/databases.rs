@@ -9,7 +9,7 @@ use store::{
     Store, Witness,
     postgres::{ConnectOptions, ConnectionBudget, Server},
 };
-use tokio::time::{Interval, MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::task::AbortOnDropHandle;
 use visit_store::{VisitStore, VisitStoreError};
 
@@ -18,7 +18,7 @@ use super::{
     sqlite_lock::SqliteLock,
     visits_task::{self, OpenSpool},
 };
-use crate::config::{Config, Settings};
+use crate::config::Settings;
 
 /// Interval at which each server is asked for its state, for the metrics page.
 const ASK_EVERY: Duration = Duration::from_secs(5);
@@ -41,17 +41,16 @@ impl Databases {
     /// Returns an error if a database does not answer, is served from elsewhere or is an older
     /// copy.
     pub(super) async fn open(
-        config: &Config,
         settings: &Settings,
         recorder: &Recorder,
     ) -> Result<(Self, Option<OpenSpool>), cli::Error> {
-        let database = &config.database.database;
+        let (flags, database) = (&settings.flags, &settings.flags.database.database);
         let lock = SqliteLock::take(database)?;
         let witness = settings.witness.as_deref().map(open_witness).transpose()?;
-        let metrics = DatabaseMetrics::new(recorder, &servers(config, settings));
-        let options = connect_options(config, &metrics);
-        let store = open_with(database, config.read_database.as_ref(), witness, &options).await?;
-        let (visits, spool) = open_visits(config, settings, &store, (recorder, &options))?;
+        let metrics = DatabaseMetrics::new(recorder, &servers(settings));
+        let options = connect_options(settings, &metrics);
+        let store = open_with(database, flags.read_database.as_ref(), witness, &options).await?;
+        let (visits, spool) = open_visits(settings, &store, (recorder, &options))?;
         let asking = ask(Arc::clone(&store), Arc::clone(&visits), Arc::clone(&metrics));
         let asking = AbortOnDropHandle::new(tokio::spawn(asking));
         let databases = Self { store, visits, budget: options.budget, metrics, _asking: asking, _lock: lock };
@@ -88,14 +87,13 @@ impl Databases {
 
 /// Opens the store of visits, and the spool if visits are recorded here.
 fn open_visits(
-    config: &Config,
     settings: &Settings,
     store: &Arc<dyn Store>,
     (recorder, options): (&Recorder, &ConnectOptions),
 ) -> Result<(Arc<dyn VisitStore>, Option<OpenSpool>), cli::Error> {
-    let (database, clickhouse) = (&config.database.database, settings.visits.store.as_ref());
+    let (database, clickhouse) = (&settings.flags.database.database, settings.visits.store.as_ref());
     let visits = visits_task::open_store(database, clickhouse, store, options)?;
-    if !(settings.visits.is_on && settings.role.serves_visitors()) {
+    if !(settings.visits.is_on && settings.flags.role.serves_visitors()) {
         let spool = &settings.visits.spool;
         if settings.visits.is_on && std::fs::read_dir(spool).is_ok_and(|mut files| files.next().is_some()) {
             tracing::warn!(
@@ -109,17 +107,17 @@ fn open_visits(
     Ok((visits, Some(spool)))
 }
 
-fn connect_options(config: &Config, metrics: &Arc<DatabaseMetrics>) -> ConnectOptions {
-    let budget = ConnectionBudget::of(config.database_connections);
+fn connect_options(settings: &Settings, metrics: &Arc<DatabaseMetrics>) -> ConnectOptions {
+    let budget = ConnectionBudget::of(settings.database_connections);
     ConnectOptions { budget, observer: Arc::<DatabaseMetrics>::clone(metrics) }
 }
 
 /// Returns the servers whose answers are followed. SQLite has none.
-fn servers(config: &Config, settings: &Settings) -> Vec<Server> {
-    if matches!(config.database.database, Database::Sqlite(_)) {
+fn servers(settings: &Settings) -> Vec<Server> {
+    if matches!(settings.flags.database.database, Database::Sqlite(_)) {
         return Vec::new();
     }
-    let replica = config.read_database.as_ref().map(|_| Server::Replica);
+    let replica = settings.flags.read_database.as_ref().map(|_| Server::Replica);
     let clickhouse = settings.visits.store.as_ref().map(|_| Server::Clickhouse);
     [Some(Server::Database), replica, clickhouse].into_iter().flatten().collect()
 }
@@ -127,44 +125,25 @@ fn servers(config: &Config, settings: &Settings) -> Vec<Server> {
 /// Asks each server for its state, also while this process waits for a newer schema. One that does
 /// not answer holds up no other.
 async fn ask(store: Arc<dyn Store>, visits: Arc<dyn VisitStore>, metrics: Arc<DatabaseMetrics>) {
-    let schema = async {
-        let mut due = every();
-        loop {
-            due.tick().await;
-            if let Ok(schema) = store.schema().await {
-                metrics.set_schema(schema);
-            }
+    let schema = again_and_again(|| async {
+        if let Ok(schema) = store.schema().await {
+            metrics.set_schema(schema);
         }
-    };
-    let slots = async {
-        let mut due = every();
-        loop {
-            due.tick().await;
-            metrics.set_slots(visits.slots().await.ok().flatten());
-        }
-    };
+    });
+    let slots = again_and_again(|| async { metrics.set_slots(visits.slots().await.ok().flatten()) });
     // The observer of the connections is told of the other two outcomes.
-    let replica = async {
-        let mut due = every();
-        loop {
-            due.tick().await;
-            store.ping_replica().await;
-        }
-    };
-    let rows = async {
-        let mut due = every();
-        loop {
-            due.tick().await;
-            let _ = visits.ping_rows().await;
-        }
-    };
+    let replica = again_and_again(|| store.ping_replica());
+    let rows = again_and_again(|| async { drop(visits.ping_rows().await) });
     tokio::join!(schema, slots, replica, rows);
 }
 
-fn every() -> Interval {
+async fn again_and_again<F: Future<Output = ()>>(ask: impl Fn() -> F) {
     let mut due = interval(ASK_EVERY);
     due.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    due
+    loop {
+        due.tick().await;
+        ask().await;
+    }
 }
 
 fn open_witness(path: &Path) -> Result<Witness, cli::Error> {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use cli::wait_for;
+use cli::{args::DatabaseArgs, wait_for};
 use codes::{Keyspace, KeyspaceIndex};
 use daemon::{Recorder, TaskSupervisor};
 use issuer::{core::Limits, embedded::Embedded};
@@ -11,10 +11,7 @@ use store::Register;
 use supply::{Clock, IssuerClient, Issuers, Minting, Owner, Spec, Target};
 use tls::ClientTls;
 
-use crate::{
-    Error,
-    config::{Config, Settings},
-};
+use crate::{Error, config::Settings};
 
 /// The used part of a block at which the next one is fetched, in thousandths. Each process adds a
 /// random share of up to as much again, so that resolvers started together do not ask together.
@@ -37,23 +34,24 @@ impl Issuing {
     /// # Errors
     /// Returns an error if the ledger of the embedded issuer, or a file of TLS, cannot be used.
     pub(super) async fn start(
-        (config, settings): (&Config, &Settings),
+        settings: &Settings,
         keyspaces: &[(KeyspaceIndex, Keyspace)],
         (clock, register): (Clock, &dyn Register),
         tasks: (&Recorder, &TaskSupervisor),
     ) -> Result<(Option<Self>, Option<Embedded>), Error> {
-        if !settings.role.serves_api() {
+        let flags = &settings.flags;
+        if !flags.role.serves_api() {
             return Ok((None, None));
         }
         let holder = settings.holder.to_string();
-        let tls = config.issuer_tls(&holder)?;
-        let (target, embedded) = if config.issuer.is_empty() {
-            let ledger = config.data_folder().join("ledger.json");
-            let registered = registered(config, keyspaces, register).await?;
+        let tls = flags.issuer_tls(&holder)?;
+        let (target, embedded) = if flags.issuer.is_empty() {
+            let ledger = flags.data_folder().join("ledger.json");
+            let registered = registered(&flags.database, keyspaces, register).await?;
             let embedded = Embedded::start(&ledger, registered, Limits::default(), tasks).await?;
             (Target::Embedded(embedded.dialer()), Some(embedded))
         } else {
-            let (urls, allows_plaintext) = (config.issuer.clone(), config.database.insecure);
+            let (urls, allows_plaintext) = (flags.issuer.clone(), flags.database.insecure);
             (Target::Remote(Issuers { urls, tls: tls.clone(), allows_plaintext }), None)
         };
         let mintings = mintings(settings, keyspaces, clock)?;
@@ -65,13 +63,13 @@ impl Issuing {
 
 /// Returns the end of the registered numbers of each keyspace.
 async fn registered(
-    config: &Config,
+    database: &DatabaseArgs,
     keyspaces: &[(KeyspaceIndex, Keyspace)],
     register: &dyn Register,
 ) -> Result<BTreeMap<Namespace, u64>, cli::Error> {
     let mut ends = BTreeMap::new();
     for (index, keyspace) in keyspaces {
-        let end = wait_for(&config.database, async || register.registered_end(*index).await).await?;
+        let end = wait_for(database, async || register.registered_end(*index).await).await?;
         ends.insert(keyspace.name.clone(), end);
     }
     Ok(ends)

@@ -29,7 +29,7 @@ use daemon::{Resources, TaskSupervisor, traces::Traces};
 use pages::{Pages, Renderer};
 use redirect::{Redirector, qr_code::QrCodeLimits, robots::Robots};
 use store::{SettingsPoll, Store, postgres::ConnectionBudget};
-use supply::{Clock, Closing, SupplierConfig, SupplyMetrics};
+use supply::{Clock, Closing, Supplier, SupplierConfig, SupplyMetrics};
 use tls::ServerTls;
 use tokio::{runtime, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -40,7 +40,7 @@ use web::{
     request_durations::RequestDurations,
 };
 
-use super::{issuing::Issuing, supply_task::Supply, webhooks_task::WebhooksTask};
+use super::{issuing::Issuing, stoppable::Stoppable};
 use crate::{config::Settings, http::PublicService};
 
 /// Of so many public connections, one can be a subscription to live visits.
@@ -78,9 +78,9 @@ pub(super) struct Assembled {
     /// Tells why this process has to end.
     pub(super) closing: Closing,
     /// The supplier; `None` on a node that serves visitors only.
-    pub(super) supply: Option<Supply>,
+    pub(super) supply: Option<Stoppable>,
     /// The sender of webhooks; `None` on a node that serves visitors only.
-    pub(super) webhooks: Option<WebhooksTask>,
+    pub(super) webhooks: Option<Stoppable>,
 }
 
 /// What redirects and the API share.
@@ -103,7 +103,8 @@ impl Parts {
     ) -> Assembled {
         let connections = ConnectionLimits::of(resources, self.tls.is_some());
         let supply = self.issuing.as_ref().map(|issuing| self.start_supply(issuing));
-        let closing = supply.as_ref().map_or_else(Closing::without_minting, |supply| supply.closing.clone());
+        let (supply, closing) = supply.unzip();
+        let closing = closing.unwrap_or_else(Closing::without_minting);
         let lookup = Arc::new(self.start_lookup(settings));
         let clock = Arc::new(DatabaseClock::new(polled.now));
         let lookup_and_clock = (Arc::clone(&lookup), Arc::clone(&clock));
@@ -134,15 +135,15 @@ impl Parts {
             pages,
             renderer,
             is_https: settings.public_url.starts_with("https:"),
-            serves_visitors: settings.role.serves_visitors(),
+            serves_visitors: settings.flags.role.serves_visitors(),
             clients: shared.clients,
             connections_max: connections.public,
             metrics: self.metrics,
             durations: self.durations,
             traces: self.traces,
             tls: self.tls,
-            access_log: settings.access_log,
-            fast_path: settings.fast_path && settings.role.serves_visitors(),
+            access_log: settings.flags.access_log,
+            fast_path: settings.fast_path && settings.flags.role.serves_visitors(),
             draining: AtomicBool::new(false),
         };
         Assembled { service: Arc::new(service), closing, supply, webhooks }
@@ -155,13 +156,14 @@ impl Parts {
         shared: &Shared,
         issuing: &Issuing,
         connections: ConnectionLimits,
-    ) -> (Arc<Api>, WebhooksTask) {
+    ) -> (Arc<Api>, Stoppable) {
         let turns = DatabasePermits::of(self.budget);
         let creator = self.start_creator(shared, issuing, turns.writes());
         self.start_sweeper(settings, shared, issuing);
         let indexer = UrlIndexer { catalog: self.store.clone(), holder: issuing.owner.instance.clone() };
         self.supervisor.spawn("indexer of long URLs", indexer.run());
-        let webhooks = WebhooksTask::start(self.dispatcher(settings, shared), &self.supervisor);
+        let dispatcher = self.dispatcher(settings, shared);
+        let webhooks = Stoppable::spawn(&self.supervisor, "sender of webhooks", |stop| dispatcher.run(stop));
         let reserver = self.reserver(shared, issuing);
         let links = Arc::new(self.link_service(settings, shared, (creator, reserver), turns));
         (Arc::new(self.api(settings, shared, links, connections)), webhooks)
@@ -191,7 +193,7 @@ impl Parts {
             metrics: Arc::clone(&self.metrics),
             geoip: settings.geoip.clone(),
             fallbacks: settings.fallbacks.clone(),
-            tells_gone: settings.tells_gone,
+            tells_gone: settings.flags.tell_gone,
             status: settings.redirect_status,
             pictures: QrCodeLimits::new(),
             logo: settings.pages.qr_logo.clone(),
@@ -204,7 +206,7 @@ impl Parts {
     /// unvisited links.
     fn start_recorder(&self, settings: &Settings) -> Arc<Recorder> {
         let mut last_visits =
-            LastVisits::start(&self.supervisor, self.store.clone(), settings.remove_unvisited_after);
+            LastVisits::start(&self.supervisor, self.store.clone(), settings.flags.remove_unvisited_after);
         let config = RecorderConfig {
             threads: settings.threads,
             flush: settings.visits.flush,
@@ -242,7 +244,7 @@ impl Parts {
             openapi: OnceLock::new(),
             fallback_redirects: settings.fallbacks.redirects.clone(),
             public_url: settings.public_url.clone(),
-            router: rest::router(settings.single_step_create),
+            router: rest::router(settings.flags.single_step_create),
             time_zone: settings.time_zone.clone(),
             stop: CancellationToken::new(),
             runtime: runtime::Handle::current(),
@@ -299,16 +301,17 @@ impl Parts {
         }
     }
 
-    fn start_supply(&self, issuing: &Issuing) -> Supply {
-        let config = SupplierConfig {
+    fn start_supply(&self, issuing: &Issuing) -> (Stoppable, Closing) {
+        let supplier = Supplier::new(SupplierConfig {
             owner: issuing.owner.clone(),
             client: Arc::clone(&issuing.client),
             register: self.store.clone(),
             mintings: issuing.mintings.clone(),
             clock: self.clock,
             metrics: Arc::clone(&self.supply_metrics),
-        };
-        Supply::start(config, &self.supervisor)
+        });
+        let closing = supplier.closing();
+        (Stoppable::spawn(&self.supervisor, "supplier", |stop| supplier.run(stop)), closing)
     }
 
     fn start_lookup(&self, settings: &Settings) -> Lookup {
@@ -369,7 +372,7 @@ impl Parts {
 
     /// Starts the removal of unvisited links, if the settings have an age for it.
     fn start_sweeper(&self, settings: &Settings, shared: &Shared, issuing: &Issuing) {
-        let Some(unvisited_for) = settings.remove_unvisited_after else { return };
+        let Some(unvisited_for) = settings.flags.remove_unvisited_after else { return };
         let sweeper = UnvisitedCleanup {
             catalog: self.store.clone(),
             lookup: Arc::clone(&shared.lookup),

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use api::{Api, grpc};
 use daemon::{Liveness, TaskSupervisor};
 use issuer::embedded::Embedded;
 use supply::Closing;
@@ -15,15 +16,14 @@ use tokio::{
     task::{JoinError, JoinHandle},
     time::{sleep, timeout},
 };
+use tokio_util::sync::CancellationToken;
 
 use super::{
     databases::Databases,
-    grpc_task::GrpcTask,
     left_visits::LeftVisits,
     parts::Assembled,
-    supply_task::Supply,
+    stoppable::Stoppable,
     visits_task::{self, OpenSpool, VisitTasks},
-    webhooks_task::WebhooksTask,
 };
 use crate::{
     Error,
@@ -42,10 +42,11 @@ pub(super) struct Running {
     pub(super) public: JoinHandle<io::Result<()>>,
     /// Tells why this process has to end.
     pub(super) closing: Closing,
-    grpc: GrpcTask,
-    webhooks: Option<WebhooksTask>,
+    /// The links API over gRPC.
+    grpc: Option<Stoppable>,
+    webhooks: Option<Stoppable>,
     storing: Option<VisitTasks>,
-    supply: Option<Supply>,
+    supply: Option<Stoppable>,
     embedded: Option<Embedded>,
     databases: Databases,
 }
@@ -60,40 +61,54 @@ impl Running {
         (liveness, supervisor): (Liveness, &TaskSupervisor),
     ) -> Self {
         let domains = &service.redirector.domain_cache;
-        if settings.visits.is_on && settings.role.serves_api() {
+        if settings.visits.is_on && settings.flags.role.serves_api() {
             visits_task::start_upkeep(supervisor, settings, &databases.visits, domains);
         }
         let storing = spool.map(|spool| VisitTasks::start(settings, spool, &databases.visits, domains));
         let (phase, phases) = watch::channel(Phase::Serving);
         let public = tokio::spawn(http::serve(public, Arc::clone(&service), phases, liveness));
-        let grpc = GrpcTask::start(grpc, service.api.as_ref(), supervisor);
+        let grpc = grpc.zip(service.api.clone());
+        let grpc = grpc.map(|(listener, api)| {
+            Stoppable::spawn(supervisor, "links API", |stop| serve_grpc(listener, api, stop))
+        });
         Self { service, phase, public, closing, grpc, webhooks, storing, supply, embedded, databases }
     }
 
     /// Keeps the listeners open for `delay`, then stops everything in order. Returns the result of
     /// the public listener, and what tells of visits that are left.
     pub(super) async fn stop(self, delay: Duration) -> (Result<(), Error>, Option<LeftVisits>) {
-        let webhooks = async {
-            if let Some(webhooks) = self.webhooks {
-                webhooks.stop().await;
-            }
+        let grpc = async {
+            sleep(delay).await;
+            stop(self.grpc).await;
         };
         let drained = drain(&self.service, &self.phase, self.public, delay);
-        let (drained, (), ()) = tokio::join!(drained, self.grpc.stop(delay), webhooks);
+        let (drained, (), ()) = tokio::join!(drained, grpc, stop(self.webhooks));
         self.service.redirector.visits.finish().await;
         let left = match self.storing {
             Some(storing) => Some(storing.finish().await),
             None => None,
         };
-        if let Some(supply) = self.supply {
-            supply.stop().await;
-        }
+        stop(self.supply).await;
         if let Some(embedded) = self.embedded {
             embedded.stop().await;
         }
         self.databases.close().await;
         (drained, left)
     }
+}
+
+async fn stop(task: Option<Stoppable>) {
+    if let Some(task) = task {
+        task.stop().await;
+    }
+}
+
+/// Serves the links API over gRPC. A failure ends the process, as that of every supervised task.
+async fn serve_grpc(listener: TcpListener, api: Arc<Api>, stop: CancellationToken) {
+    let served = grpc::serve(listener, api, stop).await.inspect_err(|error| {
+        tracing::error!(error = error as &dyn std::error::Error, "serve the links API");
+    });
+    served.expect("a failure has to end this process");
 }
 
 /// Returns the result of the public listener's task.

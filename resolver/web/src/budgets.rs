@@ -1,6 +1,6 @@
 //! Budgets of clients without a key, of API keys and of the process: one mechanism for bytes,
 //! descriptors, connections, attempts and time. Limits of a single call are defined beside the code
-//! that enforces them. `resolver/README.md` has a table of all limits.
+//! that enforces them. `resolver/web/README.md` has a table of all limits.
 //!
 //! 1. An amount that is *held* and given back (bytes of bodies, calls and lists under way, slots of
 //!    a queue) is taken from a [`Pool`]. A pool has three shares: of one key or client, of all

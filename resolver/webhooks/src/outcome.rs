@@ -63,7 +63,7 @@ pub enum RetryAdvice {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {
     /// The URL is of the scheme http, which is no longer allowed.
-    #[error("this server does not allow http: use https, or start it with --webhook-http on")]
+    #[error("this server does not allow http: use https, or start it with --webhooks http")]
     PlainText,
     /// The body is larger than [`MAX_BODY`].
     #[error("the event has {0} bytes, and may have {MAX_BODY}")]

@@ -33,7 +33,7 @@ impl fmt::Display for RefusedAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} is not a public address ({})", self.address, self.range)?;
         match self.permitted {
-            0 => write!(f, ": the operator can allow its network with --webhook-networks"),
+            0 => write!(f, ": the operator can allow its network with --webhooks network=CIDR"),
             permitted => write!(
                 f,
                 ", while {permitted} other addresses of the host are permitted: such a mix is an attack or a \

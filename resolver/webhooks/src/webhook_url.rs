@@ -38,7 +38,7 @@ pub enum UrlError {
     #[error("expected a URL that begins with https://")]
     Scheme,
     /// The scheme http, which the operator has not allowed.
-    #[error("this server does not allow http: use https, or start it with --webhook-http on")]
+    #[error("this server does not allow http: use https, or start it with --webhooks http")]
     PlainText,
     /// A user name or a password.
     #[error("the URL has a user name or a password: leave it out, receivers check the signature")]

@@ -38,7 +38,7 @@ impl Side {
         if let Some(binary) = binary {
             builder = builder.binary(binary);
         }
-        builder = builder.args(["--threads", &threads.to_string()]);
+        builder = builder.args(["--limit", &format!("threads={threads}")]);
         let postgres = match way {
             Way::Redirect => None,
             Way::Create | Way::Miss => Some(create::server(&scratch, 0).await?),
@@ -53,7 +53,7 @@ impl Side {
             builder = builder.database(&url);
         }
         if way == Way::Miss {
-            builder = builder.args(["--cache-mib", MISS_CACHE_MIB]);
+            builder = builder.args(["--limit", &format!("cache-mib={MISS_CACHE_MIB}")]);
         }
         let resolver = builder.start().await?;
         let wrk = match way {

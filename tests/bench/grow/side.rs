@@ -56,7 +56,7 @@ impl Side {
         let key = secret::random_hex()?;
         let builder = Resolver::builder(&scratch, "resolver", &key)?.database(&postgres.url());
         // The smallest cache possible.
-        let resolver = builder.args(["--cache-mib", "1"]).start().await?;
+        let resolver = builder.args(["--limit", "cache-mib=1"]).start().await?;
         Ok(Self {
             creates: Wrk::creating(&scratch, &key)?,
             misses: None,

@@ -48,7 +48,7 @@ pub(super) struct Server {
 /// from the cache.
 pub(super) async fn resolver(scratch: &Scratch, threads: usize) -> anyhow::Result<Resolver> {
     let builder = Resolver::builder(scratch, &format!("resolver-{threads}"), &secret::random_hex()?)?;
-    let resolver = builder.args(["--threads", &threads.to_string()]).start().await?;
+    let resolver = builder.args(["--limit", &format!("threads={threads}")]).start().await?;
     cores::keep_on(scratch, resolver.process.pid(), 0..=threads - 1).await?;
     Ok(resolver)
 }

@@ -146,8 +146,9 @@ impl Side {
         let spool = scratch.path().join("spool").display().to_string();
         let builder =
             Resolver::builder(&scratch, &format!("visits-{visits}"), &key)?.database(&postgres.url());
-        let flags = ["--threads", "1", "--visits", visits, "--visits-spool", &spool];
-        let resolver = builder.args(flags).start().await?;
+        let skipped: &[&str] = if visits == "off" { &["--visits-skip", "all"] } else { &[] };
+        let flags = ["--limit", "threads=1", "--visits-spool", &spool];
+        let resolver = builder.args(flags).args(skipped.iter().copied()).start().await?;
         let links = usize::try_from(args.links).context("count the links")?;
         let created = Load::on([&resolver]).clients(16).creates(links).run().await?;
         let paths: Vec<_> = created.iter().map(|link| format!("/{}", link.code)).collect();

@@ -1,91 +1,75 @@
-//! The table of flags, generated from a daemon's `--help`.
+//! Tables of flags, generated from the definitions of a command.
 
 use std::fmt::Write as _;
 
-const HEAD: &str = "| flag | environment | default | meaning |\n|---|---|---|---|\n";
+use clap::{Arg, Command};
 
-/// A flag as a help text describes it.
-#[derive(Default)]
-struct Flag<'a> {
-    name: &'a str,
-    variable: &'a str,
-    default: &'a str,
-    meaning: Vec<&'a str>,
-}
+const HEAD: &str = "| flag | environment | default | meaning |\n|---|---|---|---|\n";
 
 /// Splits a document into the parts before, in and after its table of flags.
 pub(super) fn table_in(text: &str) -> Option<(&str, &str, &str)> {
-    let start = text.find(HEAD)?;
-    let rows = text[start..].split_inclusive('\n').take_while(|line| line.starts_with('|'));
-    let end = start + rows.map(str::len).sum::<usize>();
-    Some((&text[..start], &text[start..end], &text[end..]))
+    super::table_in(text, HEAD)
 }
 
-/// Generates the table of flags from a help text.
-pub(super) fn table(help: &str) -> String {
-    let mut table = HEAD.to_owned();
-    for Flag { name, variable, default, meaning } in flags(help) {
-        let code = |text: &str| if text.is_empty() { String::new() } else { format!("`{text}`") };
-        let meaning = sentence(&meaning).replace('|', "\\|");
-        let (variable, default) = (code(variable), code(default));
-        // Writing to a string does not fail.
-        let _ = writeln!(table, "| `{name}` | {variable} | {default} | {meaning} |");
-    }
-    table
+/// Generates the table of a command's flags.
+pub(super) fn table(command: &Command) -> String {
+    HEAD.to_owned() + &flags(command).map(row).collect::<String>()
 }
 
-/// Joins the lines of a description. Possible values, a line each, become a list in the sentence.
-fn sentence(lines: &[&str]) -> String {
+/// Generates a section for each heading of a command's help.
+pub(super) fn sections(command: &Command) -> String {
     let mut text = String::new();
-    for line in lines {
+    let mut last = None;
+    for flag in flags(command) {
+        let heading = flag.get_help_heading().unwrap_or("Options");
+        if last != Some(heading) {
+            // Writing to a string does not fail.
+            let _ = write!(text, "\n### {heading}\n\n{HEAD}");
+            last = Some(heading);
+        }
+        text.push_str(&row(flag));
+    }
+    text
+}
+
+fn flags(command: &Command) -> impl Iterator<Item = &Arg> {
+    let is_shown = |flag: &&Arg| !matches!(flag.get_id().as_str(), "help" | "version") && !flag.is_hide_set();
+    command.get_arguments().filter(|flag| flag.get_long().is_some()).filter(is_shown)
+}
+
+fn row(flag: &Arg) -> String {
+    let code = |text: &str| if text.is_empty() { String::new() } else { format!("`{text}`") };
+    let takes_value = flag.get_action().takes_values();
+    let values = flag.get_default_values().iter().map(|value| value.to_string_lossy());
+    let default = if takes_value { values.collect::<Vec<_>>().join(",") } else { String::new() };
+    let variable = flag.get_env().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let names = flag.get_value_names().filter(|_| takes_value).unwrap_or_default();
+    let name = names.iter().fold(flag.get_long().unwrap_or_default().to_owned(), |name, value| {
+        if flag.get_possible_values().is_empty() { format!("{name} {value}") } else { name }
+    });
+    let meaning = meaning(flag).replace('|', "\\|");
+    format!("| `--{}` | {} | {} | {meaning} |\n", name.replace('|', "\\|"), code(&variable), code(&default))
+}
+
+/// Returns what a flag means. The lines of a list, and possible values, become a list in the cell.
+fn meaning(flag: &Arg) -> String {
+    let help = flag.get_long_help().or(flag.get_help()).map(ToString::to_string).unwrap_or_default();
+    let mut text = String::new();
+    for line in help.lines().map(str::trim).filter(|line| !line.is_empty()) {
         match line.strip_prefix("- ").and_then(|line| line.split_once(": ")) {
-            Some((value, meaning)) => {
-                let separator = if text.ends_with("Values:") { "" } else { ";" };
-                let _ = write!(text, "{separator} `{value}`: {}", meaning.trim());
+            Some((name, meaning)) => {
+                let _ = write!(text, "<br>`{name}`: {meaning}");
             }
-            None if *line == "Possible values:" => text.push_str(". Values:"),
             None if text.is_empty() => text.push_str(line),
             None => {
                 let _ = write!(text, " {line}");
             }
         }
     }
-    text
-}
-
-/// Returns the flags of a help text, without `--help` and `--version`.
-fn flags(help: &str) -> Vec<Flag<'_>> {
-    let mut flags: Vec<Flag<'_>> = Vec::new();
-    for line in help.lines() {
-        if let Some(name) = long_flag(line) {
-            flags.push(Flag { name, ..Flag::default() });
-        } else if let Some(flag) = flags.last_mut() {
-            let text = line.trim();
-            match text.strip_prefix('[').and_then(|text| text.strip_suffix(']')) {
-                Some(note) => note_in(flag, note),
-                None if !text.is_empty() => flag.meaning.push(text),
-                None => {}
-            }
+    for value in flag.get_possible_values() {
+        if let Some(help) = value.get_help() {
+            let _ = write!(text, "<br>`{}`: {help}", value.get_name());
         }
     }
-    flags.retain(|flag| !matches!(flag.name, "--help" | "--version"));
-    flags
-}
-
-/// Reads a note in brackets, such as `env: RESOLVER_LISTEN=` or `default: 302`.
-fn note_in<'a>(flag: &mut Flag<'a>, note: &'a str) {
-    if let Some(variable) = note.strip_prefix("env: ") {
-        flag.variable = variable.split('=').next().unwrap_or(variable);
-    } else if let Some(default) = note.strip_prefix("default: ") {
-        flag.default = default;
-    }
-}
-
-/// Returns the long flag that a line of a help text begins to describe.
-fn long_flag(line: &str) -> Option<&str> {
-    let line = line.trim_start();
-    let long = line.split_once(", ").filter(|(short, _)| short.len() == 2).map_or(line, |(_, long)| long);
-    let is_name = |one: char| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '-';
-    let end = long.find(|one| !is_name(one)).unwrap_or(long.len());
-    Some(&long[..end]).filter(|flag| flag.starts_with("--") && flag.len() > 2)
+    text
 }

@@ -12,14 +12,6 @@ struct Metric {
     meaning: String,
 }
 
-/// Splits a document into the parts before, in and after its table of metrics.
-pub(super) fn table_in(text: &str) -> Option<(&str, &str, &str)> {
-    let start = text.find(HEAD)?;
-    let rows = text[start..].split_inclusive('\n').take_while(|line| line.starts_with('|'));
-    let end = start + rows.map(str::len).sum::<usize>();
-    Some((&text[..start], &text[start..end], &text[end..]))
-}
-
 /// Generates the table of metrics from source files.
 pub(super) fn table<'a>(sources: impl Iterator<Item = &'a str> + Clone) -> String {
     let mut metrics: BTreeMap<String, Metric> = BTreeMap::new();

@@ -105,7 +105,7 @@ async fn hook(api: &Api, url: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_webhook_ends_with_its_key_until_another_key_answers_for_it() {
-    let flags = ["--webhook-networks", "127.0.0.0/8", "--webhook-http", "on"];
+    let flags = ["--webhooks", "network=127.0.0.0/8,http"];
     let alone = Alone::start(&flags).await;
     let (admin, key) = (alone.api(), alone.with_new_key("hooks", &[]).await);
     let (url, paths) = receive().await;

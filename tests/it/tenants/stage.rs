@@ -44,7 +44,7 @@ impl Stage {
         let (scratch, grpc) = (Scratch::new().unwrap(), free_addr().unwrap());
         let mut builder = Resolver::builder(&scratch, "resolver-0", &secret::random_hex().unwrap())
             .unwrap()
-            .args(["--grpc-listen", &grpc.to_string(), "--unknown-codes-per-minute", "0"]);
+            .args(["--grpc-listen", &grpc.to_string(), "--limit", "unknown-codes-per-minute=0"]);
         if let Some(postgres) = &postgres {
             migrate(&scratch, &postgres.url()).await.unwrap().success().unwrap();
             builder = builder.database(&postgres.url());

@@ -30,7 +30,7 @@ impl Platform {
         let builder = builder.database(&self.postgres.url());
         let store = self.clickhouse.url("links");
         let spool = spool.to_str().unwrap();
-        let flags = ["--visits-flush", "turn", "--visits-spool", spool, "--visits-store", &store];
+        let flags = ["--tune", "visits-flush=turn", "--visits-spool", spool, "--visits-store", &store];
         builder.args(flags).start().await.unwrap()
     }
 

@@ -57,6 +57,7 @@ use daemon::traces::in_current;
 use finish::finish;
 pub use health::HealthCheck;
 pub use mercure::{HUB, hub};
+pub use openapi::problem_schemas;
 pub(crate) use problem::Problem;
 pub use problem::status_of;
 use route::{Handler, Route};

@@ -41,6 +41,12 @@ async fn show(call: &Call) -> Result<Answer, Problem> {
     Ok(answer(StatusCode::OK, JSON, api.openapi.get_or_init(write).clone()))
 }
 
+/// Returns the schemas of all problems, by name, for the reference.
+#[must_use]
+pub fn problem_schemas() -> Map<String, Value> {
+    problems::schemas()
+}
+
 /// Writes the document. `public_url` is the address that its paths belong to.
 fn document(routes: &[Route], public_url: &str) -> Value {
     let (mut schemas, mut parameters) = (Schemas::new(), Parameters::default());

@@ -24,7 +24,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::new(Method::PUT, TARGETS, keyed!(Scope::Admin, set))
             .document("setTarget", Topic::Targets, "Add or change a target rule")
             .addition()
-            .text("The longest pattern that matches a host decides. The pattern `*` matches every host. A host without a matching pattern is allowed, so only a rule that denies `*` turns the others into an allow-list. Links to a denied host stop redirecting on every resolver within a second, until the rule is removed; unless the operator applies rules to new links only (`--check-targets creation`).")
+            .text("The longest pattern that matches a host decides. The pattern `*` matches every host. A host without a matching pattern is allowed, so only a rule that denies `*` turns the others into an allow-list. Links to a denied host stop redirecting on every resolver within a second, until the rule is removed.")
             .body::<dto::Target>()
             .answers::<dto::Target>("The rule, with its pattern as it is stored.")
             .fails(&[Kind::MalformedBody, Kind::InvalidData]),

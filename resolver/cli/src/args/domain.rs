@@ -10,7 +10,7 @@ pub enum DomainCommand {
     /// List domains, the default one first.
     ///
     /// The default domain is the one of the server's --public-url. A domain without its own
-    /// fallback targets uses those of the server's flags, such as --base-url-redirect; --json shows
+    /// fallback targets uses those of the server's flags, of --fallback; --json shows
     /// them.
     List(DomainListArgs),
     /// Edit a domain's name, its protocol, or whether its links redirect. Properties without a flag
@@ -112,19 +112,19 @@ pub struct DomainRedirectsArgs {
     // flag.
     #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
     pub base: Option<String>,
-    /// Remove the target, so that the server's --base-url-redirect applies.
+    /// Remove the target, so that the server's --fallback base-url applies.
     #[arg(long, conflicts_with = "base")]
     pub no_base: bool,
     /// Fallback target for paths that cannot be a code.
     #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
     pub regular_404: Option<String>,
-    /// Remove the target, so that the server's --regular-404-redirect applies.
+    /// Remove the target, so that the server's --fallback regular-404 applies.
     #[arg(long, conflicts_with = "regular_404")]
     pub no_regular_404: bool,
     /// Fallback target for codes without a live link.
     #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
     pub invalid_short_url: Option<String>,
-    /// Remove the target, so that the server's --invalid-short-url-redirect applies.
+    /// Remove the target, so that the server's --fallback invalid-short-url applies.
     #[arg(long, conflicts_with = "invalid_short_url")]
     pub no_invalid_short_url: bool,
     /// Print the answer as JSON instead of a table.

@@ -15,8 +15,7 @@ pub enum TargetCommand {
     /// pattern is allowed. So this rule is an exception from one that denies more: after resolver
     /// target deny '*' links may lead only to hosts that a rule allows.
     Allow(TargetRuleArgs),
-    /// Keep links from leading to hosts that match a pattern: new links, and existing ones unless
-    /// the server runs with --check-targets creation.
+    /// Keep links from leading to hosts that match a pattern: new links and existing ones.
     ///
     /// Of the patterns that match a host, the longest decides: after resolver target deny
     /// '*.example.com' and resolver target allow docs.example.com, only that one host below

@@ -1,0 +1,276 @@
+//! Former spellings of flags and variables, for one release: they are translated before the
+//! arguments are parsed, and each is warned of.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::{OsStr, OsString},
+};
+
+const PREFIX: &str = "RESOLVER_";
+
+/// What became of a flag, whose value is a part of another flag's value now.
+enum Now {
+    /// `--flag VALUE` is `--other PART=VALUE`.
+    Part(&'static str, &'static str),
+    /// The same for each part of a list.
+    Each(&'static str, &'static str),
+    /// `--flag WORD` is `--other ENTRY`; `on` or `off`, whichever it is not, is the default.
+    Word(&'static str, &'static str, &'static str),
+}
+
+use Now::{Each, Part, Word};
+
+/// The former flags.
+static FORMER: [(&str, Now); 43] = [
+    ("tls-cert", Part("tls", "cert=")),
+    ("tls-key", Part("tls", "key=")),
+    ("issuer-ca", Part("issuer-tls", "ca=")),
+    ("issuer-cert", Part("issuer-tls", "cert=")),
+    ("issuer-key", Part("issuer-tls", "key=")),
+    ("database-connections", Part("limit", "database-connections=")),
+    ("cache-mib", Part("limit", "cache-mib=")),
+    ("threads", Part("limit", "threads=")),
+    ("visits-spool-mib", Part("limit", "visits-spool-mib=")),
+    ("calls-per-key", Part("limit", "calls-per-key=")),
+    ("calls-per-client", Part("limit", "calls-per-client=")),
+    ("connections-per-client", Part("limit", "connections-per-client=")),
+    ("unknown-codes-per-minute", Part("limit", "unknown-codes-per-minute=")),
+    ("domains-max", Part("limit", "domains=")),
+    ("reserved-per-key", Part("limit", "reserved-per-key=")),
+    ("keyspace-fallbacks", Each("fallback", "keyspace:")),
+    ("base-url-redirect", Part("fallback", "base-url=")),
+    ("regular-404-redirect", Part("fallback", "regular-404=")),
+    ("invalid-short-url-redirect", Part("fallback", "invalid-short-url=")),
+    ("client-address-header", Part("proxy-headers", "address=")),
+    ("country-header", Part("proxy-headers", "country=")),
+    ("theme-name", Part("theme", "name=")),
+    ("theme-logo", Part("theme", "logo=")),
+    ("theme-colour", Part("theme", "colour=")),
+    ("theme-footer", Part("theme", "footer=")),
+    ("webhook-networks", Each("webhooks", "network=")),
+    ("webhook-http", Word("webhooks", "on", "http")),
+    ("webhook-ca", Part("webhooks", "ca=")),
+    ("visits", Word("visits-skip", "off", "all")),
+    ("visits-orphans", Word("visits-skip", "off", "orphans")),
+    ("visits-skip-param", Part("visits-skip", "param=")),
+    ("visits-skip-from", Each("visits-skip", "from=")),
+    ("visits-addresses", Part("visits-privacy", "addresses=")),
+    ("visits-opt-out", Part("visits-privacy", "opt-out=")),
+    ("visits-cookies", Part("visits-privacy", "cookies=")),
+    ("visits-referrers", Part("visits-privacy", "referrers=")),
+    ("visits-user-agents", Part("visits-privacy", "user-agents=")),
+    ("visits-flush", Part("tune", "visits-flush=")),
+    ("replica-lag", Part("tune", "replica-lag=")),
+    ("find-existing-for", Part("tune", "find-existing=")),
+    ("idempotency-for", Part("tune", "idempotency-keys=")),
+    ("check-targets", Part("tune", "target-rules=")),
+    ("fast-path", Part("tune", "fast-path=")),
+];
+
+/// The arguments of this process, in the present spelling.
+#[derive(Debug)]
+pub struct Arguments {
+    /// What is to be parsed.
+    pub list: Vec<OsString>,
+    /// A warning for each former spelling.
+    pub warnings: Vec<String>,
+}
+
+impl Arguments {
+    /// Reads the arguments and the environment of this process.
+    #[must_use]
+    pub fn of_process() -> Self {
+        Self::translate(std::env::args_os().collect(), &daemon::variables().collect())
+    }
+
+    /// Returns whether a variable has a former spelling.
+    #[must_use]
+    pub fn is_former(name: &str) -> bool {
+        FORMER.iter().any(|(former, _)| variable(former) == name)
+    }
+
+    /// Translates former spellings in the arguments and variables of the server. Those of other
+    /// commands stay as they are.
+    fn translate(given: Vec<OsString>, variables: &BTreeMap<String, String>) -> Self {
+        let word = |at: usize| given.get(at).and_then(|word| word.to_str()).unwrap_or("--");
+        let at = match (word(1), word(2)) {
+            ("serve", _) => 2,
+            ("config", "check") => 3,
+            (first, _) if first.starts_with("--") => 1,
+            _ => return Self { list: given, warnings: Vec::new() },
+        };
+        let (command, rest) = given.split_at(at.min(given.len()));
+        let (mut flags, mut warnings, mut found) = (Vec::new(), Vec::new(), Vec::new());
+        let mut rest = rest.iter();
+        while let Some(argument) = rest.next() {
+            let Some((name, now, value)) = former(argument) else {
+                flags.push(argument.clone());
+                continue;
+            };
+            let value = value.or_else(|| rest.next().map(|value| value.to_string_lossy().into_owned()));
+            flags.extend(value.iter().flat_map(|value| now.arguments(value)));
+            warnings.push(now.warning(&format!("--{name}")));
+            found.push((name, now));
+        }
+        // A variable counts less than any flag, so what it becomes stands before them.
+        let mut first = Vec::new();
+        for (name, now) in &FORMER {
+            let Some(value) = variables.get(&variable(name)) else { continue };
+            warnings.push(now.warning(&variable(name)));
+            if !found.iter().any(|(flag, _)| flag == name) {
+                first.extend(now.arguments(value));
+                found.push((*name, now));
+            }
+        }
+        // The parser ignores the variable of a flag that is given, as these are now.
+        let replaced: BTreeSet<&str> = found.iter().map(|(_, now)| now.flag()).collect();
+        let replaced = replaced.iter().filter_map(|flag| {
+            let value = variables.get(&variable(flag))?;
+            Some(format!("--{flag}={value}").into())
+        });
+        let list = command.iter().cloned().chain(replaced).chain(first).chain(flags).collect();
+        Self { list, warnings }
+    }
+}
+
+/// Returns the variable of a flag.
+fn variable(flag: &str) -> String {
+    format!("{PREFIX}{}", flag.to_ascii_uppercase().replace('-', "_"))
+}
+
+/// Reads a former flag, with its value if that is in the same argument.
+fn former(argument: &OsStr) -> Option<(&'static str, &'static Now, Option<String>)> {
+    let text = argument.to_str()?.strip_prefix("--")?;
+    let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
+    let (name, now) = FORMER.iter().find(|(former, _)| *former == name)?;
+    Some((*name, now, value.map(str::to_owned)))
+}
+
+impl Now {
+    fn flag(&self) -> &'static str {
+        match self {
+            Part(flag, _) | Each(flag, _) | Word(flag, ..) => flag,
+        }
+    }
+
+    /// Returns the arguments that stand for a value.
+    fn arguments(&self, value: &str) -> Vec<OsString> {
+        let argument = |entry: String| format!("--{}={entry}", self.flag()).into();
+        match self {
+            Part(_, part) => vec![argument(format!("{part}{value}"))],
+            Each(_, part) => value.split(',').map(|value| argument(format!("{part}{value}"))).collect(),
+            Word(_, word, entry) if value == *word => vec![argument((*entry).to_owned())],
+            Word(..) if matches!(value, "on" | "off") => Vec::new(),
+            // The parser refuses it.
+            Word(..) => vec![argument(value.to_owned())],
+        }
+    }
+
+    /// Returns the warning of a former flag or variable.
+    fn warning(&self, name: &str) -> String {
+        let now = match self {
+            Part(flag, part) | Each(flag, part) => format!("--{flag} {part}…"),
+            Word(flag, _, entry) => format!("--{flag} {entry}"),
+        };
+        format!("{name} is a former spelling, and goes with the next release: use {now}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::config::Cli;
+
+    /// Every flag of commit e3cd989, the last one before flags were folded.
+    const FORMERLY: &str = include_str!("../../testdata/flags-of-e3cd989");
+    /// The same in the present spelling.
+    const PRESENT: &str = include_str!("../../testdata/flags");
+
+    /// Returns the flags of a file, each with its value.
+    fn flags(file: &str) -> Vec<(&str, Option<&str>)> {
+        let lines = file.lines().filter(|line| !line.starts_with('#'));
+        lines
+            .map(|line| line.split_once(' ').map_or((line, None), |(flag, value)| (flag, Some(value))))
+            .collect()
+    }
+
+    fn words(file: &str) -> Vec<&str> {
+        flags(file).into_iter().flat_map(|(flag, value)| [Some(flag), value]).flatten().collect()
+    }
+
+    fn translate(words: &[&str], variables: &[(String, String)]) -> (Vec<String>, Vec<String>) {
+        let given = ["resolver"].iter().chain(words).map(OsString::from).collect();
+        let Arguments { list, warnings } = Arguments::translate(given, &variables.iter().cloned().collect());
+        (list.into_iter().map(|word| word.into_string().unwrap()).collect(), warnings)
+    }
+
+    /// Returns the settings, and the flags that are none of them.
+    fn meaning(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> String {
+        let mut settings = Cli::try_parse_from(arguments).unwrap().serve.settings().unwrap();
+        let flags = &mut settings.flags;
+        for folded in [
+            &mut flags.fallback,
+            &mut flags.proxy_headers,
+            &mut flags.limit,
+            &mut flags.visits_privacy,
+            &mut flags.visits_skip,
+            &mut flags.theme,
+            &mut flags.webhooks,
+            &mut flags.tune,
+        ] {
+            folded.clear();
+        }
+        // The order of a map is random.
+        let keyspaces = &settings.fallbacks.keyspaces;
+        assert!(keyspaces.len() == 2 && keyspaces["press"].ends_with("?x=1"), "{keyspaces:?}");
+        format!("{settings:?}").replace(&format!("{keyspaces:?}"), "")
+    }
+
+    #[test]
+    fn a_full_configuration_in_former_spellings_says_the_same_as_the_present_one() {
+        let expected = meaning(["resolver"].into_iter().chain(words(PRESENT)));
+        let is_former = |flag: &str| Arguments::is_former(&variable(&flag[2..]));
+        let (former, unchanged): (Vec<_>, Vec<_>) =
+            flags(FORMERLY).into_iter().partition(|(flag, _)| is_former(flag));
+        let variables: Vec<(String, String)> =
+            former.iter().map(|(flag, value)| (variable(&flag[2..]), value.unwrap().to_owned())).collect();
+        let unchanged: Vec<&str> =
+            unchanged.into_iter().flat_map(|(flag, value)| [Some(flag), value]).flatten().collect();
+        for (given, variables) in [(words(FORMERLY), &[][..]), (unchanged, &variables[..])] {
+            let (arguments, warnings) = translate(&given, variables);
+            assert_eq!(meaning(&arguments), expected);
+            assert_eq!(warnings.len(), former.len());
+            for (flag, _) in &former {
+                let name = if variables.is_empty() { (*flag).to_owned() } else { variable(&flag[2..]) };
+                assert!(warnings.iter().any(|warning| warning.starts_with(&format!("{name} is"))), "{name}");
+            }
+            // A value may be long, or secret.
+            assert!(warnings.iter().all(|warning| !warning.contains("web.example")), "{warnings:?}");
+        }
+        let (arguments, _) = translate(&["serve", "--client-address-header=X-Real-IP"], &[]);
+        assert_eq!(arguments[2], "--proxy-headers=address=X-Real-IP", "it is younger than that commit");
+    }
+
+    #[test]
+    fn a_flag_counts_more_than_a_variable_and_other_commands_stay_as_they_are() {
+        let variables =
+            [("RESOLVER_LIMIT", "domains=1"), ("RESOLVER_THREADS", "2"), ("RESOLVER_VISITS", "off")];
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let given = ["config", "check", "--visits", "on", "--cache-mib=9", "--json"];
+        let (arguments, warnings) = translate(&given, &variables);
+        let expected =
+            ["config", "check", "--limit=domains=1", "--limit=threads=2", "--limit=cache-mib=9", "--json"];
+        assert_eq!(arguments[1..], expected);
+        assert_eq!(warnings.len(), 4, "{warnings:?}");
+        assert_eq!(
+            warnings[0],
+            "--visits is a former spelling, and goes with the next release: use --visits-skip all"
+        );
+        for words in [&["link", "list", "--visits", "on"][..], &["migrate"], &["--help"], &[]] {
+            let (arguments, warnings) = translate(words, &[]);
+            assert!(arguments[1..] == *words && warnings.is_empty(), "{words:?}");
+        }
+    }
+}
