@@ -91,7 +91,7 @@ impl LinkService {
         let skip = request.per_page.map_or(0, |size| Page { number: request.page, size }.skip());
         let _turn = self.turns.query(by.id).await?;
         let left = request.per_page.unwrap_or(u64::MAX);
-        let reader = Reader::open(self.visits.clone(), &subjects, selection, (skip, left), now).await?;
+        let reader = Reader::open(self.visits.clone(), &subjects, selection, (skip, left)).await?;
         let total = reader.total();
         Ok(ListedVisits { reader, known: Known::default(), left, total })
     }

@@ -1,22 +1,17 @@
 //! A store of visits in memory, for tests of what is read: it counts and sorts its rows plainly.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard},
 };
 
 use async_trait::async_trait;
 use codes::{KeyspaceIndex, LinkId};
 use links::DomainId;
-use store::VisitTotals;
-use visit_store::{
-    Batch, Changes, Columns, DayCounters, Days, DeletionStep, Erased, Erasure, ErasureId, Marks, MarksKey,
-    Producer, RowQuery, SpoolId, Standing, StoredText, TextRef, TokenSecret, VisitStore, VisitStoreError,
-    WriteError,
-};
+use visit_store::{Columns, DayCounters, Days, RowQuery, VisitReader, VisitStoreError};
 use visits::{
-    AddressSecret, DAY, Day, DaySecret, Flags, Language, Outcome, QUARTER, Slot, StoredAddress, Subject,
-    TextHash, TextKey, Thread, VisitId, VisitRow,
+    DAY, Day, Flags, Language, Outcome, QUARTER, Slot, StoredAddress, Subject, TextHash, Thread, VisitId,
+    VisitRow,
     tally::{Counted, Quarter, Tally, Values},
 };
 
@@ -28,9 +23,6 @@ pub(crate) struct MemoryStore(Arc<Mutex<State>>);
 struct State {
     rows: Vec<VisitRow>,
     rows_from: Option<Day>,
-    marks: HashMap<MarksKey, Marks>,
-    marks_made: usize,
-    skipped_most: u64,
 }
 
 /// The link with a number.
@@ -75,15 +67,6 @@ impl MemoryStore {
     /// Removes rows for their age. Their counters stay.
     pub(crate) fn remove_before(&self, day: Day) {
         self.state().rows_from = Some(day);
-    }
-
-    pub(crate) fn marks_made(&self) -> usize {
-        self.state().marks_made
-    }
-
-    /// The most rows that a read has skipped.
-    pub(crate) fn skipped_most(&self) -> u64 {
-        self.state().skipped_most
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -154,7 +137,7 @@ fn counters(days: std::ops::Range<i32>, tally: &Tally) -> DayCounters {
 }
 
 #[async_trait]
-impl VisitStore for MemoryStore {
+impl VisitReader for MemoryStore {
     async fn days(
         &self,
         subject: Subject,
@@ -183,28 +166,9 @@ impl VisitStore for MemoryStore {
         Ok(vec![span])
     }
 
-    async fn link_totals(
-        &self,
-        links: &[LinkId],
-        days: Days,
-    ) -> Result<HashMap<LinkId, VisitTotals>, VisitStoreError> {
-        let total_of = |link: &LinkId| {
-            let tallies = self.tallies(Subject::Link(*link), days);
-            let deltas = tallies.values().map(Tally::delta);
-            let (total, bots) =
-                deltas.fold((0, 0), |(total, bots), one| (total + one.total, bots + one.bots));
-            let [total, bots] = [total, bots].map(|sum| u64::try_from(sum).unwrap());
-            (total > 0).then_some((*link, VisitTotals { total, bots, last: None }))
-        };
-        Ok(links.iter().filter_map(total_of).collect())
-    }
-
     async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>, VisitStoreError> {
         assert!(query.before.micros() - query.from.micros() <= 31 * DAY, "a query is of a month at most");
-        let rows = self.find(query);
-        let mut state = self.state();
-        state.skipped_most = state.skipped_most.max(query.skip);
-        Ok(rows.into_iter().skip(usize::try_from(query.skip).unwrap()).take(query.most).collect())
+        Ok(self.find(query).into_iter().skip(usize::try_from(query.skip).unwrap()).take(query.most).collect())
     }
 
     async fn count_rows(&self, query: &RowQuery) -> Result<u64, VisitStoreError> {
@@ -213,102 +177,5 @@ impl VisitStore for MemoryStore {
 
     async fn rows_from(&self) -> Result<Option<Day>, VisitStoreError> {
         Ok(self.state().rows_from)
-    }
-
-    async fn texts(&self, _: &[TextRef]) -> Result<Vec<StoredText>, VisitStoreError> {
-        Ok(Vec::new())
-    }
-
-    async fn marks(&self, key: MarksKey) -> Result<Option<Marks>, VisitStoreError> {
-        Ok(self.state().marks.get(&key).cloned())
-    }
-
-    async fn make_marks(&self, key: MarksKey) -> Result<Marks, VisitStoreError> {
-        let (subject, people_only) = (key.subject, key.people_only);
-        let (from, before) = (VisitId::floor(key.quarter), VisitId::floor(key.quarter + QUARTER));
-        let rows = self.find(&RowQuery { subject, people_only, from, before, skip: 0, most: 0 });
-        let every = usize::try_from(Marks::EVERY).unwrap();
-        let ids = rows.iter().step_by(every).map(|row| row.id).collect();
-        let marks = Marks { total: rows.len() as u64, ids };
-        let mut state = self.state();
-        state.marks_made += 1;
-        state.marks.insert(key, marks.clone());
-        Ok(marks)
-    }
-
-    async fn migrate(&self) -> Result<(), VisitStoreError> {
-        Ok(())
-    }
-
-    async fn register(&self, _: SpoolId, _: &str) -> Result<Producer, VisitStoreError> {
-        Err(VisitStoreError::NoSlot)
-    }
-
-    async fn standing(&self, _: &Producer) -> Result<Standing, VisitStoreError> {
-        Ok(Standing::Replaced)
-    }
-
-    async fn release(&self, _: &Producer) -> Result<(), VisitStoreError> {
-        Ok(())
-    }
-
-    async fn store(&self, _: &Producer, _: &Batch, _: i64) -> Result<(), WriteError> {
-        Err(WriteError::Fenced)
-    }
-
-    async fn changes(&self, _: i64) -> Result<Changes, VisitStoreError> {
-        Ok(Changes::default())
-    }
-
-    async fn tags_of(&self, _: &[LinkId]) -> Result<HashMap<LinkId, Vec<i64>>, VisitStoreError> {
-        Ok(HashMap::new())
-    }
-
-    async fn secrets(&self) -> Result<(TextKey, AddressSecret), VisitStoreError> {
-        Ok((TextKey::new([1; 16]), AddressSecret::new([2; 16])))
-    }
-
-    async fn token_secret(&self) -> Result<TokenSecret, VisitStoreError> {
-        Ok(TokenSecret::new([3; 32]))
-    }
-
-    async fn day_secret(&self, _: Day) -> Result<Option<DaySecret>, VisitStoreError> {
-        Ok(None)
-    }
-
-    async fn delete(&self, _: Subject, _: VisitId) -> Result<u64, VisitStoreError> {
-        Ok(0)
-    }
-
-    async fn erase(&self, _: &Erasure) -> Result<Option<ErasureId>, VisitStoreError> {
-        Ok(None)
-    }
-
-    async fn erased(&self, _: ErasureId) -> Result<Erased, VisitStoreError> {
-        Ok(Erased { deleted: 0, is_done: true })
-    }
-
-    async fn delete_rows(&self) -> Result<DeletionStep, VisitStoreError> {
-        Ok(DeletionStep { deleted: 0, has_more: false })
-    }
-
-    async fn keep(&self, _: Day) -> Result<(), VisitStoreError> {
-        Ok(())
-    }
-
-    async fn merge(&self) -> Result<bool, VisitStoreError> {
-        Ok(false)
-    }
-
-    async fn follow_tags(&self) -> Result<bool, VisitStoreError> {
-        Ok(false)
-    }
-
-    async fn fold_link_visits(&self) -> Result<bool, VisitStoreError> {
-        Ok(false)
-    }
-
-    async fn latest(&self, _: VisitId, _: usize) -> Result<Vec<VisitRow>, VisitStoreError> {
-        Ok(Vec::new())
     }
 }

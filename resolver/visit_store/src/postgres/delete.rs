@@ -106,10 +106,8 @@ async fn delete_of_link(transaction: &Transaction<'_>, link: LinkId) -> Result<u
         wider.push(DayDelta { subject, day: Day::from_stored(day), delta: columns.negated()? });
     }
     add_merged(transaction, &wider).await?;
-    for table in ["visit_month", "visit_marks"] {
-        let remove = format!("DELETE FROM {table} WHERE kind = 0 AND subject = $1");
-        transaction.execute_typed(&remove, &[(&link.get(), Type::INT8)]).await?;
-    }
+    let remove = "DELETE FROM visit_month WHERE kind = 0 AND subject = $1";
+    transaction.execute_typed(remove, &[(&link.get(), Type::INT8)]).await?;
     let taken = encode_links(&[LinkVisits { link, total: -total, bots: -bots, last: 0 }]);
     let insert = "INSERT INTO visit_link_batch (links) VALUES ($1)";
     transaction.execute_typed(insert, &[(&taken, Type::BYTEA)]).await?;
@@ -123,7 +121,7 @@ async fn delete_of_orphans(transaction: &Transaction<'_>) -> Result<u64, VisitSt
     let total =
         "SELECT coalesce(sum(total), 0)::bigint FROM visit_day WHERE kind = $1 AND subject = 0 AND part = 0";
     let total = transaction.query_typed(total, &[(&kind, Type::INT2)]).await?;
-    for table in ["visit_day", "visit_month", "visit_marks"] {
+    for table in ["visit_day", "visit_month"] {
         let remove = format!("DELETE FROM {table} WHERE kind = $1");
         transaction.execute_typed(&remove, &[(&kind, Type::INT2)]).await?;
     }

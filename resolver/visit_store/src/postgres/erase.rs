@@ -203,16 +203,12 @@ async fn delete(transaction: &Transaction<'_>, found: &[Row], day: Day) -> Resul
     let rows =
         transaction.query_typed(&remove, &[(&links, Type::INT8_ARRAY), (&ids, Type::INT8_ARRAY)]).await?;
     let rows: Vec<ErasedRow> = rows.iter().map(erased_row).collect();
-    unlist(transaction, &rows, day).await?;
+    unlist(transaction, &rows).await?;
     Ok(rows.len() as u64)
 }
 
-/// Moves the visits of deleted rows of a day to those without one. The caller holds [`LOCK`].
-pub(super) async fn unlist(
-    transaction: &Transaction<'_>,
-    rows: &[ErasedRow],
-    day: Day,
-) -> Result<(), VisitStoreError> {
+/// Moves the visits of deleted rows to those without one. The caller holds [`LOCK`].
+pub(super) async fn unlist(transaction: &Transaction<'_>, rows: &[ErasedRow]) -> Result<(), VisitStoreError> {
     let links: Vec<i64> = rows.iter().map(|row| row.link.map_or(0, LinkId::get)).collect();
     let cuts =
         by_link(transaction, "SELECT link_id, before_id FROM visit_cut WHERE link_id = ANY($1)", &links);
@@ -224,12 +220,7 @@ pub(super) async fn unlist(
     for (link, tag) in by_link(transaction, counted, &links).await? {
         tags.entry(LinkId::from_stored(link)).or_default().push(tag);
     }
-    add_merged(transaction, &unlisted(rows, &cuts.collect(), &tags)).await?;
-    // Marks count places among rows.
-    let (start, end) = (day.start(), day.next().start());
-    let marks = format!("DELETE FROM visit_marks WHERE quarter >= {start} AND quarter < {end}");
-    transaction.batch_execute(&marks).await?;
-    Ok(())
+    add_merged(transaction, &unlisted(rows, &cuts.collect(), &tags)).await
 }
 
 fn erased_row(row: &Row) -> ErasedRow {

@@ -16,7 +16,6 @@ mod delete;
 mod erase;
 mod gone_tags;
 mod link_visits;
-mod marks;
 mod merge;
 mod producers;
 mod rows;
@@ -44,8 +43,8 @@ pub(crate) use apart::{
 use apart::erasures;
 
 use crate::{
-    Batch, Changes, Columns, DayCounters, Days, DeletionStep, Erased, Erasure, ErasureId, Marks, MarksKey,
-    Producer, RowQuery, RowsRecord, SpoolId, Standing, StoredText, TextRef, TokenSecret, VisitStore,
+    Batch, Changes, Columns, DayCounters, Days, DeletionStep, Erased, Erasure, ErasureId, Producer, RowQuery,
+    RowsRecord, SpoolId, Standing, StoredText, TextRef, TokenSecret, VisitReader, VisitStore,
     VisitStoreError, WriteError, erased_rows::ErasedRow,
 };
 
@@ -147,16 +146,6 @@ impl PostgresVisits {
         self.with(async |client| apart::links_of_tag(client, tag).await).await
     }
 
-    /// Stores marks that were computed elsewhere.
-    pub(crate) async fn store_marks(
-        &self,
-        key: MarksKey,
-        total: u64,
-        ids: &[i64],
-    ) -> Result<(), VisitStoreError> {
-        self.with(async |client| marks::store(client, key, total, ids).await).await
-    }
-
     /// Returns the oldest deletions that have rows left.
     pub(crate) async fn open_cuts(&self, most: i64) -> Result<Vec<OpenCut>, VisitStoreError> {
         self.with(async |client| apart::open_cuts(client, most).await).await
@@ -188,15 +177,14 @@ impl PostgresVisits {
         self.with(async |client| erasures::address_texts(client, network).await).await
     }
 
-    /// Moves the visits of an erasure's rows of a day, and the erasure on to `next`.
+    /// Moves the visits of an erasure's rows, and the erasure on to `next`.
     pub(crate) async fn move_on(
         &self,
         open: &OpenErasure,
         rows: &[ErasedRow],
-        day: Day,
         next: VisitId,
     ) -> Result<(), VisitStoreError> {
-        self.with(async |client| erasures::move_on(client, open, rows, day, next).await).await
+        self.with(async |client| erasures::move_on(client, open, rows, next).await).await
     }
 
     /// Returns visits that were moved and may have rows still.
@@ -216,6 +204,39 @@ impl PostgresVisits {
         later: LaterVisits<'_>,
     ) -> Result<(), VisitStoreError> {
         self.with(async |client| erasures::close(client, open, later).await).await
+    }
+}
+
+#[async_trait]
+impl VisitReader for PostgresVisits {
+    async fn days(
+        &self,
+        subject: Subject,
+        days: Days,
+        columns: Columns,
+    ) -> Result<Vec<DayCounters>, VisitStoreError> {
+        self.with(async |client| counters::days(client, subject, days, columns).await).await
+    }
+
+    async fn spans(
+        &self,
+        subject: Subject,
+        days: Days,
+        columns: Columns,
+    ) -> Result<Vec<DayCounters>, VisitStoreError> {
+        self.with(async |client| counters::spans(client, subject, days, columns).await).await
+    }
+
+    async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>, VisitStoreError> {
+        self.with(async |client| rows::rows(client, query).await).await
+    }
+
+    async fn count_rows(&self, query: &RowQuery) -> Result<u64, VisitStoreError> {
+        self.with(async |client| rows::count(client, query).await).await
+    }
+
+    async fn rows_from(&self) -> Result<Option<Day>, VisitStoreError> {
+        self.with(async |client| chores::rows_from(client).await).await
     }
 }
 
@@ -271,24 +292,6 @@ impl VisitStore for PostgresVisits {
         self.with(async |client| secrets::of_day(client, day).await).await
     }
 
-    async fn days(
-        &self,
-        subject: Subject,
-        days: Days,
-        columns: Columns,
-    ) -> Result<Vec<DayCounters>, VisitStoreError> {
-        self.with(async |client| counters::days(client, subject, days, columns).await).await
-    }
-
-    async fn spans(
-        &self,
-        subject: Subject,
-        days: Days,
-        columns: Columns,
-    ) -> Result<Vec<DayCounters>, VisitStoreError> {
-        self.with(async |client| counters::spans(client, subject, days, columns).await).await
-    }
-
     async fn link_totals(
         &self,
         links: &[LinkId],
@@ -297,28 +300,8 @@ impl VisitStore for PostgresVisits {
         self.with(async |client| counters::link_totals(client, links, days).await).await
     }
 
-    async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>, VisitStoreError> {
-        self.with(async |client| rows::rows(client, query).await).await
-    }
-
-    async fn count_rows(&self, query: &RowQuery) -> Result<u64, VisitStoreError> {
-        self.with(async |client| rows::count(client, query).await).await
-    }
-
-    async fn rows_from(&self) -> Result<Option<Day>, VisitStoreError> {
-        self.with(async |client| chores::rows_from(client).await).await
-    }
-
     async fn texts(&self, texts: &[TextRef]) -> Result<Vec<StoredText>, VisitStoreError> {
         self.with(async |client| rows::texts(client, texts).await).await
-    }
-
-    async fn marks(&self, key: MarksKey) -> Result<Option<Marks>, VisitStoreError> {
-        self.with(async |client| marks::marks(client, key).await).await
-    }
-
-    async fn make_marks(&self, key: MarksKey) -> Result<Marks, VisitStoreError> {
-        self.with(async |client| marks::make(client, key).await).await
     }
 
     async fn delete(&self, subject: Subject, before: VisitId) -> Result<u64, VisitStoreError> {

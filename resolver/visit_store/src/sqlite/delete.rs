@@ -85,9 +85,7 @@ fn delete_of_link(transaction: &Connection, link: LinkId) -> Result<u64, VisitSt
         }));
     }
     days::add(transaction, MERGED, &wider)?;
-    for table in ["visit_month", "visit_marks"] {
-        transaction.execute(&format!("DELETE FROM {table} WHERE kind = 0 AND subject = ?1"), [link.get()])?;
-    }
+    transaction.execute("DELETE FROM visit_month WHERE kind = 0 AND subject = ?1", [link.get()])?;
     link_visits::insert(transaction, &[LinkVisits { link, total: -total, bots: -bots, last: 0 }])?;
     Ok(u64::try_from(total).unwrap_or(0))
 }
@@ -125,7 +123,7 @@ fn delete_of_orphans(transaction: &Connection) -> Result<u64, VisitStoreError> {
     let kind = Subject::Orphans(None, None).key().kind;
     let total = "SELECT coalesce(sum(total), 0) FROM visit_day WHERE kind = ?1 AND subject = 0 AND part = 0";
     let total: i64 = transaction.query_row(total, [kind], |row| row.get(0))?;
-    for table in ["visit_day", "visit_month", "visit_marks"] {
+    for table in ["visit_day", "visit_month"] {
         transaction.execute(&format!("DELETE FROM {table} WHERE kind = ?1"), [kind])?;
     }
     Ok(u64::try_from(total).unwrap_or(0))

@@ -136,14 +136,14 @@ fn step(
         transaction.prepare(&remove)?.query_map([], erased_row)?.collect::<Result<_, _>>()?;
     let last = rows.iter().map(|row| row.id).max().filter(|_| rows.len() == STEP);
     if !rows.is_empty() {
-        count_without_rows(transaction, &rows, day)?;
+        count_without_rows(transaction, &rows)?;
     }
     let next = last.map_or(end, |last| VisitId::from_stored(last.get() + 1));
     Ok((Some(next), rows.len() as u64))
 }
 
-/// Moves the visits of deleted rows of a day to those without a row.
-fn count_without_rows(transaction: &Connection, rows: &[ErasedRow], day: Day) -> Result<(), VisitStoreError> {
+/// Moves the visits of deleted rows to those without a row.
+fn count_without_rows(transaction: &Connection, rows: &[ErasedRow]) -> Result<(), VisitStoreError> {
     let mut links: Vec<Option<LinkId>> = rows.iter().map(|row| row.link).collect();
     links.sort_unstable();
     links.dedup();
@@ -155,11 +155,7 @@ fn count_without_rows(transaction: &Connection, rows: &[ErasedRow], day: Day) ->
     }
     let links: Vec<LinkId> = links.into_iter().flatten().collect();
     let tags = tags_of(transaction, &links)?;
-    days::add(transaction, MERGED, &unlisted(rows, &cuts, &tags))?;
-    // Marks count places among rows.
-    let marks = "DELETE FROM visit_marks WHERE quarter >= ?1 AND quarter < ?2";
-    transaction.execute(marks, [day.start(), day.next().start()])?;
-    Ok(())
+    days::add(transaction, MERGED, &unlisted(rows, &cuts, &tags))
 }
 
 fn erased_row(row: &Row<'_>) -> Result<ErasedRow, rusqlite::Error> {

@@ -17,7 +17,6 @@ mod delete;
 mod erase;
 mod events;
 mod link_visits;
-mod marks;
 mod merge;
 mod migrations;
 mod producers;
@@ -39,8 +38,8 @@ use tokio::sync::Mutex;
 use visits::{AddressSecret, Day, DaySecret, Subject, TextKey, VisitId, VisitRow};
 
 use crate::{
-    Batch, Changes, Columns, DayCounters, Days, DeletionStep, Erased, Erasure, ErasureId, Marks, MarksKey,
-    Producer, RowQuery, SpoolId, Standing, StoredText, TextRef, TokenSecret, VisitStore, VisitStoreError,
+    Batch, Changes, Columns, DayCounters, Days, DeletionStep, Erased, Erasure, ErasureId, Producer, RowQuery,
+    SpoolId, Standing, StoredText, TextRef, TokenSecret, VisitReader, VisitStore, VisitStoreError,
     WriteError,
 };
 
@@ -133,6 +132,43 @@ fn within<T>(
 }
 
 #[async_trait]
+impl VisitReader for SqliteVisits {
+    async fn days(
+        &self,
+        subject: Subject,
+        days: Days,
+        columns: Columns,
+    ) -> Result<Vec<DayCounters>, VisitStoreError> {
+        self.read(move |connection| counters::days(connection, subject, days, columns)).await
+    }
+
+    async fn spans(
+        &self,
+        subject: Subject,
+        days: Days,
+        columns: Columns,
+    ) -> Result<Vec<DayCounters>, VisitStoreError> {
+        self.read(move |connection| counters::spans(connection, subject, days, columns)).await
+    }
+
+    async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>, VisitStoreError> {
+        self.must_find(query.subject)?;
+        let query = *query;
+        self.list(move |connection| rows::rows(connection, &query)).await
+    }
+
+    async fn count_rows(&self, query: &RowQuery) -> Result<u64, VisitStoreError> {
+        self.must_find(query.subject)?;
+        let query = *query;
+        self.list(move |connection| rows::count(connection, &query)).await
+    }
+
+    async fn rows_from(&self) -> Result<Option<Day>, VisitStoreError> {
+        self.read(chores::rows_from).await
+    }
+}
+
+#[async_trait]
 impl VisitStore for SqliteVisits {
     async fn migrate(&self) -> Result<(), VisitStoreError> {
         self.writer.run(migrations::run).await
@@ -183,24 +219,6 @@ impl VisitStore for SqliteVisits {
         self.write(move |connection| secrets::of_day(connection, day)).await
     }
 
-    async fn days(
-        &self,
-        subject: Subject,
-        days: Days,
-        columns: Columns,
-    ) -> Result<Vec<DayCounters>, VisitStoreError> {
-        self.read(move |connection| counters::days(connection, subject, days, columns)).await
-    }
-
-    async fn spans(
-        &self,
-        subject: Subject,
-        days: Days,
-        columns: Columns,
-    ) -> Result<Vec<DayCounters>, VisitStoreError> {
-        self.read(move |connection| counters::spans(connection, subject, days, columns)).await
-    }
-
     async fn link_totals(
         &self,
         links: &[LinkId],
@@ -210,37 +228,9 @@ impl VisitStore for SqliteVisits {
         self.read(move |connection| counters::link_totals(connection, &links, days)).await
     }
 
-    async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>, VisitStoreError> {
-        self.must_find(query.subject)?;
-        let query = *query;
-        self.list(move |connection| rows::rows(connection, &query)).await
-    }
-
-    async fn count_rows(&self, query: &RowQuery) -> Result<u64, VisitStoreError> {
-        self.must_find(query.subject)?;
-        let query = *query;
-        self.list(move |connection| rows::count(connection, &query)).await
-    }
-
-    async fn rows_from(&self) -> Result<Option<Day>, VisitStoreError> {
-        self.read(chores::rows_from).await
-    }
-
     async fn texts(&self, texts: &[TextRef]) -> Result<Vec<StoredText>, VisitStoreError> {
         let texts = texts.to_vec();
         self.read(move |connection| rows::texts(connection, &texts)).await
-    }
-
-    async fn marks(&self, key: MarksKey) -> Result<Option<Marks>, VisitStoreError> {
-        self.read(move |connection| marks::marks(connection, key)).await
-    }
-
-    async fn make_marks(&self, key: MarksKey) -> Result<Marks, VisitStoreError> {
-        self.must_find(key.subject)?;
-        let marks = self.list(move |connection| marks::make(connection, key)).await?;
-        let made = marks.clone();
-        self.write(move |connection| marks::store(connection, key, &made)).await?;
-        Ok(marks)
     }
 
     async fn delete(&self, subject: Subject, before: VisitId) -> Result<u64, VisitStoreError> {

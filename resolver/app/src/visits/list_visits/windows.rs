@@ -8,8 +8,8 @@ use std::{collections::BTreeMap, ops::Range};
 
 use visits::{QUARTER, Subject, TimeRange, VisitId};
 
-use super::reader::SKIP_MAX;
-
+/// Number of rows of a quarter hour from which on a read looks at a part of it.
+const DENSE: u64 = 16_384;
 /// The shortest part of a quarter hour, in microseconds.
 const SHORTEST: i64 = 10_000;
 
@@ -62,7 +62,7 @@ impl Windows {
             if ids.start >= range.end || ids.end <= range.start {
                 continue;
             }
-            if *listed > SKIP_MAX {
+            if *listed > DENSE {
                 if found == 0 {
                     let end = ids.end.min(range.end);
                     return self.part(*quarter, *listed, most, end).max(range.start)..end;

@@ -1,6 +1,6 @@
 //! Reads counters of one or several subjects and adds them up.
 
-use visit_store::{Columns, DayCounters, Days, VisitStore, VisitStoreError};
+use visit_store::{Columns, DayCounters, Days, VisitReader, VisitStoreError};
 use visits::{
     Day, QUARTER, Subject, TimeRange,
     series::Series,
@@ -9,7 +9,7 @@ use visits::{
 
 /// The counters of some subjects, which share no visit.
 pub(super) struct Counters<'a> {
-    store: &'a dyn VisitStore,
+    store: &'a dyn VisitReader,
     subjects: &'a [Subject],
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Sums {
 }
 
 impl<'a> Counters<'a> {
-    pub(super) fn new(store: &'a dyn VisitStore, subjects: &'a [Subject]) -> Self {
+    pub(super) fn new(store: &'a dyn VisitReader, subjects: &'a [Subject]) -> Self {
         Self { store, subjects }
     }
 

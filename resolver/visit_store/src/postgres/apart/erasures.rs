@@ -71,13 +71,12 @@ pub(in crate::postgres) async fn address_texts(
     Ok(client.query_typed(&query, &[]).await?.iter().map(|row| row.get(0)).collect())
 }
 
-/// Moves the visits of an erasure's rows of a day to those without one, and the erasure on to
+/// Moves the visits of an erasure's rows to those without one, and the erasure on to
 /// `next`. Does nothing if another process did, or if rows have arrived since.
 pub(in crate::postgres) async fn move_on(
     client: &mut Client,
     open: &OpenErasure,
     rows: &[ErasedRow],
-    day: Day,
     next: VisitId,
 ) -> Result<(), VisitStoreError> {
     let transaction = client.transaction().await?;
@@ -105,7 +104,7 @@ pub(in crate::postgres) async fn move_on(
         .await?;
     let new: HashSet<i64> = noted.iter().filter(|row| row.get(1)).map(|row| row.get(0)).collect();
     let moved: Vec<ErasedRow> = rows.iter().filter(|row| new.contains(&row.id.get())).copied().collect();
-    erase::unlist(&transaction, &moved, day).await?;
+    erase::unlist(&transaction, &moved).await?;
     let count = "UPDATE visit_erasure SET deleted = deleted + $1 WHERE version = $2";
     transaction.execute_typed(count, &[(&int(moved.len()), Type::INT8), (&open.version, Type::INT8)]).await?;
     transaction.commit().await?;
