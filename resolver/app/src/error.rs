@@ -7,9 +7,10 @@ use std::fmt;
 
 use links::scope::Scope;
 use store::StoreError;
+use supply::Refused;
 use visit_store::VisitStoreError;
 
-use crate::{budgets::ExceededShare, key_permits::PermitTimeout, reservation::ReserveError};
+use crate::{budgets::ExceededShare, key_permits::PermitTimeout};
 
 /// Maximum number of wrong fields that one answer names. One more entry stands for the rest.
 pub const FIELDS_TOLD: usize = 16;
@@ -270,12 +271,13 @@ impl From<PermitTimeout> for AppError {
     }
 }
 
-impl From<ReserveError> for AppError {
-    fn from(error: ReserveError) -> Self {
-        match error {
-            ReserveError::Exhausted => Self::Exhausted,
-            ReserveError::Unavailable | ReserveError::Closed => Self::Unavailable,
+impl From<Refused> for AppError {
+    fn from(refused: Refused) -> Self {
+        if matches!(refused, Refused::Exhausted) {
+            return Self::Exhausted;
         }
+        tracing::warn!(error = &refused as &dyn std::error::Error, "ask the issuer for numbers");
+        Self::Unavailable
     }
 }
 

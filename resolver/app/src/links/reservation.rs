@@ -20,20 +20,6 @@ mod reserver;
 
 pub use reserver::Reserver;
 
-/// The reason why a reservation could not be made or used.
-#[derive(Debug, thiserror::Error)]
-pub enum ReserveError {
-    /// The keyspace has not enough numbers left.
-    #[error("the keyspace has not that many numbers left")]
-    Exhausted,
-    /// The issuer or the database is unavailable.
-    #[error("no numbers are available, or the database does not answer")]
-    Unavailable,
-    /// The reservation was given up, and accepts no more links.
-    #[error("the reservation was given up")]
-    Closed,
-}
-
 /// The outcome of one link of a fill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filled {

@@ -16,7 +16,7 @@ use links::{
 use crate::{
     AppError, FieldErrors, LinkService,
     authorize::{require, require_operator},
-    reservation::{Filled, ReserveError},
+    reservation::Filled,
 };
 use supply::Minting;
 
@@ -98,11 +98,7 @@ impl LinkService {
         let reservation = self.find_reservation(id, by).await?;
         let (links, rest) = read()?;
         check_fill_len(links.len())?;
-        let filled = self.reserver.fill(&reservation, links).await.map_err(|error| match error {
-            ReserveError::Closed => AppError::ReservationClosed { id: id.to_owned() },
-            other => other.into(),
-        })?;
-        Ok((rest, filled))
+        Ok((rest, self.reserver.fill(&reservation, links).await?))
     }
 
     /// Returns the name of a reservation's keyspace, or an empty text if this process does not mint

@@ -7,23 +7,25 @@ use links::{Draft, NewLink, reservation::Reservation};
 use numbers::Span;
 use store::{BATCH_MAX, InsertError, Inserted, Source};
 
-use super::{Filled, ReserveError, Reserver};
 use supply::safety_rule::{self, SafetyRule};
+
+use super::{Filled, Reserver};
+use crate::AppError;
 
 impl Reserver {
     /// Stores links under reserved codes, and returns the outcome of each in the order of `items`.
     ///
     /// # Errors
-    /// Returns [`ReserveError::Closed`] if the reservation was given up, or
-    /// [`ReserveError::Unavailable`] if this resolver does not know its keyspace and the database
+    /// Returns [`AppError::ReservationClosed`] if the reservation was given up, or
+    /// [`AppError::Unavailable`] if this resolver does not know its keyspace and the database
     /// does not answer.
     pub async fn fill(
         &self,
         reservation: &Reservation,
         items: Vec<(Code, Draft)>,
-    ) -> Result<Vec<Filled>, ReserveError> {
+    ) -> Result<Vec<Filled>, AppError> {
         if reservation.closed_at.is_some() {
-            return Err(ReserveError::Closed);
+            return Err(AppError::ReservationClosed { id: reservation.id.to_string() });
         }
         self.know(reservation).await?;
         let mut outcomes = vec![Filled::NotReserved; items.len()];

@@ -8,16 +8,15 @@ use links::{
     reservation::{Reservation, ReservationId},
 };
 use numbers::{Block, Span};
-use store::{BlockEntry, Links, Register, Registration, StoreError};
+use store::{BlockEntry, Links, Register, Registration};
 use tokio::{task::spawn_blocking, time::timeout};
 
-use super::ReserveError;
 use supply::{
     IssuerClient, Minting, Refused, ReservationHolder, SupplyMetrics,
     safety_rule::{self, SafetyRule},
 };
 
-use crate::{domain_cache::DomainCache, metrics::Metrics};
+use crate::{AppError, domain_cache::DomainCache, metrics::Metrics};
 
 /// Deadline for setting aside all numbers of a reservation.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -81,23 +80,22 @@ impl Reserver {
     /// Reserves numbers. If that fails, those already allocated are given up again.
     ///
     /// # Errors
-    /// Returns [`ReserveError::Exhausted`] if there are not enough numbers, or
-    /// [`ReserveError::Unavailable`] if the issuer or the database is unavailable.
+    /// Returns [`AppError::Exhausted`] if there are not enough numbers, or
+    /// [`AppError::Unavailable`] if the issuer or the database is unavailable.
     pub async fn reserve(
         &self,
         key: ApiKeyId,
         minting: &Minting,
         count: u64,
-    ) -> Result<Reservation, ReserveError> {
-        let id = ReservationId::draw().map_err(|_| ReserveError::Unavailable)?;
-        let created_at =
-            self.register.add_reservation(&id, minting.index, key).await.map_err(|error| away(&error))?;
+    ) -> Result<Reservation, AppError> {
+        let id = ReservationId::draw().map_err(|_| AppError::Unavailable)?;
+        let created_at = self.register.add_reservation(&id, minting.index, key).await?;
         let spans = if count > minting.capacity() {
-            Ok(Err(ReserveError::Exhausted))
+            Ok(Err(AppError::Exhausted))
         } else {
             timeout(DEADLINE, self.take(&id, minting, count)).await
         };
-        match spans.unwrap_or(Err(ReserveError::Unavailable)) {
+        match spans.unwrap_or(Err(AppError::Unavailable)) {
             Ok(spans) => {
                 self.metrics.reserved.increment(count);
                 let keyspace = minting.index;
@@ -108,7 +106,7 @@ impl Reserver {
                 // see the reservation in its list meanwhile, and may have filled some of it. If
                 // this fails too, the key can still give up the reservation in its list.
                 let given_up = timeout(DEADLINE, self.close(&id, minting)).await;
-                if let Err(reason) = given_up.unwrap_or(Err(ReserveError::Unavailable)) {
+                if let Err(reason) = given_up.unwrap_or(Err(AppError::Unavailable)) {
                     tracing::warn!(
                         reservation = %id,
                         error = &reason as &dyn std::error::Error,
@@ -121,13 +119,8 @@ impl Reserver {
     }
 
     /// Allocates and registers blocks until there are enough numbers.
-    async fn take(
-        &self,
-        id: &ReservationId,
-        minting: &Minting,
-        count: u64,
-    ) -> Result<Vec<Span>, ReserveError> {
-        let incarnation = self.register(id, minting, true).await.map_err(|refused| no(&refused))?;
+    async fn take(&self, id: &ReservationId, minting: &Minting, count: u64) -> Result<Vec<Span>, AppError> {
+        let incarnation = self.register(id, minting, true).await?;
         let (mut spans, mut missing) = (Vec::new(), count);
         for seq in 1..=BLOCKS_MAX {
             if missing == 0 {
@@ -144,7 +137,7 @@ impl Reserver {
             return Ok(spans);
         }
         tracing::warn!(reservation = %id, blocks = BLOCKS_MAX, missing, "the free numbers lie too scattered for a reservation");
-        Err(ReserveError::Unavailable)
+        Err(AppError::Unavailable)
     }
 
     async fn register(&self, id: &ReservationId, minting: &Minting, reserved: bool) -> Result<u64, Refused> {
@@ -159,11 +152,11 @@ impl Reserver {
         minting: &Minting,
         (incarnation, seq): (u64, u64),
         wanted_len: u64,
-    ) -> Result<Block, ReserveError> {
-        let store_epoch = self.register.epoch().await.map_err(|error| away(&error))?.to_string();
+    ) -> Result<Block, AppError> {
+        let store_epoch = self.register.epoch().await?.to_string();
         let to = ReservationHolder { holder: id.holder(), incarnation };
         let allocated = self.client.set_aside(&to, minting, seq, wanted_len, store_epoch).await;
-        allocated.map_err(|refused| no(&refused))?.ok_or(ReserveError::Unavailable)
+        allocated?.ok_or(AppError::Unavailable)
     }
 
     /// Registers a block, and returns the parts of it that are free. Codes that are taken as custom
@@ -175,42 +168,42 @@ impl Reserver {
         minting: &Minting,
         (incarnation, seq): (u64, u64),
         block: Block,
-    ) -> Result<Vec<Span>, ReserveError> {
+    ) -> Result<Vec<Span>, AppError> {
         let entry = entry_of(id, minting, (incarnation, seq), &block);
-        let registered = self.register.register_block(&entry).await.map_err(|error| away(&error))?;
+        let registered = self.register.register_block(&entry).await?;
         if registered == Registration::Registered {
-            let free = self.register.unused(minting.index, block.span).await.map_err(|error| away(&error))?;
+            let free = self.register.unused(minting.index, block.span).await?;
             if free != [block.span] {
-                self.register.release_block(&entry, &free).await.map_err(|error| away(&error))?;
+                self.register.release_block(&entry, &free).await?;
             }
             return Ok(free);
         }
         self.supply_metrics.blocks_overlapping.increment(1);
-        let end = self.register.registered_end(minting.index).await.map_err(|error| away(&error))?;
+        let end = self.register.registered_end(minting.index).await?;
         tracing::error!(
             start = block.span.start(),
             len = block.span.len(),
             "the register has numbers of this block already"
         );
         let of = ReservationHolder { holder: id.holder(), incarnation };
-        self.client.return_overlapping(&of, &block, end).await.map_err(|refused| no(&refused))?;
+        self.client.return_overlapping(&of, &block, end).await?;
         Ok(Vec::new())
     }
 
     /// Gives a reservation up, so that unfilled numbers go to other holders. Idempotent.
     ///
     /// # Errors
-    /// Returns [`ReserveError::Unavailable`] if the issuer or the database is unavailable, or if
+    /// Returns [`AppError::Unavailable`] if the issuer or the database is unavailable, or if
     /// this process does not mint from the keyspace. Part of the work may be done then.
-    pub async fn give_up(&self, reservation: &Reservation) -> Result<(), ReserveError> {
+    pub async fn give_up(&self, reservation: &Reservation) -> Result<(), AppError> {
         // Only a resolver that mints from its keyspace can give a reservation up.
-        let minting = self.minting(reservation).ok_or(ReserveError::Unavailable)?;
+        let minting = self.minting(reservation).ok_or(AppError::Unavailable)?;
         self.close(&reservation.id, minting).await
     }
 
-    async fn close(&self, id: &ReservationId, minting: &Minting) -> Result<(), ReserveError> {
-        self.register.close_reservation(id).await.map_err(|error| away(&error))?;
-        self.register(id, minting, false).await.map_err(|refused| no(&refused))?;
+    async fn close(&self, id: &ReservationId, minting: &Minting) -> Result<(), AppError> {
+        self.register.close_reservation(id).await?;
+        self.register(id, minting, false).await?;
         Ok(())
     }
 
@@ -222,23 +215,23 @@ impl Reserver {
 
     /// Ensures that this process knows a reservation's keyspace, which may have been added while it
     /// ran. Otherwise it would take the codes for slugs.
-    pub(super) async fn know(&self, reservation: &Reservation) -> Result<(), ReserveError> {
+    pub(super) async fn know(&self, reservation: &Reservation) -> Result<(), AppError> {
         let is_known = || {
             self.mint.len_of(reservation.keyspace).is_some() || !safety_rule::is_on(SafetyRule::KeyspaceKnown)
         };
         if is_known() {
             return Ok(());
         }
-        self.domain_cache.refresh().await.map_err(|error| away(&error))?;
-        if is_known() { Ok(()) } else { Err(ReserveError::Unavailable) }
+        self.domain_cache.refresh().await?;
+        if is_known() { Ok(()) } else { Err(AppError::Unavailable) }
     }
 
     /// Returns the codes of a reservation, in the order of their numbers.
     ///
     /// # Errors
-    /// Returns [`ReserveError::Unavailable`] if this resolver does not know the keyspace and the
+    /// Returns [`AppError::Unavailable`] if this resolver does not know the keyspace and the
     /// database does not answer.
-    pub async fn codes(&self, reservation: &Reservation) -> Result<Vec<Code>, ReserveError> {
+    pub async fn codes(&self, reservation: &Reservation) -> Result<Vec<Code>, AppError> {
         self.know(reservation).await?;
         let (mint, keyspace, spans) =
             (Arc::clone(&self.mint), reservation.keyspace, reservation.spans.clone());
@@ -253,14 +246,14 @@ impl Reserver {
         }
         // Each code is one permutation. A hundred thousand of them would block everything else on
         // this thread.
-        spawn_blocking(compute).await.map_err(|_| ReserveError::Unavailable)
+        spawn_blocking(compute).await.map_err(|_| AppError::Unavailable)
     }
 
     /// Returns how many of a reservation's numbers have a link.
     ///
     /// # Errors
-    /// Returns [`StoreError`] if the database does not answer.
-    pub async fn filled(&self, reservation: &Reservation) -> Result<u64, StoreError> {
+    /// Returns [`AppError::Unavailable`] if the database does not answer.
+    pub async fn filled(&self, reservation: &Reservation) -> Result<u64, AppError> {
         let mut filled = 0;
         for span in &reservation.spans {
             let unused = self.register.unused(reservation.keyspace, *span).await?;
@@ -268,17 +261,4 @@ impl Reserver {
         }
         Ok(filled)
     }
-}
-
-fn away(error: &StoreError) -> ReserveError {
-    tracing::warn!(error = error as &dyn std::error::Error, "reserve numbers");
-    ReserveError::Unavailable
-}
-
-fn no(refused: &Refused) -> ReserveError {
-    if matches!(refused, Refused::Exhausted) {
-        return ReserveError::Exhausted;
-    }
-    tracing::warn!(error = refused as &dyn std::error::Error, "reserve numbers");
-    ReserveError::Unavailable
 }
