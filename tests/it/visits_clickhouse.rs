@@ -12,7 +12,7 @@ use harness::{Clickhouse, NewClickhouse, Postgres, Scratch, clickhouse, wait};
 use store::{Store as _, postgres::PostgresStore};
 use visit_store::{
     Batch, ClickhouseAddress, ClickhouseVisits, PostgresVisits, Producer, RowQuery, RowsRecord, Standing,
-    VisitStore,
+    VisitReader as _, VisitStore,
 };
 use visits::{Subject, VisitId};
 

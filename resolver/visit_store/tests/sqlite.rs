@@ -14,7 +14,9 @@ use links::{Tag, api_key::ApiKeyId};
 use rusqlite::{Connection, params};
 use store::{Catalog as _, Store as _, sqlite::SqliteStore};
 use tempfile::TempDir;
-use visit_store::{Days, Erasure, SpoolId, SqliteVisits, Standing, VisitStore, VisitStoreError, WriteError};
+use visit_store::{
+    Days, Erasure, SpoolId, SqliteVisits, Standing, VisitReader as _, VisitStore, VisitStoreError, WriteError,
+};
 use visits::{AddressNetwork, Day, Subject, VisitId};
 
 /// Both databases in a folder of their own.
