@@ -38,6 +38,7 @@ use std::{sync::Arc, time::Duration};
 
 use ::links::Schemes;
 use ::visits::AddressMode;
+use futures_util::future::BoxFuture;
 use store::{Catalog, Keys, Links, Register, Settings};
 use visit_store::VisitStore;
 
@@ -65,6 +66,12 @@ pub use self::{
     },
     visits::{delete_visits, list_visits, live, visit_stats, visit_subjects, visit_totals},
 };
+
+/// The answer of a use case.
+///
+/// Use cases that call the stores several times return their future in a box. It is compiled here
+/// once; that of an `async fn` would be compiled again in each crate that awaits it.
+pub type Answer<'a, T> = BoxFuture<'a, Result<T, AppError>>;
 
 /// The use cases of links and of what belongs to them.
 pub struct LinkService {

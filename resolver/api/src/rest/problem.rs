@@ -251,7 +251,7 @@ fn of_app(error: &AppError) -> Words {
         // Wrong fields have members of their own.
         AppError::Invalid(_) => "Provided data is not valid".to_owned(),
         AppError::Superseded => {
-            "The link was edited since: expected If-Match with the ETag that it has now.".to_owned()
+            "The link was edited meanwhile. Read it again, and send its current ETag in If-Match.".to_owned()
         }
         error => error.to_string(),
     };

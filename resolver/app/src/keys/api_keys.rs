@@ -73,13 +73,13 @@ pub enum KeyError {
     #[error(transparent)]
     Name(#[from] ApiKeyError),
     /// Another key has the name of the new one.
-    #[error("a key of this name exists: expected another name")]
+    #[error("a key of this name exists: choose another name")]
     NameTaken,
     /// No key has this name, or it is revoked.
-    #[error("expected the name of a key that is not revoked")]
+    #[error("no key has this name, or it is revoked")]
     NoKey,
     /// The key lasts longer than the one that acts, or may make more calls.
-    #[error("the key lasts longer or may make more calls than your own: expected another key")]
+    #[error("the key lasts longer or may make more calls than your own: rotate it with a stronger key")]
     BeyondOwn,
     /// The key is the last one that could make others.
     #[error("it is the last administrator's key without limits: create another one before you revoke it")]
@@ -214,9 +214,7 @@ impl ApiKeys {
             false => Err(KeyError::NoKey),
         }
     }
-}
 
-impl ApiKeys {
     /// Returns whether no key but the one of this name is an administrator's without limits.
     async fn is_last_operator(&self, name: &str) -> Result<bool, StoreError> {
         let now = Timestamp::now();

@@ -2,11 +2,12 @@
 //! describes the effects of a block.
 
 use codes::LinkId;
-use links::{Block, Edit, Link, Precondition, Record, Slug, api_key::Grant};
+use links::{Block, Edit, Link, Precondition, Record, api_key::Grant};
 use store::Edited;
 
 use crate::{
-    AppError, FieldErrors, LinkService, authorize::require_operator, find_link::LinkName, values::Checked,
+    Answer, AppError, FieldErrors, LinkService, authorize::require_operator, find_link::LinkName,
+    values::Checked,
 };
 
 /// Checks the reason for a block.
@@ -21,23 +22,27 @@ fn check_reason(text: Option<&str>) -> Checked<String> {
 
 impl LinkService {
     /// Blocks a link for a reason.
-    pub async fn block_link(
-        &self,
-        name: &LinkName,
-        reason: Option<&str>,
+    pub fn block_link<'a>(
+        &'a self,
+        name: &'a LinkName,
+        reason: Option<&'a str>,
         mut wrong: FieldErrors,
-        by: &Grant,
-    ) -> Result<Record, AppError> {
-        require_operator(by)?;
-        let reason = wrong.note("reason", check_reason(reason));
-        wrong.finish()?;
-        self.set_block(name, Some(reason.ok_or(AppError::Internal)?), by).await
+        by: &'a Grant,
+    ) -> Answer<'a, Record> {
+        Box::pin(async move {
+            require_operator(by)?;
+            let reason = wrong.note("reason", check_reason(reason));
+            wrong.finish()?;
+            self.set_block(name, Some(reason.ok_or(AppError::Internal)?), by).await
+        })
     }
 
     /// Lifts the block of a link. Has no effect on a link without one.
-    pub async fn unblock_link(&self, name: &LinkName, by: &Grant) -> Result<Record, AppError> {
-        require_operator(by)?;
-        self.set_block(name, None, by).await
+    pub fn unblock_link<'a>(&'a self, name: &'a LinkName, by: &'a Grant) -> Answer<'a, Record> {
+        Box::pin(async move {
+            require_operator(by)?;
+            self.set_block(name, None, by).await
+        })
     }
 
     /// Changes the link that has the name or had it last, since a deleted link may be about to be
@@ -53,43 +58,34 @@ impl LinkService {
             Err(AppError::NoLink { .. }) => self.find_deleted(name, by).await?,
             Err(other) => return Err(other),
         };
-        let _turn = self.turns.write(by.id).await?;
         let edit = Edit { block: Some(reason), precondition: Precondition::of(&link), ..Edit::default() };
-        let record = self.edited(link.id, &edit, name, by).await?;
+        let record = self.blocked(link.id, &edit, name, by).await?;
         let Some(slug) = record.link.slug().filter(|_| record.link.is_deleted()) else { return Ok(record) };
-        match self.has_its_name(&record.link, slug).await? {
-            None => {
-                // A deleted link that is blocked holds its slug again, as a new link would.
-                self.lookup.taken(record.link.domain(), slug);
-                self.creator.wait_until_shown(&record.link).await;
-                Ok(record)
-            }
-            Some(other) => {
-                self.edited(other, &Edit { precondition: Precondition::default(), ..edit }, name, by).await
-            }
+        let turn = self.turns.write(by.id).await?;
+        let holder = self.links.find_slug(record.link.domain(), slug).await?;
+        drop(turn);
+        if let Some(other) = holder.filter(|id| *id != link.id) {
+            let edit = Edit { precondition: Precondition::default(), ..edit };
+            return self.blocked(other, &edit, name, by).await;
         }
+        // A deleted link that is blocked holds its slug again, as a new link would.
+        self.lookup.taken(record.link.domain(), slug);
+        self.creator.wait_until_shown(&record.link).await;
+        Ok(record)
     }
 
-    /// Stores an edit within the turn that the caller holds.
-    async fn edited(
+    /// Stores a block, or that it is lifted.
+    async fn blocked(
         &self,
         link: LinkId,
         edit: &Edit,
         name: &LinkName,
         by: &Grant,
     ) -> Result<Record, AppError> {
-        let edited = self.links.edit(link, edit, by.id).await?;
-        self.lookup.changed(link);
-        match edited {
+        match self.store_edit(link, edit, by).await? {
             Edited::Done(record) => Ok(*record),
             // Only a move is blocked, or finds its name taken.
             Edited::Absent | Edited::Superseded | Edited::Blocked | Edited::Taken => Err(self.no_link(name)),
         }
-    }
-
-    /// Returns another link that has the slug of a deleted one.
-    async fn has_its_name(&self, link: &Link, slug: &Slug) -> Result<Option<LinkId>, AppError> {
-        let found = self.links.find_slug(link.domain(), slug).await?;
-        Ok(found.filter(|id| *id != link.id))
     }
 }

@@ -13,12 +13,11 @@ use links::{
 use sha2::{Digest, Sha256};
 
 use crate::{
-    AppError, Field, FieldErrors, LinkFields, LinkService,
+    Answer, AppError, Field, FieldErrors, LinkFields, LinkService,
     authorize::require,
     creator::{CodeChoice, CreateError, CreateOptions},
     find_link::LinkName,
     link_fields, values,
-    values::Checked,
 };
 
 /// Length of a code from a digest, in characters, if the request sets none.
@@ -88,44 +87,31 @@ pub(crate) struct Request {
     pub(crate) finds: bool,
 }
 
-/// The way in which a code is generated.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Strategy {
-    #[default]
-    Sequence,
-    Hash,
-}
-
-impl Strategy {
-    fn parse(name: &str) -> Checked<Self> {
-        match name {
-            "sequence" => Ok(Self::Sequence),
-            "hash" => Ok(Self::Hash),
-            _ => Err(Field::Strategy.expected()),
-        }
-    }
-}
-
 impl LinkService {
     /// Creates a link. A call with the same idempotency key and request returns the same link.
     /// `wrong` holds the fields that the adapter could not read.
-    pub async fn create_link(
-        &self,
+    pub fn create_link<'a>(
+        &'a self,
         request: CreateLink,
         idempotency: Option<IdempotencyKey>,
         wrong: FieldErrors,
-        by: &Grant,
-    ) -> Result<Record, AppError> {
-        require(by, Scope::Create)?;
-        let request = self.check_create(request, wrong, by.id)?;
-        let (draft, options) = self.prepare(request, idempotency, by).await?;
-        self.create(draft, options, by).await
+        by: &'a Grant,
+    ) -> Answer<'a, Record> {
+        Box::pin(async move {
+            require(by, Scope::Create)?;
+            let request = self.check_create(request, wrong, by.id)?;
+            let (draft, options) = self.prepare(request, idempotency, by).await?;
+            self.create(draft, options, by).await
+        })
     }
 
-    /// Hashes the password of a link.
-    pub(crate) async fn hash_password(&self, password: String, by: &Grant) -> Result<PasswordHash, AppError> {
-        let hashed = self.passwords.hash(by.id, password).await.ok_or(AppError::Unavailable)?;
-        hashed.map_err(|error| AppError::invalid(Field::Password.name(), error.to_string()))
+    /// Hashes the password of a link. Few creates need it, so their futures have a pointer to this
+    /// one.
+    pub(crate) fn hash_password<'a>(&'a self, password: String, by: &'a Grant) -> Answer<'a, PasswordHash> {
+        Box::pin(async move {
+            let hashed = self.passwords.hash(by.id, password).await.ok_or(AppError::Unavailable)?;
+            hashed.map_err(|error| AppError::invalid(Field::Password.name(), error.to_string()))
+        })
     }
 
     pub(crate) fn check_create(
@@ -159,8 +145,12 @@ impl LinkService {
         let slug = request.custom_slug.as_deref();
         let slug = slug.map(|slug| values::custom_slug(slug, prefix.as_deref())).transpose();
         let slug = wrong.check(Field::CustomSlug, slug).flatten();
-        let strategy = request.strategy.as_deref().map_or(Ok(Strategy::default()), Strategy::parse);
-        let strategy = wrong.check(Field::Strategy, strategy).unwrap_or_default();
+        let hashes = match request.strategy.as_deref() {
+            None | Some("sequence") => Ok(false),
+            Some("hash") => Ok(true),
+            Some(_) => Err(Field::Strategy.expected()),
+        };
+        let hashes = wrong.check(Field::Strategy, hashes).unwrap_or_default();
         let len = request.short_code_length.map(link_fields::check_code_len).transpose();
         let len = wrong.check(Field::ShortCodeLength, len).flatten();
         let named = request.keyspace.as_deref();
@@ -169,9 +159,9 @@ impl LinkService {
         if let Some(slug) = slug {
             return CodeChoice::Picked(slug);
         }
-        if strategy == Strategy::Hash || prefix.is_some() {
+        if hashes || prefix.is_some() {
             if named.is_some() {
-                let expected = "expected no value with the strategy hash or a prefix".to_owned();
+                let expected = "cannot be set together with the strategy hash or a prefix".to_owned();
                 wrong.check::<()>(Field::Keyspace, Err(expected));
             }
             let (prefix, len) = (prefix.unwrap_or_default(), len.unwrap_or(DIGEST_LEN));
@@ -223,9 +213,7 @@ impl LinkService {
             self.refuse_circle([&draft.long_url], domain, slug.as_str())?;
         }
         if let Some(password) = password {
-            // Boxed, because few creates need it and it would make the futures of all creates
-            // larger.
-            details.password = Some(Box::pin(self.hash_password(password, by)).await?);
+            details.password = Some(self.hash_password(password, by).await?);
         }
         if matches!(options.code, CodeChoice::Digest { .. }) {
             options.tenant = by.tenant();
@@ -233,10 +221,10 @@ impl LinkService {
         if finds {
             if details.password.is_some() {
                 // Otherwise a caller could find out an existing link's password.
-                let expected = "expected no password together with findIfExists";
+                let expected = "cannot be set together with findIfExists";
                 return Err(AppError::invalid(Field::Password.name(), expected));
             }
-            let digest = digest_of_wish(draft.long_url.as_str(), &details, &options, by);
+            let digest = digest_of_request(draft.long_url.as_str(), &details, &options, by);
             options.idempotency =
                 Some(Idempotency { digest, lifetime: self.policy.find_existing_for, fingerprint: None });
         } else if let Some(IdempotencyKey { key, fingerprint }) = idempotency {
@@ -252,7 +240,7 @@ impl LinkService {
 
     async fn create(&self, draft: Draft, options: CreateOptions, by: &Grant) -> Result<Record, AppError> {
         if finds_existing(&options)
-            && let Some(found) = Box::pin(self.find_existing(&draft, &options, by)).await?
+            && let Some(found) = self.find_existing(&draft, &options, by).await?
         {
             self.creator.wait_until_shown(&found.link).await;
             return Ok(found);
@@ -264,12 +252,12 @@ impl LinkService {
         };
         let (domain, has_key) = (draft.domain(), options.idempotency.is_some());
         match self.creator.create_full(draft, options).await {
-            Ok(created) if has_key => Box::pin(self.given(created, by)).await,
+            Ok(created) if has_key => self.given(created, by).await,
             Ok(created) => Ok(created),
             Err(CreateError::Taken) => {
                 // A concurrent create of the same link may have been faster.
                 let found = match retry {
-                    Some((draft, options)) => Box::pin(self.find_existing(&draft, &options, by)).await?,
+                    Some((draft, options)) => self.find_existing(&draft, &options, by).await?,
                     None => None,
                 };
                 if let Some(found) = &found {
@@ -284,16 +272,18 @@ impl LinkService {
 
     /// Returns the link of a create that may be a repetition: as it is by now, and only if the key
     /// still sees it.
-    async fn given(&self, mut record: Record, by: &Grant) -> Result<Record, AppError> {
-        if !by.may_be_given(&record.link) {
-            let code = self.lookup.name_of(&record.link).unwrap_or_default();
-            return Err(self.no_link(&LinkName { code, domain: None }));
-        }
-        if record.link.version() > 0 {
-            let _turn = self.turns.write(by.id).await?;
-            record.tags = self.catalog.tags_of(record.link.id).await?;
-        }
-        Ok(record)
+    fn given<'a>(&'a self, mut record: Record, by: &'a Grant) -> Answer<'a, Record> {
+        Box::pin(async move {
+            if !by.may_be_given(&record.link) {
+                let code = self.lookup.name_of(&record.link).unwrap_or_default();
+                return Err(self.no_link(&LinkName { code, domain: None }));
+            }
+            if record.link.version() > 0 {
+                let _turn = self.turns.write(by.id).await?;
+                record.tags = self.catalog.tags_of(record.link.id).await?;
+            }
+            Ok(record)
+        })
     }
 }
 
@@ -328,7 +318,7 @@ fn with_details(draft: Draft, details: Details) -> Draft {
 ///
 /// The digest is stored, so the format of its input must not change: an array in JSON notation,
 /// where new members are appended.
-fn digest_of_wish(long_url: &str, details: &Details, options: &CreateOptions, by: &Grant) -> String {
+fn digest_of_request(long_url: &str, details: &Details, options: &CreateOptions, by: &Grant) -> String {
     let mut tags: Vec<&str> = options.tags.iter().map(Tag::as_str).collect();
     tags.sort_unstable();
     let tags: Vec<String> = tags.into_iter().map(|tag| Quoted(tag).to_string()).collect();

@@ -10,7 +10,7 @@ use links::{
 use store::{DomainEdited, DomainRemoved};
 
 use crate::{
-    AppError, Field, LinkService,
+    Answer, AppError, Field, LinkService,
     authorize::{require, require_operator},
 };
 
@@ -29,41 +29,46 @@ impl LinkService {
     /// Returns the domains that a key may know of, the default one first: those with links or with
     /// settings. With `all`, an operator sees the other domains too, which count towards
     /// `--domains-max`.
-    pub async fn domains(&self, all: bool, by: &Grant) -> Result<Vec<NamedDomain>, AppError> {
-        require(by, Scope::Read)?;
-        let shows_all = all && require_operator(by).is_ok();
-        let of = by.limits.own_links_only.then_some(by.id);
-        let _turn = self.turns.query(by.id).await?;
-        let used = if shows_all { Vec::new() } else { self.settings.domains_with_links(of).await? };
-        let entries = self.domain_cache.entries();
-        let is_shown = |domain: &Domain| match (by.limits.domain, of) {
-            _ if shows_all => true,
-            (Some(own), _) if own != domain.id => false,
-            (_, Some(_)) => used.contains(&domain.id),
-            (Some(_), None) => true,
-            (None, None) => used.contains(&domain.id) || domain.settings != DomainSettings::default(),
-        };
-        let shows_default = by.limits.domain.is_none_or(|own| own.is_default());
-        let default = || self.named(entries.default_domain());
-        let mut domains: Vec<NamedDomain> = shows_default.then(default).flatten().into_iter().collect();
-        // The default domain shadows a row with its name.
-        let is_default = |domain: &Domain| self.domain_cache.settled(domain.id).is_default();
-        let others = entries.others().into_iter().filter(|domain| is_shown(domain) && !is_default(domain));
-        domains.extend(others.filter_map(|domain| self.named(domain)));
-        if of.is_some() {
-            // They are the other tenants', or the operator's.
-            domains.iter_mut().for_each(|domain| domain.settings.redirects = Redirects::default());
-        }
-        Ok(domains)
+    pub fn domains<'a>(&'a self, all: bool, by: &'a Grant) -> Answer<'a, Vec<NamedDomain>> {
+        Box::pin(async move {
+            require(by, Scope::Read)?;
+            let shows_all = all && require_operator(by).is_ok();
+            let of = by.limits.own_links_only.then_some(by.id);
+            let _turn = self.turns.query(by.id).await?;
+            let used = if shows_all { Vec::new() } else { self.settings.domains_with_links(of).await? };
+            let entries = self.domain_cache.entries();
+            let is_shown = |domain: &Domain| match (by.limits.domain, of) {
+                _ if shows_all => true,
+                (Some(own), _) if own != domain.id => false,
+                (_, Some(_)) => used.contains(&domain.id),
+                (Some(_), None) => true,
+                (None, None) => used.contains(&domain.id) || domain.settings != DomainSettings::default(),
+            };
+            let shows_default = by.limits.domain.is_none_or(|own| own.is_default());
+            let default = || self.named(entries.default_domain());
+            let mut domains: Vec<NamedDomain> = shows_default.then(default).flatten().into_iter().collect();
+            // The default domain shadows a row with its name.
+            let is_default = |domain: &Domain| self.domain_cache.settled(domain.id).is_default();
+            let others =
+                entries.others().into_iter().filter(|domain| is_shown(domain) && !is_default(domain));
+            domains.extend(others.filter_map(|domain| self.named(domain)));
+            if of.is_some() {
+                // They are the other tenants', or the operator's.
+                domains.iter_mut().for_each(|domain| domain.settings.redirects = Redirects::default());
+            }
+            Ok(domains)
+        })
     }
 
     /// Finds a domain that a key may know of. As in Shlink, every key knows the default domain.
-    pub async fn find_domain(&self, name: &str, by: &Grant) -> Result<DomainId, AppError> {
-        let found = self.domain_cache.find(name).await?;
-        match found {
-            Some(id) if id.is_default() || self.is_domain_shown_to(id, by).await? => Ok(id),
-            _ => Err(no_domain(name)),
-        }
+    pub fn find_domain<'a>(&'a self, name: &'a str, by: &'a Grant) -> Answer<'a, DomainId> {
+        Box::pin(async move {
+            let found = self.domain_cache.find(name).await?;
+            match found {
+                Some(id) if id.is_default() || self.is_domain_shown_to(id, by).await? => Ok(id),
+                _ => Err(no_domain(name)),
+            }
+        })
     }
 
     async fn is_domain_shown_to(&self, id: DomainId, by: &Grant) -> Result<bool, AppError> {
@@ -79,71 +84,76 @@ impl LinkService {
 
     /// Edits the fallback targets of a domain, where visitors are redirected if no link matches.
     /// `name` is `None` for the default domain. As in Shlink, an unknown domain is added.
-    pub async fn edit_domain_redirects(
-        &self,
+    pub fn edit_domain_redirects<'a>(
+        &'a self,
         name: Option<Authority>,
-        edit: &DomainEdit,
-        by: &Grant,
-    ) -> Result<Domain, AppError> {
-        may_change_domains(by)?;
-        // Before an unknown domain is added.
-        let served_by = name.as_ref().map_or(self.domain_cache.default_name(), Authority::as_str);
-        self.check_fallback_hosts(served_by, edit)?;
-        let id = match name {
-            None => DomainId::DEFAULT,
-            // A key that is limited to one domain must not add others.
-            Some(name) if by.limits.domain.is_some() => self.find_to_change(name.as_str(), by).await?,
-            Some(name) => self.find_or_add_domain(&name, by).await?,
-        };
-        self.change_domain(id, edit, by).await
+        edit: &'a DomainEdit,
+        by: &'a Grant,
+    ) -> Answer<'a, Domain> {
+        Box::pin(async move {
+            may_change_domains(by)?;
+            // Before an unknown domain is added.
+            let served_by = name.as_ref().map_or(self.domain_cache.default_name(), Authority::as_str);
+            self.check_fallback_hosts(served_by, edit)?;
+            let id = match name {
+                None => DomainId::DEFAULT,
+                // A key that is limited to one domain must not add others.
+                Some(name) if by.limits.domain.is_some() => self.find_to_change(name.as_str(), by).await?,
+                Some(name) => self.find_or_add_domain(&name, by).await?,
+            };
+            self.change_domain(id, edit, by).await
+        })
     }
 
     /// Edits the other settings of a domain.
-    pub async fn edit_domain(
-        &self,
-        name: &str,
-        edit: &DomainEdit,
-        by: &Grant,
-    ) -> Result<NamedDomain, AppError> {
-        may_change_domains(by)?;
-        let id = self.find_to_change(name, by).await?;
-        // An operator may have disabled the domain; its owner must not enable it again.
-        let is_off = self.domain_cache.entries().domain(id).is_some_and(|domain| domain.settings.disabled);
-        let enables = is_off && edit.disabled == Some(false);
-        if by.limits.hides_links() && (edit.authority.is_some() || enables) {
-            return Err(AppError::LimitedKey);
-        }
-        if id.is_default() && (edit.authority.is_some() || edit.protocol.is_some()) {
-            let expected = "expected --public-url to be changed: it names the default domain";
-            let field = if edit.authority.is_some() { Field::Domain.name() } else { "protocol" };
-            return Err(AppError::invalid(field, expected));
-        }
-        let served_by = if id.is_default() { self.domain_cache.default_name() } else { name };
-        self.check_fallback_hosts(edit.authority.as_ref().map_or(served_by, Authority::as_str), edit)?;
-        let domain = self.change_domain(id, edit, by).await?;
-        let name = domain.authority.as_ref().map_or(self.domain_cache.default_name(), Authority::as_str);
-        Ok(NamedDomain { name: name.to_owned(), is_default: id.is_default(), settings: domain.settings })
+    pub fn edit_domain<'a>(
+        &'a self,
+        name: &'a str,
+        edit: &'a DomainEdit,
+        by: &'a Grant,
+    ) -> Answer<'a, NamedDomain> {
+        Box::pin(async move {
+            may_change_domains(by)?;
+            let id = self.find_to_change(name, by).await?;
+            // An operator may have disabled the domain; its owner must not enable it again.
+            let is_off =
+                self.domain_cache.entries().domain(id).is_some_and(|domain| domain.settings.disabled);
+            let enables = is_off && edit.disabled == Some(false);
+            if by.limits.hides_links() && (edit.authority.is_some() || enables) {
+                return Err(AppError::LimitedKey);
+            }
+            if id.is_default() && (edit.authority.is_some() || edit.protocol.is_some()) {
+                let expected = "cannot be changed here: --public-url names the default domain";
+                let field = if edit.authority.is_some() { Field::Domain.name() } else { "protocol" };
+                return Err(AppError::invalid(field, expected));
+            }
+            let served_by = if id.is_default() { self.domain_cache.default_name() } else { name };
+            self.check_fallback_hosts(edit.authority.as_ref().map_or(served_by, Authority::as_str), edit)?;
+            let domain = self.change_domain(id, edit, by).await?;
+            let name = domain.authority.as_ref().map_or(self.domain_cache.default_name(), Authority::as_str);
+            Ok(NamedDomain { name: name.to_owned(), is_default: id.is_default(), settings: domain.settings })
+        })
     }
 
     /// Removes a domain that has neither links nor keys limited to it.
-    pub async fn remove_domain(&self, name: &str, by: &Grant) -> Result<(), AppError> {
-        require_operator(by)?;
-        let in_use = |by| AppError::DomainInUse { name: name.to_owned(), by };
-        let id = self.domain_cache.find(name).await?.ok_or_else(|| no_domain(name))?;
-        if id.is_default() {
-            return Err(in_use("it is the one that --public-url names"));
-        }
-        let _turn = self.turns.write(by.id).await?;
-        match self.domain_cache.remove(id, by.id).await? {
-            DomainRemoved::Done => Ok(()),
-            DomainRemoved::Absent => Err(no_domain(name)),
-            DomainRemoved::HasLinks => {
-                Err(in_use("expected its links to be deleted, and none of them to be blocked, before"))
+    pub fn remove_domain<'a>(&'a self, name: &'a str, by: &'a Grant) -> Answer<'a, ()> {
+        Box::pin(async move {
+            require_operator(by)?;
+            let in_use = |reason| AppError::DomainInUse { name: name.to_owned(), reason };
+            let id = self.domain_cache.find(name).await?.ok_or_else(|| no_domain(name))?;
+            if id.is_default() {
+                return Err(in_use("it is the one that --public-url names."));
             }
-            DomainRemoved::HasKeys => {
-                Err(in_use("expected the keys that are limited to it to be revoked before"))
+            let _turn = self.turns.write(by.id).await?;
+            match self.domain_cache.remove(id, by.id).await? {
+                DomainRemoved::Done => Ok(()),
+                DomainRemoved::Absent => Err(no_domain(name)),
+                DomainRemoved::HasLinks => {
+                    Err(in_use("it has links. Delete them first; blocked ones have to be unblocked before."))
+                }
+                DomainRemoved::HasKeys => Err(in_use("API keys are limited to it. Revoke them first.")),
             }
-        }
+        })
     }
 
     /// Finds a domain that a key may change. For a key of another domain, it is as if the domain

@@ -5,7 +5,7 @@ use links::{DetailsEdit, Edit, Link, Precondition, Record, api_key::Grant, scope
 use store::Edited;
 
 use crate::{
-    AppError, Field, FieldErrors, LinkFields, LinkService, authorize::require, find_link::LinkName,
+    Answer, AppError, Field, FieldErrors, LinkFields, LinkService, authorize::require, find_link::LinkName,
     link_fields,
 };
 
@@ -21,28 +21,36 @@ pub struct Target {
     pub versions: Option<Vec<u64>>,
 }
 
+impl Target {
+    /// Returns the condition under which the link that was found is changed.
+    pub(crate) fn precondition(&self, link: &Link) -> Precondition {
+        Precondition { versions: self.versions.clone(), ..Precondition::of(link) }
+    }
+}
+
 impl LinkService {
     /// Edits a link. `wrong` holds the fields that the adapter could not read: as in Shlink, all
     /// fields are checked before the link is looked up.
-    pub async fn edit_link(
-        &self,
-        target: &Target,
+    pub fn edit_link<'a>(
+        &'a self,
+        target: &'a Target,
         mut fields: LinkFields,
         mut wrong: FieldErrors,
-        by: &Grant,
-    ) -> Result<Record, AppError> {
-        require(by, Scope::Edit)?;
-        let password = fields.password.take();
-        let mut edit = self.check_fields(fields, &mut wrong);
-        wrong.finish()?;
-        if let Some(password) = password {
-            edit.details.password = Some(match password {
-                Some(password) => Some(self.hash_password(password, by).await?),
-                None => None,
-            });
-        }
-        self.check_window(target, &edit, by).await?;
-        self.change_link(target, edit, by).await
+        by: &'a Grant,
+    ) -> Answer<'a, Record> {
+        Box::pin(async move {
+            require(by, Scope::Edit)?;
+            let password = fields.password.take();
+            let mut edit = self.check_fields(fields, &mut wrong);
+            wrong.finish()?;
+            if let Some(password) = password {
+                edit.details.password = Some(match password {
+                    Some(password) => Some(self.hash_password(password, by).await?),
+                    None => None,
+                });
+            }
+            self.change_link(target, edit, by).await
+        })
     }
 
     /// Changes the target link. It is looked up up to [`LOOKUPS`] times: another resolver may have
@@ -56,7 +64,7 @@ impl LinkService {
         for _ in 0..LOOKUPS {
             let link = self.find_link(&target.name, by).await?;
             self.check_against(&link, &edit)?;
-            edit.precondition = Precondition { versions: target.versions.clone(), ..Precondition::of(&link) };
+            edit.precondition = target.precondition(&link);
             match self.store_edit(link.id, &edit, by).await? {
                 Edited::Done(record) => return Ok(*record),
                 Edited::Superseded => return Err(AppError::Superseded),
@@ -76,25 +84,19 @@ impl LinkService {
         Ok(edited)
     }
 
-    /// Rejects times that contradict those of the link. Two concurrent edits may each agree with
-    /// the earlier state. Then the link does not redirect, which is shown, until one of them is
-    /// undone.
-    async fn check_window(&self, target: &Target, edit: &Edit, by: &Grant) -> Result<(), AppError> {
-        let DetailsEdit { valid_since, valid_until, .. } = &edit.details;
-        if valid_since.is_none() && valid_until.is_none() {
-            return Ok(());
-        }
-        let link = self.find_link(&target.name, by).await?;
-        let details = link.details.as_deref();
-        let has = details.map(|details| (details.valid_since, details.valid_until)).unwrap_or_default();
-        let mut wrong = FieldErrors::default();
-        link_fields::check_window(valid_since.unwrap_or(has.0), valid_until.unwrap_or(has.1), &mut wrong);
-        wrong.finish()
-    }
-
-    /// Rejects an edit that would make a link redirect to itself, or that would enable a link whose
-    /// long URLs are denied.
+    /// Rejects an edit with times that contradict those of the link, one that would make it redirect
+    /// to itself, or one that would enable it although its long URLs are denied. Two concurrent
+    /// edits may each agree with the earlier times. Then the link does not redirect, which is shown,
+    /// until one of them is undone.
     fn check_against(&self, link: &Link, edit: &Edit) -> Result<(), AppError> {
+        let DetailsEdit { valid_since, valid_until, .. } = &edit.details;
+        if valid_since.is_some() || valid_until.is_some() {
+            let details = link.details.as_deref();
+            let has = details.map(|details| (details.valid_since, details.valid_until)).unwrap_or_default();
+            let mut wrong = FieldErrors::default();
+            link_fields::check_window(valid_since.unwrap_or(has.0), valid_until.unwrap_or(has.1), &mut wrong);
+            wrong.finish()?;
+        }
         let rules = edit.details.rules.iter().flatten().map(|rule| &rule.long_url);
         if edit.details.disabled == Some(false) {
             // The new long URLs were checked when they were read. Those that the link keeps may be

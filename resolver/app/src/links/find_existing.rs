@@ -14,7 +14,7 @@ use std::sync::Arc;
 use links::{Details, Draft, Link, Record, Tag, api_key::Grant, scope::Scope};
 
 use crate::{
-    AppError, LinkService,
+    Answer, AppError, LinkService,
     authorize::visible,
     creator::{CodeChoice, CreateOptions},
 };
@@ -25,16 +25,20 @@ const COMPARED_MAX: usize = 32;
 
 impl LinkService {
     /// Finds a link that answers the request: the one under its custom slug, or any for its URL.
-    pub(crate) async fn find_existing(
-        &self,
-        draft: &Draft,
-        options: &CreateOptions,
-        by: &Grant,
-    ) -> Result<Option<Record>, AppError> {
-        match &options.code {
-            CodeChoice::Picked(slug) => self.find_under_slug(slug.as_str(), draft, &options.tags, by).await,
-            _ => self.find_for_url(draft, options, by).await,
-        }
+    pub(crate) fn find_existing<'a>(
+        &'a self,
+        draft: &'a Draft,
+        options: &'a CreateOptions,
+        by: &'a Grant,
+    ) -> Answer<'a, Option<Record>> {
+        Box::pin(async move {
+            match &options.code {
+                CodeChoice::Picked(slug) => {
+                    self.find_under_slug(slug.as_str(), draft, &options.tags, by).await
+                }
+                _ => self.find_for_url(draft, options, by).await,
+            }
+        })
     }
 
     async fn find_for_url(

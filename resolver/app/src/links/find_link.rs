@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use links::{DomainId, Link, Record, Slug, api_key::Grant, scope::Scope, slug_spellings};
 
-use crate::{AppError, LinkService, authorize::require, key_names::Names};
+use crate::{Answer, AppError, LinkService, authorize::require, key_names::Names};
 
 /// The name of a link: a code or a slug, on a domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,39 +17,45 @@ pub struct LinkName {
 
 impl LinkService {
     /// Returns a link with its tags.
-    pub async fn get_link(&self, name: &LinkName, by: &Grant) -> Result<Record, AppError> {
-        require(by, Scope::Read)?;
-        let link = self.find_link(name, by).await?;
-        let _turn = self.turns.write(by.id).await?;
-        Ok(Record { tags: self.catalog.tags_of(link.id).await?, link: Link::clone(&link) })
+    pub fn get_link<'a>(&'a self, name: &'a LinkName, by: &'a Grant) -> Answer<'a, Record> {
+        Box::pin(async move {
+            require(by, Scope::Read)?;
+            let link = self.find_link(name, by).await?;
+            let _turn = self.turns.write(by.id).await?;
+            Ok(Record { tags: self.catalog.tags_of(link.id).await?, link: Link::clone(&link) })
+        })
     }
 
     /// Finds a link that the key sees and that is not deleted, whether or not it redirects now.
-    pub async fn find_link(&self, name: &LinkName, by: &Grant) -> Result<Arc<Link>, AppError> {
-        let missing = || self.no_link(name);
-        let Some(domain) = self.domain_of(name).await? else { return Err(missing()) };
-        match self.domain_cache.find_named(domain, &name.code).await {
-            Ok(found) => found.filter(|link| !link.is_deleted() && by.sees(link)).ok_or_else(missing),
-            Err(_) => Err(AppError::Unavailable),
-        }
+    pub fn find_link<'a>(&'a self, name: &'a LinkName, by: &'a Grant) -> Answer<'a, Arc<Link>> {
+        Box::pin(async move {
+            let missing = || self.no_link(name);
+            let Some(domain) = self.domain_of(name).await? else { return Err(missing()) };
+            match self.domain_cache.find_named(domain, &name.code).await {
+                Ok(found) => found.filter(|link| !link.is_deleted() && by.sees(link)).ok_or_else(missing),
+                Err(_) => Err(AppError::Unavailable),
+            }
+        })
     }
 
     /// Finds the most recently deleted link with this name, of those that the key may see.
-    pub(crate) async fn find_deleted(&self, name: &LinkName, by: &Grant) -> Result<Link, AppError> {
-        let missing = || self.no_link(name);
-        let Some(domain) = self.domain_of(name).await? else { return Err(missing()) };
-        if !Slug::parse(&name.code).is_ok_and(|slug| slug.as_str() == name.code) {
-            return Err(missing());
-        }
-        let _turn = self.turns.query(by.id).await?;
-        let of = by.limits.own_links_only.then_some(by.id);
-        let code = self.lookup.id_of(&name.code);
-        for spelling in slug_spellings(&name.code) {
-            if let Some(found) = self.links.find_deleted(domain, &spelling, code, of).await? {
-                return Some(found).filter(|link| by.sees(link)).ok_or_else(missing);
+    pub(crate) fn find_deleted<'a>(&'a self, name: &'a LinkName, by: &'a Grant) -> Answer<'a, Link> {
+        Box::pin(async move {
+            let missing = || self.no_link(name);
+            let Some(domain) = self.domain_of(name).await? else { return Err(missing()) };
+            if !Slug::parse(&name.code).is_ok_and(|slug| slug.as_str() == name.code) {
+                return Err(missing());
             }
-        }
-        Err(missing())
+            let _turn = self.turns.query(by.id).await?;
+            let of = by.limits.own_links_only.then_some(by.id);
+            let code = self.lookup.id_of(&name.code);
+            for spelling in slug_spellings(&name.code) {
+                if let Some(found) = self.links.find_deleted(domain, &spelling, code, of).await? {
+                    return Some(found).filter(|link| by.sees(link)).ok_or_else(missing);
+                }
+            }
+            Err(missing())
+        })
     }
 
     /// Returns the error for a name without a link. It does not mention the default domain.

@@ -2,7 +2,7 @@
 //!
 //! They are worked out before a batch is stored, because the store does not know the code key. A
 //! link without a code gets few candidates at first: hardly ever are all of them taken, and each
-//! costs a part of a digest and a permutation. It gets more if the store finds all of them taken.
+//! costs a part of a digest and a permutation. It gets all if the store finds these taken.
 
 use std::sync::Arc;
 
@@ -13,8 +13,6 @@ use crate::{create_link::DIGEST_LEN, creator::SALTS_MAX};
 
 /// The number of digests whose candidates a link gets at first. Each gives four.
 const SALTS_FIRST: u32 = 4;
-/// How many times as many digests a link gets if all candidates are taken.
-const GROWTH: u32 = 4;
 
 /// Works out codes for imported links.
 pub(crate) struct ImportCodes {
@@ -46,20 +44,16 @@ impl ImportCodes {
         self.candidates(long_url, domain, SALTS_FIRST)
     }
 
-    /// Gives more candidates to an item whose candidates are all taken, and to the other items with
+    /// Gives all candidates to an item whose candidates are all taken, and to the other items with
     /// its long URL, which have the same ones.
     pub(crate) fn add_candidates(&self, items: &mut [ImportItem], taken: usize) {
-        let Some(ImportItem { draft, code: ImportCode::FirstFree { candidates, .. }, .. }) = items.get(taken)
-        else {
-            return;
-        };
+        let Some(ImportItem { draft, .. }) = items.get(taken) else { return };
         let (long_url, domain) = (draft.long_url.clone(), draft.domain());
-        let salts = u32::try_from(candidates.len().div_ceil(4)).unwrap_or(SALTS_MAX);
-        let more = self.candidates(&long_url, domain, salts.saturating_mul(GROWTH).min(SALTS_MAX));
+        let all = self.candidates(&long_url, domain, SALTS_MAX);
         for item in items {
             let is_derived = matches!(item.code, ImportCode::FirstFree { .. });
             if is_derived && item.draft.long_url == long_url && item.draft.domain() == domain {
-                item.code = more.clone();
+                item.code = all.clone();
             }
         }
     }
@@ -132,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn candidates_grow_to_a_bound_for_all_items_of_the_url_and_begin_alike() {
+    fn all_items_of_a_url_get_all_candidates_which_begin_alike() {
         let codes = codes();
         let kept = codes.kept(Slug::parse("Abc").unwrap(), DomainId::DEFAULT);
         let mut elsewhere = item(&codes, "https://x.y/", None);
@@ -147,14 +141,11 @@ mod tests {
         ];
         let first = candidates(&items[0]).0.to_vec();
         assert!(first.iter().all(|code| code.mintable.is_some()), "{first:?}");
-        let mut lens = vec![first.len()];
-        while !candidates(&items[0]).1 {
-            codes.add_candidates(&mut items, 2);
-            assert_eq!(candidates(&items[0]).0[..first.len()], first);
-            assert_eq!(items[0], items[2]);
-            lens.push(candidates(&items[0]).0.len());
-        }
-        assert_eq!(lens, [16, 64, 256, 1_000]);
+        assert!(!candidates(&items[0]).1);
+        codes.add_candidates(&mut items, 2);
+        assert_eq!(candidates(&items[0]).0[..first.len()], first);
+        assert_eq!(items[0], items[2]);
+        assert_eq!((first.len(), candidates(&items[0]).0.len(), candidates(&items[0]).1), (16, 1_000, true));
         assert_eq!((candidates(&items[1]).0.len(), candidates(&items[4]).0.len()), (16, 16));
         assert_eq!(items[3].code, kept);
     }

@@ -2,7 +2,7 @@
 //! that creates and edits share.
 //!
 //! The names are those of Shlink's REST API where it has the field. Every match on [`Field`] is
-//! exhaustive: the compiler lists the places that a new field needs.
+//! exhaustive: the compiler lists the places that a new field needs, except [`Field::NAMES`].
 
 use jiff::Timestamp;
 use links::{
@@ -56,57 +56,37 @@ pub enum Field {
 }
 
 impl Field {
-    /// Every field.
-    pub const ALL: [Self; 19] = [
-        Self::LongUrl,
-        Self::Title,
-        Self::Description,
-        Self::Tags,
-        Self::ValidSince,
-        Self::ValidUntil,
-        Self::MaxVisits,
-        Self::Crawlable,
-        Self::ForwardQuery,
-        Self::Enabled,
-        Self::RedirectStatus,
-        Self::Password,
-        Self::CustomSlug,
-        Self::PathPrefix,
-        Self::ShortCodeLength,
-        Self::Keyspace,
-        Self::Strategy,
-        Self::Domain,
-        Self::FindIfExists,
+    /// Every field in the order of the declaration, with its name in requests.
+    const NAMES: [(Self, &str); 19] = [
+        (Self::LongUrl, "longUrl"),
+        (Self::Title, "title"),
+        (Self::Description, "description"),
+        (Self::Tags, "tags"),
+        (Self::ValidSince, "validSince"),
+        (Self::ValidUntil, "validUntil"),
+        (Self::MaxVisits, "maxVisits"),
+        (Self::Crawlable, "crawlable"),
+        (Self::ForwardQuery, "forwardQuery"),
+        (Self::Enabled, "enabled"),
+        (Self::RedirectStatus, "redirectStatus"),
+        (Self::Password, "password"),
+        (Self::CustomSlug, "customSlug"),
+        (Self::PathPrefix, "pathPrefix"),
+        (Self::ShortCodeLength, "shortCodeLength"),
+        (Self::Keyspace, "keyspace"),
+        (Self::Strategy, "strategy"),
+        (Self::Domain, "domain"),
+        (Self::FindIfExists, "findIfExists"),
     ];
 
     /// Returns the field's name in requests.
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::LongUrl => "longUrl",
-            Self::Title => "title",
-            Self::Description => "description",
-            Self::Tags => "tags",
-            Self::ValidSince => "validSince",
-            Self::ValidUntil => "validUntil",
-            Self::MaxVisits => "maxVisits",
-            Self::Crawlable => "crawlable",
-            Self::ForwardQuery => "forwardQuery",
-            Self::Enabled => "enabled",
-            Self::RedirectStatus => "redirectStatus",
-            Self::Password => "password",
-            Self::CustomSlug => "customSlug",
-            Self::PathPrefix => "pathPrefix",
-            Self::ShortCodeLength => "shortCodeLength",
-            Self::Keyspace => "keyspace",
-            Self::Strategy => "strategy",
-            Self::Domain => "domain",
-            Self::FindIfExists => "findIfExists",
-        }
+        Self::NAMES[self as usize].1
     }
 
     /// Finds a field by its name in requests; names are case-sensitive.
     pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|field| field.name() == name)
+        Self::NAMES.into_iter().find(|(_, known)| *known == name).map(|(field, _)| field)
     }
 
     /// Describes the values that the field takes.
@@ -240,9 +220,12 @@ fn check_title(text: &str) -> Checked<Option<String>> {
     if text.contains('\0') {
         return Err(Field::Title.expected());
     }
-    let text = text.trim();
-    let end = (0..=TITLE_BYTES.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-    Ok(Some(text[..end].to_owned()).filter(|title| !title.is_empty()))
+    Ok(Some(cut_title(text.trim()).to_owned()).filter(|title| !title.is_empty()))
+}
+
+/// Truncates a title to [`TITLE_BYTES`].
+pub(crate) fn cut_title(text: &str) -> &str {
+    &text[..text.floor_char_boundary(TITLE_BYTES)]
 }
 
 /// Trims a description. Returns `None` for an empty one.
@@ -275,7 +258,7 @@ fn check_max_visits(count: u64) -> Checked<u64> {
 }
 
 /// Checks the status of a link's redirects.
-fn check_redirect_status(status: u64) -> Checked<RedirectStatus> {
+pub(crate) fn check_redirect_status(status: u64) -> Checked<RedirectStatus> {
     let status = u16::try_from(status).ok().and_then(|status| RedirectStatus::try_from(status).ok());
     status.ok_or_else(|| Field::RedirectStatus.expected())
 }
@@ -302,8 +285,9 @@ mod tests {
 
     #[test]
     fn every_field_is_found_by_its_name() {
-        for field in Field::ALL {
-            assert_eq!(Field::parse(field.name()), Some(field));
+        for (position, (field, name)) in Field::NAMES.into_iter().enumerate() {
+            assert_eq!((field as usize, field.name()), (position, name), "in the order of the declaration");
+            assert_eq!(Field::parse(name), Some(field));
         }
         assert_eq!(Field::parse("longurl"), None);
     }

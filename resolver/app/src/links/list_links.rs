@@ -16,7 +16,7 @@ use store::VisitTotals;
 use visit_store::Days;
 use visits::Day;
 
-use crate::{AppError, FieldErrors, LinkService, authorize::require};
+use crate::{Answer, AppError, FieldErrors, LinkService, authorize::require};
 
 const ORDERS: &str = "expected dateCreated, shortCode, longUrl, title, visits, nonBotVisits or lastVisit, \
      with -ASC or -DESC behind it";
@@ -118,47 +118,49 @@ pub struct ListedLinks {
 impl LinkService {
     /// Lists a page of the links that a key sees. `wrong` holds the fields that the adapter could
     /// not read.
-    pub async fn list_links(
-        &self,
+    pub fn list_links<'a>(
+        &'a self,
         request: ListLinks,
         wrong: FieldErrors,
-        by: &Grant,
-    ) -> Result<ListedLinks, AppError> {
-        require(by, Scope::Read)?;
-        if request.visits_in.is_some() {
-            require(by, Scope::Visits)?;
-        }
-        let names = (request.domain.clone(), request.api_key_name.clone());
-        let (mut filter, sorted_here) = filter(request, wrong)?;
-        let (page, per_page) = (filter.page, filter.per_page.unwrap_or(PER_PAGE_MAX));
-        let listed =
-            |filter, Outline { entries, total }| ListedLinks { filter, entries, total, page, per_page };
-        if !self.narrow(names, by, &mut filter).await? {
-            return Ok(listed(filter, Outline::default()));
-        }
-        let _turn = self.turns.query(by.id).await?;
-        let code = filter.search.as_deref().and_then(|text| self.lookup.id_of(text));
-        if let Some(text) = &filter.search {
-            filter.search_domains = self.domains_like(text);
-        }
-        let Some(sorted_here) = sorted_here else {
-            let outline = self.catalog.outline(&filter, code).await?;
-            return Ok(listed(filter, outline));
-        };
-        (filter.page, filter.per_page) = (1, Some(PER_PAGE_MAX));
-        // The sorts below are stable, so links with the same value stay in the order of creation.
-        filter.order = OrderBy { field: OrderField::DateCreated, descending: false };
-        let mut outline = self.catalog.outline(&filter, code).await?;
-        if outline.total > PER_PAGE_MAX {
-            let expected =
-                format!("expected another order, or a filter that leaves at most {PER_PAGE_MAX} links");
-            return Err(AppError::invalid("orderBy", expected));
-        }
-        self.sort_here(&mut outline.entries, sorted_here).await?;
-        let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
-        let first = count((page - 1).saturating_mul(per_page));
-        outline.entries = outline.entries.into_iter().skip(first).take(count(per_page)).collect();
-        Ok(listed(filter, outline))
+        by: &'a Grant,
+    ) -> Answer<'a, ListedLinks> {
+        Box::pin(async move {
+            require(by, Scope::Read)?;
+            if request.visits_in.is_some() {
+                require(by, Scope::Visits)?;
+            }
+            let names = (request.domain.clone(), request.api_key_name.clone());
+            let (mut filter, sorted_here) = filter(request, wrong)?;
+            let (page, per_page) = (filter.page, filter.per_page.unwrap_or(PER_PAGE_MAX));
+            let listed =
+                |filter, Outline { entries, total }| ListedLinks { filter, entries, total, page, per_page };
+            if !self.narrow(names, by, &mut filter).await? {
+                return Ok(listed(filter, Outline::default()));
+            }
+            let _turn = self.turns.query(by.id).await?;
+            let code = filter.search.as_deref().and_then(|text| self.lookup.id_of(text));
+            if let Some(text) = &filter.search {
+                filter.search_domains = self.domains_like(text);
+            }
+            let Some(sorted_here) = sorted_here else {
+                let outline = self.catalog.outline(&filter, code).await?;
+                return Ok(listed(filter, outline));
+            };
+            (filter.page, filter.per_page) = (1, Some(PER_PAGE_MAX));
+            // The sorts below are stable, so links with the same value stay in the order of creation.
+            filter.order = OrderBy { field: OrderField::DateCreated, descending: false };
+            let mut outline = self.catalog.outline(&filter, code).await?;
+            if outline.total > PER_PAGE_MAX {
+                let expected =
+                    format!("sorts at most {PER_PAGE_MAX} links: choose another order, or filter the list");
+                return Err(AppError::invalid("orderBy", expected));
+            }
+            self.sort_here(&mut outline.entries, sorted_here).await?;
+            let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+            let first = count((page - 1).saturating_mul(per_page));
+            outline.entries = outline.entries.into_iter().skip(first).take(count(per_page)).collect();
+            Ok(listed(filter, outline))
+        })
     }
 
     /// Sorts links by what the database does not know.
@@ -197,21 +199,23 @@ impl LinkService {
 
     /// Reads the links of a piece. Links that were deleted, restored or moved since the page was
     /// listed are left out.
-    pub async fn read_piece(
-        &self,
-        listed: &ListedLinks,
-        entries: &[Outlined],
-        by: &Grant,
-    ) -> Result<Vec<Record>, AppError> {
-        let ids: Vec<LinkId> = entries.iter().map(|entry| entry.id).collect();
-        let _turn = self.turns.query(by.id).await?;
-        let mut records = self.catalog.records(&ids).await?;
-        let is_listed = |record: &Record| {
-            let is_there = listed.filter.domain.is_none_or(|domain| domain == record.link.domain());
-            is_there && by.sees(&record.link) && record.link.is_deleted() == listed.filter.deleted
-        };
-        records.retain(is_listed);
-        Ok(records)
+    pub fn read_piece<'a>(
+        &'a self,
+        listed: &'a ListedLinks,
+        entries: &'a [Outlined],
+        by: &'a Grant,
+    ) -> Answer<'a, Vec<Record>> {
+        Box::pin(async move {
+            let ids: Vec<LinkId> = entries.iter().map(|entry| entry.id).collect();
+            let _turn = self.turns.query(by.id).await?;
+            let mut records = self.catalog.records(&ids).await?;
+            let is_listed = |record: &Record| {
+                let is_there = listed.filter.domain.is_none_or(|domain| domain == record.link.domain());
+                is_there && by.sees(&record.link) && record.link.is_deleted() == listed.filter.deleted
+            };
+            records.retain(is_listed);
+            Ok(records)
+        })
     }
 
     /// Narrows a filter to the requested domain and API key, and to the limits of the caller's key.
@@ -310,7 +314,7 @@ fn filter(request: ListLinks, mut wrong: FieldErrors) -> Result<(Filter, Option<
     let single = [&request.search, &request.long_url, &request.domain, &request.api_key_name];
     let texts = single.into_iter().flatten().chain(&request.tags).chain(&request.exclude_tags);
     if texts.into_iter().any(|text| text.contains('\0')) {
-        wrong.note::<()>("(the query)", Err("expected no NUL".to_owned()));
+        wrong.note::<()>("(the query)", Err("must not contain NUL".to_owned()));
     }
     wrong.finish_by_name()?;
     // No link has an invalid tag. It is kept as written, and matches nothing.

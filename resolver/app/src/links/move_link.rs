@@ -8,78 +8,74 @@
 //! 3. The link's new address is acknowledged when no resolver denies it any more. Its former one
 //!    may lead to it until the other resolvers are notified, as after an edit.
 
-use links::{
-    Authority, DomainId, Edit, Link, Precondition, Record, Relocation, Slug, SlugError, api_key::Grant,
-    scope::Scope,
-};
+use links::{Authority, DomainId, Edit, Link, Record, Relocation, Slug, api_key::Grant, scope::Scope};
 use store::Edited;
 
 use crate::{
-    AppError, Field, FieldErrors, LinkService,
+    Answer, AppError, Field, FieldErrors, LinkService,
     authorize::require,
     edit_link::{LOOKUPS, Target},
     find_link::LinkName,
+    values::check_kept_slug,
 };
 
 impl LinkService {
     /// Moves the link that the target names to a domain. An unknown domain is added as for a new
     /// link. The link is looked up as for an edit. `wrong` holds the fields that the adapter could
     /// not read.
-    pub async fn move_link(
-        &self,
-        target: &Target,
-        domain: Option<&str>,
+    pub fn move_link<'a>(
+        &'a self,
+        target: &'a Target,
+        domain: Option<&'a str>,
         mut wrong: FieldErrors,
-        by: &Grant,
-    ) -> Result<Record, AppError> {
-        require(by, Scope::Edit)?;
-        let named = domain.ok_or_else(|| "expected the name of a domain".to_owned());
-        let named = wrong.note(Field::Domain.name(), named.and_then(|name| self.check_domain(name)));
-        wrong.finish()?;
-        let domain = match self.find_link(&target.name, by).await {
-            // The link is found first, so that a move that is refused adds no domain.
-            Ok(link) => {
-                let domain = self.domain_to_move_to(named.flatten(), by).await?;
-                if link.domain() == domain {
-                    return self.get_link(&target.name, by).await;
+        by: &'a Grant,
+    ) -> Answer<'a, Record> {
+        Box::pin(async move {
+            require(by, Scope::Edit)?;
+            let named = domain.ok_or_else(|| "expected the name of a domain".to_owned());
+            let named = wrong.note(Field::Domain.name(), named.and_then(|name| self.check_domain(name)));
+            wrong.finish()?;
+            let domain = match self.find_link(&target.name, by).await {
+                // The link is found first, so that a move that is refused adds no domain.
+                Ok(link) => {
+                    let domain = self.domain_to_move_to(named.flatten(), by).await?;
+                    if link.domain() == domain {
+                        return self.get_link(&target.name, by).await;
+                    }
+                    domain
                 }
-                domain
-            }
-            Err(error @ AppError::NoLink { .. }) => {
-                return self.moved_already(target, named.flatten(), by).await.ok_or(error);
-            }
-            Err(error) => return Err(error),
-        };
-        let taken = || {
-            let domain = self.domain_cache.shown_name(domain);
-            AppError::SlugTaken { slug: target.name.code.clone(), domain }
-        };
-        for _ in 0..LOOKUPS {
-            let link = self.find_link(&target.name, by).await?;
-            let relocation = self.relocation(&link, domain).ok_or_else(taken)?;
-            if let Some(slug) = link.slug() {
-                // It may be older than the rule.
-                let reserved = |error: SlugError| AppError::invalid("shortCode", error.to_string());
-                slug.check_meaning().map_err(reserved)?;
-            }
-            let urls = link.rules().iter().map(|rule| &rule.long_url).chain([&link.long_url]);
-            self.refuse_circle(urls, domain, &target.name.code)?;
-            let precondition = Precondition { versions: target.versions.clone(), ..Precondition::of(&link) };
-            let name = relocation.name.clone();
-            let edit = Edit { relocation: Some(relocation), precondition, ..Edit::default() };
-            match self.store_edit(link.id, &edit, by).await? {
-                Edited::Done(record) => {
-                    self.lookup.taken(domain, &name);
-                    self.creator.wait_until_shown(&record.link).await;
-                    return Ok(*record);
+                Err(error @ AppError::NoLink { .. }) => {
+                    return self.moved_already(target, named.flatten(), by).await.ok_or(error);
                 }
-                Edited::Absent => {}
-                Edited::Superseded => return Err(AppError::Superseded),
-                Edited::Blocked => return Err(AppError::Blocked),
-                Edited::Taken => return Err(taken()),
+                Err(error) => return Err(error),
+            };
+            let taken = || {
+                let domain = self.domain_cache.shown_name(domain);
+                AppError::SlugTaken { slug: target.name.code.clone(), domain }
+            };
+            for _ in 0..LOOKUPS {
+                let link = self.find_link(&target.name, by).await?;
+                let relocation = self.relocation(&link, domain).ok_or_else(taken)?;
+                check_kept_slug(&link)?;
+                let urls = link.rules().iter().map(|rule| &rule.long_url).chain([&link.long_url]);
+                self.refuse_circle(urls, domain, &target.name.code)?;
+                let precondition = target.precondition(&link);
+                let name = relocation.name.clone();
+                let edit = Edit { relocation: Some(relocation), precondition, ..Edit::default() };
+                match self.store_edit(link.id, &edit, by).await? {
+                    Edited::Done(record) => {
+                        self.lookup.taken(domain, &name);
+                        self.creator.wait_until_shown(&record.link).await;
+                        return Ok(*record);
+                    }
+                    Edited::Absent => {}
+                    Edited::Superseded => return Err(AppError::Superseded),
+                    Edited::Blocked => return Err(AppError::Blocked),
+                    Edited::Taken => return Err(taken()),
+                }
             }
-        }
-        Err(self.no_link(&target.name))
+            Err(self.no_link(&target.name))
+        })
     }
 
     /// Returns the domain of a name, which is added if it does not exist. A key that is limited to
@@ -90,7 +86,7 @@ impl LinkService {
             return if may { Ok(DomainId::DEFAULT) } else { Err(AppError::LimitedKey) };
         };
         match by.limits.domain {
-            None => Box::pin(self.find_or_add_domain(&name, by)).await,
+            None => self.find_or_add_domain(&name, by).await,
             Some(own) if self.domain_cache.find(name.as_str()).await? == Some(own) => Ok(own),
             Some(_) => Err(AppError::LimitedKey),
         }

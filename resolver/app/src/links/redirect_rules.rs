@@ -12,8 +12,8 @@ use links::{
 };
 
 use crate::{
-    AppError, Field, FieldErrors, LinkService, authorize::require, edit_link::Target, find_link::LinkName,
-    values::Checked,
+    Answer, AppError, Field, FieldErrors, LinkService, authorize::require, edit_link::Target,
+    find_link::LinkName, values::Checked,
 };
 
 /// The field with the rules.
@@ -57,21 +57,23 @@ impl LinkService {
     /// `rules` has a phrase that says what was expected in place of a rule that the adapter could
     /// not read, and `wrong` holds the other fields that it could not read. Dates and times without
     /// an offset are in `zone`.
-    pub async fn set_redirect_rules(
-        &self,
-        target: &Target,
+    pub fn set_redirect_rules<'a>(
+        &'a self,
+        target: &'a Target,
         rules: Option<Vec<Checked<RuleFields>>>,
         mut wrong: FieldErrors,
-        zone: &TimeZone,
-        by: &Grant,
-    ) -> Result<Record, AppError> {
-        require(by, Scope::Edit)?;
-        // As in Shlink, a missing link is reported before wrong fields.
-        self.find_link(&target.name, by).await?;
-        let rules = self.check_rules(rules, zone, &mut wrong);
-        wrong.finish()?;
-        let details = DetailsEdit { rules: Some(rules), ..DetailsEdit::default() };
-        self.change_link(target, Edit { details, ..Edit::default() }, by).await
+        zone: &'a TimeZone,
+        by: &'a Grant,
+    ) -> Answer<'a, Record> {
+        Box::pin(async move {
+            require(by, Scope::Edit)?;
+            // As in Shlink, a missing link is reported before wrong fields.
+            self.find_link(&target.name, by).await?;
+            let rules = self.check_rules(rules, zone, &mut wrong);
+            wrong.finish()?;
+            let details = DetailsEdit { rules: Some(rules), ..DetailsEdit::default() };
+            self.change_link(target, Edit { details, ..Edit::default() }, by).await
+        })
     }
 
     fn check_rules(

@@ -14,8 +14,8 @@ use links::{
 };
 
 use crate::{
-    AppError, FieldErrors, LinkService,
-    authorize::{require, require_operator},
+    Answer, AppError, FieldErrors, LinkService,
+    authorize::{require, require_default_domain, require_operator},
     reservation::Filled,
 };
 use supply::Minting;
@@ -35,26 +35,28 @@ pub struct Reserved {
 impl LinkService {
     /// Reserves codes from the keyspace of this name; without a name, from the default keyspace.
     /// `wrong` holds the fields that the adapter could not read.
-    pub async fn reserve(
-        &self,
+    pub fn reserve<'a>(
+        &'a self,
         count: Option<u64>,
-        keyspace: Option<&str>,
+        keyspace: Option<&'a str>,
         mut wrong: FieldErrors,
-        by: &Grant,
-    ) -> Result<Reserved, AppError> {
-        require(by, Scope::Reserve)?;
-        let count = count.filter(|count| (1..=COUNT_MAX).contains(count));
-        let count = wrong.note("count", count.ok_or_else(expected_count));
-        wrong.finish()?;
-        let Some(count) = count else { return Err(AppError::Internal) };
-        let keyspace = self.keyspace_to_reserve_from(keyspace)?;
-        require_default_domain(by)?;
-        let _turn = self.turns.query(by.id).await?;
-        // Concurrent calls do not see each other's codes, so a key may exceed its limits once for
-        // each of its permits.
-        require_room(self.register.count_reserved(by.id).await?, count, self.policy.reserved_max)?;
-        let reservation = self.reserver.reserve(by.id, keyspace, count).await?;
-        self.with_codes(reservation).await
+        by: &'a Grant,
+    ) -> Answer<'a, Reserved> {
+        Box::pin(async move {
+            require(by, Scope::Reserve)?;
+            let count = count.filter(|count| (1..=COUNT_MAX).contains(count));
+            let count = wrong.note("count", count.ok_or_else(expected_count));
+            wrong.finish()?;
+            let Some(count) = count else { return Err(AppError::Internal) };
+            let keyspace = self.keyspace_to_reserve_from(keyspace)?;
+            require_default_domain(by, Scope::Reserve)?;
+            let _turn = self.turns.query(by.id).await?;
+            // Concurrent calls do not see each other's codes, so a key may exceed its limits once for
+            // each of its permits.
+            require_room(self.register.count_reserved(by.id).await?, count, self.policy.reserved_max)?;
+            let reservation = self.reserver.reserve(by.id, keyspace, count).await?;
+            self.with_codes(reservation).await
+        })
     }
 
     /// Returns the reservations of a key, or those of all keys for an operator.
@@ -66,20 +68,24 @@ impl LinkService {
     }
 
     /// Returns a reservation with its codes.
-    pub async fn reservation(&self, id: &str, by: &Grant) -> Result<Reserved, AppError> {
-        require(by, Scope::Reserve)?;
-        let _turn = self.turns.query(by.id).await?;
-        let reservation = self.find_reservation(id, by).await?;
-        self.with_codes(reservation).await
+    pub fn reservation<'a>(&'a self, id: &'a str, by: &'a Grant) -> Answer<'a, Reserved> {
+        Box::pin(async move {
+            require(by, Scope::Reserve)?;
+            let _turn = self.turns.query(by.id).await?;
+            let reservation = self.find_reservation(id, by).await?;
+            self.with_codes(reservation).await
+        })
     }
 
     /// Gives up the codes of a reservation that have no link. Idempotent.
-    pub async fn give_up_reservation(&self, id: &str, by: &Grant) -> Result<(), AppError> {
-        require(by, Scope::Reserve)?;
-        let _turn = self.turns.query(by.id).await?;
-        let reservation = self.find_reservation(id, by).await?;
-        self.reserver.give_up(&reservation).await?;
-        Ok(())
+    pub fn give_up_reservation<'a>(&'a self, id: &'a str, by: &'a Grant) -> Answer<'a, ()> {
+        Box::pin(async move {
+            require(by, Scope::Reserve)?;
+            let _turn = self.turns.query(by.id).await?;
+            let reservation = self.find_reservation(id, by).await?;
+            self.reserver.give_up(&reservation).await?;
+            Ok(())
+        })
     }
 
     /// Stores links under codes of a reservation, and returns what `read` returned beside the
@@ -93,7 +99,7 @@ impl LinkService {
         by: &Grant,
         read: impl FnOnce() -> Result<(Vec<(Code, Draft)>, T), E>,
     ) -> Result<(T, Vec<Filled>), E> {
-        require_default_domain(by)?;
+        require_default_domain(by, Scope::Reserve)?;
         let _turn = self.turns.query(by.id).await.map_err(AppError::from)?;
         let reservation = self.find_reservation(id, by).await?;
         let (links, rest) = read()?;
@@ -156,13 +162,6 @@ fn require_room(open: OpenReservations, count: u64, codes_max: u64) -> Result<()
         return Err(AppError::TooManyReserved { held: open.codes, most: codes_max });
     }
     Ok(())
-}
-
-/// Requires a key that may use the default domain, which all reserved codes belong to.
-fn require_default_domain(by: &Grant) -> Result<(), AppError> {
-    require(by, Scope::Reserve)?;
-    let is_other = by.limits.domain.is_some_and(|domain| !domain.is_default());
-    if is_other { Err(AppError::OneDomainOnly) } else { Ok(()) }
 }
 
 #[cfg(test)]

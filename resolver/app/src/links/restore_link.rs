@@ -2,42 +2,44 @@
 //!
 //! The use case requires the scope `delete`: a key that may delete a link may undo that.
 
-use links::{Precondition, Record, SlugError, api_key::Grant, scope::Scope};
+use links::{Precondition, Record, api_key::Grant, scope::Scope};
 use store::Restored;
 
-use crate::{AppError, Field, LinkService, authorize::require, find_link::LinkName};
+use crate::{
+    Answer, AppError, Field, LinkService, authorize::require, find_link::LinkName, values::check_kept_slug,
+};
 
 impl LinkService {
     /// Restores a link with its tags and limits, at a new version.
-    pub async fn restore_link(&self, name: &LinkName, by: &Grant) -> Result<Record, AppError> {
-        require(by, Scope::Delete)?;
-        let link = self.find_deleted(name, by).await?;
-        let domain = link.domain();
-        if let Some(slug) = link.slug() {
-            // It may be older than the rule.
-            let reserved = |error: SlugError| AppError::invalid("shortCode", error.to_string());
-            slug.check_meaning().map_err(reserved)?;
-        }
-        let taken =
-            || AppError::SlugTaken { slug: name.code.clone(), domain: self.domain_cache.shown_name(domain) };
-        // The target rules may have changed since the link was created.
-        let targets = link.rules().iter().map(|rule| &rule.long_url).chain([&link.long_url]);
-        self.check_targets(Field::LongUrl.name(), targets)?;
-        let keyspaces = self.creator.keyspaces();
-        let _turn = self.turns.write(by.id).await?;
-        let precondition = Precondition::of(&link);
-        let restored = self.links.restore(link.id, &precondition, keyspaces, by.id).await?;
-        self.lookup.changed(link.id);
-        match restored {
-            Restored::Done(record) => {
-                if let Some(slug) = record.link.slug() {
-                    self.lookup.taken(domain, slug);
+    pub fn restore_link<'a>(&'a self, name: &'a LinkName, by: &'a Grant) -> Answer<'a, Record> {
+        Box::pin(async move {
+            require(by, Scope::Delete)?;
+            let link = self.find_deleted(name, by).await?;
+            let domain = link.domain();
+            check_kept_slug(&link)?;
+            let taken = || AppError::SlugTaken {
+                slug: name.code.clone(),
+                domain: self.domain_cache.shown_name(domain),
+            };
+            // The target rules may have changed since the link was created.
+            let targets = link.rules().iter().map(|rule| &rule.long_url).chain([&link.long_url]);
+            self.check_targets(Field::LongUrl.name(), targets)?;
+            let keyspaces = self.creator.keyspaces();
+            let _turn = self.turns.write(by.id).await?;
+            let precondition = Precondition::of(&link);
+            let restored = self.links.restore(link.id, &precondition, keyspaces, by.id).await?;
+            self.lookup.changed(link.id);
+            match restored {
+                Restored::Done(record) => {
+                    if let Some(slug) = record.link.slug() {
+                        self.lookup.taken(domain, slug);
+                    }
+                    self.creator.wait_until_shown(&record.link).await;
+                    Ok(*record)
                 }
-                self.creator.wait_until_shown(&record.link).await;
-                Ok(*record)
+                Restored::Absent => Err(self.no_link(name)),
+                Restored::Taken => Err(taken()),
             }
-            Restored::Absent => Err(self.no_link(name)),
-            Restored::Taken => Err(taken()),
-        }
+        })
     }
 }

@@ -6,7 +6,7 @@ use links::{Tag, api_key::Grant, scope::Scope};
 use store::{Renamed, TagCount, VisitTotals};
 
 use crate::{
-    AppError, FieldErrors, LinkService,
+    Answer, AppError, FieldErrors, LinkService,
     authorize::{require, visible},
 };
 
@@ -32,28 +32,30 @@ enum TagField {
 impl LinkService {
     /// Returns the tags of visible links whose names contain a text. `order_by` is `tag`,
     /// `shortUrlsCount`, `visits` or `nonBotVisits`, optionally followed by `-ASC` or `-DESC`.
-    pub async fn tags(
-        &self,
-        search: Option<&str>,
-        order_by: Option<&str>,
-        by: &Grant,
-    ) -> Result<Vec<TagCount>, AppError> {
-        require(by, Scope::Read)?;
-        if search.is_some_and(|text| text.contains('\0')) {
-            return Err(AppError::invalid("(the query)", "expected no NUL"));
-        }
-        let order = TagOrder::parse(order_by);
-        let turn = self.turns.query(by.id).await?;
-        let mut tags = self.catalog.tags(search, TAGS_MAX, &visible(by)).await?;
-        drop(turn);
-        let visits = if order.needs_visits() {
-            let names: Vec<Tag> = tags.iter().map(|tag| tag.tag.clone()).collect();
-            self.tag_visit_totals(&names, by).await?
-        } else {
-            HashMap::new()
-        };
-        order.sort(&mut tags, &visits);
-        Ok(tags)
+    pub fn tags<'a>(
+        &'a self,
+        search: Option<&'a str>,
+        order_by: Option<&'a str>,
+        by: &'a Grant,
+    ) -> Answer<'a, Vec<TagCount>> {
+        Box::pin(async move {
+            require(by, Scope::Read)?;
+            if search.is_some_and(|text| text.contains('\0')) {
+                return Err(AppError::invalid("(the query)", "must not contain NUL"));
+            }
+            let order = TagOrder::parse(order_by);
+            let turn = self.turns.query(by.id).await?;
+            let mut tags = self.catalog.tags(search, TAGS_MAX, &visible(by)).await?;
+            drop(turn);
+            let visits = if order.needs_visits() {
+                let names: Vec<Tag> = tags.iter().map(|tag| tag.tag.clone()).collect();
+                self.tag_visit_totals(&names, by).await?
+            } else {
+                HashMap::new()
+            };
+            order.sort(&mut tags, &visits);
+            Ok(tags)
+        })
     }
 
     /// Returns the names of at most `most` tags of visible links, for a choice.
@@ -72,29 +74,31 @@ impl LinkService {
     }
 
     /// Renames a tag on all links. `wrong` holds the fields that the adapter could not read.
-    pub async fn rename_tag(
-        &self,
-        old: Option<&str>,
-        new: Option<&str>,
+    pub fn rename_tag<'a>(
+        &'a self,
+        old: Option<&'a str>,
+        new: Option<&'a str>,
         mut wrong: FieldErrors,
-        by: &Grant,
-    ) -> Result<(), AppError> {
-        require(by, Scope::Edit)?;
-        may_change_tags(by, "rename")?;
-        let mut tag = |field, name: Option<&str>| {
-            let name = name.ok_or_else(|| "expected a string".to_owned());
-            let read = name.and_then(|name| Tag::exactly(name).map_err(|error| error.to_string()));
-            wrong.note(field, read)
-        };
-        let (old, new) = (tag("oldName", old), tag("newName", new));
-        wrong.finish()?;
-        let (Some(old), Some(new)) = (old, new) else { return Err(AppError::Internal) };
-        let _turn = self.turns.write(by.id).await?;
-        match self.catalog.rename_tag(&old, &new, by.id).await? {
-            Renamed::Done => Ok(()),
-            Renamed::Absent => Err(AppError::NoTag { tag: old.to_string() }),
-            Renamed::Taken => Err(AppError::TagConflict { old: old.to_string(), new: new.to_string() }),
-        }
+        by: &'a Grant,
+    ) -> Answer<'a, ()> {
+        Box::pin(async move {
+            require(by, Scope::Edit)?;
+            may_change_tags(by, "rename")?;
+            let mut tag = |field, name: Option<&str>| {
+                let name = name.ok_or_else(|| "expected a string".to_owned());
+                let read = name.and_then(|name| Tag::exactly(name).map_err(|error| error.to_string()));
+                wrong.note(field, read)
+            };
+            let (old, new) = (tag("oldName", old), tag("newName", new));
+            wrong.finish()?;
+            let (Some(old), Some(new)) = (old, new) else { return Err(AppError::Internal) };
+            let _turn = self.turns.write(by.id).await?;
+            match self.catalog.rename_tag(&old, &new, by.id).await? {
+                Renamed::Done => Ok(()),
+                Renamed::Absent => Err(AppError::NoTag { tag: old.to_string() }),
+                Renamed::Taken => Err(AppError::TagConflict { old: old.to_string(), new: new.to_string() }),
+            }
+        })
     }
 
     /// Removes tags from all links. Unknown tags are not an error.

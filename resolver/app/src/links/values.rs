@@ -1,11 +1,11 @@
 //! Checks of long URLs, domains, slugs and prefixes. Each check returns the typed value, or a
-//! phrase that says what was expected. `link_fields.rs` has the checks of a link's other fields.
+//! phrase that says what is wrong. `link_fields.rs` has the checks of a link's other fields.
 
-use links::{Authority, Base, DomainEdit, LongUrl, LongUrlError, Slug, check_fallback_target};
+use links::{Authority, Base, DomainEdit, Link, LongUrl, LongUrlError, Slug, check_fallback_target};
 
 use crate::{AppError, FieldErrors, LinkService};
 
-/// A checked value, or a phrase that begins with "expected".
+/// A checked value, or a phrase that says what is wrong.
 pub type Checked<T> = Result<T, String>;
 
 const DENIED: &str = "the target rules of this service do not allow links to this host";
@@ -74,6 +74,12 @@ impl LinkService {
         }
         Authority::parse(name).map(Some).map_err(|error| error.to_string())
     }
+}
+
+/// Rejects a link whose slug is reserved by now: the slug may be older than the rule.
+pub(crate) fn check_kept_slug(link: &Link) -> Result<(), AppError> {
+    let checked = link.slug().map_or(Ok(()), Slug::check_meaning);
+    checked.map_err(|error| AppError::invalid("shortCode", error.to_string()))
 }
 
 /// Parses a custom slug and prepends the prefix.

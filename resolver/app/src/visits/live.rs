@@ -31,13 +31,11 @@ use async_trait::async_trait;
 use codes::LinkId;
 use daemon::TaskSupervisor;
 use jiff::Timestamp;
-use store::StoreError;
 use tokio::{
     runtime,
     sync::{OnceCell, watch},
     time::Instant,
 };
-use visit_store::VisitStoreError;
 use visits::{VisitId, VisitRow};
 
 use crate::{
@@ -65,34 +63,20 @@ const KEY_PART: u64 = 8;
 #[async_trait]
 pub trait LiveSource: Send + Sync + 'static {
     /// Returns the latest rows after an id, at most `most`, in any order.
-    async fn latest(&self, after: VisitId, most: usize) -> Result<Vec<VisitRow>, LiveError>;
+    async fn latest(&self, after: VisitId, most: usize) -> Result<Vec<VisitRow>, AppError>;
 
     /// Returns the visits of rows, one for each row, in their order.
-    async fn views(&self, rows: &[VisitRow]) -> Result<Vec<VisitView>, LiveError>;
+    async fn views(&self, rows: &[VisitRow]) -> Result<Vec<VisitView>, AppError>;
 
     /// Returns links as they are now, with the number of their visits. Links that do not exist are
     /// left out.
-    async fn links(&self, ids: &[LinkId]) -> Result<Vec<LiveLink>, LiveError>;
+    async fn links(&self, ids: &[LinkId]) -> Result<Vec<LiveLink>, AppError>;
 
     /// Returns the secret that tokens are signed with.
-    async fn token_secret(&self) -> Result<TokenSecret, LiveError>;
+    async fn token_secret(&self) -> Result<TokenSecret, AppError>;
 
     /// Returns the present time.
     fn now(&self) -> Timestamp;
-}
-
-/// Why live visits could not be read.
-#[derive(Debug, thiserror::Error)]
-pub enum LiveError {
-    /// The database of the links failed.
-    #[error("links of live visits")]
-    Links(#[from] StoreError),
-    /// The store of visits failed.
-    #[error("live visits")]
-    Visits(#[from] VisitStoreError),
-    /// The texts of visits could not be read.
-    #[error("texts of live visits")]
-    Views(#[from] AppError),
 }
 
 /// Why there is no subscription.
@@ -196,8 +180,8 @@ impl LiveVisits {
     /// Returns the secret that tokens are signed with.
     ///
     /// # Errors
-    /// Returns [`LiveError`] if the store of visits does not answer.
-    pub async fn token_secret(&self) -> Result<&TokenSecret, LiveError> {
+    /// Returns [`AppError`] if the store of visits does not answer.
+    pub async fn token_secret(&self) -> Result<&TokenSecret, AppError> {
         self.secret.get_or_try_init(|| self.source.token_secret()).await
     }
 

@@ -22,7 +22,8 @@ use visits::{
 };
 
 use crate::{
-    AppError, FieldErrors, LinkService, authorize::require, list_visits::range_of, visit_subjects::VisitsOf,
+    Answer, AppError, FieldErrors, LinkService, authorize::require, list_visits::range_of,
+    visit_subjects::VisitsOf,
 };
 use counters::Counters;
 
@@ -107,22 +108,24 @@ impl VisitCount {
 impl LinkService {
     /// Computes statistics of visits that a key sees. `wrong` holds the parameters that the adapter
     /// could not read.
-    pub async fn visit_stats(
-        &self,
+    pub fn visit_stats<'a>(
+        &'a self,
         request: StatsRequest,
         mut wrong: FieldErrors,
-        by: &Grant,
-    ) -> Result<VisitStats, AppError> {
-        require(by, Scope::Visits)?;
-        let now = self.domain_cache.now();
-        check(&request, now, &mut wrong);
-        wrong.finish()?;
-        if !by.limits.sees_orphans() && matches!(request.of, VisitsOf::Orphans { .. }) {
-            return Err(AppError::LimitedKey);
-        }
-        let subjects = self.visit_subjects(&request.of, by).await?;
-        let _turn = self.turns.query(by.id).await?;
-        compute(&Counters::new(&*self.visits, &subjects), &request, now).await
+        by: &'a Grant,
+    ) -> Answer<'a, VisitStats> {
+        Box::pin(async move {
+            require(by, Scope::Visits)?;
+            let now = self.domain_cache.now();
+            check(&request, now, &mut wrong);
+            wrong.finish()?;
+            if !by.limits.sees_orphans() && matches!(request.of, VisitsOf::Orphans { .. }) {
+                return Err(AppError::LimitedKey);
+            }
+            let subjects = self.visit_subjects(&request.of, by).await?;
+            let _turn = self.turns.query(by.id).await?;
+            compute(&Counters::new(&*self.visits, &subjects), &request, now).await
+        })
     }
 }
 

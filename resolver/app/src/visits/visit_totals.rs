@@ -15,7 +15,7 @@ use visit_store::{Columns, Days};
 use visits::{Subject, TimeRange};
 
 use crate::{
-    AppError, LinkService,
+    Answer, AppError, LinkService,
     authorize::{require, visible},
     list_links::VisitDays,
     list_visits::range_of,
@@ -85,31 +85,36 @@ impl LinkService {
 
     /// Returns how often the visible links of tags were visited. Tags without visits may be left
     /// out.
-    pub async fn tag_visit_totals(
-        &self,
-        tags: &[Tag],
-        by: &Grant,
-    ) -> Result<HashMap<Tag, VisitTotals>, AppError> {
-        require(by, Scope::Read)?;
-        let _turn = self.turns.query(by.id).await?;
-        let mut totals = HashMap::new();
-        for tags in tags.chunks(BATCH_MAX) {
-            totals.extend(self.catalog.tag_visit_totals(tags, &visible(by)).await?);
-        }
-        Ok(totals)
+    pub fn tag_visit_totals<'a>(
+        &'a self,
+        tags: &'a [Tag],
+        by: &'a Grant,
+    ) -> Answer<'a, HashMap<Tag, VisitTotals>> {
+        Box::pin(async move {
+            require(by, Scope::Read)?;
+            let _turn = self.turns.query(by.id).await?;
+            let mut totals = HashMap::new();
+            for tags in tags.chunks(BATCH_MAX) {
+                totals.extend(self.catalog.tag_visit_totals(tags, &visible(by)).await?);
+            }
+            Ok(totals)
+        })
     }
 
     /// Counts all visits that a key sees.
-    pub async fn visits_overview(&self, by: &Grant) -> Result<VisitsOverview, AppError> {
-        require(by, Scope::Visits)?;
-        if by.limits.own_links_only {
-            let own = self.own_links(None, None, by).await?;
-            let links = self.visit_totals(&own, by).await?.into_values().fold(VisitTotals::default(), sum);
-            return Ok(VisitsOverview { links, ..VisitsOverview::default() });
-        }
-        let links = self.total_of(&VisitsOf::Links { domain: None }, by).await?;
-        let orphans = self.total_of(&VisitsOf::Orphans { kind: None, domain: None }, by).await?;
-        Ok(VisitsOverview { links, orphans })
+    pub fn visits_overview<'a>(&'a self, by: &'a Grant) -> Answer<'a, VisitsOverview> {
+        Box::pin(async move {
+            require(by, Scope::Visits)?;
+            if by.limits.own_links_only {
+                let own = self.own_links(None, None, by).await?;
+                let links =
+                    self.visit_totals(&own, by).await?.into_values().fold(VisitTotals::default(), sum);
+                return Ok(VisitsOverview { links, ..VisitsOverview::default() });
+            }
+            let links = self.total_of(&VisitsOf::Links { domain: None }, by).await?;
+            let orphans = self.total_of(&VisitsOf::Orphans { kind: None, domain: None }, by).await?;
+            Ok(VisitsOverview { links, orphans })
+        })
     }
 
     async fn total_of(&self, of: &VisitsOf, by: &Grant) -> Result<VisitTotals, AppError> {

@@ -58,7 +58,7 @@ impl Kind {
             Self::TooManyDomains => AppError::TooManyDomains { most: 1_000 },
             Self::DomainInUse => AppError::DomainInUse {
                 name: text("example.com"),
-                by: "expected its links to be deleted before",
+                reason: "API keys are limited to it. Revoke them first.",
             },
             Self::NoTarget => AppError::NoTarget { pattern: text("*.example.com") },
             Self::NoTag => AppError::NoTag { tag: text("summer") },

@@ -11,10 +11,11 @@ use links::{
 };
 use transfer::{LeftOut, Row};
 
-use crate::links::import_codes::ImportCodes;
+use crate::links::{
+    import_codes::ImportCodes,
+    link_fields::{check_redirect_status, cut_title},
+};
 
-/// The maximum length of a title in bytes, the same as for links that are created here.
-const TITLE_BYTES: usize = 512;
 /// The maximum length of a description in bytes, that of a whole link of another system.
 const DESCRIPTION_BYTES: usize = 64 * 1024;
 /// The largest count that both databases can compute with.
@@ -83,7 +84,7 @@ impl Adoption {
         };
         let draft = Draft {
             long_url: self.long_url("long URL", &row, &row.long_url)?,
-            title: text("title", row.title)?.map(|title| cut(title, TITLE_BYTES)),
+            title: text("title", row.title)?.map(|title| cut_title(&title).to_owned()),
             crawlable: row.crawlable.unwrap_or(false),
             forward_query: row.forward_query.unwrap_or(true),
             created_by,
@@ -104,7 +105,7 @@ impl Adoption {
         let (blocked, foreign_blocker) = self.block(row)?;
         let password = row.password_hash.as_ref().map(|hash| PasswordHash::from_phc(&hash.0)).transpose();
         if row.deleted_at.is_some() && row.code.is_none() {
-            return Err("deletedAt: expected a link with a code".to_owned());
+            return Err("deletedAt: a deleted link needs a code".to_owned());
         }
         Ok(Details {
             domain: Some(domain).filter(|domain| !domain.is_default()),
@@ -221,7 +222,7 @@ fn tags(texts: &[String]) -> Result<Vec<Tag>, String> {
 /// [`DESCRIPTION_BYTES`].
 fn text(field: &str, text: Option<String>) -> Result<Option<String>, String> {
     match text {
-        Some(text) if text.contains('\0') => Err(format!("{field}: expected no NUL")),
+        Some(text) if text.contains('\0') => Err(format!("{field}: must not contain NUL")),
         Some(text) if text.len() > DESCRIPTION_BYTES => {
             Err(format!("{field}: expected at most {DESCRIPTION_BYTES} bytes"))
         }
@@ -239,14 +240,7 @@ fn since_1970(field: &str, time: Timestamp) -> Result<Timestamp, String> {
 }
 
 fn status(status: u64) -> Result<RedirectStatus, String> {
-    let known = u16::try_from(status).ok().and_then(|status| RedirectStatus::try_from(status).ok());
-    known.ok_or_else(|| format!("redirectStatus {status}: expected 301, 302, 307 or 308"))
-}
-
-fn cut(mut text: String, most: usize) -> String {
-    let end = (0..=most.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-    text.truncate(end);
-    text
+    check_redirect_status(status).map_err(|error| format!("redirectStatus {status}: {error}"))
 }
 
 #[cfg(test)]
@@ -330,7 +324,7 @@ mod tests {
             ),
             (rules(&many), "redirectRules: expected at most 100 rules"),
             (Row { redirect_status: Some(200), ..Row::default() }, "redirectStatus 200: expected 301"),
-            (Row { title: Some("a\0".to_owned()), ..Row::default() }, "title: expected no NUL"),
+            (Row { title: Some("a\0".to_owned()), ..Row::default() }, "title: must not contain NUL"),
             (Row { created_by: Some("a b".to_owned()), ..Row::default() }, "createdBy \"a b\": expected"),
             (Row { created_at: Some(Timestamp::MIN), ..Row::default() }, "expected a time since 1970"),
         ] {

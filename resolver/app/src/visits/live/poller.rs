@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 use visits::{VisitId, VisitRow};
 
 use super::{
-    LiveError, LiveLink, LiveSource, LiveVisit, LiveVisits,
+    AppError, LiveLink, LiveSource, LiveVisit, LiveVisits,
     cursors::Cursors,
     log::{Entry, KEPT_FOR},
 };
@@ -41,15 +41,16 @@ pub(super) async fn run(live: Arc<LiveVisits>) {
             Some(cursors) => read_new(&live, cursors).await,
             None => prime(&live).await.map(|begun| cursors = Some(begun)),
         };
-        if let Err(error) = read {
-            tracing::warn!(error = &error as &dyn std::error::Error, "read live visits");
+        if read.is_err() {
+            // The cause was logged when the error was converted.
+            tracing::warn!("read live visits");
         }
         sleep(PAUSE).await;
     }
 }
 
 /// Learns which visits are there already. They are told to clients that continue after one of them.
-async fn prime(live: &LiveVisits) -> Result<Cursors, LiveError> {
+async fn prime(live: &LiveVisits) -> Result<Cursors, AppError> {
     let now = now(&*live.source);
     let back = i64::try_from(KEPT_FOR.as_micros()).unwrap_or(i64::MAX);
     let mut rows = live.source.latest(VisitId::floor(now.saturating_sub(back)), ROWS_MAX).await?;
@@ -66,7 +67,7 @@ async fn prime(live: &LiveVisits) -> Result<Cursors, LiveError> {
 }
 
 /// Adds the visits to the log that were stored since the last read.
-async fn read_new(live: &LiveVisits, cursors: &mut Cursors) -> Result<(), LiveError> {
+async fn read_new(live: &LiveVisits, cursors: &mut Cursors) -> Result<(), AppError> {
     let read = live.source.latest(cursors.next(now(&*live.source)), ROWS_MAX).await?;
     let new = cursors.new_rows(read, ROWS_MAX);
     let latest = &new[new.len().saturating_sub(VISITS_MAX)..];
@@ -96,7 +97,7 @@ fn add(live: &LiveVisits, visits: &[Arc<LiveVisit>], skipped: usize) {
 
 /// Returns the visits of rows with their links, in the order of the rows. Those of too many links,
 /// and those whose link is not known, are left out.
-async fn tell(source: &dyn LiveSource, rows: &[VisitRow]) -> Result<Vec<Arc<LiveVisit>>, LiveError> {
+async fn tell(source: &dyn LiveSource, rows: &[VisitRow]) -> Result<Vec<Arc<LiveVisit>>, AppError> {
     let ids = latest_links(rows);
     let links = if ids.is_empty() { Vec::new() } else { source.links(&ids).await? };
     let links: HashMap<LinkId, Arc<LiveLink>> =
@@ -133,16 +134,15 @@ pub(super) mod tests {
     use std::sync::Mutex;
 
     use async_trait::async_trait;
-    use codes::KeyspaceIndex;
     use daemon::TaskSupervisor;
     use jiff::Timestamp;
     use links::{
         DomainId, Link, LongUrl, Record, Tag,
         api_key::{ApiKeyId, KeyLimits},
     };
-    use store::{StoreError, VisitTotals};
+    use store::VisitTotals;
     use tokio::time::timeout;
-    use visits::{Flags, Language, Outcome, Slot, StoredAddress, TextHash, Thread};
+    use visits::{Flags, Outcome, Slot, Thread};
 
     use super::{
         super::{
@@ -151,30 +151,18 @@ pub(super) mod tests {
         },
         *,
     };
-    use crate::{budgets::ExceededShare, key_names::Names};
+    use crate::{budgets::ExceededShare, key_names::Names, visits::visit_memory};
 
     const START: i64 = 1_764_028_800_000_000; // 2025-11-25T00:00:00Z
 
     /// A row of an orphan visit.
     pub(in super::super) fn row(id: VisitId) -> VisitRow {
-        VisitRow {
-            link: None,
-            id,
-            visitor: 0,
-            user_agent: TextHash::EMPTY,
-            referrer: TextHash::EMPTY,
-            urls: TextHash::EMPTY,
-            place: TextHash::EMPTY,
-            address: StoredAddress::NONE,
-            domain: DomainId::DEFAULT,
-            language: Language::NONE,
-            flags: Flags::new(Outcome::UnknownCode, false),
-            rule: 0,
-        }
+        let flags = Flags::new(Outcome::UnknownCode, false);
+        VisitRow { link: None, id, flags, ..visit_memory::row(START, 0) }
     }
 
     fn id_of(number: u64) -> LinkId {
-        LinkId::new(KeyspaceIndex::new(1).unwrap(), number)
+        visit_memory::link(i64::try_from(number).unwrap())
     }
 
     /// A link with a number, a name after it, and a tag.
@@ -241,7 +229,7 @@ pub(super) mod tests {
 
     #[async_trait]
     impl LiveSource for Rows {
-        async fn latest(&self, after: VisitId, most: usize) -> Result<Vec<VisitRow>, LiveError> {
+        async fn latest(&self, after: VisitId, most: usize) -> Result<Vec<VisitRow>, AppError> {
             *self.reads.lock().unwrap() += 1;
             let mut rows = self.rows.lock().unwrap().clone();
             rows.retain(|row| row.id > after);
@@ -250,20 +238,20 @@ pub(super) mod tests {
             Ok(rows)
         }
 
-        async fn views(&self, rows: &[VisitRow]) -> Result<Vec<VisitView>, LiveError> {
+        async fn views(&self, rows: &[VisitRow]) -> Result<Vec<VisitView>, AppError> {
             assert!(rows.len() <= TEXTS_TOGETHER);
             if *self.is_away.lock().unwrap() {
-                return Err(StoreError::TimedOut.into());
+                return Err(AppError::Unavailable);
             }
             Ok(rows.iter().map(view).collect())
         }
 
-        async fn links(&self, ids: &[LinkId]) -> Result<Vec<LiveLink>, LiveError> {
+        async fn links(&self, ids: &[LinkId]) -> Result<Vec<LiveLink>, AppError> {
             assert!(ids.len() <= LINKS_MAX);
             Ok(ids.iter().map(|id| live_link(id.unpack().unwrap().1)).collect())
         }
 
-        async fn token_secret(&self) -> Result<TokenSecret, LiveError> {
+        async fn token_secret(&self) -> Result<TokenSecret, AppError> {
             Ok(TokenSecret::new([1; 32]))
         }
 

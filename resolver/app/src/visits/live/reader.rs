@@ -8,7 +8,7 @@ use links::Record;
 use visit_store::TokenSecret;
 use visits::{Subject, VisitId, VisitRow};
 
-use super::{LiveError, LiveLink, LiveSource, VisitView};
+use super::{AppError, LiveLink, LiveSource, VisitView};
 use crate::{
     LinkService,
     key_names::Names,
@@ -21,15 +21,15 @@ const COUNTS_TOGETHER: usize = 2;
 
 #[async_trait]
 impl LiveSource for LinkService {
-    async fn latest(&self, after: VisitId, most: usize) -> Result<Vec<VisitRow>, LiveError> {
+    async fn latest(&self, after: VisitId, most: usize) -> Result<Vec<VisitRow>, AppError> {
         Ok(self.visits.latest(after, most).await?)
     }
 
-    async fn views(&self, rows: &[VisitRow]) -> Result<Vec<VisitView>, LiveError> {
+    async fn views(&self, rows: &[VisitRow]) -> Result<Vec<VisitView>, AppError> {
         Ok(self.views(rows, &mut Known::default()).await?)
     }
 
-    async fn links(&self, ids: &[LinkId]) -> Result<Vec<LiveLink>, LiveError> {
+    async fn links(&self, ids: &[LinkId]) -> Result<Vec<LiveLink>, AppError> {
         let mut records = Vec::new();
         for piece in pieces(&self.catalog.outlines_of(ids).await?) {
             let ids: Vec<LinkId> = piece.iter().map(|outlined| outlined.id).collect();
@@ -37,13 +37,13 @@ impl LiveSource for LinkService {
             read.iter_mut().for_each(shorten);
             records.append(&mut read);
         }
-        let names = self.key_names.of_links(&*self.keys, records.iter().map(|record| &record.link)).await?;
+        let names = self.names(&records).await;
         let links = stream::iter(records).map(|record| live_link(self, record, &names));
         let links: Vec<Option<LiveLink>> = links.buffered(COUNTS_TOGETHER).try_collect().await?;
         Ok(links.into_iter().flatten().collect())
     }
 
-    async fn token_secret(&self) -> Result<TokenSecret, LiveError> {
+    async fn token_secret(&self) -> Result<TokenSecret, AppError> {
         Ok(self.visits.token_secret().await?)
     }
 
@@ -65,7 +65,7 @@ async fn live_link(
     service: &LinkService,
     record: Record,
     names: &Names,
-) -> Result<Option<LiveLink>, LiveError> {
+) -> Result<Option<LiveLink>, AppError> {
     let Some(name) = service.lookup.name_of(&record.link) else { return Ok(None) };
     // The counters are stored together with the rows, unlike the totals beside the links, which
     // follow later.

@@ -43,7 +43,8 @@ struct Subscriber {
     fed_at: Option<Instant>,
     /// The number of the entry that it reads next.
     next: Option<u64>,
-    lost: Lost,
+    /// How many visits at least it was not told; 0 if it may not know the number.
+    lost: Option<u64>,
 }
 
 /// Where a subscription begins.
@@ -53,17 +54,6 @@ pub struct Start {
     pub since: Option<VisitId>,
     /// Whose subscription it continues, if that has just ended and `since` is not known.
     pub resumption: Option<Resumption>,
-}
-
-/// Visits that a subscription was not told.
-#[derive(Clone, Copy, Debug, Default)]
-struct Lost {
-    /// Whether there are any.
-    is_some: bool,
-    /// How many it may know of, at least.
-    count: u64,
-    /// Whether there are some whose number it may not know.
-    has_unknown: bool,
 }
 
 /// The beginning of a subscription.
@@ -81,13 +71,13 @@ impl State {
         }
         let resumed = start.resumption.filter(|_| start.since.is_none());
         let resumed = resumed.and_then(|resumption| self.resume(now, resumption));
-        let mut subscriber = Subscriber { filter, start, fed_at: None, next: None, lost: Lost::default() };
+        let mut subscriber = Subscriber { filter, start, fed_at: None, next: None, lost: None };
         if self.is_primed {
             subscriber.begin(&self.log);
             subscriber.next = resumed.or(subscriber.next);
         }
         let number = self.next_number;
-        let is_complete = subscriber.next.is_some() && !subscriber.lost.is_some;
+        let is_complete = subscriber.next.is_some() && subscriber.lost.is_none();
         self.next_number += 1;
         self.subscribers.insert(number, subscriber);
         Some(Begun { number, is_complete })
@@ -176,16 +166,18 @@ impl Subscriber {
         let (next, is_complete) = log.after(since);
         self.next = Some(next);
         if !is_complete {
-            self.lost = Lost { is_some: true, count: 0, has_unknown: true };
+            self.lost = Some(0);
         }
     }
 
     fn lose(&mut self, entry: &Entry) {
-        match entry {
-            Entry::Visit(visit) if !self.filter.matches(visit) => {}
-            Entry::Visit(_) => self.lost.add(Some(1)),
-            Entry::Skipped(count) => self.lost.add(Some(*count).filter(|_| self.filter.sees_counts())),
-        }
+        let count = match entry {
+            Entry::Visit(visit) if !self.filter.matches(visit) => return,
+            Entry::Visit(_) => 1,
+            Entry::Skipped(count) if self.filter.sees_counts() => *count,
+            Entry::Skipped(_) => 0,
+        };
+        self.lost = Some(self.lost.unwrap_or(0).saturating_add(count));
     }
 
     /// Returns whether it was sent something a moment ago.
@@ -197,7 +189,8 @@ impl Subscriber {
         let Some(next) = self.next else { return Vec::new() };
         let is_single = self.start.resumption.is_some() && log.end().saturating_sub(next) <= SINGLY_MAX;
         let most = if is_single { 1 } else { EVENTS_TAKEN };
-        let mut events: Vec<LiveEvent> = self.lost.take().map(LiveEvent::Skipped).into_iter().collect();
+        let lost = self.lost.take().map(|count| LiveEvent::Skipped(Some(count).filter(|count| *count > 0)));
+        let mut events: Vec<LiveEvent> = lost.into_iter().collect();
         let (mut bytes, mut reached) = (0, next.max(log.first()));
         for (number, entry) in log.since(next) {
             if let Some(event) = self.event(entry) {
@@ -221,22 +214,6 @@ impl Subscriber {
                 Some(LiveEvent::Skipped(Some(*count).filter(|_| self.filter.sees_counts())))
             }
         }
-    }
-}
-
-impl Lost {
-    fn add(&mut self, count: Option<u64>) {
-        self.is_some = true;
-        match count {
-            Some(count) => self.count = self.count.saturating_add(count),
-            None => self.has_unknown = true,
-        }
-    }
-
-    /// Returns the number to tell, if there is something to tell, and begins anew.
-    fn take(&mut self) -> Option<Option<u64>> {
-        let Self { is_some, count, has_unknown } = std::mem::take(self);
-        is_some.then_some(Some(count).filter(|count| *count > 0 || !has_unknown))
     }
 }
 
