@@ -4,7 +4,7 @@ use harness::{Postgres, Scratch};
 use store::{Store as _, postgres::PostgresStore};
 use visit_store::PostgresVisits;
 
-use crate::visit_conformance::{batches, counters, deletion, erasure, marks, pages, producers, upkeep};
+use crate::visit_conformance::{batches, counters, deletion, erasure, pages, producers, upkeep};
 
 /// Creates a database of its own for a case, and returns its URL.
 async fn database(postgres: &Postgres, name: &str) -> String {
@@ -42,11 +42,10 @@ async fn postgres_passes_the_suite_of_stores_of_visits() {
             rows_of_a_deletion_go_in_steps_and_later_visits_stay, orphans_are_deleted_and_links_stay;
         erasure: erased_visits_lose_their_rows_and_stay_counted, whole_addresses_are_erased_with_their_texts, whole_addresses_that_visit_again_can_be_erased_again,
             rows_of_an_erasure_go_in_steps, batches_respect_erasures_until_their_visits_are_too_old;
-        marks: marks_are_the_rows_at_every_8192nd_place;
         pages: pages_of_rows_equal_a_plain_sort, the_latest_rows_are_those_after_an_id;
         producers: each_of_128_spools_has_a_slot_and_one_more_has_none,
             a_spool_that_comes_back_goes_on_at_its_position;
-        upkeep: retention_removes_rows_texts_and_marks_and_keeps_counters,
+        upkeep: retention_removes_rows_and_texts_and_keeps_counters,
             secrets_are_the_same_for_all_callers;
     }
     let url = database(&postgres, "events").await;

@@ -12,13 +12,12 @@ use harness::{Clickhouse, NewClickhouse, Postgres, Scratch, clickhouse, wait};
 use store::{Store as _, postgres::PostgresStore};
 use visit_store::{
     Batch, ClickhouseAddress, ClickhouseVisits, PostgresVisits, Producer, RowQuery, RowsRecord, Standing,
-    VisitStore,
+    VisitReader as _, VisitStore,
 };
 use visits::{Subject, VisitId};
 
 use crate::visit_conformance::{
-    Visit, all_rows, batch, batches, counters, deletion, erasure, marks, noon, pages, producers, register,
-    upkeep,
+    Visit, all_rows, batch, batches, counters, deletion, erasure, noon, pages, producers, register, upkeep,
 };
 
 const SOON: Duration = Duration::from_secs(60);
@@ -128,11 +127,10 @@ async fn conform(databases: &mut Databases) {
         erasure: erased_visits_lose_their_rows_and_stay_counted, whole_addresses_are_erased_with_their_texts,
             whole_addresses_that_visit_again_can_be_erased_again,
             batches_respect_erasures_until_their_visits_are_too_old;
-        marks: marks_are_the_rows_at_every_8192nd_place;
         pages: pages_of_rows_equal_a_plain_sort, the_latest_rows_are_those_after_an_id;
         producers: each_of_128_spools_has_a_slot_and_one_more_has_none,
             a_spool_that_comes_back_goes_on_at_its_position;
-        upkeep: retention_removes_rows_texts_and_marks_and_keeps_counters, secrets_are_the_same_for_all_callers;
+        upkeep: retention_removes_rows_and_texts_and_keeps_counters, secrets_are_the_same_for_all_callers;
     }
     let few = "INSERT INTO tag (id, name) OVERRIDING SYSTEM VALUE VALUES (40, 'one'), (41, 'other');
         INSERT INTO visit_tag (tag_id, link_id) VALUES (40, 2), (40, 5), (40, 6), (41, 2), (41, 3)";

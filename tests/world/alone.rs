@@ -7,11 +7,11 @@ use std::{
 };
 
 use app::{
+    AppError,
     creator::{CodeChoice, CreateOptions},
     domain_cache::SHOWN,
     freshness::AWAY,
     lookup::LookupError,
-    reservation::ReserveError,
 };
 use codes::{Code, Contradiction, Keyspace, KeyspaceIndex, LinkId, Mint};
 use links::{Authority, DomainEdit, DomainId, Draft, Edit, LongUrl, NewLink, Precondition, Slug};
@@ -282,7 +282,7 @@ async fn a_reservation_that_failed_and_cannot_be_given_up_is_logged() {
         let _logging = tracing::subscriber::set_default(log.clone());
         reserver.reserve(BY, minting, minting.capacity() + 1).await
     };
-    assert!(matches!(reserved, Err(ReserveError::Exhausted)));
+    assert!(matches!(reserved, Err(AppError::Exhausted)));
     assert!(log.has("a reservation that failed could not be given up"));
     node.kill();
 }

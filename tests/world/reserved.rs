@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use app::reservation::{Filled, ReserveError};
+use app::reservation::Filled;
 use codes::Code;
 use links::{
     DomainId, Draft, Link, LongUrl,
@@ -71,10 +71,7 @@ impl Shared {
         }
         let items = self.items(id, rng);
         let told: Vec<(Code, Draft)> = items.clone();
-        let filled = match ends.reserver.fill(&reservation, items).await {
-            Ok(filled) => filled,
-            Err(ReserveError::Closed | ReserveError::Unavailable | ReserveError::Exhausted) => return,
-        };
+        let Ok(filled) = ends.reserver.fill(&reservation, items).await else { return };
         for ((code, draft), filled) in told.into_iter().zip(filled) {
             self.note_filled(id, &code, draft, filled).await;
         }

@@ -15,6 +15,18 @@ pub fn require(by: &Grant, scope: Scope) -> Result<(), AppError> {
     if by.scopes.allow(scope) { Ok(()) } else { Err(AppError::Forbidden { scope }) }
 }
 
+/// Requires a scope, and a key that may use the default domain, which all codes that are reserved
+/// or created many at a time belong to.
+///
+/// # Errors
+/// Returns [`AppError::Forbidden`] if the key lacks the scope, or [`AppError::OneDomainOnly`] if it
+/// is limited to another domain.
+pub fn require_default_domain(by: &Grant, scope: Scope) -> Result<(), AppError> {
+    require(by, scope)?;
+    let is_other = by.limits.domain.is_some_and(|domain| !domain.is_default());
+    if is_other { Err(AppError::OneDomainOnly) } else { Ok(()) }
+}
+
 /// Requires an administrator's key without limits, for calls that concern all domains and all
 /// links.
 ///

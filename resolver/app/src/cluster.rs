@@ -7,7 +7,7 @@ use links::api_key::Grant;
 use supply::IssuerStatus;
 use tokio::time::timeout;
 
-use super::{AppError, LinkService, authorize::require_operator};
+use super::{Answer, LinkService, authorize::require_operator};
 
 /// How long the issuer and the database may take to answer. The state is shown without them then.
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
@@ -55,26 +55,28 @@ impl LinkService {
     ///
     /// # Errors
     /// Returns [`AppError`] if the key may not see it. What does not answer is part of the state.
-    pub async fn cluster_status(&self, by: &Grant) -> Result<ClusterStatus, AppError> {
-        require_operator(by)?;
-        let asked = timeout(ANSWER_WITHIN, self.reserver.client.status());
-        let checked = timeout(ANSWER_WITHIN, self.settings.poll_settings(None));
-        let visits = timeout(ANSWER_WITHIN, self.visits.ping());
-        let (asked, checked, visits) = tokio::join!(asked, checked, visits);
-        let supplies = self.reserver.mintings.iter().map(|minting| {
-            let stock = minting.stock();
-            Supply {
-                namespace: minting.namespace.to_string(),
-                in_hand: stock.in_hand,
-                seconds: stock.supply_seconds(),
-            }
-        });
-        Ok(ClusterStatus {
-            issuer: asked.ok().and_then(Result::ok),
-            supplies: supplies.collect(),
-            database: matches!(checked, Ok(Ok(_))),
-            visits: matches!(visits, Ok(Ok(_))),
-            spool: self.backlog.as_ref().map(|backlog| backlog()),
+    pub fn cluster_status<'a>(&'a self, by: &'a Grant) -> Answer<'a, ClusterStatus> {
+        Box::pin(async move {
+            require_operator(by)?;
+            let asked = timeout(ANSWER_WITHIN, self.reserver.client.status());
+            let checked = timeout(ANSWER_WITHIN, self.settings.poll_settings(None));
+            let visits = timeout(ANSWER_WITHIN, self.visits.ping());
+            let (asked, checked, visits) = tokio::join!(asked, checked, visits);
+            let supplies = self.reserver.mintings.iter().map(|minting| {
+                let stock = minting.stock();
+                Supply {
+                    namespace: minting.namespace.to_string(),
+                    in_hand: stock.in_hand,
+                    seconds: stock.supply_seconds(),
+                }
+            });
+            Ok(ClusterStatus {
+                issuer: asked.ok().and_then(Result::ok),
+                supplies: supplies.collect(),
+                database: matches!(checked, Ok(Ok(_))),
+                visits: matches!(visits, Ok(Ok(_))),
+                spool: self.backlog.as_ref().map(|backlog| backlog()),
+            })
         })
     }
 }

@@ -3,13 +3,12 @@
 //! The messages are complete sentences for the caller. `api/src/kind.rs` adds a status, a type of
 //! RFC 9457 and a gRPC code.
 
-use std::fmt;
-
 use links::scope::Scope;
 use store::StoreError;
+use supply::Refused;
 use visit_store::VisitStoreError;
 
-use crate::{budgets::ExceededShare, key_permits::PermitTimeout, reservation::ReserveError};
+use crate::{budgets::ExceededShare, key_permits::PermitTimeout};
 
 /// Maximum number of wrong fields that one answer names. One more entry stands for the rest.
 pub const FIELDS_TOLD: usize = 16;
@@ -19,7 +18,7 @@ pub const FIELDS_TOLD: usize = 16;
 pub struct InvalidField {
     /// The field's path in the request, such as `redirectRules.0.longUrl`.
     pub field: String,
-    /// A phrase that begins with "expected".
+    /// A phrase that says what the field takes, or why it has no such value here.
     pub expected: String,
 }
 
@@ -27,29 +26,29 @@ pub struct InvalidField {
 #[derive(Debug, thiserror::Error)]
 pub enum AppError {
     /// Fields have wrong values.
-    #[error("{}", Joined(.0))]
+    #[error("{}", joined(.0))]
     Invalid(Vec<InvalidField>),
     /// The API key lacks a scope.
-    #[error("Expected an API key with the scope \"{scope}\".")]
+    #[error("This API key lacks the scope \"{scope}\".")]
     Forbidden {
         /// The missing scope.
         scope: Scope,
     },
     /// The API key is limited to a domain or to its own links, and the call needs an unlimited one.
-    #[error("Expected an API key that is limited neither to one domain nor to links of its own.")]
+    #[error("This API key is limited to one domain or to its own links. Use one without such limits.")]
     LimitedKey,
     /// The API key sees only its own links, and has too many of them for a call that goes through
     /// all of them.
-    #[error("Expected an API key that sees all links, or one with at most {most} links of its own.")]
+    #[error("This API key sees only its own links, and has more than {most}. Use one that sees all links.")]
     TooManyOwnLinks {
         /// The limit.
         most: u64,
     },
     /// The call is for the default domain, and the API key is limited to another one.
-    #[error("Expected an API key that is not for one domain only, or one call for each link.")]
+    #[error("This API key is limited to a domain other than the default one. Create its links one by one.")]
     OneDomainOnly,
     /// No link has this name, or the API key does not see it.
-    #[error("No URL found with short code \"{code}\"{}", OnDomain(.domain))]
+    #[error("No URL found with short code \"{code}\"{}", on_domain(.domain))]
     NoLink {
         /// The short code or slug.
         code: String,
@@ -57,7 +56,7 @@ pub enum AppError {
         domain: Option<String>,
     },
     /// Another link has the slug.
-    #[error("Provided slug \"{slug}\" is already in use{}.", OnDomain(.domain))]
+    #[error("Provided slug \"{slug}\" is already in use{}.", on_domain(.domain))]
     SlugTaken {
         /// The slug.
         slug: String,
@@ -65,10 +64,10 @@ pub enum AppError {
         domain: Option<String>,
     },
     /// The idempotency key was used before with a different request.
-    #[error("This Idempotency-Key was used with another request: expected another key, or the same body.")]
+    #[error("This Idempotency-Key was used with another request. Use a new key, or repeat that request.")]
     IdempotencyKeyReused,
     /// The link is no longer at the version that the caller knows.
-    #[error("The link has been edited since: expected its current version.")]
+    #[error("The link was edited meanwhile. Read it again, and send its current version.")]
     Superseded,
     /// The link was taken down by an operator.
     #[error(
@@ -88,9 +87,7 @@ pub enum AppError {
         name: String,
     },
     /// The API key may not add a domain.
-    #[error(
-        "Expected an API key with the scope \"domains\", or a domain that exists: none is called \"{name}\"."
-    )]
+    #[error("No domain is called \"{name}\", and this API key lacks the scope \"domains\" to add one.")]
     MayNotAddDomain {
         /// The unknown name.
         name: String,
@@ -102,12 +99,12 @@ pub enum AppError {
         most: u32,
     },
     /// The domain cannot be removed.
-    #[error("The domain \"{name}\" cannot be removed: {by}.")]
+    #[error("The domain \"{name}\" cannot be removed: {reason}")]
     DomainInUse {
         /// The domain's name.
         name: String,
-        /// The reason, as a clause.
-        by: &'static str,
+        /// The reason, and what to do.
+        reason: &'static str,
     },
     /// No rule for targets has this pattern.
     #[error("No rule found for \"{pattern}\"")]
@@ -186,7 +183,7 @@ pub enum AppError {
         most: u32,
     },
     /// The webhook is disabled, so that it is not called.
-    #[error("The webhook \"{id}\" is disabled: expected it to be enabled before it is tested.")]
+    #[error("The webhook \"{id}\" is disabled. Enable it before you test it.")]
     WebhookDisabled {
         /// The webhook's id.
         id: String,
@@ -205,10 +202,10 @@ pub enum AppError {
         most: usize,
     },
     /// A share of the process's capacity is used up: the caller's own, or the one for all callers.
-    #[error("{}", Share(.0))]
+    #[error("{}", share(.0))]
     TooMuchAtOnce(ExceededShare),
     /// The keyspace has no codes left.
-    #[error("Every code of this keyspace is taken: an operator has to add a keyspace.")]
+    #[error("Every code of this keyspace is taken. An operator has to add a keyspace.")]
     Exhausted,
     /// The change would lose what a later release has stored of the link.
     #[error("A later release has stored what this change would lose. Make the change there.")]
@@ -257,12 +254,13 @@ impl From<PermitTimeout> for AppError {
     }
 }
 
-impl From<ReserveError> for AppError {
-    fn from(error: ReserveError) -> Self {
-        match error {
-            ReserveError::Exhausted => Self::Exhausted,
-            ReserveError::Unavailable | ReserveError::Closed => Self::Unavailable,
+impl From<Refused> for AppError {
+    fn from(refused: Refused) -> Self {
+        if matches!(refused, Refused::Exhausted) {
+            return Self::Exhausted;
         }
+        tracing::warn!(error = &refused as &dyn std::error::Error, "ask the issuer for numbers");
+        Self::Unavailable
     }
 }
 
@@ -274,7 +272,7 @@ impl From<ReserveError> for AppError {
 pub struct FieldErrors(Vec<InvalidField>);
 
 impl FieldErrors {
-    /// Returns the value, or records what was expected of the field. Only the first error of a
+    /// Returns the value, or records what is wrong with the field. Only the first error of a
     /// field is recorded.
     pub fn note<T>(&mut self, field: &str, read: Result<T, String>) -> Option<T> {
         read.map_err(|expected| self.add(field, expected)).ok()
@@ -300,7 +298,7 @@ impl FieldErrors {
         }
         let (field, expected) = match FIELDS_TOLD.checked_sub(self.0.len()) {
             None => return,
-            Some(0) => ("(the others)", "expected fewer wrong fields".to_owned()),
+            Some(0) => ("(the others)", "more fields are wrong".to_owned()),
             Some(_) => (field, expected),
         };
         self.0.push(InvalidField { field: field.to_owned(), expected });
@@ -324,41 +322,24 @@ impl FieldErrors {
     }
 }
 
-/// Displays wrong fields on one line, separated by semicolons.
-struct Joined<'a>(&'a [InvalidField]);
+/// Returns wrong fields on one line, separated by semicolons.
+fn joined(invalid: &[InvalidField]) -> String {
+    let lines: Vec<String> = invalid.iter().map(|one| format!("{}: {}", one.field, one.expected)).collect();
+    lines.join("; ")
+}
 
-impl fmt::Display for Joined<'_> {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, one) in self.0.iter().enumerate() {
-            let separator = if place == 0 { "" } else { "; " };
-            write!(to, "{separator}{}: {}", one.field, one.expected)?;
+/// Returns a domain as it follows a name; nothing for the default domain.
+fn on_domain(domain: &Option<String>) -> String {
+    domain.as_ref().map_or_else(String::new, |domain| format!(" for domain \"{domain}\""))
+}
+
+/// Returns a used-up share as sentences for the caller.
+fn share(share: &ExceededShare) -> &'static str {
+    match share {
+        ExceededShare::Own => {
+            "Too many calls are under way with this API key. Make fewer or smaller ones at a time."
         }
-        Ok(())
-    }
-}
-
-/// Displays a domain that follows a name; nothing for the default domain.
-struct OnDomain<'a>(&'a Option<String>);
-
-impl fmt::Display for OnDomain<'_> {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.as_ref().map_or(Ok(()), |domain| write!(to, " for domain \"{domain}\""))
-    }
-}
-
-/// Displays a used-up share as sentences for the caller.
-struct Share<'a>(&'a ExceededShare);
-
-impl fmt::Display for Share<'_> {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str(match self.0 {
-            ExceededShare::Own => {
-                "Too much is under way with this API key already: expected fewer or smaller calls at a time."
-            }
-            ExceededShare::All => {
-                "As much is under way as this server takes on. Nothing was stored: try again."
-            }
-        })
+        ExceededShare::All => "The server is at its limit. Nothing was stored: try again.",
     }
 }
 

@@ -12,65 +12,33 @@
 //! The adapter checks a field's lexical form (JSON or protobuf), and this crate checks its value.
 //! Both record errors in one [`FieldErrors`], so that an answer names every wrong field.
 
-pub mod api_keys;
 pub mod audit;
 pub mod authorize;
-mod block_link;
 pub mod budgets;
 pub mod clock;
 pub mod cluster;
 pub mod contact_metrics;
-pub mod create_link;
-mod create_many;
 pub mod creator;
 pub mod database_metrics;
-mod delete_link;
-pub mod delete_visits;
 pub mod domain_cache;
-mod domain_of_link;
-mod domains;
-pub mod edit_link;
 pub mod error;
-mod find_existing;
-pub mod find_link;
 pub mod freshness;
-mod import_codes;
-pub mod import_links;
-pub mod key_names;
 pub mod key_permits;
-pub mod key_ring;
+mod keys;
 pub mod keyspaces;
-pub mod link_fields;
-pub mod list_links;
-pub mod list_visits;
-pub mod live;
+mod links;
 pub mod lookup;
 pub mod metrics;
-mod move_link;
 pub mod passwords;
-pub mod redirect_rules;
-pub mod reservation;
-pub mod reserve_codes;
-mod restore_link;
-mod tags;
-mod target_rules;
-pub mod time;
-pub mod unvisited_cleanup;
-pub mod url_indexer;
-pub mod values;
 pub mod visit_limit;
-#[cfg(test)]
-mod visit_memory;
-pub mod visit_stats;
-pub mod visit_subjects;
-pub mod visit_totals;
 pub mod visits;
 pub mod webhooks;
 
 use std::{sync::Arc, time::Duration};
 
+use ::links::Schemes;
 use ::visits::AddressMode;
-use links::Schemes;
+use futures_util::future::BoxFuture;
 use store::{Catalog, Keys, Links, Register, Settings};
 use visit_store::VisitStore;
 
@@ -84,10 +52,26 @@ use lookup::Lookup;
 use passwords::PasswordGuard;
 use reservation::Reserver;
 
-pub use domains::NamedDomain;
-pub use error::{AppError, FieldErrors, InvalidField};
-pub use link_fields::{Change, Field, LinkFields};
-pub use reserve_codes::Reserved;
+pub use self::{
+    error::{AppError, FieldErrors, InvalidField},
+    keys::{api_keys, key_names, key_ring},
+    links::{
+        create_link,
+        domains::NamedDomain,
+        edit_link, find_link, import_links, link_fields,
+        link_fields::{Change, Field, LinkFields},
+        list_links, redirect_rules, reservation, reserve_codes,
+        reserve_codes::Reserved,
+        time, unvisited_cleanup, url_indexer, values,
+    },
+    visits::{delete_visits, list_visits, live, visit_stats, visit_subjects, visit_totals},
+};
+
+/// The answer of a use case.
+///
+/// Use cases that call the stores several times return their future in a box. It is compiled here
+/// once; that of an `async fn` would be compiled again in each crate that awaits it.
+pub type Answer<'a, T> = BoxFuture<'a, Result<T, AppError>>;
 
 /// The use cases of links and of what belongs to them.
 pub struct LinkService {

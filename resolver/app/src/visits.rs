@@ -1,28 +1,14 @@
-//! Visits: what requests to the public site led to, on their way to the spool.
-//!
-//! 1. Each listener's thread records into its own [`VisitBuffer`]. It takes no lock that another
-//!    core wants, and allocates nothing: events are copied into an arena of fixed size.
-//! 2. A full arena goes over a bounded channel to the spool's thread, which writes it
-//!    ([`BlockSink`]) and gives it back. So do the visits of an idle thread, at an interval
-//!    ([`Flush::Every`]). With [`Flush::Turn`] the listener's thread writes instead, before the
-//!    answers leave.
-//! 3. A redirect never waits for the spool's thread. When no arena is spare, visits are dropped and
-//!    counted.
-//! 4. The times of a buffer's visits strictly increase, also from one arena to the next, because
-//!    ids consist of time and thread.
-//!
-//! Rejected: one queue of visits for all threads. Its head and tail are lines of memory that all
-//! cores write, which costs each of them more than everything else that is recorded.
+//! Visits: how they are recorded ([`recording`]), and the use cases that list, count, watch and
+//! delete them.
 
-mod buffer;
-mod pool;
-mod recorder;
-mod rules;
-mod sink;
-mod spooler;
+pub mod delete_visits;
+pub mod list_visits;
+pub mod live;
+mod recording;
+#[cfg(test)]
+pub(crate) mod visit_memory;
+pub mod visit_stats;
+pub mod visit_subjects;
+pub mod visit_totals;
 
-pub use buffer::VisitBuffer;
-pub use recorder::{Flush, Recorder, RecorderConfig};
-pub use rules::CaptureRules;
-pub use sink::{BlockSink, NoSink};
-pub use spooler::Seen;
+pub use recording::{BlockSink, CaptureRules, Flush, NoSink, Recorder, RecorderConfig, Seen, VisitBuffer};

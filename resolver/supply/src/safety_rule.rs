@@ -66,9 +66,9 @@ pub enum SafetyRule {
     /// (`app/src/creator/shown.rs`).
     KeyspaceShown,
     /// An unknown keyspace of a reservation is read from the settings first
-    /// (`app/src/reservation/reserver.rs`).
+    /// (`app/src/links/reservation/reserver.rs`).
     KeyspaceKnown,
-    /// A reserved code is filled once (`app/src/reservation/fill.rs`).
+    /// A reserved code is filled once (`app/src/links/reservation/fill.rs`).
     FilledOnce,
     /// The numbers of an open reservation are not taken over (`store/src/sql/blocks.rs`).
     OpenReservation,

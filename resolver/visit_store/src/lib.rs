@@ -15,11 +15,11 @@ mod values;
 
 pub use clickhouse::{ClickhouseAddress, ClickhouseVisits};
 pub use error::{VisitStoreError, WriteError};
-pub use port::{MERGED, TokenSecret, VisitStore};
+pub use port::{MERGED, TokenSecret, VisitReader, VisitStore};
 pub use postgres::PostgresVisits;
 pub use rows_record::RowsRecord;
 pub use sqlite::SqliteVisits;
 pub use values::{
     Batch, Changes, Columns, Cut, DayCounters, DayDelta, Days, DeletionStep, Erased, Erasure, ErasureId,
-    LinkVisits, Marks, MarksKey, Producer, RowQuery, SILENT, SpoolId, Standing, StoredText, TextRef,
+    LinkVisits, Producer, RowQuery, SILENT, SpoolId, Standing, StoredText, TextRef,
 };

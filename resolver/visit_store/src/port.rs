@@ -8,9 +8,40 @@ use store::{VisitTotals, postgres::PoolCount};
 use visits::{AddressSecret, Day, DaySecret, Slot, Subject, TextKey, VisitId, VisitRow};
 
 use crate::{
-    Batch, Changes, Columns, DayCounters, Days, DeletionStep, Erased, Erasure, ErasureId, Marks, MarksKey,
-    Producer, RowQuery, RowsRecord, SpoolId, Standing, StoredText, TextRef, VisitStoreError, WriteError,
+    Batch, Changes, Columns, DayCounters, Days, DeletionStep, Erased, Erasure, ErasureId, Producer, RowQuery,
+    RowsRecord, SpoolId, Standing, StoredText, TextRef, VisitStoreError, WriteError,
 };
+
+/// What lists and statistics read of a store of visits.
+#[async_trait]
+pub trait VisitReader: Send + Sync + 'static {
+    /// Returns the counters of a subject, a value for each day with visits, in the order of days.
+    /// Columns that were not asked for are empty.
+    async fn days(
+        &self,
+        subject: Subject,
+        days: Days,
+        columns: Columns,
+    ) -> Result<Vec<DayCounters>, VisitStoreError>;
+
+    /// Returns the same counters in as few values as possible, each of one day or more. A value of
+    /// more than one day has no counts by quarter hour.
+    async fn spans(
+        &self,
+        subject: Subject,
+        days: Days,
+        columns: Columns,
+    ) -> Result<Vec<DayCounters>, VisitStoreError>;
+
+    /// Returns rows, the latest first.
+    async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>, VisitStoreError>;
+
+    /// Returns the number of rows of a query, whatever its `skip` and `most`.
+    async fn count_rows(&self, query: &RowQuery) -> Result<u64, VisitStoreError>;
+
+    /// Returns the first day that rows are kept of; `None` if no row was ever removed for its age.
+    async fn rows_from(&self) -> Result<Option<Day>, VisitStoreError>;
+}
 
 /// A store of visits: rows, their texts, and counters.
 ///
@@ -22,7 +53,7 @@ use crate::{
 /// 4. Visits that were deleted do not come back from a spool, and visits count for the tags that
 ///    their link has: a batch is refused until its writer knows all [`Changes`].
 #[async_trait]
-pub trait VisitStore: Send + Sync + 'static {
+pub trait VisitStore: VisitReader {
     /// Applies all pending migrations of the visits' own schema.
     async fn migrate(&self) -> Result<(), VisitStoreError>;
 
@@ -85,24 +116,6 @@ pub trait VisitStore: Send + Sync + 'static {
     /// database's clock. `None`: it was erased, or the day is too far off.
     async fn day_secret(&self, day: Day) -> Result<Option<DaySecret>, VisitStoreError>;
 
-    /// Returns the counters of a subject, a value for each day with visits, in the order of days.
-    /// Columns that were not asked for are empty.
-    async fn days(
-        &self,
-        subject: Subject,
-        days: Days,
-        columns: Columns,
-    ) -> Result<Vec<DayCounters>, VisitStoreError>;
-
-    /// Returns the same counters in as few values as possible, each of one day or more. A value of
-    /// more than one day has no counts by quarter hour.
-    async fn spans(
-        &self,
-        subject: Subject,
-        days: Days,
-        columns: Columns,
-    ) -> Result<Vec<DayCounters>, VisitStoreError>;
-
     /// Returns the visits of links within days, without the time of the last one. Links without
     /// visits are left out.
     async fn link_totals(
@@ -110,15 +123,6 @@ pub trait VisitStore: Send + Sync + 'static {
         links: &[LinkId],
         days: Days,
     ) -> Result<HashMap<LinkId, VisitTotals>, VisitStoreError>;
-
-    /// Returns rows, the latest first.
-    async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>, VisitStoreError>;
-
-    /// Returns the number of rows of a query, whatever its `skip` and `most`.
-    async fn count_rows(&self, query: &RowQuery) -> Result<u64, VisitStoreError>;
-
-    /// Returns the first day that rows are kept of; `None` if no row was ever removed for its age.
-    async fn rows_from(&self) -> Result<Option<Day>, VisitStoreError>;
 
     /// Asks every server that the store needs whether it answers.
     async fn ping(&self) -> Result<(), VisitStoreError> {
@@ -132,12 +136,6 @@ pub trait VisitStore: Send + Sync + 'static {
 
     /// Returns texts, as far as they are kept, in any order.
     async fn texts(&self, texts: &[TextRef]) -> Result<Vec<StoredText>, VisitStoreError>;
-
-    /// Returns the marks of a quarter hour.
-    async fn marks(&self, key: MarksKey) -> Result<Option<Marks>, VisitStoreError>;
-
-    /// Computes the marks of a quarter hour from its rows, and stores them.
-    async fn make_marks(&self, key: MarksKey) -> Result<Marks, VisitStoreError>;
 
     /// Deletes the visits of a link or the orphan visits that are older than `before`: counters at
     /// once, and rows later, in steps ([`delete_rows`](Self::delete_rows)). Returns how many there

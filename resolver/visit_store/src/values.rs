@@ -226,32 +226,6 @@ pub struct Erased {
     pub is_done: bool,
 }
 
-/// What marks are of: the rows of a subject in a quarter hour.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct MarksKey {
-    /// The subject.
-    pub subject: Subject,
-    /// Whether visits of bots are left out.
-    pub people_only: bool,
-    /// The start of the quarter hour in microseconds since 1970.
-    pub quarter: i64,
-}
-
-/// Every [`EVERY`](Self::EVERY)th id of a quarter hour, the latest first, so that a page deep inside
-/// it is found without reading all rows before.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Marks {
-    /// The number of rows when the marks were made. With another number they are outdated.
-    pub total: u64,
-    /// The ids of the rows number 0, `EVERY`, twice `EVERY` and so on.
-    pub ids: Vec<VisitId>,
-}
-
-impl Marks {
-    /// Distance between marks, in rows.
-    pub const EVERY: u64 = 8_192;
-}
-
 /// Result of a step that deletes rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeletionStep {

@@ -7,14 +7,16 @@ use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf, sync::Arc};
 
 use codes::LinkId;
 use conformance::{
-    Visit, batches, counters, deletion, erasure, folding, folding::expected, marks, noon, pages, producers,
+    Visit, batches, counters, deletion, erasure, folding, folding::expected, noon, pages, producers,
     register, store_all, today, totals, upkeep,
 };
 use links::{Tag, api_key::ApiKeyId};
 use rusqlite::{Connection, params};
 use store::{Catalog as _, Store as _, sqlite::SqliteStore};
 use tempfile::TempDir;
-use visit_store::{Days, Erasure, SpoolId, SqliteVisits, Standing, VisitStore, VisitStoreError, WriteError};
+use visit_store::{
+    Days, Erasure, SpoolId, SqliteVisits, Standing, VisitReader as _, VisitStore, VisitStoreError, WriteError,
+};
 use visits::{AddressNetwork, Day, Subject, VisitId};
 
 /// Both databases in a folder of their own.
@@ -70,11 +72,10 @@ cases! {
         rows_of_a_deletion_go_in_steps_and_later_visits_stay, orphans_are_deleted_and_links_stay;
     erasure: erased_visits_lose_their_rows_and_stay_counted, whole_addresses_are_erased_with_their_texts, whole_addresses_that_visit_again_can_be_erased_again,
         rows_of_an_erasure_go_in_steps, batches_respect_erasures_until_their_visits_are_too_old;
-    marks: marks_are_the_rows_at_every_8192nd_place;
     pages: pages_of_rows_equal_a_plain_sort, the_latest_rows_are_those_after_an_id;
     producers: each_of_128_spools_has_a_slot_and_one_more_has_none,
         a_spool_that_comes_back_goes_on_at_its_position;
-    upkeep: retention_removes_rows_texts_and_marks_and_keeps_counters, secrets_are_the_same_for_all_callers;
+    upkeep: retention_removes_rows_and_texts_and_keeps_counters, secrets_are_the_same_for_all_callers;
 }
 
 #[tokio::test]

@@ -15,8 +15,6 @@
 //! checks, and attempts are few enough for a bounded pool of threads.
 
 mod address;
-mod event;
-mod filter;
 mod lookup;
 mod outcome;
 mod policy;
@@ -34,8 +32,6 @@ pub use ureq::http::StatusCode;
 
 pub use self::{
     address::{is_public, special_range},
-    event::{EventKind, Kinds, UnknownKind},
-    filter::{Filter, Subject},
     outcome::{Attempt, Outcome, Reason, RetryAdvice, Silence},
     policy::{Policy, RefusedAddress},
     schedule::{Attempts, Health, Jitter, Next, next},

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use harness::{ClickhouseCluster, Scratch, clickhouse, wait};
-use visit_store::{ClickhouseVisits, RowsRecord, VisitStore};
+use visit_store::{ClickhouseVisits, RowsRecord, VisitReader as _, VisitStore};
 use visits::Subject;
 
 use super::{Databases, commit, counts, erasures, visits};

@@ -25,7 +25,8 @@ pub(super) fn of_app(error: &AppError) -> Status {
     let message = match error {
         // A gRPC message has a version where an HTTP request has an ETag.
         AppError::Superseded => {
-            "version: the link was edited since: expected the version that it has now, or none".to_owned()
+            "version: the link was edited meanwhile. Read it again, and send its current version, or none."
+                .to_owned()
         }
         error => error.to_string(),
     };

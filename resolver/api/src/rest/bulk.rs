@@ -21,6 +21,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use app::{
     AppError, FieldErrors, InvalidField,
+    authorize::require_default_domain,
     creator::{CreateError, Created},
     error::FIELDS_TOLD,
 };
@@ -132,7 +133,7 @@ pub(super) async fn answer(call: Call, scope: Scope, body: Incoming) -> Answer {
 
 /// Begins the answer. The links are created while it is being sent.
 async fn begin(api: &Arc<Api>, by: &Grant, body: Incoming) -> Result<Answer, Problem> {
-    api.links.may_create_many(by)?;
+    require_default_domain(by, Scope::Create)?;
     let call = api.budgets.bulk_calls.take(BudgetAccount::Key(by.id), 1)?;
     let mut reading = Reading {
         api: Arc::clone(api),
@@ -385,7 +386,7 @@ async fn create_batch(api: Arc<Api>, items: Vec<Item>) -> Vec<Vec<u8>> {
         Err(invalid) => Some(written(&invalid)),
     };
     let refused: Vec<Option<Vec<u8>>> = items.into_iter().map(&mut refused).collect();
-    let mut created = api.links.create_many(drafts).await.into_iter();
+    let mut created = api.links.creator.create_many(drafts).await.into_iter();
     let answer = |refused: Option<Vec<u8>>| match refused {
         None => created.next().map(|created| result_of(&api, created)),
         refused => refused,

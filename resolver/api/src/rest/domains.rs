@@ -1,7 +1,7 @@
 //! `/rest/v3/domains`
 //!
 //! Shlink has the list and the redirects. Editing the other settings of a domain, and removing it,
-//! are additions. Who may do what is decided in `app/src/domains.rs`.
+//! are additions. Who may do what is decided in `app/src/links/domains.rs`.
 
 use app::{FieldErrors, LinkService, NamedDomain};
 use dto::{Flag, Patch};

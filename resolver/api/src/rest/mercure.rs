@@ -9,7 +9,7 @@
 //!    refusals are held back.
 //! 4. Shlink's web client subscribes anew after each message. What comes meanwhile is kept for it,
 //!    as far as it reaches the same process, and each page has a token of its own
-//!    (`app/src/live/resume.rs`).
+//!    (`app/src/visits/live/resume.rs`).
 //! 5. The token is part of the URL, which this server does not log.
 //!
 //! Rejected: the specification's draft 8, which Shlink's clients do not speak.

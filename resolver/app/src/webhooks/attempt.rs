@@ -112,10 +112,7 @@ fn seconds(at: Timestamp) -> UnixSeconds {
 #[cfg(test)]
 mod tests {
     use jiff::SignedDuration;
-    use links::{
-        api_key::OPERATOR,
-        webhook::{DeliveryId, Subscription, WebhookId},
-    };
+    use links::webhook::{DeliveryId, WebhookId};
 
     use super::*;
     use ::webhooks::Silence;
@@ -124,21 +121,8 @@ mod tests {
     const NOW: Timestamp = Timestamp::constant(1_800_000_000, 0);
 
     fn webhook(failing_for: Option<SignedDuration>) -> Webhook {
-        Webhook {
-            id: WebhookId::from_stored(3),
-            url: "https://a.test/".to_owned(),
-            secret: StoredSecret::new("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"),
-            former: None,
-            subscription: Subscription { kinds: Vec::new(), domain: None, tag: None, link: None },
-            tag: None,
-            description: None,
-            created_by: OPERATOR,
-            created_at: NOW,
-            disabled: None,
-            failing_since: failing_for.map(|since| NOW - since),
-            dropped: 0,
-            version: 0,
-        }
+        let failing_since = failing_for.map(|since| NOW - since);
+        Webhook { failing_since, ..super::super::tests::webhook(3, "https://a.test/") }
     }
 
     fn delivery(attempts: u32) -> ClaimedDelivery {

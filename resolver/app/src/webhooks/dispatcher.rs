@@ -248,30 +248,7 @@ impl Dispatcher {
 
 #[cfg(test)]
 mod tests {
-    use links::{
-        api_key::OPERATOR,
-        webhook::{StoredSecret, Subscription},
-    };
-
-    use super::*;
-
-    fn webhook(id: i64, url: &str) -> Webhook {
-        Webhook {
-            id: WebhookId::from_stored(id),
-            url: url.to_owned(),
-            secret: StoredSecret::new(""),
-            former: None,
-            subscription: Subscription { kinds: Vec::new(), domain: None, tag: None, link: None },
-            tag: None,
-            description: None,
-            created_by: OPERATOR,
-            created_at: Timestamp::UNIX_EPOCH,
-            disabled: None,
-            failing_since: None,
-            dropped: 0,
-            version: 0,
-        }
-    }
+    use super::{super::tests::webhook, *};
 
     fn shares(under_way: &UnderWay, due: &[Webhook]) -> Vec<(i64, u32)> {
         under_way.room(due).into_iter().map(|(id, share)| (id.get(), share)).collect()

@@ -1,56 +1,71 @@
 //! Which webhooks an event is for.
 
+use codes::LinkId;
 use links::{DomainId, webhook::Subscription};
 
-use ::webhooks::{EventKind, Filter, Kinds, Subject};
-use codes::LinkId;
+/// What a subscription is compared with in an event. All are ids, so that a domain or a tag that is
+/// renamed keeps its webhooks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct EventSubject<'a> {
+    /// The name of the event's kind.
+    pub(super) kind: &'a str,
+    /// The domain; `None` for an event of several domains.
+    pub(super) domain: Option<DomainId>,
+    /// The link; `None` for orphan visits.
+    pub(super) link: Option<LinkId>,
+    /// The tags of the link.
+    pub(super) tags: &'a [i64],
+}
 
-/// The number of no domain: that of events of several domains, and of conditions that cannot hold.
-const NO_DOMAIN: u32 = u32::MAX;
-
-/// Returns the filter of a subscription. A kind that this version does not know is left out.
-pub(super) fn filter_of(subscription: &Subscription) -> Filter {
-    let kinds: Kinds = subscription.kinds.iter().filter_map(|kind| kind.parse().ok()).collect();
+/// Returns whether a webhook is called for an event: every condition that is set has to hold.
+pub(super) fn matches(subscription: &Subscription, event: EventSubject<'_>) -> bool {
+    let Subscription { kinds, domain, tag, link } = subscription;
     // A webhook for one link follows it to other domains.
-    let domain = subscription.domain.filter(|_| subscription.link.is_none());
-    Filter {
-        kinds,
-        domain: domain.map(|domain| number_of(Some(domain))),
-        tag: subscription.tag,
-        link: subscription.link.map(LinkId::get),
-    }
-}
-
-/// Tells whether a filter matches an event; never for a kind that this version does not know.
-pub(super) fn matches(
-    filter: &Filter,
-    kind: &str,
-    domain: Option<DomainId>,
-    link: Option<LinkId>,
-    tags: &[i64],
-) -> bool {
-    let Ok(kind) = kind.parse::<EventKind>() else { return false };
-    filter.matches(&Subject { kind, domain: number_of(domain), link: link.map(LinkId::get), tags })
-}
-
-fn number_of(domain: Option<DomainId>) -> u32 {
-    domain.and_then(|domain| u32::try_from(domain.get()).ok()).unwrap_or(NO_DOMAIN)
+    let is_on_domain = link.is_some() || domain.is_none() || *domain == event.domain;
+    kinds.iter().any(|kind| kind == event.kind)
+        && is_on_domain
+        && tag.is_none_or(|tag| event.tags.contains(&tag))
+        && (link.is_none() || *link == event.link)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn domain(number: i64) -> Option<DomainId> {
+        Some(DomainId::from_stored(number))
+    }
+
+    fn link(number: i64) -> Option<LinkId> {
+        Some(LinkId::from_stored(number))
+    }
+
     #[test]
-    fn an_event_of_several_domains_matches_no_condition() {
-        let any =
-            Subscription { kinds: vec!["visits.recorded".to_owned()], domain: None, tag: None, link: None };
-        let on_default = Subscription { domain: Some(DomainId::DEFAULT), ..any.clone() };
-        let check = |subscription: &Subscription, domain| {
-            matches(&filter_of(subscription), "visits.recorded", domain, None, &[])
-        };
-        assert!(check(&any, None) && check(&any, Some(DomainId::DEFAULT)));
-        assert!(!check(&on_default, None) && check(&on_default, Some(DomainId::DEFAULT)));
-        assert!(!matches(&filter_of(&any), "visits.forgotten", None, None, &[]));
+    fn every_condition_that_is_set_has_to_hold() {
+        let edit =
+            EventSubject { kind: "link.updated", domain: domain(3), link: link(40), tags: &[500, 501] };
+        let orphans =
+            EventSubject { kind: "orphan-visits.recorded", domain: domain(3), link: None, tags: &[] };
+        let of_domains = EventSubject { domain: None, ..orphans };
+        let kinds = vec![edit.kind.to_owned(), orphans.kind.to_owned()];
+        let any = Subscription { kinds, domain: None, tag: None, link: None };
+        let all = Subscription { domain: domain(3), tag: Some(501), link: link(40), ..any.clone() };
+        for (subscription, is_for_edit, is_for_orphans, is_for_domains) in [
+            (any.clone(), true, true, true),
+            (Subscription { kinds: Vec::new(), ..any.clone() }, false, false, false),
+            (Subscription { kinds: vec!["link.deleted".to_owned()], ..any.clone() }, false, false, false),
+            (Subscription { domain: domain(3), ..any.clone() }, true, true, false),
+            (Subscription { domain: domain(4), ..any.clone() }, false, false, false),
+            (Subscription { tag: Some(501), ..any.clone() }, true, false, false),
+            (Subscription { tag: Some(502), ..any.clone() }, false, false, false),
+            (Subscription { link: link(40), ..any.clone() }, true, false, false),
+            (Subscription { link: link(40), domain: domain(4), ..any }, true, false, false),
+            (all.clone(), true, false, false),
+            (Subscription { link: link(41), ..all.clone() }, false, false, false),
+            (Subscription { tag: Some(502), ..all }, false, false, false),
+        ] {
+            let found = [edit, orphans, of_domains].map(|event| matches(&subscription, event));
+            assert_eq!(found, [is_for_edit, is_for_orphans, is_for_domains], "{subscription:?}");
+        }
     }
 }

@@ -3,8 +3,7 @@
 
 use links::webhook::{NewWebhookEvent, RecordedVisits, Subscription};
 
-use super::filters::{filter_of, matches};
-use ::webhooks::{EventKind, Filter};
+use super::filters::{EventSubject, matches};
 
 /// Maximum number of events of links and domains in one batch, without summaries.
 const EVENTS_MAX: usize = 998;
@@ -14,7 +13,7 @@ const SAMPLES_MAX: usize = 20;
 /// The webhooks that are called for visits.
 #[derive(Clone, Debug, Default)]
 pub struct VisitEvents {
-    filters: Vec<Filter>,
+    subscriptions: Vec<Subscription>,
 }
 
 impl VisitEvents {
@@ -22,25 +21,24 @@ impl VisitEvents {
     /// (`DomainCache::entries`, `webhooks`).
     #[must_use]
     pub fn of(subscriptions: &[Subscription]) -> Self {
-        let is_for_visits = |filter: &Filter| {
-            [EventKind::VisitsRecorded, EventKind::OrphanVisitsRecorded]
-                .iter()
-                .any(|kind| filter.kinds.contains(*kind))
+        let is_for_visits = |subscription: &&Subscription| {
+            subscription.kinds.iter().any(|kind| kind.ends_with("visits.recorded"))
         };
-        Self { filters: subscriptions.iter().map(filter_of).filter(is_for_visits).collect() }
+        Self { subscriptions: subscriptions.iter().filter(is_for_visits).cloned().collect() }
     }
 
     /// Returns whether no webhook is called for visits, so that nothing has to be collected.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.filters.is_empty()
+        self.subscriptions.is_empty()
     }
 
     /// Returns the events of a batch: one for each group that a webhook is called for, at most
     /// 1,000. If there are more groups, those with the fewest visits share a summary for each kind.
     #[must_use]
     pub fn events(&self, groups: &[RecordedVisits]) -> Vec<NewWebhookEvent> {
-        let mut matched: Vec<&RecordedVisits> = groups.iter().filter(|group| self.wants(group)).collect();
+        let mut matched: Vec<&RecordedVisits> =
+            groups.iter().filter(|group| self.is_for_webhook(group)).collect();
         if matched.len() > EVENTS_MAX {
             matched.sort_by_key(|group| std::cmp::Reverse(group.visits));
         }
@@ -50,9 +48,10 @@ impl VisitEvents {
         matched.iter().map(|group| group.event(SAMPLES_MAX)).chain(summaries).collect()
     }
 
-    fn wants(&self, group: &RecordedVisits) -> bool {
-        let domain = Some(group.domain);
-        self.filters.iter().any(|filter| matches(filter, group.kind(), domain, group.link, &group.tags))
+    fn is_for_webhook(&self, group: &RecordedVisits) -> bool {
+        let RecordedVisits { link, tags, .. } = group;
+        let event = EventSubject { kind: group.kind(), domain: Some(group.domain), link: *link, tags };
+        self.subscriptions.iter().any(|subscription| matches(subscription, event))
     }
 }
 

@@ -156,7 +156,7 @@ async fn move_day(store: &ClickhouseVisits, open: &OpenErasure, day: Day) -> Res
     let last = found.last().filter(|_| found.len() == STEP);
     let next = last.map_or(end, |row| VisitId::from_stored(row.id + 1));
     let rows: Vec<ErasedRow> = found.iter().map(ErasedRow::from).collect();
-    store.counters.move_on(open, &rows, day, next).await
+    store.counters.move_on(open, &rows, next).await
 }
 
 /// Returns which of some whole addresses, given by their stored numbers, are those of visits from

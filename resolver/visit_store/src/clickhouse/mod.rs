@@ -26,7 +26,7 @@ use store::{
     postgres::{DatabaseObserver, PoolCount, Unobserved},
 };
 use tokio::sync::{Mutex, OnceCell};
-use visits::{AddressSecret, Day, DaySecret, QUARTER, Subject, TextKey, VisitId, VisitRow};
+use visits::{AddressSecret, Day, DaySecret, Subject, TextKey, VisitId, VisitRow};
 
 pub use address::ClickhouseAddress;
 use rows::Selection;
@@ -34,8 +34,8 @@ use schema::Table;
 use servers::Servers;
 
 use crate::{
-    Batch, Changes, Columns, DayCounters, Days, DeletionStep, Erased, Erasure, ErasureId, Marks, MarksKey,
-    PostgresVisits, Producer, RowQuery, RowsRecord, SpoolId, Standing, StoredText, TextRef, TokenSecret,
+    Batch, Changes, Columns, DayCounters, Days, DeletionStep, Erased, Erasure, ErasureId, PostgresVisits,
+    Producer, RowQuery, RowsRecord, SpoolId, Standing, StoredText, TextRef, TokenSecret, VisitReader,
     VisitStore, VisitStoreError, WriteError,
 };
 
@@ -105,6 +105,39 @@ impl ClickhouseVisits {
 }
 
 #[async_trait]
+impl VisitReader for ClickhouseVisits {
+    async fn days(
+        &self,
+        subject: Subject,
+        days: Days,
+        columns: Columns,
+    ) -> Result<Vec<DayCounters>, VisitStoreError> {
+        self.counters.days(subject, days, columns).await
+    }
+
+    async fn spans(
+        &self,
+        subject: Subject,
+        days: Days,
+        columns: Columns,
+    ) -> Result<Vec<DayCounters>, VisitStoreError> {
+        self.counters.spans(subject, days, columns).await
+    }
+
+    async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>, VisitStoreError> {
+        self.select(query).await?.rows(&self.servers, query.skip, query.most).await
+    }
+
+    async fn count_rows(&self, query: &RowQuery) -> Result<u64, VisitStoreError> {
+        self.select(query).await?.count(&self.servers).await
+    }
+
+    async fn rows_from(&self) -> Result<Option<Day>, VisitStoreError> {
+        self.counters.rows_from().await
+    }
+}
+
+#[async_trait]
 impl VisitStore for ClickhouseVisits {
     async fn migrate(&self) -> Result<(), VisitStoreError> {
         self.counters.migrate().await?;
@@ -168,42 +201,12 @@ impl VisitStore for ClickhouseVisits {
         self.counters.day_secret(day).await
     }
 
-    async fn days(
-        &self,
-        subject: Subject,
-        days: Days,
-        columns: Columns,
-    ) -> Result<Vec<DayCounters>, VisitStoreError> {
-        self.counters.days(subject, days, columns).await
-    }
-
-    async fn spans(
-        &self,
-        subject: Subject,
-        days: Days,
-        columns: Columns,
-    ) -> Result<Vec<DayCounters>, VisitStoreError> {
-        self.counters.spans(subject, days, columns).await
-    }
-
     async fn link_totals(
         &self,
         links: &[LinkId],
         days: Days,
     ) -> Result<HashMap<LinkId, VisitTotals>, VisitStoreError> {
         self.counters.link_totals(links, days).await
-    }
-
-    async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>, VisitStoreError> {
-        self.select(query).await?.rows(&self.servers, query.skip, query.most).await
-    }
-
-    async fn count_rows(&self, query: &RowQuery) -> Result<u64, VisitStoreError> {
-        self.select(query).await?.count(&self.servers).await
-    }
-
-    async fn rows_from(&self) -> Result<Option<Day>, VisitStoreError> {
-        self.counters.rows_from().await
     }
 
     async fn ping(&self) -> Result<(), VisitStoreError> {
@@ -213,25 +216,6 @@ impl VisitStore for ClickhouseVisits {
 
     async fn texts(&self, texts: &[TextRef]) -> Result<Vec<StoredText>, VisitStoreError> {
         self.counters.texts(texts).await
-    }
-
-    async fn marks(&self, key: MarksKey) -> Result<Option<Marks>, VisitStoreError> {
-        self.counters.marks(key).await
-    }
-
-    async fn make_marks(&self, key: MarksKey) -> Result<Marks, VisitStoreError> {
-        let query = RowQuery {
-            subject: key.subject,
-            people_only: key.people_only,
-            from: VisitId::floor(key.quarter),
-            before: VisitId::floor(key.quarter + QUARTER),
-            skip: 0,
-            most: 0,
-        };
-        let (total, ids) = self.select(&query).await?.marks(&self.servers).await?;
-        let marks = Marks { total, ids: ids.into_iter().map(VisitId::from_stored).collect() };
-        self.counters.store_marks(key, &marks).await?;
-        Ok(marks)
     }
 
     async fn delete(&self, subject: Subject, before: VisitId) -> Result<u64, VisitStoreError> {

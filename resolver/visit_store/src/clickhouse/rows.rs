@@ -17,7 +17,7 @@ use super::{
     schema::{COLUMNS, TABLES, Table},
     servers::Servers,
 };
-use crate::{Marks, RowQuery, RowsRecord, VisitStoreError};
+use crate::{RowQuery, RowsRecord, VisitStoreError};
 
 /// Up to this many links of a tag, their rows are found link by link.
 const FEW_LINKS: usize = 1_000;
@@ -76,13 +76,6 @@ impl From<StoredRow> for VisitRow {
             rule: u8::try_from(row.rule).unwrap_or(u8::MAX),
         }
     }
-}
-
-/// The marks of a quarter hour.
-#[derive(Row, Deserialize)]
-struct FoundMarks {
-    total: u64,
-    ids: Vec<i64>,
 }
 
 /// Stores the rows of a record, those that are there already excepted.
@@ -245,18 +238,6 @@ impl Selection {
         let Self { from, condition } = self;
         let counts = servers.fetch::<u64>(&format!("SELECT count() FROM {from} WHERE {condition}")).await?;
         Ok(counts.first().copied().unwrap_or(0))
-    }
-
-    /// Returns the number of rows and every [`Marks::EVERY`]th id, the latest first.
-    pub(super) async fn marks(&self, servers: &Servers) -> Result<(u64, Vec<i64>), VisitStoreError> {
-        let Self { from, condition } = self;
-        let every = Marks::EVERY;
-        let query = format!(
-            "SELECT length(ids), arrayFilter((id, place) -> place % {every} = 1, ids, arrayEnumerate(ids))
-             FROM (SELECT arrayReverseSort(groupArray(id)) AS ids FROM {from} WHERE {condition})"
-        );
-        let found = servers.fetch::<FoundMarks>(&query).await?;
-        Ok(found.into_iter().next().map_or((0, Vec::new()), |found| (found.total, found.ids)))
     }
 }
 

@@ -80,6 +80,7 @@ async fn remove_old(client: &Client, rows_from: Day) -> Result<(), VisitStoreErr
     let (quarter, month) = (rows_from.start(), i64::from(rows_from.month().get()));
     for (table, condition, bound) in [
         ("visit_default", "id < $1", oldest),
+        // Earlier releases found deep pages by it.
         ("visit_marks", "quarter < $1", quarter),
         ("visit_text", "month < $1", month),
     ] {

@@ -24,10 +24,8 @@ pub(super) async fn remove(client: &mut Client, chore: i64) -> Result<bool, Visi
     let kind = Subject::Tag(tag, None).key().kind;
     let of_links = |table: &str| (of_table(table, "tag_id = $1"), LINKS);
     let of_counters = |table: &str| (of_table(table, &format!("kind = {kind} AND subject = $1")), COUNTERS);
-    let (links, counters) = (
-        ["visit_tag", "link_tag"].map(of_links),
-        ["visit_day", "visit_month", "visit_marks"].map(of_counters),
-    );
+    let (links, counters) =
+        (["visit_tag", "link_tag"].map(of_links), ["visit_day", "visit_month"].map(of_counters));
     for (statement, most) in links {
         if transaction.execute_typed(&statement, &[(&tag, Type::INT8), (&most, Type::INT8)]).await? > 0 {
             transaction.commit().await?;

@@ -38,8 +38,8 @@ use apart::erasures;
 
 use crate::{
     Batch, Changes, Columns, DayCounters, DayDelta, Days, DeletionStep, Erased, Erasure, ErasureId,
-    LinkVisits, Marks, MarksKey, Producer, RowQuery, RowsRecord, SpoolId, Standing, StoredText, TextRef,
-    TokenSecret, VisitStore, VisitStoreError, WriteError,
+    LinkVisits, Producer, RowQuery, RowsRecord, SpoolId, Standing, StoredText, TextRef, TokenSecret,
+    VisitReader, VisitStore, VisitStoreError, WriteError,
     erased_rows::ErasedRow,
     sql::{self, VisitSql},
 };
@@ -169,11 +169,6 @@ impl PostgresVisits {
         self.with(async |client| apart::links_of_tag(client, tag).await).await
     }
 
-    /// Stores marks in place of earlier ones.
-    pub(crate) async fn store_marks(&self, key: MarksKey, marks: &Marks) -> Result<(), VisitStoreError> {
-        self.each(async |sql| sql::marks::store(sql, key, marks).await).await
-    }
-
     /// Returns the oldest deletions that have rows left.
     pub(crate) async fn open_cuts(&self, most: i64) -> Result<Vec<OpenCut>, VisitStoreError> {
         self.with(async |client| apart::open_cuts(client, most).await).await
@@ -206,15 +201,14 @@ impl PostgresVisits {
         self.with(async |client| erasures::address_texts(client, network).await).await
     }
 
-    /// Moves the visits of an erasure's rows of a day, and the erasure on to `next`.
+    /// Moves the visits of an erasure's rows, and the erasure on to `next`.
     pub(crate) async fn move_on(
         &self,
         open: &OpenErasure,
         rows: &[ErasedRow],
-        day: Day,
         next: VisitId,
     ) -> Result<(), VisitStoreError> {
-        self.with(async |client| erasures::move_on(client, open, rows, day, next).await).await
+        self.with(async |client| erasures::move_on(client, open, rows, next).await).await
     }
 
     /// Returns visits that were moved and may have rows still.
@@ -246,6 +240,39 @@ impl<C: GenericClient + Sync> VisitSql for PostgresSql<'_, C> {
 
     async fn insert_links(&mut self, links: &[LinkVisits]) -> Result<(), VisitStoreError> {
         write::insert_links(self.0, links).await
+    }
+}
+
+#[async_trait]
+impl VisitReader for PostgresVisits {
+    async fn days(
+        &self,
+        subject: Subject,
+        days: Days,
+        columns: Columns,
+    ) -> Result<Vec<DayCounters>, VisitStoreError> {
+        self.each(async |sql| sql::counters::days(sql, subject, days, columns).await).await
+    }
+
+    async fn spans(
+        &self,
+        subject: Subject,
+        days: Days,
+        columns: Columns,
+    ) -> Result<Vec<DayCounters>, VisitStoreError> {
+        self.each(async |sql| sql::counters::spans(sql, subject, days, columns).await).await
+    }
+
+    async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>, VisitStoreError> {
+        self.each(async |sql| sql::rows::rows(sql, query).await).await
+    }
+
+    async fn count_rows(&self, query: &RowQuery) -> Result<u64, VisitStoreError> {
+        self.each(async |sql| sql::rows::count(sql, query).await).await
+    }
+
+    async fn rows_from(&self) -> Result<Option<Day>, VisitStoreError> {
+        self.with(async |client| chores::rows_from(client).await).await
     }
 }
 
@@ -301,24 +328,6 @@ impl VisitStore for PostgresVisits {
         self.each(async |sql| sql::secrets::of_day(sql, day).await).await
     }
 
-    async fn days(
-        &self,
-        subject: Subject,
-        days: Days,
-        columns: Columns,
-    ) -> Result<Vec<DayCounters>, VisitStoreError> {
-        self.each(async |sql| sql::counters::days(sql, subject, days, columns).await).await
-    }
-
-    async fn spans(
-        &self,
-        subject: Subject,
-        days: Days,
-        columns: Columns,
-    ) -> Result<Vec<DayCounters>, VisitStoreError> {
-        self.each(async |sql| sql::counters::spans(sql, subject, days, columns).await).await
-    }
-
     async fn link_totals(
         &self,
         links: &[LinkId],
@@ -327,30 +336,8 @@ impl VisitStore for PostgresVisits {
         self.each(async |sql| sql::counters::link_totals(sql, links, days).await).await
     }
 
-    async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>, VisitStoreError> {
-        self.each(async |sql| sql::rows::rows(sql, query).await).await
-    }
-
-    async fn count_rows(&self, query: &RowQuery) -> Result<u64, VisitStoreError> {
-        self.each(async |sql| sql::rows::count(sql, query).await).await
-    }
-
-    async fn rows_from(&self) -> Result<Option<Day>, VisitStoreError> {
-        self.with(async |client| chores::rows_from(client).await).await
-    }
-
     async fn texts(&self, texts: &[TextRef]) -> Result<Vec<StoredText>, VisitStoreError> {
         self.each(async |sql| sql::rows::texts(sql, texts).await).await
-    }
-
-    async fn marks(&self, key: MarksKey) -> Result<Option<Marks>, VisitStoreError> {
-        self.each(async |sql| sql::marks::marks(sql, key).await).await
-    }
-
-    async fn make_marks(&self, key: MarksKey) -> Result<Marks, VisitStoreError> {
-        let marks = self.each(async |sql| sql::marks::make(sql, key).await).await?;
-        self.store_marks(key, &marks).await?;
-        Ok(marks)
     }
 
     async fn delete(&self, subject: Subject, before: VisitId) -> Result<u64, VisitStoreError> {

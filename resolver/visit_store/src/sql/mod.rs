@@ -8,7 +8,6 @@ pub(crate) mod counters;
 pub(crate) mod days;
 pub(crate) mod deletion;
 pub(crate) mod erasures;
-pub(crate) mod marks;
 pub(crate) mod months;
 pub(crate) mod producers;
 pub(crate) mod rows;

@@ -42,6 +42,7 @@ fn remove_texts(connection: &Connection, rows_from: Day) -> Result<usize, VisitS
     Ok(connection.execute(remove, params![rows_from.month().get(), STEP])?)
 }
 
+/// Removes what earlier releases found deep pages by.
 fn remove_marks(connection: &Connection, rows_from: Day) -> Result<usize, VisitStoreError> {
     let remove = "DELETE FROM visit_marks WHERE rowid IN
          (SELECT rowid FROM visit_marks WHERE quarter < ?1 LIMIT ?2)";

@@ -33,7 +33,7 @@ use visits::{AddressSecret, Day, DaySecret, Subject, TextKey, VisitId, VisitRow}
 
 use crate::{
     Batch, Changes, Columns, DayCounters, DayDelta, Days, DeletionStep, Erased, Erasure, ErasureId,
-    LinkVisits, Marks, MarksKey, Producer, RowQuery, SpoolId, Standing, StoredText, TextRef, TokenSecret,
+    LinkVisits, Producer, RowQuery, SpoolId, Standing, StoredText, TextRef, TokenSecret, VisitReader,
     VisitStore, VisitStoreError, WriteError,
     sql::{self, VisitSql, months},
 };
@@ -82,6 +82,41 @@ impl VisitSql for SqliteSql<'_> {
 
     async fn insert_links(&mut self, links: &[LinkVisits]) -> Result<(), VisitStoreError> {
         link_visits::insert(self.0, links)
+    }
+}
+
+#[async_trait]
+impl VisitReader for SqliteVisits {
+    async fn days(
+        &self,
+        subject: Subject,
+        days: Days,
+        columns: Columns,
+    ) -> Result<Vec<DayCounters>, VisitStoreError> {
+        self.reader.read(async move |sql| sql::counters::days(sql, subject, days, columns).await).await
+    }
+
+    async fn spans(
+        &self,
+        subject: Subject,
+        days: Days,
+        columns: Columns,
+    ) -> Result<Vec<DayCounters>, VisitStoreError> {
+        self.reader.read(async move |sql| sql::counters::spans(sql, subject, days, columns).await).await
+    }
+
+    async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>, VisitStoreError> {
+        let query = *query;
+        self.lister.read(async move |sql| sql::rows::rows(sql, &query).await).await
+    }
+
+    async fn count_rows(&self, query: &RowQuery) -> Result<u64, VisitStoreError> {
+        let query = *query;
+        self.lister.read(async move |sql| sql::rows::count(sql, &query).await).await
+    }
+
+    async fn rows_from(&self) -> Result<Option<Day>, VisitStoreError> {
+        self.reader.read(async move |sql| chores::rows_from(sql.0)).await
     }
 }
 
@@ -136,24 +171,6 @@ impl VisitStore for SqliteVisits {
         self.writer.write(async move |sql| sql::secrets::of_day(sql, day).await).await
     }
 
-    async fn days(
-        &self,
-        subject: Subject,
-        days: Days,
-        columns: Columns,
-    ) -> Result<Vec<DayCounters>, VisitStoreError> {
-        self.reader.read(async move |sql| sql::counters::days(sql, subject, days, columns).await).await
-    }
-
-    async fn spans(
-        &self,
-        subject: Subject,
-        days: Days,
-        columns: Columns,
-    ) -> Result<Vec<DayCounters>, VisitStoreError> {
-        self.reader.read(async move |sql| sql::counters::spans(sql, subject, days, columns).await).await
-    }
-
     async fn link_totals(
         &self,
         links: &[LinkId],
@@ -163,34 +180,9 @@ impl VisitStore for SqliteVisits {
         self.reader.read(async move |sql| sql::counters::link_totals(sql, &links, days).await).await
     }
 
-    async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>, VisitStoreError> {
-        let query = *query;
-        self.lister.read(async move |sql| sql::rows::rows(sql, &query).await).await
-    }
-
-    async fn count_rows(&self, query: &RowQuery) -> Result<u64, VisitStoreError> {
-        let query = *query;
-        self.lister.read(async move |sql| sql::rows::count(sql, &query).await).await
-    }
-
-    async fn rows_from(&self) -> Result<Option<Day>, VisitStoreError> {
-        self.reader.read(async move |sql| chores::rows_from(sql.0)).await
-    }
-
     async fn texts(&self, texts: &[TextRef]) -> Result<Vec<StoredText>, VisitStoreError> {
         let texts = texts.to_vec();
         self.reader.read(async move |sql| sql::rows::texts(sql, &texts).await).await
-    }
-
-    async fn marks(&self, key: MarksKey) -> Result<Option<Marks>, VisitStoreError> {
-        self.reader.read(async move |sql| sql::marks::marks(sql, key).await).await
-    }
-
-    async fn make_marks(&self, key: MarksKey) -> Result<Marks, VisitStoreError> {
-        let marks = self.lister.read(async move |sql| sql::marks::make(sql, key).await).await?;
-        let made = marks.clone();
-        self.writer.write(async move |sql| sql::marks::store(sql, key, &made).await).await?;
-        Ok(marks)
     }
 
     async fn delete(&self, subject: Subject, before: VisitId) -> Result<u64, VisitStoreError> {

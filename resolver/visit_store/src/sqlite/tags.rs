@@ -17,7 +17,7 @@ pub(super) fn remove_gone(connection: &Connection, tag: i64) -> Result<bool, Vis
         return Ok(true);
     }
     let kind = Subject::Tag(tag, None).key().kind;
-    for table in ["visit_day", "visit_month", "visit_marks"] {
+    for table in ["visit_day", "visit_month"] {
         let remove = format!(
             "DELETE FROM {table} WHERE rowid IN
                  (SELECT rowid FROM {table} WHERE kind = {kind} AND subject = ?1 LIMIT ?2)"

@@ -9,7 +9,6 @@ pub(crate) mod deletion;
 pub(crate) mod erasure;
 mod fixture;
 pub(crate) mod folding;
-pub(crate) mod marks;
 pub(crate) mod pages;
 pub(crate) mod producers;
 pub(crate) mod upkeep;

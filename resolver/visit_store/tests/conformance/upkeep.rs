@@ -1,12 +1,12 @@
 //! Retention and secrets.
 
 use codes::LinkId;
-use visit_store::{Batch, MarksKey, StoredText, TextRef, VisitStore};
-use visits::{DaySecret, QUARTER, Subject, TextHash};
+use visit_store::{Batch, StoredText, TextRef, VisitStore};
+use visits::{DaySecret, Subject, TextHash};
 
 use super::{Visit, all_rows, batch, noon, register, store_batch, today, totals};
 
-pub(crate) async fn retention_removes_rows_texts_and_marks_and_keeps_counters(store: &dyn VisitStore) {
+pub(crate) async fn retention_removes_rows_and_texts_and_keeps_counters(store: &dyn VisitStore) {
     let producer = register(store, 1).await;
     assert_eq!(store.rows_from().await.unwrap(), None);
     let rows_from = today().minus(90);
@@ -21,10 +21,6 @@ pub(crate) async fn retention_removes_rows_texts_and_marks_and_keeps_counters(st
     let batch = Batch { texts: texts.to_vec(), ..batch(&producer, &visits) };
     store_batch(store, &producer, &batch, 0).await.unwrap();
     let link = Subject::Link(LinkId::from_stored(1));
-    let key = |at: i64| MarksKey { subject: link, people_only: false, quarter: at - at % QUARTER };
-    for at in times {
-        store.make_marks(key(at)).await.unwrap();
-    }
     store.keep(rows_from).await.unwrap();
     assert_eq!(store.rows_from().await.unwrap(), Some(rows_from));
     let rows = store.rows(&all_rows(link)).await.unwrap();
@@ -32,9 +28,6 @@ pub(crate) async fn retention_removes_rows_texts_and_marks_and_keeps_counters(st
     assert_eq!(left, [noon(0), rows_from.start()]);
     let refs = texts.each_ref().map(|text| text.at);
     assert_eq!(store.texts(&refs).await.unwrap(), texts[1..]);
-    for (at, is_left) in times.into_iter().zip([false, false, false, true, true]) {
-        assert_eq!(store.marks(key(at)).await.unwrap().is_some(), is_left);
-    }
     assert_eq!(totals(store, link).await, (5, 0));
     assert_eq!(totals(store, Subject::All(None)).await, (5, 0));
     // A longer retention does not bring anything back.

@@ -65,13 +65,12 @@ pub(in crate::postgres) async fn address_texts(
     Ok(client.query_typed(&query, &[]).await?.iter().map(|row| row.get(0)).collect())
 }
 
-/// Moves the visits of an erasure's rows of a day to those without one, and the erasure on to
+/// Moves the visits of an erasure's rows to those without one, and the erasure on to
 /// `next`. Does nothing if another process did, or if rows have arrived since.
 pub(in crate::postgres) async fn move_on(
     client: &mut Client,
     open: &OpenErasure,
     rows: &[ErasedRow],
-    day: Day,
     next: VisitId,
 ) -> Result<(), VisitStoreError> {
     let transaction = client.transaction().await?;

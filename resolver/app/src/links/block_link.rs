@@ -1,0 +1,90 @@
+//! Blocks a link (a takedown), and lifts the block again. For operators only; `links/src/block.rs`
+//! describes the effects of a block.
+
+use codes::LinkId;
+use links::{Block, Edit, Link, Precondition, Record, api_key::Grant};
+use store::Edited;
+
+use crate::{
+    Answer, AppError, FieldErrors, LinkService, authorize::require_operator, find_link::LinkName,
+    values::Checked,
+};
+
+/// Checks the reason for a block.
+fn check_reason(text: Option<&str>) -> Checked<String> {
+    let text = text.map(str::trim).unwrap_or_default();
+    let fits = (1..=Block::REASON_BYTES).contains(&text.len()) && !text.chars().any(char::is_control);
+    if fits {
+        return Ok(text.to_owned());
+    }
+    Err(Block::expected_reason())
+}
+
+impl LinkService {
+    /// Blocks a link for a reason.
+    pub fn block_link<'a>(
+        &'a self,
+        name: &'a LinkName,
+        reason: Option<&'a str>,
+        mut wrong: FieldErrors,
+        by: &'a Grant,
+    ) -> Answer<'a, Record> {
+        Box::pin(async move {
+            require_operator(by)?;
+            let reason = wrong.note("reason", check_reason(reason));
+            wrong.finish()?;
+            self.set_block(name, Some(reason.ok_or(AppError::Internal)?), by).await
+        })
+    }
+
+    /// Lifts the block of a link. Has no effect on a link without one.
+    pub fn unblock_link<'a>(&'a self, name: &'a LinkName, by: &'a Grant) -> Answer<'a, Record> {
+        Box::pin(async move {
+            require_operator(by)?;
+            self.set_block(name, None, by).await
+        })
+    }
+
+    /// Changes the link that has the name or had it last, since a deleted link may be about to be
+    /// restored. If another link takes the name in the meantime, that one is changed too.
+    async fn set_block(
+        &self,
+        name: &LinkName,
+        reason: Option<String>,
+        by: &Grant,
+    ) -> Result<Record, AppError> {
+        let link = match self.find_link(name, by).await {
+            Ok(link) => Link::clone(&link),
+            Err(AppError::NoLink { .. }) => self.find_deleted(name, by).await?,
+            Err(other) => return Err(other),
+        };
+        let edit = Edit { block: Some(reason), precondition: Precondition::of(&link), ..Edit::default() };
+        let record = self.blocked(link.id, &edit, name, by).await?;
+        let Some(slug) = record.link.slug().filter(|_| record.link.is_deleted()) else { return Ok(record) };
+        let turn = self.turns.write(by.id).await?;
+        let holder = self.links.find_slug(record.link.domain(), slug).await?;
+        drop(turn);
+        if let Some(other) = holder.filter(|id| *id != link.id) {
+            let edit = Edit { precondition: Precondition::default(), ..edit };
+            return self.blocked(other, &edit, name, by).await;
+        }
+        // A deleted link that is blocked holds its slug again, as a new link would.
+        self.creator.wait_until_shown(&record.link).await;
+        Ok(record)
+    }
+
+    /// Stores a block, or that it is lifted.
+    async fn blocked(
+        &self,
+        link: LinkId,
+        edit: &Edit,
+        name: &LinkName,
+        by: &Grant,
+    ) -> Result<Record, AppError> {
+        match self.store_edit(link, edit, by).await? {
+            Edited::Done(record) => Ok(*record),
+            // Only a move is blocked, or finds its name taken.
+            Edited::Absent | Edited::Superseded | Edited::Blocked | Edited::Taken => Err(self.no_link(name)),
+        }
+    }
+}

@@ -1,0 +1,399 @@
+//! Creates a link with the next code, a custom slug or a code from a digest, or returns the earlier
+//! link of the same request.
+
+use std::fmt::Write as _;
+
+use codes::{Code, KeyspaceIndex};
+use jiff::Timestamp;
+use links::{
+    Authority, Details, DetailsEdit, DomainId, Draft, Idempotency, PasswordHash, Record, Slug, Tag,
+    api_key::{ApiKeyId, Grant},
+    scope::Scope,
+};
+use sha2::{Digest, Sha256};
+
+use crate::{
+    Answer, AppError, Field, FieldErrors, LinkFields, LinkService,
+    authorize::require,
+    creator::{CodeChoice, CreateError, CreateOptions},
+    find_link::LinkName,
+    link_fields, values,
+};
+
+/// Length of a code from a digest, in characters, if the request sets none.
+pub const DIGEST_LEN: usize = 8;
+/// Maximum length of an idempotency key, in bytes.
+pub const IDEMPOTENCY_KEY_BYTES: usize = 255;
+
+/// A request for a new link.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CreateLink {
+    /// The fields that an edit has too.
+    pub fields: LinkFields,
+    /// A slug of the caller's choice.
+    pub custom_slug: Option<String>,
+    /// A prefix of the generated code.
+    pub path_prefix: Option<String>,
+    /// The length of the generated code, in characters.
+    pub short_code_length: Option<u64>,
+    /// The name of the keyspace that the code is minted from.
+    pub keyspace: Option<String>,
+    /// How the code is generated: `sequence` or `hash`.
+    pub strategy: Option<String>,
+    /// The link's domain; the default domain if `None`.
+    pub domain: Option<String>,
+    /// Whether an existing link for the URL may be returned.
+    pub find_if_exists: bool,
+}
+
+/// The idempotency key of a create (draft-ietf-httpapi-idempotency-key-header).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdempotencyKey {
+    key: String,
+    fingerprint: String,
+}
+
+impl IdempotencyKey {
+    /// Checks an idempotency key.
+    ///
+    /// `request` is a canonical form of the request without its password, because a digest that is
+    /// quick to compute would reveal the password. The adapter derives it from the request on the
+    /// wire, so that it is the same in all versions of this program.
+    ///
+    /// # Errors
+    /// Returns [`AppError::Invalid`] for a key that is empty, too long or not visible ASCII.
+    pub fn new(key: &[u8], request: impl AsRef<[u8]>) -> Result<Self, AppError> {
+        let fits = |key: &&str| {
+            (1..=IDEMPOTENCY_KEY_BYTES).contains(&key.len())
+                && key.bytes().all(|byte| byte.is_ascii_graphic())
+        };
+        match std::str::from_utf8(key).ok().filter(fits) {
+            Some(key) => Ok(Self { key: key.to_owned(), fingerprint: digest(request) }),
+            None => {
+                let expected = format!("expected 1 to {IDEMPOTENCY_KEY_BYTES} visible ASCII characters");
+                Err(AppError::invalid("Idempotency-Key", expected))
+            }
+        }
+    }
+}
+
+/// A checked request.
+pub(crate) struct Request {
+    /// The link, without its domain and password.
+    pub(crate) draft: Draft,
+    pub(crate) options: CreateOptions,
+    pub(crate) domain: Option<Authority>,
+    pub(crate) password: Option<String>,
+    pub(crate) finds: bool,
+}
+
+impl LinkService {
+    /// Creates a link. A call with the same idempotency key and request returns the same link.
+    /// `wrong` holds the fields that the adapter could not read.
+    pub fn create_link<'a>(
+        &'a self,
+        request: CreateLink,
+        idempotency: Option<IdempotencyKey>,
+        wrong: FieldErrors,
+        by: &'a Grant,
+    ) -> Answer<'a, Record> {
+        Box::pin(async move {
+            require(by, Scope::Create)?;
+            let request = self.check_create(request, wrong, by.id)?;
+            let (draft, options) = self.prepare(request, idempotency, by).await?;
+            self.create(draft, options, by).await
+        })
+    }
+
+    /// Hashes the password of a link. Few creates need it, so their futures have a pointer to this
+    /// one.
+    pub(crate) fn hash_password<'a>(&'a self, password: String, by: &'a Grant) -> Answer<'a, PasswordHash> {
+        Box::pin(async move {
+            let hashed = self.passwords.hash(by.id, password).await.ok_or(AppError::Unavailable)?;
+            hashed.map_err(|error| AppError::invalid(Field::Password.name(), error.to_string()))
+        })
+    }
+
+    pub(crate) fn check_create(
+        &self,
+        mut request: CreateLink,
+        mut wrong: FieldErrors,
+        by: ApiKeyId,
+    ) -> Result<Request, AppError> {
+        if request.fields.long_url.as_ref().is_none_or(Option::is_none) {
+            wrong.check::<()>(Field::LongUrl, Err(Field::LongUrl.expected()));
+        }
+        let code = self.check_code(&request, &mut wrong);
+        let password = request.fields.password.take().flatten();
+        let mut edit = self.check_fields(request.fields, &mut wrong);
+        let domain = request.domain.as_deref().map_or(Ok(None), |name| self.check_domain(name));
+        let domain = wrong.check(Field::Domain, domain).flatten();
+        let DetailsEdit { valid_since, valid_until, .. } = &edit.details;
+        link_fields::check_window(valid_since.flatten(), valid_until.flatten(), &mut wrong);
+        wrong.finish()?;
+        let options =
+            CreateOptions { code, tags: edit.tags.take().unwrap_or_default(), ..CreateOptions::default() };
+        let draft = Draft::from_edit(edit, by).ok_or(AppError::Internal)?;
+        Ok(Request { draft, options, domain, password, finds: request.find_if_exists })
+    }
+
+    /// Checks the fields of the code, and returns which code the link is to have. As in Shlink, a
+    /// custom slug makes the other fields of the code irrelevant.
+    fn check_code(&self, request: &CreateLink, wrong: &mut FieldErrors) -> CodeChoice {
+        let prefix = request.path_prefix.as_deref().map_or(Ok(None), values::path_prefix);
+        let prefix = wrong.check(Field::PathPrefix, prefix).flatten();
+        let slug = request.custom_slug.as_deref();
+        let slug = slug.map(|slug| values::custom_slug(slug, prefix.as_deref())).transpose();
+        let slug = wrong.check(Field::CustomSlug, slug).flatten();
+        let hashes = match request.strategy.as_deref() {
+            None | Some("sequence") => Ok(false),
+            Some("hash") => Ok(true),
+            Some(_) => Err(Field::Strategy.expected()),
+        };
+        let hashes = wrong.check(Field::Strategy, hashes).unwrap_or_default();
+        let len = request.short_code_length.map(link_fields::check_code_len).transpose();
+        let len = wrong.check(Field::ShortCodeLength, len).flatten();
+        let named = request.keyspace.as_deref();
+        let named = named.map(|name| self.creator.keyspace(name).ok_or_else(|| Field::Keyspace.expected()));
+        let named = wrong.check(Field::Keyspace, named.transpose()).flatten();
+        if let Some(slug) = slug {
+            return CodeChoice::Picked(slug);
+        }
+        if hashes || prefix.is_some() {
+            if named.is_some() {
+                let expected = "cannot be set together with the strategy hash or a prefix".to_owned();
+                wrong.check::<()>(Field::Keyspace, Err(expected));
+            }
+            let (prefix, len) = (prefix.unwrap_or_default(), len.unwrap_or(DIGEST_LEN));
+            if prefix.len() + len > Slug::MAX_LEN {
+                let expected = format!("expected at most {} with this prefix", Slug::MAX_LEN - prefix.len());
+                wrong.check::<()>(Field::ShortCodeLength, Err(expected));
+            }
+            return CodeChoice::Digest { prefix, len };
+        }
+        match (named, len) {
+            (Some(index), Some(len)) if self.creator.code_len(index) != Some(len) => {
+                let has = self.creator.code_len(index).unwrap_or_default();
+                let expected = format!("expected {has}, the length of this keyspace's codes, or no value");
+                wrong.check::<()>(Field::ShortCodeLength, Err(expected));
+                CodeChoice::Next
+            }
+            (Some(index), _) => self.next_of(index),
+            // A code of a length that no keyspace has is not minted but comes from a digest (D2).
+            // Codes longer than any keyspace's are so many that a random one is free; a digest
+            // would try the codes of all links to the same URL.
+            (None, Some(len)) => match self.creator.keyspace_of_len(len) {
+                Some(index) => self.next_of(index),
+                None if len > Code::MAX_LEN => CodeChoice::Random { len },
+                None => CodeChoice::Digest { prefix: String::new(), len },
+            },
+            (None, None) => CodeChoice::Next,
+        }
+    }
+
+    /// Returns the request for the next code of a keyspace, in its canonical form for the default
+    /// keyspace.
+    fn next_of(&self, index: KeyspaceIndex) -> CodeChoice {
+        if index == self.creator.default_keyspace() { CodeChoice::Next } else { CodeChoice::In(index) }
+    }
+
+    /// Performs the lookups and computations that take time. The only thing that it stores is a new
+    /// domain.
+    async fn prepare(
+        &self,
+        request: Request,
+        idempotency: Option<IdempotencyKey>,
+        by: &Grant,
+    ) -> Result<(Draft, CreateOptions), AppError> {
+        let Request { mut draft, mut options, domain, password, finds } = request;
+        let mut details = draft.details.take().map_or_else(Details::default, |details| *details);
+        details.domain = self.domain_for_new_link(domain, by).await?;
+        if let CodeChoice::Picked(slug) = &options.code {
+            let domain = details.domain.unwrap_or(DomainId::DEFAULT);
+            self.refuse_circle([&draft.long_url], domain, slug.as_str())?;
+        }
+        if let Some(password) = password {
+            details.password = Some(self.hash_password(password, by).await?);
+        }
+        if matches!(options.code, CodeChoice::Digest { .. }) {
+            options.tenant = by.tenant();
+        }
+        if finds {
+            if details.password.is_some() {
+                // Otherwise a caller could find out an existing link's password.
+                let expected = "cannot be set together with findIfExists";
+                return Err(AppError::invalid(Field::Password.name(), expected));
+            }
+            let digest = digest_of_request(draft.long_url.as_str(), &details, &options, by);
+            options.idempotency =
+                Some(Idempotency { digest, lifetime: self.policy.find_existing_for, fingerprint: None });
+        } else if let Some(IdempotencyKey { key, fingerprint }) = idempotency {
+            let ApiKeyId(id) = by.id;
+            options.idempotency = Some(Idempotency {
+                digest: digest(format!("[\"idempotency\",{id},{}]", Quoted(&key))),
+                lifetime: self.policy.idempotency_for,
+                fingerprint: Some(fingerprint),
+            });
+        }
+        Ok((with_details(draft, details), options))
+    }
+
+    async fn create(&self, draft: Draft, options: CreateOptions, by: &Grant) -> Result<Record, AppError> {
+        if finds_existing(&options)
+            && let Some(found) = self.find_existing(&draft, &options, by).await?
+        {
+            self.creator.wait_until_shown(&found.link).await;
+            return Ok(found);
+        }
+        let retry = finds_existing(&options).then(|| (draft.clone(), options.clone()));
+        let slug = match &options.code {
+            CodeChoice::Picked(slug) => slug.to_string(),
+            _ => String::new(),
+        };
+        let (domain, has_key) = (draft.domain(), options.idempotency.is_some());
+        match self.creator.create_full(draft, options).await {
+            Ok(created) if has_key => self.given(created, by).await,
+            Ok(created) => Ok(created),
+            Err(CreateError::Taken) => {
+                // A concurrent create of the same link may have been faster.
+                let found = match retry {
+                    Some((draft, options)) => self.find_existing(&draft, &options, by).await?,
+                    None => None,
+                };
+                if let Some(found) = &found {
+                    self.creator.wait_until_shown(&found.link).await;
+                }
+                let domain = self.domain_cache.shown_name(domain);
+                found.ok_or(AppError::SlugTaken { slug, domain })
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Returns the link of a create that may be a repetition: as it is by now, and only if the key
+    /// still sees it.
+    fn given<'a>(&'a self, mut record: Record, by: &'a Grant) -> Answer<'a, Record> {
+        Box::pin(async move {
+            if !by.may_be_given(&record.link) {
+                let code = self.lookup.name_of(&record.link).unwrap_or_default();
+                return Err(self.no_link(&LinkName { code, domain: None }));
+            }
+            if record.link.version() > 0 {
+                let _turn = self.turns.write(by.id).await?;
+                record.tags = self.catalog.tags_of(record.link.id).await?;
+            }
+            Ok(record)
+        })
+    }
+}
+
+impl From<CreateError> for AppError {
+    fn from(error: CreateError) -> Self {
+        match error {
+            CreateError::Exhausted => Self::Exhausted,
+            CreateError::KeyReused => Self::IdempotencyKeyReused,
+            CreateError::PermitTimeout(none) => none.into(),
+            CreateError::Taken => Self::SlugTaken { slug: String::new(), domain: None },
+            // After `NoDomain`, a retry finds that the domain was removed.
+            CreateError::NoNumber
+            | CreateError::NoStore
+            | CreateError::Overloaded
+            | CreateError::NoDomain => Self::Unavailable,
+        }
+    }
+}
+
+/// Returns whether an existing link may answer the request.
+fn finds_existing(options: &CreateOptions) -> bool {
+    options.idempotency.as_ref().is_some_and(|idempotency| idempotency.fingerprint.is_none())
+}
+
+/// Attaches the details to a draft unless they are empty.
+fn with_details(draft: Draft, details: Details) -> Draft {
+    Draft { details: (!details.is_empty()).then(|| Box::new(details)), ..draft }
+}
+
+/// Returns a digest of the fields by which two requests are the same, as in Shlink: the long URL
+/// and the other fields that are set, except the title and the two flags.
+///
+/// The digest is stored, so the format of its input must not change: an array in JSON notation,
+/// where new members are appended.
+fn digest_of_request(long_url: &str, details: &Details, options: &CreateOptions, by: &Grant) -> String {
+    let mut tags: Vec<&str> = options.tags.iter().map(Tag::as_str).collect();
+    tags.sort_unstable();
+    let tags: Vec<String> = tags.into_iter().map(|tag| Quoted(tag).to_string()).collect();
+    let or_null = |number: Option<String>| number.unwrap_or_else(|| "null".to_owned());
+    let time = |time: Option<Timestamp>| or_null(time.map(|time| time.as_millisecond().to_string()));
+    let code = match &options.code {
+        CodeChoice::Next => "null".to_owned(),
+        CodeChoice::In(index) => format!("[\"keyspace\",{}]", index.get()),
+        CodeChoice::Picked(slug) => format!("[\"picked\",{}]", Quoted(slug.as_str())),
+        CodeChoice::Random { len } => format!("[\"random\",{len}]"),
+        CodeChoice::Digest { prefix, len } if prefix.is_empty() => format!("[\"digest\",{len}]"),
+        CodeChoice::Digest { prefix, len } => format!("[\"digest\",{len},{}]", Quoted(prefix)),
+    };
+    let mut text = format!(
+        "[{},[{}],[{},{},{}],{code}",
+        Quoted(long_url),
+        tags.join(","),
+        time(details.valid_since),
+        time(details.valid_until),
+        or_null(details.max_visits.map(|count| count.to_string())),
+    );
+    if let Some(domain) = details.domain {
+        let _ = write!(text, ",[\"domain\",{}]", domain.get());
+    }
+    if let Some(status) = details.status {
+        let _ = write!(text, ",[\"status\",{}]", u16::from(status));
+    }
+    if details.disabled {
+        text.push_str(",\"disabled\"");
+    }
+    if by.finds_own_only() {
+        let ApiKeyId(id) = by.id;
+        let _ = write!(text, ",[\"by\",{id}]");
+    }
+    text.push(']');
+    digest(text)
+}
+
+fn digest(text: impl AsRef<[u8]>) -> String {
+    Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Displays a string in JSON notation (RFC 8259, section 7).
+struct Quoted<'a>(&'a str);
+
+impl std::fmt::Display for Quoted<'_> {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.write_char('"')?;
+        for character in self.0.chars() {
+            match character {
+                '"' => to.write_str("\\\"")?,
+                '\\' => to.write_str("\\\\")?,
+                '\u{8}' => to.write_str("\\b")?,
+                '\u{c}' => to.write_str("\\f")?,
+                '\n' => to.write_str("\\n")?,
+                '\r' => to.write_str("\\r")?,
+                '\t' => to.write_str("\\t")?,
+                control if u32::from(control) < 0x20 => write!(to, "\\u{:04x}", u32::from(control))?,
+                other => to.write_char(other)?,
+            }
+        }
+        to.write_char('"')
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn strings_are_quoted_as_json_quotes_them(text in any::<String>()) {
+            prop_assert_eq!(Quoted(&text).to_string(), serde_json::json!(text).to_string());
+        }
+    }
+}

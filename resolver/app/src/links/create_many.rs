@@ -1,0 +1,47 @@
+//! Creates many links in batches. Such links have their own path into the database, which supports
+//! no custom slugs, tags, domains, passwords or deduplication.
+
+use links::{Draft, api_key::ApiKeyId};
+
+use crate::{
+    AppError, Field, FieldErrors, InvalidField, LinkService,
+    create_link::{CreateLink, Request},
+    creator::CodeChoice,
+};
+
+impl LinkService {
+    /// Checks a link of a call for many. `wrong` holds the fields that the adapter could not read.
+    ///
+    /// # Errors
+    /// Returns [`AppError::Invalid`] with every wrong or unsupported field.
+    pub fn check_plain_create(
+        &self,
+        request: CreateLink,
+        wrong: FieldErrors,
+        by: ApiKeyId,
+    ) -> Result<Draft, AppError> {
+        let of_code = [
+            (Field::CustomSlug, request.custom_slug.is_some()),
+            (Field::PathPrefix, request.path_prefix.is_some()),
+            (Field::ShortCodeLength, request.short_code_length.is_some()),
+            (Field::Keyspace, request.keyspace.is_some()),
+            (Field::Strategy, request.strategy.is_some()),
+        ];
+        let Request { draft, options, domain, password, finds } = self.check_create(request, wrong, by)?;
+        // Fields that ask for the next code of the default keyspace, in whichever way, are fine.
+        let of_code = of_code.map(|(field, is_set)| (field, is_set && options.code != CodeChoice::Next));
+        let others = [
+            (Field::Tags, !options.tags.is_empty()),
+            (Field::FindIfExists, finds),
+            (Field::Domain, domain.is_some()),
+            (Field::Password, password.is_some()),
+        ];
+        let set = of_code.into_iter().chain(others);
+        let invalid = |field: Field| InvalidField {
+            field: field.name().to_owned(),
+            expected: "cannot be set in a call for many links".to_owned(),
+        };
+        let invalid: Vec<_> = set.filter(|(_, is_set)| *is_set).map(|(field, _)| invalid(field)).collect();
+        if invalid.is_empty() { Ok(draft) } else { Err(AppError::Invalid(invalid)) }
+    }
+}

@@ -1,0 +1,114 @@
+//! Edits a link.
+
+use codes::LinkId;
+use links::{DetailsEdit, Edit, Link, Precondition, Record, api_key::Grant, scope::Scope};
+use store::Edited;
+
+use crate::{
+    Answer, AppError, Field, FieldErrors, LinkFields, LinkService, authorize::require, find_link::LinkName,
+    link_fields,
+};
+
+/// How often a link is looked up by its name if the one that was found is gone.
+pub(crate) const LOOKUPS: usize = 2;
+
+/// The link that a change is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The link's name.
+    pub name: LinkName,
+    /// The acceptable versions of the link; `None` for any.
+    pub versions: Option<Vec<u64>>,
+}
+
+impl Target {
+    /// Returns the condition under which the link that was found is changed.
+    pub(crate) fn precondition(&self, link: &Link) -> Precondition {
+        Precondition { versions: self.versions.clone(), ..Precondition::of(link) }
+    }
+}
+
+impl LinkService {
+    /// Edits a link. `wrong` holds the fields that the adapter could not read: as in Shlink, all
+    /// fields are checked before the link is looked up.
+    pub fn edit_link<'a>(
+        &'a self,
+        target: &'a Target,
+        mut fields: LinkFields,
+        mut wrong: FieldErrors,
+        by: &'a Grant,
+    ) -> Answer<'a, Record> {
+        Box::pin(async move {
+            require(by, Scope::Edit)?;
+            let password = fields.password.take();
+            let mut edit = self.check_fields(fields, &mut wrong);
+            wrong.finish()?;
+            if let Some(password) = password {
+                edit.details.password = Some(match password {
+                    Some(password) => Some(self.hash_password(password, by).await?),
+                    None => None,
+                });
+            }
+            self.change_link(target, edit, by).await
+        })
+    }
+
+    /// Changes the target link. It is looked up up to [`LOOKUPS`] times: another resolver may have
+    /// deleted the link that was found, and another link may have its name since.
+    pub(crate) async fn change_link(
+        &self,
+        target: &Target,
+        mut edit: Edit,
+        by: &Grant,
+    ) -> Result<Record, AppError> {
+        for _ in 0..LOOKUPS {
+            let link = self.find_link(&target.name, by).await?;
+            self.check_against(&link, &edit)?;
+            edit.precondition = target.precondition(&link);
+            match self.store_edit(link.id, &edit, by).await? {
+                Edited::Done(record) => return Ok(*record),
+                Edited::Superseded => return Err(AppError::Superseded),
+                // `Blocked` and `Taken` answer moves only. After `Absent` the loop looks again.
+                Edited::Absent | Edited::Blocked | Edited::Taken => {}
+            }
+        }
+        Err(self.no_link(&target.name))
+    }
+
+    /// Stores an edit and invalidates the caches.
+    pub(crate) async fn store_edit(&self, link: LinkId, edit: &Edit, by: &Grant) -> Result<Edited, AppError> {
+        let turn = self.turns.write(by.id).await?;
+        let edited = self.links.edit(link, edit, by.id).await?;
+        drop(turn);
+        self.lookup.changed(link);
+        Ok(edited)
+    }
+
+    /// Rejects an edit with times that contradict those of the link, one that would make it redirect
+    /// to itself, or one that would enable it although its long URLs are denied. Two concurrent
+    /// edits may each agree with the earlier times. Then the link does not redirect, which is shown,
+    /// until one of them is undone.
+    fn check_against(&self, link: &Link, edit: &Edit) -> Result<(), AppError> {
+        let DetailsEdit { valid_since, valid_until, .. } = &edit.details;
+        if valid_since.is_some() || valid_until.is_some() {
+            let details = link.details.as_deref();
+            let has = details.map(|details| (details.valid_since, details.valid_until)).unwrap_or_default();
+            let mut wrong = FieldErrors::default();
+            link_fields::check_window(valid_since.unwrap_or(has.0), valid_until.unwrap_or(has.1), &mut wrong);
+            wrong.finish()?;
+        }
+        let rules = edit.details.rules.iter().flatten().map(|rule| &rule.long_url);
+        if edit.details.disabled == Some(false) {
+            // The new long URLs were checked when they were read. Those that the link keeps may be
+            // denied by now.
+            let long_url = Some(&link.long_url).filter(|_| edit.long_url.is_none());
+            let kept_rules = if edit.details.rules.is_none() { link.rules() } else { &[] };
+            let kept = long_url.into_iter().chain(kept_rules.iter().map(|rule| &rule.long_url));
+            self.check_targets(Field::Enabled.name(), kept)?;
+        }
+        match self.lookup.name_of(link) {
+            Some(own) => self.refuse_circle(edit.long_url.iter().chain(rules), link.domain(), &own),
+            None => Ok(()),
+        }
+    }
+}

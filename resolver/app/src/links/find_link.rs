@@ -1,0 +1,95 @@
+//! Finds a link by its code or slug.
+
+use std::sync::Arc;
+
+use links::{DomainId, Link, Record, Slug, api_key::Grant, scope::Scope, slug_spellings};
+
+use crate::{Answer, AppError, LinkService, authorize::require, key_names::Names};
+
+/// The name of a link: a code or a slug, on a domain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkName {
+    /// The code or slug.
+    pub code: String,
+    /// The domain's authority; `None` for the default domain.
+    pub domain: Option<String>,
+}
+
+impl LinkService {
+    /// Returns a link with its tags.
+    pub fn get_link<'a>(&'a self, name: &'a LinkName, by: &'a Grant) -> Answer<'a, Record> {
+        Box::pin(async move {
+            require(by, Scope::Read)?;
+            let link = self.find_link(name, by).await?;
+            let _turn = self.turns.write(by.id).await?;
+            Ok(Record { tags: self.catalog.tags_of(link.id).await?, link: Link::clone(&link) })
+        })
+    }
+
+    /// Finds a link that the key sees and that is not deleted, whether or not it redirects now.
+    pub fn find_link<'a>(&'a self, name: &'a LinkName, by: &'a Grant) -> Answer<'a, Arc<Link>> {
+        Box::pin(async move {
+            let missing = || self.no_link(name);
+            let Some(domain) = self.domain_of(name).await? else { return Err(missing()) };
+            match self.domain_cache.find_named(domain, &name.code).await {
+                Ok(found) => found.filter(|link| !link.is_deleted() && by.sees(link)).ok_or_else(missing),
+                Err(_) => Err(AppError::Unavailable),
+            }
+        })
+    }
+
+    /// Finds the most recently deleted link with this name, of those that the key may see.
+    pub(crate) fn find_deleted<'a>(&'a self, name: &'a LinkName, by: &'a Grant) -> Answer<'a, Link> {
+        Box::pin(async move {
+            let missing = || self.no_link(name);
+            let Some(domain) = self.domain_of(name).await? else { return Err(missing()) };
+            if !Slug::parse(&name.code).is_ok_and(|slug| slug.as_str() == name.code) {
+                return Err(missing());
+            }
+            let _turn = self.turns.query(by.id).await?;
+            let of = by.limits.own_links_only.then_some(by.id);
+            let code = self.lookup.id_of(&name.code);
+            for spelling in slug_spellings(&name.code) {
+                if let Some(found) = self.links.find_deleted(domain, &spelling, code, of).await? {
+                    return Some(found).filter(|link| by.sees(link)).ok_or_else(missing);
+                }
+            }
+            Err(missing())
+        })
+    }
+
+    /// Returns the error for a name without a link. It does not mention the default domain.
+    pub fn no_link(&self, LinkName { code, domain }: &LinkName) -> AppError {
+        let is_other = |name: &&String| *name != "DEFAULT" && *name != self.domain_cache.default_name();
+        AppError::NoLink { code: code.clone(), domain: domain.as_ref().filter(is_other).cloned() }
+    }
+
+    /// Finds the domain of a name; `None` if there is no such domain.
+    async fn domain_of(&self, name: &LinkName) -> Result<Option<DomainId>, AppError> {
+        match &name.domain {
+            None => Ok(Some(DomainId::DEFAULT)),
+            Some(name) => Ok(self.domain_cache.find(name).await?),
+        }
+    }
+
+    /// Looks up the names of the keys that created and edited these links.
+    ///
+    /// If the store does not answer, the links are shown without them: a committed write must not
+    /// be reported as failed because a name is missing.
+    pub async fn names(&self, records: &[Record]) -> Names {
+        let links = records.iter().map(|record| &record.link);
+        self.key_names.of_links(&*self.keys, links).await.unwrap_or_else(|error| {
+            tracing::warn!(error = &error as &dyn std::error::Error, "look up names of API keys");
+            Names::default()
+        })
+    }
+
+    /// Looks up the names of the keys that created and edited a link, for the answer to this key. A
+    /// link that no other key has touched needs no query.
+    pub async fn names_for(&self, record: &Record, by: &Grant) -> Names {
+        if record.is_only_of(by.id) {
+            return Names::only(by.id, &by.name);
+        }
+        self.names(std::slice::from_ref(record)).await
+    }
+}

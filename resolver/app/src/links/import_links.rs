@@ -1,0 +1,315 @@
+//! Imports links of another system under the codes that they have there.
+//!
+//! 1. The operator imports beside the server. The authorisation is the access to the database:
+//!    there is no API key whose scopes and limits could be checked.
+//! 2. An input has a name, and its position is stored in the same transaction as the links. So an
+//!    import that was killed continues where it stopped when it is started again, and a repeated
+//!    import stores nothing twice.
+//! 3. A link that cannot be stored is refused with its position in the input and the reason, and
+//!    the import continues.
+//! 4. A code that leads to the same URL already counts as present. A code that leads elsewhere is
+//!    refused and left unchanged.
+//! 5. Resolvers may serve meanwhile: they learn of the links as of those of other resolvers.
+//! 6. The target rules apply, because the link redirects at once. A link in the trash is judged when
+//!    it is restored.
+//! 7. A link whose password or other protection is not part of the input is published only if the
+//!    operator says so ([`Unprotected`]).
+
+mod adoption;
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    io,
+    sync::Arc,
+    time::Duration,
+};
+
+use codes::Mint;
+use links::{Authority, DomainId, Schemes, api_key::OPERATOR, targets::Targets};
+use store::{Catalog, ImportBatch, ImportPosition, Imported, Keys, Settings, StoreError};
+use tokio::{sync::mpsc, time::sleep};
+use transfer::{LeftOut, Row, RowError};
+
+pub use self::adoption::Unprotected;
+use self::adoption::{Adopted, Adoption};
+use crate::{domain_cache::SHOWN, links::import_codes::ImportCodes};
+
+/// The maximum number of links in one transaction, and about how many bytes.
+const BATCH: usize = 500;
+const BATCH_BYTES: usize = 8 * 1024 * 1024;
+/// The maximum number of tries for a batch whose outcome is unknown.
+const TRIES: usize = 5;
+/// Pause before the next try.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// Some consecutive items of an input: links, and errors of reading one.
+pub type Piece = Vec<Result<Row, RowError>>;
+
+/// Records a refused item, with its position and the reason in words.
+pub type Refuse<'a> = dyn FnMut(String) -> io::Result<()> + Send + 'a;
+
+/// The ports of a database that an import uses.
+pub struct ImportPorts {
+    /// Stores links, and the position of the import.
+    pub catalog: Arc<dyn Catalog>,
+    /// Has the domains of the links.
+    pub settings: Arc<dyn Settings>,
+    /// Has the API keys that links may name.
+    pub keys: Arc<dyn Keys>,
+}
+
+/// An import to be begun or continued.
+#[derive(Clone, Debug)]
+pub struct ImportLinks {
+    /// The name of the input. An import with the name of an earlier one continues it.
+    pub name: String,
+    /// Domains of the other system that become the default domain here.
+    pub default_domains: Vec<String>,
+    /// The policy for links whose protection is not part of the input.
+    pub unprotected: Unprotected,
+    /// The schemes that long URLs and URLs of redirect rules may have.
+    pub schemes: Schemes,
+}
+
+/// How many items of an input have which outcome. Refused ones are counted by the caller.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ImportCounts {
+    /// Links that this run has stored.
+    pub stored: u64,
+    /// Links whose code leads to their URL already.
+    pub already_there: u64,
+    /// Items that earlier runs have stored or refused.
+    pub before: u64,
+    /// Those of them that earlier runs have refused.
+    pub refused_before: u64,
+    /// Links that are stored disabled because their protection is not part of the input.
+    pub disabled: u64,
+    /// Links that have lost a property, or may have, because it is not part of the input: their
+    /// number by the name of the property.
+    pub left_out: BTreeMap<&'static str, u64>,
+}
+
+/// Error of an import, which ends it.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// The rest of the input cannot be read. The links before it are stored.
+    #[error(transparent)]
+    Input(RowError),
+    /// A refused item could not be recorded.
+    #[error("record a refused item")]
+    Record(#[from] io::Error),
+    /// The database refused a call.
+    #[error("database")]
+    Store(#[from] StoreError),
+}
+
+/// An import under way.
+pub struct LinkImport {
+    catalog: Arc<dyn Catalog>,
+    settings: Arc<dyn Settings>,
+    /// The position that an earlier run has reached.
+    position: u64,
+    /// The position of the last item that was taken.
+    place: u64,
+    batch: ImportBatch,
+    /// The approximate size of the batch in bytes.
+    bytes: usize,
+    /// For each item of the batch: its position, its code, and whether it is stored disabled for
+    /// lack of protection.
+    places: Vec<(u64, String, bool)>,
+    adoption: Adoption,
+    domains: HashMap<String, DomainId>,
+    /// Domains that are disabled here as well.
+    disabled: HashSet<DomainId>,
+    counts: ImportCounts,
+}
+
+impl LinkImport {
+    /// Begins an import, or continues an earlier one of its name. `mint` is that of the resolvers
+    /// of the database.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] if the database cannot be read.
+    pub async fn begin(ports: ImportPorts, mint: Arc<Mint>, wish: ImportLinks) -> Result<Self, StoreError> {
+        let ImportPorts { catalog, settings, keys } = ports;
+        let ImportLinks { name, default_domains, unprotected, schemes } = wish;
+        let codes = ImportCodes::new(mint);
+        let ImportPosition { place, refused } = catalog.import_position(&name).await?;
+        let keys = keys.list_api_keys().await?.into_iter().map(|key| (key.name, key.id)).collect();
+        let shared = settings.poll_settings(None).await?.settings.unwrap_or_default();
+        let disabled = shared.domains.iter().filter(|domain| domain.settings.disabled);
+        let defaults = default_domains.iter().map(|name| (name.to_lowercase(), DomainId::DEFAULT));
+        Ok(Self {
+            position: place,
+            place: 0,
+            disabled: disabled.map(|domain| domain.id).collect(),
+            catalog,
+            settings,
+            batch: ImportBatch { name, end: 0, items: Vec::new(), keyspaces: codes.keyspaces() },
+            bytes: 0,
+            places: Vec::new(),
+            adoption: Adoption { unprotected, keys, schemes, targets: Targets::new(&shared.targets), codes },
+            domains: defaults.collect(),
+            counts: ImportCounts { refused_before: refused, ..ImportCounts::default() },
+        })
+    }
+
+    /// Returns the position that an earlier run has reached; 0 for a new import.
+    #[must_use]
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Takes the items of the input as they come, and stores links whenever a batch is full. The
+    /// last ones are left for [`store_taken`](Self::store_taken), once the caller knows that the
+    /// input was read to its end.
+    ///
+    /// # Errors
+    /// Returns [`ImportError`] if the input cannot be read on, a refused item cannot be recorded,
+    /// or the database fails.
+    pub async fn take_all(
+        &mut self,
+        mut pieces: mpsc::Receiver<Piece>,
+        refuse: &mut Refuse<'_>,
+    ) -> Result<(), ImportError> {
+        while let Some(piece) = pieces.recv().await {
+            for row in piece {
+                match row {
+                    Ok(row) => self.take(row, refuse).await?,
+                    Err(error) if error.is_final() => {
+                        self.store_taken(refuse).await?;
+                        return Err(ImportError::Input(error));
+                    }
+                    Err(error) => self.pass_over(&error, refuse)?,
+                }
+                if self.batch.items.len() >= BATCH || self.bytes >= BATCH_BYTES {
+                    self.store_taken(refuse).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses an item that cannot be read.
+    fn pass_over(&mut self, error: &RowError, refuse: &mut Refuse<'_>) -> io::Result<()> {
+        // An error between two items is not an item: it does not advance the position.
+        self.place = error.place().unwrap_or(self.place);
+        if error.place().is_none_or(|place| place > self.position) {
+            refuse(error.to_string())
+        } else {
+            self.counts.before += 1;
+            Ok(())
+        }
+    }
+
+    async fn take(&mut self, mut row: Row, refuse: &mut Refuse<'_>) -> Result<(), ImportError> {
+        self.place = row.place;
+        if row.place <= self.position {
+            self.counts.before += 1;
+            return Ok(());
+        }
+        let (place, weight) = (row.place, row.weight());
+        let code = row.code.clone().unwrap_or_default();
+        let domain = match &row.domain {
+            Some(name) => match self.find_domain(name).await? {
+                Some(domain) => domain,
+                None => {
+                    refuse(format!("item {place}: domain {name:?}: not a host name"))?;
+                    return Ok(());
+                }
+            },
+            None => DomainId::DEFAULT,
+        };
+        if self.disabled.contains(&domain) {
+            row.left_out.retain(|left| *left != LeftOut::DisabledDomain);
+        }
+        self.counts.note_left_out(&row.left_out);
+        match self.adoption.adopt(row, domain) {
+            Ok(Adopted { item, is_disabled }) => {
+                self.bytes += weight;
+                self.batch.items.push(item);
+                self.places.push((place, code, is_disabled));
+            }
+            Err(reason) => refuse(format!("item {place}: {reason}"))?,
+        }
+        Ok(())
+    }
+
+    /// Returns the domain of this name, and adds it if it does not exist. Returns `None` for an
+    /// invalid name.
+    async fn find_domain(&mut self, name: &str) -> Result<Option<DomainId>, StoreError> {
+        let name = name.to_lowercase();
+        if let Some(id) = self.domains.get(&name) {
+            return Ok(Some(*id));
+        }
+        let Ok(authority) = Authority::parse(&name) else { return Ok(None) };
+        // `--limit domains` limits API keys, not the operator's own command.
+        let Some(id) = self.settings.add_domain(&authority, u32::MAX, OPERATOR).await? else {
+            return Ok(None);
+        };
+        self.domains.insert(name, id);
+        Ok(Some(id))
+    }
+
+    /// Stores the links that were taken since the last batch, and the position of the last item.
+    ///
+    /// # Errors
+    /// Returns [`ImportError`] if a refused item cannot be recorded, or the database fails.
+    pub async fn store_taken(&mut self, refuse: &mut Refuse<'_>) -> Result<(), ImportError> {
+        self.batch.end = self.place;
+        if self.place <= self.position {
+            return Ok(());
+        }
+        let imported = self.store_batch().await?;
+        self.bytes = 0;
+        self.batch.items.clear();
+        let places = std::mem::take(&mut self.places);
+        for (imported, (place, code, is_disabled)) in imported.into_iter().zip(places) {
+            match imported {
+                Imported::Stored(_) => {
+                    self.counts.stored += 1;
+                    self.counts.disabled += u64::from(is_disabled);
+                }
+                Imported::AlreadyThere => self.counts.already_there += 1,
+                Imported::Taken => {
+                    refuse(format!("item {place}: {code:?}: the code leads elsewhere here"))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn store_batch(&mut self) -> Result<Vec<Imported>, StoreError> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match self.catalog.import(&self.batch).await {
+                // Storing a batch is idempotent, so an unknown outcome is retried.
+                Err(StoreError::TimedOut | StoreError::Unreachable(_) | StoreError::Postgres(_))
+                    if tries < TRIES =>
+                {
+                    sleep(RETRY_AFTER).await;
+                }
+                Err(StoreError::NoFreeCode { item }) => {
+                    tries = 0;
+                    self.adoption.codes.add_candidates(&mut self.batch.items, item);
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    /// Waits until every resolver knows the new domains, and returns the counts.
+    pub async fn finish(self) -> ImportCounts {
+        sleep(SHOWN).await;
+        self.counts
+    }
+}
+
+impl ImportCounts {
+    fn note_left_out(&mut self, left_out: &[LeftOut]) {
+        for left in left_out {
+            *self.left_out.entry(left.as_str()).or_default() += 1;
+        }
+    }
+}

@@ -1,0 +1,369 @@
+//! Converts rows of an import to links.
+
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+use links::{
+    Block, Details, DomainId, Draft, IMPORTED_VISITS_MAX, ImportItem, LongUrl, LongUrlError, Origin,
+    PasswordHash, RedirectStatus, Rule, Schemes, Slug, Tag,
+    api_key::{ApiKeyId, OPERATOR, check_name},
+    targets::Targets,
+};
+use transfer::{LeftOut, Row};
+
+use crate::links::{
+    import_codes::ImportCodes,
+    link_fields::{check_redirect_status, cut_title},
+};
+
+/// The maximum length of a description in bytes, that of a whole link of another system.
+const DESCRIPTION_BYTES: usize = 64 * 1024;
+/// The largest count that both databases can compute with.
+const COUNT_MAX: u64 = i64::MAX.unsigned_abs();
+
+/// The policy for links whose password or other protection is not part of the input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unprotected {
+    /// They are stored disabled: their codes are kept, and they do not redirect.
+    Disable,
+    /// They are refused.
+    Refuse,
+    /// They are published without their protection.
+    Open,
+}
+
+/// The settings for the conversion of rows to links.
+pub(super) struct Adoption {
+    /// The policy for links whose protection is not part of the input.
+    pub(super) unprotected: Unprotected,
+    /// The ids of this deployment's API keys, by name.
+    pub(super) keys: HashMap<String, ApiKeyId>,
+    /// The schemes that long URLs may have.
+    pub(super) schemes: Schemes,
+    /// The hosts that links may lead to.
+    pub(super) targets: Targets,
+    /// Works out their codes.
+    pub(super) codes: ImportCodes,
+}
+
+/// A converted link, ready to be stored.
+pub(super) struct Adopted {
+    pub(super) item: ImportItem,
+    /// Whether the link is disabled because its protection is not part of the input.
+    pub(super) is_disabled: bool,
+}
+
+impl Adoption {
+    /// Converts a row to a link.
+    ///
+    /// # Errors
+    /// Returns the reason if the link cannot be stored.
+    pub(super) fn adopt(&self, row: Row, domain: DomainId) -> Result<Adopted, String> {
+        let is_exposed = row.deleted_at.is_none() && row.left_out.iter().any(|left| left.is_protection());
+        if is_exposed && self.unprotected == Unprotected::Refuse {
+            return Err(format!(
+                "{} is not part of the file: choose --unprotected disable or open",
+                names(&row.left_out)
+            ));
+        }
+        let is_disabled = is_exposed && self.unprotected == Unprotected::Disable;
+        let slug = row.code.as_deref().map(slug).transpose()?;
+        let created_at = row.created_at.map(|time| since_1970("createdAt", time)).transpose()?;
+        let tags = tags(&row.tags)?;
+        let (created_by, foreign_creator) = self.key("createdBy", row.created_by.as_deref())?;
+        let mut details = self.details(&row, domain)?;
+        details.disabled |= is_disabled;
+        let origin = details.origin.get_or_insert_default();
+        origin.created_by = foreign_creator;
+        details.origin = std::mem::take(&mut **origin).boxed();
+        let tags = if details.deleted_at.is_some() {
+            details.deleted_tags = tags;
+            Vec::new()
+        } else {
+            tags
+        };
+        let draft = Draft {
+            long_url: self.long_url("long URL", &row, &row.long_url)?,
+            title: text("title", row.title)?.map(|title| cut_title(&title).to_owned()),
+            crawlable: row.crawlable.unwrap_or(false),
+            forward_query: row.forward_query.unwrap_or(true),
+            created_by,
+            details: (!details.is_empty()).then(|| Box::new(details)),
+        };
+        let (minted, uses) = (row.minted.unwrap_or(false), row.uses.unwrap_or(0).min(COUNT_MAX));
+        let code = match slug {
+            Some(slug) => self.codes.kept(slug, domain),
+            None => self.codes.derived(&draft.long_url, domain),
+        };
+        let visits = row.visits.unwrap_or(0).min(IMPORTED_VISITS_MAX);
+        let item = ImportItem { code, draft, tags, created_at, minted, uses, visits };
+        Ok(Adopted { item, is_disabled })
+    }
+
+    fn details(&self, row: &Row, domain: DomainId) -> Result<Details, String> {
+        let (edited_by, foreign_editor) = self.key("editedBy", row.edited_by.as_deref())?;
+        let (blocked, foreign_blocker) = self.block(row)?;
+        let password = row.password_hash.as_ref().map(|hash| PasswordHash::from_phc(&hash.0)).transpose();
+        if row.deleted_at.is_some() && row.code.is_none() {
+            return Err("deletedAt: a deleted link needs a code".to_owned());
+        }
+        Ok(Details {
+            domain: Some(domain).filter(|domain| !domain.is_default()),
+            description: text("description", row.description.clone())?,
+            valid_since: row.valid_since,
+            valid_until: row.valid_until,
+            max_visits: row.max_visits.map(|count| count.min(COUNT_MAX)),
+            disabled: row.enabled == Some(false),
+            blocked,
+            status: row.redirect_status.map(status).transpose()?,
+            // Without the hash, because reasons are written to files.
+            password: password.map_err(|error| format!("passwordHash: {error}"))?,
+            rules: row.redirect_rules.as_deref().map_or(Ok(Vec::new()), |text| self.rules(row, text))?,
+            deleted_at: row.deleted_at,
+            edited_at: row.edited_at,
+            edited_by: row.edited_at.map(|_| edited_by),
+            version: row.version.unwrap_or(0).min(COUNT_MAX),
+            origin: Some(Box::new(Origin {
+                edited_by: foreign_editor,
+                blocked_by: foreign_blocker,
+                ..Origin::default()
+            })),
+            ..Details::default()
+        })
+    }
+
+    /// Converts a takedown. It is kept whatever the format and the flags, because only an operator
+    /// may lift it.
+    fn block(&self, row: &Row) -> Result<(Option<Block>, Option<Box<str>>), String> {
+        if row.blocked.is_none() && row.blocked_at.is_none() && row.blocked_by.is_none() {
+            return Ok((None, None));
+        }
+        let reason = row.blocked.clone().unwrap_or_else(|| "taken down before it was imported".to_owned());
+        let fits = reason.len() <= Block::REASON_BYTES && !reason.chars().any(char::is_control);
+        if !fits {
+            let most = Block::REASON_BYTES;
+            return Err(format!(
+                "blocked: expected a reason of at most {most} bytes without control characters"
+            ));
+        }
+        let (by, foreign) = self.key("blockedBy", row.blocked_by.as_deref())?;
+        let at = row.blocked_at.unwrap_or_else(Timestamp::now);
+        Ok((Some(Block { reason, by, at: whole_millisecond(at) }), foreign))
+    }
+
+    fn long_url(&self, field: &str, row: &Row, text: &str) -> Result<LongUrl, String> {
+        let url = LongUrl::parse_allowed(text, &[], &self.schemes).map_err(|error| match error {
+            LongUrlError::Scheme => {
+                format!(
+                    "{field} {text:?}: only {} are allowed: add its scheme with --allowed-schemes",
+                    self.schemes
+                )
+            }
+            error => format!("{field} {text:?}: {error}"),
+        })?;
+        if row.deleted_at.is_none() && !self.targets.allow(url.as_str(), None) {
+            return Err(format!("{field} {text:?}: a target rule denies its host"));
+        }
+        Ok(url)
+    }
+
+    fn rules(&self, row: &Row, text: &str) -> Result<Vec<Rule>, String> {
+        let rules = Rule::parse_list(text).map_err(|error| format!("redirectRules: {error}"))?;
+        for rule in &rules {
+            self.long_url("redirectRules: long URL", row, rule.long_url.as_str())?;
+        }
+        Ok(rules)
+    }
+
+    /// Returns the API key of this name. If there is none, returns the operator's id and the name.
+    fn key(&self, field: &str, name: Option<&str>) -> Result<(ApiKeyId, Option<Box<str>>), String> {
+        let Some(name) = name else { return Ok((OPERATOR, None)) };
+        check_name(name).map_err(|error| format!("{field} {name:?}: {error}"))?;
+        Ok(self.keys.get(name).map_or_else(|| (OPERATOR, Some(name.into())), |id| (*id, None)))
+    }
+}
+
+/// Truncates a time to milliseconds, the precision of stored times.
+fn whole_millisecond(time: Timestamp) -> Timestamp {
+    Timestamp::from_millisecond(time.as_millisecond()).unwrap_or(time)
+}
+
+fn names(left_out: &[LeftOut]) -> String {
+    left_out
+        .iter()
+        .filter(|left| left.is_protection())
+        .map(|left| left.as_str())
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+fn slug(code: &str) -> Result<Slug, String> {
+    let slug = Slug::parse(code).map_err(|error| format!("code {code:?}: {error}"))?;
+    if slug.as_str() != code {
+        return Err(format!("code {code:?}: it would be stored as {:?}", slug.as_str()));
+    }
+    // Visitors find it in each of its spellings.
+    slug.kept().map_err(|error| format!("code {code:?}: {error}"))
+}
+
+fn tags(texts: &[String]) -> Result<Vec<Tag>, String> {
+    let mut tags: Vec<Tag> = Vec::new();
+    for text in texts {
+        // Not normalized, because a renamed tag may have capitals and spaces.
+        let tag = Tag::exactly(text).map_err(|error| format!("tag {text:?}: {error}"))?;
+        if !tags.contains(&tag) {
+            tags.push(tag);
+        }
+    }
+    Ok(tags)
+}
+
+/// Checks a text. Postgres stores no NUL, and no text of a link here is longer than
+/// [`DESCRIPTION_BYTES`].
+fn text(field: &str, text: Option<String>) -> Result<Option<String>, String> {
+    match text {
+        Some(text) if text.contains('\0') => Err(format!("{field}: must not contain NUL")),
+        Some(text) if text.len() > DESCRIPTION_BYTES => {
+            Err(format!("{field}: expected at most {DESCRIPTION_BYTES} bytes"))
+        }
+        text => Ok(text),
+    }
+}
+
+/// Checks that a time is not before 1970, because databases differ in their earliest time.
+fn since_1970(field: &str, time: Timestamp) -> Result<Timestamp, String> {
+    if time < Timestamp::UNIX_EPOCH {
+        Err(format!("{field} {time}: expected a time since 1970"))
+    } else {
+        Ok(time)
+    }
+}
+
+fn status(status: u64) -> Result<RedirectStatus, String> {
+    check_redirect_status(status).map_err(|error| format!("redirectStatus {status}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use codes::{CodeKey, Mint};
+    use links::{RULES_MAX, targets::TargetRule};
+    use transfer::Secret;
+
+    use super::*;
+
+    fn adopt(unprotected: Unprotected, row: Row) -> Result<Adopted, String> {
+        adopt_to("https://e.test/", unprotected, row)
+    }
+
+    fn adopt_to(long_url: &str, unprotected: Unprotected, row: Row) -> Result<Adopted, String> {
+        let keys = HashMap::from([("ci".to_owned(), ApiKeyId(7))]);
+        let row = Row { long_url: long_url.to_owned(), code: Some("x".to_owned()), ..row };
+        let mint = Mint::new(&CodeKey::parse(&"5a".repeat(32)).unwrap(), []);
+        let codes = ImportCodes::new(Arc::new(mint));
+        let targets = Targets::new(&[TargetRule::parse("denied.test", false).unwrap()]);
+        let adoption = Adoption { unprotected, keys, schemes: Schemes::default(), targets, codes };
+        adoption.adopt(row, DomainId::DEFAULT)
+    }
+
+    #[test]
+    fn target_rules_apply_to_links_that_redirect_at_once() {
+        let error = adopt_to("https://DENIED.test./x", Unprotected::Open, Row::default()).err();
+        assert_eq!(
+            error.as_deref(),
+            Some("long URL \"https://DENIED.test./x\": a target rule denies its host")
+        );
+        let rules = r#"[{"longUrl":"https://denied.test/","conditions":[]}]"#;
+        let row = Row { redirect_rules: Some(rules.to_owned()), ..Row::default() };
+        let error = adopt(Unprotected::Open, row).err().unwrap();
+        assert!(error.starts_with("redirectRules: long URL \"https://denied.test/\""), "{error}");
+        let deleted = Row { deleted_at: Some(Timestamp::UNIX_EPOCH), ..Row::default() };
+        assert!(adopt_to("https://denied.test/", Unprotected::Open, deleted).is_ok());
+    }
+
+    fn is_live(adopted: &Adopted) -> bool {
+        adopted.item.draft.details.as_ref().is_none_or(|details| details.is_live(Timestamp::now()))
+    }
+
+    #[test]
+    fn a_link_that_loses_its_protection_is_disabled_unless_the_operator_says_otherwise() {
+        for left in LeftOut::ALL {
+            let row = || Row { left_out: vec![left], ..Row::default() };
+            let disabled = adopt(Unprotected::Disable, row()).unwrap();
+            assert_eq!(
+                (disabled.is_disabled, is_live(&disabled)),
+                (left.is_protection(), !left.is_protection())
+            );
+            assert_eq!(adopt(Unprotected::Refuse, row()).is_err(), left.is_protection());
+            let open = adopt(Unprotected::Open, row()).unwrap();
+            assert!(!open.is_disabled && is_live(&open));
+        }
+        let row = Row { left_out: vec![LeftOut::Password], enabled: Some(false), ..Row::default() };
+        assert!(!is_live(&adopt(Unprotected::Open, row).unwrap()), "it was disabled there");
+    }
+
+    #[test]
+    fn a_field_that_cannot_be_kept_is_named_and_no_secret_is_told() {
+        let hush = Secret("$hush$".to_owned());
+        let many = format!(
+            "[{}]",
+            vec![r#"{"longUrl":"https://e.test/","conditions":[]}"#; RULES_MAX + 1].join(",")
+        );
+        let rules = |text: &str| Row { redirect_rules: Some(text.to_owned()), ..Row::default() };
+        for (row, part) in [
+            (Row { password_hash: Some(hush), ..Row::default() }, "passwordHash: expected an Argon2 hash"),
+            (rules("[7]"), "redirectRules: "),
+            (
+                rules(r#"[{"longUrl":"javascript:1","conditions":[]}]"#),
+                "redirectRules: long URL \"javascript:1\"",
+            ),
+            (
+                rules(r#"[{"longUrl":"https://e.test/","conditions":[{"type":"moon"}]}]"#),
+                "redirectRules: a rule has a condition",
+            ),
+            (rules(&many), "redirectRules: expected at most 100 rules"),
+            (Row { redirect_status: Some(200), ..Row::default() }, "redirectStatus 200: expected 301"),
+            (Row { title: Some("a\0".to_owned()), ..Row::default() }, "title: must not contain NUL"),
+            (Row { created_by: Some("a b".to_owned()), ..Row::default() }, "createdBy \"a b\": expected"),
+            (Row { created_at: Some(Timestamp::MIN), ..Row::default() }, "expected a time since 1970"),
+        ] {
+            let error = adopt(Unprotected::Disable, row).err().unwrap();
+            assert!(error.contains(part) && !error.contains("hush"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_takedown_comes_along_whatever_the_flags_say() {
+        for row in [
+            Row { blocked: Some("malware".to_owned()), ..Row::default() },
+            Row { blocked_at: Some(Timestamp::UNIX_EPOCH), ..Row::default() },
+            Row { blocked_by: Some("elsewhere".to_owned()), enabled: Some(true), ..Row::default() },
+        ] {
+            let adopted = adopt(Unprotected::Open, row).unwrap();
+            assert!(!is_live(&adopted) && adopted.item.draft.details.unwrap().blocked.is_some());
+        }
+        let row = Row { blocked: Some("two\nlines".to_owned()), ..Row::default() };
+        assert!(adopt(Unprotected::Open, row).err().unwrap().starts_with("blocked: expected a reason"));
+    }
+
+    #[test]
+    fn visits_come_along_up_to_a_number_that_databases_can_add_up() {
+        for (visits, expected) in [(None, 0), (Some(3), 3), (Some(u64::MAX), IMPORTED_VISITS_MAX)] {
+            let row = Row { visits, ..Row::default() };
+            assert_eq!(adopt(Unprotected::Disable, row).unwrap().item.visits, expected);
+        }
+    }
+
+    #[test]
+    fn the_creator_is_a_key_of_that_name_or_a_name() {
+        let of = |name: &str| {
+            let row = Row { created_by: Some(name.to_owned()), ..Row::default() };
+            let draft = adopt(Unprotected::Disable, row).unwrap().item.draft;
+            let origin = draft.details.and_then(|details| details.origin);
+            (draft.created_by, origin.and_then(|origin| origin.created_by))
+        };
+        assert_eq!(of("ci"), (ApiKeyId(7), None));
+        assert_eq!(of("elsewhere"), (OPERATOR, Some("elsewhere".into())));
+    }
+}

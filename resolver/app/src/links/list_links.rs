@@ -1,0 +1,416 @@
+//! Lists links: first the ids of a page, then the links a few at a time.
+//!
+//! A page may have ten thousand links of many kilobytes. [`LinkService::list_links`] returns its
+//! ids and sizes; [`pieces`] splits them into pieces of bounded memory, which are read one after
+//! another.
+
+use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
+
+use codes::LinkId;
+use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
+use links::{
+    Domain, DomainId, Filter, LongUrl, OrderBy, OrderField, Outline, Outlined, PER_PAGE, PER_PAGE_MAX,
+    Record, TAGS_MAX, Tag, TagsMode, api_key::Grant, nfc, scope::Scope,
+};
+use store::VisitTotals;
+use visit_store::Days;
+use visits::Day;
+
+use crate::{Answer, AppError, FieldErrors, LinkService, authorize::require};
+
+const ORDERS: &str = "expected dateCreated, shortCode, longUrl, title, visits, nonBotVisits or lastVisit, \
+     with -ASC or -DESC behind it";
+/// Maximum number of links in a piece.
+const PIECE_LINKS: usize = 256;
+/// Maximum size of a piece in bytes, unless it consists of one larger link.
+pub const PIECE_BYTES: u64 = 256 * 1024;
+/// Bytes that an entry takes beside its texts.
+const ENTRY_BYTES: u64 = 512;
+
+/// A request for a page of links.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListLinks {
+    /// The number of the page, from 1.
+    pub page: Option<u64>,
+    /// The number of links on a page; at most [`PER_PAGE_MAX`].
+    pub per_page: PerPage,
+    /// A text in the long URL, title, code, tags or domain.
+    pub search: Option<String>,
+    /// The exact long URL.
+    pub long_url: Option<String>,
+    /// The links' domain.
+    pub domain: Option<String>,
+    /// The name of the API keys that created the links.
+    pub api_key_name: Option<String>,
+    /// Tags that the links have.
+    pub tags: Vec<String>,
+    /// Whether a link needs all of the tags, or any of them.
+    pub tags_mode: TagsMode,
+    /// Tags that the links must not have.
+    pub exclude_tags: Vec<String>,
+    /// Whether a link is excluded by having all of these tags, or any of them.
+    pub exclude_tags_mode: TagsMode,
+    /// The earliest creation time.
+    pub since: Option<Timestamp>,
+    /// The latest creation time.
+    pub until: Option<Timestamp>,
+    /// Whether deleted links are listed instead of the others.
+    pub deleted: bool,
+    /// Whether links whose end has passed are left out.
+    pub exclude_past: bool,
+    /// Whether links with an exhausted visit limit are left out.
+    pub exclude_spent: bool,
+    /// A field, optionally followed by `-ASC` or `-DESC`.
+    pub order_by: Option<String>,
+    /// The first and the last day of the visits that count in the order by visits; `None` for all
+    /// visits. The key needs the scope `visits`.
+    pub visits_in: Option<VisitDays>,
+    /// The number of links at which the total stops; `None` for the store's maximum. A page for
+    /// people needs no exact total of a long list, and most of the time goes into counting.
+    pub count_max: Option<u64>,
+}
+
+/// Days, counted in UTC as the counters of visits are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VisitDays {
+    /// The first day.
+    pub first: Date,
+    /// The last day.
+    pub last: Date,
+}
+
+impl VisitDays {
+    /// Returns the days as the store counts them.
+    pub(crate) fn days(self) -> Days {
+        let day = |date: Date| {
+            let start = date.to_zoned(TimeZone::UTC).map_or(Timestamp::MAX, |start| start.timestamp());
+            Day::of(start.as_microsecond())
+        };
+        Days { first: day(self.first), end: day(self.last).next() }
+    }
+}
+
+/// The requested number of links on a page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PerPage {
+    /// [`PER_PAGE`].
+    #[default]
+    Default,
+    /// The maximum, [`PER_PAGE_MAX`].
+    All,
+    /// This many.
+    Count(u64),
+}
+
+/// A page of a list, whose links have not been read yet.
+pub struct ListedLinks {
+    filter: Filter,
+    /// Ids and sizes of the page's links.
+    pub entries: Vec<Outlined>,
+    /// The number of links on all pages, or the number at which their count ended.
+    pub total: u64,
+    /// The number of the page, from 1.
+    pub page: u64,
+    /// The number of links on a page.
+    pub per_page: u64,
+}
+
+impl LinkService {
+    /// Lists a page of the links that a key sees. `wrong` holds the fields that the adapter could
+    /// not read.
+    pub fn list_links<'a>(
+        &'a self,
+        request: ListLinks,
+        wrong: FieldErrors,
+        by: &'a Grant,
+    ) -> Answer<'a, ListedLinks> {
+        Box::pin(async move {
+            require(by, Scope::Read)?;
+            if request.visits_in.is_some() {
+                require(by, Scope::Visits)?;
+            }
+            let names = (request.domain.clone(), request.api_key_name.clone());
+            let (mut filter, sorted_here) = filter(request, wrong)?;
+            let (page, per_page) = (filter.page, filter.per_page.unwrap_or(PER_PAGE_MAX));
+            let listed =
+                |filter, Outline { entries, total }| ListedLinks { filter, entries, total, page, per_page };
+            if !self.narrow(names, by, &mut filter).await? {
+                return Ok(listed(filter, Outline::default()));
+            }
+            let _turn = self.turns.query(by.id).await?;
+            let code = filter.search.as_deref().and_then(|text| self.lookup.id_of(text));
+            if let Some(text) = &filter.search {
+                filter.search_domains = self.domains_like(text);
+            }
+            let Some(sorted_here) = sorted_here else {
+                let outline = self.catalog.outline(&filter, code).await?;
+                return Ok(listed(filter, outline));
+            };
+            (filter.page, filter.per_page) = (1, Some(PER_PAGE_MAX));
+            // The sorts below are stable, so links with the same value stay in the order of creation.
+            filter.order = OrderBy { field: OrderField::DateCreated, descending: false };
+            let mut outline = self.catalog.outline(&filter, code).await?;
+            if outline.total > PER_PAGE_MAX {
+                let expected =
+                    format!("sorts at most {PER_PAGE_MAX} links: choose another order, or filter the list");
+                return Err(AppError::invalid("orderBy", expected));
+            }
+            self.sort_here(&mut outline.entries, sorted_here).await?;
+            let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+            let first = count((page - 1).saturating_mul(per_page));
+            outline.entries = outline.entries.into_iter().skip(first).take(count(per_page)).collect();
+            Ok(listed(filter, outline))
+        })
+    }
+
+    /// Sorts links by what the database does not know.
+    async fn sort_here(&self, entries: &mut [Outlined], order: SortedHere) -> Result<(), AppError> {
+        match order {
+            SortedHere::ByCode { descending } => {
+                let name = |entry: &Outlined| self.lookup.name(entry.id, entry.slug.as_ref());
+                if descending {
+                    entries.sort_by_cached_key(|entry| Reverse(name(entry)));
+                } else {
+                    entries.sort_by_cached_key(name);
+                }
+            }
+            SortedHere::ByVisits { days, people_only, descending } => {
+                let ids: Vec<LinkId> = entries.iter().map(|entry| entry.id).collect();
+                let totals = self.visits.link_totals(&ids, days.days()).await?;
+                let count = |totals: &VisitTotals| if people_only { totals.non_bots() } else { totals.total };
+                let visits = |entry: &Outlined| totals.get(&entry.id).map_or(0, count);
+                if descending {
+                    entries.sort_by_key(|entry| Reverse(visits(entry)));
+                } else {
+                    entries.sort_by_key(visits);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the current sizes of a piece's links. Call it just before the piece is read: while a
+    /// client was slow or a permit was awaited, the links may have grown a thousandfold.
+    pub async fn weigh(&self, entries: &[Outlined], by: &Grant) -> Result<Vec<Outlined>, AppError> {
+        let ids: Vec<LinkId> = entries.iter().map(|entry| entry.id).collect();
+        let _turn = self.turns.query(by.id).await?;
+        Ok(self.catalog.outlines_of(&ids).await?)
+    }
+
+    /// Reads the links of a piece. Links that were deleted, restored or moved since the page was
+    /// listed are left out.
+    pub fn read_piece<'a>(
+        &'a self,
+        listed: &'a ListedLinks,
+        entries: &'a [Outlined],
+        by: &'a Grant,
+    ) -> Answer<'a, Vec<Record>> {
+        Box::pin(async move {
+            let ids: Vec<LinkId> = entries.iter().map(|entry| entry.id).collect();
+            let _turn = self.turns.query(by.id).await?;
+            let mut records = self.catalog.records(&ids).await?;
+            let is_listed = |record: &Record| {
+                let is_there = listed.filter.domain.is_none_or(|domain| domain == record.link.domain());
+                is_there && by.sees(&record.link) && record.link.is_deleted() == listed.filter.deleted
+            };
+            records.retain(is_listed);
+            Ok(records)
+        })
+    }
+
+    /// Narrows a filter to the requested domain and API key, and to the limits of the caller's key.
+    /// Returns `false` if no link can match.
+    async fn narrow(
+        &self,
+        (domain, api_key_name): (Option<String>, Option<String>),
+        by: &Grant,
+        filter: &mut Filter,
+    ) -> Result<bool, AppError> {
+        if let Some(name) = domain {
+            let Some(domain) = self.domain_cache.find(&name).await? else { return Ok(false) };
+            filter.domain = Some(domain);
+        }
+        if let Some(own) = by.limits.domain {
+            if filter.domain.is_some_and(|domain| domain != own) {
+                return Ok(false);
+            }
+            filter.domain = Some(own);
+        }
+        if let Some(name) = api_key_name {
+            let _turn = self.turns.write(by.id).await?;
+            let keys = self.keys.list_api_keys().await?;
+            let named: Vec<_> = keys.iter().filter(|key| key.name == name).map(|key| key.id).collect();
+            // As in Shlink, a limited key cannot filter by other keys.
+            if !by.limits.hides_links() || named.contains(&by.id) {
+                filter.created_by = Some(named);
+            }
+        }
+        if by.limits.own_links_only {
+            filter.created_by = Some(vec![by.id]);
+        }
+        Ok(true)
+    }
+
+    /// Returns the domains whose names contain a text.
+    fn domains_like(&self, text: &str) -> Vec<DomainId> {
+        let text = nfc(&text.to_lowercase()).into_owned();
+        let entries = self.domain_cache.entries();
+        let others = entries.others().into_iter();
+        let is_like = |domain: &&Arc<Domain>| {
+            domain.authority.as_ref().is_some_and(|name| name.as_str().contains(&text))
+        };
+        let mut found: Vec<DomainId> = others.filter(is_like).map(|domain| domain.id).collect();
+        found.extend(self.domain_cache.default_name().contains(&text).then_some(DomainId::DEFAULT));
+        found
+    }
+}
+
+/// Returns the memory that an entry takes, in bytes, including the overhead beside its texts.
+pub fn size(entry: &Outlined) -> u64 {
+    entry.bytes + ENTRY_BYTES
+}
+
+/// Splits a page into pieces that take little memory each, unless a single link takes much.
+pub fn pieces(mut entries: &[Outlined]) -> impl Iterator<Item = &[Outlined]> {
+    std::iter::from_fn(move || {
+        let mut bytes = 0;
+        let fits = |entry: &&Outlined| {
+            bytes += size(entry);
+            bytes <= PIECE_BYTES
+        };
+        let count = entries.iter().take(PIECE_LINKS).take_while(fits).count().max(1).min(entries.len());
+        let (piece, rest) = entries.split_at(count);
+        entries = rest;
+        (!piece.is_empty()).then_some(piece)
+    })
+}
+
+/// An order that no database knows: codes are computed from numbers, and visits are counted by day
+/// in a store of their own. A list that fits on one page is sorted here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SortedHere {
+    ByCode { descending: bool },
+    ByVisits { days: VisitDays, people_only: bool, descending: bool },
+}
+
+/// Checks a request. Returns the filter, and the order if the database does not know it.
+fn filter(request: ListLinks, mut wrong: FieldErrors) -> Result<(Filter, Option<SortedHere>), AppError> {
+    let order = wrong.note("orderBy", parse_order(request.order_by.as_deref()));
+    let (order, by_code) = order.unwrap_or_default();
+    let descending = order.descending;
+    let sorted_here = match (order.field, request.visits_in) {
+        _ if by_code.is_some() => Some(SortedHere::ByCode { descending }),
+        (OrderField::Visits | OrderField::NonBotVisits, Some(days)) => {
+            let people_only = order.field == OrderField::NonBotVisits;
+            Some(SortedHere::ByVisits { days, people_only, descending })
+        }
+        _ => None,
+    };
+    for (name, tags) in [("tags", &request.tags), ("excludeTags", &request.exclude_tags)] {
+        if tags.len() > TAGS_MAX {
+            wrong.note::<()>(name, Err(format!("expected at most {TAGS_MAX} tags")));
+        }
+    }
+    let single = [&request.search, &request.long_url, &request.domain, &request.api_key_name];
+    let texts = single.into_iter().flatten().chain(&request.tags).chain(&request.exclude_tags);
+    if texts.into_iter().any(|text| text.contains('\0')) {
+        wrong.note::<()>("(the query)", Err("must not contain NUL".to_owned()));
+    }
+    wrong.finish_by_name()?;
+    // No link has an invalid tag. It is kept as written, and matches nothing.
+    let tags = |names: &[String]| {
+        let tag = |name: &String| Tag::exactly(name).unwrap_or_else(|_| Tag::from_stored(name));
+        names.iter().map(tag).collect::<BTreeSet<Tag>>().into_iter().collect()
+    };
+    let per_page = match request.per_page {
+        PerPage::Default => PER_PAGE,
+        PerPage::All => PER_PAGE_MAX,
+        PerPage::Count(count) => count.min(PER_PAGE_MAX),
+    };
+    let filter = Filter {
+        long_url: request.long_url.map(LongUrl::from_stored),
+        tags: tags(&request.tags),
+        tags_mode: request.tags_mode,
+        exclude_tags: tags(&request.exclude_tags),
+        exclude_tags_mode: request.exclude_tags_mode,
+        since: request.since,
+        // Links are stored with fractions of a second but shown without, so the whole second is
+        // included.
+        until: request.until.map(whole_second),
+        deleted: request.deleted,
+        exclude_past: request.exclude_past,
+        exclude_spent: request.exclude_spent,
+        order,
+        page: request.page.unwrap_or(1),
+        per_page: Some(per_page),
+        count_max: request.count_max,
+        search: request.search,
+        ..Filter::default()
+    };
+    Ok((filter, sorted_here))
+}
+
+/// Returns the end of a second that a client named, if it named no fraction.
+pub(crate) fn whole_second(time: Timestamp) -> Timestamp {
+    if time.subsec_nanosecond() != 0 {
+        return time;
+    }
+    time.checked_add(SignedDuration::from_millis(999)).unwrap_or(time)
+}
+
+/// Parses an order. The second value is set for the order by code: whether it is descending.
+fn parse_order(text: Option<&str>) -> Result<(OrderBy, Option<bool>), String> {
+    let Some(text) = text else { return Ok((OrderBy::default(), None)) };
+    let (field, direction) = text.split_once('-').unwrap_or((text, "ASC"));
+    let descending = match direction {
+        "ASC" => false,
+        "DESC" => true,
+        _ => return Err(ORDERS.to_owned()),
+    };
+    let field = match field {
+        "dateCreated" => OrderField::DateCreated,
+        "longUrl" => OrderField::LongUrl,
+        "title" => OrderField::Title,
+        "visits" => OrderField::Visits,
+        "nonBotVisits" => OrderField::NonBotVisits,
+        "lastVisit" => OrderField::LastVisit,
+        "shortCode" => return Ok((OrderBy { field: OrderField::Id, descending }, Some(descending))),
+        _ => return Err(ORDERS.to_owned()),
+    };
+    Ok((OrderBy { field, descending }, None))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_names_a_field_and_a_direction() {
+        let read =
+            |text| parse_order(Some(text)).map(|(order, by_code)| (order.field, order.descending, by_code));
+        assert_eq!(read("visits-DESC"), Ok((OrderField::Visits, true, None)));
+        assert_eq!(read("nonBotVisits"), Ok((OrderField::NonBotVisits, false, None)));
+        assert_eq!(read("shortCode-DESC"), Ok((OrderField::Id, true, Some(true))));
+        assert_eq!(read("visits-desc"), Err(ORDERS.to_owned()));
+    }
+
+    #[test]
+    fn a_page_is_taken_apart_by_links_and_by_bytes() {
+        let entries = |bytes: &[u64]| {
+            let entry = |(id, bytes): (usize, &u64)| {
+                let id = LinkId::from_stored(i64::try_from(id).unwrap());
+                Outlined { id, bytes: *bytes, slug: None }
+            };
+            bytes.iter().enumerate().map(entry).collect::<Vec<_>>()
+        };
+        let lens = |bytes: &[u64]| pieces(&entries(bytes)).map(<[_]>::len).collect::<Vec<_>>();
+        assert_eq!(lens(&[]), [0; 0]);
+        assert_eq!(lens(&[100; 300]), [256, 44]);
+        assert_eq!(lens(&[100_000; 5]), [2, 2, 1]);
+        assert_eq!(
+            lens(&[PIECE_BYTES, 1, 1, 10 * PIECE_BYTES, 1]),
+            [1, 2, 1, 1],
+            "one that is too long is by itself"
+        );
+    }
+}

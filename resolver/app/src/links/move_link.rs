@@ -1,0 +1,115 @@
+//! Moves a link to another domain, where it keeps its name.
+//!
+//! 1. A minted code stays with its number, so it may move anywhere and back. On another domain it
+//!    may be another link's slug, and the move is refused. Where the link was, no other link gets
+//!    the code: it may be in print.
+//! 2. A custom slug that is a code of some keyspace cannot move to the default domain: there the
+//!    code belongs to its number.
+//! 3. The link's new address is acknowledged when no resolver denies it any more. Its former one
+//!    may lead to it until the other resolvers are notified, as after an edit.
+
+use links::{Authority, DomainId, Edit, Link, Record, Relocation, Slug, api_key::Grant, scope::Scope};
+use store::Edited;
+
+use crate::{
+    Answer, AppError, Field, FieldErrors, LinkService,
+    authorize::require,
+    edit_link::{LOOKUPS, Target},
+    find_link::LinkName,
+    values::check_kept_slug,
+};
+
+impl LinkService {
+    /// Moves the link that the target names to a domain. An unknown domain is added as for a new
+    /// link. The link is looked up as for an edit. `wrong` holds the fields that the adapter could
+    /// not read.
+    pub fn move_link<'a>(
+        &'a self,
+        target: &'a Target,
+        domain: Option<&'a str>,
+        mut wrong: FieldErrors,
+        by: &'a Grant,
+    ) -> Answer<'a, Record> {
+        Box::pin(async move {
+            require(by, Scope::Edit)?;
+            let named = domain.ok_or_else(|| "expected the name of a domain".to_owned());
+            let named = wrong.note(Field::Domain.name(), named.and_then(|name| self.check_domain(name)));
+            wrong.finish()?;
+            let domain = match self.find_link(&target.name, by).await {
+                // The link is found first, so that a move that is refused adds no domain.
+                Ok(link) => {
+                    let domain = self.domain_to_move_to(named.flatten(), by).await?;
+                    if link.domain() == domain {
+                        return self.get_link(&target.name, by).await;
+                    }
+                    domain
+                }
+                Err(error @ AppError::NoLink { .. }) => {
+                    return self.moved_already(target, named.flatten(), by).await.ok_or(error);
+                }
+                Err(error) => return Err(error),
+            };
+            let taken = || {
+                let domain = self.domain_cache.shown_name(domain);
+                AppError::SlugTaken { slug: target.name.code.clone(), domain }
+            };
+            for _ in 0..LOOKUPS {
+                let link = self.find_link(&target.name, by).await?;
+                let relocation = self.relocation(&link, domain).ok_or_else(taken)?;
+                check_kept_slug(&link)?;
+                let urls = link.rules().iter().map(|rule| &rule.long_url).chain([&link.long_url]);
+                self.refuse_circle(urls, domain, &target.name.code)?;
+                let precondition = target.precondition(&link);
+                let edit = Edit { relocation: Some(relocation), precondition, ..Edit::default() };
+                match self.store_edit(link.id, &edit, by).await? {
+                    Edited::Done(record) => {
+                        self.creator.wait_until_shown(&record.link).await;
+                        return Ok(*record);
+                    }
+                    Edited::Absent => {}
+                    Edited::Superseded => return Err(AppError::Superseded),
+                    Edited::Blocked => return Err(AppError::Blocked),
+                    Edited::Taken => return Err(taken()),
+                }
+            }
+            Err(self.no_link(&target.name))
+        })
+    }
+
+    /// Returns the domain of a name, which is added if it does not exist. A key that is limited to
+    /// a domain neither adds others nor learns which there are.
+    async fn domain_to_move_to(&self, named: Option<Authority>, by: &Grant) -> Result<DomainId, AppError> {
+        let Some(name) = named else {
+            let may = by.limits.domain.is_none_or(DomainId::is_default);
+            return if may { Ok(DomainId::DEFAULT) } else { Err(AppError::LimitedKey) };
+        };
+        match by.limits.domain {
+            None => self.find_or_add_domain(&name, by).await,
+            Some(own) if self.domain_cache.find(name.as_str()).await? == Some(own) => Ok(own),
+            Some(_) => Err(AppError::LimitedKey),
+        }
+    }
+
+    /// Returns the link if an earlier call, whose answer was lost, has moved it already. Only the
+    /// code of its number proves that: a custom slug there may be another link's.
+    async fn moved_already(&self, target: &Target, named: Option<Authority>, by: &Grant) -> Option<Record> {
+        let id = self.lookup.id_of(&target.name.code)?;
+        let domain = named.map(|name| name.to_string());
+        let name = LinkName { code: target.name.code.clone(), domain };
+        let record = self.get_link(&name, by).await.ok()?;
+        Some(record).filter(|record| record.link.id == id && record.link.slug().is_none())
+    }
+
+    /// Returns the move of a link under its name; `None` if the name is another link's code there, or
+    /// may become one.
+    fn relocation(&self, link: &Link, domain: DomainId) -> Option<Relocation> {
+        let name = self.lookup.name_of(link)?;
+        // Counted before the code is looked up: a keyspace that this process hears of in between is
+        // one more than the database is asked to have, and the move is refused.
+        let keyspaces = self.creator.keyspaces();
+        if domain.is_default() && self.lookup.id_of(&name).is_some_and(|id| id != link.id) {
+            return None;
+        }
+        Some(Relocation { domain, name: Slug::parse(&name).ok()?, keyspaces })
+    }
+}

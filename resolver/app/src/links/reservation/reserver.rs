@@ -1,0 +1,264 @@
+//! Makes reservations and gives them up. The invariants are in the parent module.
+
+use std::{sync::Arc, time::Duration};
+
+use codes::{Code, LinkId, Mint, is_reserved};
+use links::{
+    api_key::ApiKeyId,
+    reservation::{Reservation, ReservationId},
+};
+use numbers::{Block, Span};
+use store::{BlockEntry, Links, Register, Registration};
+use tokio::{task::spawn_blocking, time::timeout};
+
+use supply::{
+    IssuerClient, Minting, Refused, ReservationHolder, SupplyMetrics,
+    safety_rule::{self, SafetyRule},
+};
+
+use crate::{AppError, domain_cache::DomainCache, metrics::Metrics};
+
+/// Deadline for setting aside all numbers of a reservation.
+const DEADLINE: Duration = Duration::from_secs(10);
+/// Maximum number of blocks in a reservation. Free parts may be short, and the issuer limits the
+/// blocks of one holder.
+const BLOCKS_MAX: u64 = 48;
+/// Up to this many codes are computed on the calling thread.
+const CODES_AT_ONCE: u64 = 100;
+/// The instance name with which a reservation's holder registers while the reservation is open.
+const LIVING: &str = "reserved";
+/// The instance name with which it registers when the reservation is given up.
+const GIVEN_UP: &str = "given-up";
+
+/// Makes, fills and gives up reservations.
+pub struct Reserver {
+    /// The client of the issuer.
+    pub client: Arc<IssuerClient>,
+    /// The database that stores reservations and links.
+    pub register: Arc<dyn Register>,
+    /// Where links go that are filled in.
+    pub links: Arc<dyn Links>,
+    /// The bijection from numbers to codes.
+    pub mint: Arc<Mint>,
+    /// The supplies of numbers of the keyspaces that mint, that of the default keyspace first.
+    pub mintings: Vec<Arc<Minting>>,
+    /// The copy of the settings, which has the keyspaces of all resolvers.
+    pub domain_cache: Arc<DomainCache>,
+    /// Counters and histograms.
+    pub metrics: Arc<Metrics>,
+    /// Counters of blocks.
+    pub supply_metrics: Arc<SupplyMetrics>,
+}
+
+/// Returns the register entry of a reservation's block.
+fn entry_of(
+    id: &ReservationId,
+    minting: &Minting,
+    (incarnation, seq): (u64, u64),
+    block: &Block,
+) -> BlockEntry {
+    BlockEntry {
+        keyspace: minting.index,
+        span: block.span,
+        generation: block.generation.0,
+        holder: id.holder(),
+        incarnation,
+        instance: format!("{id}/{seq}"),
+    }
+}
+
+impl Reserver {
+    /// Returns the supply of a keyspace by name; `None` means the default keyspace.
+    #[must_use]
+    pub fn keyspace(&self, name: Option<&str>) -> Option<&Arc<Minting>> {
+        match name {
+            Some(name) => self.mintings.iter().find(|minting| minting.namespace.as_str() == name),
+            None => self.mintings.first(),
+        }
+    }
+
+    /// Reserves numbers. If that fails, those already allocated are given up again.
+    ///
+    /// # Errors
+    /// Returns [`AppError::Exhausted`] if there are not enough numbers, or
+    /// [`AppError::Unavailable`] if the issuer or the database is unavailable.
+    pub async fn reserve(
+        &self,
+        key: ApiKeyId,
+        minting: &Minting,
+        count: u64,
+    ) -> Result<Reservation, AppError> {
+        let id = ReservationId::draw().map_err(|_| AppError::Unavailable)?;
+        let created_at = self.register.add_reservation(&id, minting.index, key).await?;
+        let spans = if count > minting.capacity() {
+            Ok(Err(AppError::Exhausted))
+        } else {
+            timeout(DEADLINE, self.take(&id, minting, count)).await
+        };
+        match spans.unwrap_or(Err(AppError::Unavailable)) {
+            Ok(spans) => {
+                self.metrics.reserved.increment(count);
+                let keyspace = minting.index;
+                Ok(Reservation { id, keyspace, created_by: key, created_at, closed_at: None, spans })
+            }
+            Err(error) => {
+                // The allocated blocks leak. To return them as unused would be wrong: the key could
+                // see the reservation in its list meanwhile, and may have filled some of it. If
+                // this fails too, the key can still give up the reservation in its list.
+                let given_up = timeout(DEADLINE, self.close(&id, minting)).await;
+                if let Err(reason) = given_up.unwrap_or(Err(AppError::Unavailable)) {
+                    tracing::warn!(
+                        reservation = %id,
+                        error = &reason as &dyn std::error::Error,
+                        "a reservation that failed could not be given up"
+                    );
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Allocates and registers blocks until there are enough numbers.
+    async fn take(&self, id: &ReservationId, minting: &Minting, count: u64) -> Result<Vec<Span>, AppError> {
+        let incarnation = self.register(id, minting, true).await?;
+        let (mut spans, mut missing) = (Vec::new(), count);
+        for seq in 1..=BLOCKS_MAX {
+            if missing == 0 {
+                spans.sort_unstable();
+                return Ok(spans);
+            }
+            let block = self.allocate(id, minting, (incarnation, seq), missing).await?;
+            let entered = self.enter(id, minting, (incarnation, seq), block).await?;
+            missing -= entered.iter().map(|span| span.len()).sum::<u64>();
+            spans.extend(entered);
+        }
+        if missing == 0 {
+            spans.sort_unstable();
+            return Ok(spans);
+        }
+        tracing::warn!(reservation = %id, blocks = BLOCKS_MAX, missing, "the free numbers lie too scattered for a reservation");
+        Err(AppError::Unavailable)
+    }
+
+    async fn register(&self, id: &ReservationId, minting: &Minting, reserved: bool) -> Result<u64, Refused> {
+        let instance = if reserved { LIVING } else { GIVEN_UP };
+        let registered = self.client.register_reservation(id.holder(), minting, instance, reserved).await?;
+        Ok(registered.incarnation)
+    }
+
+    async fn allocate(
+        &self,
+        id: &ReservationId,
+        minting: &Minting,
+        (incarnation, seq): (u64, u64),
+        wanted_len: u64,
+    ) -> Result<Block, AppError> {
+        let store_epoch = self.register.epoch().await?.to_string();
+        let to = ReservationHolder { holder: id.holder(), incarnation };
+        let allocated = self.client.set_aside(&to, minting, seq, wanted_len, store_epoch).await;
+        allocated?.ok_or(AppError::Unavailable)
+    }
+
+    /// Registers a block, and returns the parts of it that are free. Codes that are taken as custom
+    /// slugs are left out. Returns nothing if the register has some of its numbers already; then
+    /// the block is returned.
+    async fn enter(
+        &self,
+        id: &ReservationId,
+        minting: &Minting,
+        (incarnation, seq): (u64, u64),
+        block: Block,
+    ) -> Result<Vec<Span>, AppError> {
+        let entry = entry_of(id, minting, (incarnation, seq), &block);
+        let registered = self.register.register_block(&entry).await?;
+        if registered == Registration::Registered {
+            let free = self.register.unused(minting.index, block.span).await?;
+            if free != [block.span] {
+                self.register.release_block(&entry, &free).await?;
+            }
+            return Ok(free);
+        }
+        self.supply_metrics.blocks_overlapping.increment(1);
+        let end = self.register.registered_end(minting.index).await?;
+        tracing::error!(
+            start = block.span.start(),
+            len = block.span.len(),
+            "the register has numbers of this block already"
+        );
+        let of = ReservationHolder { holder: id.holder(), incarnation };
+        self.client.return_overlapping(&of, &block, end).await?;
+        Ok(Vec::new())
+    }
+
+    /// Gives a reservation up, so that unfilled numbers go to other holders. Idempotent.
+    ///
+    /// # Errors
+    /// Returns [`AppError::Unavailable`] if the issuer or the database is unavailable, or if
+    /// this process does not mint from the keyspace. Part of the work may be done then.
+    pub async fn give_up(&self, reservation: &Reservation) -> Result<(), AppError> {
+        // Only a resolver that mints from its keyspace can give a reservation up.
+        let minting = self.minting(reservation).ok_or(AppError::Unavailable)?;
+        self.close(&reservation.id, minting).await
+    }
+
+    async fn close(&self, id: &ReservationId, minting: &Minting) -> Result<(), AppError> {
+        self.register.close_reservation(id).await?;
+        self.register(id, minting, false).await?;
+        Ok(())
+    }
+
+    /// Returns the supply of a reservation's keyspace, if this resolver mints from it.
+    #[must_use]
+    pub fn minting(&self, reservation: &Reservation) -> Option<&Arc<Minting>> {
+        self.mintings.iter().find(|minting| minting.index == reservation.keyspace)
+    }
+
+    /// Ensures that this process knows a reservation's keyspace, which may have been added while it
+    /// ran. Otherwise it would take the codes for slugs.
+    pub(super) async fn know(&self, reservation: &Reservation) -> Result<(), AppError> {
+        let is_known = || {
+            self.mint.len_of(reservation.keyspace).is_some() || !safety_rule::is_on(SafetyRule::KeyspaceKnown)
+        };
+        if is_known() {
+            return Ok(());
+        }
+        self.domain_cache.refresh().await?;
+        if is_known() { Ok(()) } else { Err(AppError::Unavailable) }
+    }
+
+    /// Returns the codes of a reservation, in the order of their numbers.
+    ///
+    /// # Errors
+    /// Returns [`AppError::Unavailable`] if this resolver does not know the keyspace and the
+    /// database does not answer.
+    pub async fn codes(&self, reservation: &Reservation) -> Result<Vec<Code>, AppError> {
+        self.know(reservation).await?;
+        let (mint, keyspace, spans) =
+            (Arc::clone(&self.mint), reservation.keyspace, reservation.spans.clone());
+        let count: u64 = spans.iter().map(|span| span.len()).sum();
+        let compute = move || {
+            let numbers = spans.iter().flat_map(|span| span.start()..span.end());
+            let codes = numbers.filter_map(|number| mint.code_of(LinkId::new(keyspace, number)));
+            codes.filter(|code| !is_reserved(code)).collect()
+        };
+        if count <= CODES_AT_ONCE {
+            return Ok(compute());
+        }
+        // Each code is one permutation. A hundred thousand of them would block everything else on
+        // this thread.
+        spawn_blocking(compute).await.map_err(|_| AppError::Unavailable)
+    }
+
+    /// Returns how many of a reservation's numbers have a link.
+    ///
+    /// # Errors
+    /// Returns [`AppError::Unavailable`] if the database does not answer.
+    pub async fn filled(&self, reservation: &Reservation) -> Result<u64, AppError> {
+        let mut filled = 0;
+        for span in &reservation.spans {
+            let unused = self.register.unused(reservation.keyspace, *span).await?;
+            filled += span.len() - unused.iter().map(|gap| gap.len()).sum::<u64>();
+        }
+        Ok(filled)
+    }
+}

@@ -1,0 +1,188 @@
+//! Reserves codes before their links exist, fills them, and gives them up.
+//!
+//! A call may hold a database connection for seconds. So the calls of one key share the permits of
+//! its lists, which leaves connections to other keys.
+
+use std::sync::Arc;
+
+use codes::Code;
+use links::{
+    Draft,
+    api_key::Grant,
+    reservation::{COUNT_MAX, FILL_MAX, OPEN_MAX, OpenReservations, Reservation, ReservationId},
+    scope::Scope,
+};
+
+use crate::{
+    Answer, AppError, FieldErrors, LinkService,
+    authorize::{require, require_default_domain, require_operator},
+    reservation::Filled,
+};
+use supply::Minting;
+
+/// A reservation with its codes. It is returned by every read, for callers that lost the first
+/// answer.
+#[derive(Clone, Debug)]
+pub struct Reserved {
+    /// The reservation.
+    pub reservation: Reservation,
+    /// The number of codes that have a link.
+    pub filled: u64,
+    /// All codes of the reservation, in the order of their numbers.
+    pub codes: Vec<Code>,
+}
+
+impl LinkService {
+    /// Reserves codes from the keyspace of this name; without a name, from the default keyspace.
+    /// `wrong` holds the fields that the adapter could not read.
+    pub fn reserve<'a>(
+        &'a self,
+        count: Option<u64>,
+        keyspace: Option<&'a str>,
+        mut wrong: FieldErrors,
+        by: &'a Grant,
+    ) -> Answer<'a, Reserved> {
+        Box::pin(async move {
+            require(by, Scope::Reserve)?;
+            let count = count.filter(|count| (1..=COUNT_MAX).contains(count));
+            let count = wrong.note("count", count.ok_or_else(expected_count));
+            wrong.finish()?;
+            let Some(count) = count else { return Err(AppError::Internal) };
+            let keyspace = self.keyspace_to_reserve_from(keyspace)?;
+            require_default_domain(by, Scope::Reserve)?;
+            let _turn = self.turns.query(by.id).await?;
+            // Concurrent calls do not see each other's codes, so a key may exceed its limits once for
+            // each of its permits.
+            require_room(self.register.count_reserved(by.id).await?, count, self.policy.reserved_max)?;
+            let reservation = self.reserver.reserve(by.id, keyspace, count).await?;
+            self.with_codes(reservation).await
+        })
+    }
+
+    /// Returns the reservations of a key, or those of all keys for an operator.
+    pub async fn reservations(&self, by: &Grant) -> Result<Vec<Reservation>, AppError> {
+        require(by, Scope::Reserve)?;
+        let of = (!sees_all(by)).then_some(by.id);
+        let _turn = self.turns.query(by.id).await?;
+        Ok(self.register.reservations(of).await?)
+    }
+
+    /// Returns a reservation with its codes.
+    pub fn reservation<'a>(&'a self, id: &'a str, by: &'a Grant) -> Answer<'a, Reserved> {
+        Box::pin(async move {
+            require(by, Scope::Reserve)?;
+            let _turn = self.turns.query(by.id).await?;
+            let reservation = self.find_reservation(id, by).await?;
+            self.with_codes(reservation).await
+        })
+    }
+
+    /// Gives up the codes of a reservation that have no link. Idempotent.
+    pub fn give_up_reservation<'a>(&'a self, id: &'a str, by: &'a Grant) -> Answer<'a, ()> {
+        Box::pin(async move {
+            require(by, Scope::Reserve)?;
+            let _turn = self.turns.query(by.id).await?;
+            let reservation = self.find_reservation(id, by).await?;
+            self.reserver.give_up(&reservation).await?;
+            Ok(())
+        })
+    }
+
+    /// Stores links under codes of a reservation, and returns what `read` returned beside the
+    /// links, with the outcome of each link.
+    ///
+    /// `read` parses the links once the key has its permit. Parsed links take many times the memory
+    /// of their text, and none of it is held while a permit is awaited.
+    pub async fn fill_reservation<T, E: From<AppError>>(
+        &self,
+        id: &str,
+        by: &Grant,
+        read: impl FnOnce() -> Result<(Vec<(Code, Draft)>, T), E>,
+    ) -> Result<(T, Vec<Filled>), E> {
+        require_default_domain(by, Scope::Reserve)?;
+        let _turn = self.turns.query(by.id).await.map_err(AppError::from)?;
+        let reservation = self.find_reservation(id, by).await?;
+        let (links, rest) = read()?;
+        check_fill_len(links.len())?;
+        Ok((rest, self.reserver.fill(&reservation, links).await?))
+    }
+
+    /// Returns the name of a reservation's keyspace, or an empty text if this process does not mint
+    /// from it.
+    pub fn keyspace_of_reservation(&self, reservation: &Reservation) -> &str {
+        self.reserver.minting(reservation).map_or("", |minting| minting.namespace.as_str())
+    }
+
+    fn keyspace_to_reserve_from(&self, name: Option<&str>) -> Result<&Arc<Minting>, AppError> {
+        self.reserver.keyspace(name).ok_or_else(|| {
+            AppError::invalid("keyspace", "expected the name of a keyspace that this resolver mints from")
+        })
+    }
+
+    async fn with_codes(&self, reservation: Reservation) -> Result<Reserved, AppError> {
+        let filled = self.reserver.filled(&reservation).await?;
+        let codes = self.reserver.codes(&reservation).await?;
+        Ok(Reserved { reservation, filled, codes })
+    }
+
+    /// Finds a reservation that the key may see.
+    async fn find_reservation(&self, id: &str, by: &Grant) -> Result<Reservation, AppError> {
+        let missing = || AppError::NoReservation { id: id.to_owned() };
+        let parsed = ReservationId::parse(id).ok_or_else(missing)?;
+        let found = self.register.reservation(&parsed).await?;
+        found.filter(|one| one.created_by == by.id || sees_all(by)).ok_or_else(missing)
+    }
+}
+
+/// Describes the numbers of codes that a reservation may have.
+pub fn expected_count() -> String {
+    format!("expected a number from 1 to {COUNT_MAX}")
+}
+
+/// Requires that a fill has at most [`FILL_MAX`] links. An adapter that reads them one by one asks
+/// before each of them, so that a longer fill is refused before it is read.
+pub fn check_fill_len(links: usize) -> Result<(), AppError> {
+    if links <= FILL_MAX {
+        return Ok(());
+    }
+    Err(AppError::invalid("(the array)", format!("expected at most {FILL_MAX} links, got more")))
+}
+
+/// Returns whether a key sees the reservations of other keys.
+fn sees_all(by: &Grant) -> bool {
+    require_operator(by).is_ok()
+}
+
+/// Requires that a key with these open reservations may have another one, with `count` codes.
+fn require_room(open: OpenReservations, count: u64, codes_max: u64) -> Result<(), AppError> {
+    if open.count >= OPEN_MAX {
+        return Err(AppError::TooManyReservations { held: open.count, most: OPEN_MAX });
+    }
+    if open.codes.saturating_add(count) > codes_max {
+        return Err(AppError::TooManyReserved { held: open.codes, most: codes_max });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reservations_of_a_key_are_limited_by_number_and_by_codes() {
+        let room = |count, codes, more| require_room(OpenReservations { count, codes }, more, 10_000);
+        assert!(room(0, 0, 10_000).is_ok());
+        assert!(room(OPEN_MAX - 1, 9_999, 1).is_ok());
+        let refused = room(OPEN_MAX, OPEN_MAX, 1);
+        assert!(matches!(refused, Err(AppError::TooManyReservations { held: OPEN_MAX, most: OPEN_MAX })));
+        let refused = room(1, 9_999, 2);
+        assert!(matches!(refused, Err(AppError::TooManyReserved { held: 9_999, most: 10_000 })));
+        assert!(room(1, 1, u64::MAX).is_err());
+    }
+
+    #[test]
+    fn a_fill_has_up_to_ten_thousand_links() {
+        assert!(check_fill_len(FILL_MAX).is_ok());
+        assert!(matches!(check_fill_len(FILL_MAX + 1), Err(AppError::Invalid(_))));
+    }
+}

@@ -1,0 +1,42 @@
+//! Restores the most recently deleted link with a code or slug.
+//!
+//! The use case requires the scope `delete`: a key that may delete a link may undo that.
+
+use links::{Precondition, Record, api_key::Grant, scope::Scope};
+use store::Restored;
+
+use crate::{
+    Answer, AppError, Field, LinkService, authorize::require, find_link::LinkName, values::check_kept_slug,
+};
+
+impl LinkService {
+    /// Restores a link with its tags and limits, at a new version.
+    pub fn restore_link<'a>(&'a self, name: &'a LinkName, by: &'a Grant) -> Answer<'a, Record> {
+        Box::pin(async move {
+            require(by, Scope::Delete)?;
+            let link = self.find_deleted(name, by).await?;
+            let domain = link.domain();
+            check_kept_slug(&link)?;
+            let taken = || AppError::SlugTaken {
+                slug: name.code.clone(),
+                domain: self.domain_cache.shown_name(domain),
+            };
+            // The target rules may have changed since the link was created.
+            let targets = link.rules().iter().map(|rule| &rule.long_url).chain([&link.long_url]);
+            self.check_targets(Field::LongUrl.name(), targets)?;
+            let keyspaces = self.creator.keyspaces();
+            let _turn = self.turns.write(by.id).await?;
+            let precondition = Precondition::of(&link);
+            let restored = self.links.restore(link.id, &precondition, keyspaces, by.id).await?;
+            self.lookup.changed(link.id);
+            match restored {
+                Restored::Done(record) => {
+                    self.creator.wait_until_shown(&record.link).await;
+                    Ok(*record)
+                }
+                Restored::Absent => Err(self.no_link(name)),
+                Restored::Taken => Err(taken()),
+            }
+        })
+    }
+}

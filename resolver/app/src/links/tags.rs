@@ -1,0 +1,190 @@
+//! Lists, renames and deletes tags.
+
+use std::collections::HashMap;
+
+use links::{Tag, api_key::Grant, scope::Scope};
+use store::{Renamed, TagCount, VisitTotals};
+
+use crate::{
+    Answer, AppError, FieldErrors, LinkService,
+    authorize::{require, visible},
+};
+
+/// Maximum number of tags in one answer.
+const TAGS_MAX: usize = 100_000;
+
+/// The order of a list of tags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct TagOrder {
+    field: TagField,
+    descending: bool,
+}
+
+/// What tags are sorted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TagField {
+    Name,
+    Links,
+    Visits,
+    NonBotVisits,
+}
+
+impl LinkService {
+    /// Returns the tags of visible links whose names contain a text. `order_by` is `tag`,
+    /// `shortUrlsCount`, `visits` or `nonBotVisits`, optionally followed by `-ASC` or `-DESC`.
+    pub fn tags<'a>(
+        &'a self,
+        search: Option<&'a str>,
+        order_by: Option<&'a str>,
+        by: &'a Grant,
+    ) -> Answer<'a, Vec<TagCount>> {
+        Box::pin(async move {
+            require(by, Scope::Read)?;
+            if search.is_some_and(|text| text.contains('\0')) {
+                return Err(AppError::invalid("(the query)", "must not contain NUL"));
+            }
+            let order = TagOrder::parse(order_by);
+            let turn = self.turns.query(by.id).await?;
+            let mut tags = self.catalog.tags(search, TAGS_MAX, &visible(by)).await?;
+            drop(turn);
+            let visits = if order.needs_visits() {
+                let names: Vec<Tag> = tags.iter().map(|tag| tag.tag.clone()).collect();
+                self.tag_visit_totals(&names, by).await?
+            } else {
+                HashMap::new()
+            };
+            order.sort(&mut tags, &visits);
+            Ok(tags)
+        })
+    }
+
+    /// Returns the names of at most `most` tags of visible links, for a choice.
+    pub async fn tag_names(&self, most: usize, by: &Grant) -> Result<Vec<Tag>, AppError> {
+        require(by, Scope::Read)?;
+        let _turn = self.turns.query(by.id).await?;
+        Ok(self.catalog.tag_names(most, &visible(by)).await?)
+    }
+
+    /// Checks that a visible link has the tag.
+    pub async fn find_tag(&self, name: &str, by: &Grant) -> Result<(), AppError> {
+        let missing = || AppError::NoTag { tag: name.to_owned() };
+        let tag = Tag::exactly(name).map_err(|_| missing())?;
+        let _turn = self.turns.query(by.id).await?;
+        if self.catalog.has_tag(&tag, &visible(by)).await? { Ok(()) } else { Err(missing()) }
+    }
+
+    /// Renames a tag on all links. `wrong` holds the fields that the adapter could not read.
+    pub fn rename_tag<'a>(
+        &'a self,
+        old: Option<&'a str>,
+        new: Option<&'a str>,
+        mut wrong: FieldErrors,
+        by: &'a Grant,
+    ) -> Answer<'a, ()> {
+        Box::pin(async move {
+            require(by, Scope::Edit)?;
+            may_change_tags(by, "rename")?;
+            let mut tag = |field, name: Option<&str>| {
+                let name = name.ok_or_else(|| "expected a string".to_owned());
+                let read = name.and_then(|name| Tag::exactly(name).map_err(|error| error.to_string()));
+                wrong.note(field, read)
+            };
+            let (old, new) = (tag("oldName", old), tag("newName", new));
+            wrong.finish()?;
+            let (Some(old), Some(new)) = (old, new) else { return Err(AppError::Internal) };
+            let _turn = self.turns.write(by.id).await?;
+            match self.catalog.rename_tag(&old, &new, by.id).await? {
+                Renamed::Done => Ok(()),
+                Renamed::Absent => Err(AppError::NoTag { tag: old.to_string() }),
+                Renamed::Taken => Err(AppError::TagConflict { old: old.to_string(), new: new.to_string() }),
+            }
+        })
+    }
+
+    /// Removes tags from all links. Unknown tags are not an error.
+    pub async fn delete_tags<'a>(
+        &self,
+        names: impl Iterator<Item = &'a str>,
+        by: &Grant,
+    ) -> Result<(), AppError> {
+        require(by, Scope::Delete)?;
+        may_change_tags(by, "delete")?;
+        let tags: Vec<Tag> = names.filter_map(|name| Tag::exactly(name).ok()).collect();
+        let _turn = self.turns.write(by.id).await?;
+        self.catalog.delete_tags(&tags, by.id).await?;
+        Ok(())
+    }
+}
+
+impl TagOrder {
+    /// Parses an order. As in Shlink, an unknown field is the name, and an unknown direction is
+    /// ascending.
+    fn parse(text: Option<&str>) -> Self {
+        let text = text.unwrap_or_default();
+        let (field, direction) = text.split_once('-').unwrap_or((text, "ASC"));
+        let field = match field {
+            "shortUrlsCount" => TagField::Links,
+            "visits" => TagField::Visits,
+            "nonBotVisits" => TagField::NonBotVisits,
+            _ => TagField::Name,
+        };
+        Self { field, descending: direction == "DESC" }
+    }
+
+    fn needs_visits(self) -> bool {
+        matches!(self.field, TagField::Visits | TagField::NonBotVisits)
+    }
+
+    /// Sorts tags that are in the order of their names.
+    fn sort(self, tags: &mut [TagCount], visits: &HashMap<Tag, VisitTotals>) {
+        let visits = |tag: &TagCount| visits.get(&tag.tag).copied().unwrap_or_default();
+        match self.field {
+            TagField::Name => {}
+            TagField::Links => tags.sort_by_key(|tag| tag.links),
+            TagField::Visits => tags.sort_by_key(|tag| visits(tag).total),
+            TagField::NonBotVisits => tags.sort_by_key(|tag| visits(tag).non_bots()),
+        }
+        if self.descending {
+            tags.reverse();
+        }
+    }
+}
+
+/// Requires a key that sees all links, because tags belong to all links.
+fn may_change_tags(by: &Grant, what: &'static str) -> Result<(), AppError> {
+    if by.limits.hides_links() { Err(AppError::ForbiddenTags { what }) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_order_is_that_of_the_names() {
+        let sorted = |order_by: Option<&str>| {
+            let tag = |(name, links): (&str, u64)| TagCount { tag: Tag::from_stored(name), links };
+            let mut tags: Vec<TagCount> = [("a", 2), ("b", 1), ("c", 2)].map(tag).into();
+            let totals =
+                |(name, total, bots)| (Tag::from_stored(name), VisitTotals { total, bots, last: None });
+            let visits = [("a", 1, 1), ("b", 9, 8), ("c", 5, 0)].map(totals).into();
+            TagOrder::parse(order_by).sort(&mut tags, &visits);
+            tags.iter().map(|tag| tag.tag.as_str().to_owned()).collect::<String>()
+        };
+        for (order_by, expected) in [
+            (None, "abc"),
+            (Some("tag"), "abc"),
+            (Some("tag-DESC"), "cba"),
+            (Some("shortUrlsCount"), "bac"),
+            (Some("shortUrlsCount-ASC"), "bac"),
+            (Some("shortUrlsCount-DESC"), "cab"),
+            (Some("shortUrlsCount-desc"), "bac"),
+            (Some("visits"), "acb"),
+            (Some("nonBotVisits-DESC"), "cba"),
+            (Some("visits-DESC"), "bca"),
+            (Some("colour"), "abc"),
+            (Some("colour-DESC"), "cba"),
+        ] {
+            assert_eq!(sorted(order_by), expected, "{order_by:?}");
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Use cases of the target rules: the hosts that links may lead to. For operators only.
+
+use links::{api_key::Grant, targets::TargetRule};
+
+use crate::{AppError, LinkService, authorize::require_operator};
+
+impl LinkService {
+    /// Returns all rules.
+    pub async fn target_rules(&self, by: &Grant) -> Result<Vec<TargetRule>, AppError> {
+        require_operator(by)?;
+        Ok(self.settings.poll_settings(None).await?.settings.unwrap_or_default().targets)
+    }
+
+    /// Adds a rule, or changes what its pattern allows.
+    pub async fn set_target_rule(&self, rule: &TargetRule, by: &Grant) -> Result<(), AppError> {
+        require_operator(by)?;
+        let _turn = self.turns.write(by.id).await?;
+        self.domain_cache.set_target(rule, true, by.id).await?;
+        Ok(())
+    }
+
+    /// Removes the rule with this pattern.
+    pub async fn remove_target_rule(&self, pattern: &str, by: &Grant) -> Result<(), AppError> {
+        require_operator(by)?;
+        let missing = || AppError::NoTarget { pattern: pattern.to_owned() };
+        let rule = TargetRule::parse(pattern, false).map_err(|_| missing())?;
+        let _turn = self.turns.write(by.id).await?;
+        if self.domain_cache.set_target(&rule, false, by.id).await? { Ok(()) } else { Err(missing()) }
+    }
+}

@@ -1,0 +1,108 @@
+//! Checks of long URLs, domains, slugs and prefixes. Each check returns the typed value, or a
+//! phrase that says what is wrong. `link_fields.rs` has the checks of a link's other fields.
+
+use links::{Authority, Base, DomainEdit, Link, LongUrl, LongUrlError, Slug, check_fallback_target};
+
+use crate::{AppError, FieldErrors, LinkService};
+
+/// A checked value, or a phrase that says what is wrong.
+pub type Checked<T> = Result<T, String>;
+
+const DENIED: &str = "the target rules of this service do not allow links to this host";
+
+impl LinkService {
+    /// Checks a long URL: its form, its scheme, and that the target rules allow its host.
+    pub fn check_long_url(&self, text: &str) -> Checked<LongUrl> {
+        let policy = &self.policy;
+        let url =
+            LongUrl::parse_allowed(text, &policy.own_hosts, &policy.schemes).map_err(
+                |error| match error {
+                    LongUrlError::Scheme => {
+                        format!("expected one of the schemes {} (--allowed-schemes)", policy.schemes)
+                    }
+                    error => error.to_string(),
+                },
+            )?;
+        if self.domain_cache.entries().targets().allow(url.as_str(), None) {
+            Ok(url)
+        } else {
+            Err(DENIED.to_owned())
+        }
+    }
+
+    /// Checks a fallback target: its form, and that it shows its host. An empty one removes the
+    /// target.
+    pub fn check_fallback_target(text: &str) -> Checked<Option<String>> {
+        let text = text.trim();
+        check_fallback_target(text).map_err(|error| error.to_string())?;
+        Ok(Some(text.to_owned()).filter(|text| !text.is_empty()))
+    }
+
+    /// Rejects fallback targets that the target rules deny. They belong to the domain with this
+    /// name.
+    pub(crate) fn check_fallback_hosts(&self, name: &str, edit: &DomainEdit) -> Result<(), AppError> {
+        let (entries, base) = (self.domain_cache.entries(), Base::new(name));
+        let mut wrong = FieldErrors::default();
+        for (field, target) in [
+            ("baseUrlRedirect", &edit.base_url),
+            ("regular404Redirect", &edit.regular_404),
+            ("invalidShortUrlRedirect", &edit.invalid_short_url),
+        ] {
+            let target = target.as_ref().and_then(Option::as_deref);
+            let is_allowed = target.is_none_or(|target| entries.targets().allow(target, base.as_ref()));
+            wrong.note(field, if is_allowed { Ok(()) } else { Err(DENIED.to_owned()) });
+        }
+        wrong.finish()
+    }
+
+    /// Rejects a link that is about to redirect again although the target rules deny one of its
+    /// long URLs. The error names this field.
+    pub(crate) fn check_targets<'a>(
+        &self,
+        field: &str,
+        mut targets: impl Iterator<Item = &'a LongUrl>,
+    ) -> Result<(), AppError> {
+        let entries = self.domain_cache.entries();
+        let is_allowed = targets.all(|url| entries.targets().allow(url.as_str(), None));
+        if is_allowed { Ok(()) } else { Err(AppError::invalid(field, DENIED)) }
+    }
+
+    /// Checks the name of a domain. Returns `None` for the default domain.
+    pub fn check_domain(&self, name: &str) -> Checked<Option<Authority>> {
+        if name == "DEFAULT" || self.domain_cache.is_default_name(name) {
+            return Ok(None);
+        }
+        Authority::parse(name).map(Some).map_err(|error| error.to_string())
+    }
+}
+
+/// Rejects a link whose slug is reserved by now: the slug may be older than the rule.
+pub(crate) fn check_kept_slug(link: &Link) -> Result<(), AppError> {
+    let checked = link.slug().map_or(Ok(()), Slug::check_meaning);
+    checked.map_err(|error| AppError::invalid("shortCode", error.to_string()))
+}
+
+/// Parses a custom slug and prepends the prefix.
+pub(crate) fn custom_slug(text: &str, prefix: Option<&str>) -> Checked<Slug> {
+    let read = |text: &str| Slug::pick(text).map_err(|error| error.to_string());
+    let slug = read(text)?;
+    match prefix {
+        Some(prefix) => read(&format!("{prefix}{slug}")),
+        None => Ok(slug),
+    }
+}
+
+/// Parses a prefix of codes. Returns `None` for an empty prefix.
+///
+/// Spaces become dashes. A prefix that ends in a slash consists of path segments and keeps its
+/// slashes. Any other prefix is the beginning of a word: its slashes become dashes too, as in
+/// Shlink unless multi-segment slugs are enabled there.
+pub(crate) fn path_prefix(text: &str) -> Checked<Option<String>> {
+    let mut prefix = text.trim().trim_start_matches('/').replace(' ', "-");
+    if !prefix.ends_with('/') {
+        prefix = prefix.replace('/', "-");
+    }
+    // The prefix must form a valid slug with any code behind it.
+    Slug::pick(&format!("{prefix}00000000")).map_err(|error| error.to_string())?;
+    Ok(Some(prefix).filter(|prefix| !prefix.is_empty()))
+}

@@ -1,0 +1,223 @@
+//! Turns rows of visits into visits: reads the texts and links that they refer to.
+//!
+//! 1. A row refers to texts by hash. A text that was not kept, because too many new ones arrived at
+//!    once, is shown as "(other)"; one that was removed is empty.
+//! 2. A redirect to the link's own target stores neither URL. The link's name on the visited domain
+//!    and its long URL stand for them, the latter unless the link was edited after the visit. A
+//!    link may have moved since: its present domain is not that of the visit, nor for everyone to
+//!    know.
+
+use std::{collections::HashMap, sync::Arc};
+
+use codes::LinkId;
+use links::Link;
+use visit_store::{StoredText, TextRef};
+use visits::{Day, Month, OrphanKind, Outcome, TextHash, Urls, VisitRow};
+
+use super::{
+    AppError, LinkService, VisitView,
+    known::{Known, VisitedLink},
+};
+
+impl LinkService {
+    /// Returns the visits of rows, at most [`VISITS_READ`](super::VISITS_READ).
+    pub(crate) async fn views(
+        &self,
+        rows: &[VisitRow],
+        known: &mut Known,
+    ) -> Result<Vec<VisitView>, AppError> {
+        known.make_room();
+        let mut texts = references(rows);
+        texts.retain(|text| !known.has_text(*text));
+        let mut links: Vec<LinkId> = rows.iter().filter_map(|row| row.link).collect();
+        links.retain(|id| !known.has_link(*id));
+        links.sort_unstable();
+        links.dedup();
+        // Both at once: a long page waits for little else.
+        let (found_texts, found_links) = tokio::try_join!(self.read_texts(&texts), self.read_links(&links))?;
+        let mut found: HashMap<TextRef, Vec<u8>> =
+            found_texts.into_iter().map(|StoredText { at, text }| (at, text)).collect();
+        texts.into_iter().for_each(|at| known.add_text(at, found.remove(&at)));
+        let mut found: HashMap<LinkId, VisitedLink> =
+            found_links.iter().map(|link| (link.id, self.visited(link))).collect();
+        links.into_iter().for_each(|id| known.add_link(id, found.remove(&id)));
+        let view = |row: &VisitRow| {
+            let link = row.link.and_then(|id| known.link(id));
+            view(row, known, &self.domain_cache.base(row.domain), link)
+        };
+        Ok(rows.iter().map(view).collect())
+    }
+
+    async fn read_texts(&self, texts: &[TextRef]) -> Result<Vec<StoredText>, AppError> {
+        if texts.is_empty() { Ok(Vec::new()) } else { Ok(self.visits.texts(texts).await?) }
+    }
+
+    /// Reads links, but not by the way of redirects, which these would hold up.
+    async fn read_links(&self, ids: &[LinkId]) -> Result<Vec<Link>, AppError> {
+        if ids.is_empty() { Ok(Vec::new()) } else { Ok(self.catalog.plain_links(ids).await?) }
+    }
+
+    fn visited(&self, link: &Link) -> VisitedLink {
+        VisitedLink {
+            name: self.lookup.name_of(link).map(Into::into),
+            long_url: link.long_url.as_str().into(),
+            edited_at: link.details.as_ref().and_then(|details| details.edited_at),
+        }
+    }
+}
+
+/// Returns the texts that rows refer to, each once.
+fn references(rows: &[VisitRow]) -> Vec<TextRef> {
+    let of_row = |row: &VisitRow| {
+        let month = month(row);
+        let hashes = [row.user_agent, row.referrer, row.urls, row.place];
+        hashes.map(|hash| TextRef { month, hash })
+    };
+    let is_stored = |text: &TextRef| !matches!(text.hash, TextHash::EMPTY | TextHash::OTHER);
+    let mut texts: Vec<TextRef> = rows.iter().flat_map(of_row).filter(is_stored).collect();
+    texts.sort_unstable();
+    texts.dedup();
+    texts
+}
+
+fn month(row: &VisitRow) -> Month {
+    Day::of(row.id.micros()).month()
+}
+
+/// Returns the visit of a row. `base` is the beginning of the visited domain's URLs.
+fn view(row: &VisitRow, known: &Known, base: &str, link: Option<&VisitedLink>) -> VisitView {
+    let month = month(row);
+    let urls = match row.urls {
+        TextHash::EMPTY => Some(Urls::default()),
+        hash => known.bytes(month, hash).map(Urls::split),
+    };
+    VisitView {
+        referrer: known.shown(month, row.referrer),
+        at: row.id.at(),
+        user_agent: known.shown(month, row.user_agent),
+        place: known.place(month, row.place),
+        is_bot: row.flags.is_bot(),
+        visited_url: urls.and_then(|urls| visited_url(row, urls.request, base, link)),
+        redirect_url: urls.and_then(|urls| redirect_url(row, urls.target, link)),
+        orphan: row.flags.outcome().orphan(),
+    }
+}
+
+fn visited_url(row: &VisitRow, request: &[u8], base: &str, link: Option<&VisitedLink>) -> Option<Arc<str>> {
+    if !request.is_empty() {
+        return Some(format!("{base}{}", String::from_utf8_lossy(request)).into());
+    }
+    match row.flags.outcome().orphan() {
+        None => link?.name.as_ref().map(|name| format!("{base}/{name}").into()),
+        Some(OrphanKind::BaseUrl) => Some(format!("{base}/").into()),
+        Some(_) => None,
+    }
+}
+
+fn redirect_url(row: &VisitRow, target: &[u8], link: Option<&VisitedLink>) -> Option<Arc<str>> {
+    if !target.is_empty() {
+        return Some(String::from_utf8_lossy(target).into());
+    }
+    let link = link.filter(|_| row.flags.outcome() == Outcome::Redirected)?;
+    let is_unchanged = link.edited_at.is_none_or(|edited_at| edited_at <= row.id.at());
+    is_unchanged.then(|| Arc::clone(&link.long_url))
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use visits::{Flags, PlaceText};
+
+    use super::*;
+    use crate::visits::visit_memory::{bot, row};
+
+    const AT: i64 = 1_764_028_800_000_000; // 2025-11-25T00:00:00Z
+    const BASE: &str = "https://s.test";
+
+    fn texts(texts: &[(i64, &[u8])]) -> Known {
+        let (month, mut known) = (Day::of(AT).month(), Known::default());
+        for (hash, text) in texts {
+            known.add_text(TextRef { month, hash: TextHash::from_stored(*hash) }, Some(text.to_vec()));
+        }
+        known
+    }
+
+    fn link(edited_at: Option<i64>) -> VisitedLink {
+        VisitedLink {
+            name: Some("abc".into()),
+            long_url: "https://a.b/".into(),
+            edited_at: edited_at.map(|at| Timestamp::from_microsecond(at).unwrap()),
+        }
+    }
+
+    fn urls(view: &VisitView) -> [Option<&str>; 2] {
+        [view.visited_url.as_deref(), view.redirect_url.as_deref()]
+    }
+
+    #[test]
+    fn a_plain_visit_has_the_urls_of_its_link_unless_that_was_edited_since() {
+        let plain = row(AT, 1);
+        let view = |link: Option<&VisitedLink>| view(&plain, &Known::default(), BASE, link);
+        let (short, long) = (Some("https://s.test/abc"), Some("https://a.b/"));
+        assert_eq!(urls(&view(Some(&link(None)))), [short, long]);
+        assert_eq!(urls(&view(Some(&link(Some(AT))))), [short, long]);
+        assert_eq!(urls(&view(Some(&link(Some(AT + 1))))), [short, None]);
+        assert_eq!(urls(&view(None)), [None, None]);
+        let view = view(None);
+        assert_eq!((view.orphan, view.is_bot, view.place.is_some()), (None, false, false));
+        assert_eq!((&*view.referrer, &*view.user_agent), ("", ""));
+    }
+
+    #[test]
+    fn stored_texts_take_the_place_of_the_links() {
+        let place = PlaceText { country: "DE".to_owned(), ..PlaceText::default() };
+        let texts = texts(&[
+            (10, b"curl"),
+            (11, b"/abc?x=\xff\nhttps://c.d/"),
+            (12, &place.join()),
+            (13, b"/abc?x\n"),
+        ]);
+        let hash = TextHash::from_stored;
+        let full = VisitRow {
+            user_agent: hash(10),
+            referrer: TextHash::OTHER,
+            urls: hash(11),
+            place: hash(12),
+            ..bot(row(AT, 1))
+        };
+        let shown = view(&full, &texts, BASE, Some(&link(None)));
+        assert_eq!(urls(&shown), [Some("https://s.test/abc?x=\u{fffd}"), Some("https://c.d/")]);
+        assert_eq!((&*shown.user_agent, &*shown.referrer, shown.is_bot), ("curl", "(other)", true));
+        assert_eq!(shown.place.as_deref(), Some(&place));
+        let own_target = view(&VisitRow { urls: hash(13), ..full }, &texts, BASE, Some(&link(None)));
+        assert_eq!(urls(&own_target), [Some("https://s.test/abc?x"), Some("https://a.b/")]);
+        let removed =
+            view(&VisitRow { urls: hash(99), user_agent: hash(99), ..full }, &texts, BASE, Some(&link(None)));
+        assert_eq!((urls(&removed), &*removed.user_agent), ([None, None], ""));
+    }
+
+    #[test]
+    fn orphan_visits_have_what_was_requested_and_no_link() {
+        let texts = texts(&[(11, b"/nope\n"), (12, b"/nope\nhttps://fallback.test/")]);
+        let orphan = |outcome, urls| {
+            let flags = Flags::new(outcome, false);
+            let row = VisitRow { link: None, flags, urls: TextHash::from_stored(urls), ..row(AT, 1) };
+            view(&row, &texts, BASE, None)
+        };
+        let unknown = orphan(Outcome::UnknownCode, 11);
+        assert_eq!(unknown.orphan, Some(OrphanKind::InvalidShortUrl));
+        assert_eq!(urls(&unknown), [Some("https://s.test/nope"), None]);
+        let sent_on = orphan(Outcome::InvalidPath, 12);
+        assert_eq!(urls(&sent_on), [Some("https://s.test/nope"), Some("https://fallback.test/")]);
+        assert_eq!(urls(&orphan(Outcome::BaseUrl, 0)), [Some("https://s.test/"), None]);
+        assert_eq!(urls(&orphan(Outcome::UnknownCode, 0)), [None, None]);
+    }
+
+    #[test]
+    fn each_text_is_asked_for_once_and_only_if_there_is_one() {
+        let one = VisitRow { user_agent: TextHash::from_stored(10), referrer: TextHash::OTHER, ..row(AT, 1) };
+        let texts = references(&[one, one, row(AT, 2)]);
+        let month = Day::of(AT).month();
+        assert_eq!(texts, [TextRef { month, hash: TextHash::from_stored(10) }]);
+    }
+}

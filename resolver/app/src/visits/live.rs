@@ -1,0 +1,228 @@
+//! Live visits: newly stored visits, passed on to subscriptions.
+//!
+//! 1. One task reads the visits that all resolvers have stored, once a second, and only while there
+//!    is a subscription ([`poller`]). Each visit is passed on once, whichever batch it was in
+//!    ([`cursors`]).
+//! 2. All subscriptions read one bounded log of the last minute, each from its own place ([`log`]). A
+//!    subscription that reads too slowly loses the visits that leave the log meanwhile, and is told
+//!    how many of its own they were. It holds no memory beside the log.
+//! 3. A subscription sees the visits that lists of visits show its key ([`filter`]).
+//! 4. The number of subscriptions is bounded, in total, for each client and for each key.
+//!
+//! Rejected: a queue for each subscription. A thousand slow clients would hold a thousand queues, and
+//! a client that reconnects would find an empty one.
+
+mod cursors;
+mod filter;
+mod log;
+mod poller;
+mod reader;
+mod resume;
+mod state;
+mod visit;
+
+use std::{
+    hash::{BuildHasher as _, RandomState},
+    net::IpAddr,
+    sync::{Arc, Mutex, MutexGuard},
+};
+
+use async_trait::async_trait;
+use codes::LinkId;
+use daemon::TaskSupervisor;
+use jiff::Timestamp;
+use tokio::{
+    runtime,
+    sync::{OnceCell, watch},
+    time::Instant,
+};
+use visits::{VisitId, VisitRow};
+
+use crate::{
+    AppError,
+    budgets::{BudgetAccount, ExceededShare, Held, Pool},
+    list_visits::VisitView,
+};
+
+pub use filter::{LiveFilter, Topics};
+pub use resume::Resumption;
+pub use state::Start;
+use state::State;
+pub use visit::{LiveLink, LiveVisit};
+pub use visit_store::TokenSecret;
+
+/// Maximum number of subscriptions of the process.
+pub const SUBSCRIPTIONS_MAX: u64 = 1_000;
+/// Maximum number of subscriptions of one client.
+pub const SUBSCRIPTIONS_OF_CLIENT: u64 = 10;
+/// One key has at most this part of all subscriptions, from however many clients, but no less
+/// than one client.
+const KEY_PART: u64 = 8;
+
+/// What live visits are read from.
+#[async_trait]
+pub trait LiveSource: Send + Sync + 'static {
+    /// Returns the latest rows after an id, at most `most`, in any order.
+    async fn latest(&self, after: VisitId, most: usize) -> Result<Vec<VisitRow>, AppError>;
+
+    /// Returns the visits of rows, one for each row, in their order.
+    async fn views(&self, rows: &[VisitRow]) -> Result<Vec<VisitView>, AppError>;
+
+    /// Returns links as they are now, with the number of their visits. Links that do not exist are
+    /// left out.
+    async fn links(&self, ids: &[LinkId]) -> Result<Vec<LiveLink>, AppError>;
+
+    /// Returns the secret that tokens are signed with.
+    async fn token_secret(&self) -> Result<TokenSecret, AppError>;
+
+    /// Returns the present time.
+    fn now(&self) -> Timestamp;
+}
+
+/// Why there is no subscription.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// There are too many already.
+    Full(ExceededShare),
+    /// The process is about to stop.
+    Closing,
+}
+
+/// What a subscription is told.
+#[derive(Clone, Debug)]
+pub enum LiveEvent {
+    /// A visit.
+    Visit(Arc<LiveVisit>),
+    /// Visits that are not told: so many at least. `None` if the key may not know how many.
+    Skipped(Option<u64>),
+}
+
+/// The live visits of this process.
+pub struct LiveVisits {
+    source: Arc<dyn LiveSource>,
+    supervisor: TaskSupervisor,
+    /// The runtime of the task that reads visits, because subscriptions begin on any.
+    runtime: runtime::Handle,
+    subscriptions: Arc<Pool>,
+    /// The same subscriptions by key.
+    of_keys: Arc<Pool>,
+    state: Mutex<State>,
+    /// Changes whenever a subscription may have something to read.
+    changes: watch::Sender<()>,
+    secret: OnceCell<TokenSecret>,
+    /// Makes [`Resumption`]s.
+    hasher: RandomState,
+}
+
+impl LiveVisits {
+    /// Creates live visits without a subscription. Visits are read on the current runtime. There are
+    /// at most `most` subscriptions, and never more than [`SUBSCRIPTIONS_MAX`].
+    #[must_use]
+    pub fn new(supervisor: &TaskSupervisor, source: Arc<dyn LiveSource>, most: u64) -> Arc<Self> {
+        let most = most.min(SUBSCRIPTIONS_MAX);
+        Arc::new(Self {
+            source,
+            supervisor: supervisor.clone(),
+            runtime: runtime::Handle::current(),
+            subscriptions: Pool::of_clients((most, SUBSCRIPTIONS_OF_CLIENT)),
+            of_keys: Pool::of_clients((most, (most / KEY_PART).max(SUBSCRIPTIONS_OF_CLIENT))),
+            state: Mutex::default(),
+            changes: watch::Sender::new(()),
+            secret: OnceCell::new(),
+            hasher: RandomState::new(),
+        })
+    }
+
+    /// Begins a subscription of a client: from now on, or from an earlier place, as far as the log
+    /// reaches back. It counts as one until both results are dropped.
+    ///
+    /// # Errors
+    /// Returns [`Refusal`] if there are too many subscriptions, or none any more.
+    pub fn subscribe(
+        self: &Arc<Self>,
+        client: IpAddr,
+        filter: LiveFilter,
+        start: Start,
+    ) -> Result<(Subscription, Held), Refusal> {
+        let held = self.subscriptions.take(BudgetAccount::client(client), 1).map_err(Refusal::Full)?;
+        let of_key = self.of_keys.take(BudgetAccount::Key(filter.by.id), 1).map_err(Refusal::Full)?;
+        let changed = self.changes.subscribe();
+        let mut state = self.state();
+        let begun = state.subscribe(Instant::now(), filter, start).ok_or(Refusal::Closing)?;
+        if !std::mem::replace(&mut state.is_polled, true) {
+            let _entered = self.runtime.enter();
+            self.supervisor.spawn("reader of live visits", poller::run(Arc::clone(self)));
+        }
+        drop(state);
+        let live = Arc::clone(self);
+        let subscription = Subscription {
+            live,
+            number: begun.number,
+            is_complete: begun.is_complete,
+            changed,
+            _of_key: of_key,
+        };
+        Ok((subscription, held))
+    }
+
+    /// Returns what a client is known by that subscribes anew with this token and these topics.
+    #[must_use]
+    pub fn resumption(&self, token: &str, topics: &Topics) -> Resumption {
+        Resumption::new(self.hasher.hash_one((token, topics)))
+    }
+
+    /// Ends all subscriptions, and refuses others: the process is about to stop.
+    pub fn close(&self) {
+        self.state().close();
+        self.changes.send_replace(());
+    }
+
+    /// Returns the secret that tokens are signed with.
+    ///
+    /// # Errors
+    /// Returns [`AppError`] if the store of visits does not answer.
+    pub async fn token_secret(&self) -> Result<&TokenSecret, AppError> {
+        self.secret.get_or_try_init(|| self.source.token_secret()).await
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no code panics while it holds this lock")
+    }
+}
+
+/// A subscription to live visits. It ends when it is dropped.
+pub struct Subscription {
+    live: Arc<LiveVisits>,
+    number: u64,
+    is_complete: bool,
+    changed: watch::Receiver<()>,
+    _of_key: Held,
+}
+
+impl Subscription {
+    /// Returns whether it surely continues after the visit that it was to continue after.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// Waits for the next events, of which there is at least one. Returns `None` when the process is
+    /// about to stop. A call that is dropped has taken none.
+    pub async fn next(&mut self) -> Option<Vec<LiveEvent>> {
+        loop {
+            // Before the log is read, so that what is added after that wakes this call.
+            self.changed.mark_unchanged();
+            let events = self.live.state().take(Instant::now(), self.number)?;
+            if !events.is_empty() {
+                return Some(events);
+            }
+            self.changed.changed().await.ok()?;
+        }
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.live.state().unsubscribe(Instant::now(), self.number);
+    }
+}

@@ -1,0 +1,80 @@
+//! Reads counters of one or several subjects and adds them up.
+
+use visit_store::{Columns, DayCounters, Days, VisitReader, VisitStoreError};
+use visits::{
+    Day, QUARTER, Subject, TimeRange,
+    series::Series,
+    tally::{Column, DimensionCounts, QuarterCounts, Uniques},
+};
+
+/// The counters of some subjects, which share no visit.
+pub(super) struct Counters<'a> {
+    store: &'a dyn VisitReader,
+    subjects: &'a [Subject],
+}
+
+/// What was counted in all days of a range.
+#[derive(Default)]
+pub(super) struct Sums {
+    /// The first day with visits.
+    pub(super) first: Option<Day>,
+    /// Visits by value.
+    pub(super) dimensions: DimensionCounts,
+    /// Visitors.
+    pub(super) visitors: Uniques,
+    /// Addresses.
+    pub(super) addresses: Uniques,
+}
+
+impl<'a> Counters<'a> {
+    pub(super) fn new(store: &'a dyn VisitReader, subjects: &'a [Subject]) -> Self {
+        Self { store, subjects }
+    }
+
+    /// Adds up what is counted by day.
+    pub(super) async fn sums(&self, range: TimeRange, has_dimensions: bool) -> Result<Sums, VisitStoreError> {
+        let columns =
+            Columns { dimensions: has_dimensions, visitors: true, addresses: true, ..Columns::default() };
+        let mut sums = Sums::default();
+        for subject in self.subjects {
+            for span in self.store.spans(*subject, days(range), columns).await? {
+                sums.add(&span)?;
+            }
+        }
+        Ok(sums)
+    }
+
+    /// Adds visits to a series.
+    pub(super) async fn fill(&self, series: &mut Series) -> Result<(), VisitStoreError> {
+        let columns = Columns { quarters: series.needs_quarters(), ..Columns::default() };
+        for subject in self.subjects {
+            for of_day in self.store.days(*subject, days(series.range()), columns).await? {
+                let start = Day::from_stored(of_day.days.start).start();
+                if !columns.quarters {
+                    series.add(start, of_day.total, of_day.bots);
+                    continue;
+                }
+                for (quarter, counts) in QuarterCounts::from_chunks(&of_day.quarters)?.range(..) {
+                    series.add(start + i64::from(quarter.get()) * QUARTER, counts.total, counts.bots);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Sums {
+    fn add(&mut self, span: &DayCounters) -> Result<(), VisitStoreError> {
+        let first = Day::from_stored(span.days.start);
+        self.first = Some(self.first.map_or(first, |known| known.min(first)));
+        self.dimensions.merge(&DimensionCounts::from_chunks(&span.dimensions)?);
+        self.visitors.merge_chunks(Column::Visitors, &span.visitors)?;
+        self.addresses.merge_chunks(Column::Addresses, &span.addresses)?;
+        Ok(())
+    }
+}
+
+fn days(range: TimeRange) -> Days {
+    let days = range.days();
+    Days { first: days.start, end: days.end }
+}

@@ -1,0 +1,174 @@
+//! Whose visits a call asks for, and which of them its key may see.
+//!
+//! 1. A key that is limited to a domain sees the visits of links on that domain, and those of the
+//!    domain that no link redirected.
+//! 2. A key that is limited to its own links sees the visits of exactly these links, deleted ones
+//!    excepted: their counters are added up, and their rows are merged. That takes a query for each
+//!    link, so such a key asks about a tag, a domain or everything only as long as it has few links
+//!    ([`OWN_LINKS_MAX`]). It never sees visits that no link redirected.
+//! 3. A domain that does not exist, or that the key does not see, has no visits, as in Shlink. A
+//!    link or a tag that the key does not see is missing.
+
+use codes::LinkId;
+use links::{DomainId, Filter, OrderBy, OrderField, Tag, api_key::Grant};
+use visits::{OrphanKind, Subject};
+
+use crate::{AppError, LinkService, find_link::LinkName};
+
+/// Maximum number of links whose visits are added up for a key that sees only its own.
+pub const OWN_LINKS_MAX: u64 = 1_000;
+
+/// Whose visits a call asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VisitsOf {
+    /// A link.
+    Link(LinkName),
+    /// The links with a tag, on one domain if given.
+    Tag {
+        /// The tag.
+        tag: String,
+        /// The domain's authority, or `DEFAULT`.
+        domain: Option<String>,
+    },
+    /// The links of a domain, which must exist: its authority, or `DEFAULT`.
+    Domain(String),
+    /// All links, or those on one domain.
+    Links {
+        /// The domain's authority, or `DEFAULT`.
+        domain: Option<String>,
+    },
+    /// Visits that no link redirected.
+    Orphans {
+        /// The kind of visit; `None` for all.
+        kind: Option<OrphanKind>,
+        /// The domain's authority, or `DEFAULT`.
+        domain: Option<String>,
+    },
+}
+
+/// The domains whose visits a key asks for and sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reach {
+    All,
+    Only(DomainId),
+    Nothing,
+}
+
+impl Reach {
+    /// Returns the part that a key sees.
+    fn seen_by(self, by: &Grant) -> Self {
+        match (self, by.limits.domain) {
+            (Self::All, Some(own)) => Self::Only(own),
+            (Self::Only(asked), Some(own)) if asked != own => Self::Nothing,
+            (reach, _) => reach,
+        }
+    }
+}
+
+impl LinkService {
+    /// Returns the subjects that make up the visits which a key asks for: none if there are none
+    /// that it sees, one, or all of its own links.
+    pub(crate) async fn visit_subjects(&self, of: &VisitsOf, by: &Grant) -> Result<Vec<Subject>, AppError> {
+        let (reach, tag) = match of {
+            VisitsOf::Link(name) => return Ok(vec![Subject::Link(self.find_link(name, by).await?.id)]),
+            VisitsOf::Tag { tag, domain } => {
+                self.find_tag(tag, by).await?;
+                (self.reach(domain.as_deref(), by).await?, Some(tag.as_str()))
+            }
+            VisitsOf::Domain(name) => (Reach::Only(self.find_domain(name, by).await?).seen_by(by), None),
+            VisitsOf::Links { domain } => (self.reach(domain.as_deref(), by).await?, None),
+            VisitsOf::Orphans { kind, domain } => {
+                let reach = self.reach(domain.as_deref(), by).await?;
+                let domain = match reach {
+                    _ if !by.limits.sees_orphans() => return Ok(Vec::new()),
+                    Reach::Nothing => return Ok(Vec::new()),
+                    Reach::All => None,
+                    Reach::Only(domain) => Some(domain),
+                };
+                return Ok(vec![Subject::Orphans(*kind, domain)]);
+            }
+        };
+        let domain = match reach {
+            Reach::Nothing => return Ok(Vec::new()),
+            Reach::All => None,
+            Reach::Only(domain) => Some(domain),
+        };
+        if by.limits.own_links_only {
+            let own = self.own_links(domain, tag, by).await?;
+            return Ok(own.into_iter().map(Subject::Link).collect());
+        }
+        let Some(tag) = tag else { return Ok(vec![Subject::All(domain)]) };
+        Ok(self.tag_id(tag, by).await?.map(|id| Subject::Tag(id, domain)).into_iter().collect())
+    }
+
+    async fn reach(&self, domain: Option<&str>, by: &Grant) -> Result<Reach, AppError> {
+        let asked = match domain {
+            None => Reach::All,
+            Some(name) => self.domain_cache.find(name).await?.map_or(Reach::Nothing, Reach::Only),
+        };
+        Ok(asked.seen_by(by))
+    }
+
+    /// Returns the links that a key has created and sees.
+    ///
+    /// # Errors
+    /// Returns [`AppError::TooManyOwnLinks`] if there are more than [`OWN_LINKS_MAX`].
+    pub(crate) async fn own_links(
+        &self,
+        domain: Option<DomainId>,
+        tag: Option<&str>,
+        by: &Grant,
+    ) -> Result<Vec<LinkId>, AppError> {
+        let filter = Filter {
+            domain: domain.or(by.limits.domain),
+            created_by: Some(vec![by.id]),
+            tags: tag.and_then(|tag| Tag::exactly(tag).ok()).into_iter().collect(),
+            order: OrderBy { field: OrderField::Id, descending: false },
+            page: 1,
+            per_page: Some(OWN_LINKS_MAX),
+            ..Filter::default()
+        };
+        let _turn = self.turns.query(by.id).await?;
+        let outline = self.catalog.outline(&filter, None).await?;
+        if outline.total > OWN_LINKS_MAX {
+            return Err(AppError::TooManyOwnLinks { most: OWN_LINKS_MAX });
+        }
+        Ok(outline.entries.into_iter().map(|entry| entry.id).collect())
+    }
+
+    async fn tag_id(&self, tag: &str, by: &Grant) -> Result<Option<i64>, AppError> {
+        let Ok(tag) = Tag::exactly(tag) else { return Ok(None) };
+        let _turn = self.turns.query(by.id).await?;
+        Ok(self.catalog.tag_id(&tag).await?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use links::api_key::{ApiKeyId, KeyLimits, SecretNumber};
+    use links::scope::Scopes;
+
+    use super::*;
+
+    #[test]
+    fn a_key_of_a_domain_reaches_no_other() {
+        let (own, other) = (DomainId::from_stored(3), DomainId::from_stored(4));
+        let grant = |domain| Grant {
+            secret: SecretNumber(1),
+            id: ApiKeyId(1),
+            name: "a".into(),
+            scopes: Scopes::admin(),
+            limits: KeyLimits { domain, ..KeyLimits::default() },
+        };
+        for (asked, limit, seen) in [
+            (Reach::All, None, Reach::All),
+            (Reach::Only(other), None, Reach::Only(other)),
+            (Reach::All, Some(own), Reach::Only(own)),
+            (Reach::Only(own), Some(own), Reach::Only(own)),
+            (Reach::Only(other), Some(own), Reach::Nothing),
+            (Reach::Nothing, Some(own), Reach::Nothing),
+        ] {
+            assert_eq!(asked.seen_by(&grant(limit)), seen, "{asked:?} {limit:?}");
+        }
+    }
+}
