@@ -9,7 +9,9 @@ use links::scope::Scope;
 use store::StoreError;
 use visit_store::VisitStoreError;
 
-use crate::{budgets::ExceededShare, key_permits::PermitTimeout, reservation::ReserveError};
+use limits::{ExceededShare, PermitTimeout};
+
+use crate::reservation::ReserveError;
 
 /// Maximum number of wrong fields that one answer names. One more entry stands for the rest.
 pub const FIELDS_TOLD: usize = 16;

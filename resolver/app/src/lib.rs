@@ -16,7 +16,6 @@ pub mod api_keys;
 pub mod audit;
 pub mod authorize;
 mod block_link;
-pub mod budgets;
 pub mod clock;
 pub mod cluster;
 pub mod contact_metrics;

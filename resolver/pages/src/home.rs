@@ -7,14 +7,13 @@ use std::sync::Arc;
 
 use app::{
     AppError, FieldErrors, LinkFields,
-    budgets::ExceededShare,
     create_link::{CreateLink, IdempotencyKey},
     time::read_time,
 };
 use askama::Template;
-use daemon::network;
 use hyper::StatusCode;
 use jiff::Timestamp;
+use limits::{ExceededShare, network};
 use links::{
     DomainId, Record,
     api_key::{Grant, KeyLimits, OPERATOR, SecretNumber},
@@ -137,7 +136,7 @@ pub(crate) async fn create(
     session: Option<&Session>,
 ) -> Result<Answer, PageError> {
     let by = by(pages, session).ok_or(PageError::NoSession)?;
-    if session.is_none() && pages.creates.spend(network(request.client), pages.since.elapsed()).is_err() {
+    if session.is_none() && pages.creates.spend(network(request.client)).is_err() {
         let refused = AppError::TooMuchAtOnce(ExceededShare::Own);
         return Ok(form(pages, request, session, (StatusCode::TOO_MANY_REQUESTS, Some(&refused))));
     }

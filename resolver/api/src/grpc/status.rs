@@ -1,6 +1,7 @@
 //! Converts errors to gRPC statuses. This is the only place that does so.
 
-use app::{AppError, budgets::ExceededShare};
+use app::AppError;
+use limits::ExceededShare;
 use tonic::{Code, Status};
 
 use crate::authenticate::AuthError;

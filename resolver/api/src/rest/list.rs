@@ -35,10 +35,8 @@ use super::{
     router::LINKS,
 };
 use crate::{Api, authenticate::is_still_granted};
-use web::{
-    Answer, Body, BrokenOff, Piece,
-    budgets::{BudgetAccount, Held},
-};
+use limits::{Account, Held};
+use web::{Answer, Body, BrokenOff, Piece};
 
 /// The time that a client has to read a piece.
 const PIECE_TIME: Duration = Duration::from_secs(30);
@@ -68,7 +66,7 @@ async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let (request, wrong) = request(api, query, wrong);
     let listed = api.links.list_links(request, wrong, by).await?;
     let Some(piece) = in_one_piece(api, &listed.entries, by).await? else {
-        let under_way = api.budgets.lists.take(BudgetAccount::Key(by.id), 1)?;
+        let under_way = api.budgets.lists.take(Account::Key(by.id.0), 1)?;
         let (reading, by) = (Arc::clone(api), by.clone());
         return Ok(stream(api, under_way, async move |to| write(&reading, &listed, &by, &to).await));
     };

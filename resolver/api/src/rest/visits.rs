@@ -36,7 +36,8 @@ use super::{
     time::atom,
 };
 use crate::Api;
-use web::{Answer, BrokenOff, Piece, budgets::BudgetAccount};
+use limits::Account;
+use web::{Answer, BrokenOff, Piece};
 
 const OF_LINK: &str = "/rest/v3/short-urls/{shortCode}/visits";
 const ALL: &str = "/rest/v3/visits";
@@ -234,7 +235,7 @@ async fn list(call: &Call, of: VisitsOf, mut wrong: FieldErrors, by: &Grant) -> 
         let pagination = pagination(paging, data.len(), listed.total);
         return Ok(json(&dto::VisitPage { visits: dto::Page { data, pagination } }));
     }
-    let under_way = api.budgets.lists.take(BudgetAccount::Key(by.id), 1)?;
+    let under_way = api.budgets.lists.take(Account::Key(by.id.0), 1)?;
     let streamed = Streamed { api: Arc::clone(api), by: by.clone(), listed, paging };
     Ok(stream(api, under_way, async move |to| streamed.write(first, &to).await))
 }

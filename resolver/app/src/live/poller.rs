@@ -151,7 +151,9 @@ pub(super) mod tests {
         },
         *,
     };
-    use crate::{budgets::ExceededShare, key_names::Names};
+    use limits::ExceededShare;
+
+    use crate::key_names::Names;
 
     const START: i64 = 1_764_028_800_000_000; // 2025-11-25T00:00:00Z
 

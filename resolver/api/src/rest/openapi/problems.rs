@@ -3,8 +3,9 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use app::{AppError, InvalidField, budgets::ExceededShare};
+use app::{AppError, InvalidField};
 use hyper::{Method, StatusCode};
+use limits::ExceededShare;
 use links::{reservation::OPEN_MAX, scope::Scope, webhook::WEBHOOKS_MAX};
 use serde_json::{Map, Value, json};
 

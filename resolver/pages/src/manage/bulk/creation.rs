@@ -11,10 +11,10 @@ use app::{
     create_link::{CreateLink, IdempotencyKey},
     time::read_time,
 };
+use limits::Account;
 use links::{Slug, Tag, api_key::Grant, scope::Scope};
 use tokio::task::{JoinError, JoinSet};
 use transfer::split_tags;
-use web::budgets::BudgetAccount;
 
 use super::rows::{Fault, Row};
 use crate::{Pages, error, home::with_scheme, locale::Locale};
@@ -86,7 +86,7 @@ pub(super) async fn create(
     by: &Grant,
 ) -> Result<Vec<Outcome>, AppError> {
     require(by, Scope::Create)?;
-    let _call = pages.api.budgets.bulk_calls.take(BudgetAccount::Key(by.id), 1)?;
+    let _call = pages.api.budgets.bulk_calls.take(Account::Key(by.id.0), 1)?;
     let mut outcomes: Vec<Option<Outcome>> = rows.iter().map(|_| None).collect();
     let mut tasks = JoinSet::new();
     for (place, row) in rows.iter().enumerate() {
