@@ -4,12 +4,16 @@
 use std::{io, sync::Arc, time::Duration};
 
 use daemon::{
-    Admin, Bounded, Gate, GateLimits, Liveness, Questions, Recorder, Refresh, Resources, Secured, Share,
-    TaskSupervisor, bind,
+    Admin, Liveness, Recorder, Refresh, Share, TaskSupervisor, bind,
     traces::{TraceLayer, Traced, Traces},
 };
 use etcd_client::Client;
 use futures_util::Stream;
+use limits::{
+    Connections, ListenerLimits, Resources,
+    budgets::issuer_connections,
+    grpc::{CallLayer, GrpcStream, incoming, peer_of},
+};
 use proto::issuer::v1::issuer_server::IssuerServer;
 use tls::{ClientTls, ServerTls};
 use tokio::{
@@ -36,10 +40,6 @@ use crate::{
 
 /// Deadline of each call to etcd.
 const ETCD_DEADLINE: Duration = Duration::from_secs(2);
-/// File descriptors kept for etcd, the admin listener, files and the log.
-const DESCRIPTORS_KEPT: usize = 256;
-/// Maximum number of concurrent gRPC connections, if the process may have as many descriptors.
-const CONNECTIONS_MAX: usize = 4_096;
 /// Maximum size of a health or reflection request, in bytes.
 const QUESTION_BYTES: usize = 4 * 1024;
 /// Maximum total size of a call's headers, in bytes.
@@ -77,7 +77,7 @@ impl Listeners {
 /// # Errors
 /// Returns an error if etcd does not answer by the start deadline, or if serving fails.
 pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationToken) -> Result<(), Error> {
-    let connections = connections(&Resources::claim());
+    let connections = issuer_connections(&Resources::claim());
     let recorder = Recorder::new();
     let metrics = Metrics::new(&recorder);
     let traces = traces(&config)?;
@@ -122,8 +122,8 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
         metrics: metrics.election(),
     };
     let election = supervisor.spawn("election", election.run());
-    let gate = Gate::new(listeners.grpc, "grpc", GateLimits::grpc(connections));
-    let incoming = gate.into_secured(tls);
+    let connections = Connections::new("grpc", ListenerLimits::grpc(connections));
+    let incoming = incoming(listeners.grpc, connections, tls);
     let service = IssuerService::server(
         handle,
         standing,
@@ -161,7 +161,7 @@ fn traces(config: &Config) -> Result<Option<Arc<Traces>>, Error> {
 /// calls are pointed to the next leader.
 async fn serve(
     config: &Config,
-    incoming: impl Stream<Item = io::Result<Secured>> + Send + 'static,
+    incoming: impl Stream<Item = io::Result<GrpcStream>> + Send + 'static,
     (service, traces): (IssuerServer<IssuerService>, Option<Arc<Traces>>),
     election: JoinHandle<()>,
     shutdown: CancellationToken,
@@ -175,7 +175,6 @@ async fn serve(
         .map_err(|_| Error::Internal("the descriptors made at build time do not parse"))?;
 
     let stop = CancellationToken::new();
-    let questions = Questions::of_peers();
     let health_service = health_service.max_decoding_message_size(QUESTION_BYTES);
     let reflection = reflection.max_decoding_message_size(QUESTION_BYTES);
     let server = Server::builder()
@@ -184,9 +183,10 @@ async fn serve(
         .max_concurrent_streams(1_024)
         .http2_max_header_list_size(HEADER_BYTES)
         .layer(TraceLayer(traces))
-        .add_service(Bounded::noted(service))
-        .add_service(Bounded::questions(health_service, &questions))
-        .add_service(Bounded::questions(reflection, &questions))
+        .layer(CallLayer::new(Arc::new(peer_of)))
+        .add_service(service)
+        .add_service(health_service)
+        .add_service(reflection)
         .serve_with_incoming_shutdown(incoming, stop.clone().cancelled_owned());
     tracing::info!(listen = %config.listen, admin = %config.admin_listen, cluster = config.cluster, "serving");
     let mut server = tokio::spawn(server);
@@ -205,13 +205,6 @@ async fn serve(
     }
     tracing::info!("stopped");
     Ok(())
-}
-
-/// Returns the number of connections for which this process has descriptors, beyond those kept for
-/// itself.
-fn connections(resources: &Resources) -> usize {
-    let kept = DESCRIPTORS_KEPT.min(resources.descriptors / 2);
-    (resources.descriptors - kept).clamp(1, CONNECTIONS_MAX)
 }
 
 /// Waits until etcd answers one of the clients, up to the start deadline. The admin listener serves

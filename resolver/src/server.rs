@@ -19,12 +19,13 @@ use admin_page::AdminPage;
 use app::{metrics::Metrics, visits::NoSink, webhooks::metrics::WebhookMetrics};
 use codes::Mint;
 use daemon::{
-    Failures, Liveness, Recorder, Resources, TaskSupervisor,
+    Failures, Liveness, Recorder, TaskSupervisor,
     traces::{Traced, Traces},
 };
 use databases::Databases;
 use issuing::Issuing;
 use left_visits::LeftVisits;
+use limits::Resources;
 use parts::Parts;
 use readiness::{longest_wait, wait_for_numbers};
 use running::{Running, joined};

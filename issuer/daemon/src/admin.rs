@@ -12,16 +12,17 @@ use hyper::{
     server::conn::http1,
     service::service_fn,
 };
-use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::{net::TcpListener, sync::watch, time::interval};
+use hyper_util::rt::TokioIo;
+use limits::{Connections, ListenerLimits, TimedStream, budgets::ADMIN_CONNECTIONS};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::watch,
+    time::interval,
+};
 use tokio_util::sync::CancellationToken;
 
-use super::{Gate, GateLimits, Guarded, Liveness, Recorder, process::Process};
+use crate::{Liveness, Recorder, process::Process};
 
-/// Maximum number of concurrent connections; a probe and a scraper need a handful.
-const CONNECTIONS: usize = 32;
-/// Time limit for a client to send a request's head.
-const HEADER_TIME: Duration = Duration::from_secs(5);
 /// Interval at which histogram samples are folded into buckets.
 const UPKEEP: Duration = Duration::from_secs(5);
 
@@ -46,30 +47,31 @@ pub struct Admin {
 impl Admin {
     /// Serves requests until the token is cancelled.
     pub async fn serve(self, listener: TcpListener, shutdown: CancellationToken) {
-        let mut gate = Gate::new(listener, "admin", GateLimits::admin(CONNECTIONS));
+        // No client has a share: a flood from one address must not lock out its probe either.
+        let connections = Arc::new(Connections::new("admin", ListenerLimits::http(ADMIN_CONNECTIONS, 0)));
+        let _timeouts = connections.enforce_timeouts();
         let mut upkeep = interval(UPKEEP);
         let process = Process::new(&self.recorder, self.daemon);
         loop {
             tokio::select! {
                 () = shutdown.cancelled() => return,
                 _ = upkeep.tick() => self.recorder.upkeep(),
-                stream = gate.accept() => {
-                    tokio::spawn(self.clone().converse(process.clone(), TokioIo::new(stream)));
+                (socket, open) = connections.accept(&listener) => {
+                    let stream = TimedStream::of_socket(socket, open);
+                    tokio::spawn(self.clone().serve_connection(process.clone(), stream));
                 }
             }
         }
     }
 
-    async fn converse(self, process: Process, stream: TokioIo<Guarded>) {
+    async fn serve_connection(self, process: Process, stream: TimedStream<TcpStream>) {
         let service = service_fn(move |request| {
             let (admin, process) = (self.clone(), process.clone());
             async move { Ok::<_, Infallible>(admin.answer(&process, &request).await) }
         });
         let served = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEADER_TIME)
             .max_buf_size(16 * 1024)
-            .serve_connection(stream, service)
+            .serve_connection(TokioIo::new(stream), service)
             .await;
         if let Err(error) = served {
             tracing::debug!(%error, "admin connection");

@@ -1,20 +1,16 @@
-//! Infrastructure that both daemons share: the admin listener, connection gates, system limits,
-//! metrics, signals, logs and exit codes.
+//! Infrastructure that both daemons share: the admin listener, metrics, signals, logs and exit
+//! codes.
 
 mod admin;
-mod calls;
 mod channel;
 mod contact;
 mod exit;
-mod gate;
 mod liveness;
 mod log_queue;
 mod logs;
 mod names;
 mod process;
 mod recorder;
-mod resources;
-mod seldom;
 mod settings;
 mod share;
 mod task_supervisor;
@@ -26,17 +22,13 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 pub use admin::{Admin, Refresh};
-pub use calls::{Bounded, ClientOf, Questions};
 pub use channel::{channel, is_local, reasons};
 pub use contact::Contact;
 pub use exit::{Exit, parse};
-pub use gate::{Gate, GateLimits, Guarded, Guest, IsExempt, Secured, UnderWay, network};
 pub use liveness::{Beats, Liveness};
 pub use logs::{LogFormat, greet, print};
 pub use names::{nearest, unknown_variables, variables};
 pub use recorder::{DURATION_BUCKETS, Page, Recorder};
-pub use resources::Resources;
-pub use seldom::Seldom;
 pub use settings::Setting;
 pub use share::{Share, ShareError};
 pub use task_supervisor::{Failures, TaskSupervisor};

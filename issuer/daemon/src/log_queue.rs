@@ -10,11 +10,11 @@
 //! count the lines that its thread fails to write.
 
 use std::{
-    collections::VecDeque,
     io::{self, Write},
     sync::{
-        Condvar, Mutex, MutexGuard, Once, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        OnceLock,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+        mpsc::{Receiver, SyncSender, sync_channel},
     },
     thread,
     time::Duration,
@@ -22,46 +22,33 @@ use std::{
 
 /// Bytes that may wait: about a thousand lines, a burst of errors.
 const WAITING_BYTES: usize = 256 * 1024;
-/// Pause before another attempt on a descriptor that does not block and takes nothing now.
+/// Lines that may wait, however short they are.
+const WAITING_LINES: usize = 4_096;
+/// Pause before another attempt on a descriptor that does not block and takes nothing now, and
+/// before another look at whether all lines are written.
 const AGAIN: Duration = Duration::from_millis(10);
 
 /// Lines that wait for a writer.
 pub(crate) struct LogQueue {
-    lines: Mutex<Lines>,
-    /// Told of each change of `lines`.
-    changed: Condvar,
-    started: Once,
+    lines: OnceLock<SyncSender<Vec<u8>>>,
+    /// Bytes that wait or are being written.
+    bytes: AtomicUsize,
     dropped: AtomicU64,
-}
-
-struct Lines {
-    waiting: VecDeque<Vec<u8>>,
-    bytes: usize,
-    is_writing: bool,
 }
 
 impl LogQueue {
     pub(crate) const fn new() -> Self {
-        Self {
-            lines: Mutex::new(Lines { waiting: VecDeque::new(), bytes: 0, is_writing: false }),
-            changed: Condvar::new(),
-            started: Once::new(),
-            dropped: AtomicU64::new(0),
-        }
+        Self { lines: OnceLock::new(), bytes: AtomicUsize::new(0), dropped: AtomicU64::new(0) }
     }
 
     /// Adds a line, which ends with a newline, or drops it if there is no room.
     pub(crate) fn add(&self, line: &[u8]) {
-        let mut lines = self.lines();
-        if lines.bytes + line.len() > WAITING_BYTES {
-            drop(lines);
+        let waiting = self.bytes.fetch_add(line.len(), Ordering::Relaxed) + line.len();
+        let lines = self.lines.get().filter(|_| waiting <= WAITING_BYTES);
+        if !lines.is_some_and(|lines| lines.try_send(line.to_vec()).is_ok()) {
+            self.bytes.fetch_sub(line.len(), Ordering::Relaxed);
             self.dropped.fetch_add(1, Ordering::Relaxed);
-            return;
         }
-        lines.bytes += line.len();
-        lines.waiting.push_back(line.to_vec());
-        drop(lines);
-        self.changed.notify_all();
     }
 
     /// Returns the number of lines that were dropped.
@@ -71,48 +58,47 @@ impl LogQueue {
 
     /// Starts the thread that writes to standard error, unless it has been started.
     pub(crate) fn start(&'static self) {
-        self.started.call_once(|| {
+        self.start_with(StandardError);
+    }
+
+    fn start_with(&'static self, output: impl Write + Send + 'static) {
+        self.lines.get_or_init(|| {
+            let (lines, waiting) = sync_channel(WAITING_LINES);
             // Without the thread, lines are dropped and counted.
-            let _ = thread::Builder::new().name("logs".to_owned()).spawn(|| self.write_to(StandardError));
+            let _ =
+                thread::Builder::new().name("logs".to_owned()).spawn(move || self.write_to(output, waiting));
+            lines
         });
     }
 
     /// Waits until all lines are written or dropped, but no longer than `most`: standard error may
     /// never take them.
     pub(crate) fn flush(&self, most: Duration) {
-        let is_busy = |lines: &mut Lines| lines.is_writing || !lines.waiting.is_empty();
-        // A timeout leaves lines behind, and nothing can be done about it.
-        let _ = self.changed.wait_timeout_while(self.lines(), most, is_busy);
+        let mut waited = Duration::ZERO;
+        while self.bytes.load(Ordering::Relaxed) > 0 && waited < most {
+            thread::sleep(AGAIN);
+            waited += AGAIN;
+        }
     }
 
     /// Writes lines for as long as the process lives.
-    fn write_to(&self, mut output: impl Write) {
+    fn write_to(&self, mut output: impl Write, lines: Receiver<Vec<u8>>) {
         let mut is_torn = false;
-        loop {
-            let line = self.take();
-            if write_line(&mut output, &line, &mut is_torn).is_err() {
+        for mut line in lines {
+            let bytes = line.len();
+            if is_torn {
+                // The last bytes that were written are half a line.
+                line.insert(0, b'\n');
+            }
+            let mut unwritten = &line[..];
+            if write_line(&mut output, &mut unwritten).is_err() {
                 self.dropped.fetch_add(1, Ordering::Relaxed);
+                is_torn |= unwritten.len() < line.len();
+            } else {
+                is_torn = false;
             }
+            self.bytes.fetch_sub(bytes, Ordering::Relaxed);
         }
-    }
-
-    /// Waits for the next line.
-    fn take(&self) -> Vec<u8> {
-        let mut lines = self.lines();
-        lines.is_writing = false;
-        loop {
-            if let Some(line) = lines.waiting.pop_front() {
-                lines.bytes -= line.len();
-                lines.is_writing = true;
-                return line;
-            }
-            self.changed.notify_all();
-            lines = self.changed.wait(lines).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    fn lines(&self) -> MutexGuard<'_, Lines> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -128,24 +114,12 @@ impl Write for &LogQueue {
     }
 }
 
-/// Writes a line. `is_torn` says whether the last bytes that were written are half a line: then a
-/// newline comes first.
-fn write_line(output: &mut impl Write, line: &[u8], is_torn: &mut bool) -> io::Result<()> {
-    if *is_torn {
-        write_all(output, b"\n", &mut false)?;
-        *is_torn = false;
-    }
-    write_all(output, line, is_torn)
-}
-
-fn write_all(output: &mut impl Write, mut bytes: &[u8], is_torn: &mut bool) -> io::Result<()> {
-    while !bytes.is_empty() {
-        match output.write(bytes) {
+/// Writes a line, of which `unwritten` is left if it fails.
+fn write_line(output: &mut impl Write, unwritten: &mut &[u8]) -> io::Result<()> {
+    while !unwritten.is_empty() {
+        match output.write(unwritten) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(written) => {
-                bytes = &bytes[written..];
-                *is_torn = !bytes.is_empty();
-            }
+            Ok(written) => *unwritten = &unwritten[written..],
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => thread::sleep(AGAIN),
             Err(error) => return Err(error),
@@ -170,7 +144,7 @@ impl Write for StandardError {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, mpsc};
+    use std::sync::{Arc, Mutex, mpsc};
 
     use super::*;
 
@@ -199,7 +173,7 @@ mod tests {
         let (decide, decisions) = mpsc::sync_channel(16);
         let written = Arc::default();
         let output = Decided { decisions, written: Arc::clone(&written) };
-        thread::spawn(|| queue.write_to(output));
+        queue.start_with(output);
         (queue, decide, written)
     }
 
@@ -212,7 +186,6 @@ mod tests {
             Err(io::ErrorKind::WouldBlock.into()),
             Ok(2),
             Err(io::ErrorKind::StorageFull.into()),
-            Ok(99),
             Ok(99),
         ];
         for line in ["lost\n", "torn\n", "whole\n"] {
@@ -232,7 +205,7 @@ mod tests {
             (&mut &*queue).write_all(&line).unwrap();
         }
         queue.flush(Duration::from_millis(1));
-        assert!(queue.lines().bytes <= WAITING_BYTES);
+        assert!(queue.bytes.load(Ordering::Relaxed) <= WAITING_BYTES);
         assert!(queue.dropped() >= 2_000 - 1 - WAITING_BYTES as u64 / 1_000, "{}", queue.dropped());
         drop(decide);
     }

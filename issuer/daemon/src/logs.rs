@@ -53,6 +53,7 @@ impl LogFormat {
     /// Converts the outcome of a daemon into an exit code, and writes an error's cause on one line.
     /// Waits a moment for the last lines of the log.
     pub fn end(self, daemon: &str, done: Result<Exit, (Exit, anyhow::Error)>) -> ExitCode {
+        LOG.start();
         let exit = done.unwrap_or_else(|(exit, error)| {
             match self {
                 Self::Text => LOG.add(format!("{daemon}: {error:#}\n").as_bytes()),
@@ -60,7 +61,6 @@ impl LogFormat {
             }
             exit
         });
-        LOG.start();
         LOG.flush(LAST_LINES);
         exit.into()
     }

@@ -72,19 +72,11 @@ fn add_variables(command: &Command, to: &mut BTreeSet<String>) {
 /// Returns whether Kubernetes sets such a variable for a service: `X_SERVICE_HOST`,
 /// `X_SERVICE_PORT`, `X_SERVICE_PORT_HTTP`, `X_PORT`, `X_PORT_80_TCP`, `X_PORT_80_TCP_ADDR`, ….
 fn is_of_kubernetes(name: &str, value: &str) -> bool {
-    let is_address = ["tcp://", "udp://", "sctp://"].iter().any(|scheme| value.starts_with(scheme));
-    let of_port = |rest: &str| {
-        let mut parts = rest.split('_');
-        let is_number = parts.next().is_some_and(|port| port.parse::<u16>().is_ok());
-        let is_protocol = parts.next().is_some_and(|name| matches!(name, "TCP" | "UDP" | "SCTP"));
-        is_number && is_protocol && parts.next().is_none_or(|last| matches!(last, "PROTO" | "PORT" | "ADDR"))
-    };
+    let is_of_port = |(_, rest): (&str, &str)| rest.starts_with(|first: char| first.is_ascii_digit());
     name.ends_with("_SERVICE_HOST")
-        || name.ends_with("_SERVICE_PORT")
-        || name.contains("_SERVICE_PORT_")
-        || (name.ends_with("_PORT") && is_address)
-        || name.rsplit_once("_PORT_").is_some_and(|(_, rest)| of_port(rest))
-        || name.split_once("_PORT_").is_some_and(|(_, rest)| of_port(rest))
+        || name.contains("_SERVICE_PORT")
+        || (name.ends_with("_PORT") && value.contains("://"))
+        || name.split_once("_PORT_").is_some_and(is_of_port)
 }
 
 #[cfg(test)]

@@ -34,10 +34,7 @@ impl FromStr for Share {
     type Err = ShareError;
 
     fn from_str(text: &str) -> Result<Self, ShareError> {
-        let share: f64 = text.parse().map_err(|_| ShareError)?;
-        if !(0.0..=1.0).contains(&share) {
-            return Err(ShareError);
-        }
+        let share = text.parse::<f64>().ok().filter(|share| (0.0..=1.0).contains(share)).ok_or(ShareError)?;
         // The product is between zero and the largest number, so nothing is cut off.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in range")]
         let threshold = (share * f64::from(u32::MAX)).ceil() as u32;
@@ -49,22 +46,17 @@ impl FromStr for Share {
 mod tests {
     use super::*;
 
-    fn taken(text: &str) -> usize {
-        let share: Share = text.parse().unwrap();
-        (0..10_000).filter(|_| share.takes_next()).count()
-    }
-
     #[test]
-    fn a_share_takes_that_part_of_requests() {
+    fn a_share_takes_that_part_of_requests_and_only_numbers_from_0_to_1_are_shares() {
+        let taken = |text: &str| {
+            let share: Share = text.parse().unwrap();
+            (0..10_000).filter(|_| share.takes_next()).count()
+        };
         assert_eq!((taken("0"), taken("1")), (0, 10_000));
         // Twenty standard deviations around the mean.
         assert!((2_000..3_000).contains(&taken("0.25")));
         // The smallest share is not none.
         assert_ne!("1e-12".parse(), Ok(Share::NONE));
-    }
-
-    #[test]
-    fn only_numbers_from_0_to_1_are_shares() {
         for text in ["", "-0.1", "1.01", "NaN", "inf", "half"] {
             assert_eq!(text.parse::<Share>(), Err(ShareError), "{text}");
         }

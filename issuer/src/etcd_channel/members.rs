@@ -16,9 +16,10 @@ use std::{
     time::Duration,
 };
 
-use daemon::{Seldom, reasons};
+use daemon::reasons;
 use etcd_client::Client;
 use hyper_util::rt::TokioIo;
+use limits::Seldom;
 use tls::ClientTls;
 use tokio::{
     sync::mpsc,

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use daemon::{Guest, Seldom};
+use limits::{Seldom, grpc::Guest};
 use numbers::HolderId;
 use proto::issuer::v1::issuer_server::IssuerServer;
 use tokio::{sync::watch, time::timeout};

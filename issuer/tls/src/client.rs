@@ -3,10 +3,7 @@
 use std::{io, sync::Arc, time::Duration};
 
 use rustls::{
-    ClientConfig, RootCertStore,
-    client::{VerifierBuilderError, WebPkiServerVerifier},
-    crypto::ring,
-    pki_types::ServerName,
+    ClientConfig, RootCertStore, client::WebPkiServerVerifier, crypto::ring, pki_types::ServerName,
 };
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, BufReader},
@@ -45,7 +42,7 @@ impl ClientTls {
     /// # Errors
     /// Returns the file that cannot be used.
     pub fn new(files: TlsFiles, verify: Verify) -> Result<Self, TlsError> {
-        Reloaded::start(files, verify, make).map(Self)
+        Reloaded::start(files, move |files, contents| make(files, contents, verify)).map(Self)
     }
 
     /// Returns the configuration for the next connection.
@@ -98,41 +95,29 @@ where
     certificates.and_then(|chain| chain.first()).map(Certificate::read)
 }
 
-fn make(files: &TlsFiles, contents: &Contents, verify: Verify) -> Result<Arc<ClientConfig>, TlsError> {
+fn make(files: &TlsFiles, contents: &Contents, verify: Verify) -> Result<ClientConfig, TlsError> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(|error| files.unfit(&error))?;
-    let verifier = match verify {
+    let authority = match verify {
         Verify::Nothing => None,
         Verify::Authority | Verify::Full => {
-            let roots = match files.roots(contents)? {
-                Some(roots) => roots,
-                None => of_the_system()?,
-            };
+            let roots = files.roots(contents)?.map_or_else(of_the_system, Ok)?;
             let builder = WebPkiServerVerifier::builder_with_provider(roots.into(), Arc::clone(&provider));
-            let path = || files.ca.clone().unwrap_or_default();
-            let wrong = |error: VerifierBuilderError| TlsError {
-                role: FileRole::Ca,
-                path: path(),
-                reason: error.to_string(),
-            };
-            Some(builder.build().map_err(wrong)?)
+            Some(builder.build().map_err(|error| files.wrong_ca(&error))?)
         }
     };
-    let builder = match verifier {
+    let builder = match authority {
         Some(verifier) if verify == Verify::Full => builder.with_webpki_verifier(verifier),
         authority => {
             builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyName { authority, provider }))
         }
     };
-    let config = match files.pair(contents)? {
-        None => builder.with_no_client_auth(),
-        Some((chain, key)) => {
-            builder.with_client_auth_cert(chain, key).map_err(|error| files.unfit(&error))?
-        }
-    };
-    Ok(Arc::new(config))
+    match files.pair(contents)? {
+        None => Ok(builder.with_no_client_auth()),
+        Some((chain, key)) => builder.with_client_auth_cert(chain, key).map_err(|error| files.unfit(&error)),
+    }
 }
 
 /// Returns the authorities that the system trusts; `SSL_CERT_FILE` names another bundle.

@@ -105,15 +105,18 @@ impl TlsFiles {
         Ok(Some((chain, key)))
     }
 
+    /// Returns the error for authorities that rustls does not take.
+    pub(crate) fn wrong_ca(&self, error: &impl std::fmt::Display) -> TlsError {
+        wrong(FileRole::Ca, self.ca.as_deref().unwrap_or(Path::new("")), error)
+    }
+
     /// Returns the error for a certificate and a key that rustls does not take.
     pub(crate) fn unfit(&self, error: &rustls::Error) -> TlsError {
-        let (role, path) = match error {
-            rustls::Error::InconsistentKeys(_) => (FileRole::Key, &self.key),
-            _ => (FileRole::Certificate, &self.certificate),
-        };
-        let reason: &dyn std::fmt::Display = match error {
-            rustls::Error::InconsistentKeys(_) => &"the key does not belong to the certificate",
-            _ => error,
+        let (role, path, reason) = match error {
+            rustls::Error::InconsistentKeys(_) => {
+                (FileRole::Key, &self.key, "the key does not belong to the certificate".to_owned())
+            }
+            _ => (FileRole::Certificate, &self.certificate, error.to_string()),
         };
         wrong(role, path.as_deref().unwrap_or(Path::new("")), reason)
     }

@@ -8,7 +8,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 
-use crate::{Certificate, FileRole, TlsError, TlsFiles, Verify, files::Contents};
+use crate::{Certificate, FileRole, TlsError, TlsFiles, files::Contents};
 
 /// Interval between two reads of the files. Their contents are compared: Kubernetes replaces a
 /// folder by a link to another, which neither the files' times nor their own folder show.
@@ -22,22 +22,24 @@ struct Made<T> {
 }
 
 /// Makes the value from the contents of the files.
-pub(crate) type Make<T> = fn(&TlsFiles, &Contents, Verify) -> Result<Arc<T>, TlsError>;
+type Make<T> = Box<dyn Fn(&TlsFiles, &Contents) -> Result<T, TlsError> + Send + Sync>;
 
 /// The value, and where it comes from.
 pub(crate) struct Reloaded<T> {
     files: TlsFiles,
-    verify: Verify,
     make: Make<T>,
     current: ArcSwap<Made<T>>,
 }
 
 impl<T: Send + Sync + 'static> Reloaded<T> {
     /// Reads the files now, and again whenever they change.
-    pub(crate) fn start(files: TlsFiles, verify: Verify, make: Make<T>) -> Result<Arc<Self>, TlsError> {
-        let contents = files.read()?;
-        let made = made(&files, &contents, verify, make)?;
-        let reloaded = Arc::new(Self { files, verify, make, current: ArcSwap::from_pointee(made) });
+    pub(crate) fn start(
+        files: TlsFiles,
+        make: impl Fn(&TlsFiles, &Contents) -> Result<T, TlsError> + Send + Sync + 'static,
+    ) -> Result<Arc<Self>, TlsError> {
+        let (contents, make): (_, Make<T>) = (files.read()?, Box::new(make));
+        let made = Made::of(&files, &contents, &make)?;
+        let reloaded = Arc::new(Self { files, make, current: ArcSwap::from_pointee(made) });
         if reloaded.files != TlsFiles::default() {
             let watched = Arc::downgrade(&reloaded);
             // A thread of its own that is never joined: a read may block for ever.
@@ -61,7 +63,7 @@ impl<T: Send + Sync + 'static> Reloaded<T> {
 
     /// Uses new contents from now on.
     fn replace(&self, contents: &Contents) -> Result<(), TlsError> {
-        let made = made(&self.files, contents, self.verify, self.make)?;
+        let made = Made::of(&self.files, contents, &self.make)?;
         let serial = made.certificate.as_ref().map(|certificate| certificate.serial.clone());
         tracing::info!(serial, "certificates have changed");
         self.current.store(Arc::new(made));
@@ -69,14 +71,11 @@ impl<T: Send + Sync + 'static> Reloaded<T> {
     }
 }
 
-fn made<T>(
-    files: &TlsFiles,
-    contents: &Contents,
-    verify: Verify,
-    make: Make<T>,
-) -> Result<Made<T>, TlsError> {
-    let certificate = files.pair(contents)?.map(|(chain, _)| Certificate::read(&chain[0]));
-    Ok(Made { config: make(files, contents, verify)?, certificate })
+impl<T> Made<T> {
+    fn of(files: &TlsFiles, contents: &Contents, make: &Make<T>) -> Result<Self, TlsError> {
+        let certificate = files.pair(contents)?.map(|(chain, _)| Certificate::read(&chain[0]));
+        Ok(Self { config: Arc::new(make(files, contents)?), certificate })
+    }
 }
 
 /// Reads the files again and again, until the value is dropped. Contents are used once they were

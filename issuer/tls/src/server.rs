@@ -13,10 +13,7 @@ use tokio::{
 };
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
-use crate::{
-    Certificate, FileRole, HTTP1, HTTP2, Identity, TlsError, TlsFiles, Verify, files::Contents,
-    reload::Reloaded,
-};
+use crate::{Certificate, HTTP1, HTTP2, Identity, TlsError, TlsFiles, files::Contents, reload::Reloaded};
 
 /// How long, and for how many bytes, a refused client is listened to before it is cut off.
 const REFUSED_WITHIN: Duration = Duration::from_secs(1);
@@ -42,34 +39,29 @@ impl ServerTls {
     /// # Errors
     /// Returns the file that cannot be used.
     pub fn new(files: TlsFiles, protocols: Protocols) -> Result<Self, TlsError> {
-        let make = match protocols {
-            Protocols::Http2 => make_http2,
-            Protocols::Both => make_both,
+        let protocols: &[&[u8]] = match protocols {
+            Protocols::Http2 => &[HTTP2],
+            Protocols::Both => &[HTTP2, HTTP1],
         };
-        Reloaded::start(files, Verify::Full, make).map(Self)
+        Reloaded::start(files, move |files, contents| make(files, contents, protocols)).map(Self)
     }
 
-    /// Waits for the client's handshake. There is no time limit. Returns whom the client's
-    /// certificate names, if it had to show one.
+    /// Waits for the client's handshake. There is no time limit.
     ///
     /// # Errors
     /// Returns the reason why either side refused.
-    pub async fn accept<S>(&self, stream: S) -> io::Result<(TlsStream<S>, Option<Identity>)>
+    pub async fn accept<S>(&self, stream: S) -> io::Result<TlsStream<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
         let accepting = TlsAcceptor::from(self.0.config()).accept(stream).into_fallible();
-        let stream = match accepting.await {
-            Ok(stream) => stream,
+        match accepting.await {
+            Ok(stream) => Ok(stream),
             Err((error, stream)) => {
                 let _ = timeout(REFUSED_WITHIN, hang_up(stream)).await;
-                return Err(error);
+                Err(error)
             }
-        };
-        let certificates = stream.get_ref().1.peer_certificates();
-        let certificate = certificates.and_then(|chain| chain.first()).map(Certificate::read);
-        let identity = certificate.map(|certificate| Identity::new(certificate.names));
-        Ok((stream, identity))
+        }
     }
 
     /// Returns the certificate that new connections are served with.
@@ -79,6 +71,13 @@ impl ServerTls {
     }
 }
 
+/// Returns whom the certificate of a connection's client names, if it had to show one.
+#[must_use]
+pub fn identity<S>(stream: &TlsStream<S>) -> Option<Identity> {
+    let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first())?;
+    Some(Identity::new(Certificate::read(certificate).names))
+}
+
 /// Ends a refused connection so that the client reads why: closed with bytes unread, it would be
 /// reset, and the alert lost.
 async fn hang_up<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) -> io::Result<()> {
@@ -86,15 +85,7 @@ async fn hang_up<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) -> io::Result
     tokio::io::copy(&mut stream.take(REFUSED_BYTES), &mut tokio::io::sink()).await.map(|_| ())
 }
 
-fn make_http2(files: &TlsFiles, contents: &Contents, _: Verify) -> Result<Arc<ServerConfig>, TlsError> {
-    make(files, contents, &[HTTP2])
-}
-
-fn make_both(files: &TlsFiles, contents: &Contents, _: Verify) -> Result<Arc<ServerConfig>, TlsError> {
-    make(files, contents, &[HTTP2, HTTP1])
-}
-
-fn make(files: &TlsFiles, contents: &Contents, protocols: &[&[u8]]) -> Result<Arc<ServerConfig>, TlsError> {
+fn make(files: &TlsFiles, contents: &Contents, protocols: &[&[u8]]) -> Result<ServerConfig, TlsError> {
     let provider = Arc::new(ring::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
@@ -103,12 +94,7 @@ fn make(files: &TlsFiles, contents: &Contents, protocols: &[&[u8]]) -> Result<Ar
         None => builder.with_no_client_auth(),
         Some(roots) => {
             let verifier = WebPkiClientVerifier::builder_with_provider(roots.into(), provider).build();
-            let path = files.ca.clone().unwrap_or_default();
-            builder.with_client_cert_verifier(verifier.map_err(|error| TlsError {
-                role: FileRole::Ca,
-                path,
-                reason: error.to_string(),
-            })?)
+            builder.with_client_cert_verifier(verifier.map_err(|error| files.wrong_ca(&error))?)
         }
     };
     let Some((chain, key)) = files.pair(contents)? else {
@@ -121,5 +107,5 @@ fn make(files: &TlsFiles, contents: &Contents, protocols: &[&[u8]]) -> Result<Ar
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
     }
-    Ok(Arc::new(config))
+    Ok(config)
 }

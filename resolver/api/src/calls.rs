@@ -5,26 +5,21 @@
 //!    Each resolver counts by itself; a shared count would cost a round trip per call.
 //! 2. A call with an unknown key takes from a small budget of its client's address. So guessing is
 //!    slow, whatever the other limits are.
-//! 3. When that budget is used up, a few keys per minute are still looked up. So a correct key from
-//!    the same address waits, and passes.
+//! 3. When that budget is used up, a few calls wait until it has grown. So a correct key from the
+//!    same address passes.
 
 use std::{net::IpAddr, time::Duration};
 
-use daemon::network;
 use hyper::header::{HeaderName, HeaderValue};
-use links::api_key::Grant;
-use tokio::time::Instant;
-
-use web::{
-    Answer,
-    budgets::{BudgetAccount, Lane, Left, MINUTE, Rate, late_keys},
+use limits::{
+    Account, Lane, Left, MINUTE, Pool, Rate,
+    budgets::{LATE, WRONG_KEYS_PER_MINUTE},
+    network,
 };
+use links::api_key::Grant;
+use web::Answer;
 
-/// The number of wrong keys per minute that one client may try without waiting.
-const WRONG_KEYS: u32 = 60;
-/// The number of keys per minute that are still looked up for a client with too many wrong ones.
-const LATE_KEYS: u32 = 60;
-/// The longest wait of a key for such a lookup.
+/// The longest wait of a key whose client has used too many wrong ones.
 const LATE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The maximum numbers of calls per minute; 0 for no limit.
@@ -59,24 +54,19 @@ pub struct Calls {
     keys: Rate,
     clients: Rate,
     wrong_keys: Rate,
-    late_keys: Rate,
     late: Lane,
-    since: Instant,
 }
 
 impl Calls {
     /// Creates rates of which nothing is spent yet.
     #[must_use]
     pub fn new(limits: CallLimits) -> Self {
-        // A key may have a limit of its own, so keys always have counters.
         Self {
             limits,
-            keys: Rate::with_counters(),
+            keys: Rate::new(limits.per_key),
             clients: Rate::new(limits.per_client),
-            wrong_keys: Rate::new(WRONG_KEYS),
-            late_keys: Rate::new(LATE_KEYS),
-            late: late_keys(LATE_PATIENCE),
-            since: Instant::now(),
+            wrong_keys: Rate::new(WRONG_KEYS_PER_MINUTE),
+            late: Lane::new(Pool::of_clients(LATE), LATE_PATIENCE),
         }
     }
 
@@ -86,7 +76,7 @@ impl Calls {
         if per_minute == 0 {
             return Ok(None);
         }
-        let spent = self.clients.spend(network(client), self.since.elapsed());
+        let spent = self.clients.spend(network(client));
         Share::of("client", per_minute, spent).map(Some)
     }
 
@@ -96,7 +86,7 @@ impl Calls {
         if per_minute == 0 {
             return Ok(None);
         }
-        let spent = self.keys.spend_of(grant.id, self.since.elapsed(), per_minute);
+        let spent = self.keys.spend_of(grant.id, per_minute);
         Share::of("key", per_minute, spent).map(Some)
     }
 
@@ -105,15 +95,11 @@ impl Calls {
         self.wrong_keys.give_back(network(client));
     }
 
-    /// Takes a wrong key from a client's budget. When that is used up, the call waits for one of
-    /// the few lookups that are still made.
+    /// Takes a wrong key from a client's budget. When that is used up, the call waits until it has
+    /// grown, if few others wait.
     pub(crate) async fn spend_of_wrong_keys(&self, client: IpAddr) -> Result<(), Refused> {
-        let network = network(client);
-        if self.wrong_keys.spend(network, self.since.elapsed()).is_ok() {
-            return Ok(());
-        }
-        let late = || self.late_keys.spend(network, self.since.elapsed());
-        match self.late.pass(BudgetAccount::Client(network), late).await {
+        let spend = || self.wrong_keys.spend(network(client));
+        match self.late.pass(Account::client(client), spend).await {
             Ok(_) => Ok(()),
             Err(wait) => Err(Refused { wait, share: None }),
         }

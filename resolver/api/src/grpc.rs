@@ -5,11 +5,11 @@
 //!    serve the REST API. So both APIs accept and refuse the same requests.
 //! 2. Limits per client apply to the peer of the connection, or to the client that a trusted proxy
 //!    names (`x-forwarded-for`).
-//! 3. A [`Gate`] limits connections, and the key of a call is checked before its message is read
+//! 3. [`Connections`] are limited, and the key of a call is checked before its message is read
 //!    ([`admission`]).
 //! 4. What may arrive unread is bounded by the windows ([`GRPC`]).
 //! 5. Health checks and reflection need no key. They are limited, per client and in total
-//!    ([`Bounded`]).
+//!    ([`CallLayer`]).
 
 mod admission;
 mod create_stream;
@@ -22,7 +22,11 @@ use std::{sync::Arc, time::Duration};
 use admission::{Admission, Admitted, Caller, LongAnswer, client_of};
 use app::{AppError, FieldErrors, authorize::require, edit_link::Target};
 use create_stream::CreateStreams;
-use daemon::{Bounded, Gate, GateLimits, Questions};
+use limits::{
+    Account, Connections, Held, ListenerLimits,
+    grpc::{CallLayer, incoming},
+    http2_windows::GRPC,
+};
 use links::{Record, api_key::Grant, scope::Scope};
 use list::List;
 use prost::Message as _;
@@ -40,10 +44,7 @@ use tonic::{
 };
 
 use crate::{Api, Task};
-use web::{
-    budgets::{BudgetAccount, Held},
-    http2_windows::GRPC,
-};
+use web::http2_windows::GRPC;
 
 /// The maximum size of a request in bytes, the same as for bodies of the REST API.
 const MESSAGE_BYTES: usize = 64 * 1024;
@@ -84,13 +85,13 @@ pub async fn serve(listener: TcpListener, api: Arc<Api>, stop: CancellationToken
         .build_v1()
         .map_err(ServeError::Reflection)?;
     let proxies = Arc::clone(&api.clients);
-    let gate = Gate::new(listener, "grpc", GateLimits::grpc(api.connections.grpc));
-    let incoming = gate.exempting(Arc::new(move |peer| proxies.trusts(peer))).into_stream();
+    let connections = Connections::new("grpc", ListenerLimits::grpc(api.connections.grpc));
+    let incoming = incoming(listener, connections.exempting(move |peer| proxies.trusts(peer)), None);
     let streams = Arc::new(CreateStreams::new(stop.clone()));
     let links =
         LinksServer::new(Service { api: Arc::clone(&api), streams }).max_decoding_message_size(MESSAGE_BYTES);
     let clients = Arc::clone(&api.clients);
-    let questions = Questions::new(Arc::new(move |request| client_of(&clients, request)));
+    let calls = CallLayer::new(Arc::new(move |request| client_of(&clients, request)));
     let health_service = health_service.max_decoding_message_size(QUESTION_BYTES);
     let reflection = reflection.max_decoding_message_size(QUESTION_BYTES);
     let server = Server::builder()
@@ -102,9 +103,10 @@ pub async fn serve(listener: TcpListener, api: Arc<Api>, stop: CancellationToken
         .max_concurrent_streams(GRPC.streams)
         .concurrency_limit_per_connection(GRPC.streams as usize)
         .http2_max_header_list_size(HEADER_BYTES)
-        .add_service(Bounded::noted(Admission::new(api, links, MESSAGE_BYTES)))
-        .add_service(Bounded::questions(health_service, &questions))
-        .add_service(Bounded::questions(reflection, &questions))
+        .layer(calls)
+        .add_service(Admission::new(api, links, MESSAGE_BYTES))
+        .add_service(health_service)
+        .add_service(reflection)
         .serve_with_incoming_shutdown(incoming, stop.clone().cancelled_owned());
     let mut server = tokio::spawn(server);
     tokio::select! {
@@ -144,7 +146,7 @@ impl Service {
     /// a client that reads no results goes on sending.
     async fn create_next(&self, request: CreateLinkRequest, caller: &Caller) -> Result<(Link, Held), Status> {
         let by = caller.authenticate(&self.api).await?;
-        let held = self.api.budgets.bodies.take(BudgetAccount::Key(by.id), request.encoded_len() as u64);
+        let held = self.api.budgets.bodies.take(Account::Key(by.id.0), request.encoded_len() as u64);
         let mut held = held.map_err(|spent| of_app(&spent.into()))?;
         let link = self.create_one(request, by).await?;
         // A link that existed before may be longer than the request. It is returned in any case.

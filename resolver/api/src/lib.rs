@@ -26,14 +26,12 @@ use app::{
 };
 use hyper::body::Bytes;
 use jiff::tz::TimeZone;
+use limits::{Budgets, ConnectionLimits};
 use links::{DomainId, Redirects};
 use store::Store;
 use tokio::runtime;
 use tokio_util::sync::CancellationToken;
-use web::{
-    budgets::{Budgets, ConnectionLimits},
-    client_limits::Clients,
-};
+use web::client_limits::Clients;
 
 pub use authenticate::{AT_ONCE, SignInError, find_session, is_still_granted, sign_in};
 pub use calls::{CallLimits, Calls};

@@ -27,6 +27,7 @@ use batch::{Outcome, Waiting, write_batches};
 use codes::{Code, KeyspaceIndex, Mint, Minted, is_reserved};
 use daemon::TaskSupervisor;
 use jiff::Timestamp;
+use limits::PermitTimeout;
 use links::{Draft, Idempotency, Link, NewLink, Record, Slug, Tag};
 use store::{Links, Register};
 use supply::{
@@ -40,12 +41,7 @@ use tokio::{
 };
 use tokio_util::task::TaskTracker;
 
-use crate::{
-    clock::DatabaseClock,
-    key_permits::{KeyPermits, PermitTimeout},
-    lookup::Lookup,
-    metrics::Metrics,
-};
+use crate::{clock::DatabaseClock, key_permits::KeyPermits, lookup::Lookup, metrics::Metrics};
 
 /// Deadline of a create, from start to answer.
 const DEADLINE: Duration = Duration::from_secs(10);

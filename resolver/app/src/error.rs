@@ -8,7 +8,7 @@ use store::StoreError;
 use supply::Refused;
 use visit_store::VisitStoreError;
 
-use crate::{budgets::ExceededShare, key_permits::PermitTimeout};
+use limits::{ExceededShare, PermitTimeout};
 
 /// Maximum number of wrong fields that one answer names. One more entry stands for the rest.
 pub const FIELDS_TOLD: usize = 16;

@@ -14,7 +14,6 @@
 
 pub mod audit;
 pub mod authorize;
-pub mod budgets;
 pub mod clock;
 pub mod cluster;
 pub mod contact_metrics;

@@ -10,34 +10,22 @@
 use std::{net::IpAddr, sync::Arc, thread::available_parallelism, time::Duration};
 
 use codes::LinkId;
-use daemon::network;
-use links::{PasswordError, PasswordHash, api_key::ApiKeyId};
-use tokio::{
-    sync::Semaphore,
-    task::spawn_blocking,
-    time::{Instant, timeout},
+use limits::{
+    Account, ExceededShare, Held, Lane, Pool, Rate,
+    budgets::{HASHES, LATE, PASSWORDS_PER_MINUTE},
+    network,
 };
-
-use crate::budgets::{BudgetAccount, ExceededShare, Held, Lane, Pool, Rate};
+use links::{PasswordError, PasswordHash, api_key::ApiKeyId};
+use tokio::{sync::Semaphore, task::spawn_blocking, time::timeout};
 
 /// Maximum number of concurrent hashes, of new passwords and of attempts.
 const AT_ONCE: usize = 2;
 /// How long a hash may wait for its turn.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Maximum number of waiting hashes.
-const WAITING: u64 = 32;
-/// Maximum number of waiting hashes of one client or key.
-const WAITING_OF_ONE: u64 = 4;
 /// Maximum number of hashes of new passwords, waiting or computed.
 const NEW: usize = 8;
 /// How long an attempt beyond the rate may wait: a little longer than one takes to recover.
 const SLOWED: Duration = Duration::from_secs(8);
-/// Attempts of one client at one link, per minute.
-const TRIES_OF_CLIENT: u32 = 10;
-/// Maximum number of attempts that wait for their rate to recover: of all clients, and of one.
-const TRIES: (u64, u64) = (64, 8);
-/// Attempts of all clients at one link, per minute.
-const TRIES_OF_ALL: u32 = 120;
 
 /// Hashes passwords, a few at a time, and limits the attempts at each link.
 pub struct PasswordGuard {
@@ -47,7 +35,6 @@ pub struct PasswordGuard {
     of_client: Rate,
     of_all: Rate,
     slowed: Lane,
-    since: Instant,
 }
 
 impl Default for PasswordGuard {
@@ -55,12 +42,11 @@ impl Default for PasswordGuard {
         let cores = available_parallelism().map_or(1, usize::from);
         Self {
             turns: Arc::new(Semaphore::new((cores / 2).clamp(1, AT_ONCE))),
-            waiting: Pool::of_clients((WAITING, WAITING_OF_ONE)),
+            waiting: Pool::of_clients(HASHES),
             new: Semaphore::new(NEW),
-            of_client: Rate::new(TRIES_OF_CLIENT),
-            of_all: Rate::new(TRIES_OF_ALL),
-            slowed: Lane::new(Pool::of_clients(TRIES), SLOWED),
-            since: Instant::now(),
+            of_client: Rate::new(PASSWORDS_PER_MINUTE.0),
+            of_all: Rate::new(PASSWORDS_PER_MINUTE.1),
+            slowed: Lane::new(Pool::of_clients(LATE), SLOWED),
         }
     }
 }
@@ -82,7 +68,7 @@ impl PasswordGuard {
     pub async fn hash(&self, by: ApiKeyId, password: String) -> Option<Result<PasswordHash, PasswordError>> {
         // Visitors wait in the same queue, and creates must not fill it.
         let _new = self.new.try_acquire().ok()?;
-        let waiting = self.waiting.take(BudgetAccount::Key(by), 1).ok()?;
+        let waiting = self.waiting.take(Account::Key(by.0), 1).ok()?;
         self.in_turn(waiting, move || PasswordHash::of(&password)).await
     }
 
@@ -106,18 +92,18 @@ impl PasswordGuard {
     /// Compares a password with the hash of a link's password, within the rates of the client and
     /// of the link.
     pub async fn open(&self, link: LinkId, client: IpAddr, hash: &PasswordHash, password: String) -> Tried {
-        let (client, holder) = (network(client), BudgetAccount::client(client));
-        let of_client = || self.of_client.spend((link, client), self.since.elapsed());
-        let of_all = || self.of_all.spend(link, self.since.elapsed());
-        if let Err(wait) = self.slowed.pass(holder, of_client).await {
+        let (client, account) = (network(client), Account::client(client));
+        let of_client = || self.of_client.spend((link, client));
+        let of_all = || self.of_all.spend(link);
+        if let Err(wait) = self.slowed.pass(account, of_client).await {
             return Tried::TooMany(wait);
         }
-        if let Err(wait) = self.slowed.pass(holder, of_all).await {
+        if let Err(wait) = self.slowed.pass(account, of_all).await {
             self.of_client.give_back((link, client));
             return Tried::TooMany(wait);
         }
         let hash = hash.clone();
-        let tried = match self.waiting.take(holder, 1) {
+        let tried = match self.waiting.take(account, 1) {
             Ok(waiting) => match self.in_turn(waiting, move || hash.is_of(&password)).await {
                 Some(true) => Tried::Opened,
                 Some(false) => return Tried::Wrong,

@@ -29,16 +29,15 @@ use crate::lookup::LookupError;
 /// Maximum number of waiting visits. Further visits are rejected at once.
 const WAITING_MAX: usize = 16_384;
 /// Maximum number of concurrent previews. Further previews are rejected at once.
-const LOOKS_MAX: usize = 64;
+const PREVIEWS_MAX: usize = 64;
 /// Maximum number of links in a batch.
 const LINKS_MAX: usize = 100;
 /// How long a visit may wait.
 const DEADLINE: Duration = Duration::from_secs(5);
-/// How long a link without visits left is remembered. A raised limit takes effect after that.
-const SPENT: Duration = Duration::from_millis(500);
-/// How long it is remembered that a preview found visits left. No visit is admitted because of it.
-const LOOKED: Duration = Duration::from_millis(250);
-const SPENT_MAX: u64 = 100_000;
+/// How long it is remembered whether a link has visits left. A raised limit takes effect after that.
+/// No visit is admitted because of it.
+const RECENT: Duration = Duration::from_millis(250);
+const RECENT_MAX: u64 = 100_000;
 
 type Admitted = Result<bool, LookupError>;
 
@@ -47,22 +46,17 @@ struct Waiting {
     admitted: oneshot::Sender<Admitted>,
 }
 
+/// Whether links have no visits left, as of a recent count or preview. A count that leaves some
+/// makes a preview ask again.
+type RecentlySpent = Cache<LinkId, bool>;
+
 /// Admits visits of links with a visit limit.
 pub struct VisitLimiter {
     waiting: mpsc::Sender<Waiting>,
-    known: Known,
+    recent: RecentlySpent,
     links: Arc<dyn Links>,
-    looks: Arc<Semaphore>,
+    previews: Arc<Semaphore>,
     runtime: runtime::Handle,
-}
-
-/// The cached results of recent counts and previews.
-#[derive(Clone)]
-struct Known {
-    /// Links without visits left.
-    spent: Cache<LinkId, ()>,
-    /// Links with visits left, as of a preview, that have not been followed here since.
-    looked: Cache<LinkId, ()>,
 }
 
 impl VisitLimiter {
@@ -70,13 +64,10 @@ impl VisitLimiter {
     #[must_use]
     pub fn start(supervisor: &TaskSupervisor, links: Arc<dyn Links>) -> Self {
         let (waiting, queue) = mpsc::channel(WAITING_MAX);
-        let known = Known {
-            spent: Cache::builder().max_capacity(SPENT_MAX).time_to_live(SPENT).build(),
-            looked: Cache::builder().max_capacity(SPENT_MAX).time_to_live(LOOKED).build(),
-        };
-        supervisor.spawn("counter of limited links", count(Arc::clone(&links), queue, known.clone()));
-        let (looks, runtime) = (Arc::new(Semaphore::new(LOOKS_MAX)), runtime::Handle::current());
-        Self { waiting, known, links, looks, runtime }
+        let recent = Cache::builder().max_capacity(RECENT_MAX).time_to_live(RECENT).build();
+        supervisor.spawn("counter of limited links", count(Arc::clone(&links), queue, recent.clone()));
+        let (previews, runtime) = (Arc::new(Semaphore::new(PREVIEWS_MAX)), runtime::Handle::current());
+        Self { waiting, recent, links, previews, runtime }
     }
 
     /// Returns whether a link's visit limit is exhausted. Uses up no visit.
@@ -84,19 +75,16 @@ impl VisitLimiter {
     /// # Errors
     /// Returns [`LookupError`] if that is unknown; the visitor may retry.
     pub async fn is_spent(&self, link: LinkId) -> Admitted {
-        if self.known.spent.contains_key(&link) {
-            return Ok(true);
+        if let Some(is_spent) = self.recent.get(&link) {
+            return Ok(is_spent);
         }
-        if self.known.looked.contains_key(&link) {
-            return Ok(false);
-        }
-        let turn = Arc::clone(&self.looks).try_acquire_owned().map_err(|_| LookupError::Overloaded)?;
+        let turn = Arc::clone(&self.previews).try_acquire_owned().map_err(|_| LookupError::Overloaded)?;
         let links = Arc::clone(&self.links);
-        let look = self.runtime.spawn(async move {
+        let preview = self.runtime.spawn(async move {
             let _turn = turn;
             links.is_spent(link).await
         });
-        let is_spent = match look.await {
+        let is_spent = match preview.await {
             Ok(Ok(is_spent)) => is_spent,
             Ok(Err(error)) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "look whether a link is spent");
@@ -104,8 +92,7 @@ impl VisitLimiter {
             }
             Err(_) => return Err(LookupError::NoStore),
         };
-        let found = if is_spent { &self.known.spent } else { &self.known.looked };
-        found.insert(link, ());
+        self.recent.insert(link, is_spent);
         Ok(is_spent)
     }
 
@@ -114,7 +101,7 @@ impl VisitLimiter {
     /// # Errors
     /// Returns [`LookupError`] if that is unknown; the visitor may retry.
     pub async fn admit(&self, link: LinkId) -> Admitted {
-        if self.known.spent.contains_key(&link) {
+        if self.recent.get(&link) == Some(true) {
             return Ok(false);
         }
         let (admitted, answered) = oneshot::channel();
@@ -123,7 +110,7 @@ impl VisitLimiter {
     }
 }
 
-async fn count(store: Arc<dyn Links>, mut queue: mpsc::Receiver<Waiting>, known: Known) {
+async fn count(store: Arc<dyn Links>, mut queue: mpsc::Receiver<Waiting>, recent: RecentlySpent) {
     let mut arrived = Vec::with_capacity(WAITING_MAX);
     let mut links: BTreeMap<LinkId, Vec<oneshot::Sender<Admitted>>> = BTreeMap::new();
     loop {
@@ -137,14 +124,14 @@ async fn count(store: Arc<dyn Links>, mut queue: mpsc::Receiver<Waiting>, known:
         let batch = std::mem::replace(&mut links, later.unwrap_or_default());
         let wanted: Vec<(LinkId, u64)> =
             batch.iter().map(|(link, visitors)| (*link, visitors.len() as u64)).collect();
-        answer(batch, store.take_visits(&wanted).await, &known);
+        answer(batch, store.take_visits(&wanted).await, &recent);
     }
 }
 
 fn answer(
     batch: BTreeMap<LinkId, Vec<oneshot::Sender<Admitted>>>,
     taken: Result<Vec<u64>, StoreError>,
-    known: &Known,
+    recent: &RecentlySpent,
 ) {
     let taken = match taken {
         Ok(taken) => taken,
@@ -158,9 +145,10 @@ fn answer(
         }
     };
     for ((link, visitors), taken) in batch.into_iter().zip(taken) {
-        known.looked.invalidate(&link);
         if taken < visitors.len() as u64 {
-            known.spent.insert(link, ());
+            recent.insert(link, true);
+        } else {
+            recent.invalidate(&link);
         }
         for (place, visitor) in visitors.into_iter().enumerate() {
             let _ = visitor.send(Ok((place as u64) < taken));

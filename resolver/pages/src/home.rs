@@ -7,12 +7,11 @@ use std::sync::Arc;
 
 use app::{
     AppError, FieldErrors,
-    budgets::ExceededShare,
     create_link::{CreateLink, IdempotencyKey},
 };
 use askama::Template;
-use daemon::network;
 use hyper::StatusCode;
+use limits::{ExceededShare, network};
 use links::{
     DomainId, Record,
     api_key::{Grant, KeyLimits, OPERATOR, SecretNumber},
@@ -131,7 +130,7 @@ pub(crate) async fn submit(
     session: Option<&Session>,
 ) -> Result<Answer, PageError> {
     let by = creator(pages, session).ok_or(PageError::NoSession)?;
-    if session.is_none() && pages.creates.spend(network(request.client), pages.since.elapsed()).is_err() {
+    if session.is_none() && pages.creates.spend(network(request.client)).is_err() {
         let refused = AppError::TooMuchAtOnce(ExceededShare::Own);
         return Ok(form(pages, request, session, StatusCode::TOO_MANY_REQUESTS, Some(&refused)));
     }

@@ -51,19 +51,15 @@ pub mod visitors;
 use std::sync::Arc;
 
 use api::Api;
-use app::budgets::Rate;
 use jiff::Timestamp;
+use limits::{Rate, budgets::CREATES_PER_MINUTE};
 use links::Link;
-use tokio::time::Instant;
 
 pub use addresses::is_page;
 pub use theme::{Colour, Theme, ThemeError};
 
 use assets::Assets;
 use locale::Locales;
-
-/// Maximum number of links that one network creates per minute without an API key.
-const PUBLIC_CREATES: u32 = 30;
 
 /// What every page is made with: texts, files, and the operator's theme.
 #[derive(Debug)]
@@ -92,14 +88,13 @@ pub struct Pages {
     public_create: bool,
     /// Creates without a key, by network.
     creates: Rate,
-    since: Instant,
 }
 
 impl Pages {
     /// Creates the pages of an API. With `public_create`, the home page needs no key.
     #[must_use]
     pub fn new(renderer: Arc<Renderer>, api: Arc<Api>, public_create: bool) -> Self {
-        Self { renderer, api, public_create, creates: Rate::new(PUBLIC_CREATES), since: Instant::now() }
+        Self { renderer, api, public_create, creates: Rate::new(CREATES_PER_MINUTE) }
     }
 
     /// Returns the short URL of a link.

@@ -15,11 +15,8 @@ use hyper::{
     header::{CONTENT_TYPE, HOST, HeaderValue, ORIGIN},
     http::uri::Authority,
 };
+use limits::{Account, Held, from_client};
 use tokio::time::timeout;
-use web::{
-    budgets::{BudgetAccount, Held},
-    connection_timeouts::from_client,
-};
 
 use crate::{Pages, Renderer, error::PageError, form::Form, preferences::Preferences, session::Session};
 
@@ -106,8 +103,8 @@ impl<'a> PageRequest<'a> {
             return Err(PageError::NoForm);
         }
         let (account, most, time) = match session {
-            Some(session) => (BudgetAccount::Key(session.grant.id), LONG_FORM_BYTES, BODY_TIME.1),
-            None => (BudgetAccount::client(self.client), FORM_BYTES, BODY_TIME.0),
+            Some(session) => (Account::Key(session.grant.id.0), LONG_FORM_BYTES, BODY_TIME.1),
+            None => (Account::client(self.client), FORM_BYTES, BODY_TIME.0),
         };
         let expected = body_bytes(self.headers).unwrap_or(most);
         if expected > most {

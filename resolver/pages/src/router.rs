@@ -8,8 +8,9 @@ use hyper::{
     body::Incoming,
     header::{ALLOW, HeaderValue},
 };
+use limits::Account;
 use tokio::time::Instant;
-use web::{Answer, TEXT, answer, budgets::BudgetAccount};
+use web::{Answer, TEXT, answer, charge};
 
 use crate::{
     Pages, Renderer,
@@ -78,11 +79,11 @@ impl Pages {
         };
         let answered = self.answer_form(&mut request, session.as_ref(), body, begun).await;
         let answered = answered.and_then(|mut answer| {
-            let account = session.as_ref().map(|session| BudgetAccount::Key(session.grant.id));
-            let account = account.unwrap_or_else(|| BudgetAccount::client(client));
+            let account = session.as_ref().map(|session| Account::Key(session.grant.id.0));
+            let account = account.unwrap_or_else(|| Account::client(client));
             // A long page counts against its reader's budget until it is sent. The answer to a form
             // is sent in any case, because the form has taken effect.
-            let kept = self.api.budgets.keep(account, &mut answer);
+            let kept = charge(&self.api.budgets, account, &mut answer);
             if *request.method != Method::POST {
                 kept.map_err(AppError::from)?;
             }

@@ -11,9 +11,10 @@ use hyper::{
     Request, StatusCode,
     header::{CACHE_CONTROL, HeaderValue, RETRY_AFTER},
 };
+use limits::ExceededShare;
 use links::{Authority, Redirects, fill_placeholders, location};
 use visits::Outcome;
-use web::{Answer, TEXT, answer, budgets::ExceededShare, retry_later, visitor_page::VisitorPage};
+use web::{Answer, TEXT, answer, retry_later, visitor_page::VisitorPage};
 
 use crate::{
     Redirector, ThreadContext, Visitor,

@@ -41,13 +41,14 @@ use app::{
 use fallback_page::FallbackTargets;
 use geoip::GeoIp;
 use hyper::StatusCode;
+use limits::Budgets;
 use qr::Logo;
 use qr_code::QrCodeLimits;
 use robots::Robots;
 use store::Catalog;
 use thread_cache::ThreadCache;
 use tokio::runtime;
-use web::{budgets::Budgets, client_limits::Clients};
+use web::client_limits::Clients;
 
 pub use follow::{answer_cached, follow, follow_cached};
 pub use redirection::cache_control;

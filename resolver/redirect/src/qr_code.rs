@@ -6,23 +6,21 @@
 
 use std::{sync::Arc, time::Duration};
 
-use daemon::network;
 use hyper::{
     Request, StatusCode,
     body::Incoming,
     header::{CACHE_CONTROL, CONTENT_DISPOSITION, HeaderName, HeaderValue},
 };
+use limits::{
+    Account, Pool, Rate,
+    budgets::{QR_CODES, QR_CODES_PER_MINUTE},
+    network,
+};
 use links::location;
 use qr::{Image, QrError, QrOptions, render};
-use tokio::{
-    sync::Semaphore,
-    time::{Instant, timeout},
-};
+use tokio::{sync::Semaphore, time::timeout};
 use url::form_urlencoded;
-use web::{
-    Answer, TEXT, answer,
-    budgets::{BudgetAccount, Pool, Rate},
-};
+use web::{Answer, TEXT, answer, charge};
 
 use crate::{
     Redirector, ThreadContext, Visitor,
@@ -33,10 +31,6 @@ use crate::{
 
 /// The maximum number of QR codes that are drawn at a time.
 const AT_ONCE: usize = 2;
-/// The maximum numbers of QR codes that are drawn or wait for it, of all clients and of one.
-const UNDER_WAY: (u64, u64) = (32, 8);
-/// The maximum number of QR codes that one client may request per minute.
-const PER_MINUTE: u32 = 240;
 /// The header that says why many readers may fail to read the code.
 const WARNING: HeaderName = HeaderName::from_static("qr-code-warning");
 /// The suffix of the path, after the code or slug.
@@ -49,7 +43,6 @@ pub struct QrCodeLimits {
     rate: Rate,
     under_way: Arc<Pool>,
     turns: Arc<Semaphore>,
-    since: Instant,
 }
 
 impl QrCodeLimits {
@@ -57,10 +50,9 @@ impl QrCodeLimits {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            rate: Rate::new(PER_MINUTE),
-            under_way: Pool::of_clients(UNDER_WAY),
+            rate: Rate::new(QR_CODES_PER_MINUTE),
+            under_way: Pool::of_clients(QR_CODES),
             turns: Arc::new(Semaphore::new(AT_ONCE)),
-            since: Instant::now(),
         }
     }
 }
@@ -82,10 +74,10 @@ pub fn link_of(path: &str) -> Option<&str> {
 pub async fn draw(thread: &ThreadContext, visitor: Visitor, request: &Request<Incoming>) -> Answer {
     let redirector = &thread.redirector;
     let pictures = &redirector.pictures;
-    if let Err(wait) = pictures.rate.spend(network(visitor.client), pictures.since.elapsed()) {
+    if let Err(wait) = pictures.rate.spend(network(visitor.client)) {
         return busy(wait);
     }
-    let _place = match pictures.under_way.take(BudgetAccount::client(visitor.client), 1) {
+    let _place = match pictures.under_way.take(Account::client(visitor.client), 1) {
         Ok(place) => place,
         Err(spent) => return too_much(redirector, spent),
     };
@@ -122,7 +114,7 @@ pub async fn draw(thread: &ThreadContext, visitor: Visitor, request: &Request<In
             if is_download && let Ok(file) = HeaderValue::try_from(file_of(&name, content_type)) {
                 headers.insert(CONTENT_DISPOSITION, file);
             }
-            match redirector.budgets.keep(BudgetAccount::client(visitor.client), &mut picture) {
+            match charge(&redirector.budgets, Account::client(visitor.client), &mut picture) {
                 Ok(()) => picture,
                 Err(spent) => too_much(redirector, spent),
             }

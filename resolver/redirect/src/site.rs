@@ -15,18 +15,16 @@ use app::{
     visits::{BlockSink, CaptureRules, Flush, Recorder, RecorderConfig},
 };
 use codes::{CodeKey, Keyspace, LinkId, Mint};
-use daemon::{Resources, TaskSupervisor};
+use daemon::TaskSupervisor;
 use geoip::GeoIp;
 use hyper::StatusCode;
+use limits::{Budgets, Resources};
 use links::{Authority, Details, DomainId, Draft, LongUrl, Protocol, Redirects, Slug, api_key::ApiKeyId};
 use store::{InsertedNamed, NamedLink, Store, sqlite::SqliteStore};
 use supply::{Clock, Closing, IssuerClient, Issuers, Owner, Supplier, SupplierConfig, SupplyMetrics, Target};
 use tempfile::TempDir;
 use tokio::{runtime, time::Instant};
-use web::{
-    budgets::Budgets,
-    client_limits::{ClientLimits, Clients},
-};
+use web::client_limits::{ClientLimits, Clients};
 
 use crate::{
     Redirector, ThreadContext, Visitor, fallback_page::FallbackTargets, qr_code::QrCodeLimits, robots::Robots,
@@ -171,7 +169,7 @@ impl Parts {
             admission: VisitLimiter::start(&self.supervisor, self.store.clone()),
             visits,
             catalog: self.store.clone(),
-            clients: Arc::new(Clients::new(limits, 9, self.metrics.clients_unread.clone())),
+            clients: Arc::new(Clients::new(limits, self.metrics.clients_unread.clone())),
             budgets: Arc::new(Budgets::of(&resources)),
             metrics: Arc::clone(&self.metrics),
             geoip: GeoIp::default(),

@@ -10,11 +10,12 @@ use hyper::{
     body::{Body, Bytes},
     header::{CONTENT_TYPE, HeaderValue},
 };
+use limits::{Account, from_client};
 use links::PasswordHash;
 use tokio::time::timeout;
 use url::form_urlencoded;
 use visits::Outcome;
-use web::{Answer, TEXT, answer, budgets::BudgetAccount, connection_timeouts::from_client, hold_back};
+use web::{Answer, TEXT, answer, hold_back};
 
 use crate::{
     Redirector, ThreadContext, Visitor,
@@ -55,8 +56,7 @@ async fn answer_form<B: FormBody>(
     body: B,
 ) -> Result<Answer, Refusal> {
     let redirector = &thread.redirector;
-    let _held = match redirector.budgets.bodies.take(BudgetAccount::client(visitor.client), BODY_BYTES as u64)
-    {
+    let _held = match redirector.budgets.bodies.take(Account::client(visitor.client), BODY_BYTES as u64) {
         Ok(held) => held,
         Err(spent) => return Err(too_much(redirector, spent).into()),
     };

@@ -21,6 +21,7 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::{rt::TokioIo, server::graceful::GracefulConnection};
+use limits::{Connection, TimedStream, from_client};
 use redirect::{Visitor, country_code, thread_cache::CachedTarget};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -32,7 +33,6 @@ use web::{
     access_log::Access,
     answer,
     client_limits::Clients,
-    connection_timeouts::{Connection, ThreadConnections, TimedStream},
     is_held_back,
     request_durations::{RequestDurations, RouteName, route_of},
     request_id::RequestId,
@@ -44,24 +44,19 @@ use super::{ListenerThread, PublicService, router, secure};
 pub(super) const HEAD_BYTES: usize = 16 * 1024;
 
 /// Serves a connection until it ends, or while the listener closes until its request is answered.
-pub(super) async fn serve_connection(
-    mut stream: TimedStream<TcpStream>,
-    thread: Arc<ListenerThread>,
-    peer: IpAddr,
-    connections: Arc<ThreadConnections>,
-) {
+pub(super) async fn serve_connection(mut stream: TimedStream<TcpStream>, thread: Arc<ListenerThread>) {
     if let Some(tls) = thread.service.tls.clone() {
-        return Box::pin(secure::serve(stream, tls, thread, peer, connections)).await;
+        return Box::pin(secure::serve(stream, tls, thread)).await;
     }
-    let connection = stream.connection();
+    let connection = stream.connection().clone();
     if !thread.service.fast_path {
-        let served = (stream, connection, Protocol::Http1);
-        return Box::pin(serve_with_hyper(served, thread, peer, connections)).await;
+        return Box::pin(serve_with_hyper((stream, connection, Protocol::Http1), thread)).await;
     }
+    let peer = connection.peer();
     let clients = thread.service.clients.trusts(peer).then_some(&*thread.service.clients);
     let is_stopping = |cx: &mut Context<'_>| {
         connection.set_waker(cx.waker());
-        thread.service.is_draining() || connections.is_closing()
+        thread.service.is_stopping()
     };
     let traces = thread.service.traces.is_some();
     let respond = |request: &fast_path::Request<'_>, responses: &mut Responses| {
@@ -100,8 +95,7 @@ pub(super) async fn serve_connection(
         Ok(Outcome::HandOver(unanswered)) => {
             stream.unread(unanswered);
             // Boxed, because hyper's state of a connection is many times as large as a redirect's.
-            let served = (stream, connection, Protocol::Http1);
-            Box::pin(serve_with_hyper(served, thread, peer, connections)).await;
+            Box::pin(serve_with_hyper((stream, connection, Protocol::Http1), thread)).await;
         }
         Ok(Outcome::Closed) => {}
         Err(error) => tracing::debug!(%error, "connection"),
@@ -134,13 +128,11 @@ pub(super) enum Protocol {
 pub(super) async fn serve_with_hyper<S>(
     (stream, connection, protocol): (S, Connection, Protocol),
     thread: Arc<ListenerThread>,
-    peer: IpAddr,
-    connections: Arc<ThreadConnections>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let draining = Arc::clone(&thread);
-    let asking = connection.clone();
+    let listener = Arc::clone(&thread);
+    let peer = connection.peer();
     let is_proxy = thread.service.clients.trusts(peer);
 
     let service = service_fn(move |request: hyper::Request<Incoming>| {
@@ -154,13 +146,12 @@ pub(super) async fn serve_with_hyper<S>(
         let cached = || redirect::answer_cached(&thread.redirects, visitor, &request);
         if let Some(answer) = thread.service.serves_visitors.then(cached).flatten() {
             thread.redirects.commit();
-            asking.mark_answered();
+            connection.mark_answered();
             return Either::Left(ready(Ok(begun.finish_redirect(&thread, answer))));
         }
-        let (wakeups, thread, asking) = (Arc::clone(&thread.wakeups), Arc::clone(&thread), asking.clone());
-        let serving = if is_streamed { asking.mark_streaming() } else { asking.mark_serving() };
-        let served = asking.clone();
-        Either::Right(wakeups.gather(served.scope(async move {
+        let (wakeups, thread) = (Arc::clone(&thread.wakeups), Arc::clone(&thread));
+        let serving = connection.mark_serving();
+        Either::Right(wakeups.gather(connection.scope(async move {
             let routed = router::route(&thread, visitor, request);
             let mut answer = match &begun.span {
                 Some(span) => span.scope(routed).await,
@@ -168,16 +159,17 @@ pub(super) async fn serve_with_hyper<S>(
             };
             thread.redirects.commit();
             if is_held_back(&answer) {
-                asking.mark_held_back();
-                sleep(HELD_BACK).await;
+                from_client(sleep(HELD_BACK)).await;
             }
             answer.body_mut().set_guard(serving.begin_answer());
             // Closed after a stream, because the next head could arrive as slowly as a stream may.
             Ok(begun.finish(&thread, answer, is_streamed))
         })))
     });
-    let is_stopping =
-        || connections.is_closing() || (protocol == Protocol::Http2 && draining.service.is_draining());
+    let is_stopping = || match protocol {
+        Protocol::Http1 => listener.service.connections.is_closing(),
+        Protocol::Http2 => listener.service.is_stopping(),
+    };
     let stream = TokioIo::new(stream);
     let ended = match protocol {
         Protocol::Http1 => {
@@ -186,11 +178,9 @@ pub(super) async fn serve_with_hyper<S>(
                 // Answers are one piece: a plain write is cheaper than a gathering one.
                 .writev(false)
                 .serve_connection(stream, service);
-            drive(served, &connection, is_stopping).await
+            drive(served, is_stopping).await
         }
-        Protocol::Http2 => {
-            drive(secure::http2().serve_connection(stream, service), &connection, is_stopping).await
-        }
+        Protocol::Http2 => drive(secure::http2().serve_connection(stream, service), is_stopping).await,
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "connection");
@@ -198,7 +188,7 @@ pub(super) async fn serve_with_hyper<S>(
 }
 
 /// Polls a connection until it ends. Once `is_stopping`, it takes no further requests.
-async fn drive<C>(served: C, connection: &Connection, is_stopping: impl Fn() -> bool) -> hyper::Result<()>
+async fn drive<C>(served: C, is_stopping: impl Fn() -> bool) -> hyper::Result<()>
 where
     C: GracefulConnection<Error = hyper::Error>,
 {
@@ -207,7 +197,6 @@ where
     // A `select!` on the phase would take a lock that all cores share, at every poll of
     // every connection.
     poll_fn(|cx| {
-        connection.set_waker(cx.waker());
         let polled = served.as_mut().poll(cx);
         // After the poll, so that a request that has arrived by then is still answered.
         if polled.is_pending() && is_stopping() && !std::mem::replace(&mut is_told, true) {
@@ -324,6 +313,7 @@ mod tests {
 
     use fast_path::Buffers;
     use jiff::Timestamp;
+    use limits::{Connections, ListenerLimits};
     use tokio::io::{AsyncWriteExt as _, duplex};
 
     use super::*;
@@ -339,11 +329,12 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_reads_no_answers_or_never_ends_a_head_is_not_waited_for() {
-        let connections = Arc::new(ThreadConnections::default());
-        let watching = tokio::spawn(Arc::clone(&connections).enforce_timeouts());
+        let connections = Arc::new(Connections::new("test", ListenerLimits::http(9, 9)));
+        let _timeouts = connections.enforce_timeouts();
         let served = |far| {
-            let mut stream = connections.track(far);
-            let connection = stream.connection();
+            let open = connections.admit([192, 0, 2, 1].into(), None).unwrap();
+            let connection = open.connection().clone();
+            let mut stream = TimedStream::new(far, open);
             let task = tokio::spawn(async move {
                 let buffers = Mutex::new(Buffers::new(StatusCode::FOUND, None));
                 if let Ok(Outcome::HandOver(unanswered)) =
@@ -353,7 +344,7 @@ mod tests {
                     let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
                 }
             });
-            connections.register(connection, task.abort_handle());
+            connection.set_task(task.abort_handle());
             task
         };
         let ((mut deaf, one), (mut slow, other)) = (duplex(256), duplex(256));
@@ -364,6 +355,5 @@ mod tests {
         assert!(to_the_slow.is_finished() && !to_the_deaf.is_finished());
         sleep(Duration::from_secs(65)).await;
         assert!(to_the_deaf.is_finished());
-        watching.abort();
     }
 }

@@ -8,8 +8,7 @@
 //! until the deadline to finish.
 //!
 //! The descriptors and the memory of the process bound the number of connections, and each client
-//! has a share. When either bound is reached, the idlest connections are closed: of all clients, or
-//! of that client. So silent connections keep no new one out.
+//! has a share (`limits::Connections`).
 
 use std::{
     io,
@@ -19,24 +18,20 @@ use std::{
     time::Duration,
 };
 
-use daemon::{Liveness, Seldom};
+use daemon::Liveness;
+use limits::{OpenConnection, TimedStream};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    sync::watch,
     time::{sleep, timeout},
 };
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
-use web::connection_timeouts::ThreadConnections;
 
 use super::{ListenerThread, PublicService, connection::serve_connection};
 
 /// The length of the accept queue of each thread; the kernel's own limit applies too.
 const BACKLOG: i32 = 4_096;
-/// The time to wait for the slot of a connection that was ended to make room.
-const ROOM_WITHIN: Duration = Duration::from_millis(100);
-/// The pause after a failed accept, which usually means that no descriptor is left.
-const NO_DESCRIPTOR: Duration = Duration::from_millis(20);
 /// The deadline for connections to finish after [`Phase::Closing`] has begun.
 const CLOSE_DEADLINE: Duration = Duration::from_secs(10);
 
@@ -109,17 +104,16 @@ pub(crate) async fn serve(
     phase: watch::Receiver<Phase>,
     liveness: Liveness,
 ) -> io::Result<()> {
-    let slots = Arc::new(Semaphore::new(service.connections_max));
-    let (full, mut ended) = (Arc::new(Seldom::default()), Vec::new());
+    let _timeouts = service.connections.enforce_timeouts();
+    let mut ended = Vec::new();
     for (index, socket) in listeners.sockets.into_iter().enumerate() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (service, phase) = (Arc::clone(&service), phase.clone());
-        let (slots, full) = (Arc::clone(&slots), Arc::clone(&full));
         let beats = liveness.add(format!("listener-{index}"));
         let (done, waiting) = tokio::sync::oneshot::channel::<io::Result<()>>();
         thread::Builder::new().name(format!("listener-{index}")).spawn(move || {
             let thread = Arc::new(ListenerThread::new(service, index));
-            let acceptor = Acceptor { thread, connections: Arc::default(), phase, slots, full };
+            let acceptor = Acceptor { thread, phase };
             let served = runtime.block_on(async {
                 let _beating = AbortOnDropHandle::new(tokio::spawn(beats.run()));
                 acceptor.run(socket).await
@@ -138,32 +132,27 @@ pub(crate) async fn serve(
 /// Accepts connections on one thread.
 struct Acceptor {
     thread: Arc<ListenerThread>,
-    connections: Arc<ThreadConnections>,
     phase: watch::Receiver<Phase>,
-    slots: Arc<Semaphore>,
-    /// Limits how often full slots or exhausted descriptors are logged.
-    full: Arc<Seldom>,
 }
 
 impl Acceptor {
-    async fn run(mut self, socket: StdListener) -> io::Result<()> {
+    async fn run(self, socket: StdListener) -> io::Result<()> {
         let listener = TcpListener::from_std(socket)?;
         let tasks = TaskTracker::new();
         let flushing = AbortOnDropHandle::new(tokio::spawn(flush_now_and_then(Arc::clone(&self.thread))));
-        let _watching =
-            AbortOnDropHandle::new(tokio::spawn(Arc::clone(&self.connections).enforce_timeouts()));
         let _delivering = AbortOnDropHandle::new(tokio::spawn(Arc::clone(&self.thread.wakeups).deliver()));
+        let connections = &self.thread.service.connections;
+        let mut phase = self.phase.clone();
         loop {
-            let mut phase = self.phase.clone();
             tokio::select! {
                 () = closing(&mut phase) => break,
-                accepted = listener.accept() => self.handle_accepted(accepted, &tasks).await,
+                accepted = connections.accept(&listener) => self.serve(accepted, &tasks),
             }
         }
-        self.connections.close_gracefully();
+        connections.close_gracefully();
         // Closing the socket would reset the connections that the kernel has accepted already.
-        while let Ok(accepted) = timeout(Duration::ZERO, listener.accept()).await {
-            self.handle_accepted(accepted, &tasks).await;
+        while let Ok(accepted) = timeout(Duration::ZERO, connections.accept(&listener)).await {
+            self.serve(accepted, &tasks);
         }
         drop(listener);
         tasks.close();
@@ -175,68 +164,10 @@ impl Acceptor {
         Ok(())
     }
 
-    async fn handle_accepted(&mut self, accepted: io::Result<(TcpStream, SocketAddr)>, tasks: &TaskTracker) {
-        match accepted {
-            Ok((stream, address)) => {
-                let peer = address.ip();
-                let service = &self.thread.service;
-                if service.tls.is_some() && !service.clients.may_shake_hands(peer) {
-                    service.metrics.connections_refused.increment(1);
-                    return;
-                }
-                let Some(client) = service.clients.connect(peer) else {
-                    service.metrics.connections_refused.increment(1);
-                    return;
-                };
-                let Some(slot) = self.acquire_slot(client.has_ended_others()).await else {
-                    service.metrics.connections_refused.increment(1);
-                    return;
-                };
-                let (thread, connections) = (Arc::clone(&self.thread), Arc::clone(&self.connections));
-                // Answers are written whole, so waiting to fill a segment would only delay them.
-                let _ = stream.set_nodelay(true);
-                let stream = self.connections.track(stream);
-                let (connection, place) = (stream.connection(), client.place());
-                let task = tasks.spawn(async move {
-                    serve_connection(stream, thread, peer, connections).await;
-                    drop((slot, client));
-                });
-                let handle = self.connections.register(connection, task.abort_handle());
-                service.clients.set_handle(place, handle);
-            }
-            Err(error) => {
-                // The process is most likely out of file descriptors, and retrying at once would
-                // make it worse.
-                if let Some(times) = self.full.happened() {
-                    tracing::warn!(%error, times, "accept on the public listener");
-                }
-                self.connections.close_idlest();
-                sleep(NO_DESCRIPTOR).await;
-            }
-        }
-    }
-
-    /// Acquires a slot for a connection. When all slots are taken, the idlest connections of this
-    /// thread make room. The kernel spreads connections evenly, so they are about the idlest of
-    /// all. A client whose own idlest connection was ended for this one takes no slot from other
-    /// clients.
-    async fn acquire_slot(&self, is_free_soon: bool) -> Option<OwnedSemaphorePermit> {
-        if let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() {
-            return Some(slot);
-        }
-        if is_free_soon
-            && let Ok(Ok(slot)) = timeout(ROOM_WITHIN, Arc::clone(&self.slots).acquire_owned()).await
-        {
-            return Some(slot);
-        }
-        let ended = self.connections.close_idlest();
-        if let Some(times) = self.full.happened() {
-            tracing::warn!(times, ended, "as many connections are open as may be: closed the idlest");
-        }
-        if ended == 0 {
-            return None;
-        }
-        timeout(ROOM_WITHIN, Arc::clone(&self.slots).acquire_owned()).await.ok()?.ok()
+    fn serve(&self, (socket, open): (TcpStream, OpenConnection), tasks: &TaskTracker) {
+        let (thread, connection) = (Arc::clone(&self.thread), open.connection().clone());
+        let task = tasks.spawn(serve_connection(TimedStream::of_socket(socket, open), thread));
+        connection.set_task(task.abort_handle());
     }
 }
 

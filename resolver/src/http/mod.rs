@@ -24,6 +24,7 @@ use api::Api;
 use app::metrics::Metrics;
 use daemon::{Share, traces::Traces};
 use fast_path::{Buffers, ProxyHeaders};
+use limits::Connections;
 use pages::{Pages, Renderer};
 use redirect::{Redirector, ThreadContext, cache_control};
 use tls::ServerTls;
@@ -52,8 +53,8 @@ pub(crate) struct PublicService {
     pub(crate) serves_visitors: bool,
     /// Trusted proxies and the limits of each client.
     pub(crate) clients: Arc<Clients>,
-    /// Maximum number of connections.
-    pub(crate) connections_max: usize,
+    /// The open connections.
+    pub(crate) connections: Arc<Connections>,
     /// Counters of the resolver.
     pub(crate) metrics: Arc<Metrics>,
     /// Whether redirects of known links are answered without hyper.
@@ -75,6 +76,11 @@ impl PublicService {
         // A request that reads the old value is served as well; only its connection stays open a
         // little longer.
         self.draining.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether connections end with the request in progress.
+    fn is_stopping(&self) -> bool {
+        self.is_draining() || self.connections.is_closing()
     }
 }
 

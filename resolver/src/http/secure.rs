@@ -3,7 +3,7 @@
 //! A request over HTTP/2 is given the form of HTTP/1.1, an authority in `Host` and a path, before
 //! anything else looks at it. So there is one set of rules for both.
 
-use std::{net::IpAddr, sync::Arc};
+use std::sync::Arc;
 
 use hyper::{
     Request, Uri, Version,
@@ -11,12 +11,9 @@ use hyper::{
     server::conn::http2,
 };
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use limits::{TimedStream, http2_windows::PUBLIC};
 use tls::{HTTP2, ServerTls};
 use tokio::net::TcpStream;
-use web::{
-    connection_timeouts::{ThreadConnections, TimedStream},
-    http2_windows::PUBLIC,
-};
 
 use super::{
     ListenerThread,
@@ -30,23 +27,17 @@ const SEND_BYTES: usize = 16 * 1024;
 const RESETS: usize = 32;
 
 /// Serves a connection that begins with a handshake. The time for it is that for a head.
-pub(super) async fn serve(
-    stream: TimedStream<TcpStream>,
-    tls: ServerTls,
-    thread: Arc<ListenerThread>,
-    peer: IpAddr,
-    connections: Arc<ThreadConnections>,
-) {
-    let connection = stream.connection();
+pub(super) async fn serve(stream: TimedStream<TcpStream>, tls: ServerTls, thread: Arc<ListenerThread>) {
+    let connection = stream.connection().clone();
     connection.mark_handshake();
     let stream = match tls.accept(stream).await {
-        Ok((stream, _)) => stream,
-        Err(error) => return tracing::debug!(%peer, %error, "TLS handshake"),
+        Ok(stream) => stream,
+        Err(error) => return tracing::debug!(peer = %connection.peer(), %error, "TLS handshake"),
     };
     let is_http2 = stream.get_ref().1.alpn_protocol() == Some(HTTP2);
     connection.mark_shaken(is_http2);
     let protocol = if is_http2 { Protocol::Http2 } else { Protocol::Http1 };
-    Box::pin(serve_with_hyper((stream, connection, protocol), thread, peer, connections)).await;
+    Box::pin(serve_with_hyper((stream, connection, protocol), thread)).await;
 }
 
 /// Returns how connections over HTTP/2 are served. Whatever a client may send without end is

@@ -25,7 +25,8 @@ use app::{
     webhooks::{Dispatcher, WebhookParts, metrics::WebhookMetrics},
 };
 use codes::Mint;
-use daemon::{Resources, TaskSupervisor, traces::Traces};
+use daemon::{TaskSupervisor, traces::Traces};
+use limits::{Budgets, ConnectionLimits, Connections, ListenerLimits, Resources};
 use pages::{Pages, Renderer};
 use redirect::{Redirector, qr_code::QrCodeLimits, robots::Robots};
 use store::{SettingsPoll, Store, postgres::ConnectionBudget};
@@ -34,11 +35,7 @@ use tls::ServerTls;
 use tokio::{runtime, time::Instant};
 use tokio_util::sync::CancellationToken;
 use visit_store::VisitStore;
-use web::{
-    budgets::{Budgets, ConnectionLimits},
-    client_limits::Clients,
-    request_durations::RequestDurations,
-};
+use web::{client_limits::Clients, request_durations::RequestDurations};
 
 use super::{issuing::Issuing, stoppable::Stoppable};
 use crate::{config::Settings, http::PublicService};
@@ -117,7 +114,6 @@ impl Parts {
             passwords: Arc::new(PasswordGuard::default()),
             clients: Arc::new(Clients::new(
                 settings.client_limits.clone(),
-                connections.per_client,
                 self.metrics.clients_unread.clone(),
             )),
             budgets: Arc::new(Budgets::of(resources)),
@@ -136,8 +132,8 @@ impl Parts {
             renderer,
             is_https: settings.public_url.starts_with("https:"),
             serves_visitors: settings.flags.role.serves_visitors(),
+            connections: Arc::new(self.public_connections(settings, &shared, connections)),
             clients: shared.clients,
-            connections_max: connections.public,
             metrics: self.metrics,
             durations: self.durations,
             traces: self.traces,
@@ -147,6 +143,22 @@ impl Parts {
             draining: AtomicBool::new(false),
         };
         Assembled { service: Arc::new(service), closing, supply, webhooks }
+    }
+
+    /// Returns the table of connections to the public listener.
+    fn public_connections(
+        &self,
+        settings: &Settings,
+        shared: &Shared,
+        limits: ConnectionLimits,
+    ) -> Connections {
+        let per_client = settings.client_limits.connections.map(usize::try_from);
+        let per_client = per_client.map_or(limits.per_client, |most| most.unwrap_or(usize::MAX));
+        let proxies = Arc::clone(&shared.clients);
+        Connections::new("public", ListenerLimits::http(limits.public, per_client))
+            .exempting(move |peer| proxies.trusts(peer))
+            .with_handshakes(self.tls.is_some())
+            .counting(self.metrics.connections_refused.clone())
     }
 
     /// Starts what answers calls of the API, and the tasks that go with it.

@@ -4,8 +4,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use codes::Contradiction;
-use daemon::Seldom;
 use holder::{Effect, Note, Session, SupplyCore};
+use limits::Seldom;
 use store::Register;
 use tokio::sync::watch;
 

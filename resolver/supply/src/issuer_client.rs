@@ -15,13 +15,14 @@ use std::{
     time::Duration,
 };
 
-use daemon::{Contact, Seldom, reasons, traces};
+use daemon::{Contact, reasons, traces};
 use holder::Refused;
 use hyper_util::rt::TokioIo;
 use issuer::{
     embedded::Dialer,
     grpc::{BUSY_KEY, EXHAUSTED_KEY, IN_OTHER_HANDS_KEY, LEADER_KEY},
 };
+use limits::Seldom;
 use proto::issuer::v1::{self as pb, issuer_client::IssuerClient as Stub};
 use tls::ClientTls;
 use tokio::time::{sleep, timeout};

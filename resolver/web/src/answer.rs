@@ -7,6 +7,7 @@ use hyper::{
     body::Bytes,
     header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER},
 };
+use limits::{Account, Budgets, ExceededShare};
 
 use crate::body::Body;
 
@@ -36,6 +37,17 @@ pub fn empty(status: StatusCode) -> Answer {
     let mut answer = Response::new(Body::whole(Bytes::new()));
     *answer.status_mut() = status;
     answer
+}
+
+/// Charges a long answer to an account until the client has read it.
+///
+/// # Errors
+/// Returns the share of the account, or of all, that has no room for it.
+pub fn charge(budgets: &Budgets, account: Account, answer: &mut Answer) -> Result<(), ExceededShare> {
+    if let Some(held) = budgets.room_for(account, answer.body().len() as u64)? {
+        answer.body_mut().hold(held);
+    }
+    Ok(())
 }
 
 /// The extension that marks an answer as held back.

@@ -6,9 +6,8 @@ use std::{
 };
 
 use hyper::body::{Body as HttpBody, Bytes, Frame, SizeHint};
+use limits::{Held, Serving};
 use tokio::sync::mpsc;
-
-use crate::{budgets::Held, connection_timeouts::Serving};
 
 /// A piece of a streamed body. An error closes the connection before the body's end, so that the
 /// client notices.
@@ -29,7 +28,7 @@ pub struct Body {
     bytes: Bytes,
     /// The pieces that follow, until the channel is closed.
     pieces: Option<mpsc::Receiver<Piece>>,
-    /// A reservation in a [`Pool`](super::budgets::Pool), released when the body is dropped.
+    /// A reservation in a [`Pool`](limits::Pool), released when the body is dropped.
     held: Option<Held>,
     /// The guard that keeps the connection from counting as idle, dropped with the body.
     guard: Option<Serving>,

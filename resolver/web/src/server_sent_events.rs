@@ -10,9 +10,10 @@ use hyper::{
     body::Bytes,
     header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue},
 };
+use limits::Held;
 use tokio::sync::mpsc;
 
-use crate::{Answer, Body, Piece, answer, budgets::Held};
+use crate::{Answer, Body, Piece, answer};
 
 /// The media type of server-sent events.
 pub const EVENT_STREAM: &str = "text/event-stream";

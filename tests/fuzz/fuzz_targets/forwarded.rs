@@ -69,7 +69,7 @@ fn clients(networks: &[u8]) -> Clients {
         client_header: None,
         country_header: Some("cf-ipcountry".parse().expect("a name of a header")),
     };
-    Clients::new(limits, 1, Counter::noop())
+    Clients::new(limits, Counter::noop())
 }
 
 fn address(text: &[u8]) -> Option<IpAddr> {

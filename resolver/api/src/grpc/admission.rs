@@ -3,16 +3,18 @@
 
 use std::{
     convert::Infallible,
-    net::{IpAddr, Ipv4Addr},
+    net::IpAddr,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
 };
 
 use app::AppError;
-use daemon::Guest;
-use http_body_util::BodyExt as _;
-use hyper::{Request, Response, body::Bytes};
+use hyper::{Request, Response};
+use limits::{
+    Account, Held,
+    grpc::{keep_until_sent, peer_of},
+};
 use links::api_key::Grant;
 use tokio::time::{Instant, sleep};
 use tonic::{Code, Extensions, Status, body::Body, codegen::Service, server::NamedService};
@@ -23,11 +25,7 @@ use crate::{
     authenticate::{AuthError, authenticate, check_again},
     calls::Refused,
 };
-use web::{
-    HELD_BACK,
-    budgets::{BudgetAccount, Held},
-    client_limits::Clients,
-};
+use web::{HELD_BACK, client_limits::Clients};
 
 /// The methods of the links API, for metrics.
 const METHODS: [&str; 6] = ["CreateLink", "CreateLinks", "GetLink", "EditLink", "DeleteLink", "ListLinks"];
@@ -73,19 +71,17 @@ where
             let caller = Caller::of(&api, &request);
             let admitted = async {
                 let grant = caller.authenticate(&api).await?;
-                let held = api
-                    .budgets
-                    .messages
-                    .take(BudgetAccount::Key(grant.id), message)
-                    .map_err(AppError::from)?;
+                let held =
+                    api.budgets.messages.take(Account::Key(grant.id.0), message).map_err(AppError::from)?;
                 Ok::<_, AuthError>((grant, Arc::new(held)))
             };
             let answer = match admitted.await {
                 Ok((grant, held)) => {
                     let admitted = Admitted { grant, caller, since: Instant::now(), held: Arc::clone(&held) };
                     request.extensions_mut().insert(admitted);
-                    let answer = service.call(request).await?;
-                    keep_until_gone(answer, held)
+                    let mut answer = service.call(request).await?;
+                    let long = answer.extensions_mut().remove::<LongAnswer>();
+                    keep_until_sent(answer, (held, long))
                 }
                 Err(error) => {
                     // The answer may be delayed, so all that it does not need is released first:
@@ -112,31 +108,6 @@ fn method_of(path: &str) -> &'static str {
 /// end, where it is OK, unless the content broke off.
 fn code_of(answer: &Response<Body>) -> Code {
     answer.headers().get("grpc-status").map_or(Code::Ok, |code| Code::from_bytes(code.as_bytes()))
-}
-
-/// Keeps the reservations of a call and its answer until the client has read the answer.
-fn keep_until_gone(mut answer: Response<Body>, call: Arc<Held>) -> Response<Body> {
-    let long = answer.extensions_mut().remove::<LongAnswer>();
-    answer.map(|body| {
-        Body::new(body.map_frame(move |frame| {
-            let held = (Arc::clone(&call), long.clone());
-            frame.map_data(|bytes| Bytes::from_owner(Counted { bytes, held }))
-        }))
-    })
-}
-
-/// Bytes that count as reserved until their last reference is dropped: the connection keeps them
-/// after the body is gone.
-struct Counted {
-    bytes: Bytes,
-    #[expect(dead_code, reason = "its drop releases the reservation")]
-    held: (Arc<Held>, Option<LongAnswer>),
-}
-
-impl AsRef<[u8]> for Counted {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
-    }
 }
 
 /// An extension of an answer that is longer than its message's share: its reservation.
@@ -200,6 +171,5 @@ pub(super) async fn hold_back(error: &AuthError) {
 /// Returns the client of a request: the peer of the connection, or the client that a trusted proxy
 /// names.
 pub(super) fn client_of(clients: &Clients, request: &Request<Body>) -> IpAddr {
-    let peer = request.extensions().get().and_then(Guest::peer);
-    clients.client_of(peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)), request.headers())
+    clients.client_of(peer_of(request), request.headers())
 }

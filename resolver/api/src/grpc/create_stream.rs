@@ -20,11 +20,11 @@ use std::{
 
 use daemon::Seldom;
 use futures_util::{Stream, StreamExt as _, stream};
+use limits::Held;
 use proto::links::v1::{CreateLinkRequest, CreateLinkResult, Link, Refusal, create_link_result};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status, Streaming};
-use web::budgets::Held;
 
 /// The maximum number of creates under way in one stream.
 const UNDER_WAY: usize = 64;

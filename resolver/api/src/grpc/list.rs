@@ -7,7 +7,7 @@ use app::{
 use links::{Record, api_key::Grant};
 
 use crate::Api;
-use web::budgets::{BudgetAccount, Held};
+use limits::{Account, Held};
 
 /// The maximum size of a list in bytes. Clients accept messages of 4 MiB by default.
 const MESSAGE_BYTES: u64 = 3 * 1024 * 1024;
@@ -27,7 +27,7 @@ pub(super) struct List {
 pub(super) async fn list(api: &Api, request: ListLinks, by: &Grant) -> Result<List, AppError> {
     let listed = api.links.list_links(request, FieldErrors::default(), by).await?;
     let outlined = fits_message(listed.entries.iter().map(size).sum())?;
-    let (holder, mut held) = (BudgetAccount::Key(by.id), None);
+    let (holder, mut held) = (Account::Key(by.id.0), None);
     api.budgets.widen(&mut held, holder, outlined)?;
     let (mut records, mut bytes) = (Vec::with_capacity(listed.entries.len()), 0);
     for piece in pieces(&listed.entries) {

@@ -8,10 +8,7 @@ use hyper::body::{Body as _, Bytes, Incoming};
 use tokio::time::timeout;
 
 use super::problem::Problem;
-use web::{
-    budgets::{Held, Pace},
-    connection_timeouts::from_client,
-};
+use limits::{Held, Pace, from_client};
 
 /// Maximum length of a refused body that is read and discarded, and the time for it.
 const DISCARDED: usize = 4 * 1024 * 1024;

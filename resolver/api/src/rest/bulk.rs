@@ -56,10 +56,8 @@ use super::{
     split::{Form, ITEM_BYTES, SplitError, Splitter},
 };
 use crate::{Api, authenticate::is_still_granted, calls::Refused};
-use web::{
-    Answer, Body, BrokenOff, Piece,
-    budgets::{BULK_CALLS, BudgetAccount, Pace, TooSlow},
-};
+use limits::{Account, Pace, TooSlow, budgets::BULK_CALLS};
+use web::{Answer, Body, BrokenOff, Piece};
 
 /// The path of the call.
 pub(super) const PATH: &str = "/rest/v3/short-urls/bulk";
@@ -134,7 +132,7 @@ pub(super) async fn answer(call: Call, scope: Scope, body: Incoming) -> Answer {
 /// Begins the answer. The links are created while it is being sent.
 async fn begin(api: &Arc<Api>, by: &Grant, body: Incoming) -> Result<Answer, Problem> {
     require_default_domain(by, Scope::Create)?;
-    let call = api.budgets.bulk_calls.take(BudgetAccount::Key(by.id), 1)?;
+    let call = api.budgets.bulk_calls.take(Account::Key(by.id.0), 1)?;
     let mut reading = Reading {
         api: Arc::clone(api),
         by: by.clone(),

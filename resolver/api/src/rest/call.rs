@@ -22,10 +22,8 @@ use super::{
     read::{Fields, read_fields, read_query},
 };
 use crate::{Api, authenticate::authenticate, calls::Share};
-use web::{
-    Answer,
-    budgets::{BudgetAccount, Held},
-};
+use limits::{Account, Held};
+use web::{Answer, charge};
 
 /// The name of the query parameter and field with a domain.
 const DOMAIN: &str = "domain";
@@ -76,8 +74,7 @@ impl Call {
     /// Returns a problem if the body is too long, too slow or has too many values, or if the
     /// account has no room for it.
     pub(super) async fn read_body(&mut self, body: Incoming, limit: usize) -> Result<(), Problem> {
-        let holder =
-            self.key.get().map(|(grant, _)| BudgetAccount::Key(grant.id)).ok_or(Problem::INTERNAL)?;
+        let holder = self.key.get().map(|(grant, _)| Account::Key(grant.id.0)).ok_or(Problem::INTERNAL)?;
         let mut held = self.api.budgets.bodies.take(holder, 0)?;
         self.body = body::read(body, limit, &mut held).await?;
         if form::is_one(&self.headers, &self.body) {
@@ -102,7 +99,7 @@ impl Call {
         if matches!(self.method, Method::GET | Method::HEAD) {
             // Answers without a key are the same bytes for all.
             let Some((grant, _)) = self.key.get() else { return Ok(()) };
-            return Ok(self.api.budgets.keep(BudgetAccount::Key(grant.id), answer)?);
+            return Ok(charge(&self.api.budgets, Account::Key(grant.id.0), answer)?);
         }
         if let Some(mut held) = of_body {
             let _ = held.grow_to(answer.body().len() as u64);
@@ -133,7 +130,7 @@ impl Call {
             if let Some(share) = share {
                 let _ = self.share.set(share);
             }
-            let place = self.api.budgets.calls.take(BudgetAccount::Key(grant.id), 1)?;
+            let place = self.api.budgets.calls.take(Account::Key(grant.id.0), 1)?;
             let _ = self.key.set((grant, place));
         }
         let (grant, _) = self.key.get().ok_or(Problem::INTERNAL)?;

@@ -31,7 +31,8 @@ use super::{
     streamed::{JsonList, Pieces, stream},
 };
 use crate::Api;
-use web::{Answer, BrokenOff, budgets::BudgetAccount};
+use limits::Account;
+use web::{Answer, BrokenOff};
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -55,7 +56,7 @@ async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let (request, wrong) = request(api, query, wrong);
     let listed = api.links.list_links(request, wrong, by).await?;
     let Some(piece) = in_one_piece(api, &listed.entries, by).await? else {
-        let under_way = api.budgets.lists.take(BudgetAccount::Key(by.id), 1)?;
+        let under_way = api.budgets.lists.take(Account::Key(by.id.0), 1)?;
         let (reading, by) = (Arc::clone(api), by.clone());
         return Ok(stream(api, under_way, |to| {
             let list = JsonList::new("shortUrls");

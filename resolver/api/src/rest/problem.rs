@@ -9,7 +9,8 @@ use serde_json::{Map, Value, json};
 use store::StoreError;
 
 use super::split::SplitError;
-use app::{AppError, Field, budgets::ExceededShare, key_permits::PermitTimeout};
+use app::{AppError, Field};
+use limits::{ExceededShare, PermitTimeout};
 
 use crate::{authenticate::AuthError, calls::Refused, kind::Kind};
 use web::{Answer, answer, hold_back, retry_later};

@@ -33,7 +33,8 @@ use super::{
     streamed::{JsonList, Pieces, stream},
     visit_json::{shown, summary},
 };
-use web::{Answer, BrokenOff, budgets::BudgetAccount};
+use limits::Account;
+use web::{Answer, BrokenOff};
 
 const OF_LINK: &str = "/rest/v3/short-urls/{shortCode}/visits";
 const ALL: &str = "/rest/v3/visits";
@@ -218,7 +219,7 @@ async fn list(call: &Call, of: VisitsOf, mut wrong: FieldErrors, by: &Grant) -> 
         let pagination = pagination(paging, data.len(), listed.total);
         return Ok(json(&dto::VisitPage { visits: dto::Page { data, pagination } }));
     }
-    let under_way = api.budgets.lists.take(BudgetAccount::Key(by.id), 1)?;
+    let under_way = api.budgets.lists.take(Account::Key(by.id.0), 1)?;
     let (reading, by) = (Arc::clone(api), by.clone());
     Ok(stream(api, under_way, |to| {
         let list = JsonList::new("visits");

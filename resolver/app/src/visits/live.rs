@@ -31,6 +31,7 @@ use async_trait::async_trait;
 use codes::LinkId;
 use daemon::TaskSupervisor;
 use jiff::Timestamp;
+use limits::{Account, ExceededShare, Held, Pool, budgets::LIVE_STREAMS};
 use tokio::{
     runtime,
     sync::{OnceCell, watch},
@@ -38,11 +39,7 @@ use tokio::{
 };
 use visits::{VisitId, VisitRow};
 
-use crate::{
-    AppError,
-    budgets::{BudgetAccount, ExceededShare, Held, Pool},
-    list_visits::VisitView,
-};
+use crate::{AppError, list_visits::VisitView};
 
 pub use filter::{LiveFilter, Topics};
 pub use resume::Resumption;
@@ -52,9 +49,9 @@ pub use visit::{LiveLink, LiveVisit};
 pub use visit_store::TokenSecret;
 
 /// Maximum number of subscriptions of the process.
-pub const SUBSCRIPTIONS_MAX: u64 = 1_000;
+pub const SUBSCRIPTIONS_MAX: u64 = LIVE_STREAMS.0;
 /// Maximum number of subscriptions of one client.
-pub const SUBSCRIPTIONS_OF_CLIENT: u64 = 10;
+pub const SUBSCRIPTIONS_OF_CLIENT: u64 = LIVE_STREAMS.1;
 /// One key has at most this part of all subscriptions, from however many clients, but no less
 /// than one client.
 const KEY_PART: u64 = 8;
@@ -144,8 +141,8 @@ impl LiveVisits {
         filter: LiveFilter,
         start: Start,
     ) -> Result<(Subscription, Held), Refusal> {
-        let held = self.subscriptions.take(BudgetAccount::client(client), 1).map_err(Refusal::Full)?;
-        let of_key = self.of_keys.take(BudgetAccount::Key(filter.by.id), 1).map_err(Refusal::Full)?;
+        let held = self.subscriptions.take(Account::client(client), 1).map_err(Refusal::Full)?;
+        let of_key = self.of_keys.take(Account::Key(filter.by.id.0), 1).map_err(Refusal::Full)?;
         let changed = self.changes.subscribe();
         let mut state = self.state();
         let begun = state.subscribe(Instant::now(), filter, start).ok_or(Refusal::Closing)?;

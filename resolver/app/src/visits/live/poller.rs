@@ -151,7 +151,9 @@ pub(super) mod tests {
         },
         *,
     };
-    use crate::{budgets::ExceededShare, key_names::Names, visits::visit_memory};
+    use limits::ExceededShare;
+
+    use crate::{key_names::Names, visits::visit_memory};
 
     const START: i64 = 1_764_028_800_000_000; // 2025-11-25T00:00:00Z
 

@@ -9,9 +9,9 @@ use app::{
     create_link::{CreateLink, IdempotencyKey},
 };
 use futures_util::{StreamExt as _, stream};
+use limits::Account;
 use links::{Slug, Tag, scope::Scope};
 use transfer::split_tags;
-use web::budgets::BudgetAccount;
 
 use super::rows::{Fault, Row};
 use crate::{context::Context, link_input::read_create, locale::Locale, messages::message};
@@ -81,7 +81,7 @@ pub(super) async fn create_all(
     rows: &[Row],
 ) -> Result<Vec<Result<String, RowRefusal>>, AppError> {
     require(context.by(), Scope::Create)?;
-    let _call = context.pages.api.budgets.bulk_calls.take(BudgetAccount::Key(context.by().id), 1)?;
+    let _call = context.pages.api.budgets.bulk_calls.take(Account::Key(context.by().id.0), 1)?;
     let creates: Vec<_> = rows.iter().map(|row| create(context, mark, row)).collect();
     Ok(stream::iter(creates).buffered(AT_ONCE).collect().await)
 }

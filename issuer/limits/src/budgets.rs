@@ -1,42 +1,54 @@
-//! Budgets of clients without a key, of API keys and of the process: one mechanism for bytes,
-//! descriptors, connections, attempts and time. Limits of a single call are defined beside the code
-//! that enforces them. `resolver/web/README.md` has a table of all limits.
+//! The budgets: what a client without a key, an API key and the process may hold or spend.
 //!
-//! 1. An amount that is *held* and given back (bytes of bodies, calls and lists under way, slots of
-//!    a queue) is taken from a [`Pool`]. A pool has three shares: of one key or client, of all
-//!    clients without a key together, and of the process. So neither one key nor any number of
+//! | budget | a client | a key | the process |
+//! |---|---|---|---|
+//! | connections | a quarter | as a client | by descriptors and memory |
+//! | TLS handshakes | 1,200 a minute | as a client | |
+//! | bytes of bodies; the same of gRPC messages | 16 KiB; none | a quarter | by memory |
+//! | bytes of answers that are not read | 512 KiB | half | twice the bytes of bodies |
+//! | calls in progress | none | 4,096 | 8,192 |
+//! | bulk calls; whole lists | none | 4 | 12; 16 |
+//! | health and reflection; checks | 32; 128 | as a client | 512; 4,096 |
+//! | statements of the database | | half of the connections | the connections |
+//! | streams of live visits | 10 | an eighth | a quarter of the connections |
+//! | calls | by a flag | by a flag, or its own | |
+//! | unknown codes | by a flag | as a client | |
+//! | wrong keys | 120 a minute, 8 wait | | 64 wait |
+//! | wrong passwords of a link | 10 a minute, 8 wait | as a client | 120 a minute, 64 wait |
+//! | QR codes | 240 a minute, 8 wait | as a client | 32 wait |
+//! | links without a key | 30 a minute | | |
+//!
+//! 1. What is *held* and given back is a [`Pool`]. It has three shares: of one key or client, of
+//!    all clients without a key together, and of the process. So neither one key nor any number of
 //!    clients without one can take all of it.
-//! 2. An amount that is *spent* (guesses, unknown codes, calls) grows back evenly: a [`Rate`].
-//! 3. A client that has spent a rate which guards a secret is slowed down instead of locked out. A
-//!    [`Lane`] lets a few callers wait until the rate has grown, so that the right password or key
-//!    passes beside any number of wrong ones.
-//! 4. A client that sends a body has to keep up a [`Pace`], because slow sending holds resources
-//!    for its duration.
+//! 2. What is *spent* grows back evenly: a [`Rate`](crate::Rate).
+//! 3. A client that has spent a rate which guards a secret is slowed down instead of locked out
+//!    ([`Lane`](crate::Lane)), so that the right password or key passes beside any number of wrong
+//!    ones.
+//! 4. A client that sends a body has to keep up a [`Pace`](crate::Pace), because slow sending holds
+//!    resources for its duration.
 //! 5. Sizes derive from the resources that the system grants this process ([`Resources`]), not from
-//!    guesses about machines.
+//!    guesses about machines. Limits of a single call stand beside the code that enforces them.
 //!
 //! Rejected: one semaphore in bytes for all. A tenth of the clients, without any key, would hold
 //! all of it.
 
-mod pace;
-
-use std::{sync::Arc, time::Duration};
-
-use daemon::Resources;
+use std::sync::Arc;
 
 use crate::{
-    Answer,
+    Account, ExceededShare, Held, Pool, Resources, Shares,
     http2_windows::{GRPC, PUBLIC},
 };
-
-pub use app::budgets::{BudgetAccount, ExceededShare, Held, Lane, Left, MINUTE, Pool, Rate, Shares};
-pub use pace::{Pace, TooSlow};
 
 /// The maximum number of connections to the public listener, if the system grants as many
 /// descriptors.
 const CONNECTIONS_MAX: usize = 16_384;
 /// The maximum number of connections to the links API over gRPC.
 const GRPC_CONNECTIONS_MAX: usize = 1_024;
+/// The same of the issuer.
+const ISSUER_CONNECTIONS_MAX: usize = 4_096;
+/// The maximum number of connections to the admin listener; a probe and a scraper need a handful.
+pub const ADMIN_CONNECTIONS: usize = 32;
 /// The maximum default number of public connections per client.
 const PER_CLIENT_MAX: usize = 1_024;
 /// The memory of a connection to the public listener at worst: a head and waiting answers, of 16
@@ -62,21 +74,41 @@ const LONGEST_BODY: u64 = 4 << 20;
 /// The maximum bytes of bodies that one client without a key may hold. Its only bodies are password
 /// forms.
 const BODIES_OF_CLIENT: u64 = 16 << 10;
-/// The maximum numbers of calls under way, of the process and of one key. Each call has a head of
-/// up to 16 KiB, and keeps its slot when its client disconnects.
+/// The maximum numbers of calls in progress, of the process and of one key. Each call has a head of
+/// up to 16 KiB, and keeps its place when its client disconnects.
 const CALLS: (u64, u64) = (8_192, 4_096);
-/// The maximum numbers of bulk calls under way, of the process and of one key.
+/// The maximum numbers of bulk calls in progress, of the process and of one key.
 pub const BULK_CALLS: (u64, u64) = (12, 4);
-/// The maximum numbers of long lists under way, of the process and of one key.
+/// The maximum numbers of long lists in progress, of the process and of one key.
 const LISTS: (u64, u64) = (16, 4);
 /// The length in bytes above which an answer counts until the client has read it.
 const LONG_ANSWER: u64 = 16 * 1024;
 /// The maximum bytes of long answers that one client without a key may hold. Its only long answers
 /// are QR codes.
 const ANSWERS_OF_CLIENT: u64 = 512 << 10;
-/// The maximum numbers of keys that wait for a lookup after too many wrong ones, of the process and
+/// The maximum numbers of gRPC calls in progress that need no key, except checks of health, of the
+/// process and of one client. A client that watches for health does so for each of its connections.
+pub(crate) const QUESTIONS: (u64, u64) = (512, 32);
+/// The same of checks of health. As a rule these are calls whose message has not arrived.
+pub(crate) const CHECKS: (u64, u64) = (4_096, 128);
+/// The maximum numbers of requests that wait for a rate which guards a secret, of the process and
 /// of one client.
-const LATE_KEYS: (u64, u64) = (64, 8);
+pub const LATE: (u64, u64) = (64, 8);
+/// The maximum numbers of QR codes that are drawn or wait for it.
+pub const QR_CODES: (u64, u64) = (32, 8);
+/// The maximum numbers of hashes of passwords that wait for their turn.
+pub const HASHES: (u64, u64) = (32, 4);
+/// The maximum numbers of streams of live visits, of the process and of one client.
+pub const LIVE_STREAMS: (u64, u64) = (1_000, 10);
+
+/// The number of wrong keys that one client may try in a minute without waiting.
+pub const WRONG_KEYS_PER_MINUTE: u32 = 120;
+/// The attempts of one client at one link's password in a minute, and those of all clients.
+pub const PASSWORDS_PER_MINUTE: (u32, u32) = (10, 120);
+/// The number of QR codes that one client may request in a minute.
+pub const QR_CODES_PER_MINUTE: u32 = 240;
+/// The number of links that one client may create in a minute without a key.
+pub const CREATES_PER_MINUTE: u32 = 30;
 
 /// The maximum numbers of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +116,7 @@ pub struct ConnectionLimits {
     /// Connections to the public listener.
     pub public: usize,
     /// The default number of public connections of one client.
-    pub per_client: u32,
+    pub per_client: usize,
     /// Connections to the links API over gRPC.
     pub grpc: usize,
 }
@@ -96,22 +128,31 @@ impl ConnectionLimits {
     #[must_use]
     pub fn of(resources: &Resources, has_tls: bool) -> Self {
         let bytes = if has_tls { TLS_CONNECTION_BYTES } else { CONNECTION_BYTES };
-        let spare = resources.descriptors - DESCRIPTORS_KEPT.min(resources.descriptors / 2);
+        let spare = spare_descriptors(resources);
         let fitting = |bytes| {
             let fitting = resources.memory / CONNECTIONS_OF_MEMORY / bytes;
             usize::try_from(fitting).unwrap_or(usize::MAX)
         };
         let public = (spare * 3 / 4).min(fitting(bytes)).clamp(1, CONNECTIONS_MAX);
-        let per_client = public.div_ceil(4).min(PER_CLIENT_MAX);
         Self {
             public,
-            per_client: u32::try_from(per_client).unwrap_or(u32::MAX),
+            per_client: public.div_ceil(4).min(PER_CLIENT_MAX),
             grpc: (spare / 8).min(fitting(GRPC_CONNECTION_BYTES)).clamp(1, GRPC_CONNECTIONS_MAX),
         }
     }
 }
 
-/// The budgets of the process, apart from connections.
+/// Returns the maximum number of connections to an issuer.
+#[must_use]
+pub fn issuer_connections(resources: &Resources) -> usize {
+    spare_descriptors(resources).clamp(1, ISSUER_CONNECTIONS_MAX)
+}
+
+fn spare_descriptors(resources: &Resources) -> usize {
+    resources.descriptors - DESCRIPTORS_KEPT.min(resources.descriptors / 2)
+}
+
+/// The amounts that calls hold.
 pub struct Budgets {
     /// Bytes of request bodies.
     pub bodies: Arc<Pool>,
@@ -120,11 +161,11 @@ pub struct Budgets {
     pub messages: Arc<Pool>,
     /// Bytes of long answers.
     answers: Arc<Pool>,
-    /// Calls under way, whether or not their clients still wait.
+    /// Calls in progress, whether or not their clients still wait.
     pub calls: Arc<Pool>,
-    /// Bulk calls under way.
+    /// Bulk calls in progress.
     pub bulk_calls: Arc<Pool>,
-    /// Lists of links that are longer than one piece, under way.
+    /// Lists of links that are longer than one piece, in progress.
     pub lists: Arc<Pool>,
 }
 
@@ -155,52 +196,29 @@ impl Budgets {
         }
     }
 
-    /// Charges a long answer to a holder until the client has read it.
+    /// Reserves room for an answer of this length until its client has read it. Returns `None` for a
+    /// short answer, which needs no reservation. An answer longer than the account's whole share
+    /// reserves the whole share, because it would otherwise always be refused.
     ///
     /// # Errors
     /// When too much is held already.
-    pub fn keep(&self, holder: BudgetAccount, answer: &mut Answer) -> Result<(), ExceededShare> {
-        if let Some(held) = self.room_for(holder, answer.body().len() as u64)? {
-            answer.body_mut().hold(held);
-        }
-        Ok(())
-    }
-
-    /// Reserves room for an answer of this length. Returns `None` for a short answer, which needs
-    /// no reservation. An answer longer than the holder's whole share reserves the whole share,
-    /// because it would otherwise always be refused.
-    ///
-    /// # Errors
-    /// When too much is held already.
-    pub fn room_for(&self, holder: BudgetAccount, bytes: u64) -> Result<Option<Held>, ExceededShare> {
+    pub fn room_for(&self, account: Account, bytes: u64) -> Result<Option<Held>, ExceededShare> {
         if bytes <= LONG_ANSWER {
             return Ok(None);
         }
-        self.answers.take(holder, bytes.min(self.answers.share_of(holder))).map(Some)
+        self.answers.take(account, bytes.min(self.answers.share_of(account))).map(Some)
     }
 
     /// Extends a reservation for an answer that turned out to be longer.
     ///
     /// # Errors
     /// When too much is held already.
-    pub fn widen(
-        &self,
-        held: &mut Option<Held>,
-        holder: BudgetAccount,
-        bytes: u64,
-    ) -> Result<(), ExceededShare> {
+    pub fn widen(&self, held: &mut Option<Held>, account: Account, bytes: u64) -> Result<(), ExceededShare> {
         match held {
             Some(held) => held.grow_to(bytes.min(held.share())),
-            None => self.room_for(holder, bytes).map(|room| *held = room),
+            None => self.room_for(account, bytes).map(|room| *held = room),
         }
     }
-}
-
-/// Returns the lane for keys whose client has used too many wrong ones. `patience` is the longest
-/// wait.
-#[must_use]
-pub fn late_keys(patience: Duration) -> Lane {
-    Lane::new(Pool::of_clients(LATE_KEYS), patience)
 }
 
 #[cfg(test)]
@@ -213,7 +231,7 @@ mod tests {
             let limits = ConnectionLimits::of(&Resources { descriptors, memory: 1 << 30 }, false);
             let kept = descriptors - limits.public - limits.grpc;
             assert!(kept >= DESCRIPTORS_KEPT.min(descriptors / 2), "{descriptors}: {limits:?}");
-            assert!(usize::try_from(limits.per_client).unwrap() <= limits.public.div_ceil(4));
+            assert!(limits.per_client <= limits.public.div_ceil(4));
         }
         let limits = ConnectionLimits::of(&Resources { descriptors: 1_024, memory: 1 << 30 }, false);
         assert_eq!((limits.public, limits.per_client, limits.grpc), (576, 144, 96));
@@ -221,25 +239,23 @@ mod tests {
 
     #[test]
     fn connections_fit_into_half_of_the_memory() {
-        for memory in [64 << 20, 512 << 20, 2 << 30, 1 << 40] {
+        for (memory, public, grpc) in [
+            (512 << 20, 4_096, 51),
+            (2 << 30, CONNECTIONS_MAX, 204),
+            (16 << 30, CONNECTIONS_MAX, GRPC_CONNECTIONS_MAX),
+        ] {
             let limits = ConnectionLimits::of(&Resources { descriptors: 1 << 20, memory }, false);
+            assert_eq!((limits.public, limits.grpc), (public, grpc));
             let held = limits.public as u64 * CONNECTION_BYTES + limits.grpc as u64 * GRPC_CONNECTION_BYTES;
             assert!(held <= memory / 2, "{memory}: {limits:?}");
         }
-        let limits = ConnectionLimits::of(&Resources { descriptors: 1 << 20, memory: 512 << 20 }, false);
-        assert_eq!((limits.public, limits.grpc), (4_096, 51));
-        let limits = ConnectionLimits::of(&Resources { descriptors: 1 << 20, memory: 2 << 30 }, false);
-        assert_eq!((limits.public, limits.grpc), (CONNECTIONS_MAX, 204));
-        let limits = ConnectionLimits::of(&Resources { descriptors: 1 << 20, memory: 16 << 30 }, false);
-        assert_eq!((limits.public, limits.grpc), (CONNECTIONS_MAX, GRPC_CONNECTIONS_MAX));
     }
 
     #[test]
     fn a_key_can_always_send_the_longest_body() {
         for memory in [1 << 20, 512 << 20, 1 << 40] {
             let budgets = Budgets::of(&Resources { descriptors: 1_024, memory });
-            let key = BudgetAccount::Key(links::api_key::ApiKeyId(1));
-            assert!(budgets.bodies.take(key, LONGEST_BODY + LONGEST_BODY / 4).is_ok());
+            assert!(budgets.bodies.take(Account::Key(1), LONGEST_BODY + LONGEST_BODY / 4).is_ok());
         }
     }
 }

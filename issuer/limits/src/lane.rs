@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::{Instant, sleep};
 
-use super::{BudgetAccount, Pool};
+use crate::{Account, Pool};
 
 /// A bounded number of places in which callers wait until a spent rate has recovered.
 pub struct Lane {
@@ -14,6 +14,7 @@ pub struct Lane {
 
 impl Lane {
     /// Creates a lane with these places. `patience` is how long a caller may hold one.
+    #[must_use]
     pub fn new(places: Arc<Pool>, patience: Duration) -> Self {
         Self { places, patience }
     }
@@ -25,14 +26,14 @@ impl Lane {
     /// places are taken.
     pub async fn pass<T>(
         &self,
-        holder: BudgetAccount,
+        account: Account,
         mut spend: impl FnMut() -> Result<T, Duration>,
     ) -> Result<T, Duration> {
         let mut wait = match spend() {
             Ok(spent) => return Ok(spent),
             Err(wait) => wait,
         };
-        let _place = self.places.take(holder, 1).map_err(|_| wait)?;
+        let _place = self.places.take(account, 1).map_err(|_| wait)?;
         let until = Instant::now() + self.patience;
         loop {
             if Instant::now() + wait > until {
@@ -57,7 +58,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_has_spent_a_rate_waits_for_it_and_few_wait_at_a_time() {
         let lane = Arc::new(Lane::new(Pool::of_clients((8, 1)), PATIENCE));
-        let one = BudgetAccount::client([192, 0, 2, 1].into());
+        let one = Account::client([192, 0, 2, 1].into());
         let begun = Instant::now();
         let grown = begun + Duration::from_secs(6);
         let spend = move || {

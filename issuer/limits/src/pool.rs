@@ -6,22 +6,23 @@ use std::{
     sync::{Arc, Mutex, MutexGuard},
 };
 
-use daemon::network;
 use foldhash::quality::RandomState;
-use links::api_key::ApiKeyId;
+
+use crate::network;
 
 /// The account on which an amount is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum BudgetAccount {
+pub enum Account {
     /// A client without a key, or whose key is not known yet: an IPv4 address, or an IPv6 network
     /// of 64 bits.
     Client(IpAddr),
-    /// An API key, wherever it is used.
-    Key(ApiKeyId),
+    /// An API key by its number in the database, wherever it is used.
+    Key(i64),
 }
 
-impl BudgetAccount {
+impl Account {
     /// Returns the account of the client at this address.
+    #[must_use]
     pub fn client(address: IpAddr) -> Self {
         Self::Client(network(address))
     }
@@ -41,10 +42,10 @@ pub struct Shares {
 }
 
 impl Shares {
-    fn own(&self, holder: BudgetAccount) -> u64 {
-        match holder {
-            BudgetAccount::Client(_) => self.client,
-            BudgetAccount::Key(_) => self.key,
+    fn own(&self, account: Account) -> u64 {
+        match account {
+            Account::Client(_) => self.client,
+            Account::Key(_) => self.key,
         }
     }
 }
@@ -69,7 +70,7 @@ struct Holdings {
     all: u64,
     clients: u64,
     /// The amount of each holder that has any. It has no more entries than the pool has units.
-    by_holder: HashMap<BudgetAccount, u64, RandomState>,
+    by_holder: HashMap<Account, u64, RandomState>,
 }
 
 impl Pool {
@@ -88,15 +89,15 @@ impl Pool {
     ///
     /// # Errors
     /// Returns the share that would be exceeded.
-    pub fn take(self: &Arc<Self>, holder: BudgetAccount, amount: u64) -> Result<Held, ExceededShare> {
-        let mut held = Held { pool: Arc::clone(self), holder, amount: 0 };
+    pub fn take(self: &Arc<Self>, account: Account, amount: u64) -> Result<Held, ExceededShare> {
+        let mut held = Held { pool: Arc::clone(self), account, amount: 0 };
         held.grow_to(amount)?;
         Ok(held)
     }
 
     /// Returns the maximum that a holder may have while nothing else is held.
-    pub fn share_of(&self, holder: BudgetAccount) -> u64 {
-        self.shares.own(holder)
+    pub fn share_of(&self, account: Account) -> u64 {
+        self.shares.own(account)
     }
 
     fn holdings(&self) -> MutexGuard<'_, Holdings> {
@@ -105,10 +106,10 @@ impl Pool {
 }
 
 impl Holdings {
-    fn add(&mut self, shares: &Shares, holder: BudgetAccount, amount: u64) -> Result<(), ExceededShare> {
-        let own = self.by_holder.get(&holder).copied().unwrap_or(0);
-        let is_client = matches!(holder, BudgetAccount::Client(_));
-        if amount > shares.own(holder).saturating_sub(own) {
+    fn add(&mut self, shares: &Shares, account: Account, amount: u64) -> Result<(), ExceededShare> {
+        let own = self.by_holder.get(&account).copied().unwrap_or(0);
+        let is_client = matches!(account, Account::Client(_));
+        if amount > shares.own(account).saturating_sub(own) {
             return Err(ExceededShare::Own);
         }
         let is_beyond = |held: u64, share: u64| amount > share.saturating_sub(held);
@@ -117,19 +118,19 @@ impl Holdings {
         }
         self.all += amount;
         self.clients += if is_client { amount } else { 0 };
-        *self.by_holder.entry(holder).or_default() += amount;
+        *self.by_holder.entry(account).or_default() += amount;
         Ok(())
     }
 
-    fn remove(&mut self, holder: BudgetAccount, amount: u64) {
+    fn remove(&mut self, account: Account, amount: u64) {
         self.all -= amount;
-        if matches!(holder, BudgetAccount::Client(_)) {
+        if matches!(account, Account::Client(_)) {
             self.clients -= amount;
         }
-        if let Some(own) = self.by_holder.get_mut(&holder) {
+        if let Some(own) = self.by_holder.get_mut(&account) {
             *own -= amount;
             if *own == 0 {
-                self.by_holder.remove(&holder);
+                self.by_holder.remove(&account);
             }
         }
     }
@@ -138,14 +139,14 @@ impl Holdings {
 /// An amount that is held from a pool. Dropping it gives the amount back.
 pub struct Held {
     pool: Arc<Pool>,
-    holder: BudgetAccount,
+    account: Account,
     amount: u64,
 }
 
 impl Held {
     /// Returns the maximum that its holder may have.
     pub fn share(&self) -> u64 {
-        self.pool.share_of(self.holder)
+        self.pool.share_of(self.account)
     }
 
     /// Raises the amount to `amount`, if that is more than before.
@@ -155,7 +156,7 @@ impl Held {
     pub fn grow_to(&mut self, amount: u64) -> Result<(), ExceededShare> {
         let more = amount.saturating_sub(self.amount);
         if more > 0 {
-            self.pool.holdings().add(&self.pool.shares, self.holder, more)?;
+            self.pool.holdings().add(&self.pool.shares, self.account, more)?;
             self.amount += more;
         }
         Ok(())
@@ -165,7 +166,7 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         if self.amount > 0 {
-            self.pool.holdings().remove(self.holder, self.amount);
+            self.pool.holdings().remove(self.account, self.amount);
         }
     }
 }
@@ -174,8 +175,8 @@ impl Drop for Held {
 mod tests {
     use super::*;
 
-    fn client(last: u8) -> BudgetAccount {
-        BudgetAccount::client([192, 0, 2, last].into())
+    fn client(last: u8) -> Account {
+        Account::client([192, 0, 2, last].into())
     }
 
     #[test]
@@ -184,13 +185,13 @@ mod tests {
         let one = pool.take(client(1), 15).unwrap();
         assert_eq!(pool.take(client(1), 1).err(), Some(ExceededShare::Own));
         assert_eq!(pool.take(client(2), 6).err(), Some(ExceededShare::All), "of all clients");
-        let mut key = pool.take(BudgetAccount::Key(ApiKeyId(1)), 50).unwrap();
+        let mut key = pool.take(Account::Key(1), 50).unwrap();
         assert_eq!(key.grow_to(61), Err(ExceededShare::Own));
         assert_eq!(key.grow_to(60), Ok(()));
-        assert_eq!(pool.take(BudgetAccount::Key(ApiKeyId(2)), 26).err(), Some(ExceededShare::All));
-        let other = pool.take(BudgetAccount::Key(ApiKeyId(2)), 25).unwrap();
+        assert_eq!(pool.take(Account::Key(2), 26).err(), Some(ExceededShare::All));
+        let other = pool.take(Account::Key(2), 25).unwrap();
         drop((one, key));
-        assert!(pool.take(BudgetAccount::Key(ApiKeyId(3)), 60).is_ok());
+        assert!(pool.take(Account::Key(3), 60).is_ok());
         drop(other);
         let holdings = pool.holdings();
         assert_eq!((holdings.all, holdings.clients, holdings.by_holder.len()), (0, 0, 0));
@@ -199,11 +200,11 @@ mod tests {
     #[test]
     fn an_ipv6_network_of_64_bits_is_one_client() {
         let pool = Pool::of_clients((10, 1));
-        let _one = pool.take(BudgetAccount::client("2001:db8::1".parse().unwrap()), 1).unwrap();
+        let _one = pool.take(Account::client("2001:db8::1".parse().unwrap()), 1).unwrap();
         assert_eq!(
-            pool.take(BudgetAccount::client("2001:db8::2".parse().unwrap()), 1).err(),
+            pool.take(Account::client("2001:db8::2".parse().unwrap()), 1).err(),
             Some(ExceededShare::Own)
         );
-        assert!(pool.take(BudgetAccount::client("2001:db8:1::1".parse().unwrap()), 1).is_ok());
+        assert!(pool.take(Account::client("2001:db8:1::1".parse().unwrap()), 1).is_ok());
     }
 }
