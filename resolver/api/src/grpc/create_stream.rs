@@ -18,9 +18,8 @@ use std::{
     time::Duration,
 };
 
-use daemon::Seldom;
 use futures_util::{Stream, StreamExt as _, stream};
-use limits::Held;
+use limits::{Held, Seldom};
 use proto::links::v1::{CreateLinkRequest, CreateLinkResult, Link, Refusal, create_link_result};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
