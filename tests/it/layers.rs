@@ -63,7 +63,7 @@ const LAYERS: &[Layer] = &[
         name: "webhooks",
         folder: "resolver/webhooks",
         reaches: &[],
-        never: &["hyper", "tokio-postgres"],
+        never: &["tokio-postgres", "tonic"],
     },
     Layer { name: "tls", folder: "issuer/tls", reaches: &[], never: &["hyper", "tokio-postgres", "tonic"] },
     Layer {

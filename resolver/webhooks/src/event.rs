@@ -54,10 +54,6 @@ impl EventKind {
     pub const fn as_str(self) -> &'static str {
         NAMES[self as usize].1
     }
-
-    const fn bit(self) -> u16 {
-        1 << self as u16
-    }
 }
 
 impl FromStr for EventKind {
@@ -72,41 +68,6 @@ impl FromStr for EventKind {
 impl fmt::Display for EventKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
-    }
-}
-
-/// A set of kinds.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub struct Kinds(u16);
-
-impl Kinds {
-    /// Tells whether the set has a kind.
-    #[must_use]
-    pub const fn contains(self, kind: EventKind) -> bool {
-        self.0 & kind.bit() != 0
-    }
-
-    /// Tells whether the set is empty, so that a webhook with it would never be called.
-    #[must_use]
-    pub const fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-
-    /// Returns the kinds in the order of their declaration.
-    pub fn iter(self) -> impl Iterator<Item = EventKind> {
-        EventKind::all().filter(move |kind| self.contains(*kind))
-    }
-}
-
-impl FromIterator<EventKind> for Kinds {
-    fn from_iter<I: IntoIterator<Item = EventKind>>(kinds: I) -> Self {
-        Self(kinds.into_iter().fold(0, |bits, kind| bits | kind.bit()))
-    }
-}
-
-impl fmt::Debug for Kinds {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.iter()).finish()
     }
 }
 
@@ -128,15 +89,5 @@ mod tests {
         assert!("Link.created".parse::<EventKind>().is_err());
         let error = "ä".repeat(1_000).parse::<EventKind>().unwrap_err();
         assert_eq!(error, UnknownKind("ä".repeat(SHOWN_CHARS)));
-    }
-
-    #[test]
-    fn a_set_has_the_kinds_that_it_was_made_of() {
-        let some = [EventKind::LinkUnblocked, EventKind::VisitsRecorded, EventKind::LinkUnblocked];
-        let kinds: Kinds = some.into_iter().collect();
-        assert_eq!(kinds.iter().collect::<Vec<_>>(), [EventKind::VisitsRecorded, EventKind::LinkUnblocked]);
-        assert!(!kinds.contains(EventKind::LinkBlocked));
-        assert!(!kinds.is_empty() && Kinds::default().is_empty());
-        assert_eq!(EventKind::all().collect::<Kinds>().iter().count(), NAMES.len());
     }
 }

@@ -6,12 +6,8 @@ use codes::LinkId;
 use links::webhook::{Shown, Webhook, WebhookEvent, body};
 use store::{FanOut, Source, StoreError};
 
-use super::{
-    dispatcher::Dispatcher,
-    filters::{filter_of, matches},
-};
+use super::{dispatcher::Dispatcher, filters::matches};
 use crate::AppError;
-use ::webhooks::Filter;
 
 /// Number of events in one transaction.
 const PAGE: usize = 100;
@@ -28,11 +24,10 @@ impl Dispatcher {
                 return Ok(());
             }
             let webhooks = self.store.webhooks().await?;
-            let enabled = webhooks.iter().filter(|webhook| webhook.disabled.is_none());
-            let filters: Vec<(&Webhook, Filter)> =
-                enabled.map(|webhook| (webhook, filter_of(&webhook.subscription))).collect();
+            let enabled: Vec<&Webhook> =
+                webhooks.iter().filter(|webhook| webhook.disabled.is_none()).collect();
             let codes = self.codes_of(&events).await?;
-            let plan = |event: &WebhookEvent| self.plan(event, &filters, &codes);
+            let plan = |event: &WebhookEvent| self.plan(event, &enabled, &codes);
             let plans = events.iter().map(plan).collect::<Result<Vec<_>, _>>()?;
             let done = self.store.fan_out(&plans).await?;
             self.metrics.dropped.increment(done.dropped);
@@ -46,12 +41,12 @@ impl Dispatcher {
     fn plan(
         &self,
         event: &WebhookEvent,
-        filters: &[(&Webhook, Filter)],
+        enabled: &[&Webhook],
         codes: &HashMap<LinkId, String>,
     ) -> Result<FanOut, StoreError> {
         let mut webhooks = Vec::new();
-        for (webhook, filter) in filters {
-            if matches(filter, &event.kind, event.domain, event.link, &event.tags) {
+        for webhook in enabled {
+            if matches(&webhook.subscription, &event.kind, event.domain, event.link, &event.tags) {
                 let message = draw_message_id().map_err(|_| StoreError::Stopped)?;
                 webhooks.push((webhook.id, message));
             }

@@ -1,40 +1,28 @@
 //! Which webhooks an event is for.
 
+use codes::LinkId;
 use links::{DomainId, webhook::Subscription};
 
-use ::webhooks::{EventKind, Filter, Kinds, Subject};
-use codes::LinkId;
+use ::webhooks::EventKind;
 
-/// The number of no domain: that of events of several domains, and of conditions that cannot hold.
-const NO_DOMAIN: u32 = u32::MAX;
-
-/// Returns the filter of a subscription. A kind that this version does not know is left out.
-pub(super) fn filter_of(subscription: &Subscription) -> Filter {
-    let kinds: Kinds = subscription.kinds.iter().filter_map(|kind| kind.parse().ok()).collect();
-    // A webhook for one link follows it to other domains.
-    let domain = subscription.domain.filter(|_| subscription.link.is_none());
-    Filter {
-        kinds,
-        domain: domain.map(|domain| number_of(Some(domain))),
-        tag: subscription.tag,
-        link: subscription.link.map(LinkId::get),
-    }
-}
-
-/// Tells whether a filter matches an event; never for a kind that this version does not know.
+/// Returns whether a webhook with this subscription is called for an event; never for a kind that
+/// this version does not know. Every condition that is set has to hold. Conditions compare ids, so
+/// that a domain or a tag that is renamed keeps its webhooks.
 pub(super) fn matches(
-    filter: &Filter,
+    subscription: &Subscription,
     kind: &str,
     domain: Option<DomainId>,
     link: Option<LinkId>,
     tags: &[i64],
 ) -> bool {
-    let Ok(kind) = kind.parse::<EventKind>() else { return false };
-    filter.matches(&Subject { kind, domain: number_of(domain), link: link.map(LinkId::get), tags })
-}
-
-fn number_of(domain: Option<DomainId>) -> u32 {
-    domain.and_then(|domain| u32::try_from(domain.get()).ok()).unwrap_or(NO_DOMAIN)
+    let Subscription { kinds, domain: of_domain, tag, link: of_link } = subscription;
+    // A webhook for one link follows it to other domains.
+    let of_domain = of_domain.filter(|_| of_link.is_none());
+    kinds.iter().any(|of_kind| of_kind == kind)
+        && kind.parse::<EventKind>().is_ok()
+        && of_domain.is_none_or(|of_domain| domain == Some(of_domain))
+        && tag.is_none_or(|tag| tags.contains(&tag))
+        && of_link.is_none_or(|of_link| link == Some(of_link))
 }
 
 #[cfg(test)]
@@ -42,15 +30,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_of_several_domains_matches_no_condition() {
-        let any =
-            Subscription { kinds: vec!["visits.recorded".to_owned()], domain: None, tag: None, link: None };
-        let on_default = Subscription { domain: Some(DomainId::DEFAULT), ..any.clone() };
-        let check = |subscription: &Subscription, domain| {
-            matches(&filter_of(subscription), "visits.recorded", domain, None, &[])
+    fn each_condition_has_to_hold() {
+        let (domain, link) = (DomainId::from_stored(3), LinkId::from_stored(40));
+        let kinds = ["link.updated", "visits.forgotten"].map(str::to_owned).to_vec();
+        let any = Subscription { kinds, domain: None, tag: None, link: None };
+        let updated = |subscription: &Subscription| {
+            matches(subscription, "link.updated", Some(domain), Some(link), &[500, 501])
         };
-        assert!(check(&any, None) && check(&any, Some(DomainId::DEFAULT)));
-        assert!(!check(&on_default, None) && check(&on_default, Some(DomainId::DEFAULT)));
-        assert!(!matches(&filter_of(&any), "visits.forgotten", None, None, &[]));
+        let of = |domain: u32, tag, link| {
+            let domain = Some(DomainId::from_stored(domain.into()));
+            Subscription { domain, tag: Some(tag), link: Some(LinkId::from_stored(link)), ..any.clone() }
+        };
+        assert!(updated(&any) && updated(&of(3, 501, 40)));
+        assert!(updated(&of(4, 501, 40)), "a link that has moved");
+        assert!(!updated(&of(3, 502, 40)) && !updated(&of(3, 501, 41)));
+        let on_domain = Subscription { domain: Some(domain), ..any.clone() };
+        assert!(updated(&on_domain));
+        for (subscription, kind, of_domain) in [
+            (&any, "link.deleted", Some(domain)),
+            (&any, "visits.forgotten", Some(domain)),
+            (&on_domain, "link.updated", Some(DomainId::DEFAULT)),
+            // An event of several domains.
+            (&on_domain, "link.updated", None),
+        ] {
+            assert!(!matches(subscription, kind, of_domain, None, &[]), "{kind}");
+        }
+        assert!(matches(&any, "link.updated", None, None, &[]));
     }
 }

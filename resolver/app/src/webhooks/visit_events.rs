@@ -3,8 +3,8 @@
 
 use links::webhook::{NewWebhookEvent, RecordedVisits, Subscription};
 
-use super::filters::{filter_of, matches};
-use ::webhooks::{EventKind, Filter};
+use super::filters::matches;
+use ::webhooks::EventKind;
 
 /// Maximum number of events of links and domains in one batch, without summaries.
 const EVENTS_MAX: usize = 998;
@@ -14,7 +14,7 @@ const SAMPLES_MAX: usize = 20;
 /// The webhooks that are called for visits.
 #[derive(Clone, Debug, Default)]
 pub struct VisitEvents {
-    filters: Vec<Filter>,
+    subscriptions: Vec<Subscription>,
 }
 
 impl VisitEvents {
@@ -22,18 +22,17 @@ impl VisitEvents {
     /// (`DomainCache::entries`, `webhooks`).
     #[must_use]
     pub fn of(subscriptions: &[Subscription]) -> Self {
-        let is_for_visits = |filter: &Filter| {
-            [EventKind::VisitsRecorded, EventKind::OrphanVisitsRecorded]
-                .iter()
-                .any(|kind| filter.kinds.contains(*kind))
+        let kinds = [EventKind::VisitsRecorded, EventKind::OrphanVisitsRecorded].map(EventKind::as_str);
+        let is_for_visits = |subscription: &&Subscription| {
+            subscription.kinds.iter().any(|kind| kinds.contains(&kind.as_str()))
         };
-        Self { filters: subscriptions.iter().map(filter_of).filter(is_for_visits).collect() }
+        Self { subscriptions: subscriptions.iter().filter(is_for_visits).cloned().collect() }
     }
 
     /// Returns whether no webhook is called for visits, so that nothing has to be collected.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.filters.is_empty()
+        self.subscriptions.is_empty()
     }
 
     /// Returns the events of a batch: one for each group that a webhook is called for, at most
@@ -52,7 +51,8 @@ impl VisitEvents {
 
     fn wants(&self, group: &RecordedVisits) -> bool {
         let domain = Some(group.domain);
-        self.filters.iter().any(|filter| matches(filter, group.kind(), domain, group.link, &group.tags))
+        let matches = |subscription| matches(subscription, group.kind(), domain, group.link, &group.tags);
+        self.subscriptions.iter().any(matches)
     }
 }
 
