@@ -282,9 +282,9 @@ async fn an_export_that_was_cut_short_or_is_of_a_later_version_is_refused() {
     let to = Side::start(None, None).await;
     let cut = whole.rsplitn(3, '\n').last().unwrap();
     for (text, part) in [
-        (cut.to_owned(), "expected the last line of an export"),
-        (whole.replace("\"version\":1", "\"version\":2"), "expected an export of version 1, found"),
-        (whole.split_once('\n').unwrap().1.to_owned(), "expected a first line"),
+        (cut.to_owned(), "the export ends without its last line"),
+        (whole.replace("\"version\":1", "\"version\":2"), "and this release reads version 1"),
+        (whole.split_once('\n').unwrap().1.to_owned(), "the first line of an export is missing"),
     ] {
         let file = to.scratch.file("bad.ndjson", &text).unwrap().display().to_string();
         let refused = to.run(&["import", &file]).await;

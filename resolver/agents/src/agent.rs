@@ -1,6 +1,6 @@
 //! What one user agent says.
 
-use crate::{DeviceKind, Name, is_bot};
+use crate::{DeviceKind, Name};
 
 /// What a user agent says about the client, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,27 +24,6 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Creates the agent that stands for those beyond the budget of parses. Its names are
-    /// [`Name::OTHER`]. Bots are told from people all the same, so that their counts stay right.
-    #[must_use]
-    pub fn other(user_agent: &[u8]) -> Self {
-        Self::not_parsed(is_bot(user_agent))
-    }
-
-    pub(crate) fn not_parsed(bot: bool) -> Self {
-        let other = || Name::new(Name::OTHER);
-        Self {
-            browser: other(),
-            browser_version: other(),
-            os: other(),
-            os_version: other(),
-            device: if bot { DeviceKind::Bot } else { DeviceKind::Other },
-            brand: other(),
-            model: other(),
-            bot,
-        }
-    }
-
     /// Returns the number of bytes of the names, which lie outside the struct.
     pub(crate) fn names_len(&self) -> usize {
         let names =

@@ -22,107 +22,18 @@ enum Sign {
 }
 
 static WORDS: LazyLock<Words<Sign>> = LazyLock::new(|| {
-    Words::new(&[(Sign::Crawler, CRAWLERS), (Sign::Program, PROGRAMS), (Sign::Innocent, INNOCENT)])
+    let [crawlers, programs] = [CRAWLERS, PROGRAMS].map(|words| words.lines().collect::<Vec<_>>());
+    Words::new(&[(Sign::Crawler, &crawlers[..]), (Sign::Program, &programs[..]), (Sign::Innocent, INNOCENT)])
 });
 
-/// Words of crawlers, previews and monitors in general, and the names of some that the list lacks.
-/// Several chats use the name of another one: Signal sends `WhatsApp`, LINE and iMessage send
-/// `facebookexternalhit`.
-const CRAWLERS: &[&str] = &[
-    "akkoma",
-    "archiver",
-    "barracuda",
-    "bot",
-    "cardyb",
-    "cf-facebook",
-    "checker",
-    "crawl",
-    "dendrite/",
-    "embedly",
-    "facebookcatalog",
-    "facebookexternalhit",
-    "favicon",
-    "fetcher",
-    "flipboardproxy",
-    "friendica",
-    "google-",
-    "google.com/+/web/snippet",
-    "googleimageproxy",
-    "googleother",
-    "gotosocial",
-    "gtmetrix",
-    "headless",
-    "hubzilla",
-    "iframely",
-    "kakaotalk-scrap",
-    "kube-probe",
-    "larkurl2page",
-    "lemmy/",
-    "lighthouse",
-    "line-poker",
-    "mastodon",
-    "matrix-media-repo",
-    "mediapartners",
-    "meta-external",
-    "microsoft office",
-    "misskey",
-    "monitoring",
-    "ms-office",
-    "notionembedder",
-    "onebox",
-    "phantomjs",
-    "pinterest/0.",
-    "pixelfed",
-    "playwright",
-    "pleroma",
-    "preview",
-    "puppeteer",
-    "qq-url-manager",
-    "rocket.chat",
-    "scraper",
-    "screenshot",
-    "selenium",
-    "slack-imgproxy",
-    "spider",
-    "synapse",
-    "unfurl",
-    "uptime",
-    "viber",
-    "vkshare",
-    "whatsapp",
-    "wkhtmlto",
-    "yahoomailproxy",
-];
+/// Words of crawlers, previews and monitors in general, and the names of some that the list lacks,
+/// one a line. Several chats use the name of another one: Signal sends `WhatsApp`, LINE and iMessage
+/// send `facebookexternalhit`.
+const CRAWLERS: &str = include_str!("../crawlers/words.txt");
 
-/// Words of programs and libraries that are no app of a person. `http` begins the address of an
-/// operator.
-const PROGRAMS: &[&str] = &[
-    "ahc/",
-    "aiohttp",
-    "axios",
-    "curl",
-    "go-http-client",
-    "guzzlehttp",
-    "http",
-    "httpclient",
-    "httpie",
-    "httpx",
-    "insomnia/",
-    "java/",
-    "libwww-perl",
-    "node-fetch",
-    "okhttp",
-    "php/",
-    "postman",
-    "powershell",
-    "python",
-    "reqwest",
-    "restsharp",
-    "ruby",
-    "undici",
-    "urllib",
-    "wget",
-];
+/// Words of programs and libraries that are no app of a person, one a line. `http` begins the address
+/// of an operator.
+const PROGRAMS: &str = include_str!("../crawlers/programs.txt");
 
 /// Makers of phones, and words of apps.
 const INNOCENT: &[&str] = &["botim", "cubot", "curling", "curly", "javafx/"];

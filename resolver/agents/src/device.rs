@@ -26,7 +26,7 @@ pub enum DeviceKind {
     Wearable,
     /// No person's device: crawler, preview, monitor or library.
     Bot,
-    /// Another kind, such as a car, or an agent that was not parsed.
+    /// Another kind, such as a car.
     Other,
     /// The user agent does not tell.
     Unknown,

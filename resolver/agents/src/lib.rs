@@ -8,7 +8,7 @@
 //! 5. The rules are those of uap-core, compiled in. [`Parser::new`] builds them, which takes about
 //!    0.1 s and 20 MiB (55 MiB once every rule has been tried). So a process needs one parser, on
 //!    the thread that stores visits.
-//! 6. Time is a parameter: [`Budget`] bounds the parses of a second, and [`Cache`] the memory.
+//! 6. [`Cache`] keeps what was parsed, in bounded memory.
 //!
 //! Rejected: `woothee`, which rests since 2021 and knows no current device; and `iscrawl` for bots,
 //! because its cache compares the address, the length and the ends of a text, so that an agent read
@@ -16,7 +16,6 @@
 
 mod agent;
 mod bots;
-mod budget;
 mod cache;
 mod crawlers;
 mod device;
@@ -28,7 +27,6 @@ mod words;
 
 pub use agent::Agent;
 pub use bots::{is_bot, is_crawler};
-pub use budget::Budget;
 pub use cache::Cache;
 pub use device::DeviceKind;
 pub use name::Name;

@@ -11,8 +11,6 @@ impl Name {
     pub const MAX: usize = 64;
     /// The text of a name that the user agent does not tell.
     pub const UNKNOWN: &str = "unknown";
-    /// The text of all names of an agent that was not parsed: see [`crate::Agent::other`].
-    pub const OTHER: &str = "(other)";
 
     /// Creates a name without the text's control characters and the blanks around it, cut to
     /// [`Name::MAX`] bytes between two characters. An empty text is an unknown name.

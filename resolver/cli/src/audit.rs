@@ -1,49 +1,56 @@
 //! `resolver audit`: shows the audit log of a running server.
 
+use clap::Args;
 use serde_json::Value;
 
-use super::{
-    client::{Call, Server},
-    json_text,
-    table::{Column, layout, printable, text},
+use crate::{
+    Error,
+    args::TableArgs,
+    client::{Call, Server, maybe},
+    table::{Field, list, printable, text, time},
 };
-use crate::{Error, args::AuditArgs};
 
 /// The maximum width of a value in the column of changes, in cells. The column is for a quick look;
 /// `--json` has the whole values.
 const VALUE_CHARS: usize = 60;
 
-/// Returns a page of the audit log, the latest entry first.
-pub(super) async fn run(args: AuditArgs) -> Result<String, Error> {
-    let server = Server::new(&args.server)?;
-    let query = args.before.map(|before| ("before", before.to_string())).into_iter().collect();
-    let answer = server.ask(Call::read("audit".to_owned(), query)).await?;
-    let entries = answer["audit"]["data"].as_array().ok_or_else(|| server.foreign())?;
-    if args.json {
-        return Ok(json_text::pretty(&answer));
-    }
-    let next = answer["audit"]["before"].as_i64();
-    let more = next.map_or_else(String::new, |next| format!("earlier entries: --before {next}\n"));
-    Ok(table(entries, args.table.width) + &more)
+/// Arguments of `resolver audit`.
+#[derive(Clone, Debug, Args)]
+pub struct AuditArgs {
+    /// Show only entries before the one with this number.
+    #[arg(long, value_name = "ID")]
+    pub before: Option<i64>,
+    /// The server and the form of the output.
+    #[command(flatten)]
+    pub table: TableArgs,
 }
 
-/// Formats entries as a table with one line each, none wider than `width` cells.
-fn table(entries: &[Value], width: usize) -> String {
-    if entries.is_empty() {
-        return "no entries\n".to_owned();
-    }
-    let of = |head, is_kept, read: fn(&Value) -> String| Column::new(head, is_kept, entries.iter().map(read));
-    let columns = vec![
-        of("date", true, |entry| text(&entry["date"]).chars().take(19).collect::<String>().replace('T', " ")),
-        of("key", true, |entry| {
+/// The columns of the log.
+const FIELDS: [Field; 6] =
+    [
+        ("date", true, |entry| time(&entry["date"])),
+        ("key", true, |entry| {
             if entry["apiKey"].is_null() { "(operator)".to_owned() } else { text(&entry["apiKey"]) }
         }),
-        of("action", true, |entry| text(&entry["action"])),
-        of("subject", true, |entry| text(&entry["subject"])),
-        of("domain", false, |entry| text(&entry["domain"])),
-        of("changed", false, changes),
+        ("action", true, |entry| text(&entry["action"])),
+        ("subject", true, |entry| text(&entry["subject"])),
+        ("domain", false, |entry| text(&entry["domain"])),
+        ("changed", false, changes),
     ];
-    layout(columns, width)
+
+/// Returns a page of the audit log, the latest entry first.
+pub(super) async fn run(args: AuditArgs) -> Result<String, Error> {
+    let call = Call::read("audit".to_owned(), maybe("before", args.before));
+    Server::show(&args.table.show, call, "/audit/data", |answer| {
+        let next = answer["audit"]["before"].as_i64();
+        let more = next.map_or_else(String::new, |next| format!("earlier entries: --before {next}\n"));
+        table(&answer["audit"]["data"], args.table.width) + &more
+    })
+    .await
+}
+
+fn table(entries: &Value, width: usize) -> String {
+    list(entries, "no entries", &FIELDS, width)
 }
 
 /// Formats the fields that an entry changed, or all its details if it is not an edit.
@@ -99,7 +106,7 @@ mod tests {
             "version": { "from": 0, "to": 1 } } }),
         );
         assert_eq!(
-            table(std::slice::from_ref(&edit), 100),
+            table(&json!([edit]), 100),
             "date                 key  action     subject  domain  changed\n\
              2026-11-22 10:00:00  ci   edit-link  promo    s.test  title: none → T, password: another\n"
         );
@@ -110,7 +117,7 @@ mod tests {
             "",
             "a deleted link's last state is in the JSON"
         );
-        assert_eq!(table(&[], 80), "no entries\n");
+        assert_eq!(table(&json!([]), 80), "no entries\n");
         let rule = json!({ "rule": { "from": null, "to": { "x": "\u{202E}y\u{9B}" } } });
         assert_eq!(changes(&entry(json!({ "changed": rule }))), "rule: none → {\"x\":\"\u{FFFD}y\u{FFFD}\"}");
     }

@@ -12,19 +12,39 @@
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
-    io::{self, IsTerminal as _, Write as _, stderr},
+    io::{self, Write as _},
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
     path::{Path, PathBuf},
 };
 
+use clap::Args;
 use jiff::Timestamp;
 use serde_json::json;
 use store::sqlite::Snapshot;
 
 use crate::{
     Error,
-    args::{BackupArgs, Database},
+    args::{Database, DatabaseArgs},
+    progress::progress_bar,
 };
+
+/// Arguments of `resolver backup`.
+#[derive(Clone, Debug, Args)]
+pub struct BackupArgs {
+    /// Folder to create. To restore, put its files in place of the folder of the SQLite file, and
+    /// start the resolver.
+    #[arg(value_name = "TARGET")]
+    pub target: PathBuf,
+    /// The database.
+    #[command(flatten)]
+    pub database: DatabaseArgs,
+    /// File with the code key. Defaults to code.key beside the SQLite file.
+    #[arg(long, env = "RESOLVER_CODE_KEY_FILE", value_name = "FILE")]
+    pub code_key_file: Option<PathBuf>,
+    /// Print JSON instead of text.
+    #[arg(long)]
+    pub json: bool,
+}
 
 pub(super) async fn run(args: BackupArgs) -> Result<String, Error> {
     let sources = Sources::of(&args)?;
@@ -129,7 +149,12 @@ fn fill(sources: &Sources, folder: &Path, made_at: Timestamp) -> Result<Vec<(Str
     let visits = visits.map(|visits| (visits, &sources.visits, None));
     for (snapshot, path, made_at) in visits.into_iter().chain([(links, &sources.links, Some(made_at))]) {
         let to = beside(folder, path)?;
-        snapshot.copy(&to, made_at, &mut progress_bar(path))?;
+        let bar = progress_bar(Some(0), "{msg}").with_message(path.display().to_string());
+        snapshot.copy(&to, made_at, &mut |done, total| {
+            bar.set_length(total);
+            bar.set_position(done);
+        })?;
+        bar.finish();
         files.push(synced(&to)?);
     }
     for path in [&sources.ledger, &sources.code_key] {
@@ -164,19 +189,4 @@ fn sync(folder: &Path) -> io::Result<()> {
 
 fn parent(path: &Path) -> PathBuf {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
-}
-
-/// Returns what shows the share of a file that is copied, on a terminal.
-fn progress_bar(path: &Path) -> impl FnMut(u64, u64) {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let (is_shown, mut last) = (stderr().is_terminal(), None);
-    move |done, total| {
-        let percent = done * 100 / total.max(1);
-        if is_shown && last != Some(percent) {
-            last = Some(percent);
-            let end = if done == total { "\n" } else { "" };
-            // A closed terminal stops no backup.
-            let _ = write!(stderr(), "\r{name} {percent:>3} %{end}");
-        }
-    }
 }

@@ -17,8 +17,12 @@ use ureq::{
 use url::{Host, Url, form_urlencoded};
 
 use self::problem::{Reply, TEXT_CELLS};
-use super::table::{cut, printable};
-use crate::{Error, args::ServerArgs};
+use crate::{
+    Error,
+    args::{ServerArgs, ShowArgs},
+    json_text,
+    table::{cut, printable},
+};
 
 pub use self::problem::ClientError;
 
@@ -69,6 +73,16 @@ impl Call {
     pub(super) fn write(method: Method, path: String, query: Vec<(&'static str, String)>) -> Self {
         Self { method, path, query, body: None, header: None, is_repeatable: false }
     }
+
+    /// Creates a call that changes something, with a body and without a query.
+    pub(super) fn send(method: Method, path: String, body: Value) -> Self {
+        Self { body: Some(body), ..Self::write(method, path, Vec::new()) }
+    }
+}
+
+/// Returns a query with one parameter, or an empty one without a value.
+pub(super) fn maybe(name: &'static str, value: Option<impl ToString>) -> Vec<(&'static str, String)> {
+    value.map(|value| (name, value.to_string())).into_iter().collect()
 }
 
 /// Percent-encodes a text as one path segment. Returns `None` for a text that would change the
@@ -141,6 +155,22 @@ impl Server {
     pub(super) async fn ask(&self, call: Call) -> Result<Value, Error> {
         let body = self.call(call).await?;
         Ok(serde_json::from_slice(&body).map_err(|_| self.foreign())?)
+    }
+
+    /// Makes a call whose answer has the field at a JSON pointer, and formats the answer: as JSON if
+    /// the arguments ask for it.
+    pub(super) async fn show(
+        args: &ShowArgs,
+        call: Call,
+        pointer: &str,
+        format: impl FnOnce(&Value) -> String,
+    ) -> Result<String, Error> {
+        let server = Self::new(&args.server)?;
+        let answer = server.ask(call).await?;
+        if answer.pointer(pointer).is_none() {
+            return Err(server.foreign().into());
+        }
+        Ok(if args.json { json_text::pretty(&answer) } else { format(&answer) })
     }
 
     /// Makes a call that only reads, without retries, and returns its answer as it arrives. Blocks

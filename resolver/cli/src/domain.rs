@@ -1,79 +1,186 @@
 //! `resolver domain list|edit|redirects|remove`: manages the domains of a running server.
 
-mod table;
-
+use clap::{Args, Subcommand, ValueEnum, builder::NonEmptyStringValueParser};
 use serde_json::{Map, Value, json};
 use ureq::http::Method;
 
-use super::{
-    client::{Call, NOTHING_TO_CHANGE, Server, segment, wrong},
-    json_text,
-};
 use crate::{
     Error,
-    args::{
-        DomainCommand, DomainEditArgs, DomainListArgs, DomainProtocol, DomainRedirectsArgs, DomainRemoveArgs,
-    },
+    args::{ServerArgs, ShowArgs, TableArgs},
+    client::{Call, NOTHING_TO_CHANGE, Server, maybe, segment, wrong},
+    table::{Field, list, pairs, printable, text},
 };
 
 /// The path of all domains.
 const DOMAINS: &str = "domains";
 /// The segment in place of a name, for the call that edits fallback targets.
 const REDIRECTS: &str = "redirects";
+/// The fallback targets: their names in tables, and their fields in the API.
+const TARGETS: [(&str, &str); 3] = [
+    ("base URL", "baseUrlRedirect"),
+    ("regular 404", "regular404Redirect"),
+    ("invalid short URL", "invalidShortUrlRedirect"),
+];
+
+/// Subcommands of `resolver domain`.
+#[derive(Debug, Subcommand)]
+pub enum DomainCommand {
+    /// List domains, the default one first.
+    ///
+    /// The default domain is the one of the server's --public-url. A domain without its own
+    /// fallback targets uses those of the server's flag --fallback; --json shows
+    /// them.
+    List {
+        /// Include domains without links and without settings.
+        #[arg(long)]
+        all: bool,
+        /// The server and the form of the output.
+        #[command(flatten)]
+        table: TableArgs,
+    },
+    /// Edit a domain's name, its protocol, or whether its links redirect. Properties without a flag
+    /// stay unchanged.
+    ///
+    /// A change is in effect on every resolver when this command ends. An unknown domain is not
+    /// added: create a link on it, or use resolver domain redirects, to add it.
+    Edit(DomainEditArgs),
+    /// Edit the fallback targets of a domain, for requests that match no link. Targets without a
+    /// flag stay unchanged.
+    ///
+    /// An unknown domain is added. In the path, the query or the fragment of a URL, {DOMAIN} is
+    /// replaced by the domain and {ORIGINAL_PATH} by the requested path. For example: resolver
+    /// domain redirects go.example --base https://example.com/ --invalid-short-url
+    /// 'https://example.com/lost?path={ORIGINAL_PATH}'
+    Redirects(DomainRedirectsArgs),
+    /// Remove a domain that has no links and that no API key is limited to.
+    ///
+    /// Links that were deleted on it cannot be restored afterwards. Requests for its host are
+    /// answered with the default domain's links from then on.
+    Remove {
+        /// Domain, with its port if it has one.
+        #[arg(value_name = "NAME")]
+        domain: String,
+        /// The server.
+        #[command(flatten)]
+        server: ServerArgs,
+    },
+}
+
+/// Arguments of `resolver domain edit`.
+#[derive(Clone, Debug, Args)]
+pub struct DomainEditArgs {
+    /// Domain, with its port if it has one; DEFAULT for the domain of the server's --public-url.
+    #[arg(value_name = "NAME")]
+    pub domain: String,
+    /// New name of the domain. Its links move with it. The name of the default domain is that of
+    /// --public-url.
+    #[arg(long = "name", value_name = "NEW")]
+    pub new_name: Option<String>,
+    /// Let the domain's links redirect again.
+    #[arg(long)]
+    pub enable: bool,
+    /// Stop redirects on the domain. Its links are kept, and those of the default domain do not
+    /// replace them.
+    #[arg(long, conflicts_with = "enable")]
+    pub disable: bool,
+    /// Protocol of the domain's short URLs in answers of the API.
+    #[arg(long, value_enum)]
+    pub protocol: Option<DomainProtocol>,
+    /// The server and the form of the output.
+    #[command(flatten)]
+    pub show: ShowArgs,
+}
+
+/// The protocol of a domain's short URLs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DomainProtocol {
+    /// HTTP.
+    Http,
+    /// HTTPS.
+    Https,
+    /// The protocol of the server's --public-url.
+    Default,
+}
+
+/// Arguments of `resolver domain redirects`.
+#[derive(Clone, Debug, Args)]
+pub struct DomainRedirectsArgs {
+    /// Domain, with its port if it has one; DEFAULT for the domain of the server's --public-url.
+    #[arg(value_name = "NAME")]
+    pub domain: String,
+    /// Fallback target for the domain itself.
+    // An empty variable in a script must not remove the target: that is the purpose of the other
+    // flag.
+    #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
+    pub base: Option<String>,
+    /// Remove the target, so that the server's --fallback base-url applies.
+    #[arg(long, conflicts_with = "base")]
+    pub no_base: bool,
+    /// Fallback target for paths that cannot be a code.
+    #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
+    pub regular_404: Option<String>,
+    /// Remove the target, so that the server's --fallback regular-404 applies.
+    #[arg(long, conflicts_with = "regular_404")]
+    pub no_regular_404: bool,
+    /// Fallback target for codes without a live link.
+    #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
+    pub invalid_short_url: Option<String>,
+    /// Remove the target, so that the server's --fallback invalid-short-url applies.
+    #[arg(long, conflicts_with = "invalid_short_url")]
+    pub no_invalid_short_url: bool,
+    /// The server and the form of the output.
+    #[command(flatten)]
+    pub show: ShowArgs,
+}
+
+/// The columns of a list.
+const FIELDS: [Field; 7] = [
+    ("domain", true, |domain| text(&domain["domain"])),
+    ("default", true, |domain| if domain["isDefault"] == true { "yes" } else { "" }.to_owned()),
+    ("state", true, |domain| if domain["enabled"] == false { "disabled" } else { "" }.to_owned()),
+    ("protocol", true, |domain| text(&domain["protocol"])),
+    (TARGETS[0].0, false, |domain| text(&domain["redirects"][TARGETS[0].1])),
+    (TARGETS[1].0, false, |domain| text(&domain["redirects"][TARGETS[1].1])),
+    (TARGETS[2].0, false, |domain| text(&domain["redirects"][TARGETS[2].1])),
+];
 
 /// Runs a subcommand, and returns its output.
 pub(super) async fn run(command: DomainCommand) -> Result<String, Error> {
     match command {
-        DomainCommand::List(args) => list(&args).await,
+        DomainCommand::List { all, table: args } => {
+            let call = Call::read(DOMAINS.to_owned(), maybe("all", all.then_some(true)));
+            let table = |answer: &Value| table(&answer["domains"]["data"], args.width);
+            Server::show(&args.show, call, "/domains/data", table).await
+        }
         DomainCommand::Edit(args) => edit(&args).await,
         DomainCommand::Redirects(args) => redirects(&args).await,
-        DomainCommand::Remove(args) => remove(&args).await,
+        DomainCommand::Remove { domain, server } => {
+            let call = Call::write(Method::DELETE, path_of(&domain)?, Vec::new());
+            Server::new(&server)?.call(call).await?;
+            Ok(format!("{domain}: removed\n"))
+        }
     }
 }
 
-async fn list(args: &DomainListArgs) -> Result<String, Error> {
-    let server = Server::new(&args.server)?;
-    let query = if args.all { vec![("all", "true".to_owned())] } else { Vec::new() };
-    let answer = server.ask(Call::read(DOMAINS.to_owned(), query)).await?;
-    let domains = answer["domains"]["data"].as_array().ok_or_else(|| server.foreign())?;
-    Ok(if args.json { json_text::pretty(&answer) } else { table::list(domains, args.table.width) })
-}
-
 async fn edit(args: &DomainEditArgs) -> Result<String, Error> {
-    let server = Server::new(&args.server)?;
     let path = path_of(&args.domain)?;
     let body = edit_body(args);
     if body.is_empty() {
         return Err(wrong("NAME", &args.domain, NOTHING_TO_CHANGE));
     }
-    let call = Call { body: Some(Value::Object(body)), ..Call::write(Method::PATCH, path, Vec::new()) };
-    let domain = server.ask(call).await?;
-    if !domain["domain"].is_string() {
-        return Err(server.foreign().into());
-    }
-    Ok(if args.json { json_text::pretty(&domain) } else { table::domain(&domain) })
+    let call = Call::send(Method::PATCH, path, Value::Object(body));
+    Server::show(&args.show, call, "/domain", domain).await
 }
 
 async fn redirects(args: &DomainRedirectsArgs) -> Result<String, Error> {
-    let server = Server::new(&args.server)?;
     let mut body = redirects_body(args);
     if body.is_empty() {
         return Err(wrong("NAME", &args.domain, NOTHING_TO_CHANGE));
     }
     body.insert("domain".to_owned(), json!(args.domain));
-    let path = format!("{DOMAINS}/{REDIRECTS}");
-    let call = Call { body: Some(Value::Object(body)), ..Call::write(Method::PATCH, path, Vec::new()) };
-    let redirects = server.ask(call).await?;
-    if redirects.get("baseUrlRedirect").is_none() {
-        return Err(server.foreign().into());
-    }
-    Ok(if args.json { json_text::pretty(&redirects) } else { table::redirects(&args.domain, &redirects) })
-}
-
-async fn remove(args: &DomainRemoveArgs) -> Result<String, Error> {
-    let server = Server::new(&args.server)?;
-    server.call(Call::write(Method::DELETE, path_of(&args.domain)?, Vec::new())).await?;
-    Ok(format!("{}: removed\n", args.domain))
+    let call = Call::send(Method::PATCH, format!("{DOMAINS}/{REDIRECTS}"), Value::Object(body));
+    let table = |answer: &Value| targets(vec![("domain", printable(&args.domain))], answer);
+    Server::show(&args.show, call, "/baseUrlRedirect", table).await
 }
 
 /// Returns the path of a domain.
@@ -91,7 +198,7 @@ fn edit_body(args: &DomainEditArgs) -> Map<String, Value> {
         DomainProtocol::Https => json!("https"),
         DomainProtocol::Default => Value::Null,
     });
-    said([
+    given([
         ("domain", args.new_name.as_ref().map(|name| json!(name))),
         ("enabled", (args.enable || args.disable).then_some(json!(args.enable))),
         ("protocol", protocol),
@@ -104,7 +211,7 @@ fn redirects_body(args: &DomainRedirectsArgs) -> Map<String, Value> {
     let target = |url: &Option<String>, is_taken_away: bool| {
         url.as_ref().map(|url| json!(url)).or(is_taken_away.then_some(Value::Null))
     };
-    said([
+    given([
         ("baseUrlRedirect", target(&args.base, args.no_base)),
         ("regular404Redirect", target(&args.regular_404, args.no_regular_404)),
         ("invalidShortUrlRedirect", target(&args.invalid_short_url, args.no_invalid_short_url)),
@@ -112,22 +219,40 @@ fn redirects_body(args: &DomainRedirectsArgs) -> Map<String, Value> {
 }
 
 /// Returns the fields that have a value.
-fn said<const COUNT: usize>(fields: [(&str, Option<Value>); COUNT]) -> Map<String, Value> {
+fn given<const COUNT: usize>(fields: [(&str, Option<Value>); COUNT]) -> Map<String, Value> {
     fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+}
+
+fn table(domains: &Value, width: usize) -> String {
+    list(domains, "no domains", &FIELDS, width)
+}
+
+/// Formats a domain as a table of two columns. Fields without a value are left out.
+fn domain(domain: &Value) -> String {
+    let rows = vec![
+        ("domain", text(&domain["domain"])),
+        ("default", text(&domain["isDefault"])),
+        ("enabled", text(&domain["enabled"])),
+        ("protocol", text(&domain["protocol"])),
+    ];
+    targets(rows, &domain["redirects"])
+}
+
+/// Formats rows and the fallback targets below them.
+fn targets(mut rows: Vec<(&'static str, String)>, redirects: &Value) -> String {
+    rows.extend(TARGETS.map(|(name, field)| (name, text(&redirects[field]))));
+    pairs(&rows)
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser as _;
-
     use super::*;
-    use crate::{Command, CommandLine};
+    use crate::{Command, command_line::parse, table::is_within};
 
     fn body(args: &[&str]) -> Value {
-        let args = [&["resolver", "domain"], args, &["--api-key", "k"]].concat();
-        Value::Object(match CommandLine::try_parse_from(args).unwrap().command {
-            Some(Command::Domain(DomainCommand::Edit(args))) => edit_body(&args),
-            Some(Command::Domain(DomainCommand::Redirects(args))) => redirects_body(&args),
+        Value::Object(match parse(&[&["domain"], args].concat()) {
+            Ok(Command::Domain(DomainCommand::Edit(args))) => edit_body(&args),
+            Ok(Command::Domain(DomainCommand::Redirects(args))) => redirects_body(&args),
             other => panic!("{other:?}"),
         })
     }
@@ -185,5 +310,53 @@ mod tests {
             let error = path_of(name).unwrap_err();
             assert!(matches!(error, Error::Config { flag: "NAME", .. }), "{name}: {error}");
         }
+    }
+
+    fn some_domains() -> Value {
+        let none =
+            json!({ "baseUrlRedirect": null, "regular404Redirect": null, "invalidShortUrlRedirect": null });
+        let long = format!("https://example.com/{}", "短".repeat(2_000));
+        json!([
+            json!({ "domain": "sho.rt", "isDefault": true, "redirects": none, "enabled": true, "protocol": null }),
+            json!({ "domain": "go.example", "isDefault": false, "redirects": none, "enabled": true, "protocol": null }),
+            json!({ "domain": "xn--mnchen-3ya.example:8080", "isDefault": false, "enabled": false, "protocol": "https",
+                "redirects": { "baseUrlRedirect": long, "regular404Redirect": "https://example.com/\u{1b}[2J",
+                    "invalidShortUrlRedirect": "/lost" } }),
+        ])
+    }
+
+    #[test]
+    fn a_list_leaves_out_columns_that_say_nothing_and_is_never_wider_than_the_terminal() {
+        let two = json!(some_domains().as_array().unwrap()[..2]);
+        assert_eq!(table(&two, 100), "domain      default\nsho.rt      yes\ngo.example\n");
+        assert_eq!(table(&json!([]), 100), "no domains\n");
+        let odd = table(&json!([null, [], { "domain": 7, "redirects": "x" }]), 100);
+        assert_eq!(odd.lines().count(), 4, "{odd}");
+        for width in [40, 60, 80, 100, 1_000] {
+            let table = table(&some_domains(), width);
+            assert!(table.lines().count() == 4 && is_within(&table, width), "{table}");
+        }
+        let wide = table(&some_domains(), 100);
+        for part in ["xn--mnchen-3ya.example:8080  ", "  disabled  https  ", "/lost", "…"] {
+            assert!(wide.contains(part), "{wide}");
+        }
+    }
+
+    #[test]
+    fn a_domain_is_shown_with_what_is_said_of_it() {
+        let shown = domain(&some_domains()[0]);
+        assert_eq!(shown, "domain             sho.rt\ndefault            yes\nenabled            yes\n");
+        let mut other = some_domains()[2].clone();
+        other["redirects"]["baseUrlRedirect"] = json!("https://example.com/");
+        let expected = [
+            "domain             xn--mnchen-3ya.example:8080",
+            "default            no",
+            "enabled            no",
+            "protocol           https",
+            "base URL           https://example.com/",
+            "regular 404        https://example.com/\u{FFFD}[2J",
+            "invalid short URL  /lost",
+        ];
+        assert_eq!(domain(&other).lines().collect::<Vec<_>>(), expected);
     }
 }

@@ -14,19 +14,55 @@
 mod out;
 mod row;
 
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
 use daemon::Exit;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
 use self::{out::Out, row::Rows};
-use super::{database::ready, json_text, open_mint::open_mint, output::out_file, warning::warn};
 use crate::{
-    Error, Output,
-    args::{ExportArgs, ExportFormat},
+    Error, Output, args::DatabaseArgs, database::ready, json_text, open_mint::open_mint, output::out_file,
+    progress::progress_bar, warning::warn,
 };
 
 /// The number of links of one read; each may be large.
 const PAGE: usize = 500;
+
+/// Arguments of `resolver export`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Exit code: 0 if every link is in the export; 65 if links had to be left out.")]
+pub struct ExportArgs {
+    /// Format of the export. Only ndjson carries everything: passwords as their hashes, rules and
+    /// deleted links.
+    #[arg(long, value_enum, default_value = "ndjson")]
+    pub format: ExportFormat,
+    /// File to write. Defaults to the standard output, as does -.
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Continue an unfinished file.
+    #[arg(long, requires = "out")]
+    pub resume: bool,
+    /// Print the summary of a written file as JSON instead of text.
+    #[arg(long, requires = "out")]
+    pub json: bool,
+    /// File with the code key. Defaults to code.key beside the SQLite file, or in ./data.
+    #[arg(long, env = "RESOLVER_CODE_KEY_FILE", value_name = "FILE")]
+    pub code_key_file: Option<PathBuf>,
+    /// The database.
+    #[command(flatten)]
+    pub database: DatabaseArgs,
+}
+
+/// The formats of an export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ExportFormat {
+    /// A table for spreadsheets, with the names of its columns in the first line.
+    Csv,
+    /// One JSON object per line, between a header and an end line: the format that
+    /// `resolver import` reads.
+    Ndjson,
+}
 
 /// Exports all links, and returns a summary.
 pub(super) async fn run(args: ExportArgs) -> Result<Output, Error> {
@@ -34,7 +70,7 @@ pub(super) async fn run(args: ExportArgs) -> Result<Output, Error> {
     let mint = open_mint(&*store, &args.database, args.code_key_file.as_deref()).await?;
     let rows = Rows::new(mint, &*store).await?;
     let mut out = Out::open(&args)?;
-    let bar = bar(store.link_count().await?);
+    let bar = progress_bar(store.link_count().await?, "{pos} links");
     let mut looked_at = out.tally.links;
     loop {
         let page = store.export(out.after, PAGE).await?;
@@ -61,16 +97,4 @@ pub(super) async fn run(args: ExportArgs) -> Result<Output, Error> {
     };
     let exit = if tally.without_code == 0 { Exit::Clean } else { Exit::Refused };
     Ok(Output { text, exit })
-}
-
-/// Returns a progress bar, which shows on a terminal only; a spinner if the number of links is
-/// unknown.
-fn bar(links: Option<u64>) -> ProgressBar {
-    let Some(links) = links else {
-        let style = ProgressStyle::with_template("{spinner} {pos} links");
-        let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
-        return ProgressBar::new_spinner().with_style(style);
-    };
-    let style = ProgressStyle::with_template("{bar:40} {percent}% {pos}/{len} links {eta}");
-    ProgressBar::new(links).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }

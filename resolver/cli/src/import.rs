@@ -8,28 +8,28 @@
 //! 3. Memory is bounded: rows wait in a few pieces of about [`PIECE_BYTES`] bytes, however large a
 //!    link is.
 
-mod outcome;
+mod report;
 
 use std::{
     fs::{File, OpenOptions},
     io::{self, Read},
+    ops::ControlFlow,
     os::unix::fs::OpenOptionsExt,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use app::import_links::{self, ImportError, ImportLinks, ImportPorts, LinkImport, Piece};
-use indicatif::{ProgressBar, ProgressStyle};
+use clap::{Args, ValueEnum};
 use jiff::tz::TimeZone;
 use links::{Schemes, find_zone};
 use sha2::{Digest, Sha256};
 use tokio::{sync::mpsc, task::spawn_blocking, time::Instant};
-use transfer::{Row, RowError, Source, rows};
+use transfer::{Row, Source, each_row};
 
-use self::outcome::Outcome;
-use super::{database::ready, error::file_error, open_mint::open_mint, warning::warn};
+use self::report::Report;
 use crate::{
-    Error, Output,
-    args::{ImportArgs, Unprotected},
+    Error, Output, args::DatabaseArgs, database::ready, error::file_error, open_mint::open_mint,
+    progress::progress_bar, warning::warn,
 };
 
 /// The maximum number of rows in a piece that waits to be stored, and about how many bytes.
@@ -37,6 +37,68 @@ const PIECE: usize = 250;
 const PIECE_BYTES: usize = 1024 * 1024;
 /// The maximum number of waiting pieces.
 const PIECES: usize = 2;
+
+/// Arguments of `resolver import`.
+#[derive(Clone, Debug, Args)]
+#[command(
+    after_help = "Exit code: 0 if every link of the file is here; 65 if links were refused, now or by an earlier run, \
+                        or the file has none or cannot be read to its end. The right ones are stored nevertheless."
+)]
+pub struct ImportArgs {
+    /// File to import: an export of the other system, or an answer of its API.
+    pub file: PathBuf,
+    /// System that the file comes from: shortmint for a file of `resolver export`, shlink, kutt,
+    /// yourls, or csv for a table with shortCode and longUrl in its first line.
+    #[arg(long, value_name = "SYSTEM", default_value = "shortmint")]
+    pub from: Source,
+    /// Name of this import. An import with the name of an earlier one continues it. Defaults to the
+    /// digest of the file.
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Domains of the other system that become the default domain here.
+    #[arg(long, value_name = "HOST[,HOST…]", value_delimiter = ',')]
+    pub default_domain: Vec<String>,
+    /// Treatment of links whose password or other protection is not part of the file.
+    #[arg(long, value_enum, default_value = "disable")]
+    pub unprotected: Unprotected,
+    /// Schemes that long URLs and URLs of redirect rules may have, as for the server.
+    #[arg(
+        long,
+        env = "RESOLVER_ALLOWED_SCHEMES",
+        default_value = "http,https,mailto,tel",
+        value_name = "SCHEME[,SCHEME…]",
+        value_delimiter = ','
+    )]
+    pub allowed_schemes: Vec<String>,
+    /// Time zone of times without an offset in the file, as for the server. Files of Kutt and YOURLS
+    /// are in UTC.
+    #[arg(long, env = "RESOLVER_TIME_ZONE", default_value = "UTC", value_name = "NAME")]
+    pub time_zone: String,
+    /// File for the links that cannot be imported, each with the reason.
+    #[arg(long, value_name = "FILE")]
+    pub rejects: Option<PathBuf>,
+    /// File with the code key. Defaults to code.key beside the SQLite file, or in ./data.
+    #[arg(long, env = "RESOLVER_CODE_KEY_FILE", value_name = "FILE")]
+    pub code_key_file: Option<PathBuf>,
+    /// Print JSON instead of text.
+    #[arg(long)]
+    pub json: bool,
+    /// The database.
+    #[command(flatten)]
+    pub database: DatabaseArgs,
+}
+
+/// The treatment of imported links whose protection is not part of the input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Unprotected {
+    /// Store them disabled: their codes are kept, and they do not redirect until they are
+    /// enabled.
+    Disable,
+    /// Refuse them.
+    Refuse,
+    /// Publish them without their protection.
+    Open,
+}
 
 /// Imports a file, and returns a summary.
 pub(super) async fn run(args: ImportArgs) -> Result<Output, Error> {
@@ -69,16 +131,16 @@ pub(super) async fn run(args: ImportArgs) -> Result<Output, Error> {
     };
     let ports = ImportPorts { catalog: store.clone(), keys: store.clone(), settings: store };
     let import = LinkImport::begin(ports, mint, wish).await?;
-    let mut outcome = Outcome::new(rejects(args.rejects.as_deref(), import.position())?);
-    import_file(&args, (file, zone), import, &mut outcome).await?;
-    if outcome.read() == 0 && args.from != Source::Shortmint {
+    let mut report = Report::new(rejects(args.rejects.as_deref(), import.position())?);
+    import_file(&args, (file, zone), import, &mut report).await?;
+    if report.read() == 0 && args.from != Source::Shortmint {
         // An own export has a last line that says how many links it has.
-        outcome.note_empty();
+        report.note_empty();
     }
-    for warning in outcome.warnings(args.from) {
+    for warning in report.warnings(args.from) {
         warn(&warning);
     }
-    Ok(Output { text: outcome.told(begun.elapsed().as_secs_f64(), args.json), exit: outcome.exit() })
+    Ok(Output { text: report.summary(begun.elapsed().as_secs_f64(), args.json), exit: report.exit() })
 }
 
 fn policy(unprotected: Unprotected) -> import_links::Unprotected {
@@ -99,24 +161,24 @@ fn rejects(path: Option<&Path>, position: u64) -> Result<Option<File>, Error> {
     opened.map(Some).map_err(|error| file_error("--rejects", path, &error))
 }
 
-/// Imports the rows of the file, shows the progress, and records the outcome. A file whose rest
+/// Imports the rows of the file, shows the progress, and records the report. A file whose rest
 /// cannot be read is imported up to there.
 async fn import_file(
     args: &ImportArgs,
     (file, zone): (File, TimeZone),
     mut import: LinkImport,
-    outcome: &mut Outcome,
+    report: &mut Report,
 ) -> Result<(), Error> {
     let length = file.metadata().map_err(|error| file_error("FILE", &args.file, &error))?.len();
-    let bar = progress(length);
+    let bar = progress_bar(Some(length), "{bytes}/{total_bytes}");
     let (sender, received) = mpsc::channel(PIECES);
     let (source, reader) = (args.from, bar.wrap_read(file));
     // Reading and parsing wait for the disk, so they run on a thread of their own.
-    let reading = spawn_blocking(move || send_pieces(rows(source, reader, &zone), &sender));
-    let mut refuse = |reason: String| outcome.refuse(reason);
+    let reading = spawn_blocking(move || send_pieces(source, reader, &zone, &sender));
+    let mut refuse = |reason: String| report.refuse(reason);
     let taken = import.take_all(received, &mut refuse).await;
     match taken {
-        Err(ImportError::Input(error)) => outcome.cut_off(&error)?,
+        Err(ImportError::Input(error)) => report.cut_off(&error)?,
         taken => {
             taken.map_err(import_error)?;
             reading.await.map_err(|_| Error::TaskFailed("reader of the import"))?;
@@ -124,7 +186,7 @@ async fn import_file(
         }
     }
     bar.finish_and_clear();
-    outcome.counts = import.finish().await;
+    report.counts = import.finish().await;
     Ok(())
 }
 
@@ -138,19 +200,19 @@ fn import_error(error: ImportError) -> Error {
 }
 
 /// Reads rows and sends them in pieces, until the input ends or the receiver is gone.
-fn send_pieces<R: Read>(rows: transfer::Rows<R>, to: &mpsc::Sender<Piece>) {
+fn send_pieces(source: Source, reader: impl Read, zone: &TimeZone, to: &mpsc::Sender<Piece>) {
     let (mut piece, mut bytes) = (Vec::new(), 0);
-    for row in rows {
-        let is_final = row.as_ref().is_err_and(RowError::is_final);
+    each_row(source, reader, zone, |row| {
         bytes += row.as_ref().map_or(0, Row::weight);
         piece.push(row);
-        if is_final || piece.len() >= PIECE || bytes >= PIECE_BYTES {
+        if piece.len() >= PIECE || bytes >= PIECE_BYTES {
             bytes = 0;
-            if to.blocking_send(std::mem::take(&mut piece)).is_err() || is_final {
-                return;
+            if to.blocking_send(std::mem::take(&mut piece)).is_err() {
+                return ControlFlow::Break(());
             }
         }
-    }
+        ControlFlow::Continue(())
+    });
     // The importer may have stopped.
     let _ = to.blocking_send(piece);
 }
@@ -166,10 +228,4 @@ fn digest(path: &Path) -> io::Result<String> {
         }
         hash.update(&buffer[..count]);
     }
-}
-
-/// Returns a progress bar, which shows on a terminal only.
-fn progress(bytes: u64) -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:40} {percent}% {bytes}/{total_bytes} {eta}");
-    ProgressBar::new(bytes).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }

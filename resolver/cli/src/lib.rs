@@ -5,14 +5,16 @@
 //! 2. `migrate`, `api-key`, `backup`, `import` and `export` open the database themselves
 //!    (`database.rs`).
 //!
-//! Each command has its arguments in `args/` and its work in the file of its name. It returns its
-//! output as a text, apart from an export to the standard output and progress bars.
+//! Each command has its arguments and its work in the file of its name. It returns its output as a
+//! text, apart from an export to the standard output and progress bars.
 
 pub mod args;
 mod audit;
 mod backup;
 mod client;
 pub mod code_key_file;
+#[cfg(test)]
+mod command_line;
 mod database;
 mod domain;
 mod error;
@@ -24,20 +26,15 @@ mod link;
 mod migrate;
 mod open_mint;
 mod output;
+mod progress;
 pub mod table;
 mod target;
 mod visits;
 mod warning;
 mod webhook;
 
-#[cfg(test)]
-use clap::Parser;
 use clap::Subcommand;
 
-use args::{
-    ApiKeyCommand, AuditArgs, BackupArgs, DomainCommand, ExportArgs, ImportArgs, LinkCommand, MigrateArgs,
-    TargetCommand, VisitsCommand, WebhookCommand,
-};
 pub use client::ClientError;
 pub use database::{open_with, wait_for};
 pub use error::{Error, file_error};
@@ -47,42 +44,33 @@ pub use output::Output;
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Set up or update the schema of the database. Safe to run at any time and repeatedly.
-    Migrate(Box<MigrateArgs>),
+    Migrate(Box<migrate::MigrateArgs>),
     /// Create, list, rotate and revoke API keys.
     #[command(subcommand)]
-    ApiKey(ApiKeyCommand),
+    ApiKey(keys::ApiKeyCommand),
     /// Create, show, list, edit and delete links of a running server.
     #[command(subcommand)]
-    Link(LinkCommand),
+    Link(link::args::LinkCommand),
     /// List, edit and remove the domains of a running server, and set their fallback targets.
     #[command(subcommand)]
-    Domain(DomainCommand),
+    Domain(domain::DomainCommand),
     /// Allow and deny the hosts that links of a running server may lead to.
     #[command(subcommand)]
-    Target(TargetCommand),
+    Target(target::TargetCommand),
     /// List, count, export and delete the visits of a running server.
     #[command(subcommand)]
-    Visits(VisitsCommand),
+    Visits(visits::args::VisitsCommand),
     /// Manage the webhooks of a running server: receivers of events.
     #[command(subcommand)]
-    Webhook(WebhookCommand),
+    Webhook(webhook::WebhookCommand),
     /// Show the audit log of a running server: its changes, with their time and API key.
-    Audit(AuditArgs),
+    Audit(audit::AuditArgs),
     /// Copy the files of a resolver on SQLite, also while it runs.
-    Backup(BackupArgs),
+    Backup(backup::BackupArgs),
     /// Import links from another system under their codes there.
-    Import(ImportArgs),
+    Import(import::ImportArgs),
     /// Export all links to a file or the standard output.
-    Export(ExportArgs),
-}
-
-/// A command line, for tests.
-#[cfg(test)]
-#[derive(Debug, Parser)]
-#[command(name = "resolver")]
-struct CommandLine {
-    #[command(subcommand)]
-    command: Option<Command>,
+    Export(export::ExportArgs),
 }
 
 /// Runs a command, and returns its output.

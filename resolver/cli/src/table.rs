@@ -78,6 +78,21 @@ fn lines(columns: &[Column]) -> String {
     lines
 }
 
+/// A column of a list in an answer: its head, whether it is kept as in [`Column::new`], and how its
+/// value is read from a row.
+pub(super) type Field = (&'static str, bool, fn(&Value) -> String);
+
+/// Formats a list in an answer as a table with one line for each row, none wider than `width` cells,
+/// or as the text for an empty one.
+pub(super) fn list(rows: &Value, empty: &str, fields: &[Field], width: usize) -> String {
+    let rows = rows.as_array().map(Vec::as_slice).unwrap_or_default();
+    if rows.is_empty() {
+        return format!("{empty}\n");
+    }
+    let column = |(head, is_kept, read): &Field| Column::new(head, *is_kept, rows.iter().map(read));
+    layout(fields.iter().map(column).collect(), width)
+}
+
 /// Formats a table of two columns, names and values. Rows with an empty value are left out.
 pub(super) fn pairs(rows: &[(&str, String)]) -> String {
     let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0) + GAP;
@@ -89,14 +104,20 @@ pub(super) fn pairs(rows: &[(&str, String)]) -> String {
     lines
 }
 
-/// Formats a JSON value; null, arrays and objects as an empty text.
+/// Formats a time to the second, without its offset.
+pub(super) fn time(value: &Value) -> String {
+    text(value).chars().take(19).collect::<String>().replace('T', " ")
+}
+
+/// Formats a JSON value; null and objects as an empty text.
 pub(super) fn text(value: &Value) -> String {
     match value {
         Value::String(text) => printable(text),
         Value::Bool(true) => "yes".to_owned(),
         Value::Bool(false) => "no".to_owned(),
         Value::Number(number) => number.to_string(),
-        Value::Null | Value::Array(_) | Value::Object(_) => String::new(),
+        Value::Array(items) => items.iter().map(text).collect::<Vec<_>>().join(", "),
+        Value::Null | Value::Object(_) => String::new(),
     }
 }
 
@@ -137,6 +158,12 @@ pub(super) fn cut(text: &str, width: usize) -> String {
         kept.push(CUT);
     }
     kept
+}
+
+/// Returns whether no line of a table is wider than `width` cells or commands the terminal.
+#[cfg(test)]
+pub(crate) fn is_within(table: &str, width: usize) -> bool {
+    table.lines().all(|line| line.width() <= width && !line.contains('\u{1b}'))
 }
 
 #[cfg(test)]
@@ -218,7 +245,7 @@ mod tests {
         assert_eq!(pairs(&rows), "one       1\nthe last  two lines\n");
         for (value, shown) in [
             (json!(null), ""),
-            (json!([1]), ""),
+            (json!(["a", 1]), "a, 1"),
             (json!({ "a": 1 }), ""),
             (json!(true), "yes"),
             (json!(false), "no"),

@@ -1,55 +1,82 @@
 //! `resolver target list|allow|deny|remove`: manages the hosts that links of a running server may
 //! lead to.
 
+use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use ureq::http::Method;
 
-use super::{
-    client::{Call, Server, segment, wrong},
-    json_text,
-    table::{Column, layout, printable, text},
-};
 use crate::{
     Error,
-    args::{TargetCommand, TargetListArgs, TargetRuleArgs},
+    args::{ServerArgs, TableArgs},
+    client::{Call, Server, segment, wrong},
+    table::{Field, list, printable, text},
 };
 
 /// The path of all rules.
 const TARGETS: &str = "targets";
 
+/// Subcommands of `resolver target`.
+#[derive(Debug, Subcommand)]
+pub enum TargetCommand {
+    /// List the target rules.
+    List(TableArgs),
+    /// Let links lead to hosts that match a pattern.
+    ///
+    /// Of the patterns that match a host, the longest decides, and a host without a matching
+    /// pattern is allowed. So this rule is an exception from one that denies more: after resolver
+    /// target deny '*' links may lead only to hosts that a rule allows.
+    Allow(TargetRuleArgs),
+    /// Keep links from leading to hosts that match a pattern: new links and existing ones.
+    ///
+    /// Of the patterns that match a host, the longest decides: after resolver target deny
+    /// '*.example.com' and resolver target allow docs.example.com, only that one host below
+    /// example.com is allowed.
+    Deny(TargetRuleArgs),
+    /// Remove a rule, whether it allows or denies.
+    Remove(TargetRuleArgs),
+}
+
+/// Arguments of `resolver target allow`, `deny` and `remove`.
+#[derive(Clone, Debug, Args)]
+pub struct TargetRuleArgs {
+    /// Host such as example.com; '*.example.com' for every host below it, but not itself; '*' for
+    /// every host. Quote the star for the shell.
+    pub pattern: String,
+    /// The server.
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
+/// The columns of a list.
+const FIELDS: [Field; 2] =
+    [("pattern", true, |rule| text(&rule["pattern"])), ("links", true, |rule| word(rule).to_owned())];
+
 /// Runs a subcommand, and returns its output.
 pub(super) async fn run(command: TargetCommand) -> Result<String, Error> {
     match command {
-        TargetCommand::List(args) => list(&args).await,
+        TargetCommand::List(args) => {
+            let table = |answer: &Value| table(&answer["targets"]["data"], args.width);
+            let call = Call::read(TARGETS.to_owned(), Vec::new());
+            Server::show(&args.show, call, "/targets/data", table).await
+        }
         TargetCommand::Allow(args) => set(&args, true).await,
         TargetCommand::Deny(args) => set(&args, false).await,
-        TargetCommand::Remove(args) => remove(&args).await,
+        TargetCommand::Remove(args) => {
+            let call = Call::write(Method::DELETE, path_of(&args.pattern)?, Vec::new());
+            Server::new(&args.server)?.call(call).await?;
+            Ok(format!("{}: removed\n", printable(&args.pattern)))
+        }
     }
-}
-
-async fn list(args: &TargetListArgs) -> Result<String, Error> {
-    let server = Server::new(&args.server)?;
-    let answer = server.ask(Call::read(TARGETS.to_owned(), Vec::new())).await?;
-    let rules = answer["targets"]["data"].as_array().ok_or_else(|| server.foreign())?;
-    Ok(if args.json { json_text::pretty(&answer) } else { table(rules, args.table.width) })
 }
 
 async fn set(args: &TargetRuleArgs, allowed: bool) -> Result<String, Error> {
     let server = Server::new(&args.server)?;
     let body = json!({ "pattern": args.pattern, "allowed": allowed });
-    let call = Call { body: Some(body), ..Call::write(Method::PUT, TARGETS.to_owned(), Vec::new()) };
-    let rule = server.ask(call).await?;
+    let rule = server.ask(Call::send(Method::PUT, TARGETS.to_owned(), body)).await?;
     // The pattern as the server stores it, which is the form that the list shows.
     let pattern = rule["pattern"].as_str().filter(|_| rule["allowed"] == allowed);
     let pattern = pattern.ok_or_else(|| server.foreign())?;
     Ok(format!("{}: {}\n", printable(pattern), word(&rule)))
-}
-
-async fn remove(args: &TargetRuleArgs) -> Result<String, Error> {
-    let server = Server::new(&args.server)?;
-    let path = path_of(&args.pattern)?;
-    server.call(Call::write(Method::DELETE, path, Vec::new())).await?;
-    Ok(format!("{}: removed\n", printable(&args.pattern)))
 }
 
 /// Returns the path of a rule.
@@ -58,14 +85,8 @@ fn path_of(pattern: &str) -> Result<String, Error> {
     Ok(format!("{TARGETS}/{}", segment(pattern).ok_or_else(|| wrong("PATTERN", pattern, expected))?))
 }
 
-/// Formats rules as a table with one line each, none wider than `width` cells.
-fn table(rules: &[Value], width: usize) -> String {
-    if rules.is_empty() {
-        return "no rules: links may lead to any host\n".to_owned();
-    }
-    let pattern = Column::new("pattern", true, rules.iter().map(|rule| text(&rule["pattern"])));
-    let allowed = Column::new("links", true, rules.iter().map(|rule| word(rule).to_owned()));
-    layout(vec![pattern, allowed], width)
+fn table(rules: &Value, width: usize) -> String {
+    list(rules, "no rules: links may lead to any host", &FIELDS, width)
 }
 
 /// Returns the word for a rule's effect on its hosts.
@@ -79,9 +100,8 @@ fn word(rule: &Value) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use unicode_width::UnicodeWidthStr as _;
-
     use super::*;
+    use crate::table::is_within;
 
     #[test]
     fn a_pattern_is_one_segment_of_the_path() {
@@ -102,18 +122,17 @@ mod tests {
 
     #[test]
     fn rules_are_aligned_and_no_line_is_wider_than_the_terminal() {
-        let rules =
-            [json!({ "pattern": "*", "allowed": false }), json!({ "pattern": "*.a.b", "allowed": true })];
+        let rules = json!([{ "pattern": "*", "allowed": false }, { "pattern": "*.a.b", "allowed": true }]);
         assert_eq!(table(&rules, 40), "pattern  links\n*        denied\n*.a.b    allowed\n");
-        assert_eq!(table(&[], 40), "no rules: links may lead to any host\n");
-        let hard = [
-            json!({ "pattern": "a".repeat(255), "allowed": true }),
-            json!({ "pattern": "\u{1b}[2J\n短い", "allowed": "no" }),
-            json!(null),
-        ];
+        assert_eq!(table(&json!([]), 40), "no rules: links may lead to any host\n");
+        let hard = json!([
+            { "pattern": "a".repeat(255), "allowed": true },
+            { "pattern": "\u{1b}[2J\n短い", "allowed": "no" },
+            null,
+        ]);
         let shown = table(&hard, 40);
         assert_eq!(shown.lines().count(), 4, "{shown}");
-        assert!(shown.lines().all(|line| line.width() <= 40) && !shown.contains('\u{1b}'), "{shown:?}");
+        assert!(is_within(&shown, 40), "{shown:?}");
         assert!(shown.contains("a…  allowed\n"), "{shown}");
     }
 }

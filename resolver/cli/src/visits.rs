@@ -1,5 +1,6 @@
 //! `resolver visits list|stats|export|delete`: shows the visits of a running server.
 
+pub mod args;
 mod export;
 mod sparkline;
 mod table;
@@ -8,16 +9,12 @@ use std::io::{IsTerminal as _, stdout};
 
 use ureq::http::Method;
 
-use super::{
-    client::{Call, Server, segment, wrong},
-    json_text,
-    link::path_of,
-};
+use self::args::{OrphanType, VisitsCommand, VisitsDeleteArgs, VisitsListArgs, VisitsOf, VisitsStatsArgs};
 use crate::{
     Error,
-    args::{
-        Interval, OrphanType, VisitsCommand, VisitsDeleteArgs, VisitsListArgs, VisitsOf, VisitsStatsArgs,
-    },
+    args::name_of,
+    client::{Call, Server, maybe, segment, wrong},
+    link::path_of,
 };
 
 /// A query.
@@ -34,31 +31,23 @@ pub(super) async fn run(command: VisitsCommand) -> Result<String, Error> {
 }
 
 async fn list(args: &VisitsListArgs) -> Result<String, Error> {
-    let server = Server::new(&args.server)?;
     let (path, mut query) = list_call(&args.of)?;
     query.extend([("page", args.page.to_string()), ("itemsPerPage", args.limit.to_string())]);
-    let answer = server.ask(Call::read(path, query)).await?;
-    let page = &answer["visits"];
-    let visits = page["data"].as_array().ok_or_else(|| server.foreign())?;
-    if args.json {
-        return Ok(json_text::pretty(&answer));
-    }
-    Ok(table::list(visits, &page["pagination"], args.table.width))
+    let table = |answer: &_| table::list(answer, args.table.width);
+    Server::show(&args.table.show, Call::read(path, query), "/visits/data", table).await
 }
 
 /// Returns the path and the query of a list.
 fn list_call(of: &VisitsOf) -> Result<(String, Query), Error> {
-    let of_domain = |path: String, domain: &Option<String>| {
-        (path, domain.iter().map(|domain| ("domain", domain.clone())).collect::<Query>())
-    };
+    let query = || maybe("domain", of.domain.as_ref());
     let (path, mut query) = match (&of.code, &of.tag, &of.domain) {
-        (Some(code), _, domain) => of_domain(format!("{}/visits", path_of(code)?), domain),
-        (None, Some(tag), domain) => of_domain(format!("tags/{}/visits", part("--tag", tag)?), domain),
-        (None, None, domain) if of.orphans => of_domain("visits/orphan".to_owned(), domain),
+        (Some(code), _, _) => (format!("{}/visits", path_of(code)?), query()),
+        (None, Some(tag), _) => (format!("tags/{}/visits", part("--tag", tag)?), query()),
+        (None, None, _) if of.orphans => ("visits/orphan".to_owned(), query()),
         (None, None, Some(domain)) => (format!("domains/{}/visits", part("--domain", domain)?), Query::new()),
         (None, None, None) => ("visits/non-orphan".to_owned(), Query::new()),
     };
-    query.extend(of.kind.map(|kind| ("type", type_name(kind).to_owned())));
+    query.extend(of.kind.map(|kind| ("type", type_name(kind))));
     query.extend(range(of));
     Ok((path, query))
 }
@@ -69,44 +58,30 @@ fn part(flag: &'static str, name: &str) -> Result<String, Error> {
 
 /// Returns the parameters that lists and statistics share.
 fn range(of: &VisitsOf) -> Query {
-    let time =
-        |name, time: &Option<String>| time.iter().map(move |time| (name, time.clone())).collect::<Query>();
-    let mut query = [time("startDate", &of.from), time("endDate", &of.until)].concat();
-    if of.no_bots {
-        query.push(("excludeBots", "true".to_owned()));
-    }
-    query
+    let from = maybe("startDate", of.from.as_ref());
+    let bots = maybe("excludeBots", of.no_bots.then_some(true));
+    [from, maybe("endDate", of.until.as_ref()), bots].concat()
 }
 
-fn type_name(kind: OrphanType) -> &'static str {
-    match kind {
-        OrphanType::BaseUrl => "base_url",
-        OrphanType::InvalidShortUrl => "invalid_short_url",
-        OrphanType::Regular404 => "regular_404",
-    }
+fn type_name(kind: OrphanType) -> String {
+    name_of(&kind).replace('-', "_")
 }
 
 async fn stats(args: &VisitsStatsArgs) -> Result<String, Error> {
-    let server = Server::new(&args.server)?;
-    let answer = server.ask(Call::read("stats".to_owned(), stats_query(args))).await?;
-    if !answer["visits"]["total"].is_u64() {
-        return Err(server.foreign().into());
-    }
-    if args.json {
-        return Ok(json_text::pretty(&answer));
-    }
-    Ok(table::stats(&answer, args.table.width, stdout().is_terminal()))
+    let call = Call::read("stats".to_owned(), stats_query(args));
+    let table = |answer: &_| table::stats(answer, args.table.width, stdout().is_terminal());
+    Server::show(&args.table.show, call, "/visits/total", table).await
 }
 
 fn stats_query(args: &VisitsStatsArgs) -> Query {
     let of = &args.of;
-    let orphan = of.kind.map(type_name).or(of.orphans.then_some("all"));
+    let orphan = of.kind.map(type_name).or(of.orphans.then(|| "all".to_owned()));
     let given = [
         ("shortCode", of.code.clone()),
         ("domain", of.domain.clone()),
         ("tag", of.tag.clone()),
-        ("orphan", orphan.map(str::to_owned)),
-        ("interval", args.by.map(|interval| interval_name(interval).to_owned())),
+        ("orphan", orphan),
+        ("interval", args.by.map(|by| name_of(&by))),
         ("timeZone", args.time_zone.clone()),
         ("top", Some(args.top.to_string())),
     ];
@@ -114,30 +89,18 @@ fn stats_query(args: &VisitsStatsArgs) -> Query {
     given.chain(range(of)).collect()
 }
 
-fn interval_name(interval: Interval) -> &'static str {
-    match interval {
-        Interval::Quarter => "15min",
-        Interval::Hour => "hour",
-        Interval::Day => "day",
-        Interval::Week => "week",
-        Interval::Month => "month",
-    }
-}
-
 async fn delete(args: &VisitsDeleteArgs) -> Result<String, Error> {
-    let server = Server::new(&args.server)?;
     let path = match &args.code {
         Some(code) => format!("{}/visits", path_of(code)?),
         None => "visits/orphan".to_owned(),
     };
-    let query = args.domain.iter().map(|domain| ("domain", domain.clone())).collect();
-    let answer = server.ask(Call::write(Method::DELETE, path, query)).await?;
-    let deleted = answer["deletedVisits"].as_u64().ok_or_else(|| server.foreign())?;
-    if args.json {
-        return Ok(json_text::pretty(&answer));
-    }
-    let visits = if deleted == 1 { "visit" } else { "visits" };
-    Ok(format!("{}: {deleted} {visits} deleted\n", args.code.as_deref().unwrap_or("orphans")))
+    let call = Call::write(Method::DELETE, path, maybe("domain", args.domain.as_ref()));
+    Server::show(&args.show, call, "/deletedVisits", |answer| {
+        let deleted = answer["deletedVisits"].as_u64().unwrap_or_default();
+        let visits = if deleted == 1 { "visit" } else { "visits" };
+        format!("{}: {deleted} {visits} deleted\n", args.code.as_deref().unwrap_or("orphans"))
+    })
+    .await
 }
 
 #[cfg(test)]

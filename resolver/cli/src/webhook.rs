@@ -1,52 +1,158 @@
 //! `resolver webhook create|list|show|delete|enable|disable|rotate|deliveries|redeliver|test`:
 //! manages the webhooks of a running server.
 
-mod table;
-
+use clap::{Args, Subcommand, builder::NonEmptyStringValueParser};
 use serde_json::{Map, Value, json};
 use ureq::http::Method;
 
-use super::{
-    client::{Call, Server},
-    json_text,
-};
 use crate::{
     Error,
-    args::{
-        ServerArgs, WebhookArgs, WebhookCommand, WebhookCreateArgs, WebhookDeliveriesArgs, WebhookListArgs,
-        WebhookRedeliverArgs,
-    },
+    args::{ShowArgs, TableArgs},
+    client::{Call, Server, maybe},
+    table::{Field, list, pairs, text, time},
 };
 
 /// The path of all webhooks.
 const WEBHOOKS: &str = "webhooks";
 
+/// Subcommands of `resolver webhook`. All of them require an admin's key without limits.
+#[derive(Debug, Subcommand)]
+pub enum WebhookCommand {
+    /// Create a webhook and print it with its secret, which cannot be shown again.
+    Create(WebhookCreateArgs),
+    /// List webhooks.
+    List(TableArgs),
+    /// Show a webhook.
+    Show(WebhookArgs),
+    /// Delete a webhook with its deliveries.
+    Delete(WebhookArgs),
+    /// Call a webhook again. Its open deliveries go on.
+    Enable(WebhookArgs),
+    /// Stop calling a webhook. Its open deliveries wait for a week.
+    Disable(WebhookArgs),
+    /// Replace the secret of a webhook and print the new one. The former one signs too for 24
+    /// hours.
+    Rotate(WebhookArgs),
+    /// List the deliveries of a webhook, the latest first.
+    Deliveries(WebhookDeliveriesArgs),
+    /// Send an event again.
+    Redeliver(WebhookRedeliverArgs),
+    /// Send a test event. Its delivery shows how it went.
+    Test(WebhookArgs),
+}
+
+/// Arguments of `resolver webhook create`.
+#[derive(Clone, Debug, Args)]
+pub struct WebhookCreateArgs {
+    /// URL that events are sent to.
+    pub url: String,
+    /// Kind of events, such as link.created or visits.recorded; can be repeated.
+    #[arg(long = "event", value_name = "KIND", required = true, value_parser = NonEmptyStringValueParser::new())]
+    pub events: Vec<String>,
+    /// Only events of this domain; DEFAULT for the domain of the server's --public-url.
+    #[arg(long, value_name = "NAME")]
+    pub domain: Option<String>,
+    /// Only events of links with this tag.
+    #[arg(long)]
+    pub tag: Option<String>,
+    /// Only events of the link with this code, on --domain.
+    #[arg(long, value_name = "CODE")]
+    pub link: Option<String>,
+    /// Text that the list shows.
+    #[arg(long, value_name = "TEXT")]
+    pub description: Option<String>,
+    /// The server and the form of the output.
+    #[command(flatten)]
+    pub show: ShowArgs,
+}
+
+/// Arguments of the subcommands for one webhook.
+#[derive(Clone, Debug, Args)]
+pub struct WebhookArgs {
+    /// Id of the webhook.
+    pub id: u64,
+    /// The server and the form of the output.
+    #[command(flatten)]
+    pub show: ShowArgs,
+}
+
+/// Arguments of `resolver webhook deliveries`.
+#[derive(Clone, Debug, Args)]
+pub struct WebhookDeliveriesArgs {
+    /// Id of the webhook.
+    pub id: u64,
+    /// Show only deliveries before this one: the last line of the page before names it.
+    #[arg(long, value_name = "ID")]
+    pub before: Option<u64>,
+    /// The server and the form of the output.
+    #[command(flatten)]
+    pub table: TableArgs,
+}
+
+/// Arguments of `resolver webhook redeliver`.
+#[derive(Clone, Debug, Args)]
+pub struct WebhookRedeliverArgs {
+    /// Id of the webhook.
+    pub id: u64,
+    /// Id of the delivery.
+    pub delivery: u64,
+    /// The server and the form of the output.
+    #[command(flatten)]
+    pub show: ShowArgs,
+}
+
+/// The columns of a list of webhooks.
+const FIELDS: [Field; 6] = [
+    ("id", true, |webhook| text(&webhook["id"])),
+    ("URL", false, |webhook| text(&webhook["url"])),
+    ("events", false, |webhook| text(&webhook["events"])),
+    ("state", true, |webhook| state(webhook).to_owned()),
+    ("dropped", true, |webhook| match webhook["droppedDeliveries"].as_u64() {
+        Some(0) | None => String::new(),
+        Some(dropped) => dropped.to_string(),
+    }),
+    ("description", false, |webhook| text(&webhook["description"])),
+];
+
+/// The columns of a list of deliveries.
+const DELIVERY_FIELDS: [Field; 7] = [
+    ("id", true, |delivery| text(&delivery["id"])),
+    ("created", true, |delivery| time(&delivery["dateCreated"])),
+    ("event", true, |delivery| text(&delivery["event"])),
+    ("state", true, |delivery| text(&delivery["state"])),
+    ("attempts", true, |delivery| text(&delivery["attempts"])),
+    ("status", true, |delivery| text(&delivery["lastStatus"])),
+    ("error", false, |delivery| text(&delivery["lastError"])),
+];
+
 /// Runs a subcommand, and returns its output.
 pub(super) async fn run(command: WebhookCommand) -> Result<String, Error> {
     match command {
-        WebhookCommand::Create(args) => create(&args).await,
-        WebhookCommand::List(args) => list(&args).await,
+        WebhookCommand::Create(args) => {
+            let call = Call::send(Method::POST, WEBHOOKS.to_owned(), body(&args));
+            Server::show(&args.show, call, "/secret", webhook).await
+        }
+        WebhookCommand::List(args) => {
+            let table = |answer: &Value| webhooks(&answer["webhooks"]["data"], args.width);
+            let call = Call::read(WEBHOOKS.to_owned(), Vec::new());
+            Server::show(&args.show, call, "/webhooks/data", table).await
+        }
         WebhookCommand::Show(args) => one(&args, Call::read(path_of(args.id), Vec::new())).await,
-        WebhookCommand::Delete(args) => delete(&args).await,
+        WebhookCommand::Delete(args) => {
+            let call = Call::write(Method::DELETE, path_of(args.id), Vec::new());
+            Server::new(&args.show.server)?.call(call).await?;
+            Ok(format!("{}: deleted\n", args.id))
+        }
         WebhookCommand::Enable(args) => set_enabled(&args, true).await,
         WebhookCommand::Disable(args) => set_enabled(&args, false).await,
-        WebhookCommand::Rotate(args) => one(&args, post(format!("{}/rotate", path_of(args.id)))).await,
-        WebhookCommand::Deliveries(args) => deliveries(&args).await,
-        WebhookCommand::Redeliver(args) => redeliver(&args).await,
-        WebhookCommand::Test(args) => {
-            queued(&args.server, post(format!("{}/test", path_of(args.id))), args.json).await
+        WebhookCommand::Rotate(args) => one(&args, post(args.id, "rotate")).await,
+        WebhookCommand::Deliveries(args) => list_deliveries(&args).await,
+        WebhookCommand::Redeliver(args) => {
+            let call = post(args.id, &format!("deliveries/{}/redeliver", args.delivery));
+            Server::show(&args.show, call, "/id", queued).await
         }
+        WebhookCommand::Test(args) => Server::show(&args.show, post(args.id, "test"), "/id", queued).await,
     }
-}
-
-async fn create(args: &WebhookCreateArgs) -> Result<String, Error> {
-    let server = Server::new(&args.server)?;
-    let call = Call { body: Some(body(args)), ..post(WEBHOOKS.to_owned()) };
-    let webhook = server.ask(call).await?;
-    if !webhook["secret"].is_string() {
-        return Err(server.foreign().into());
-    }
-    Ok(if args.json { json_text::pretty(&webhook) } else { table::webhook(&webhook) })
 }
 
 fn body(args: &WebhookCreateArgs) -> Value {
@@ -66,83 +172,86 @@ fn body(args: &WebhookCreateArgs) -> Value {
     Value::Object(body)
 }
 
-async fn list(args: &WebhookListArgs) -> Result<String, Error> {
-    let server = Server::new(&args.server)?;
-    let answer = server.ask(Call::read(WEBHOOKS.to_owned(), Vec::new())).await?;
-    let webhooks = answer["webhooks"]["data"].as_array().ok_or_else(|| server.foreign())?;
-    Ok(if args.json { json_text::pretty(&answer) } else { table::list(webhooks, args.table.width) })
-}
-
-async fn delete(args: &WebhookArgs) -> Result<String, Error> {
-    let server = Server::new(&args.server)?;
-    server.call(Call::write(Method::DELETE, path_of(args.id), Vec::new())).await?;
-    Ok(format!("{}: deleted\n", args.id))
-}
-
 async fn set_enabled(args: &WebhookArgs, is_enabled: bool) -> Result<String, Error> {
-    let call = Call::write(Method::PATCH, path_of(args.id), Vec::new());
-    one(args, Call { body: Some(json!({ "enabled": is_enabled })), ..call }).await
+    one(args, Call::send(Method::PATCH, path_of(args.id), json!({ "enabled": is_enabled }))).await
 }
 
 /// Makes a call that is answered with a webhook, and shows it.
 async fn one(args: &WebhookArgs, call: Call) -> Result<String, Error> {
-    let server = Server::new(&args.server)?;
-    let webhook = server.ask(call).await?;
-    if !webhook["url"].is_string() {
-        return Err(server.foreign().into());
-    }
-    Ok(if args.json { json_text::pretty(&webhook) } else { table::webhook(&webhook) })
+    Server::show(&args.show, call, "/url", webhook).await
 }
 
-async fn deliveries(args: &WebhookDeliveriesArgs) -> Result<String, Error> {
-    let server = Server::new(&args.server)?;
-    let query = args.before.map(|before| ("before", before.to_string())).into_iter().collect();
-    let answer = server.ask(Call::read(format!("{}/deliveries", path_of(args.id)), query)).await?;
-    let found = answer["deliveries"]["data"].as_array().ok_or_else(|| server.foreign())?;
-    if args.json {
-        return Ok(json_text::pretty(&answer));
-    }
-    let next = answer["deliveries"]["before"].as_i64();
-    let more = next.map_or_else(String::new, |next| format!("earlier deliveries: --before {next}\n"));
-    Ok(table::deliveries(found, args.table.width) + &more)
+async fn list_deliveries(args: &WebhookDeliveriesArgs) -> Result<String, Error> {
+    let call = Call::read(format!("{}/deliveries", path_of(args.id)), maybe("before", args.before));
+    Server::show(&args.table.show, call, "/deliveries/data", |answer| {
+        let next = answer["deliveries"]["before"].as_i64();
+        let more = next.map_or_else(String::new, |next| format!("earlier deliveries: --before {next}\n"));
+        deliveries(&answer["deliveries"]["data"], args.table.width) + &more
+    })
+    .await
 }
 
-async fn redeliver(args: &WebhookRedeliverArgs) -> Result<String, Error> {
-    let path = format!("{}/deliveries/{}/redeliver", path_of(args.id), args.delivery);
-    queued(&args.server, post(path), args.json).await
-}
-
-/// Makes a call that is answered with a delivery, and shows its id.
-async fn queued(server: &ServerArgs, call: Call, is_json: bool) -> Result<String, Error> {
-    let server = Server::new(server)?;
-    let delivery = server.ask(call).await?;
-    let id = delivery["id"].as_i64().ok_or_else(|| server.foreign())?;
-    Ok(if is_json { json_text::pretty(&delivery) } else { format!("delivery {id}: queued\n") })
-}
-
-fn post(path: String) -> Call {
-    Call::write(Method::POST, path, Vec::new())
+fn post(id: u64, what: &str) -> Call {
+    Call::write(Method::POST, format!("{}/{what}", path_of(id)), Vec::new())
 }
 
 fn path_of(id: u64) -> String {
     format!("{WEBHOOKS}/{id}")
 }
 
+fn webhooks(webhooks: &Value, width: usize) -> String {
+    list(webhooks, "no webhooks", &FIELDS, width)
+}
+
+fn deliveries(deliveries: &Value, width: usize) -> String {
+    list(deliveries, "no deliveries", &DELIVERY_FIELDS, width)
+}
+
+fn queued(delivery: &Value) -> String {
+    format!("delivery {}: queued\n", text(&delivery["id"]))
+}
+
+/// Formats a webhook as a table of two columns. Fields without a value are left out.
+fn webhook(webhook: &Value) -> String {
+    let field = |name: &str| text(&webhook[name]);
+    pairs(&[
+        ("id", field("id")),
+        ("URL", field("url")),
+        ("secret", field("secret")),
+        ("former secret until", field("formerSecretUntil")),
+        ("events", field("events")),
+        ("domain", field("domain")),
+        ("tag", field("tag")),
+        ("link", field("shortCode")),
+        ("description", field("description")),
+        ("created", field("dateCreated")),
+        ("enabled", field("enabled")),
+        ("disabled because", field("disabledReason")),
+        ("failing since", field("failingSince")),
+        ("dropped", field("droppedDeliveries")),
+    ])
+}
+
+fn state(webhook: &Value) -> &'static str {
+    match (&webhook["enabled"], &webhook["failingSince"]) {
+        (Value::Bool(false), _) => "disabled",
+        (_, Value::String(_)) => "failing",
+        _ => "",
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use clap::Parser as _;
-
     use super::*;
-    use crate::{Command, CommandLine};
+    use crate::{Command, command_line};
 
     #[test]
     fn a_create_sends_the_fields_that_were_given() {
-        let parse = |flags: &[&str]| {
-            let args = [&["resolver", "webhook", "create", "https://a.b/", "--api-key", "k"], flags].concat();
-            match CommandLine::try_parse_from(args).map(|line| line.command) {
-                Ok(Some(Command::Webhook(WebhookCommand::Create(args)))) => Some(body(&args)),
-                _ => None,
-            }
+        let parse = |flags: &[&str]| match command_line::parse(
+            &[&["webhook", "create", "https://a.b/"], flags].concat(),
+        ) {
+            Ok(Command::Webhook(WebhookCommand::Create(args))) => Some(body(&args)),
+            _ => None,
         };
         let expected = json!({ "url": "https://a.b/", "events": ["link.created", "link.deleted"] });
         assert_eq!(parse(&["--event", "link.created", "--event", "link.deleted"]), Some(expected));
@@ -152,5 +261,44 @@ mod tests {
         });
         assert_eq!(parse(&all), Some(expected));
         assert_eq!(parse(&[]), None, "a webhook without events would never be called");
+    }
+
+    #[test]
+    fn a_list_tells_disabled_and_failing_webhooks() {
+        let some = json!([
+            json!({ "id": 1, "url": "https://a.b/", "events": ["link.created"], "enabled": true,
+                    "droppedDeliveries": 0 }),
+            json!({ "id": 2, "url": "https://a.c/", "events": [], "enabled": true, "failingSince": "x",
+                    "droppedDeliveries": 7 }),
+            json!({ "id": 3, "url": "https://a.d/\u{1b}", "enabled": false, "failingSince": "x" }),
+        ]);
+        let expected = [
+            "id  URL            events        state     dropped",
+            "1   https://a.b/   link.created",
+            "2   https://a.c/                 failing   7",
+            "3   https://a.d/\u{FFFD}                disabled",
+        ];
+        assert_eq!(webhooks(&some, 100).lines().collect::<Vec<_>>(), expected);
+        assert_eq!(webhooks(&json!([]), 100), "no webhooks\n");
+    }
+
+    #[test]
+    fn a_new_webhook_is_shown_with_its_secret() {
+        let shown = webhook(&json!({ "id": 1, "secret": "whsec_x", "events": ["a", "b"], "enabled": true }));
+        let lines: Vec<&str> = shown.lines().collect();
+        assert_eq!(lines[1], "secret               whsec_x");
+        assert_eq!(lines[2], "events               a, b");
+    }
+
+    #[test]
+    fn deliveries_say_how_the_last_attempt_went() {
+        let one = json!({ "id": 4, "dateCreated": "2026-11-25T01:02:03.456Z", "event": "ping", "state": "open",
+                          "attempts": 2, "lastStatus": 500, "lastError": "expected 2xx" });
+        let table = deliveries(&json!([one, null]), 100);
+        assert!(
+            table.contains("4   2026-11-25 01:02:03  ping   open   2         500     expected 2xx\n"),
+            "{table}"
+        );
+        assert_eq!(deliveries(&json!([]), 100), "no deliveries\n");
     }
 }

@@ -1,7 +1,6 @@
 //! A database of countries and cities, in memory.
 
 use std::{
-    borrow::Cow,
     fs::{self, File, Metadata},
     io::{self, Read as _},
     net::IpAddr,
@@ -11,7 +10,7 @@ use std::{
 
 use maxminddb::Reader;
 
-use crate::{GeoIpError, Location, Place, record::Record};
+use crate::{GeoIpError, Place, record};
 
 /// The maximum size of a file in bytes, several times that of the largest free ones.
 pub(crate) const FILE_MAX: u64 = 512 << 20;
@@ -64,38 +63,13 @@ impl Database {
         Ok(Self { reader, mark })
     }
 
-    /// Returns the country and the city of an address. A field that cannot be read is treated as
-    /// absent. Returns `None` if no field is present.
-    #[must_use]
-    pub fn locate(&self, address: IpAddr) -> Option<Location> {
-        let record = self.record(address)?;
-        let (country, city) = (record.country(), record.city().map(Box::from));
-        (country.is_some() || city.is_some()).then_some(Location { country, city })
-    }
-
     /// Returns all that the database tells about an address. A field that cannot be read is treated
     /// as absent. Returns `None` if no field is present.
     #[must_use]
     pub fn place(&self, address: IpAddr) -> Option<Place> {
-        let record = self.record(address)?;
-        let country = record.country();
-        let country_name = country.and_then(|code| {
-            let named = record.country_name().map(|name| Cow::Owned(name.to_owned()));
-            named.or_else(|| code.name().map(Cow::Borrowed))
-        });
-        let place = Place {
-            country,
-            country_name,
-            region: record.region().map(Box::from),
-            city: record.city().map(Box::from),
-            coordinates: record.coordinates(),
-            time_zone: record.time_zone().map(Box::from),
-        };
+        let record = self.reader.lookup(address.to_canonical()).ok()?;
+        let place = record::place(&record);
         (place != Place::default()).then_some(place)
-    }
-
-    fn record(&self, address: IpAddr) -> Option<Record<'_>> {
-        self.reader.lookup(address.to_canonical()).ok().map(Record)
     }
 
     pub(crate) fn mark(&self) -> Mark {
@@ -111,29 +85,6 @@ mod tests {
         GeoIpError::{Io, Malformed, NotAFile, OtherType},
         fixtures::{put, read},
     };
-
-    /// Formats the country and the city, with a dash for an unknown field.
-    fn locate(database: &Database, ip: &str) -> String {
-        let Some(Location { country, city }) = database.locate(ip.parse().unwrap()) else {
-            return "none".into();
-        };
-        format!("{} {}", country.as_ref().map_or("-", CountryCode::as_str), city.as_deref().unwrap_or("-"))
-    }
-
-    #[test]
-    fn addresses_are_located_in_either_layout() {
-        for (name, expected) in [
-            ("city.mmdb", ["DE Berlin", "CN Shanghai", "FR -"]),
-            ("country.mmdb", ["DE -", "CN -", "FR -"]),
-            ("flat.mmdb", ["DE Berlin", "FR -", "none"]),
-        ] {
-            let database = Database::from_content(read(name), (None, 0)).unwrap();
-            let at = |address| locate(&database, address);
-            assert_eq!(["192.0.2.0", "198.51.100.7", "2001:db8::1"].map(at), expected, "{name}");
-            assert_eq!(["::ffff:192.0.2.255", "::ffff:198.51.100.7"].map(at), expected[..2], "{name}");
-            assert_eq!(["192.0.3.0", "::1", "2001:db9::", "0.0.0.0"].map(at), ["none"; 4], "{name}");
-        }
-    }
 
     /// Formats the fields of a place, with a dash for an unknown one.
     fn place(database: &Database, ip: &str) -> String {
@@ -180,14 +131,29 @@ mod tests {
             let database = Database::from_content(read(name), (None, 0)).unwrap();
             let at = |address| place(&database, address);
             assert_eq!(["192.0.2.0", "198.51.100.7", "2001:db8::1"].map(at), expected, "{name}");
-            assert_eq!(["192.0.3.0", "::1", "0.0.0.0"].map(at), ["none"; 3], "{name}");
+            assert_eq!(["::ffff:192.0.2.255", "::ffff:198.51.100.7"].map(at), expected[..2], "{name}");
+            assert_eq!(["192.0.3.0", "::1", "2001:db9::", "0.0.0.0"].map(at), ["none"; 4], "{name}");
         }
     }
 
     #[test]
     fn fields_of_a_place_that_are_not_as_they_should_be_are_not_there() {
         let database = Database::from_content(read("odd.mmdb"), (None, 0)).unwrap();
+        let long = format!("XK, Kosovo, -, {}x, -, -", "ü".repeat(127));
         for (last, expected) in [
+            (0, "none"),
+            (1, "DE, Germany, -, -, -, -"),
+            (2, "-, -, -, Zürich, -, -"),
+            (3, "none"),
+            (4, "none"),
+            (5, "none"),
+            (6, &long),
+            (7, "none"),
+            (8, "none"),
+            (9, "none"),
+            (10, "DE, Germany, -, -, -, -"),
+            (11, "FR, France, -, -, -, -"),
+            (12, "none"),
             (20, "DE, Germany, -, -, -, -"),
             (21, "XX, -, -, -, -, -"),
             (22, "none"),
@@ -198,17 +164,6 @@ mod tests {
             (27, "none"),
         ] {
             assert_eq!(place(&database, &format!("203.0.113.{last}")), expected, "{last}");
-        }
-    }
-
-    #[test]
-    fn what_is_not_as_it_should_be_in_a_record_is_not_there() {
-        let database = Database::from_content(read("odd.mmdb"), (None, 0)).unwrap();
-        let long = format!("XK {}x", "ü".repeat(127));
-        let known = [(1, "DE -"), (2, "- Zürich"), (6, long.as_str()), (10, "DE -"), (11, "FR -")];
-        for last in 0..=12 {
-            let expected = known.iter().find(|(one, _)| *one == last).map_or("none", |(_, text)| text);
-            assert_eq!(locate(&database, &format!("203.0.113.{last}")), expected, "{last}");
         }
     }
 
@@ -224,7 +179,7 @@ mod tests {
         put(&path, &read("asn.mmdb"));
         assert!(matches!(Database::open(&path), Err(OtherType(kind)) if kind == "Test-ASN"));
         File::create(&path).unwrap().set_len(FILE_MAX + 1).unwrap();
-        assert_eq!(Database::open(&path).unwrap_err().to_string(), "expected a file of at most 512 MiB");
+        assert_eq!(Database::open(&path).unwrap_err().to_string(), "the file has more than 512 MiB");
         assert!(matches!(Database::open(folder.path()), Err(NotAFile)));
     }
 
@@ -235,7 +190,7 @@ mod tests {
             for (index, flipped) in (0..content.len()).flat_map(|at| [1, 32, 128, 255].map(|it| (at, it))) {
                 content[index] ^= flipped;
                 let _ = Database::from_content(content.clone(), (None, 0))
-                    .map(|database| ips.map(|ip| (database.locate(ip), database.place(ip))));
+                    .map(|database| ips.map(|ip| database.place(ip)));
                 content[index] ^= flipped;
             }
         }

@@ -12,7 +12,7 @@ use tokio::{task::spawn_blocking, time::sleep};
 use crate::{Database, GeoIpError, database::mark};
 
 /// The interval at which the file is checked for changes.
-const LOOKED_EVERY: Duration = Duration::from_secs(60);
+const CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A database file, with its last readable content.
 #[derive(Debug)]
@@ -53,15 +53,15 @@ impl DatabaseFile {
 
     /// Reads the file again within a minute of each change, for as long as the process runs.
     pub async fn follow(self: Arc<Self>) {
-        let mut told = None;
+        let mut last_error = None;
         loop {
-            sleep(LOOKED_EVERY).await;
+            sleep(CHECK_INTERVAL).await;
             let file = Arc::clone(&self);
-            let looked = spawn_blocking(move || file.reload_if_changed()).await;
-            let looked = looked.unwrap_or(Err(GeoIpError::Stopped));
+            let result = spawn_blocking(move || file.reload_if_changed()).await;
+            let result = result.unwrap_or(Err(GeoIpError::Stopped));
             let path = self.path.display();
-            match &looked {
-                _ if !is_news(&mut told, &looked) => {}
+            match &result {
+                _ if !is_worth_logging(&mut last_error, &result) => {}
                 Ok(_) => tracing::info!(%path, "the places are those of the file"),
                 Err(error) => tracing::error!(%path, error = error as &dyn std::error::Error, "read places"),
             }
@@ -71,11 +71,11 @@ impl DatabaseFile {
 
 /// Returns whether a result is worth logging: a new file, another error than the last one, or the
 /// end of an error.
-fn is_news(told: &mut Option<String>, looked: &Result<bool, GeoIpError>) -> bool {
-    let error = looked.as_ref().err().map(ToString::to_string);
-    let is_other = *told != error;
-    *told = error;
-    is_other || matches!(looked, Ok(true))
+fn is_worth_logging(last_error: &mut Option<String>, result: &Result<bool, GeoIpError>) -> bool {
+    let error = result.as_ref().err().map(ToString::to_string);
+    let is_other = *last_error != error;
+    *last_error = error;
+    is_other || matches!(result, Ok(true))
 }
 
 #[cfg(test)]
@@ -89,7 +89,7 @@ mod tests {
     };
 
     fn city(file: &DatabaseFile) -> Option<Box<str>> {
-        file.database().locate("192.0.2.1".parse().unwrap()).unwrap().city
+        file.database().place("192.0.2.1".parse().unwrap()).unwrap().city
     }
 
     #[tokio::test(start_paused = true)]
@@ -103,7 +103,7 @@ mod tests {
         tokio::spawn(Arc::clone(&file).follow());
         for (content, expected) in [(other, Some("Berlin")), (countries, None), (cities, Some("Berlin"))] {
             put(&path, &content);
-            sleep(LOOKED_EVERY + Duration::from_secs(1)).await;
+            sleep(CHECK_INTERVAL + Duration::from_secs(1)).await;
             assert_eq!(city(&file).as_deref(), expected);
         }
         File::options().write(true).open(&path).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
@@ -115,9 +115,9 @@ mod tests {
 
     #[test]
     fn an_error_is_told_once_until_it_changes_or_ends() {
-        let mut told = None;
-        let looked = [Ok(false), Err(Stopped), Err(Stopped), Err(TooLarge), Ok(false), Ok(false), Ok(true)];
-        let news = looked.map(|looked| is_news(&mut told, &looked));
-        assert_eq!(news, [false, true, false, true, true, false, true]);
+        let mut last_error = None;
+        let result = [Ok(false), Err(Stopped), Err(Stopped), Err(TooLarge), Ok(false), Ok(false), Ok(true)];
+        let logged = result.map(|result| is_worth_logging(&mut last_error, &result));
+        assert_eq!(logged, [false, true, false, true, true, false, true]);
     }
 }

@@ -2,14 +2,11 @@
 //!
 //! 1. Two layouts are supported: MaxMind's (`country.iso_code`, `city.names.en`) and that of
 //!    ip-location-db (`country_code`, `city`).
-//! 2. Rules of links ask for country and city alone ([`GeoIp::locate`]), within a redirect. Visits
-//!    ask for all fields ([`GeoIp::place`]), behind it.
-//! 3. A field that is damaged, too long or out of range is absent. No content of a file panics.
-//! 4. The file is read into memory. It must be replaced by renaming another file into its place, as
+//! 2. A field that is damaged, too long or out of range is absent. No content of a file panics.
+//! 3. The file is read into memory. It must be replaced by renaming another file into its place, as
 //!    geoipupdate does, so that no mixture of the two is read.
-//! 5. A new file that cannot be read is ignored: slightly outdated locations are better than none.
+//! 4. A new file that cannot be read is ignored: slightly outdated locations are better than none.
 
-mod countries;
 mod country_code;
 mod database;
 mod error;
@@ -27,7 +24,7 @@ pub use country_code::CountryCode;
 pub use database::Database;
 pub use error::GeoIpError;
 pub use file::DatabaseFile;
-pub use place::{Coordinates, Location, Place};
+pub use place::{Coordinates, Place};
 
 /// The configured GeoIP files. Databases of cities often have one file per address family.
 #[derive(Clone, Debug, Default)]
@@ -52,18 +49,6 @@ impl GeoIp {
         }
     }
 
-    /// Returns the country and the city of an address. A field comes from the first file that has
-    /// it.
-    #[must_use]
-    pub fn locate(&self, address: IpAddr) -> Location {
-        let mut located = Location::default();
-        for found in self.files.iter().filter_map(|file| file.database().locate(address)) {
-            located.country = located.country.or(found.country);
-            located.city = located.city.or(found.city);
-        }
-        located
-    }
-
     /// Returns all that the files tell about an address. A field comes from the first file that has
     /// it.
     #[must_use]
@@ -86,8 +71,6 @@ mod tests {
         assert_eq!(place.country_name.as_deref(), Some("Country DE"));
         assert_eq!((place.region.as_deref(), place.city.as_deref()), (Some("Land Berlin"), Some("Berlin")));
         assert_eq!(place.coordinates.map(|it| it.latitude()), Some(52.52));
-        let location = geoip.locate("192.0.2.1".parse().unwrap());
-        assert_eq!((location.country, location.city), (place.country, place.city));
         assert_eq!(geoip.place("203.0.114.1".parse().unwrap()), Place::default());
     }
 }

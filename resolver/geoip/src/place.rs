@@ -4,16 +4,7 @@ use std::borrow::Cow;
 
 use crate::CountryCode;
 
-/// The country and the city of an address, which rules of links may ask for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Location {
-    /// The country, if known.
-    pub country: Option<CountryCode>,
-    /// The English name of the city, at most 255 bytes, if known.
-    pub city: Option<Box<str>>,
-}
-
-/// All that is known about an address, for visits.
+/// All that is known about an address.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Place {
     /// The country.

@@ -1,11 +1,13 @@
 //! One record of a database, in either layout.
 
+use std::borrow::Cow;
+
 use maxminddb::{
     LookupResult, PathElement,
     PathElement::{Index, Key},
 };
 
-use crate::{Coordinates, CountryCode};
+use crate::{Coordinates, CountryCode, Place};
 
 /// The maximum length of a name in bytes; no rule can have a longer one.
 const NAME_MAX: usize = 255;
@@ -24,46 +26,33 @@ const LATITUDE: Paths = [&[Key("location"), Key("latitude")], &[Key("latitude")]
 const LONGITUDE: Paths = [&[Key("location"), Key("longitude")], &[Key("longitude")]];
 const TIME_ZONE: Paths = [&[Key("location"), Key("time_zone")], &[Key("timezone")]];
 
-/// A record. Each field is absent if it cannot be read, or is not as it should be.
-pub(crate) struct Record<'a>(pub(crate) LookupResult<'a, Vec<u8>>);
-
-impl<'a> Record<'a> {
-    pub(crate) fn country(&self) -> Option<CountryCode> {
-        self.text(COUNTRY).and_then(CountryCode::parse)
+/// Returns all that a record tells. A field that cannot be read, or is not as it should be, is
+/// absent.
+pub(crate) fn place(record: &LookupResult<'_, Vec<u8>>) -> Place {
+    let named = |paths, max| text(record, paths).filter(|text| (1..=max).contains(&text.len()));
+    let country = text(record, COUNTRY).and_then(CountryCode::parse);
+    let country_name = country.and_then(|code| {
+        let named = named(COUNTRY_NAME, NAME_MAX).map(|name| Cow::Owned(name.to_owned()));
+        named.or_else(|| code.name().map(Cow::Borrowed))
+    });
+    let degrees = number(record, LATITUDE).zip(number(record, LONGITUDE));
+    Place {
+        country,
+        country_name,
+        region: named(REGION, NAME_MAX).map(Box::from),
+        city: named(CITY, NAME_MAX).map(Box::from),
+        coordinates: degrees.and_then(|(latitude, longitude)| Coordinates::new(latitude, longitude)),
+        time_zone: named(TIME_ZONE, TIME_ZONE_MAX).map(Box::from),
     }
+}
 
-    pub(crate) fn country_name(&self) -> Option<&'a str> {
-        self.bounded(COUNTRY_NAME, NAME_MAX)
-    }
+fn text<'a>(record: &LookupResult<'a, Vec<u8>>, paths: Paths) -> Option<&'a str> {
+    paths.iter().find_map(|path| record.decode_path(path).ok().flatten())
+}
 
-    pub(crate) fn region(&self) -> Option<&'a str> {
-        self.bounded(REGION, NAME_MAX)
-    }
-
-    pub(crate) fn city(&self) -> Option<&'a str> {
-        self.bounded(CITY, NAME_MAX)
-    }
-
-    pub(crate) fn coordinates(&self) -> Option<Coordinates> {
-        Coordinates::new(self.number(LATITUDE)?, self.number(LONGITUDE)?)
-    }
-
-    pub(crate) fn time_zone(&self) -> Option<&'a str> {
-        self.bounded(TIME_ZONE, TIME_ZONE_MAX)
-    }
-
-    fn bounded(&self, paths: Paths, max: usize) -> Option<&'a str> {
-        self.text(paths).filter(|text| (1..=max).contains(&text.len()))
-    }
-
-    fn text(&self, paths: Paths) -> Option<&'a str> {
-        paths.iter().find_map(|path| self.0.decode_path(path).ok().flatten())
-    }
-
-    /// Returns a number of 64 bits, as MaxMind has it, or of 32.
-    fn number(&self, paths: Paths) -> Option<f64> {
-        let double = |path| self.0.decode_path::<f64>(path).ok().flatten();
-        let float = |path| self.0.decode_path::<f32>(path).ok().flatten();
-        paths.iter().find_map(|path| double(path).or_else(|| float(path).map(f64::from)))
-    }
+/// Returns a number of 64 bits, as MaxMind has it, or of 32.
+fn number(record: &LookupResult<'_, Vec<u8>>, paths: Paths) -> Option<f64> {
+    let double = |path| record.decode_path::<f64>(path).ok().flatten();
+    let float = |path| record.decode_path::<f32>(path).ok().flatten();
+    paths.iter().find_map(|path| double(path).or_else(|| float(path).map(f64::from)))
 }

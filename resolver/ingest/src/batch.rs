@@ -74,7 +74,7 @@ impl BatchMaker {
         }
         let day = Day::of(event.at);
         let secret = context.secrets.get(&day).and_then(Option::as_ref);
-        let derived = enricher.derive(event, secret, context.today, context.now);
+        let derived = enricher.derive(event, secret, context.today);
         self.count(event, &derived, context, day);
         if let Some(link) = listed_under {
             let one = LinkVisits { link, total: 0, bots: 0, last: 0 };

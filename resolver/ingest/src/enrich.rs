@@ -4,10 +4,9 @@ use std::{
     collections::{HashMap, HashSet},
     net::IpAddr,
     sync::Arc,
-    time::Duration,
 };
 
-use agents::{Agent, Budget, Cache, Parser};
+use agents::{Agent, Cache, Parser};
 use geoip::{CountryCode, GeoIp, Place};
 use links::DomainId;
 use visit_store::Erasure;
@@ -33,7 +32,6 @@ pub struct Options {
 pub struct Enricher {
     /// The parser and its cache, built with the first visit: it takes tens of megabytes.
     agents: Option<Cache>,
-    budget: Budget,
     places: GeoIp,
     located: HashMap<(IpAddr, Option<[u8; 2]>), Arc<Located>>,
     addresses: AddressSecret,
@@ -85,7 +83,6 @@ impl Enricher {
     pub fn new(options: Options, places: GeoIp, addresses: AddressSecret) -> Self {
         Self {
             agents: None,
-            budget: Budget::new(Budget::PER_SECOND),
             places,
             located: HashMap::new(),
             addresses,
@@ -115,23 +112,10 @@ impl Enricher {
         later.any(|erasure| erasure.network.contains(kept))
     }
 
-    /// Returns how many user agents were not parsed since the start, because too many new ones came.
-    #[must_use]
-    pub fn agents_beyond(&self) -> u64 {
-        self.agents.as_ref().map_or(0, Cache::beyond)
-    }
-
-    /// Derives what is stored of a visit. `secret` is that of its day, and `today` the current day;
-    /// `now` is the time since any fixed instant.
-    pub fn derive(
-        &mut self,
-        event: &Event<'_>,
-        secret: Option<&DaySecret>,
-        today: Day,
-        now: Duration,
-    ) -> Derived {
+    /// Derives what is stored of a visit. `secret` is that of its day, and `today` the current day.
+    pub fn derive(&mut self, event: &Event<'_>, secret: Option<&DaySecret>, today: Day) -> Derived {
         let agents = self.agents.get_or_insert_with(|| Cache::new(Parser::new(), Cache::BYTES_MAX));
-        let agent = agents.agent(event.user_agent, &mut self.budget, now);
+        let agent = agents.agent(event.user_agent);
         let kept = self.options.addresses.keep(event.client);
         let is_private = event.is_opted_out && self.options.respects_opt_out
             || self.untracked.contains(&event.domain)
@@ -245,7 +229,7 @@ mod tests {
         let mut enricher = Enricher::new(options, GeoIp::default(), AddressSecret::new([1; 16]));
         for country in [None, Some(*b"SG"), None, Some(*b"AT"), Some(*b"SG"), None] {
             let event = Event { country, ..event("192.0.2.77", NOON) };
-            let derived = enricher.derive(&event, None, Day::of(NOON), Duration::ZERO);
+            let derived = enricher.derive(&event, None, Day::of(NOON));
             assert_eq!(derived.located.country.as_bytes(), country.as_ref().map_or(&b""[..], |told| told));
         }
     }
@@ -261,7 +245,7 @@ mod tests {
         let erasures = [("198.51.100.7", NOON + 1), ("192.0.2.77", NOON + 9), ("2001:db8::/32", NOON + 5)];
         enricher.set_erasures(erasures.map(|(network, before)| erasure(network, before)).to_vec());
         let event = event(client, at);
-        let derived = enricher.derive(&event, Some(&DaySecret::new([3; 16])), Day::of(NOON), Duration::ZERO);
+        let derived = enricher.derive(&event, Some(&DaySecret::new([3; 16])), Day::of(NOON));
         let is_private = derived.visitor.is_none();
         assert_eq!(derived.is_listed, !is_private);
         assert!(!is_private || derived.kept.is_none() && derived.address.is_none());

@@ -42,7 +42,6 @@ pub struct IngestMetrics {
     oldest: Gauge,
     last_stored: Gauge,
     dropped: [Counter; DropReason::ALL.len()],
-    other_agents: Counter,
     other_texts: Counter,
     rate: Mutex<Rate>,
     waiting_rows: Mutex<RowsWaiting>,
@@ -88,7 +87,6 @@ impl IngestMetrics {
                 last_stored: unknown(gauge!("resolver_visit_last_stored_timestamp_seconds")),
                 dropped: DropReason::ALL
                     .map(|reason| counter!("resolver_visits_dropped_total", "reason" => reason.name())),
-                other_agents: counter!("resolver_visit_agents_other_total"),
                 other_texts: counter!("resolver_visit_texts_other_total"),
                 waiting_rows: Mutex::default(),
                 rate: Mutex::new(Rate { since: Instant::now(), recorded: 0, per_second: 0 }),
@@ -130,10 +128,9 @@ impl IngestMetrics {
             RowsWaiting { count: rows as u64, oldest };
     }
 
-    /// Publishes counts that their owners keep.
-    pub(crate) fn report(&self, other_agents: u64, other_texts: u64) {
-        self.other_agents.absolute(other_agents);
-        self.other_texts.absolute(other_texts);
+    /// Publishes how many texts were not kept since the start.
+    pub(crate) fn set_other_texts(&self, count: u64) {
+        self.other_texts.absolute(count);
     }
 
     /// Returns how many visits are recorded in a second. `recorded` is their number so far.
@@ -216,10 +213,6 @@ fn describe() {
         "Attempts to get a slot that found all of them taken."
     );
     describe_gauge!("resolver_visits_fenced", "1 if another process stores the spool of this one.");
-    describe_counter!(
-        "resolver_visit_agents_other_total",
-        "User agents that count as (other), because too many new ones came at once."
-    );
     describe_counter!(
         "resolver_visit_texts_other_total",
         "Texts of rows that were not kept, because too many new ones came at once."

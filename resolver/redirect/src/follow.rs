@@ -13,7 +13,7 @@ use app::{
 };
 use codes::Code;
 use fast_path::RequestHead;
-use geoip::{CountryCode, Location};
+use geoip::{CountryCode, Place};
 use hyper::{
     Method, Request, StatusCode,
     header::{ACCEPT_LANGUAGE, HeaderValue, USER_AGENT},
@@ -310,7 +310,7 @@ fn target<B>(
     let query = request.uri().query().unwrap_or("");
     let text = |name| std::str::from_utf8(bytes(request.headers(), name)).unwrap_or("");
     let located =
-        if asks_where(link.rules()) { redirector.geoip.locate(visitor.client) } else { Location::default() };
+        if asks_where(link.rules()) { redirector.geoip.place(visitor.client) } else { Place::default() };
     // A proxy in front knows the country of its clients better than the GeoIP file does.
     let told = redirector.clients.country(visitor.peer, request.headers());
     let rule = choose(

@@ -70,7 +70,7 @@ impl BacklogGauge {
     /// Counts the events of a segment from a block on.
     fn events_from(&self, segment: &Segment, stored: Sequence) -> std::io::Result<u64> {
         let file = File::open(segment_path(&self.0.folder, segment.first))?;
-        let mut blocks = Blocks::new(&file, 0, segment.bytes, segment.first)?;
+        let mut blocks = Blocks::new(&file, 0, segment.bytes, segment.first);
         let mut events = 0;
         while let Some((block, _)) = blocks.next()? {
             events += if block.sequence >= stored { u64::from(block.count) } else { 0 };

@@ -62,7 +62,7 @@ impl Reader {
             let at = |error| SpoolError::Io { path: path.clone(), source: error };
             file.sync_data().map_err(at)?;
             let (start, first) = self.start(segment, least);
-            let mut found = Blocks::new(&file, start, segment.bytes, first).map_err(at)?;
+            let mut found = Blocks::new(&file, start, segment.bytes, first);
             while let Some((block, after)) = found.next().map_err(at)? {
                 self.cursor =
                     Some(Cursor { segment: segment.first, place: after, next: block.sequence.next() });
@@ -165,7 +165,7 @@ impl Reader {
         for segment in self.segments_from(least) {
             let file = File::open(segment_path(&self.shared.folder, segment.first))?;
             let (mut place, mut next) = self.start(segment, least);
-            let mut found = Blocks::new(&file, place, segment.bytes, next)?;
+            let mut found = Blocks::new(&file, place, segment.bytes, next);
             while let Some((block, after)) = found.next()? {
                 if block.sequence >= least {
                     self.cursor = Some(Cursor { segment: segment.first, place, next });

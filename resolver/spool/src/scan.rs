@@ -1,10 +1,6 @@
 //! Reads segments block by block, past damaged ones.
 
-use std::{
-    fs::File,
-    io::{self, Read, Seek as _, SeekFrom},
-    path::Path,
-};
+use std::{fs::File, io, os::unix::fs::FileExt as _, path::Path};
 
 use crate::{
     OwnedBlock, Sequence, SpoolError,
@@ -31,7 +27,7 @@ pub(crate) fn scan(path: &Path, first: Sequence, is_last: bool) -> Result<Scanne
     let at = SpoolError::at;
     let file = private().read(true).write(true).open(path).map_err(at(path))?;
     let len = file.metadata().map_err(at(path))?.len();
-    let mut blocks = Blocks::new(&file, 0, len, first).map_err(at(path))?;
+    let mut blocks = Blocks::new(&file, 0, len, first);
     let mut scanned = Scanned {
         blocks: 0,
         events: 0,
@@ -72,8 +68,8 @@ pub(crate) struct Blocks<'a> {
 
 impl<'a> Blocks<'a> {
     /// Reads from `place` to `end`.
-    pub(crate) fn new(file: &'a File, place: u64, end: u64, least: Sequence) -> io::Result<Self> {
-        Ok(Self { file, place, end, least, skipped: 0 })
+    pub(crate) fn new(file: &'a File, place: u64, end: u64, least: Sequence) -> Self {
+        Self { file, place, end, least, skipped: 0 }
     }
 
     /// Returns the next valid block with the place after it.
@@ -92,7 +88,7 @@ impl<'a> Blocks<'a> {
     }
 
     /// Reads the block at a place. `None`: there is no valid one.
-    fn block_at(&mut self, place: u64) -> io::Result<Option<(OwnedBlock, u64)>> {
+    fn block_at(&self, place: u64) -> io::Result<Option<(OwnedBlock, u64)>> {
         let mut head = [0; HEADER];
         if !self.read_at(place, &mut head)? {
             return Ok(None);
@@ -111,12 +107,11 @@ impl<'a> Blocks<'a> {
     }
 
     /// Fills `out` from a place. Returns false if the segment ends before.
-    fn read_at(&mut self, place: u64, out: &mut [u8]) -> io::Result<bool> {
+    fn read_at(&self, place: u64, out: &mut [u8]) -> io::Result<bool> {
         if self.end - place < out.len() as u64 {
             return Ok(false);
         }
-        self.file.seek(SeekFrom::Start(place))?;
-        match self.file.read_exact(out) {
+        match self.file.read_exact_at(out, place) {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
             Err(error) => Err(error),
@@ -124,7 +119,7 @@ impl<'a> Blocks<'a> {
     }
 
     /// Returns the place of the next magic from a place on, or the end.
-    fn find_magic(&mut self, from: u64) -> io::Result<u64> {
+    fn find_magic(&self, from: u64) -> io::Result<u64> {
         let mut window = vec![0; 64 * 1024];
         let mut place = from;
         while place < self.end {

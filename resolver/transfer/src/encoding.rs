@@ -11,55 +11,30 @@ const PIECE: usize = 8 * 1024;
 /// refused and not changed.
 const NOT_UTF_8: u8 = 0xff;
 
-/// A reader of the input's text as UTF-8, without its byte order mark.
-pub(super) enum Decoded<R> {
-    /// The input is not in UTF-16.
-    Plain(io::Chain<Cursor<Vec<u8>>, R>),
-    /// The input is in UTF-16.
-    Utf16(Utf16<io::Chain<Cursor<Vec<u8>>, R>>),
-}
-
-impl<R: Read> Decoded<R> {
-    /// Finds the encoding of an input.
-    pub(super) fn new(mut input: R) -> io::Result<Self> {
-        let mut head = Vec::new();
-        input.by_ref().take(HEAD).read_to_end(&mut head)?;
-        let (mark, order) = match head[..] {
-            [0xff, 0xfe, ..] => (2, Some(Order::Little)),
-            [0xfe, 0xff, ..] => (2, Some(Order::Big)),
-            [0xef, 0xbb, 0xbf, ..] => (3, None),
-            [1..=255, 0, 1..=255, 0] => (0, Some(Order::Little)),
-            [0, 1..=255, 0, 1..=255] => (0, Some(Order::Big)),
-            _ => (0, None),
-        };
-        let input = Cursor::new(head.split_off(mark)).chain(input);
-        Ok(match order {
-            None => Self::Plain(input),
-            Some(order) => Self::Utf16(Utf16 { input, order, raw: Vec::new(), text: Cursor::default() }),
-        })
-    }
-}
-
-impl<R: Read> Read for Decoded<R> {
-    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Plain(input) => input.read(to),
-            Self::Utf16(input) => input.read(to),
-        }
-    }
-}
-
-/// The order of the two bytes of a unit.
-#[derive(Clone, Copy)]
-enum Order {
-    Little,
-    Big,
+/// Returns a reader of the input's text as UTF-8, without its byte order mark.
+pub(super) fn decoded<'a>(mut input: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
+    let mut head = Vec::new();
+    input.by_ref().take(HEAD).read_to_end(&mut head)?;
+    let (mark, unit): (_, Option<fn([u8; 2]) -> u16>) = match head[..] {
+        [0xff, 0xfe, ..] => (2, Some(u16::from_le_bytes)),
+        [0xfe, 0xff, ..] => (2, Some(u16::from_be_bytes)),
+        [0xef, 0xbb, 0xbf, ..] => (3, None),
+        [1..=255, 0, 1..=255, 0] => (0, Some(u16::from_le_bytes)),
+        [0, 1..=255, 0, 1..=255] => (0, Some(u16::from_be_bytes)),
+        _ => (0, None),
+    };
+    let input = Cursor::new(head.split_off(mark)).chain(input);
+    Ok(match unit {
+        None => Box::new(input),
+        Some(unit) => Box::new(Utf16 { input, unit, raw: Vec::new(), text: Cursor::default() }),
+    })
 }
 
 /// A decoder of UTF-16.
-pub(super) struct Utf16<R> {
+struct Utf16<R> {
     input: R,
-    order: Order,
+    /// Makes a unit of its two bytes.
+    unit: fn([u8; 2]) -> u16,
     /// Bytes that do not make a character yet.
     raw: Vec<u8>,
     text: Cursor<Vec<u8>>,
@@ -70,7 +45,7 @@ impl<R: Read> Utf16<R> {
     fn decode(&mut self) -> io::Result<bool> {
         let kept = self.raw.len();
         let got = (&mut self.input).take(PIECE as u64).read_to_end(&mut self.raw)?;
-        let mut units: Vec<u16> = self.raw.chunks_exact(2).map(|pair| self.unit(pair)).collect();
+        let mut units: Vec<u16> = self.raw.as_chunks::<2>().0.iter().map(|pair| (self.unit)(*pair)).collect();
         // The first half of a pair waits for the other one.
         let is_end = got == 0;
         if !is_end && units.last().is_some_and(|unit| (0xd800..0xdc00).contains(unit)) {
@@ -90,14 +65,6 @@ impl<R: Read> Utf16<R> {
         }
         self.text = Cursor::new(text);
         Ok(!is_end)
-    }
-
-    fn unit(&self, pair: &[u8]) -> u16 {
-        let pair = [pair[0], pair[1]];
-        match self.order {
-            Order::Little => u16::from_le_bytes(pair),
-            Order::Big => u16::from_be_bytes(pair),
-        }
     }
 }
 
@@ -119,7 +86,7 @@ mod tests {
 
     fn read(bytes: &[u8]) -> Vec<u8> {
         let mut text = Vec::new();
-        Decoded::new(bytes).unwrap().read_to_end(&mut text).unwrap();
+        decoded(bytes).unwrap().read_to_end(&mut text).unwrap();
         text
     }
 

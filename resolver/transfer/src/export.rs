@@ -9,76 +9,45 @@ use serde::Serializer as _;
 use serde_json::{Serializer, Value, json};
 
 use super::{
-    csv::{COLUMNS, harmless, join_tags},
+    csv::{LAYOUT, WRITTEN, harmless, join_tags},
     row::{LeftOut, Row},
 };
 
-/// Writes links as rows of a CSV table.
-pub struct CsvRows<W: Write>(W);
+/// Writes the first line of a CSV table: the column names.
+///
+/// # Errors
+/// Returns an error if the writer fails.
+pub fn write_csv_head(to: impl Write) -> io::Result<()> {
+    write_record(columns(), to)
+}
 
-impl<W: Write> CsvRows<W> {
-    /// Starts a table by writing its first line, the column names.
-    ///
-    /// # Errors
-    /// Returns an error if the writer fails.
-    pub fn new(mut to: W) -> io::Result<Self> {
-        write_record(COLUMNS.into_iter(), &mut to)?;
-        Ok(Self(to))
-    }
+/// Writes a link as a row of a CSV table. The writer should be buffered.
+///
+/// # Errors
+/// Returns an error if the writer fails or `redirect_rules` is not valid JSON.
+pub fn write_csv(row: &Row, to: impl Write) -> io::Result<()> {
+    let fields = fields(row, &row.left_out_of_table())?;
+    let cell = |column| match fields.iter().find(|(name, _)| *name == column) {
+        Some((_, Value::String(text))) => harmless(text).into_owned(),
+        Some((_, Value::Array(list))) => harmless(&join_tags(list)).into_owned(),
+        None | Some((_, Value::Null)) => String::new(),
+        Some((_, value)) => value.to_string(),
+    };
+    let cells: Vec<String> = columns().map(cell).collect();
+    write_record(cells.iter().map(String::as_str), to)
+}
 
-    /// Continues a table whose first line is already written.
-    pub fn behind_others(to: W) -> Self {
-        Self(to)
-    }
-
-    /// Flushes buffered rows to the writer.
-    ///
-    /// # Errors
-    /// Returns an error if the writer fails.
-    pub fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
-    }
-
-    /// Writes a link as a row.
-    ///
-    /// # Errors
-    /// Returns an error if the writer fails.
-    pub fn write(&mut self, row: &Row) -> io::Result<()> {
-        let text = |text: &Option<String>| text.as_deref().map(harmless).unwrap_or_default().into_owned();
-        let cells: [String; COLUMNS.len()] = [
-            text(&row.code),
-            harmless(&row.long_url).into_owned(),
-            text(&row.title),
-            text(&row.description),
-            harmless(&join_tags(&row.tags)).into_owned(),
-            text(&row.domain),
-            shown(row.created_at),
-            shown(row.valid_since),
-            shown(row.valid_until),
-            shown(row.max_visits),
-            shown(row.crawlable),
-            shown(row.forward_query),
-            shown(row.visits),
-            shown(row.uses),
-            shown(row.enabled),
-            shown(row.redirect_status),
-            shown(row.minted),
-            text(&row.created_by),
-            shown(row.edited_at),
-            text(&row.edited_by),
-            shown(row.version),
-            text(&row.blocked),
-            shown(row.blocked_at),
-            text(&row.blocked_by),
-            names(&row.left_out_of_table()).join("|"),
-        ];
-        write_record(cells.iter().map(String::as_str), &mut self.0)
-    }
+/// Returns the names of the columns.
+fn columns() -> impl Iterator<Item = &'static str> {
+    LAYOUT.columns.iter().take(WRITTEN).map(|(name, _)| *name)
 }
 
 /// Writes a record (RFC 4180). A cell is in quotation marks if it would be read differently without
 /// them, as one with white space around it would be.
-fn write_record<'a>(cells: impl Iterator<Item = &'a str>, mut to: impl Write) -> io::Result<()> {
+///
+/// # Errors
+/// Returns an error if the writer fails.
+pub fn write_record<'a>(cells: impl Iterator<Item = &'a str>, mut to: impl Write) -> io::Result<()> {
     for (index, cell) in cells.enumerate() {
         let before = if index == 0 { "" } else { "," };
         if cell.contains(['"', ',', '\r', '\n']) || cell.trim_ascii() != cell {
@@ -90,38 +59,12 @@ fn write_record<'a>(cells: impl Iterator<Item = &'a str>, mut to: impl Write) ->
     writeln!(to)
 }
 
-fn names(left_out: &[LeftOut]) -> Vec<&'static str> {
-    left_out.iter().map(|one| one.as_str()).collect()
-}
-
-/// Returns a value as text; `None` is the empty text.
-fn shown(value: Option<impl ToString>) -> String {
-    value.map(|value| value.to_string()).unwrap_or_default()
-}
-
-/// Writes a whole table and returns its number of links.
-///
-/// # Errors
-/// Returns an error if the writer fails.
-pub fn write_csv<'a>(rows: impl IntoIterator<Item = &'a Row>, to: impl Write) -> io::Result<u64> {
-    let mut table = CsvRows::new(to)?;
-    let mut count = 0;
-    for row in rows {
-        table.write(row)?;
-        count += 1;
-    }
-    table.flush()?;
-    Ok(count)
-}
-
-/// Writes a link as a JSON object on a line of its own. The writer should be buffered.
-///
-/// # Errors
-/// Returns an error if the writer fails or `redirect_rules` is not valid JSON.
-pub fn write_ndjson(row: &Row, mut to: impl Write) -> io::Result<()> {
+/// Returns the fields of a link under their names. Absent ones are null.
+fn fields(row: &Row, left_out: &[LeftOut]) -> io::Result<[(&'static str, Value); 28]> {
     let time = |time: Option<Timestamp>| time.map(|time| time.to_string());
     let rules = row.redirect_rules.as_deref().map(serde_json::from_str::<Value>).transpose()?;
-    let fields = [
+    let left_out: Vec<&str> = left_out.iter().map(|one| one.as_str()).collect();
+    Ok([
         ("shortCode", json!(row.code)),
         ("longUrl", json!(row.long_url)),
         ("title", json!(row.title)),
@@ -149,12 +92,19 @@ pub fn write_ndjson(row: &Row, mut to: impl Write) -> io::Result<()> {
         ("blockedAt", json!(time(row.blocked_at))),
         ("blockedBy", json!(row.blocked_by)),
         ("deletedAt", json!(time(row.deleted_at))),
-        ("leftOut", json!(names(&row.left_out))),
-    ];
+        ("leftOut", json!(left_out)),
+    ])
+}
+
+/// Writes a link as a JSON object on a line of its own. The writer should be buffered.
+///
+/// # Errors
+/// Returns an error if the writer fails or `redirect_rules` is not valid JSON.
+pub fn write_ndjson(row: &Row, mut to: impl Write) -> io::Result<()> {
     // Absent values and empty lists are omitted.
     let has =
         |(_, value): &(&str, Value)| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty());
-    Serializer::new(&mut to).collect_map(fields.into_iter().filter(has))?;
+    Serializer::new(&mut to).collect_map(fields(row, &row.left_out)?.into_iter().filter(has))?;
     to.write_all(b"\n")
 }
 
@@ -172,8 +122,10 @@ mod tests {
 
     fn csv_of(rows: &[Row]) -> String {
         let mut to = Vec::new();
-        let count = write_csv(rows, &mut to).unwrap();
-        assert_eq!(count, rows.len() as u64);
+        write_csv_head(&mut to).unwrap();
+        for row in rows {
+            write_csv(row, &mut to).unwrap();
+        }
         String::from_utf8(to).unwrap()
     }
 
@@ -214,7 +166,7 @@ mod tests {
     fn an_output_that_takes_nothing_is_an_error() {
         let row = Row { long_url: "https://e.test/".into(), ..Row::default() };
         let mut full: [u8; 4] = [0; 4];
-        assert!(write_csv([&row], &mut full[..]).is_err());
+        assert!(write_csv(&row, &mut full[..]).is_err());
         assert!(write_ndjson(&row, &mut full[..]).is_err());
     }
 

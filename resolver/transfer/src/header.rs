@@ -34,7 +34,7 @@ pub(super) fn mark(item: &Item) -> Result<Option<Mark>, RowError> {
     if let (Some(FORMAT), Some(links)) = (format.as_str(), item.fields.get("end")) {
         return links.as_u64().map(|links| Some(Mark::End(links))).ok_or_else(|| RowError::Broken {
             after: item.place.saturating_sub(1),
-            expected: "the number of links in the last line",
+            problem: "the last line does not say how many links there are".to_owned(),
         });
     }
     let version = item.fields.get("version").cloned().unwrap_or_default();
@@ -80,20 +80,20 @@ mod tests {
             (
                 format!("{BEGIN}\n{LINK}\n"),
                 1,
-                "after item 1: expected the last line of an export, and not the end of the input",
+                "after item 1: the export ends without its last line: it may have been cut off",
             ),
-            (whole.replace(":2}", ":3}"), 2, "after item 2: expected as many links as the last line says"),
+            (whole.replace(":2}", ":3}"), 2, "after item 2: the last line says that there are 3 links"),
             (
                 format!("{LINK}\n"),
                 0,
-                "after item 0: expected a first line {\"format\":\"shortmint-links\",\"version\":1}; lines without it are read with --from csv",
+                "after item 0: the first line of an export is missing; lines without it are read with --from csv",
             ),
             (
                 BEGIN.replace(":1}", ":2}"),
                 0,
-                "expected an export of version 1, found \"shortmint-links\" 2: import it with the release that wrote it, or a later one",
+                "an export of \"shortmint-links\" 2, and this release reads version 1: import it with the release that wrote it, or a later one",
             ),
-            (format!("{whole}{LINK}"), 2, "after item 2: expected nothing after the last line of an export"),
+            (format!("{whole}{LINK}"), 2, "after item 2: more follows after the last line of the export"),
         ] {
             let (read, errors) = read(Source::Shortmint, &text);
             assert_eq!((read.len(), errors), (links, vec![error.to_owned()]), "{text}");

@@ -7,13 +7,12 @@
 
 use super::{
     item::Item,
-    objects::Shape,
+    json::Shape,
     row::{LeftOut, Row, RowError},
 };
 
 /// The location of the links in a response.
-pub(super) const SHAPE: Shape =
-    Shape { path: &["data"], name: "data", beside: None, item_bytes: Shape::FOREIGN_ITEM };
+pub(super) const SHAPE: Shape = Shape { path: &["data"], beside: None };
 
 /// Reads a link from an item of a response. A banned link is an error, because an import must not
 /// revive it.
@@ -103,6 +102,6 @@ mod tests {
             assert_eq!(links, [Row { place: 2, ..link() }]);
         }
         let (_, errors) = read(Source::Kutt, r#"{"error":"Unauthorized"}"#);
-        assert_eq!(errors, ["after item 0: expected a document with a list of links in data"]);
+        assert_eq!(errors, ["after item 0: the document has no list of links in data"]);
     }
 }

@@ -4,12 +4,6 @@ use std::{borrow::Cow, fmt, io};
 
 use jiff::Timestamp;
 
-/// Maximum length of an item of another system, in bytes: the limit of a single create request.
-pub(super) const ITEM_BYTES: usize = 64 * 1024;
-/// Maximum length of a link in our own format, in bytes: a link with the maximum number of rules
-/// fits.
-pub(super) const OWN_ITEM_BYTES: usize = 4 * 1024 * 1024;
-
 /// A link as exported by another system, not yet checked against the rules for links. Optional
 /// texts are never empty: an empty text is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -175,60 +169,34 @@ pub enum RowError {
         /// What is wrong with it.
         problem: Cow<'static, str>,
     },
-    /// A row of a table is invalid as a whole; reading continues with the next one.
+    /// An item is invalid as a whole; reading continues with the next one.
     #[error("item {place}: {problem}")]
-    Row {
+    Item {
         /// The item's position in the input, counted from 1.
         place: u64,
         /// What is wrong with it.
         problem: String,
     },
-    /// An item is invalid as a whole; reading continues with the next item.
-    #[error("item {place}: expected {expected}")]
-    Item {
-        /// The item's position in the input, counted from 1.
-        place: u64,
-        /// A description of the valid form.
-        expected: &'static str,
-    },
-    /// An item has an unknown field; reading continues with the next item.
-    #[error("item {place}: expected no field {name:?}, but only {known}")]
-    Name {
-        /// The item's position in the input, counted from 1.
-        place: u64,
-        /// The name of the field, cut to 40 characters.
-        name: String,
-        /// The known names.
-        known: &'static str,
-    },
-    /// An item is not a JSON object; reading continues with the next item.
-    #[error("item {place}: expected a JSON object: {cause}")]
-    Json {
-        /// The item's position in the input, counted from 1.
-        place: u64,
-        /// The parser's error, with line and column inside the item.
-        cause: serde_json::Error,
-    },
     /// A document has no list of links, for example an error response; reading continues with the
     /// next document.
-    #[error("after item {after}: expected a document with a list of links in {path}")]
+    #[error("after item {after}: the document has no list of links in {path}")]
     Document {
         /// The number of items before the error.
         after: u64,
         /// The path of the expected list; a dot leads into an object.
-        path: &'static str,
+        path: String,
     },
     /// The first line of a table does not name its columns; reading ends.
-    #[error("expected a first line with the names of columns: {known}; {problem}")]
+    #[error("the first line has to name the columns: {known}; {problem}")]
     Header {
         /// The known column names.
-        known: &'static str,
+        known: String,
         /// A description of the problem.
         problem: String,
     },
     /// The export has an unsupported format version; reading ends.
     #[error(
-        "expected an export of version {known}, found {found}: import it with the release that wrote it, or a later one"
+        "an export of {found}, and this release reads version {known}: import it with the release that wrote it, or a later one"
     )]
     Version {
         /// The supported version.
@@ -237,23 +205,15 @@ pub enum RowError {
         found: String,
     },
     /// The input is malformed; reading ends.
-    #[error("after item {after}: expected {expected}")]
+    #[error("after item {after}: {problem}")]
     Broken {
         /// The number of items before the error.
         after: u64,
-        /// A description of the valid form.
-        expected: &'static str,
-    },
-    /// A table is malformed; reading ends.
-    #[error("after item {after}: {problem}")]
-    Table {
-        /// The number of items before the error.
-        after: u64,
-        /// What is wrong with it.
+        /// What is wrong.
         problem: String,
     },
     /// Reading the input failed; reading ends.
-    #[error("after item {after}: expected more to read: {cause}")]
+    #[error("after item {after}: the rest cannot be read: {cause}")]
     Read {
         /// The number of items before the error.
         after: u64,
@@ -267,11 +227,7 @@ impl RowError {
     #[must_use]
     pub fn place(&self) -> Option<u64> {
         match self {
-            Self::Field { place, .. }
-            | Self::Row { place, .. }
-            | Self::Item { place, .. }
-            | Self::Name { place, .. }
-            | Self::Json { place, .. } => Some(*place),
+            Self::Field { place, .. } | Self::Item { place, .. } => Some(*place),
             _ => None,
         }
     }
@@ -280,17 +236,8 @@ impl RowError {
     #[must_use]
     pub fn is_final(&self) -> bool {
         match self {
-            Self::Header { .. }
-            | Self::Version { .. }
-            | Self::Broken { .. }
-            | Self::Table { .. }
-            | Self::Read { .. } => true,
-            Self::Field { .. }
-            | Self::Row { .. }
-            | Self::Item { .. }
-            | Self::Name { .. }
-            | Self::Json { .. }
-            | Self::Document { .. } => false,
+            Self::Header { .. } | Self::Version { .. } | Self::Broken { .. } | Self::Read { .. } => true,
+            Self::Field { .. } | Self::Item { .. } | Self::Document { .. } => false,
         }
     }
 }

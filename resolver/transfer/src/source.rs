@@ -3,21 +3,23 @@
 use std::{
     fmt,
     io::{self, BufRead, BufReader, Read},
+    ops::ControlFlow,
     str::FromStr,
 };
 
 use jiff::tz::TimeZone;
+use serde_json::Value;
 
 use super::{
     csv,
-    encoding::Decoded,
+    encoding::decoded,
     header::{self, Mark},
     item::Item,
+    json::{Found, Shape, each_item},
     kutt,
-    objects::{Objects, Shape},
     row::{Row, RowError},
     shlink,
-    table::{Layout, Table},
+    table::{self, Layout},
     yourls,
 };
 
@@ -49,30 +51,26 @@ impl Source {
 #[error("expected shortmint, shlink, kutt, yourls or csv")]
 pub struct SourceError;
 
+/// The sources with their names.
+const NAMES: [(Source, &str); 5] = [
+    (Source::Shlink, "shlink"),
+    (Source::Kutt, "kutt"),
+    (Source::Yourls, "yourls"),
+    (Source::Csv, "csv"),
+    (Source::Shortmint, "shortmint"),
+];
+
 impl FromStr for Source {
     type Err = SourceError;
 
     fn from_str(text: &str) -> Result<Self, SourceError> {
-        match text {
-            "shlink" => Ok(Self::Shlink),
-            "kutt" => Ok(Self::Kutt),
-            "yourls" => Ok(Self::Yourls),
-            "csv" => Ok(Self::Csv),
-            "shortmint" => Ok(Self::Shortmint),
-            _ => Err(SourceError),
-        }
+        NAMES.iter().find(|(_, name)| *name == text).map(|(source, _)| *source).ok_or(SourceError)
     }
 }
 
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Shlink => "shlink",
-            Self::Kutt => "kutt",
-            Self::Yourls => "yourls",
-            Self::Csv => "csv",
-            Self::Shortmint => "shortmint",
-        })
+        NAMES.iter().filter(|(source, _)| source == self).try_for_each(|(_, name)| f.write_str(name))
     }
 }
 
@@ -80,11 +78,6 @@ impl fmt::Display for Source {
 type Reading = fn(&Item) -> Result<Row, RowError>;
 
 impl Source {
-    /// Returns whether the JSON form of this source is our own.
-    fn is_ours(self) -> bool {
-        matches!(self, Self::Csv | Self::Shortmint)
-    }
-
     /// Returns whether times without an offset are in UTC in what this system writes, whatever zone
     /// its server is in.
     fn writes_utc(self) -> bool {
@@ -110,22 +103,41 @@ impl Source {
     }
 }
 
-/// Reads the links of an input. Nothing is read before the first call of `next`, and never much
-/// more than one link is held. The first byte that is not white space decides between JSON and a
-/// table. After an error the iterator continues with the next link, unless [`RowError::is_final`].
+/// Passes the links of an input to `take` until that breaks. Never much more than one link is held.
+/// The first byte that is not white space decides between JSON and a table. After an error the
+/// next link follows, unless [`RowError::is_final`].
 ///
 /// Times without an offset are in `zone`, except where the other system always writes UTC.
-pub fn rows<R: Read>(source: Source, reader: R, zone: &TimeZone) -> Rows<R> {
+pub fn each_row(
+    source: Source,
+    reader: impl Read,
+    zone: &TimeZone,
+    mut take: impl FnMut(Result<Row, RowError>) -> ControlFlow<()>,
+) {
     let zone = if source.writes_utc() { TimeZone::UTC } else { zone.clone() };
-    Rows { source, zone, state: State::New(reader), framing: Framing::Before }
+    let broken = |problem: &str| Err(RowError::Broken { after: 0, problem: problem.to_owned() });
+    let read = match (decoded(reader).and_then(begin), source.table()) {
+        (Err(cause), _) => Err(RowError::Read { after: 0, cause }),
+        (Ok((None, _)), _) => broken("the input is empty"),
+        (Ok((Some(b'{' | b'['), input)), _) => Documents::new(source, zone).read(input, &mut take),
+        (Ok((Some(_), input)), Some((layout, reading))) => {
+            table::each_item(input, layout, &zone, |item| take(item.and_then(|item| reading(&item))))
+        }
+        (Ok((Some(_), _)), None) => broken("the input is not JSON"),
+    };
+    if let Err(error) = read {
+        // It is the last one, so it does not matter whether more would be taken.
+        let _ = take(Err(error));
+    }
 }
 
-/// Iterator over the links of an input, in input order.
-pub struct Rows<R> {
+/// The reading of JSON documents.
+struct Documents {
     source: Source,
     zone: TimeZone,
-    state: State<R>,
     framing: Framing,
+    /// The number of links so far, unreadable ones included.
+    count: u64,
 }
 
 /// The position in an export of our own format.
@@ -139,131 +151,92 @@ enum Framing {
     After,
 }
 
-/// A buffered input as UTF-8, without its byte order mark.
-type Input<R> = BufReader<Decoded<R>>;
-
-enum State<R> {
-    /// Nothing has been read.
-    New(R),
-    /// The input is JSON.
-    Objects(Box<Objects<Input<R>>>, Reading),
-    /// The input is a table.
-    Table(Box<Table<Input<R>>>, Reading),
-    /// The input has ended.
-    End,
-}
-
-impl<R: Read> Rows<R> {
-    fn open(&self, reader: R) -> Result<State<R>, RowError> {
-        let unreadable = |cause| RowError::Read { after: 0, cause };
-        let (first, input) = Decoded::new(reader).and_then(begin).map_err(unreadable)?;
-        let broken = |expected| RowError::Broken { after: 0, expected };
-        match (first, self.source.table()) {
-            (None, _) => Err(broken("links, and not the end of the input")),
-            (Some(b'{' | b'['), _) => {
-                let (shape, reading) = self.source.objects();
-                Ok(State::Objects(Box::new(Objects::new(input, shape, self.zone.clone())), reading))
-            }
-            (Some(_), Some((layout, reading))) => {
-                Ok(State::Table(Box::new(Table::new(input, layout, self.zone.clone())), reading))
-            }
-            (Some(_), None) => Err(broken("a JSON object or a list of them")),
-        }
+impl Documents {
+    fn new(source: Source, zone: TimeZone) -> Self {
+        Self { source, zone, framing: Framing::Before, count: 0 }
     }
-}
 
-impl<R: Read> Rows<R> {
-    /// Returns the next item with the function that converts it; `None` at the end.
-    fn next_item(&mut self) -> Result<Option<(Item, Reading)>, RowError> {
-        loop {
-            return match &mut self.state {
-                State::Objects(objects, reading) => {
-                    let Some(item) = objects.next().transpose()? else { break };
-                    let mark = if self.source.is_ours() { header::mark(&item)? } else { None };
-                    if let Some(mark) = mark {
-                        objects.uncount();
-                        let links = objects.item_count();
-                        self.pass(mark, links)?;
-                        continue;
-                    }
-                    Ok(Some((item, *reading)))
-                }
-                State::Table(table, reading) => Ok(table.next().transpose()?.map(|item| (item, *reading))),
-                State::End => return Ok(None),
-                State::New(_) => {
-                    if let State::New(reader) = std::mem::replace(&mut self.state, State::End) {
-                        self.state = self.open(reader)?;
-                    }
-                    continue;
+    fn read(
+        mut self,
+        input: impl Read,
+        take: &mut impl FnMut(Result<Row, RowError>) -> ControlFlow<()>,
+    ) -> Result<(), RowError> {
+        let (shape, reading) = self.source.objects();
+        let mut is_over = false;
+        let read = each_item(input, shape, |found| {
+            let row = match found {
+                Found::Item(value) => self.row(value, reading).transpose(),
+                Found::NoList => {
+                    Some(Err(RowError::Document { after: self.count, path: shape.path.join(".") }))
                 }
             };
+            let is_final = matches!(&row, Some(Err(error)) if error.is_final());
+            is_over = row.is_some_and(|row| take(row).is_break()) || is_final;
+            if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        match read {
+            Err(error) if error.is_io() => Err(RowError::Read { after: self.count, cause: error.into() }),
+            Err(error) => Err(self.broken(error.to_string())),
+            Ok(_) if !is_over && self.is_framed() && self.framing == Framing::Inside => {
+                Err(self.broken("the export ends without its last line: it may have been cut off".to_owned()))
+            }
+            Ok(_) => Ok(()),
         }
-        self.end()
+    }
+
+    /// Converts an item. Returns `None` for a header or trailer.
+    fn row(&mut self, value: Value, reading: Reading) -> Result<Option<Row>, RowError> {
+        let place = self.count + 1;
+        let Value::Object(fields) = value else {
+            self.count = place;
+            return Err(RowError::Item { place, problem: "expected a JSON object".to_owned() });
+        };
+        let item = Item { place, fields, zone: self.zone.clone() };
+        let is_ours = matches!(self.source, Source::Csv | Source::Shortmint);
+        if let Some(mark) = if is_ours { header::mark(&item)? } else { None } {
+            self.pass(mark)?;
+            return Ok(None);
+        }
+        let problem = match self.framing {
+            _ if !self.is_framed() => None,
+            Framing::Inside => None,
+            Framing::Before => {
+                Some("the first line of an export is missing; lines without it are read with --from csv")
+            }
+            Framing::After => Some("more follows after the last line of the export"),
+        };
+        if let Some(problem) = problem {
+            return Err(self.broken(problem.to_owned()));
+        }
+        self.count = place;
+        reading(&item).map(Some)
     }
 
     /// Handles a header or trailer.
-    fn pass(&mut self, mark: Mark, links: u64) -> Result<(), RowError> {
-        let is_counted = self.source == Source::Shortmint;
+    fn pass(&mut self, mark: Mark) -> Result<(), RowError> {
         match mark {
             Mark::Begin => self.framing = Framing::Inside,
-            Mark::End(told) if told != links && is_counted => {
-                return Err(RowError::Broken {
-                    after: links,
-                    expected: "as many links as the last line says",
-                });
+            Mark::End(told) if told != self.count && self.is_framed() => {
+                return Err(self.broken(format!("the last line says that there are {told} links")));
             }
             Mark::End(_) => self.framing = Framing::After,
         }
         Ok(())
     }
 
-    /// Ends the reading. Fails if an export ends before its trailer.
-    fn end(&mut self) -> Result<Option<(Item, Reading)>, RowError> {
-        let after = match &self.state {
-            State::Objects(objects, _) => objects.item_count(),
-            _ => 0,
-        };
-        self.state = State::End;
-        if self.source == Source::Shortmint && self.framing == Framing::Inside {
-            let expected = "the last line of an export, and not the end of the input";
-            return Err(RowError::Broken { after, expected });
-        }
-        Ok(None)
+    /// Returns whether an export needs its header and its trailer.
+    fn is_framed(&self) -> bool {
+        self.source == Source::Shortmint
     }
 
-    /// Fails if a link of an export is not between header and trailer.
-    fn framed(&self, place: u64) -> Result<(), RowError> {
-        let after = place.saturating_sub(1);
-        let expected = match self.framing {
-            _ if self.source != Source::Shortmint => return Ok(()),
-            Framing::Inside => return Ok(()),
-            Framing::Before => {
-                "a first line {\"format\":\"shortmint-links\",\"version\":1}; lines without it are read with --from csv"
-            }
-            Framing::After => "nothing after the last line of an export",
-        };
-        Err(RowError::Broken { after, expected })
-    }
-}
-
-impl<R: Read> Iterator for Rows<R> {
-    type Item = Result<Row, RowError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let row = self.next_item().transpose()?.and_then(|(item, reading)| {
-            self.framed(item.place)?;
-            reading(&item)
-        });
-        if row.as_ref().is_err_and(RowError::is_final) {
-            self.state = State::End;
-        }
-        Some(row)
+    fn broken(&self, problem: String) -> RowError {
+        RowError::Broken { after: self.count, problem }
     }
 }
 
 /// Returns the first byte that is not white space. What is before it in its buffer stays: tabs may
 /// separate empty cells, and line breaks are counted.
-fn begin<R: Read>(reader: Decoded<R>) -> io::Result<(Option<u8>, Input<R>)> {
+fn begin<R: Read>(reader: R) -> io::Result<(Option<u8>, BufReader<R>)> {
     let mut input = BufReader::with_capacity(BUFFER_BYTES, reader);
     loop {
         let bytes = match input.fill_buf() {
@@ -289,12 +262,13 @@ fn begin<R: Read>(reader: Decoded<R>) -> io::Result<(Option<u8>, Input<R>)> {
 #[cfg(test)]
 pub(super) fn read(source: Source, input: &str) -> (Vec<Row>, Vec<String>) {
     let (mut links, mut errors) = (Vec::new(), Vec::new());
-    for row in rows(source, input.as_bytes(), &TimeZone::UTC).take(1_000) {
+    each_row(source, input.as_bytes(), &TimeZone::UTC, |row| {
         match row {
             Ok(row) => links.push(row),
             Err(error) => errors.push(error.to_string()),
         }
-    }
+        if links.len() + errors.len() < 1_000 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
     (links, errors)
 }
 
@@ -333,11 +307,11 @@ mod tests {
             for empty in ["", " \n", "\u{feff}"] {
                 let (links, errors) = read(source, empty);
                 assert_eq!(links, []);
-                assert_eq!(errors, ["after item 0: expected links, and not the end of the input"]);
+                assert_eq!(errors, ["after item 0: the input is empty"]);
             }
         }
         let (_, errors) = read(Source::Kutt, "address,target\na,b\n");
-        assert_eq!(errors, ["after item 0: expected a JSON object or a list of them"]);
+        assert_eq!(errors, ["after item 0: the input is not JSON"]);
     }
 
     /// An endless input that counts the bytes taken from it.
@@ -363,15 +337,12 @@ mod tests {
         ];
         for (source, first, again) in forms {
             let taken = AtomicUsize::new(0);
-            let links = rows(source, Endless(first, again, &taken), &TimeZone::UTC).take(10_000);
-            assert_eq!(links.filter(Result::is_ok).count(), 10_000);
+            let mut links = 0;
+            each_row(source, Endless(first, again, &taken), &TimeZone::UTC, |row| {
+                links += u32::from(row.is_ok());
+                if links < 10_000 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            });
             assert!(taken.load(Ordering::Relaxed) < 10_000 * again.len() + 2 * BUFFER_BYTES, "{source}");
         }
-    }
-
-    #[test]
-    fn rows_may_go_to_another_thread_when_their_input_may() {
-        fn goes<T: Send>(_: &T) {}
-        goes(&rows(Source::Csv, io::empty(), &TimeZone::UTC));
     }
 }

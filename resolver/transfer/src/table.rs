@@ -1,6 +1,6 @@
 //! Reads items from the records of a table, which may be larger than memory.
 
-use std::io::BufRead;
+use std::{io::BufRead, ops::ControlFlow};
 
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
@@ -8,8 +8,11 @@ use serde_json::{Map, Value};
 use super::{
     item::Item,
     records::{Record, RecordError, Records, is_same_name},
-    row::{ITEM_BYTES, RowError},
+    row::RowError,
 };
+
+/// Maximum length of a row's cells, in bytes: the limit of a single create request.
+const ITEM_BYTES: usize = 64 * 1024;
 
 /// What is wrong with a text in another encoding.
 const NOT_UTF_8: &str = "the text is not in UTF-8: save the table as \"CSV UTF-8\"";
@@ -19,8 +22,6 @@ const NOT_UTF_8: &str = "the text is not in UTF-8: save the table as \"CSV UTF-8
 pub(super) struct Layout {
     /// The columns, each with its aliases.
     pub(super) columns: &'static [(&'static str, &'static [&'static str])],
-    /// The columns and aliases as one text, for error messages.
-    pub(super) known: &'static str,
     /// Columns that the first line must name.
     pub(super) needed: &'static [&'static str],
     /// Whether unknown columns are refused.
@@ -41,12 +42,35 @@ impl Layout {
         found.map(|(known, _)| *known)
     }
 
+    /// Returns the columns and their aliases as one text, for error messages.
+    pub(super) fn known(&self) -> String {
+        let columns = self.columns.iter().map(|(name, others)| match others {
+            [] => (*name).to_owned(),
+            others => format!("{name} (or {})", others.join(", ")),
+        });
+        columns.collect::<Vec<_>>().join(", ")
+    }
+
     /// Says how well the cells of the first line fit as names of columns, or else as the columns of
     /// a table without names.
     fn score(&self, line: &[&str]) -> usize {
         let named = line.iter().filter(|name| self.column(name).is_some()).count();
         let is_unnamed = self.unnamed.is_some_and(|unnamed| unnamed.len() == line.len());
         2 * named + usize::from(is_unnamed)
+    }
+
+    /// Finds the columns by the first line.
+    fn begin(&self, line: Option<Record>) -> Result<Beginning, RowError> {
+        let problem = |problem: String| RowError::Header { known: self.known(), problem };
+        let line = line.ok_or_else(|| problem("there is none".to_owned()))?;
+        let names: Option<Vec<&str>> = line.cells().collect();
+        let names = names.ok_or_else(|| problem(NOT_UTF_8.to_owned()))?;
+        let unnamed = self.unnamed.filter(|unnamed| unnamed.len() == names.len());
+        match (self.columns(&names), unnamed) {
+            (Ok(columns), _) => Ok((columns, None)),
+            (Err(_), Some(unnamed)) => Ok((unnamed.iter().copied().map(Some).collect(), Some(line))),
+            (Err(text), None) => Err(problem(text)),
+        }
     }
 
     /// Returns the canonical names of the columns in the first line; `None` for an unknown column.
@@ -69,134 +93,87 @@ impl Layout {
     }
 }
 
+/// The columns of a table, `None` for an unknown one, and its first line if that has no names.
+type Beginning = (Vec<Option<&'static str>>, Option<Record>);
+
 /// Returns the first 40 characters of a name, for an error message.
 pub(super) fn clip(name: &str) -> String {
     name.chars().take(40).collect()
 }
 
-/// Iterator over the rows of a table as items.
-pub(super) struct Table<R> {
-    state: State<R>,
+/// Passes the rows of a table as items to `take` until that breaks.
+///
+/// # Errors
+/// Returns an error if the first line does not name the columns, or the rest cannot be read.
+pub(super) fn each_item(
+    input: impl BufRead,
     layout: Layout,
-    zone: TimeZone,
-    /// The canonical column names, set when the first line has been read; `None` for an unknown
-    /// column.
-    columns: Option<Vec<Option<&'static str>>>,
-    /// The number of items so far, unreadable ones included.
-    count: u64,
-    is_over: bool,
-}
-
-enum State<R> {
-    New(R),
-    Open(Records<R>),
-    End,
-}
-
-impl<R: BufRead> Table<R> {
-    pub(super) fn new(input: R, layout: Layout, zone: TimeZone) -> Self {
-        Self { state: State::New(input), layout, zone, columns: None, count: 0, is_over: false }
-    }
-
-    /// Reads the next record; returns `None` at the end of the input.
-    fn read(&mut self) -> Result<Option<Record>, RowError> {
-        let after = self.count;
-        let unreadable = |error: RecordError| match error {
-            RecordError::Read(cause) => RowError::Read { after, cause },
-            error => RowError::Table { after, problem: error.to_string() },
+    zone: &TimeZone,
+    mut take: impl FnMut(Result<Item, RowError>) -> ControlFlow<()>,
+) -> Result<(), RowError> {
+    let mut place = 0;
+    let mut records =
+        Records::open(input, |line| layout.score(line)).map_err(|error| unreadable(place, error))?;
+    let first = records.next().map_err(|error| unreadable(place, error))?;
+    let (columns, mut first) = layout.begin(first)?;
+    loop {
+        let next = match first.take() {
+            Some(first) => Some(first),
+            None => records.next().map_err(|error| unreadable(place, error))?,
         };
-        let layout = self.layout;
-        if let State::Open(records) = &mut self.state {
-            return records.next().map_err(unreadable);
+        let Some(record) = next else { return Ok(()) };
+        place += 1;
+        let has_nulls = layout.unnamed.is_some();
+        let fields = fields(&record, place, &columns, has_nulls);
+        if take(fields.map(|fields| Item { place, fields, zone: zone.clone() })).is_break() {
+            return Ok(());
         }
-        let State::New(input) = std::mem::replace(&mut self.state, State::End) else { return Ok(None) };
-        let mut records = Records::open(input, |line| layout.score(line)).map_err(unreadable)?;
-        let first = records.next().map_err(unreadable);
-        self.state = State::Open(records);
-        first
-    }
-
-    /// Reads the first line. If the table has no column names, the first line is also the first
-    /// item.
-    fn begin(&mut self) -> Result<Option<Item>, RowError> {
-        let known = self.layout.known;
-        let problem = |problem: String| RowError::Header { known, problem };
-        let line = self.read()?.ok_or_else(|| problem("there is none".to_owned()))?;
-        let names: Option<Vec<&str>> = line.cells().collect();
-        let names = names.ok_or_else(|| problem(NOT_UTF_8.to_owned()))?;
-        let unnamed = self.layout.unnamed.filter(|unnamed| unnamed.len() == names.len());
-        match (self.layout.columns(&names), unnamed) {
-            (Ok(columns), _) => self.columns = Some(columns),
-            (Err(_), Some(unnamed)) => {
-                self.columns = Some(unnamed.iter().copied().map(Some).collect());
-                return self.item(&line).map(Some);
-            }
-            (Err(text), None) => return Err(problem(text)),
-        }
-        Ok(None)
-    }
-
-    /// Converts a record to an item. Cells that are missing at its end are empty, as some
-    /// spreadsheets leave them out, unless the file ends there: then it may have been cut off.
-    fn item(&mut self, record: &Record) -> Result<Item, RowError> {
-        self.count += 1;
-        let place = self.count;
-        let columns = self.columns.as_deref().unwrap_or_default();
-        let (width, cells) = (record.width(), record.cells().count());
-        let wrong = |problem: String| RowError::Row { place, problem };
-        if record.len() > ITEM_BYTES {
-            return Err(wrong("it has more than 64 KiB".to_owned()));
-        }
-        if width > columns.len() {
-            let most = columns.len();
-            return Err(wrong(format!(
-                "{width} cells for {most} columns: a text with the separator in it has to be in quotation marks"
-            )));
-        }
-        if cells < columns.len() && !record.is_ended {
-            return Err(wrong(format!(
-                "the file ends after {cells} of {} cells: it may have been cut off; if not, end the line",
-                columns.len()
-            )));
-        }
-        let mut fields = Map::new();
-        for (column, cell) in columns.iter().zip(record.cells()) {
-            let Some(column) = *column else { continue };
-            let cell =
-                cell.ok_or_else(|| RowError::Field { place, field: column, problem: NOT_UTF_8.into() })?;
-            let is_none = cell.is_empty() || (self.layout.unnamed.is_some() && cell == "\\N");
-            if !is_none {
-                fields.insert(column.to_owned(), Value::from(cell));
-            }
-        }
-        Ok(Item { place, fields, zone: self.zone.clone() })
-    }
-
-    fn advance(&mut self) -> Result<Option<Item>, RowError> {
-        if self.columns.is_none()
-            && let Some(item) = self.begin()?
-        {
-            return Ok(Some(item));
-        }
-        let record = self.read()?;
-        record.map(|record| self.item(&record)).transpose()
     }
 }
 
-impl<R: BufRead> Iterator for Table<R> {
-    type Item = Result<Item, RowError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.is_over {
-            return None;
-        }
-        let result = self.advance();
-        self.is_over = match &result {
-            Ok(item) => item.is_none(),
-            Err(error) => error.is_final(),
-        };
-        result.transpose()
+fn unreadable(after: u64, error: RecordError) -> RowError {
+    match error {
+        RecordError::Read(cause) => RowError::Read { after, cause },
+        error => RowError::Broken { after, problem: error.to_string() },
     }
+}
+
+/// Returns the filled cells of a record under the names of their columns. Cells that are missing at
+/// its end are empty, as some spreadsheets leave them out, unless the file ends there: then it may
+/// have been cut off. With `has_nulls`, a cell `\N` is empty.
+fn fields(
+    record: &Record,
+    place: u64,
+    columns: &[Option<&'static str>],
+    has_nulls: bool,
+) -> Result<Map<String, Value>, RowError> {
+    let (width, cells) = (record.width(), record.cells().count());
+    let wrong = |problem: String| RowError::Item { place, problem };
+    if record.len() > ITEM_BYTES {
+        return Err(wrong("it has more than 64 KiB".to_owned()));
+    }
+    if width > columns.len() {
+        let most = columns.len();
+        return Err(wrong(format!(
+            "{width} cells for {most} columns: a text with the separator in it has to be in quotation marks"
+        )));
+    }
+    if cells < columns.len() && !record.is_ended {
+        return Err(wrong(format!(
+            "the file ends after {cells} of {} cells: it may have been cut off; if not, end the line",
+            columns.len()
+        )));
+    }
+    let mut fields = Map::new();
+    for (column, cell) in columns.iter().zip(record.cells()) {
+        let Some(column) = *column else { continue };
+        let cell = cell.ok_or_else(|| RowError::Field { place, field: column, problem: NOT_UTF_8.into() })?;
+        let is_none = cell.is_empty() || (has_nulls && cell == "\\N");
+        if !is_none {
+            fields.insert(column.to_owned(), Value::from(cell));
+        }
+    }
+    Ok(fields)
 }
 
 #[cfg(test)]
@@ -206,7 +183,6 @@ mod tests {
 
     const OPEN: Layout = Layout {
         columns: &[("code", &["slug"]), ("url", &[])],
-        known: "code, url",
         needed: &["code", "url"],
         is_closed: false,
         unnamed: Some(&["code", "url", "other"]),
@@ -218,7 +194,13 @@ mod tests {
             Ok(item) => format!("{} {}", item.place, Value::Object(item.fields)),
             Err(error) => error.to_string(),
         };
-        Table::new(input, layout, TimeZone::UTC).map(shown).collect()
+        let mut all = Vec::new();
+        let read = each_item(input, layout, &TimeZone::UTC, |item| {
+            all.push(shown(item));
+            ControlFlow::Continue(())
+        });
+        all.extend(read.err().map(|error| error.to_string()));
+        all
     }
 
     #[test]
@@ -279,7 +261,7 @@ mod tests {
             (OPEN, "url,x\n", "code is missing"),
             (OPEN, "a,b\nc,d\n", "code is missing"),
         ] {
-            let expected = format!("expected a first line with the names of columns: code, url; {problem}");
+            let expected = format!("the first line has to name the columns: code (or slug), url; {problem}");
             assert_eq!(read(layout, input.as_bytes()), [expected], "{input:?}");
         }
         assert!(read(CLOSED, b"code,\xff\n")[0].contains("not in UTF-8"));

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 
 use super::{
     item::Item,
-    objects::Shape,
+    json::Shape,
     row::{Row, RowError},
     table::Layout,
 };
@@ -21,8 +21,7 @@ use super::{
 const NO_TIME: &str = "0000-00-00 00:00:00";
 
 /// The location of the links in a response.
-pub(super) const SHAPE: Shape =
-    Shape { path: &["links"], name: "links", beside: Some("stats"), item_bytes: Shape::FOREIGN_ITEM };
+pub(super) const SHAPE: Shape = Shape { path: &["links"], beside: Some("stats") };
 
 /// The columns of a table.
 pub(super) const LAYOUT: Layout = Layout {
@@ -34,7 +33,6 @@ pub(super) const LAYOUT: Layout = Layout {
         ("ip", &[]),
         ("clicks", &["hits"]),
     ],
-    known: "keyword, url, title, timestamp, ip, clicks, or source, target, hits",
     needed: &["keyword", "url"],
     is_closed: false,
     unnamed: Some(&["keyword", "url", "title", "timestamp", "ip", "clicks"]),
@@ -105,7 +103,7 @@ mod tests {
         let from_api = |place| Row { domain: Some("y.test".into()), ..link(place) };
         assert_eq!((links, errors), (vec![from_api(1), from_api(2)], vec![]));
         let (_, errors) = read(Source::Yourls, r#"{"message":"Please log in","errorCode":"403"}"#);
-        assert_eq!(errors, ["after item 0: expected a document with a list of links in links"]);
+        assert_eq!(errors, ["after item 0: the document has no list of links in links"]);
     }
 
     #[test]

@@ -10,11 +10,9 @@
 //! 4. Every attempt of a delivery has the same [`MessageId`], so that a receiver can tell an event
 //!    that it already has. Deliveries happen at least once.
 //! 5. This crate keeps nothing: webhooks, deliveries and their times are stored by the caller.
-//!
-//! Calls block. An asynchronous client was rejected: its resolver and connector would need the same
-//! checks, and attempts are few enough for a bounded pool of threads.
 
 mod address;
+mod connect;
 mod lookup;
 mod outcome;
 mod policy;
@@ -23,22 +21,18 @@ mod schedule;
 mod secret;
 mod sender;
 mod signature;
-mod socket;
-mod time;
 mod webhook_url;
 
+pub use hyper::StatusCode;
 pub use ipnet::IpNet;
-pub use ureq::http::StatusCode;
 
 pub use self::{
     address::{is_public, special_range},
-    outcome::{Attempt, Outcome, Reason, RetryAdvice, Silence},
+    outcome::{Attempt, Outcome, Phase, Reason, RetryAdvice, Silence},
     policy::{Policy, RefusedAddress},
-    schedule::{Attempts, Health, Jitter, Next, next},
+    schedule::{Jitter, Next, failing_since, is_exhausted, next},
     secret::{Secret, SecretError},
     sender::{MAX_BODY, Roots, RootsError, Sender, Timeouts},
     signature::{MessageId, MessageIdError, SignedHeaders, sign},
-    socket::Phase,
-    time::UnixSeconds,
     webhook_url::{UrlError, WebhookUrl},
 };

@@ -1,17 +1,18 @@
 //! What came of an attempt.
 //!
 //! 1. Only a status of 2xx is a delivery.
-//! 2. A failure after the whole request was written is uncertain: the receiver may have the event.
-//!    It is sent again with the same message id.
+//! 2. A failure once the request is being sent is uncertain: the receiver may have the event. It is
+//!    sent again with the same message id.
 
 use std::{
+    error::Error as _,
     fmt, io,
     time::{Duration, SystemTime},
 };
 
-use ureq::http::{HeaderMap, StatusCode, header::RETRY_AFTER};
+use hyper::{HeaderMap, StatusCode, header::RETRY_AFTER};
 
-use crate::{lookup::LookupError, policy::RefusedAddress, retry_after, sender::MAX_BODY, socket::Phase};
+use crate::{policy::RefusedAddress, retry_after, sender::MAX_BODY};
 
 /// An attempt as a delivery log shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +31,8 @@ pub enum Outcome {
     Delivered(StatusCode),
     /// The receiver wants no more events: 410. The webhook is to be disabled.
     Gone,
-    /// The request was sent, and no answer came: the receiver may have the event. To be sent again.
+    /// The request was sent, perhaps in part, and no answer came: the receiver may have the event. To
+    /// be sent again.
     Uncertain(Silence),
     /// The receiver does not have the event, or has not accepted it.
     Failed(Reason, RetryAdvice),
@@ -40,11 +42,32 @@ pub enum Outcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Silence {
     /// The time limit.
-    #[error("the request was sent, and no answer came in time")]
+    #[error("no answer came in time: the receiver may have the event")]
     Late,
     /// The connection ended.
-    #[error("the request was sent, and the connection ended before the answer: {0}")]
+    #[error("the connection ended before the answer, and the receiver may have the event: {0}")]
     Broken(io::ErrorKind),
+}
+
+/// What an attempt does before the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// The host is being resolved.
+    Resolve,
+    /// The connection is being opened.
+    Connect,
+    /// TLS is being negotiated.
+    Handshake,
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Resolve => "resolving the host",
+            Self::Connect => "connecting",
+            Self::Handshake => "negotiating TLS",
+        })
+    }
 }
 
 /// Whether and when a failed attempt is followed by another one.
@@ -80,10 +103,10 @@ pub enum Reason {
     /// The host has an address that webhooks may not reach. Nothing was sent.
     #[error(transparent)]
     Address(RefusedAddress),
-    /// The time limit, before the whole request was sent.
+    /// The time limit, before the request.
     #[error("the time was over while {0}")]
     Timeout(Phase),
-    /// The connection could not be opened, or ended before the whole request was sent.
+    /// The connection could not be opened.
     #[error("no connection: {0}")]
     Connection(io::ErrorKind),
     /// The TLS handshake failed, for example because of the certificate.
@@ -108,7 +131,7 @@ pub enum Reason {
 
 impl Outcome {
     /// Creates the outcome of a failure that the schedule is to repeat.
-    const fn again(reason: Reason) -> Self {
+    pub(crate) const fn again(reason: Reason) -> Self {
         Self::Failed(reason, RetryAdvice::OnSchedule)
     }
 
@@ -125,27 +148,14 @@ impl Outcome {
         }
     }
 
-    /// Returns the outcome of an attempt that ended in an error in a phase.
-    pub(crate) fn of_error(error: ureq::Error, phase: Phase) -> Self {
-        match (error, phase) {
-            (ureq::Error::Timeout(_), Phase::Answer) => Self::Uncertain(Silence::Late),
-            (ureq::Error::Timeout(_), phase) => Self::again(Reason::Timeout(phase)),
-            (ureq::Error::Other(error), Phase::Resolve) => match error.downcast::<LookupError>() {
-                Ok(error) => Self::again(reason_of_lookup(*error)),
-                Err(error) => unsendable(&error),
-            },
-            // All other errors of the handshake are those of TLS or of a receiver without TLS.
-            (error, Phase::Handshake) => Self::again(Reason::Tls(error.to_string())),
-            (ureq::Error::Io(error), Phase::Answer) => Self::Uncertain(Silence::Broken(error.kind())),
-            (ureq::Error::Io(error), _) => Self::again(Reason::Connection(error.kind())),
-            (error, Phase::Answer) => Self::again(Reason::BadAnswer(error.to_string())),
-            (error, _) => unsendable(&error),
+    /// Returns the outcome of a request that ended in an error.
+    pub(crate) fn of_error(error: &hyper::Error) -> Self {
+        if error.is_parse() {
+            return Self::again(Reason::BadAnswer(error.to_string()));
         }
+        let system = error.source().and_then(|source| source.downcast_ref::<io::Error>());
+        Self::Uncertain(Silence::Broken(system.map_or(io::ErrorKind::UnexpectedEof, io::Error::kind)))
     }
-}
-
-fn unsendable(error: &impl fmt::Display) -> Outcome {
-    Outcome::Failed(Reason::Unsendable(error.to_string()), RetryAdvice::GiveUp)
 }
 
 fn advice(headers: &HeaderMap, now: SystemTime) -> RetryAdvice {
@@ -156,25 +166,12 @@ fn advice(headers: &HeaderMap, now: SystemTime) -> RetryAdvice {
     }
 }
 
-fn reason_of_lookup(error: LookupError) -> Reason {
-    match error {
-        LookupError::NoAddress(found) => Reason::NoAddress(found),
-        LookupError::Refused(address) => Reason::Address(address),
-        LookupError::Late => Reason::Timeout(Phase::Resolve),
-        LookupError::Busy => Reason::Busy,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn answer(status: u16) -> Outcome {
         Outcome::of_answer(StatusCode::from_u16(status).unwrap(), &HeaderMap::new(), SystemTime::UNIX_EPOCH)
-    }
-
-    fn broken(kind: io::ErrorKind) -> ureq::Error {
-        ureq::Error::Io(kind.into())
     }
 
     #[test]
@@ -215,49 +212,6 @@ mod tests {
             let status = StatusCode::from_u16(number).unwrap();
             let outcome = Outcome::of_answer(status, &headers, SystemTime::UNIX_EPOCH);
             assert!(matches!(outcome, Outcome::Failed(_, advice) if advice == advised), "{outcome:?}");
-        }
-    }
-
-    #[test]
-    fn the_same_error_is_uncertain_only_once_the_request_was_sent() {
-        let reset = io::ErrorKind::ConnectionReset;
-        for phase in [Phase::Connect, Phase::Send] {
-            assert_eq!(Outcome::of_error(broken(reset), phase), Outcome::again(Reason::Connection(reset)));
-        }
-        let uncertain = Outcome::Uncertain(Silence::Broken(reset));
-        assert_eq!(Outcome::of_error(broken(reset), Phase::Answer), uncertain);
-        for phase in [Phase::Resolve, Phase::Connect, Phase::Handshake, Phase::Send] {
-            let late = Outcome::of_error(ureq::Error::Timeout(ureq::Timeout::Global), phase);
-            assert_eq!(late, Outcome::again(Reason::Timeout(phase)));
-        }
-        let late = Outcome::of_error(ureq::Error::Timeout(ureq::Timeout::Global), Phase::Answer);
-        assert_eq!(late, Outcome::Uncertain(Silence::Late));
-    }
-
-    #[test]
-    fn other_errors_are_told_apart_by_their_phase() {
-        let tls = Outcome::of_error(broken(io::ErrorKind::InvalidData), Phase::Handshake);
-        assert!(matches!(tls, Outcome::Failed(Reason::Tls(_), RetryAdvice::OnSchedule)), "{tls:?}");
-        let head = Outcome::of_error(ureq::Error::LargeResponseHeader(2, 1), Phase::Answer);
-        assert!(matches!(head, Outcome::Failed(Reason::BadAnswer(_), RetryAdvice::OnSchedule)), "{head:?}");
-        let request = Outcome::of_error(ureq::Error::BadUri("x".to_owned()), Phase::Resolve);
-        assert!(
-            matches!(request, Outcome::Failed(Reason::Unsendable(_), RetryAdvice::GiveUp)),
-            "{request:?}"
-        );
-    }
-
-    #[test]
-    fn errors_of_lookups_keep_their_kind() {
-        let refused = RefusedAddress { address: [127, 0, 0, 1].into(), range: "loopback", permitted: 0 };
-        for (error, reason) in [
-            (LookupError::Busy, Reason::Busy),
-            (LookupError::Late, Reason::Timeout(Phase::Resolve)),
-            (LookupError::Refused(refused), Reason::Address(refused)),
-            (LookupError::NoAddress("x".to_owned()), Reason::NoAddress("x".to_owned())),
-        ] {
-            let outcome = Outcome::of_error(ureq::Error::Other(Box::new(error)), Phase::Resolve);
-            assert_eq!(outcome, Outcome::again(reason));
         }
     }
 }

@@ -3,10 +3,9 @@
 
 use std::time::Duration;
 
-use crate::{
-    outcome::{Outcome, RetryAdvice},
-    time::UnixSeconds,
-};
+use jiff::{SignedDuration, Timestamp};
+
+use crate::outcome::{Outcome, RetryAdvice};
 
 /// The wait before each attempt, counted from the end of the one before it. All of them take 52
 /// hours and 13 minutes, so that a receiver can be down for a weekend.
@@ -24,31 +23,7 @@ const WAITS: [Duration; 10] = [
 ];
 
 /// How long the deliveries of a webhook may fail without a success in between.
-const MAX_FAILING: Duration = Duration::from_secs(5 * 24 * 60 * 60);
-
-/// The number of attempts that were made of a delivery.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Attempts(u32);
-
-impl Attempts {
-    /// Wraps a number of attempts.
-    #[must_use]
-    pub const fn new(made: u32) -> Self {
-        Self(made)
-    }
-
-    /// Returns the number.
-    #[must_use]
-    pub const fn get(self) -> u32 {
-        self.0
-    }
-
-    /// Returns the number after one more attempt.
-    #[must_use]
-    pub const fn plus_one(self) -> Self {
-        Self(self.0.saturating_add(1))
-    }
-}
+const MAX_FAILING: SignedDuration = SignedDuration::from_hours(5 * 24);
 
 /// A change of a wait by up to 10 % in both directions, so that deliveries that failed together do
 /// not come back together.
@@ -85,9 +60,9 @@ pub enum Next {
     Disable,
 }
 
-/// Returns what follows the latest attempt of a delivery, which is among the attempts made.
+/// Returns what follows the latest attempt of a delivery. `made` counts its attempts with that one.
 #[must_use]
-pub fn next(outcome: &Outcome, made: Attempts, jitter: Jitter) -> Next {
+pub fn next(outcome: &Outcome, made: u32, jitter: Jitter) -> Next {
     let not_before = match outcome {
         Outcome::Delivered(_) => return Next::Done,
         Outcome::Gone => return Next::Disable,
@@ -95,51 +70,32 @@ pub fn next(outcome: &Outcome, made: Attempts, jitter: Jitter) -> Next {
         Outcome::Failed(_, RetryAdvice::NotBefore(wait)) => *wait,
         Outcome::Failed(_, RetryAdvice::OnSchedule) | Outcome::Uncertain(_) => Duration::ZERO,
     };
-    let wait = usize::try_from(made.0).ok().and_then(|made| WAITS.get(made));
+    let wait = usize::try_from(made).ok().and_then(|made| WAITS.get(made));
     wait.map_or(Next::Dead, |wait| Next::RetryIn(jitter.apply(*wait).max(not_before)))
 }
 
-/// Since when the deliveries of a webhook have failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Health {
-    failing_since: Option<UnixSeconds>,
+/// Returns the time of the first failure since the last success, after an attempt: `before` is that
+/// time before it.
+#[must_use]
+pub fn failing_since(before: Option<Timestamp>, outcome: &Outcome, now: Timestamp) -> Option<Timestamp> {
+    match outcome {
+        Outcome::Delivered(_) => None,
+        _ => before.or(Some(now)),
+    }
 }
 
-impl Health {
-    /// Wraps the stored time of the first failure since the last success, `None` if there is none.
-    #[must_use]
-    pub const fn new(failing_since: Option<UnixSeconds>) -> Self {
-        Self { failing_since }
-    }
-
-    /// Returns the time of the first failure since the last success.
-    #[must_use]
-    pub const fn failing_since(self) -> Option<UnixSeconds> {
-        self.failing_since
-    }
-
-    /// Returns the health after an attempt.
-    #[must_use]
-    pub fn after(self, outcome: &Outcome, now: UnixSeconds) -> Self {
-        match outcome {
-            Outcome::Delivered(_) => Self::default(),
-            _ => Self { failing_since: self.failing_since.or(Some(now)) },
-        }
-    }
-
-    /// Tells whether the webhook is to be disabled: five days without a success. To be asked when a
-    /// delivery has died, not after each attempt: a webhook with few events would be disabled by
-    /// the first failure after a quiet week.
-    #[must_use]
-    pub fn is_exhausted(self, now: UnixSeconds) -> bool {
-        self.failing_since.is_some_and(|since| now.since(since) >= MAX_FAILING)
-    }
+/// Returns whether a webhook that has failed since then is to be disabled: five days without a
+/// success. To be asked when a delivery has died, not after each attempt: a webhook with few events
+/// would be disabled by the first failure after a quiet week.
+#[must_use]
+pub fn is_exhausted(failing_since: Option<Timestamp>, now: Timestamp) -> bool {
+    failing_since.is_some_and(|since| now.duration_since(since) >= MAX_FAILING)
 }
 
 #[cfg(test)]
 mod tests {
+    use hyper::StatusCode;
     use proptest::prelude::*;
-    use ureq::http::StatusCode;
 
     use super::*;
     use crate::outcome::{Reason, Silence};
@@ -154,38 +110,37 @@ mod tests {
     #[test]
     fn a_failing_delivery_is_tried_ten_times_and_is_then_dead() {
         for outcome in [failed(RetryAdvice::OnSchedule), UNCERTAIN] {
-            let mut made = Attempts::default();
+            let mut made = 0;
             let mut waits = Vec::new();
             loop {
-                made = made.plus_one();
+                made += 1;
                 match next(&outcome, made, Jitter::NONE) {
                     Next::RetryIn(wait) => waits.push(wait.as_secs()),
                     end => break assert_eq!(end, Next::Dead),
                 }
             }
-            assert_eq!(made.get(), 10);
+            assert_eq!(made, 10);
             assert_eq!(waits, [5, 30, 120, 600, 3_600, 10_800, 28_800, 57_600, 86_400]);
             assert_eq!(waits.iter().sum::<u64>(), 52 * 3_600 + 12 * 60 + 35);
         }
-        assert_eq!(next(&UNCERTAIN, Attempts::new(u32::MAX), Jitter::NONE), Next::Dead);
+        assert_eq!(next(&UNCERTAIN, u32::MAX, Jitter::NONE), Next::Dead);
     }
 
     #[test]
     fn a_receiver_can_lengthen_a_wait_and_cannot_shorten_it() {
         let asks = |seconds| failed(RetryAdvice::NotBefore(Duration::from_secs(seconds)));
         for (made, asked, waited) in [(1, 60, 60), (1, 3, 5), (4, 60, 600)] {
-            let following = next(&asks(asked), Attempts::new(made), Jitter::NONE);
+            let following = next(&asks(asked), made, Jitter::NONE);
             assert_eq!(following, Next::RetryIn(Duration::from_secs(waited)), "{made} {asked}");
         }
-        assert_eq!(next(&asks(60), Attempts::new(10), Jitter::NONE), Next::Dead);
+        assert_eq!(next(&asks(60), 10, Jitter::NONE), Next::Dead);
     }
 
     #[test]
     fn other_outcomes_end_a_delivery_at_once() {
-        let first = Attempts::new(1);
-        assert_eq!(next(&DELIVERED, first, Jitter::NONE), Next::Done);
-        assert_eq!(next(&Outcome::Gone, first, Jitter::NONE), Next::Disable);
-        assert_eq!(next(&failed(RetryAdvice::GiveUp), first, Jitter::NONE), Next::Dead);
+        assert_eq!(next(&DELIVERED, 1, Jitter::NONE), Next::Done);
+        assert_eq!(next(&Outcome::Gone, 1, Jitter::NONE), Next::Disable);
+        assert_eq!(next(&failed(RetryAdvice::GiveUp), 1, Jitter::NONE), Next::Dead);
     }
 
     #[test]
@@ -198,29 +153,24 @@ mod tests {
 
     #[test]
     fn five_days_without_a_success_exhaust_a_webhook() {
-        let at = |seconds| UnixSeconds::new(1_000 + seconds);
+        let at = |seconds| Timestamp::from_second(1_000 + seconds).unwrap();
         let five_days = 5 * 24 * 3_600;
-        let failing = Health::default().after(&UNCERTAIN, at(0)).after(&UNCERTAIN, at(100));
-        assert_eq!(failing.failing_since(), Some(at(0)));
-        assert!(!failing.is_exhausted(at(five_days - 1)));
-        assert!(failing.is_exhausted(at(five_days)));
-        let healthy = failing.after(&DELIVERED, at(200));
-        assert_eq!(healthy, Health::new(None));
-        assert!(!healthy.is_exhausted(at(u64::MAX - 1_000)));
-    }
-
-    #[test]
-    fn a_clock_that_was_set_back_exhausts_nothing() {
-        assert!(!Health::new(Some(UnixSeconds::new(u64::MAX))).is_exhausted(UnixSeconds::new(0)));
+        let failing = failing_since(failing_since(None, &UNCERTAIN, at(0)), &UNCERTAIN, at(100));
+        assert_eq!(failing, Some(at(0)));
+        assert!(!is_exhausted(failing, at(five_days - 1)));
+        assert!(is_exhausted(failing, at(five_days)));
+        assert_eq!(failing_since(failing, &DELIVERED, at(200)), None);
+        assert!(!is_exhausted(None, Timestamp::MAX));
+        assert!(!is_exhausted(Some(Timestamp::MAX), at(0)), "a clock that was set back");
     }
 
     proptest! {
         #[test]
         fn jitter_changes_a_wait_by_at_most_a_tenth(bits in any::<u32>(), made in 1..10_u32) {
-            let Next::RetryIn(exact) = next(&UNCERTAIN, Attempts::new(made), Jitter::NONE) else {
+            let Next::RetryIn(exact) = next(&UNCERTAIN, made, Jitter::NONE) else {
                 panic!("the delivery is alive");
             };
-            let Next::RetryIn(wait) = next(&UNCERTAIN, Attempts::new(made), Jitter::from_bits(bits)) else {
+            let Next::RetryIn(wait) = next(&UNCERTAIN, made, Jitter::from_bits(bits)) else {
                 panic!("the delivery is alive");
             };
             prop_assert!(wait >= exact * 9 / 10 && wait <= exact * 11 / 10, "{:?}", wait);

@@ -1,45 +1,53 @@
 //! One delivery attempt over HTTP.
 //!
-//! 1. Every attempt has a client of its own: no connection, cookie or TLS session passes from one
-//!    webhook to another, and no connection is used after its address was checked for another
-//!    attempt.
-//! 2. The client's parts for proxies are left out, not only switched off.
+//! 1. Every attempt has a connection of its own: none is used after its address was checked for
+//!    another attempt, and no cookie or TLS session passes from one webhook to another.
+//! 2. The lookup, the connection and the request are called here one after the other. A client with
+//!    a pool was rejected: it follows redirects, reads proxies from the environment or chooses
+//!    addresses itself, and all of that would have to be switched off.
 //! 3. Time limits hold for the attempt as a whole, from the lookup to the last byte of the excerpt.
-//!
-//! `ureq` warns that the traits of its transports may change in any release. They are the only way
-//! to choose the address to connect to; a change would show when this file is compiled.
 
 use std::{
-    io::Read,
+    fmt::Display,
     sync::Arc,
     time::{Duration, SystemTime},
 };
 
-use ureq::{
-    Agent, Body,
-    config::Config,
-    http::{Response, header},
-    tls::{PemItem, RootCerts, TlsConfig, parse_pem},
-    unversioned::transport::{Connector, RustlsConnector},
+use http_body_util::{BodyExt as _, Full};
+use hyper::{
+    Request, Response, Uri,
+    body::{Bytes, Incoming},
+    client::conn::http1,
+    header,
+};
+use hyper_util::rt::TokioIo;
+use rustls::{
+    ClientConfig, RootCertStore,
+    client::Resumption,
+    crypto::ring,
+    pki_types::{CertificateDer, pem::PemObject as _},
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    task::JoinSet,
+    time::{Instant, timeout_at},
 };
 
 use crate::{
-    lookup::{CheckedHost, Lookups},
-    outcome::{Attempt, Outcome, Reason, RetryAdvice},
+    connect::{dial, secure},
+    lookup::Lookups,
+    outcome::{Attempt, Outcome, Phase, Reason, RetryAdvice, Silence},
     policy::Policy,
     signature::SignedHeaders,
-    socket::{Dial, Progress, Ready},
     webhook_url::WebhookUrl,
 };
 
 /// The largest body of a request in bytes.
 pub const MAX_BODY: usize = 256 * 1024;
 /// The number of bytes of an answer's body that are kept.
-const MAX_EXCERPT: u64 = 4 * 1024;
+const MAX_EXCERPT: usize = 4 * 1024;
 /// The largest head of an answer in bytes.
 const MAX_HEAD: usize = 16 * 1024;
-/// The size of a connection's buffers in bytes. A head has to fit.
-const BUFFER: usize = 2 * MAX_HEAD;
 /// The longest time limit. Longer ones are cut to it.
 const MAX_TOTAL: Duration = Duration::from_secs(60);
 /// The value of the header `User-Agent`.
@@ -64,7 +72,7 @@ impl Default for Timeouts {
 
 /// The certificate authorities that may sign certificates of receivers.
 #[derive(Clone, Debug)]
-pub struct Roots(RootCerts);
+pub struct Roots(RootCertStore);
 
 /// Why a bundle of certificates was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -80,31 +88,30 @@ pub enum RootsError {
 impl Roots {
     /// Returns the authorities of Mozilla's list, as it was when this program was built.
     #[must_use]
-    pub const fn mozilla() -> Self {
-        Self(RootCerts::WebPki)
+    pub fn mozilla() -> Self {
+        Self(webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect())
     }
 
     /// Returns exactly the authorities of a PEM bundle, without those of Mozilla's list. For an
     /// authority of one's own beside the public ones, the bundle has to have both.
     ///
     /// # Errors
-    /// Returns an error if the text is not PEM or has no certificate.
+    /// Returns an error if the text is not PEM, has no certificate, or one that cannot be read.
     pub fn from_pem(pem: &[u8]) -> Result<Self, RootsError> {
-        let mut certificates = Vec::new();
-        for item in parse_pem(pem) {
-            if let PemItem::Certificate(found) = item.map_err(|error| RootsError::Pem(error.to_string()))? {
-                certificates.push(found);
-            }
+        let mut roots = RootCertStore::empty();
+        for found in CertificateDer::pem_slice_iter(pem) {
+            let certificate = found.map_err(|error| RootsError::Pem(error.to_string()))?;
+            roots.add(certificate).map_err(|error| RootsError::Pem(error.to_string()))?;
         }
-        if certificates.is_empty() { Err(RootsError::Empty) } else { Ok(Self(certificates.into())) }
+        if roots.is_empty() { Err(RootsError::Empty) } else { Ok(Self(roots)) }
     }
 }
 
-/// Makes delivery attempts. It is shared by all threads that do.
+/// Makes delivery attempts.
 #[derive(Debug)]
 pub struct Sender {
-    policy: Arc<Policy>,
-    config: Config,
+    policy: Policy,
+    tls: Arc<ClientConfig>,
     lookups: Lookups,
 }
 
@@ -112,19 +119,12 @@ impl Sender {
     /// Creates a sender.
     #[must_use]
     pub fn new(policy: Policy, roots: Roots) -> Self {
-        let config = Agent::config_builder()
-            .proxy(None)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .http_status_as_error(false)
-            .tls_config(TlsConfig::builder().root_certs(roots.0).build())
-            .user_agent(USER_AGENT)
-            .max_response_header_size(MAX_HEAD)
-            .input_buffer_size(BUFFER)
-            .output_buffer_size(BUFFER)
-            .max_idle_connections(0)
-            .build();
-        Self { policy: Arc::new(policy), config, lookups: Lookups::default() }
+        let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("the provider has all versions of TLS");
+        let mut tls = tls.with_root_certificates(roots.0).with_no_client_auth();
+        tls.resumption = Resumption::disabled();
+        Self { policy, tls: Arc::new(tls), lookups: Lookups::new() }
     }
 
     /// Returns the policy, with which URLs are to be parsed.
@@ -133,87 +133,115 @@ impl Sender {
         &self.policy
     }
 
-    /// Makes one attempt: sends the JSON body with the signed headers, and reads the answer. Blocks
-    /// the thread until then, at most for the total time limit.
-    #[must_use]
-    pub fn deliver(
+    /// Makes one attempt: sends the JSON body with the signed headers, and reads the answer, at most
+    /// for the total time limit.
+    pub async fn deliver(
         &self,
         url: &WebhookUrl,
         headers: &SignedHeaders,
         body: &[u8],
         timeouts: Timeouts,
     ) -> Attempt {
-        if let Some(reason) = self.refusal(url, body) {
-            return Attempt::without_answer(Outcome::Failed(reason, RetryAdvice::GiveUp));
-        }
-        let progress = Arc::default();
-        match self.exchange(url, headers, body, timeouts, &progress) {
-            Ok(response) => answered(response),
-            Err(error) => Attempt::without_answer(Outcome::of_error(error, progress.phase())),
+        let total = timeouts.total.min(MAX_TOTAL);
+        let deadline = Instant::now() + total;
+        let connect = timeouts.connect.min(total);
+        let answered = match self.request(url, headers, body) {
+            Ok(request) => self.exchange(url, request, connect, deadline).await,
+            Err(reason) => Err(Outcome::Failed(reason, RetryAdvice::GiveUp)),
+        };
+        match answered {
+            Err(outcome) => Attempt { outcome, excerpt: String::new() },
+            Ok((response, _connection)) => Attempt {
+                outcome: Outcome::of_answer(response.status(), response.headers(), SystemTime::now()),
+                excerpt: excerpt(response.into_body(), deadline).await,
+            },
         }
     }
 
-    fn refusal(&self, url: &WebhookUrl, body: &[u8]) -> Option<Reason> {
-        if url.is_plain_text() && !self.policy.allow_http {
-            return Some(Reason::PlainText);
-        }
-        (body.len() > MAX_BODY).then_some(Reason::BodyTooLarge(body.len()))
-    }
-
-    fn exchange(
+    /// Returns the request, or why every attempt to send it would fail. Its target has no host, as
+    /// proxies alone want it.
+    fn request(
         &self,
         url: &WebhookUrl,
         headers: &SignedHeaders,
         body: &[u8],
-        timeouts: Timeouts,
-        progress: &Arc<Progress>,
-    ) -> Result<Response<Body>, ureq::Error> {
-        let agent = self.agent(url, progress);
-        let total = timeouts.total.min(MAX_TOTAL);
-        let mut request = agent
-            .post(url.as_str())
+    ) -> Result<Request<Full<Bytes>>, Reason> {
+        if url.is_plain_text() && !self.policy.allow_http {
+            return Err(Reason::PlainText);
+        }
+        if body.len() > MAX_BODY {
+            return Err(Reason::BodyTooLarge(body.len()));
+        }
+        let uri = Uri::try_from(url.as_str()).map_err(|error| unsendable(&error))?;
+        let host = uri.authority().map_or("", |authority| authority.as_str());
+        let target = uri.path_and_query().map_or("/", |target| target.as_str());
+        let mut request = Request::post(target)
+            .header(header::HOST, host)
             .header(header::CONTENT_TYPE, "application/json")
-            .header(header::CONNECTION, "close")
-            .config()
-            .timeout_connect(Some(timeouts.connect.min(total)))
-            .timeout_global(Some(total))
-            .build();
+            .header(header::USER_AGENT, USER_AGENT)
+            .header(header::CONNECTION, "close");
         for (name, value) in headers.pairs() {
             request = request.header(name, value);
         }
-        request.send(body)
+        request.body(Full::new(Bytes::copy_from_slice(body))).map_err(|error| unsendable(&error))
     }
 
-    fn agent(&self, url: &WebhookUrl, progress: &Arc<Progress>) -> Agent {
-        let resolver = CheckedHost {
-            host: url.host().clone(),
-            port: url.port(),
-            policy: Arc::clone(&self.policy),
-            lookups: self.lookups.clone(),
-        };
-        let connector =
-            Dial(Arc::clone(progress)).chain(RustlsConnector::default()).chain(Ready(Arc::clone(progress)));
-        Agent::with_parts(self.config.clone(), connector, resolver)
+    async fn exchange(
+        &self,
+        url: &WebhookUrl,
+        request: Request<Full<Bytes>>,
+        connect: Duration,
+        deadline: Instant,
+    ) -> Result<(Response<Incoming>, Connection), Outcome> {
+        let resolved = timeout_at(deadline, self.lookups.resolve(url.host(), url.port())).await;
+        let addresses = resolved.unwrap_or(Err(Reason::Timeout(Phase::Resolve))).map_err(Outcome::again)?;
+        let checked = self.policy.check_all(&addresses);
+        checked.map_err(|refused| Outcome::again(Reason::Address(refused)))?;
+        let connected_by = deadline.min(Instant::now() + connect);
+        let stream = dial(&addresses, connected_by).await.map_err(Outcome::again)?;
+        if url.is_plain_text() {
+            return send(stream, request, deadline).await;
+        }
+        let tls = secure(stream, url.host(), Arc::clone(&self.tls), connected_by).await;
+        send(tls.map_err(Outcome::again)?, request, deadline).await
     }
 }
 
-impl Attempt {
-    const fn without_answer(outcome: Outcome) -> Self {
-        Self { outcome, excerpt: String::new() }
-    }
+/// The task that moves the bytes of a connection. It ends when this is dropped.
+type Connection = JoinSet<hyper::Result<()>>;
+
+fn unsendable(error: &impl Display) -> Reason {
+    Reason::Unsendable(error.to_string())
 }
 
-fn answered(mut response: Response<Body>) -> Attempt {
-    let outcome = Outcome::of_answer(response.status(), response.headers(), SystemTime::now());
-    Attempt { outcome, excerpt: excerpt(response.body_mut()) }
+/// Sends a request over a new connection, and waits for the head of the answer.
+async fn send(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    request: Request<Full<Bytes>>,
+    deadline: Instant,
+) -> Result<(Response<Incoming>, Connection), Outcome> {
+    let handshake = http1::Builder::new().max_buf_size(MAX_HEAD).handshake(TokioIo::new(stream));
+    let (mut sender, connection) = handshake.await.map_err(|error| Outcome::of_error(&error))?;
+    let mut task = Connection::new();
+    task.spawn(connection);
+    match timeout_at(deadline, sender.send_request(request)).await {
+        Err(_) => Err(Outcome::Uncertain(Silence::Late)),
+        Ok(answered) => Ok((answered.map_err(|error| Outcome::of_error(&error))?, task)),
+    }
 }
 
 /// Reads the beginning of a body. Control characters become spaces: databases refuse some of them,
 /// and terminals obey others.
-fn excerpt(body: &mut Body) -> String {
+async fn excerpt(mut body: Incoming, deadline: Instant) -> String {
     let mut bytes = Vec::new();
-    // The status has decided the outcome. A body that breaks off is kept as far as it came.
-    body.as_reader().take(MAX_EXCERPT).read_to_end(&mut bytes).ok();
+    while bytes.len() < MAX_EXCERPT {
+        // The status has decided the outcome. A body that breaks off is kept as far as it came.
+        let Ok(Some(Ok(frame))) = timeout_at(deadline, body.frame()).await else { break };
+        if let Some(data) = frame.data_ref() {
+            bytes.extend_from_slice(data);
+        }
+    }
+    bytes.truncate(MAX_EXCERPT);
     let text = String::from_utf8_lossy(&bytes);
     text.chars().map(|one| if one.is_control() { ' ' } else { one }).collect()
 }

@@ -8,9 +8,10 @@ use std::{fmt, str::FromStr};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use hmac::{Hmac, KeyInit, Mac};
+use jiff::Timestamp;
 use sha2::Sha256;
 
-use crate::{secret::Secret, time::UnixSeconds};
+use crate::secret::Secret;
 
 /// The longest message id in bytes.
 const MAX_ID: usize = 64;
@@ -77,10 +78,10 @@ pub fn sign(
     current: &Secret,
     former: &[Secret],
     id: &MessageId,
-    attempted_at: UnixSeconds,
+    attempted_at: Timestamp,
     body: &[u8],
 ) -> SignedHeaders {
-    let (id, timestamp) = (id.to_string(), attempted_at.to_string());
+    let (id, timestamp) = (id.to_string(), attempted_at.as_second().to_string());
     let secrets = std::iter::once(current).chain(former);
     let signatures: Vec<String> = secrets.map(|secret| signature(secret, &id, &timestamp, body)).collect();
     SignedHeaders { id, timestamp, signature: signatures.join(" ") }
@@ -101,7 +102,7 @@ mod tests {
     /// The test vector that all libraries of the specification have.
     const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
     const ID: &str = "msg_p5jXN8AQM9LWM0D4loKWxJek";
-    const AT: u64 = 1_614_265_330;
+    const AT: i64 = 1_614_265_330;
     const BODY: &[u8] = br#"{"test": 2432232314}"#;
     const SIGNATURE: &str = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=";
 
@@ -113,8 +114,8 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn headers(current: &str, former: &[Secret], id: &str, at: u64, body: &[u8]) -> SignedHeaders {
-        sign(&secret(current), former, &id.parse().unwrap(), UnixSeconds::new(at), body)
+    fn headers(current: &str, former: &[Secret], id: &str, at: i64, body: &[u8]) -> SignedHeaders {
+        sign(&secret(current), former, &id.parse().unwrap(), Timestamp::from_second(at).unwrap(), body)
     }
 
     #[test]
@@ -134,9 +135,9 @@ mod tests {
             (
                 SECRET,
                 "msg-1_Z",
-                u64::MAX,
+                253_402_207_200,
                 &[0, 255, 0xc3, 0x28],
-                "v1,I38vDSt2u5o1NjIfYxoBoe6JfTrNmdNAB8CltDzh3pg=",
+                "v1,NuyAY5aDchYLnPWhCoMwqvFL+KXDlAEfzJbKwbHhfwo=",
             ),
         ] {
             assert_eq!(headers(secret, &[], id, at, body).signature, signature, "{id}");

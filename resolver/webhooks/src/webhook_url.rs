@@ -7,7 +7,7 @@
 
 use std::{fmt, net::IpAddr};
 
-use ureq::http::Uri;
+use hyper::Uri;
 use url::{Host, Url};
 
 use crate::policy::{Policy, RefusedAddress};

@@ -12,11 +12,15 @@
 //! 4. Rows that are exported again, with header and trailer or as a table, are read back unchanged.
 #![no_main]
 
-use std::io::{self, Read};
+use std::{
+    io::{self, Read},
+    ops::ControlFlow,
+};
 
+use jiff::tz::TimeZone;
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
-use transfer::{LeftOut, Row, RowError, Source, rows, write_csv, write_end, write_header, write_ndjson};
+use transfer::{LeftOut, Row, RowError, Source, each_row, write_csv, write_csv_head, write_end, write_header, write_ndjson};
 
 /// How many times longer than the file the texts of its rows may be. Names of domains grow when
 /// they are normalized and written in Punycode.
@@ -55,7 +59,12 @@ impl Read for Pieces<'_> {
 }
 
 fn results(source: Source, file: impl Read) -> Vec<Result<Row, RowError>> {
-    rows(source, file).collect()
+    let mut results = Vec::new();
+    each_row(source, file, &TimeZone::UTC, |row| {
+        results.push(row);
+        ControlFlow::Continue(())
+    });
+    results
 }
 
 fn shown(results: &[Result<Row, RowError>]) -> Vec<Result<&Row, String>> {
@@ -92,19 +101,16 @@ fn check_results(source: Source, file: &[u8], results: &[Result<Row, RowError>])
 fn check_error(error: &RowError, last: &mut u64) {
     let text = error.to_string();
     match error {
-        RowError::Header { .. } | RowError::Version { .. } => {
-            assert!(text.starts_with("expected "), "{text}")
-        }
+        RowError::Header { .. } | RowError::Version { .. } => {}
         RowError::Document { after, .. } | RowError::Broken { after, .. } | RowError::Read { after, .. } => {
-            assert!(text.starts_with(&format!("after item {after}: expected ")), "{text}");
+            assert!(text.starts_with(&format!("after item {after}: ")), "{text}");
             // A header or trailer that is wrong itself is not counted any more.
             assert!(*after + 1 >= *last, "{text}, after item {last}");
         }
-        RowError::Field { .. } | RowError::Item { .. } | RowError::Name { .. } | RowError::Json { .. } => {
-            let place = error.place().expect("an error about an item has its place");
+        RowError::Field { place, .. } | RowError::Item { place, .. } => {
             assert!(text.starts_with(&format!("item {place}: ")), "{text}");
-            assert!(place > *last, "{text}, after item {last}");
-            *last = place;
+            assert!(*place > *last, "{text}, after item {last}");
+            *last = *place;
         }
     }
 }
@@ -142,7 +148,10 @@ fn check_export(links: &[Row]) {
 /// them.
 fn check_table(links: &[Row]) {
     let mut table = Vec::new();
-    write_csv(links, &mut table).expect("a vector takes everything");
+    write_csv_head(&mut table).expect("a vector takes everything");
+    for row in links {
+        write_csv(row, &mut table).expect("a vector takes everything");
+    }
     check_reading(Source::Csv, &table, &links.iter().map(in_table).collect::<Vec<_>>());
 }
 

@@ -1,23 +1,17 @@
 //! One attempt to deliver an event, and what it decides.
 
-use std::{sync::Arc, thread};
-
 use jiff::Timestamp;
 use links::webhook::{StoredSecret, Webhook};
 use store::{AfterAttempt, AttemptEnd, ClaimedDelivery, Disable};
-use tokio::sync::oneshot;
 
 use ::webhooks::{
-    Attempt, Attempts, Health, Jitter, Next, Outcome, Reason, RetryAdvice, Secret, Sender, SignedHeaders,
-    Timeouts, UnixSeconds, WebhookUrl, next, sign,
+    Attempt, Jitter, Next, Outcome, Reason, RetryAdvice, Secret, Sender, SignedHeaders, Timeouts, WebhookUrl,
+    failing_since, is_exhausted, next, sign,
 };
 
 /// Makes an attempt.
-///
-/// The thread is the attempt's own: the runtime would wait for its blocking threads when the
-/// process ends, for as long as a receiver hangs.
 pub(super) async fn attempt(
-    sender: &Arc<Sender>,
+    sender: &Sender,
     webhook: &Webhook,
     delivery: &ClaimedDelivery,
     now: Timestamp,
@@ -25,21 +19,13 @@ pub(super) async fn attempt(
     let prepared = WebhookUrl::parse(&webhook.url, sender.policy())
         .map_err(|error| error.to_string())
         .and_then(|url| Ok((url, signed(webhook, delivery, now)?)));
-    let (url, headers) = match prepared {
-        Ok(prepared) => prepared,
+    match prepared {
+        Ok((url, headers)) => {
+            sender.deliver(&url, &headers, delivery.body.as_bytes(), Timeouts::default()).await
+        }
         // The operator may have changed the policy by mistake, so the schedule goes on.
-        Err(error) => return unsent(Reason::Unsendable(error)),
-    };
-    let (answer, answered) = oneshot::channel();
-    let (sender, body) = (Arc::clone(sender), delivery.body.clone());
-    let deliver = move || {
-        // The dispatcher may have stopped waiting.
-        let _ = answer.send(sender.deliver(&url, &headers, body.as_bytes(), Timeouts::default()));
-    };
-    if thread::Builder::new().name("webhook".to_owned()).spawn(deliver).is_err() {
-        return unsent(Reason::Busy);
+        Err(error) => unsent(Reason::Unsendable(error)),
     }
-    answered.await.unwrap_or_else(|_| unsent(Reason::Busy))
 }
 
 fn unsent(reason: Reason) -> Attempt {
@@ -52,7 +38,7 @@ fn signed(webhook: &Webhook, delivery: &ClaimedDelivery, now: Timestamp) -> Resu
     let former = webhook.former.iter().filter(|(_, until)| *until > now);
     let former = former.map(|(stored, _)| secret(stored)).collect::<Result<Vec<_>, _>>()?;
     let id = delivery.message_id.parse().map_err(|error: ::webhooks::MessageIdError| error.to_string())?;
-    Ok(sign(&secret(&webhook.secret)?, &former, &id, seconds(now), delivery.body.as_bytes()))
+    Ok(sign(&secret(&webhook.secret)?, &former, &id, now, delivery.body.as_bytes()))
 }
 
 /// Decides what follows an attempt.
@@ -64,11 +50,11 @@ pub(super) fn end_of(
     jitter: Jitter,
 ) -> AttemptEnd {
     let Attempt { outcome, excerpt } = attempt;
-    let health = Health::new(webhook.failing_since.map(seconds)).after(&outcome, seconds(now));
-    let (next, disable) = match next(&outcome, Attempts::new(delivery.attempts), jitter) {
+    let since = failing_since(webhook.failing_since, &outcome, now);
+    let (next, disable) = match next(&outcome, delivery.attempts, jitter) {
         Next::Done => (AfterAttempt::Delivered, None),
         Next::RetryIn(wait) => (AfterAttempt::RetryIn(wait), None),
-        Next::Dead if health.is_exhausted(seconds(now)) => (AfterAttempt::Dead, Some(Disable::Failing)),
+        Next::Dead if is_exhausted(since, now) => (AfterAttempt::Dead, Some(Disable::Failing)),
         Next::Dead => (AfterAttempt::Dead, None),
         Next::Disable => (AfterAttempt::Dead, Some(Disable::Gone)),
     };
@@ -103,10 +89,6 @@ fn shown(outcome: &Outcome) -> (Option<u16>, Option<String>) {
             (status, Some(reason.to_string()))
         }
     }
-}
-
-fn seconds(at: Timestamp) -> UnixSeconds {
-    UnixSeconds::new(u64::try_from(at.as_second()).unwrap_or(0))
 }
 
 #[cfg(test)]

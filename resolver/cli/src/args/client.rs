@@ -1,9 +1,9 @@
-//! Arguments of the subcommands that call a running server: its address and API key, and the width
-//! of tables.
+//! Arguments of the subcommands that call a running server: its address and API key, and the form of
+//! the output.
 
 use std::fmt;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 /// The default width of a line, in characters.
 const WIDTH: usize = 100;
@@ -28,12 +28,31 @@ impl fmt::Debug for ServerArgs {
     }
 }
 
-/// The layout of tables.
+/// The server to call, and the form of the output.
+#[derive(Clone, Debug, Args)]
+pub struct ShowArgs {
+    /// Print the answer as JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// The server.
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
+/// The same, for output as a table.
 #[derive(Clone, Debug, Args)]
 pub struct TableArgs {
     /// Maximum width of a table's line, in characters.
     #[arg(long, env = "COLUMNS", default_value = "100", value_name = "COUNT", value_parser = line_width)]
     pub width: usize,
+    /// The server and the form of the output.
+    #[command(flatten)]
+    pub show: ShowArgs,
+}
+
+/// Returns the name of a value on the command line.
+pub(crate) fn name_of(value: &impl ValueEnum) -> String {
+    value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
 /// Parses the width of a line. Shells set COLUMNS to an empty text or 0 without a terminal, so a

@@ -1,4 +1,4 @@
-//! The address of the database, and arguments of `resolver migrate`.
+//! The address of the database.
 
 use std::{
     path::{Path, PathBuf},
@@ -34,55 +34,6 @@ pub struct DatabaseArgs {
     /// flag, the URL of a Postgres elsewhere needs sslmode=verify-full, or at least require.
     #[arg(long, env = "RESOLVER_INSECURE", value_parser = BoolishValueParser::new())]
     pub insecure: bool,
-}
-
-/// Arguments of `resolver migrate`.
-#[derive(Clone, Debug, Args)]
-pub struct MigrateArgs {
-    /// The database.
-    #[command(flatten)]
-    pub database: DatabaseArgs,
-    /// Where the rows of visits are kept, if not in the database of the links.
-    #[command(flatten)]
-    pub visits_store: VisitsStoreArgs,
-    /// Grant this database role what processes with --role all or api need, once the schema is up
-    /// to date: to change rows, and not the schema. Migrations belong to the role of --database.
-    #[arg(long, env = "RESOLVER_SERVE_ROLE", value_name = "NAME")]
-    pub serve_role: Option<String>,
-    /// Grant this database role what processes with --role redirect need: to read links, and to
-    /// write visits.
-    #[arg(long, env = "RESOLVER_REDIRECT_ROLE", value_name = "NAME")]
-    pub redirect_role: Option<String>,
-    /// Adopt the ledger of the issuer that the next resolver registers with. Use it if the former
-    /// ledger is lost for good, or to change to another issuer on purpose, and only while no
-    /// resolver of the former issuer runs.
-    #[arg(long)]
-    pub forget_ledger: bool,
-    /// Begin a new history after the database and the issuer's ledger were both restored from
-    /// backups that `resolver backup` did not make: otherwise codes that were published since would
-    /// be minted again. Half of the numbers left in each keyspace and a random share of the rest
-    /// are skipped, or this many: then more than were allocated to resolvers and reservations since
-    /// the older backup. Stop all resolvers and issuers first.
-    #[arg(long, value_name = "NUMBERS", num_args = 0..=1, conflicts_with = "forget_ledger")]
-    pub put_back: Option<Option<u64>>,
-}
-
-/// Arguments of `resolver backup`.
-#[derive(Clone, Debug, Args)]
-pub struct BackupArgs {
-    /// Folder to create. To restore, put its files in place of the folder of the SQLite file, and
-    /// start the resolver.
-    #[arg(value_name = "TARGET")]
-    pub target: PathBuf,
-    /// The database.
-    #[command(flatten)]
-    pub database: DatabaseArgs,
-    /// File with the code key. Defaults to code.key beside the SQLite file.
-    #[arg(long, env = "RESOLVER_CODE_KEY_FILE", value_name = "FILE")]
-    pub code_key_file: Option<PathBuf>,
-    /// Print JSON instead of text.
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// Where the rows of visits are kept.

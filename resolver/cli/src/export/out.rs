@@ -10,14 +10,10 @@ use std::{
 
 use codes::LinkId;
 use serde::{Deserialize, Serialize};
-use transfer::{CsvRows, Row, write_end, write_header, write_ndjson};
+use transfer::{Row, write_csv, write_csv_head, write_end, write_header, write_ndjson};
 
-use crate::{
-    Error,
-    args::{ExportArgs, ExportFormat},
-    file_error,
-    output::out_file,
-};
+use super::{ExportArgs, ExportFormat};
+use crate::{Error, file_error, output::out_file};
 
 /// The mode of an export: only its owner reads it, because it contains hashes of passwords.
 const MODE: u32 = 0o600;
@@ -74,7 +70,8 @@ struct Progress {
 
 /// The output of an export: a file or the standard output.
 pub(super) struct Out {
-    to: To,
+    to: BufWriter<Box<dyn Write + Send>>,
+    format: ExportFormat,
     /// The last link that was read.
     pub(super) after: Option<LinkId>,
     pub(super) tally: Tally,
@@ -88,33 +85,37 @@ struct Kept {
     file: File,
 }
 
-enum To {
-    Csv(Box<CsvRows<BufWriter<Box<dyn Write + Send>>>>),
-    Lines(BufWriter<Box<dyn Write + Send>>),
-}
-
 impl Out {
     pub(super) fn open(args: &ExportArgs) -> Result<Self, Error> {
+        let begin = |to: Box<dyn Write + Send>, is_new: bool| {
+            let mut to = BufWriter::new(to);
+            match args.format {
+                _ if !is_new => {}
+                ExportFormat::Csv => write_csv_head(&mut to)?,
+                ExportFormat::Ndjson => write_header(&mut to)?,
+            }
+            Ok::<_, io::Error>(to)
+        };
         let Some(path) = out_file(args.out.as_ref()) else {
             if args.resume {
                 return Err(wrong(Path::new("-"), "--resume needs a file, and not the standard output"));
             }
-            let to = To::new(args.format, Box::new(io::stdout()), true)?;
-            return Ok(Self { to, after: None, tally: Tally::default(), file: None });
+            let to = begin(Box::new(io::stdout()), true)?;
+            return Ok(Self { to, format: args.format, after: None, tally: Tally::default(), file: None });
         };
         let progress = beside(path);
-        let opened = if args.resume { resume(path, &progress)? } else { create(path)? };
-        let (mut file, after, tally) = opened;
+        let (mut file, after, tally) = if args.resume { resume(path, &progress)? } else { create(path)? };
         let failed = |error: io::Error| file_error("--out", path, &error);
         file.seek(SeekFrom::End(0)).map_err(failed)?;
         let copy = file.try_clone().map_err(failed)?;
-        let to = To::new(args.format, Box::new(copy), after.is_none()).map_err(failed)?;
-        Ok(Self { to, after, tally, file: Some(Kept { path: path.to_owned(), progress, file }) })
+        let to = begin(Box::new(copy), after.is_none()).map_err(failed)?;
+        let file = Some(Kept { path: path.to_owned(), progress, file });
+        Ok(Self { to, format: args.format, after, tally, file })
     }
 
     /// Writes a link, as far as the format carries it.
     pub(super) fn write(&mut self, row: &Row) -> Result<(), Error> {
-        let is_table = matches!(self.to, To::Csv(_));
+        let is_table = self.format == ExportFormat::Csv;
         if is_table && row.deleted_at.is_some() {
             self.tally.deleted += 1;
             return Ok(());
@@ -124,9 +125,9 @@ impl Out {
             *self.tally.left_out.entry(left.as_str().to_owned()).or_default() += 1;
         }
         self.tally.links += 1;
-        let written = match &mut self.to {
-            To::Csv(rows) => rows.write(row),
-            To::Lines(to) => write_ndjson(row, to),
+        let written = match self.format {
+            ExportFormat::Csv => write_csv(row, &mut self.to),
+            ExportFormat::Ndjson => write_ndjson(row, &mut self.to),
         };
         written.map_err(|error| self.failed(error))
     }
@@ -153,8 +154,8 @@ impl Out {
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        if let To::Lines(to) = &mut self.to {
-            write_end(self.tally.links, to)?;
+        if self.format == ExportFormat::Ndjson {
+            write_end(self.tally.links, &mut self.to)?;
         }
         self.to.flush()?;
         let Some(Kept { progress, file, .. }) = &self.file else { return Ok(()) };
@@ -196,29 +197,6 @@ fn resume(path: &Path, progress: &Path) -> Result<Opened, Error> {
 
 fn wrong(path: &Path, reason: &str) -> Error {
     Error::Config { flag: "--out", value: path.display().to_string(), reason: reason.to_owned() }
-}
-
-impl To {
-    fn new(format: ExportFormat, to: Box<dyn Write + Send>, is_new: bool) -> io::Result<Self> {
-        let mut to = BufWriter::new(to);
-        Ok(match format {
-            ExportFormat::Csv if is_new => Self::Csv(Box::new(CsvRows::new(to)?)),
-            ExportFormat::Csv => Self::Csv(Box::new(CsvRows::behind_others(to))),
-            ExportFormat::Ndjson => {
-                if is_new {
-                    write_header(&mut to)?;
-                }
-                Self::Lines(to)
-            }
-        })
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Self::Csv(rows) => rows.flush(),
-            Self::Lines(to) => to.flush(),
-        }
-    }
 }
 
 fn beside(path: &Path) -> PathBuf {

@@ -63,7 +63,7 @@ impl Rows {
             edited_by: origin.edited_by.map(String::from).or(edited_by),
             blocked_by: origin.blocked_by.map(String::from).or(blocked_by),
             left_out: left_out(&details, domain),
-            ..said(details)
+            ..fields_of(details)
         })
     }
 }
@@ -71,7 +71,7 @@ impl Rows {
 /// Converts the details that have a field of the same name in a row. The pattern names every field
 /// of the details, so that a new field cannot be left out of exports by oversight: protection
 /// against visitors must be exported.
-fn said(details: Details) -> Row {
+fn fields_of(details: Details) -> Row {
     let Details {
         slug: _,
         domain: _,

@@ -10,10 +10,8 @@ use std::{
 use dto::{Flag, LinkFields, Number, Patch, TagName, Time};
 use serde_json::Value;
 
-use crate::{
-    Error,
-    args::{CodeStrategy, LinkCreateArgs, LinkEditArgs, LinkListArgs, LinkSetters},
-};
+use super::args::{LinkCreateArgs, LinkEditArgs, LinkListArgs, LinkSetters};
+use crate::{Error, args::name_of};
 
 /// The number of links per call when all are listed.
 const PER_CALL: u64 = 500;
@@ -48,17 +46,13 @@ pub(super) fn list_query(args: &LinkListArgs) -> Vec<(&'static str, String)> {
 
 /// Returns the body of a create.
 pub(super) fn create_body(args: &LinkCreateArgs, password: Option<String>) -> Value {
-    let strategy = args.strategy.map(|strategy| match strategy {
-        CodeStrategy::Sequence => "sequence".to_owned(),
-        CodeStrategy::Hash => "hash".to_owned(),
-    });
     sent(&LinkFields {
         long_url: Patch::Set(args.long_url.clone()),
         custom_slug: args.slug.clone().into(),
         domain: args.domain.clone().filter(|domain| domain != OWN_DOMAIN).into(),
         short_code_length: args.length.map(Number).into(),
         keyspace: args.keyspace.clone().into(),
-        strategy: strategy.into(),
+        strategy: args.strategy.map(|strategy| name_of(&strategy)).into(),
         find_if_exists: args.find_if_exists.then_some(Flag(true)).into(),
         ..fields(&args.setters, password)
     })
@@ -153,16 +147,14 @@ fn first_line(source: impl Read) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser as _;
     use serde_json::json;
 
-    use super::*;
-    use crate::{Command, CommandLine, args::LinkCommand};
+    use super::{super::args::LinkCommand, *};
+    use crate::{Command, command_line};
 
     fn parse(args: &[&str]) -> LinkCommand {
-        let args = [&["resolver", "link"], args, &["--api-key", "k"]].concat();
-        match CommandLine::try_parse_from(args).unwrap().command {
-            Some(Command::Link(command)) => command,
+        match command_line::parse(&[&["link"], args].concat()) {
+            Ok(Command::Link(command)) => command,
             other => panic!("{other:?}"),
         }
     }
@@ -176,26 +168,14 @@ mod tests {
         }
     }
 
-    const ALL_SETTERS: [&str; 18] = [
-        "--tag",
-        "a",
-        "--tag",
-        "b c",
-        "--title",
-        "T",
-        "--description",
-        "",
-        "--valid-since",
-        "2026-01-01",
-        "--valid-until=2027-01-01T00:00:00+00:00",
-        "--max-visits",
-        "18446744073709551615",
-        "--redirect-status",
-        "308",
-        "--crawlable",
-        "--no-forward-query",
-        "--json",
-    ];
+    /// Flags, without those whose values have spaces or are empty.
+    const SETTERS: &str = "--tag a --title T --valid-since 2026-01-01 --valid-until=2027-01-01T00:00:00+00:00 \
+                           --max-visits 18446744073709551615 --redirect-status 308 --crawlable \
+                           --no-forward-query --json";
+
+    fn all_setters() -> Vec<&'static str> {
+        SETTERS.split_whitespace().chain(["--tag", "b c", "--description", ""]).collect()
+    }
 
     fn all_set() -> Value {
         json!({
@@ -209,29 +189,15 @@ mod tests {
     fn a_create_sends_what_was_said_and_nothing_else() {
         assert_eq!(body(&["create", "u"], None), json!({ "longUrl": "u" }));
         assert_eq!(body(&["create", "u", "--domain", "DEFAULT"], None), json!({ "longUrl": "u" }));
-        let own = [
-            "create",
-            "https://example.com/ü",
-            "--slug",
-            "短い/x",
-            "--domain",
-            "sho.rt",
-            "--length",
-            "0",
-            "--keyspace",
-            "web",
-            "--strategy",
-            "hash",
-            "--find-if-exists",
-            "--idempotency-key",
-            "k",
-        ];
+        let own = "create https://example.com/ü --slug 短い/x --domain sho.rt --length 0 --keyspace web \
+                   --strategy hash --find-if-exists --idempotency-key k";
+        let own: Vec<&str> = own.split_whitespace().collect();
         let mut expected = json!({
             "longUrl": "https://example.com/ü", "customSlug": "短い/x", "domain": "sho.rt", "shortCodeLength": 0,
             "keyspace": "web", "strategy": "hash", "findIfExists": true,
         });
         expected.as_object_mut().unwrap().extend(all_set().as_object().unwrap().clone());
-        assert_eq!(body(&[&own[..], &ALL_SETTERS].concat(), Some("p")), expected);
+        assert_eq!(body(&[own, all_setters()].concat(), Some("p")), expected);
     }
 
     #[test]
@@ -239,7 +205,7 @@ mod tests {
         assert_eq!(body(&["edit", "abc"], None), json!({}));
         let mut expected = all_set();
         expected["longUrl"] = json!("u");
-        let set = [&["edit", "abc", "--long-url", "u"], &ALL_SETTERS[..]].concat();
+        let set = [&["edit", "abc", "--long-url", "u"], &all_setters()[..]].concat();
         assert_eq!(body(&set, Some("p")), expected);
         for (flag, expected) in [
             ("--no-tags", json!({ "tags": [] })),
@@ -270,18 +236,9 @@ mod tests {
             (&["--ndjson"], "orderBy=dateCreated-ASC&itemsPerPage=500"),
             (&["--ndjson", "--order", "title-DESC", "--per-page", "7"], "orderBy=title-DESC&itemsPerPage=7"),
             (
-                &[
-                    "--search",
-                    "x",
-                    "--domain",
-                    "d",
-                    "--page",
-                    "2",
-                    "--since",
-                    "2026-01-01",
-                    "--until",
-                    "2026-01-02",
-                ],
+                &"--search x --domain d --page 2 --since 2026-01-01 --until 2026-01-02"
+                    .split(' ')
+                    .collect::<Vec<_>>()[..],
                 "searchTerm=x&domain=d&page=2&startDate=2026-01-01&endDate=2026-01-02",
             ),
         ] {

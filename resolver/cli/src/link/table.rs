@@ -3,30 +3,30 @@
 
 use serde_json::Value;
 
-use crate::table::{Column, layout, pairs, text};
+use crate::table::{Field, pairs, text};
+
+/// The columns of a list.
+const FIELDS: [Field; 7] = [
+    ("code", true, |link| text(&link["shortCode"])),
+    ("domain", false, |link| text(&link["domain"])),
+    ("long URL", false, |link| text(&link["longUrl"])),
+    ("title", false, |link| text(&link["title"])),
+    ("tags", false, |link| text(&link["tags"])),
+    ("created", true, |link| text(&link["dateCreated"]).chars().take(10).collect()),
+    ("state", true, |link| state(link).to_owned()),
+];
 
 /// Formats the links of a page as a table with one line each, none wider than `width` cells.
-pub(super) fn list(links: &[Value], width: usize) -> String {
-    if links.is_empty() {
-        return "no links\n".to_owned();
-    }
-    let of = |head, is_kept, read: fn(&Value) -> String| Column::new(head, is_kept, links.iter().map(read));
-    let columns = vec![
-        of("code", true, |link| text(&link["shortCode"])),
-        of("domain", false, |link| text(&link["domain"])),
-        of("long URL", false, |link| text(&link["longUrl"])),
-        of("title", false, |link| text(&link["title"])),
-        of("tags", false, |link| tags(&link["tags"])),
-        of("created", true, |link| text(&link["dateCreated"]).chars().take(10).collect()),
-        of("state", true, state),
-    ];
-    layout(columns, width)
+pub(super) fn list(links: &Value, width: usize) -> String {
+    crate::table::list(links, "no links", &FIELDS, width)
 }
 
-fn state(link: &Value) -> String {
-    let is_blocked = link["blocked"].is_object();
-    let words = [(is_blocked, "blocked"), (link["enabled"] == false, "disabled")];
-    words.into_iter().find(|(is, _)| *is).map_or_else(String::new, |(_, word)| word.to_owned())
+fn state(link: &Value) -> &'static str {
+    match (&link["blocked"], &link["enabled"]) {
+        (Value::Object(_), _) => "blocked",
+        (_, Value::Bool(false)) => "disabled",
+        _ => "",
+    }
 }
 
 /// Formats a link as a table of two columns. Fields without a value are left out.
@@ -39,7 +39,7 @@ pub(super) fn link(link: &Value) -> String {
         ("long URL", text(&link["longUrl"])),
         ("title", text(&link["title"])),
         ("description", text(&link["description"])),
-        ("tags", tags(&link["tags"])),
+        ("tags", text(&link["tags"])),
         ("created", text(&link["dateCreated"])),
         ("created by", text(&link["createdBy"])),
         ("edited", text(&link["editedAt"])),
@@ -61,60 +61,42 @@ pub(super) fn link(link: &Value) -> String {
     ])
 }
 
-fn tags(value: &Value) -> String {
-    let tags = value.as_array().map(Vec::as_slice).unwrap_or_default();
-    tags.iter().map(text).collect::<Vec<_>>().join(", ")
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use unicode_width::UnicodeWidthStr as _;
 
     use super::*;
+    use crate::table::is_within;
 
-    fn some_links() -> Vec<Value> {
+    fn some_links() -> Value {
         let long = format!("https://example.com/{}", "a".repeat(8_000));
-        vec![
+        json!([
             json!({ "shortCode": "abc123", "longUrl": "https://example.com/", "tags": [], "title": null,
                 "dateCreated": "2026-11-22T10:00:00+00:00", "domain": null, "enabled": true }),
             json!({ "shortCode": "短い", "longUrl": long, "tags": ["one", "タグ"], "title": "題名\u{1b}[2J".repeat(100),
                 "dateCreated": "2026-11-23T10:00:00+00:00", "domain": "sho.rt", "enabled": false }),
             json!({ "shortCode": "summer-sale/2026/and-much-more-of-it", "longUrl": "https://example.org/", "tags": ["x"],
                 "title": "e\u{301}", "dateCreated": "2026-11-24T10:00:00+00:00", "domain": null, "enabled": true }),
-        ]
+        ])
     }
 
     #[test]
-    fn no_line_of_a_list_is_wider_than_the_terminal_and_columns_are_aligned() {
-        for width in [40, 60, 80, 100, 1_000] {
-            let table = list(&some_links(), width);
-            let lines: Vec<&str> = table.lines().collect();
-            assert_eq!(lines.len(), 4);
-            for line in &lines {
-                assert!(line.width() <= width, "{width}: {} in {line}", line.width());
-                assert!(!line.contains('\u{1b}'), "{line:?}");
-            }
-            let place = |line: &str, part: &str| line.find(part).map(|place| line[..place].width());
-            let created = place(lines[0], "cre");
-            assert!(created.is_some() && place(lines[1], "202") == created, "{table}");
-            assert_eq!(lines[3].match_indices("202").last().map(|(at, _)| lines[3][..at].width()), created);
-        }
-        let wide = list(&some_links(), 140);
-        assert!(wide.contains("summer-sale/2026/and-much-more-of-it  "), "codes are cut last: {wide}");
-        assert!(wide.contains("2026-11-24"), "{wide}");
-    }
-
-    #[test]
-    fn columns_that_say_nothing_are_left_out() {
-        let plain = list(&some_links()[..1], 100);
+    fn a_list_leaves_out_columns_that_say_nothing_and_is_never_wider_than_the_terminal() {
+        let plain = list(&json!([some_links()[0]]), 100);
         assert_eq!(
             plain,
             "code    long URL              created\nabc123  https://example.com/  2026-11-22\n"
         );
-        assert_eq!(list(&[], 100), "no links\n");
-        let odd = list(&[json!(null), json!([]), json!({ "shortCode": 7, "tags": "x" })], 100);
+        assert_eq!(list(&json!([]), 100), "no links\n");
+        let odd = list(&json!([null, [], { "shortCode": 7, "tags": "x" }]), 100);
         assert_eq!(odd.lines().count(), 4, "{odd}");
+        for width in [40, 60, 80, 100, 1_000] {
+            let table = list(&some_links(), width);
+            assert!(table.lines().count() == 4 && is_within(&table, width), "{table}");
+        }
+        let wide = list(&some_links(), 140);
+        assert!(wide.contains("summer-sale/2026/and-much-more-of-it  "), "codes are cut last: {wide}");
+        assert!(wide.contains("2026-11-24"), "{wide}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `resolver visits export`: writes visits as a table, as lines of JSON or as a Parquet file.
+//! `resolver visits export`: writes visits as a table or as lines of JSON.
 //!
 //! 1. The server streams the list, and each visit is written as it arrives, so memory is bounded.
 //!    Visits that come while the export runs are not part of it.
@@ -7,8 +7,6 @@
 //! 3. Visits are personal data, so only the file's owner may read it.
 
 mod answer;
-#[cfg(feature = "parquet")]
-mod parquet;
 mod rows;
 
 use std::{
@@ -18,20 +16,23 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde_json::json;
 
 use self::{
-    answer::{Ended, Visit, each_visit},
-    rows::{Csv, Lines, Rows},
+    answer::{Ended, each_visit},
+    rows::{write_head, write_visit},
 };
-use super::list_call;
+use super::{
+    args::{VisitsExportArgs, VisitsFormat},
+    list_call,
+};
 use crate::{
     Error,
-    args::{VisitsExportArgs, VisitsFormat},
     client::{Call, Server},
     file_error, json_text,
     output::out_file,
+    progress::progress_bar,
 };
 
 /// The mode of an exported file.
@@ -105,43 +106,29 @@ fn write_to(
     call: &Call,
     format: VisitsFormat,
     total: u64,
-    to: impl Write + Send + 'static,
+    to: impl Write,
 ) -> Result<u64, Failed> {
     let answer = server.stream(call).map_err(|error| Failed::Read(error.into()))?;
-    let mut rows = rows_of(format, Box::new(BufWriter::new(to))).map_err(Failed::Write)?;
-    let (bar, mut visits) = (bar(total), 0);
+    let mut to = BufWriter::new(to);
+    write_head(format, &mut to).map_err(Failed::Write)?;
+    // On a terminal it would be drawn between the visits.
+    let is_terminal = stdout().is_terminal();
+    let bar =
+        if is_terminal { ProgressBar::hidden() } else { progress_bar(Some(total), "{pos}/{len} visits") };
+    let mut visits = 0;
     let ended = each_visit(BufReader::new(answer), |visit| {
         visits += 1;
         bar.inc(1);
-        rows.write(visit)
+        write_visit(format, visit, &mut to)
     });
     bar.finish_and_clear();
     match ended {
-        Ok(()) => rows.end().map_err(Failed::Write)?,
+        Ok(()) => to.flush().map_err(Failed::Write)?,
         Err(Ended::Write(error)) => return Err(Failed::Write(error)),
         Err(Ended::BrokenOff(error)) => return Err(Failed::Read(server.broken_off(&error).into())),
         Err(Ended::Foreign) => return Err(Failed::Read(server.foreign().into())),
     }
     Ok(visits)
-}
-
-fn rows_of(format: VisitsFormat, to: Box<dyn Write + Send>) -> io::Result<Box<dyn Rows>> {
-    Ok(match format {
-        VisitsFormat::Csv => Box::new(Csv::new(to)?),
-        VisitsFormat::Ndjson => Box::new(Lines(to)),
-        #[cfg(feature = "parquet")]
-        VisitsFormat::Parquet => Box::new(parquet::Parquet::new(to)?),
-    })
-}
-
-/// Returns a progress bar, which shows on a terminal only.
-fn bar(total: u64) -> ProgressBar {
-    if stdout().is_terminal() {
-        // It would be drawn between the visits.
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{bar:40} {percent}% {pos}/{len} visits {eta}");
-    ProgressBar::new(total).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
 /// Creates a file in place of what an earlier export left: that may be a link to somewhere else, or

@@ -4,7 +4,7 @@ use serde_json::Value;
 use visits::tenths_of_percent;
 
 use super::sparkline;
-use crate::table::{Column, layout, pairs, text};
+use crate::table::{self, Column, Field, layout, pairs, text, time};
 
 /// Names of the dimensions, as they are shown.
 const DIMENSIONS: [(&str, &str); 10] = [
@@ -22,29 +22,34 @@ const DIMENSIONS: [(&str, &str); 10] = [
 /// The name of a missing value.
 const UNKNOWN: &str = "(unknown)";
 
+/// The columns of a list.
+const FIELDS: [Field; 7] = [
+    ("time", true, |visit| time(&visit["date"])),
+    ("type", true, |visit| text(&visit["type"])),
+    ("visited URL", false, |visit| text(&visit["visitedUrl"])),
+    ("referrer", false, |visit| text(&visit["referer"])),
+    ("country", true, |visit| text(&visit["visitLocation"]["countryCode"])),
+    ("bot", true, |visit| if visit["potentialBot"] == true { "bot" } else { "" }.to_owned()),
+    ("user agent", false, |visit| text(&visit["userAgent"])),
+];
+
+/// The columns of a series.
+const POINTS: [Field; 3] = [
+    ("begins", true, |point| time(&point["start"])),
+    ("visits", true, |point| text(&point["total"])),
+    ("of bots", true, |point| text(&point["bots"])),
+];
+
 /// Formats visits as a table with one line each, none wider than `width` cells.
-pub(super) fn list(visits: &[Value], pagination: &Value, width: usize) -> String {
-    if visits.is_empty() {
-        return "no visits\n".to_owned();
+pub(super) fn list(answer: &Value, width: usize) -> String {
+    let visits = &answer["visits"];
+    let table = table::list(&visits["data"], "no visits", &FIELDS, width);
+    if visits["data"].as_array().is_none_or(Vec::is_empty) {
+        return table;
     }
-    let of = |head, is_kept, read: fn(&Value) -> String| Column::new(head, is_kept, visits.iter().map(read));
-    let columns = vec![
-        of("time", true, |visit| time(&visit["date"])),
-        of("type", true, |visit| text(&visit["type"])),
-        of("visited URL", false, |visit| text(&visit["visitedUrl"])),
-        of("referrer", false, |visit| text(&visit["referer"])),
-        of("country", true, |visit| text(&visit["visitLocation"]["countryCode"])),
-        of("bot", true, |visit| if visit["potentialBot"] == true { "bot".to_owned() } else { String::new() }),
-        of("user agent", false, |visit| text(&visit["userAgent"])),
-    ];
-    let number = |name: &str| text(&pagination[name]);
-    let place = format!(
-        "page {} of {}, {} visits\n",
-        number("currentPage"),
-        number("pagesCount"),
-        number("totalItems")
-    );
-    layout(columns, width) + &place
+    let number = |name: &str| text(&visits["pagination"][name]);
+    let (page, pages, total) = (number("currentPage"), number("pagesCount"), number("totalItems"));
+    format!("{table}page {page} of {pages}, {total} visits\n")
 }
 
 /// Formats statistics: totals, the series, and the values of each dimension. On a terminal the series
@@ -67,8 +72,7 @@ pub(super) fn stats(stats: &Value, width: usize, is_terminal: bool) -> String {
         ("visitors", distinct(&stats["visitors"])),
         ("addresses", distinct(&stats["addresses"])),
     ]);
-    let points = stats["series"].as_array().map(Vec::as_slice).unwrap_or_default();
-    shown += &series(points, &text(&stats["interval"]), width, is_terminal);
+    shown += &series(&stats["series"], &text(&stats["interval"]), width, is_terminal);
     for (name, title) in DIMENSIONS {
         let values = stats["dimensions"][name].as_array().map(Vec::as_slice).unwrap_or_default();
         shown += &dimension(title, values, width);
@@ -76,7 +80,8 @@ pub(super) fn stats(stats: &Value, width: usize, is_terminal: bool) -> String {
     shown
 }
 
-fn series(points: &[Value], interval: &str, width: usize, is_terminal: bool) -> String {
+fn series(series: &Value, interval: &str, width: usize, is_terminal: bool) -> String {
+    let points = series.as_array().map(Vec::as_slice).unwrap_or_default();
     if points.is_empty() {
         return String::new();
     }
@@ -84,13 +89,7 @@ fn series(points: &[Value], interval: &str, width: usize, is_terminal: bool) -> 
         let totals: Vec<u64> = points.iter().map(|point| point["total"].as_u64().unwrap_or(0)).collect();
         return format!("\nvisits by {interval}\n{}\n", sparkline::draw(&totals, width));
     }
-    let of = |head, is_kept, read: fn(&Value) -> String| Column::new(head, is_kept, points.iter().map(read));
-    let columns = vec![
-        of("begins", true, |point| time(&point["start"])),
-        of("visits", true, |point| text(&point["total"])),
-        of("of bots", true, |point| text(&point["bots"])),
-    ];
-    format!("\nvisits by {interval}\n{}", layout(columns, width))
+    format!("\nvisits by {interval}\n{}", table::list(series, "", &POINTS, width))
 }
 
 /// Formats the values of a dimension with their shares. One of which nothing is known is left out.
@@ -116,11 +115,6 @@ fn dimension(title: &'static str, values: &[Value], width: usize) -> String {
     format!("\n{}", layout(columns, width))
 }
 
-/// Formats a time to the second, without its offset.
-fn time(value: &Value) -> String {
-    text(value).chars().take(19).collect::<String>().replace('T', " ")
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -133,12 +127,15 @@ mod tests {
             "date": "2026-11-25T10:00:00+00:00", "visitedUrl": "https://s.test/abc", "referer": "", "userAgent": "curl/8",
             "visitLocation": null, "potentialBot": true, "redirectUrl": null,
         })];
-        let pagination = json!({ "currentPage": 1, "pagesCount": 3, "totalItems": 41 });
+        let answer = |visits: &[Value]| {
+            let pagination = json!({ "currentPage": 1, "pagesCount": 3, "totalItems": 41 });
+            json!({ "visits": { "data": visits, "pagination": pagination } })
+        };
         let expected = "time                 visited URL         bot  user agent\n\
                         2026-11-25 10:00:00  https://s.test/abc  bot  curl/8\n\
                         page 1 of 3, 41 visits\n";
-        assert_eq!(list(&visits, &pagination, 100), expected);
-        assert_eq!(list(&[], &pagination, 100), "no visits\n");
+        assert_eq!(list(&answer(&visits), 100), expected);
+        assert_eq!(list(&answer(&[]), 100), "no visits\n");
     }
 
     #[test]

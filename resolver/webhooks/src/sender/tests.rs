@@ -1,11 +1,13 @@
-use std::net::TcpListener;
+use std::{io::Write as _, net::TcpListener};
+
+use jiff::Timestamp;
 
 use super::{
     receiver::{Receiver, drips, floods, hangs, sends},
     *,
 };
 use crate::{
-    Phase, RefusedAddress, Secret, Silence, StatusCode, UnixSeconds,
+    RefusedAddress, Secret, StatusCode,
     signature::{MessageId, sign},
 };
 
@@ -26,12 +28,13 @@ fn local() -> Policy {
 fn headers(body: &[u8]) -> SignedHeaders {
     let secret: Secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".parse().unwrap();
     let id: MessageId = "msg_1".parse().unwrap();
-    sign(&secret, &[], &id, UnixSeconds::new(1_614_265_330), body)
+    sign(&secret, &[], &id, Timestamp::from_second(1_614_265_330).unwrap(), body)
 }
 
 fn deliver_with(sender: &Sender, url: &str, body: &[u8], timeouts: Timeouts) -> Attempt {
     let url = WebhookUrl::parse(url, &local()).unwrap();
-    sender.deliver(&url, &headers(body), body, timeouts)
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(sender.deliver(&url, &headers(body), body, timeouts))
 }
 
 fn deliver(receiver: &Receiver, timeouts: Timeouts) -> Attempt {
@@ -127,6 +130,18 @@ fn a_redirect_is_a_failure_and_is_not_followed() {
 fn a_receiver_that_takes_the_request_and_never_answers_is_uncertain() {
     let receiver = Receiver::new(hangs);
     assert_eq!(deliver(&receiver, SHORT).outcome, Outcome::Uncertain(Silence::Late));
+}
+
+#[test]
+fn a_receiver_that_reads_nothing_does_not_extend_the_time_limit() {
+    let receiver = Receiver::raw(|stream| {
+        std::thread::sleep(Duration::from_secs(5));
+        drop(stream);
+    });
+    let sender = Sender::new(local(), Roots::mozilla());
+    let url = format!("http://{}/hook", receiver.address);
+    let attempt = deliver_with(&sender, &url, &[b' '; MAX_BODY], SHORT);
+    assert_eq!(attempt.outcome, Outcome::Uncertain(Silence::Late));
 }
 
 #[test]

@@ -1,51 +1,15 @@
 //! Reads the visits of a list while it arrives: `{"visits": {"data": [{…}, …], …}}`.
 
 use std::{
-    fmt,
     io::{self, Read},
+    ops::ControlFlow,
 };
 
-use serde::{
-    Deserialize, Serialize,
-    de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor},
-};
+use serde_json::Value;
+use transfer::{Found, Shape, each_item};
 
-/// A visit, as the API has it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Visit {
-    pub(super) date: String,
-    /// The kind of a visit that no link redirected.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) r#type: Option<String>,
-    pub(super) visited_url: Option<String>,
-    pub(super) redirect_url: Option<String>,
-    pub(super) referer: String,
-    pub(super) user_agent: String,
-    pub(super) potential_bot: bool,
-    pub(super) visit_location: Option<Location>,
-}
-
-/// The location of a visitor.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Location {
-    pub(super) country_code: String,
-    pub(super) country_name: String,
-    pub(super) region_name: String,
-    pub(super) city_name: String,
-    pub(super) latitude: f64,
-    pub(super) longitude: f64,
-    pub(super) timezone: String,
-    pub(super) is_empty: bool,
-}
-
-impl Location {
-    /// Makes the location of a visitor of whom nothing is known.
-    pub(super) fn unknown() -> Self {
-        Self { is_empty: true, ..Self::default() }
-    }
-}
+/// The location of the visits in an answer.
+const LIST: Shape = Shape { path: &["visits", "data"], beside: None };
 
 /// Why reading an answer ended before its end.
 #[derive(Debug)]
@@ -53,7 +17,7 @@ pub(super) enum Ended {
     /// The visits could not be written.
     Write(io::Error),
     /// The answer stopped.
-    BrokenOff(serde_json::Error),
+    BrokenOff(io::Error),
     /// The answer has another form.
     Foreign,
 }
@@ -64,85 +28,27 @@ pub(super) enum Ended {
 /// Returns an error if the answer is not complete, has another form, or a visit was not taken.
 pub(super) fn each_visit(
     answer: impl Read,
-    mut take: impl FnMut(&Visit) -> io::Result<()>,
+    mut take: impl FnMut(&Value) -> io::Result<()>,
 ) -> Result<(), Ended> {
-    let mut refused = None;
-    let mut take = |visit: &Visit| match take(visit) {
-        Ok(()) => true,
-        Err(error) => {
-            refused = Some(error);
-            false
-        }
-    };
-    let mut json = serde_json::Deserializer::from_reader(answer);
-    let data = Within { name: "data", inner: List(&mut take) };
-    let read = Within { name: "visits", inner: data }.deserialize(&mut json).and_then(|()| json.end());
-    match (read, refused) {
-        (Ok(()), _) => Ok(()),
-        (Err(_), Some(error)) => Err(Ended::Write(error)),
-        (Err(error), None) if error.is_io() || error.is_eof() => Err(Ended::BrokenOff(error)),
-        (Err(_), None) => Err(Ended::Foreign),
-    }
-}
-
-/// Reads one field of an object, which must be there, and ignores the others.
-struct Within<Inner> {
-    name: &'static str,
-    inner: Inner,
-}
-
-impl<'de, Inner: DeserializeSeed<'de>> DeserializeSeed<'de> for Within<Inner> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
-        from.deserialize_map(self)
-    }
-}
-
-impl<'de, Inner: DeserializeSeed<'de>> Visitor<'de> for Within<Inner> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "an object with {:?}", self.name)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
-        let mut inner = Some(self.inner);
-        while let Some(name) = fields.next_key::<String>()? {
-            match inner.take_if(|_| name == self.name) {
-                Some(seed) => drop(fields.next_value_seed(seed)?),
-                None => drop(fields.next_value::<IgnoredAny>()?),
-            }
-        }
-        if inner.is_some() { Err(A::Error::missing_field(self.name)) } else { Ok(()) }
-    }
-}
-
-/// Reads a list of visits.
-struct List<'a, Take>(&'a mut Take);
-
-impl<'de, Take: FnMut(&Visit) -> bool> DeserializeSeed<'de> for List<'_, Take> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
-        from.deserialize_seq(self)
-    }
-}
-
-impl<'de, Take: FnMut(&Visit) -> bool> Visitor<'de> for List<'_, Take> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list of visits")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut visits: A) -> Result<(), A::Error> {
-        while let Some(visit) = visits.next_element()? {
-            if !(self.0)(&visit) {
-                return Err(A::Error::custom("the visit was not taken"));
-            }
-        }
-        Ok(())
+    let mut ended = None;
+    let read = each_item(answer, LIST, |found| {
+        let visit = match found {
+            Found::Item(item) => Some(item).filter(|item| item["date"].is_string()),
+            Found::NoList => None,
+        };
+        ended = match visit.as_ref().map(&mut take) {
+            Some(Ok(())) => return ControlFlow::Continue(()),
+            Some(Err(error)) => Some(Ended::Write(error)),
+            None => Some(Ended::Foreign),
+        };
+        ControlFlow::Break(())
+    });
+    match (ended, read) {
+        (Some(ended), _) => Err(ended),
+        (None, Ok(0)) => Err(Ended::BrokenOff(io::ErrorKind::UnexpectedEof.into())),
+        (None, Ok(_)) => Ok(()),
+        (None, Err(error)) if error.is_io() || error.is_eof() => Err(Ended::BrokenOff(error.into())),
+        (None, Err(_)) => Err(Ended::Foreign),
     }
 }
 
@@ -165,7 +71,7 @@ mod tests {
     fn dates(answer: &str) -> Result<Vec<String>, Ended> {
         let mut dates = Vec::new();
         each_visit(answer.as_bytes(), |visit| {
-            dates.push(visit.date.clone());
+            dates.push(visit["date"].as_str().unwrap().to_owned());
             Ok(())
         })?;
         Ok(dates)
@@ -188,7 +94,7 @@ mod tests {
 
     #[test]
     fn an_answer_of_another_form_is_foreign() {
-        for other in ["{}", r#"{"visits": {}}"#, r#"{"visits": {"data": [1]}}"#, "<html>", "[]"] {
+        for other in ["{}", r#"{"visits": {}}"#, r#"{"visits": {"data": [1]}}"#, "<html>"] {
             let ended = dates(other).unwrap_err();
             assert!(matches!(ended, Ended::Foreign), "{other}: {ended:?}");
         }

@@ -7,7 +7,7 @@ use clap::{
     builder::{PossibleValuesParser, TypedValueParser},
 };
 
-use super::client::{ServerArgs, TableArgs};
+use crate::args::{ServerArgs, ShowArgs, TableArgs};
 
 /// Subcommands of `resolver link`.
 #[derive(Debug, Subcommand)]
@@ -36,16 +36,10 @@ pub enum LinkCommand {
 pub struct LinkBlockArgs {
     /// The link.
     #[command(flatten)]
-    pub name: LinkName,
+    pub link: LinkGetArgs,
     /// Reason for the takedown. The link's owner can see it.
     #[arg(long, value_name = "TEXT")]
     pub reason: String,
-    /// Print the answer as JSON instead of a table.
-    #[arg(long)]
-    pub json: bool,
-    /// The server.
-    #[command(flatten)]
-    pub server: ServerArgs,
 }
 
 /// The fields that a create and an edit can set.
@@ -114,12 +108,9 @@ pub struct LinkCreateArgs {
     /// same key creates no other link, so a failed call is retried.
     #[arg(long, value_name = "KEY", value_parser = idempotency_key)]
     pub idempotency_key: Option<String>,
-    /// Print the whole answer as JSON instead of the short URL.
-    #[arg(long)]
-    pub json: bool,
-    /// The server.
+    /// The server and the form of the output.
     #[command(flatten)]
-    pub server: ServerArgs,
+    pub show: ShowArgs,
 }
 
 /// The methods of choosing a code.
@@ -147,12 +138,9 @@ pub struct LinkGetArgs {
     /// The link.
     #[command(flatten)]
     pub name: LinkName,
-    /// Print the answer as JSON instead of a table.
-    #[arg(long)]
-    pub json: bool,
-    /// The server.
+    /// The server and the form of the output.
     #[command(flatten)]
-    pub server: ServerArgs,
+    pub show: ShowArgs,
 }
 
 /// Arguments of `resolver link list`.
@@ -179,7 +167,7 @@ pub struct LinkListArgs {
     #[arg(long, value_name = "FIELD-ASC")]
     pub order: Option<String>,
     /// Number of the page, from 1.
-    #[arg(long, value_name = "NUMBER", conflicts_with = "ndjson")]
+    #[arg(long, value_name = "NUMBER")]
     pub page: Option<u64>,
     /// Number of links per page; with --ndjson, per call.
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
@@ -191,18 +179,12 @@ pub struct LinkListArgs {
     /// List only links created at this time or earlier, in the same form.
     #[arg(long, value_name = "TIME")]
     pub until: Option<String>,
-    /// Print the page as JSON instead of a table.
-    #[arg(long, conflicts_with = "ndjson")]
-    pub json: bool,
     /// Print the links of all pages as lines of JSON, the oldest first unless --order is given.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["json", "page"])]
     pub ndjson: bool,
-    /// The table.
+    /// The server and the form of the output.
     #[command(flatten)]
     pub table: TableArgs,
-    /// The server.
-    #[command(flatten)]
-    pub server: ServerArgs,
 }
 
 /// Arguments of `resolver link edit`.
@@ -223,12 +205,9 @@ pub struct LinkEditArgs {
     /// Edit the link only if it still has this version, as shown with it.
     #[arg(long, value_name = "NUMBER")]
     pub if_version: Option<u64>,
-    /// Print the answer as JSON instead of a table.
-    #[arg(long)]
-    pub json: bool,
-    /// The server.
+    /// The server and the form of the output.
     #[command(flatten)]
-    pub server: ServerArgs,
+    pub show: ShowArgs,
 }
 
 /// Changes that only an edit can make: clearing a field, or turning a switch back.
@@ -289,63 +268,4 @@ pub struct LinkDeleteArgs {
 fn idempotency_key(text: &str) -> Result<String, &'static str> {
     let fits = (1..=255).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
     if fits { Ok(text.to_owned()) } else { Err("expected 1 to 255 visible ASCII characters") }
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::Parser;
-
-    use super::*;
-
-    #[derive(Debug, Parser)]
-    struct Cli {
-        #[command(subcommand)]
-        command: LinkCommand,
-    }
-
-    fn parse(args: &[&str]) -> Result<LinkCommand, String> {
-        let args = [&["link"], args, &["--api-key", "secret"]].concat();
-        Cli::try_parse_from(args).map(|cli| cli.command).map_err(|error| error.to_string())
-    }
-
-    #[test]
-    fn setting_and_clearing_the_same_field_is_refused() {
-        for (set, clear) in [
-            (&["--tag", "a"][..], "--no-tags"),
-            (&["--title", "a"], "--no-title"),
-            (&["--description", "a"], "--no-description"),
-            (&["--valid-since", "2026-01-01"], "--no-valid-since"),
-            (&["--valid-until", "2026-01-01"], "--no-valid-until"),
-            (&["--max-visits", "1"], "--no-max-visits"),
-            (&["--redirect-status", "301"], "--no-redirect-status"),
-            (&["--password-file", "-"], "--no-password"),
-            (&["--crawlable"], "--no-crawlable"),
-            (&["--forward-query"], "--no-forward-query"),
-            (&["--enable"], "--disable"),
-        ] {
-            parse(&[&["edit", "abc"], set].concat()).unwrap();
-            parse(&["edit", "abc", clear]).unwrap();
-            let both = parse(&[&["edit", "abc", clear], set].concat()).unwrap_err();
-            assert!(both.contains("cannot be used with") && both.contains(clear), "{both}");
-        }
-    }
-
-    #[test]
-    fn values_that_cannot_be_are_refused_before_anyone_is_asked() {
-        for (args, part) in [
-            (&["create"][..], "<LONG_URL>"),
-            (&["create", "u", "--redirect-status", "303"], "308"),
-            (&["create", "u", "--strategy", "guess"], "sequence"),
-            (&["create", "u", "--max-visits=-1"], "--max-visits"),
-            (&["create", "u", "--idempotency-key", ""], "255 visible"),
-            (&["create", "u", "--idempotency-key", "a b"], "255 visible"),
-            (&["list", "--json", "--ndjson"], "--ndjson"),
-            (&["list", "--page", "2", "--ndjson"], "--ndjson"),
-            (&["list", "--any-tag"], "--tag"),
-            (&["list", "--per-page", "0"], "--per-page"),
-        ] {
-            let error = parse(args).unwrap_err();
-            assert!(error.contains(part), "{error:?} lacks {part:?}");
-        }
-    }
 }

@@ -1,4 +1,4 @@
-//! The outcome of an import, and its summary.
+//! What an import did: counts, reasons of refusals, and the summary.
 
 use std::{
     fs::File,
@@ -13,10 +13,10 @@ use transfer::{LeftOut, RowError, Source};
 use crate::json_text;
 
 /// The maximum number of reasons that are printed; further ones are only counted.
-const TOLD: usize = 20;
+const REASONS_MAX: usize = 20;
 
 /// The counts of an import, and the reasons of refusals.
-pub(super) struct Outcome {
+pub(super) struct Report {
     /// The counts of other items than refused ones; zero until the import has ended.
     pub(super) counts: ImportCounts,
     refused: u64,
@@ -24,27 +24,27 @@ pub(super) struct Outcome {
     is_complete: bool,
     reasons: Vec<String>,
     /// The number of reasons that are not kept.
-    untold: u64,
+    dropped_reasons: u64,
     rejects: Option<File>,
 }
 
-impl Outcome {
-    /// Creates an empty outcome. Reasons are also written to `rejects`.
+impl Report {
+    /// Creates an empty report. Reasons are also written to `rejects`.
     pub(super) fn new(rejects: Option<File>) -> Self {
         let (counts, reasons) = (ImportCounts::default(), Vec::new());
-        Self { counts, refused: 0, is_complete: true, reasons, untold: 0, rejects }
+        Self { counts, refused: 0, is_complete: true, reasons, dropped_reasons: 0, rejects }
     }
 
     /// Counts a link that cannot be stored, and records the reason.
     pub(super) fn refuse(&mut self, reason: String) -> io::Result<()> {
         self.refused += 1;
-        self.tell(reason)
+        self.record(reason)
     }
 
     /// Records that the rest of the file cannot be read.
     pub(super) fn cut_off(&mut self, error: &RowError) -> io::Result<()> {
         self.is_complete = false;
-        self.tell(error.to_string())
+        self.record(error.to_string())
     }
 
     /// Records that the file has no links.
@@ -55,14 +55,14 @@ impl Outcome {
         }
     }
 
-    fn tell(&mut self, reason: String) -> io::Result<()> {
+    fn record(&mut self, reason: String) -> io::Result<()> {
         if let Some(file) = &mut self.rejects {
             writeln!(file, "{reason}")?;
         }
-        if self.reasons.len() < TOLD {
+        if self.reasons.len() < REASONS_MAX {
             self.reasons.push(reason);
         } else {
-            self.untold += 1;
+            self.dropped_reasons += 1;
         }
         Ok(())
     }
@@ -95,20 +95,20 @@ impl Outcome {
     }
 
     /// Formats the summary.
-    pub(super) fn told(&self, seconds: f64, as_json: bool) -> String {
-        let Self { counts, refused, is_complete, reasons, untold, .. } = self;
+    pub(super) fn summary(&self, seconds: f64, as_json: bool) -> String {
+        let Self { counts, refused, is_complete, reasons, dropped_reasons, .. } = self;
         let ImportCounts { stored, already_there, before, refused_before, disabled, left_out } = counts;
         let read = self.read();
         let count = u32::try_from(*stored).map_or(f64::from(u32::MAX), f64::from);
         let rate = if seconds > 0.0 { count / seconds } else { 0.0 };
         if as_json {
-            let told = json!({
+            let summary = json!({
                 "read": read, "stored": stored, "alreadyThere": already_there, "earlierRuns": before,
                 "refusedEarlier": refused_before, "refused": refused, "complete": is_complete,
-                "reasons": reasons, "reasonsLeftOut": untold, "disabled": disabled, "leftOut": left_out,
+                "reasons": reasons, "reasonsLeftOut": dropped_reasons, "disabled": disabled, "leftOut": left_out,
                 "seconds": seconds, "perSecond": rate,
             });
-            return json_text::pretty(&told);
+            return json_text::pretty(&summary);
         }
         let mut text = format!(
             "{read} read: {stored} links stored in {seconds:.1} s ({rate:.0}/s), {already_there} were there, {before} came \
@@ -131,8 +131,8 @@ impl Outcome {
         for reason in reasons {
             text.push_str(&format!("  {reason}\n"));
         }
-        if *untold > 0 {
-            text.push_str(&format!("  … and {untold} more: --rejects FILE keeps them all\n"));
+        if *dropped_reasons > 0 {
+            text.push_str(&format!("  … and {dropped_reasons} more: --rejects FILE keeps them all\n"));
         }
         text
     }
@@ -150,11 +150,9 @@ mod tests {
 
     #[test]
     fn warnings_and_summary_agree_on_what_is_lost_and_what_may_be() {
-        let mut outcome = Outcome::new(None);
-        outcome.counts.left_out = [LeftOut::Limits, LeftOut::Password].map(|left| (left.as_str(), 1)).into();
-        let summary = outcome.told(0.0, false);
-        let told = [outcome.warnings(Source::Shlink).concat(), summary];
-        for text in told {
+        let mut report = Report::new(None);
+        report.counts.left_out = [LeftOut::Limits, LeftOut::Password].map(|left| (left.as_str(), 1)).into();
+        for text in [report.warnings(Source::Shlink).concat(), report.summary(0.0, false)] {
             assert!(text.contains("1 links may have lost a property"), "{text}");
             assert!(text.contains("1 links lost a property"), "{text}");
         }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::client::{ServerArgs, TableArgs};
+use crate::args::{ServerArgs, ShowArgs, TableArgs};
 
 /// Subcommands of `resolver visits`.
 #[derive(Debug, Subcommand)]
@@ -22,16 +22,16 @@ pub enum VisitsCommand {
 /// A kind of visits that no link redirected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OrphanType {
-    /// Of the domain itself.
+    /// Visits to the domain itself.
     BaseUrl,
-    /// Of a code or slug without a live link.
+    /// Visits to a code or slug without a live link.
     InvalidShortUrl,
-    /// Of a path that is none.
+    /// Visits to a path that cannot be a short code.
     #[value(name = "regular-404")]
     Regular404,
 }
 
-/// Whose visits. Without any of these, those of all links.
+/// Whose visits to select: link, tag, domain or all.
 #[derive(Clone, Debug, Default, Args)]
 pub struct VisitsOf {
     /// Code or custom slug of a link, without the domain.
@@ -64,7 +64,7 @@ pub struct VisitsOf {
 /// Arguments of `resolver visits list`.
 #[derive(Clone, Debug, Args)]
 pub struct VisitsListArgs {
-    /// Whose visits.
+    /// Whose visits to select.
     #[command(flatten)]
     pub of: VisitsOf,
     /// Page, from 1.
@@ -73,15 +73,9 @@ pub struct VisitsListArgs {
     /// Visits on a page.
     #[arg(long, default_value_t = 20, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=1_000))]
     pub limit: u64,
-    /// Print the answer as JSON instead of a table.
-    #[arg(long)]
-    pub json: bool,
-    /// The table.
+    /// The server and the form of the output.
     #[command(flatten)]
     pub table: TableArgs,
-    /// The server.
-    #[command(flatten)]
-    pub server: ServerArgs,
 }
 
 /// The distance between two points of a series.
@@ -103,7 +97,7 @@ pub enum Interval {
 /// Arguments of `resolver visits stats`.
 #[derive(Clone, Debug, Args)]
 pub struct VisitsStatsArgs {
-    /// Whose visits.
+    /// Whose visits to select.
     #[command(flatten)]
     pub of: VisitsOf,
     /// Distance between two points of the series. Defaults to one that fits the range.
@@ -115,15 +109,9 @@ pub struct VisitsStatsArgs {
     /// Values of each dimension.
     #[arg(long, default_value_t = 5, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=1_000))]
     pub top: u64,
-    /// Print the answer as JSON instead of tables.
-    #[arg(long)]
-    pub json: bool,
-    /// The tables.
+    /// The server and the form of the output.
     #[command(flatten)]
     pub table: TableArgs,
-    /// The server.
-    #[command(flatten)]
-    pub server: ServerArgs,
 }
 
 /// The formats of exported visits.
@@ -133,15 +121,12 @@ pub enum VisitsFormat {
     Csv,
     /// One JSON object per line, as the API has it.
     Ndjson,
-    /// A column file for DuckDB, Spark, pandas and the like.
-    #[cfg(feature = "parquet")]
-    Parquet,
 }
 
 /// Arguments of `resolver visits export`.
 #[derive(Clone, Debug, Args)]
 pub struct VisitsExportArgs {
-    /// Whose visits.
+    /// Whose visits to select.
     #[command(flatten)]
     pub of: VisitsOf,
     /// Format of the export.
@@ -171,10 +156,7 @@ pub struct VisitsDeleteArgs {
     /// Delete all visits that no link redirected, of all domains.
     #[arg(long)]
     pub orphans: bool,
-    /// Print the answer as JSON instead of a line.
-    #[arg(long)]
-    pub json: bool,
-    /// The server.
+    /// The server and the form of the output.
     #[command(flatten)]
-    pub server: ServerArgs,
+    pub show: ShowArgs,
 }
