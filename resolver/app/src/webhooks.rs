@@ -314,14 +314,14 @@ fn no_webhook(id: &str) -> AppError {
 
 #[cfg(test)]
 mod tests {
-    use links::webhook::EVENT_NAMES;
+    use links::webhook::EventKind;
 
     use super::*;
 
     #[test]
     fn the_names_of_stored_events_are_those_of_the_kinds() {
         let kinds: Vec<&str> = EventKind::all().map(EventKind::as_str).collect();
-        assert_eq!(kinds, EVENT_NAMES);
+        assert_eq!(kinds, EventKind::NAMES);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use askama::Template;
 use hyper::StatusCode;
 use links::{
     REMOVED,
-    audit::{Action, Entry, EntryFilter, tell},
+    audit::{Action, Entry, EntryFilter, separate_name},
 };
 use serde_json::{Map, Value};
 use web::Answer;
@@ -123,7 +123,7 @@ async fn read_filter(
         .filled("before")
         .map(|text| text.parse::<i64>().map_err(|_| "expected the number of an entry".to_owned()));
     let action = query.filled("action").map(|name| {
-        let found = Action::ALL.into_iter().find(|action| action.as_str() == name);
+        let found = Action::parse(name);
         found.ok_or_else(|| "expected the name of an action".to_owned())
     });
     let bounds =
@@ -184,9 +184,9 @@ impl Object {
             let name = if is_orphans { t.text("audit-orphans") } else { entry.subject.clone() };
             return Self { name, domain: None, address: None, details: members(entry.details.clone()) };
         }
-        let told = tell(&entry.subject, entry.details.as_ref());
-        let name = told.slug.or_else(|| told.id.and_then(|id| pages.api.lookup.code_of(id)));
-        let domain = pages.api.domain_cache.shown_name(told.domain);
+        let link = separate_name(&entry.subject, entry.details.as_ref());
+        let name = link.slug.or_else(|| link.id.and_then(|id| pages.api.lookup.code_of(id)));
+        let domain = pages.api.domain_cache.shown_name(link.domain);
         let is_gone = entry.action == Action::DeleteLink.as_str() || domain.as_deref() == Some(REMOVED);
         let address = name.as_deref().filter(|_| !is_gone);
         Self {
@@ -194,7 +194,7 @@ impl Object {
             // An entry of a keyspace that is not known any more keeps its number.
             name: name.unwrap_or_else(|| entry.subject.clone()),
             domain,
-            details: members(Some(told.details)),
+            details: members(Some(link.fields)),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A link as the management pages show it.
 
 use app::find_link::LinkName;
-use links::{Link, Record};
+use links::{LinkState, Record};
 use store::VisitTotals;
 
 use super::{chosen::Choice, statistics};
@@ -23,56 +23,37 @@ pub(super) struct ShownLink {
     pub(super) address: String,
     /// The page of its statistics.
     pub(super) statistics: String,
-    pub(super) state: State,
+    pub(super) state: ShownState,
     /// The link among the chosen ones of a form.
     pub(super) choice: Choice,
 }
 
-/// Whether a link redirects, and if not, why.
+/// The state of a link, with its names on the pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    Live,
-    NotYet,
-    Expired,
-    Disabled,
-    Blocked,
-    Deleted,
-}
+pub(super) struct ShownState(LinkState);
 
-impl State {
-    fn of(pages: &Pages, link: &Link) -> Self {
-        let now = pages.api.domain_cache.now();
-        match link.details.as_deref() {
-            Some(details) if details.deleted_at.is_some() => Self::Deleted,
-            Some(details) if details.blocked.is_some() => Self::Blocked,
-            Some(details) if details.disabled => Self::Disabled,
-            Some(details) if details.valid_until.is_some_and(|until| until <= now) => Self::Expired,
-            Some(details) if details.valid_since.is_some_and(|since| since > now) => Self::NotYet,
-            _ => Self::Live,
-        }
-    }
-
+impl ShownState {
     /// Returns the name for the style sheet.
     pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Live => "live",
-            Self::NotYet => "not-yet",
-            Self::Expired => "expired",
-            Self::Disabled => "disabled",
-            Self::Blocked => "blocked",
-            Self::Deleted => "deleted",
+        match self.0 {
+            LinkState::Live => "live",
+            LinkState::NotYetValid => "not-yet",
+            LinkState::Expired => "expired",
+            LinkState::Disabled => "disabled",
+            LinkState::Blocked => "blocked",
+            LinkState::Deleted => "deleted",
         }
     }
 
     /// Returns the text for people.
     pub(super) fn text(self, t: &Locale) -> String {
-        match self {
-            Self::Live => t.text("state-live"),
-            Self::NotYet => t.text("state-not-yet"),
-            Self::Expired => t.text("state-expired"),
-            Self::Disabled => t.text("state-disabled"),
-            Self::Blocked => t.text("state-blocked"),
-            Self::Deleted => t.text("state-deleted"),
+        match self.0 {
+            LinkState::Live => t.text("state-live"),
+            LinkState::NotYetValid => t.text("state-not-yet"),
+            LinkState::Expired => t.text("state-expired"),
+            LinkState::Disabled => t.text("state-disabled"),
+            LinkState::Blocked => t.text("state-blocked"),
+            LinkState::Deleted => t.text("state-deleted"),
         }
     }
 }
@@ -95,7 +76,7 @@ impl ShownLink {
             visits_shown: t.number(&visits),
             address: super::address(pages, link),
             statistics: statistics::address_of(&name, domain.as_deref()),
-            state: State::of(pages, link),
+            state: ShownState(link.state(pages.api.domain_cache.now())),
             domain,
             name,
         }

@@ -7,7 +7,7 @@ use links::{
     NewLink,
     api_key::ApiKeyId,
     webhook::{
-        Delivery, DeliveryId, LinkEvent, NewWebhook, NewWebhookEvent, StoredSecret, Subscription, Webhook,
+        Delivery, DeliveryId, EventKind, NewWebhook, NewWebhookEvent, StoredSecret, Subscription, Webhook,
         WebhookEdit, WebhookEvent, WebhookId,
     },
 };
@@ -37,7 +37,7 @@ pub async fn add_webhook_events(
 impl PostgresStore {
     /// Notes whether a webhook is called for new links. Each insert of a link would otherwise ask.
     pub(super) fn note_subscriptions(&self, subscriptions: &[Subscription]) {
-        let creates = |one: &Subscription| one.kinds.iter().any(|kind| kind == LinkEvent::Created.as_str());
+        let creates = |one: &Subscription| one.kinds.iter().any(|kind| kind == EventKind::Created.as_str());
         self.tells_creates.store(subscriptions.iter().any(creates), Ordering::Relaxed);
     }
 

@@ -215,7 +215,7 @@ fn shown<'a>(
             .collect(),
         new_rule: TypedForm::empty(NEW_RULE),
         types: CONDITION_TYPES.map(|kind| (kind, t.text(&format!("rules-type-{kind}")))).to_vec(),
-        values: Device::names().into_iter().chain(Browser::names()).collect(),
+        values: Device::NAMES.into_iter().chain(Browser::NAMES).collect(),
         values_text: values_text(pages, t),
         may_edit: session.grant.scopes.allow(Scope::Edit),
         full: (link.rules().len() >= RULES_MAX).then(most),
@@ -228,7 +228,7 @@ fn shown<'a>(
 
 /// Returns what the values of conditions may be.
 fn values_text(pages: &Pages, t: &Locale) -> String {
-    let names = t.with_two("rules-values", Device::names().join(", "), Browser::names().join(", "));
+    let names = t.with_two("rules-values", Device::NAMES.join(", "), Browser::NAMES.join(", "));
     let zone = pages.api.time_zone.iana_name().unwrap_or("UTC");
     let limits = t.with_two("rules-limits", zone, CONDITIONS_MAX.to_string());
     format!("{names} {limits}")
