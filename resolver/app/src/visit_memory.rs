@@ -17,7 +17,7 @@ use visit_store::{
 use visits::{
     AddressSecret, DAY, Day, DaySecret, Flags, Language, Outcome, QUARTER, Slot, StoredAddress, Subject,
     TextHash, TextKey, Thread, VisitId, VisitRow,
-    tally::{Counted, Quarter, Tally, Values},
+    tally::{Counted, Dimension, Quarter, Tally, Values},
 };
 
 /// The store. Clones share their rows.
@@ -117,11 +117,11 @@ impl MemoryStore {
                     is_redirected: true,
                     visitor: Some(row.id.get().unsigned_abs()),
                     address: Some(7),
-                    values: Values {
-                        country: "DE",
-                        outcome: row.flags.outcome().name(),
-                        ..Values::default()
-                    },
+                    values: Values::of(|dimension| match dimension {
+                        Dimension::Country => "DE",
+                        Dimension::Outcome => row.flags.outcome().as_str(),
+                        _ => "",
+                    }),
                 });
             }
         }

@@ -33,7 +33,7 @@ use web::Answer;
 const SECOND: i64 = 1_000_000;
 
 pub(super) fn routes() -> Vec<Route> {
-    let names = Dimension::ALL.map(|dimension| format!("`{}`", name_of(dimension))).join(", ");
+    let names = Dimension::NAMES.map(|name| format!("`{name}`")).join(", ");
     vec![
         Route::new(Method::GET, "/rest/v3/stats", keyed!(Scope::Visits, show))
             .document("getStats", Topic::Visits, "Compute statistics of visits")
@@ -142,10 +142,10 @@ fn expected_top() -> String {
 /// Parses names of dimensions; all of them without any.
 fn parse_dimensions(text: Option<&str>) -> Result<Vec<Dimension>, String> {
     let Some(text) = text else { return Ok(Dimension::ALL.into()) };
-    let named = |name: &str| Dimension::ALL.into_iter().find(|dimension| name_of(*dimension) == name);
-    let dimensions: Option<Vec<Dimension>> = text.split(',').map(|name| named(name.trim())).collect();
+    let dimensions: Option<Vec<Dimension>> =
+        text.split(',').map(|name| Dimension::parse(name.trim())).collect();
     dimensions.map(without_repetitions).ok_or_else(|| {
-        let names = Dimension::ALL.map(name_of).join(", ");
+        let names = Dimension::NAMES.join(", ");
         format!("expected some of {names}, separated by commas")
     })
 }
@@ -154,22 +154,6 @@ fn without_repetitions(mut dimensions: Vec<Dimension>) -> Vec<Dimension> {
     dimensions.sort_unstable();
     dimensions.dedup();
     dimensions
-}
-
-/// Returns the name of a dimension in requests and answers.
-fn name_of(dimension: Dimension) -> &'static str {
-    match dimension {
-        Dimension::Referrer => "referrer",
-        Dimension::Browser => "browser",
-        Dimension::Os => "os",
-        Dimension::Device => "device",
-        Dimension::Country => "country",
-        Dimension::Region => "region",
-        Dimension::City => "city",
-        Dimension::Language => "language",
-        Dimension::Outcome => "outcome",
-        Dimension::Rule => "rule",
-    }
 }
 
 fn shown<'a>(stats: &'a VisitStats, zone: &'a TimeZone) -> dto::Stats<'a> {
@@ -181,13 +165,13 @@ fn shown<'a>(stats: &'a VisitStats, zone: &'a TimeZone) -> dto::Stats<'a> {
     let dimensions = stats.dimensions.iter();
     let (first, last) = stats.days;
     dto::Stats {
-        interval: stats.interval.name(),
+        interval: stats.interval.as_str(),
         time_zone: zone.iana_name().unwrap_or("UTC"),
         current: range(&stats.current, zone),
         previous: stats.previous.as_ref().map(|previous| range(previous, zone)),
         days: dto::StatsDays { first: date(first), last: date(last) },
         dimensions: dimensions
-            .map(|(dimension, values)| (name_of(*dimension), values.iter().map(value).collect()))
+            .map(|(dimension, values)| (dimension.as_str(), values.iter().map(value).collect()))
             .collect(),
         visitors: distinct(stats.visitors, "visitors of each day, added up"),
         addresses: distinct(stats.addresses, "distinct addresses over the whole range"),
@@ -268,8 +252,8 @@ mod tests {
 
     #[test]
     fn intervals_and_limits_are_those_of_the_application() {
-        assert_eq!(StatsQuery::INTERVALS, Interval::ALL.map(Interval::name));
+        assert_eq!(StatsQuery::INTERVALS, Interval::NAMES);
         assert_eq!(StatsQuery::TOP_MAX, app::visit_stats::TOP_MAX);
-        assert_eq!(OrphanVisitsQuery::TYPES, OrphanKind::ALL.map(OrphanKind::name));
+        assert_eq!(OrphanVisitsQuery::TYPES, OrphanKind::NAMES);
     }
 }

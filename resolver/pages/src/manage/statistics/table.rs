@@ -7,7 +7,7 @@
 use app::visit_stats::{VisitCount, VisitStats};
 use jiff::tz::TimeZone;
 use transfer::harmless;
-use visits::{series::rfc3339, tally::Dimension};
+use visits::series::rfc3339;
 
 /// The names of the columns.
 const COLUMNS: [&str; 4] = ["part", "value", "visits", "bots"];
@@ -27,7 +27,7 @@ pub(super) fn write(stats: &VisitStats, zone: &TimeZone) -> Result<Vec<u8>, csv:
     }
     for (dimension, values) in &stats.dimensions {
         for (value, count) in values {
-            table.add(part_of(*dimension), value, *count)?;
+            table.add(dimension.as_str(), value, *count)?;
         }
     }
     table.0.into_inner().map_err(|error| csv::Error::from(error.into_error()))
@@ -44,26 +44,14 @@ impl Table {
     }
 }
 
-/// Returns the name of a dimension in the table, which is that of the API.
-fn part_of(dimension: Dimension) -> &'static str {
-    match dimension {
-        Dimension::Referrer => "referrer",
-        Dimension::Browser => "browser",
-        Dimension::Os => "os",
-        Dimension::Device => "device",
-        Dimension::Country => "country",
-        Dimension::Region => "region",
-        Dimension::City => "city",
-        Dimension::Language => "language",
-        Dimension::Outcome => "outcome",
-        Dimension::Rule => "rule",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use app::visit_stats::RangeCount;
-    use visits::{DAY, Day, TimeRange, series::Interval, tally::Estimate};
+    use visits::{
+        DAY, Day, TimeRange,
+        series::Interval,
+        tally::{Dimension, Estimate},
+    };
 
     use super::*;
 
