@@ -143,12 +143,6 @@ const LAYERS: &[Layer] = &[
         never: &["etcd-client"],
     },
     Layer {
-        name: "fast_path",
-        folder: "resolver/fast_path",
-        reaches: &[],
-        never: &["hyper", "metrics", "rusqlite", "tokio-postgres", "tonic", "tracing"],
-    },
-    Layer {
         name: "web",
         folder: "resolver/web",
         reaches: &[
@@ -178,7 +172,6 @@ const LAYERS: &[Layer] = &[
             "app",
             "codes",
             "daemon",
-            "fast_path",
             "geoip",
             "holder",
             "issuer",
@@ -281,7 +274,6 @@ const LAYERS: &[Layer] = &[
             "codes",
             "daemon",
             "dto",
-            "fast_path",
             "geoip",
             "holder",
             "ingest",
@@ -373,7 +365,7 @@ fn redirects_and_what_they_share_with_the_api_name_no_api_and_no_sql() {
         "tokio-postgres",
         "tonic",
     ];
-    for name in ["fast_path", "redirect", "web"] {
+    for name in ["redirect", "web"] {
         let direct = tree(name, &["--depth", "1"]);
         for other in others {
             assert!(!direct.contains(other), "{name} depends on {other}");

@@ -27,7 +27,7 @@ use web::{
 use crate::{
     Redirector, ThreadContext, Visitor,
     fallback_page::{busy, too_much, unavailable},
-    follow::{find, not_live},
+    follow::{check_live, find},
     request::host,
 };
 
@@ -40,9 +40,9 @@ const PER_MINUTE: u32 = 240;
 /// The header that says why many readers may fail to read the code.
 const WARNING: HeaderName = HeaderName::from_static("qr-code-warning");
 /// The suffix of the path, after the code or slug.
-const BEHIND: &str = "/qr-code";
+const SUFFIX: &str = "/qr-code";
 /// The longest time that a QR code waits to be drawn.
-const PATIENCE: Duration = Duration::from_secs(5);
+const WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// The limits of QR codes: those under way, and the rate of each client.
 pub struct QrCodeLimits {
@@ -54,7 +54,6 @@ pub struct QrCodeLimits {
 
 impl QrCodeLimits {
     /// Creates the limits, with no QR code under way.
-    #[must_use]
     pub fn new() -> Self {
         Self {
             rate: Rate::new(PER_MINUTE),
@@ -73,9 +72,8 @@ impl Default for QrCodeLimits {
 
 /// Returns the path of the link whose QR code this path requests. Returns `None` if the path does
 /// not request a QR code.
-#[must_use]
 pub fn link_of(path: &str) -> Option<&str> {
-    path.strip_suffix(BEHIND).filter(|link| link.len() > 1)
+    path.strip_suffix(SUFFIX).filter(|link| link.len() > 1)
 }
 
 /// Answers with the QR code of a link. It encodes the short URL of the link's own domain and name.
@@ -97,8 +95,10 @@ pub async fn draw(thread: &ThreadContext, visitor: Visitor, request: &Request<In
     };
     // A link that does not redirect yet gets a QR code: a campaign is printed before it begins.
     let now = redirector.domain_cache.now();
-    if found.link.is_over(now) {
-        return not_live(redirector, &found, now, path).answer;
+    if found.link.state(now).is_over()
+        && let Err(refusal) = check_live(redirector, &found, now, path)
+    {
+        return refusal.answer;
     }
     let Some(name) = redirector.lookup.name_of(&found.link) else { return unavailable(redirector) };
     let pairs = form_urlencoded::parse(request.uri().query().unwrap_or("").as_bytes());
@@ -142,13 +142,13 @@ fn file_of(name: &str, content_type: &str) -> String {
 }
 
 /// Renders a QR code on a blocking thread. Returns `None` if its turn does not come within
-/// [`PATIENCE`], or if the rendering fails to run to its end.
+/// [`WAIT_MAX`], or if the rendering fails to run to its end.
 async fn paint(
     redirector: &Arc<Redirector>,
     text: String,
     options: QrOptions,
 ) -> Option<Result<Image, QrError>> {
-    let turn = timeout(PATIENCE, Arc::clone(&redirector.pictures.turns).acquire_owned()).await.ok()?.ok()?;
+    let turn = timeout(WAIT_MAX, Arc::clone(&redirector.pictures.turns).acquire_owned()).await.ok()?.ok()?;
     let logo = redirector.logo.clone();
     let painted = redirector.runtime.spawn_blocking(move || {
         let _turn = turn;

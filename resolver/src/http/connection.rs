@@ -11,7 +11,6 @@ use std::{
 };
 
 use daemon::traces::Span;
-use fast_path::{Outcome, RequestHead, Responses};
 use futures_util::future::Either;
 use hyper::{
     Method, StatusCode, Uri, Version,
@@ -21,7 +20,11 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::{rt::TokioIo, server::graceful::GracefulConnection};
-use redirect::{Visitor, country_code, thread_cache::CachedTarget};
+use redirect::{
+    Visitor, country_code,
+    fast_path::{self, Ending, RequestHead, Responses},
+    thread_cache::CachedTarget,
+};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
@@ -97,13 +100,13 @@ pub(super) async fn serve_connection(
     };
     let commit = || thread.redirects.commit();
     match fast_path::serve(&mut stream, &thread.buffers, is_stopping, respond, commit).await {
-        Ok(Outcome::HandOver(unanswered)) => {
+        Ok(Ending::HandOver(unanswered)) => {
             stream.unread(unanswered);
             // Boxed, because hyper's state of a connection is many times as large as a redirect's.
             let served = (stream, connection, Protocol::Http1);
             Box::pin(serve_with_hyper(served, thread, peer, connections)).await;
         }
-        Ok(Outcome::Closed) => {}
+        Ok(Ending::Closed) => {}
         Err(error) => tracing::debug!(%error, "connection"),
     }
 }
@@ -322,8 +325,8 @@ impl Begun {
 mod tests {
     use std::{sync::Mutex, time::Duration};
 
-    use fast_path::Buffers;
     use jiff::Timestamp;
+    use redirect::fast_path::Buffers;
     use tokio::io::{AsyncWriteExt as _, duplex};
 
     use super::*;
@@ -346,7 +349,7 @@ mod tests {
             let connection = stream.connection();
             let task = tokio::spawn(async move {
                 let buffers = Mutex::new(Buffers::new(StatusCode::FOUND, None));
-                if let Ok(Outcome::HandOver(unanswered)) =
+                if let Ok(Ending::HandOver(unanswered)) =
                     fast_path::serve(&mut stream, &buffers, |_| false, respond, || {}).await
                 {
                     stream.unread(unanswered);
