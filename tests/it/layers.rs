@@ -148,12 +148,6 @@ const LAYERS: &[Layer] = &[
         never: &["etcd-client"],
     },
     Layer {
-        name: "fast_path",
-        folder: "resolver/fast_path",
-        reaches: &[],
-        never: &["hyper", "metrics", "rusqlite", "tokio-postgres", "tonic", "tracing"],
-    },
-    Layer {
         name: "web",
         folder: "resolver/web",
         reaches: &["daemon", "limits", "tls"],
@@ -167,7 +161,6 @@ const LAYERS: &[Layer] = &[
             "app",
             "codes",
             "daemon",
-            "fast_path",
             "geoip",
             "holder",
             "issuer",
@@ -274,7 +267,6 @@ const LAYERS: &[Layer] = &[
             "codes",
             "daemon",
             "dto",
-            "fast_path",
             "geoip",
             "holder",
             "ingest",
@@ -367,7 +359,7 @@ fn redirects_and_what_they_share_with_the_api_name_no_api_and_no_sql() {
         "tokio-postgres",
         "tonic",
     ];
-    for name in ["fast_path", "redirect", "web"] {
+    for name in ["redirect", "web"] {
         let direct = tree(name, &["--depth", "1"]);
         for other in others {
             assert!(!direct.contains(other), "{name} depends on {other}");

@@ -41,13 +41,11 @@ impl Code {
     }
 
     /// Returns the code as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.bytes[..self.len()]).expect("a code has only ASCII characters")
     }
 
     /// Returns the number of characters, 1 to 8.
-    #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "a code is never empty")]
     pub fn len(&self) -> usize {
         usize::from(self.len)
@@ -88,7 +86,6 @@ impl fmt::Debug for Code {
 }
 
 /// Returns whether a code equals a reserved word of the URL paths. No link has such a code.
-#[must_use]
 pub fn is_reserved(code: &Code) -> bool {
     matches!(code.as_str(), "rest" | "manage" | "cluster")
 }

@@ -50,7 +50,6 @@ impl CodeKey {
     }
 
     /// Returns the key itself as hexadecimal characters, for storage in a file.
-    #[must_use]
     pub fn reveal(&self) -> String {
         hex(&self.0)
     }
@@ -67,7 +66,6 @@ impl CodeKey {
     }
 
     /// Returns the fingerprint of this key.
-    #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         let derived = self.derive("code key fingerprint");
         Fingerprint(hex(&derived[..16]))
@@ -86,13 +84,11 @@ impl fmt::Debug for CodeKey {
 
 impl Fingerprint {
     /// Wraps a fingerprint as the database stores it.
-    #[must_use]
     pub fn from_stored(text: String) -> Self {
         Self(text)
     }
 
     /// Returns the fingerprint as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -26,7 +26,6 @@ const CANDIDATES: usize = 4;
 
 /// Returns the candidates of a URL with `len` characters each, after `salt` digests without a free
 /// candidate.
-#[must_use]
 pub(super) fn candidates(key: &[u8; 32], long_url: &str, salt: u32, len: usize) -> [String; CANDIDATES] {
     let mut codes: [String; CANDIDATES] = Default::default();
     for (piece, first) in (0..len).step_by(MAX_LEN).enumerate() {

@@ -107,27 +107,23 @@ impl Keyspace {
     }
 
     /// Returns the number of codes in the keyspace, which is the capacity of its namespace.
-    #[must_use]
     pub fn capacity(&self) -> u64 {
         self.class.members.len() as u64 * self.tails()
     }
 
     /// Returns whether two keyspaces have a name or a code in common.
-    #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         let shared = |member: &u8| other.class.members.contains(member);
         self.name == other.name || (self.len == other.len && self.class.members.iter().any(shared))
     }
 
     /// Returns whether a code belongs to this keyspace.
-    #[must_use]
     pub fn contains(&self, code: &Code) -> bool {
         code.len() == self.len
             && code.positions().next().is_some_and(|first| self.class.index(first).is_some())
     }
 
     /// Returns the code at a position, counted from 0 in alphabet order.
-    #[must_use]
     pub fn code_at(&self, position: u64) -> Code {
         debug_assert!(position < self.capacity());
         let class = usize::try_from(position / self.tails()).expect("a class has at most 62 members");

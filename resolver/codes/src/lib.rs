@@ -13,6 +13,7 @@ mod keyspace;
 mod minting;
 mod permutation;
 mod random;
+mod value_types;
 
 pub use adoption::{AdoptionError, check_slugs, plan_adoption};
 pub use code::{Code, CodeError, is_reserved};

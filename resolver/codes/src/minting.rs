@@ -82,7 +82,6 @@ impl KeyspaceIndex {
     }
 
     /// Returns the index as a number.
-    #[must_use]
     pub fn get(self) -> u16 {
         self.0
     }
@@ -93,7 +92,6 @@ impl LinkId {
     ///
     /// # Panics
     /// Panics if the number has more than 48 bits: the issuer allocates none at or above 2^48.
-    #[must_use]
     pub fn new(keyspace: KeyspaceIndex, number: u64) -> Self {
         assert!(number < Span::LIMIT, "a number has at most 48 bits");
         let number = i64::try_from(number).expect("48 bits fit");
@@ -101,19 +99,16 @@ impl LinkId {
     }
 
     /// Wraps an id as the database stores it.
-    #[must_use]
     pub fn from_stored(id: i64) -> Self {
         Self(id)
     }
 
     /// Returns the id as the database stores it.
-    #[must_use]
     pub fn get(self) -> i64 {
         self.0
     }
 
     /// Unpacks the keyspace index and the number; `None` if the index is invalid.
-    #[must_use]
     pub fn unpack(self) -> Option<(KeyspaceIndex, u64)> {
         let number = u64::try_from(self.0 & ((1 << NUMBER_BITS) - 1)).ok()?;
         Some((KeyspaceIndex::new(self.0 >> NUMBER_BITS).ok()?, number))
@@ -121,7 +116,6 @@ impl LinkId {
 
     /// Returns the half-open range of packed ids of a range of numbers: the first id, and the id
     /// after the last.
-    #[must_use]
     pub fn range(keyspace: KeyspaceIndex, span: Span) -> (i64, i64) {
         let first = Self::new(keyspace, span.start()).0;
         // The span's end may be 2^48, which is one past the last number that packs.
@@ -155,7 +149,6 @@ pub struct Mint {
 impl Mint {
     /// Creates a mint for every keyspace of the deployment, including those that no longer mint,
     /// because their links live on.
-    #[must_use]
     pub fn new(key: &CodeKey, keyspaces: impl IntoIterator<Item = (KeyspaceIndex, Keyspace)>) -> Self {
         let digest_key = key.derive("codes by digest");
         let mint = Self { key: key.clone(), digest_key, minters: RwLock::default() };
@@ -203,7 +196,6 @@ impl Mint {
 
     /// Returns candidate codes of `len` characters from digests of a URL, after `salt` digests
     /// without a free candidate.
-    #[must_use]
     pub fn candidates(&self, long_url: &str, salt: u32, len: usize) -> [String; 4] {
         candidates(&self.digest_key, long_url, salt, len)
     }
@@ -212,7 +204,6 @@ impl Mint {
     ///
     /// # Panics
     /// Panics if the keyspace is not of this deployment or the number is past its capacity.
-    #[must_use]
     pub fn mint(&self, index: KeyspaceIndex, number: u64) -> Minted {
         let minters = self.minters();
         let minter = minters.iter().find(|minter| minter.index == index);
@@ -223,7 +214,6 @@ impl Mint {
 
     /// Returns the code of an id; `None` if its keyspace is unknown or its number is past the
     /// capacity.
-    #[must_use]
     pub fn code_of(&self, id: LinkId) -> Option<Code> {
         let (index, number) = id.unpack()?;
         let minters = self.minters();
@@ -233,26 +223,22 @@ impl Mint {
     }
 
     /// Returns the number of keyspaces.
-    #[must_use]
     pub fn keyspaces(&self) -> usize {
         self.minters().len()
     }
 
     /// Returns the code length of a keyspace in characters; `None` if it is not of this deployment.
-    #[must_use]
     pub fn len_of(&self, index: KeyspaceIndex) -> Option<usize> {
         self.minters().iter().find(|minter| minter.index == index).map(|minter| minter.keyspace.len)
     }
 
     /// Returns whether the id belongs to a hand-picked keyspace, whose codes are never minted.
-    #[must_use]
     pub fn is_hand_picked(&self, id: LinkId) -> bool {
         let Some((index, _)) = id.unpack() else { return false };
         self.minters().iter().any(|minter| minter.index == index && minter.keyspace.hand_picked)
     }
 
     /// Returns the name of the keyspace that a code belongs to.
-    #[must_use]
     pub fn keyspace_of(&self, code: &Code) -> Option<Namespace> {
         let minters = self.minters();
         minters
@@ -262,13 +248,11 @@ impl Mint {
     }
 
     /// Returns whether a code belongs to any keyspace.
-    #[must_use]
     pub fn belongs(&self, code: &Code) -> bool {
         self.minters().iter().any(|minter| minter.keyspace.contains(code))
     }
 
     /// Returns the id of a code; `None` if the code belongs to no keyspace, so was never minted.
-    #[must_use]
     pub fn read(&self, code: &Code) -> Option<LinkId> {
         debug_assert!(code.len() <= MAX_LEN);
         self.minters().iter().find_map(|minter| {

@@ -18,7 +18,7 @@ pub struct AuditEntry<'a> {
     /// The name of the API key; null for the operator's command line.
     pub api_key: Option<&'a str>,
     /// The kind of change.
-    #[schemars(extend("examples" = Action::ALL.map(Action::as_str)))]
+    #[schemars(extend("examples" = Action::NAMES))]
     pub action: &'a str,
     /// What was changed: a link's code, a tag, a domain, a pattern, a key's name; the network whose
     /// visits were erased, or `orphans`.

@@ -137,8 +137,8 @@ fn text(description: &str) -> Value {
 /// Returns the schema of the value that conditions of a type compare with, if they have one.
 fn value_of(kind: &str, generator: &mut SchemaGenerator) -> Option<Value> {
     Some(match kind {
-        "device" => json!({ "enum": Device::names() }),
-        "browser" => json!({ "enum": Browser::names() }),
+        "device" => json!({ "enum": Device::NAMES }),
+        "browser" => json!({ "enum": Browser::NAMES }),
         "language" => text("A language, and a country behind it if it matters: `en`, `en-US`."),
         "query-param" => text("The exact value."),
         "ip-address" => {

@@ -1,6 +1,6 @@
 //! Webhooks: receivers of events.
 
-use links::{Authority, Tag, webhook::DESCRIPTION_BYTES, webhook::EVENT_NAMES};
+use links::{Authority, Tag, webhook::DESCRIPTION_BYTES, webhook::EventKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -154,5 +154,5 @@ struct EventNames;
 
 inline_schema!(
     EventNames,
-    json_schema!({ "type": "array", "minItems": 1, "items": { "type": "string", "enum": EVENT_NAMES } })
+    json_schema!({ "type": "array", "minItems": 1, "items": { "type": "string", "enum": EventKind::NAMES } })
 );

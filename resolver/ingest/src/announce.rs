@@ -126,7 +126,7 @@ fn sample(event: &Event<'_>, link: Option<LinkId>, at: Timestamp, derived: &Deri
         "redirectUrl": filled(text(event.target)),
     });
     if let Some(kind) = event.outcome.orphan().filter(|_| link.is_none()) {
-        sample["type"] = json!(kind.name());
+        sample["type"] = json!(kind.as_str());
     }
     sample
 }

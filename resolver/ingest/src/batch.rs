@@ -12,7 +12,7 @@ use visit_store::{Batch, DayDelta, LinkVisits, StoredText, TextRef};
 use visits::{
     Day, DaySecret, Event, Flags, Slot, StoredAddress, Subject, SubjectKey, TextHash, TextKey, Thread, Urls,
     VisitId, VisitRow,
-    tally::{Counted, Quarter, Tally, Values},
+    tally::{Counted, Dimension, Quarter, Tally, Values},
 };
 
 use crate::{
@@ -107,18 +107,19 @@ impl BatchMaker {
 
     /// Counts a visit for each of its subjects.
     fn count(&mut self, event: &Event<'_>, derived: &Derived, context: &Context<'_>, day: Day) {
-        let values = Values {
-            referrer: &derived.referrer_host,
-            browser: derived.agent.browser.as_str(),
-            os: derived.agent.os.as_str(),
-            device: derived.agent.device.as_str(),
-            country: &derived.located.country,
-            region: &derived.located.region,
-            city: &derived.located.city,
-            language: &derived.language.tag(),
-            outcome: event.outcome.name(),
-            rule: &rule_name(event.rule),
-        };
+        let (language, rule) = (derived.language.tag(), rule_name(event.rule));
+        let values = Values::of(|dimension| match dimension {
+            Dimension::Referrer => &derived.referrer_host,
+            Dimension::Browser => derived.agent.browser.as_str(),
+            Dimension::Os => derived.agent.os.as_str(),
+            Dimension::Device => derived.agent.device.as_str(),
+            Dimension::Country => &derived.located.country,
+            Dimension::Region => &derived.located.region,
+            Dimension::City => &derived.located.city,
+            Dimension::Language => &language,
+            Dimension::Outcome => event.outcome.as_str(),
+            Dimension::Rule => &rule,
+        });
         let counted = Counted {
             quarter: quarter(event.at, day),
             is_bot: derived.is_bot,

@@ -68,20 +68,17 @@ impl StoredObject for KeyLimits {
 
 impl KeyLimits {
     /// Returns `true` if the limits hide some links from the key.
-    #[must_use]
     pub fn hides_links(&self) -> bool {
         self.domain.is_some() || self.own_links_only
     }
 
     /// Returns `true` if the limits hide links or visits from the key.
-    #[must_use]
     pub fn hide(&self) -> bool {
         self.hides_links() || self.no_orphan_visits
     }
 
     /// Returns `true` if the key sees visits that no link redirected: those of its domain, or all.
     /// They may be of links that others have deleted, so they are no part of a key's own links.
-    #[must_use]
     pub fn sees_orphans(&self) -> bool {
         !self.own_links_only && !self.no_orphan_visits
     }
@@ -157,13 +154,11 @@ impl ApiKey {
     }
 
     /// Returns the hash that is stored.
-    #[must_use]
     pub fn hash(&self) -> KeyHash {
         KeyHash::of(self.0.as_bytes())
     }
 
     /// Returns the key in clear text, to be shown once.
-    #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -181,13 +176,11 @@ pub fn check_name(name: &str) -> Result<(), ApiKeyError> {
 
 impl KeyHash {
     /// Hashes a key that a client sent, valid or not.
-    #[must_use]
     pub fn of(key: &[u8]) -> Self {
         Self(Sha256::digest(key).into())
     }
 
     /// Returns the 32 bytes of the hash, as they are stored.
-    #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }

@@ -8,61 +8,62 @@ use codes::LinkId;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::{Edit, api_key::ApiKeyId};
+use crate::{Edit, api_key::ApiKeyId, webhook::EventKind};
 
 pub use domain::{domain_change, domain_name};
-pub use state::{Told, change, note_move, state, tell};
+pub use state::{LinkEntry, change, note_move, separate_name, state};
 pub use visits::NewEntry;
 
-/// Kind of change that an entry records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// A link was edited.
-    EditLink,
-    /// A link was deleted.
-    DeleteLink,
-    /// A deleted link was restored.
-    RestoreLink,
-    /// An operator took a link down.
-    BlockLink,
-    /// An operator lifted the takedown of a link.
-    UnblockLink,
-    /// A tag was renamed.
-    RenameTag,
-    /// Tags were deleted.
-    DeleteTag,
-    /// A domain was added: for an API key, with its first link, or by an import.
-    AddDomain,
-    /// A domain was edited.
-    EditDomain,
-    /// A domain was removed.
-    RemoveDomain,
-    /// A target rule was added or changed.
-    SetTarget,
-    /// A target rule was removed.
-    RemoveTarget,
-    /// An API key was created.
-    CreateKey,
-    /// An API key was revoked.
-    RevokeKey,
-    /// An API key got a new secret.
-    RotateKey,
-    /// A webhook was created.
-    CreateWebhook,
-    /// A webhook was edited, enabled or disabled.
-    EditWebhook,
-    /// A webhook got a new secret.
-    RotateWebhook,
-    /// A webhook was removed.
-    RemoveWebhook,
-    /// A webhook was disabled, because its receiver is gone or has failed for long.
-    DisableWebhook,
-    /// The visits of a link were deleted.
-    DeleteLinkVisits,
-    /// The visits that no link redirected were deleted.
-    DeleteOrphanVisits,
-    /// The visits of an address were erased.
-    EraseVisits,
+codes::named_values! {
+    /// Kind of change that an entry records, with its name in the log and in the database.
+    pub enum Action {
+        /// A link was edited.
+        EditLink => "edit-link",
+        /// A link was deleted.
+        DeleteLink => "delete-link",
+        /// A deleted link was restored.
+        RestoreLink => "restore-link",
+        /// An operator took a link down.
+        BlockLink => "block-link",
+        /// An operator lifted the takedown of a link.
+        UnblockLink => "unblock-link",
+        /// A tag was renamed.
+        RenameTag => "rename-tag",
+        /// Tags were deleted.
+        DeleteTag => "delete-tag",
+        /// A domain was added: for an API key, with its first link, or by an import.
+        AddDomain => "add-domain",
+        /// A domain was edited.
+        EditDomain => "edit-domain",
+        /// A domain was removed.
+        RemoveDomain => "remove-domain",
+        /// A target rule was added or changed.
+        SetTarget => "set-target",
+        /// A target rule was removed.
+        RemoveTarget => "remove-target",
+        /// An API key was created.
+        CreateKey => "create-key",
+        /// An API key was revoked.
+        RevokeKey => "revoke-key",
+        /// An API key got a new secret.
+        RotateKey => "rotate-key",
+        /// A webhook was created.
+        CreateWebhook => "create-webhook",
+        /// A webhook was edited, enabled or disabled.
+        EditWebhook => "edit-webhook",
+        /// A webhook got a new secret.
+        RotateWebhook => "rotate-webhook",
+        /// A webhook was removed.
+        RemoveWebhook => "remove-webhook",
+        /// A webhook was disabled, because its receiver is gone or has failed for long.
+        DisableWebhook => "disable-webhook",
+        /// The visits of a link were deleted.
+        DeleteLinkVisits => "delete-link-visits",
+        /// The visits that no link redirected were deleted.
+        DeleteOrphanVisits => "delete-orphan-visits",
+        /// The visits of an address were erased.
+        EraseVisits => "erase-visits",
+    }
 }
 
 /// A filter of entries of the log. The default matches all of them.
@@ -92,35 +93,7 @@ pub struct Object {
 }
 
 impl Action {
-    /// All actions.
-    pub const ALL: [Self; 23] = [
-        Self::EditLink,
-        Self::DeleteLink,
-        Self::RestoreLink,
-        Self::BlockLink,
-        Self::UnblockLink,
-        Self::RenameTag,
-        Self::DeleteTag,
-        Self::AddDomain,
-        Self::EditDomain,
-        Self::RemoveDomain,
-        Self::SetTarget,
-        Self::RemoveTarget,
-        Self::CreateKey,
-        Self::RevokeKey,
-        Self::RotateKey,
-        Self::CreateWebhook,
-        Self::EditWebhook,
-        Self::RotateWebhook,
-        Self::RemoveWebhook,
-        Self::DisableWebhook,
-        Self::DeleteLinkVisits,
-        Self::DeleteOrphanVisits,
-        Self::EraseVisits,
-    ];
-
     /// Returns the kind of an edit.
-    #[must_use]
     pub fn of_edit(edit: &Edit) -> Self {
         match edit.block {
             None => Self::EditLink,
@@ -129,64 +102,9 @@ impl Action {
         }
     }
 
-    /// Returns the name of the action, in the log and in the database.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::EditLink => "edit-link",
-            Self::DeleteLink => "delete-link",
-            Self::RestoreLink => "restore-link",
-            Self::BlockLink => "block-link",
-            Self::UnblockLink => "unblock-link",
-            Self::RenameTag => "rename-tag",
-            Self::DeleteTag => "delete-tag",
-            Self::AddDomain => "add-domain",
-            Self::EditDomain => "edit-domain",
-            Self::RemoveDomain => "remove-domain",
-            Self::SetTarget => "set-target",
-            Self::RemoveTarget => "remove-target",
-            Self::CreateKey => "create-key",
-            Self::RevokeKey => "revoke-key",
-            Self::RotateKey => "rotate-key",
-            Self::CreateWebhook => "create-webhook",
-            Self::EditWebhook => "edit-webhook",
-            Self::RotateWebhook => "rotate-webhook",
-            Self::RemoveWebhook => "remove-webhook",
-            Self::DisableWebhook => "disable-webhook",
-            Self::DeleteLinkVisits => "delete-link-visits",
-            Self::DeleteOrphanVisits => "delete-orphan-visits",
-            Self::EraseVisits => "erase-visits",
-        }
-    }
-
     /// Returns `true` if an entry of this kind is about a link. Its subject is then the link's id.
-    #[must_use]
     pub fn is_of_link(self) -> bool {
-        match self {
-            Self::EditLink
-            | Self::DeleteLink
-            | Self::RestoreLink
-            | Self::BlockLink
-            | Self::UnblockLink
-            | Self::DeleteLinkVisits => true,
-            Self::RenameTag
-            | Self::DeleteTag
-            | Self::AddDomain
-            | Self::EditDomain
-            | Self::RemoveDomain
-            | Self::SetTarget
-            | Self::RemoveTarget
-            | Self::CreateKey
-            | Self::RevokeKey
-            | Self::RotateKey
-            | Self::CreateWebhook
-            | Self::EditWebhook
-            | Self::RotateWebhook
-            | Self::RemoveWebhook
-            | Self::DisableWebhook
-            | Self::DeleteOrphanVisits
-            | Self::EraseVisits => false,
-        }
+        matches!(self, Self::DeleteLinkVisits) || EventKind::of(self).is_some()
     }
 }
 
@@ -212,9 +130,7 @@ pub struct Entry {
 
 impl Entry {
     /// Returns `true` if the entry is about a link. Its subject is then the link's id.
-    #[must_use]
     pub fn is_of_link(&self) -> bool {
-        let action = Action::ALL.into_iter().find(|action| action.as_str() == self.action);
-        action.is_some_and(Action::is_of_link)
+        Action::parse(&self.action).is_some_and(Action::is_of_link)
     }
 }

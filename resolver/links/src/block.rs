@@ -11,7 +11,7 @@
 //!    The status is not 451, because most takedowns follow no legal demand.
 
 use jiff::Timestamp;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+use serde::{Deserialize, Serialize};
 
 use crate::api_key::ApiKeyId;
 
@@ -23,7 +23,7 @@ pub struct Block {
     /// API key that took the link down.
     pub by: ApiKeyId,
     /// Time of the takedown, by the database's clock; stored as milliseconds since 1970.
-    #[serde(serialize_with = "to_millis", deserialize_with = "from_millis")]
+    #[serde(with = "jiff::fmt::serde::timestamp::millisecond::required")]
     pub at: Timestamp,
 }
 
@@ -32,18 +32,9 @@ impl Block {
     pub const REASON_BYTES: usize = 1_024;
 
     /// Describes the reasons that a block takes.
-    #[must_use]
     pub fn expected_reason() -> String {
         format!("expected the reason, in 1 to {} bytes without control characters", Self::REASON_BYTES)
     }
-}
-
-fn to_millis<S: Serializer>(time: &Timestamp, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_i64(time.as_millisecond())
-}
-
-fn from_millis<'de, D: Deserializer<'de>>(from: D) -> Result<Timestamp, D::Error> {
-    Timestamp::from_millisecond(i64::deserialize(from)?).map_err(D::Error::custom)
 }
 
 #[cfg(test)]

@@ -30,7 +30,6 @@ pub struct Base([Url; 2]);
 
 impl Base {
     /// Reads the name of a domain, with its port if it has one. Returns `None` if it is no host.
-    #[must_use]
     pub fn new(authority: &str) -> Option<Self> {
         let served = |scheme| Url::parse(&format!("{scheme}://{authority}/")).ok();
         Some(Self([served("http")?, served("https")?]))

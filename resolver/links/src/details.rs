@@ -1,8 +1,6 @@
 //! Optional attributes of a link.
 
-use std::io;
-
-use jiff::Timestamp;
+use jiff::{Timestamp, fmt::serde::timestamp::millisecond::optional as milliseconds};
 use serde::{Deserialize, Serialize};
 
 use crate::api_key::ApiKeyId;
@@ -16,10 +14,13 @@ use super::{
 const ESSENTIAL: [&str; 9] =
     ["", "slug", "domain", "mark", "deletedAt", "deletedTags", "editedAt", "editedBy", "version"];
 
+/// Members that only a later release can read.
+type Others = serde_json::Map<String, serde_json::Value>;
+
 /// Optional attributes, which few links have; a link with none of them has no details.
 ///
 /// Stored as an object, so that a new field needs no migration. A field that was ever written must
-/// stay readable.
+/// stay readable. Times are milliseconds since 1970, which both databases compare as numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Details {
@@ -34,10 +35,10 @@ pub struct Details {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mark: Option<u32>,
     /// Start time: the link does not redirect before it.
-    #[serde(skip_serializing_if = "Option::is_none", with = "millis")]
+    #[serde(skip_serializing_if = "Option::is_none", with = "milliseconds")]
     pub valid_since: Option<Timestamp>,
     /// End time: the link does not redirect at it or later.
-    #[serde(skip_serializing_if = "Option::is_none", with = "millis")]
+    #[serde(skip_serializing_if = "Option::is_none", with = "milliseconds")]
     pub valid_until: Option<Timestamp>,
     /// Visit limit: the number of redirects after which the link stops.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,13 +62,13 @@ pub struct Details {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<Rule>,
     /// Time of deletion. The row stays, so that its number is never minted again (I7).
-    #[serde(skip_serializing_if = "Option::is_none", with = "millis")]
+    #[serde(skip_serializing_if = "Option::is_none", with = "milliseconds")]
     pub deleted_at: Option<Timestamp>,
     /// Tags at the time of deletion. The link no longer counts among the links of these tags.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deleted_tags: Vec<Tag>,
     /// Time of the last edit.
-    #[serde(skip_serializing_if = "Option::is_none", with = "millis")]
+    #[serde(skip_serializing_if = "Option::is_none", with = "milliseconds")]
     pub edited_at: Option<Timestamp>,
     /// API key of the last edit.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,7 +81,7 @@ pub struct Details {
     pub origin: Option<Box<Origin>>,
     /// Members that only a later release can read. An edit by this release keeps them.
     #[serde(flatten)]
-    pub others: serde_json::Map<String, serde_json::Value>,
+    pub others: Others,
 }
 
 impl StoredObject for Details {
@@ -90,6 +91,30 @@ impl StoredObject for Details {
 
     fn unknown_mut(&mut self) -> &mut serde_json::Map<String, serde_json::Value> {
         &mut self.others
+    }
+}
+
+/// Whether a link redirects, and if not, why. Of several reasons, the first in this order counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkState {
+    /// Deleted.
+    Deleted,
+    /// Taken down by an operator.
+    Blocked,
+    /// Disabled by its owner.
+    Disabled,
+    /// Past its end time.
+    Expired,
+    /// Before its start time.
+    NotYetValid,
+    /// Redirects.
+    Live,
+}
+
+impl LinkState {
+    /// Returns whether the link redirects neither now nor later, unless it is edited.
+    pub fn is_over(self) -> bool {
+        !matches!(self, Self::NotYetValid | Self::Live)
     }
 }
 
@@ -116,48 +141,41 @@ pub struct DetailsEdit {
 }
 
 impl DetailsEdit {
-    /// Sets the attributes that the edit has values for.
-    pub(super) fn apply_to(&self, details: &mut Details) {
+    /// Sets the attributes that the edit has values for. Returns `true` if that replaces a value
+    /// that only a later release can read.
+    pub(super) fn apply_to(&self, details: &mut Details) -> bool {
         // The pattern names every attribute, so that the compiler notices a forgotten one.
         let Self { valid_since, valid_until, max_visits, description, disabled, status, password, rules } =
             self;
-        set(&mut details.valid_since, valid_since.as_ref());
-        set(&mut details.valid_until, valid_until.as_ref());
-        set(&mut details.max_visits, max_visits.as_ref());
-        set(&mut details.description, description.as_ref());
-        set(&mut details.disabled, disabled.as_ref());
-        set(&mut details.status, status.as_ref());
-        set(&mut details.password, password.as_ref());
-        set(&mut details.rules, rules.as_ref());
-    }
-
-    /// Returns `true` if the edit would replace a value that only a later release can read.
-    fn replaces_unknown(&self, details: &Details) -> bool {
-        let Self { valid_since, valid_until, max_visits, description, disabled, status, password, rules } =
-            self;
-        let sets = [
-            ("validSince", valid_since.is_some()),
-            ("validUntil", valid_until.is_some()),
-            ("maxVisits", max_visits.is_some()),
-            ("description", description.is_some()),
-            ("disabled", disabled.is_some()),
-            ("status", status.is_some()),
-            ("password", password.is_some()),
-            ("rules", rules.is_some()),
+        let others = &details.others;
+        let has_unknown_rule = rules.is_some() && details.rules.iter().any(Rule::is_of_later_release);
+        let replaced = [
+            replace("validSince", &mut details.valid_since, valid_since, others),
+            replace("validUntil", &mut details.valid_until, valid_until, others),
+            replace("maxVisits", &mut details.max_visits, max_visits, others),
+            replace("description", &mut details.description, description, others),
+            replace("disabled", &mut details.disabled, disabled, others),
+            replace("status", &mut details.status, status, others),
+            replace("password", &mut details.password, password, others),
+            replace("rules", &mut details.rules, rules, others),
         ];
-        let is_unknown = |(name, is_set): (&str, bool)| is_set && details.others.contains_key(name);
-        let has_unknown_rule = details.rules.iter().any(Rule::is_of_later_release);
-        sets.into_iter().any(is_unknown) || (rules.is_some() && has_unknown_rule)
+        has_unknown_rule || replaced.contains(&true)
     }
+}
+
+/// Overwrites an attribute if a value is given. Returns `true` if a value of a later release is
+/// stored under its name.
+fn replace<T: Clone>(name: &str, attribute: &mut T, value: &Option<T>, others: &Others) -> bool {
+    set(attribute, value.as_ref());
+    value.is_some() && others.contains_key(name)
 }
 
 impl Edit {
     /// Returns `true` if the edit would replace a value of these details that only a later release
     /// can read.
-    #[must_use]
     pub fn replaces_unknown(&self, details: &Details) -> bool {
         let blocks = self.block.is_some() && details.others.contains_key("blocked");
-        blocks || self.details.replaces_unknown(details)
+        blocks || self.details.apply_to(&mut details.clone())
     }
 }
 
@@ -183,7 +201,6 @@ pub struct Origin {
 
 impl Origin {
     /// Boxes the facts, or returns `None` if there are none.
-    #[must_use]
     pub fn boxed(self) -> Option<Box<Self>> {
         (self != Self::default()).then(|| Box::new(self))
     }
@@ -196,48 +213,42 @@ fn is_zero(version: &u64) -> bool {
 
 impl Details {
     /// Returns `true` if no attribute is set.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
     /// Returns `true` if this release cannot tell which link it is, or in which state.
-    #[must_use]
     pub fn is_opaque(&self) -> bool {
         ESSENTIAL.iter().any(|name| self.others.contains_key(*name))
     }
 
     /// Returns the approximate size in memory, in bytes. It is hardly ever too low: the JSON text
     /// is only a little shorter than the strings and lists in memory, and is counted twice.
-    #[must_use]
     pub fn bytes(&self) -> usize {
-        let mut text = Length(0);
         // Details that cannot be serialized could not have been read either.
-        let _ = serde_json::to_writer(&mut text, self);
-        size_of::<Self>() + 2 * text.0
+        size_of::<Self>() + 2 * serde_json::to_string(self).map_or(0, |text| text.len())
     }
 
-    /// Returns `true` if the link redirects at `now`.
-    #[must_use]
-    pub fn is_live(&self, now: Timestamp) -> bool {
-        self.deleted_at.is_none()
-            && !self.disabled
-            && self.blocked.is_none()
-            && self.valid_since.is_none_or(|since| since <= now)
-            && self.valid_until.is_none_or(|until| now < until)
-    }
-
-    /// Returns `true` if the link redirects neither at `now` nor later, unless it is edited.
-    #[must_use]
-    pub fn is_over(&self, now: Timestamp) -> bool {
-        let is_gone = self.deleted_at.is_some() || self.disabled || self.blocked.is_some();
-        is_gone || self.valid_until.is_some_and(|until| until <= now)
+    /// Returns whether the link redirects at `now`, and if not, why.
+    pub fn state(&self, now: Timestamp) -> LinkState {
+        if self.deleted_at.is_some() {
+            LinkState::Deleted
+        } else if self.blocked.is_some() {
+            LinkState::Blocked
+        } else if self.disabled {
+            LinkState::Disabled
+        } else if self.valid_until.is_some_and(|until| until <= now) {
+            LinkState::Expired
+        } else if self.valid_since.is_some_and(|since| now < since) {
+            LinkState::NotYetValid
+        } else {
+            LinkState::Live
+        }
     }
 
     /// Returns `true` if the link redirects every visitor alike, at any time, with the default
     /// status, on the default domain. Then the redirect needs no clock, no visit count and no
     /// property of the visitor.
-    #[must_use]
     pub fn is_simple(&self) -> bool {
         let is_timed = self.valid_since.is_some() || self.valid_until.is_some();
         let is_gone = self.deleted_at.is_some() || self.disabled || self.blocked.is_some();
@@ -245,39 +256,6 @@ impl Details {
             is_timed || self.max_visits.is_some() || self.password.is_some() || !self.rules.is_empty();
         let is_known = !self.is_of_later_release();
         !is_gone && !depends && is_known && self.status.is_none() && self.domain.is_none()
-    }
-}
-
-/// Writer that counts the bytes and drops them.
-struct Length(usize);
-
-impl io::Write for Length {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 += bytes.len();
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// Serialization of times as milliseconds since 1970, which both databases compare as numbers.
-mod millis {
-    use jiff::Timestamp;
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-
-    #[expect(clippy::ref_option, reason = "serde passes references")]
-    pub(super) fn serialize<S: Serializer>(time: &Option<Timestamp>, to: S) -> Result<S::Ok, S::Error> {
-        match time {
-            Some(time) => to.serialize_i64(time.as_millisecond()),
-            None => to.serialize_none(),
-        }
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Timestamp>, D::Error> {
-        let milliseconds: Option<i64> = Option::deserialize(from)?;
-        milliseconds.map(Timestamp::from_millisecond).transpose().map_err(D::Error::custom)
     }
 }
 
@@ -314,7 +292,27 @@ mod tests {
         let later: Details = serde_json::from_str(r#"{"later":1}"#).unwrap();
         assert_eq!(serde_json::to_string(&later).unwrap(), r#"{"later":1}"#);
         assert!(!later.is_simple());
-        assert!(details.is_live(Timestamp::from_millisecond(1_700_000_000_122).unwrap()));
-        assert!(!details.is_live(time));
+    }
+
+    #[test]
+    fn a_link_has_one_state_and_the_lasting_reason_counts() {
+        let [past, now, future] = [1, 2, 3].map(|second| Timestamp::from_second(second).unwrap());
+        let block = Block { reason: "x".to_owned(), by: ApiKeyId(1), at: past };
+        let early = Details { valid_since: Some(future), ..Details::default() };
+        let expired = Details { valid_until: Some(now), ..early.clone() };
+        let disabled = Details { disabled: true, ..expired.clone() };
+        let blocked = Details { blocked: Some(block), ..disabled.clone() };
+        let deleted = Details { deleted_at: Some(past), ..blocked.clone() };
+        let live = Details { valid_since: Some(now), valid_until: Some(future), ..Details::default() };
+        for (details, state, is_over) in [
+            (live, LinkState::Live, false),
+            (early, LinkState::NotYetValid, false),
+            (expired, LinkState::Expired, true),
+            (disabled, LinkState::Disabled, true),
+            (blocked, LinkState::Blocked, true),
+            (deleted, LinkState::Deleted, true),
+        ] {
+            assert_eq!((details.state(now), state.is_over()), (state, is_over));
+        }
     }
 }

@@ -1,41 +1,24 @@
 //! Domains of short links.
 
-use std::{borrow::Cow, fmt};
+use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use url::Host;
 
-use super::{StoredObject, update::set};
+use super::{StoredObject, destination::HOST_MAX, text_value::text_value, update::set};
 
-/// Maximum length of an authority with its port, in bytes: a DNS name (RFC 1035), a colon and five
-/// digits.
-const MAX_LEN: usize = 259;
-/// Maximum length of a host name in Punycode, in bytes (RFC 1035).
-const HOST_MAX: usize = 253;
-
-/// Number of a domain in the database.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct DomainId(i64);
+codes::stored_number! {
+    /// Number of a domain in the database.
+    #[derive(Serialize, Deserialize)]
+    #[serde(transparent)]
+    pub struct DomainId(i64);
+}
 
 impl DomainId {
     /// The default domain, which `--public-url` names.
     pub const DEFAULT: Self = Self(0);
 
-    /// Wraps a stored number.
-    #[must_use]
-    pub fn from_stored(id: i64) -> Self {
-        Self(id)
-    }
-
-    /// Returns the number as it is stored.
-    #[must_use]
-    pub fn get(self) -> i64 {
-        self.0
-    }
-
     /// Returns `true` for the default domain.
-    #[must_use]
     pub fn is_default(self) -> bool {
         self == Self::DEFAULT
     }
@@ -49,7 +32,6 @@ const DEFAULT_PORTS: [&str; 2] = ["80", "443"];
 
 /// Normalizes the host of a request as domains are named: lower case, without a default port and
 /// without trailing dots.
-#[must_use]
 pub fn requested_authority(host: &str) -> Cow<'_, str> {
     let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
     let (name, port) = match host.rsplit_once(':') {
@@ -74,14 +56,16 @@ pub fn requested_authority(host: &str) -> Cow<'_, str> {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Authority(Box<str>);
 
+text_value!(Authority);
+
 /// Error of [`Authority::parse`]: not a host name, or an IP address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a host name such as sho.rt, with or without a port, and no address")]
 pub struct AuthorityError;
 
 impl Authority {
-    /// Maximum length of an authority with its port, in bytes.
-    pub const MAX_LEN: usize = MAX_LEN;
+    /// Maximum length of an authority with its port, in bytes: a DNS name, a colon and five digits.
+    pub const MAX_LEN: usize = HOST_MAX + 6;
 
     /// Parses a host name with an optional port.
     ///
@@ -90,7 +74,7 @@ impl Authority {
     /// are refused.
     pub fn parse(text: &str) -> Result<Self, AuthorityError> {
         let text = text.trim();
-        if text.is_empty() || text.len() > MAX_LEN {
+        if text.is_empty() || text.len() > Self::MAX_LEN {
             return Err(AuthorityError);
         }
         let (host, port) = text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port)));
@@ -102,30 +86,18 @@ impl Authority {
         if host.len() > HOST_MAX || !host.split('.').all(plain) {
             return Err(AuthorityError);
         }
-        match port {
-            None => Ok(Self(host.into())),
-            Some(port) => {
-                let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
-                let port = port.parse::<u16>().ok().filter(|port| is_number && *port > 0);
-                let port = port.ok_or(AuthorityError)?;
-                if matches!(port, 80 | 443) {
-                    return Ok(Self(host.into()));
-                }
-                Ok(Self(format!("{host}:{port}").into()))
-            }
+        let Some(port) = port else { return Ok(Self(host.into())) };
+        let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
+        match port.parse::<u16>() {
+            Ok(80 | 443) if is_number => Ok(Self(host.into())),
+            Ok(port @ 1..) if is_number => Ok(Self(format!("{host}:{port}").into())),
+            _ => Err(AuthorityError),
         }
     }
 
     /// Wraps an authority that was validated when it was stored.
-    #[must_use]
     pub fn from_stored(text: &str) -> Self {
         Self(text.into())
-    }
-
-    /// Returns the authority as text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
     }
 }
 
@@ -133,42 +105,15 @@ fn is_word(label: &str) -> bool {
     label.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
 
-impl fmt::Display for Authority {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl fmt::Debug for Authority {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&*self.0, f)
-    }
-}
-
-/// Scheme of a domain's short links.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Protocol {
-    /// `http://`
-    Http,
-    /// `https://`
-    Https,
-}
-
-impl Protocol {
-    /// Returns the scheme, in lower case.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Http => "http",
-            Self::Https => "https",
-        }
-    }
-
-    /// Parses a scheme in lower case.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::Http, Self::Https].into_iter().find(|protocol| protocol.as_str() == text)
+codes::named_values! {
+    /// Scheme of a domain's short links.
+    #[derive(Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Protocol {
+        /// `http://`
+        Http => "http",
+        /// `https://`
+        Https => "https",
     }
 }
 

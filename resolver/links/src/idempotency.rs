@@ -31,7 +31,6 @@ pub struct EarlierRequest {
 
 impl Idempotency {
     /// Returns `true` if the idempotency key was used before with another request.
-    #[must_use]
     pub fn is_key_reused(&self, earlier: &EarlierRequest) -> bool {
         !earlier.is_expired && earlier.fingerprint != self.fingerprint
     }
@@ -43,7 +42,6 @@ impl Idempotency {
     /// code of a deleted one: its version is not 0. A repeated request with an idempotency key gets
     /// the link that it made itself, whatever was edited, and no link that another API key has made
     /// under its code since.
-    #[must_use]
     pub fn returns(&self, link: &Link, earlier: &EarlierRequest, by: ApiKeyId) -> bool {
         let is_requested = match self.fingerprint {
             Some(_) => link.created_by == by,
@@ -55,11 +53,10 @@ impl Idempotency {
 
 #[cfg(test)]
 mod tests {
-    use codes::LinkId;
     use jiff::Timestamp;
 
     use super::*;
-    use crate::{Edit, LongUrl};
+    use crate::{Details, Edit};
 
     const BY: ApiKeyId = ApiKeyId(7);
     const OTHER: ApiKeyId = ApiKeyId(8);
@@ -74,16 +71,7 @@ mod tests {
     }
 
     fn link() -> Link {
-        Link {
-            id: LinkId::from_stored(1),
-            long_url: LongUrl::from_stored("https://x.y/"),
-            title: None,
-            crawlable: false,
-            forward_query: true,
-            created_at: Timestamp::UNIX_EPOCH,
-            created_by: BY,
-            details: None,
-        }
+        Link::sample(Details::default())
     }
 
     fn edited() -> Link {

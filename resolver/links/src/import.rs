@@ -57,14 +57,12 @@ pub struct ImportItem {
 
 impl ImportItem {
     /// Returns `true` if the link was deleted in its former system.
-    #[must_use]
     pub fn is_deleted(&self) -> bool {
         self.draft.details.as_ref().is_some_and(|details| details.deleted_at.is_some())
     }
 
     /// Returns the draft to store under a code. A mintable code that its former system minted
     /// belongs to its number, as if it had been minted here; any other code is a custom slug.
-    #[must_use]
     pub fn draft_under(&self, code: &PickedCode) -> Draft {
         let mut draft = self.draft.clone();
         if self.minted && code.mintable.is_some() {
@@ -80,14 +78,12 @@ impl ImportItem {
 
     /// Returns `true` if this link, which has the item's code, leads to the item's target already.
     /// An earlier import may have stored it, perhaps under another name.
-    #[must_use]
     pub fn is_there_as(&self, link: &Link) -> bool {
         let leads_there = link.domain() == self.draft.domain() && link.long_url == self.draft.long_url;
         !link.is_deleted() && leads_there
     }
 
     /// Returns `true` if this deleted link is the item, which was deleted in its former system.
-    #[must_use]
     pub fn is_there_deleted_as(&self, link: &Link) -> bool {
         let deleted_at = |details: &crate::Details| details.deleted_at;
         let wanted = self.draft.details.as_deref().and_then(deleted_at);
@@ -95,7 +91,6 @@ impl ImportItem {
     }
 
     /// Returns `true` if an operator had taken the link down in its former system.
-    #[must_use]
     pub fn is_blocked(&self) -> bool {
         self.draft.details.as_ref().is_some_and(|details| details.blocked.is_some())
     }
@@ -106,19 +101,12 @@ mod tests {
     use codes::KeyspaceIndex;
 
     use super::*;
-    use crate::{Block, Details, DomainId, LongUrl, api_key::ApiKeyId};
+    use crate::{Details, DomainId, LongUrl};
 
     fn item(details: Details, minted: bool) -> ImportItem {
         ImportItem {
             code: ImportCode::Kept(code(None)),
-            draft: Draft {
-                long_url: LongUrl::from_stored("https://x.y/"),
-                title: None,
-                crawlable: false,
-                forward_query: true,
-                created_by: ApiKeyId(1),
-                details: (!details.is_empty()).then(|| Box::new(details)),
-            },
+            draft: Draft::sample(details),
             tags: Vec::new(),
             created_at: None,
             minted,
@@ -173,12 +161,5 @@ mod tests {
         assert!(!wanted.is_there_deleted_as(&stored(&item(deleted(2), false))));
         let other = Link { long_url: LongUrl::from_stored("https://z/"), ..stored(&wanted) };
         assert!(!wanted.is_there_deleted_as(&other));
-    }
-
-    #[test]
-    fn an_item_can_be_taken_down() {
-        let block = Block { reason: "any".to_owned(), by: ApiKeyId(1), at: Timestamp::UNIX_EPOCH };
-        assert!(item(Details { blocked: Some(block), ..deleted(1) }, false).is_blocked());
-        assert!(!item(deleted(1), false).is_blocked());
     }
 }

@@ -38,6 +38,7 @@ mod status;
 mod stored;
 mod tag;
 pub mod targets;
+mod text_value;
 mod time;
 mod update;
 mod visit_limit;
@@ -46,7 +47,7 @@ pub mod webhook;
 
 pub use block::Block;
 pub use destination::Base;
-pub use details::{Details, DetailsEdit, Origin};
+pub use details::{Details, DetailsEdit, LinkState, Origin};
 pub use domain::{
     Authority, AuthorityError, Domain, DomainEdit, DomainId, DomainSettings, Protocol, REMOVED, Redirects,
     requested_authority,
@@ -66,7 +67,7 @@ pub use placeholder::{fill_placeholders, has_safe_placeholders};
 pub use record::{Edit, Precondition, Record, Relocation};
 pub use rule::{
     AddressPattern, Browser, CONDITION_TYPES, CONDITIONS_MAX, Condition, ConditionError, Country, Date,
-    Device, RULES_MAX, Rule, RulesError, Text,
+    Device, RULES_MAX, Rule, RulesError, Text, unmapped_network,
 };
 pub use scheme::{Schemes, SchemesError};
 pub use search::{search_key, sort_key};

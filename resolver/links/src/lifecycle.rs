@@ -97,13 +97,11 @@ impl Link {
 
     /// Returns the slug that has an entry of its own. The slug of a link whose id packs a number has
     /// none, because the code belongs to that number.
-    #[must_use]
     pub fn claimed_slug(&self) -> Option<&Slug> {
         self.slug().filter(|_| self.id.unpack().is_none())
     }
 
     /// Returns whether the link's name follows from its id on its domain, so that it has no entry.
-    #[must_use]
     pub fn is_named_by_id(&self) -> bool {
         self.domain().is_default() && self.id.unpack().is_some()
     }
@@ -112,7 +110,6 @@ impl Link {
     /// is deleted, not blocked, and was itself picked under this slug.
     ///
     /// A minted code stays with its link, and a blocked link keeps its name from others.
-    #[must_use]
     pub fn leaves_code(&self, slug: &Slug) -> bool {
         self.is_deleted() && !self.is_blocked() && self.is_named_by_id() && self.slug() == Some(slug)
     }
@@ -121,7 +118,6 @@ impl Link {
 impl Slug {
     /// Returns the slug as a code that a keyspace may have. On a domain other than the default one,
     /// no code belongs to its number alone.
-    #[must_use]
     pub fn code_on(&self, domain: DomainId) -> Option<Code> {
         Code::parse(self.as_str()).ok().filter(|_| domain.is_default())
     }
@@ -132,21 +128,10 @@ mod tests {
     use codes::{KeyspaceIndex, LinkId};
 
     use super::*;
-    use crate::{Details, Draft, LongUrl, Relocation};
+    use crate::{Details, Relocation};
 
     const BY: ApiKeyId = ApiKeyId(7);
     const NOW: Timestamp = Timestamp::UNIX_EPOCH;
-
-    fn draft(url: &str, details: Details) -> Draft {
-        Draft {
-            long_url: LongUrl::from_stored(url),
-            title: None,
-            crawlable: false,
-            forward_query: true,
-            created_by: BY,
-            details: (!details.is_empty()).then(|| Box::new(details)),
-        }
-    }
 
     fn slug(text: &str) -> Slug {
         Slug::parse(text).unwrap()
@@ -157,8 +142,7 @@ mod tests {
     }
 
     fn link(id: LinkId, text: Option<&str>) -> Link {
-        let details = Details { slug: text.map(slug), ..Details::default() };
-        Link::stored(id, draft("https://x.y/", details), NOW)
+        Link { id, ..Link::sample(Details { slug: text.map(slug), ..Details::default() }) }
     }
 
     fn named(text: &str) -> Link {

@@ -4,7 +4,7 @@ use codes::LinkId;
 use jiff::Timestamp;
 
 use super::{
-    Details, DomainId, LongUrl, PasswordHash, RedirectStatus, Rule, Slug, StoredObject as _,
+    Details, DomainId, LinkState, LongUrl, PasswordHash, RedirectStatus, Rule, Slug, StoredObject as _,
     api_key::ApiKeyId,
 };
 
@@ -48,19 +48,16 @@ pub struct Draft {
 
 impl Draft {
     /// Returns the domain of the link.
-    #[must_use]
     pub fn domain(&self) -> DomainId {
         self.details.as_ref().and_then(|details| details.domain).unwrap_or(DomainId::DEFAULT)
     }
 
     /// Returns the slug, if the code is picked.
-    #[must_use]
     pub fn slug(&self) -> Option<&Slug> {
         self.details.as_ref()?.slug.as_ref()
     }
 
     /// Returns the version that the link begins with.
-    #[must_use]
     pub fn version(&self) -> u64 {
         self.details.as_ref().map_or(0, |details| details.version)
     }
@@ -77,102 +74,109 @@ pub struct NewLink {
 
 impl Link {
     /// Builds the link from a draft that has been stored.
-    #[must_use]
     pub fn stored(id: LinkId, draft: Draft, created_at: Timestamp) -> Self {
         let Draft { long_url, title, crawlable, forward_query, created_by, details } = draft;
         Self { id, long_url, title, crawlable, forward_query, created_at, created_by, details }
     }
 
-    /// Returns `true` if the link redirects at `now`.
-    #[must_use]
-    pub fn is_live(&self, now: Timestamp) -> bool {
-        self.details.as_ref().is_none_or(|details| details.is_live(now))
+    /// Returns whether the link redirects at `now`, and if not, why.
+    pub fn state(&self, now: Timestamp) -> LinkState {
+        self.details.as_ref().map_or(LinkState::Live, |details| details.state(now))
     }
 
-    /// Returns `true` if the link redirects neither at `now` nor later, unless it is edited.
-    #[must_use]
-    pub fn is_over(&self, now: Timestamp) -> bool {
-        self.details.as_ref().is_some_and(|details| details.is_over(now))
+    /// Returns `true` if the link redirects at `now`.
+    pub fn is_live(&self, now: Timestamp) -> bool {
+        self.state(now) == LinkState::Live
     }
 
     /// Returns `true` if the link has passed its start time, and so may have redirected before
     /// `now`.
-    #[must_use]
     pub fn was_live(&self, now: Timestamp) -> bool {
         self.details.as_ref().is_none_or(|details| details.valid_since.is_none_or(|since| since <= now))
     }
 
     /// Returns `true` if a later release has stored something about the link that this one cannot
     /// read, and that may protect or limit it.
-    #[must_use]
     pub fn is_of_later_release(&self) -> bool {
         self.details.as_ref().is_some_and(|details| details.is_of_later_release())
     }
 
     /// Returns `true` if the link has a visit limit.
-    #[must_use]
     pub fn is_limited(&self) -> bool {
         self.details.as_ref().is_some_and(|details| details.max_visits.is_some())
     }
 
     /// Returns the hash of the password that visitors have to enter.
-    #[must_use]
     pub fn password(&self) -> Option<&PasswordHash> {
         self.details.as_ref()?.password.as_ref()
     }
 
     /// Returns the redirect status, if it differs from the deployment's default.
-    #[must_use]
     pub fn status(&self) -> Option<RedirectStatus> {
         self.details.as_ref()?.status
     }
 
     /// Returns the redirect rules, in the order in which they are tried.
-    #[must_use]
     pub fn rules(&self) -> &[Rule] {
         self.details.as_ref().map_or(&[], |details| &details.rules)
     }
 
     /// Returns the random mark of a link that was created under a hand-picked code (I4).
-    #[must_use]
     pub fn mark(&self) -> Option<u32> {
         self.details.as_ref()?.mark
     }
 
     /// Returns the version: it grows with each edit, and is 0 for a link that was never edited.
-    #[must_use]
     pub fn version(&self) -> u64 {
         self.details.as_ref().map_or(0, |details| details.version)
     }
 
     /// Returns `true` if an operator has taken the link down.
-    #[must_use]
     pub fn is_blocked(&self) -> bool {
         self.details.as_ref().is_some_and(|details| details.blocked.is_some())
     }
 
     /// Returns `true` if the link is deleted.
-    #[must_use]
     pub fn is_deleted(&self) -> bool {
         self.details.as_ref().is_some_and(|details| details.deleted_at.is_some())
     }
 
     /// Returns the domain of the link.
-    #[must_use]
     pub fn domain(&self) -> DomainId {
         self.details.as_ref().and_then(|details| details.domain).unwrap_or(DomainId::DEFAULT)
     }
 
     /// Returns the slug, if the code was hand-picked.
-    #[must_use]
     pub fn slug(&self) -> Option<&Slug> {
         self.details.as_ref()?.slug.as_ref()
     }
 
     /// Returns `true` if this row holds exactly `draft`: an insert whose outcome was unknown was
     /// committed.
-    #[must_use]
     pub fn is(&self, draft: &Draft) -> bool {
         Self::stored(self.id, draft.clone(), self.created_at) == *self
+    }
+}
+
+#[cfg(test)]
+impl Draft {
+    /// Makes a draft for tests.
+    pub(crate) fn sample(details: Details) -> Self {
+        Self {
+            long_url: LongUrl::from_stored("https://x.y/"),
+            title: None,
+            crawlable: false,
+            forward_query: true,
+            created_by: ApiKeyId(7),
+            details: (!details.is_empty()).then(|| Box::new(details)),
+        }
+    }
+}
+
+#[cfg(test)]
+impl Link {
+    /// Makes a link for tests, whose code is no minted one.
+    pub(crate) fn sample(details: Details) -> Self {
+        Self::stored(LinkId::from_stored(5), Draft::sample(details), Timestamp::UNIX_EPOCH)
     }
 }

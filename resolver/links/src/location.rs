@@ -20,7 +20,6 @@ use crate::{
 };
 
 /// Returns a target as the value of a `Location` header.
-#[must_use]
 pub fn location(target: &str) -> String {
     let target = without_ignored(target);
     let reference = Reference::split(&target);
@@ -55,7 +54,6 @@ pub fn location(target: &str) -> String {
 
 /// Returns a long URL with a visitor's query as the value of a `Location` header. Returns `None` if
 /// the query is not passed on (see [`forward_query`]).
-#[must_use]
 pub fn location_with_query(long_url: &str, query: &str) -> Option<String> {
     forward_query(long_url, query).map(|merged| location(&merged)).filter(|text| text.len() <= FORWARDED_MAX)
 }

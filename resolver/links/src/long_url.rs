@@ -1,7 +1,5 @@
 //! Target URL of a link, validated once, at creation.
 
-use std::fmt;
-
 use sha2::{Digest, Sha256};
 use url::{Host, Url};
 
@@ -9,6 +7,7 @@ use super::{Schemes, Slug};
 use crate::{
     destination::{HOST_MAX, name_of},
     reference::{Reference, is_web},
+    text_value::text_value,
 };
 
 /// Maximum length of a URL, in bytes. Browsers and proxies have little more than that in common.
@@ -23,6 +22,8 @@ fn is_around(character: char) -> bool {
 /// A validated URL, kept as it was written apart from white space around it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct LongUrl(Box<str>);
+
+text_value!(LongUrl);
 
 /// Why a URL was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -115,14 +116,12 @@ impl LongUrl {
     }
 
     /// Wraps a URL that was validated when it was stored.
-    #[must_use]
     pub fn from_stored(text: impl Into<Box<str>>) -> Self {
         Self(text.into())
     }
 
     /// Returns the host without trailing dots, with its port unless that is the scheme's default.
     /// Empty if the URL has no host.
-    #[must_use]
     pub fn authority(&self) -> String {
         let Some(url) = self.parsed() else { return String::new() };
         let host = url.host_str().unwrap_or_default();
@@ -131,7 +130,6 @@ impl LongUrl {
     }
 
     /// Returns the path as the URL parser normalizes it. Empty if the URL cannot be parsed.
-    #[must_use]
     pub fn path(&self) -> String {
         self.parsed().map_or_else(String::new, |url| url.path().to_owned())
     }
@@ -144,16 +142,9 @@ impl LongUrl {
 
     /// Returns the key of the long URL index: the first eight bytes of the SHA-256, big-endian.
     /// Different URLs may share a digest.
-    #[must_use]
     pub fn digest(&self) -> i64 {
         let digest = Sha256::digest(self.0.as_bytes());
         i64::from_be_bytes(digest[..8].try_into().expect("a digest has 32 bytes"))
-    }
-
-    /// Returns the URL as it was written.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
     }
 }
 
@@ -183,18 +174,6 @@ fn names_its_host(text: &str) -> bool {
     let Some(behind) = behind.strip_prefix("//") else { return false };
     let end = behind.find(['/', '?', '#']).unwrap_or(behind.len());
     end > 0 && !behind[..end].contains(['\\', '@'])
-}
-
-impl fmt::Display for LongUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl fmt::Debug for LongUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&*self.0, f)
-    }
 }
 
 #[cfg(test)]

@@ -7,8 +7,6 @@ use argon2::{
 };
 use serde::{Deserialize, Serialize};
 
-/// Maximum length of a password, in bytes.
-const MAX_LEN: usize = 256;
 /// Length of a salt, in bytes.
 const SALT: usize = 16;
 
@@ -28,7 +26,7 @@ const PHC_BYTES: usize = 512;
 pub enum PasswordError {
     /// Empty, with control characters, which cannot be typed, or so long that hashing would take
     /// long.
-    #[error("expected 1 to {MAX_LEN} bytes without control characters")]
+    #[error("expected 1 to {} bytes without control characters", PasswordHash::MAX_LEN)]
     Password,
     /// The system provided no random bytes.
     #[error("the system provided no random bytes for a salt")]
@@ -42,7 +40,7 @@ pub enum PasswordError {
 
 impl PasswordHash {
     /// Maximum length of a password, in bytes.
-    pub const MAX_LEN: usize = MAX_LEN;
+    pub const MAX_LEN: usize = 256;
 
     /// Hashes a password with a random salt. Takes tens of milliseconds, so it must not block a
     /// thread that serves others.
@@ -52,7 +50,8 @@ impl PasswordHash {
     /// [`PasswordHash::MAX_LEN`] or has control characters, and [`PasswordError::Salt`] if the
     /// system provides no random bytes.
     pub fn of(password: &str) -> Result<Self, PasswordError> {
-        let fits = (1..=MAX_LEN).contains(&password.len()) && !password.chars().any(char::is_control);
+        let fits =
+            (1..=PasswordHash::MAX_LEN).contains(&password.len()) && !password.chars().any(char::is_control);
         if !fits {
             return Err(PasswordError::Password);
         }
@@ -84,16 +83,15 @@ impl PasswordHash {
 
     /// Returns the hash in the PHC string format, for an export. It is a secret, because a weak
     /// password can be guessed from it.
-    #[must_use]
     pub fn phc(&self) -> &str {
         &self.0
     }
 
     /// Verifies a password. Takes as long as hashing it, with the parameters of the hash.
-    #[must_use]
     pub fn is_of(&self, password: &str) -> bool {
         let Ok(parsed) = Parsed::new(&self.0) else { return false };
-        password.len() <= MAX_LEN && Argon2::default().verify_password(password.as_bytes(), &parsed).is_ok()
+        password.len() <= PasswordHash::MAX_LEN
+            && Argon2::default().verify_password(password.as_bytes(), &parsed).is_ok()
     }
 }
 
@@ -115,7 +113,7 @@ mod tests {
         assert_ne!(hash, PasswordHash::of("öffne dich").unwrap());
         let stored = serde_json::to_string(&hash).unwrap();
         assert!(serde_json::from_str::<PasswordHash>(&stored).unwrap().is_of("öffne dich"));
-        for wrong in ["", "a\nb", &"x".repeat(MAX_LEN + 1)] {
+        for wrong in ["", "a\nb", &"x".repeat(PasswordHash::MAX_LEN + 1)] {
             assert_eq!(PasswordHash::of(wrong), Err(PasswordError::Password));
         }
     }

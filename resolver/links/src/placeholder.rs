@@ -6,7 +6,7 @@
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 
-use crate::LongUrl;
+use crate::{LongUrl, reference::is_web};
 
 const DOMAIN: &str = "{DOMAIN}";
 const ORIGINAL_PATH: &str = "{ORIGINAL_PATH}";
@@ -36,7 +36,6 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
 const FILLED_BYTES: usize = LongUrl::MAX_LEN;
 
 /// Returns `true` if all placeholders stand where they are replaced.
-#[must_use]
 pub fn has_safe_placeholders(target: &str) -> bool {
     split(target).is_some()
 }
@@ -47,23 +46,21 @@ pub fn has_safe_placeholders(target: &str) -> bool {
 ///
 /// Returns `None` if a placeholder is not after the host, or if the filled target would be longer
 /// than a long URL may be. A target without placeholders has no such limit.
-#[must_use]
 pub fn fill_placeholders(target: &str, domain: &str, path: &str) -> Option<String> {
     let (fixed, rest) = split(target)?;
-    let mut filled = fixed.to_owned();
     if rest.is_empty() {
-        return Some(filled);
+        return Some(fixed.to_owned());
     }
     let (before, query) = rest.split_once('?').map_or((rest, None), |(before, query)| (before, Some(query)));
     let segments: Vec<_> =
         path.trim_start_matches('/').split('/').map(|segment| escaped_once(segment, SEGMENT)).collect();
-    append(&mut filled, before, domain, &segments.join("/"))?;
+    let mut filled = fixed.to_owned() + &fill_part(before, domain, &segments.join("/"))?;
     if let Some(query) = query {
         let escape = |text| escaped_once(text, NON_ALPHANUMERIC);
-        push(&mut filled, "?")?;
-        append(&mut filled, query, &escape(domain), &escape(path))?;
+        filled.push('?');
+        filled.push_str(&fill_part(query, &escape(domain), &escape(path))?);
     }
-    Some(filled)
+    (filled.len() <= FILLED_BYTES).then_some(filled)
 }
 
 fn escaped_once(text: &str, set: &'static AsciiSet) -> String {
@@ -71,33 +68,12 @@ fn escaped_once(text: &str, set: &'static AsciiSet) -> String {
     percent_encode(&decoded, set).to_string()
 }
 
-/// Appends a part of a target with its placeholders filled. Returns `None` if the result would be
-/// too long.
-fn append(filled: &mut String, part: &str, domain: &str, path: &str) -> Option<()> {
-    let mut rest = part;
-    while let Some(at) = rest.find('{') {
-        let (plain, marked) = rest.split_at(at);
-        let (value, behind) = if let Some(behind) = marked.strip_prefix(DOMAIN) {
-            (domain, behind)
-        } else if let Some(behind) = marked.strip_prefix(ORIGINAL_PATH) {
-            (path, behind)
-        } else {
-            marked.split_at("{".len())
-        };
-        push(filled, plain)?;
-        push(filled, value)?;
-        rest = behind;
-    }
-    push(filled, rest)
-}
-
-/// Appends a text. Returns `None` if the result would be too long.
-fn push(filled: &mut String, text: &str) -> Option<()> {
-    if filled.len() + text.len() > FILLED_BYTES {
-        return None;
-    }
-    filled.push_str(text);
-    Some(())
+/// Returns a part of a target with its placeholders filled; `None` if that alone is too long.
+fn fill_part(part: &str, domain: &str, path: &str) -> Option<String> {
+    let len = |placeholder: &str, value: &str| part.matches(placeholder).count() * value.len();
+    let is_short = len(DOMAIN, domain) + len(ORIGINAL_PATH, path) <= FILLED_BYTES;
+    // The host comes first: it has no braces, and the visitor's path may have any.
+    is_short.then(|| part.replace(DOMAIN, domain).replace(ORIGINAL_PATH, path))
 }
 
 /// Splits a target after its host. Returns `None` if a placeholder is not after a host.
@@ -107,8 +83,7 @@ fn split(target: &str) -> Option<(&str, &str)> {
         return Some((target, ""));
     }
     let (scheme, behind) = target.split_once("://")?;
-    let is_web = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
-    let end = behind.find(['/', '\\', '?', '#']).filter(|end| is_web && *end > 0)?;
+    let end = behind.find(['/', '\\', '?', '#']).filter(|end| is_web(scheme) && *end > 0)?;
     let (fixed, rest) = target.split_at(scheme.len() + "://".len() + end);
     (!is_placeholder(fixed)).then_some((fixed, rest))
 }

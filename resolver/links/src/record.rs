@@ -16,7 +16,6 @@ pub struct Record {
 
 impl Record {
     /// Returns `true` if this API key created the link and no other key was the last to edit it.
-    #[must_use]
     pub fn is_only_of(&self, key: ApiKeyId) -> bool {
         let editor = self.link.details.as_ref().and_then(|details| details.edited_by);
         self.link.created_by == key && editor.is_none_or(|editor| editor == key)
@@ -78,13 +77,11 @@ pub struct Precondition {
 
 impl Precondition {
     /// Applies to this link, in any version.
-    #[must_use]
     pub fn of(link: &Link) -> Self {
         Self { created_at: Some(link.created_at), domain: Some(link.domain()), versions: None }
     }
 
     /// Returns `true` if the change applies to this link, whatever its version.
-    #[must_use]
     pub fn is_of(&self, link: &Link) -> bool {
         // Compared in microseconds, the finest resolution of the databases.
         let micros = |at: Timestamp| at.as_microsecond();
@@ -93,7 +90,6 @@ impl Precondition {
     }
 
     /// Returns `true` if the link's version is accepted.
-    #[must_use]
     pub fn has_version_of(&self, link: &Link) -> bool {
         self.versions.as_ref().is_none_or(|versions| versions.contains(&link.version()))
     }
@@ -102,7 +98,6 @@ impl Precondition {
 impl Edit {
     /// Returns `true` if the edit leaves the fields of a link as they are, tags apart. A block says
     /// when and by whom, so it always changes something, and so does a password, whose hash is new.
-    #[must_use]
     pub fn leaves(&self, link: &Link, now: Timestamp, by: ApiKeyId) -> bool {
         let mut after = self.apply(link.clone(), now, by);
         let had = link.details.as_deref().cloned().unwrap_or_default();
@@ -153,7 +148,6 @@ impl Edit {
 impl Draft {
     /// Builds a new link from an edit: fields without a value have their defaults. Returns `None`
     /// if the edit has no long URL. Takedowns, tags and the precondition are not part of a draft.
-    #[must_use]
     pub fn from_edit(edit: Edit, by: ApiKeyId) -> Option<Self> {
         let mut details = Details::default();
         edit.details.apply_to(&mut details);

@@ -33,20 +33,17 @@ impl ReservationId {
 
     /// Parses an id from a request path. Returns `None` unless it has 32 hexadecimal digits in
     /// lower case.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         (text.len() == 32 && text.bytes().all(hex)).then(|| Self(text.to_owned()))
     }
 
     /// Returns the id as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// Returns the holder name under which the reservation's blocks are registered.
-    #[must_use]
     pub fn holder(&self) -> String {
         format!("{}{}", HolderId::RESERVATION, self.0)
     }

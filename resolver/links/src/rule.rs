@@ -3,16 +3,21 @@
 
 mod value;
 
-use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::LongUrl;
 use value::MAX_LEN;
 
-pub use value::{AddressPattern, Browser, Country, Date, Device, Text};
+pub use value::{AddressPattern, Browser, Country, Date, Device, Text, unmapped_network};
 
 /// Maximum number of rules of one link.
 pub const RULES_MAX: usize = 100;
+/// Why a text is no date.
+const NO_DATE: &str =
+    "not a date: write it like 2030-12-31, 2030-12-31T18:00:00+01:00 or 2030-12-31T18:00:00[Europe/Berlin]";
 /// Maximum number of conditions of one rule.
 pub const CONDITIONS_MAX: usize = 20;
 
@@ -47,14 +52,12 @@ pub enum RulesError {
 
 impl Rule {
     /// Creates a rule.
-    #[must_use]
     pub fn new(long_url: LongUrl, conditions: Vec<Condition>) -> Self {
         Self { long_url, conditions, others: Map::new() }
     }
 
     /// Returns `true` if only a later release can tell which visitors the rule is for. In this one
     /// it matches none.
-    #[must_use]
     pub fn is_of_later_release(&self) -> bool {
         let is_unknown = |condition: &Condition| matches!(condition, Condition::Unknown(_));
         !self.others.is_empty() || self.conditions.iter().any(is_unknown)
@@ -77,8 +80,8 @@ impl Rule {
 }
 
 /// A condition on a visit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Value", into = "Written")]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(from = "Value")]
 pub enum Condition {
     /// The user agent names this device, or one of this kind.
     Device(Device),
@@ -112,58 +115,12 @@ pub enum Condition {
 }
 
 /// Why a condition was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ConditionError {
-    /// Unknown type of condition.
-    #[error("expected one of the types {}", CONDITION_TYPES.join(", "))]
-    Type,
-    /// Key missing or of the wrong length.
-    #[error("expected the name of a query parameter, 1 to {MAX_LEN} bytes")]
-    Key,
-    /// Key that the type does not use, but that is too long to be accepted.
-    #[error("expected no key, or one of at most {MAX_LEN} bytes")]
-    UnusedKey,
-    /// Value missing or of the wrong length.
-    #[error("expected a value of 1 to {MAX_LEN} bytes")]
-    Value,
-    /// Value that the type does not use, but that is too long to be accepted.
-    #[error("expected no value, or one of at most {MAX_LEN} bytes")]
-    UnusedValue,
-    /// Unknown device.
-    #[error("expected one of the devices {}", Device::names().join(", "))]
-    Device,
-    /// Unknown browser.
-    #[error("expected one of the browsers {}", Browser::names().join(", "))]
-    Browser,
-    /// Neither an IP address, nor a network, nor a pattern.
-    #[error("expected an IP address, a network such as 192.0.2.0/24, or a pattern such as 192.0.*.7")]
-    IpAddress,
-    /// Unknown country code.
-    #[error("expected two capital letters of ISO 3166-1, such as DE")]
-    Country,
-    /// Not a date or time.
-    #[error(
-        "not a date: write it like 2030-12-31, 2030-12-31T18:00:00+01:00 or 2030-12-31T18:00:00[Europe/Berlin]"
-    )]
-    Date,
-}
-
-impl ConditionError {
-    /// Returns the name of the wrong field in Shlink's API: `type`, `matchKey` or `matchValue`.
-    #[must_use]
-    pub fn field(self) -> &'static str {
-        match self {
-            Self::Type => "type",
-            Self::Key | Self::UnusedKey => "matchKey",
-            Self::Value
-            | Self::UnusedValue
-            | Self::Device
-            | Self::Browser
-            | Self::IpAddress
-            | Self::Country
-            | Self::Date => "matchValue",
-        }
-    }
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct ConditionError {
+    /// The wrong field in Shlink's API: `type`, `matchKey` or `matchValue`.
+    pub field: &'static str,
+    reason: String,
 }
 
 const DEVICE: &str = "device";
@@ -197,47 +154,56 @@ impl Condition {
     /// does not use is dropped.
     ///
     /// # Errors
-    /// Returns the [`ConditionError`] of the wrong field. An unused key or value is refused if it
-    /// is longer than 255 bytes.
+    /// Returns the [`ConditionError`] of the wrong field.
     pub fn parse(kind: &str, key: Option<&str>, value: Option<&str>) -> Result<Self, ConditionError> {
-        let named = || key.and_then(Text::parse).ok_or(ConditionError::Key);
-        let valued = || value.and_then(Text::parse).ok_or(ConditionError::Value);
-        let condition = match kind {
-            DEVICE => value.and_then(Device::parse).map(Self::Device).ok_or(ConditionError::Device)?,
-            BROWSER => value.and_then(Browser::parse).map(Self::Browser).ok_or(ConditionError::Browser)?,
+        let wrong = |field, reason| ConditionError { field, reason };
+        let wrong_value = |expected: &str| wrong("matchValue", format!("expected {expected}"));
+        let named = || {
+            key.and_then(Text::parse).ok_or_else(|| {
+                wrong("matchKey", format!("expected the name of a query parameter, 1 to {MAX_LEN} bytes"))
+            })
+        };
+        let valued = || {
+            let value = value.and_then(Text::parse);
+            value.ok_or_else(|| wrong_value(&format!("a value of 1 to {MAX_LEN} bytes")))
+        };
+        let dated = || Date::parse(valued()?).ok_or_else(|| wrong("matchValue", NO_DATE.to_owned()));
+        Ok(match kind {
+            DEVICE => {
+                Self::Device(value.and_then(Device::parse).ok_or_else(|| {
+                    wrong_value(&format!("one of the devices {}", Device::NAMES.join(", ")))
+                })?)
+            }
+            BROWSER => {
+                Self::Browser(value.and_then(Browser::parse).ok_or_else(|| {
+                    wrong_value(&format!("one of the browsers {}", Browser::NAMES.join(", ")))
+                })?)
+            }
             LANGUAGE => Self::Language(valued()?),
             QUERY_PARAM => Self::QueryParam { key: named()?, value: valued()? },
             ANY_VALUE_QUERY_PARAM => Self::AnyValueQueryParam(named()?),
             VALUELESS_QUERY_PARAM => Self::ValuelessQueryParam(named()?),
-            IP_ADDRESS => {
-                let pattern = AddressPattern::parse(valued()?);
-                Self::IpAddress(pattern.ok_or(ConditionError::IpAddress)?)
-            }
-            COUNTRY => value.and_then(Country::parse).map(Self::Country).ok_or(ConditionError::Country)?,
+            IP_ADDRESS => Self::IpAddress(AddressPattern::parse(valued()?).ok_or_else(|| {
+                wrong_value("an IP address, a network such as 192.0.2.0/24, or a pattern such as 192.0.*.7")
+            })?),
+            COUNTRY => Self::Country(
+                value
+                    .and_then(Country::parse)
+                    .ok_or_else(|| wrong_value("two capital letters of ISO 3166-1, such as DE"))?,
+            ),
             CITY => Self::City(valued()?),
-            BEFORE_DATE => Self::BeforeDate(Date::parse(valued()?).ok_or(ConditionError::Date)?),
-            AFTER_DATE => Self::AfterDate(Date::parse(valued()?).ok_or(ConditionError::Date)?),
-            _ => return Err(ConditionError::Type),
-        };
-        let is_long = |text: Option<&str>| text.is_some_and(|text| text.len() > MAX_LEN);
-        if is_long(key) {
-            return Err(ConditionError::UnusedKey);
-        }
-        if is_long(value) {
-            return Err(ConditionError::UnusedValue);
-        }
-        Ok(condition)
+            BEFORE_DATE => Self::BeforeDate(dated()?),
+            AFTER_DATE => Self::AfterDate(dated()?),
+            _ => {
+                let types = CONDITION_TYPES.join(", ");
+                return Err(wrong("type", format!("expected one of the types {types}")));
+            }
+        })
     }
 
     /// Returns the fields `type`, `matchKey` and `matchValue`, spelled as they were parsed. Unused
     /// ones are `None`.
-    #[must_use]
-    pub fn parts(&self) -> (&str, Option<String>, Option<String>) {
-        let (kind, key, value) = self.fields();
-        (kind, key.map(str::to_owned), value.map(str::to_owned))
-    }
-
-    fn fields(&self) -> (&str, Option<&str>, Option<&str>) {
+    pub fn parts(&self) -> (&str, Option<&str>, Option<&str>) {
         match self {
             Self::Device(device) => (DEVICE, None, Some(device.as_str())),
             Self::Browser(browser) => (BROWSER, None, Some(browser.as_str())),
@@ -261,29 +227,22 @@ impl Condition {
 /// Stored form of a known condition.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Stored {
-    r#type: String,
+struct Stored<'a> {
+    r#type: Cow<'a, str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    match_key: Option<String>,
+    match_key: Option<Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    match_value: Option<String>,
+    match_value: Option<Cow<'a, str>>,
 }
 
-/// Stored form of any condition.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Written {
-    Known(Stored),
-    Unknown(Value),
-}
-
-impl From<Condition> for Written {
-    fn from(condition: Condition) -> Self {
-        if let Condition::Unknown(stored) = condition {
-            return Self::Unknown(*stored);
+impl Serialize for Condition {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        if let Self::Unknown(stored) = self {
+            return stored.serialize(to);
         }
-        let (kind, match_key, match_value) = condition.parts();
-        Self::Known(Stored { r#type: kind.to_owned(), match_key, match_value })
+        let (kind, key, value) = self.parts();
+        let (match_key, match_value) = (key.map(Cow::Borrowed), value.map(Cow::Borrowed));
+        Stored { r#type: kind.into(), match_key, match_value }.serialize(to)
     }
 }
 
@@ -334,8 +293,7 @@ mod tests {
             (AFTER_DATE, None, Some("2030-01-01")),
         ] {
             let condition = Condition::parse(kind, key, value).unwrap();
-            let parts = (kind, key.map(String::from), value.map(String::from));
-            assert_eq!(condition.parts(), parts);
+            assert_eq!(condition.parts(), (kind, key, value));
             let text = serde_json::to_string(&condition).unwrap();
             assert_eq!(serde_json::from_str::<Condition>(&text).unwrap(), condition, "{text}");
         }
@@ -345,9 +303,9 @@ mod tests {
     fn a_field_without_a_use_is_dropped() {
         let of = |kind, key, value| Condition::parse(kind, key, value).unwrap();
         let device = of(DEVICE, Some("x"), Some("ios"));
-        assert_eq!(device.parts(), (DEVICE, None, Some("ios".into())));
+        assert_eq!(device.parts(), (DEVICE, None, Some("ios")));
         let any = of(ANY_VALUE_QUERY_PARAM, Some("x"), Some(""));
-        assert_eq!(any.parts(), (ANY_VALUE_QUERY_PARAM, Some("x".into()), None));
+        assert_eq!(any.parts(), (ANY_VALUE_QUERY_PARAM, Some("x"), None));
     }
 
     #[test]
@@ -355,35 +313,30 @@ mod tests {
         let fits = "ü".repeat(MAX_LEN / 2);
         let long = "ü".repeat(MAX_LEN / 2 + 1);
         assert!(Condition::parse(QUERY_PARAM, Some(&fits), Some(&fits)).is_ok());
-        for (kind, key, value, error, field) in [
-            ("", None, None, ConditionError::Type, "type"),
-            ("Device", None, Some("ios"), ConditionError::Type, "type"),
-            (DEVICE, None, None, ConditionError::Device, "matchValue"),
-            (DEVICE, None, Some("iOS"), ConditionError::Device, "matchValue"),
-            (DEVICE, Some(&*long), Some("ios"), ConditionError::UnusedKey, "matchKey"),
-            (BROWSER, None, Some("netscape"), ConditionError::Browser, "matchValue"),
-            (LANGUAGE, None, None, ConditionError::Value, "matchValue"),
-            (LANGUAGE, None, Some(""), ConditionError::Value, "matchValue"),
-            (QUERY_PARAM, None, Some("x"), ConditionError::Key, "matchKey"),
-            (QUERY_PARAM, Some(""), Some("x"), ConditionError::Key, "matchKey"),
-            (QUERY_PARAM, Some("x"), None, ConditionError::Value, "matchValue"),
-            (QUERY_PARAM, Some("x"), Some(&*long), ConditionError::Value, "matchValue"),
-            (QUERY_PARAM, Some(&*long), Some("x"), ConditionError::Key, "matchKey"),
-            (ANY_VALUE_QUERY_PARAM, None, Some("x"), ConditionError::Key, "matchKey"),
-            (ANY_VALUE_QUERY_PARAM, Some("x"), Some(&*long), ConditionError::UnusedValue, "matchValue"),
-            (VALUELESS_QUERY_PARAM, None, None, ConditionError::Key, "matchKey"),
-            (IP_ADDRESS, None, Some("1.2.3"), ConditionError::IpAddress, "matchValue"),
-            (COUNTRY, None, Some("de"), ConditionError::Country, "matchValue"),
-            (CITY, None, Some(""), ConditionError::Value, "matchValue"),
-            (BEFORE_DATE, None, Some("tomorrow"), ConditionError::Date, "matchValue"),
-            (AFTER_DATE, None, None, ConditionError::Value, "matchValue"),
+        for (kind, key, value, reason, field) in [
+            ("", None, None, "of the types", "type"),
+            ("Device", None, Some("ios"), "of the types", "type"),
+            (DEVICE, None, None, "of the devices", "matchValue"),
+            (DEVICE, None, Some("iOS"), "of the devices", "matchValue"),
+            (BROWSER, None, Some("netscape"), "of the browsers", "matchValue"),
+            (LANGUAGE, None, None, "a value of 1 to 255", "matchValue"),
+            (LANGUAGE, None, Some(""), "a value of 1 to 255", "matchValue"),
+            (QUERY_PARAM, None, Some("x"), "the name of a query", "matchKey"),
+            (QUERY_PARAM, Some(""), Some("x"), "the name of a query", "matchKey"),
+            (QUERY_PARAM, Some("x"), None, "a value of 1 to 255", "matchValue"),
+            (QUERY_PARAM, Some("x"), Some(&*long), "a value of 1 to 255", "matchValue"),
+            (QUERY_PARAM, Some(&*long), Some("x"), "the name of a query", "matchKey"),
+            (ANY_VALUE_QUERY_PARAM, None, Some("x"), "the name of a query", "matchKey"),
+            (VALUELESS_QUERY_PARAM, None, None, "the name of a query", "matchKey"),
+            (IP_ADDRESS, None, Some("1.2.3"), "an IP address", "matchValue"),
+            (COUNTRY, None, Some("de"), "two capital letters", "matchValue"),
+            (CITY, None, Some(""), "a value of 1 to 255", "matchValue"),
+            (BEFORE_DATE, None, Some("tomorrow"), "not a date", "matchValue"),
+            (AFTER_DATE, None, None, "a value of 1 to 255", "matchValue"),
         ] {
             let refused = Condition::parse(kind, key, value).unwrap_err();
-            assert_eq!((refused, refused.field()), (error, field), "{kind:?} {key:?} {value:?}");
-            assert!(
-                ["expected ", "not "].iter().any(|first| refused.to_string().starts_with(first)),
-                "{refused}"
-            );
+            assert_eq!(refused.field, field, "{kind:?} {key:?} {value:?}");
+            assert!(refused.to_string().contains(reason), "{kind:?} {key:?} {value:?}: {refused}");
         }
     }
 

@@ -67,7 +67,6 @@ impl Schemes {
 
     /// Returns `true` if long URLs may have this scheme. `scheme` is in lower case, as in a parsed
     /// URL.
-    #[must_use]
     pub fn allow(&self, scheme: &str) -> bool {
         self.0.iter().any(|allowed| allowed == scheme)
     }

@@ -7,58 +7,32 @@
 
 use std::{fmt, str::FromStr};
 
-/// A kind of action that an API key may be allowed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Scope {
-    /// Create links.
-    Create,
-    /// Read links.
-    Read,
-    /// Edit links and tags.
-    Edit,
-    /// Delete links and tags.
-    Delete,
-    /// Read visits.
-    Visits,
-    /// Reserve codes before their links exist, and fill the reservations.
-    Reserve,
-    /// Add domains, by creating links on them.
-    Domains,
-    /// All actions, including those on objects of other keys.
-    Admin,
+codes::named_values! {
+    /// A kind of action that an API key may be allowed, with its name on the command line and in
+    /// the database.
+    pub enum Scope {
+        /// Create links.
+        Create => "create",
+        /// Read links.
+        Read => "read",
+        /// Edit links and tags.
+        Edit => "edit",
+        /// Delete links and tags.
+        Delete => "delete",
+        /// Read visits.
+        Visits => "visits",
+        /// Reserve codes before their links exist, and fill the reservations.
+        Reserve => "reserve",
+        /// Add domains, by creating links on them.
+        Domains => "domains",
+        /// All actions, including those on objects of other keys.
+        Admin => "admin",
+    }
 }
 
 impl Scope {
-    /// All scopes.
-    pub const ALL: [Self; 8] = [
-        Self::Create,
-        Self::Read,
-        Self::Edit,
-        Self::Delete,
-        Self::Visits,
-        Self::Reserve,
-        Self::Domains,
-        Self::Admin,
-    ];
-
     const fn bit(self) -> u8 {
         1 << self as u8
-    }
-
-    /// Returns the name of the scope, on the command line and in the database.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Create => "create",
-            Self::Read => "read",
-            Self::Edit => "edit",
-            Self::Delete => "delete",
-            Self::Visits => "visits",
-            Self::Reserve => "reserve",
-            Self::Domains => "domains",
-            Self::Admin => "admin",
-        }
     }
 }
 
@@ -81,34 +55,29 @@ pub struct ScopesError(String);
 
 impl Scopes {
     /// Returns the scope `admin`, which includes all others.
-    #[must_use]
     pub fn admin() -> Self {
         Self(Scope::Admin.bit())
     }
 
     /// Returns the set of one scope.
-    #[must_use]
     pub fn only(scope: Scope) -> Self {
         Self(scope.bit())
     }
 
     /// Returns `true` if a key with these scopes may perform actions of `scope`.
-    #[must_use]
     pub fn allow(&self, scope: Scope) -> bool {
         self.0 & (scope.bit() | Scope::Admin.bit()) != 0
     }
 
     /// Returns `true` if the set contains `admin`, which includes objects of other keys.
-    #[must_use]
     pub fn is_admin(&self) -> bool {
         self.0 & Scope::Admin.bit() != 0
     }
 
     /// Parses stored scopes. Those of a later release are left out: in this one the key may do less.
-    #[must_use]
     pub fn from_stored(text: &str) -> Self {
-        let known = |name: &str| Scope::ALL.into_iter().find(|scope| scope.as_str() == name.trim());
-        Self(text.split(',').filter_map(known).fold(0, |bits, scope| bits | scope.bit()))
+        let known = text.split(',').filter_map(|name| Scope::parse(name.trim()));
+        Self(known.fold(0, |bits, scope| bits | scope.bit()))
     }
 
     fn iter(self) -> impl Iterator<Item = Scope> {
@@ -120,10 +89,8 @@ impl FromStr for Scopes {
     type Err = ScopesError;
 
     fn from_str(text: &str) -> Result<Self, ScopesError> {
-        let wrong = || ScopesError(text.to_owned());
-        let known = |name: &str| Scope::ALL.into_iter().find(|scope| scope.as_str() == name.trim());
-        let add = |bits, name| known(name).map(|scope| bits | scope.bit());
-        text.split(',').try_fold(0, add).map(Self).ok_or_else(wrong)
+        let add = |bits, name: &str| Scope::parse(name.trim()).map(|scope| bits | scope.bit());
+        text.split(',').try_fold(0, add).map(Self).ok_or_else(|| ScopesError(text.to_owned()))
     }
 }
 

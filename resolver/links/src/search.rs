@@ -14,7 +14,6 @@ use super::spelling::nfc;
 /// It is in upper case, where more letters are one than in lower case: `ß` is `SS`, and the Greek
 /// sigma at the end of a word is like any other. The dotted and the dotless `i` of Turkish are the
 /// one of other languages, because whoever searches may have neither.
-#[must_use]
 pub fn search_key(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         return if text.bytes().any(|byte| byte.is_ascii_lowercase()) {
@@ -28,7 +27,6 @@ pub fn search_key(text: &str) -> Cow<'_, str> {
 
 /// Returns a text by whose bytes texts are sorted as people expect: regardless of case, and letters
 /// with accents beside those without.
-#[must_use]
 pub fn sort_key(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         return search_key(text);

@@ -11,13 +11,11 @@ pub struct SessionHash([u8; 32]);
 
 impl SessionHash {
     /// Hashes a token that a browser sent, valid or not.
-    #[must_use]
     pub fn of(token: &[u8]) -> Self {
         Self(Sha256::digest(token).into())
     }
 
     /// Returns the 32 bytes of the hash, as they are stored.
-    #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }

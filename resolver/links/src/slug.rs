@@ -1,17 +1,14 @@
 //! Slugs: hand-picked codes.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use super::{
     lookalike::{first_invisible, is_one_script},
     reserved::{self, OUR_FIRST},
     spelling::canonical,
+    text_value::text_value,
 };
 
-/// Maximum length of a slug, in bytes of UTF-8.
-const MAX_LEN: usize = 255;
 /// Last segments that are reserved for paths of the service or the API, after a code.
 const OUR_LAST: [&str; 4] = ["qr-code", "track", "visits", "redirect-rules"];
 /// Separators between the words of a slug.
@@ -24,6 +21,8 @@ const FORBIDDEN: &str = ":?#[]@%\\\"<>^`{|}";
 #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Slug(Box<str>);
 
+text_value!(Slug);
+
 /// Why a slug was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SlugError {
@@ -31,7 +30,7 @@ pub enum SlugError {
     #[error("expected at least one character beside slashes and spaces")]
     Empty,
     /// Longer than [`Slug::MAX_LEN`].
-    #[error("expected at most {MAX_LEN} bytes")]
+    #[error("expected at most {} bytes", Slug::MAX_LEN)]
     TooLong,
     /// Characters that a path cannot have.
     #[error("expected no control characters and none of {FORBIDDEN}")]
@@ -57,7 +56,7 @@ pub enum SlugError {
 
 impl Slug {
     /// Maximum length of a slug, in bytes.
-    pub const MAX_LEN: usize = MAX_LEN;
+    pub const MAX_LEN: usize = 255;
 
     /// Parses a slug as Shlink does: slashes at its ends are dropped, spaces become dashes, several
     /// segments are allowed.
@@ -69,7 +68,7 @@ impl Slug {
         if text.is_empty() {
             return Err(SlugError::Empty);
         }
-        if text.len() > MAX_LEN {
+        if text.len() > Slug::MAX_LEN {
             return Err(SlugError::TooLong);
         }
         let is_forbidden = |one: char| one.is_control() || one.is_whitespace() || FORBIDDEN.contains(one);
@@ -120,7 +119,7 @@ impl Slug {
         if text.is_empty() {
             return Err(SlugError::Empty);
         }
-        if text.len() > MAX_LEN {
+        if text.len() > Slug::MAX_LEN {
             return Err(SlugError::TooLong);
         }
         let slug = Self(text.into());
@@ -142,36 +141,16 @@ impl Slug {
     }
 
     /// Returns whether two slugs are spellings of the same name.
-    #[must_use]
     pub fn is_same(&self, other: &str) -> bool {
         *self.0 == *other || !self.0.is_ascii() && canonical(&self.0) == canonical(other)
     }
 
     /// Returns the slug that a request path names: the path without its first slash,
     /// percent-decoded. `None` if it could not be a slug.
-    #[must_use]
     pub fn of_path(path: &str) -> Option<Self> {
         let decoded = percent_encoding::percent_decode_str(path.strip_prefix('/')?).decode_utf8().ok()?;
         // A path that is not spelled as slugs are kept names no slug. Guessing is rejected.
         Self::parse(&decoded).ok().filter(|slug| *slug.0 == *decoded)
-    }
-
-    /// Returns the slug as it is kept.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for Slug {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl fmt::Debug for Slug {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&*self.0, f)
     }
 }
 
@@ -195,7 +174,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_a_path_or_is_one_of_ours_is_refused_with_the_reason() {
-        let long = "x".repeat(MAX_LEN + 1);
+        let long = "x".repeat(Slug::MAX_LEN + 1);
         for (text, reason) in [
             ("", SlugError::Empty),
             (" / ", SlugError::Empty),
@@ -251,7 +230,7 @@ mod tests {
         }
         assert!(!Slug::pick("cafe").unwrap().is_same("caf\u{e9}"));
         // Composed, this letter is longer.
-        let long = "\u{958}".repeat(MAX_LEN / 3);
+        let long = "\u{958}".repeat(Slug::MAX_LEN / 3);
         assert_eq!(Slug::pick(&long), Err(SlugError::TooLong));
         let error = Slug::pick("a\u{200b}").unwrap_err().to_string();
         assert!(error.contains("U+200B"), "{error}");

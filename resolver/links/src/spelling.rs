@@ -16,7 +16,6 @@ use unicode_normalization::{IsNormalized, UnicodeNormalization as _, is_nfc_quic
 pub(super) const EMOJI_STYLE: char = '\u{fe0f}';
 
 /// Returns a text in NFC.
-#[must_use]
 pub fn nfc(text: &str) -> Cow<'_, str> {
     if text.is_ascii() || is_nfc_quick(text.chars()) == IsNormalized::Yes {
         return Cow::Borrowed(text);
@@ -34,7 +33,6 @@ pub(super) fn canonical(text: &str) -> Cow<'_, str> {
 }
 
 /// Returns the spellings under which a slug may be stored, each once, the best first.
-#[must_use]
 pub fn slug_spellings(text: &str) -> Vec<Cow<'_, str>> {
     let mut spellings = vec![Cow::Borrowed(text)];
     if !text.is_ascii() {
@@ -46,7 +44,6 @@ pub fn slug_spellings(text: &str) -> Vec<Cow<'_, str>> {
 }
 
 /// Returns the spellings under which a tag may be stored, each once, the best first.
-#[must_use]
 pub fn tag_spellings(text: &str) -> Vec<Cow<'_, str>> {
     let mut spellings = vec![Cow::Borrowed(text)];
     if !text.is_ascii() {

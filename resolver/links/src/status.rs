@@ -14,7 +14,6 @@ pub struct RedirectStatusError;
 
 impl RedirectStatus {
     /// Returns the status as a number.
-    #[must_use]
     pub fn code(self) -> u16 {
         self.0
     }

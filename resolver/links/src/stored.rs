@@ -25,13 +25,11 @@ pub trait StoredObject: Default + DeserializeOwned {
     fn unknown_mut(&mut self) -> &mut Map<String, Value>;
 
     /// Parses a stored object.
-    #[must_use]
     fn from_stored(text: &str) -> Self {
         serde_json::from_str(text).unwrap_or_else(|_| set_aside(text))
     }
 
     /// Returns `true` if the object has a member that this release cannot read and may not ignore.
-    #[must_use]
     fn is_of_later_release(&self) -> bool {
         self.unknown().keys().any(|name| !name.starts_with(MAY_BE_IGNORED))
     }

@@ -1,13 +1,9 @@
 //! Tags, by which links are grouped.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
-use super::spelling::nfc;
+use super::{spelling::nfc, text_value::text_value};
 
-/// Maximum length of a tag, in bytes.
-const MAX_LEN: usize = 255;
 /// Maximum number of tags of one link.
 pub const TAGS_MAX: usize = 100;
 
@@ -16,14 +12,16 @@ pub const TAGS_MAX: usize = 100;
 #[serde(transparent)]
 pub struct Tag(Box<str>);
 
+text_value!(Tag);
+
 /// Error of [`Tag::parse`] and [`Tag::exactly`]: wrong length, or control characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected a tag of 1 to {MAX_LEN} bytes without control characters")]
+#[error("expected a tag of 1 to {} bytes without control characters", Tag::MAX_LEN)]
 pub struct TagError;
 
 impl Tag {
     /// Maximum length of a tag, in bytes.
-    pub const MAX_LEN: usize = MAX_LEN;
+    pub const MAX_LEN: usize = 255;
 
     /// Parses a tag as Shlink does: in lower case, with dashes for spaces. All spellings of a text
     /// are one tag, in NFC.
@@ -43,32 +41,13 @@ impl Tag {
     /// characters.
     pub fn exactly(text: &str) -> Result<Self, TagError> {
         let text = nfc(text.trim());
-        let fits = (1..=MAX_LEN).contains(&text.len()) && !text.chars().any(char::is_control);
+        let fits = (1..=Tag::MAX_LEN).contains(&text.len()) && !text.chars().any(char::is_control);
         if fits { Ok(Self((*text).into())) } else { Err(TagError) }
     }
 
     /// Wraps a tag that was validated when it was stored.
-    #[must_use]
     pub fn from_stored(text: &str) -> Self {
         Self(text.into())
-    }
-
-    /// Returns the tag as text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for Tag {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl fmt::Debug for Tag {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&*self.0, f)
     }
 }
 
@@ -83,7 +62,7 @@ mod tests {
         assert_eq!(Tag::parse("CAFE\u{301}").unwrap().as_str(), "caf\u{e9}");
         assert_eq!(Tag::exactly("Cafe\u{301}").unwrap().as_str(), "Caf\u{e9}");
         assert_eq!(Tag::exactly(" Summer Sale ").unwrap().as_str(), "Summer Sale");
-        for wrong in ["", "  ", "a\u{7}b", &"x".repeat(MAX_LEN + 1)] {
+        for wrong in ["", "  ", "a\u{7}b", &"x".repeat(Tag::MAX_LEN + 1)] {
             assert_eq!(Tag::parse(wrong), Err(TagError), "{wrong:?}");
         }
     }

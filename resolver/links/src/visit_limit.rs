@@ -2,7 +2,6 @@
 
 /// Returns how many of the wanted visits a link grants that has granted `used` before. A link
 /// without a limit grants all of them.
-#[must_use]
 pub fn granted_visits(limit: Option<u64>, used: u64, wanted: u64) -> u64 {
     limit.map_or(wanted, |limit| wanted.min(limit.saturating_sub(used)))
 }

@@ -17,7 +17,7 @@ use codes::LinkId;
 
 pub use body::{BODY_BYTES, SampleVisit, Shown, body};
 pub use delivery::{Delivery, DeliveryId, DeliveryState};
-pub use event::{EVENT_NAMES, EventId, LinkEvent, NewWebhookEvent, PING, RecordedVisits, WebhookEvent};
+pub use event::{EventId, EventKind, NewWebhookEvent, PING, RecordedVisits, WebhookEvent};
 
 /// Maximum number of webhooks.
 pub const WEBHOOKS_MAX: u32 = 100;
@@ -26,22 +26,9 @@ pub const OPEN_MAX: u32 = 10_000;
 /// Maximum length of a description, in bytes.
 pub const DESCRIPTION_BYTES: usize = 255;
 
-/// Number of a webhook in the database.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct WebhookId(i64);
-
-impl WebhookId {
-    /// Wraps a stored number.
-    #[must_use]
-    pub const fn from_stored(id: i64) -> Self {
-        Self(id)
-    }
-
-    /// Returns the number as it is stored.
-    #[must_use]
-    pub const fn get(self) -> i64 {
-        self.0
-    }
+codes::stored_number! {
+    /// Number of a webhook in the database.
+    pub struct WebhookId(i64);
 }
 
 impl fmt::Display for WebhookId {
@@ -56,13 +43,11 @@ pub struct StoredSecret(Box<str>);
 
 impl StoredSecret {
     /// Wraps a secret.
-    #[must_use]
     pub fn new(text: &str) -> Self {
         Self(text.into())
     }
 
     /// Returns the secret.
-    #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -77,7 +62,7 @@ impl fmt::Debug for StoredSecret {
 /// The events of a webhook: their kinds by name, and conditions that all have to hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subscription {
-    /// Names of kinds, of [`EVENT_NAMES`].
+    /// Names of kinds, of [`EventKind::NAMES`].
     pub kinds: Vec<String>,
     /// Only events of this domain.
     pub domain: Option<DomainId>,
@@ -129,14 +114,12 @@ pub struct Webhook {
 
 impl Webhook {
     /// Returns the host of the receiver, without path and query, which may carry a token.
-    #[must_use]
     pub fn host(&self) -> String {
         host(&self.url)
     }
 }
 
 /// Returns the host of a URL.
-#[must_use]
 pub fn host(url: &str) -> String {
     Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
 }

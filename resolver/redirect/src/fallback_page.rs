@@ -47,12 +47,12 @@ pub(crate) enum Unmatched<'a> {
 /// 404.
 pub(crate) fn not_found(
     redirector: &Redirector,
-    place: &VisitorDomain,
+    visited: &VisitorDomain,
     why: Unmatched<'_>,
     path: &str,
 ) -> Answer {
     redirector.metrics.not_found.increment(1);
-    fallback_redirect(redirector, place, &why, path)
+    fallback_redirect(redirector, visited, &why, path)
         .unwrap_or_else(|| VisitorPage::NotFound.answer(StatusCode::NOT_FOUND))
 }
 
@@ -60,20 +60,20 @@ pub(crate) fn not_found(
 /// `tells_gone` is set, and otherwise that of [`not_found`].
 pub(crate) fn gone(
     redirector: &Redirector,
-    place: &VisitorDomain,
-    wanted: &LookupKey,
+    visited: &VisitorDomain,
+    key: &LookupKey,
     path: &str,
     page: VisitorPage,
 ) -> Answer {
     if !redirector.tells_gone {
-        return not_found(redirector, place, Unmatched::Code(wanted), path);
+        return not_found(redirector, visited, Unmatched::Code(key), path);
     }
     redirector.metrics.not_found.increment(1);
     // A domain's own target for invalid short URLs takes precedence over 410. The targets of
     // keyspaces and flags do not: they are for codes in general, while --tell-gone reports that
     // this link existed.
-    let own = place.domain.settings.redirects.invalid_short_url.as_deref();
-    own.and_then(|target| redirect_to(redirector, place, target, path))
+    let own = visited.domain.settings.redirects.invalid_short_url.as_deref();
+    own.and_then(|target| redirect_to(redirector, visited, target, path))
         .unwrap_or_else(|| page.answer(StatusCode::GONE))
 }
 
@@ -108,50 +108,50 @@ pub(crate) fn ask_password(is_wrong: bool) -> Answer {
 /// Returns whether the root path of a host shows the home page: that of the public URL does, unless
 /// the operator has chosen another target.
 pub fn shows_home(redirector: &Redirector, host: Option<&str>) -> bool {
-    let place = redirector.domain_cache.place(host);
+    let visited = redirector.domain_cache.place(host);
     redirector.domain_cache.page_host(host) == PageHost::Own
-        && fallback_redirect(redirector, &place, &Unmatched::Base, "/").is_none()
+        && fallback_redirect(redirector, &visited, &Unmatched::Base, "/").is_none()
 }
 
 /// Answers a visitor of the root path of a domain.
 pub fn home<B>(thread: &ThreadContext, visitor: Visitor, request: &Request<B>) -> Answer {
     let redirector = &thread.redirector;
-    let place = redirector.domain_cache.place(host(request));
-    let answer = fallback_redirect(redirector, &place, &Unmatched::Base, "/")
+    let visited = redirector.domain_cache.place(host(request));
+    let answer = fallback_redirect(redirector, &visited, &Unmatched::Base, "/")
         .unwrap_or_else(|| VisitorPage::Home.answer(StatusCode::OK));
-    let missed = Missed { outcome: Outcome::BaseUrl, link: None, domain: place.domain.id };
+    let missed = Missed { outcome: Outcome::BaseUrl, link: None, domain: visited.domain.id };
     refuse(thread, visitor, request, Refusal::new(answer, missed))
 }
 
 /// Returns the redirect to the first fallback target that can be used.
 fn fallback_redirect(
     redirector: &Redirector,
-    place: &VisitorDomain,
+    visited: &VisitorDomain,
     why: &Unmatched<'_>,
     path: &str,
 ) -> Option<Answer> {
-    let (own, all) = (&place.domain.settings.redirects, &redirector.fallbacks.redirects);
+    let (own, all) = (&visited.domain.settings.redirects, &redirector.fallbacks.redirects);
     let targets = match why {
         Unmatched::Base => [None, own.base_url.as_ref(), all.base_url.as_ref()],
         Unmatched::Regular => [None, own.regular_404.as_ref(), all.regular_404.as_ref()],
-        Unmatched::Code(wanted) => {
+        Unmatched::Code(key) => {
             // A keyspace belongs to a site, whose target suits the visitors of its codes better
             // than the domain's.
             let keyspace = redirector
                 .lookup
-                .keyspace_of(wanted)
+                .keyspace_of(key)
                 .and_then(|name| redirector.fallbacks.keyspaces.get(name.as_str()));
             [keyspace, own.invalid_short_url.as_ref(), all.invalid_short_url.as_ref()]
         }
     };
-    targets.into_iter().flatten().find_map(|target| redirect_to(redirector, place, target, path))
+    targets.into_iter().flatten().find_map(|target| redirect_to(redirector, visited, target, path))
 }
 
 /// Returns the redirect to a fallback target. Returns `None` if it is too long with this path, or if
 /// the operator's target rules deny where browsers go from here.
-fn redirect_to(redirector: &Redirector, place: &VisitorDomain, target: &str, path: &str) -> Option<Answer> {
+fn redirect_to(redirector: &Redirector, visited: &VisitorDomain, target: &str, path: &str) -> Option<Answer> {
     let name =
-        place.domain.authority.as_ref().map_or(redirector.domain_cache.default_name(), Authority::as_str);
+        visited.domain.authority.as_ref().map_or(redirector.domain_cache.default_name(), Authority::as_str);
     let location = location(&fill_placeholders(target, name, path)?);
     if !redirector.lookup.allows_from(name, &location) {
         return None;

@@ -1,8 +1,8 @@
 //! Redirects: `GET|HEAD /{code}`.
 //!
 //! Almost every redirect is of a link in the thread's cache ([`follow_cached`]). It is answered in
-//! the poll in which its request was read: by the crate [`fast_path`] or, on a connection that also
-//! carries other requests, by [`answer_cached`]. [`follow`] answers all other requests.
+//! the poll in which its request was read: by [`fast_path`](crate::fast_path) or, on a connection
+//! that also carries other requests, by [`answer_cached`]. [`follow`] answers all other requests.
 
 use std::{net::IpAddr, ptr, sync::Arc};
 
@@ -12,15 +12,15 @@ use app::{
     lookup::{LookupError, LookupKey},
 };
 use codes::Code;
-use fast_path::RequestHead;
-use geoip::{CountryCode, Place};
+use geoip::{CountryCode, Location};
 use hyper::{
     Method, Request, StatusCode,
     header::{ACCEPT_LANGUAGE, HeaderValue, USER_AGENT},
 };
 use jiff::Timestamp;
 use links::{
-    DomainId, Facts, Link, Rule, StoredObject as _, asks_where, choose, location, location_with_query,
+    DomainId, Facts, Link, LinkState, Rule, StoredObject as _, asks_where, choose, location,
+    location_with_query,
 };
 use visits::Outcome;
 use web::{Answer, hold_back, visitor_page::VisitorPage};
@@ -31,6 +31,7 @@ use crate::{
         Unmatched, ask_password, gone, limited, not_found, refuse_prefetch, slow_down, taken_down,
         unavailable,
     },
+    fast_path::RequestHead,
     preview,
     redirection::redirect,
     request::{bytes, host, is_prefetch, request_head},
@@ -104,44 +105,46 @@ async fn try_to_follow<B>(
         // A slug may end in a plus itself, so a preview is of what has no link.
         Err(refusal) if refusal.is_unknown() && preview::link_of(path).is_some() => {
             let shown = preview::preview(redirector, visitor.client, request).await?;
-            // What was asked for first exists in a way.
+            // The preview's link exists, so refund the unknown-code budget.
             redirector.clients.give_back(visitor.client);
             return Ok(shown);
         }
         Err(refusal) => return Err(refusal),
     };
     let now = redirector.domain_cache.now();
-    if !found.link.is_live(now) {
-        return Err(not_live(redirector, &found, now, path));
-    }
+    check_live(redirector, &found, now, path)?;
     let (has_password, is_look) = (found.link.password().is_some(), is_look(request));
-    if found.link.is_limited() && (has_password || is_look) {
+    if has_password || is_look {
         // A password form for a link whose visits are used up would be pointless, and a preview
         // must not use up a visit.
-        match redirector.admission.is_spent(found.link.id).await {
-            Ok(false) => {}
-            Ok(true) => return Err(spent(redirector, &found, path)),
-            Err(_) => return Err(unavailable(redirector).into()),
-        }
+        check_visits_left(redirector, &found, path).await?;
     }
     match (has_password, is_look && found.link.is_limited()) {
         (true, _) => Ok(ask_password(false)),
         (false, true) => Ok(limited()),
-        (false, false) => lead(thread, visitor, request, now, &found).await,
+        (false, false) => lead_visitor(thread, visitor, request, now, &found).await,
     }
 }
 
-/// Answers a visitor of a link that does not redirect now. A link that is not valid yet is not
-/// gone: until it begins, it is answered like an unknown code.
-pub(crate) fn not_live(redirector: &Redirector, found: &FoundLink, now: Timestamp, path: &str) -> Refusal {
-    let FoundLink { link, place, wanted } = found;
-    let why = why_not_live(link, now);
+/// Checks that a link redirects now. A link that is not valid yet is not gone: until it begins, it
+/// is answered like an unknown code.
+///
+/// # Errors
+/// Returns the refusal of a link that does not redirect.
+pub(crate) fn check_live(
+    redirector: &Redirector,
+    found: &FoundLink,
+    now: Timestamp,
+    path: &str,
+) -> Result<(), Refusal> {
+    let FoundLink { link, visited, key } = found;
+    let Some(outcome) = outcome_of(link.state(now)) else { return Ok(()) };
     let answer = if link.was_live(now) {
-        gone(redirector, place, wanted, path, page_of(why))
+        gone(redirector, visited, key, path, page_of(outcome))
     } else {
-        not_found(redirector, place, Unmatched::Code(wanted), path)
+        not_found(redirector, visited, Unmatched::Code(key), path)
     };
-    Refusal::new(answer, Missed::of(link, why))
+    Err(Refusal::new(answer, Missed::of(link, outcome)))
 }
 
 /// Returns the page for visitors of a link that has ended.
@@ -154,22 +157,42 @@ fn page_of(why: Outcome) -> VisitorPage {
     }
 }
 
-/// Returns why a link does not redirect at `now`.
-pub(crate) fn why_not_live(link: &Link, now: Timestamp) -> Outcome {
-    match link.details.as_deref() {
-        Some(details) if details.deleted_at.is_some() => Outcome::UnknownCode,
-        Some(details) if details.blocked.is_some() => Outcome::TakenDown,
-        Some(details) if details.disabled => Outcome::Disabled,
-        Some(details) if details.valid_until.is_some_and(|until| until <= now) => Outcome::Expired,
-        _ => Outcome::NotYetValid,
+/// Returns what a visit of a link in this state counts as; `None` if the link redirects.
+pub(crate) fn outcome_of(state: LinkState) -> Option<Outcome> {
+    Some(match state {
+        LinkState::Deleted => Outcome::UnknownCode,
+        LinkState::Blocked => Outcome::TakenDown,
+        LinkState::Disabled => Outcome::Disabled,
+        LinkState::Expired => Outcome::Expired,
+        LinkState::NotYetValid => Outcome::NotYetValid,
+        LinkState::Live => return None,
+    })
+}
+
+/// Checks that a link has visits left, without using up one.
+///
+/// # Errors
+/// Returns the refusal if there are none, or if that is unknown.
+pub(crate) async fn check_visits_left(
+    redirector: &Redirector,
+    found: &FoundLink,
+    path: &str,
+) -> Result<(), Refusal> {
+    if !found.link.is_limited() {
+        return Ok(());
+    }
+    match redirector.admission.is_spent(found.link.id).await {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(spent(redirector, found, path)),
+        Err(_) => Err(unavailable(redirector).into()),
     }
 }
 
 /// Answers a visitor of a link whose visits are used up.
-pub(crate) fn spent(redirector: &Redirector, found: &FoundLink, path: &str) -> Refusal {
-    let why = Outcome::LimitReached;
-    let answer = gone(redirector, &found.place, &found.wanted, path, page_of(why));
-    Refusal::new(answer, Missed::of(&found.link, why))
+fn spent(redirector: &Redirector, found: &FoundLink, path: &str) -> Refusal {
+    let outcome = Outcome::LimitReached;
+    let answer = gone(redirector, &found.visited, &found.key, path, page_of(outcome));
+    Refusal::new(answer, Missed::of(&found.link, outcome))
 }
 
 /// Returns whether a request is a look at the link, by a crawler or for the preview of a chat, and
@@ -182,8 +205,8 @@ fn is_look<B>(request: &Request<B>) -> bool {
 /// A link that a visitor requested, live or not.
 pub(crate) struct FoundLink {
     pub(crate) link: Arc<Link>,
-    pub(crate) place: VisitorDomain,
-    pub(crate) wanted: LookupKey,
+    pub(crate) visited: VisitorDomain,
+    pub(crate) key: LookupKey,
 }
 
 /// Looks up the link of a path.
@@ -201,27 +224,27 @@ pub(crate) async fn find(
         return Err(unavailable(redirector).into());
     }
     let question = redirector.domain_cache.question(host, path);
-    let Question { place, wanted, .. } = &question;
+    let Question { place: visited, wanted: key, .. } = &question;
     let without_link = |why, outcome| {
-        let missed = Missed { outcome, link: None, domain: place.domain.id };
-        Refusal::new(not_found(redirector, place, why, path), missed)
+        let missed = Missed { outcome, link: None, domain: visited.domain.id };
+        Refusal::new(not_found(redirector, visited, why, path), missed)
     };
-    let Some(wanted) = wanted else {
+    let Some(key) = key else {
         return Err(without_link(Unmatched::Regular, Outcome::InvalidPath));
     };
-    let is_disabled = place.domain.settings.disabled;
-    if (is_disabled && !place.is_sure) || place.domain.settings.is_of_later_release() {
+    let is_disabled = visited.domain.settings.disabled;
+    if (is_disabled && !visited.is_sure) || visited.domain.settings.is_of_later_release() {
         return Err(unavailable(redirector).into());
     }
     if is_disabled {
-        return Err(without_link(Unmatched::Code(wanted), Outcome::UnknownCode));
+        return Err(without_link(Unmatched::Code(key), Outcome::UnknownCode));
     }
     // A link in the cache exists, and looking it up costs no query.
-    let is_free = redirector.lookup.knows_on(place.domain.id, wanted);
+    let is_free = redirector.lookup.knows_on(visited.domain.id, key);
     if !is_free && let Err(wait) = redirector.clients.spend(client) {
         return Err(hold_back(slow_down(redirector, wait)).into());
     }
-    let found = redirector.lookup.find_on(place.domain.id, wanted).await;
+    let found = redirector.lookup.find_on(visited.domain.id, key).await;
     if !is_free && !matches!(found, Ok(None)) {
         redirector.clients.give_back(client);
     }
@@ -239,9 +262,9 @@ pub(crate) async fn find(
         Ok(Some(link)) if link.is_live(redirector.domain_cache.now()) && link.is_of_later_release() => {
             Err(unavailable(redirector).into())
         }
-        Ok(Some(link)) => Ok(FoundLink { link, place: place.clone(), wanted: wanted.clone() }),
+        Ok(Some(link)) => Ok(FoundLink { link, visited: visited.clone(), key: key.clone() }),
         Ok(None) if redirector.domain_cache.may_deny(&question) => {
-            Err(without_link(Unmatched::Code(wanted), Outcome::UnknownCode))
+            Err(without_link(Unmatched::Code(key), Outcome::UnknownCode))
         }
         Ok(None) | Err(LookupError::NoStore | LookupError::Overloaded) => Err(unavailable(redirector).into()),
     }
@@ -258,7 +281,7 @@ fn is_stopped(redirector: &Redirector, link: &Link) -> bool {
 ///
 /// # Errors
 /// Returns the refusal if there is no target, no visit is left, or it is unknown whether one is.
-pub(crate) async fn lead<B>(
+pub(crate) async fn lead_visitor<B>(
     thread: &ThreadContext,
     visitor: Visitor,
     request: &Request<B>,
@@ -290,7 +313,7 @@ pub(crate) async fn lead<B>(
 }
 
 /// Where a visitor is redirected to.
-struct To {
+struct Destination {
     location: HeaderValue,
     /// The number of the rule that matched, counted from 1; 0 for none.
     rule: u8,
@@ -306,13 +329,13 @@ fn target<B>(
     request: &Request<B>,
     now: Timestamp,
     link: &Link,
-) -> Option<To> {
+) -> Option<Destination> {
     let query = request.uri().query().unwrap_or("");
     let text = |name| std::str::from_utf8(bytes(request.headers(), name)).unwrap_or("");
     let located =
         if asks_where(link.rules()) { redirector.geoip.place(visitor.client) } else { Place::default() };
     // A proxy in front knows the country of its clients better than the GeoIP file does.
-    let told = redirector.clients.country(visitor.peer, request.headers());
+    let country = redirector.clients.country(visitor.peer, request.headers());
     let rule = choose(
         link.rules(),
         &Facts {
@@ -320,7 +343,7 @@ fn target<B>(
             accept_language: text(&ACCEPT_LANGUAGE),
             query,
             ip: visitor.client,
-            country: told.or(located.country.as_ref().map(CountryCode::as_str)),
+            country: country.or(located.country.as_ref().map(CountryCode::as_str)),
             city: located.city.as_deref(),
             now,
         },
@@ -334,7 +357,7 @@ fn target<B>(
     let is_own = rule.is_none() && merged.is_none();
     let location = HeaderValue::try_from(merged.unwrap_or_else(|| location(long_url)));
     let location = location.expect("a URI reference has visible ASCII characters only");
-    Some(To { location, rule: rule.map_or(0, |rule| number_of(rule, link.rules())), is_own })
+    Some(Destination { location, rule: rule.map_or(0, |rule| number_of(rule, link.rules())), is_own })
 }
 
 /// Returns the number of a rule among those of its link, counted from 1 and at most 255.

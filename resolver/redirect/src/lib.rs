@@ -15,6 +15,7 @@
 //! Deliberately absent: routes and connections, which belong to the listener, and the API.
 
 pub mod fallback_page;
+pub mod fast_path;
 mod follow;
 pub mod pixel;
 mod preview;
@@ -101,7 +102,6 @@ pub struct ThreadContext {
 
 impl ThreadContext {
     /// Creates the context of the listener's thread with this index, with an empty cache.
-    #[must_use]
     pub fn new(redirector: Arc<Redirector>, index: usize) -> Self {
         Self { cache: ThreadCache::new(), visits: redirector.visits.buffer(index), redirector }
     }
@@ -114,7 +114,6 @@ impl ThreadContext {
     }
 
     /// Returns the interval at which [`flush`](Self::flush) is called.
-    #[must_use]
     pub fn flush_every(&self) -> Duration {
         self.redirector.visits.flush_every()
     }
@@ -138,7 +137,6 @@ pub struct Visitor {
 }
 
 /// Reads a country as a proxy names it; `None` if that is not two letters.
-#[must_use]
 pub fn country_code(text: &[u8]) -> Option<[u8; 2]> {
     let letters: [u8; 2] = text.try_into().ok()?;
     letters.iter().all(u8::is_ascii_alphabetic).then(|| letters.map(|letter| letter.to_ascii_uppercase()))

@@ -22,28 +22,27 @@ use web::{Answer, answer};
 
 use crate::{
     ThreadContext, Visitor,
-    follow::{find, why_not_live},
+    follow::{find, outcome_of},
     request::{host, request_head},
     visit::{Missed, Visit, note},
 };
 
 /// The suffix of the path, after the code or slug. No slug ends with it.
-const BEHIND: &str = "/track";
+const SUFFIX: &str = "/track";
 /// A transparent GIF of one pixel.
 const GIF: &[u8] = b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff\x21\xf9\x04\x01\0\0\0\0\
     \x2c\0\0\0\0\x01\0\x01\0\0\x02\x02\x44\x01\0\x3b";
 
 /// Returns the path of the link whose pixel this path requests. Returns `None` if the path does not
 /// request a pixel.
-#[must_use]
 #[inline]
 pub fn link_of(path: &str) -> Option<&str> {
-    path.strip_suffix(BEHIND).filter(|link| link.len() > 1)
+    path.strip_suffix(SUFFIX).filter(|link| link.len() > 1)
 }
 
 /// Answers with the pixel, and records the visit.
 pub async fn show<B>(thread: &ThreadContext, visitor: Visitor, request: &Request<B>) -> Answer {
-    if let Some(Missed { outcome, link, domain }) = seen(thread, visitor, request).await {
+    if let Some(Missed { outcome, link, domain }) = count_as(thread, visitor, request).await {
         let now = thread.redirector.domain_cache.now();
         let visit = Visit { outcome, link, domain, rule: 0, target: &[] };
         note(thread, visitor, &request_head(request), now, visit);
@@ -55,7 +54,7 @@ pub async fn show<B>(thread: &ThreadContext, visitor: Visitor, request: &Request
 }
 
 /// Returns what a request for a pixel counts as; `None` if that is unknown now.
-async fn seen<B>(thread: &ThreadContext, visitor: Visitor, request: &Request<B>) -> Option<Missed> {
+async fn count_as<B>(thread: &ThreadContext, visitor: Visitor, request: &Request<B>) -> Option<Missed> {
     let redirector = &thread.redirector;
     let path = link_of(request.uri().path())?;
     let link = match find(redirector, visitor.client, path, host(request)).await {
@@ -63,8 +62,8 @@ async fn seen<B>(thread: &ThreadContext, visitor: Visitor, request: &Request<B>)
         Err(refusal) => return refusal.missed,
     };
     let now = redirector.domain_cache.now();
-    if !link.is_live(now) {
-        return Some(Missed::of(&link, why_not_live(&link, now)));
+    if let Some(outcome) = outcome_of(link.state(now)) {
+        return Some(Missed::of(&link, outcome));
     }
     let is_spent = link.is_limited() && redirector.admission.is_spent(link.id).await.ok()?;
     let outcome = if is_spent { Outcome::LimitReached } else { Outcome::Tracked };

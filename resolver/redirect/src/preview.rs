@@ -13,8 +13,7 @@ use web::{
 
 use crate::{
     Redirector,
-    fallback_page::unavailable,
-    follow::{find, not_live, spent},
+    follow::{check_live, check_visits_left, find},
     request::host,
     visit::Refusal,
 };
@@ -37,16 +36,8 @@ pub(crate) async fn preview<B>(
     let path = link_of(path).unwrap_or(path);
     let found = find(redirector, client, path, host(request)).await?;
     let (link, now) = (&found.link, redirector.domain_cache.now());
-    if !link.is_live(now) {
-        return Err(not_live(redirector, &found, now, path));
-    }
-    if link.is_limited() {
-        match redirector.admission.is_spent(link.id).await {
-            Ok(false) => {}
-            Ok(true) => return Err(spent(redirector, &found, path)),
-            Err(_) => return Err(unavailable(redirector).into()),
-        }
-    }
+    check_live(redirector, &found, now, path)?;
+    check_visits_left(redirector, &found, path).await?;
     let has_password = link.password().is_some();
     let is_same_for_all = !has_password && !link.is_limited() && link.rules().is_empty();
     let name = redirector.lookup.name_of(link).unwrap_or_default();

@@ -25,7 +25,7 @@ use web::{Answer, TEXT, answer, charge};
 use crate::{
     Redirector, ThreadContext, Visitor,
     fallback_page::{busy, too_much, unavailable},
-    follow::{find, not_live},
+    follow::{check_live, find},
     request::host,
 };
 
@@ -34,9 +34,9 @@ const AT_ONCE: usize = 2;
 /// The header that says why many readers may fail to read the code.
 const WARNING: HeaderName = HeaderName::from_static("qr-code-warning");
 /// The suffix of the path, after the code or slug.
-const BEHIND: &str = "/qr-code";
+const SUFFIX: &str = "/qr-code";
 /// The longest time that a QR code waits to be drawn.
-const PATIENCE: Duration = Duration::from_secs(5);
+const WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// The limits of QR codes: those under way, and the rate of each client.
 pub struct QrCodeLimits {
@@ -47,7 +47,6 @@ pub struct QrCodeLimits {
 
 impl QrCodeLimits {
     /// Creates the limits, with no QR code under way.
-    #[must_use]
     pub fn new() -> Self {
         Self {
             rate: Rate::new(QR_CODES_PER_MINUTE),
@@ -65,9 +64,8 @@ impl Default for QrCodeLimits {
 
 /// Returns the path of the link whose QR code this path requests. Returns `None` if the path does
 /// not request a QR code.
-#[must_use]
 pub fn link_of(path: &str) -> Option<&str> {
-    path.strip_suffix(BEHIND).filter(|link| link.len() > 1)
+    path.strip_suffix(SUFFIX).filter(|link| link.len() > 1)
 }
 
 /// Answers with the QR code of a link. It encodes the short URL of the link's own domain and name.
@@ -89,8 +87,10 @@ pub async fn draw(thread: &ThreadContext, visitor: Visitor, request: &Request<In
     };
     // A link that does not redirect yet gets a QR code: a campaign is printed before it begins.
     let now = redirector.domain_cache.now();
-    if found.link.is_over(now) {
-        return not_live(redirector, &found, now, path).answer;
+    if found.link.state(now).is_over()
+        && let Err(refusal) = check_live(redirector, &found, now, path)
+    {
+        return refusal.answer;
     }
     let Some(name) = redirector.lookup.name_of(&found.link) else { return unavailable(redirector) };
     let pairs = form_urlencoded::parse(request.uri().query().unwrap_or("").as_bytes());
@@ -134,13 +134,13 @@ fn file_of(name: &str, content_type: &str) -> String {
 }
 
 /// Renders a QR code on a blocking thread. Returns `None` if its turn does not come within
-/// [`PATIENCE`], or if the rendering fails to run to its end.
+/// [`WAIT_MAX`], or if the rendering fails to run to its end.
 async fn paint(
     redirector: &Arc<Redirector>,
     text: String,
     options: QrOptions,
 ) -> Option<Result<Image, QrError>> {
-    let turn = timeout(PATIENCE, Arc::clone(&redirector.pictures.turns).acquire_owned()).await.ok()?.ok()?;
+    let turn = timeout(WAIT_MAX, Arc::clone(&redirector.pictures.turns).acquire_owned()).await.ok()?.ok()?;
     let logo = redirector.logo.clone();
     let painted = redirector.runtime.spawn_blocking(move || {
         let _turn = turn;

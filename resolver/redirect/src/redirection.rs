@@ -8,7 +8,6 @@ use web::{Answer, empty};
 
 /// Returns the `Cache-Control` value of redirects with this status, which limits how long clients
 /// keep them. Returns `None` for statuses that clients do not cache.
-#[must_use]
 pub fn cache_control(status: StatusCode) -> Option<&'static str> {
     // A permanent redirect that browsers kept forever could never be edited.
     matches!(status, StatusCode::MOVED_PERMANENTLY | StatusCode::PERMANENT_REDIRECT)

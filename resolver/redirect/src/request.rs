@@ -1,10 +1,11 @@
 //! Requests as hyper reads them, in the form of the fast path.
 
-use fast_path::{RequestHead, prefetch};
 use hyper::{
     Method, Request,
     header::{ACCEPT_LANGUAGE, COOKIE, DNT, HOST, HeaderMap, HeaderName, HeaderValue, REFERER, USER_AGENT},
 };
+
+use crate::fast_path::{RequestHead, prefetch};
 
 /// Global Privacy Control: the visitor asks not to be tracked if it is `1`.
 const SEC_GPC: HeaderName = HeaderName::from_static("sec-gpc");
@@ -35,7 +36,6 @@ pub(crate) fn is_prefetch(headers: &HeaderMap) -> bool {
 }
 
 /// Returns the host of a request: that of its target URI, or else its `Host` header.
-#[must_use]
 pub fn host<B>(request: &Request<B>) -> Option<&str> {
     let named = || request.headers().get(HOST)?.to_str().ok();
     request.uri().authority().map(|authority| authority.as_str()).or_else(named)

@@ -4,26 +4,20 @@
 //! 1. A domain lists its own links and those of the default domain, which redirect its visitors as
 //!    well.
 //! 2. A text is cached for a minute. The links of the default domain are read once in that time,
-//!    for all domains.
+//!    for all domains. That a read failed is cached for a second.
 //! 3. There is one read at a time, and requests of any host share it or wait for it. So a client
-//!    that goes through all domains leaves the other connections for lists to the API. A failed
-//!    read answers the next second's requests for the same domain, or for all if it was the default
-//!    one.
+//!    that goes through all domains leaves the other connections for lists to the API.
 //! 4. A rule is the beginning of what it allows: a link with any query, and also a longer name that
 //!    begins with the same letters. A rule that ends in `$` would allow the bare link only, and
 //!    links are followed with the queries of campaigns.
 //! 5. Crawlers need not read more than 500 KiB. If the links do not fit, the latest are listed.
 
-use std::{
-    sync::{Arc, RwLock},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use app::list_links::pieces;
 use codes::LinkId;
 use hyper::{StatusCode, body::Bytes};
-use links::PER_PAGE_MAX;
-use links::{DomainId, Filter, OrderBy, OrderField};
+use links::{DomainId, Filter, OrderBy, OrderField, PER_PAGE_MAX};
 use moka::{policy::EvictionPolicy, sync::Cache};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use store::StoreError;
@@ -36,14 +30,14 @@ use web::{Answer, TEXT, answer};
 use crate::{Redirector, fallback_page::unavailable};
 
 /// The time for which a text is cached.
-const BELIEVED: Duration = Duration::from_secs(60);
+const CACHED_FOR: Duration = Duration::from_secs(60);
 /// The time after a failed read in which no other is tried.
 const FAILED_FOR: Duration = Duration::from_secs(1);
 /// The longest time that a request waits for the reads of others.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// The maximum memory for the texts of all domains but the default one, in bytes.
+const WAIT_MAX: Duration = Duration::from_secs(5);
+/// The maximum memory for the texts of all domains, in bytes.
 const MEMORY_MAX: u64 = 50 * 1024 * 1024;
-/// The bytes that a cached text takes beside its rules.
+/// The bytes that an entry of the cache takes beside its text.
 const ENTRY_BYTES: usize = 256;
 /// The maximum length of a text, in bytes.
 const TEXT_MAX: usize = 500 * 1024;
@@ -57,37 +51,37 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'
 /// A cached text.
 #[derive(Clone)]
 struct Text {
-    bytes: Bytes,
-    /// The time at which the rules of the default domain in it are too old.
+    /// The text; `None` if the links could not be read.
+    bytes: Option<Bytes>,
+    /// The time at which it is too old: a minute after the rules of the default domain were read.
     until: Instant,
     /// The memory that it takes, in bytes. A domain without links of its own shares the bytes of
     /// the default domain.
     weight: u32,
 }
 
+impl Text {
+    /// Makes a text of which so many bytes are not shared.
+    fn new(bytes: Option<Bytes>, until: Instant, own: usize) -> Self {
+        Self { bytes, until, weight: u32::try_from(own + ENTRY_BYTES).unwrap_or(u32::MAX) }
+    }
+}
+
 /// The cached text of each domain.
 pub struct Robots {
-    default_text: RwLock<Option<Text>>,
-    /// The texts of the other domains.
     texts: Cache<DomainId, Text>,
-    /// The last read that failed: the domain whose links could not be read, and the time. Locked
-    /// while links are read.
-    failed: Mutex<Option<(DomainId, Instant)>>,
+    /// Locked while links are read.
+    reading: Mutex<()>,
 }
 
 impl Robots {
     /// Creates an empty cache.
-    #[must_use]
     pub fn new() -> Self {
         let texts = Cache::builder()
             .max_capacity(MEMORY_MAX)
             .weigher(|_, text: &Text| text.weight)
             .eviction_policy(EvictionPolicy::lru());
-        Self {
-            default_text: RwLock::default(),
-            texts: texts.time_to_live(BELIEVED).build(),
-            failed: Mutex::default(),
-        }
+        Self { texts: texts.build(), reading: Mutex::default() }
     }
 
     /// Returns the text of a domain. `read` reads the rules of a domain's own links. Returns `None`
@@ -96,73 +90,49 @@ impl Robots {
     where
         R: Future<Output = Result<String, StoreError>>,
     {
-        let mut failed = timeout(PATIENCE, self.failed.lock()).await.ok()?;
+        let _turn = timeout(WAIT_MAX, self.reading.lock()).await.ok()?;
         // Another request may have read it meanwhile.
         if let Some(text) = self.cached(domain) {
-            return Some(text);
+            return text.bytes;
         }
-        // Every domain needs the rules of the default one, and its own. Those of another domain
-        // may be unreadable for as long as they like.
-        let concerns = |of: DomainId| of.is_default() || of == domain;
-        if failed.is_some_and(|(of, at)| concerns(of) && at.elapsed() < FAILED_FOR) {
-            return None;
-        }
-        match self.read(domain, read).await {
-            Ok(text) => Some(text),
-            Err((of, error)) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "list links for crawlers");
-                *failed = Some((of, Instant::now()));
-                None
-            }
-        }
-    }
-
-    /// Reads the text of a domain. An error names the domain whose links cannot be read.
-    async fn read<R>(
-        &self,
-        domain: DomainId,
-        read: impl Fn(DomainId) -> R,
-    ) -> Result<Bytes, (DomainId, StoreError)>
-    where
-        R: Future<Output = Result<String, StoreError>>,
-    {
-        let default_text = match self.default_text() {
+        let default_text = match self.cached(DomainId::DEFAULT) {
             Some(text) => text,
             None => {
-                let until = Instant::now() + BELIEVED;
-                let rules = read(DomainId::DEFAULT).await.map_err(|error| (DomainId::DEFAULT, error))?;
-                let text = Text { bytes: whole(rules.as_bytes(), b""), until, weight: 0 };
-                *self.default_text.write().expect("no code panics while it holds this lock") =
-                    Some(text.clone());
-                text
+                let until = Instant::now() + CACHED_FOR;
+                let text = |rules: String| {
+                    let bytes = whole(rules.as_bytes(), b"");
+                    Text::new(Some(bytes.clone()), until, bytes.len())
+                };
+                self.keep(DomainId::DEFAULT, read(DomainId::DEFAULT).await.map(text))
             }
         };
+        let shared = default_text.bytes?;
         if domain.is_default() {
-            return Ok(default_text.bytes);
+            return Some(shared);
         }
-        let own = read(domain).await.map_err(|error| (domain, error))?;
-        let (bytes, size) = if own.is_empty() {
-            (default_text.bytes, ENTRY_BYTES)
-        } else {
-            let bytes = whole(own.as_bytes(), rules_of(&default_text.bytes));
-            let size = bytes.len() + ENTRY_BYTES;
-            (bytes, size)
+        let text = |own: String| {
+            if own.is_empty() {
+                return Text::new(Some(shared), default_text.until, 0);
+            }
+            let bytes = whole(own.as_bytes(), rules_of(&shared));
+            Text::new(Some(bytes.clone()), default_text.until, bytes.len())
         };
-        let weight = u32::try_from(size).unwrap_or(u32::MAX);
-        self.texts.insert(domain, Text { bytes: bytes.clone(), until: default_text.until, weight });
-        Ok(bytes)
+        self.keep(domain, read(domain).await.map(text)).bytes
     }
 
-    /// Returns the text of a domain if it is cached.
-    fn cached(&self, domain: DomainId) -> Option<Bytes> {
-        let text = if domain.is_default() { self.default_text() } else { self.texts.get(&domain) };
-        text.filter(|text| Instant::now() < text.until).map(|text| text.bytes)
+    /// Caches a text, or that it could not be read.
+    fn keep(&self, domain: DomainId, text: Result<Text, StoreError>) -> Text {
+        let text = text.unwrap_or_else(|error| {
+            tracing::warn!(error = &error as &dyn std::error::Error, "list links for crawlers");
+            Text::new(None, Instant::now() + FAILED_FOR, 0)
+        });
+        self.texts.insert(domain, text.clone());
+        text
     }
 
-    /// Returns the text of the default domain if it is cached.
-    fn default_text(&self) -> Option<Text> {
-        let text = self.default_text.read().expect("no code panics while it holds this lock").clone();
-        text.filter(|text| Instant::now() < text.until)
+    /// Returns what is cached of a domain.
+    fn cached(&self, domain: DomainId) -> Option<Text> {
+        self.texts.get(&domain).filter(|text| Instant::now() < text.until)
     }
 }
 
@@ -174,12 +144,12 @@ impl Default for Robots {
 
 /// Answers with a host's rules for crawlers.
 pub async fn show(redirector: &Arc<Redirector>, host: Option<&str>) -> Answer {
-    let place = redirector.domain_cache.place(host);
-    if place.domain.settings.disabled {
+    let visited = redirector.domain_cache.place(host);
+    if visited.domain.settings.disabled {
         return answer(StatusCode::OK, TEXT, format!("{HEAD}{TAIL}"));
     }
-    let domain = place.domain.id;
-    if let Some(text) = redirector.robots.cached(domain) {
+    let domain = visited.domain.id;
+    if let Some(text) = redirector.robots.cached(domain).and_then(|text| text.bytes) {
         return answer(StatusCode::OK, TEXT, text);
     }
     let reader = Arc::clone(redirector);
@@ -274,7 +244,7 @@ mod tests {
         assert_eq!(texts.2.unwrap(), of_all);
         assert_eq!(texts.3.unwrap(), of_one);
         assert_eq!(*reads.borrow(), [DomainId::DEFAULT, one, other]);
-        advance(BELIEVED).await;
+        advance(CACHED_FOR).await;
         assert!(robots.cached(one).is_none() && robots.cached(DomainId::DEFAULT).is_none());
         assert_eq!(robots.text(one, &read).await.unwrap(), of_one);
         assert_eq!(reads.borrow().len(), 5);

@@ -21,7 +21,7 @@ use hyper::StatusCode;
 use limits::{Budgets, Resources};
 use links::{Authority, Details, DomainId, Draft, LongUrl, Protocol, Redirects, Slug, api_key::ApiKeyId};
 use store::{InsertedNamed, NamedLink, Store, sqlite::SqliteStore};
-use supply::{Clock, Closing, IssuerClient, Issuers, Owner, Supplier, SupplierConfig, SupplyMetrics, Target};
+use supply::Closing;
 use tempfile::TempDir;
 use tokio::{runtime, time::Instant};
 use web::client_limits::{ClientLimits, Clients};
@@ -83,7 +83,7 @@ impl Site {
             },
         );
         let parts = Parts { supervisor, store: store.clone(), mint: Arc::clone(&mint), metrics };
-        let redirector = Arc::new(parts.redirector(recorder, &page).await);
+        let redirector = Arc::new(parts.redirector(recorder).await);
         let thread = ThreadContext::new(redirector, 0);
         Self { thread, other, page, mint, store, kept, _folder: folder }
     }
@@ -141,7 +141,7 @@ struct Parts {
 }
 
 impl Parts {
-    async fn redirector(&self, visits: Arc<Recorder>, page: &daemon::Recorder) -> Redirector {
+    async fn redirector(&self, visits: Arc<Recorder>) -> Redirector {
         let lookup = Arc::new(Lookup::start(
             &self.supervisor,
             LookupSizes {
@@ -163,7 +163,7 @@ impl Parts {
         let resources = Resources { descriptors: 1_024, memory: 1 << 30 };
         let redirects = Redirects { regular_404: Some(REGULAR_404.to_owned()), ..Redirects::default() };
         Redirector {
-            domain_cache: self.domain_cache(&lookup, self.closing(page)).await,
+            domain_cache: self.domain_cache(&lookup).await,
             lookup,
             passwords: Arc::new(PasswordGuard::default()),
             admission: VisitLimiter::start(&self.supervisor, self.store.clone()),
@@ -183,7 +183,7 @@ impl Parts {
         }
     }
 
-    async fn domain_cache(&self, lookup: &Arc<Lookup>, closing: Closing) -> Arc<DomainCache> {
+    async fn domain_cache(&self, lookup: &Arc<Lookup>) -> Arc<DomainCache> {
         let asked = Instant::now();
         let polled = self.store.poll_settings(None).await.unwrap();
         let config = DirectoryConfig {
@@ -192,21 +192,8 @@ impl Parts {
             policy: Policy { domains_max: 9, checks_redirects: true },
             lookup: Arc::clone(lookup),
             clock: Arc::new(DatabaseClock::new(polled.now)),
-            closing,
+            closing: Closing::without_minting(),
         };
         DomainCache::start(&self.supervisor, config, (asked, polled))
-    }
-
-    /// Returns the handle of a supply that is never started.
-    fn closing(&self, page: &daemon::Recorder) -> Closing {
-        let config = SupplierConfig {
-            owner: Owner { holder: "site".to_owned(), instance: "site".to_owned() },
-            client: Arc::new(IssuerClient::new(Target::Remote(Issuers::default()))),
-            register: self.store.clone(),
-            mintings: Vec::new(),
-            clock: Clock::start(),
-            metrics: SupplyMetrics::new(page),
-        };
-        Supplier::new(config).closing()
     }
 }

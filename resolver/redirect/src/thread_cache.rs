@@ -72,7 +72,6 @@ pub struct ThreadCache {
 
 impl ThreadCache {
     /// Creates an empty cache.
-    #[must_use]
     pub fn new() -> Self {
         let sets = (0..SETS).map(|_| Set::default()).collect();
         let tags = vec![[0; WAYS]; SETS].into_boxed_slice();

@@ -20,7 +20,7 @@ use web::{Answer, TEXT, answer, hold_back};
 use crate::{
     Redirector, ThreadContext, Visitor,
     fallback_page::{ask_password, too_many_tries, too_much, unavailable},
-    follow::{find, lead, not_live},
+    follow::{check_live, find, lead_visitor},
     request::host,
     visit::{Missed, Refusal, refuse},
 };
@@ -66,9 +66,7 @@ async fn answer_form<B: FormBody>(
     let path = request.uri().path();
     let found = find(redirector, visitor.client, path, host(request)).await?;
     let now = redirector.domain_cache.now();
-    if !found.link.is_live(now) {
-        return Err(not_live(redirector, &found, now, path));
-    }
+    check_live(redirector, &found, now, path)?;
     if let Some(hash) = found.link.password() {
         match open(redirector, found.link.id, visitor.client, hash, password).await {
             Tried::Opened => {}
@@ -80,7 +78,7 @@ async fn answer_form<B: FormBody>(
             Tried::Busy => return Err(unavailable(redirector).into()),
         }
     }
-    lead(thread, visitor, request, now, &found).await
+    lead_visitor(thread, visitor, request, now, &found).await
 }
 
 /// Checks a password on the daemon's own runtime: a listener's thread has no other threads for
@@ -99,7 +97,6 @@ async fn open(
 }
 
 /// Returns whether a request submits the form.
-#[must_use]
 pub fn is_form<B>(request: &Request<B>) -> bool {
     let kind = request.headers().get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
     request.uri().path().len() > 1 && kind.starts_with(b"application/x-www-form-urlencoded")

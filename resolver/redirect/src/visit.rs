@@ -10,7 +10,6 @@
 //!    link's name alone, and the location unless it is the link's own long URL.
 
 use codes::LinkId;
-use fast_path::RequestHead;
 use hyper::{
     Request,
     header::{HeaderValue, LOCATION},
@@ -20,7 +19,7 @@ use links::{DomainId, Link};
 use visits::{Event, Outcome};
 use web::Answer;
 
-use crate::{ThreadContext, Visitor, request::request_head};
+use crate::{ThreadContext, Visitor, fast_path::RequestHead, request::request_head};
 
 /// What a request led to.
 #[derive(Clone, Copy, Debug)]

@@ -11,7 +11,6 @@ use std::{
 };
 
 use daemon::traces::Span;
-use fast_path::{Outcome, RequestHead, Responses};
 use futures_util::future::Either;
 use hyper::{
     Method, StatusCode, Uri, Version,
@@ -22,7 +21,11 @@ use hyper::{
 };
 use hyper_util::{rt::TokioIo, server::graceful::GracefulConnection};
 use limits::{Connection, TimedStream, from_client};
-use redirect::{Visitor, country_code, thread_cache::CachedTarget};
+use redirect::{
+    Visitor, country_code,
+    fast_path::{self, Ending, RequestHead, Responses},
+    thread_cache::CachedTarget,
+};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
@@ -92,12 +95,12 @@ pub(super) async fn serve_connection(mut stream: TimedStream<TcpStream>, thread:
     };
     let commit = || thread.redirects.commit();
     match fast_path::serve(&mut stream, &thread.buffers, is_stopping, respond, commit).await {
-        Ok(Outcome::HandOver(unanswered)) => {
+        Ok(Ending::HandOver(unanswered)) => {
             stream.unread(unanswered);
             // Boxed, because hyper's state of a connection is many times as large as a redirect's.
             Box::pin(serve_with_hyper((stream, connection, Protocol::Http1), thread)).await;
         }
-        Ok(Outcome::Closed) => {}
+        Ok(Ending::Closed) => {}
         Err(error) => tracing::debug!(%error, "connection"),
     }
 }
@@ -311,9 +314,9 @@ impl Begun {
 mod tests {
     use std::{sync::Mutex, time::Duration};
 
-    use fast_path::Buffers;
     use jiff::Timestamp;
     use limits::{Connections, ListenerLimits};
+    use redirect::fast_path::Buffers;
     use tokio::io::{AsyncWriteExt as _, duplex};
 
     use super::*;
@@ -337,7 +340,7 @@ mod tests {
             let mut stream = TimedStream::new(far, open);
             let task = tokio::spawn(async move {
                 let buffers = Mutex::new(Buffers::new(StatusCode::FOUND, None));
-                if let Ok(Outcome::HandOver(unanswered)) =
+                if let Ok(Ending::HandOver(unanswered)) =
                     fast_path::serve(&mut stream, &buffers, |_| false, respond, || {}).await
                 {
                     stream.unread(unanswered);

@@ -5,7 +5,7 @@
 //!
 //! Data flows one way: `listener` accepts on one single-threaded runtime per core, `connection`
 //! reads requests, `router` decides what a request is, and the crate `redirect` or `api` answers
-//! it. Redirects of links that the thread knows are answered without hyper (the crate `fast_path`).
+//! it. Redirects of links that the thread knows are answered without hyper (`redirect::fast_path`).
 //! The listener's threads parse, look into the cache and wait. They poll creates as well, because a
 //! create does little more (`web::run_to_end`). Every other call of the API runs on the daemon's
 //! own runtime beside them. Stores and their connections belong to that runtime in any case.
@@ -23,10 +23,12 @@ use std::sync::{
 use api::Api;
 use app::metrics::Metrics;
 use daemon::{Share, traces::Traces};
-use fast_path::{Buffers, ProxyHeaders};
 use limits::Connections;
 use pages::{Pages, Renderer};
-use redirect::{Redirector, ThreadContext, cache_control};
+use redirect::{
+    Redirector, ThreadContext, cache_control,
+    fast_path::{Buffers, ProxyHeaders},
+};
 use tls::ServerTls;
 use web::{
     client_limits::Clients,

@@ -2,6 +2,12 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use ipnet::IpNet;
+
+/// The lengths of the prefixes that are kept of cut addresses.
+pub(crate) const V4_CUT: u8 = 24;
+const V6_CUT: u8 = 48;
+
 /// How much of a visitor's address is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AddressMode {
@@ -16,23 +22,27 @@ pub enum AddressMode {
 
 impl AddressMode {
     /// Returns what is kept of an address. An IPv4 address in IPv6 form counts as IPv4.
-    #[must_use]
     pub fn keep(self, client: IpAddr) -> Option<IpAddr> {
-        match (self, client.to_canonical()) {
-            (Self::None, _) => None,
-            (Self::Full, address) => Some(address),
-            (Self::Cut, IpAddr::V4(address)) => Some(Ipv4Addr::from(u32::from(address) & 0xffff_ff00).into()),
-            (Self::Cut, IpAddr::V6(address)) => {
-                Some(Ipv6Addr::from(u128::from(address) & !(u128::MAX >> 48)).into())
-            }
+        let client = client.to_canonical();
+        match self {
+            Self::None => None,
+            Self::Full => Some(client),
+            Self::Cut => Some(network_of(client).addr()),
         }
     }
 }
 
-/// An address in a stored row: 0 for none. IPv4 addresses and the first 48 bits of IPv6 addresses
-/// are stored as they are. An IPv6 address with more bits is a text, under its hash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StoredAddress(i64);
+/// Returns the network that is kept of an address.
+pub(crate) fn network_of(address: IpAddr) -> IpNet {
+    let bits = if address.is_ipv4() { V4_CUT } else { V6_CUT };
+    IpNet::new(address, bits).expect("no address is that short").trunc()
+}
+
+codes::stored_number! {
+    /// An address in a stored row: 0 for none. IPv4 addresses and the first 48 bits of IPv6 addresses
+    /// are stored as they are. An IPv6 address with more bits is a text, under its hash.
+    pub struct StoredAddress(i64);
+}
 
 /// Marks an IPv4 address.
 const V4: i64 = 1 << 48;
@@ -50,7 +60,6 @@ impl StoredAddress {
 
     /// Encodes an address. `hash` is called for an IPv6 address with more than 48 bits, whose 16
     /// bytes have to be stored as a text under [`get`](Self::get).
-    #[must_use]
     pub fn new(address: Option<IpAddr>, hash: impl FnOnce(&[u8]) -> i64) -> Self {
         match address {
             None => Self::NONE,
@@ -65,26 +74,12 @@ impl StoredAddress {
         }
     }
 
-    /// Wraps a stored number.
-    #[must_use]
-    pub fn from_stored(number: i64) -> Self {
-        Self(number)
-    }
-
-    /// Returns the number as it is stored.
-    #[must_use]
-    pub fn get(self) -> i64 {
-        self.0
-    }
-
     /// Returns whether the address is a text that has this number as its hash.
-    #[must_use]
     pub fn is_text(self) -> bool {
         self.0 & V6_TEXT != 0
     }
 
     /// Returns the address. `text` is the text of an address that [is one](Self::is_text).
-    #[must_use]
     pub fn address(self, text: Option<&[u8]>) -> Option<IpAddr> {
         if self.is_text() {
             return <[u8; 16]>::try_from(text?).ok().map(|octets| Ipv6Addr::from(octets).into());

@@ -28,7 +28,6 @@ pub struct Arena {
 
 impl Arena {
     /// Allocates an arena.
-    #[must_use]
     pub fn new() -> Self {
         Self { bytes: vec![0; ARENA_BYTES].into(), len: HEAD, count: 0, base: 0, last: 0 }
     }
@@ -56,13 +55,11 @@ impl Arena {
     }
 
     /// Returns the number of visits.
-    #[must_use]
     pub fn count(&self) -> u32 {
         self.count
     }
 
     /// Returns the times of the first and the last visit, in microseconds since 1970.
-    #[must_use]
     pub fn span(&self) -> (i64, i64) {
         (self.base, self.last)
     }

@@ -26,13 +26,11 @@ impl Slot {
     pub const COUNT: u8 = 128;
 
     /// Returns the slot with a number, if there is one.
-    #[must_use]
     pub fn new(number: u8) -> Option<Self> {
         (number < Self::COUNT).then_some(Self(number))
     }
 
     /// Returns the number.
-    #[must_use]
     pub fn get(self) -> u8 {
         self.0
     }
@@ -47,32 +45,30 @@ impl Thread {
     pub const COUNT: u8 = 1 << THREAD_BITS;
 
     /// Returns the thread whose buffer a listener's thread uses.
-    #[must_use]
     pub fn of(index: usize) -> Self {
         Self(u8::try_from(index % usize::from(Self::COUNT)).expect("a remainder of 64 fits into a byte"))
     }
 
     /// Reads a stored number.
-    #[must_use]
     pub fn from_stored(number: u8) -> Self {
         Self(number % Self::COUNT)
     }
 
     /// Returns the number.
-    #[must_use]
     pub fn get(self) -> u8 {
         self.0
     }
 }
 
-/// The id of a visit: its time, and below that its producer's slot and thread.
-///
-/// Ids order visits by time, and serve as cursors. Those of a producer are unique, because the
-/// times of a thread strictly increase ([`Arena::push`](crate::Arena::push)), and a slot has one
-/// producer at a time. A backlog that its producer stores under another slot may repeat an id of
-/// that slot, of the same microsecond and thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct VisitId(i64);
+codes::stored_number! {
+    /// The id of a visit: its time, and below that its producer's slot and thread.
+    ///
+    /// Ids order visits by time, and serve as cursors. Those of a producer are unique, because the
+    /// times of a thread strictly increase ([`Arena::push`](crate::Arena::push)), and a slot has one
+    /// producer at a time. A backlog that its producer stores under another slot may repeat an id of
+    /// that slot, of the same microsecond and thread.
+    pub struct VisitId(i64);
+}
 
 impl VisitId {
     /// The greatest id.
@@ -82,97 +78,63 @@ impl VisitId {
 
     /// Makes the id of a visit at a time in microseconds since 1970. Times before 2020 or after
     /// 2055 are cut to that range.
-    #[must_use]
     pub fn new(at: i64, slot: Slot, thread: Thread) -> Self {
         Self(Self::floor(at).0 | i64::from(slot.0) << THREAD_BITS | i64::from(thread.0))
     }
 
     /// Returns the lowest id of a time in microseconds since 1970.
-    #[must_use]
     pub fn floor(at: i64) -> Self {
         Self(at.saturating_sub(EPOCH).clamp(0, LATEST) << LOW_BITS)
     }
 
-    /// Wraps a stored id.
-    #[must_use]
-    pub fn from_stored(id: i64) -> Self {
-        Self(id)
-    }
-
-    /// Returns the id as it is stored.
-    #[must_use]
-    pub fn get(self) -> i64 {
-        self.0
-    }
-
     /// Returns the time of the visit in microseconds since 1970.
-    #[must_use]
     pub fn micros(self) -> i64 {
         (self.0 >> LOW_BITS) + EPOCH
     }
 
     /// Returns the time of the visit.
-    #[must_use]
     pub fn at(self) -> Timestamp {
         Timestamp::from_microsecond(self.micros()).unwrap_or(Timestamp::MAX)
     }
 
     /// Returns the slot of the producer.
-    #[must_use]
     pub fn slot(self) -> Slot {
         Slot(u8::try_from((self.0 >> THREAD_BITS) & 0x7f).expect("seven bits fit into a byte"))
     }
 
     /// Returns the thread that recorded the visit.
-    #[must_use]
     pub fn thread(self) -> Thread {
         Thread(u8::try_from(self.0 & 0x3f).expect("six bits fit into a byte"))
     }
 }
 
-/// A UTC day, counted from 1970-01-01.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Day(i32);
+codes::stored_number! {
+    /// A UTC day, counted from 1970-01-01.
+    pub struct Day(i32);
+}
 
 impl Day {
     /// Returns the day of a time in microseconds since 1970.
-    #[must_use]
     pub fn of(at: i64) -> Self {
         Self(i32::try_from(at.div_euclid(DAY)).unwrap_or(i32::MAX))
     }
 
-    /// Wraps a stored number.
-    #[must_use]
-    pub fn from_stored(day: i32) -> Self {
-        Self(day)
-    }
-
-    /// Returns the number of days since 1970-01-01.
-    #[must_use]
-    pub fn get(self) -> i32 {
-        self.0
-    }
-
     /// Returns the first microsecond of the day.
-    #[must_use]
     pub fn start(self) -> i64 {
         i64::from(self.0) * DAY
     }
 
     /// Returns the next day.
-    #[must_use]
     pub fn next(self) -> Self {
         Self(self.0.saturating_add(1))
     }
 
     /// Returns the day a number of days earlier.
-    #[must_use]
     pub fn minus(self, days: i32) -> Self {
         Self(self.0.saturating_sub(days))
     }
 
     /// Returns the month of the day.
-    #[must_use]
     pub fn month(self) -> Month {
         let date = Timestamp::from_microsecond(self.start()).unwrap_or(Timestamp::MAX);
         let date = date.to_zoned(jiff::tz::TimeZone::UTC);
@@ -180,25 +142,13 @@ impl Day {
     }
 }
 
-/// A calendar month: twelve times the year, plus 0 for January.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Month(i32);
+codes::stored_number! {
+    /// A calendar month: twelve times the year, plus 0 for January.
+    pub struct Month(i32);
+}
 
 impl Month {
-    /// Wraps a stored number.
-    #[must_use]
-    pub fn from_stored(month: i32) -> Self {
-        Self(month)
-    }
-
-    /// Returns the number.
-    #[must_use]
-    pub fn get(self) -> i32 {
-        self.0
-    }
-
     /// Returns the first day of the month.
-    #[must_use]
     pub fn first_day(self) -> Day {
         let year = i16::try_from(self.0.div_euclid(12)).unwrap_or(i16::MAX);
         let month = i8::try_from(self.0.rem_euclid(12) + 1).unwrap_or(1);
@@ -210,7 +160,6 @@ impl Month {
     }
 
     /// Returns the next month.
-    #[must_use]
     pub fn next(self) -> Self {
         Self(self.0.saturating_add(1))
     }

@@ -17,6 +17,7 @@ mod outcome;
 pub mod page;
 mod range;
 mod row;
+mod secret;
 pub mod series;
 mod share;
 mod subject;

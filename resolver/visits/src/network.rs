@@ -1,27 +1,21 @@
 //! Networks, whose visits a person may want to be erased.
 
-use std::{
-    fmt,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr},
-};
+use std::{fmt, net::IpAddr};
 
-use crate::{AddressMode, StoredAddress};
+use ipnet::IpNet;
+use links::unmapped_network;
+
+use crate::{
+    StoredAddress,
+    address::{V4_CUT, network_of},
+};
 
 /// An address or a network of addresses. IPv4 addresses in IPv6 form count as IPv4.
 ///
 /// A stored address that may have been cut belongs to the networks that its own network overlaps:
 /// whose address it was is not known any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AddressNetwork {
-    first: IpAddr,
-    prefix: u8,
-}
-
-/// The length of the prefix of IPv4 addresses in IPv6 form.
-const MAPPED: u8 = 96;
-/// The lengths of the prefixes that are kept of cut addresses.
-const V4_CUT: u8 = 24;
-const V6_CUT: u8 = 48;
+pub struct AddressNetwork(IpNet);
 
 impl AddressNetwork {
     /// The shortest prefix of an IPv4 network: a shorter one is a mistake.
@@ -31,86 +25,50 @@ impl AddressNetwork {
 
     /// Parses an address such as `192.0.2.7`, or a network such as `2001:db8::/48`. Bits behind the
     /// prefix are ignored. Returns `None` if it is neither, or too wide.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let (address, prefix) =
-            text.split_once('/').map_or((text, None), |(address, prefix)| (address, Some(prefix)));
-        let given: IpAddr = address.parse().ok()?;
-        let bits: u8 = if given.is_ipv4() { 32 } else { 128 };
-        let prefix = prefix.map_or(Ok(bits), str::parse).ok().filter(|prefix| *prefix <= bits)?;
-        match given.to_canonical() {
-            IpAddr::V4(address) => {
-                let prefix = if given.is_ipv6() { prefix.checked_sub(MAPPED)? } else { prefix };
-                let first = Ipv4Addr::from(u32::from(address) & v4_mask(prefix));
-                (prefix >= Self::V4_PREFIX_MIN).then_some(Self { first: first.into(), prefix })
-            }
-            IpAddr::V6(address) => {
-                let first = Ipv6Addr::from(u128::from(address) & v6_mask(prefix));
-                (prefix >= Self::V6_PREFIX_MIN).then_some(Self { first: first.into(), prefix })
-            }
-        }
+        let given = text.parse::<IpNet>().or_else(|_| text.parse::<IpAddr>().map(IpNet::from)).ok()?;
+        let network = unmapped_network(given);
+        let prefix_min = match network {
+            IpNet::V4(_) => Self::V4_PREFIX_MIN,
+            // A part of all IPv4 addresses and others.
+            IpNet::V6(six) if six.addr().to_ipv4_mapped().is_some() => return None,
+            IpNet::V6(_) => Self::V6_PREFIX_MIN,
+        };
+        (network.prefix_len() >= prefix_min).then(|| Self(network.trunc()))
     }
 
     /// Returns the network that is kept of a cut address, if this one is narrower.
-    #[must_use]
     pub fn cut(self) -> Self {
-        let first = AddressMode::Cut.keep(self.first).unwrap_or(self.first);
-        let bits = if self.first.is_ipv4() { V4_CUT } else { V6_CUT };
-        if self.prefix > bits { Self { first, prefix: bits } } else { self }
+        let kept = network_of(self.0.addr());
+        if self.0.prefix_len() > kept.prefix_len() { Self(kept) } else { self }
     }
 
     /// Returns whether visits with this stored address belong to the network.
-    #[must_use]
     pub fn contains(self, kept: IpAddr) -> bool {
-        let is_within = |network: Self| match (network.first, kept) {
-            (IpAddr::V4(first), IpAddr::V4(kept)) => {
-                u32::from(first) == (u32::from(kept) & v4_mask(network.prefix))
-            }
-            (IpAddr::V6(first), IpAddr::V6(kept)) => {
-                u128::from(first) == (u128::from(kept) & v6_mask(network.prefix))
-            }
-            _ => false,
-        };
-        is_within(self) || kept == self.cut().first
+        self.0.contains(&kept) || kept == self.cut().0.addr()
     }
 
     /// Returns the numbers of the stored addresses that belong to the network, as inclusive ranges.
     /// `hash` is that of texts. A whole IPv6 address is a text, so those of a network are missing
     /// ([`texts`](Self::texts)), unless it has a single one.
-    #[must_use]
     pub fn numbers(self, hash: impl Fn(&[u8]) -> i64) -> Vec<(i64, i64)> {
         let number = |address: IpAddr| StoredAddress::new(Some(address), &hash).get();
-        let cut = number(self.cut().first);
-        match self.last() {
-            IpAddr::V4(last) if self.prefix > V4_CUT => {
-                vec![(cut, cut), (number(self.first), number(last.into()))]
-            }
-            IpAddr::V4(last) => vec![(number(self.first), number(last.into()))],
-            IpAddr::V6(last) if self.prefix == 128 => {
-                let whole = number(last.into());
-                vec![(cut, cut), (whole, whole)]
-            }
-            IpAddr::V6(last) => {
-                let last = Ipv6Addr::from(u128::from(last) & v6_mask(V6_CUT));
-                vec![(cut, number(last.into()))]
-            }
+        let (first, last) = (self.0.network(), self.0.broadcast());
+        let cut = number(self.cut().0.addr());
+        match self.0 {
+            IpNet::V4(four) if four.prefix_len() > V4_CUT => vec![(cut, cut), (number(first), number(last))],
+            IpNet::V4(_) => vec![(number(first), number(last))],
+            IpNet::V6(six) if six.prefix_len() == 128 => vec![(cut, cut), (number(first), number(first))],
+            IpNet::V6(_) => vec![(cut, number(network_of(last).addr()))],
         }
     }
 
     /// Returns the first and the last IPv6 address, as the texts that rows of whole addresses refer
     /// to; `None` for IPv4.
-    #[must_use]
     pub fn texts(self) -> Option<[[u8; 16]; 2]> {
-        match (self.first, self.last()) {
-            (IpAddr::V6(first), IpAddr::V6(last)) => Some([first.octets(), last.octets()]),
-            _ => None,
-        }
-    }
-
-    fn last(self) -> IpAddr {
-        match self.first {
-            IpAddr::V4(first) => Ipv4Addr::from(u32::from(first) | !v4_mask(self.prefix)).into(),
-            IpAddr::V6(first) => Ipv6Addr::from(u128::from(first) | !v6_mask(self.prefix)).into(),
+        match self.0 {
+            IpNet::V6(six) => Some([six.network().octets(), six.broadcast().octets()]),
+            IpNet::V4(_) => None,
         }
     }
 }
@@ -118,16 +76,8 @@ impl AddressNetwork {
 /// Writes the network as [`AddressNetwork::parse`] reads it.
 impl fmt::Display for AddressNetwork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.first, self.prefix)
+        self.0.fmt(f)
     }
-}
-
-fn v4_mask(prefix: u8) -> u32 {
-    u32::MAX.checked_shl(32_u32.saturating_sub(prefix.into())).unwrap_or(0)
-}
-
-fn v6_mask(prefix: u8) -> u128 {
-    u128::MAX.checked_shl(128_u32.saturating_sub(prefix.into())).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -135,6 +85,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::AddressMode;
 
     fn network(text: &str) -> AddressNetwork {
         AddressNetwork::parse(text).unwrap()

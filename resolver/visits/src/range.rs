@@ -15,50 +15,42 @@ pub struct TimeRange {
 
 impl TimeRange {
     /// Returns the range of a day.
-    #[must_use]
     pub fn of_day(day: Day) -> Self {
         Self { from: day.start(), before: day.start().saturating_add(DAY) }
     }
 
     /// Returns the range of the quarter hour that begins at a time.
-    #[must_use]
     pub fn of_quarter(start: i64) -> Self {
         Self { from: start, before: start.saturating_add(QUARTER) }
     }
 
     /// Returns whether the range contains no time.
-    #[must_use]
     pub fn is_empty(self) -> bool {
         self.from >= self.before
     }
 
     /// Returns the length in microseconds; 0 for an empty range.
-    #[must_use]
     pub fn len(self) -> i64 {
         self.before.saturating_sub(self.from).max(0)
     }
 
     /// Returns the part that lies in another range.
-    #[must_use]
     pub fn within(self, other: Self) -> Self {
         Self { from: self.from.max(other.from), before: self.before.min(other.before) }
     }
 
     /// Returns whether a time lies in the range.
-    #[must_use]
     pub fn contains(self, at: i64) -> bool {
         (self.from..self.before).contains(&at)
     }
 
     /// Extends the range to whole quarter hours, which counters are kept of.
-    #[must_use]
     pub fn in_quarters(self) -> Self {
         let before = quarter_of(self.before.saturating_add(QUARTER - 1));
         Self { from: quarter_of(self.from), before }
     }
 
     /// Returns the UTC days that the range touches: the first one, and the one after the last.
-    #[must_use]
     pub fn days(self) -> Range<Day> {
         let last = Day::of(self.before.saturating_sub(1));
         Day::of(self.from)..if self.is_empty() { Day::of(self.from) } else { last.next() }
@@ -66,7 +58,6 @@ impl TimeRange {
 
     /// Returns the ids that a visit of the range can have: the lowest, and the one after the
     /// highest.
-    #[must_use]
     pub fn ids(self) -> Range<VisitId> {
         VisitId::floor(self.from)..VisitId::floor(self.before)
     }

@@ -35,48 +35,37 @@ pub struct VisitRow {
     pub rule: u8,
 }
 
-/// The outcome of a visit and whether a bot made it, in one stored number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Flags(i16);
+codes::stored_number! {
+    /// The outcome of a visit and whether a bot made it, in one stored number.
+    pub struct Flags(i16);
+}
 
 /// The bit of bots.
 pub const BOT: i16 = 1;
 
 impl Flags {
     /// Combines an outcome with whether a bot made the visit.
-    #[must_use]
     pub fn new(outcome: Outcome, is_bot: bool) -> Self {
         Self(i16::from(outcome.number()) << 1 | i16::from(is_bot))
     }
 
-    /// Wraps a stored number.
-    #[must_use]
-    pub fn from_stored(number: i16) -> Self {
-        Self(number)
-    }
-
-    /// Returns the number as it is stored.
-    #[must_use]
-    pub fn get(self) -> i16 {
-        self.0
-    }
-
     /// Returns whether a bot made the visit.
-    #[must_use]
     pub fn is_bot(self) -> bool {
         self.0 & BOT != 0
     }
 
     /// Returns the outcome; an unknown number of a later release counts as an unknown code.
-    #[must_use]
     pub fn outcome(self) -> Outcome {
         u8::try_from(self.0 >> 1).ok().and_then(Outcome::from_stored).unwrap_or(Outcome::UnknownCode)
     }
 }
 
-/// A language such as `de` or `pt-BR`, in one number: letters of five bits each, the language first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Language(i32);
+codes::stored_number! {
+    /// A language such as `de` or `pt-BR`, in one number: letters of five bits each, the language
+    /// first.
+    #[derive(Default)]
+    pub struct Language(i32);
+}
 
 /// Places of letters: three of the language and two of the country.
 const LETTERS: usize = 5;
@@ -86,7 +75,6 @@ impl Language {
     pub const NONE: Self = Self(0);
 
     /// Parses the first entry of `Accept-Language`: browsers put the preferred language first.
-    #[must_use]
     pub fn preferred(header: &[u8]) -> Self {
         let end = header.iter().position(|byte| matches!(byte, b',' | b';')).unwrap_or(header.len());
         let mut subtags = header[..end].trim_ascii().split(|byte| matches!(byte, b'-' | b'_'));
@@ -102,20 +90,7 @@ impl Language {
         Self(letters.iter().fold(0, |all, letter| all << 5 | i32::from(*letter)))
     }
 
-    /// Wraps a stored number.
-    #[must_use]
-    pub fn from_stored(number: i32) -> Self {
-        Self(number)
-    }
-
-    /// Returns the number as it is stored.
-    #[must_use]
-    pub fn get(self) -> i32 {
-        self.0
-    }
-
     /// Returns the tag; empty for none.
-    #[must_use]
     pub fn tag(self) -> String {
         let letter = |place: usize| {
             let shift = 5 * (LETTERS - 1 - place);

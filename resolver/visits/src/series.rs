@@ -15,45 +15,25 @@ use crate::{DAY, QUARTER, TimeRange, range::quarter_of};
 /// Maximum number of points of a series.
 pub const POINTS_MAX: usize = 10_000;
 
-/// The distance between the points of a series.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Interval {
-    /// A quarter hour.
-    QuarterHour,
-    /// An hour.
-    Hour,
-    /// A calendar day.
-    Day,
-    /// A week, from Monday on.
-    Week,
-    /// A calendar month.
-    Month,
+codes::named_values! {
+    /// The distance between the points of a series, the shortest first, with its name in requests
+    /// and answers.
+    pub enum Interval {
+        /// A quarter hour.
+        QuarterHour => "15min",
+        /// An hour.
+        Hour => "hour",
+        /// A calendar day.
+        Day => "day",
+        /// A week, from Monday on.
+        Week => "week",
+        /// A calendar month.
+        Month => "month",
+    }
 }
 
 impl Interval {
-    /// All intervals, the shortest first.
-    pub const ALL: [Self; 5] = [Self::QuarterHour, Self::Hour, Self::Day, Self::Week, Self::Month];
-
-    /// Returns the name in requests and answers.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::QuarterHour => "15min",
-            Self::Hour => "hour",
-            Self::Day => "day",
-            Self::Week => "week",
-            Self::Month => "month",
-        }
-    }
-
-    /// Returns the interval with a name.
-    #[must_use]
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|interval| interval.name() == name)
-    }
-
     /// Returns an interval that gives a range about a hundred points at most.
-    #[must_use]
     pub fn fitting(range: TimeRange) -> Self {
         match range.len() {
             len if len <= DAY => Self::QuarterHour,
@@ -140,7 +120,7 @@ fn next_hour(start: i64, zone: &TimeZone) -> i64 {
 
 /// A series would have too many points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected an interval longer than \"{}\", or a shorter range: a series has at most {POINTS_MAX} points", .0.name())]
+#[error("expected an interval longer than \"{}\", or a shorter range: a series has at most {POINTS_MAX} points", .0.as_str())]
 pub struct TooManyPoints(pub Interval);
 
 /// A point of a series.
@@ -181,14 +161,12 @@ impl Series {
     }
 
     /// Returns the range, in whole quarter hours.
-    #[must_use]
     pub fn range(&self) -> TimeRange {
         self.range
     }
 
     /// Returns whether counts of whole UTC days are not enough, since a point or the range begins
     /// or ends within one.
-    #[must_use]
     pub fn needs_quarters(&self) -> bool {
         let bounds = [self.range.from, self.range.before];
         let inner = self.points.iter().skip(1).map(|point| point.start);
@@ -209,13 +187,11 @@ impl Series {
     }
 
     /// Returns the points, the earliest first.
-    #[must_use]
     pub fn points(&self) -> &[Point] {
         &self.points
     }
 
     /// Returns the sum of the points: all visits, and those of bots.
-    #[must_use]
     pub fn sum(&self) -> (i64, i64) {
         let add = |(total, bots): (i64, i64), point: &Point| {
             (total.saturating_add(point.total), bots.saturating_add(point.bots))
@@ -225,7 +201,6 @@ impl Series {
 }
 
 /// Formats a time as RFC 3339 with the offset of the zone at that time.
-#[must_use]
 pub fn rfc3339(at: i64, zone: &TimeZone) -> String {
     zoned(at, zone).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
 }
@@ -351,9 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_read_and_an_interval_is_found_for_every_range() {
-        assert_eq!(Interval::ALL.map(|one| Interval::parse(one.name())), Interval::ALL.map(Some));
-        assert_eq!(Interval::parse("year"), None);
+    fn an_interval_is_found_for_every_range() {
         for (days, interval) in [(1, Interval::QuarterHour), (2, Interval::Hour), (30, Interval::Day)] {
             assert_eq!(Interval::fitting(TimeRange { from: 0, before: days * DAY }), interval);
         }

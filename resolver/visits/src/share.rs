@@ -1,7 +1,6 @@
 //! Shares of visits.
 
 /// Returns a part of a whole in tenths of a percent, rounded; `None` if the whole is nothing.
-#[must_use]
 pub fn tenths_of_percent(part: u64, whole: u64) -> Option<u64> {
     let (part, whole) = (u128::from(part), u128::from(whole));
     let tenths = (part * 1_000 + whole / 2).checked_div(whole)?;

@@ -21,7 +21,6 @@ pub enum Subject {
 impl Subject {
     /// Returns the key under which the counters are stored: kind, subject and part. The counters of
     /// a link are stored by domain, and read whatever their part.
-    #[must_use]
     pub fn key(self) -> SubjectKey {
         let part = |domain: Option<DomainId>| domain.map_or(0, |domain| domain.get().saturating_add(1));
         let (kind, subject, part) = match self {
@@ -36,7 +35,6 @@ impl Subject {
 
 impl SubjectKey {
     /// Returns the key of a link's counters on a domain.
-    #[must_use]
     pub fn of_link(link: LinkId, domain: DomainId) -> Self {
         Self { part: domain.get().saturating_add(1), ..Subject::Link(link).key() }
     }

@@ -102,7 +102,7 @@ impl Tally {
     /// Counts a visit.
     pub fn add(&mut self, visit: &Counted<'_>) {
         let one = ValueCount::one(visit.is_bot);
-        self.dimensions.add(Dimension::Outcome, visit.values.outcome, one);
+        self.dimensions.add(Dimension::Outcome, visit.values.get(Dimension::Outcome), one);
         if !visit.is_redirected {
             return;
         }
@@ -146,7 +146,6 @@ impl Tally {
 
     /// Returns all of it as a change: a chunk for each column, to be appended to a row, or to take
     /// the place of the columns that it was read from.
-    #[must_use]
     pub fn delta(&self) -> Delta {
         let Counts { total, bots, .. } = self.quarters.total();
         Delta {
@@ -162,7 +161,6 @@ impl Tally {
 
 impl Delta {
     /// Returns the chunks as columns.
-    #[must_use]
     pub fn columns(&self) -> Columns<'_> {
         Columns {
             quarters: &self.quarters,

@@ -14,7 +14,6 @@ const SEPARATOR: u8 = b'\n';
 
 impl<'a> Urls<'a> {
     /// Joins both values. The result is empty if both are.
-    #[must_use]
     pub fn join(self) -> Vec<u8> {
         if self.request.is_empty() && self.target.is_empty() {
             return Vec::new();
@@ -23,7 +22,6 @@ impl<'a> Urls<'a> {
     }
 
     /// Splits a joined text.
-    #[must_use]
     pub fn split(text: &'a [u8]) -> Self {
         let end = text.iter().position(|byte| *byte == SEPARATOR).unwrap_or(text.len());
         Self { request: &text[..end], target: text.get(end + 1..).unwrap_or_default() }
@@ -51,13 +49,11 @@ pub struct PlaceText {
 
 impl PlaceText {
     /// Returns whether nothing is known.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.country.is_empty() && self.region.is_empty() && self.city.is_empty()
     }
 
     /// Joins the values. The result is empty if nothing is known.
-    #[must_use]
     pub fn join(&self) -> Vec<u8> {
         if self.is_empty() {
             return Vec::new();
@@ -76,7 +72,6 @@ impl PlaceText {
     }
 
     /// Splits a joined text. Missing values are empty.
-    #[must_use]
     pub fn split(text: &[u8]) -> Self {
         let text = String::from_utf8_lossy(text);
         let mut fields = text.split('\n');

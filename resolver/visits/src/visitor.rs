@@ -1,61 +1,32 @@
 //! Visitor keys: who visited, without a way back to the address.
 
-use std::{hash::Hasher as _, net::IpAddr};
+use std::net::IpAddr;
 
-use siphasher::sip128::{Hasher128 as _, SipHasher13};
+use crate::secret::secret;
 
-/// The secret of a UTC day, from which visitor keys are computed. Once it is erased, no key can be
-/// traced to an address any more, and the same visitor has another key on another day.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct DaySecret([u8; 16]);
+secret! {
+    /// The secret of a UTC day, from which visitor keys are computed. Once it is erased, no key can
+    /// be traced to an address any more, and the same visitor has another key on another day.
+    DaySecret
+}
 
 impl DaySecret {
-    /// Wraps 16 random bytes.
-    #[must_use]
-    pub fn new(bytes: [u8; 16]) -> Self {
-        Self(bytes)
-    }
-
     /// Returns the key of a visitor, who is told by address and user agent.
-    #[must_use]
     pub fn visitor(&self, client: IpAddr, user_agent: &[u8]) -> u64 {
-        let mut hasher = SipHasher13::new_with_key(&self.0);
-        hasher.write(&octets(client));
-        hasher.write(user_agent);
-        hasher.finish128().h1
+        self.keyed(&[&octets(client), user_agent])
     }
 }
 
-impl std::fmt::Debug for DaySecret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("DaySecret(…)")
-    }
+secret! {
+    /// The secret of distinct addresses: one for a deployment, so that addresses can be told apart
+    /// over any range of days.
+    AddressSecret
 }
-
-/// The secret of distinct addresses: one for a deployment, so that addresses can be told apart over
-/// any range of days.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct AddressSecret([u8; 16]);
 
 impl AddressSecret {
-    /// Wraps 16 random bytes.
-    #[must_use]
-    pub fn new(bytes: [u8; 16]) -> Self {
-        Self(bytes)
-    }
-
     /// Returns the key of an address.
-    #[must_use]
     pub fn key(&self, address: IpAddr) -> u64 {
-        let mut hasher = SipHasher13::new_with_key(&self.0);
-        hasher.write(&octets(address));
-        hasher.finish128().h1
-    }
-}
-
-impl std::fmt::Debug for AddressSecret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("AddressSecret(…)")
+        self.keyed(&[&octets(address)])
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! 1. An id in the request is sent back if it is valid: a single header of at most 128 visible
 //!    ASCII characters. Otherwise an id is generated, as Shlink does.
-//! 2. Redirects that are answered without hyper (the crate `fast_path`) have no id. The header
+//! 2. Redirects that are answered without hyper (`redirect::fast_path`) have no id. The header
 //!    would lengthen each of them by up to half, and their ids are never looked up.
 
 use std::sync::{

@@ -25,7 +25,6 @@ use std::{
     task::{Context, Poll},
 };
 
-use fast_path::{Buffers, Outcome, ProxyHeaders, Responses};
 use http_body_util::Empty;
 use hyper::{
     Request, Response, StatusCode,
@@ -37,6 +36,7 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use jiff::Timestamp;
 use libfuzzer_sys::fuzz_target;
+use redirect::fast_path::{self, Buffers, Ending, ProxyHeaders, Responses};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     runtime::Runtime,
@@ -101,10 +101,8 @@ struct Served {
 fn answer_fast(sent: &[u8], piece: usize) -> (Vec<Seen>, Vec<u8>) {
     let mut wire = Wire::new(sent, piece);
     let mut requests = Vec::new();
-    let buffers = Buffers::new(StatusCode::FOUND, None).with_proxy_headers(ProxyHeaders {
-        country: Some(COUNTRY.into()),
-        ..ProxyHeaders::default()
-    });
+    let buffers = Buffers::new(StatusCode::FOUND, None)
+        .with_proxy_headers(ProxyHeaders { country: Some(COUNTRY.into()), ..ProxyHeaders::default() });
     let respond = |request: &fast_path::Request<'_>, responses: &mut Responses| {
         let is_known = is_known(request.head.path);
         if is_known {
@@ -117,8 +115,8 @@ fn answer_fast(sent: &[u8], piece: usize) -> (Vec<Seen>, Vec<u8>) {
     let serving = fast_path::serve(&mut wire, &buffers, |_| false, respond, || {});
     let outcome = RUNTIME.with(|runtime| runtime.block_on(serving)).expect("the connection does not fail");
     let left = match outcome {
-        Outcome::HandOver(bytes) => [&*bytes, wire.sent].concat(),
-        Outcome::Closed => Vec::new(),
+        Ending::HandOver(bytes) => [&*bytes, wire.sent].concat(),
+        Ending::Closed => Vec::new(),
     };
     assert!(sent.ends_with(&left), "what is handed over is the rest of what was sent");
     let answer = b"HTTP/1.1 302 Found\r\ncontent-length: 0\r\nlocation: https://to.example/\r\n\
@@ -192,8 +190,16 @@ fn seen_by_hyper(request: &Request<Incoming>) -> Seen {
             .get("host")
             .and_then(|host| std::str::from_utf8(host.as_bytes()).ok())
             .map(str::to_owned),
-        headers: ["user-agent", "referer", "accept-language", "cookie", "x-forwarded-for", "forwarded", COUNTRY]
-            .map(first),
+        headers: [
+            "user-agent",
+            "referer",
+            "accept-language",
+            "cookie",
+            "x-forwarded-for",
+            "forwarded",
+            COUNTRY,
+        ]
+        .map(first),
         is_opted_out: asks("dnt") || asks("sec-gpc"),
     }
 }

@@ -10,7 +10,7 @@ use links::{
     DomainId, Edit, Precondition, Tag,
     api_key::ApiKeyId,
     webhook::{
-        Delivery, DeliveryState, LinkEvent, NewWebhook, NewWebhookEvent, OPEN_MAX, StoredSecret,
+        Delivery, DeliveryState, EventKind, NewWebhook, NewWebhookEvent, OPEN_MAX, StoredSecret,
         Subscription, Webhook, WebhookEdit, WebhookEvent, WebhookId,
     },
 };
@@ -153,7 +153,7 @@ pub(super) async fn a_change_of_a_link_records_an_event_while_a_webhook_is_calle
 
 async fn record(store: &dyn Store, count: usize) -> Vec<WebhookEvent> {
     let event = NewWebhookEvent {
-        kind: LinkEvent::Created.as_str(),
+        kind: EventKind::Created.as_str(),
         domain: Some(DomainId::DEFAULT),
         link: None,
         tags: vec![3, 4],

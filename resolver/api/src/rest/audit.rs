@@ -4,7 +4,7 @@ use app::audit::PER_PAGE;
 use hyper::Method;
 use links::{
     api_key::Grant,
-    audit::{Entry, EntryFilter, tell},
+    audit::{Entry, EntryFilter, separate_name},
     scope::Scope,
 };
 
@@ -43,11 +43,11 @@ async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
 
 fn shown<'a>(api: &Api, entry: &'a Entry) -> dto::AuditEntry<'a> {
     let (subject, domain, details) = if entry.is_of_link() {
-        let told = tell(&entry.subject, entry.details.as_ref());
-        let code = || told.id.and_then(|id| api.lookup.code_of(id));
+        let link = separate_name(&entry.subject, entry.details.as_ref());
+        let code = || link.id.and_then(|id| api.lookup.code_of(id));
         // An entry of a keyspace that is not known any more keeps its number.
-        let name = told.slug.or_else(code).unwrap_or_else(|| entry.subject.clone());
-        (name, api.domain_cache.shown_name(told.domain), Some(told.details))
+        let name = link.slug.or_else(code).unwrap_or_else(|| entry.subject.clone());
+        (name, api.domain_cache.shown_name(link.domain), Some(link.fields))
     } else {
         (entry.subject.clone(), None, entry.details.clone())
     };

@@ -83,6 +83,7 @@ async fn set(call: &Call, by: &Grant) -> Result<Answer, Problem> {
 fn shown(link: &Link) -> Answer {
     let condition = |condition: &Condition| {
         let (kind, match_key, match_value) = condition.parts();
+        let [match_key, match_value] = [match_key, match_value].map(|text| text.map(str::to_owned));
         dto::Condition { r#type: kind.to_owned(), match_key, match_value }
     };
     let rules = link.rules().iter().enumerate().map(|(place, rule)| dto::RedirectRule {

@@ -35,7 +35,7 @@ use web::Answer;
 const SECOND: i64 = 1_000_000;
 
 pub(super) fn routes() -> Vec<Route> {
-    let names = Dimension::ALL.map(|dimension| format!("`{}`", dimension.as_str())).join(", ");
+    let names = Dimension::NAMES.map(|name| format!("`{name}`")).join(", ");
     vec![
         Route::new(Method::GET, "/rest/v3/stats", keyed!(Scope::Visits, show))
             .document("getStats", Topic::Visits, "Compute statistics of visits")
@@ -143,7 +143,7 @@ fn parse_dimensions(text: Option<&str>) -> Result<Vec<Dimension>, String> {
     let named: Option<BTreeSet<Dimension>> =
         text.split(',').map(|name| Dimension::parse(name.trim())).collect();
     named.map(|dimensions| dimensions.into_iter().collect()).ok_or_else(|| {
-        let names = Dimension::ALL.map(Dimension::as_str).join(", ");
+        let names = Dimension::NAMES.join(", ");
         format!("expected some of {names}, separated by commas")
     })
 }
@@ -157,7 +157,7 @@ fn shown<'a>(stats: &'a VisitStats, zone: &'a TimeZone) -> dto::Stats<'a> {
     let dimensions = stats.dimensions.iter();
     let (first, last) = stats.days;
     dto::Stats {
-        interval: stats.interval.name(),
+        interval: stats.interval.as_str(),
         time_zone: zone.iana_name().unwrap_or("UTC"),
         current: range(&stats.current, zone),
         previous: stats.previous.as_ref().map(|previous| range(previous, zone)),
@@ -244,8 +244,8 @@ mod tests {
 
     #[test]
     fn intervals_and_limits_are_those_of_the_application() {
-        assert_eq!(StatsQuery::INTERVALS, Interval::ALL.map(Interval::name));
+        assert_eq!(StatsQuery::INTERVALS, Interval::NAMES);
         assert_eq!(StatsQuery::TOP_MAX, app::visit_stats::TOP_MAX);
-        assert_eq!(OrphanVisitsQuery::TYPES, OrphanKind::ALL.map(OrphanKind::name));
+        assert_eq!(OrphanVisitsQuery::TYPES, OrphanKind::NAMES);
     }
 }

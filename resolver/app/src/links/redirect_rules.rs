@@ -142,7 +142,7 @@ fn check_condition(
         Err(error) => return wrong.note(&format!("{at}.matchValue"), Err(error.to_string())),
     };
     let parsed = Condition::parse(&kind, match_key.as_deref(), moment.as_deref().or(value));
-    let field = parsed.as_ref().err().map_or("type", |error| error.field());
+    let field = parsed.as_ref().err().map_or("type", |error| error.field);
     wrong.note(&format!("{at}.{field}"), parsed.map_err(|error| error.to_string()))
 }
 
@@ -165,8 +165,7 @@ mod tests {
                 wrong: FieldErrors::default(),
             };
             let condition = check_condition("", fields, &zone, &mut FieldErrors::default()).unwrap();
-            let expected = (kind, key.map(str::to_owned), Some(expected.to_owned()));
-            assert_eq!(condition.parts(), expected);
+            assert_eq!(condition.parts(), (kind, key, Some(expected)));
         }
     }
 

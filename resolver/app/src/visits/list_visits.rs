@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use links::{api_key::Grant, scope::Scope};
-use visits::{Day, OrphanKind, PlaceText, TimeRange, VisitId, page::Page};
+use visits::{Day, OrphanKind, PlaceText, TimeRange, VisitId};
 
 use crate::{Answer, AppError, FieldErrors, LinkService, authorize::require, visit_subjects::VisitsOf};
 pub(crate) use known::Known;
@@ -89,7 +89,7 @@ impl LinkService {
             let now = self.domain_cache.now();
             let range = range_of(request.start, request.end, now);
             let selection = Selection { range, people_only: request.people_only };
-            let skip = request.per_page.map_or(0, |size| Page { number: request.page, size }.skip());
+            let skip = request.per_page.map_or(0, |size| request.page.saturating_sub(1).saturating_mul(size));
             let _turn = self.turns.query(by.id).await?;
             let left = request.per_page.unwrap_or(u64::MAX);
             let reader = Reader::open(self.visits.clone(), &subjects, selection, (skip, left)).await?;

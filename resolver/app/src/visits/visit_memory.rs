@@ -12,7 +12,7 @@ use visit_store::{Columns, DayCounters, Days, RowQuery, VisitReader, VisitStoreE
 use visits::{
     DAY, Day, Flags, Language, Outcome, QUARTER, Slot, StoredAddress, Subject, TextHash, Thread, VisitId,
     VisitRow,
-    tally::{Counted, Quarter, Tally, Values},
+    tally::{Counted, Dimension, Quarter, Tally, Values},
 };
 
 /// The store. Clones share their rows.
@@ -100,11 +100,11 @@ impl MemoryStore {
                     is_redirected: true,
                     visitor: Some(row.id.get().unsigned_abs()),
                     address: Some(7),
-                    values: Values {
-                        country: "DE",
-                        outcome: row.flags.outcome().name(),
-                        ..Values::default()
-                    },
+                    values: Values::of(|dimension| match dimension {
+                        Dimension::Country => "DE",
+                        Dimension::Outcome => row.flags.outcome().as_str(),
+                        _ => "",
+                    }),
                 });
             }
         }

@@ -25,7 +25,6 @@ pub struct Grant {
 
 impl Grant {
     /// Returns `true` if the key may know that this link exists.
-    #[must_use]
     pub fn sees(&self, link: &Link) -> bool {
         let is_own = !self.limits.own_links_only || link.created_by == self.id;
         is_own && self.limits.domain.is_none_or(|domain| domain == link.domain())
@@ -34,7 +33,6 @@ impl Grant {
     /// Returns a text that is the same for the keys that see the same links, and that begins no
     /// URL; empty for a key that sees all. Codes from a digest of the long URL depend on it:
     /// otherwise a caller could find out by the code whether others have shortened a URL.
-    #[must_use]
     pub fn tenant(&self) -> String {
         match self.limits.domain {
             _ if self.finds_own_only() => format!("key {}\n", self.id.0),
@@ -45,7 +43,6 @@ impl Grant {
 
     /// Returns `true` if answers may show links. The answer to a change of a link gives any other
     /// key the link's name only.
-    #[must_use]
     pub fn may_read(&self) -> bool {
         self.scopes.allow(Scope::Read)
     }
@@ -54,13 +51,11 @@ impl Grant {
     ///
     /// A key without the scope `read` could otherwise learn titles, tags and limits of other links
     /// by asking for a link to the same target.
-    #[must_use]
     pub fn finds_own_only(&self) -> bool {
         self.limits.own_links_only || !self.may_read()
     }
 
     /// Returns `true` if a create may be answered with this existing link.
-    #[must_use]
     pub fn may_be_given(&self, link: &Link) -> bool {
         self.sees(link) && (link.created_by == self.id || !self.finds_own_only())
     }

@@ -9,14 +9,12 @@ use crate::{Authority, Domain};
 const DEFAULT: &str = "DEFAULT";
 
 /// Returns the name of a domain in the log.
-#[must_use]
 pub fn domain_name(domain: &Domain) -> &str {
     domain.authority.as_ref().map_or(DEFAULT, Authority::as_str)
 }
 
 /// Returns the state of a domain after an edit. `changed` has each field that the edit changed,
 /// with its value before and after.
-#[must_use]
 pub fn domain_change(before: &Domain, after: &Domain) -> Value {
     let mut state = fields(after);
     let changed = differences(&fields(before), &state);

@@ -2,8 +2,8 @@
 //!
 //! An entry keeps the state after a write. Under `changed` it has each field that the write
 //! changed, with its value before and after. The log is written in a transaction that does not know
-//! codes, so it keeps `slug` and `domain` as they are stored. [`tell`] separates them from the
-//! rest, so that an entry can be shown with the name and the domain that visitors know.
+//! codes, so it keeps `slug` and `domain` as they are stored. [`separate_name`] separates them from
+//! the rest, so that an entry can be shown with the name and the domain that visitors know.
 
 use codes::LinkId;
 use serde::Serialize;
@@ -19,7 +19,6 @@ pub(super) const DOMAIN: &str = "domain";
 pub(super) const CHANGED: &str = "changed";
 
 /// Returns the state of a link as a log entry keeps it. It never contains the password.
-#[must_use]
 pub fn state(link: &Link) -> Value {
     let mut state = fields(link);
     state.insert(SLUG.to_owned(), json!(link.slug()));
@@ -30,7 +29,6 @@ pub fn state(link: &Link) -> Value {
 
 /// Returns the state after a write, with the changes under `changed`. `tags` holds the tags before
 /// and after, if the write set any.
-#[must_use]
 pub fn change(before: &Link, after: &Link, tags: Option<(&[Tag], &[Tag])>) -> Value {
     let mut changed = differences(&fields(before), &fields(after));
     if before.password() != after.password() && before.password().is_some() == after.password().is_some() {
@@ -115,7 +113,7 @@ fn fields(link: &Link) -> Map<String, Value> {
 
 /// An entry about a link, prepared to be shown.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Told {
+pub struct LinkEntry {
     /// Slug of the link. Without one, its code follows from its id.
     pub slug: Option<String>,
     /// Link id; `None` if the entry's subject is not a number.
@@ -123,62 +121,25 @@ pub struct Told {
     /// Domain of the link.
     pub domain: DomainId,
     /// Remaining fields, named as in the API.
-    pub details: Value,
+    pub fields: Value,
 }
 
-/// Reads an entry about a link, including the format of earlier releases.
-#[must_use]
-pub fn tell(subject: &str, details: Option<&Value>) -> Told {
+/// Separates the stored name of a link from the other fields of an entry about it.
+pub fn separate_name(subject: &str, details: Option<&Value>) -> LinkEntry {
     let mut state = details.and_then(Value::as_object).cloned().unwrap_or_default();
-    if let Some(nested) = state.remove("details") {
-        flatten(&mut state, nested);
-    }
     let slug = state.remove(SLUG).and_then(|slug| slug.as_str().map(str::to_owned));
     let domain = state.remove(DOMAIN).and_then(|domain| serde_json::from_value(domain).ok());
     let id = subject.parse().ok().map(LinkId::from_stored);
-    Told { slug, id, domain: domain.unwrap_or(DomainId::DEFAULT), details: Value::Object(state) }
-}
-
-/// Converts an entry of an earlier release, which kept the details as they are stored, to the
-/// current format.
-fn flatten(state: &mut Map<String, Value>, nested: Value) {
-    let Ok(details) = serde_json::from_value::<Details>(nested) else { return };
-    let domain = details.domain;
-    let slug = details.slug.as_ref().map(Slug::to_string);
-    let link = Link {
-        id: LinkId::from_stored(0),
-        long_url: crate::LongUrl::from_stored(""),
-        title: None,
-        crawlable: false,
-        forward_query: false,
-        created_at: jiff::Timestamp::UNIX_EPOCH,
-        created_by: crate::api_key::OPERATOR,
-        details: Some(Box::new(details)),
-    };
-    for (name, value) in fields(&link) {
-        if !value.is_null() {
-            state.entry(name).or_insert(value);
-        }
-    }
-    state.extend([(SLUG.to_owned(), json!(slug)), (DOMAIN.to_owned(), json!(domain))]);
+    LinkEntry { slug, id, domain: domain.unwrap_or(DomainId::DEFAULT), fields: Value::Object(state) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{LongUrl, PasswordHash};
+    use crate::PasswordHash;
 
     fn link(details: Details) -> Link {
-        Link {
-            id: LinkId::from_stored(7),
-            long_url: LongUrl::from_stored("https://e.test/"),
-            title: Some("T".to_owned()),
-            crawlable: false,
-            forward_query: true,
-            created_at: jiff::Timestamp::UNIX_EPOCH,
-            created_by: crate::api_key::OPERATOR,
-            details: Some(Box::new(details)),
-        }
+        Link { title: Some("T".to_owned()), ..Link::sample(details) }
     }
 
     #[test]
@@ -190,34 +151,23 @@ mod tests {
         let after = Details { slug, password: hash(), disabled: true, version: 1, ..Details::default() };
         let change = change(&link(before), &link(after), Some((&[], &[Tag::from_stored("a")])));
         assert!(!change.to_string().contains("argon2"), "{change}");
-        let told = tell("7", Some(&change));
+        let entry = separate_name("5", Some(&change));
         assert_eq!(
-            (told.slug.as_deref(), told.id, told.domain),
-            (Some("x"), Some(LinkId::from_stored(7)), DomainId::DEFAULT)
+            (entry.slug.as_deref(), entry.id, entry.domain),
+            (Some("x"), Some(LinkId::from_stored(5)), DomainId::DEFAULT)
         );
         let expected = json!({
             "enabled": { "from": true, "to": false }, "maxVisits": { "from": 3, "to": null }, "password": "another",
             "tags": { "from": [], "to": ["a"] }, "version": { "from": 0, "to": 1 },
         });
-        assert_eq!(told.details[CHANGED], expected);
-        assert_eq!(told.details["title"], "T");
-        assert!(told.details.get(SLUG).is_none());
+        assert_eq!(entry.fields[CHANGED], expected);
+        assert_eq!(entry.fields["title"], "T");
+        assert!(entry.fields.get(SLUG).is_none());
     }
 
     #[test]
-    fn an_entry_of_an_earlier_release_is_told_in_the_same_words() {
-        let old = json!({
-            "longUrl": "https://e.test/", "title": "T", "crawlable": false, "forwardQuery": true, "hasPassword": true,
-            "details": { "slug": "x", "domain": 3, "validUntil": 1_700_000_000_000_i64, "version": 2, "mark": 9 },
-        });
-        let told = tell("7", Some(&old));
-        assert_eq!((told.slug.as_deref(), told.domain.get()), (Some("x"), 3));
-        let expected = json!({
-            "longUrl": "https://e.test/", "title": "T", "crawlable": false, "forwardQuery": true, "hasPassword": true,
-            "enabled": true, "validUntil": "2023-11-14T22:13:20Z", "version": 2,
-        });
-        assert_eq!(told.details, expected);
-        let none = tell("an odd subject", None);
-        assert_eq!((none.id, none.slug, none.details), (None, None, json!({})));
+    fn an_entry_without_a_name_has_none() {
+        let none = separate_name("an odd subject", None);
+        assert_eq!((none.id, none.slug, none.fields), (None, None, json!({})));
     }
 }

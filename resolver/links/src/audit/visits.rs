@@ -21,7 +21,6 @@ pub struct NewEntry {
 
 impl NewEntry {
     /// Makes the entry of a deletion of a link's visits.
-    #[must_use]
     pub fn of_link_visits(link: &Link, deleted: u64) -> Self {
         let domain = link.details.as_ref().and_then(|details| details.domain);
         Self {
@@ -32,7 +31,6 @@ impl NewEntry {
     }
 
     /// Makes the entry of a deletion of the visits that no link redirected.
-    #[must_use]
     pub fn of_orphan_visits(deleted: u64) -> Self {
         let details = json!({ "deletedVisits": deleted });
         Self { action: Action::DeleteOrphanVisits, subject: "orphans".to_owned(), details }
@@ -40,7 +38,6 @@ impl NewEntry {
 
     /// Makes the entry of an erasure of visits by their addresses. `is_done` says whether the number
     /// is final. The log is kept for ever, so `network` is not the whole address of a person.
-    #[must_use]
     pub fn of_erasure(network: String, deleted: u64, is_done: bool) -> Self {
         let details = json!({ "deletedVisits": deleted, "isComplete": is_done });
         Self { action: Action::EraseVisits, subject: network, details }
@@ -49,10 +46,8 @@ impl NewEntry {
 
 #[cfg(test)]
 mod tests {
-    use codes::LinkId;
-
     use super::*;
-    use crate::{Details, DomainId, LongUrl, Slug, audit::tell};
+    use crate::{Details, DomainId, Slug, audit::separate_name};
 
     #[test]
     fn a_deletion_of_visits_is_told_with_the_name_of_the_link() {
@@ -61,19 +56,10 @@ mod tests {
             domain: Some(DomainId::from_stored(3)),
             ..Details::default()
         };
-        let link = Link {
-            id: LinkId::from_stored(7),
-            long_url: LongUrl::from_stored("https://e.test/"),
-            title: None,
-            crawlable: false,
-            forward_query: true,
-            created_at: jiff::Timestamp::UNIX_EPOCH,
-            created_by: crate::api_key::OPERATOR,
-            details: Some(Box::new(details)),
-        };
+        let link = Link::sample(details);
         let entry = NewEntry::of_link_visits(&link, 5);
-        let told = tell(&entry.subject, Some(&entry.details));
+        let told = separate_name(&entry.subject, Some(&entry.details));
         assert_eq!((told.id, told.slug.as_deref(), told.domain.get()), (Some(link.id), Some("x"), 3));
-        assert_eq!(told.details, json!({ "deletedVisits": 5 }));
+        assert_eq!(told.fields, json!({ "deletedVisits": 5 }));
     }
 }

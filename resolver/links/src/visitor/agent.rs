@@ -222,16 +222,6 @@ mobile - Mozilla/5.0 (Maemo; Linux; U; Jolla; Sailfish; Mobile; rv:31.0) Gecko/3
 
     #[test]
     fn a_device_is_itself_and_its_kind_and_nothing_else() {
-        let devices = [
-            Device::Android,
-            Device::Ios,
-            Device::Mobile,
-            Device::Windows,
-            Device::Macos,
-            Device::Linux,
-            Device::Chromeos,
-            Device::Desktop,
-        ];
         for (own, kind) in [
             (Device::Android, Device::Mobile),
             (Device::Ios, Device::Mobile),
@@ -243,12 +233,12 @@ mobile - Mozilla/5.0 (Maemo; Linux; U; Jolla; Sailfish; Mobile; rv:31.0) Gecko/3
             (Device::Desktop, Device::Desktop),
         ] {
             let agent = Agent { device: Some(own), browser: None };
-            for wanted in devices {
+            for wanted in Device::ALL {
                 assert_eq!(agent.is(wanted), wanted == own || wanted == kind, "{own:?} {wanted:?}");
             }
         }
         let unknown = Agent { device: None, browser: None };
-        assert!(!devices.iter().any(|wanted| unknown.is(*wanted)));
+        assert!(!Device::ALL.into_iter().any(|wanted| unknown.is(wanted)));
     }
 
     #[test]

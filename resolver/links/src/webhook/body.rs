@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::WebhookEvent;
-use crate::audit::tell;
+use crate::audit::separate_name;
 
 /// A visit in the form of the API.
 pub type SampleVisit = Value;
@@ -29,7 +29,6 @@ pub struct Shown {
 
 /// Writes the body of an event. If it would be larger than [`BODY_BYTES`], only the link's names
 /// are left of it, and `truncated` is true.
-#[must_use]
 pub fn body(event: &WebhookEvent, shown: &Shown) -> String {
     let data = data(event, shown);
     let whole = envelope(event, data.clone());
@@ -57,7 +56,7 @@ fn data(event: &WebhookEvent, shown: &Shown) -> Map<String, Value> {
         data.insert("domain".to_owned(), json!(shown.domain));
     }
     let recorded = serde_json::from_str(&event.data).unwrap_or_default();
-    if let Value::Object(members) = tell("", Some(&recorded)).details {
+    if let Value::Object(members) = separate_name("", Some(&recorded)).fields {
         data.extend(members);
     }
     data
@@ -65,7 +64,6 @@ fn data(event: &WebhookEvent, shown: &Shown) -> Map<String, Value> {
 
 impl WebhookEvent {
     /// Returns the slug that the link had at the event, if the transaction recorded one.
-    #[must_use]
     pub fn slug(&self) -> Option<String> {
         let recorded: Value = serde_json::from_str(&self.data).ok()?;
         recorded["slug"].as_str().map(str::to_owned)

@@ -4,61 +4,32 @@ use jiff::Timestamp;
 
 use super::WebhookId;
 
-/// Number of a delivery in the database.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct DeliveryId(i64);
-
-impl DeliveryId {
-    /// Wraps a stored number.
-    #[must_use]
-    pub const fn from_stored(id: i64) -> Self {
-        Self(id)
-    }
-
-    /// Returns the number as it is stored.
-    #[must_use]
-    pub const fn get(self) -> i64 {
-        self.0
-    }
+codes::stored_number! {
+    /// Number of a delivery in the database.
+    pub struct DeliveryId(i64);
 }
 
-/// How far a delivery has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DeliveryState {
-    /// Another attempt is due, now or later.
-    Open,
-    /// The receiver has the event.
-    Delivered,
-    /// Every attempt failed, and there is no other one.
-    Dead,
+codes::named_values! {
+    /// How far a delivery has come. The numbers are stored.
+    pub enum DeliveryState {
+        /// Another attempt is due, now or later.
+        Open = 0 => "open",
+        /// The receiver has the event.
+        Delivered = 1 => "delivered",
+        /// Every attempt failed, and there is no other one.
+        Dead = 2 => "dead",
+    }
 }
 
 impl DeliveryState {
     /// Returns the state as it is stored.
-    #[must_use]
     pub const fn stored(self) -> i64 {
         self as i64
     }
 
     /// Reads a stored state.
-    #[must_use]
-    pub const fn from_stored(number: i64) -> Option<Self> {
-        match number {
-            0 => Some(Self::Open),
-            1 => Some(Self::Delivered),
-            2 => Some(Self::Dead),
-            _ => None,
-        }
-    }
-
-    /// Returns the name in the API.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Delivered => "delivered",
-            Self::Dead => "dead",
-        }
+    pub fn from_stored(number: i64) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.stored() == number)
     }
 }
 
@@ -89,17 +60,4 @@ pub struct Delivery {
     pub excerpt: Option<String>,
     /// When the delivery ended.
     pub ended_at: Option<Timestamp>,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn states_come_back_as_they_were_stored() {
-        for state in [DeliveryState::Open, DeliveryState::Delivered, DeliveryState::Dead] {
-            assert_eq!(DeliveryState::from_stored(state.stored()), Some(state));
-        }
-        assert_eq!(DeliveryState::from_stored(3), None);
-    }
 }

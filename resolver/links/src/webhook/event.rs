@@ -7,43 +7,33 @@ use serde_json::json;
 use super::{SampleVisit, body::SAMPLE_BYTES};
 use crate::{DomainId, audit::Action};
 
-/// Names of all kinds that a webhook can ask for.
-pub const EVENT_NAMES: [&str; 8] = [
-    VISITS,
-    ORPHAN_VISITS,
-    LinkEvent::Created.as_str(),
-    LinkEvent::Updated.as_str(),
-    LinkEvent::Deleted.as_str(),
-    LinkEvent::Restored.as_str(),
-    LinkEvent::Blocked.as_str(),
-    LinkEvent::Unblocked.as_str(),
-];
 /// Name of a test event, which every webhook gets when it is tested.
 pub const PING: &str = "ping";
 
-const VISITS: &str = "visits.recorded";
-const ORPHAN_VISITS: &str = "orphan-visits.recorded";
-
-/// A change of a link that webhooks tell of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LinkEvent {
-    /// A link was created.
-    Created,
-    /// A link was edited.
-    Updated,
-    /// A link was deleted.
-    Deleted,
-    /// A deleted link was restored.
-    Restored,
-    /// A link was blocked.
-    Blocked,
-    /// A blocked link was unblocked.
-    Unblocked,
+codes::named_values! {
+    /// Kinds of events that a webhook can ask for.
+    pub enum EventKind {
+        /// Visits of a link were stored.
+        Visits => "visits.recorded",
+        /// Visits that no link redirected were stored.
+        OrphanVisits => "orphan-visits.recorded",
+        /// A link was created.
+        Created => "link.created",
+        /// A link was edited.
+        Updated => "link.updated",
+        /// A link was deleted.
+        Deleted => "link.deleted",
+        /// A deleted link was restored.
+        Restored => "link.restored",
+        /// A link was blocked.
+        Blocked => "link.blocked",
+        /// A blocked link was unblocked.
+        Unblocked => "link.unblocked",
+    }
 }
 
-impl LinkEvent {
+impl EventKind {
     /// Returns the event of an audited change; `None` for a change of anything but a link.
-    #[must_use]
     pub const fn of(action: Action) -> Option<Self> {
         match action {
             Action::EditLink => Some(Self::Updated),
@@ -54,37 +44,11 @@ impl LinkEvent {
             _ => None,
         }
     }
-
-    /// Returns the name of its kind.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Created => "link.created",
-            Self::Updated => "link.updated",
-            Self::Deleted => "link.deleted",
-            Self::Restored => "link.restored",
-            Self::Blocked => "link.blocked",
-            Self::Unblocked => "link.unblocked",
-        }
-    }
 }
 
-/// Number of an event in the database.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct EventId(i64);
-
-impl EventId {
-    /// Wraps a stored number.
-    #[must_use]
-    pub const fn from_stored(id: i64) -> Self {
-        Self(id)
-    }
-
-    /// Returns the number as it is stored.
-    #[must_use]
-    pub const fn get(self) -> i64 {
-        self.0
-    }
+codes::stored_number! {
+    /// Number of an event in the database.
+    pub struct EventId(i64);
 }
 
 /// An event to be recorded.
@@ -144,13 +108,12 @@ pub struct RecordedVisits {
 
 impl RecordedVisits {
     /// Returns the name of the kind of their event.
-    #[must_use]
     pub const fn kind(&self) -> &'static str {
-        if self.link.is_some() { VISITS } else { ORPHAN_VISITS }
+        let kind = if self.link.is_some() { EventKind::Visits } else { EventKind::OrphanVisits };
+        kind.as_str()
     }
 
     /// Returns the event with at most `most` sample visits, fewer if they are large.
-    #[must_use]
     pub fn event(&self, most: usize) -> NewWebhookEvent {
         let mut room = SAMPLE_BYTES;
         let mut samples = Vec::new();
@@ -171,7 +134,6 @@ impl RecordedVisits {
     }
 
     /// Returns one event with the counts of several groups of one kind; `None` for no group.
-    #[must_use]
     pub fn summary(groups: &[&Self]) -> Option<NewWebhookEvent> {
         let first = groups.first()?;
         let mut all = Self { samples: Vec::new(), ..(*first).clone() };
@@ -220,21 +182,24 @@ mod tests {
     #[test]
     fn an_event_has_as_many_samples_as_fit() {
         let event = visits(5, 3, 30).event(20);
-        assert_eq!((event.kind, event.link, &event.tags), (VISITS, Some(LinkId::from_stored(5)), &vec![7]));
+        assert_eq!(
+            (event.kind, event.link, &event.tags),
+            (EventKind::Visits.as_str(), Some(LinkId::from_stored(5)), &vec![7])
+        );
         assert_eq!(
             (&data(&event)["visits"], data(&event)["sample"].as_array().unwrap().len()),
             (&json!(3), 20)
         );
         let sampled = data(&visits(5, 3, 1_000).event(1_000))["sample"].as_array().unwrap().len();
         assert!((100..SAMPLE_BYTES / 1_000).contains(&sampled), "{sampled}");
-        assert_eq!(visits(0, 3, 0).event(20).kind, ORPHAN_VISITS);
+        assert_eq!(visits(0, 3, 0).event(20).kind, "orphan-visits.recorded");
     }
 
     #[test]
     fn a_summary_adds_up_and_belongs_to_no_link() {
         let (one, other) = (visits(5, 3, 1), visits(6, 2, 1));
         let event = RecordedVisits::summary(&[&one, &other]).unwrap();
-        assert_eq!((event.kind, event.link, event.domain), (VISITS, None, None));
+        assert_eq!((event.kind, event.link, event.domain), (EventKind::Visits.as_str(), None, None));
         let expected = json!({
             "visits": 5, "bots": 2, "links": 2,
             "firstVisit": "1970-01-01T00:00:02Z", "lastVisit": "1970-01-01T00:01:40Z",
@@ -245,9 +210,8 @@ mod tests {
 
     #[test]
     fn changes_of_links_have_events_and_others_have_none() {
-        let events: Vec<_> = Action::ALL.into_iter().filter_map(LinkEvent::of).collect();
+        let events: Vec<_> = Action::ALL.into_iter().filter_map(EventKind::of).collect();
         assert_eq!(events.len(), 5);
-        assert!(events.iter().all(|event| EVENT_NAMES.contains(&event.as_str())));
-        assert_eq!(LinkEvent::of(Action::BlockLink), Some(LinkEvent::Blocked));
+        assert_eq!(EventKind::of(Action::BlockLink), Some(EventKind::Blocked));
     }
 }

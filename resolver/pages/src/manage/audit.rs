@@ -5,7 +5,7 @@ use askama::Template;
 use hyper::StatusCode;
 use links::{
     REMOVED,
-    audit::{Action, Entry, EntryFilter, tell},
+    audit::{Action, Entry, EntryFilter, separate_name},
 };
 use serde_json::{Map, Value};
 use web::Answer;
@@ -108,7 +108,7 @@ async fn read_filter(context: &Context<'_>) -> Result<EntryFilter, PageError> {
         .filled("before")
         .map(|text| text.parse::<i64>().map_err(|_| "no number of an entry".to_owned()));
     let action = query.filled("action").map(|name| {
-        let found = Action::ALL.into_iter().find(|action| action.as_str() == name);
+        let found = Action::parse(name);
         found.ok_or_else(|| "no name of an action".to_owned())
     });
     let period = read_period(query, "created", &mut wrong);
@@ -134,14 +134,14 @@ impl ShownEntry {
     fn new(context: &Context<'_>, entry: &Entry) -> Self {
         let (t, api) = (context.t(), &context.pages.api);
         let (object, domain, address, details) = if entry.is_of_link() {
-            let told = tell(&entry.subject, entry.details.as_ref());
-            let name = told.slug.or_else(|| told.id.and_then(|id| api.lookup.code_of(id)));
-            let domain = api.domain_cache.shown_name(told.domain);
+            let link = separate_name(&entry.subject, entry.details.as_ref());
+            let name = link.slug.or_else(|| link.id.and_then(|id| api.lookup.code_of(id)));
+            let domain = api.domain_cache.shown_name(link.domain);
             let is_gone = entry.action == Action::DeleteLink.as_str() || domain.as_deref() == Some(REMOVED);
             let address = name.as_deref().filter(|_| !is_gone);
             let address = address.map(|name| addresses::link_page(name, domain.as_deref()));
             // An entry of a keyspace that is not known any more keeps its number.
-            (name.unwrap_or_else(|| entry.subject.clone()), domain, address, Some(told.details))
+            (name.unwrap_or_else(|| entry.subject.clone()), domain, address, Some(link.fields))
         } else {
             let is_orphans = entry.action == Action::DeleteOrphanVisits.as_str();
             let name = if is_orphans { t.text("audit-orphans") } else { entry.subject.clone() };

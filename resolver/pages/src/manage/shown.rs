@@ -1,8 +1,7 @@
 //! A link as the management pages show it.
 
 use app::find_link::LinkName;
-use jiff::Timestamp;
-use links::{Link, Record};
+use links::{LinkState, Record};
 
 use super::choice::Choice;
 use crate::{addresses, context::Context};
@@ -35,7 +34,7 @@ impl ShownLink {
         let (link, api) = (&record.link, &context.pages.api);
         let name = api.lookup.name_of(link).unwrap_or_default();
         let domain = api.domain_cache.shown_name(link.domain());
-        let state = state(link, api.domain_cache.now());
+        let state = name(link.state(api.domain_cache.now()));
         Self {
             short_url: context.pages.short_url(link),
             long_url: link.long_url.as_str().to_owned(),
@@ -54,15 +53,15 @@ impl ShownLink {
     }
 }
 
-/// Returns whether a link redirects, and if not, why.
-fn state(link: &Link, now: Timestamp) -> &'static str {
-    match link.details.as_deref() {
-        Some(details) if details.deleted_at.is_some() => "deleted",
-        Some(details) if details.blocked.is_some() => "blocked",
-        Some(details) if details.disabled => "disabled",
-        Some(details) if details.is_over(now) => "expired",
-        Some(details) if !details.is_live(now) => "not-yet",
-        _ => "live",
+/// Returns the name of a state for the style sheet, and with `state-` that of its text.
+fn name(state: LinkState) -> &'static str {
+    match state {
+        LinkState::Live => "live",
+        LinkState::NotYetValid => "not-yet",
+        LinkState::Expired => "expired",
+        LinkState::Disabled => "disabled",
+        LinkState::Blocked => "blocked",
+        LinkState::Deleted => "deleted",
     }
 }
 

@@ -322,11 +322,7 @@ async fn what_the_operator_does_not_record_is_left_out() {
 impl Site {
     /// Requests a pixel, and checks that the answer is the same as every other.
     async fn show(&self, target: &str) {
-        self.show_to(CLIENT, &get(target)).await;
-    }
-
-    async fn show_to(&self, client: &str, request: &Request<()>) {
-        let answer = pixel::show(&self.thread, visitor(client), request).await;
+        let answer = pixel::show(&self.thread, visitor(CLIENT), &get(target)).await;
         let header = |name| answer.headers().get(name).map(HeaderValue::as_bytes);
         let told = (answer.status(), header("content-type"), header("cache-control"), answer.headers().len());
         assert_eq!(told, (StatusCode::OK, Some(&b"image/gif"[..]), Some(&b"no-store"[..]), 2));
@@ -367,42 +363,4 @@ async fn a_pixel_without_a_live_link_is_an_orphan_visit() {
         site.show("/nosuch/track").await;
     }
     assert!(site.recorded().len() < 50, "the client has used up its unknown codes, and is not told");
-}
-
-#[tokio::test]
-async fn a_pixel_uses_up_no_visit_of_a_limited_link() {
-    let site = Site::start(CaptureRules::default()).await;
-    let link = site.create("once", Details { max_visits: Some(1), ..Details::default() }).await;
-    for _ in 0..3 {
-        site.show("/once/track").await;
-        site.expect_recorded(link, Outcome::Tracked, ["/once/track", ""]);
-    }
-    site.expect(&get("/once"), link, Outcome::Redirected, ["", ""]).await;
-    site.expect(&get("/once"), link, Outcome::LimitReached, ["/once", ""]).await;
-    site.show("/once/track").await;
-    site.expect_recorded(link, Outcome::LimitReached, ["/once/track", ""]);
-}
-
-#[tokio::test]
-async fn a_pixel_follows_the_operators_rules_for_visits() {
-    let rules = CaptureRules {
-        skip_param: Some("nostat".into()),
-        skip_from: vec!["198.51.100.0/24".parse().unwrap()],
-        orphans: false,
-        opt_out: true,
-        ..CaptureRules::default()
-    };
-    let site = Site::start(rules).await;
-    site.create("plain", Details::default()).await;
-    site.show("/plain/track?nostat").await;
-    site.show_to("198.51.100.7", &get("/plain/track")).await;
-    site.show_to(CLIENT, &request(Method::HEAD, HOST, "/plain/track", ())).await;
-    site.show("/nosuch/track").await;
-    assert_eq!(site.recorded(), []);
-    let mut private = get("/plain/track");
-    private.headers_mut().insert("dnt", HeaderValue::from_static("1"));
-    site.show_to(CLIENT, &private).await;
-    let blocks = site.take_blocks();
-    let event = read_block(&blocks[0]).unwrap().1.next().unwrap().unwrap();
-    assert_eq!((event.outcome, event.is_opted_out), (Outcome::Tracked, true));
 }

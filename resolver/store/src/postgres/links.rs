@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use codes::LinkId;
 use links::{
     DomainId, Idempotency, Link, NewLink, Slug, Tag,
-    webhook::{LinkEvent, NewWebhookEvent, Subscription},
+    webhook::{EventKind, NewWebhookEvent, Subscription},
 };
 use numbers::StoreEpoch;
 use tokio::sync::mpsc;
@@ -36,7 +36,7 @@ pub async fn add_webhook_events(
 impl PostgresStore {
     /// Notes whether a webhook is called for new links. Each insert of a link would otherwise ask.
     pub(super) fn note_subscriptions(&self, subscriptions: &[Subscription]) {
-        let creates = |one: &Subscription| one.kinds.iter().any(|kind| kind == LinkEvent::Created.as_str());
+        let creates = |one: &Subscription| one.kinds.iter().any(|kind| kind == EventKind::Created.as_str());
         self.tells_creates.store(subscriptions.iter().any(creates), Ordering::Relaxed);
     }
 

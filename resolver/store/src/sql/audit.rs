@@ -10,7 +10,7 @@ use links::{
     Link, Tag,
     api_key::ApiKeyId,
     audit::{Action, Entry, EntryFilter, NewEntry, Object},
-    webhook::LinkEvent,
+    webhook::EventKind,
 };
 use serde_json::{Value as Json, json};
 
@@ -57,7 +57,7 @@ pub(super) async fn note_link(
     details: Json,
 ) -> Result<(), StoreError> {
     note(sql, by, action, &link.id.get().to_string(), Some(details.clone())).await?;
-    let Some(event) = LinkEvent::of(action) else { return Ok(()) };
+    let Some(event) = EventKind::of(action) else { return Ok(()) };
     let mut data = details;
     data["tags"] = json!(tags);
     let all: Vec<Tag> = tags.iter().chain(former.iter().filter(|tag| !tags.contains(tag))).cloned().collect();

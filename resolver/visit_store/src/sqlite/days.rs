@@ -67,7 +67,7 @@ mod tests {
     use store::sqlite::SqliteSql;
     use visits::{
         Day, Subject,
-        tally::{Counted, Quarter, Tally, Values},
+        tally::{Counted, Dimension, Quarter, Tally, Values},
     };
 
     use super::*;
@@ -130,7 +130,11 @@ mod tests {
                     is_redirected: true,
                     visitor: Some(key),
                     address: Some(key % 40),
-                    values: Values { referrer: "example.com", outcome: "redirected", ..Values::default() },
+                    values: Values::of(|dimension| match dimension {
+                        Dimension::Referrer => "example.com",
+                        Dimension::Outcome => "redirected",
+                        _ => "",
+                    }),
                 });
             }
             all.merge(&tally);

@@ -9,7 +9,7 @@
 use codes::LinkId;
 use links::{
     DomainId,
-    webhook::{EVENT_NAMES, NewWebhookEvent},
+    webhook::{EventKind, NewWebhookEvent},
 };
 use rusqlite::{Connection, params};
 
@@ -55,7 +55,7 @@ pub(super) fn oldest(connection: &Connection) -> Result<Option<Waiting>, VisitSt
         count += 1;
         let name: String = row.get(1)?;
         // A later version may have written a kind that no webhook of this one asks for.
-        let Some(kind) = EVENT_NAMES.into_iter().find(|known| *known == name) else { continue };
+        let Some(kind) = EventKind::NAMES.into_iter().find(|known| *known == name) else { continue };
         events.push(NewWebhookEvent {
             kind,
             domain: row.get::<_, Option<i64>>(2)?.map(DomainId::from_stored),
@@ -83,7 +83,7 @@ mod tests {
 
     fn event(link: i64) -> NewWebhookEvent {
         NewWebhookEvent {
-            kind: EVENT_NAMES[0],
+            kind: EventKind::NAMES[0],
             domain: Some(DomainId::from_stored(3)),
             link: Some(LinkId::from_stored(link)),
             tags: vec![7, -8],

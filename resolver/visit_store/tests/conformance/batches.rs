@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use codes::LinkId;
 use links::{
     DomainId,
-    webhook::{EVENT_NAMES, NewWebhookEvent},
+    webhook::{EventKind, NewWebhookEvent},
 };
 use store::Store;
 use visit_store::{Batch, Producer, Standing, StoredText, TextRef, VisitStore, WriteError};
@@ -144,7 +144,7 @@ pub(crate) async fn events_of_a_batch_wait_for_webhooks_once(store: &dyn VisitSt
     let mut producer = register(store, 1).await;
     let known = store.changes(0).await.unwrap().version;
     let event = |link| NewWebhookEvent {
-        kind: EVENT_NAMES[0],
+        kind: EventKind::NAMES[0],
         domain: Some(DomainId::from_stored(2)),
         link: Some(LinkId::from_stored(link)),
         tags: vec![3, 4],
@@ -161,7 +161,7 @@ pub(crate) async fn events_of_a_batch_wait_for_webhooks_once(store: &dyn VisitSt
     let waiting: Vec<NewWebhookEvent> = waiting
         .into_iter()
         .map(|event| NewWebhookEvent {
-            kind: EVENT_NAMES.into_iter().find(|name| *name == event.kind).unwrap(),
+            kind: EventKind::NAMES.into_iter().find(|name| *name == event.kind).unwrap(),
             domain: event.domain,
             link: event.link,
             tags: event.tags,

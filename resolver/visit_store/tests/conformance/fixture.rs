@@ -12,7 +12,7 @@ use visit_store::{
 use visits::{
     DAY, Day, Flags, Language, Outcome, QUARTER, StoredAddress, Subject, SubjectKey, TextHash, Thread,
     VisitId, VisitRow,
-    tally::{Counted, Quarter, Tally, Values},
+    tally::{Counted, Dimension, Quarter, Tally, Values},
 };
 
 pub(crate) const ALL_COLUMNS: Columns =
@@ -88,7 +88,11 @@ impl Visit {
             is_redirected: true,
             visitor: Some(self.visitor),
             address: Some(self.visitor / 2),
-            values: Values { referrer: &referrer, outcome: self.outcome.name(), ..Values::default() },
+            values: Values::of(|dimension| match dimension {
+                Dimension::Referrer => &referrer,
+                Dimension::Outcome => self.outcome.as_str(),
+                _ => "",
+            }),
         });
     }
 }

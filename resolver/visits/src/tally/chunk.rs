@@ -7,27 +7,17 @@
 //!    takes bytes of its own, and reading stops where they end.
 //! 2. Numbers are varints of base 128, the lowest group first. Signed ones are zigzag encoded.
 
-/// A column of counters. Its stored value is any number of chunks, one after another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Column {
-    /// Visits by quarter hour.
-    Quarters,
-    /// Visits by referrer, browser, place and so on.
-    Dimensions,
-    /// Distinct visitors.
-    Visitors,
-    /// Distinct addresses.
-    Addresses,
-}
-
-impl std::fmt::Display for Column {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Quarters => "quarters",
-            Self::Dimensions => "dimensions",
-            Self::Visitors => "visitors",
-            Self::Addresses => "addresses",
-        })
+codes::named_values! {
+    /// A column of counters. Its stored value is any number of chunks, one after another.
+    pub enum Column {
+        /// Visits by quarter hour.
+        Quarters => "quarters",
+        /// Visits by referrer, browser, place and so on.
+        Dimensions => "dimensions",
+        /// Distinct visitors.
+        Visitors => "visitors",
+        /// Distinct addresses.
+        Addresses => "addresses",
     }
 }
 
@@ -35,7 +25,7 @@ impl std::fmt::Display for Column {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Damaged {
     /// The bytes end within a chunk.
-    #[error("column {column}: expected {expected}, found the end of the column")]
+    #[error("column {}: expected {expected}, found the end of the column", .column.as_str())]
     Short {
         /// The column.
         column: Column,
@@ -43,7 +33,7 @@ pub enum Damaged {
         expected: &'static str,
     },
     /// A number is out of its range, or the format of a chunk is unknown.
-    #[error("column {column}: expected {expected}, found {found}")]
+    #[error("column {}: expected {expected}, found {found}", .column.as_str())]
     Number {
         /// The column.
         column: Column,
@@ -53,7 +43,7 @@ pub enum Damaged {
         found: u64,
     },
     /// A text is not UTF-8.
-    #[error("column {column}: expected UTF-8 text, found other bytes")]
+    #[error("column {}: expected UTF-8 text, found other bytes", .column.as_str())]
     Text {
         /// The column.
         column: Column,

@@ -103,12 +103,12 @@ static DICTIONARIES: LazyLock<[Dictionary; Dimension::ALL.len()]> =
 
 /// Returns the code of a value, if it has one.
 pub(super) fn code(dimension: Dimension, text: &str) -> Option<u8> {
-    DICTIONARIES[dimension.index()].codes.get(text).copied()
+    DICTIONARIES[dimension.code()].codes.get(text).copied()
 }
 
 /// Returns the value with a code, if there is one.
 pub(super) fn text(dimension: Dimension, code: u8) -> Option<&'static str> {
-    DICTIONARIES[dimension.index()].texts.get(usize::from(code)).copied()
+    DICTIONARIES[dimension.code()].texts.get(usize::from(code)).copied()
 }
 
 #[cfg(test)]
@@ -139,7 +139,7 @@ mod tests {
             (23, 0xf3eb_b934_283e_6c8c),
         ];
         for (dimension, (count, hash)) in Dimension::ALL.into_iter().zip(stored) {
-            let texts = &DICTIONARIES[dimension.index()].texts;
+            let texts = &DICTIONARIES[dimension.code()].texts;
             assert!(texts.len() <= usize::from(CODES), "{dimension:?}");
             assert_eq!(fingerprint(&texts[..count]), hash, "{dimension:?}");
             for (known, number) in texts.iter().zip(0..) {

@@ -41,7 +41,6 @@ pub struct ValueCount {
 
 impl ValueCount {
     /// Counts one visit.
-    #[must_use]
     pub fn one(is_bot: bool) -> Self {
         Self { total: 1, bots: i64::from(is_bot) }
     }
@@ -75,7 +74,7 @@ impl DimensionCounts {
         if count == ValueCount::default() {
             return;
         }
-        let values = &mut self.0[dimension.index()];
+        let values = &mut self.0[dimension.code()];
         let value = cut(value);
         if let Some(sum) = values.get_mut(value) {
             *sum += count;
@@ -102,20 +101,10 @@ impl DimensionCounts {
 
     /// Returns the values of a dimension, ordered by text.
     pub fn values(&self, dimension: Dimension) -> impl ExactSizeIterator<Item = (&str, ValueCount)> {
-        self.0[dimension.index()].iter().map(|(value, count)| (&**value, *count))
-    }
-
-    /// Returns the values of a dimension from the greatest total down, ties by text; [`OTHER`] is
-    /// the last.
-    #[must_use]
-    pub fn ranked(&self, dimension: Dimension) -> Vec<(&str, ValueCount)> {
-        let mut ranked: Vec<_> = self.values(dimension).collect();
-        ranked.sort_by_key(|(value, count)| (*value == OTHER, Reverse(count.total)));
-        ranked
+        self.0[dimension.code()].iter().map(|(value, count)| (&**value, *count))
     }
 
     /// Returns the visits of a dimension.
-    #[must_use]
     pub fn sum(&self, dimension: Dimension) -> ValueCount {
         let mut sum = ValueCount::default();
         self.values(dimension).for_each(|(_, count)| sum += count);
@@ -123,7 +112,6 @@ impl DimensionCounts {
     }
 
     /// Returns whether there are no visits.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(BTreeMap::is_empty)
     }
@@ -190,6 +178,13 @@ mod tests {
         ValueCount { total, bots: total / 2 }
     }
 
+    /// Returns the values from the greatest total down; [`OTHER`] is the last.
+    fn ranked(counts: &DimensionCounts, dimension: Dimension) -> Vec<(&str, ValueCount)> {
+        let mut ranked: Vec<_> = counts.values(dimension).collect();
+        ranked.sort_by_key(|(value, count)| (*value == OTHER, Reverse(count.total)));
+        ranked
+    }
+
     #[test]
     fn the_greatest_values_stay_and_the_others_add_up() {
         let mut counts = DimensionCounts::default();
@@ -200,7 +195,7 @@ mod tests {
         let sum = counts.sum(Dimension::City);
         counts.fold();
         assert_eq!(counts.sum(Dimension::City), sum);
-        let ranked = counts.ranked(Dimension::City);
+        let ranked = ranked(&counts, Dimension::City);
         assert_eq!(ranked.len(), VALUES_MAX + 1);
         assert_eq!(ranked[0], ("2999", count(3_000)));
         // The value with a negative total is the thousandth.

@@ -32,13 +32,11 @@ impl Quarter {
     pub const COUNT: u8 = 96;
 
     /// Wraps a number; `None` from 96 on.
-    #[must_use]
     pub fn new(number: u8) -> Option<Self> {
         (number < Self::COUNT).then_some(Self(number))
     }
 
     /// Returns the number.
-    #[must_use]
     pub fn get(self) -> u8 {
         self.0
     }
@@ -59,7 +57,6 @@ pub struct Counts {
 
 impl Counts {
     /// Counts one visit.
-    #[must_use]
     pub fn one(is_bot: bool, is_listed: bool) -> Self {
         Self {
             total: 1,
@@ -136,7 +133,6 @@ impl QuarterCounts {
     }
 
     /// Returns the visits of the day.
-    #[must_use]
     pub fn total(&self) -> Counts {
         let mut total = Counts::default();
         self.0.values().for_each(|counts| total += *counts);
@@ -156,7 +152,6 @@ impl QuarterCounts {
     }
 
     /// Returns a chunk with all of it; empty if there are no visits.
-    #[must_use]
     pub fn chunk(&self) -> Vec<u8> {
         let cells: Vec<(usize, i64)> = self.cells().filter(|(_, count)| *count != 0).collect();
         let mut bytes = Vec::new();

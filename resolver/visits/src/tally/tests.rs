@@ -18,8 +18,6 @@ struct Visit {
 
 impl Visit {
     fn counted(&self) -> Counted<'_> {
-        let [referrer, browser, os, device, country, region, city, language, outcome, rule] =
-            self.values.each_ref().map(|value| &**value);
         Counted {
             quarter: Quarter::new(self.quarter).unwrap(),
             is_bot: self.is_bot,
@@ -27,7 +25,7 @@ impl Visit {
             is_redirected: self.is_redirected,
             visitor: self.visitor,
             address: self.address,
-            values: Values { referrer, browser, os, device, country, region, city, language, outcome, rule },
+            values: Values::of(|dimension| &self.values[dimension.code()]),
         }
     }
 }
@@ -263,17 +261,17 @@ fn a_typical_visit_appends_less_than_fifty_bytes_to_four_columns() {
         is_redirected: true,
         visitor: Some(7),
         address: Some(8),
-        values: Values {
-            browser: "Chrome",
-            os: "Windows",
-            device: "desktop",
-            country: "DE",
-            region: "DE/Bayern",
-            city: "DE/Bayern/M\u{fc}nchen",
-            language: "de-DE",
-            outcome: "redirected",
-            ..Values::default()
-        },
+        values: Values::of(|dimension| match dimension {
+            Dimension::Browser => "Chrome",
+            Dimension::Os => "Windows",
+            Dimension::Device => "desktop",
+            Dimension::Country => "DE",
+            Dimension::Region => "DE/Bayern",
+            Dimension::City => "DE/Bayern/M\u{fc}nchen",
+            Dimension::Language => "de-DE",
+            Dimension::Outcome => "redirected",
+            Dimension::Referrer | Dimension::Rule => "",
+        }),
     };
     let mut tally = Tally::default();
     tally.add(&visit);

@@ -86,10 +86,11 @@ pub struct Estimate {
 
 /// A set of 64-bit keys that can be counted and merged, but neither listed nor diminished.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Uniques(State);
+pub struct Uniques(Keys);
 
+/// The keys of a set, while they are few and afterwards.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum State {
+enum Keys {
     /// Ordered, without repetitions, at most [`LIST_MAX`].
     Few(Vec<Coupon>),
     Many(Registers),
@@ -97,7 +98,7 @@ enum State {
 
 impl Default for Uniques {
     fn default() -> Self {
-        Self(State::Few(Vec::new()))
+        Self(Keys::Few(Vec::new()))
     }
 }
 
@@ -110,37 +111,34 @@ impl Uniques {
     /// Adds the keys of another set.
     pub fn merge(&mut self, other: &Self) {
         match &other.0 {
-            State::Few(coupons) => self.add_all(coupons),
-            State::Many(registers) => self.registers().merge(registers),
+            Keys::Few(coupons) => self.add_all(coupons),
+            Keys::Many(registers) => self.registers().merge(registers),
         }
     }
 
     /// Counts the keys.
-    #[must_use]
     pub fn estimate(&self) -> Estimate {
         match &self.0 {
-            State::Few(coupons) => Estimate { count: coupons.len() as u64, is_exact: true },
-            State::Many(registers) => Estimate { count: registers.estimate(), is_exact: false },
+            Keys::Few(coupons) => Estimate { count: coupons.len() as u64, is_exact: true },
+            Keys::Many(registers) => Estimate { count: registers.estimate(), is_exact: false },
         }
     }
 
     /// Returns whether there are no keys.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
-        matches!(&self.0, State::Few(coupons) if coupons.is_empty())
+        matches!(&self.0, Keys::Few(coupons) if coupons.is_empty())
     }
 
     /// Returns a chunk with all of it; empty if there are no keys.
-    #[must_use]
     pub fn chunk(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         match &self.0 {
-            State::Few(coupons) if coupons.is_empty() => {}
-            State::Few(coupons) => {
+            Keys::Few(coupons) if coupons.is_empty() => {}
+            Keys::Few(coupons) => {
                 put_counted_header(&mut bytes, COUPONS, coupons.len());
                 bytes.extend(coupons.iter().flat_map(|coupon| coupon.0.to_le_bytes()));
             }
-            State::Many(registers) => {
+            Keys::Many(registers) => {
                 put_counted_header(&mut bytes, REGISTERS, 0);
                 registers.write(&mut bytes);
             }
@@ -192,8 +190,8 @@ impl Uniques {
 
     fn add_all(&mut self, coupons: &[Coupon]) {
         let list = match &mut self.0 {
-            State::Many(registers) => return registers.raise(coupons),
-            State::Few(list) => list,
+            Keys::Many(registers) => return registers.raise(coupons),
+            Keys::Few(list) => list,
         };
         if coupons.len() < SORT_FROM {
             coupons.iter().for_each(|coupon| insert(list, *coupon));
@@ -210,14 +208,14 @@ impl Uniques {
 
     /// Turns a list into registers.
     fn registers(&mut self) -> &mut Registers {
-        if let State::Few(list) = &self.0 {
+        if let Keys::Few(list) = &self.0 {
             let mut registers = Registers::default();
             registers.raise(list);
-            self.0 = State::Many(registers);
+            self.0 = Keys::Many(registers);
         }
         match &mut self.0 {
-            State::Many(registers) => registers,
-            State::Few(_) => unreachable!("a list has become registers above"),
+            Keys::Many(registers) => registers,
+            Keys::Few(_) => unreachable!("a list has become registers above"),
         }
     }
 }

@@ -248,7 +248,7 @@ mod tests {
     use std::sync::Arc;
 
     use codes::{CodeKey, Mint};
-    use links::{RULES_MAX, targets::TargetRule};
+    use links::{LinkState, RULES_MAX, targets::TargetRule};
     use transfer::Secret;
 
     use super::*;
@@ -283,7 +283,12 @@ mod tests {
     }
 
     fn is_live(adopted: &Adopted) -> bool {
-        adopted.item.draft.details.as_ref().is_none_or(|details| details.is_live(Timestamp::now()))
+        adopted
+            .item
+            .draft
+            .details
+            .as_ref()
+            .is_none_or(|details| details.state(Timestamp::now()) == LinkState::Live)
     }
 
     #[test]

@@ -138,7 +138,9 @@ fn remove<T>(list: &mut Vec<T>, place: usize) -> Option<T> {
 fn fields(rule: &Rule) -> RuleFields {
     let condition = |condition: &Condition| {
         let (kind, match_key, match_value) = condition.parts();
-        ConditionFields { kind: Some(kind.to_owned()), match_key, match_value, wrong: FieldErrors::default() }
+        let [kind, match_key, match_value] =
+            [Some(kind), match_key, match_value].map(|text| text.map(str::to_owned));
+        ConditionFields { kind, match_key, match_value, wrong: FieldErrors::default() }
     };
     RuleFields {
         long_url: Some(rule.long_url.as_str().to_owned()),

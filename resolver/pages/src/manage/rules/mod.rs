@@ -173,7 +173,7 @@ fn page_of<'a>(
             .collect(),
         new_rule: TypedForm::new(NEW_RULE, TypedIn::NewRule, refused),
         types: CONDITION_TYPES.map(|kind| (kind, t.text(&format!("rules-type-{kind}")))).to_vec(),
-        values: Device::names().into_iter().chain(Browser::names()).collect(),
+        values: Device::NAMES.into_iter().chain(Browser::NAMES).collect(),
         values_text: values_text(context.pages, t),
         may_edit: context.allows(Scope::Edit),
         full: (link.rules().len() >= RULES_MAX).then(most),
@@ -184,7 +184,7 @@ fn page_of<'a>(
 
 /// Returns what the values of conditions may be.
 fn values_text(pages: &Pages, t: &Locale) -> String {
-    let names = t.with_two("rules-values", Device::names().join(", "), Browser::names().join(", "));
+    let names = t.with_two("rules-values", Device::NAMES.join(", "), Browser::NAMES.join(", "));
     let zone = pages.api.time_zone.iana_name().unwrap_or("UTC");
     let limits = t.with_two("rules-limits", zone, CONDITIONS_MAX.to_string());
     format!("{names} {limits}")

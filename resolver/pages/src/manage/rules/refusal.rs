@@ -129,8 +129,8 @@ fn condition_text(name: &str, kind: &str, t: &Locale) -> String {
     match (name, kind) {
         ("type", _) => t.text("rules-expected-type"),
         ("matchKey", _) => t.text("rules-expected-key"),
-        (_, "device") => t.with("rules-expected-device", Device::names().join(", ")),
-        (_, "browser") => t.with("rules-expected-browser", Browser::names().join(", ")),
+        (_, "device") => t.with("rules-expected-device", Device::NAMES.join(", ")),
+        (_, "browser") => t.with("rules-expected-browser", Browser::NAMES.join(", ")),
         (_, "ip-address") => t.text("rules-expected-address"),
         (_, "geolocation-country-code") => t.text("rules-expected-country"),
         (_, "before-date" | "after-date") => t.text("rules-expected-date"),

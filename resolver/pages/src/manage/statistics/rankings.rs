@@ -127,7 +127,7 @@ mod tests {
     fn values_are_named_in_every_language() {
         for t in Locales::embedded().all() {
             for outcome in Outcome::ALL {
-                assert_ne!(name(Dimension::Outcome, outcome.name(), t), outcome.name(), "{t:?}");
+                assert_ne!(name(Dimension::Outcome, outcome.as_str(), t), outcome.as_str(), "{t:?}");
             }
             for device in
                 ["desktop", "mobile", "tablet", "tv", "console", "wearable", "bot", "other", "unknown"]

@@ -72,7 +72,7 @@ impl Selection {
         let mut pairs = vec![("of", of.to_owned())];
         pairs.extend(named.map(|(name, value)| (name, value.clone())));
         if let VisitsOf::Orphans { kind: Some(kind), .. } = self.of {
-            pairs.push(("kind", kind.name().to_owned()));
+            pairs.push(("kind", kind.as_str().to_owned()));
         }
         pairs
     }
@@ -127,7 +127,7 @@ fn subject(query: &Form) -> Option<VisitsOf> {
         Some("domain") => domain.map(VisitsOf::Domain),
         Some("orphans") => {
             let kind = match query.owned("kind") {
-                Some(name) => Some(OrphanKind::ALL.into_iter().find(|kind| kind.name() == name)?),
+                Some(name) => Some(OrphanKind::parse(name)?),
                 None => None,
             };
             Some(VisitsOf::Orphans { kind, domain })

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use links::{
     DomainId, Link, NewLink, Tag,
     audit::state,
-    webhook::{EventId, LinkEvent, NewWebhookEvent, WebhookEvent},
+    webhook::{EventId, EventKind, NewWebhookEvent, WebhookEvent},
 };
 use serde_json::{Value as Json, json};
 
@@ -32,7 +32,7 @@ fn is_wanted(kind: &str) -> String {
 /// Returns whether an enabled webhook is called for new links.
 pub(crate) async fn wants_creates(sql: &mut dyn Sql) -> Result<bool, StoreError> {
     let select = format!("SELECT 1 WHERE {}", is_wanted("$1"));
-    let kind = LinkEvent::Created.as_str().to_owned();
+    let kind = EventKind::Created.as_str().to_owned();
     Ok(!sql.query(&select, &[Value::Text(kind)]).await?.is_empty())
 }
 
@@ -40,7 +40,7 @@ pub(crate) async fn wants_creates(sql: &mut dyn Sql) -> Result<bool, StoreError>
 /// before and after the change.
 pub(in crate::sql) async fn record_link(
     sql: &mut dyn Sql,
-    event: LinkEvent,
+    event: EventKind,
     link: &Link,
     tags: &[Tag],
     data: &Json,
@@ -70,7 +70,7 @@ pub(in crate::sql) async fn record_link(
 
 /// Records the event of a new link, if a webhook is called for it.
 pub(crate) async fn record_create(sql: &mut dyn Sql, link: &Link, tags: &[Tag]) -> Result<(), StoreError> {
-    record_link(sql, LinkEvent::Created, link, tags, &created(link, tags)).await
+    record_link(sql, EventKind::Created, link, tags, &created(link, tags)).await
 }
 
 fn created(link: &Link, tags: &[Tag]) -> Json {
@@ -99,7 +99,7 @@ pub(crate) async fn insert_announced(
     let event = |link: &&NewLink| {
         let link = Link::stored(link.id, link.draft.clone(), stored_at(link.id)?);
         Some(NewWebhookEvent {
-            kind: LinkEvent::Created.as_str(),
+            kind: EventKind::Created.as_str(),
             domain: Some(link.domain()),
             link: Some(link.id),
             tags: Vec::new(),

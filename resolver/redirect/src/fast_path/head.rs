@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use httparse::{Header, Status};
 
-use crate::prefetch;
+use super::prefetch;
 
 /// Headers that give a request a body or affect its connection. A request with one of them goes to
 /// hyper.

@@ -5,7 +5,7 @@
 //!    has no body, exactly one `Host`, at most one of each other header on which its client or
 //!    target may depend, and no header that decides what becomes of the connection. Its head
 //!    arrives in one read.
-//! 2. **It hands the connection over for good** ([`Outcome::HandOver`]) at the first request of any
+//! 2. **It hands the connection over for good** ([`Ending::HandOver`]) at the first request of any
 //!    other kind, with every byte that it has not answered: an incomplete head, another method or
 //!    version, a body, `Connection: close`, a link that the caller does not know. It also does so
 //!    once the caller stops, and when the responses to requests that came at once fill the buffer.
@@ -25,7 +25,7 @@
 //! four fifths of the rest.
 
 mod head;
-pub mod prefetch;
+pub(crate) mod prefetch;
 
 use std::{
     fmt::Write as _,
@@ -50,7 +50,7 @@ const RESPONSES_BYTES: usize = 16 * 1024;
 
 /// How the fast path ended for a connection.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum Ending {
     /// A full HTTP server has to answer these bytes, and all that follow.
     HandOver(Vec<u8>),
     /// The client has closed its side, and everything it sent was answered.
@@ -67,7 +67,6 @@ pub struct Buffers {
 impl Buffers {
     /// Creates buffers for redirects of this status. `cache_control` is the value of their header
     /// `Cache-Control`, if they have one.
-    #[must_use]
     pub fn new(status: StatusCode, cache_control: Option<&str>) -> Self {
         let caching = cache_control.map_or_else(String::new, |value| format!("cache-control: {value}\r\n"));
         let head = format!("HTTP/1.1 {status}\r\n{caching}content-length: 0\r\nlocation: ");
@@ -122,7 +121,7 @@ pub async fn serve<S>(
     mut is_stopping: impl FnMut(&mut Context<'_>) -> bool,
     mut respond: impl FnMut(&Request<'_>, &mut Responses) -> bool,
     mut commit: impl FnMut(),
-) -> io::Result<Outcome>
+) -> io::Result<Ending>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -131,16 +130,16 @@ where
             if is_stopping(cx) {
                 return Poll::Ready(Ok(Turn {
                     unsent: Vec::new(),
-                    outcome: Some(Outcome::HandOver(Vec::new())),
+                    ending: Some(Ending::HandOver(Vec::new())),
                 }));
             }
             let mut buffers = buffers.lock().expect("no code panics while it holds this lock");
             take_turn(cx, Pin::new(&mut *stream), &mut buffers, &mut respond, &mut commit)
         });
-        let Turn { unsent, outcome } = turn.await?;
+        let Turn { unsent, ending } = turn.await?;
         stream.write_all(&unsent).await?;
-        if let Some(outcome) = outcome {
-            return Ok(outcome);
+        if let Some(ending) = ending {
+            return Ok(ending);
         }
     }
 }
@@ -151,7 +150,7 @@ struct Turn {
     unsent: Vec<u8>,
     /// The end of the fast path for the connection, once `unsent` is written; `None` if it
     /// continues.
-    outcome: Option<Outcome>,
+    ending: Option<Ending>,
 }
 
 /// Reads and answers until no more bytes are available. Yields to other connections whenever a read
@@ -167,7 +166,7 @@ fn take_turn<S: AsyncRead + AsyncWrite>(
         let mut read = ReadBuf::new(read);
         ready!(stream.as_mut().poll_read(cx, &mut read))?;
         if read.filled().is_empty() {
-            return Poll::Ready(Ok(Turn { unsent: Vec::new(), outcome: Some(Outcome::Closed) }));
+            return Poll::Ready(Ok(Turn { unsent: Vec::new(), ending: Some(Ending::Closed) }));
         }
         responses.bytes.clear();
         let rest = respond_to_all(read.filled(), from_proxy, responses, respond);
@@ -179,8 +178,8 @@ fn take_turn<S: AsyncRead + AsyncWrite>(
             }
         }
         if !rest.is_empty() || !unsent.is_empty() {
-            let outcome = (!rest.is_empty()).then(|| Outcome::HandOver(rest.to_vec()));
-            return Poll::Ready(Ok(Turn { unsent: unsent.to_vec(), outcome }));
+            let ending = (!rest.is_empty()).then(|| Ending::HandOver(rest.to_vec()));
+            return Poll::Ready(Ok(Turn { unsent: unsent.to_vec(), ending }));
         }
         if read.remaining() == 0 {
             // More bytes may be available, and the thread has other connections.
@@ -235,7 +234,7 @@ mod tests {
 
     /// Sends pieces one by one through a connection with a buffer of `holds` bytes. Returns the
     /// responses, how the fast path ended, and the bytes that it did not read.
-    async fn converse(pieces: Vec<Vec<u8>>, holds: usize) -> (String, Outcome, Vec<u8>) {
+    async fn converse(pieces: Vec<Vec<u8>>, holds: usize) -> (String, Ending, Vec<u8>) {
         let (near, mut far) = duplex(holds);
         let (mut from, mut to) = tokio::io::split(near);
         let sending = tokio::spawn(async move {
@@ -283,8 +282,8 @@ mod tests {
             let answers = answered.matches("HTTP/1.1").count();
             prop_assert_eq!(&answered, &(0..answers).map(redirect).collect::<String>());
             let rest = match left {
-                Outcome::HandOver(rest) => [rest, unread].concat(),
-                Outcome::Closed => unread,
+                Ending::HandOver(rest) => [rest, unread].concat(),
+                Ending::Closed => unread,
             };
             prop_assert_eq!(String::from_utf8(rest), Ok(requests[answers..].concat()));
             prop_assert!(known.iter().take(answers).all(|is_known| *is_known));
@@ -296,15 +295,15 @@ mod tests {
         let known: String = (0..100).map(|number| get(&format!("/k{number}"))).collect();
         let redirects: String = (0..100).map(redirect).collect();
         let together = |bytes: &str| on_a_runtime(converse(vec![bytes.into()], 1 << 20));
-        assert_eq!(together(&known), (redirects.clone(), Outcome::Closed, Vec::new()));
+        assert_eq!(together(&known), (redirects.clone(), Ending::Closed, Vec::new()));
         let (unknown, cut) = (get("/u"), &get("/k")[..9]);
         for rest in [&unknown, cut, "\x16\x03\x01"] {
-            let left = Outcome::HandOver(rest.as_bytes().to_vec());
+            let left = Ending::HandOver(rest.as_bytes().to_vec());
             assert_eq!(together(&(known.clone() + rest)), (redirects.clone(), left, Vec::new()));
         }
         let singly = (0..3).map(|number| get(&format!("/k{number}")).into_bytes()).collect();
         let answered = (0..3).map(redirect).collect();
-        assert_eq!(on_a_runtime(converse(singly, 1 << 20)), (answered, Outcome::Closed, Vec::new()));
+        assert_eq!(on_a_runtime(converse(singly, 1 << 20)), (answered, Ending::Closed, Vec::new()));
     }
 
     #[test]
@@ -326,32 +325,29 @@ mod tests {
         assert!(rest > 0 && rest.is_multiple_of(get("/k").len()));
     }
 
-    /// A client that always has more to send.
-    struct Endless {
-        reads: usize,
+    /// A client that sends what `read` puts into the buffer, and takes all responses at once.
+    struct Client<R, W> {
+        read: R,
+        write: W,
     }
 
-    impl AsyncRead for Endless {
+    impl<R: FnMut(&mut ReadBuf<'_>) -> Poll<()> + Unpin, W: Unpin> AsyncRead for Client<R, W> {
         fn poll_read(
             mut self: Pin<&mut Self>,
             _: &mut Context<'_>,
             buffer: &mut ReadBuf<'_>,
         ) -> Poll<io::Result<()>> {
-            if self.reads == 10 {
-                // More reads than one turn may have: the test fails here instead of hanging.
-                return Poll::Pending;
-            }
-            self.reads += 1;
-            // Long heads with short responses. The last head ends where the buffer does.
-            let head = "GET /k HTTP/1.1\r\nHost: a.example\r\nCookie: ";
-            let request = format!("{head}{}\r\n\r\n", "c".repeat(1_024 - head.len() - 4));
-            buffer.put_slice(request.repeat(buffer.remaining() / 1_024).as_bytes());
-            Poll::Ready(Ok(()))
+            (self.read)(buffer).map(Ok)
         }
     }
 
-    impl AsyncWrite for Endless {
-        fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    impl<R: Unpin, W: FnMut(&[u8]) + Unpin> AsyncWrite for Client<R, W> {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            (self.write)(bytes);
             Poll::Ready(Ok(bytes.len()))
         }
 
@@ -366,60 +362,30 @@ mod tests {
 
     #[test]
     fn who_always_has_more_to_ask_for_leaves_the_thread_to_others_after_each_read() {
-        let (mut endless, buffers) =
-            (Endless { reads: 0 }, Mutex::new(Buffers::new(StatusCode::FOUND, None)));
+        let reads = Cell::new(0);
+        let read = |buffer: &mut ReadBuf<'_>| {
+            if reads.get() == 10 {
+                // More reads than one turn may have: the test fails here instead of hanging.
+                return Poll::Pending;
+            }
+            reads.set(reads.get() + 1);
+            // Long heads with short responses. The last head ends where the buffer does.
+            let head = "GET /k HTTP/1.1\r\nHost: a.example\r\nCookie: ";
+            let request = format!("{head}{}\r\n\r\n", "c".repeat(1_024 - head.len() - 4));
+            buffer.put_slice(request.repeat(buffer.remaining() / 1_024).as_bytes());
+            Poll::Ready(())
+        };
+        let mut endless = Client { read, write: |_: &[u8]| {} };
+        let buffers = Mutex::new(Buffers::new(StatusCode::FOUND, None));
         let mut serving = Box::pin(serve(&mut endless, &buffers, |_| false, respond, || {}));
         let cx = &mut Context::from_waker(std::task::Waker::noop());
         assert!((0..3).all(|_| serving.as_mut().poll(cx).is_pending()));
-        drop(serving);
-        assert_eq!(endless.reads, 3);
-    }
-
-    /// A client that sends once, and takes responses only after a commit of all of them.
-    struct Committing<'a> {
-        requests: String,
-        answered: &'a Cell<usize>,
-        committed: &'a Cell<usize>,
-        taken: usize,
-    }
-
-    impl AsyncRead for Committing<'_> {
-        fn poll_read(
-            mut self: Pin<&mut Self>,
-            _: &mut Context<'_>,
-            buffer: &mut ReadBuf<'_>,
-        ) -> Poll<io::Result<()>> {
-            if self.requests.is_empty() {
-                return Poll::Pending;
-            }
-            buffer.put_slice(std::mem::take(&mut self.requests).as_bytes());
-            Poll::Ready(Ok(()))
-        }
-    }
-
-    impl AsyncWrite for Committing<'_> {
-        fn poll_write(
-            mut self: Pin<&mut Self>,
-            _: &mut Context<'_>,
-            bytes: &[u8],
-        ) -> Poll<io::Result<usize>> {
-            assert_eq!(self.committed.get(), self.answered.get());
-            self.taken += bytes.len();
-            Poll::Ready(Ok(bytes.len()))
-        }
-
-        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-            Poll::Ready(Ok(()))
-        }
-
-        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-            Poll::Ready(Ok(()))
-        }
+        assert_eq!(reads.get(), 3);
     }
 
     #[test]
     fn what_is_answered_is_committed_before_any_of_it_leaves() {
-        let (answered, committed, commits) = (Cell::new(0), Cell::new(0), Cell::new(0));
+        let (answered, committed, commits, taken) = (Cell::new(0), Cell::new(0), Cell::new(0), Cell::new(0));
         let counting = |request: &Request<'_>, responses: &mut Responses| {
             answered.set(answered.get() + 1);
             respond(request, responses)
@@ -428,21 +394,31 @@ mod tests {
             committed.set(answered.get());
             commits.set(commits.get() + 1);
         };
-        let requests = get("/k1").repeat(3);
-        let mut client = Committing { requests, answered: &answered, committed: &committed, taken: 0 };
+        let mut requests = get("/k1").repeat(3);
+        let read = |buffer: &mut ReadBuf<'_>| {
+            if requests.is_empty() {
+                return Poll::Pending;
+            }
+            buffer.put_slice(std::mem::take(&mut requests).as_bytes());
+            Poll::Ready(())
+        };
+        let write = |bytes: &[u8]| {
+            assert_eq!(committed.get(), answered.get());
+            taken.set(taken.get() + bytes.len());
+        };
+        let mut client = Client { read, write };
         let buffers = Mutex::new(Buffers::new(StatusCode::FOUND, None));
         let mut serving = Box::pin(serve(&mut client, &buffers, |_| false, counting, commit));
         assert!(serving.as_mut().poll(&mut Context::from_waker(std::task::Waker::noop())).is_pending());
-        drop(serving);
-        assert_eq!((client.taken, commits.get()), (3 * redirect(1).len(), 1));
+        assert_eq!((taken.get(), commits.get()), (3 * redirect(1).len(), 1));
     }
 
     #[test]
     fn a_connection_that_is_to_stop_is_handed_over_before_it_is_read() {
-        // The client is gone, so a read would return `Outcome::Closed`.
+        // The client is gone, so a read would return `Ending::Closed`.
         let (_, mut far) = duplex(1_000);
         let buffers = Mutex::new(Buffers::new(StatusCode::FOUND, None));
         let left = on_a_runtime(serve(&mut far, &buffers, |_| true, respond, || {})).unwrap();
-        assert_eq!(left, Outcome::HandOver(Vec::new()));
+        assert_eq!(left, Ending::HandOver(Vec::new()));
     }
 }

@@ -2,13 +2,12 @@
 
 /// The headers in which browsers say that they fetch ahead, in lower case: that of the Fetch
 /// standard, those of Chromium and Safari before it, and Firefox's.
-pub const HEADERS: [&str; 4] = ["sec-purpose", "purpose", "x-purpose", "x-moz"];
+pub(crate) const HEADERS: [&str; 4] = ["sec-purpose", "purpose", "x-purpose", "x-moz"];
 /// What they say. Parameters may follow, as in `prefetch;prerender;anonymous-client-ip`.
 const PURPOSES: [&[u8]; 4] = [b"prefetch", b"prerender", b"preview", b"instant"];
 
 /// Returns whether the value of one of [`HEADERS`] says that the request is sent ahead.
-#[must_use]
-pub fn is_named_in(value: &[u8]) -> bool {
+pub(crate) fn is_named_in(value: &[u8]) -> bool {
     let mut words = value.split(|byte| !byte.is_ascii_alphanumeric());
     words.any(|word| PURPOSES.iter().any(|purpose| word.eq_ignore_ascii_case(purpose)))
 }
