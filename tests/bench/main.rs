@@ -4,7 +4,7 @@
 //!    medians. Other work on the machine then affects all sides equally, so ratios hold where
 //!    absolute figures do not.
 //! 2. Servers are real and private; nothing is left behind.
-//! 3. The daemons are built in the profile of this binary, so run it with `--release`.
+//! 3. The daemons are built in the profile of this binary, so run it with `--profile dist`.
 
 mod allocate;
 mod attack;
@@ -42,7 +42,7 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Measure Shortmint and its alternatives side by side
 ///
-/// Run it in release mode: cargo run --release -p tests --bin bench -- allocate
+/// Run it optimised: cargo run --profile dist -p tests --bin bench -- allocate
 #[derive(Debug, Parser)]
 #[command(name = "bench", version)]
 struct Cli {
@@ -106,7 +106,7 @@ struct Report {
 fn main() -> anyhow::Result<()> {
     let cli = Cli::parse();
     if cfg!(debug_assertions) {
-        progress::note("a debug build: its figures say little, use --release");
+        progress::note("a debug build: its figures say little, use --profile dist");
     }
     let report = match cli.bench {
         Bench::Allocate(args) => allocate::run(&args)?,

@@ -187,49 +187,53 @@ fn code_of(answer: &Answer) -> String {
     answer.json().unwrap()["shortCode"].as_str().unwrap().to_owned()
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn two_hundred_thousand_codes_are_filled_by_bulk_calls_while_people_pick_from_them() {
-    const CAPACITY: usize = 62 * 62 * 62;
-    const CALL: usize = 50_000;
-    let cluster = Cluster::builder().resolvers(2).keyspaces("small=3:0-9A-Za-z").start().await.unwrap();
-    let is_full = Arc::new(AtomicBool::new(false));
-    let mut pickers = JoinSet::new();
-    for client in 0..32 {
-        let (api, is_full) = (cluster.resolvers[client % 2].api.clone(), Arc::clone(&is_full));
-        pickers.spawn(pick_until_full(api, is_full, 3, client));
-    }
-    let mut minters = JoinSet::new();
-    for resolver in &cluster.resolvers {
-        let api = resolver.api.clone();
-        minters.spawn(async move {
-            let mut taken = Vec::new();
-            loop {
-                let urls: Vec<String> = (0..CALL).map(|_| load::next_long_url()).collect();
-                let minted = mint_many(&api, urls).await;
-                taken.extend(minted.created);
-                if minted.is_over {
-                    return taken;
+mod long {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn two_hundred_thousand_codes_are_filled_by_bulk_calls_while_people_pick_from_them() {
+        const CAPACITY: usize = 62 * 62 * 62;
+        const CALL: usize = 50_000;
+        let cluster = Cluster::builder().resolvers(2).keyspaces("small=3:0-9A-Za-z").start().await.unwrap();
+        let is_full = Arc::new(AtomicBool::new(false));
+        let mut pickers = JoinSet::new();
+        for client in 0..32 {
+            let (api, is_full) = (cluster.resolvers[client % 2].api.clone(), Arc::clone(&is_full));
+            pickers.spawn(pick_until_full(api, is_full, 3, client));
+        }
+        let mut minters = JoinSet::new();
+        for resolver in &cluster.resolvers {
+            let api = resolver.api.clone();
+            minters.spawn(async move {
+                let mut taken = Vec::new();
+                loop {
+                    let urls: Vec<String> = (0..CALL).map(|_| load::next_long_url()).collect();
+                    let minted = mint_many(&api, urls).await;
+                    taken.extend(minted.created);
+                    if minted.is_over {
+                        return taken;
+                    }
                 }
-            }
-        });
+            });
+        }
+        let mut taken: Vec<(String, String)> = minters.join_all().await.into_iter().flatten().collect();
+        is_full.store(true, Ordering::Relaxed);
+        let picked = pickers.join_all().await.into_iter().flatten().collect::<Vec<_>>();
+        assert!(!picked.is_empty());
+        taken.extend(picked);
+        let links: HashMap<String, String> = taken.iter().cloned().collect();
+        assert_eq!((taken.len(), links.len()), (CAPACITY, CAPACITY), "each code was given once");
+        let mut followers = JoinSet::new();
+        for part in taken.chunks(CAPACITY / 32 + 1) {
+            let (api, part) = (cluster.resolvers[0].api.clone(), part.to_vec());
+            followers.spawn(async move {
+                for (code, url) in part {
+                    assert_eq!(api.follow(&code).await.unwrap(), (302, Some(url)), "{code}");
+                }
+            });
+        }
+        followers.join_all().await;
     }
-    let mut taken: Vec<(String, String)> = minters.join_all().await.into_iter().flatten().collect();
-    is_full.store(true, Ordering::Relaxed);
-    let picked = pickers.join_all().await.into_iter().flatten().collect::<Vec<_>>();
-    assert!(!picked.is_empty());
-    taken.extend(picked);
-    let links: HashMap<String, String> = taken.iter().cloned().collect();
-    assert_eq!((taken.len(), links.len()), (CAPACITY, CAPACITY), "each code was given once");
-    let mut followers = JoinSet::new();
-    for part in taken.chunks(CAPACITY / 32 + 1) {
-        let (api, part) = (cluster.resolvers[0].api.clone(), part.to_vec());
-        followers.spawn(async move {
-            for (code, url) in part {
-                assert_eq!(api.follow(&code).await.unwrap(), (302, Some(url)), "{code}");
-            }
-        });
-    }
-    followers.join_all().await;
 }
 
 /// The outcome of a bulk call.

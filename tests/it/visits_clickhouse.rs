@@ -255,11 +255,15 @@ async fn pass_all(mut databases: Databases) {
     conform(&mut databases).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn rows_in_the_clickhouse_of_debian_are_there_once() {
-    let scratch = Scratch::new().unwrap();
-    let server = Clickhouse::start(&scratch).await.unwrap();
-    pass_all(Databases::new(server.url("DATABASE"), server.addr()).await).await;
+mod long {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn rows_in_the_clickhouse_of_debian_are_there_once() {
+        let scratch = Scratch::new().unwrap();
+        let server = Clickhouse::start(&scratch).await.unwrap();
+        pass_all(Databases::new(server.url("DATABASE"), server.addr()).await).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
