@@ -59,7 +59,12 @@ const LAYERS: &[Layer] = &[
         reaches: &[],
         never: &["hyper", "tokio", "tokio-postgres", "tracing"],
     },
-    Layer { name: "webhooks", folder: "resolver/webhooks", reaches: &[], never: &["tokio-postgres", "tonic"] },
+    Layer {
+        name: "webhooks",
+        folder: "resolver/webhooks",
+        reaches: &[],
+        never: &["tokio-postgres", "tonic"],
+    },
     Layer { name: "tls", folder: "issuer/tls", reaches: &[], never: &["hyper", "tokio-postgres", "tonic"] },
     Layer {
         name: "store",

@@ -12,7 +12,7 @@ use std::{
 };
 
 use serde::de::{
-    Deserialize as _, DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor,
+    Deserialize as _, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor,
     value::MapAccessDeserializer,
 };
 use serde_json::{Map, Value};

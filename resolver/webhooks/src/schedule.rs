@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn five_days_without_a_success_exhaust_a_webhook() {
-        let at = |seconds| Timestamp::from_second(1_000 + seconds).unwrap();
+        let at = |seconds: i64| Timestamp::from_second(1_000 + seconds).unwrap();
         let five_days = 5 * 24 * 3_600;
         let failing = failing_since(failing_since(None, &UNCERTAIN, at(0)), &UNCERTAIN, at(100));
         assert_eq!(failing, Some(at(0)));

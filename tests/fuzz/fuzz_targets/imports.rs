@@ -20,7 +20,10 @@ use std::{
 use jiff::tz::TimeZone;
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
-use transfer::{LeftOut, Row, RowError, Source, each_row, write_csv, write_csv_head, write_end, write_header, write_ndjson};
+use transfer::{
+    LeftOut, Row, RowError, Source, each_row, write_csv, write_csv_head, write_end, write_header,
+    write_ndjson,
+};
 
 /// How many times longer than the file the texts of its rows may be. Names of domains grow when
 /// they are normalized and written in Punycode.

@@ -1,4 +1,4 @@
-use std::{io::Write as _, net::TcpListener};
+use std::net::TcpListener;
 
 use jiff::Timestamp;
 
