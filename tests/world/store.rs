@@ -147,9 +147,7 @@ impl Links for FaultyStore {
             if let InsertedNamed::Stored(id, at, _) = &mut inserted {
                 let id = *id;
                 *at = database.stamp(id);
-                let change =
-                    if link.mintable == Some(id) { Change::Picked(id) } else { Change::Links(vec![id]) };
-                database.tell(&change);
+                database.tell(&Change::Links(vec![id]));
             }
             Ok(inserted)
         })

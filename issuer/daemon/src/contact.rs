@@ -66,14 +66,14 @@ mod tests {
         let ages = || (polled.age(), other.age());
         advance(2 * SECOND).await;
         assert_eq!(ages(), (2 * SECOND, Duration::ZERO), "one has never answered, the other was not asked");
-        [&polled, &other].map(Contact::succeeded);
+        [&polled, &other].into_iter().for_each(Contact::succeeded);
         assert_eq!(ages(), (Duration::ZERO, Duration::ZERO));
         advance(SECOND).await;
-        [&polled, &other].map(Contact::failed);
+        [&polled, &other].into_iter().for_each(Contact::failed);
         advance(SECOND).await;
-        [&polled, &other].map(Contact::failed);
+        [&polled, &other].into_iter().for_each(Contact::failed);
         assert_eq!(ages(), (2 * SECOND, SECOND));
-        [&polled, &other].map(Contact::succeeded);
+        [&polled, &other].into_iter().for_each(Contact::succeeded);
         assert_eq!(ages(), (Duration::ZERO, Duration::ZERO));
     }
 }

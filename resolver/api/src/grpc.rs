@@ -44,7 +44,6 @@ use tonic::{
 };
 
 use crate::{Api, Task};
-use web::http2_windows::GRPC;
 
 /// The maximum size of a request in bytes, the same as for bodies of the REST API.
 const MESSAGE_BYTES: usize = 64 * 1024;

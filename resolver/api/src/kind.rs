@@ -1,8 +1,9 @@
 //! The kinds of problems that calls are answered with: one table for the statuses of both APIs and
 //! for the descriptions in the OpenAPI document.
 
-use app::{AppError, budgets::ExceededShare};
+use app::AppError;
 use hyper::StatusCode;
+use limits::ExceededShare;
 use tonic::Code;
 
 /// A kind of problem. Its name is that of its schema in the document.

@@ -20,7 +20,7 @@ use links::{
     Tag,
     api_key::Grant,
     webhook::{
-        DESCRIPTION_BYTES, Delivery, DeliveryId, EVENT_NAMES, EventId, NewWebhook, PING, Shown, StoredSecret,
+        DESCRIPTION_BYTES, Delivery, DeliveryId, EventId, EventKind, NewWebhook, PING, Shown, StoredSecret,
         Subscription, WEBHOOKS_MAX, Webhook, WebhookEdit, WebhookEvent, WebhookId, body,
     },
 };
@@ -297,7 +297,7 @@ fn draw_secret() -> Result<StoredSecret, AppError> {
 fn check_kinds(names: Vec<String>) -> Checked<Vec<String>> {
     let mut kinds: Vec<String> = Vec::new();
     for name in names {
-        if !EVENT_NAMES.contains(&name.as_str()) {
+        if EventKind::parse(&name).is_none() {
             let shown: String = name.chars().take(KIND_CHARS_SHOWN).collect();
             return Err(format!("expected a kind of event, such as link.created, found {shown:?}"));
         }

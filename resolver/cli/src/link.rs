@@ -1,7 +1,7 @@
 //! `resolver link create|get|list|edit|delete|restore|block|unblock`: manages the links of a
 //! running server.
 
-pub mod args;
+pub(crate) mod args;
 mod body;
 mod path;
 mod table;

@@ -1,6 +1,6 @@
 //! `resolver visits list|stats|export|delete`: shows the visits of a running server.
 
-pub mod args;
+pub(crate) mod args;
 mod export;
 mod sparkline;
 mod table;

@@ -12,7 +12,7 @@ use app::{
     lookup::{LookupError, LookupKey},
 };
 use codes::Code;
-use geoip::{CountryCode, Location};
+use geoip::{CountryCode, Place};
 use hyper::{
     Method, Request, StatusCode,
     header::{ACCEPT_LANGUAGE, HeaderValue, USER_AGENT},

@@ -3,10 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use hyper::header::{CONTENT_TYPE, HeaderValue};
+use limits::Held;
 use links::api_key::Grant;
 use serde::Serialize;
 use tokio::{sync::mpsc, time::timeout};
-use web::{Answer, Body, BrokenOff, Piece, budgets::Held};
+use web::{Answer, Body, BrokenOff, Piece};
 
 use super::{
     json::JSON,

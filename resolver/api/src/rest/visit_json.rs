@@ -21,7 +21,7 @@ pub(super) fn shown(visit: &VisitView) -> dto::Visit<'_> {
         potential_bot: visit.is_bot,
         visited_url: visit.visited_url.as_deref(),
         redirect_url: visit.redirect_url.as_deref(),
-        r#type: visit.orphan.map(OrphanKind::name),
+        r#type: visit.orphan.map(OrphanKind::as_str),
     }
 }
 

@@ -9,7 +9,7 @@ use codes::LinkId;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::{Details, DomainId, Link, RedirectStatus, Rule, Slug, Tag};
+use crate::{Details, DomainId, Link, RedirectStatus, Rule, Tag};
 
 /// Field of the link's slug, as it is stored.
 pub(super) const SLUG: &str = "slug";
@@ -136,7 +136,7 @@ pub fn separate_name(subject: &str, details: Option<&Value>) -> LinkEntry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::PasswordHash;
+    use crate::{PasswordHash, Slug};
 
     fn link(details: Details) -> Link {
         Link { title: Some("T".to_owned()), ..Link::sample(details) }

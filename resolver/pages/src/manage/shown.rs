@@ -34,7 +34,7 @@ impl ShownLink {
         let (link, api) = (&record.link, &context.pages.api);
         let name = api.lookup.name_of(link).unwrap_or_default();
         let domain = api.domain_cache.shown_name(link.domain());
-        let state = name(link.state(api.domain_cache.now()));
+        let state = class_of(link.state(api.domain_cache.now()));
         Self {
             short_url: context.pages.short_url(link),
             long_url: link.long_url.as_str().to_owned(),
@@ -53,8 +53,8 @@ impl ShownLink {
     }
 }
 
-/// Returns the name of a state for the style sheet, and with `state-` that of its text.
-fn name(state: LinkState) -> &'static str {
+/// Returns the class of a state in the style sheet, and with `state-` the name of its text.
+fn class_of(state: LinkState) -> &'static str {
     match state {
         LinkState::Live => "live",
         LinkState::NotYetValid => "not-yet",

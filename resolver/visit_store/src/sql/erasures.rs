@@ -191,7 +191,7 @@ async fn delete(sql: &mut dyn VisitSql, found: &[(i64, i64)], day: Day) -> Resul
     };
     let rows: Vec<ErasedRow> =
         sql.query(&delete, &values).await?.iter().map(erased_row).collect::<Result<_, _>>()?;
-    unlist(sql, &rows, day).await?;
+    unlist(sql, &rows).await?;
     Ok(rows.len() as u64)
 }
 
@@ -199,7 +199,6 @@ async fn delete(sql: &mut dyn VisitSql, found: &[(i64, i64)], day: Day) -> Resul
 pub(crate) async fn unlist(
     sql: &mut dyn VisitSql,
     rows: &[ErasedRow],
-    day: Day,
 ) -> Result<(), VisitStoreError> {
     let mut links: Vec<Option<LinkId>> = rows.iter().map(|row| row.link).collect();
     links.sort_unstable();
@@ -213,11 +212,7 @@ pub(crate) async fn unlist(
     }
     let links: Vec<LinkId> = links.into_iter().flatten().collect();
     let tags = tags_of(sql, &links).await?;
-    sql.add_days(MERGED, &unlisted(rows, &cuts, &tags)).await?;
-    // Marks count places among rows.
-    let marks = "DELETE FROM visit_marks WHERE quarter >= $1 AND quarter < $2";
-    sql.execute(marks, &[day.start().into(), day.next().start().into()]).await?;
-    Ok(())
+    sql.add_days(MERGED, &unlisted(rows, &cuts, &tags)).await
 }
 
 fn erased_row(row: &Row) -> Result<ErasedRow, VisitStoreError> {

@@ -127,7 +127,7 @@ fn subject(query: &Form) -> Option<VisitsOf> {
         Some("domain") => domain.map(VisitsOf::Domain),
         Some("orphans") => {
             let kind = match query.owned("kind") {
-                Some(name) => Some(OrphanKind::parse(name)?),
+                Some(name) => Some(OrphanKind::parse(&name)?),
                 None => None,
             };
             Some(VisitsOf::Orphans { kind, domain })

@@ -13,7 +13,7 @@ use std::collections::HashSet;
 use futures_util::future::BoxFuture;
 use store::{Dialect, Sql as _, postgres::PostgresSql};
 use tokio_postgres::{Client, types::Type};
-use visits::{AddressNetwork, Day, VisitId};
+use visits::{AddressNetwork, VisitId};
 
 use crate::{
     Erasure, StoredText, VisitStoreError,
@@ -98,7 +98,7 @@ pub(in crate::postgres) async fn move_on(
         .await?;
     let new: HashSet<i64> = noted.iter().filter(|row| row.get(1)).map(|row| row.get(0)).collect();
     let moved: Vec<ErasedRow> = rows.iter().filter(|row| new.contains(&row.id.get())).copied().collect();
-    unlist(&mut PostgresSql(&transaction), &moved, day).await?;
+    unlist(&mut PostgresSql(&transaction), &moved).await?;
     let count = "UPDATE visit_erasure SET deleted = deleted + $1 WHERE version = $2";
     transaction.execute_typed(count, &[(&int(moved.len()), Type::INT8), (&open.version, Type::INT8)]).await?;
     transaction.commit().await?;
