@@ -188,25 +188,13 @@ fn reservations(status: &GetStatusResponse) -> impl Iterator<Item = &HolderStatu
 
 fn to_table(status: &GetStatusResponse) -> String {
     let mut text = format!("leader {} in epoch {}\n\n", status.leader, status.epoch);
-    let head = [
-        "namespace",
-        "capacity",
-        "left",
-        "ceiling",
-        "allocated",
-        "used",
-        "open",
-        "in hand",
-        "free",
-        "leaked",
-        "burned",
-    ];
+    let head =
+        ["namespace", "capacity", "left", "allocated", "used", "open", "in hand", "free", "leaked", "burned"];
     let rows = status.namespaces.iter().map(|namespace| {
         [
             namespace.name.clone(),
             namespace.capacity.to_string(),
             left(namespace),
-            namespace.ceiling.to_string(),
             namespace.allocated.to_string(),
             namespace.used.to_string(),
             namespace.open.to_string(),

@@ -39,7 +39,10 @@ pub(crate) async fn bootstrap(settings: &Settings, store: &dyn Store) -> Result<
     }
     wait_for(database, async || store.check().await).await?;
     let code_key = adopt_code_key(settings, store).await?;
-    let keyspaces = match wait_for(database, async || adopt_keyspaces(store, &settings.keyspaces).await).await
+    let keyspaces = match wait_for(database, async || {
+        adopt_keyspaces(store, &settings.keyspaces, settings.lookup.rules).await
+    })
+    .await
     {
         Err(Error::Store(StoreError::Keyspace(reason))) => {
             return Err(Error::Config {

@@ -12,6 +12,9 @@ pub enum Error {
     /// A command failed, or the configuration or the database keeps the server from starting.
     #[error(transparent)]
     Command(#[from] cli::Error),
+    /// A setting has two values: in its former spelling, and in the present one.
+    #[error("{0}")]
+    Spellings(String),
     /// An address could not be bound.
     #[error("{flag} {address}: cannot listen")]
     Bind {
@@ -33,7 +36,7 @@ impl Error {
     pub fn exit(&self) -> Exit {
         match self {
             Self::Command(error) => error.exit(),
-            Self::Bind { .. } => Exit::Config,
+            Self::Spellings(_) | Self::Bind { .. } => Exit::Config,
             Self::Issuer(error) => error.exit(),
         }
     }

@@ -17,7 +17,7 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let Arguments { list, warnings } = Arguments::of_process();
+    let Arguments { list, warnings, conflict } = Arguments::of_process();
     match parse::<Cli>(list) {
         Ok(cli) => {
             let format = cli.log_format();
@@ -29,7 +29,11 @@ async fn main() -> ExitCode {
                     tracing::warn!("{warning}");
                 }
             }
-            format.end("resolver", act(cli).await.map_err(|error| (error.exit(), error.into())))
+            let done = match conflict {
+                Some(conflict) => Err(Error::Spellings(conflict)),
+                None => act(cli).await,
+            };
+            format.end("resolver", done.map_err(|error| (error.exit(), error.into())))
         }
         Err(code) => code,
     }

@@ -28,13 +28,11 @@ use super::{
     network::Network,
     node::{Common, Node, Setup},
     rng::Rng,
+    rules::{Off, without},
     run::code_key,
     shared::BY,
 };
-use supply::{
-    StopReason,
-    safety_rule::{SafetyRule, without},
-};
+use supply::{StopReason, safety_rule::SafetyRule};
 
 /// The messages of a thread's log.
 #[derive(Clone, Default)]
@@ -339,7 +337,7 @@ fn a_copy_undoes_nothing_that_the_primary_has_shown() {
         let run = |off| {
             let mut runtime = tokio::runtime::Builder::new_current_thread();
             let runtime = runtime.enable_time().start_paused(true).build().unwrap();
-            let answer = without(off, || runtime.block_on(asked_in_an_outage(is_deleted)));
+            let answer = without(off.map(Off::from), || runtime.block_on(asked_in_an_outage(is_deleted)));
             runtime.shutdown_background();
             answer
         };

@@ -18,8 +18,11 @@ use tokio::{
     time::Instant,
 };
 
-use super::{rng::Rng, timeline::Timeline};
-use supply::safety_rule::{self, SafetyRule};
+use super::{
+    rng::Rng,
+    rules::{self, StoreRule},
+    timeline::Timeline,
+};
 
 /// Capacity of a listener's channel of changes. A listener that is further behind has lost its
 /// connection.
@@ -151,7 +154,7 @@ impl Database {
     /// may be an older copy.
     pub(super) fn is_compared(&self) -> bool {
         let state = self.state();
-        state.compared == state.starts || !safety_rule::is_on(SafetyRule::Compared)
+        state.compared == state.starts || !rules::keep(StoreRule::Compared)
     }
 
     /// Stops the server, and starts it again after this time.

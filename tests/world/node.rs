@@ -35,6 +35,7 @@ use super::{
     database::Database,
     network::Network,
     rng::Rng,
+    rules,
     ways::{FaultyStore, Trouble},
 };
 use supply::{
@@ -144,8 +145,12 @@ impl Parts<'_> {
             self;
         // The checks detect a failed task: after a panic it mints and answers no more.
         let (supervisor, _) = TaskSupervisor::new();
-        let sizes =
-            LookupSizes { cache_bytes: 1 << 20, replica_lag: common.replica_lag, serve_stale_for: HOUR };
+        let sizes = LookupSizes {
+            cache_bytes: 1 << 20,
+            replica_lag: common.replica_lag,
+            serve_stale_for: HOUR,
+            rules: rules::of_resolvers(),
+        };
         let lookup =
             Lookup::start(&supervisor, sizes, Arc::clone(&mint), store.clone(), Arc::clone(&metrics));
         let lookup = Arc::new(lookup);
@@ -182,6 +187,7 @@ impl Parts<'_> {
             domain_cache: Arc::clone(&domain_cache),
             metrics,
             supply_metrics,
+            rules: rules::of_resolvers(),
         };
         Ends { creator, lookup, domain_cache, reserver: Arc::new(reserver), mint, store, trouble }
     }
@@ -215,7 +221,10 @@ impl Node {
             hung_until: Arc::clone(&hung_until),
             polled: Mutex::default(),
         });
-        let known = until_it_answers(async || adopt_keyspaces(&*store, &setup.keyspaces).await).await;
+        let known = until_it_answers(async || {
+            adopt_keyspaces(&*store, &setup.keyspaces, rules::of_resolvers()).await
+        })
+        .await;
         common.mint.adopt(known.iter().cloned());
         let poll = async || {
             let asked = Instant::now();
@@ -236,6 +245,7 @@ impl Node {
             mintings: mintings.clone(),
             clock,
             metrics: Arc::clone(&supply_metrics),
+            rules: rules::of_resolvers(),
         });
         let (stop, lost, closing) = (CancellationToken::new(), supplier.lost(), supplier.closing());
         let supply = tokio::spawn(supplier.run(stop.clone()));

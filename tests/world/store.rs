@@ -16,10 +16,13 @@ use store::{
     Register, Registration, Restored, Schema, Settings, SettingsPoll, SettingsVersion, Source, Store,
     StoreError, Webhooks,
 };
-use supply::safety_rule::{self, SafetyRule};
 use tokio::sync::{mpsc, watch};
 
-use super::{database, ways::FaultyStore};
+use super::{
+    database,
+    rules::{self, StoreRule},
+    ways::FaultyStore,
+};
 
 #[async_trait]
 impl Database for FaultyStore {
@@ -58,7 +61,7 @@ impl Settings for FaultyStore {
 impl Register for FaultyStore {
     async fn take_over_block(&self, block: &BlockEntry, leaked: u64) -> Result<Registration, StoreError> {
         self.pass(async {
-            if !safety_rule::is_on(SafetyRule::OpenReservation) {
+            if !rules::keep(StoreRule::OpenReservation) {
                 self.database.forget_holders(block, leaked);
             }
             self.database.sqlite.take_over_block(block, leaked).await
@@ -98,7 +101,7 @@ async fn must_be_of(database: &database::Database, history: &StoreEpoch) -> Resu
         return Err(InsertError::Failed(StoreError::NotCompared));
     }
     match database.epoch().await {
-        Ok(epoch) if epoch == *history || !safety_rule::is_on(SafetyRule::History) => Ok(()),
+        Ok(epoch) if epoch == *history || !rules::keep(StoreRule::History) => Ok(()),
         Ok(_) => Err(InsertError::Failed(StoreError::AnotherHistory)),
         Err(error) => Err(InsertError::Failed(error)),
     }

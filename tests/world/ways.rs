@@ -21,8 +21,10 @@ use tokio::{
     time::{Instant, sleep, sleep_until},
 };
 
-use super::database::Database;
-use supply::safety_rule::{self, SafetyRule};
+use super::{
+    database::Database,
+    rules::{self, StoreRule},
+};
 
 /// Interval of a listener's probes, as in the real store.
 const ASKED_EVERY: Duration = Duration::from_millis(100);
@@ -148,7 +150,7 @@ impl FaultyStore {
             let mut settings = settings.unwrap_or_default();
             settings.version.copy = format!("{}/{}", self.database.starts(), settings.version.copy);
             let is_known = known.is_some_and(|known| {
-                if safety_rule::is_on(SafetyRule::SettingsCopy) {
+                if rules::keep(StoreRule::SettingsCopy) {
                     settings.version.is(known)
                 } else {
                     settings.version.number <= known.number
@@ -169,7 +171,7 @@ impl FaultyStore {
     /// Returns the instant that a copy of this state of the database is at least as recent as. It
     /// has to have all that the primary is known to have written.
     fn proven(&self, copied_at: Instant) -> Result<Option<Instant>, StoreError> {
-        if !safety_rule::is_on(SafetyRule::Proved) {
+        if !rules::keep(StoreRule::Proved) {
             return Ok(None);
         }
         let polled = *self.polled.lock().expect("no code panics while it holds this lock");
@@ -347,7 +349,7 @@ async fn insert_in(
         return Err(InsertError::Failed(StoreError::NotCompared));
     }
     let is_another = database.epoch().await.map_err(InsertError::Failed)? != *history;
-    if is_another && safety_rule::is_on(SafetyRule::History) {
+    if is_another && rules::keep(StoreRule::History) {
         return Ok(vec![Inserted::Taken; links.len()]);
     }
     let inserted = database.sqlite.insert(history, links).await?;

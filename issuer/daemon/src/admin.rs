@@ -65,9 +65,14 @@ impl Admin {
     }
 
     async fn serve_connection(self, process: Process, stream: TimedStream<TcpStream>) {
+        let connection = stream.connection().clone();
         let service = service_fn(move |request| {
-            let (admin, process) = (self.clone(), process.clone());
-            async move { Ok::<_, Infallible>(admin.answer(&process, &request).await) }
+            let (admin, process, serving) = (self.clone(), process.clone(), connection.mark_serving());
+            async move {
+                let answer = admin.answer(&process, &request).await;
+                drop(serving);
+                Ok::<_, Infallible>(answer)
+            }
         });
         let served = http1::Builder::new()
             .max_buf_size(16 * 1024)

@@ -45,7 +45,7 @@ impl LogQueue {
     pub(crate) fn add(&self, line: &[u8]) {
         let waiting = self.bytes.fetch_add(line.len(), Ordering::Relaxed) + line.len();
         let lines = self.lines.get().filter(|_| waiting <= WAITING_BYTES);
-        if !lines.is_some_and(|lines| lines.try_send(line.to_vec()).is_ok()) {
+        if lines.is_none_or(|lines| lines.try_send(line.to_vec()).is_err()) {
             self.bytes.fetch_sub(line.len(), Ordering::Relaxed);
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }

@@ -5,7 +5,8 @@
 //!    lock.
 //! 2. A request in progress makes its connection busy, except while the server waits for the
 //!    client: to send the request's body, or to take the next piece of the answer. Only requests and
-//!    pieces are signs of life then: bytes on a connection may be pings without end.
+//!    pieces are signs of life then: bytes on a connection may be pings without end. Among
+//!    connections with a request in progress, one that reads more than pings is less idle.
 //! 3. Without a request, bytes that are read are the beginning of one, or of a handshake.
 
 use std::{
@@ -29,6 +30,9 @@ use crate::connections::Clock;
 
 /// The time a client has to send the head of a request, or its part of a handshake, in seconds.
 const HEAD_SECONDS: u32 = 10;
+
+/// Length in bytes of the answer to an HTTP/2 ping (RFC 9113, section 6.7).
+const PING_BYTES: usize = 17;
 
 /// Between requests: no byte of the next one has arrived.
 const IDLE: u8 = 0;
@@ -174,11 +178,15 @@ impl Connection {
         self.0.since.store(self.0.clock.seconds.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// Notes that bytes have arrived, which begin a request unless one is in progress.
+    /// Notes that so many bytes have arrived, which begin a request unless one is in progress.
     #[inline]
-    pub(crate) fn note_read(&self) {
-        if self.is_between_requests() && self.0.between_requests.load(Ordering::Relaxed) == IDLE {
-            self.note(HEAD);
+    pub(crate) fn note_read(&self, count: usize) {
+        if self.is_between_requests() {
+            if self.0.between_requests.load(Ordering::Relaxed) == IDLE {
+                self.note(HEAD);
+            }
+        } else if count > PING_BYTES && self.0.unanswered.load(Ordering::Relaxed) > 0 {
+            self.touch();
         }
     }
 

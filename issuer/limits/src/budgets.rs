@@ -3,7 +3,7 @@
 //! | budget | a client | a key | the process |
 //! |---|---|---|---|
 //! | connections | a quarter | as a client | by descriptors and memory |
-//! | TLS handshakes | 1,200 a minute | as a client | |
+//! | TLS handshakes | 1,200 a minute | as a client | over gRPC 12,000 a minute |
 //! | bytes of bodies; the same of gRPC messages | 16 KiB; none | a quarter | by memory |
 //! | bytes of answers that are not read | 512 KiB | half | twice the bytes of bodies |
 //! | calls in progress | none | 4,096 | 8,192 |

@@ -29,6 +29,7 @@ use metrics::Counter;
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
+    task::coop::unconstrained,
     time::sleep,
 };
 use tokio_util::task::AbortOnDropHandle;
@@ -48,6 +49,8 @@ const PART: usize = 64;
 /// TLS handshakes of a client in a minute. Each costs a processor up to a millisecond, and a client
 /// may open connections as fast as it closes others.
 const HANDSHAKES_PER_MINUTE: u32 = 1_200;
+/// The same of all clients together over gRPC, where few clients keep their connections.
+const GRPC_HANDSHAKES_PER_MINUTE: u32 = 12_000;
 /// The time without a request of a connection over HTTP/1, in seconds; nginx's default. A stream
 /// without activity and an answer that the client does not read have the same limit.
 const IDLE: u32 = 75;
@@ -65,20 +68,27 @@ pub struct ListenerLimits {
     pub idle: u32,
     /// Whether a connection with requests in progress may be closed for another client's.
     pub requests_are_endless: bool,
+    /// Maximum number of TLS handshakes of all clients in a minute; 0 for no limit.
+    pub handshakes: u32,
 }
 
 impl ListenerLimits {
     /// Returns the limits of a listener for HTTP/1, or for TLS with HTTP/2 as well.
     #[must_use]
     pub fn http(connections: usize, per_client: usize) -> Self {
-        Self { connections, per_client, idle: IDLE, requests_are_endless: false }
+        Self { connections, per_client, idle: IDLE, requests_are_endless: false, handshakes: 0 }
     }
 
     /// Returns the limits for gRPC. A client may have a quarter of the connections.
     #[must_use]
     pub fn grpc(connections: usize) -> Self {
-        let per_client = connections.div_ceil(4);
-        Self { connections, per_client, idle: IDLE_GRPC, requests_are_endless: true }
+        Self {
+            connections,
+            per_client: connections.div_ceil(4),
+            idle: IDLE_GRPC,
+            requests_are_endless: true,
+            handshakes: GRPC_HANDSHAKES_PER_MINUTE,
+        }
     }
 }
 
@@ -89,8 +99,8 @@ pub struct Connections {
     limits: ListenerLimits,
     /// Whether a peer has no share of its own, as a proxy for many clients has none.
     is_exempt: Box<dyn Fn(IpAddr) -> bool + Send + Sync>,
-    /// The rate of handshakes, if connections begin with one.
-    handshakes: Option<Rate>,
+    /// The rates of handshakes if connections begin with one: of each client, and of all.
+    handshakes: Option<(Rate, Rate)>,
     refused: Counter,
     clock: Arc<Clock>,
     /// One permit for each descriptor that connections may have.
@@ -141,10 +151,11 @@ impl Connections {
         self
     }
 
-    /// Limits the handshakes of each client, if connections begin with one.
+    /// Limits the handshakes of each client and of all, if connections begin with one.
     #[must_use]
     pub fn with_handshakes(mut self, has_tls: bool) -> Self {
-        self.handshakes = has_tls.then(|| Rate::new(HANDSHAKES_PER_MINUTE));
+        self.handshakes =
+            has_tls.then(|| (Rate::new(HANDSHAKES_PER_MINUTE), Rate::new(self.limits.handshakes)));
         self
     }
 
@@ -160,7 +171,6 @@ impl Connections {
     }
 
     /// Starts a task that closes overdue connections, for as long as the result is kept.
-    #[must_use]
     pub fn enforce_timeouts(self: &Arc<Self>) -> AbortOnDropHandle<()> {
         let connections = Arc::clone(self);
         AbortOnDropHandle::new(tokio::spawn(async move {
@@ -179,7 +189,8 @@ impl Connections {
             let _ = self.descriptors.acquire().await;
             match listener.accept().await {
                 Ok((stream, address)) => {
-                    let descriptor = Arc::clone(&self.descriptors).acquire_owned().await.ok();
+                    // A yield would lose the connection if the future is dropped then.
+                    let descriptor = unconstrained(Arc::clone(&self.descriptors).acquire_owned()).await.ok();
                     if let Some(open) = self.admit(address.ip(), descriptor) {
                         // A response is several small writes. Without this the last one waits for
                         // the client's delayed acknowledgement, 40 ms.
@@ -208,7 +219,9 @@ impl Connections {
         descriptor: Option<OwnedSemaphorePermit>,
     ) -> Option<OpenConnection> {
         let is_exempt = (self.is_exempt)(peer);
-        if !is_exempt && self.handshakes.as_ref().is_some_and(|rate| rate.spend(network(peer)).is_err()) {
+        if let Some((of_client, of_all)) = &self.handshakes
+            && ((!is_exempt && of_client.spend(network(peer)).is_err()) || of_all.spend(()).is_err())
+        {
             return None;
         }
         let client = (self.limits.per_client > 0 && !is_exempt).then(|| network(peer));

@@ -1,7 +1,7 @@
 //! Connections and calls of a gRPC listener.
 //!
-//! 1. A connection arrives after its handshake, if it has TLS. One that does not show in time that
-//!    its client speaks HTTP/2 is closed.
+//! 1. A connection arrives after its handshake, if it has TLS. One whose client does not show in
+//!    time after it that it speaks HTTP/2 is closed.
 //! 2. A call counts as a request in progress of its connection until the last byte of its answer
 //!    was sent.
 //! 3. Health checks and reflection need no API key. `Watch` and reflection are streams, which may
@@ -69,7 +69,7 @@ pub fn incoming(
         let (tls, failed) = (tls.clone(), Arc::clone(&failed));
         async move {
             match tls {
-                None => Some(Ok(plain(socket, open))),
+                None => Some(Ok(stream_of(Either::Left(socket), open))),
                 Some(tls) => secured(socket, open, tls, &failed).await.map(Ok),
             }
         }
@@ -77,18 +77,15 @@ pub fn incoming(
     ready_to_serve.buffer_unordered(most).filter_map(ready)
 }
 
+/// Wraps a connection on which its client has to greet next.
 fn stream_of(socket: GrpcSocket, open: OpenConnection) -> GrpcStream {
-    TimedStream::with_reset(socket, open, |socket| {
+    let mut stream = TimedStream::with_reset(socket, open, |socket| {
         let socket = match socket {
             Either::Left(socket) => socket,
             Either::Right(stream) => stream.get_ref().0,
         };
         let _ = socket.set_zero_linger();
-    })
-}
-
-fn plain(socket: TcpStream, open: OpenConnection) -> GrpcStream {
-    let mut stream = stream_of(Either::Left(socket), open);
+    });
     stream.expect_greeting(PREFACE);
     stream
 }
@@ -105,10 +102,7 @@ async fn secured(
     let task = tokio::spawn(async move { timeout(HANDSHAKE_WITHIN, tls.accept(socket)).await });
     open.connection().set_task(task.abort_handle());
     let error = match task.await.ok()? {
-        Ok(Ok(stream)) => {
-            open.connection().mark_greeted();
-            return Some(stream_of(Either::Right(Box::new(stream)), open));
-        }
+        Ok(Ok(stream)) => return Some(stream_of(Either::Right(Box::new(stream)), open)),
         Ok(Err(error)) => error,
         Err(_) => io::ErrorKind::TimedOut.into(),
     };

@@ -101,9 +101,10 @@ impl Rate {
     }
 }
 
-/// Returns the time in which one unit recovers, in microseconds; `None` if there is no limit.
+/// Returns the time in which one unit recovers, in microseconds; `None` if there is no limit, or so
+/// high a one that a unit takes no time.
 fn cost(per_minute: u32) -> Option<u64> {
-    micros(MINUTE).checked_div(per_minute.into())
+    micros(MINUTE).checked_div(per_minute.into()).filter(|cost| *cost > 0)
 }
 
 fn micros(duration: Duration) -> u64 {
@@ -141,5 +142,6 @@ mod tests {
         assert_eq!(counts, [Ok(2), Ok(1), Ok(0)]);
         assert_eq!(rate.spend_of("own", 3), Err(Duration::from_secs(20)));
         assert!((0..1_000).all(|_| rate.spend("own").is_ok()));
+        assert!(rate.spend_of("own", u32::MAX).is_ok());
     }
 }

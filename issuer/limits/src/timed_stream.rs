@@ -80,7 +80,7 @@ impl<S> TimedStream<S> {
                 self.connection().mark_greeted();
             }
         }
-        self.connection().note_read();
+        self.connection().note_read(count);
     }
 
     fn poll_written(

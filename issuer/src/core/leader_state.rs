@@ -87,14 +87,10 @@ impl LeaderState {
         now.since(heard) >= self.limits.holder_ttl_ms
     }
 
-    /// Raises the highest known mark to the reported one, and returns whether that changed it.
-    pub(super) fn hear_mark(&mut self, mark: Mark) -> bool {
+    /// Raises the highest known mark to the reported one.
+    pub(super) fn hear_mark(&mut self, mark: Mark) {
         let known = self.state.head.mark;
-        let heard = mark.min(Mark(known.0.saturating_add(MARK_STEP)));
-        if heard > known {
-            self.state.head.mark = heard;
-        }
-        heard > known
+        self.state.head.mark = known.max(mark.min(Mark(known.0.saturating_add(MARK_STEP))));
     }
 
     /// Checks that a call comes from the holder's current incarnation, and records that the holder

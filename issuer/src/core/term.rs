@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use numbers::{Epoch, HolderId, Millis, Revision, Ticket};
+use numbers::{Epoch, HolderId, Mark, Millis, Revision, Ticket};
 
 use super::{
     allocate::{self, BlockRequest},
@@ -294,7 +294,10 @@ impl Term {
             }
             Request::KeepAlive { holder, incarnation, last_seq, progress, mark } => {
                 self.leader.hear(now, &holder, incarnation)?;
-                *head_changed |= self.leader.hear_mark(mark);
+                self.leader.hear_mark(mark);
+                // Answered only after a commit, which proves that this leader is not deposed: it
+                // would tell an old mark, and a database that was put back could pass for whole.
+                *head_changed |= mark > Mark(0);
                 Ok(self.alive(now, holder, NumbersReport { last_seq, numbers: progress }))
             }
             Request::Return { holder, incarnation, blocks } => {

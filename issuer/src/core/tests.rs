@@ -370,6 +370,23 @@ fn a_ledger_from_a_backup_is_moved_past_what_the_database_has_registered() {
 }
 
 #[test]
+fn a_deposed_leader_that_does_not_know_it_tells_no_mark() {
+    let mut bench = Bench::new(blocks_of(10));
+    let incarnation = bench.register("a", "1", 100);
+    let told = |mark| Request::KeepAlive {
+        holder: holder("a"),
+        incarnation,
+        last_seq: Seq(0),
+        progress: Vec::new(),
+        mark: Mark(mark),
+    };
+    bench.ask(told(5)).unwrap();
+    bench.ledger.leader = Epoch(2);
+    assert_eq!(bench.ask(told(5)), Err(Refusal::Unknown));
+    assert_eq!(bench.core.serving(), None);
+}
+
+#[test]
 fn a_capacity_may_grow_and_never_shrinks() {
     let mut bench = Bench::new(blocks_of(10));
     let incarnation = bench.register("a", "1", 10);

@@ -30,10 +30,7 @@ use jiff::Timestamp;
 use limits::PermitTimeout;
 use links::{Draft, Idempotency, Link, NewLink, Record, Slug, Tag};
 use store::{Links, Register};
-use supply::{
-    Claim, ClaimError, Fate, Minting, Owner,
-    safety_rule::{self, SafetyRule},
-};
+use supply::{Claim, ClaimError, Fate, Minting, Owner, safety_rule::SafetyRule};
 use tokio::{
     runtime,
     sync::{Semaphore, mpsc, oneshot},
@@ -398,7 +395,7 @@ impl Parts {
                 minting.give_up(&claim.history);
                 (Fate::Burned, None)
             }
-            Outcome::Unknown if !safety_rule::is_on(SafetyRule::Doubt) => {
+            Outcome::Unknown if !self.lookup.rules().keep(SafetyRule::Doubt) => {
                 (Fate::Used, Some(Ok(self.clock.now())))
             }
             Outcome::Unknown => {

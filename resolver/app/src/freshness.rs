@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use supply::safety_rule::{self, SafetyRule};
+use supply::safety_rule::{SafetyRule, SafetyRules};
 use tokio::time::Instant;
 
 /// How long a link may be served while the change listener is disconnected. It is longer than it
@@ -39,6 +39,7 @@ pub struct Freshness {
     start: Instant,
     told_since: AtomicU64,
     last: Mutex<Told>,
+    rules: SafetyRules,
 }
 
 /// The last span of time in which the change listener has missed no change.
@@ -51,9 +52,9 @@ struct Told {
 impl Freshness {
     /// Creates the state of a listener that is not connected yet.
     #[must_use]
-    pub fn new() -> Self {
+    pub fn new(rules: SafetyRules) -> Self {
         let last = Told { since: ReadAt(NEVER), until: ReadAt(0) };
-        Self { start: Instant::now(), told_since: AtomicU64::new(NEVER), last: Mutex::new(last) }
+        Self { start: Instant::now(), told_since: AtomicU64::new(NEVER), last: Mutex::new(last), rules }
     }
 
     /// Records that no change is missed from this instant on.
@@ -98,7 +99,7 @@ impl Freshness {
     #[must_use]
     pub fn is_settled(&self, read_at: ReadAt) -> bool {
         let told_since = self.told_since.load(Ordering::Acquire);
-        read_at.0 >= told_since || (told_since != NEVER && !safety_rule::is_on(SafetyRule::Settled))
+        read_at.0 >= told_since || (told_since != NEVER && !self.rules.keep(SafetyRule::Settled))
     }
 
     /// Returns whether a link was read less than [`AWAY`] ago, so that it may be served whatever
@@ -106,7 +107,7 @@ impl Freshness {
     #[must_use]
     pub fn is_young(&self, read_at: ReadAt) -> bool {
         let until = Duration::from_micros(read_at.0).saturating_add(AWAY);
-        self.start.elapsed() < until || !safety_rule::is_on(SafetyRule::Away)
+        self.start.elapsed() < until || !self.rules.keep(SafetyRule::Away)
     }
 
     /// Returns whether the link was read since the change listener last connected, so that it was
@@ -141,12 +142,6 @@ impl Freshness {
     }
 }
 
-impl Default for Freshness {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use tokio::time::advance;
@@ -155,7 +150,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_link_is_believed_for_long_only_if_no_change_can_have_been_missed_since() {
-        let freshness = Freshness::new();
+        let freshness = Freshness::new(SafetyRules::default());
         let early = freshness.now();
         advance(AWAY - Duration::from_millis(1)).await;
         assert!(freshness.is_young(early) && !freshness.is_settled(early), "nobody tells");
@@ -174,7 +169,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_link_was_current_until_the_listener_last_heard_from_the_database() {
         const SECOND: Duration = Duration::from_secs(1);
-        let freshness = Freshness::new();
+        let freshness = Freshness::new(SafetyRules::default());
         let early = freshness.now();
         advance(SECOND).await;
         freshness.mark_told_since(Instant::now());

@@ -2,7 +2,7 @@
 
 use codes::{Keyspace, KeyspaceIndex};
 use store::{Settings, StoreError};
-use supply::safety_rule::{self, SafetyRule};
+use supply::safety_rule::{SafetyRule, SafetyRules};
 use tokio::time::{Instant, sleep_until};
 
 use crate::domain_cache::SHOWN;
@@ -20,10 +20,11 @@ use crate::domain_cache::SHOWN;
 pub async fn adopt_keyspaces(
     settings: &dyn Settings,
     mine: &[Keyspace],
+    rules: SafetyRules,
 ) -> Result<Vec<(KeyspaceIndex, Keyspace)>, StoreError> {
     let keyspaces = settings.adopt_keyspaces(mine).await?;
     let seen = Instant::now();
-    if !settings.is_shared() || !safety_rule::is_on(SafetyRule::KeyspaceWait) {
+    if !settings.is_shared() || !rules.keep(SafetyRule::KeyspaceWait) {
         return Ok(keyspaces);
     }
     sleep_until(seen + SHOWN).await;

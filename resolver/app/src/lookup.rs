@@ -58,6 +58,7 @@ use links::{
 };
 use numbers::Namespace;
 use store::Links;
+use supply::safety_rule::SafetyRules;
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, timeout},
@@ -82,7 +83,7 @@ const DEADLINE: Duration = Duration::from_secs(5);
 /// How long a miss may wait for its read if an old answer is cached.
 const STALE_DEADLINE: Duration = Duration::from_secs(1);
 
-/// The operator's settings for lookups.
+/// The settings for lookups.
 #[derive(Clone, Copy, Debug)]
 pub struct LookupSizes {
     /// Approximate memory for cached links, in bytes.
@@ -91,6 +92,8 @@ pub struct LookupSizes {
     pub replica_lag: Duration,
     /// How long links, domains and target rules may be served that the database cannot confirm.
     pub serve_stale_for: Duration,
+    /// The safety rules in force.
+    pub rules: SafetyRules,
 }
 
 /// Looks up links by code or slug.
@@ -303,6 +306,12 @@ impl Lookup {
     #[must_use]
     pub fn cached(&self, code: &Code) -> Option<Arc<Cached>> {
         self.cache.get(&Name::Code(*code)).filter(|cached| self.news.is_fresh(cached) && !self.is_cut_off())
+    }
+
+    /// Returns the safety rules in force.
+    #[must_use]
+    pub fn rules(&self) -> SafetyRules {
+        self.news.rules
     }
 
     /// Returns how long settings may be used that the database cannot confirm.

@@ -96,7 +96,12 @@ pub struct Targets {
 impl Targets {
     /// Builds the set from its rules.
     pub fn new(rules: &[TargetRule]) -> Self {
-        Self { rules: rules.iter().map(|rule| (rule.pattern.clone(), rule.allowed)).collect() }
+        let mut set = HashMap::new();
+        for TargetRule { pattern, allowed } in rules {
+            // Early releases stored several spellings of a pattern: the stricter rule counts.
+            *set.entry(pattern.clone()).or_insert(true) &= allowed;
+        }
+        Self { rules: set }
     }
 
     /// Returns `true` if there are no rules.

@@ -83,14 +83,14 @@ pub async fn draw(thread: &ThreadContext, visitor: Visitor, request: &Request<In
     let found = match find(redirector, visitor.client, path, host(request)).await {
         Ok(found) => found,
         // A request for a QR code is no visit.
-        Err(refusal) => return refusal.answer,
+        Err(refusal) => return *refusal.answer,
     };
     // A link that does not redirect yet gets a QR code: a campaign is printed before it begins.
     let now = redirector.domain_cache.now();
     if found.link.state(now).is_over()
         && let Err(refusal) = check_live(redirector, &found, now, path)
     {
-        return refusal.answer;
+        return *refusal.answer;
     }
     let Some(name) = redirector.lookup.name_of(&found.link) else { return unavailable(redirector) };
     let pairs = form_urlencoded::parse(request.uri().query().unwrap_or("").as_bytes());

@@ -21,7 +21,7 @@ use hyper::StatusCode;
 use limits::{Budgets, Resources};
 use links::{Authority, Details, DomainId, Draft, LongUrl, Protocol, Redirects, Slug, api_key::ApiKeyId};
 use store::{InsertedNamed, NamedLink, Store, sqlite::SqliteStore};
-use supply::Closing;
+use supply::{Closing, safety_rule::SafetyRules};
 use tempfile::TempDir;
 use tokio::{runtime, time::Instant};
 use web::client_limits::{ClientLimits, Clients};
@@ -148,6 +148,7 @@ impl Parts {
                 cache_bytes: 1 << 20,
                 replica_lag: std::time::Duration::ZERO,
                 serve_stale_for: std::time::Duration::from_secs(3_600),
+                rules: SafetyRules::default(),
             },
             Arc::clone(&self.mint),
             self.store.clone(),

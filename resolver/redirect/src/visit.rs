@@ -52,7 +52,8 @@ impl Missed {
 
 /// The answer to a request that no link redirects.
 pub(crate) struct Refusal {
-    pub(crate) answer: Answer,
+    /// In a box, because a refusal is the error of many functions.
+    pub(crate) answer: Box<Answer>,
     /// `None` if the request is no visit.
     pub(crate) missed: Option<Missed>,
 }
@@ -60,13 +61,13 @@ pub(crate) struct Refusal {
 impl From<Answer> for Refusal {
     /// Builds the refusal of a request that is no visit.
     fn from(answer: Answer) -> Self {
-        Self { answer, missed: None }
+        Self { answer: Box::new(answer), missed: None }
     }
 }
 
 impl Refusal {
     pub(crate) fn new(answer: Answer, missed: Missed) -> Self {
-        Self { answer, missed: Some(missed) }
+        Self { answer: Box::new(answer), missed: Some(missed) }
     }
 
     /// Returns whether no link has the path of the request.
@@ -89,7 +90,7 @@ pub(crate) fn refuse<B>(
         let visit = Visit { outcome, link, domain, rule: 0, target };
         note(thread, visitor, &request_head(request), now, visit);
     }
-    answer
+    *answer
 }
 
 /// Records a visit, and counts the redirect if it is one of a link.

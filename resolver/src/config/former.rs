@@ -74,6 +74,8 @@ pub struct Arguments {
     pub list: Vec<OsString>,
     /// A warning for each former spelling.
     pub warnings: Vec<String>,
+    /// What one setting has in both spellings, if they differ.
+    pub conflict: Option<String>,
 }
 
 impl Arguments {
@@ -97,18 +99,27 @@ impl Arguments {
             ("serve", _) => 2,
             ("config", "check") => 3,
             (first, _) if first.starts_with("--") => 1,
-            _ => return Self { list: given, warnings: Vec::new() },
+            _ => return Self { list: given, warnings: Vec::new(), conflict: None },
         };
         let (command, rest) = given.split_at(at.min(given.len()));
+        let present = |now: &Now| present_values(rest, now.flag());
         let (mut flags, mut warnings, mut found) = (Vec::new(), Vec::new(), Vec::new());
-        let mut rest = rest.iter();
+        let (mut conflict, mut rest) = (None, rest.iter());
         while let Some(argument) = rest.next() {
             let Some((name, now, value)) = former(argument) else {
                 flags.push(argument.clone());
                 continue;
             };
             let value = value.or_else(|| rest.next().map(|value| value.to_string_lossy().into_owned()));
-            flags.extend(value.iter().flat_map(|value| now.arguments(value)));
+            match value {
+                Some(value) => {
+                    let name = format!("--{name}");
+                    conflict = conflict.or_else(|| now.conflict(&name, &value, &present(now)));
+                    flags.extend(now.arguments(&value));
+                }
+                // The parser asks for the value.
+                None => flags.push(format!("--{}", now.flag()).into()),
+            }
             warnings.push(now.warning(&format!("--{name}")));
             found.push((name, now));
         }
@@ -118,6 +129,8 @@ impl Arguments {
             let Some(value) = variables.get(&variable(name)) else { continue };
             warnings.push(now.warning(&variable(name)));
             if !found.iter().any(|(flag, _)| flag == name) {
+                let beside: Vec<String> = variables.get(&variable(now.flag())).cloned().into_iter().collect();
+                conflict = conflict.or_else(|| now.conflict(&variable(name), value, &beside));
                 first.extend(now.arguments(value));
                 found.push((*name, now));
             }
@@ -129,7 +142,7 @@ impl Arguments {
             Some(format!("--{flag}={value}").into())
         });
         let list = command.iter().cloned().chain(replaced).chain(first).chain(flags).collect();
-        Self { list, warnings }
+        Self { list, warnings, conflict }
     }
 }
 
@@ -144,6 +157,20 @@ fn former(argument: &OsStr) -> Option<(&'static str, &'static Now, Option<String
     let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
     let (name, now) = FORMER.iter().find(|(former, _)| *former == name)?;
     Some((*name, now, value.map(str::to_owned)))
+}
+
+/// Returns the values that arguments have for a flag.
+fn present_values(arguments: &[OsString], flag: &str) -> Vec<String> {
+    let mut values = Vec::new();
+    let mut texts = arguments.iter().filter_map(|argument| argument.to_str());
+    while let Some(text) = texts.next() {
+        match text.strip_prefix("--").and_then(|text| text.strip_prefix(flag)) {
+            Some("") => values.extend(texts.next().map(str::to_owned)),
+            Some(rest) => values.extend(rest.strip_prefix('=').map(str::to_owned)),
+            None => {}
+        }
+    }
+    values
 }
 
 impl Now {
@@ -164,6 +191,17 @@ impl Now {
             // The parser refuses it.
             Word(..) => vec![argument(value.to_owned())],
         }
+    }
+
+    /// Returns what is wrong if values in the present spelling say something else of the same part.
+    fn conflict(&self, name: &str, value: &str, present: &[String]) -> Option<String> {
+        let Part(flag, part) = self else { return None };
+        let differs = |text: &String| {
+            let is_named = text.split(',').any(|entry| entry.starts_with(part));
+            is_named && !format!(",{text},").contains(&format!(",{part}{value},"))
+        };
+        let is_in_doubt = present.iter().any(differs);
+        is_in_doubt.then(|| format!("{name} {value}: --{flag} has another {part}…: remove {name}"))
     }
 
     /// Returns the warning of a former flag or variable.
@@ -202,7 +240,8 @@ mod tests {
 
     fn translate(words: &[&str], variables: &[(String, String)]) -> (Vec<String>, Vec<String>) {
         let given = ["resolver"].iter().chain(words).map(OsString::from).collect();
-        let Arguments { list, warnings } = Arguments::translate(given, &variables.iter().cloned().collect());
+        let Arguments { list, warnings, .. } =
+            Arguments::translate(given, &variables.iter().cloned().collect());
         (list.into_iter().map(|word| word.into_string().unwrap()).collect(), warnings)
     }
 
@@ -268,9 +307,31 @@ mod tests {
             warnings[0],
             "--visits is a former spelling, and goes with the next release: use --visits-skip all"
         );
+        assert_eq!(translate(&["--threads"], &[]).0[1..], ["--limit"], "the parser asks for the value");
         for words in [&["link", "list", "--visits", "on"][..], &["migrate"], &["--help"], &[]] {
             let (arguments, warnings) = translate(words, &[]);
             assert!(arguments[1..] == *words && warnings.is_empty(), "{words:?}");
         }
+    }
+
+    #[test]
+    fn both_spellings_of_one_setting_have_to_say_the_same() {
+        let conflict = |words: &[&str], variables: &[(&str, &str)]| {
+            let given = ["resolver"].iter().chain(words).map(OsString::from).collect();
+            let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+            Arguments::translate(given, &variables.collect()).conflict
+        };
+        let present = ("RESOLVER_LIMIT", "domains=1,threads=3");
+        for found in [
+            conflict(&["--threads", "2", "--limit", "threads=3"], &[]),
+            conflict(&["--limit=domains=1,threads=3", "--threads=2"], &[]),
+            conflict(&[], &[present, ("RESOLVER_THREADS", "2")]),
+        ] {
+            let found = found.expect("the two differ");
+            assert!(found.contains(" 2: --limit has another threads=…: remove "), "{found}");
+        }
+        assert_eq!(conflict(&["--threads=3", "--limit", "domains=1,threads=3"], &[]), None);
+        assert_eq!(conflict(&["--threads", "2", "--limit=domains=1"], &[]), None);
+        assert_eq!(conflict(&["--threads", "2"], &[present]), None, "a flag counts more than a variable");
     }
 }

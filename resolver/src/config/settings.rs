@@ -18,6 +18,7 @@ use links::{Protocol, Redirects, Schemes, check_process_target, find_zone};
 use numbers::{HolderId, Namespace};
 use redirect::fallback_page::FallbackTargets;
 use store::postgres::ConnectionBudget;
+use supply::safety_rule::SafetyRules;
 use url::{Host, Url};
 use web::client_limits::ClientLimits;
 
@@ -131,6 +132,7 @@ impl Config {
                 cache_bytes: limits.number("cache-mib", 1..=MIB_MAX)?.unwrap_or(64) << 20,
                 replica_lag: tuning.replica_lag,
                 serve_stale_for: self.check_serve_stale_for()?,
+                rules: SafetyRules::default(),
             },
             database_connections: limits
                 .number("database-connections", ConnectionBudget::MIN..=ConnectionBudget::MAX)?

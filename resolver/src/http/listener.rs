@@ -24,6 +24,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::watch,
+    task::coop::unconstrained,
     time::{sleep, timeout},
 };
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
@@ -150,8 +151,10 @@ impl Acceptor {
             }
         }
         connections.close_gracefully();
-        // Closing the socket would reset the connections that the kernel has accepted already.
-        while let Ok(accepted) = timeout(Duration::ZERO, connections.accept(&listener)).await {
+        // Closing the socket would reset the connections that the kernel has accepted already. A
+        // yield in between would look like the end of the queue.
+        let next = || timeout(Duration::ZERO, unconstrained(connections.accept(&listener)));
+        while let Ok(accepted) = next().await {
             self.serve(accepted, &tasks);
         }
         drop(listener);

@@ -21,7 +21,6 @@ use std::sync::{
 };
 
 use api::Api;
-use app::metrics::Metrics;
 use daemon::{Share, traces::Traces};
 use limits::Connections;
 use pages::{Pages, Renderer};
@@ -57,8 +56,6 @@ pub(crate) struct PublicService {
     pub(crate) clients: Arc<Clients>,
     /// The open connections.
     pub(crate) connections: Arc<Connections>,
-    /// Counters of the resolver.
-    pub(crate) metrics: Arc<Metrics>,
     /// Whether redirects of known links are answered without hyper.
     pub(crate) fast_path: bool,
     /// Durations of requests.

@@ -30,7 +30,7 @@ use limits::{Budgets, ConnectionLimits, Connections, ListenerLimits, Resources};
 use pages::{Pages, Renderer};
 use redirect::{Redirector, qr_code::QrCodeLimits, robots::Robots};
 use store::{SettingsPoll, Store, postgres::ConnectionBudget};
-use supply::{Clock, Closing, Supplier, SupplierConfig, SupplyMetrics};
+use supply::{Clock, Closing, Supplier, SupplierConfig, SupplyMetrics, safety_rule::SafetyRules};
 use tls::ServerTls;
 use tokio::{runtime, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -134,7 +134,6 @@ impl Parts {
             serves_visitors: settings.flags.role.serves_visitors(),
             connections: Arc::new(self.public_connections(settings, &shared, connections)),
             clients: shared.clients,
-            metrics: self.metrics,
             durations: self.durations,
             traces: self.traces,
             tls: self.tls,
@@ -321,6 +320,7 @@ impl Parts {
             mintings: issuing.mintings.clone(),
             clock: self.clock,
             metrics: Arc::clone(&self.supply_metrics),
+            rules: SafetyRules::default(),
         });
         let closing = supplier.closing();
         (Stoppable::spawn(&self.supervisor, "supplier", |stop| supplier.run(stop)), closing)
@@ -379,6 +379,7 @@ impl Parts {
             domain_cache: Arc::clone(&shared.domain_cache),
             metrics: Arc::clone(&self.metrics),
             supply_metrics: Arc::clone(&self.supply_metrics),
+            rules: shared.lookup.rules(),
         }
     }
 

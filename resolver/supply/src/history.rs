@@ -29,15 +29,16 @@ use numbers::Mark;
 use store::{Advanced, Comparison, Register, StoreError};
 use tokio::time::sleep;
 
-use crate::safety_rule::{self, SafetyRule};
+use crate::safety_rule::{SafetyRule, SafetyRules};
 
 /// The pause before a database that did not answer is asked again.
 const RETRY: Duration = Duration::from_millis(100);
 
 /// The highest mark known to this process.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct History {
     told: AtomicU64,
+    rules: SafetyRules,
 }
 
 /// The start time of the database server, as last seen before the ledger was asked.
@@ -51,6 +52,11 @@ impl Seen {
 }
 
 impl History {
+    /// Creates the history of a holder that has heard of no mark yet.
+    pub(super) fn new(rules: SafetyRules) -> Self {
+        Self { told: AtomicU64::new(0), rules }
+    }
+
     /// Returns the highest known mark. The database had committed it, so it may be reported.
     pub(super) fn known(&self) -> Mark {
         Mark(self.told.load(Ordering::Acquire))
@@ -84,7 +90,7 @@ impl History {
 
     /// Returns the mark that the database must have reached.
     fn least(&self) -> Mark {
-        if safety_rule::is_on(SafetyRule::Mark) { self.known() } else { Mark(0) }
+        if self.rules.keep(SafetyRule::Mark) { self.known() } else { Mark(0) }
     }
 
     fn hear(&self, mark: Mark) {
@@ -118,7 +124,7 @@ mod tests {
         let connection = Arc::new(Mutex::new(Connection::open_in_memory().unwrap()));
         let store = Arc::new(SqliteStore::here(&connection));
         let register: Arc<dyn Register> = store.clone();
-        let history = History::default();
+        let history = History::new(SafetyRules::default());
         assert!(history.advance(&register, Mark(7), Seen::default()).await.is_err());
         let starts = async {
             sleep(Duration::from_secs(1)).await;

@@ -17,7 +17,7 @@ use super::{
     owner::Owner,
     pace::Pace,
 };
-use crate::{metrics::SupplyMetrics, safety_rule};
+use crate::{metrics::SupplyMetrics, safety_rule::SafetyRules};
 
 /// The configuration and connections of a supplier.
 pub struct SupplierConfig {
@@ -33,6 +33,8 @@ pub struct SupplierConfig {
     pub clock: Clock,
     /// The metrics of the supply.
     pub metrics: Arc<SupplyMetrics>,
+    /// The safety rules in force.
+    pub rules: SafetyRules,
 }
 
 /// The reason why a holder mints no more, for good.
@@ -77,13 +79,14 @@ impl Holder {
     /// Creates the state of a holder that has not registered yet.
     pub(super) fn new(config: SupplierConfig) -> Self {
         let specs = config.mintings.iter().map(|minting| minting.spec()).collect();
+        let rules = config.rules;
         Self {
             config,
-            core: Mutex::new(SupplyCore::new(specs, safety_rule::rules())),
+            core: Mutex::new(SupplyCore::new(specs, rules.of_holder())),
             session: watch::Sender::new(None),
             lost: watch::Sender::new(None),
             pace: Arc::default(),
-            history: History::default(),
+            history: History::new(rules),
             overlaps: Seldom::default(),
         }
     }

@@ -1,6 +1,6 @@
 //! The safety rules of the resolver, each with a name. The proof (`tests/world`) disables them one
-//! at a time, and must detect each absence. Outside of tests every rule is in force, and the check
-//! costs nothing.
+//! at a time, and must detect each absence. Without the cargo feature `guards`, which no daemon is
+//! built with, every rule is in force, and the check costs nothing.
 //!
 //! Paths are relative to `resolver/`.
 
@@ -30,9 +30,6 @@ pub enum SafetyRule {
     /// No replica is read before change events have arrived for as long as it may lag behind
     /// (`app/src/lookup/invalidation.rs`).
     ToldFor,
-    /// While the primary is away, a copy is believed only if it has replayed all that the primary
-    /// is known to have written (`store/src/postgres/reads.rs`).
-    Proved,
     /// A row of a copy is not used if the link is known to have changed since
     /// (`app/src/lookup/invalidation.rs`).
     Outdated,
@@ -70,73 +67,56 @@ pub enum SafetyRule {
     KeyspaceKnown,
     /// A reserved code is filled once (`app/src/links/reservation/fill.rs`).
     FilledOnce,
-    /// The numbers of an open reservation are not taken over (`store/src/sql/blocks.rs`).
-    OpenReservation,
     /// The freshness of the settings is determined before they are read
     /// (`app/src/domain_cache/question.rs`).
     FreshBefore,
-    /// A version of the settings differs from the same version number in an older copy of the
-    /// database (`store/src/outcomes.rs`).
-    SettingsCopy,
-    /// After a restart of the database server nothing is stored under a number before the mark is
-    /// compared (`store/src/postgres/admin.rs`).
-    Compared,
-    /// A link is stored only in the history that its number belongs to
-    /// (`store/src/postgres/statements.rs`).
-    History,
 }
 
-/// Returns whether a rule is in force.
-#[cfg(not(any(test, feature = "guards")))]
-pub const fn is_on(_: SafetyRule) -> bool {
-    true
+/// The safety rules in force: all of them, unless a proof disables one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SafetyRules {
+    #[cfg(feature = "guards")]
+    off: Option<SafetyRule>,
 }
 
-/// Returns the rules of the pure core that are in force.
-#[cfg(not(any(test, feature = "guards")))]
-#[must_use]
-pub fn rules() -> holder::Rules {
-    holder::Rules::default()
-}
-
-#[cfg(any(test, feature = "guards"))]
-pub use switch::{is_on, rules, without};
-
-#[cfg(any(test, feature = "guards"))]
-mod switch {
-    use std::cell::Cell;
-
-    use holder::{Rule, Rules};
-
-    use super::SafetyRule;
-
-    thread_local! {
-        /// The rule that is disabled on this thread.
-        static OFF: Cell<Option<SafetyRule>> = const { Cell::new(None) };
+impl SafetyRules {
+    /// Creates the rules without `off`, or all of them for `None`.
+    #[cfg(feature = "guards")]
+    #[must_use]
+    pub fn without(off: Option<SafetyRule>) -> Self {
+        Self { off }
     }
 
-    /// Returns whether a rule is in force on this thread.
+    /// Returns whether a rule is in force.
+    #[cfg(feature = "guards")]
     #[must_use]
-    pub fn is_on(guard: SafetyRule) -> bool {
-        OFF.get() != Some(guard)
+    pub fn keep(self, rule: SafetyRule) -> bool {
+        self.off != Some(rule)
     }
 
-    /// Returns the rules of the pure core that are in force on this thread.
+    /// Returns true: every rule is in force.
+    #[cfg(not(feature = "guards"))]
     #[must_use]
-    pub fn rules() -> Rules {
-        Rules::without(OFF.get().and_then(|guard| match guard {
-            SafetyRule::ReleaseFirst => Some(Rule::ReleaseFirst),
-            SafetyRule::Reclaimed => Some(Rule::Reclaimed),
-            SafetyRule::Holds => Some(Rule::Holds),
+    pub const fn keep(self, _: SafetyRule) -> bool {
+        true
+    }
+
+    /// Returns the rules of the pure core that are in force.
+    #[cfg(feature = "guards")]
+    #[must_use]
+    pub fn of_holder(self) -> holder::Rules {
+        holder::Rules::without(self.off.and_then(|rule| match rule {
+            SafetyRule::ReleaseFirst => Some(holder::Rule::ReleaseFirst),
+            SafetyRule::Reclaimed => Some(holder::Rule::Reclaimed),
+            SafetyRule::Holds => Some(holder::Rule::Holds),
             _ => None,
         }))
     }
 
-    /// Runs a function with a rule disabled, or with all rules for `None`.
-    pub fn without<T>(guard: Option<SafetyRule>, run: impl FnOnce() -> T) -> T {
-        let before = OFF.replace(guard);
-        let done = run();
-        OFF.set(before);
-        done
+    /// Returns the rules of the pure core, all of which are in force.
+    #[cfg(not(feature = "guards"))]
+    #[must_use]
+    pub fn of_holder(self) -> holder::Rules {
+        holder::Rules::default()
     }
 }

@@ -11,6 +11,11 @@ use proof::simulation::{Happening, Summary, run};
 /// proof --bin simulate -- --seeds 100000`.
 const SEEDS: u64 = 12_000;
 
+/// Returns the first seed, which `SHORTMINT_FIRST_SEED` sets.
+fn first_seed() -> u64 {
+    std::env::var("SHORTMINT_FIRST_SEED").map_or(0, |first| first.parse().expect("a number"))
+}
+
 /// The minimum count of each of the [`USUAL`] events in [`SEEDS`] seeds.
 const OFTEN: u64 = 1_000;
 const USUAL: [Happening; 7] = [
@@ -41,11 +46,11 @@ fn replay_all(seeds: u64) -> Summary {
     let work = || {
         let mut summary = Summary::default();
         loop {
-            let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= seeds {
+            let count = next.fetch_add(1, Ordering::Relaxed);
+            if count >= seeds {
                 return summary;
             }
-            summary.merge(&replay(seed));
+            summary.merge(&replay(first_seed() + count));
         }
     };
     let threads = thread::available_parallelism().map_or(1, usize::from);

@@ -1,4 +1,10 @@
-use std::{future::poll_fn, io, net::SocketAddr, pin::Pin, task::Poll};
+use std::{
+    future::poll_fn,
+    io,
+    net::{Ipv4Addr, SocketAddr},
+    pin::Pin,
+    task::Poll,
+};
 
 use tokio::{
     io::{AsyncReadExt as _, AsyncWrite as _, AsyncWriteExt as _, DuplexStream, duplex},
@@ -187,12 +193,32 @@ async fn a_client_that_greets_too_late_is_cut_and_pings_are_no_use() {
 }
 
 #[tokio::test]
-async fn a_client_has_a_rate_of_handshakes_and_an_exempt_one_has_no_limit() {
-    let limits = ListenerLimits::http(10_000, 0);
-    let shaking = Arc::new(Connections::new("test", limits).with_handshakes(true));
-    let admitted = (0..2_000).filter(|_| shaking.admit([192, 0, 2, 1].into(), None).is_some()).count();
+async fn a_call_whose_client_sends_more_outlives_one_whose_client_is_silent() {
+    let site = Site::new(2, 0).await;
+    let (mut sending, mut silent) = (site.greeted().await, site.greeted().await);
+    let _calls = [&sending, &silent].map(|(_, near)| near.connection().mark_serving());
+    site.connections.clock.seconds.fetch_add(1, Ordering::Relaxed);
+    sending.0.write_all(&[b'x'; 18]).await.unwrap();
+    sending.1.read_exact(&mut [0; 18]).await.unwrap();
+    let _newcomer = site.connect().await;
+    assert!(is_closed(&mut silent.1).await && is_open(&mut sending).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn clients_have_a_rate_of_handshakes_each_and_together_over_grpc() {
+    let shaking = |limits| Arc::new(Connections::new("test", limits).with_handshakes(true));
+    let own = shaking(ListenerLimits::http(10_000, 0));
+    let admitted = (0..2_000).filter(|_| own.admit([192, 0, 2, 1].into(), None).is_some()).count();
     assert_eq!(u32::try_from(admitted).unwrap(), HANDSHAKES_PER_MINUTE);
-    assert!(shaking.admit([192, 0, 2, 2].into(), None).is_some());
+    assert!(own.admit([192, 0, 2, 2].into(), None).is_some());
+    let together = shaking(ListenerLimits::grpc(8));
+    let clients = (0..20_000).map(|number| IpAddr::from(Ipv4Addr::from_bits(number)));
+    let admitted = clients.filter(|client| together.admit(*client, None).is_some()).count();
+    assert_eq!(u32::try_from(admitted).unwrap(), GRPC_HANDSHAKES_PER_MINUTE);
+}
+
+#[tokio::test]
+async fn an_exempt_client_has_no_limit() {
     let exempting = Connections::new("test", ListenerLimits::http(8, 1)).exempting(|peer| peer.is_loopback());
     let site = Site::with(exempting).await;
     let mut first = site.greeted().await;

@@ -8,7 +8,7 @@ use links::Draft;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{CreateError, Parts};
-use supply::{Claim, Fate, Row, Verdict, safety_rule};
+use supply::{Claim, Fate, Row, Verdict};
 
 /// Pause before the row of an insert in doubt is read again.
 const RESOLVE_PAUSE: Duration = Duration::from_millis(100);
@@ -44,10 +44,10 @@ impl Parts {
     /// time. Returns `None` if the store does not answer.
     async fn look(&self, claim: &Claim, id: LinkId, draft: &Draft) -> Option<(Verdict, Option<Timestamp>)> {
         let Some(link) = self.lookup.read_fresh(id).await.ok()? else {
-            return Some((Verdict::of_row(claim, Row::Absent, safety_rule::rules()), None));
+            return Some((Verdict::of_row(claim, Row::Absent, self.lookup.rules().of_holder()), None));
         };
         let row = if link.is(draft) { Row::Same } else { Row::Different };
-        let verdict = match Verdict::of_row(claim, row, safety_rule::rules()) {
+        let verdict = match Verdict::of_row(claim, row, self.lookup.rules().of_holder()) {
             Verdict::AskRegister => {
                 let entry = self.owner.entry_name(claim.entry);
                 Verdict::of_register(self.register.holds(id, claim.generation.0, &entry).await.ok()?)

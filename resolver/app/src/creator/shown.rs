@@ -1,7 +1,7 @@
 //! The wait before a link is acknowledged, until every resolver knows its keyspace.
 
 use links::Link;
-use supply::safety_rule::{self, SafetyRule};
+use supply::safety_rule::SafetyRule;
 use tokio::time::sleep_until;
 
 use super::{Creator, Parts};
@@ -19,7 +19,7 @@ impl Parts {
     /// learned of. Minting waits for the same before it begins.
     pub(super) async fn wait_until_shown(&self, link: &Link) {
         if self.links.is_shared()
-            && safety_rule::is_on(SafetyRule::KeyspaceShown)
+            && self.lookup.rules().keep(SafetyRule::KeyspaceShown)
             && let Some(seen) = self.lookup.keyspace_seen(link.id)
         {
             sleep_until(seen + SHOWN).await;

@@ -6,7 +6,7 @@ use codes::Code;
 use links::{DomainId, Link};
 
 use super::{DomainCache, VisitorDomain};
-use supply::safety_rule::{self, SafetyRule};
+use supply::safety_rule::SafetyRule;
 
 use crate::lookup::{LookupError, LookupKey};
 
@@ -38,8 +38,11 @@ impl DomainCache {
     /// help.
     #[must_use]
     pub fn may_deny(&self, question: &Question) -> bool {
-        let was_fresh =
-            if safety_rule::is_on(SafetyRule::FreshBefore) { question.was_fresh } else { self.is_fresh() };
+        let was_fresh = if self.lookup.rules().keep(SafetyRule::FreshBefore) {
+            question.was_fresh
+        } else {
+            self.is_fresh()
+        };
         let is_placed = question.place.is_sure || was_fresh;
         let is_explained = match &question.wanted {
             Some(LookupKey::Slug(slug)) => Code::parse(slug.as_str()).is_err(),

@@ -3,7 +3,7 @@
 use codes::Code;
 use links::{DomainId, Link, Slug};
 
-use supply::safety_rule::{self, SafetyRule};
+use supply::safety_rule::SafetyRule;
 
 use super::{
     Lookup, STALE_DEADLINE,
@@ -77,7 +77,7 @@ impl Lookup {
             return Ok(Some(next));
         }
         let found = match self.find(code).await? {
-            Some(link) if !link.domain().is_default() && safety_rule::is_on(SafetyRule::Moved) => {
+            Some(link) if !link.domain().is_default() && self.rules().keep(SafetyRule::Moved) => {
                 self.ask(link.id, None, STALE_DEADLINE).await?
             }
             found => found,

@@ -119,6 +119,7 @@ mod tests {
     use codes::KeyspaceIndex;
     use jiff::Timestamp;
     use links::{Draft, LongUrl, api_key::ApiKeyId};
+    use supply::safety_rule::SafetyRules;
 
     use super::*;
     use crate::freshness::Freshness;
@@ -134,7 +135,10 @@ mod tests {
             details: None,
         };
         let id = LinkId::new(KeyspaceIndex::new(1).unwrap(), number);
-        Cached::new(&Arc::new(Link::stored(id, draft, Timestamp::UNIX_EPOCH)), Freshness::new().now())
+        Cached::new(
+            &Arc::new(Link::stored(id, draft, Timestamp::UNIX_EPOCH)),
+            Freshness::new(SafetyRules::default()).now(),
+        )
     }
 
     #[test]

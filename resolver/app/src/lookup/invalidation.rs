@@ -18,7 +18,7 @@ use super::{
     cache::{Cached, Generations, LinkCache, Name},
     known_changes::KnownChanges,
 };
-use supply::safety_rule::{self, SafetyRule};
+use supply::safety_rule::{SafetyRule, SafetyRules};
 
 use crate::freshness::{Freshness, ReadAt};
 
@@ -29,6 +29,7 @@ const AWAY_MS: u64 = 1_000;
 /// State of the change notifications.
 pub(super) struct InvalidationState {
     pub(super) freshness: Freshness,
+    pub(super) rules: SafetyRules,
     /// Maximum lag of a replica that links are read from.
     replica_lag: Duration,
     /// How long a link may be served that cannot be confirmed.
@@ -49,7 +50,8 @@ impl InvalidationState {
         Self {
             replica_lag: sizes.replica_lag,
             serve_stale_for: sizes.serve_stale_for,
-            freshness: Freshness::new(),
+            freshness: Freshness::new(sizes.rules),
+            rules: sizes.rules,
             changes: KnownChanges::default(),
             store_away: AtomicU64::new(0),
             primary_away: AtomicU64::new(0),
@@ -63,11 +65,10 @@ impl InvalidationState {
     /// A replica may lack the latest changes. Which those are is known only if no change was missed
     /// for the time of the maximum lag.
     pub(super) fn source(&self, ids: &[LinkId]) -> Source {
-        let is_told =
-            self.freshness.is_told_for(self.replica_lag) || !safety_rule::is_on(SafetyRule::ToldFor);
+        let is_told = self.freshness.is_told_for(self.replica_lag) || !self.rules.keep(SafetyRule::ToldFor);
         let since = self.freshness.ago(self.replica_lag);
         let lags = || ids.iter().any(|id| self.changes.is_outdated(*id, since));
-        if is_told && (!lags() || !safety_rule::is_on(SafetyRule::ChangedLately)) {
+        if is_told && (!lags() || !self.rules.keep(SafetyRule::ChangedLately)) {
             Source::Any { lag: self.replica_lag }
         } else {
             Source::Primary
@@ -85,7 +86,7 @@ impl InvalidationState {
 
     /// Returns whether a row of a copy of the database is the latest that this process knows of.
     pub(super) fn is_latest_known(&self, id: LinkId, read_at: ReadAt) -> bool {
-        let is_outdated = self.changes.is_outdated(id, read_at) && safety_rule::is_on(SafetyRule::Outdated);
+        let is_outdated = self.changes.is_outdated(id, read_at) && self.rules.keep(SafetyRule::Outdated);
         !is_outdated && self.freshness.was_current_within(read_at, self.serve_stale_for)
     }
 
@@ -145,7 +146,7 @@ impl InvalidationState {
     pub(super) fn note_shown(&self, id: LinkId, read_at: ReadAt, is_deleted: bool) {
         let is_told = self.freshness.is_told_for(Duration::ZERO);
         // The notification of a deletion may come after the row, or be lost with the connection.
-        if (is_deleted || !is_told) && safety_rule::is_on(SafetyRule::Shown) {
+        if (is_deleted || !is_told) && self.rules.keep(SafetyRule::Shown) {
             self.changes.note(id, read_at.before());
         }
     }

@@ -64,12 +64,14 @@ impl KnownChanges {
 
 #[cfg(test)]
 mod tests {
+    use supply::safety_rule::SafetyRules;
+
     use super::*;
     use crate::freshness::Freshness;
 
     #[tokio::test(start_paused = true)]
     async fn what_is_forgotten_counts_as_changed() {
-        let (changes, freshness) = (KnownChanges::default(), Freshness::new());
+        let (changes, freshness) = (KnownChanges::default(), Freshness::new(SafetyRules::default()));
         let tick = async || {
             tokio::time::advance(std::time::Duration::from_millis(1)).await;
             freshness.now()

@@ -13,7 +13,7 @@ use super::{
     found::{Found, LookupError},
     invalidation::InvalidationState,
 };
-use supply::safety_rule::{self, SafetyRule};
+use supply::safety_rule::SafetyRule;
 
 use crate::{freshness::ReadAt, metrics::Metrics};
 
@@ -157,7 +157,7 @@ impl Reader {
         if !reading.complete {
             self.news.note_primary_away();
         }
-        let complete = reading.complete || !safety_rule::is_on(SafetyRule::Complete);
+        let complete = reading.complete || !self.news.rules.keep(SafetyRule::Complete);
         let absent = Row { link: None, as_of: began, is_copied: false, complete };
         let rows = self.sort(reading, &absent);
         for (id, waiters) in batch {
@@ -196,8 +196,8 @@ impl Reader {
         // A deleted link is an absence, which may have ended since this read began.
         let is_there = row.link.as_ref().is_some_and(|link| !link.is_deleted());
         // Nor may the answer be older than an edit that a late caller knows of.
-        let is_older = || self.news.changed_since(id, row.as_of) && safety_rule::is_on(SafetyRule::Joined);
-        (is_there || !safety_rule::is_on(SafetyRule::Late))
+        let is_older = || self.news.changed_since(id, row.as_of) && self.news.rules.keep(SafetyRule::Joined);
+        (is_there || !self.news.rules.keep(SafetyRule::Late))
             && self.news.may_be_shared(row.as_of)
             && !is_older()
     }
@@ -225,7 +225,7 @@ impl Reader {
     fn present(&self, name: &Name, row: &Row) -> Present {
         let Some(link) = row.link.as_ref().filter(|_| row.is_copied) else { return Present::Row };
         let cached = self.cache.get(name).filter(|cached| cached.link.id == link.id);
-        let Some(cached) = cached.filter(|_| safety_rule::is_on(SafetyRule::Newer)) else {
+        let Some(cached) = cached.filter(|_| self.news.rules.keep(SafetyRule::Newer)) else {
             return Present::Row;
         };
         let (version, shown) = (cached.link.version(), link.version());
@@ -242,14 +242,14 @@ impl Reader {
     fn keep(&self, name: Name, id: LinkId, row: &Row) {
         match &row.link {
             // A deleted link is an absence: its slug may be taken again at any moment.
-            Some(link) if link.is_deleted() && safety_rule::is_on(SafetyRule::Deleted) => {
+            Some(link) if link.is_deleted() && self.news.rules.keep(SafetyRule::Deleted) => {
                 self.cache.invalidate(&name);
             }
             Some(link) => self.cache.insert(name, Cached::new(link, row.as_of)),
             None if row.complete => self.cache.invalidate(&name),
             None => {}
         }
-        if self.news.changed_since(id, row.as_of) && safety_rule::is_on(SafetyRule::ChangedSince) {
+        if self.news.changed_since(id, row.as_of) && self.news.rules.keep(SafetyRule::ChangedSince) {
             self.cache.invalidate(&name);
         }
         if let Some(link) = row.link.as_ref().filter(|_| !row.is_copied) {
@@ -267,6 +267,7 @@ mod tests {
     use links::{Details, Draft, LongUrl, api_key::ApiKeyId};
     use rusqlite::Connection;
     use store::sqlite::SqliteStore;
+    use supply::safety_rule::SafetyRules;
     use tokio::time::{Instant, advance};
 
     use super::*;
@@ -279,8 +280,12 @@ mod tests {
 
     fn reader() -> Reader {
         let connection = Arc::new(Mutex::new(Connection::open_in_memory().unwrap()));
-        let sizes =
-            LookupSizes { cache_bytes: 1 << 20, replica_lag: 60 * SECOND, serve_stale_for: 60 * SECOND };
+        let sizes = LookupSizes {
+            cache_bytes: 1 << 20,
+            replica_lag: 60 * SECOND,
+            serve_stale_for: 60 * SECOND,
+            rules: SafetyRules::default(),
+        };
         Reader {
             links: Arc::new(SqliteStore::here(&connection)),
             queue: mpsc::channel(1).1,

@@ -16,8 +16,12 @@ const HOUR: Duration = Duration::from_secs(3_600);
 fn lookup(recorder: &Recorder) -> Lookup {
     let connection = Arc::new(Mutex::new(Connection::open_in_memory().unwrap()));
     let (supervisor, _) = TaskSupervisor::new();
-    let sizes =
-        LookupSizes { cache_bytes: 1 << 20, replica_lag: Duration::from_secs(2), serve_stale_for: HOUR };
+    let sizes = LookupSizes {
+        cache_bytes: 1 << 20,
+        replica_lag: Duration::from_secs(2),
+        serve_stale_for: HOUR,
+        rules: SafetyRules::default(),
+    };
     let mint = Arc::new(Mint::new(&CodeKey::parse(&"5a".repeat(32)).unwrap(), []));
     let links = Arc::new(SqliteStore::here(&connection));
     Lookup::start(&supervisor, sizes, mint, links, Metrics::new(recorder))

@@ -129,6 +129,8 @@ pub fn separate_name(subject: &str, details: Option<&Value>) -> LinkEntry {
     let mut state = details.and_then(Value::as_object).cloned().unwrap_or_default();
     let slug = state.remove(SLUG).and_then(|slug| slug.as_str().map(str::to_owned));
     let domain = state.remove(DOMAIN).and_then(|domain| serde_json::from_value(domain).ok());
+    // Entries of early releases have the details as they were stored, with the hash of a password.
+    state.remove("details");
     let id = subject.parse().ok().map(LinkId::from_stored);
     LinkEntry { slug, id, domain: domain.unwrap_or(DomainId::DEFAULT), fields: Value::Object(state) }
 }

@@ -60,7 +60,7 @@ pub trait Catalog: Database {
     /// Returns the tags of a link, sorted.
     async fn tags_of(&self, id: LinkId) -> Result<Vec<Tag>, StoreError> {
         let found =
-            run(self, List, id, |sql, id| Box::pin(sql::tags_of(sql, std::slice::from_ref(id)))).await?;
+            run(self, Read, id, |sql, id| Box::pin(sql::tags_of(sql, std::slice::from_ref(id)))).await?;
         Ok(found.into_values().next().unwrap_or_default())
     }
 
@@ -187,7 +187,7 @@ pub trait Catalog: Database {
     /// Returns the oldest links whose tags have changed, at most `most`, each with the numbers of its
     /// present tags.
     async fn tag_changes(&self, most: usize) -> Result<Vec<TagChange>, StoreError> {
-        run(self, Read, most, |sql, most| Box::pin(sql::tag_changes(sql, *most))).await
+        run(self, List, most, |sql, most| Box::pin(sql::tag_changes(sql, *most))).await
     }
 
     /// Forgets changes of tags up to a number, after the counters of visits have followed them. For a
@@ -198,7 +198,7 @@ pub trait Catalog: Database {
 
     /// Returns a deleted tag whose links are not removed yet.
     async fn gone_tag(&self) -> Result<Option<i64>, StoreError> {
-        run(self, Read, (), |sql, ()| Box::pin(sql::gone_tag(sql))).await
+        run(self, List, (), |sql, ()| Box::pin(sql::gone_tag(sql))).await
     }
 
     /// Removes some links of a deleted tag, or forgets the tag if it has none. Called once the

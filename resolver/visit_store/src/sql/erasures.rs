@@ -196,10 +196,7 @@ async fn delete(sql: &mut dyn VisitSql, found: &[(i64, i64)], day: Day) -> Resul
 }
 
 /// Moves the visits of deleted rows of a day to those without one. The caller holds [`LOCK`].
-pub(crate) async fn unlist(
-    sql: &mut dyn VisitSql,
-    rows: &[ErasedRow],
-) -> Result<(), VisitStoreError> {
+pub(crate) async fn unlist(sql: &mut dyn VisitSql, rows: &[ErasedRow]) -> Result<(), VisitStoreError> {
     let mut links: Vec<Option<LinkId>> = rows.iter().map(|row| row.link).collect();
     links.sort_unstable();
     links.dedup();

@@ -98,7 +98,8 @@ fn row(row: &Row) -> Result<VisitRow, VisitStoreError> {
         domain: DomainId::from_stored(row.int(8)?),
         language: Language::from_stored(row.number(9)?),
         flags: Flags::from_stored(row.number(10)?),
-        rule: row.number(11)?,
+        // A later release may count further.
+        rule: u8::try_from(row.int(11)?).unwrap_or(u8::MAX),
     })
 }
 

@@ -7,7 +7,7 @@ use links::{Draft, NewLink, reservation::Reservation};
 use numbers::Span;
 use store::{BATCH_MAX, InsertError, Inserted, Source};
 
-use supply::safety_rule::{self, SafetyRule};
+use supply::safety_rule::SafetyRule;
 
 use super::{Filled, Reserver};
 use crate::AppError;
@@ -83,7 +83,7 @@ impl Reserver {
         let look = |link: &NewLink| match &rows {
             Some(rows) => match rows.iter().find(|row| row.id == link.id) {
                 Some(row) if row.is(&link.draft) => Filled::Stored,
-                Some(_) if safety_rule::is_on(SafetyRule::FilledOnce) => Filled::Conflict,
+                Some(_) if self.rules.keep(SafetyRule::FilledOnce) => Filled::Conflict,
                 Some(_) => Filled::Stored,
                 None => absent,
             },

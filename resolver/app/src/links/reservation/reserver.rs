@@ -13,7 +13,7 @@ use tokio::{task::spawn_blocking, time::timeout};
 
 use supply::{
     IssuerClient, Minting, Refused, ReservationHolder, SupplyMetrics,
-    safety_rule::{self, SafetyRule},
+    safety_rule::{SafetyRule, SafetyRules},
 };
 
 use crate::{AppError, domain_cache::DomainCache, metrics::Metrics};
@@ -48,6 +48,8 @@ pub struct Reserver {
     pub metrics: Arc<Metrics>,
     /// Counters of blocks.
     pub supply_metrics: Arc<SupplyMetrics>,
+    /// The safety rules in force.
+    pub rules: SafetyRules,
 }
 
 /// Returns the register entry of a reservation's block.
@@ -217,7 +219,7 @@ impl Reserver {
     /// ran. Otherwise it would take the codes for slugs.
     pub(super) async fn know(&self, reservation: &Reservation) -> Result<(), AppError> {
         let is_known = || {
-            self.mint.len_of(reservation.keyspace).is_some() || !safety_rule::is_on(SafetyRule::KeyspaceKnown)
+            self.mint.len_of(reservation.keyspace).is_some() || !self.rules.keep(SafetyRule::KeyspaceKnown)
         };
         if is_known() {
             return Ok(());
