@@ -63,7 +63,6 @@ async fn import_is_killed(links: usize) {
     let finished = import(&scratch, "again", &cluster, &file).await.run(RUN_WITHIN).await.unwrap();
     let finished = finished.success().unwrap();
     let told: Value = serde_json::from_str(&finished.stdout).unwrap();
-    println!("after the kill: {told}");
     assert_eq!(told["refused"], 0, "{told}");
     // The links that the killed import had committed when they were counted, and perhaps one more
     // batch.

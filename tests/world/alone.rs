@@ -334,7 +334,7 @@ fn a_copy_undoes_nothing_that_the_primary_has_shown() {
         (SafetyRule::Newer, false, Ok(Some(NEW.to_owned()))),
         (SafetyRule::Shown, true, Err(LookupError::NoStore)),
     ] {
-        let run = |off| {
+        let run = |off: Option<SafetyRule>| {
             let mut runtime = tokio::runtime::Builder::new_current_thread();
             let runtime = runtime.enable_time().start_paused(true).build().unwrap();
             let answer = without(off.map(Off::from), || runtime.block_on(asked_in_an_outage(is_deleted)));

@@ -395,6 +395,9 @@ fn a_capacity_may_grow_and_never_shrinks() {
     assert!(matches!(bench.allocate("a", incarnation, 2), Err(Refusal::Exhausted { .. })));
     assert!(matches!(bench.ask(register("a", "1", 9)), Err(Refusal::CapacityShrunk { .. })));
     bench.register("a", "1", 15);
+    let reached = |allocated| matches!(allocated, Err(Refusal::CeilingReached { .. }));
+    assert!(reached(bench.allocate("a", incarnation, 2)), "an older issuer may have told otherwise");
+    bench.wait(30_000);
     assert_eq!(bench.allocate("a", incarnation, 2).unwrap().span, Span::new(10, 5).unwrap());
 }
 

@@ -139,10 +139,10 @@ mod tests {
     #[test]
     fn fields_of_a_place_that_are_not_as_they_should_be_are_not_there() {
         let database = Database::from_content(read("odd.mmdb"), (None, 0)).unwrap();
-        let long = format!("XK, Kosovo, -, {}x, -, -", "ü".repeat(127));
+        let long = format!("XK, Country XK, -, {}x, -, -", "ü".repeat(127));
         for (last, expected) in [
             (0, "none"),
-            (1, "DE, Germany, -, -, -, -"),
+            (1, "DE, Country de, -, -, -, -"),
             (2, "-, -, -, Zürich, -, -"),
             (3, "none"),
             (4, "none"),
@@ -151,7 +151,7 @@ mod tests {
             (7, "none"),
             (8, "none"),
             (9, "none"),
-            (10, "DE, Germany, -, -, -, -"),
+            (10, "DE, Country DE, -, -, -, -"),
             (11, "FR, France, -, -, -, -"),
             (12, "none"),
             (20, "DE, Germany, -, -, -, -"),

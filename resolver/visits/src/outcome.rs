@@ -21,7 +21,7 @@ codes::named_values! {
         /// No link can have the requested path.
         InvalidPath = 7 => "invalid-path",
         /// The root path of a domain was requested.
-        BaseUrl = 8 => "base_url",
+        BaseUrl = 8 => "base-url",
         /// The link was taken down, or its target is denied.
         TakenDown = 9 => "taken-down",
         /// The tracking pixel of a link was requested: a visit of the link, without a redirect.

@@ -305,6 +305,8 @@ impl Bounds {
     pub const BEATS_TO_DEPOSED: Self = Self {
         name: "beats to a deposed leader",
         issuers: 2,
+        prompt_answers: true,
+        prompt_commits: true,
         budget: Budget { elections: 1, returns: 0, ..Self::EXHAUSTED.budget },
         ..Self::EXHAUSTED
     };
