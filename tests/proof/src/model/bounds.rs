@@ -307,7 +307,8 @@ impl Bounds {
         issuers: 2,
         prompt_answers: true,
         prompt_commits: true,
-        budget: Budget { elections: 1, returns: 0, ..Self::EXHAUSTED.budget },
+        capacity: 1,
+        budget: Budget { elections: 1, allocations: 2, inserts: 1, returns: 0, ..Self::EXHAUSTED.budget },
         ..Self::EXHAUSTED
     };
 
