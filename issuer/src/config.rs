@@ -72,8 +72,8 @@ pub struct ConfigCheckArgs {
 #[derive(Debug, Args)]
 pub struct StatusArgs {
     /// URL of any issuer, or of several, separated by commas: all are asked at once. A follower
-    /// names the leader, which is asked next. If none leads, what each said is printed, and the exit
-    /// code is 69.
+    /// names the leader, which is asked next. If none leads, what each said is printed, and the
+    /// exit code is 69.
     #[arg(long, env = "ISSUER_ISSUER", value_name = "URL[,URL…]", value_delimiter = ',', required = true)]
     pub issuer: Vec<String>,
     /// Print JSON instead of a table.

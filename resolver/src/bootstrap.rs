@@ -53,8 +53,8 @@ pub(crate) async fn bootstrap(settings: &Settings, store: &dyn Store) -> Result<
         }
         adopted => adopted?,
     };
-    // Before keys or numbers are issued, because the database may be an older copy: one that says so
-    // itself, or one that the witness file shows.
+    // Before keys or numbers are issued, because the database may be an older copy: one that says
+    // so itself, or one that the witness file shows.
     if let Some(made_at) = wait_for(database, async || store.begin_after_restore().await).await? {
         tracing::warn!(
             %made_at,

@@ -252,9 +252,10 @@ pub struct Config {
     ///   domains stay. 1000 by default.
     /// - reserved-per-key: Codes in the open reservations of one API key, filled or not. 1000000 by
     ///   default.
-    /// - database-connections: Connections to Postgres, at least 18. 33 by default, which lets lists
-    ///   have twice as many as one API key may use. The sum over all processes has to stay below
-    ///   Postgres' max_connections. A --read-database and webhooks' receivers are not counted.
+    /// - database-connections: Connections to Postgres, at least 18. 33 by default, which lets
+    ///   lists have twice as many as one API key may use. The sum over all processes has to stay
+    ///   below Postgres' max_connections. A --read-database and webhooks' receivers are not
+    ///   counted.
     /// - cache-mib: Approximate memory for cached links, in MiB. 64 by default.
     /// - visits-spool-mib: Size of --visits-spool, in MiB, at least 64. When it is full, further
     ///   visits are dropped and counted. 4096 by default, for about 55 million visits.
@@ -267,11 +268,11 @@ pub struct Config {
     /// - key: Its private key.
     #[arg(long, env = "RESOLVER_TLS", value_name = "cert=FILE,key=FILE", verbatim_doc_comment, help_heading = TLS)]
     pub tls: Vec<String>,
-    /// Files for TLS with issuers whose addresses begin with https://. They are in PEM, and are read
-    /// again when they change.
+    /// Files for TLS with issuers whose addresses begin with https://. They are in PEM, and are
+    /// read again when they change.
     /// - ca: Authorities of the issuers' certificates. By default those that the system trusts.
-    /// - cert: Certificate to show to issuers. With the DNS name `resolver` it is for the holder ids
-    ///   `resolver` and `resolver.NAME`, for any NAME.
+    /// - cert: Certificate to show to issuers. With the DNS name `resolver` it is for the holder
+    ///   ids `resolver` and `resolver.NAME`, for any NAME.
     /// - key: Private key of that certificate.
     #[arg(long, env = "RESOLVER_ISSUER_TLS", value_name = "ca=FILE,cert=FILE,key=FILE", verbatim_doc_comment, help_heading = TLS)]
     pub issuer_tls: Vec<String>,
@@ -286,9 +287,9 @@ pub struct Config {
     /// Keep single visits for this long; 0 for no time. Counts are kept forever.
     #[arg(long, env = "RESOLVER_VISITS_KEEP", default_value = "90d", value_parser = parse_duration_or_zero, value_name = "TIME", help_heading = VISITS)]
     pub visits_keep: Duration,
-    /// Choose what is recorded of visitors. LEVEL is strict (no addresses, referrers and user agents,
-    /// and only the counts of visitors who ask not to be tracked), default, or full (whole addresses
-    /// and cookies). Single parts may follow:
+    /// Choose what is recorded of visitors. LEVEL is strict (no addresses, referrers and user
+    /// agents, and only the counts of visitors who ask not to be tracked), default, or full (whole
+    /// addresses and cookies). Single parts may follow:
     /// - addresses: cut, the default (networks: /24 of an IPv4 and /48 of an IPv6 address), full or
     ///   none.
     /// - opt-out: Whether visitors who ask not to be tracked (DNT: 1 or Sec-GPC: 1) are only
@@ -334,8 +335,8 @@ pub struct Config {
     /// - network=CIDR: Networks that are not public, such as 10.0.0.0/8. Otherwise only public
     ///   addresses are called, so that a webhook cannot reach servers of the operator.
     /// - http: Receivers with http, whose events can be read on the way.
-    /// - ca=FILE: Those with certificates of the authorities in this PEM file, in place of Mozilla's
-    ///   list. For an authority of your own beside the public ones, the file needs both.
+    /// - ca=FILE: Those with certificates of the authorities in this PEM file, in place of
+    ///   Mozilla's list. For an authority of your own beside the public ones, the file needs both.
     #[arg(long, env = "RESOLVER_WEBHOOKS", value_name = "http|network=CIDR|ca=FILE[,…]", verbatim_doc_comment, help_heading = WEBHOOKS)]
     pub webhooks: Vec<String>,
     /// Write logs as text for people, or as JSON for collectors.

@@ -220,7 +220,8 @@ async fn counters_equal_rows_after_deletions_while_visits_pour_in_and_a_spool_re
     assert_eq!(tagged["visits"]["pagination"]["totalItems"], rows, "both links have the tag");
 }
 
-/// Waits until no rows of deleted visits are left, and compares each kind of counters with the rows.
+/// Waits until no rows of deleted visits are left, and compares each kind of counters with the
+/// rows.
 async fn counters_must_equal_rows(database: &Database) {
     let sum =
         |condition: &str| format!("SELECT coalesce(sum(total), 0)::bigint FROM visit_day WHERE {condition}");

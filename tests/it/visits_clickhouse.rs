@@ -143,8 +143,8 @@ async fn conform(databases: &mut Databases) {
     }
 }
 
-/// The process ends after the transaction, after an insert, or within one whose rows were cut short,
-/// and the next process sends the record.
+/// The process ends after the transaction, after an insert, or within one whose rows were cut
+/// short, and the next process sends the record.
 async fn a_record_completes_its_batch_wherever_it_was_interrupted(databases: &mut Databases) {
     let (twin, twin_name) = databases.fresh("").await;
     let (store, name) = databases.fresh("").await;

@@ -1,4 +1,5 @@
-//! Shlink's web client works unchanged, in a real browser, on a link with many visits. The program in `tests/browser` is its component with its own SDK. `tests/run` installs both and Chromium.
+//! Shlink's web client works unchanged, in a real browser, on a link with many visits. The program
+//! in `tests/browser` is its component with its own SDK. `tests/run` installs both and Chromium.
 
 use std::{
     path::{Path, PathBuf},

@@ -251,8 +251,8 @@ impl FaultyStore {
     /// Reads links as the real store does.
     ///
     /// A replica whose lag is within the bound is asked first, and the primary for the links that
-    /// it lacks. If the primary does not answer, a copy is asked, which proves how recent it is, and
-    /// presences but no absences.
+    /// it lacks. If the primary does not answer, a copy is asked, which proves how recent it is,
+    /// and presences but no absences.
     pub(super) async fn read_links(&self, ids: &[LinkId], source: Source) -> Result<Reading, StoreError> {
         let asks = self.database.draw(|rng, rates| rng.permille(rates.copied));
         let copy = self.database.replica().filter(|_| asks);

@@ -14,7 +14,8 @@ pub enum Exit {
     Clean,
     /// Bad configuration: code 64.
     Config,
-    /// A part of the input was refused, or there was nothing in it: code 65. What was right is done.
+    /// A part of the input was refused, or there was nothing in it: code 65. What was right is
+    /// done.
     Refused,
     /// The link or other object that a command asked a server for does not exist: code 66.
     NotFound,
@@ -51,8 +52,8 @@ fn without_secrets(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// Parses arguments and environment. `--help` and `--version` arrive as errors from the parser, but end
-/// with code 0.
+/// Parses arguments and environment. `--help` and `--version` arrive as errors from the parser, but
+/// end with code 0.
 ///
 /// # Errors
 /// Returns the exit code if the process is to end. The parser's message is printed before.

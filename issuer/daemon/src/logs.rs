@@ -1,7 +1,7 @@
 //! Logs: one event a line on standard error, as text or as JSON.
 //!
-//! 1. Whatever an event contains, a line of JSON is one event: newlines in it are escaped. That holds
-//!    for panics and for the reason why a process ends too.
+//! 1. Whatever an event contains, a line of JSON is one event: newlines in it are escaped. That
+//!    holds for panics and for the reason why a process ends too.
 //! 2. Nothing that becomes of standard error reaches the code that logs: lines go through a queue
 //!    (`log_queue.rs`), panics' too.
 

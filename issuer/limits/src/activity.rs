@@ -4,8 +4,8 @@
 //! 1. The connection's own task records it, by a clock that ticks once a second, and so without a
 //!    lock.
 //! 2. A request in progress makes its connection busy, except while the server waits for the
-//!    client: to send the request's body, or to take the next piece of the answer. Only requests and
-//!    pieces are signs of life then: bytes on a connection may be pings without end. Among
+//!    client: to send the request's body, or to take the next piece of the answer. Only requests
+//!    and pieces are signs of life then: bytes on a connection may be pings without end. Among
 //!    connections with a request in progress, one that reads more than pings is less idle.
 //! 3. Without a request, bytes that are read are the beginning of one, or of a handshake.
 
@@ -294,8 +294,8 @@ impl Connection {
 }
 
 /// Waits for the client: for a piece of a request's body, or until its refusal is due. During the
-/// wait the connection may be closed to make room. Outside of [`Connection::scope`], as in a task of
-/// its own, the wait is not recorded.
+/// wait the connection may be closed to make room. Outside of [`Connection::scope`], as in a task
+/// of its own, the wait is not recorded.
 pub async fn from_client<T>(piece: impl Future<Output = T>) -> T {
     let (mut piece, mut owed) = (pin!(piece), None);
     poll_fn(|cx| {

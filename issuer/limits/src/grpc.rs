@@ -226,8 +226,8 @@ where
     }
 }
 
-/// Keeps a value until the last byte of an answer is sent: the connection may have bytes of it after
-/// its body is gone.
+/// Keeps a value until the last byte of an answer is sent: the connection may have bytes of it
+/// after its body is gone.
 pub fn keep_until_sent(answer: Response<Body>, kept: impl Send + Sync + 'static) -> Response<Body> {
     let kept = Arc::new(kept);
     answer.map(|body| {

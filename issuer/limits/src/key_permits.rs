@@ -1,5 +1,5 @@
-//! Permits for what a key may do at a time. Callers beyond the limit wait in order, because Shlink's
-//! web client requests several lists at once.
+//! Permits for what a key may do at a time. Callers beyond the limit wait in order, because
+//! Shlink's web client requests several lists at once.
 
 use std::{hash::Hash, sync::Arc, time::Duration};
 

@@ -5,8 +5,8 @@
 //!    overdue ones. A [`TimedStream`] records what a connection does; [`grpc`] has what gRPC needs
 //!    beside that.
 //! 3. A [`Pool`] counts an amount that is held and given back. A [`Rate`] is spent and recovers
-//!    evenly; in a [`Lane`] a few callers wait for that. [`KeyPermits`] have callers of one key wait
-//!    for each other. A [`Pace`] is the least speed of a body.
+//!    evenly; in a [`Lane`] a few callers wait for that. [`KeyPermits`] have callers of one key
+//!    wait for each other. A [`Pace`] is the least speed of a body.
 
 mod activity;
 pub mod budgets;

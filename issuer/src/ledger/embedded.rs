@@ -7,9 +7,9 @@
 //!    file, synced and renamed, and the folder is synced. A crash leaves the old file or the new
 //!    one.
 //!
-//! 4. A file that lacks numbers which the database has registered is an older copy. It is moved past
-//!    them before the issuer serves ([`EmbeddedLedger::go_past`]). So creates need not wait for the
-//!    refusal of each number that the copy has as free.
+//! 4. A file that lacks numbers which the database has registered is an older copy. It is moved
+//!    past them before the issuer serves ([`EmbeddedLedger::go_past`]). So creates need not wait
+//!    for the refusal of each number that the copy has as free.
 //!
 //! Rejected: an append-only log with checkpoints. The whole state is a few kilobytes and changes
 //! once per block, which is every thousand links or more.

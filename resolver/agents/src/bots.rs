@@ -27,12 +27,12 @@ static WORDS: LazyLock<Words<Sign>> = LazyLock::new(|| {
 });
 
 /// Words of crawlers, previews and monitors in general, and the names of some that the list lacks,
-/// one a line. Several chats use the name of another one: Signal sends `WhatsApp`, LINE and iMessage
-/// send `facebookexternalhit`.
+/// one a line. Several chats use the name of another one: Signal sends `WhatsApp`, LINE and
+/// iMessage send `facebookexternalhit`.
 const CRAWLERS: &str = include_str!("../crawlers/words.txt");
 
-/// Words of programs and libraries that are no app of a person, one a line. `http` begins the address
-/// of an operator.
+/// Words of programs and libraries that are no app of a person, one a line. `http` begins the
+/// address of an operator.
 const PROGRAMS: &str = include_str!("../crawlers/programs.txt");
 
 /// Makers of phones, and words of apps.

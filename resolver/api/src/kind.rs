@@ -48,9 +48,9 @@ pub(crate) enum Kind {
     Internal,
 }
 
-/// All kinds, in their order: each with its HTTP status, its gRPC status, and Shlink's short name and
-/// title where it has them. Otherwise the status says what it is. The gRPC status of a kind that only
-/// HTTP has is not used.
+/// All kinds, in their order: each with its HTTP status, its gRPC status, and Shlink's short name
+/// and title where it has them. Otherwise the status says what it is. The gRPC status of a kind
+/// that only HTTP has is not used.
 static KINDS: [(Kind, u16, Code, &str, &str); 37] = [
     (Kind::MalformedBody, 400, Code::InvalidArgument, "malformed-request-body", "Malformed request body"),
     (Kind::BodyTooLarge, 413, Code::ResourceExhausted, "", ""),

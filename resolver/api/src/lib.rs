@@ -79,8 +79,8 @@ pub struct Api {
     pub runtime: runtime::Handle,
 }
 
-/// A future that is spawned. It is boxed, so that the code of a task is generated once for each output,
-/// and not for each call.
+/// A future that is spawned. It is boxed, so that the code of a task is generated once for each
+/// output, and not for each call.
 pub(crate) type Task<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 impl Api {

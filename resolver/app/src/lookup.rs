@@ -1,6 +1,7 @@
 //! Lookup of links by code: cache, then one batched read.
 //!
-//! 1. I8: an absence is reported only if the store says so, or if the text is no code of any keyspace.
+//! 1. I8: an absence is reported only if the store says so, or if the text is no code of any
+//!    keyspace.
 //! 2. One read is in flight. The misses that arrive meanwhile form the next one, each id once.
 //!    Misses for an id that is being read share the answer if it is a link. They do not share an
 //!    absence, because the link may have been acknowledged after that read began; they are read
@@ -12,9 +13,9 @@
 //!    by the reads that all misses share.
 //! 5. A mintable custom slug is a link under the id that it stands for, and is looked up like any
 //!    other code. Any other slug, and every code of another domain, leads to its id through the
-//!    table of slugs, as does the code of a deleted link that was picked: another link may have been
-//!    picked there since. The mapping is cached as long as the link is not deleted, because such an
-//!    id is never given to another slug.
+//!    table of slugs, as does the code of a deleted link that was picked: another link may have
+//!    been picked there since. The mapping is cached as long as the link is not deleted, because
+//!    such an id is never given to another slug.
 //! 6. When a resolver hears that a link was changed, it evicts the link, and reads it from the
 //!    primary for as long as a replica may lag behind. A link that was read before the notification
 //!    and enters the cache after it is evicted again.
@@ -22,14 +23,15 @@
 //!    away, a copy is believed only if it has replayed all that this process knows the primary to
 //!    have written, and about links only that have not changed since, as far as this process was
 //!    told. Otherwise the answer is the cached link, or none.
-//! 8. A link that cannot be confirmed is served for `serve_stale_for` after it is last known to have
-//!    been current.
+//! 8. A link that cannot be confirmed is served for `serve_stale_for` after it is last known to
+//!    have been current.
 //!
-//! Rejected: to answer 404 without a query for codes above a ceiling on the allocated numbers, which
-//! the issuer announced. Each create of a custom slug above it had to wait until no resolver trusted
-//! an older set of such slugs (275 ms). Beside 20 million links, a scan as fast as it is answered
-//! from 1,000 addresses within their budgets costs Postgres 0.32 of a core, and cost it 0.17; other
-//! visitors' p99 does not change (`bench scan --links 20000000`, 2026-11-28, two cores).
+//! Rejected: to answer 404 without a query for codes above a ceiling on the allocated numbers,
+//! which the issuer announced. Each create of a custom slug above it had to wait until no resolver
+//! trusted an older set of such slugs (275 ms). Beside 20 million links, a scan as fast as it is
+//! answered from 1,000 addresses within their budgets costs Postgres 0.32 of a core, and cost it
+//! 0.17; other visitors' p99 does not change (`bench scan --links 20000000`, 2026-11-28, two
+//! cores).
 
 mod by_slug;
 mod cache;

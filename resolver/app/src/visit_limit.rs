@@ -34,8 +34,8 @@ const PREVIEWS_MAX: usize = 64;
 const LINKS_MAX: usize = 100;
 /// How long a visit may wait.
 const DEADLINE: Duration = Duration::from_secs(5);
-/// How long it is remembered whether a link has visits left. A raised limit takes effect after that.
-/// No visit is admitted because of it.
+/// How long it is remembered whether a link has visits left. A raised limit takes effect after
+/// that. No visit is admitted because of it.
 const RECENT: Duration = Duration::from_millis(250);
 const RECENT_MAX: u64 = 100_000;
 

@@ -1,14 +1,14 @@
 //! `resolver backup`: copies the files of an embedded resolver while it runs.
 //!
-//! 1. The order keeps codes safe. Links come before the ledger, so the ledger knows every block that
-//!    the links' database has registered. Visits and links are of the same moment
+//! 1. The order keeps codes safe. Links come before the ledger, so the ledger knows every block
+//!    that the links' database has registered. Visits and links are of the same moment
 //!    (`store::sqlite::Snapshot`).
 //! 2. The copy of the links is marked, so that the first start on it mints no code that was
 //!    published after the backup.
 //! 3. The target appears whole or not at all: files are synced in a folder beside it, which is
 //!    renamed.
-//! 4. The witness and the spool stay out. Restored, the one would hide that a database is older, and
-//!    the other would store visits twice.
+//! 4. The witness and the spool stay out. Restored, the one would hide that a database is older,
+//!    and the other would store visits twice.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},

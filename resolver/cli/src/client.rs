@@ -157,8 +157,8 @@ impl Server {
         Ok(serde_json::from_slice(&body).map_err(|_| self.foreign())?)
     }
 
-    /// Makes a call whose answer has the field at a JSON pointer, and formats the answer: as JSON if
-    /// the arguments ask for it.
+    /// Makes a call whose answer has the field at a JSON pointer, and formats the answer: as JSON
+    /// if the arguments ask for it.
     pub(super) async fn show(
         args: &ShowArgs,
         call: Call,

@@ -70,8 +70,8 @@ pub struct ImportArgs {
         value_delimiter = ','
     )]
     pub allowed_schemes: Vec<String>,
-    /// Time zone of times without an offset in the file, as for the server. Files of Kutt and YOURLS
-    /// are in UTC.
+    /// Time zone of times without an offset in the file, as for the server. Files of Kutt and
+    /// YOURLS are in UTC.
     #[arg(long, env = "RESOLVER_TIME_ZONE", default_value = "UTC", value_name = "NAME")]
     pub time_zone: String,
     /// File for the links that cannot be imported, each with the reason.

@@ -44,8 +44,8 @@ pub enum ApiKeyCommand {
         /// Hide visits that no link redirected from the key.
         #[arg(long)]
         no_orphan_visits: bool,
-        /// Maximum number of calls per minute with this key, instead of calls-per-key of the server's
-        /// --limit; 0 for no limit.
+        /// Maximum number of calls per minute with this key, instead of calls-per-key of the
+        /// server's --limit; 0 for no limit.
         #[arg(long, value_name = "COUNT")]
         calls_per_minute: Option<u32>,
         /// The database.

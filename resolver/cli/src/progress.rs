@@ -2,8 +2,8 @@
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Returns a bar with these counts behind it, such as `{pos}/{len} links`; a spinner if the total is
-/// unknown.
+/// Returns a bar with these counts behind it, such as `{pos}/{len} links`; a spinner if the total
+/// is unknown.
 pub(super) fn progress_bar(total: Option<u64>, counts: &str) -> ProgressBar {
     let (bar, template) = match total {
         Some(total) => (ProgressBar::new(total), format!("{{bar:40}} {{percent}}% {counts} {{eta}}")),

@@ -82,8 +82,8 @@ fn lines(columns: &[Column]) -> String {
 /// value is read from a row.
 pub(super) type Field = (&'static str, bool, fn(&Value) -> String);
 
-/// Formats a list in an answer as a table with one line for each row, none wider than `width` cells,
-/// or as the text for an empty one.
+/// Formats a list in an answer as a table with one line for each row, none wider than `width`
+/// cells, or as the text for an empty one.
 pub(super) fn list(rows: &Value, empty: &str, fields: &[Field], width: usize) -> String {
     let rows = rows.as_array().map(Vec::as_slice).unwrap_or_default();
     if rows.is_empty() {

@@ -46,7 +46,8 @@ pub struct WebhookEdit {
     /// A text for people; null removes it.
     #[schemars(length(max = DESCRIPTION_BYTES), extend("format" = "line"))]
     pub description: Patch<String>,
-    /// Whether the webhook is called. Its open deliveries wait meanwhile, for a week. Null leaves it.
+    /// Whether the webhook is called. Its open deliveries wait meanwhile, for a week. Null leaves
+    /// it.
     pub enabled: Patch<Flag>,
 }
 

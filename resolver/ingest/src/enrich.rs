@@ -97,8 +97,8 @@ impl Enricher {
         self.untracked = domains;
     }
 
-    /// Replaces the erasures that visits of the spool are subject to. An erased visit is counted like
-    /// one whose visitor asked not to be tracked.
+    /// Replaces the erasures that visits of the spool are subject to. An erased visit is counted
+    /// like one whose visitor asked not to be tracked.
     pub fn set_erasures(&mut self, mut erasures: Vec<Erasure>) {
         // The latest first: most visits are later than all.
         erasures.sort_unstable_by_key(|erasure| std::cmp::Reverse(erasure.before));

@@ -1,7 +1,7 @@
 //! The way of a visit from the spool to the store.
 //!
-//! 1. A redirect ends with a few bytes in the spool. Everything that takes longer happens here, on a
-//!    thread of low priority: parsing user agents, locating addresses, counting, storing.
+//! 1. A redirect ends with a few bytes in the spool. Everything that takes longer happens here, on
+//!    a thread of low priority: parsing user agents, locating addresses, counting, storing.
 //! 2. A spooled visit is stored exactly once ([`storer`]).
 //! 3. What visitors can make up is bounded: new texts by the minute, values of a dimension by their
 //!    number. Beyond, visits are counted under "(other)".

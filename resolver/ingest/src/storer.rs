@@ -1,7 +1,7 @@
 //! The task that stores spooled visits.
 //!
-//! 1. The store's position is moved in the transaction that stores a batch, and segments of the spool
-//!    are removed after its COMMIT. So a visit that was spooled is stored once.
+//! 1. The store's position is moved in the transaction that stores a batch, and segments of the
+//!    spool are removed after its COMMIT. So a visit that was spooled is stored once.
 //! 2. A COMMIT without an answer leaves its outcome open: the position is asked for until it is
 //!    known.
 //! 3. Where rows are in a database of their own, those of a batch are stored after its COMMIT

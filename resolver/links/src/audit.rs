@@ -121,8 +121,8 @@ pub struct Entry {
     pub by_name: Option<String>,
     /// Kind of change: the name of an [`Action`].
     pub action: String,
-    /// Object of the change: a link's id, a tag, a domain, a pattern, a key's name, a webhook's id, a
-    /// network, or `orphans`.
+    /// Object of the change: a link's id, a tag, a domain, a pattern, a key's name, a webhook's id,
+    /// a network, or `orphans`.
     pub subject: String,
     /// Result of the change, as JSON.
     pub details: Option<Value>,

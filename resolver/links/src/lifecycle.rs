@@ -95,8 +95,8 @@ impl Link {
         (link, tags)
     }
 
-    /// Returns the slug that has an entry of its own. The slug of a link whose id packs a number has
-    /// none, because the code belongs to that number.
+    /// Returns the slug that has an entry of its own. The slug of a link whose id packs a number
+    /// has none, because the code belongs to that number.
     pub fn claimed_slug(&self) -> Option<&Slug> {
         self.slug().filter(|_| self.id.unpack().is_none())
     }

@@ -74,7 +74,8 @@ impl Scopes {
         self.0 & Scope::Admin.bit() != 0
     }
 
-    /// Parses stored scopes. Those of a later release are left out: in this one the key may do less.
+    /// Parses stored scopes. Those of a later release are left out: in this one the key may do
+    /// less.
     pub fn from_stored(text: &str) -> Self {
         let known = text.split(',').filter_map(|name| Scope::parse(name.trim()));
         Self(known.fold(0, |bits, scope| bits | scope.bit()))

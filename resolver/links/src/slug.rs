@@ -108,8 +108,8 @@ impl Slug {
         Ok(slug)
     }
 
-    /// Returns the slug under which a new link is kept that has this name already elsewhere, such as
-    /// an imported one: in its canonical spelling. Lookalikes are accepted.
+    /// Returns the slug under which a new link is kept that has this name already elsewhere, such
+    /// as an imported one: in its canonical spelling. Lookalikes are accepted.
     ///
     /// # Errors
     /// Returns [`SlugError`] if its canonical spelling is too long, or if the name has a meaning of

@@ -1,11 +1,11 @@
-//! Equal spellings of one text (UAX #15): `café` with one character for the last letter, and with an
-//! accent of its own, look the same and are the same name.
+//! Equal spellings of one text (UAX #15): `café` with one character for the last letter, and with
+//! an accent of its own, look the same and are the same name.
 //!
 //! 1. New slugs and tags are kept in NFC. Emoji of slugs are kept without U+FE0F, which selects
 //!    between two pictures of the same character and is typed by some keyboards only.
 //! 2. Earlier versions kept every spelling. So a text is looked up as it was written first, then as
-//!    it would be kept today, and then in the spellings that programs produce: decomposed (NFD), and
-//!    with U+FE0F. Of two such links, the one with the exact spelling wins.
+//!    it would be kept today, and then in the spellings that programs produce: decomposed (NFD),
+//!    and with U+FE0F. Of two such links, the one with the exact spelling wins.
 //! 3. A text of ASCII has one spelling, and is neither scanned twice nor copied.
 
 use std::borrow::Cow;

@@ -48,8 +48,8 @@ impl TargetRule {
     /// Maximum length of a pattern, in bytes.
     pub const MAX_LEN: usize = MAX_LEN;
 
-    /// Parses a pattern. Hosts are kept as URLs name them: lower case, in Punycode, without trailing
-    /// dots.
+    /// Parses a pattern. Hosts are kept as URLs name them: lower case, in Punycode, without
+    /// trailing dots.
     ///
     /// # Errors
     /// Returns [`PatternError`] if the pattern names no hosts, or is longer than

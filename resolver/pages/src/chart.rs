@@ -46,8 +46,8 @@ pub(crate) struct Value {
     pub(crate) number: u64,
 }
 
-/// A bar chart. The template escapes every text. A bar stands in a slot of the full height, so that a
-/// pointer finds the text of a low one.
+/// A bar chart. The template escapes every text. A bar stands in a slot of the full height, so that
+/// a pointer finds the text of a low one.
 #[derive(Debug, Template)]
 #[template(
     ext = "html",
@@ -82,8 +82,8 @@ pub(crate) struct Chart {
 }
 
 impl Chart {
-    /// Draws values as bars, and the numbers of `before` as a dashed line. Title and text describe the
-    /// picture.
+    /// Draws values as bars, and the numbers of `before` as a dashed line. Title and text describe
+    /// the picture.
     pub(crate) fn new(title: String, text: String, values: Vec<Value>, before: Vec<u64>, t: &Locale) -> Self {
         let most = values.iter().map(|value| value.number).chain(before.iter().copied()).max().unwrap_or(0);
         let step = grid_step(most);
@@ -123,8 +123,9 @@ impl Chart {
         self.values.iter().map(|value| value.time.as_str()).enumerate().step_by(every).collect()
     }
 
-    /// Returns the points of the dashed line through the middles of the slots; `None` without numbers.
-    /// A single number becomes a line as wide as its slot. Numbers without a slot are left out.
+    /// Returns the points of the dashed line through the middles of the slots; `None` without
+    /// numbers. A single number becomes a line as wide as its slot. Numbers without a slot are left
+    /// out.
     fn line(&self) -> Option<String> {
         let point = |slot: usize, within, number| format!("{},{}", self.x(&slot, within), self.y(number));
         let points: Vec<String> = match &self.before[..self.before.len().min(self.values.len())] {

@@ -3,8 +3,8 @@
 use api::Api;
 use app::{Field, FieldErrors, LinkFields, LinkService, create_link::CreateLink, time::read_time};
 
-/// Reads a create from the texts of its fields; what is wrong is recorded. A long URL without a scheme
-/// is one of the web. `split` separates tags.
+/// Reads a create from the texts of its fields; what is wrong is recorded. A long URL without a
+/// scheme is one of the web. `split` separates tags.
 pub(crate) fn read_create<'a>(
     api: &Api,
     value: impl Fn(Field) -> Option<&'a str>,

@@ -147,8 +147,8 @@ fn fallback_redirect(
     targets.into_iter().flatten().find_map(|target| redirect_to(redirector, visited, target, path))
 }
 
-/// Returns the redirect to a fallback target. Returns `None` if it is too long with this path, or if
-/// the operator's target rules deny where browsers go from here.
+/// Returns the redirect to a fallback target. Returns `None` if it is too long with this path, or
+/// if the operator's target rules deny where browsers go from here.
 fn redirect_to(redirector: &Redirector, visited: &VisitorDomain, target: &str, path: &str) -> Option<Answer> {
     let name =
         visited.domain.authority.as_ref().map_or(redirector.domain_cache.default_name(), Authority::as_str);

@@ -1,8 +1,8 @@
 //! `GET|HEAD /{code}/track`: the tracking pixel of a link, an invisible image for pages and mail
 //! that should count as visits of the link.
 //!
-//! 1. Every request gets the same answer, so it tells neither whether the link exists nor whether it
-//!    has a password.
+//! 1. Every request gets the same answer, so it tells neither whether the link exists nor whether
+//!    it has a password.
 //! 2. A request for the pixel of a live link is a visit of the link without a redirect
 //!    ([`Outcome::Tracked`]). Other requests are orphan visits, as those for a redirect are. Shlink
 //!    records none of these; here they show that a mail names a code that does not exist.

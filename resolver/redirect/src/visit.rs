@@ -6,8 +6,8 @@
 //! 3. HEAD requests and prefetches are no visits. Neither are password forms that are shown,
 //!    previews of links with a visit limit, and refusals that say nothing about the link (400, 429,
 //!    503).
-//! 4. A text is recorded only if the link does not imply it: the path of a redirect unless it is the
-//!    link's name alone, and the location unless it is the link's own long URL.
+//! 4. A text is recorded only if the link does not imply it: the path of a redirect unless it is
+//!    the link's name alone, and the location unless it is the link's own long URL.
 
 use codes::LinkId;
 use hyper::{
@@ -109,8 +109,8 @@ pub(crate) fn note(
         }
         return;
     }
-    // With an escaped character the path is not the link's name as it is written. Visits that the link
-    // did not redirect are listed without it, or are of its pixel.
+    // With an escaped character the path is not the link's name as it is written. Visits that the
+    // link did not redirect are listed without it, or are of its pixel.
     let is_name =
         link.is_some() && outcome == Outcome::Redirected && head.query.is_none() && !head.path.contains('%');
     let kept = |is_kept, text| if is_kept { text } else { &[][..] };

@@ -15,8 +15,8 @@ pub(super) struct Entries<'a> {
 }
 
 impl<'a> Entries<'a> {
-    /// Splits the values of a flag. A comma ends an entry only before one of the known names, because
-    /// URLs and texts contain commas too.
+    /// Splits the values of a flag. A comma ends an entry only before one of the known names,
+    /// because URLs and texts contain commas too.
     ///
     /// # Errors
     /// Returns [`Error::Config`] for a name that is not known.

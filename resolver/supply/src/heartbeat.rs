@@ -1,5 +1,5 @@
-//! Beats (keep-alives) to the issuer: they keep this holder's blocks its own, and report the numbers
-//! in hand.
+//! Beats (keep-alives) to the issuer: they keep this holder's blocks its own, and report the
+//! numbers in hand.
 //!
 //! Beats run in a task of their own, so that a database that hangs or an allocation that waits
 //! never silences a living holder. Near the end of a number space the answers name the keyspaces in

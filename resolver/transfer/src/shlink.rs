@@ -4,11 +4,11 @@
 //! document; versions 2 to 5), any number of pages in sequence. The second is the table that
 //! Shlink's web client exports (`ExportShortUrlsBtn` of `shlinkio/shlink-web-component`):
 //! `createdAt,domain,shortCode,shortUrl,longUrl,title,tags,visits`. There tags are separated by
-//! `|`, and older versions have neither `domain` nor `shortCode`. The third is the table that Shlink's
-//! own command reads (`CsvImporter` of `shlinkio/shlink-importer`): `Long URL;Short code` with
-//! `Domain`, `Title`, `Tags` and `Short URL`, the tags separated by `|` or `,`. Tables name the
-//! default domain like any other; the responses have null for it. Tables have no limits, times or
-//! rules, so each of their links may have lost some.
+//! `|`, and older versions have neither `domain` nor `shortCode`. The third is the table that
+//! Shlink's own command reads (`CsvImporter` of `shlinkio/shlink-importer`): `Long URL;Short code`
+//! with `Domain`, `Title`, `Tags` and `Short URL`, the tags separated by `|` or `,`. Tables name
+//! the default domain like any other; the responses have null for it. Tables have no limits, times
+//! or rules, so each of their links may have lost some.
 
 use super::{
     csv::split_tags,

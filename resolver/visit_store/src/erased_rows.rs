@@ -6,8 +6,8 @@
 //! not tell whom it has counted.
 //!
 //! Rejected: to take the visits away from the counters. Days, browsers and countries would change
-//! long after they were reported, and what the visit of an erased row counted for is no longer known
-//! once its texts are gone.
+//! long after they were reported, and what the visit of an erased row counted for is no longer
+//! known once its texts are gone.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -52,8 +52,8 @@ impl ErasedRow {
 
 /// Returns what moves the visits of deleted rows to those without a row, in the order of keys.
 ///
-/// `cuts` are deletions by link, with the id before which they deleted: the counters of these visits
-/// are gone already.
+/// `cuts` are deletions by link, with the id before which they deleted: the counters of these
+/// visits are gone already.
 pub(crate) fn unlisted(
     rows: &[ErasedRow],
     cuts: &HashMap<Option<LinkId>, VisitId>,
@@ -93,8 +93,8 @@ pub(crate) fn condition(network: AddressNetwork, key: &TextKey, month: Month, di
     format!("({})", parts.join(" OR "))
 }
 
-/// SQL condition for the texts of whole addresses in a network; `None` for IPv4, whose addresses are
-/// numbers. A user agent of 16 bytes that begins with those of the network fits as well.
+/// SQL condition for the texts of whole addresses in a network; `None` for IPv4, whose addresses
+/// are numbers. A user agent of 16 bytes that begins with those of the network fits as well.
 pub(crate) fn texts(network: AddressNetwork, dialect: Dialect) -> Option<String> {
     let [first, last] = network.texts()?.map(|octets| literal(dialect, &octets));
     let lowest = StoredAddress::TEXTS.get();

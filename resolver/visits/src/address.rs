@@ -39,8 +39,8 @@ pub(crate) fn network_of(address: IpAddr) -> IpNet {
 }
 
 codes::stored_number! {
-    /// An address in a stored row: 0 for none. IPv4 addresses and the first 48 bits of IPv6 addresses
-    /// are stored as they are. An IPv6 address with more bits is a text, under its hash.
+    /// An address in a stored row: 0 for none. IPv4 addresses and the first 48 bits of IPv6
+    /// addresses are stored as they are. An IPv6 address with more bits is a text, under its hash.
     pub struct StoredAddress(i64);
 }
 

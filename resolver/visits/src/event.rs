@@ -93,8 +93,8 @@ impl<'a> Event<'a> {
     }
 
     /// Writes the event to the beginning of `out`, which has at least
-    /// [`encoded_len`](Self::encoded_len) bytes. `base` is the time that the event's own is relative
-    /// to, at most an hour earlier.
+    /// [`encoded_len`](Self::encoded_len) bytes. `base` is the time that the event's own is
+    /// relative to, at most an hour earlier.
     #[inline]
     pub(crate) fn encode(&self, base: i64, out: &mut [u8]) {
         let mut out = Out(out);

@@ -64,9 +64,9 @@ codes::stored_number! {
     /// The id of a visit: its time, and below that its producer's slot and thread.
     ///
     /// Ids order visits by time, and serve as cursors. Those of a producer are unique, because the
-    /// times of a thread strictly increase ([`Arena::push`](crate::Arena::push)), and a slot has one
-    /// producer at a time. A backlog that its producer stores under another slot may repeat an id of
-    /// that slot, of the same microsecond and thread.
+    /// times of a thread strictly increase ([`Arena::push`](crate::Arena::push)), and a slot has
+    /// one producer at a time. A backlog that its producer stores under another slot may repeat an
+    /// id of that slot, of the same microsecond and thread.
     pub struct VisitId(i64);
 }
 

@@ -1,8 +1,8 @@
 //! Outcomes of visits.
 
 codes::named_values! {
-    /// What a request to the public site led to, with its name in statistics. The numbers are stored:
-    /// one is never reused.
+    /// What a request to the public site led to, with its name in statistics. The numbers are
+    /// stored: one is never reused.
     pub enum Outcome {
         /// The visitor was redirected to the link's target, or to that of a rule.
         Redirected = 0 => "redirected",

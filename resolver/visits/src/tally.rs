@@ -44,8 +44,8 @@ pub struct Counted<'a> {
     pub is_bot: bool,
     /// Whether it has a row.
     pub is_listed: bool,
-    /// Whether it is a visit of the subject: of a link, a redirect or a request for its pixel. Other
-    /// requests count by their outcome alone.
+    /// Whether it is a visit of the subject: of a link, a redirect or a request for its pixel.
+    /// Other requests count by their outcome alone.
     pub is_redirected: bool,
     /// The visitor, if known.
     pub visitor: Option<u64>,

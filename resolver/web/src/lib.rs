@@ -1,4 +1,5 @@
-//! HTTP building blocks that redirects and the API share: answers, clients, metrics and request ids.
+//! HTTP building blocks that redirects and the API share: answers, clients, metrics and request
+//! ids.
 //!
 //! 1. This crate knows no links, routes or API calls. The crate `redirect` and the API build the
 //!    answers, and the listener routes requests to them.

@@ -1,5 +1,5 @@
-//! Server-sent events (HTML, section 9.2): an answer that is sent event by event, for as long as its
-//! client listens.
+//! Server-sent events (HTML, section 9.2): an answer that is sent event by event, for as long as
+//! its client listens.
 //!
 //! A connection between two events counts as being answered ([`Body::set_guard`](crate::Body)), so
 //! that it is neither idle nor closed to make room. One whose client reads nothing is closed as any
@@ -25,8 +25,8 @@ pub struct Events {
 }
 
 impl Events {
-    /// Adds an event. An event without a type is of the type `message`. Neither type nor id may have
-    /// line breaks; data may have any.
+    /// Adds an event. An event without a type is of the type `message`. Neither type nor id may
+    /// have line breaks; data may have any.
     pub fn event(&mut self, kind: Option<&str>, id: Option<&str>, data: &[&[u8]]) {
         for (name, value) in [("event", kind), ("id", id)] {
             if let Some(value) = value {

@@ -31,8 +31,8 @@ pub enum Outcome {
     Delivered(StatusCode),
     /// The receiver wants no more events: 410. The webhook is to be disabled.
     Gone,
-    /// The request was sent, perhaps in part, and no answer came: the receiver may have the event. To
-    /// be sent again.
+    /// The request was sent, perhaps in part, and no answer came: the receiver may have the event.
+    /// To be sent again.
     Uncertain(Silence),
     /// The receiver does not have the event, or has not accepted it.
     Failed(Reason, RetryAdvice),

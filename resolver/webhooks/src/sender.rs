@@ -133,8 +133,8 @@ impl Sender {
         &self.policy
     }
 
-    /// Makes one attempt: sends the JSON body with the signed headers, and reads the answer, at most
-    /// for the total time limit.
+    /// Makes one attempt: sends the JSON body with the signed headers, and reads the answer, at
+    /// most for the total time limit.
     pub async fn deliver(
         &self,
         url: &WebhookUrl,

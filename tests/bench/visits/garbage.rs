@@ -2,9 +2,10 @@
 //!
 //! 1. Agents and referrers are random bytes, invalid UTF-8 among them, up to 8 KiB; languages,
 //!    cookies and forwarded addresses are made up. None is like another.
-//! 2. A third of the visits asks for a link, a third for a code that nobody minted, a third for a path
-//!    that cannot be a code.
-//! 3. At the end counters are compared with the answers, and the memory and the tables are measured.
+//! 2. A third of the visits asks for a link, a third for a code that nobody minted, a third for a
+//!    path that cannot be a code.
+//! 3. At the end counters are compared with the answers, and the memory and the tables are
+//!    measured.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},

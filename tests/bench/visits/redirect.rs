@@ -1,11 +1,11 @@
 //! Redirects with visits on and off, in turns, and whether every answered redirect is stored.
 //!
-//! 1. Both resolvers and their databases run throughout; the one without a turn is idle. A turn begins
-//!    only after everything that the last one recorded is stored.
+//! 1. Both resolvers and their databases run throughout; the one without a turn is idle. A turn
+//!    begins only after everything that the last one recorded is stored.
 //! 2. Then all visits are made in one go, and the time until the last one is stored is measured.
-//! 3. At the end rows, counters and each dimension are added up, and compared with the redirects that
-//!    the resolver itself counted. wrk cuts its connections off at the end of a run, so its own count
-//!    may be lower by one for each connection.
+//! 3. At the end rows, counters and each dimension are added up, and compared with the redirects
+//!    that the resolver itself counted. wrk cuts its connections off at the end of a run, so its
+//!    own count may be lower by one for each connection.
 
 use std::time::Duration;
 

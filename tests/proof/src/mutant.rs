@@ -2,8 +2,8 @@
 //! detects it.
 //!
 //! A guard of the cores is switched off inside them, a compare of the stores in [`crate::stores`].
-//! The others are removed where an event enters a core: the answer or the fate is replaced by the one
-//! that code without the guard would have.
+//! The others are removed where an event enters a core: the answer or the fate is replaced by the
+//! one that code without the guard would have.
 
 use holder::{EntryId, Fate, Refused, Row, Rule, Rules, StoreAnswer};
 use issuer::core::{Guard, Limits, OpenBlock, Request, State};

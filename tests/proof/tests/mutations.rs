@@ -26,8 +26,8 @@ fn noticed_by_the_model(mutant: Mutant) -> Option<String> {
     Some(format!("{law} (after {steps} steps; {name}: {states} states, {unique} different, depth {depth})"))
 }
 
-/// Returns how the proofs notice that a guard is off: the model, if one of its worlds is aimed at the
-/// guard, and otherwise the simulation.
+/// Returns how the proofs notice that a guard is off: the model, if one of its worlds is aimed at
+/// the guard, and otherwise the simulation.
 fn noticed(mutant: Mutant) -> Option<String> {
     if aimed_at(mutant).is_some() { noticed_by_the_model(mutant) } else { noticed_by_the_simulation(mutant) }
 }

@@ -266,8 +266,8 @@ impl Reading {
         items.into_iter().chain(trouble.map(|expected| Err(wrong_body(expected)))).collect()
     }
 
-    /// Counts the next batch as a call of the key, and returns why the key may not create it, if so.
-    /// The call itself was counted when it began, with its first batch.
+    /// Counts the next batch as a call of the key, and returns why the key may not create it, if
+    /// so. The call itself was counted when it began, with its first batch.
     async fn refusal_of_batch(&mut self) -> Option<String> {
         match is_still_granted(&self.api, &self.by).await {
             Ok(true) => {}

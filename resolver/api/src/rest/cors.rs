@@ -16,8 +16,8 @@ pub(super) fn allow(answer: &mut Answer) {
     answer.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
 }
 
-/// Answers a preflight (OPTIONS). It names the methods of all calls: one that a path does not have is
-/// answered like an unknown path.
+/// Answers a preflight (OPTIONS). It names the methods of all calls: one that a path does not have
+/// is answered like an unknown path.
 pub(super) fn preflight(asked: &HeaderMap) -> Answer {
     let mut answer = empty(StatusCode::NO_CONTENT);
     let methods = HeaderValue::from_static("GET,POST,PUT,PATCH,DELETE");

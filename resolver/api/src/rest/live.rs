@@ -1,7 +1,7 @@
 //! `GET /rest/v3/live/visits`: visits as they are stored, as server-sent events. An addition.
 //!
-//! Shlink's own clients get the same visits from the Mercure hub (`mercure.rs`). Both are streams of
-//! `live/stream.rs`.
+//! Shlink's own clients get the same visits from the Mercure hub (`mercure.rs`). Both are streams
+//! of `live/stream.rs`.
 
 pub(super) mod message;
 pub(super) mod stream;

@@ -33,8 +33,8 @@ impl Query {
         self.0.iter().any(|(key, _)| key == name)
     }
 
-    /// Refuses a parameter that the call does not have, so that a misspelled filter is not taken for
-    /// none. (Shlink ignores it.)
+    /// Refuses a parameter that the call does not have, so that a misspelled filter is not taken
+    /// for none. (Shlink ignores it.)
     ///
     /// # Errors
     /// Returns the problem with the first unknown name, and with the known one that is like it.
@@ -53,8 +53,8 @@ impl Query {
         Err(Problem::invalid(&name, reason))
     }
 
-    /// Returns the parameters as fields: of each name the last value that is not blank, and of a list
-    /// (`tags[]=a&tags[]=b`, also with numbers in the brackets) all values.
+    /// Returns the parameters as fields: of each name the last value that is not blank, and of a
+    /// list (`tags[]=a&tags[]=b`, also with numbers in the brackets) all values.
     pub(super) fn fields(&self) -> Map<String, Value> {
         let mut fields = Map::new();
         for (name, value) in &self.0 {

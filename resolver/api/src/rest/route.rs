@@ -179,8 +179,8 @@ impl Route {
         self
     }
 
-    /// Returns the names of the parameters that the call's query may have. A list has `[]` behind its
-    /// name.
+    /// Returns the names of the parameters that the call's query may have. A list has `[]` behind
+    /// its name.
     pub(super) fn parameters(&self) -> Vec<String> {
         let mut generator = SchemaGenerator::default();
         let schemas = self.docs.queries.iter().map(|(_, schema)| schema(&mut generator).to_value());

@@ -8,7 +8,8 @@ use super::{Creator, Parts};
 use crate::domain_cache::SHOWN;
 
 impl Creator {
-    /// Waits until the other resolvers know the keyspace of a link that is about to be acknowledged.
+    /// Waits until the other resolvers know the keyspace of a link that is about to be
+    /// acknowledged.
     pub async fn wait_until_shown(&self, link: &Link) {
         self.parts.wait_until_shown(link).await;
     }

@@ -116,9 +116,9 @@ impl InvalidationState {
         self.millis() < self.primary_away.load(Ordering::Relaxed)
     }
 
-    /// Returns whether an entry is served without a read. While no server answers that is any; while
-    /// a copy does, which may know of later changes, an entry of which no change can have been
-    /// missed.
+    /// Returns whether an entry is served without a read. While no server answers that is any;
+    /// while a copy does, which may know of later changes, an entry of which no change can have
+    /// been missed.
     pub(super) fn is_not_read_again(&self, cached: &Cached) -> bool {
         self.store_is_away() || (self.copy_answers() && self.freshness.was_told_of(cached.read_at))
     }

@@ -2,8 +2,8 @@
 //! other domains all slugs and codes.
 //!
 //! Concurrent lookups of the same slug share one query. A caller that joined it does not share an
-//! absence, because the slug may have been acknowledged after that query was sent. It shares that of
-//! the next query, which was sent after the caller had come.
+//! absence, because the slug may have been acknowledged after that query was sent. It shares that
+//! of the next query, which was sent after the caller had come.
 
 use std::{
     sync::{

@@ -1,5 +1,5 @@
-//! Arguments of the subcommands that call a running server: its address and API key, and the form of
-//! the output.
+//! Arguments of the subcommands that call a running server: its address and API key, and the form
+//! of the output.
 
 use std::fmt;
 

@@ -52,8 +52,8 @@ pub(super) fn list(answer: &Value, width: usize) -> String {
     format!("{table}page {page} of {pages}, {total} visits\n")
 }
 
-/// Formats statistics: totals, the series, and the values of each dimension. On a terminal the series
-/// is a line of bars.
+/// Formats statistics: totals, the series, and the values of each dimension. On a terminal the
+/// series is a line of bars.
 pub(super) fn stats(stats: &Value, width: usize, is_terminal: bool) -> String {
     let count = |value: &Value| text(value);
     let distinct = |value: &Value| {

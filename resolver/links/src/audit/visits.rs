@@ -36,8 +36,9 @@ impl NewEntry {
         Self { action: Action::DeleteOrphanVisits, subject: "orphans".to_owned(), details }
     }
 
-    /// Makes the entry of an erasure of visits by their addresses. `is_done` says whether the number
-    /// is final. The log is kept for ever, so `network` is not the whole address of a person.
+    /// Makes the entry of an erasure of visits by their addresses. `is_done` says whether the
+    /// number is final. The log is kept for ever, so `network` is not the whole address of a
+    /// person.
     pub fn of_erasure(network: String, deleted: u64, is_done: bool) -> Self {
         let details = json!({ "deletedVisits": deleted, "isComplete": is_done });
         Self { action: Action::EraseVisits, subject: network, details }

@@ -20,8 +20,8 @@ pub(super) struct ShownLink {
     pub(super) address: String,
     /// The page of its statistics.
     pub(super) statistics: String,
-    /// Whether the link redirects, and if not, why: the name of a class of the style sheet, and with
-    /// `state-` that of a text.
+    /// Whether the link redirects, and if not, why: the name of a class of the style sheet, and
+    /// with `state-` that of a text.
     pub(super) state: &'static str,
     pub(super) state_text: String,
     /// The link among the chosen ones of a form.

@@ -171,9 +171,9 @@ pub trait Catalog: Database {
         run(self, Write, link, |sql, link| Box::pin(sql::take_imported_visits(sql, *link))).await
     }
 
-    /// Adds visits to links, and sets the position of what was added to `up_to`, in one transaction.
-    /// Does nothing if the position is there already, so a retry counts nothing twice. Each link
-    /// occurs once, and the ids must ascend.
+    /// Adds visits to links, and sets the position of what was added to `up_to`, in one
+    /// transaction. Does nothing if the position is there already, so a retry counts nothing twice.
+    /// Each link occurs once, and the ids must ascend.
     ///
     /// A store of visits in another database calls this; a store in the same database counts in its
     /// own transactions.
@@ -184,14 +184,15 @@ pub trait Catalog: Database {
         .await
     }
 
-    /// Returns the oldest links whose tags have changed, at most `most`, each with the numbers of its
-    /// present tags.
+    /// Returns the oldest links whose tags have changed, at most `most`, each with the numbers of
+    /// its present tags.
     async fn tag_changes(&self, most: usize) -> Result<Vec<TagChange>, StoreError> {
         run(self, List, most, |sql, most| Box::pin(sql::tag_changes(sql, *most))).await
     }
 
-    /// Forgets changes of tags up to a number, after the counters of visits have followed them. For a
-    /// database with one writer: with several, a change with a lower number may be committed later.
+    /// Forgets changes of tags up to a number, after the counters of visits have followed them. For
+    /// a database with one writer: with several, a change with a lower number may be committed
+    /// later.
     async fn forget_tag_changes(&self, up_to: i64) -> Result<(), StoreError> {
         run(self, Write, up_to, |sql, up_to| Box::pin(sql::forget_tag_changes(sql, *up_to))).await
     }

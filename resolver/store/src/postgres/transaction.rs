@@ -29,8 +29,8 @@ use crate::{
     sql::{Cell, Dialect, Notice, Row, Sql, Value},
 };
 
-/// A transaction on Postgres, which is committed by the code that began it; or a connection, each of
-/// whose statements is a transaction of its own.
+/// A transaction on Postgres, which is committed by the code that began it; or a connection, each
+/// of whose statements is a transaction of its own.
 pub struct PostgresSql<'a, C>(pub &'a C);
 
 /// Server-side limits of a transaction. A caller that timed out must not keep a connection busy,

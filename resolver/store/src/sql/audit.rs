@@ -91,7 +91,8 @@ pub(crate) async fn audit_entries(
     add("audit.at >=", since.map(|time| Value::OptTime(Some(time))));
     add("audit.at <=", until.map(|time| Value::OptTime(Some(time))));
     if let Some(Object { name, links }) = object {
-        // The subject of an entry about a link is a number, which may be the name of another object.
+        // The subject of an entry about a link is a number, which may be the name of another
+        // object.
         let is_of_link = format!("audit.action IN ({})", link_actions());
         values.push(Value::Text(name.clone()));
         let is_named = format!("(audit.subject = ${} AND NOT {is_of_link})", values.len());

@@ -1,8 +1,8 @@
 //! The block register: which holder may use which ids.
 //!
-//! I1: no two rows overlap. Postgres' exclusion constraint refuses a row that overlaps another, also
-//! one whose commit is under way: the insert waits for it. SQLite has one writer, so the condition
-//! of the insert suffices.
+//! I1: no two rows overlap. Postgres' exclusion constraint refuses a row that overlaps another,
+//! also one whose commit is under way: the insert waits for it. SQLite has one writer, so the
+//! condition of the insert suffices.
 
 use codes::{KeyspaceIndex, LinkId};
 use numbers::Span;

@@ -231,8 +231,8 @@ pub(super) async fn insert_deleted(
     stored.ok_or_else(|| corrupt("the next id is taken")).map(|_| Some(id))
 }
 
-/// Records the id of a custom slug that is mintable. Only resolvers of the release before read these
-/// ids: while they trust their set, they deny such codes.
+/// Records the id of a custom slug that is mintable. Only resolvers of the release before read
+/// these ids: while they trust their set, they deny such codes.
 async fn pick(sql: &mut dyn Sql, id: LinkId) -> Result<(), StoreError> {
     let pick = "INSERT INTO picked (id) VALUES ($1) ON CONFLICT (id) DO NOTHING";
     sql.query(pick, &[Value::Int(id.get())]).await.map(drop)

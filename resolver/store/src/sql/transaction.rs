@@ -109,7 +109,8 @@ pub(crate) enum Cell {
 #[derive(Clone, Debug)]
 pub struct Row(pub(crate) Vec<Cell>);
 
-/// Reads of columns. A column of another type, or a number out of range, is [`StoreError::Corrupt`].
+/// Reads of columns. A column of another type, or a number out of range, is
+/// [`StoreError::Corrupt`].
 #[expect(clippy::missing_errors_doc, reason = "the error of all of them is above")]
 impl Row {
     /// Returns a number.

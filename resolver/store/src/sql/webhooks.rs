@@ -1,8 +1,8 @@
 //! Webhooks. Their events are in `events`, and deliveries in `deliveries`.
 //!
 //! A webhook ends with the API key that answers for it: the one that created it, or has enabled it
-//! since. It is shown as disabled from the moment at which that key is revoked or expires, also before
-//! a process records that.
+//! since. It is shown as disabled from the moment at which that key is revoked or expires, also
+//! before a process records that.
 
 mod deliveries;
 mod events;

@@ -76,8 +76,8 @@ enum UnderWay {
 
 /// Deletes the rows of some deletions, or takes a step of an erasure, in turn.
 ///
-/// What this process has asked for is awaited before anything else, however long it takes, and is not
-/// asked for again.
+/// What this process has asked for is awaited before anything else, however long it takes, and is
+/// not asked for again.
 pub(super) async fn step(store: &ClickhouseVisits) -> Result<DeletionStep, VisitStoreError> {
     let mut turns = store.turns.lock().await;
     let [done, waiting] = [false, true].map(|has_more| DeletionStep { deleted: 0, has_more });

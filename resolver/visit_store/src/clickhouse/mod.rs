@@ -3,8 +3,8 @@
 //! 1. Statistics come from the counters, so they are the same code and answers as without
 //!    ClickHouse. The engine takes the rows, which outgrow one database first, and answers pages.
 //! 2. A batch is stored in two steps: [`store`](VisitStore::store) in Postgres, and then
-//!    [`store_rows`](VisitStore::store_rows) here, which is idempotent. The writer keeps a record of
-//!    the rows until they are stored ([`RowsRecord`](crate::RowsRecord)). In between, the latest
+//!    [`store_rows`](VisitStore::store_rows) here, which is idempotent. The writer keeps a record
+//!    of the rows until they are stored ([`RowsRecord`](crate::RowsRecord)). In between, the latest
 //!    visits are counted and not listed.
 //! 3. A call goes to one server, and to another if that one fails. A replica may lack the latest
 //!    rows for a moment.

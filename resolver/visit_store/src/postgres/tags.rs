@@ -1,9 +1,10 @@
 //! Counters of tags: they follow the tags that links have.
 //!
-//! 1. A link's tags are changed in the links' own transactions, which note the link in `tag_change`.
-//!    Here its counters are added to those of its new tags, and taken away from those of its former
-//!    ones. A batch that was made before is refused if it has visits of such a link, so each visit
-//!    counts for the tags of its link once, whether it was stored before the change or after it.
+//! 1. A link's tags are changed in the links' own transactions, which note the link in
+//!    `tag_change`. Here its counters are added to those of its new tags, and taken away from those
+//!    of its former ones. A batch that was made before is refused if it has visits of such a link,
+//!    so each visit counts for the tags of its link once, whether it was stored before the change
+//!    or after it.
 //! 2. Batches wait while a step has the lock. So a step ends after a short time or some bytes, its
 //!    links are done for good, and one process follows at a time.
 //! 3. A tag that was deleted has no counters that anyone could ask for. They are removed, and not

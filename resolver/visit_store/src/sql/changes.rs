@@ -9,8 +9,8 @@ use visits::VisitId;
 use super::{VisitSql, erasures};
 use crate::{Batch, Changes, Cut, VisitStoreError};
 
-/// Returns the changes after a version. The version is read first: a change that comes in between is
-/// among the cuts, and is returned once more with the next version.
+/// Returns the changes after a version. The version is read first: a change that comes in between
+/// is among the cuts, and is returned once more with the next version.
 pub(crate) async fn changes(sql: &mut dyn VisitSql, after: i64) -> Result<Changes, VisitStoreError> {
     let version = version(sql).await?;
     let query = "SELECT link_id, before_id FROM visit_cut WHERE version > $1 ORDER BY version";

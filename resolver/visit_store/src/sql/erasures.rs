@@ -1,7 +1,7 @@
 //! Erasure of visits by their addresses, a part of a day at a time.
 //!
-//! 1. An erasure and the batches are ordered like a deletion and the batches ([`LOCK`]): every batch
-//!    after it gives the visits no row.
+//! 1. An erasure and the batches are ordered like a deletion and the batches ([`LOCK`]): every
+//!    batch after it gives the visits no row.
 //! 2. A step finds rows without a lock, and deletes them and moves their visits in one transaction
 //!    that has it. So a row that two steps find moves its visit once, and links change their tags
 //!    and lose their visits before or after it.

@@ -43,8 +43,8 @@ pub(crate) async fn count(sql: &mut dyn VisitSql, query: &RowQuery) -> Result<u6
     Ok(rows.first().map_or(Ok(0), |row| row.int(0))?.unsigned_abs())
 }
 
-/// SQL condition of a query. Numbers are part of the text, so that the planner leaves out partitions
-/// before it plans for them.
+/// SQL condition of a query. Numbers are part of the text, so that the planner leaves out
+/// partitions before it plans for them.
 pub(crate) fn condition(dialect: Dialect, query: &RowQuery) -> String {
     let on = |domain: Option<DomainId>| {
         domain.map_or_else(String::new, |domain| format!(" AND domain = {}", domain.get()))
@@ -59,7 +59,8 @@ pub(crate) fn condition(dialect: Dialect, query: &RowQuery) -> String {
             format!("link_id = 0{}{}", kind.map_or_else(String::new, of_kind), on(domain))
         }
     };
-    // Of `= 0` Postgres expects one row in 200, and sorts all rows instead of going along the index.
+    // Of `= 0` Postgres expects one row in 200, and sorts all rows instead of going along the
+    // index.
     let people = if query.people_only { format!(" AND flags & {BOT} <> {BOT}") } else { String::new() };
     format!("{of_subject} AND id >= {} AND id < {}{people}", query.from.get(), query.before.get())
 }

@@ -18,8 +18,8 @@ pub(crate) async fn of_tokens(sql: &mut dyn VisitSql) -> Result<TokenSecret, Vis
     of(sql, "token").await.map(TokenSecret::new)
 }
 
-/// Returns the secret of a day. It is created only while the day is near, by the database's clock: a
-/// secret that was erased must not come back under another value.
+/// Returns the secret of a day. It is created only while the day is near, by the database's clock:
+/// a secret that was erased must not come back under another value.
 pub(crate) async fn of_day(sql: &mut dyn VisitSql, day: Day) -> Result<Option<DaySecret>, VisitStoreError> {
     let name = format!("day-{}", day.get());
     let near = format!("SELECT 1 WHERE abs({} / 86400000 - $1) <= 1", sql.dialect().now_millis());

@@ -27,8 +27,8 @@ pub(crate) const STEP: usize = 200;
 /// Time for which a step reads counters.
 const STEP_TIME: Duration = Duration::from_millis(250);
 
-/// Lets the counters follow changes of tags, and returns the number of the last one that it has come
-/// to. A repeated call changes nothing more.
+/// Lets the counters follow changes of tags, and returns the number of the last one that it has
+/// come to. A repeated call changes nothing more.
 pub(crate) async fn follow(
     sql: &mut dyn VisitSql,
     changes: &[TagChange],

@@ -53,9 +53,9 @@ pub struct SqliteVisits {
 }
 
 impl SqliteVisits {
-    /// Opens or creates the file. `file` is that of the links, which exists. `links` is where visits
-    /// of links are added up for lists, and where webhooks are. Blocks on the disk: call it at
-    /// start-up.
+    /// Opens or creates the file. `file` is that of the links, which exists. `links` is where
+    /// visits of links are added up for lists, and where webhooks are. Blocks on the disk: call it
+    /// at start-up.
     ///
     /// # Errors
     /// Returns an error if a file cannot be opened.

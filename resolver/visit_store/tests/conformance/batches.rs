@@ -1,4 +1,5 @@
-//! Batches are stored once, by the process that has the spool, and only if they respect all changes.
+//! Batches are stored once, by the process that has the spool, and only if they respect all
+//! changes.
 
 use std::collections::HashMap;
 

@@ -45,7 +45,8 @@ const RECONNECTS_WITHIN: Duration = Duration::from_secs(5);
 const BETWEEN_EVENTS: Duration = Duration::from_millis(200);
 /// The interval at which the key is looked up. It is also looked up before events are sent.
 const KEY_CHECK: Duration = Duration::from_secs(1);
-/// Lookups of a key that may fail in a row: a database that does not answer stores no visits either.
+/// Lookups of a key that may fail in a row: a database that does not answer stores no visits
+/// either.
 const LOOKUPS_FAILED_MAX: u32 = 60;
 
 /// What a stream begins with.
@@ -59,8 +60,8 @@ pub(in super::super) struct Opening {
 }
 
 impl Opening {
-    /// Answers with a stream. Returns as well whether it surely continues after the visit that it was
-    /// to continue after.
+    /// Answers with a stream. Returns as well whether it surely continues after the visit that it
+    /// was to continue after.
     pub(in super::super) fn open(
         self,
         api: &Arc<Api>,

@@ -1,5 +1,5 @@
-//! Problems as schemas (RFC 9457): type, title and status of the table of kinds, and the members that
-//! some kinds have beside them.
+//! Problems as schemas (RFC 9457): type, title and status of the table of kinds, and the members
+//! that some kinds have beside them.
 
 use std::collections::BTreeMap;
 

@@ -47,8 +47,8 @@ pub(super) fn write_visit(format: VisitsFormat, visit: &Value, mut to: impl Writ
     }
 }
 
-/// Formats a value for a cell. Visitors choose some of the texts, and a spreadsheet would evaluate a
-/// formula in them. Degrees may begin with a minus, and are numbers.
+/// Formats a value for a cell. Visitors choose some of the texts, and a spreadsheet would evaluate
+/// a formula in them. Degrees may begin with a minus, and are numbers.
 fn cell(value: Option<&Value>) -> Cow<'_, str> {
     match value {
         Some(Value::String(text)) => harmless(text),

@@ -141,8 +141,9 @@ impl Typed {
         }
     }
 
-    /// Returns where a link leads this visit, as a redirect decides it. Times are in this zone. A link
-    /// that `forwards` passes the query on. `allows` says whether the target rules allow a URL.
+    /// Returns where a link leads this visit, as a redirect decides it. Times are in this zone. A
+    /// link that `forwards` passes the query on. `allows` says whether the target rules allow a
+    /// URL.
     ///
     /// # Errors
     /// Returns the names of the wrong fields.

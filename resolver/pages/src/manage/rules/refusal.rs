@@ -46,8 +46,8 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Returns the text of an error about the list that was sent. `allows` says whether the target rules
-/// allow a URL.
+/// Returns the text of an error about the list that was sent. `allows` says whether the target
+/// rules allow a URL.
 pub(super) fn reason(
     error: &AppError,
     rules: &[RuleFields],

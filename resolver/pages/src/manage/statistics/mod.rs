@@ -198,8 +198,8 @@ pub(super) async fn count(context: &Context<'_>) -> Result<Answer, PageError> {
     Ok(answer::file("application/json", body.to_string().into_bytes()))
 }
 
-/// Reads the query of a request, and computes its statistics. Without dimensions they have no period
-/// before either.
+/// Reads the query of a request, and computes its statistics. Without dimensions they have no
+/// period before either.
 async fn read(context: &Context<'_>, dimensions: &[Dimension]) -> (Selection, Result<VisitStats, AppError>) {
     let api = &context.pages.api;
     let mut wrong = FieldErrors::default();
