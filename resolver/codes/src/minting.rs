@@ -232,12 +232,6 @@ impl Mint {
         self.minters().iter().find(|minter| minter.index == index).map(|minter| minter.keyspace.len)
     }
 
-    /// Returns whether the id belongs to a hand-picked keyspace, whose codes are never minted.
-    pub fn is_hand_picked(&self, id: LinkId) -> bool {
-        let Some((index, _)) = id.unpack() else { return false };
-        self.minters().iter().any(|minter| minter.index == index && minter.keyspace.hand_picked)
-    }
-
     /// Returns the name of the keyspace that a code belongs to.
     pub fn keyspace_of(&self, code: &Code) -> Option<Namespace> {
         let minters = self.minters();

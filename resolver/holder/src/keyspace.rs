@@ -189,12 +189,6 @@ impl KeyspaceNumbers {
         self.buffer.unsettled() + self.returning
     }
 
-    /// Returns the part of [`KeyspaceNumbers::unsettled`] that is in the buffer.
-    #[must_use]
-    pub fn unsettled_here(&self) -> u64 {
-        self.buffer.unsettled()
-    }
-
     /// Returns whether the issuer has reported that every number is used.
     #[must_use]
     pub fn is_exhausted(&self) -> bool {
