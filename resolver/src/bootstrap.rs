@@ -1,14 +1,14 @@
 //! Checks before the start of service that need the database's agreement: schema, code key,
 //! keyspaces, and a first API key.
 
-use app::keyspaces::adopt_keyspaces;
+use app::keyspaces::{Adopted, adopt_keyspaces};
 use cli::{
     Error,
     args::{Database, DatabaseArgs},
     code_key_file::{self, CodeKeyFileError},
     wait_for,
 };
-use codes::{CodeKey, Fingerprint, Keyspace, KeyspaceIndex};
+use codes::{CodeKey, Fingerprint};
 use links::api_key::ApiKey;
 use numbers::Mark;
 use store::{Comparison, Keys, SettingsPoll, Store, StoreError};
@@ -19,7 +19,7 @@ use crate::config::Settings;
 /// The values agreed with the database before the start of service.
 pub(crate) struct Bootstrapped {
     pub(crate) code_key: CodeKey,
-    pub(crate) keyspaces: Vec<(KeyspaceIndex, Keyspace)>,
+    pub(crate) adopted: Adopted,
     pub(crate) new_key: Option<String>,
     pub(crate) shared: SettingsPoll,
     /// When the poll of `shared` was sent.
@@ -39,7 +39,7 @@ pub(crate) async fn bootstrap(settings: &Settings, store: &dyn Store) -> Result<
     }
     wait_for(database, async || store.check().await).await?;
     let code_key = adopt_code_key(settings, store).await?;
-    let keyspaces = match wait_for(database, async || {
+    let adopted = match wait_for(database, async || {
         adopt_keyspaces(store, &settings.keyspaces, settings.lookup.rules).await
     })
     .await
@@ -64,7 +64,7 @@ pub(crate) async fn bootstrap(settings: &Settings, store: &dyn Store) -> Result<
     wait_for(database, async || store.advance(Mark(0), Comparison::default()).await).await?;
     let (asked, shared) = poll(database, store).await?;
     let new_key = first_api_key(settings, store).await?;
-    Ok(Bootstrapped { code_key, keyspaces, new_key, shared, asked })
+    Ok(Bootstrapped { code_key, adopted, new_key, shared, asked })
 }
 
 async fn poll(database: &DatabaseArgs, store: &dyn Store) -> Result<(Instant, SettingsPoll), Error> {
@@ -85,7 +85,8 @@ async fn read_only(settings: &Settings, store: &dyn Store) -> Result<Bootstrappe
     agree(settings, &code_key, &adopted)?;
     let (asked, shared) = poll(database, store).await?;
     let keyspaces = shared.settings.as_ref().map(|settings| settings.keyspaces.clone()).unwrap_or_default();
-    Ok(Bootstrapped { code_key, keyspaces, new_key: None, shared, asked })
+    let adopted = Adopted { keyspaces, shown_at: asked };
+    Ok(Bootstrapped { code_key, adopted, new_key: None, shared, asked })
 }
 
 /// Reads the code key, or generates one for a database that has none yet. The file is written

@@ -127,7 +127,7 @@ pub async fn run(
         log_end(spool.as_ref().map(OpenSpool::left));
         return Ok(());
     };
-    let Bootstrapped { code_key, keyspaces, new_key, shared, asked } = bootstrapped?;
+    let Bootstrapped { code_key, adopted, new_key, shared, asked } = bootstrapped?;
     let traces = traces(&settings)?;
     let (supervisor, mut failures) = TaskSupervisor::watched_by(liveness.clone());
     let clock = Clock::start();
@@ -136,7 +136,7 @@ pub async fn run(
     }
     let tasks = (&recorder, &supervisor);
     let numbers = (clock, &*databases.store as &dyn Register);
-    let (issuing, embedded) = Issuing::start(&settings, &keyspaces, numbers, tasks).await?;
+    let (issuing, embedded) = Issuing::start(&settings, &adopted, numbers, tasks).await?;
     let webhook_metrics = WebhookMetrics::new(&recorder);
     page.show(|shown| {
         shown.set_issuing(issuing.as_ref(), embedded.as_ref());
@@ -144,7 +144,7 @@ pub async fn run(
     });
     let default_keyspace = issuing.as_ref().and_then(|issuing| issuing.mintings.first().cloned());
     let parts = Parts {
-        mint: Arc::new(Mint::new(&code_key, keyspaces)),
+        mint: Arc::new(Mint::new(&code_key, adopted.keyspaces)),
         issuing,
         clock,
         store: Arc::clone(&databases.store),

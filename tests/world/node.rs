@@ -14,7 +14,7 @@ use app::{
     creator::{Creator, CreatorConfig},
     domain_cache::{DirectoryConfig, DomainCache, Policy, PublicUrl},
     key_permits::KeyPermits,
-    keyspaces::adopt_keyspaces,
+    keyspaces::{Adopted, adopt_keyspaces},
     lookup::{Lookup, LookupSizes},
     metrics::Metrics,
     reservation::Reserver,
@@ -179,6 +179,7 @@ impl Parts<'_> {
         };
         let domain_cache = DomainCache::start(&supervisor, config, shared);
         let reserver = Reserver {
+            lookup: Arc::clone(&lookup),
             client,
             register: store.clone(),
             links: store.clone(),
@@ -187,7 +188,6 @@ impl Parts<'_> {
             domain_cache: Arc::clone(&domain_cache),
             metrics,
             supply_metrics,
-            rules: rules::of_resolvers(),
         };
         Ends { creator, lookup, domain_cache, reserver: Arc::new(reserver), mint, store, trouble }
     }
@@ -221,7 +221,7 @@ impl Node {
             hung_until: Arc::clone(&hung_until),
             polled: Mutex::default(),
         });
-        let known = until_it_answers(async || {
+        let Adopted { keyspaces: known, shown_at } = until_it_answers(async || {
             adopt_keyspaces(&*store, &setup.keyspaces, rules::of_resolvers()).await
         })
         .await;
@@ -245,6 +245,7 @@ impl Node {
             mintings: mintings.clone(),
             clock,
             metrics: Arc::clone(&supply_metrics),
+            begins_at: shown_at,
             rules: rules::of_resolvers(),
         });
         let (stop, lost, closing) = (CancellationToken::new(), supplier.lost(), supplier.closing());

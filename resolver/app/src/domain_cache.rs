@@ -12,8 +12,8 @@
 //!    reported (I8). A call that adds a domain is answered [`SHOWN`] after the COMMIT.
 //! 4. Likewise for keyspaces: while the copy is old, a code of a keyspace that another resolver has
 //!    added cannot be told from a slug. No process uses a keyspace before [`SHOWN`] has passed
-//!    since it first saw the keyspace committed: neither for minting (`keyspaces.rs`), nor for
-//!    custom slugs (`creator/shown.rs`).
+//!    since it first saw the keyspace committed: no number is taken, and no slug or reservation is
+//!    acknowledged (`keyspaces.rs`).
 //! 5. A database that lacks a keyspace which this process knows is an older copy of the one that
 //!    adopted it. Processes that start on that copy do not know the keyspace, and may give its
 //!    index to another one. So this process stops minting, reports no absence, and ends. Its next

@@ -111,9 +111,12 @@ pub struct Lookup {
     serve_stale_for: Duration,
     /// Whether the settings are older than `serve_stale_for`. Nothing is redirected then.
     cut_off: AtomicBool,
+    started: Instant,
     /// Keyspaces that were added while this process ran, with the instant at which it learned of
     /// each.
     keyspaces_seen: Mutex<HashMap<KeyspaceIndex, Instant>>,
+    /// Whether other resolvers use the database too.
+    pub(crate) is_shared: bool,
 }
 
 impl Lookup {
@@ -141,6 +144,7 @@ impl Lookup {
         };
         supervisor.spawn("forgetter of changed links", listener.run(heard));
         let (misses, queue) = mpsc::channel(WAITING_MAX);
+        let is_shared = links.is_shared();
         let slugs = Slugs::new(Arc::clone(&links));
         let reader = Reader {
             links,
@@ -161,7 +165,9 @@ impl Lookup {
             gate: Gate::default(),
             serve_stale_for: sizes.serve_stale_for,
             cut_off: AtomicBool::new(false),
+            started: Instant::now(),
             keyspaces_seen: Mutex::default(),
+            is_shared,
         }
     }
 
@@ -195,12 +201,12 @@ impl Lookup {
         Ok(())
     }
 
-    /// Returns when this process learned of the keyspace of an id. Returns `None` if it knew the
-    /// keyspace from its start.
-    #[must_use]
-    pub fn keyspace_seen(&self, id: LinkId) -> Option<Instant> {
-        let (index, _) = id.unpack()?;
-        self.keyspaces_seen.lock().expect("no code panics while it holds this lock").get(&index).copied()
+    /// Returns an instant at which this process knew the keyspace of an id. It has read those that
+    /// it started with shortly before its start.
+    pub(crate) fn keyspace_seen(&self, id: LinkId) -> Instant {
+        let Some((index, _)) = id.unpack() else { return self.started };
+        let seen = self.keyspaces_seen.lock().expect("no code panics while it holds this lock");
+        seen.get(&index).copied().unwrap_or(self.started)
     }
 
     /// Returns the id that a text stands for as a code; `None` if it is not a mintable code.

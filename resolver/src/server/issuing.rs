@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use app::keyspaces::Adopted;
 use cli::{args::DatabaseArgs, wait_for};
 use codes::{Keyspace, KeyspaceIndex};
 use daemon::{Recorder, TaskSupervisor};
@@ -10,6 +11,7 @@ use numbers::Namespace;
 use store::Register;
 use supply::{Clock, IssuerClient, Issuers, Minting, Owner, Spec, Target};
 use tls::ClientTls;
+use tokio::time::Instant;
 
 use crate::{Error, config::Settings};
 
@@ -23,6 +25,8 @@ pub(super) struct Issuing {
     pub(super) owner: Owner,
     /// The supplies of numbers, that of the default keyspace first.
     pub(super) mintings: Vec<Arc<Minting>>,
+    /// When the first numbers may be asked for.
+    pub(super) begins_at: Instant,
     /// How issuers elsewhere are reached, if with TLS.
     pub(super) tls: Option<ClientTls>,
 }
@@ -35,7 +39,7 @@ impl Issuing {
     /// Returns an error if the ledger of the embedded issuer, or a file of TLS, cannot be used.
     pub(super) async fn start(
         settings: &Settings,
-        keyspaces: &[(KeyspaceIndex, Keyspace)],
+        Adopted { keyspaces, shown_at }: &Adopted,
         (clock, register): (Clock, &dyn Register),
         tasks: (&Recorder, &TaskSupervisor),
     ) -> Result<(Option<Self>, Option<Embedded>), Error> {
@@ -57,7 +61,7 @@ impl Issuing {
         let mintings = mintings(settings, keyspaces, clock)?;
         let owner = Owner { holder, instance: draw_instance()? };
         let client = Arc::new(IssuerClient::new(target));
-        Ok((Some(Self { client, owner, mintings, tls }), embedded))
+        Ok((Some(Self { client, owner, mintings, begins_at: *shown_at, tls }), embedded))
     }
 }
 

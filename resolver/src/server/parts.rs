@@ -320,6 +320,7 @@ impl Parts {
             mintings: issuing.mintings.clone(),
             clock: self.clock,
             metrics: Arc::clone(&self.supply_metrics),
+            begins_at: issuing.begins_at,
             rules: SafetyRules::default(),
         });
         let closing = supplier.closing();
@@ -379,7 +380,7 @@ impl Parts {
             domain_cache: Arc::clone(&shared.domain_cache),
             metrics: Arc::clone(&self.metrics),
             supply_metrics: Arc::clone(&self.supply_metrics),
-            rules: shared.lookup.rules(),
+            lookup: Arc::clone(&shared.lookup),
         }
     }
 

@@ -7,7 +7,7 @@ use codes::Contradiction;
 use holder::{Effect, Note, Session, SupplyCore};
 use limits::Seldom;
 use store::Register;
-use tokio::sync::watch;
+use tokio::{sync::watch, time::Instant};
 
 use super::{
     clock::Clock,
@@ -33,6 +33,8 @@ pub struct SupplierConfig {
     pub clock: Clock,
     /// The metrics of the supply.
     pub metrics: Arc<SupplyMetrics>,
+    /// When the first numbers may be asked for.
+    pub begins_at: Instant,
     /// The safety rules in force.
     pub rules: SafetyRules,
 }

@@ -94,11 +94,12 @@ impl Supplier {
         Closing { mintings: self.holder.config.mintings.clone(), lost: self.holder.lost.clone() }
     }
 
-    /// Runs until `stop` is cancelled, then returns the unused blocks. Creators must have ended
+    /// Runs from [`SupplierConfig::begins_at`] until `stop` is cancelled, then returns the unused blocks. Creators must have ended
     /// before that. A holder that is lost returns nothing, because its blocks belong to another
     /// now.
     pub async fn run(mut self, stop: CancellationToken) {
         let holder = Arc::clone(&self.holder);
+        stop.run_until_cancelled(sleep_until(holder.config.begins_at)).await;
         let _beats = AbortOnDropHandle::new(tokio::spawn(Heartbeat::new(Arc::clone(&holder)).run()));
         let starts = follow_starts(&*holder.config.register, Arc::clone(&holder.pace));
         let _starts = AbortOnDropHandle::new(tokio::spawn(starts));

@@ -11,12 +11,9 @@ use numbers::{Block, Span};
 use store::{BlockEntry, Links, Register, Registration};
 use tokio::{task::spawn_blocking, time::timeout};
 
-use supply::{
-    IssuerClient, Minting, Refused, ReservationHolder, SupplyMetrics,
-    safety_rule::{SafetyRule, SafetyRules},
-};
+use supply::{IssuerClient, Minting, Refused, ReservationHolder, SupplyMetrics, safety_rule::SafetyRule};
 
-use crate::{AppError, domain_cache::DomainCache, metrics::Metrics};
+use crate::{AppError, domain_cache::DomainCache, lookup::Lookup, metrics::Metrics};
 
 /// Deadline for setting aside all numbers of a reservation.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -48,8 +45,8 @@ pub struct Reserver {
     pub metrics: Arc<Metrics>,
     /// Counters of blocks.
     pub supply_metrics: Arc<SupplyMetrics>,
-    /// The safety rules in force.
-    pub rules: SafetyRules,
+    /// Tells from when on codes may be returned, and which safety rules are in force.
+    pub lookup: Arc<Lookup>,
 }
 
 /// Returns the register entry of a reservation's block.
@@ -101,6 +98,7 @@ impl Reserver {
             Ok(spans) => {
                 self.metrics.reserved.increment(count);
                 let keyspace = minting.index;
+                self.lookup.wait_until_shown(LinkId::new(keyspace, 0)).await;
                 Ok(Reservation { id, keyspace, created_by: key, created_at, closed_at: None, spans })
             }
             Err(error) => {
@@ -219,7 +217,8 @@ impl Reserver {
     /// ran. Otherwise it would take the codes for slugs.
     pub(super) async fn know(&self, reservation: &Reservation) -> Result<(), AppError> {
         let is_known = || {
-            self.mint.len_of(reservation.keyspace).is_some() || !self.rules.keep(SafetyRule::KeyspaceKnown)
+            self.mint.len_of(reservation.keyspace).is_some()
+                || !self.lookup.rules().keep(SafetyRule::KeyspaceKnown)
         };
         if is_known() {
             return Ok(());
