@@ -254,7 +254,7 @@ mod tests {
             assert!(found.as_ref().is_some_and(|found| found.contains(error)), "{input}: {found:?}");
         }
         let cut = io::Cursor::new("[{},").chain(Torn);
-        assert_eq!(read(FLAT, cut), (vec!["{}".to_owned()], Some("torn".to_owned())));
+        assert_eq!(read(FLAT, cut), (vec!["{}".to_owned()], Some("torn at line 1 column 4".to_owned())));
     }
 
     struct Torn;

@@ -252,7 +252,12 @@ fn extreme_time_limits_make_no_attempt_panic() {
     assert_eq!(deliver(&receiver, longest).outcome, Outcome::Delivered(StatusCode::OK));
     let none = Timeouts { connect: Duration::ZERO, total: Duration::ZERO };
     let outcome = deliver(&Receiver::new(hangs), none).outcome;
-    assert!(matches!(outcome, Outcome::Failed(Reason::Timeout(_), RetryAdvice::OnSchedule)), "{outcome:?}");
+    // On loopback the connection may be there at once.
+    let is_late = matches!(
+        outcome,
+        Outcome::Failed(Reason::Timeout(_), RetryAdvice::OnSchedule) | Outcome::Uncertain(Silence::Late)
+    );
+    assert!(is_late, "{outcome:?}");
 }
 
 #[test]
