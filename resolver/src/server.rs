@@ -13,7 +13,7 @@ mod sqlite_lock;
 mod stoppable;
 mod visits_task;
 
-use std::{convert::Infallible, fmt, io, sync::Arc, time::Duration};
+use std::{convert::Infallible, fmt, io, pin::Pin, sync::Arc, time::Duration};
 
 use admin_page::AdminPage;
 use app::{metrics::Metrics, visits::NoSink, webhooks::metrics::WebhookMetrics};
@@ -101,13 +101,24 @@ impl fmt::Display for Greeting {
 /// Runs the resolver until `shutdown` is cancelled. Then it drains, finishes requests under way and
 /// returns unused numbers.
 ///
+/// The future is in a box, because that of an `async fn` would be compiled again in the binary.
+///
 /// # Errors
 /// Returns an error if the configuration does not match the database, the database does not answer
 /// at start, serving fails, or the process may mint no more.
-pub async fn run(
+pub fn run(
     settings: Settings,
     listeners: Listeners,
-    greet: impl FnOnce(Greeting),
+    greet: fn(Greeting),
+    shutdown: CancellationToken,
+) -> Pin<Box<dyn Future<Output = Result<(), Error>>>> {
+    Box::pin(serve(settings, listeners, greet, shutdown))
+}
+
+async fn serve(
+    settings: Settings,
+    listeners: Listeners,
+    greet: fn(Greeting),
     shutdown: CancellationToken,
 ) -> Result<(), Error> {
     let (started, resources) = (Instant::now(), Resources::claim());

@@ -22,6 +22,7 @@ use std::{sync::Arc, time::Duration};
 use admission::{Admission, Admitted, Caller, LongAnswer, client_of};
 use app::{AppError, FieldErrors, authorize::require, edit_link::Target};
 use create_stream::CreateStreams;
+use futures_util::future::BoxFuture;
 use limits::{
     Account, Connections, Held, ListenerLimits,
     grpc::{CallLayer, incoming},
@@ -71,11 +72,24 @@ pub enum ServeError {
     Panicked(#[source] JoinError),
 }
 
-/// Serves until `stop` is cancelled, and then lets the calls under way end within a deadline.
+/// Serves until `stop` is cancelled, and then lets the calls under way end within a deadline. The
+/// future is in a box, so that it is compiled here once.
 ///
 /// # Errors
 /// Returns a [`ServeError`] if the reflection service cannot be built, or the listener fails.
-pub async fn serve(listener: TcpListener, api: Arc<Api>, stop: CancellationToken) -> Result<(), ServeError> {
+pub fn serve(
+    listener: TcpListener,
+    api: Arc<Api>,
+    stop: CancellationToken,
+) -> BoxFuture<'static, Result<(), ServeError>> {
+    Box::pin(serve_calls(listener, api, stop))
+}
+
+async fn serve_calls(
+    listener: TcpListener,
+    api: Arc<Api>,
+    stop: CancellationToken,
+) -> Result<(), ServeError> {
     let (health, health_service) = tonic_health::server::health_reporter();
     health.set_serving::<LinksServer<Service>>().await;
     let reflection = tonic_reflection::server::Builder::configure()

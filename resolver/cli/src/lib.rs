@@ -33,6 +33,8 @@ mod visits;
 mod warning;
 mod webhook;
 
+use std::pin::Pin;
+
 use clap::Subcommand;
 
 pub use client::ClientError;
@@ -73,12 +75,17 @@ pub enum Command {
     Export(export::ExportArgs),
 }
 
-/// Runs a command, and returns its output.
+/// Runs a command, and returns its output. The future is in a box, so that it is compiled here
+/// once.
 ///
 /// # Errors
 /// Returns an error if an argument is wrong, the database or the server is unreachable, or the
 /// command fails.
-pub async fn run(command: Command) -> Result<Output, Error> {
+pub fn run(command: Command) -> Pin<Box<dyn Future<Output = Result<Output, Error>>>> {
+    Box::pin(carry_out(command))
+}
+
+async fn carry_out(command: Command) -> Result<Output, Error> {
     let text = match command {
         Command::Migrate(args) => migrate::run(&args).await,
         Command::ApiKey(command) => keys::run(command).await,

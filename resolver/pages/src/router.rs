@@ -3,6 +3,7 @@
 use std::{net::IpAddr, sync::Arc};
 
 use app::{AppError, domain_cache::PageHost};
+use futures_util::future::BoxFuture;
 use hyper::{
     Method, Request, StatusCode,
     body::Incoming,
@@ -48,8 +49,13 @@ impl Renderer {
 }
 
 impl Pages {
-    /// Answers a request for the home page or a page for which [`is_page`] holds.
-    pub async fn route(self: &Arc<Self>, client: IpAddr, request: Request<Incoming>) -> Answer {
+    /// Answers a request for the home page or a page for which [`is_page`] holds. The future is in a
+    /// box, so that it is compiled here once.
+    pub fn route(self: &Arc<Self>, client: IpAddr, request: Request<Incoming>) -> BoxFuture<'_, Answer> {
+        Box::pin(self.answer_apart(client, request))
+    }
+
+    async fn answer_apart(self: &Arc<Self>, client: IpAddr, request: Request<Incoming>) -> Answer {
         if let Some(answer) = self.renderer.answer(&request, self.is_https()) {
             return answer;
         }

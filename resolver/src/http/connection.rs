@@ -53,7 +53,7 @@ pub(super) async fn serve_connection(mut stream: TimedStream<TcpStream>, thread:
     }
     let connection = stream.connection().clone();
     if !thread.service.fast_path {
-        return Box::pin(serve_with_hyper((stream, connection, Protocol::Http1), thread)).await;
+        return Box::pin(serve_with_hyper((Box::new(stream), connection, Protocol::Http1), thread)).await;
     }
     let peer = connection.peer();
     let clients = thread.service.clients.trusts(peer).then_some(&*thread.service.clients);
@@ -98,7 +98,7 @@ pub(super) async fn serve_connection(mut stream: TimedStream<TcpStream>, thread:
         Ok(Ending::HandOver(unanswered)) => {
             stream.unread(unanswered);
             // Boxed, because hyper's state of a connection is many times as large as a redirect's.
-            Box::pin(serve_with_hyper((stream, connection, Protocol::Http1), thread)).await;
+            Box::pin(serve_with_hyper((Box::new(stream), connection, Protocol::Http1), thread)).await;
         }
         Ok(Ending::Closed) => {}
         Err(error) => tracing::debug!(%error, "connection"),
@@ -127,13 +127,17 @@ pub(super) enum Protocol {
     Http2,
 }
 
-/// Serves a connection with hyper, whatever it requests.
-pub(super) async fn serve_with_hyper<S>(
-    (stream, connection, protocol): (S, Connection, Protocol),
+/// The bytes of a connection, with TLS or without.
+pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
+
+/// Serves a connection with hyper, whatever it requests. Its stream is a trait object, because
+/// hyper and all that it calls are compiled once for each kind of stream.
+pub(super) async fn serve_with_hyper(
+    (stream, connection, protocol): (Box<dyn Stream>, Connection, Protocol),
     thread: Arc<ListenerThread>,
-) where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
+) {
     let listener = Arc::clone(&thread);
     let peer = connection.peer();
     let is_proxy = thread.service.clients.trusts(peer);

@@ -37,7 +37,7 @@ pub(super) async fn serve(stream: TimedStream<TcpStream>, tls: ServerTls, thread
     let is_http2 = stream.get_ref().1.alpn_protocol() == Some(HTTP2);
     connection.mark_shaken(is_http2);
     let protocol = if is_http2 { Protocol::Http2 } else { Protocol::Http1 };
-    Box::pin(serve_with_hyper((stream, connection, protocol), thread)).await;
+    Box::pin(serve_with_hyper((Box::new(stream), connection, protocol), thread)).await;
 }
 
 /// Returns how connections over HTTP/2 are served. Whatever a client may send without end is

@@ -25,6 +25,7 @@ use app::{
     live::{LiveFilter, LiveVisits, Start},
 };
 use daemon::traces::in_current;
+use futures_util::future::BoxFuture;
 use hyper::{
     HeaderMap, Method, Request, StatusCode, Uri,
     body::Incoming,
@@ -142,8 +143,12 @@ impl HubError {
     }
 }
 
-/// Answers a request to the hub.
-pub async fn hub(api: &Arc<Api>, client: IpAddr, request: Request<Incoming>) -> Answer {
+/// Answers a request to the hub. The future is in a box, so that it is compiled here once.
+pub fn hub(api: &Arc<Api>, client: IpAddr, request: Request<Incoming>) -> BoxFuture<'_, Answer> {
+    Box::pin(answer_hub(api, client, request))
+}
+
+async fn answer_hub(api: &Arc<Api>, client: IpAddr, request: Request<Incoming>) -> Answer {
     let (head, _unread) = request.into_parts();
     if head.method == Method::OPTIONS {
         return cors::preflight(&head.headers);

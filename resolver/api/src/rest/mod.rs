@@ -49,6 +49,7 @@ mod webhooks;
 
 use std::{net::IpAddr, sync::Arc};
 
+use futures_util::future::BoxFuture;
 use hyper::{Method, Request, body::Incoming, header::ORIGIN};
 
 use crate::{Api, Task};
@@ -103,8 +104,13 @@ pub fn is_bulk(method: &Method, path: &str) -> bool {
     method == Method::POST && version::path(path) == bulk::PATH
 }
 
-/// Answers a request for a path below `/rest`.
-pub async fn route(api: &Arc<Api>, client: IpAddr, request: Request<Incoming>) -> Answer {
+/// Answers a request for a path below `/rest`. The future is in a box, so that it is compiled here
+/// once.
+pub fn route(api: &Arc<Api>, client: IpAddr, request: Request<Incoming>) -> BoxFuture<'_, Answer> {
+    Box::pin(answer(api, client, request))
+}
+
+async fn answer(api: &Arc<Api>, client: IpAddr, request: Request<Incoming>) -> Answer {
     let (mut head, mut body) = request.into_parts();
     head.uri = version::address(head.uri);
     if head.method == Method::OPTIONS {
