@@ -34,7 +34,6 @@ pub struct Cli {
 
 impl Cli {
     /// Returns the form of the logs. Commands write text, for people.
-    #[must_use]
     pub fn log_format(&self) -> LogFormat {
         if self.command.is_some() { LogFormat::Text } else { self.serve.log_format }
     }
@@ -144,9 +143,6 @@ pub struct Config {
 
 impl Config {
     /// Checks the constraints that no parser of a single flag can check.
-    ///
-    /// # Errors
-    /// Returns [`Error::Config`] with the flag, its value and what was expected.
     pub fn check(&self) -> Result<(), Error> {
         let wrong =
             |flag, value: String, reason: &str| Err(Error::Config { flag, value, reason: reason.to_owned() });
@@ -181,14 +177,12 @@ impl Config {
     }
 
     /// Returns the URL that followers point resolvers to while this issuer leads.
-    #[must_use]
     pub fn advertise(&self) -> String {
         let scheme = if self.tls.tls_cert.is_some() { "https" } else { "http" };
         self.advertise.clone().unwrap_or_else(|| format!("{scheme}://{}", self.listen))
     }
 
     /// Returns the limits of the core.
-    #[must_use]
     pub fn limits(&self) -> Limits {
         Limits {
             block_min: self.block_min,

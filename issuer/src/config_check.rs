@@ -11,9 +11,6 @@ use crate::{
 
 /// Checks the configuration and the files that it names, and returns the table or the JSON of its
 /// settings.
-///
-/// # Errors
-/// Returns [`Error::Config`] with the flag, its value and what was expected.
 pub fn run(args: &ConfigCheckArgs) -> Result<String, Error> {
     args.config.check()?;
     args.config.tls.listener()?;

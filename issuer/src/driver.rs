@@ -59,11 +59,8 @@ pub struct Handle {
 
 impl Handle {
     /// Sends a request to the core and waits for the answer. It has no timeout of its own; the
-    /// caller sets one.
-    ///
-    /// # Errors
-    /// Returns the core's [`Refusal`], [`Refusal::NotLeader`] if the driver has stopped, or
-    /// [`Refusal::Unknown`] if it stops before it answers.
+    /// caller sets one. Returns the core's [`Refusal`], [`Refusal::NotLeader`] if the driver has
+    /// stopped, or [`Refusal::Unknown`] if it stops before it answers.
     pub async fn call(&self, request: Request) -> Result<Answer, Refusal> {
         let (answer, answered) = oneshot::channel();
         // A driver that has stopped took no more calls: surely not executed.
@@ -123,7 +120,6 @@ pub struct DriverChannels {
 
 impl Driver {
     /// Creates a driver that knows no leader yet, and its channels.
-    #[must_use]
     pub fn new(limits: Limits, ledger: Arc<dyn Ledger>, metrics: Metrics) -> (Self, DriverChannels) {
         let (calls, calls_in) = mpsc::channel(CALLS);
         let (tidings, tidings_in) = mpsc::channel(8);

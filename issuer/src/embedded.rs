@@ -43,15 +43,11 @@ pub struct Dialer {
 
 impl Dialer {
     /// Creates a dialer whose connections go to the receiver of this channel.
-    #[must_use]
     pub fn over(connections: mpsc::Sender<io::Result<DuplexStream>>) -> Self {
         Self { connections }
     }
 
-    /// Opens a connection.
-    ///
-    /// # Errors
-    /// Returns [`io::ErrorKind::ConnectionRefused`] if the issuer has stopped.
+    /// Opens a connection. Returns [`io::ErrorKind::ConnectionRefused`] if the issuer has stopped.
     pub async fn dial(&self) -> io::Result<DuplexStream> {
         let (ours, theirs) = tokio::io::duplex(PIPE);
         let gone = |_| io::Error::new(io::ErrorKind::ConnectionRefused, "the embedded issuer has stopped");
@@ -64,9 +60,6 @@ impl Embedded {
     /// Opens the ledger file and starts serving. Only one process uses the file, so there is no
     /// election: each opening begins a new epoch. `registered` has the ends of the numbers that the
     /// database has registered: a ledger that lacks some goes on past them.
-    ///
-    /// # Errors
-    /// Returns an error if the ledger cannot be opened or read.
     pub async fn start(
         ledger: &Path,
         registered: BTreeMap<Namespace, u64>,
@@ -86,9 +79,6 @@ impl Embedded {
     }
 
     /// Starts serving on a ledger that belongs to this issuer alone from this epoch on.
-    ///
-    /// # Errors
-    /// Returns an error if the ledger cannot be read.
     pub async fn serve(
         ledger: Arc<dyn Ledger>,
         epoch: Epoch,
@@ -133,13 +123,11 @@ impl Embedded {
     }
 
     /// Returns a dialer for this issuer.
-    #[must_use]
     pub fn dialer(&self) -> Dialer {
         Dialer { connections: self.connections.clone() }
     }
 
     /// Returns the observer that publishes this issuer's state in the metrics.
-    #[must_use]
     pub fn observer(&self) -> Arc<Observer> {
         Arc::clone(&self.observer)
     }

@@ -66,7 +66,6 @@ pub enum Error {
 
 impl Error {
     /// Returns the exit code for this error.
-    #[must_use]
     pub fn exit(&self) -> Exit {
         match self {
             Self::Config { .. } | Self::Bind { .. } => Exit::Config,

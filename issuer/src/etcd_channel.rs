@@ -40,9 +40,6 @@ use crate::Error;
 type Stream = Either<TcpStream, ClientStream<TcpStream>>;
 
 /// A client with connections to all members that answer; `probed` is the key that shows it.
-///
-/// # Errors
-/// Returns [`Error::Config`] if an address is invalid.
 pub(crate) async fn to_all(
     members: &[String],
     deadline: Duration,
@@ -56,9 +53,6 @@ pub(crate) async fn to_all(
 
 /// A client with a connection to whichever of the members answers. It is opened with the first
 /// call.
-///
-/// # Errors
-/// Returns [`Error::Config`] if an address is invalid.
 pub(crate) async fn to_one(
     members: &[String],
     deadline: Duration,

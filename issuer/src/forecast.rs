@@ -30,7 +30,6 @@ pub struct Outlook {
 
 impl Outlook {
     /// Returns whether the namespace is low, so that an operator should act now.
-    #[must_use]
     pub fn is_low(&self) -> bool {
         self.ratio < LOW_SHARE || self.seconds < LOW_SECONDS
     }

@@ -53,7 +53,6 @@ pub struct ElectionMetrics {
 
 impl Metrics {
     /// Registers all metrics, so that the first scrape shows zeros instead of nothing.
-    #[must_use]
     pub fn new(recorder: &Recorder) -> Self {
         recorder.with(|| {
             describe();
@@ -80,7 +79,6 @@ impl Metrics {
     }
 
     /// Registers the election's metrics and returns their handles.
-    #[must_use]
     pub fn election(&self) -> ElectionMetrics {
         self.recorder.with(|| {
             describe_counter!(

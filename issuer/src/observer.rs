@@ -60,7 +60,6 @@ struct Watched {
 
 impl Observer {
     /// Creates an observer that has not observed anything yet.
-    #[must_use]
     pub fn new(
         handle: Handle,
         standing: watch::Receiver<DriverState>,

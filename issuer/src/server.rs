@@ -57,9 +57,6 @@ pub struct Listeners {
 
 impl Listeners {
     /// Binds the addresses of the configuration.
-    ///
-    /// # Errors
-    /// Returns [`Error::Bind`] if an address is in use or does not belong to this machine.
     pub fn bind(config: &Config) -> Result<Self, Error> {
         let bound = |flag, address| {
             bind(address).map_err(|source| Error::Bind { flag, address: address.to_string(), source })
@@ -72,10 +69,8 @@ impl Listeners {
 }
 
 /// Runs until `shutdown` is cancelled. Then it finishes the transaction in flight, resigns
-/// leadership, and ends the calls.
-///
-/// # Errors
-/// Returns an error if etcd does not answer by the start deadline, or if serving fails.
+/// leadership, and ends the calls. Returns an error if etcd does not answer by the start deadline,
+/// or if serving fails.
 pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationToken) -> Result<(), Error> {
     let connections = issuer_connections(&Resources::claim());
     let recorder = Recorder::new();

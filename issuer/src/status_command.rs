@@ -37,10 +37,8 @@ pub struct Asked {
     pub said: Said,
 }
 
-/// Asks all issuers side by side, and renders the leader's status as a table or as JSON.
-///
-/// # Errors
-/// Returns [`Error::NoLeader`] with what each issuer said if none answers as the leader.
+/// Asks all issuers side by side, and renders the leader's status as a table or as JSON. Returns
+/// [`Error::NoLeader`] with what each issuer said if none answers as the leader.
 pub async fn run(args: &StatusArgs) -> Result<String, Error> {
     let tls = args.tls.client(&args.issuer)?;
     for url in &args.issuer {
@@ -115,7 +113,6 @@ pub(crate) fn no_leader(issuers: &[Asked]) -> String {
 }
 
 /// Renders what each issuer said as JSON, for a script.
-#[must_use]
 pub fn no_leader_json(issuers: &[Asked]) -> String {
     let one = |Asked { url, said }: &Asked| {
         let (state, leader, reason) = match said {

@@ -9,7 +9,6 @@ use tonic::transport::{Channel, Endpoint, Uri};
 
 /// Opens a channel, which connects with its first call. An address that begins with `https` is
 /// reached with TLS, for which `tls` is needed.
-#[must_use]
 pub fn channel(endpoint: &Endpoint, tls: Option<&ClientTls>) -> Channel {
     if endpoint.uri().scheme_str() != Some("https") {
         return endpoint.connect_lazy();
@@ -29,7 +28,6 @@ pub fn channel(endpoint: &Endpoint, tls: Option<&ClientTls>) -> Channel {
 }
 
 /// Returns an error and its sources in one line. A source that only repeats is left out.
-#[must_use]
 pub fn reasons(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -45,7 +43,6 @@ pub fn reasons(error: &dyn Error) -> String {
 }
 
 /// Returns whether a server at a URL can be reached in plaintext without leaving this machine.
-#[must_use]
 pub fn is_local(url: &str) -> bool {
     let uri: Option<Uri> = url.parse().ok();
     let host = uri.as_ref().and_then(Uri::host).unwrap_or_default();

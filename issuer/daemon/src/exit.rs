@@ -53,10 +53,8 @@ fn without_secrets(mut error: clap::Error) -> clap::Error {
 }
 
 /// Parses arguments and environment. `--help` and `--version` arrive as errors from the parser, but
-/// end with code 0.
-///
-/// # Errors
-/// Returns the exit code if the process is to end. The parser's message is printed before.
+/// end with code 0. Returns the exit code if the process is to end. The parser's message is printed
+/// before.
 pub fn parse<C: Parser>(arguments: impl IntoIterator<Item = OsString>) -> Result<C, ExitCode> {
     C::try_parse_from(arguments).map_err(without_secrets).map_err(|error| {
         // If standard error is closed, the message has no other destination.

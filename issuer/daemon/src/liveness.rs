@@ -62,7 +62,6 @@ impl Liveness {
 
     /// Returns the names of the threads that are stuck, and of the supervised tasks that have
     /// failed.
-    #[must_use]
     pub fn stuck(&self) -> Vec<String> {
         let now = millis(self.since.elapsed());
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);

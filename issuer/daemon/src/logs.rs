@@ -73,9 +73,6 @@ pub(crate) fn dropped_lines() -> u64 {
 }
 
 /// Prints the output of a command. A reader that has gone, as `head` does, is no error.
-///
-/// # Errors
-/// Returns the error of standard output.
 pub fn print(text: &str) -> io::Result<()> {
     let mut output = io::stdout().lock();
     match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {

@@ -33,7 +33,6 @@ enum Source {
 impl Setting {
     /// Lists the settings of a daemon, in the order of its help. `effective` returns the value of an
     /// argument that differs from what is given, by the argument's id.
-    #[must_use]
     pub fn list(
         cli: &Command,
         matches: &ArgMatches,
@@ -68,7 +67,6 @@ impl Setting {
     }
 
     /// Returns where the value comes from: `flag`, `default`, or the name of a variable.
-    #[must_use]
     pub fn source(&self) -> &str {
         match (self.source, &self.variable) {
             (Source::Environment, Some(variable)) => variable,
@@ -77,7 +75,6 @@ impl Setting {
     }
 
     /// Returns the setting as JSON.
-    #[must_use]
     pub fn to_json(&self) -> Value {
         let Self { name, value, source, variable } = self;
         json!({ "name": name, "value": value, "source": source.name(), "variable": variable })

@@ -20,7 +20,6 @@ impl Share {
 
     /// Draws whether the next request belongs to the share.
     #[inline]
-    #[must_use]
     pub fn takes_next(self) -> bool {
         match self.threshold {
             0 => false,

@@ -19,13 +19,11 @@ pub struct Failures(mpsc::Receiver<&'static str>);
 
 impl TaskSupervisor {
     /// Creates the spawner and the receiver of its failures.
-    #[must_use]
     pub fn new() -> (Self, Failures) {
         Self::watched_by(Liveness::default())
     }
 
     /// Creates the spawner for a process whose `/livez` tells of its failures too.
-    #[must_use]
     pub fn watched_by(liveness: Liveness) -> (Self, Failures) {
         let (failures, failed) = mpsc::channel(1);
         (Self { failures, liveness }, Failures(failed))

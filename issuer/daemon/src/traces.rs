@@ -69,8 +69,6 @@ pub struct Traced<'a> {
 
 impl Traces {
     /// Starts to send spans to a collector, by OTLP over gRPC. Has to be called in a runtime.
-    ///
-    /// # Errors
     /// Returns an error if the address is invalid. A collector that does not answer is none.
     pub fn start(otlp: &str, share: Share, of: Traced<'_>) -> Result<Arc<Self>, TraceError> {
         if !otlp.starts_with("http://") {

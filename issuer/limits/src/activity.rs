@@ -123,7 +123,6 @@ impl Connection {
     }
 
     /// Returns the address of the peer.
-    #[must_use]
     pub fn peer(&self) -> IpAddr {
         self.0.peer
     }

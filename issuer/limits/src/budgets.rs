@@ -125,7 +125,6 @@ impl ConnectionLimits {
     /// Computes the limits from the descriptors and the memory of this process. Of the descriptors
     /// that are not kept for its own use, the public listener gets three quarters and gRPC one in
     /// eight. A client gets a quarter of the public connections.
-    #[must_use]
     pub fn of(resources: &Resources, has_tls: bool) -> Self {
         let bytes = if has_tls { TLS_CONNECTION_BYTES } else { CONNECTION_BYTES };
         let spare = spare_descriptors(resources);
@@ -143,7 +142,6 @@ impl ConnectionLimits {
 }
 
 /// Returns the maximum number of connections to an issuer.
-#[must_use]
 pub fn issuer_connections(resources: &Resources) -> usize {
     spare_descriptors(resources).clamp(1, ISSUER_CONNECTIONS_MAX)
 }
@@ -171,7 +169,6 @@ pub struct Budgets {
 
 impl Budgets {
     /// Computes the budgets from the memory of this process.
-    #[must_use]
     pub fn of(resources: &Resources) -> Self {
         let bodies = (resources.memory / BODIES_OF_MEMORY).clamp(BODIES_MIN, BODIES_MAX);
         let of_keys = |(all, key)| Pool::new(Shares { all, clients: 0, client: 0, key });
@@ -199,9 +196,6 @@ impl Budgets {
     /// Reserves room for an answer of this length until its client has read it. Returns `None` for a
     /// short answer, which needs no reservation. An answer longer than the account's whole share
     /// reserves the whole share, because it would otherwise always be refused.
-    ///
-    /// # Errors
-    /// When too much is held already.
     pub fn room_for(&self, account: Account, bytes: u64) -> Result<Option<Held>, ExceededShare> {
         if bytes <= LONG_ANSWER {
             return Ok(None);
@@ -210,9 +204,6 @@ impl Budgets {
     }
 
     /// Extends a reservation for an answer that turned out to be longer.
-    ///
-    /// # Errors
-    /// When too much is held already.
     pub fn widen(&self, held: &mut Option<Held>, account: Account, bytes: u64) -> Result<(), ExceededShare> {
         match held {
             Some(held) => held.grow_to(bytes.min(held.share())),

@@ -74,13 +74,11 @@ pub struct ListenerLimits {
 
 impl ListenerLimits {
     /// Returns the limits of a listener for HTTP/1, or for TLS with HTTP/2 as well.
-    #[must_use]
     pub fn http(connections: usize, per_client: usize) -> Self {
         Self { connections, per_client, idle: IDLE, requests_are_endless: false, handshakes: 0 }
     }
 
     /// Returns the limits for gRPC. A client may have a quarter of the connections.
-    #[must_use]
     pub fn grpc(connections: usize) -> Self {
         Self {
             connections,
@@ -128,7 +126,6 @@ struct Table {
 
 impl Connections {
     /// Creates the table of a listener without connections. The name is for the log.
-    #[must_use]
     pub fn new(name: &'static str, limits: ListenerLimits) -> Self {
         Self {
             name,
@@ -279,7 +276,6 @@ impl Connections {
     }
 
     /// Returns whether a graceful close has started.
-    #[must_use]
     #[inline]
     pub fn is_closing(&self) -> bool {
         self.clock.is_closing.load(Ordering::Relaxed)
@@ -328,7 +324,6 @@ pub struct OpenConnection {
 
 impl OpenConnection {
     /// Returns what the connection's task records of it.
-    #[must_use]
     pub fn connection(&self) -> &Connection {
         &self.connection
     }

@@ -122,13 +122,11 @@ pub struct Guest {
 
 impl Guest {
     /// Returns the address of the connection's peer.
-    #[must_use]
     pub fn peer(&self) -> IpAddr {
         self.connection.peer()
     }
 
     /// Returns whom the client's certificate names; `None` if it did not have to show one.
-    #[must_use]
     pub fn identity(&self) -> Option<&Identity> {
         self.identity.as_ref()
     }
@@ -151,7 +149,6 @@ impl Connected for GrpcStream {
 pub type ClientOf = Arc<dyn Fn(&Request<Body>) -> IpAddr + Send + Sync>;
 
 /// Returns the peer of a request's connection.
-#[must_use]
 pub fn peer_of(request: &Request<Body>) -> IpAddr {
     let peer = request.extensions().get().map(Guest::peer);
     peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
@@ -167,7 +164,6 @@ pub struct CallLayer {
 
 impl CallLayer {
     /// Creates the limits, with `client_of` to identify clients.
-    #[must_use]
     pub fn new(client_of: ClientOf) -> Self {
         Self { checks: Pool::of_clients(CHECKS), questions: Pool::of_clients(QUESTIONS), client_of }
     }

@@ -3,7 +3,6 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 /// Returns the address that identifies a client: an IPv4 address, or an IPv6 network of 64 bits.
-#[must_use]
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => address.into(),

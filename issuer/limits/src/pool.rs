@@ -22,7 +22,6 @@ pub enum Account {
 
 impl Account {
     /// Returns the account of the client at this address.
-    #[must_use]
     pub fn client(address: IpAddr) -> Self {
         Self::Client(network(address))
     }
@@ -86,9 +85,6 @@ impl Pool {
     }
 
     /// Takes an amount on a holder's account. It is given back when the result is dropped.
-    ///
-    /// # Errors
-    /// Returns the share that would be exceeded.
     pub fn take(self: &Arc<Self>, account: Account, amount: u64) -> Result<Held, ExceededShare> {
         let mut held = Held { pool: Arc::clone(self), account, amount: 0 };
         held.grow_to(amount)?;
@@ -150,9 +146,6 @@ impl Held {
     }
 
     /// Raises the amount to `amount`, if that is more than before.
-    ///
-    /// # Errors
-    /// Returns the share that would be exceeded.
     pub fn grow_to(&mut self, amount: u64) -> Result<(), ExceededShare> {
         let more = amount.saturating_sub(self.amount);
         if more > 0 {

@@ -50,23 +50,18 @@ pub struct Left {
 
 impl Rate {
     /// Creates a rate of `per_minute` units a minute for each client; 0 means unlimited.
-    #[must_use]
     pub fn new(per_minute: u32) -> Self {
         let (full_again, hasher) = (OnceLock::new(), RandomState::default());
         Self { per_minute, since: Instant::now(), full_again, hasher }
     }
 
-    /// Spends one unit of a client's rate, and returns what is left.
-    ///
-    /// # Errors
-    /// Returns the time until a unit has recovered.
+    /// Spends one unit of a client's rate, and returns what is left, or else the time until a unit
+    /// has recovered.
     pub fn spend(&self, client: impl Hash) -> Result<Left, Duration> {
         self.spend_of(client, self.per_minute)
     }
 
     /// Like [`Rate::spend`], for a client with `per_minute` units a minute; 0 means unlimited.
-    ///
-    /// # Errors
     /// Returns the time until a unit has recovered.
     pub fn spend_of(&self, client: impl Hash, per_minute: u32) -> Result<Left, Duration> {
         let Some(cost) = cost(per_minute) else {

@@ -36,7 +36,6 @@ pub struct Resources {
 impl Resources {
     /// Raises the soft limit of open files to the hard one, and reads the limits of files and
     /// memory.
-    #[must_use]
     pub fn claim() -> Self {
         let resources = Self { descriptors: raise_descriptors(), memory: memory(Path::new("/")) };
         let Self { descriptors, memory } = resources;

@@ -31,7 +31,6 @@ pub struct TimedStream<S> {
 
 impl TimedStream<TcpStream> {
     /// Wraps the socket of a connection.
-    #[must_use]
     pub fn of_socket(stream: TcpStream, open: OpenConnection) -> Self {
         Self::with_reset(stream, open, |stream| drop(stream.set_zero_linger()))
     }
@@ -39,7 +38,6 @@ impl TimedStream<TcpStream> {
 
 impl<S> TimedStream<S> {
     /// Wraps the stream of a connection.
-    #[must_use]
     pub fn new(stream: S, open: OpenConnection) -> Self {
         Self::with_reset(stream, open, |_| ())
     }
@@ -55,7 +53,6 @@ impl<S> TimedStream<S> {
     }
 
     /// Returns the connection of this stream.
-    #[must_use]
     pub fn connection(&self) -> &Connection {
         self.open.connection()
     }

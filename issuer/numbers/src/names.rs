@@ -26,11 +26,8 @@ macro_rules! name {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// Validates and wraps a name.
-            ///
-            /// # Errors
-            /// Returns [`NameError`] if the name is empty, too long or has a character that is not
-            /// allowed.
+            /// Validates and wraps a name. Returns [`NameError`] if the name is empty, too long or
+            /// has a character that is not allowed.
             pub fn new(name: impl Into<String>) -> Result<Self, NameError> {
                 let name = name.into();
                 let allowed: fn(u8) -> bool = $allowed;
@@ -42,7 +39,6 @@ macro_rules! name {
             }
 
             /// Returns the name as text.
-            #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -121,7 +117,6 @@ impl HolderId {
     pub const RESERVATION: &str = "reservation-";
 
     /// Returns whether the holder is a reservation, and no process.
-    #[must_use]
     pub fn is_reservation(&self) -> bool {
         self.as_str().starts_with(Self::RESERVATION)
     }

@@ -73,7 +73,6 @@ pub struct Millis(pub u64);
 
 impl Millis {
     /// Returns the milliseconds from `earlier` to this time; 0 if `earlier` is later.
-    #[must_use]
     pub fn since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)
     }

@@ -66,9 +66,6 @@ pub struct StatusTlsArgs {
 
 impl TlsArgs {
     /// Checks that nothing leaves this machine in plaintext, unless that is allowed.
-    ///
-    /// # Errors
-    /// Returns [`Error::Config`] with the flag that would need TLS.
     pub(super) fn check(&self, config: &Config) -> Result<(), Error> {
         let wrong = |flag, value, reason: &str| Err(Error::Config { flag, value, reason: reason.to_owned() });
         let advertised = config.advertise();
@@ -92,10 +89,6 @@ impl TlsArgs {
     }
 
     /// Reads the files of the listener, if it has TLS.
-    ///
-    /// # Errors
-    /// Returns [`Error::Config`] with the flag of a file that cannot be used, as does
-    /// [`etcd`](Self::etcd).
     pub fn listener(&self) -> Result<Option<ServerTls>, Error> {
         if self.tls_cert.is_none() {
             return Ok(None);
@@ -110,9 +103,6 @@ impl TlsArgs {
     }
 
     /// Reads the files for connections to etcd.
-    ///
-    /// # Errors
-    /// See [`listener`](Self::listener).
     pub fn etcd(&self, members: &[String]) -> Result<Option<ClientTls>, Error> {
         let files = TlsFiles {
             ca: self.etcd_ca.clone(),
@@ -125,9 +115,6 @@ impl TlsArgs {
 
 impl StatusTlsArgs {
     /// Reads the files for connections to issuers.
-    ///
-    /// # Errors
-    /// Returns [`Error::Config`] with the flag of a file that cannot be used.
     pub fn client(&self, issuers: &[String]) -> Result<Option<ClientTls>, Error> {
         let files = TlsFiles { ca: self.ca.clone(), certificate: self.cert.clone(), key: self.key.clone() };
         client(issuers, files, ["--ca", "--cert", "--key"])

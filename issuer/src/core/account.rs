@@ -24,13 +24,11 @@ pub struct Account {
 
 impl Account {
     /// Returns whether `allocated = used + open + free + leaked + burned`.
-    #[must_use]
     pub fn balances(&self) -> bool {
         self.allocated == self.accounted()
     }
 
     /// Returns the sum of all terms except `allocated`.
-    #[must_use]
     pub fn accounted(&self) -> u64 {
         self.used + self.open + self.free + self.leaked + self.burned
     }

@@ -25,7 +25,6 @@ pub struct Core {
 
 impl Core {
     /// Creates the core of a follower that knows no leader.
-    #[must_use]
     pub fn new(limits: Limits) -> Self {
         Self { limits, role: Role::Following(None) }
     }
@@ -75,7 +74,6 @@ impl Core {
 
     /// Returns the epoch of the current term once its take-over has committed. Returns `None`
     /// before that, and while following.
-    #[must_use]
     pub fn serving(&self) -> Option<Epoch> {
         match &self.role {
             Role::Leading(term) if term.is_serving() => Some(term.epoch()),
@@ -84,7 +82,6 @@ impl Core {
     }
 
     /// Returns the current leader if it is known. Returns `None` if this issuer leads itself.
-    #[must_use]
     pub fn leader(&self) -> Option<&Leader> {
         match &self.role {
             Role::Following(leader) => leader.as_ref(),

@@ -36,7 +36,6 @@ pub enum Record {
 
 impl Record {
     /// Returns the key of this record.
-    #[must_use]
     pub fn key(&self) -> Key {
         match self {
             Self::Head(_) => Key::Head,

@@ -65,7 +65,6 @@ pub enum Request {
 
 impl Request {
     /// Returns the holder that calls, if it matters who does.
-    #[must_use]
     pub fn holder(&self) -> Option<&HolderId> {
         match self {
             Self::Register { holder, .. }
@@ -115,9 +114,6 @@ pub enum ReturnedError {
 
 impl Returned {
     /// Checks that the account covers the block exactly.
-    ///
-    /// # Errors
-    /// Returns [`ReturnedError`] if it does not.
     pub fn check(&self) -> Result<(), ReturnedError> {
         if let Some(end) = self.registered_end.filter(|end| *end > Span::LIMIT) {
             return Err(ReturnedError::RegisteredEnd(end));

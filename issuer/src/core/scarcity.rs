@@ -130,7 +130,6 @@ fn patience(leader: &LeaderState) -> u64 {
 }
 
 /// Returns the interval between beats while numbers are scarce, in milliseconds.
-#[must_use]
 pub fn scarce_beat_ms(holder_ttl_ms: u64) -> u64 {
     (holder_ttl_ms / BEATS_PER_TTL).max(1)
 }

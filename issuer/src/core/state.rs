@@ -34,7 +34,6 @@ pub struct State {
 
 impl State {
     /// Rebuilds the state from a consistent snapshot of the ledger.
-    #[must_use]
     pub fn rebuild(snapshot: Snapshot) -> Self {
         let (mut state, mut journals) = (Self::default(), Vec::new());
         for record in snapshot.records {

@@ -53,7 +53,6 @@ pub struct NamespaceRecord {
 impl NamespaceRecord {
     /// Returns whether the account balances (I10) and `high_watermark ≤ ceiling ≤ announced ≤
     /// capacity`.
-    #[must_use]
     pub fn is_sound(&self) -> bool {
         let ordered = [self.high_watermark, self.ceiling, self.announced, self.capacity].is_sorted();
         self.account.balances() && ordered
@@ -144,14 +143,12 @@ impl Part {
     ///
     /// Another history may lack the release of the numbers, and a contested number may still get a
     /// link. A part of either kind is handed out as if it were leaked.
-    #[must_use]
     pub fn is_surely_unused(&self, store: &StoreEpoch) -> bool {
         !self.contested && self.store == *store
     }
 
     /// Returns whether the part must be burned in the history `store`: links may have been
     /// acknowledged under it in another history and are lost in this one.
-    #[must_use]
     pub fn is_doomed(&self, store: &StoreEpoch) -> bool {
         self.contested && self.store != *store
     }

@@ -38,7 +38,6 @@ pub struct IssuerService {
 
 impl IssuerService {
     /// Creates the tonic service that passes calls to the core.
-    #[must_use]
     pub fn server(
         handle: Handle,
         standing: watch::Receiver<DriverState>,
@@ -53,10 +52,8 @@ impl IssuerService {
         IssuerServer::new(service).max_decoding_message_size(DECODE_LIMIT)
     }
 
-    /// Asks the core on behalf of a client.
-    ///
-    /// # Errors
-    /// Returns the core's refusal, or UNAUTHENTICATED if the client may not act as the holder.
+    /// Asks the core on behalf of a client. Returns the core's refusal, or UNAUTHENTICATED if the
+    /// client may not act as the holder.
     pub(super) async fn ask(&self, client: &Extensions, request: Request) -> Result<Answer, Status> {
         self.check_holder(client, request.holder())?;
         let asked = timeout(CALL_DEADLINE, self.handle.call(request)).await;

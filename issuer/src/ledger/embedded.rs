@@ -54,10 +54,8 @@ pub struct EmbeddedLedger {
 
 impl EmbeddedLedger {
     /// Opens or creates the file, and begins a new epoch. Blocks on the disk, so call it at startup
-    /// or on a blocking thread.
-    ///
-    /// # Errors
-    /// Returns an error if the file is damaged, cannot be written, or is open in another process.
+    /// or on a blocking thread. Returns an error if the file is damaged, cannot be written, or is
+    /// open in another process.
     pub fn open(path: &Path) -> Result<Self, LedgerError> {
         let folder = path.parent().unwrap_or(Path::new("."));
         DirBuilder::new()
@@ -80,9 +78,6 @@ impl EmbeddedLedger {
     /// Moves the high watermarks past numbers that the database has registered. Of a namespace that
     /// lacked some, free and leaked numbers are burned as well: links may have them that the copy
     /// does not know of. Blocks on the disk.
-    ///
-    /// # Errors
-    /// Returns an error if the file cannot be written.
     pub fn go_past(&self, registered: &BTreeMap<Namespace, u64>) -> Result<(), LedgerError> {
         let mut current = lock_content(&self.content);
         let Some(HeadRead { mut head, .. }) = read_head(&current) else { return Ok(()) };
@@ -107,7 +102,6 @@ impl EmbeddedLedger {
     }
 
     /// Returns the epoch that this opening began.
-    #[must_use]
     pub fn epoch(&self) -> Epoch {
         lock_content(&self.content).epoch
     }

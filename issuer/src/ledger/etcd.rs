@@ -23,7 +23,6 @@ pub struct EtcdLedger {
 
 impl EtcdLedger {
     /// Creates the ledger of `cluster`. Each call to etcd ends by `deadline`.
-    #[must_use]
     pub fn new(client: Client, cluster: &str, deadline: Duration) -> Self {
         let prefix = format!("/shortmint/{cluster}/");
         let leader_key = leader_key(cluster);
@@ -70,7 +69,6 @@ impl EtcdLedger {
 }
 
 /// Returns the key whose `create_revision` is the epoch.
-#[must_use]
 pub fn leader_key(cluster: &str) -> String {
     format!("/shortmint/{cluster}/leader")
 }

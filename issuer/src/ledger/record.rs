@@ -37,7 +37,6 @@ pub const HEAD: &str = "head";
 
 impl Key {
     /// Returns the key as text, relative to the cluster's prefix.
-    #[must_use]
     pub fn encode(&self) -> String {
         match self {
             Self::Head => HEAD.to_owned(),
@@ -51,7 +50,6 @@ impl Key {
 
 impl Record {
     /// Returns the value as JSON.
-    #[must_use]
     pub fn encode(&self) -> String {
         match self {
             Self::Head(head) => json(head),
@@ -62,10 +60,8 @@ impl Record {
         }
     }
 
-    /// Decodes a record from its key, relative to the prefix, and its value.
-    ///
-    /// # Errors
-    /// Returns [`RecordError`] if the key or the value is not one that [`Key::encode`] and
+    /// Decodes a record from its key, relative to the prefix, and its value. Returns
+    /// [`RecordError`] if the key or the value is not one that [`Key::encode`] and
     /// [`Record::encode`] produce.
     pub fn decode(key: &str, value: &[u8]) -> Result<Self, RecordError> {
         let mut parts = key.splitn(3, '/');

@@ -50,7 +50,6 @@ pub struct TlsError {
 
 impl TlsError {
     /// Returns the flag of the file, of those for authorities, certificate and key.
-    #[must_use]
     pub fn flag(&self, [ca, certificate, key]: [&'static str; 3]) -> &'static str {
         match self.role {
             FileRole::Ca => ca,

@@ -35,9 +35,6 @@ pub enum Protocols {
 impl ServerTls {
     /// Reads the files. With authorities among them, every client has to show a certificate of one
     /// of these; without, none is asked for.
-    ///
-    /// # Errors
-    /// Returns the file that cannot be used.
     pub fn new(files: TlsFiles, protocols: Protocols) -> Result<Self, TlsError> {
         let protocols: &[&[u8]] = match protocols {
             Protocols::Http2 => &[HTTP2],
@@ -47,9 +44,6 @@ impl ServerTls {
     }
 
     /// Waits for the client's handshake. There is no time limit.
-    ///
-    /// # Errors
-    /// Returns the reason why either side refused.
     pub async fn accept<S>(&self, stream: S) -> io::Result<TlsStream<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin,
@@ -65,14 +59,12 @@ impl ServerTls {
     }
 
     /// Returns the certificate that new connections are served with.
-    #[must_use]
     pub fn certificate(&self) -> Option<Certificate> {
         self.0.certificate()
     }
 }
 
 /// Returns whom the certificate of a connection's client names, if it had to show one.
-#[must_use]
 pub fn identity<S>(stream: &TlsStream<S>) -> Option<Identity> {
     let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first())?;
     Some(Identity::new(Certificate::read(certificate).names))
