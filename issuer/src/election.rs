@@ -23,8 +23,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    core::Leader,
-    driver::ElectionOutcome,
+    core::{Event, Leader},
     ledger::{
         Ledger, LedgerError, Snapshot,
         etcd::{EtcdLedger, leader_key},
@@ -40,25 +39,23 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// A candidate that campaigns for leadership until shutdown.
 pub(crate) struct Election {
     /// Client of etcd for the election alone, because its streams last as long as a term.
-    pub client: Client,
+    pub(crate) client: Client,
     /// Ledger, which is read once after each won election.
-    pub ledger: EtcdLedger,
-    /// Name of the cluster.
-    pub cluster: String,
+    pub(crate) ledger: EtcdLedger,
+    pub(crate) cluster: String,
     /// URL that followers point callers to while this issuer leads.
-    pub advertise: String,
+    pub(crate) advertise: String,
     /// Requested TTL of the lease.
-    pub lease_ttl: Duration,
+    pub(crate) lease_ttl: Duration,
     /// Deadline of each call to etcd.
-    pub deadline: Duration,
-    /// Results of elections, for the driver.
-    pub tidings: mpsc::Sender<ElectionOutcome>,
+    pub(crate) deadline: Duration,
+    /// Results, for the driver.
+    pub(crate) elections: mpsc::Sender<Event>,
     /// Count of the driver's abdications; grows when the driver wants to end its term.
-    pub abdications: watch::Receiver<u64>,
+    pub(crate) abdications: watch::Receiver<u64>,
     /// Ends the candidacy.
-    pub shutdown: CancellationToken,
-    /// Metrics of the election.
-    pub metrics: ElectionMetrics,
+    pub(crate) shutdown: CancellationToken,
+    pub(crate) metrics: ElectionMetrics,
 }
 
 /// A lease with its local deadline.
@@ -95,7 +92,7 @@ impl Election {
             match self.campaign().await {
                 Ok(Attempt::Won { lease, epoch }) => self.lead(lease, epoch).await,
                 Ok(Attempt::Lost(leader)) => {
-                    self.tell(ElectionOutcome::Following(Some(leader))).await;
+                    self.tell(Event::Following(Some(leader))).await;
                     self.wait_for_vacancy().await;
                 }
                 Err(error) => {
@@ -168,7 +165,7 @@ impl Election {
         match loaded {
             Some(Ok(snapshot)) => {
                 tracing::info!(%epoch, keys = snapshot.records.len(), "elected");
-                self.tell(ElectionOutcome::Elected { epoch, snapshot }).await;
+                self.tell(Event::Elected { epoch, snapshot }).await;
                 self.hold(&mut lease).await;
             }
             None => {}
@@ -178,7 +175,7 @@ impl Election {
             }
         }
         self.metrics.lease_deadline.send_replace(None);
-        self.tell(ElectionOutcome::Following(None)).await;
+        self.tell(Event::Following(None)).await;
         self.resign(epoch, lease.id).await;
         tracing::info!(%epoch, "stepped down");
         if !self.shutdown.is_cancelled() {
@@ -326,9 +323,9 @@ impl Election {
         }
     }
 
-    async fn tell(&self, tidings: ElectionOutcome) {
+    async fn tell(&self, result: Event) {
         // A driver that is gone has stopped serving, and needs no message.
-        let _ = self.tidings.send(tidings).await;
+        let _ = self.elections.send(result).await;
     }
 }
 

@@ -13,8 +13,8 @@ use tonic::transport::Server;
 use crate::{
     Error,
     board::Board,
-    core::Limits,
-    driver::{Driver, ElectionOutcome},
+    core::{Event, Limits},
+    driver::Driver,
     grpc::IssuerService,
     ledger::{Ledger, LedgerError, embedded::EmbeddedLedger},
     metrics::Metrics,
@@ -86,7 +86,7 @@ impl Embedded {
         recorder: &Recorder,
         supervisor: &TaskSupervisor,
     ) -> Result<Self, Error> {
-        let tidings = ElectionOutcome::Elected { epoch, snapshot: ledger.load().await? };
+        let elected = Event::Elected { epoch, snapshot: ledger.load().await? };
         let metrics = Metrics::new(recorder);
         let (driver, ends) = Driver::new(limits, ledger, metrics.clone());
         let board = Board::default();
@@ -96,7 +96,7 @@ impl Embedded {
         let shutdown = CancellationToken::new();
         supervisor.spawn("driver", driver.run(CancellationToken::new()));
         // The driver was just started and its queue is empty.
-        let _ = ends.tidings.send(tidings).await;
+        let _ = ends.elections.send(elected).await;
 
         let (connections, incoming) = mpsc::channel(16);
         let service = IssuerService::server(
@@ -117,7 +117,7 @@ impl Embedded {
             if let Err(error) = served {
                 tracing::error!(%error, "serve the embedded issuer");
             }
-            drop(ends.tidings);
+            drop(ends.elections);
         });
         Ok(Self { connections, shutdown, task, observer, _observing: observing })
     }

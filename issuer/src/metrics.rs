@@ -32,14 +32,14 @@ pub struct Metrics {
     applied: Counter,
     refused: Counter,
     unknown: Counter,
-    leader_changes: Counter,
+    /// Counter of leaders seen after the first one.
+    pub leader_changes: Counter,
     allocation_seconds: Histogram,
     /// Histogram of the time from sending a transaction to its outcome.
     pub transaction_seconds: Histogram,
 }
 
 /// Metric handles of the election.
-#[derive(Clone)]
 pub struct ElectionMetrics {
     /// Counter of failed calls to etcd outside of transactions.
     pub errors: Counter,
@@ -115,11 +115,6 @@ impl Metrics {
             TxnOutcome::Refused(_) => self.refused.increment(1),
             TxnOutcome::Unknown => self.unknown.increment(1),
         }
-    }
-
-    /// Counts a change of leaders.
-    pub fn leader_changed(&self) {
-        self.leader_changes.increment(1);
     }
 
     /// Sets when a certificate ends, if there is one. Called when a metrics page is requested, as

@@ -155,8 +155,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        core::Limits,
-        driver::{Driver, DriverChannels, ElectionOutcome},
+        core::{Event, Limits},
+        driver::{Driver, DriverChannels},
         ledger::{Ledger as _, embedded::EmbeddedLedger},
     };
 
@@ -172,21 +172,19 @@ mod tests {
     async fn only_a_leader_is_asked_and_its_gauges_end_with_its_term() {
         let folder = tempfile::tempdir().unwrap();
         let ledger = Arc::new(EmbeddedLedger::open(&folder.path().join("ledger.json")).unwrap());
-        let elected = async || ElectionOutcome::Elected {
-            epoch: ledger.epoch(),
-            snapshot: ledger.load().await.unwrap(),
-        };
+        let elected =
+            async || Event::Elected { epoch: ledger.epoch(), snapshot: ledger.load().await.unwrap() };
         let recorder = Recorder::new();
         let metrics = Metrics::new(&recorder);
         let (driver, ends) = Driver::new(Limits::default(), ledger.clone(), metrics.clone());
-        let DriverChannels { handle, tidings, mut standing, .. } = ends;
+        let DriverChannels { handle, elections, mut standing, .. } = ends;
         let observer = Observer::new(handle.clone(), standing.clone(), metrics, Board::default());
         tokio::spawn(driver.run(CancellationToken::new()));
 
         observer.look().await;
         assert!(gauges(&recorder).is_empty(), "a follower has nothing to publish");
         for _ in 0..2 {
-            tidings.send(elected().await).await.unwrap();
+            elections.send(elected().await).await.unwrap();
             standing.wait_for(|standing| standing.serving.is_some()).await.unwrap();
             let (holder, instance) = (HolderId::new("h").unwrap(), Instance::new("start").unwrap());
             let namespaces = vec![(Namespace::new("web").unwrap(), 1_000_000)];
@@ -196,7 +194,7 @@ mod tests {
             let shown = gauges(&recorder);
             assert_eq!(shown.len(), 13, "{shown:?}");
 
-            tidings.send(ElectionOutcome::Following(None)).await.unwrap();
+            elections.send(Event::Following(None)).await.unwrap();
             standing.wait_for(|standing| standing.serving.is_none()).await.unwrap();
             observer.look().await;
             assert_eq!(gauges(&recorder), [0.0; 0], "withdrawn");

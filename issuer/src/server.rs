@@ -5,7 +5,7 @@ use std::{io, sync::Arc, time::Duration};
 
 use daemon::{
     Admin, Liveness, Recorder, Refresh, Share, TaskSupervisor, bind,
-    traces::{TraceLayer, Traced, Traces},
+    traces::{TraceLayer, Traces},
 };
 use etcd_client::Client;
 use futures_util::Stream;
@@ -103,7 +103,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
 
     let (supervisor, mut failures) = TaskSupervisor::watched_by(liveness);
     supervisor.spawn("driver", driver.run(shutdown.clone()));
-    let DriverChannels { handle, tidings, abdications, standing } = ends;
+    let DriverChannels { handle, elections, abdications, standing } = ends;
     let election = Election {
         client,
         ledger,
@@ -111,7 +111,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
         advertise: config.advertise(),
         lease_ttl: config.lease_ttl,
         deadline: ETCD_DEADLINE,
-        tidings,
+        elections,
         abdications,
         shutdown: shutdown.clone(),
         metrics: metrics.election(),
@@ -142,9 +142,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
 /// Starts to send traces, if there is a collector. An issuer begins none.
 fn traces(config: &Config) -> Result<Option<Arc<Traces>>, Error> {
     let Some(otlp) = &config.otlp else { return Ok(None) };
-    let advertise = config.advertise();
-    let of = Traced { service: "shortmint-issuer", instance: &advertise };
-    let started = Traces::start(otlp, Share::NONE, of);
+    let started = Traces::start(otlp, Share::NONE, ("shortmint-issuer", &config.advertise()));
     started.map(Some).map_err(|error| Error::Config {
         flag: "--otlp",
         value: otlp.clone(),

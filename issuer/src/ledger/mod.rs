@@ -18,14 +18,13 @@ pub mod record;
 use async_trait::async_trait;
 
 pub use crate::core::{HeadRead, Key, MAX_TXN_WRITES, Record, Snapshot, Txn, TxnOutcome, Write};
-pub use record::RecordError;
 
 /// The reason why a ledger could not be opened or read.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
     /// A key or value is not one that this version writes.
-    #[error("unexpected content in the ledger")]
-    Record(#[from] RecordError),
+    #[error("unexpected content in the ledger: {0}")]
+    Record(String),
     /// The file could not be read or written.
     #[error("{action} {path}")]
     File {

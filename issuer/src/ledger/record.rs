@@ -6,31 +6,8 @@
 use numbers::{HolderId, NameError, Namespace};
 use serde::{Serialize, de::DeserializeOwned};
 
+use super::LedgerError;
 use crate::core::{Key, Record};
-
-/// The error for a key or value that this version does not know.
-#[derive(Debug, thiserror::Error)]
-pub enum RecordError {
-    /// The key has none of the known forms.
-    #[error("key {0:?} has no known form")]
-    Key(String),
-    /// A name inside the key is malformed.
-    #[error("key {key:?} has a malformed name")]
-    Name {
-        /// Key of the record.
-        key: String,
-        /// Error of the name.
-        source: NameError,
-    },
-    /// The value does not parse.
-    #[error("the value of {key:?} does not parse")]
-    Value {
-        /// Key of the record.
-        key: String,
-        /// Error of the parser.
-        source: serde_json::Error,
-    },
-}
 
 /// Key of `head`, relative to the cluster's prefix.
 pub const HEAD: &str = "head";
@@ -61,9 +38,9 @@ impl Record {
     }
 
     /// Decodes a record from its key, relative to the prefix, and its value. Returns
-    /// [`RecordError`] if the key or the value is not one that [`Key::encode`] and
-    /// [`Record::encode`] produce.
-    pub fn decode(key: &str, value: &[u8]) -> Result<Self, RecordError> {
+    /// [`LedgerError::Record`] unless [`Key::encode`] and [`Record::encode`] produce both.
+    pub fn decode(key: &str, value: &[u8]) -> Result<Self, LedgerError> {
+        let unknown = || LedgerError::Record(format!("key {key:?} has no known form"));
         let mut parts = key.splitn(3, '/');
         match (parts.next(), parts.next(), parts.next()) {
             (Some(HEAD), None, None) => Ok(Self::Head(parse(key, value)?)),
@@ -77,10 +54,10 @@ impl Record {
                 Ok(Self::Free(named(key, Namespace::new(namespace))?, parse(key, value)?))
             }
             (Some("journal"), Some(slot), None) => {
-                let slot = slot.parse().map_err(|_| RecordError::Key(key.to_owned()))?;
+                let slot = slot.parse().map_err(|_| unknown())?;
                 Ok(Self::Journal(slot, parse(key, value)?))
             }
-            _ => Err(RecordError::Key(key.to_owned())),
+            _ => Err(unknown()),
         }
     }
 }
@@ -89,12 +66,15 @@ fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("records have only string keys and no failing serializer")
 }
 
-fn parse<T: DeserializeOwned>(key: &str, value: &[u8]) -> Result<T, RecordError> {
-    serde_json::from_slice(value).map_err(|source| RecordError::Value { key: key.to_owned(), source })
+fn parse<T: DeserializeOwned>(key: &str, value: &[u8]) -> Result<T, LedgerError> {
+    let wrong = |error: serde_json::Error| {
+        LedgerError::Record(format!("the value of {key:?} does not parse: {error}"))
+    };
+    serde_json::from_slice(value).map_err(wrong)
 }
 
-fn named<T>(key: &str, name: Result<T, NameError>) -> Result<T, RecordError> {
-    name.map_err(|source| RecordError::Name { key: key.to_owned(), source })
+fn named<T>(key: &str, name: Result<T, NameError>) -> Result<T, LedgerError> {
+    name.map_err(|error| LedgerError::Record(format!("key {key:?} has a malformed name: {error}")))
 }
 
 #[cfg(test)]
@@ -152,9 +132,14 @@ mod tests {
 
     #[test]
     fn an_unknown_key_is_an_error_not_silence() {
-        assert!(matches!(Record::decode("feee/web/1", b"{}"), Err(RecordError::Key(_))));
-        assert!(matches!(Record::decode("free/WEB/1", b"{}"), Err(RecordError::Name { .. })));
-        assert!(matches!(Record::decode("head", b"{"), Err(RecordError::Value { .. })));
-        assert!(matches!(Record::decode("journal/x", b"{}"), Err(RecordError::Key(_))));
+        for (key, value, reason) in [
+            ("feee/web/1", "{}", "no known form"),
+            ("free/WEB/1", "{}", "malformed name"),
+            ("head", "{", "does not parse"),
+            ("journal/x", "{}", "no known form"),
+        ] {
+            let error = Record::decode(key, value.as_bytes()).unwrap_err().to_string();
+            assert!(error.contains(reason), "{error}");
+        }
     }
 }

@@ -102,7 +102,8 @@ fn make(files: &TlsFiles, contents: &Contents, verify: Verify) -> Result<ClientC
     let builder = match authority {
         Some(verifier) if verify == Verify::Full => builder.with_webpki_verifier(verifier),
         authority => {
-            builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyName { authority, provider }))
+            let algorithms = provider.signature_verification_algorithms;
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyName { authority, algorithms }))
         }
     };
     match files.pair(contents)? {
