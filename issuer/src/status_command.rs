@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, error::Error as _, fmt::Write as _, time::Durat
 use daemon::{channel, reasons};
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use proto::issuer::v1::{
-    GetStatusRequest, GetStatusResponse, HolderStatus, NamespaceStatus, Supply, issuer_client::IssuerClient,
+    GetStatusRequest, GetStatusResponse, HolderStatus, NamespaceStatus, issuer_client::IssuerClient,
 };
 use serde_json::{Value, json};
 use tls::ClientTls;
@@ -44,7 +44,8 @@ pub async fn run(args: &StatusArgs) -> Result<String, Error> {
     for url in &args.issuer {
         endpoint(url)?;
     }
-    leader(args, tls.as_ref()).await.map(|status| render(&status, args.json)).map_err(Error::NoLeader)
+    let status = leader(args, tls.as_ref()).await.map_err(Error::NoLeader)?;
+    Ok(if args.json { format!("{:#}\n", to_json(&status)) } else { to_table(&status) })
 }
 
 /// Asks the given issuers, and leaders that they point to. The first answer of a leader wins.
@@ -126,10 +127,6 @@ pub fn no_leader_json(issuers: &[Asked]) -> String {
     format!("{:#}\n", json!({ "leader": null, "issuers": issuers.iter().map(one).collect::<Vec<_>>() }))
 }
 
-fn render(status: &GetStatusResponse, as_json: bool) -> String {
-    if as_json { format!("{:#}\n", to_json(status)) } else { to_table(status) }
-}
-
 fn to_json(status: &GetStatusResponse) -> Value {
     let namespaces = status.namespaces.iter().map(|namespace| {
         json!({
@@ -148,16 +145,21 @@ fn to_json(status: &GetStatusResponse) -> Value {
             "reclaimed": namespace.reclaimed,
         })
     });
-    let holders = holders(status).map(|holder| {
+    let (reservations, holders) = reservations_and_holders(status);
+    let holders = holders.iter().map(|holder| {
+        let supplies = holder.supplies.iter().map(|supply| {
+            let lasts = supply.lasts_ms.map(|ms| ms / 1_000);
+            json!({ "namespace": supply.namespace, "in_hand": supply.in_hand, "lasts_seconds": lasts })
+        });
         json!({
             "id": holder.id,
             "incarnation": holder.incarnation,
             "alive": holder.alive,
             "blocks": holder.blocks,
-            "supplies": holder.supplies.iter().map(supply).collect::<Vec<_>>(),
+            "supplies": supplies.collect::<Vec<_>>(),
         })
     });
-    let reservations = reservations(status).map(|holder| json!({ "id": holder.id, "blocks": holder.blocks }));
+    let reservations = reservations.iter().map(|one| json!({ "id": one.id, "blocks": one.blocks }));
     json!({
         "leader": status.leader,
         "epoch": status.epoch,
@@ -167,20 +169,10 @@ fn to_json(status: &GetStatusResponse) -> Value {
     })
 }
 
-fn supply(supply: &Supply) -> Value {
-    let lasts = supply.lasts_ms.map(|ms| ms / 1_000);
-    json!({ "namespace": supply.namespace, "in_hand": supply.in_hand, "lasts_seconds": lasts })
-}
-
-/// Returns the holders that are processes.
-fn holders(status: &GetStatusResponse) -> impl Iterator<Item = &HolderStatus> {
-    status.holders.iter().filter(|holder| !holder.reserved)
-}
-
-/// Returns the holders that are open reservations. No process sends beats for them, so `alive`
-/// means nothing there.
-fn reservations(status: &GetStatusResponse) -> impl Iterator<Item = &HolderStatus> {
-    status.holders.iter().filter(|holder| holder.reserved)
+/// Returns the open reservations, for which no process sends beats, and the holders that are
+/// processes.
+fn reservations_and_holders(status: &GetStatusResponse) -> (Vec<&HolderStatus>, Vec<&HolderStatus>) {
+    status.holders.iter().partition(|holder| holder.reserved)
 }
 
 fn to_table(status: &GetStatusResponse) -> String {
@@ -201,18 +193,19 @@ fn to_table(status: &GetStatusResponse) -> String {
             namespace.burned.to_string(),
         ]
     });
-    columns(&mut text, &head.map(str::to_owned), rows);
+    columns(&mut text, head, rows);
     text.push('\n');
+    let (reservations, holders) = reservations_and_holders(status);
     let head = ["holder", "incarnation", "alive", "blocks"];
-    let rows = holders(status).map(|holder| {
+    let rows = holders.iter().map(|holder| {
         let alive = if holder.alive { "yes" } else { "no" };
         [holder.id.clone(), holder.incarnation.to_string(), alive.to_owned(), holder.blocks.to_string()]
     });
-    columns(&mut text, &head.map(str::to_owned), rows);
-    if reservations(status).next().is_some() {
+    columns(&mut text, head, rows);
+    if !reservations.is_empty() {
         text.push('\n');
-        let rows = reservations(status).map(|holder| [holder.id.clone(), holder.blocks.to_string()]);
-        columns(&mut text, &["reservation", "blocks"].map(str::to_owned), rows);
+        let rows = reservations.iter().map(|holder| [holder.id.clone(), holder.blocks.to_string()]);
+        columns(&mut text, ["reservation", "blocks"], rows);
     }
     text
 }
@@ -226,8 +219,8 @@ fn left(namespace: &NamespaceStatus) -> String {
 }
 
 /// Appends a table. The first column is aligned left, the others right.
-fn columns<const N: usize>(text: &mut String, head: &[String; N], rows: impl Iterator<Item = [String; N]>) {
-    let lines: Vec<_> = std::iter::once(head.clone()).chain(rows).collect();
+fn columns<const N: usize>(text: &mut String, head: [&str; N], rows: impl Iterator<Item = [String; N]>) {
+    let lines: Vec<_> = std::iter::once(head.map(str::to_owned)).chain(rows).collect();
     let width = |column: usize| lines.iter().map(|line| line[column].len()).max().unwrap_or(0);
     let widths: Vec<_> = (0..N).map(width).collect();
     for line in &lines {

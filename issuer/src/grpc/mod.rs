@@ -15,30 +15,7 @@ use crate::core::{Answer, Request as CoreRequest};
 use beats::Answers;
 pub use service::IssuerService;
 use service::mismatch;
-pub use status::{BUSY_KEY, EPOCH_KEY, EXHAUSTED_KEY, IN_OTHER_HANDS_KEY, LEADER_KEY};
-
-impl IssuerService {
-    async fn allocate(
-        &self,
-        request: Request<AllocateBlockRequest>,
-    ) -> Result<AllocateBlockResponse, Status> {
-        let (_, client, request) = request.into_parts();
-        match self.ask(&client, convert::allocate(request)?).await? {
-            Answer::Allocated { block, epoch, leaked, store, is_reclaimed, .. } => {
-                if is_reclaimed {
-                    self.board.note_reclaimed(&block.namespace, block.span.len());
-                }
-                Ok(AllocateBlockResponse {
-                    block: Some(convert::block_out(&block)),
-                    epoch: epoch.0,
-                    leaked_generation: leaked.map_or(0, |generation| generation.0),
-                    store_epoch: store.to_string(),
-                })
-            }
-            _ => Err(mismatch()),
-        }
-    }
-}
+pub use status::{BUSY_KEY, EXHAUSTED_KEY, IN_OTHER_HANDS_KEY, LEADER_KEY};
 
 #[tonic::async_trait]
 impl issuer_server::Issuer for IssuerService {
@@ -66,7 +43,21 @@ impl issuer_server::Issuer for IssuerService {
         &self,
         request: Request<AllocateBlockRequest>,
     ) -> Result<Response<AllocateBlockResponse>, Status> {
-        self.allocate(request).await.map(Response::new)
+        let (_, client, request) = request.into_parts();
+        match self.ask(&client, convert::allocate(request)?).await? {
+            Answer::Allocated { block, epoch, leaked, store, is_reclaimed, .. } => {
+                if is_reclaimed {
+                    self.board.note_reclaimed(&block.namespace, block.span.len());
+                }
+                Ok(Response::new(AllocateBlockResponse {
+                    block: Some(convert::block_out(&block)),
+                    epoch: epoch.0,
+                    leaked_generation: leaked.map_or(0, |generation| generation.0),
+                    store_epoch: store.to_string(),
+                }))
+            }
+            _ => Err(mismatch()),
+        }
     }
 
     type KeepAliveStream = Answers;
