@@ -16,23 +16,21 @@ mod members;
 
 use std::{
     io,
-    pin::Pin,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    task::{Context, Poll},
     time::Duration,
 };
 
-use connection::{Answer, Closable, Closing, Request, call, with_keep_alives};
+use connection::{Closable, Closing, Impatient, lock, with_keep_alives};
 use etcd_client::{Client, ConnectOptions};
 use hyper_util::rt::TokioIo;
 use tls::{ClientStream, ClientTls};
 use tokio::{net::TcpStream, time::timeout};
 use tokio_util::{either::Either, sync::CancellationToken};
-use tonic::transport::{Channel, Endpoint, Uri};
-use tower::{BoxError, Service, util::BoxCloneSyncService};
+use tonic::transport::{Endpoint, Uri};
+use tower::util::BoxCloneSyncService;
 
 use crate::Error;
 
@@ -46,8 +44,7 @@ pub(crate) async fn to_all(
     tls: Option<&ClientTls>,
     probed: &str,
 ) -> Result<Client, Error> {
-    let endpoints: Result<Vec<Endpoint>, Error> = members.iter().map(|member| endpoint(member)).collect();
-    let all = members::channel(endpoints?, deadline, tls, probed);
+    let all = members::channel(endpoints(members)?, deadline, tls, probed);
     client(all, ConnectOptions::new().with_require_leader(true)).await
 }
 
@@ -58,50 +55,27 @@ pub(crate) async fn to_one(
     deadline: Duration,
     tls: Option<&ClientTls>,
 ) -> Result<Client, Error> {
-    let endpoints: Result<Vec<Endpoint>, Error> = members.iter().map(|member| endpoint(member)).collect();
-    let endpoints = endpoints?;
+    let endpoints = endpoints(members)?;
     let Some(first) = endpoints.first().cloned() else {
         return Err(Error::Internal("the flag has a default and takes no empty list"));
     };
     let addresses: Arc<[Address]> = endpoints.iter().map(|endpoint| Address::of(endpoint.uri())).collect();
     let (turn, tls) = (Arc::new(AtomicUsize::new(0)), tls.cloned());
-    let gone = Arc::new(Mutex::new(CancellationToken::new()));
-    let opened = Arc::clone(&gone);
+    let closing = Closing::default();
+    let opened = Arc::clone(&closing);
     let connector = tower::service_fn(move |_: Uri| {
         let (addresses, turn, tls) = (Arc::clone(&addresses), Arc::clone(&turn), tls.clone());
         let opened = Arc::clone(&opened);
         async move {
             let stream = dial(&addresses, &turn, deadline, tls.as_ref()).await?;
             let gone = CancellationToken::new();
-            *opened.lock().unwrap_or_else(PoisonError::into_inner) = gone.clone();
+            *lock(&opened) = gone.clone();
             Ok::<_, io::Error>(TokioIo::new(Closable::new(stream, gone)))
         }
     });
     let channel = with_keep_alives(first, deadline).connect_with_connector_lazy(connector);
-    let one = etcd_client::Channel::Custom(BoxCloneSyncService::new(One { channel, gone }));
-    client(one, ConnectOptions::new()).await
-}
-
-/// A channel with one connection at a time.
-#[derive(Clone)]
-struct One {
-    channel: Channel,
-    /// Closes the connection that was opened last.
-    gone: Arc<Mutex<CancellationToken>>,
-}
-
-impl Service<Request> for One {
-    type Response = <Channel as Service<Request>>::Response;
-    type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Answer> + Send>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        Service::<Request>::poll_ready(&mut self.channel, cx).map_err(BoxError::from)
-    }
-
-    fn call(&mut self, request: Request) -> Self::Future {
-        call(&mut self.channel, request, Closing::Latest(Arc::clone(&self.gone)))
-    }
+    let one = BoxCloneSyncService::new(Impatient { channel, closing, has_one_connection: false });
+    client(etcd_client::Channel::Custom(one), ConnectOptions::new()).await
 }
 
 async fn client(channel: etcd_client::Channel, options: ConnectOptions) -> Result<Client, Error> {
@@ -109,12 +83,15 @@ async fn client(channel: etcd_client::Channel, options: ConnectOptions) -> Resul
     client.map_err(|_| Error::Internal("no token is asked for"))
 }
 
-fn endpoint(member: &str) -> Result<Endpoint, Error> {
-    Endpoint::from_shared(member.to_owned()).map_err(|error| Error::Config {
-        flag: "--etcd",
-        value: member.to_owned(),
-        reason: daemon::reasons(&error),
-    })
+fn endpoints(members: &[String]) -> Result<Vec<Endpoint>, Error> {
+    let endpoint = |member: &String| {
+        Endpoint::from_shared(member.clone()).map_err(|error| Error::Config {
+            flag: "--etcd",
+            value: member.clone(),
+            reason: daemon::reasons(&error),
+        })
+    };
+    members.iter().map(endpoint).collect()
 }
 
 /// Where a member is.
@@ -176,7 +153,7 @@ mod tests {
             ("https://etcd.example", "etcd.example", 443),
             ("http://[::1]:2379", "::1", 2379),
         ] {
-            let address = Address::of(endpoint(member).unwrap().uri());
+            let address = Address::of(&member.parse().unwrap());
             assert_eq!((address.host.as_str(), address.port), (host, port), "{member}");
         }
     }

@@ -7,12 +7,10 @@
 
 use std::{
     io,
-    pin::Pin,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
-    task::{Context, Poll},
     time::Duration,
 };
 
@@ -32,13 +30,13 @@ use tonic::{
     transport::{Channel, Endpoint, Uri},
 };
 use tower::{
-    BoxError, Service, ServiceExt as _, balance::p2c::Balance, buffer::Buffer, discover::Change,
-    load::Constant, util::BoxCloneSyncService,
+    BoxError, ServiceExt as _, balance::p2c::Balance, buffer::Buffer, discover::Change, load::Constant,
+    util::BoxCloneSyncService,
 };
 
 use super::{
     Address,
-    connection::{Answer, Closable, Closing, Request, call, with_keep_alives},
+    connection::{Closable, Impatient, with_keep_alives},
     open,
 };
 
@@ -65,38 +63,12 @@ pub(super) fn channel(
         keepers.push(AbortOnDropHandle::new(tokio::spawn(member.keep())));
     }
     // The keepers live as long as the channel that they fill.
-    let openings = ReceiverStream::new(openings).map(move |(index, kept)| {
+    let openings = ReceiverStream::new(openings).map(move |(index, member)| {
         let _ = &keepers;
-        Ok::<_, BoxError>(Change::Insert(index, Constant::new(kept, 0_u32)))
+        Ok::<_, BoxError>(Change::Insert(index, Constant::new(member, 0_u32)))
     });
     let all = Buffer::new(Balance::new(openings), WAITING_MAX);
     etcd_client::Channel::Custom(BoxCloneSyncService::new(all.map_err(BoxError::from)))
-}
-
-/// An open connection.
-struct Kept {
-    channel: Channel,
-    /// Cancelled when the connection is gone. The channel does not tell: it would open another with
-    /// the next call.
-    gone: CancellationToken,
-}
-
-impl Service<Request> for Kept {
-    type Response = <Channel as Service<Request>>::Response;
-    type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Answer> + Send>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        if self.gone.is_cancelled() {
-            // The balance drops a member that fails before a call.
-            return Poll::Ready(Err(io::Error::from(io::ErrorKind::ConnectionAborted).into()));
-        }
-        Service::<Request>::poll_ready(&mut self.channel, cx).map_err(BoxError::from)
-    }
-
-    fn call(&mut self, request: Request) -> Self::Future {
-        call(&mut self.channel, request, Closing::Of(self.gone.clone()))
-    }
 }
 
 /// A member, to which a connection is kept open.
@@ -106,7 +78,7 @@ struct Member {
     deadline: Duration,
     tls: Option<ClientTls>,
     probed: String,
-    opened: mpsc::Sender<(usize, Kept)>,
+    opened: mpsc::Sender<(usize, Impatient)>,
 }
 
 impl Member {
@@ -126,8 +98,9 @@ impl Member {
                 }
                 Ok(channel) => {
                     let begun = Instant::now();
-                    let kept = Kept { channel, gone: gone.clone() };
-                    if self.opened.send((self.index, kept)).await.is_err() {
+                    let closing = Arc::new(Mutex::new(gone.clone()));
+                    let member = Impatient { channel, closing, has_one_connection: true };
+                    if self.opened.send((self.index, member)).await.is_err() {
                         return;
                     }
                     gone.cancelled().await;
