@@ -6,9 +6,9 @@ use numbers::{Epoch, HolderId, Incarnation, Mark, Millis, Namespace, Seq};
 
 use super::{
     limits::Limits,
-    record::Key,
     request::Refusal,
     state::{ByStart, State},
+    txn::Key,
     values::HolderRecord,
 };
 

@@ -47,7 +47,7 @@ impl Core {
             },
             Event::Committed(outcome) => {
                 if let Role::Leading(term) = &mut self.role
-                    && term.committed(now, outcome, &mut effects).is_deposed()
+                    && !term.committed(now, outcome, &mut effects)
                 {
                     self.follow(None, &mut effects);
                     effects.push(Effect::Abdicate);

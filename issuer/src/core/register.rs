@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use numbers::{Batch, HolderId, Incarnation, Instance, LedgerId, Millis, Namespace, Seq};
 
 use crate::core::{
-    Answer, HolderRecord, Key, NamespaceRecord, Refusal, account::Account, ceiling, guard::Guard,
+    Account, Answer, HolderRecord, Key, NamespaceRecord, Refusal, ceiling, guard::Guard,
     leader_state::LeaderState, leak::leak_open_blocks,
 };
 

@@ -5,7 +5,7 @@ use numbers::{
     StoreEpoch,
 };
 
-use crate::core::account::Account;
+use crate::core::Account;
 
 /// A call whose form has been checked.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

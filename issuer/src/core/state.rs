@@ -7,8 +7,7 @@ use numbers::{Batch, HolderId, Namespace};
 use super::{
     journal::Unsaved,
     limits::Limits,
-    record::{Key, Record},
-    txn::{Snapshot, Write},
+    txn::{Key, Record, Snapshot, Write},
     values::{Entry, Head, HolderRecord, Journal, LeakedBlock, NamespaceRecord, Part},
 };
 
@@ -101,15 +100,13 @@ impl State {
                 let block = self.leaked.get(&(namespace.clone(), *start));
                 block.map(|block| Record::Leaked(namespace.clone(), block.clone()))
             }
-            Key::Free(namespace, start) => self
-                .free
-                .get(&(namespace.clone(), *start))
-                .map(|p| Record::Free(namespace.clone(), p.clone())),
+            Key::Free(namespace, start) => {
+                let part = self.free.get(&(namespace.clone(), *start));
+                part.map(|part| Record::Free(namespace.clone(), part.clone()))
+            }
         }
     }
-}
 
-impl State {
     /// Applies an allocation to its holder, and stores it as an entry of the open batch or with the
     /// holder's whole record.
     pub(super) fn allocate(&mut self, limits: &Limits, entry: Entry) {

@@ -50,19 +50,6 @@ struct InFlight {
     answers: Vec<(Ticket, Result<Answer, Refusal>)>,
 }
 
-/// Whether the term goes on after a commit, or another leader has written the ledger.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CommitVerdict {
-    InOffice,
-    Deposed,
-}
-
-impl CommitVerdict {
-    pub(super) fn is_deposed(self) -> bool {
-        self == Self::Deposed
-    }
-}
-
 impl Term {
     /// Rebuilds the state, and writes `head` once before any call is served. The write proves that
     /// this leader can commit and that the snapshot was not stale.
@@ -119,26 +106,22 @@ impl Term {
         }
     }
 
-    /// Handles the outcome of the transaction in flight.
-    pub(super) fn committed(
-        &mut self,
-        now: Millis,
-        outcome: TxnOutcome,
-        effects: &mut Vec<Effect>,
-    ) -> CommitVerdict {
+    /// Handles the outcome of the transaction in flight. Returns whether the term goes on: `false`
+    /// if another leader has written the ledger.
+    pub(super) fn committed(&mut self, now: Millis, outcome: TxnOutcome, effects: &mut Vec<Effect>) -> bool {
         let Some(in_flight) = &self.in_flight else {
             // The shell reports outcomes only of transactions that it was given, one at a time.
-            return CommitVerdict::InOffice;
+            return true;
         };
         let revision = match outcome {
             TxnOutcome::Unknown => {
                 effects.push(Effect::Commit { txn: in_flight.txn.clone(), again: true });
-                return CommitVerdict::InOffice;
+                return true;
             }
             TxnOutcome::Applied(revision) => revision,
             TxnOutcome::Refused(head) => match self.applied_before(&in_flight.txn, head) {
                 Some(revision) => revision,
-                None => return CommitVerdict::Deposed,
+                None => return false,
             },
         };
         self.head = revision;
@@ -150,7 +133,7 @@ impl Term {
         } else {
             self.open_batch(now, effects);
         }
-        CommitVerdict::InOffice
+        true
     }
 
     /// Applies the lost-reply rule: a refused copy means that an earlier copy has applied, if
