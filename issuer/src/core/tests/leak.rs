@@ -97,27 +97,14 @@ fn a_reservation_gets_what_it_asks_for_and_keeps_it_until_it_is_given_up() {
     let leaked = bench.allocate("a", a, 1).unwrap();
     bench.register("a", "2", 1_000);
     bench.wait(600_000);
-    let reserve = |instance: &str, reserved| Request::Register {
-        holder: holder("r"),
-        instance: Instance::new(instance).unwrap(),
-        namespaces: vec![(namespace(), 1_000)],
-        reserved,
-    };
-    bench.ask(reserve("1", true)).unwrap();
-    let asked = |seq, wanted_len| Request::Allocate {
-        holder: holder("r"),
-        incarnation: Incarnation(1),
-        seq: Seq(seq),
-        namespace: namespace(),
-        wanted_len,
-        store: StoreEpoch::new("7001:1").unwrap(),
-    };
+    bench.ask(reserve("1", 1_000, true)).unwrap();
+    let asked = |seq, wanted_len| allocate_len("r", Incarnation(1), seq, wanted_len, "7001:1");
     let (first, from) = bench.allocate_leaked(asked(1, 37));
     assert_eq!((first.span.len(), from), (37, None), "as long as asked, and surely unused");
     assert_eq!(bench.allocate_leaked(asked(2, 99)).0.span.len(), 50, "within the longest block");
     bench.wait(1_000_000_000);
     assert_eq!((bench.account().open, bench.account().leaked), (87, 10), "silence ends no reservation");
-    bench.ask(reserve("2", false)).unwrap();
+    bench.ask(reserve("2", 1_000, false)).unwrap();
     assert_eq!((bench.account().open, bench.account().leaked), (0, 97));
     let b = bench.register("b", "1", 1_000);
     assert_eq!(bench.allocate("b", b, 1).unwrap().span, leaked.span, "the one that has rested");
