@@ -51,7 +51,6 @@ impl Board {
         self.notes().supplies.retain(|holder, _| known(holder));
     }
 
-    /// Adds the notes to an answer.
     pub(crate) fn complete(&self, mut answer: pb::GetStatusResponse) -> pb::GetStatusResponse {
         let notes = self.notes();
         for holder in answer.holders.iter_mut().filter(|holder| holder.alive) {

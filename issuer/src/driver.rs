@@ -32,7 +32,6 @@ const TICK: Duration = Duration::from_millis(250);
 /// Gap between two ticks after which the process counts as having been suspended.
 const STOOD_STILL: Duration = Duration::from_secs(2);
 
-/// Where the answer to a call goes.
 type Caller = oneshot::Sender<Result<Answer, Refusal>>;
 
 /// A handle to call the core. Cheap to clone.
@@ -205,7 +204,6 @@ impl Driver {
         }
     }
 
-    /// Publishes whether this issuer serves.
     fn show(&self) {
         let serving = self.core.serving();
         self.standing.send_if_modified(|standing| {

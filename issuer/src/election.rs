@@ -33,7 +33,6 @@ use crate::{
 
 /// Interval at which a follower reads the leader key without a hint from its watch.
 const POLL: Duration = Duration::from_secs(1);
-/// Back-off after a failed call to etcd.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// A candidate that campaigns for leadership until shutdown.
@@ -45,33 +44,26 @@ pub(crate) struct Election {
     pub(crate) cluster: String,
     /// URL that followers point callers to while this issuer leads.
     pub(crate) advertise: String,
-    /// Requested TTL of the lease.
     pub(crate) lease_ttl: Duration,
-    /// Deadline of each call to etcd.
     pub(crate) deadline: Duration,
-    /// Results, for the driver.
     pub(crate) elections: mpsc::Sender<Event>,
     /// Count of the driver's abdications; grows when the driver wants to end its term.
     pub(crate) abdications: watch::Receiver<u64>,
-    /// Ends the candidacy.
     pub(crate) shutdown: CancellationToken,
     pub(crate) metrics: ElectionMetrics,
 }
 
-/// A lease with its local deadline.
 struct Lease {
     id: i64,
     ttl: Duration,
     deadline: Instant,
 }
 
-/// The result of a campaign.
 enum Attempt {
     Won { lease: Lease, epoch: Epoch },
     Lost(Leader),
 }
 
-/// The reason why a campaign or a keep-alive failed.
 #[derive(Debug, thiserror::Error)]
 enum ElectionError {
     #[error("etcd")]
@@ -329,7 +321,6 @@ impl Election {
     }
 }
 
-/// Sends a beat and returns the lease's new TTL, or `None` if the lease is gone.
 async fn beat(
     keeper: &mut LeaseKeeper,
     stream: &mut LeaseKeepAliveStream,

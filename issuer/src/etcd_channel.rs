@@ -34,7 +34,6 @@ use tower::util::BoxCloneSyncService;
 
 use crate::Error;
 
-/// A connection to a member.
 type Stream = Either<TcpStream, ClientStream<TcpStream>>;
 
 /// A client with connections to all members that answer; `probed` is the key that shows it.
@@ -94,7 +93,6 @@ fn endpoints(members: &[String]) -> Result<Vec<Endpoint>, Error> {
     members.iter().map(endpoint).collect()
 }
 
-/// Where a member is.
 #[derive(Clone)]
 struct Address {
     host: String,
@@ -127,7 +125,6 @@ async fn dial(
     Err(last)
 }
 
-/// Opens a connection to a member.
 async fn open(address: &Address, deadline: Duration, tls: Option<&ClientTls>) -> io::Result<Stream> {
     let Address { host, port } = address;
     let opened = timeout(deadline, async {

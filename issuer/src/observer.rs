@@ -28,9 +28,7 @@ use crate::{
     metrics::Metrics,
 };
 
-/// Interval between observations.
 const INTERVAL: Duration = Duration::from_secs(10);
-/// Deadline of one observation.
 const DEADLINE: Duration = Duration::from_millis(500);
 
 /// Observer of the leader's state. On a follower it has nothing to publish.
@@ -44,11 +42,9 @@ pub struct Observer {
     published: Mutex<Published>,
 }
 
-/// What was published.
 #[derive(Default)]
 struct Published {
     watched: BTreeMap<Namespace, Watched>,
-    /// Whether the gauges show a report.
     is_shown: bool,
 }
 
@@ -105,7 +101,6 @@ impl Observer {
         }
     }
 
-    /// Withdraws the gauges of a term that has ended.
     fn withdraw(&self) {
         let mut published = self.published();
         if mem::take(&mut published.is_shown) {
@@ -127,7 +122,6 @@ impl Observer {
         }
     }
 
-    /// Returns the epoch that this issuer serves as leader.
     fn serving(&self) -> Option<Epoch> {
         self.standing.borrow().serving
     }

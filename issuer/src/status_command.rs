@@ -102,7 +102,6 @@ fn said(status: &Status) -> Said {
     }
 }
 
-/// Renders what each issuer said as one line.
 pub(crate) fn no_leader(issuers: &[Asked]) -> String {
     let one = |Asked { url, said }: &Asked| match said {
         Said::Follows(Some(leader)) => format!("{url} follows {leader}"),

@@ -15,7 +15,6 @@ use std::{
 
 use tokio::time::{Instant, sleep};
 
-/// Interval of beats.
 const EVERY: Duration = Duration::from_secs(1);
 /// A thread without a beat for this long is stuck. A machine with too much to do delays beats too.
 const STUCK_AFTER: Duration = Duration::from_secs(20);
@@ -25,7 +24,6 @@ const STUCK_AFTER: Duration = Duration::from_secs(20);
 pub struct Liveness {
     since: Instant,
     threads: Arc<Mutex<Vec<Thread>>>,
-    /// Supervised tasks that have failed.
     failed: Arc<Mutex<Vec<&'static str>>>,
 }
 

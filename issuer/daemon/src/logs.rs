@@ -19,7 +19,6 @@ use tracing_subscriber::EnvFilter;
 
 use crate::{Exit, log_queue::LogQueue};
 
-/// The log of this process.
 static LOG: LogQueue = LogQueue::new();
 /// How long a process that ends waits for its last lines to be written.
 const LAST_LINES: Duration = Duration::from_millis(500);

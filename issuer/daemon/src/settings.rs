@@ -3,11 +3,9 @@
 use clap::{Arg, ArgAction, ArgMatches, Command, parser::ValueSource};
 use serde_json::{Value, json};
 
-/// The placeholder of a secret.
 const HIDDEN: &str = "(hidden)";
 /// The placeholder of an absent setting without a default.
 const NONE: &str = "(none)";
-/// Arguments that are not settings.
 const NOT_SETTINGS: [&str; 3] = ["json", "help", "version"];
 
 /// A setting with its source.

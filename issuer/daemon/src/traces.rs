@@ -39,7 +39,6 @@ use tower::Service;
 
 use crate::Share;
 
-/// The header of W3C Trace Context.
 const TRACEPARENT: &str = "traceparent";
 /// Deadline of an export, and of the last one at the end.
 const EXPORT_WITHIN: Duration = Duration::from_secs(3);
@@ -132,7 +131,6 @@ struct Current(Arc<Traces>);
 /// The span of a request. It ends when it is dropped.
 pub struct Span {
     context: Context,
-    /// The method of the request.
     method: &'static str,
 }
 

@@ -38,7 +38,6 @@ use crate::{
 
 /// Length in bytes of the first bytes of a client of HTTP/2 (RFC 9113, section 3.4).
 const PREFACE: usize = 24;
-/// Time limit for a TLS handshake.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 const CHECK: &str = "/grpc.health.v1.Health/Check";
 /// The beginnings of paths that need no API key.
@@ -168,7 +167,6 @@ impl CallLayer {
         Self { checks: Pool::of_clients(CHECKS), questions: Pool::of_clients(QUESTIONS), client_of }
     }
 
-    /// Takes a place for a call that needs no key.
     fn admit(&self, request: &Request<Body>) -> Result<Option<Held>, Status> {
         let path = request.uri().path();
         if !WITHOUT_KEY.iter().any(|beginning| path.starts_with(beginning)) {

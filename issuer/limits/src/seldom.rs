@@ -8,7 +8,6 @@ use std::{
 
 use tokio::time::Instant;
 
-/// The minimum interval between two messages.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Limits a repeated event to one log message a second, and counts the suppressed events.

@@ -18,7 +18,6 @@ pub struct TimedStream<S> {
     stream: S,
     /// Keeps the stream from sending what its client does not take.
     reset: fn(&S),
-    /// Whether the last write is pending.
     is_blocked: bool,
     /// Bytes that are read before those of the stream.
     unread: Vec<u8>,
@@ -57,7 +56,6 @@ impl<S> TimedStream<S> {
         self.open.connection()
     }
 
-    /// Returns the wrapped stream.
     pub(crate) fn get_ref(&self) -> &S {
         &self.stream
     }

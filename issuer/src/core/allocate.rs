@@ -12,7 +12,6 @@ use crate::core::{
     state::State,
 };
 
-/// A request for a block.
 pub(super) struct BlockRequest<'a> {
     pub(super) holder: &'a HolderId,
     pub(super) seq: Seq,

@@ -44,7 +44,6 @@ pub(super) struct LeaderState {
 }
 
 impl LeaderState {
-    /// Creates the knowledge of a leader that takes over `state`.
     pub(super) fn new(limits: Limits, now: Millis, epoch: Epoch, state: State) -> Self {
         Self {
             limits,

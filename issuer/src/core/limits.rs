@@ -59,13 +59,11 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Returns whether a guard is on.
     #[cfg(not(feature = "mutations"))]
     pub(super) fn guards(&self, _guard: Guard) -> bool {
         true
     }
 
-    /// Returns whether a guard is on.
     #[cfg(feature = "mutations")]
     pub(super) fn guards(&self, guard: Guard) -> bool {
         self.off != Some(guard)

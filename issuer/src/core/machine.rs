@@ -9,7 +9,6 @@ use super::{
     term::Term,
 };
 
-/// Current role of this issuer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Role {
     Following(Option<Leader>),

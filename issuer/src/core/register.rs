@@ -10,7 +10,6 @@ use crate::core::{
     leader_state::LeaderState, leak::leak_open_blocks,
 };
 
-/// The arguments of a registration.
 pub(super) struct Start<'a> {
     pub(super) holder: &'a HolderId,
     pub(super) instance: Instance,

@@ -95,7 +95,6 @@ fn is_used_up(leader: &LeaderState, now: Millis, namespace: &Namespace) -> bool 
         && !holders.any(|(id, record)| may_have(leader, now, (id, record), namespace))
 }
 
-/// Returns whether a holder may have an unused number.
 fn may_have(
     leader: &LeaderState,
     now: Millis,
@@ -113,7 +112,6 @@ fn may_have(
     numbers.is_none_or(|(_, count)| *count > 0)
 }
 
-/// Returns whether another holder is starving in this namespace.
 pub(super) fn others_starve(
     leader: &LeaderState,
     now: Millis,

@@ -54,7 +54,6 @@ impl State {
         state
     }
 
-    /// Adds a key to the writes of the open batch.
     pub(super) fn touch(&mut self, key: Key) {
         self.touched.insert(key);
     }
@@ -64,7 +63,6 @@ impl State {
         self.touched.len() + usize::from(!self.entries.is_empty())
     }
 
-    /// Returns the record of a namespace, if it exists.
     pub(super) fn namespace_mut(&mut self, namespace: &Namespace) -> Option<&mut NamespaceRecord> {
         self.head.namespaces.get_mut(namespace)
     }

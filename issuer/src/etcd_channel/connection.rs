@@ -76,7 +76,6 @@ impl Service<Request> for Impatient {
     }
 }
 
-/// A call without an answer.
 struct Unanswered {
     since: Instant,
     /// `None` once it has an answer.

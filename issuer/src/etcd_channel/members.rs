@@ -40,9 +40,7 @@ use super::{
     open,
 };
 
-/// Maximum number of calls that wait for a connection.
 const WAITING_MAX: usize = 64;
-/// Pause before a member is tried again.
 const PAUSE: Duration = Duration::from_millis(200);
 /// A connection that ends before this was refused, in one way or another.
 const SHORT: Duration = Duration::from_secs(1);
@@ -71,7 +69,6 @@ pub(super) fn channel(
     etcd_client::Channel::Custom(BoxCloneSyncService::new(all.map_err(BoxError::from)))
 }
 
-/// A member, to which a connection is kept open.
 struct Member {
     index: usize,
     endpoint: Endpoint,

@@ -19,7 +19,6 @@ use crate::{
     driver::DriverState,
 };
 
-/// Answers, in the order of the beats.
 pub(super) type Answers = Pin<Box<dyn Stream<Item = Result<KeepAliveResponse, Status>> + Send>>;
 
 /// Opens a stream once its first beat is answered. So a follower's refusal, with the leader's

@@ -11,18 +11,15 @@ use tonic::Status;
 
 use crate::core::{Request, Returned, StatusReport};
 
-/// Maximum number of blocks per ReturnBlocks call.
 const BLOCKS_MAX: usize = 64;
 /// Maximum number of unused ranges per ReturnBlocks call, over all its blocks: they must fit into
 /// one transaction.
 const UNUSED_MAX: usize = 32;
-/// Maximum number of namespaces per Register call and per beat.
 const NAMESPACES_MAX: usize = 64;
 
 /// Highest valid mark. Databases count in signed integers, and each must be able to pass it.
 const MARK_MAX: u64 = 1 << 62;
 
-/// The reason why a message is malformed.
 pub(super) struct Malformed(String);
 
 impl<E: Error> From<E> for Malformed {
@@ -49,7 +46,6 @@ fn positive(field: &str, value: u64) -> Result<u64, Malformed> {
     within(field, value, 1..=u64::MAX - 1, "at least 1 and below 2^64 - 1")
 }
 
-/// Checks how many elements a field has.
 fn at_most(field: &str, count: usize, most: usize, what: &str) -> Result<(), Malformed> {
     if count > most {
         return Err(Malformed(format!("{field}: expected at most {most}{what}, got {count}")));

@@ -32,7 +32,6 @@ pub struct IssuerService {
     clients: Arc<[String]>,
     /// Calls of other holders than their certificates name.
     refused: Arc<Seldom>,
-    /// What is shown beside the ledger.
     pub(super) board: Board,
 }
 

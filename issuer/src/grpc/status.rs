@@ -6,7 +6,6 @@ use crate::core::Refusal;
 
 /// Metadata key for the URL of the leader.
 pub const LEADER_KEY: &str = "shortmint-leader";
-/// Metadata key for the epoch of the leader.
 const EPOCH_KEY: &str = "shortmint-epoch";
 /// Metadata key of a refusal because every number of the namespace is used, burned or reserved.
 pub const EXHAUSTED_KEY: &str = "shortmint-exhausted";

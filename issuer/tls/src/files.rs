@@ -62,7 +62,6 @@ impl TlsError {
 /// A certificate chain and the private key of its first certificate.
 pub(crate) type Pair = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
-/// Contents of the files.
 #[derive(Default, PartialEq, Eq)]
 pub(crate) struct Contents {
     ca: Option<Vec<u8>>,
@@ -71,7 +70,6 @@ pub(crate) struct Contents {
 }
 
 impl TlsFiles {
-    /// Reads the files.
     pub(crate) fn read(&self) -> Result<Contents, TlsError> {
         let read = |role, path: &Option<PathBuf>| match path {
             None => Ok(None),

@@ -14,7 +14,6 @@ use crate::{Certificate, FileRole, TlsError, TlsFiles, files::Contents};
 /// folder by a link to another, which neither the files' times nor their own folder show.
 const READ_EVERY: Duration = Duration::from_secs(1);
 
-/// Makes the value from the contents of the files.
 type Make<T> = Box<dyn Fn(&TlsFiles, &Contents) -> Result<T, TlsError> + Send + Sync>;
 
 /// The value, and where it comes from.
@@ -55,7 +54,6 @@ impl<T: Send + Sync + 'static> Reloaded<T> {
         self.current.load().1.clone()
     }
 
-    /// Uses new contents from now on.
     fn replace(&self, contents: &Contents) -> Result<(), TlsError> {
         let made = made(&self.files, contents, &self.make)?;
         let serial = made.1.as_ref().map(|certificate| certificate.serial.clone());
