@@ -68,8 +68,6 @@ enum Attempt {
 enum ElectionError {
     #[error("etcd")]
     Etcd(#[from] etcd_client::Error),
-    #[error("read the ledger")]
-    Ledger(#[from] LedgerError),
     #[error("etcd did not answer within {0:?}")]
     TimedOut(Duration),
     #[error("etcd answered without {0}")]

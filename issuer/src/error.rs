@@ -72,7 +72,7 @@ impl Error {
             Self::Unreachable { .. } => Exit::Unavailable,
             #[cfg(feature = "etcd")]
             Self::NoLeader(_) => Exit::Unavailable,
-            Self::Ledger(LedgerError::InUse { .. }) => Exit::Config,
+            Self::Ledger(LedgerError::InUse(_)) => Exit::Config,
             Self::Ledger(_) | Self::Transport(_) | Self::Io(_) | Self::TaskFailed(_) | Self::Internal(_) => {
                 Exit::Internal
             }

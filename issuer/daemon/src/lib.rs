@@ -30,7 +30,7 @@ pub use logs::{LogFormat, greet, print};
 pub use names::{nearest, unknown_variables, variables};
 pub use recorder::{DURATION_BUCKETS, Page, Recorder};
 pub use settings::Setting;
-pub use share::{Share, ShareError};
+pub use share::Share;
 pub use task_supervisor::{Failures, TaskSupervisor};
 
 /// Spawns a task that cancels the token at SIGTERM or SIGINT.

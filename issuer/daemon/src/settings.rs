@@ -15,17 +15,10 @@ pub struct Setting {
     pub name: String,
     /// The effective value, or a placeholder.
     pub value: String,
-    source: Source,
+    /// `flag`, `environment` or `default`.
+    source: &'static str,
     /// The environment variable that sets it.
     variable: Option<String>,
-}
-
-/// The source of a setting's value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
-    Flag,
-    Environment,
-    Default,
 }
 
 impl Setting {
@@ -47,9 +40,9 @@ impl Setting {
     fn of(arg: &Arg, matches: &ArgMatches, effective: impl Fn(&str) -> Option<String>) -> Option<Self> {
         let (id, name) = (arg.get_id().as_str(), arg.get_long()?.to_owned());
         let source = match matches.value_source(id) {
-            Some(ValueSource::CommandLine) => Source::Flag,
-            Some(ValueSource::EnvVariable) => Source::Environment,
-            _ => Source::Default,
+            Some(ValueSource::CommandLine) => "flag",
+            Some(ValueSource::EnvVariable) => "environment",
+            _ => "default",
         };
         let given = matches.get_raw(id).map(|values| {
             let values: Vec<_> = values.map(|value| value.to_string_lossy()).collect();
@@ -66,25 +59,12 @@ impl Setting {
 
     /// Returns where the value comes from: `flag`, `default`, or the name of a variable.
     pub fn source(&self) -> &str {
-        match (self.source, &self.variable) {
-            (Source::Environment, Some(variable)) => variable,
-            _ => self.source.name(),
-        }
+        self.variable.as_deref().filter(|_| self.source == "environment").unwrap_or(self.source)
     }
 
     /// Returns the setting as JSON.
     pub fn to_json(&self) -> Value {
         let Self { name, value, source, variable } = self;
-        json!({ "name": name, "value": value, "source": source.name(), "variable": variable })
-    }
-}
-
-impl Source {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Flag => "flag",
-            Self::Environment => "environment",
-            Self::Default => "default",
-        }
+        json!({ "name": name, "value": value, "source": source, "variable": variable })
     }
 }

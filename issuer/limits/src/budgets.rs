@@ -200,7 +200,7 @@ impl Budgets {
         if bytes <= LONG_ANSWER {
             return Ok(None);
         }
-        self.answers.take(account, bytes.min(self.answers.share_of(account))).map(Some)
+        self.answers.take(account, bytes.min(self.answers.shares.own(account))).map(Some)
     }
 
     /// Extends a reservation for an answer that turned out to be longer.

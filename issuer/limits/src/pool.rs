@@ -2,13 +2,11 @@
 
 use std::{
     collections::HashMap,
-    net::IpAddr,
+    net::{IpAddr, Ipv6Addr},
     sync::{Arc, Mutex, MutexGuard},
 };
 
 use foldhash::quality::RandomState;
-
-use crate::network;
 
 /// The account on which an amount is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,6 +25,14 @@ impl Account {
     }
 }
 
+/// Returns the address that identifies a client: an IPv4 address, or an IPv6 network of 64 bits.
+pub fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.into(),
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)).into(),
+    }
+}
+
 /// The amounts that may be held at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shares {
@@ -41,7 +47,8 @@ pub struct Shares {
 }
 
 impl Shares {
-    fn own(&self, account: Account) -> u64 {
+    /// Returns the maximum that a holder may have while nothing else is held.
+    pub(crate) fn own(&self, account: Account) -> u64 {
         match account {
             Account::Client(_) => self.client,
             Account::Key(_) => self.key,
@@ -60,7 +67,7 @@ pub enum ExceededShare {
 
 /// An amount that is divided into shares, and how much of it each holder has.
 pub struct Pool {
-    shares: Shares,
+    pub(crate) shares: Shares,
     holdings: Mutex<Holdings>,
 }
 
@@ -89,11 +96,6 @@ impl Pool {
         let mut held = Held { pool: Arc::clone(self), account, amount: 0 };
         held.grow_to(amount)?;
         Ok(held)
-    }
-
-    /// Returns the maximum that a holder may have while nothing else is held.
-    pub fn share_of(&self, account: Account) -> u64 {
-        self.shares.own(account)
     }
 
     fn holdings(&self) -> MutexGuard<'_, Holdings> {
@@ -142,7 +144,7 @@ pub struct Held {
 impl Held {
     /// Returns the maximum that its holder may have.
     pub fn share(&self) -> u64 {
-        self.pool.share_of(self.account)
+        self.pool.shares.own(self.account)
     }
 
     /// Raises the amount to `amount`, if that is more than before.
@@ -192,12 +194,14 @@ mod tests {
 
     #[test]
     fn an_ipv6_network_of_64_bits_is_one_client() {
+        let ip = |text: &str| -> IpAddr { text.parse().unwrap() };
+        assert_eq!(network(ip("2001:db8::1")), network(ip("2001:db8::2:1")));
+        assert_ne!(network(ip("2001:db8::1")), network(ip("2001:db8:0:1::1")));
+        assert_eq!(network(ip("::ffff:192.0.2.1")), ip("192.0.2.1"));
         let pool = Pool::of_clients((10, 1));
-        let _one = pool.take(Account::client("2001:db8::1".parse().unwrap()), 1).unwrap();
-        assert_eq!(
-            pool.take(Account::client("2001:db8::2".parse().unwrap()), 1).err(),
-            Some(ExceededShare::Own)
-        );
-        assert!(pool.take(Account::client("2001:db8:1::1".parse().unwrap()), 1).is_ok());
+        let take = |address| pool.take(Account::client(ip(address)), 1);
+        let _one = take("2001:db8::1").unwrap();
+        assert_eq!(take("2001:db8::2").err(), Some(ExceededShare::Own));
+        assert!(take("2001:db8:1::1").is_ok());
     }
 }

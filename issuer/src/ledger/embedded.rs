@@ -66,7 +66,7 @@ impl EmbeddedLedger {
         let lock = lock(path)?;
         let mut content = match fs::read(path) {
             Ok(bytes) => serde_json::from_slice(&bytes)
-                .map_err(|source| LedgerError::Damaged { path: path.display().to_string(), source })?,
+                .map_err(|error| LedgerError::Damaged(path.display().to_string(), error))?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Content::default(),
             Err(error) => return Err(file_error("read", path)(error)),
         };
@@ -175,7 +175,7 @@ fn lock(path: &Path) -> Result<File, LedgerError> {
     let file = create_private(&beside).map_err(file_error("create", &beside))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(LedgerError::InUse { path: path.display().to_string() }),
+        Err(TryLockError::WouldBlock) => Err(LedgerError::InUse(path.display().to_string())),
         Err(TryLockError::Error(error)) => Err(file_error("lock", &beside)(error)),
     }
 }
@@ -235,7 +235,7 @@ mod tests {
         let ledger = EmbeddedLedger::open(&path).unwrap();
         let stale = txn(&ledger, Revision(1), 2);
         ledger.commit(&txn(&ledger, Revision(0), 1)).await;
-        assert!(matches!(EmbeddedLedger::open(&path), Err(LedgerError::InUse { .. })));
+        assert!(matches!(EmbeddedLedger::open(&path), Err(LedgerError::InUse(_))));
         drop(ledger);
 
         let ledger = EmbeddedLedger::open(&path).unwrap();
@@ -285,7 +285,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ledger.json");
         fs::write(&path, "{").unwrap();
-        assert!(matches!(EmbeddedLedger::open(&path), Err(LedgerError::Damaged { .. })));
+        assert!(matches!(EmbeddedLedger::open(&path), Err(LedgerError::Damaged(..))));
         assert_eq!(fs::read(&path).unwrap(), b"{");
     }
 }

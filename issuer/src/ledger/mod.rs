@@ -36,19 +36,11 @@ pub enum LedgerError {
         source: std::io::Error,
     },
     /// Another process has the file open.
-    #[error("{path} is in use by another process")]
-    InUse {
-        /// Path of the file.
-        path: String,
-    },
+    #[error("{0} is in use by another process")]
+    InUse(String),
     /// The file's content is damaged.
-    #[error("{path} is not a ledger")]
-    Damaged {
-        /// Path of the file.
-        path: String,
-        /// Error of the parser.
-        source: serde_json::Error,
-    },
+    #[error("{0} is not a ledger")]
+    Damaged(String, #[source] serde_json::Error),
     /// A call to etcd failed.
     #[cfg(feature = "etcd")]
     #[error("etcd did not answer")]
