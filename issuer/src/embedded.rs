@@ -12,7 +12,6 @@ use tonic::transport::Server;
 
 use crate::{
     Error,
-    board::Board,
     core::{Event, Limits},
     driver::Driver,
     grpc::IssuerService,
@@ -89,9 +88,7 @@ impl Embedded {
         let elected = Event::Elected { epoch, snapshot: ledger.load().await? };
         let metrics = Metrics::new(recorder);
         let (driver, ends) = Driver::new(limits, ledger, metrics.clone());
-        let board = Board::default();
-        let observer = Observer::new(ends.handle.clone(), ends.standing.clone(), metrics, board.clone());
-        let observer = Arc::new(observer);
+        let observer = Arc::new(Observer::new(ends.handle.clone(), ends.standing.clone(), metrics));
         let observing = observer.start();
         let shutdown = CancellationToken::new();
         supervisor.spawn("driver", driver.run(CancellationToken::new()));
@@ -105,7 +102,7 @@ impl Embedded {
             ADVERTISE.to_owned(),
             Duration::from_millis(limits.holder_ttl_ms),
             &[],
-            board,
+            Arc::clone(&observer),
         );
         let stop = shutdown.clone();
         let task = tokio::spawn(async move {

@@ -27,7 +27,6 @@ use tonic::transport::Server;
 
 use crate::{
     Error,
-    board::Board,
     config::Config,
     driver::{Driver, DriverChannels, DriverState},
     election::Election,
@@ -81,8 +80,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
     let ledger = EtcdLedger::new(to_one.clone(), &config.cluster, ETCD_DEADLINE);
     let (driver, ends) = Driver::new(config.limits(), Arc::new(ledger.clone()), metrics.clone());
 
-    let board = Board::default();
-    let observer = Observer::new(ends.handle.clone(), ends.standing.clone(), metrics.clone(), board.clone());
+    let observer = Observer::new(ends.handle.clone(), ends.standing.clone(), metrics.clone());
     let observer = Arc::new(observer);
     // All that an issuer does runs on the threads that answer probes.
     let liveness = Liveness::default();
@@ -122,7 +120,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
         config.advertise(),
         config.holder_ttl,
         &config.tls.tls_client_names,
-        board,
+        observer,
     );
     let served = tokio::select! {
         served = serve(&config, incoming, (service, traces.clone()), election, shutdown) => served,

@@ -64,7 +64,7 @@ async fn answer(
     match service.ask(client, request).await? {
         Answer::Alive { epoch, starving, scarce, mark } => {
             if let Some(holder) = holder {
-                service.board.note_beat(holder, supplies);
+                service.observer.note_beat(holder, supplies);
             }
             Ok(KeepAliveResponse {
                 epoch: epoch.0,

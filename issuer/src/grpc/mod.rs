@@ -47,7 +47,7 @@ impl issuer_server::Issuer for IssuerService {
         match self.ask(&client, convert::allocate(request)?).await? {
             Answer::Allocated { block, epoch, leaked, store, is_reclaimed, .. } => {
                 if is_reclaimed {
-                    self.board.note_reclaimed(&block.namespace, block.span.len());
+                    self.observer.note_reclaimed(&block.namespace, block.span.len());
                 }
                 Ok(Response::new(AllocateBlockResponse {
                     block: Some(convert::block_out(&block)),
@@ -88,7 +88,7 @@ impl issuer_server::Issuer for IssuerService {
         match self.ask(request.extensions(), CoreRequest::Status).await? {
             Answer::Status(report) => {
                 let answer = convert::status_out(&self.advertise, *report);
-                Ok(Response::new(self.board.complete(answer)))
+                Ok(Response::new(self.observer.complete(answer)))
             }
             _ => Err(mismatch()),
         }

@@ -10,9 +10,9 @@ use tonic::{Extensions, Status};
 
 use super::status::status_of;
 use crate::{
-    board::Board,
     core::{Answer, Refusal, Request},
     driver::{DriverState, Handle},
+    observer::Observer,
 };
 
 /// Maximum size of a request, in bytes. Every valid call is small; a larger one is refused before
@@ -32,7 +32,7 @@ pub struct IssuerService {
     clients: Arc<[String]>,
     /// Calls of other holders than their certificates name.
     refused: Arc<Seldom>,
-    pub(super) board: Board,
+    pub(super) observer: Arc<Observer>,
 }
 
 impl IssuerService {
@@ -43,11 +43,11 @@ impl IssuerService {
         advertise: String,
         holder_ttl: Duration,
         clients: &[String],
-        board: Board,
+        observer: Arc<Observer>,
     ) -> IssuerServer<Self> {
         let (refused, clients) = (Arc::default(), clients.into());
         let advertise = advertise.into();
-        let service = Self { handle, standing, advertise, holder_ttl, clients, refused, board };
+        let service = Self { handle, standing, advertise, holder_ttl, clients, refused, observer };
         IssuerServer::new(service).max_decoding_message_size(DECODE_LIMIT)
     }
 
