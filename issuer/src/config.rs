@@ -144,8 +144,6 @@ pub struct Config {
 impl Config {
     /// Checks the constraints that no parser of a single flag can check.
     pub fn check(&self) -> Result<(), Error> {
-        let wrong =
-            |flag, value: String, reason: &str| Err(Error::Config { flag, value, reason: reason.to_owned() });
         let all = |scheme| self.etcd.iter().all(|url| url.starts_with(scheme));
         if !all("http://") && !all("https://") {
             let reason = "expected addresses that all start with http://, or all with https://";
@@ -192,6 +190,11 @@ impl Config {
             ..Limits::default()
         }
     }
+}
+
+/// Returns the error for a flag's value.
+fn wrong(flag: &'static str, value: String, reason: &str) -> Result<(), Error> {
+    Err(Error::Config { flag, value, reason: reason.to_owned() })
 }
 
 fn milliseconds(length: Duration) -> u64 {

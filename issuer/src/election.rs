@@ -86,8 +86,7 @@ impl Election {
                     self.wait_for_vacancy().await;
                 }
                 Err(error) => {
-                    self.metrics.errors.increment(1);
-                    tracing::warn!(error = &error as &dyn std::error::Error, "campaign");
+                    self.failed("campaign", &error);
                     self.pause(PAUSE).await;
                 }
             }
@@ -179,8 +178,7 @@ impl Election {
         loop {
             match self.ledger.load().await {
                 Err(error @ (LedgerError::TimedOut | LedgerError::Etcd(_))) => {
-                    self.metrics.errors.increment(1);
-                    tracing::warn!(error = &error as &dyn std::error::Error, "read the ledger at take-over");
+                    self.failed("read the ledger at take-over", &error);
                     sleep(PAUSE / 10).await;
                 }
                 loaded => return loaded,
@@ -202,8 +200,7 @@ impl Election {
                     }
                     Err(error) => {
                         // Opens another stream, maybe to another member, while the lease lasts.
-                        self.metrics.errors.increment(1);
-                        tracing::warn!(error = &error as &dyn std::error::Error, "keep the lease alive");
+                        self.failed("keep the lease alive", &error);
                         sleep(PAUSE.min(lease.ttl / 20)).await;
                     }
                 },
@@ -250,10 +247,8 @@ impl Election {
             .when([Compare::create_revision(key.as_str(), CompareOp::Equal, created)])
             .and_then([TxnOp::delete(key.as_str(), None)]);
         if let Err(error) = self.within(self.client.kv_client().txn(txn)).await {
-            tracing::warn!(
-                error = &error as &dyn std::error::Error,
-                "resign: the lease will run out by itself"
-            );
+            let error: &(dyn std::error::Error + 'static) = &error;
+            tracing::warn!(error, "resign: the lease will run out by itself");
         }
         self.revoke(lease).await;
     }
@@ -304,6 +299,11 @@ impl Election {
         let answer = answer.map_err(|_| ElectionError::TimedOut(self.deadline))??;
         self.metrics.etcd.succeeded();
         Ok(answer)
+    }
+
+    fn failed(&self, action: &str, error: &(dyn std::error::Error + 'static)) {
+        self.metrics.errors.increment(1);
+        tracing::warn!(error, "{action}");
     }
 
     async fn pause(&self, length: Duration) {

@@ -12,7 +12,7 @@ use tls::Certificate;
 use tokio::{sync::watch, time::Instant};
 
 use crate::{
-    core::{Answer, Refusal, StatusReport},
+    core::{Answer, NamespaceReport, Refusal},
     forecast::Outlook,
     ledger::TxnOutcome,
 };
@@ -152,70 +152,53 @@ impl Metrics {
         }
     }
 
-    /// Sets the gauges for the numbers left in a namespace.
-    pub fn outlook(&self, namespace: &Namespace, outlook: &Outlook) {
-        let values = [outlook.ratio, outlook.seconds, if outlook.is_low() { 1.0 } else { 0.0 }];
-        let gauges = self.recorder.with(|| outlook_gauges(namespace));
+    /// Sets the gauges of a namespace.
+    #[expect(clippy::cast_precision_loss, reason = "counts of numbers stay below 2^48")]
+    pub fn namespace(&self, report: &NamespaceReport, outlook: &Outlook) {
+        let account = report.account;
+        let counts = [
+            account.allocated,
+            account.allocated.abs_diff(account.accounted()),
+            report.in_hand,
+            report.capacity,
+            account.used,
+            account.open,
+            account.free,
+            account.leaked,
+            account.burned,
+        ];
+        let left = [outlook.ratio, outlook.seconds, if outlook.is_low() { 1.0 } else { 0.0 }];
+        let values = left.into_iter().chain(counts.map(|count| count as f64));
+        let gauges = self.recorder.with(|| namespace_gauges(&report.name));
         gauges.iter().zip(values).for_each(|(gauge, value)| gauge.set(value));
     }
 
-    /// Sets the gauges for the account of every namespace. A follower has none to set.
-    #[expect(clippy::cast_precision_loss, reason = "counts of numbers stay below 2^48")]
-    pub fn report(&self, report: &StatusReport) {
-        self.recorder.with(|| {
-            for namespace in &report.namespaces {
-                let account = namespace.account;
-                let counts = [
-                    account.allocated,
-                    account.allocated.abs_diff(account.accounted()),
-                    namespace.in_hand,
-                    namespace.capacity,
-                    account.used,
-                    account.open,
-                    account.free,
-                    account.leaked,
-                    account.burned,
-                ];
-                for (gauge, count) in account_gauges(&namespace.name).iter().zip(counts) {
-                    gauge.set(count as f64);
-                }
-            }
-            let alive = report.holders.iter().filter(|holder| holder.alive).count();
-            gauge!("issuer_holders_alive").set(alive as f64);
-        });
+    /// Sets the number of holders that were heard within the holder TTL.
+    #[expect(clippy::cast_precision_loss, reason = "there are few holders")]
+    pub fn holders_alive(&self, count: usize) {
+        self.recorder.with(|| gauge!("issuer_holders_alive").set(count as f64));
     }
 
-    /// Sets the gauges of [`Metrics::outlook`] and [`Metrics::report`] to NaN, because this issuer
-    /// does not know the state of these namespaces any more. The page leaves them out.
+    /// Sets the gauges of [`Metrics::namespace`] and [`Metrics::holders_alive`] to NaN, because this
+    /// issuer does not know the state of these namespaces any more. The page leaves them out.
     pub fn withdraw<'a>(&self, namespaces: impl Iterator<Item = &'a Namespace>) {
         self.recorder.with(|| {
-            for namespace in namespaces {
-                let gauges = outlook_gauges(namespace).into_iter().chain(account_gauges(namespace));
-                gauges.for_each(|gauge| gauge.set(f64::NAN));
-            }
-            gauge!("issuer_holders_alive").set(f64::NAN);
+            let gauges = namespaces.flat_map(namespace_gauges);
+            gauges.chain([gauge!("issuer_holders_alive")]).for_each(|gauge| gauge.set(f64::NAN));
         });
     }
 }
 
-/// Returns the gauges for the numbers left in a namespace: their share, how long they last, and
-/// whether they are low.
-fn outlook_gauges(namespace: &Namespace) -> [Gauge; 3] {
-    let name = namespace.to_string();
-    [
-        gauge!("issuer_namespace_remaining_ratio", "namespace" => name.clone()),
-        gauge!("issuer_namespace_exhaustion_seconds", "namespace" => name.clone()),
-        gauge!("issuer_namespace_low", "namespace" => name),
-    ]
-}
-
-/// Returns the gauges for the account of a namespace: allocated and unaccounted numbers, numbers in
-/// hand, capacity, and the numbers that are used, open, free, leaked and burned.
-fn account_gauges(namespace: &Namespace) -> [Gauge; 9] {
+/// Returns the gauges of a namespace: the share of numbers left, how long they last, whether they
+/// are low; the numbers allocated, unaccounted and in hand, the capacity, and the numbers by state.
+fn namespace_gauges(namespace: &Namespace) -> [Gauge; 12] {
     let name = namespace.to_string();
     let numbers =
         |state: &'static str| gauge!("issuer_numbers", "namespace" => name.clone(), "state" => state);
     [
+        gauge!("issuer_namespace_remaining_ratio", "namespace" => name.clone()),
+        gauge!("issuer_namespace_exhaustion_seconds", "namespace" => name.clone()),
+        gauge!("issuer_namespace_low", "namespace" => name.clone()),
         gauge!("issuer_namespace_allocated", "namespace" => name.clone()),
         gauge!("issuer_numbers_unaccounted", "namespace" => name.clone()),
         gauge!("issuer_numbers_in_hand", "namespace" => name.clone()),

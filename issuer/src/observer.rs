@@ -98,7 +98,7 @@ impl Observer {
         let mut notes = self.notes();
         if self.serving() == Some(report.epoch) {
             notes.is_shown = true;
-            self.metrics.report(report);
+            self.metrics.holders_alive(report.holders.iter().filter(|holder| holder.alive).count());
             self.foretell(report, &mut notes.watched);
             let known: BTreeSet<&HolderId> = report.holders.iter().map(|holder| &holder.id).collect();
             notes.supplies.retain(|holder, _| known.contains(holder));
@@ -117,7 +117,7 @@ impl Observer {
         for namespace in &report.namespaces {
             let one = watched.entry(namespace.name.clone()).or_default();
             let outlook = one.forecast.look(now, namespace);
-            self.metrics.outlook(&namespace.name, &outlook);
+            self.metrics.namespace(namespace, &outlook);
             if outlook.is_low() && !one.low {
                 raise(&namespace.name, &outlook);
             }

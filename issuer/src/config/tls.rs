@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use daemon::is_local;
-use tls::{ClientTls, Protocols, ServerTls, TlsError, TlsFiles, Verify};
+use tls::{ClientTls, HTTP2, ServerTls, TlsError, TlsFiles, Verify};
 
-use super::Config;
+use super::{Config, wrong};
 use crate::Error;
 
 /// Flags for TLS of the server.
@@ -67,7 +67,6 @@ pub struct StatusTlsArgs {
 impl TlsArgs {
     /// Checks that nothing leaves this machine in plaintext, unless that is allowed.
     pub(super) fn check(&self, config: &Config) -> Result<(), Error> {
-        let wrong = |flag, value, reason: &str| Err(Error::Config { flag, value, reason: reason.to_owned() });
         let advertised = config.advertise();
         if self.tls_cert.is_some() != advertised.starts_with("https://") && config.advertise.is_some() {
             let expected = if self.tls_cert.is_some() { "https:// because of --tls-cert" } else { "http://" };
@@ -99,7 +98,7 @@ impl TlsArgs {
             key: self.tls_key.clone(),
         };
         let flags = ["--tls-client-ca", "--tls-cert", "--tls-key"];
-        ServerTls::new(files, Protocols::Http2).map(Some).map_err(|error| of_file(flags, error))
+        ServerTls::new(files, &[HTTP2]).map(Some).map_err(|error| of_file(flags, error))
     }
 
     /// Reads the files for connections to etcd.

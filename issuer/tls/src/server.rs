@@ -13,7 +13,7 @@ use tokio::{
 };
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
-use crate::{Certificate, HTTP1, HTTP2, Identity, TlsError, TlsFiles, files::Contents, reload::Reloaded};
+use crate::{Certificate, Identity, TlsError, TlsFiles, files::Contents, reload::Reloaded};
 
 /// How long, and for how many bytes, a refused client is listened to before it is cut off.
 const REFUSED_WITHIN: Duration = Duration::from_secs(1);
@@ -23,23 +23,10 @@ const REFUSED_BYTES: u64 = 64 * 1024;
 #[derive(Clone)]
 pub struct ServerTls(Arc<Reloaded<ServerConfig>>);
 
-/// The protocols that a server speaks, in its order of preference (ALPN).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocols {
-    /// HTTP/2, as gRPC demands.
-    Http2,
-    /// HTTP/2, and HTTP/1.1 for clients that want it, or know no ALPN.
-    Both,
-}
-
 impl ServerTls {
     /// Reads the files. With authorities among them, every client has to show a certificate of one
-    /// of these; without, none is asked for.
-    pub fn new(files: TlsFiles, protocols: Protocols) -> Result<Self, TlsError> {
-        let protocols: &[&[u8]] = match protocols {
-            Protocols::Http2 => &[HTTP2],
-            Protocols::Both => &[HTTP2, HTTP1],
-        };
+    /// of these; without, none is asked for. `protocols` are those of ALPN, the preferred one first.
+    pub fn new(files: TlsFiles, protocols: &'static [&'static [u8]]) -> Result<Self, TlsError> {
         Reloaded::start(files, move |files, contents| make(files, contents, protocols)).map(Self)
     }
 
