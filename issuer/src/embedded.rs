@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, io, path::Path, sync::Arc, time::Duration};
 
 use daemon::{Recorder, TaskSupervisor};
 use numbers::{Epoch, Namespace};
-use tokio::{io::DuplexStream, sync::mpsc, task::JoinHandle};
+use tokio::{io::DuplexStream, sync::mpsc};
 use tokio_stream::{StreamExt, wrappers::ReceiverStream};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use tonic::transport::Server;
@@ -29,7 +29,7 @@ const PIPE: usize = 64 * 1024;
 pub struct Embedded {
     connections: mpsc::Sender<io::Result<DuplexStream>>,
     shutdown: CancellationToken,
-    task: JoinHandle<()>,
+    task: AbortOnDropHandle<()>,
     observer: Arc<Observer>,
     _observing: AbortOnDropHandle<()>,
 }
@@ -105,7 +105,7 @@ impl Embedded {
             Arc::clone(&observer),
         );
         let stop = shutdown.clone();
-        let task = tokio::spawn(async move {
+        let task = AbortOnDropHandle::new(tokio::spawn(async move {
             let incoming = ReceiverStream::new(incoming).map(|stream: io::Result<DuplexStream>| stream);
             let served = Server::builder()
                 .add_service(service)
@@ -115,7 +115,7 @@ impl Embedded {
                 tracing::error!(%error, "serve the embedded issuer");
             }
             drop(ends.elections);
-        });
+        }));
         Ok(Self { connections, shutdown, task, observer, _observing: observing })
     }
 
@@ -133,9 +133,6 @@ impl Embedded {
     /// are cut.
     pub async fn stop(self) {
         self.shutdown.cancel();
-        let abort = self.task.abort_handle();
-        if tokio::time::timeout(Duration::from_secs(1), self.task).await.is_err() {
-            abort.abort();
-        }
+        let _ = tokio::time::timeout(Duration::from_secs(1), self.task).await;
     }
 }

@@ -24,17 +24,16 @@ use std::{
 };
 
 use connection::{Closable, Closing, Impatient, lock, with_keep_alives};
+use daemon::{Stream, connect};
 use etcd_client::{Client, ConnectOptions};
 use hyper_util::rt::TokioIo;
-use tls::{ClientStream, ClientTls};
-use tokio::{net::TcpStream, time::timeout};
-use tokio_util::{either::Either, sync::CancellationToken};
+use tls::ClientTls;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 use tonic::transport::{Endpoint, Uri};
 use tower::util::BoxCloneSyncService;
 
 use crate::Error;
-
-type Stream = Either<TcpStream, ClientStream<TcpStream>>;
 
 /// A client with connections to all members that answer; `probed` is the key that shows it.
 pub(crate) async fn to_all(
@@ -58,7 +57,7 @@ pub(crate) async fn to_one(
     let Some(first) = endpoints.first().cloned() else {
         return Err(Error::Internal("the flag has a default and takes no empty list"));
     };
-    let addresses: Arc<[Address]> = endpoints.iter().map(|endpoint| Address::of(endpoint.uri())).collect();
+    let addresses: Arc<[Uri]> = endpoints.iter().map(|endpoint| endpoint.uri().clone()).collect();
     let (turn, tls) = (Arc::new(AtomicUsize::new(0)), tls.cloned());
     let closing = Closing::default();
     let opened = Arc::clone(&closing);
@@ -93,23 +92,9 @@ fn endpoints(members: &[String]) -> Result<Vec<Endpoint>, Error> {
     members.iter().map(endpoint).collect()
 }
 
-#[derive(Clone)]
-struct Address {
-    host: String,
-    port: u16,
-}
-
-impl Address {
-    fn of(uri: &Uri) -> Self {
-        let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
-        let usual = if uri.scheme_str() == Some("https") { 443 } else { 80 };
-        Self { host, port: uri.port_u16().unwrap_or(usual) }
-    }
-}
-
 /// Tries each member once, beginning after the one that was connected last.
 async fn dial(
-    addresses: &[Address],
+    addresses: &[Uri],
     turn: &AtomicUsize,
     deadline: Duration,
     tls: Option<&ClientTls>,
@@ -125,33 +110,7 @@ async fn dial(
     Err(last)
 }
 
-async fn open(address: &Address, deadline: Duration, tls: Option<&ClientTls>) -> io::Result<Stream> {
-    let Address { host, port } = address;
-    let opened = timeout(deadline, async {
-        let stream = TcpStream::connect((host.as_str(), *port)).await?;
-        stream.set_nodelay(true)?;
-        match tls {
-            Some(tls) => tls.connect(host, stream).await.map(Either::Right),
-            None => Ok(Either::Left(stream)),
-        }
-    });
-    opened.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn members_are_addressed_by_host_and_port() {
-        for (member, host, port) in [
-            ("http://etcd-0:2379/", "etcd-0", 2379),
-            ("https://etcd-0.etcd:2379", "etcd-0.etcd", 2379),
-            ("https://etcd.example", "etcd.example", 443),
-            ("http://[::1]:2379", "::1", 2379),
-        ] {
-            let address = Address::of(&member.parse().unwrap());
-            assert_eq!((address.host.as_str(), address.port), (host, port), "{member}");
-        }
-    }
+async fn open(address: &Uri, deadline: Duration, tls: Option<&ClientTls>) -> io::Result<Stream> {
+    let opened = timeout(deadline, connect(address, tls)).await;
+    opened.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }

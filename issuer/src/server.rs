@@ -22,7 +22,7 @@ use tokio::{
     task::JoinHandle,
     time::{Instant, sleep, timeout},
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use tonic::transport::Server;
 
 use crate::{
@@ -177,7 +177,7 @@ async fn serve(
         .add_service(reflection)
         .serve_with_incoming_shutdown(incoming, stop.clone().cancelled_owned());
     tracing::info!(listen = %config.listen, admin = %config.admin_listen, cluster = config.cluster, "serving");
-    let mut server = tokio::spawn(server);
+    let mut server = AbortOnDropHandle::new(tokio::spawn(server));
     tokio::select! {
         ended = &mut server => return ended.map_err(|_| Error::Internal("the server's task failed"))?.map_err(Error::from),
         () = shutdown.cancelled() => {}
@@ -187,10 +187,7 @@ async fn serve(
     }
     stop.cancel();
     // A silent client can block a graceful stop without end (hyper #4170).
-    let abort = server.abort_handle();
-    if timeout(STOP_DEADLINE, server).await.is_err() {
-        abort.abort();
-    }
+    let _ = timeout(STOP_DEADLINE, server).await;
     tracing::info!("stopped");
     Ok(())
 }

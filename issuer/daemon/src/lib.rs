@@ -22,7 +22,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 pub use admin::{Admin, Refresh};
-pub use channel::{channel, is_local, reasons};
+pub use channel::{Stream, channel, connect, is_local, reasons};
 pub use contact::Contact;
 pub use exit::{Exit, parse};
 pub use liveness::{Beats, Liveness};

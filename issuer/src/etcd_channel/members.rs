@@ -35,7 +35,6 @@ use tower::{
 };
 
 use super::{
-    Address,
     connection::{Closable, Impatient, with_keep_alives},
     open,
 };
@@ -114,7 +113,7 @@ impl Member {
     /// Opens a connection; `gone` is cancelled when it ends.
     async fn open(&self, gone: &CancellationToken) -> Result<Channel, tonic::transport::Error> {
         let (tls, deadline, gone) = (self.tls.clone(), self.deadline, gone.clone());
-        let (address, dialled) = (Address::of(self.endpoint.uri()), Arc::new(AtomicBool::new(false)));
+        let (address, dialled) = (self.endpoint.uri().clone(), Arc::new(AtomicBool::new(false)));
         let connector = tower::service_fn(move |_: Uri| {
             let (tls, address, gone) = (tls.clone(), address.clone(), gone.clone());
             let is_again = dialled.swap(true, Ordering::Relaxed);
