@@ -1,5 +1,4 @@
-//! The issuer's configuration: one struct, read from flags and the environment, and checked before
-//! anything starts.
+//! The issuer's configuration: read from flags and the environment, and checked first of all.
 
 mod tls;
 

@@ -9,8 +9,7 @@ use crate::{
     config::{Cli, ConfigCheckArgs},
 };
 
-/// Checks the configuration and the files that it names, and returns the table or the JSON of its
-/// settings.
+/// Checks the configuration and its files, and returns the table or the JSON of its settings.
 pub fn run(args: &ConfigCheckArgs) -> Result<String, Error> {
     args.config.check()?;
     args.config.tls.listener()?;

@@ -22,8 +22,7 @@ use crate::{
 const CALLS: usize = 1_024;
 /// Maximum number of calls that are taken before the other events are checked.
 const AT_ONCE: usize = 128;
-/// Initial back-off before a transaction with an unknown outcome is sent again. It doubles up to
-/// [`AGAIN_MAX`].
+/// Initial back-off before an unknown transaction is sent again. Doubles to [`AGAIN_MAX`].
 const AGAIN_MIN: Duration = Duration::from_millis(20);
 const AGAIN_MAX: Duration = Duration::from_secs(1);
 
@@ -46,8 +45,7 @@ impl Handle {
         let (answer, answered) = oneshot::channel();
         // A driver that has stopped took no more calls: surely not executed.
         self.0.send((request, answer)).await.map_err(|_| Refusal::NotLeader(None))?;
-        // The driver keeps each caller until it can answer, so a dropped sender means that the
-        // driver has stopped in between.
+        // Each caller is kept until it is answered, so the driver has stopped in between.
         answered.await.unwrap_or(Err(Refusal::Unknown))
     }
 }
@@ -147,8 +145,7 @@ impl Driver {
                     self.step(Event::Retire);
                 }
                 _ = ticks.tick() => self.tick(),
-                // Takes many calls at once, because each round of the loop polls the transaction in
-                // flight first.
+                // Takes many calls at once: each round polls the transaction in flight first.
                 taken = self.calls.recv_many(&mut calls, AT_ONCE) => {
                     if taken == 0 {
                         return;
@@ -217,8 +214,7 @@ impl Driver {
     fn answer(&mut self, ticket: Ticket, answer: Result<Answer, Refusal>) {
         if let Some((arrived, caller)) = self.waiting.remove(&ticket) {
             self.metrics.answered(&answer, arrived);
-            // The caller may have given up. A block that its holder never hears of comes back with
-            // the holder's next start.
+            // The caller may have given up. Its block comes back with the holder's next start.
             let _ = caller.send(answer);
         }
     }

@@ -75,8 +75,7 @@ enum ElectionError {
 }
 
 impl Election {
-    /// Campaigns, leads, resigns and follows in turn. Returns after shutdown, when the leader key
-    /// is given up.
+    /// Campaigns, leads, resigns and follows. Returns after shutdown, when the key is given up.
     pub(crate) async fn run(mut self) {
         while !self.shutdown.is_cancelled() {
             match self.campaign().await {
@@ -140,13 +139,11 @@ impl Election {
         Ok(Lease { id: answer.id(), ttl, deadline: asked + ttl })
     }
 
-    /// Leads for one term: from the read at take-over until the lease is lost, the driver abdicates
-    /// or the process stops.
+    /// Leads until the lease is lost, the driver abdicates or the process stops.
     async fn lead(&mut self, mut lease: Lease, epoch: Epoch) {
         // An abdication of an earlier term must not end this one.
         self.abdications.mark_unchanged();
-        // The lease is kept alive meanwhile, so that a slow read of the ledger does not cost the
-        // term.
+        // The lease is kept alive meanwhile: a slow read of the ledger must not cost the term.
         let loaded = tokio::select! {
             loaded = self.load() => Some(loaded),
             () = self.hold(&mut lease) => None,

@@ -1,5 +1,4 @@
-//! The issuer inside another process: the same gRPC service over in-memory connections, on the file
-//! ledger.
+//! The issuer inside another process: over in-memory connections, on the file ledger.
 
 use std::{collections::BTreeMap, io, path::Path, sync::Arc, time::Duration};
 
@@ -129,8 +128,7 @@ impl Embedded {
         Arc::clone(&self.observer)
     }
 
-    /// Stops the issuer. Call it after the last request; connections that are open after one second
-    /// are cut.
+    /// Stops the issuer. Connections that are open after one second are cut.
     pub async fn stop(self) {
         self.shutdown.cancel();
         let _ = tokio::time::timeout(Duration::from_secs(1), self.task).await;

@@ -1,5 +1,4 @@
-//! The error that prevents the issuer from starting or running. Refusals of single calls are
-//! [`crate::core::Refusal`].
+//! Errors that prevent a start or a run. Single calls have [`crate::core::Refusal`].
 
 use std::io;
 

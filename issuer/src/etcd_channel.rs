@@ -46,8 +46,7 @@ pub(crate) async fn to_all(
     client(all, ConnectOptions::new().with_require_leader(true)).await
 }
 
-/// A client with a connection to whichever of the members answers. It is opened with the first
-/// call.
+/// A client with a connection to a member that answers, opened with the first call.
 pub(crate) async fn to_one(
     members: &[String],
     deadline: Duration,

@@ -1,5 +1,4 @@
-//! Forecast of the time at which a namespace runs out (C5), from its consumption over the last
-//! hours.
+//! Forecast of when a namespace runs out (C5), from its consumption over the last hours.
 
 use std::collections::VecDeque;
 

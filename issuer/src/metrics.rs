@@ -117,8 +117,7 @@ impl Metrics {
         }
     }
 
-    /// Sets when a certificate ends, if there is one. Called when a metrics page is requested, as
-    /// certificates are renewed.
+    /// Sets when a certificate ends, for each metrics page, as certificates are renewed.
     #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 stay below 2^53")]
     pub fn certificate(&self, of: &'static str, certificate: Option<Certificate>) {
         if let Some(certificate) = certificate {
@@ -129,8 +128,7 @@ impl Metrics {
         }
     }
 
-    /// Sets the remaining time of the lease, and how long ago etcd answered. Called when a metrics
-    /// page is requested.
+    /// Sets the remaining time of the lease and the age of etcd's last answer, for each page.
     pub fn show_etcd(&self) {
         let (server, age) = (self.etcd.server, self.etcd.age().as_secs_f64());
         self.recorder.with(|| gauge!("issuer_last_success_age_seconds", "server" => server).set(age));

@@ -1,5 +1,4 @@
-//! The issuer as a daemon. It serves the admin listener first, waits for etcd, then runs the
-//! election and the gRPC server.
+//! The issuer as a daemon. Serves the admin listener, waits for etcd, then runs the rest.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -243,8 +242,7 @@ fn readiness(
     receiver
 }
 
-/// Returns the callback that refreshes the gauges that change all the time, just before a metrics
-/// page is rendered.
+/// Returns the callback that refreshes gauges just before a metrics page is rendered.
 fn refresh(
     observer: Arc<Observer>,
     metrics: Metrics,

@@ -168,8 +168,7 @@ fn to_json(status: &GetStatusResponse) -> Value {
     })
 }
 
-/// Returns the open reservations, for which no process sends beats, and the holders that are
-/// processes.
+/// Returns the open reservations, which send no beats, and the holders that are processes.
 fn reservations_and_holders(status: &GetStatusResponse) -> (Vec<&HolderStatus>, Vec<&HolderStatus>) {
     status.holders.iter().partition(|holder| holder.reserved)
 }
@@ -209,8 +208,7 @@ fn to_table(status: &GetStatusResponse) -> String {
     text
 }
 
-/// Returns the share of numbers that no holder has, in percent, rounded down. A namespace that
-/// shows 0 % may have a few left.
+/// Returns the share of numbers that no holder has, in percent, rounded down.
 fn left(namespace: &NamespaceStatus) -> String {
     let remaining = namespace.capacity.saturating_sub(namespace.high_watermark) + namespace.free;
     let percent = u128::from(remaining) * 100 / u128::from(namespace.capacity.max(1));

@@ -14,8 +14,7 @@ pub enum Exit {
     Clean,
     /// Bad configuration: code 64.
     Config,
-    /// A part of the input was refused, or there was nothing in it: code 65. What was right is
-    /// done.
+    /// A part of the input was refused, or there was nothing in it: code 65. The rest is done.
     Refused,
     /// The link or other object that a command asked a server for does not exist: code 66.
     NotFound,

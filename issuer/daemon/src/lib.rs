@@ -1,5 +1,4 @@
-//! Infrastructure that both daemons share: the admin listener, metrics, signals, logs and exit
-//! codes.
+//! Infrastructure of both daemons: admin listener, metrics, signals, logs and exit codes.
 
 mod admin;
 mod channel;

@@ -58,8 +58,7 @@ impl Liveness {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).push(task);
     }
 
-    /// Returns the names of the threads that are stuck, and of the supervised tasks that have
-    /// failed.
+    /// Returns the names of the threads that are stuck, and of supervised tasks that failed.
     pub fn stuck(&self) -> Vec<String> {
         let now = millis(self.since.elapsed());
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);

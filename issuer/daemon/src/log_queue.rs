@@ -69,8 +69,7 @@ impl LogQueue {
         });
     }
 
-    /// Waits until all lines are written or dropped, but no longer than `most`: standard error may
-    /// never take them.
+    /// Waits until no line waits, at most this long: standard error may never take them.
     pub(crate) fn flush(&self, most: Duration) {
         let mut waited = Duration::ZERO;
         while self.bytes.load(Ordering::Relaxed) > 0 && waited < most {

@@ -65,8 +65,7 @@ impl LogFormat {
     }
 }
 
-/// Returns the number of log lines that this process has dropped, because standard error did not
-/// take them.
+/// Returns the number of log lines that standard error did not take.
 pub(crate) fn dropped_lines() -> u64 {
     LOG.dropped()
 }

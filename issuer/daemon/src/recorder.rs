@@ -70,8 +70,7 @@ impl Recorder {
         self.more.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Folds histogram samples into buckets. Without this call they accumulate without bound
-    /// (metrics #467).
+    /// Folds histogram samples into buckets, which else accumulate without bound (metrics #467).
     pub fn upkeep(&self) {
         self.page.run_upkeep();
     }

@@ -40,8 +40,7 @@ use crate::{
     http2_windows::{GRPC, PUBLIC},
 };
 
-/// The maximum number of connections to the public listener, if the system grants as many
-/// descriptors.
+/// The maximum number of public connections, if the system grants as many descriptors.
 const CONNECTIONS_MAX: usize = 16_384;
 /// The maximum number of connections to the links API over gRPC.
 const GRPC_CONNECTIONS_MAX: usize = 1_024;
@@ -57,11 +56,9 @@ const CONNECTION_BYTES: u64 = 32 << 10;
 /// The same of a connection with TLS: records of 16 KiB in both directions, what its windows let
 /// arrive, and for each request that HTTP/2 has at a time the head, and twice 16 KiB of the answer.
 const TLS_CONNECTION_BYTES: u64 = (32 << 10) + PUBLIC.bytes() + PUBLIC.streams as u64 * (48 << 10);
-/// The memory of a connection over gRPC at worst: what its windows let arrive. Answers that are not
-/// read have a budget of their own.
+/// The same over gRPC: what its windows let arrive. Unread answers have their own budget.
 const GRPC_CONNECTION_BYTES: u64 = GRPC.bytes();
-/// The divisor for the share of the memory that public connections may take at worst, and that
-/// those over gRPC may take as well.
+/// The divisor for the share of the memory for public connections, and for those over gRPC.
 const CONNECTIONS_OF_MEMORY: u64 = 4;
 /// The number of descriptors kept for databases, files, the log and the admin listener.
 const DESCRIPTORS_KEPT: usize = 256;
@@ -71,8 +68,7 @@ const BODIES_MIN: u64 = 16 << 20;
 const BODIES_MAX: u64 = 64 << 20;
 /// The longest body of a call, in bytes. A key's share has to admit it.
 const LONGEST_BODY: u64 = 4 << 20;
-/// The maximum bytes of bodies that one client without a key may hold. Its only bodies are password
-/// forms.
+/// The maximum bytes of bodies of one client without a key: they are password forms.
 const BODIES_OF_CLIENT: u64 = 16 << 10;
 /// The maximum numbers of calls in progress, of the process and of one key. Each call has a head of
 /// up to 16 KiB, and keeps its place when its client disconnects.
@@ -83,16 +79,14 @@ pub const BULK_CALLS: (u64, u64) = (12, 4);
 const LISTS: (u64, u64) = (16, 4);
 /// The length in bytes above which an answer counts until the client has read it.
 const LONG_ANSWER: u64 = 16 * 1024;
-/// The maximum bytes of long answers that one client without a key may hold. Its only long answers
-/// are QR codes.
+/// The maximum bytes of long answers of one client without a key: they are QR codes.
 const ANSWERS_OF_CLIENT: u64 = 512 << 10;
 /// The maximum numbers of gRPC calls in progress that need no key, except checks of health, of the
 /// process and of one client. A client that watches for health does so for each of its connections.
 pub(crate) const QUESTIONS: (u64, u64) = (512, 32);
 /// The same of checks of health. As a rule these are calls whose message has not arrived.
 pub(crate) const CHECKS: (u64, u64) = (4_096, 128);
-/// The maximum numbers of requests that wait for a rate which guards a secret, of the process and
-/// of one client.
+/// The maximum numbers of requests that wait for a rate which guards a secret: all, one client.
 pub const LATE: (u64, u64) = (64, 8);
 /// The maximum numbers of QR codes that are drawn or wait for it.
 pub const QR_CODES: (u64, u64) = (32, 8);

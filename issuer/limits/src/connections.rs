@@ -40,8 +40,7 @@ use crate::{Connection, Rate, Seldom, network};
 const TICK: Duration = Duration::from_secs(1);
 /// Back-off after a failed accept, as when the system has no descriptor left.
 const NO_DESCRIPTOR: Duration = Duration::from_millis(20);
-/// Maximum number of connections that are closed but still have their descriptor, in addition to
-/// the open ones.
+/// Maximum number of closed connections that still have their descriptor.
 pub(crate) const CLOSING: usize = 8;
 /// The divisor for the number of connections that are closed at a time. Finding the idlest takes
 /// longer than closing it, so a part of them is closed together.
@@ -249,8 +248,7 @@ impl Connections {
         Some((place, connection))
     }
 
-    /// Closes the idlest connections, as when the system has no descriptor left. Returns their
-    /// number.
+    /// Closes the idlest connections, as when no descriptor is left. Returns their number.
     pub(crate) fn close_idlest(&self) -> usize {
         let closed = self.table().take_idlest(None, self.now(), self.limits.requests_are_endless);
         closed.iter().for_each(Connection::close);

@@ -143,8 +143,7 @@ impl Connected for GrpcStream {
     }
 }
 
-/// Returns the client that a call counts for: the peer of its connection, or the client behind a
-/// proxy.
+/// Returns the client that a call counts for: the peer, or the client behind a proxy.
 pub type ClientOf = Arc<dyn Fn(&Request<Body>) -> IpAddr + Send + Sync>;
 
 /// Returns the peer of a request's connection.

@@ -20,8 +20,7 @@ pub struct Pace {
 pub struct TooSlow;
 
 impl Pace {
-    /// Creates a pace that allows `grace`, and another second for every `bytes_per_second` bytes
-    /// received.
+    /// Creates a pace that allows `grace`, and a second for every `bytes_per_second` bytes.
     pub fn new(grace: Duration, bytes_per_second: u32) -> Self {
         Self { grace, bytes_per_second, waited: Duration::ZERO, received: 0 }
     }

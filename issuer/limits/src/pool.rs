@@ -11,8 +11,7 @@ use foldhash::quality::RandomState;
 /// The account on which an amount is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Account {
-    /// A client without a key, or whose key is not known yet: an IPv4 address, or an IPv6 network
-    /// of 64 bits.
+    /// A client without a key, or whose key is not known yet, by its [`network`].
     Client(IpAddr),
     /// An API key by its number in the database, wherever it is used.
     Key(i64),
@@ -85,8 +84,7 @@ impl Pool {
         Arc::new(Self { shares, holdings: Mutex::default() })
     }
 
-    /// Creates a pool for clients. They may hold `all` of it together, and each of them `client`;
-    /// so may each key.
+    /// Creates a pool of which all may hold `all`, and each client and each key `client`.
     pub fn of_clients((all, client): (u64, u64)) -> Arc<Self> {
         Self::new(Shares { all, clients: all, client, key: client })
     }

@@ -83,8 +83,7 @@ impl Rate {
     /// Gives one unit of [`Rate::spend`] back.
     pub fn give_back(&self, client: impl Hash) {
         let Some(cost) = cost(self.per_minute) else { return };
-        // A time in the past means a full rate, whatever it is. The update cannot fail, because the
-        // closure always returns `Some`.
+        // A time in the past means a full rate. The update cannot fail: the closure returns `Some`.
         let back = |full_again: u64| Some(full_again.saturating_sub(cost));
         let _ = self.counter(client).fetch_update(Ordering::Relaxed, Ordering::Relaxed, back);
     }

@@ -1,5 +1,4 @@
-//! A rate limiter for log messages: at most one a second for each event, so that a flood of events
-//! does not fill the log.
+//! Limits log messages to one a second for each event, so that a flood does not fill the log.
 
 use std::{
     sync::{Mutex, PoisonError},

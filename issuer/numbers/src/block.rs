@@ -32,8 +32,7 @@ impl Span {
     /// 48 bits for the number.
     pub const LIMIT: u64 = 1 << 48;
 
-    /// Returns the range of `len` numbers from `start`. Returns [`SpanError`] if `len` is 0 or the
-    /// end passes [`Span::LIMIT`].
+    /// Returns the range of `len` numbers from `start`, unless it is empty or passes the limit.
     pub fn new(start: u64, len: u64) -> Result<Self, SpanError> {
         match start.checked_add(len) {
             Some(end) if len > 0 && end <= Self::LIMIT => Ok(Self { start, end }),

@@ -83,8 +83,7 @@ name!(
     "1 to 128 characters of A-Z, a-z, 0-9, '-', '_' and '.'"
 );
 name!(
-    /// A random id drawn at each start of a holder. It distinguishes a repeated registration from a
-    /// new start.
+    /// A random id of each start of a holder. A repeated registration has the same.
     Instance,
     "instance",
     64,

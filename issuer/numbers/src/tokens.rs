@@ -33,8 +33,7 @@ macro_rules! token {
 }
 
 token!(
-    /// The leader's fencing token: with etcd the `create_revision` of its leader key, embedded a
-    /// count of starts.
+    /// The leader's fencing token: the `create_revision` of its key in etcd, or a count of starts.
     Epoch
 );
 token!(

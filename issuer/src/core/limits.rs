@@ -29,8 +29,7 @@ pub struct Limits {
     /// Number of keys that journals are written to in rotation. With 0 there are no journals, and
     /// each allocation writes its holder's whole record.
     pub journal_slots: u64,
-    /// Maximum number of holders per transaction that are written whole only because their journal
-    /// entries grow old.
+    /// Maximum number of holders per transaction that are written whole for their old entries.
     pub journal_saves: usize,
     /// Guard that a proof has switched off.
     #[cfg(feature = "mutations")]

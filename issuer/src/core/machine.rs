@@ -71,8 +71,7 @@ impl Core {
         effects
     }
 
-    /// Returns the epoch of the current term once its take-over has committed. Returns `None`
-    /// before that, and while following.
+    /// Returns the epoch of the current term once its take-over has committed.
     pub fn serving(&self) -> Option<Epoch> {
         match &self.role {
             Role::Leading(term) if term.is_serving() => Some(term.epoch()),

@@ -1,5 +1,4 @@
-//! Registration of a holder's start: it gets an incarnation, and the blocks of its earlier start
-//! are leaked.
+//! Registration of a start: it gets an incarnation, and the earlier start's blocks are leaked.
 
 use std::collections::BTreeMap;
 
@@ -17,8 +16,7 @@ pub(super) struct Start<'a> {
     pub(super) reserved: bool,
 }
 
-/// Registers a start. A repeated call of the same instance gets the same incarnation again, and
-/// leaks nothing.
+/// Registers a start. A repeated call gets the same incarnation, and leaks nothing.
 pub(super) fn register(
     leader: &mut LeaderState,
     now: Millis,

@@ -158,8 +158,7 @@ pub enum Answer {
         is_reclaimed: bool,
         /// Epoch of the leader.
         epoch: Epoch,
-        /// Generation that the numbers were leaked under, in which case some may have links; `None`
-        /// if they are surely unused.
+        /// Generation that the numbers were leaked under: some may have links. `None` if none can.
         leaked: Option<Generation>,
         /// Database history that the block was requested for. If the request was repeated, it is
         /// the history that the first copy named.
@@ -207,8 +206,7 @@ pub struct NamespaceReport {
     pub capacity: u64,
     /// High watermark: the first number never allocated.
     pub high_watermark: u64,
-    /// Numbers at or above it are allocated to no holder: the capacity, but for a short time after
-    /// an upgrade.
+    /// Numbers from here on are not allocated: the capacity, except shortly after an upgrade.
     pub ceiling: u64,
     /// Unused numbers in hand, by the holders' last reports in this term.
     pub in_hand: u64,
@@ -294,8 +292,7 @@ pub enum Refusal {
         /// Capacity, in numbers.
         capacity: u64,
     },
-    /// Every number of the namespace is allocated, but other holders or leaked blocks may have
-    /// unused ones.
+    /// Every number is allocated, but other holders or leaked blocks may have unused ones.
     #[error("namespace {namespace:?} has no free number; others may come back: try again in {wait_ms} ms")]
     InOtherHands {
         /// The namespace.

@@ -67,8 +67,7 @@ impl State {
         self.head.namespaces.get_mut(namespace)
     }
 
-    /// Closes the open batch and returns its writes, `head` first. Each key is written once, as
-    /// etcd requires.
+    /// Closes the open batch and returns its writes, `head` first, each key once as etcd requires.
     pub(super) fn take_writes(&mut self, limits: &Limits) -> Vec<Write> {
         let (touched, batch) = (std::mem::take(&mut self.touched), self.head.batch);
         let journal = self.close_journal(limits, &touched);
@@ -105,8 +104,7 @@ impl State {
         }
     }
 
-    /// Applies an allocation to its holder, and stores it as an entry of the open batch or with the
-    /// holder's whole record.
+    /// Applies an allocation to its holder, to be stored as an entry or with the whole record.
     pub(super) fn allocate(&mut self, limits: &Limits, entry: Entry) {
         let journalled = self.unsaved.leaves_room(limits, self.head.batch.next());
         let Some(record) = self.holders.get_mut(&entry.holder) else { return };

@@ -21,8 +21,7 @@ use super::{
     values::{HolderRecord, NamespaceRecord},
 };
 
-/// The state of a leader from take-over to deposition. It is dropped whole: see the invariants of
-/// [`crate::core`].
+/// The state of a leader until deposition. It is dropped whole: see [`crate::core`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Term {
     leader: LeaderState,
@@ -152,8 +151,7 @@ impl Term {
         }
     }
 
-    /// Ends the term. Calls in flight have an unknown outcome; queued calls were surely not
-    /// executed.
+    /// Ends the term. Calls in flight have an unknown outcome; queued ones were not executed.
     pub(super) fn end(mut self, leader: Option<&Leader>, effects: &mut Vec<Effect>) {
         let in_doubt = self.in_flight.take().into_iter().flat_map(|batch| batch.answers);
         effects.extend(in_doubt.map(|(ticket, _)| Effect::Answer(ticket, Err(Refusal::Unknown))));
@@ -168,8 +166,7 @@ impl Term {
         }
     }
 
-    /// Queues the expiry of holders that were silent for too long. Those for which the queue has no
-    /// room wait for another tick.
+    /// Queues the expiry of holders that were silent for too long, as far as there is room.
     pub(super) fn tick(&mut self, now: Millis, effects: &mut Vec<Effect>) {
         if self.retiring || !self.serving {
             return;

@@ -49,8 +49,7 @@ pub struct NamespaceRecord {
 }
 
 impl NamespaceRecord {
-    /// Returns whether the account balances (I10) and `high_watermark ≤ ceiling ≤ announced ≤
-    /// capacity`.
+    /// Returns whether the account balances and `high_watermark ≤ ceiling ≤ announced ≤ capacity`.
     pub fn is_sound(&self) -> bool {
         let ordered = [self.high_watermark, self.ceiling, self.announced, self.capacity].is_sorted();
         self.account.balances() && ordered
@@ -94,8 +93,7 @@ impl Account {
 pub struct HolderRecord {
     /// Batch that wrote this record. Allocations of later batches are in journals or in `head`.
     pub as_of: Batch,
-    /// Oldest batch whose journal has an entry that the stored record lacks; `None` if the record
-    /// is complete. Kept in memory only.
+    /// Oldest batch with a journal entry that the stored record lacks. Kept in memory only.
     #[serde(skip)]
     pub unsaved: Option<Batch>,
     /// Current incarnation.
@@ -153,8 +151,7 @@ pub struct Reply {
     pub leaked: Option<Generation>,
 }
 
-/// A range of free numbers: they were returned unused. Its ledger key is the namespace and the
-/// start.
+/// A range of numbers that were returned unused. Its key is the namespace and the start.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Part {
     /// Range of the numbers.
@@ -163,8 +160,7 @@ pub struct Part {
     pub generation: Generation,
     /// Database history in which the numbers are known to be unused.
     pub store: StoreEpoch,
-    /// Whether a holder that lost the numbers to the one that returned them may still have inserts
-    /// in flight.
+    /// Whether an earlier holder of the numbers may still have inserts in flight.
     pub contested: bool,
 }
 

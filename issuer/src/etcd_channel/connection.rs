@@ -24,8 +24,7 @@ use tower::{BoxError, Service};
 
 /// Interval of keep-alives: one second more than etcd demands.
 const PING: Duration = Duration::from_secs(6);
-/// A call that is given up earlier was not waiting for the member, but for its caller's change of
-/// mind.
+/// A call that is given up earlier was not waiting for the member: its caller left.
 const PATIENCE: Duration = Duration::from_millis(250);
 
 type Request = tonic::codegen::http::Request<tonic::body::Body>;

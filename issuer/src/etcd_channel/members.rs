@@ -119,8 +119,7 @@ impl Member {
             let is_again = dialled.swap(true, Ordering::Relaxed);
             async move {
                 if is_again {
-                    // The channel opens its next connection by itself, with a call that came too
-                    // late.
+                    // The channel opens its next connection by itself, with a late call.
                     gone.cancel();
                     return Err(io::ErrorKind::ConnectionAborted.into());
                 }

@@ -1,5 +1,4 @@
-//! Conversion between messages and values. Requests are validated here, once, so that the core sees
-//! only well-formed values.
+//! Conversion between messages and values. The core sees only what was validated here.
 
 use std::{error::Error, ops::RangeInclusive};
 
@@ -12,8 +11,7 @@ use tonic::Status;
 use crate::core::{Request, Returned, StatusReport};
 
 const BLOCKS_MAX: usize = 64;
-/// Maximum number of unused ranges per ReturnBlocks call, over all its blocks: they must fit into
-/// one transaction.
+/// Maximum number of unused ranges per ReturnBlocks call: they must fit into a transaction.
 const UNUSED_MAX: usize = 32;
 const NAMESPACES_MAX: usize = 64;
 
@@ -40,8 +38,7 @@ fn within(field: &str, value: u64, range: RangeInclusive<u64>, expected: &str) -
     is_valid.then_some(value).ok_or_else(|| Malformed(format!("{field}: expected {expected}, got {value}")))
 }
 
-/// Checks an incarnation or a seq, which count from 1. The maximum is excluded, so that a next value
-/// exists.
+/// Checks an incarnation or a seq, from 1 to one less than the maximum: a next value exists.
 fn positive(field: &str, value: u64) -> Result<u64, Malformed> {
     within(field, value, 1..=u64::MAX - 1, "at least 1 and below 2^64 - 1")
 }

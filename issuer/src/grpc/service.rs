@@ -15,8 +15,7 @@ use crate::{
     observer::Observer,
 };
 
-/// Maximum size of a request, in bytes. Every valid call is small; a larger one is refused before
-/// it is decoded.
+/// Maximum size of a request, in bytes. Valid ones are small, larger ones are not decoded.
 const DECODE_LIMIT: usize = 16 * 1024;
 /// Maximum time that a call waits for its transaction, unless its own deadline is shorter.
 const CALL_DEADLINE: Duration = Duration::from_secs(10);
@@ -51,8 +50,7 @@ impl IssuerService {
         IssuerServer::new(service).max_decoding_message_size(DECODE_LIMIT)
     }
 
-    /// Asks the core on behalf of a client. Returns the core's refusal, or UNAUTHENTICATED if the
-    /// client may not act as the holder.
+    /// Asks the core, if the client may act as the holder: else UNAUTHENTICATED.
     pub(super) async fn ask(&self, client: &Extensions, request: Request) -> Result<Answer, Status> {
         self.check_holder(client, request.holder())?;
         let asked = timeout(CALL_DEADLINE, self.handle.call(request)).await;

@@ -14,8 +14,7 @@ pub const IN_OTHER_HANDS_KEY: &str = "shortmint-in-other-hands";
 /// Metadata key of a refusal after which the same call may succeed a little later.
 pub const BUSY_KEY: &str = "shortmint-busy";
 
-/// Returns the status of a refusal. UNAVAILABLE means "unknown, send it again"; every other code
-/// means "surely not executed".
+/// Returns the status of a refusal. Only UNAVAILABLE means "unknown, send it again".
 pub(super) fn status_of(refusal: &Refusal) -> Status {
     let code = match refusal {
         Refusal::NotLeader(_)
@@ -35,8 +34,7 @@ pub(super) fn status_of(refusal: &Refusal) -> Status {
     let mut status = Status::new(code, refusal.to_string());
     let key = match refusal {
         Refusal::NotLeader(leader) => {
-            // Present even if the leader is unknown, so that a caller can tell this from other
-            // failed preconditions.
+            // Present even if the leader is unknown, to be told from other failed preconditions.
             let url = leader.as_ref().map_or("", |leader| leader.url.as_str());
             if let Ok(value) = MetadataValue::try_from(url) {
                 status.metadata_mut().insert(LEADER_KEY, value);

@@ -71,8 +71,7 @@ pub fn leader_key(cluster: &str) -> String {
 
 #[async_trait]
 impl Ledger for EtcdLedger {
-    /// Reads page by page at the revision of the first page, so that the whole snapshot is of one
-    /// instant.
+    /// Reads all pages at the revision of the first, so that the snapshot is of one instant.
     async fn load(&self) -> Result<Snapshot, LedgerError> {
         let mut snapshot = Snapshot::default();
         let (mut from, mut at) = (self.prefix.clone().into_bytes(), 0);

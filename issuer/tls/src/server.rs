@@ -57,8 +57,7 @@ pub fn identity<S>(stream: &TlsStream<S>) -> Option<Identity> {
     Some(Identity::new(Certificate::read(certificate).names))
 }
 
-/// Ends a refused connection so that the client reads why: closed with bytes unread, it would be
-/// reset, and the alert lost.
+/// Ends a refused connection so that the client reads why, and is not just reset.
 async fn hang_up<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) -> io::Result<()> {
     stream.shutdown().await?;
     tokio::io::copy(&mut stream.take(REFUSED_BYTES), &mut tokio::io::sink()).await.map(|_| ())

@@ -1,10 +1,8 @@
-//! Tests of allocations as journal entries: with any number of slots, the next leader knows every
-//! allocation.
+//! Tests of the journal: with any number of slots, the next leader knows every allocation.
 
 use super::*;
 
-/// Holders allocate in turn and at the same time, and one returns a block. Then another leader must
-/// repeat every last answer.
+/// Holders allocate, one returns a block, and another leader must repeat every last answer.
 fn the_next_leader_knows(limits: Limits) {
     let mut bench = Bench::new(limits);
     let holders: Vec<_> = (0..150).map(|n| format!("h{n}")).collect();
