@@ -35,7 +35,11 @@ type Caller = oneshot::Sender<Result<Answer, Refusal>>;
 
 /// A handle to call the core. Cheap to clone.
 #[derive(Clone)]
-pub struct Handle(mpsc::Sender<(Request, Caller)>);
+pub struct Handle {
+    calls: mpsc::Sender<(Request, Caller)>,
+    /// Whether the driver serves.
+    pub standing: watch::Receiver<DriverState>,
+}
 
 impl Handle {
     /// Sends a request to the core and waits for the answer. It has no timeout of its own; the
@@ -44,7 +48,7 @@ impl Handle {
     pub async fn call(&self, request: Request) -> Result<Answer, Refusal> {
         let (answer, answered) = oneshot::channel();
         // A driver that has stopped took no more calls: surely not executed.
-        self.0.send((request, answer)).await.map_err(|_| Refusal::NotLeader(None))?;
+        self.calls.send((request, answer)).await.map_err(|_| Refusal::NotLeader(None))?;
         // Each caller is kept until it is answered, so the driver has stopped in between.
         answered.await.unwrap_or(Err(Refusal::Unknown))
     }
@@ -89,8 +93,6 @@ pub struct DriverChannels {
     pub elections: mpsc::Sender<Event>,
     /// Count of abdications; grows when the driver wants to end its term.
     pub abdications: watch::Receiver<u64>,
-    /// Whether the driver serves.
-    pub standing: watch::Receiver<DriverState>,
 }
 
 impl Driver {
@@ -116,8 +118,8 @@ impl Driver {
             started: Instant::now(),
             ticked: Instant::now(),
         };
-        let handle = Handle(calls);
-        (driver, DriverChannels { handle, elections, abdications: abdications_in, standing: standing_in })
+        let handle = Handle { calls, standing: standing_in };
+        (driver, DriverChannels { handle, elections, abdications: abdications_in })
     }
 
     /// Runs until every [`Handle`] is dropped. After `retire` is cancelled, it refuses new

@@ -87,7 +87,7 @@ impl Embedded {
         let elected = Event::Elected { epoch, snapshot: ledger.load().await? };
         let metrics = Metrics::new(recorder);
         let (driver, ends) = Driver::new(limits, ledger, metrics.clone());
-        let observer = Arc::new(Observer::new(ends.handle.clone(), ends.standing.clone(), metrics));
+        let observer = Arc::new(Observer::new(ends.handle.clone(), metrics));
         let observing = observer.start();
         let shutdown = CancellationToken::new();
         supervisor.spawn("driver", driver.run(CancellationToken::new()));
@@ -97,7 +97,6 @@ impl Embedded {
         let (connections, incoming) = mpsc::channel(16);
         let service = IssuerService::server(
             ends.handle,
-            ends.standing,
             ADVERTISE.to_owned(),
             Duration::from_millis(limits.holder_ttl_ms),
             &[],

@@ -153,12 +153,12 @@ impl Metrics {
     /// Sets the gauges of a namespace.
     #[expect(clippy::cast_precision_loss, reason = "counts of numbers stay below 2^48")]
     pub fn namespace(&self, report: &NamespaceReport, outlook: &Outlook) {
-        let account = report.account;
+        let account = report.record.account;
         let counts = [
             account.allocated,
             account.allocated.abs_diff(account.accounted()),
             report.in_hand,
-            report.capacity,
+            report.record.capacity,
             account.used,
             account.open,
             account.free,

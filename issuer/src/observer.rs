@@ -16,15 +16,12 @@ use std::{
 
 use numbers::{Epoch, HolderId, Millis, Namespace};
 use proto::issuer::v1 as pb;
-use tokio::{
-    sync::watch,
-    time::{Instant, interval, timeout},
-};
+use tokio::time::{Instant, interval, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
     core::{Answer, Request, StatusReport},
-    driver::{DriverState, Handle},
+    driver::Handle,
     forecast::{Forecast, Outlook},
     metrics::Metrics,
 };
@@ -35,7 +32,6 @@ const DEADLINE: Duration = Duration::from_millis(500);
 /// Observer of the leader's state. On a follower it has nothing to publish.
 pub struct Observer {
     handle: Handle,
-    standing: watch::Receiver<DriverState>,
     metrics: Metrics,
     started: Instant,
     /// A std mutex, because it is never held across an await.
@@ -65,8 +61,8 @@ struct Watched {
 
 impl Observer {
     /// Creates an observer that has not observed anything yet.
-    pub fn new(handle: Handle, standing: watch::Receiver<DriverState>, metrics: Metrics) -> Self {
-        Self { handle, standing, metrics, started: Instant::now(), notes: Mutex::default() }
+    pub fn new(handle: Handle, metrics: Metrics) -> Self {
+        Self { handle, metrics, started: Instant::now(), notes: Mutex::default() }
     }
 
     /// Starts observing at a fixed interval, until the returned handle is dropped.
@@ -116,7 +112,7 @@ impl Observer {
         let now = Millis(u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX));
         for namespace in &report.namespaces {
             let one = watched.entry(namespace.name.clone()).or_default();
-            let outlook = one.forecast.look(now, namespace);
+            let outlook = one.forecast.look(now, &namespace.record);
             self.metrics.namespace(namespace, &outlook);
             if outlook.is_low() && !one.low {
                 raise(&namespace.name, &outlook);
@@ -126,7 +122,7 @@ impl Observer {
     }
 
     fn serving(&self) -> Option<Epoch> {
-        self.standing.borrow().serving
+        self.handle.standing.borrow().serving
     }
 
     /// Notes what a holder has in hand, as its beat says.
@@ -210,8 +206,8 @@ mod tests {
         let recorder = Recorder::new();
         let metrics = Metrics::new(&recorder);
         let (driver, ends) = Driver::new(Limits::default(), ledger.clone(), metrics.clone());
-        let DriverChannels { handle, elections, mut standing, .. } = ends;
-        let observer = Observer::new(handle.clone(), standing.clone(), metrics);
+        let DriverChannels { handle, elections, .. } = ends;
+        let (observer, mut standing) = (Observer::new(handle.clone(), metrics), handle.standing.clone());
         tokio::spawn(driver.run(CancellationToken::new()));
 
         observer.look().await;

@@ -79,14 +79,14 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
     let ledger = EtcdLedger::new(to_one.clone(), &config.cluster, ETCD_DEADLINE);
     let (driver, ends) = Driver::new(config.limits(), Arc::new(ledger.clone()), metrics.clone());
 
-    let observer = Observer::new(ends.handle.clone(), ends.standing.clone(), metrics.clone());
+    let observer = Observer::new(ends.handle.clone(), metrics.clone());
     let observer = Arc::new(observer);
     // All that an issuer does runs on the threads that answer probes.
     let liveness = Liveness::default();
     let admin = Admin {
         daemon: "issuer",
         recorder,
-        ready: readiness(ends.standing.clone(), shutdown.clone()),
+        ready: readiness(ends.handle.standing.clone(), shutdown.clone()),
         liveness: liveness.clone(),
         refresh: refresh(Arc::clone(&observer), metrics.clone(), (tls.clone(), to_etcd)),
     };
@@ -97,7 +97,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
 
     let (supervisor, mut failures) = TaskSupervisor::watched_by(liveness);
     supervisor.spawn("driver", driver.run(shutdown.clone()));
-    let DriverChannels { handle, elections, abdications, standing } = ends;
+    let DriverChannels { handle, elections, abdications } = ends;
     let election = Election {
         client,
         ledger,
@@ -115,7 +115,6 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
     let incoming = incoming(listeners.grpc, connections, tls);
     let service = IssuerService::server(
         handle,
-        standing,
         config.advertise(),
         config.holder_ttl,
         &config.tls.tls_client_names,

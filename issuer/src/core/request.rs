@@ -5,7 +5,7 @@ use numbers::{
     StoreEpoch,
 };
 
-use crate::core::Account;
+use crate::core::NamespaceRecord;
 
 /// A call whose form has been checked.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -202,16 +202,10 @@ pub struct StatusReport {
 pub struct NamespaceReport {
     /// Name of the namespace.
     pub name: Namespace,
-    /// Capacity, in numbers.
-    pub capacity: u64,
-    /// High watermark: the first number never allocated.
-    pub high_watermark: u64,
-    /// Numbers from here on are not allocated: the capacity, except shortly after an upgrade.
-    pub ceiling: u64,
+    /// What the ledger has of it.
+    pub record: NamespaceRecord,
     /// Unused numbers in hand, by the holders' last reports in this term.
     pub in_hand: u64,
-    /// Counts of the allocated numbers, by state.
-    pub account: Account,
 }
 
 /// A holder in a [`StatusReport`].

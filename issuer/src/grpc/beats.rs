@@ -32,7 +32,7 @@ pub(super) async fn keep_alive(
     let first = first.ok_or_else(|| Status::cancelled("no beat came"))?;
     let first = answer(&service, &client, first).await?;
     let epoch = Epoch(first.epoch);
-    let (standing, asked) = (service.standing.clone(), Arc::new((service, client)));
+    let (standing, asked) = (service.handle.standing.clone(), Arc::new((service, client)));
     let others = stream::unfold(Some((beats, standing)), move |state| {
         let asked = Arc::clone(&asked);
         async move {

@@ -8,7 +8,7 @@ use numbers::{
 use proto::issuer::v1 as pb;
 use tonic::Status;
 
-use crate::core::{Request, Returned, StatusReport};
+use crate::core::{NamespaceReport, Request, Returned, StatusReport};
 
 const BLOCKS_MAX: usize = 64;
 /// Maximum number of unused ranges per ReturnBlocks call: they must fit into a transaction.
@@ -135,20 +135,21 @@ pub(super) fn block_out(block: &Block) -> pb::Block {
 }
 
 pub(super) fn status_out(leader: &str, report: StatusReport) -> pb::GetStatusResponse {
-    let namespaces = report.namespaces.into_iter().map(|namespace| pb::NamespaceStatus {
-        name: namespace.name.to_string(),
-        capacity: namespace.capacity,
-        high_watermark: namespace.high_watermark,
-        ceiling: namespace.ceiling,
-        allocated: namespace.account.allocated,
-        used: namespace.account.used,
-        open: namespace.account.open,
-        free: namespace.account.free,
-        leaked: namespace.account.leaked,
-        burned: namespace.account.burned,
-        in_hand: namespace.in_hand,
-        ..pb::NamespaceStatus::default()
-    });
+    let namespaces =
+        report.namespaces.into_iter().map(|NamespaceReport { name, record, in_hand }| pb::NamespaceStatus {
+            name: name.to_string(),
+            capacity: record.capacity,
+            high_watermark: record.high_watermark,
+            ceiling: record.ceiling,
+            allocated: record.account.allocated,
+            used: record.account.used,
+            open: record.account.open,
+            free: record.account.free,
+            leaked: record.account.leaked,
+            burned: record.account.burned,
+            in_hand,
+            ..pb::NamespaceStatus::default()
+        });
     let holders = report.holders.into_iter().map(|holder| pb::HolderStatus {
         id: holder.id.to_string(),
         incarnation: holder.incarnation.0,

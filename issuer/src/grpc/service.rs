@@ -5,13 +5,13 @@ use std::{sync::Arc, time::Duration};
 use limits::{Seldom, grpc::Guest};
 use numbers::HolderId;
 use proto::issuer::v1::issuer_server::IssuerServer;
-use tokio::{sync::watch, time::timeout};
+use tokio::time::timeout;
 use tonic::{Extensions, Status};
 
 use super::status::status_of;
 use crate::{
     core::{Answer, Refusal, Request},
-    driver::{DriverState, Handle},
+    driver::Handle,
     observer::Observer,
 };
 
@@ -23,8 +23,7 @@ const CALL_DEADLINE: Duration = Duration::from_secs(10);
 /// The gRPC service in front of the core.
 #[derive(Clone)]
 pub struct IssuerService {
-    handle: Handle,
-    pub(super) standing: watch::Receiver<DriverState>,
+    pub(super) handle: Handle,
     pub(super) advertise: Arc<str>,
     pub(super) holder_ttl: Duration,
     /// Names of the certificates that may take numbers; all if empty.
@@ -38,7 +37,6 @@ impl IssuerService {
     /// Creates the tonic service that passes calls to the core.
     pub fn server(
         handle: Handle,
-        standing: watch::Receiver<DriverState>,
         advertise: String,
         holder_ttl: Duration,
         clients: &[String],
@@ -46,7 +44,7 @@ impl IssuerService {
     ) -> IssuerServer<Self> {
         let (refused, clients) = (Arc::default(), clients.into());
         let advertise = advertise.into();
-        let service = Self { handle, standing, advertise, holder_ttl, clients, refused, observer };
+        let service = Self { handle, advertise, holder_ttl, clients, refused, observer };
         IssuerServer::new(service).max_decoding_message_size(DECODE_LIMIT)
     }
 
