@@ -98,7 +98,7 @@ impl Embedded {
         let service = IssuerService::server(
             ends.handle,
             ADVERTISE.to_owned(),
-            Duration::from_millis(limits.holder_ttl_ms),
+            limits.holder_ttl_ms,
             &[],
             Arc::clone(&observer),
         );

@@ -116,7 +116,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
     let service = IssuerService::server(
         handle,
         config.advertise(),
-        config.holder_ttl,
+        config.limits().holder_ttl_ms,
         &config.tls.tls_client_names,
         observer,
     );

@@ -115,19 +115,14 @@ async fn secured(
 #[derive(Clone)]
 pub struct Guest {
     connection: Connection,
-    /// Whom the client's certificate names.
-    identity: Option<Identity>,
+    /// Whom the client's certificate names; `None` if it did not have to show one.
+    pub identity: Option<Identity>,
 }
 
 impl Guest {
     /// Returns the address of the connection's peer.
     pub fn peer(&self) -> IpAddr {
         self.connection.peer()
-    }
-
-    /// Returns whom the client's certificate names; `None` if it did not have to show one.
-    pub fn identity(&self) -> Option<&Identity> {
-        self.identity.as_ref()
     }
 }
 

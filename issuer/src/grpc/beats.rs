@@ -28,7 +28,8 @@ pub(super) async fn keep_alive(
     client: Extensions,
     mut beats: Streaming<KeepAliveRequest>,
 ) -> Result<Response<Answers>, Status> {
-    let first = next(&mut beats, service.holder_ttl).await;
+    let patience = Duration::from_millis(service.holder_ttl_ms);
+    let first = next(&mut beats, patience).await;
     let first = first.ok_or_else(|| Status::cancelled("no beat came"))?;
     let first = answer(&service, &client, first).await?;
     let epoch = Epoch(first.epoch);
@@ -39,7 +40,7 @@ pub(super) async fn keep_alive(
             let (mut beats, mut standing) = state?;
             let (service, client) = &*asked;
             let answered = async {
-                let beat = next(&mut beats, service.holder_ttl).await?;
+                let beat = next(&mut beats, patience).await?;
                 Some(answer(service, client, beat).await)
             };
             let answer = tokio::select! {
@@ -77,9 +78,9 @@ async fn answer(
             }
             Ok(KeepAliveResponse {
                 epoch: epoch.0,
-                holder_ttl_ms: service.holder_ttl_ms(),
+                holder_ttl_ms: service.holder_ttl_ms,
                 starving: starving.iter().map(ToString::to_string).collect(),
-                next_beat_ms: if scarce { scarce_beat_ms(service.holder_ttl_ms()) } else { 0 },
+                next_beat_ms: if scarce { scarce_beat_ms(service.holder_ttl_ms) } else { 0 },
                 mark: mark.0,
             })
         }

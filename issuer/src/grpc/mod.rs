@@ -30,7 +30,7 @@ impl issuer_server::Issuer for IssuerService {
                     incarnation: incarnation.0,
                     epoch: epoch.0,
                     last_seq: last_seq.0,
-                    holder_ttl_ms: self.holder_ttl_ms(),
+                    holder_ttl_ms: self.holder_ttl_ms,
                     ledger: ledger.map_or_else(String::new, |ledger| ledger.to_string()),
                     mark: mark.0,
                 }))

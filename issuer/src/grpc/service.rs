@@ -25,7 +25,7 @@ const CALL_DEADLINE: Duration = Duration::from_secs(10);
 pub struct IssuerService {
     pub(super) handle: Handle,
     pub(super) advertise: Arc<str>,
-    pub(super) holder_ttl: Duration,
+    pub(super) holder_ttl_ms: u64,
     /// Names of the certificates that may take numbers; all if empty.
     clients: Arc<[String]>,
     /// Calls of other holders than their certificates name.
@@ -38,13 +38,13 @@ impl IssuerService {
     pub fn server(
         handle: Handle,
         advertise: String,
-        holder_ttl: Duration,
+        holder_ttl_ms: u64,
         clients: &[String],
         observer: Arc<Observer>,
     ) -> IssuerServer<Self> {
         let (refused, clients) = (Arc::default(), clients.into());
         let advertise = advertise.into();
-        let service = Self { handle, advertise, holder_ttl, clients, refused, observer };
+        let service = Self { handle, advertise, holder_ttl_ms, clients, refused, observer };
         IssuerServer::new(service).max_decoding_message_size(DECODE_LIMIT)
     }
 
@@ -60,7 +60,7 @@ impl IssuerService {
     /// one may act as any holder: it is in plaintext, or in this process. A reservation
     /// belongs to no resolver: any of them may fill it.
     fn check_holder(&self, client: &Extensions, holder: Option<&HolderId>) -> Result<(), Status> {
-        let identity = client.get::<Guest>().and_then(Guest::identity);
+        let identity = client.get::<Guest>().and_then(|guest| guest.identity.as_ref());
         let (Some(identity), Some(holder)) = (identity, holder) else { return Ok(()) };
         let is_client = self.clients.is_empty() || identity.has_one_of(&self.clients);
         if is_client && (holder.is_reservation() || identity.may_act_as(holder.as_str())) {
@@ -71,10 +71,6 @@ impl IssuerService {
         }
         let reason = format!("the certificate is for {identity}, and the call is of holder {holder}");
         Err(Status::unauthenticated(reason))
-    }
-
-    pub(super) fn holder_ttl_ms(&self) -> u64 {
-        u64::try_from(self.holder_ttl.as_millis()).unwrap_or(u64::MAX)
     }
 }
 
