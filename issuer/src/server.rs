@@ -79,8 +79,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
     let ledger = EtcdLedger::new(to_one.clone(), &config.cluster, ETCD_DEADLINE);
     let (driver, ends) = Driver::new(config.limits(), Arc::new(ledger.clone()), metrics.clone());
 
-    let observer = Observer::new(ends.handle.clone(), metrics.clone());
-    let observer = Arc::new(observer);
+    let observer = Arc::new(Observer::new(ends.handle.clone(), metrics.clone()));
     // All that an issuer does runs on the threads that answer probes.
     let liveness = Liveness::default();
     let admin = Admin {
@@ -135,7 +134,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
 /// Starts to send traces, if there is a collector. An issuer begins none.
 fn traces(config: &Config) -> Result<Option<Arc<Traces>>, Error> {
     let Some(otlp) = &config.otlp else { return Ok(None) };
-    let started = Traces::start(otlp, Share::NONE, ("shortmint-issuer", &config.advertise()));
+    let started = Traces::start(otlp, Share::NONE, ("shortmint-issuer", config.advertise().as_str()));
     started.map(Some).map_err(|error| Error::Config {
         flag: "--otlp",
         value: otlp.clone(),
