@@ -17,12 +17,11 @@ pub use service::IssuerService;
 use service::mismatch;
 pub use status::{BUSY_KEY, EXHAUSTED_KEY, IN_OTHER_HANDS_KEY, LEADER_KEY};
 
+type Reply<T> = Result<Response<T>, Status>;
+
 #[tonic::async_trait]
 impl issuer_server::Issuer for IssuerService {
-    async fn register(
-        &self,
-        request: Request<RegisterRequest>,
-    ) -> Result<Response<RegisterResponse>, Status> {
+    async fn register(&self, request: Request<RegisterRequest>) -> Reply<RegisterResponse> {
         let (_, client, request) = request.into_parts();
         match self.ask(&client, convert::register(request)?).await? {
             Answer::Registered { incarnation, epoch, last_seq, ledger, mark } => {
@@ -39,10 +38,7 @@ impl issuer_server::Issuer for IssuerService {
         }
     }
 
-    async fn allocate_block(
-        &self,
-        request: Request<AllocateBlockRequest>,
-    ) -> Result<Response<AllocateBlockResponse>, Status> {
+    async fn allocate_block(&self, request: Request<AllocateBlockRequest>) -> Reply<AllocateBlockResponse> {
         let (_, client, request) = request.into_parts();
         match self.ask(&client, convert::allocate(request)?).await? {
             Answer::Allocated { block, epoch, leaked, store, is_reclaimed, .. } => {
@@ -65,15 +61,12 @@ impl issuer_server::Issuer for IssuerService {
     async fn keep_alive(
         &self,
         request: Request<Streaming<KeepAliveRequest>>,
-    ) -> Result<Response<Self::KeepAliveStream>, Status> {
+    ) -> Reply<Self::KeepAliveStream> {
         let (_, client, beats) = request.into_parts();
         beats::keep_alive(self.clone(), client, beats).await
     }
 
-    async fn return_blocks(
-        &self,
-        request: Request<ReturnBlocksRequest>,
-    ) -> Result<Response<ReturnBlocksResponse>, Status> {
+    async fn return_blocks(&self, request: Request<ReturnBlocksRequest>) -> Reply<ReturnBlocksResponse> {
         let (_, client, request) = request.into_parts();
         match self.ask(&client, convert::return_blocks(request)?).await? {
             Answer::Closed { blocks } => Ok(Response::new(ReturnBlocksResponse { closed: blocks })),
@@ -81,10 +74,7 @@ impl issuer_server::Issuer for IssuerService {
         }
     }
 
-    async fn get_status(
-        &self,
-        request: Request<GetStatusRequest>,
-    ) -> Result<Response<GetStatusResponse>, Status> {
+    async fn get_status(&self, request: Request<GetStatusRequest>) -> Reply<GetStatusResponse> {
         match self.ask(request.extensions(), CoreRequest::Status).await? {
             Answer::Status(report) => {
                 let answer = convert::status_out(&self.advertise, *report);
