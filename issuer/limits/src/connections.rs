@@ -93,7 +93,7 @@ impl ListenerLimits {
 pub struct Connections {
     /// For the log.
     name: &'static str,
-    limits: ListenerLimits,
+    pub(crate) limits: ListenerLimits,
     /// Whether a peer has no share of its own, as a proxy for many clients has none.
     is_exempt: Box<dyn Fn(IpAddr) -> bool + Send + Sync>,
     /// The rates of handshakes if connections begin with one: of each client, and of all.
@@ -160,10 +160,6 @@ impl Connections {
     pub fn counting(mut self, refused: Counter) -> Self {
         self.refused = refused;
         self
-    }
-
-    pub(crate) fn limits(&self) -> ListenerLimits {
-        self.limits
     }
 
     /// Starts a task that closes overdue connections, for as long as the result is kept.

@@ -57,7 +57,7 @@ pub fn incoming(
 ) -> impl Stream<Item = io::Result<GrpcStream>> {
     let connections = Arc::new(connections.with_handshakes(tls.is_some()));
     // As many as there can be connections, so that the listener is always asked for the next.
-    let most = connections.limits().connections.saturating_add(CLOSING + 1);
+    let most = connections.limits.connections.saturating_add(CLOSING + 1);
     let timeouts = connections.enforce_timeouts();
     let accepted = stream::unfold((listener, connections, timeouts), async |state| {
         let (listener, connections, _) = &state;
@@ -130,7 +130,7 @@ impl Connected for GrpcStream {
     type ConnectInfo = Guest;
 
     fn connect_info(&self) -> Guest {
-        let identity = match self.get_ref() {
+        let identity = match &self.stream {
             Either::Left(_) => None,
             Either::Right(stream) => tls::identity(stream),
         };

@@ -15,7 +15,7 @@ use crate::{Connection, OpenConnection};
 
 /// A stream whose reads and writes are recorded, and fail once its connection is closed.
 pub struct TimedStream<S> {
-    stream: S,
+    pub(crate) stream: S,
     /// Keeps the stream from sending what its client does not take.
     reset: fn(&S),
     is_blocked: bool,
@@ -54,10 +54,6 @@ impl<S> TimedStream<S> {
     /// Returns the connection of this stream.
     pub fn connection(&self) -> &Connection {
         self.open.connection()
-    }
-
-    pub(crate) fn get_ref(&self) -> &S {
-        &self.stream
     }
 
     /// Puts back bytes that the next reader needs: the beginning of a request.

@@ -75,6 +75,13 @@ impl Bench {
         bench
     }
 
+    /// Returns an issuer with 100 numbers in blocks of 10, and its only holder `a`.
+    fn with_holder() -> (Self, Incarnation) {
+        let mut bench = Self::new(blocks_of(10));
+        let holder = bench.register("a", "1", 100);
+        (bench, holder)
+    }
+
     fn elect(&mut self, epoch: u64) {
         self.ledger.leader = Epoch(epoch);
         let snapshot = self.ledger.snapshot();
@@ -242,8 +249,7 @@ fn the_end_of_the_largest_number_space_does_not_wrap() {
 
 #[test]
 fn one_seq_gets_one_block_also_from_the_next_leader() {
-    let mut bench = Bench::new(blocks_of(10));
-    let incarnation = bench.register("a", "1", 100);
+    let (mut bench, incarnation) = Bench::with_holder();
     let block = bench.allocate("a", incarnation, 1).unwrap();
     assert_eq!(bench.allocate("a", incarnation, 1).unwrap(), block);
     bench.elect(2);
@@ -254,8 +260,7 @@ fn one_seq_gets_one_block_also_from_the_next_leader() {
 
 #[test]
 fn a_lost_reply_is_settled_by_the_head_and_nothing_is_answered_before() {
-    let mut bench = Bench::new(blocks_of(10));
-    let incarnation = bench.register("a", "1", 100);
+    let (mut bench, incarnation) = Bench::with_holder();
     let effects = bench.arrive(allocate("a", incarnation, 1));
     let [Effect::Commit { txn, again: false }] = &effects[..] else { panic!("{effects:?}") };
 
@@ -269,8 +274,7 @@ fn a_lost_reply_is_settled_by_the_head_and_nothing_is_answered_before() {
 
 #[test]
 fn a_deposed_leader_answers_unknown_and_steps_down() {
-    let mut bench = Bench::new(blocks_of(10));
-    let incarnation = bench.register("a", "1", 100);
+    let (mut bench, incarnation) = Bench::with_holder();
     let in_flight = bench.arrive(allocate("a", incarnation, 1));
     assert!(bench.arrive(allocate("b", incarnation, 1)).is_empty(), "one transaction at a time");
 
@@ -308,8 +312,7 @@ fn a_stale_snapshot_at_take_over_is_noticed_by_the_write_of_head() {
 
 #[test]
 fn a_returned_rest_is_free_and_goes_out_before_the_watermark_moves() {
-    let mut bench = Bench::new(blocks_of(10));
-    let a = bench.register("a", "1", 100);
+    let (mut bench, a) = Bench::with_holder();
     let block = bench.allocate("a", a, 1).unwrap();
     assert_eq!(bench.ask(give_back("a", a, &block, 4)), Ok(Answer::Closed { blocks: 1 }));
     assert_eq!(
@@ -339,8 +342,7 @@ fn blocks_at_most_double_and_start_short_after_a_restart() {
 
 #[test]
 fn a_ledger_from_a_backup_is_moved_past_what_the_database_has_registered() {
-    let mut bench = Bench::new(blocks_of(10));
-    let a = bench.register("a", "1", 100);
+    let (mut bench, a) = Bench::with_holder();
     let block = bench.allocate("a", a, 1).unwrap();
     let refused = |block: &Block, registered_end| {
         let block = block.clone();
@@ -370,8 +372,7 @@ fn a_ledger_from_a_backup_is_moved_past_what_the_database_has_registered() {
 
 #[test]
 fn a_deposed_leader_that_does_not_know_it_tells_no_mark() {
-    let mut bench = Bench::new(blocks_of(10));
-    let incarnation = bench.register("a", "1", 100);
+    let (mut bench, incarnation) = Bench::with_holder();
     let told = |mark| Request::KeepAlive {
         holder: holder("a"),
         incarnation,
