@@ -177,8 +177,8 @@ impl Metrics {
         self.recorder.with(|| gauge!("issuer_holders_alive").set(count as f64));
     }
 
-    /// Sets the gauges of [`Metrics::namespace`] and [`Metrics::holders_alive`] to NaN, because this
-    /// issuer does not know the state of these namespaces any more. The page leaves them out.
+    /// Sets the gauges of these namespaces and of holders to NaN, because this issuer does not know
+    /// their state any more. The page leaves them out.
     pub fn withdraw<'a>(&self, namespaces: impl Iterator<Item = &'a Namespace>) {
         self.recorder.with(|| {
             let gauges = namespaces.flat_map(namespace_gauges);

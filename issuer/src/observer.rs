@@ -1,7 +1,7 @@
 //! Observes the committed state every few seconds, and whenever a metrics page is requested.
 //! Publishes it in the metrics, forecasts when each namespace runs out, and raises an alarm long
 //! before that. For `GetStatus` it also keeps what is not in the ledger: reports of holders,
-//! forecasts, and reclaimed numbers. Nothing is decided by these, and they are lost with the process.
+//! forecasts, and reclaimed numbers. Nothing is decided by these; they are lost with the process.
 //!
 //! Only a leader knows the state. When its term has ended, the gauges leave the page: any number
 //! would be a statement about a state that is unknown here, and sums over issuers would count it

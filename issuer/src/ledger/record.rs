@@ -82,41 +82,25 @@ mod tests {
     use numbers::{Batch, Block, Epoch, Generation, Incarnation, Seq, Span, StoreEpoch};
 
     use super::*;
-    use crate::core::{Entry, OpenBlock};
-    use crate::core::{Head, Journal, LeakedBlock, Part};
+    use crate::core::{Entry, Head, Journal, LeakedBlock, OpenBlock, Part};
 
     #[test]
     fn records_come_back_as_they_were_written_and_keys_sort_as_numbers() {
         let namespace = Namespace::new("web").unwrap();
-        let part = |start| Part {
-            span: Span::new(start, 7).unwrap(),
-            generation: Generation(3),
-            store: StoreEpoch::new("7001:1").unwrap(),
-            contested: false,
-        };
+        let (store, generation) = (StoreEpoch::new("7001:1").unwrap(), Generation(3));
+        let (holder, incarnation) = (HolderId::new("resolver-0").unwrap(), Incarnation(2));
+        let span = |start| Span::new(start, 7).unwrap();
+        let part = |start| Part { span: span(start), generation, store: store.clone(), contested: false };
         let leaked = LeakedBlock {
-            span: Span::new(10, 7).unwrap(),
-            generation: Generation(3),
-            holder: HolderId::new("resolver-0").unwrap(),
-            incarnation: Incarnation(2),
-            store: StoreEpoch::new("7001:1").unwrap(),
+            span: span(10),
+            generation,
+            holder: holder.clone(),
+            incarnation,
+            store: store.clone(),
         };
-        let open = OpenBlock {
-            block: Block {
-                namespace: namespace.clone(),
-                span: Span::new(20, 7).unwrap(),
-                generation: Generation(4),
-            },
-            store: StoreEpoch::new("7001:1").unwrap(),
-            contested: true,
-        };
-        let entry = Entry {
-            holder: leaked.holder.clone(),
-            seq: Seq(5),
-            epoch: Epoch(2),
-            leaked: Some(Generation(3)),
-            open,
-        };
+        let block = Block { namespace: namespace.clone(), span: span(20), generation: Generation(4) };
+        let open = OpenBlock { block, store: store.clone(), contested: true };
+        let entry = Entry { holder, seq: Seq(5), epoch: Epoch(2), leaked: Some(generation), open };
         let journal = Journal { batch: Batch(9), entries: vec![entry] };
         for record in [
             Record::Journal(9, journal),

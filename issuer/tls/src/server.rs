@@ -25,7 +25,7 @@ pub struct ServerTls(Arc<Reloaded<ServerConfig>>);
 
 impl ServerTls {
     /// Reads the files. With authorities among them, every client has to show a certificate of one
-    /// of these; without, none is asked for. `protocols` are those of ALPN, the preferred one first.
+    /// of these; without, none is asked for. `protocols` are for ALPN, the preferred one first.
     pub fn new(files: TlsFiles, protocols: &'static [&'static [u8]]) -> Result<Self, TlsError> {
         Reloaded::start(files, move |files, contents| make(files, contents, protocols)).map(Self)
     }
