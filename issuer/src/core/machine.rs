@@ -59,7 +59,7 @@ impl Core {
             }
             Event::Woke => {
                 if let Role::Leading(term) = &mut self.role {
-                    term.woke(now);
+                    term.leader.woke(now);
                 }
             }
             Event::Retire => {
@@ -74,7 +74,7 @@ impl Core {
     /// Returns the epoch of the current term once its take-over has committed.
     pub fn serving(&self) -> Option<Epoch> {
         match &self.role {
-            Role::Leading(term) if term.is_serving() => Some(term.epoch()),
+            Role::Leading(term) if term.serving => Some(term.leader.epoch),
             _ => None,
         }
     }

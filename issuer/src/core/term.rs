@@ -24,12 +24,12 @@ use super::{
 /// The state of a leader until deposition. It is dropped whole: see [`crate::core`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Term {
-    leader: LeaderState,
+    pub(super) leader: LeaderState,
     /// Revision of `head` that the next transaction compares.
     head: Revision,
     queue: VecDeque<Work>,
     in_flight: Option<InFlight>,
-    serving: bool,
+    pub(super) serving: bool,
     retiring: bool,
 }
 
@@ -71,19 +71,6 @@ impl Term {
         };
         term.commit(Vec::new(), effects);
         term
-    }
-
-    /// Gives every holder a full TTL again: see [`LeaderState::woke`].
-    pub(super) fn woke(&mut self, now: Millis) {
-        self.leader.woke(now);
-    }
-
-    pub(super) fn epoch(&self) -> Epoch {
-        self.leader.epoch
-    }
-
-    pub(super) fn is_serving(&self) -> bool {
-        self.serving
     }
 
     /// Queues a call, or executes it at once if no transaction is in flight.
