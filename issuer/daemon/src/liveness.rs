@@ -10,7 +10,10 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::{Instant, sleep};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep},
+};
 
 const EVERY: Duration = Duration::from_secs(1);
 /// A thread without a beat for this long is stuck. A machine with too much to do delays beats too.
@@ -20,7 +23,8 @@ const STUCK_AFTER: Duration = Duration::from_secs(20);
 #[derive(Clone, Debug, Default)]
 pub struct Liveness {
     threads: Arc<Mutex<Vec<Thread>>>,
-    failed: Arc<Mutex<Vec<&'static str>>>,
+    /// The first supervised task that failed.
+    pub(crate) failed: watch::Sender<Option<&'static str>>,
 }
 
 /// The name of a thread, and its last beat.
@@ -38,12 +42,7 @@ impl Liveness {
         beats
     }
 
-    /// Notes that a supervised task has failed.
-    pub(crate) fn fail(&self, task: &'static str) {
-        lock(&self.failed).push(task);
-    }
-
-    /// Returns the names of the threads that are stuck, and of supervised tasks that failed.
+    /// Returns the names of the threads that are stuck, and of the supervised task that failed.
     pub fn stuck(&self) -> Vec<String> {
         let mut threads = lock(&self.threads);
         threads.retain(|(_, last)| last.strong_count() > 0);
@@ -51,8 +50,8 @@ impl Liveness {
             last.upgrade().is_some_and(|last| lock(&last).elapsed() > STUCK_AFTER)
         };
         let stuck = threads.iter().filter(|(_, last)| is_stuck(last)).map(|(name, _)| name.clone());
-        let failed = lock(&self.failed);
-        stuck.chain(failed.iter().map(|name| (*name).to_owned())).collect()
+        let failed = *self.failed.borrow();
+        stuck.chain(failed.map(str::to_owned)).collect()
     }
 }
 
