@@ -205,11 +205,8 @@ impl Driver {
 
     fn show(&self) {
         let serving = self.core.serving();
-        self.standing.send_if_modified(|standing| {
-            let changed = standing.serving != serving;
-            standing.serving = serving;
-            changed
-        });
+        self.standing
+            .send_if_modified(|standing| std::mem::replace(&mut standing.serving, serving) != serving);
         self.metrics.serving(serving);
     }
 

@@ -42,8 +42,8 @@ pub struct Forecast {
 
 impl Forecast {
     /// Adds a sample, and returns the outlook. If more numbers are left than at the start of the
-    /// window, as after a return or a raised capacity, none counts as consumed. Burned numbers do not
-    /// count as consumed either: very many are burned at once after a restore from a backup.
+    /// window, as after a return or a raised capacity, none counts as consumed. Nor do burned
+    /// numbers: very many are burned at once after a restore from a backup.
     #[expect(clippy::cast_precision_loss, reason = "counts of numbers stay below 2^53")]
     pub fn look(&mut self, now: Millis, record: &NamespaceRecord) -> Outlook {
         let remaining = record.capacity.saturating_sub(record.high_watermark) + record.account.free;

@@ -22,8 +22,8 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// Lists the settings of a daemon, in the order of its help. `effective` returns the value of an
-    /// argument that differs from what is given, by the argument's id.
+    /// Lists the settings of a daemon, in the order of its help. `effective` returns the value of
+    /// an argument that differs from what is given, by the argument's id.
     pub fn list(
         cli: &Command,
         matches: &ArgMatches,
