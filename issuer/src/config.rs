@@ -1,5 +1,4 @@
-//! The issuer's configuration: one struct, read from flags and the environment, and checked before
-//! anything starts.
+//! The issuer's configuration: read from flags and the environment, and checked first of all.
 
 mod tls;
 
@@ -34,7 +33,6 @@ pub struct Cli {
 
 impl Cli {
     /// Returns the form of the logs. Commands write text, for people.
-    #[must_use]
     pub fn log_format(&self) -> LogFormat {
         if self.command.is_some() { LogFormat::Text } else { self.serve.log_format }
     }
@@ -144,12 +142,7 @@ pub struct Config {
 
 impl Config {
     /// Checks the constraints that no parser of a single flag can check.
-    ///
-    /// # Errors
-    /// Returns [`Error::Config`] with the flag, its value and what was expected.
     pub fn check(&self) -> Result<(), Error> {
-        let wrong =
-            |flag, value: String, reason: &str| Err(Error::Config { flag, value, reason: reason.to_owned() });
         let all = |scheme| self.etcd.iter().all(|url| url.starts_with(scheme));
         if !all("http://") && !all("https://") {
             let reason = "expected addresses that all start with http://, or all with https://";
@@ -181,14 +174,12 @@ impl Config {
     }
 
     /// Returns the URL that followers point resolvers to while this issuer leads.
-    #[must_use]
     pub fn advertise(&self) -> String {
         let scheme = if self.tls.tls_cert.is_some() { "https" } else { "http" };
         self.advertise.clone().unwrap_or_else(|| format!("{scheme}://{}", self.listen))
     }
 
     /// Returns the limits of the core.
-    #[must_use]
     pub fn limits(&self) -> Limits {
         Limits {
             block_min: self.block_min,
@@ -198,6 +189,11 @@ impl Config {
             ..Limits::default()
         }
     }
+}
+
+/// Returns the error for a flag's value.
+fn wrong(flag: &'static str, value: String, reason: &str) -> Result<(), Error> {
+    Err(Error::Config { flag, value, reason: reason.to_owned() })
 }
 
 fn milliseconds(length: Duration) -> u64 {

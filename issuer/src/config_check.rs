@@ -9,11 +9,7 @@ use crate::{
     config::{Cli, ConfigCheckArgs},
 };
 
-/// Checks the configuration and the files that it names, and returns the table or the JSON of its
-/// settings.
-///
-/// # Errors
-/// Returns [`Error::Config`] with the flag, its value and what was expected.
+/// Checks the configuration and its files, and returns the table or the JSON of its settings.
 pub fn run(args: &ConfigCheckArgs) -> Result<String, Error> {
     args.config.check()?;
     args.config.tls.listener()?;

@@ -13,8 +13,8 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    core::{Answer, Core, Effect, Event, Leader, Limits, Refusal, Request},
-    ledger::{Ledger, Snapshot, Txn, TxnOutcome},
+    core::{Answer, Core, Effect, Event, Limits, Refusal, Request},
+    ledger::{Ledger, Txn, TxnOutcome},
     metrics::Metrics,
 };
 
@@ -22,8 +22,7 @@ use crate::{
 const CALLS: usize = 1_024;
 /// Maximum number of calls that are taken before the other events are checked.
 const AT_ONCE: usize = 128;
-/// Initial back-off before a transaction with an unknown outcome is sent again. It doubles up to
-/// [`AGAIN_MAX`].
+/// Initial back-off before an unknown transaction is sent again. Doubles to [`AGAIN_MAX`].
 const AGAIN_MIN: Duration = Duration::from_millis(20);
 const AGAIN_MAX: Duration = Duration::from_secs(1);
 
@@ -32,44 +31,25 @@ const TICK: Duration = Duration::from_millis(250);
 /// Gap between two ticks after which the process counts as having been suspended.
 const STOOD_STILL: Duration = Duration::from_secs(2);
 
-/// A message from the election to the driver.
-#[derive(Debug)]
-pub enum ElectionOutcome {
-    /// This issuer won the election.
-    Elected {
-        /// Epoch of the new term.
-        epoch: Epoch,
-        /// Snapshot of the ledger, read after the election.
-        snapshot: Snapshot,
-    },
-    /// This issuer does not lead, or no longer leads. Names the leader if it is known.
-    Following(Option<Leader>),
-}
-
-struct Call {
-    request: Request,
-    answer: oneshot::Sender<Result<Answer, Refusal>>,
-}
+type Caller = oneshot::Sender<Result<Answer, Refusal>>;
 
 /// A handle to call the core. Cheap to clone.
 #[derive(Clone)]
 pub struct Handle {
-    calls: mpsc::Sender<Call>,
+    calls: mpsc::Sender<(Request, Caller)>,
+    /// Whether the driver serves.
+    pub standing: watch::Receiver<DriverState>,
 }
 
 impl Handle {
     /// Sends a request to the core and waits for the answer. It has no timeout of its own; the
-    /// caller sets one.
-    ///
-    /// # Errors
-    /// Returns the core's [`Refusal`], [`Refusal::NotLeader`] if the driver has stopped, or
-    /// [`Refusal::Unknown`] if it stops before it answers.
+    /// caller sets one. Returns the core's [`Refusal`], [`Refusal::NotLeader`] if the driver has
+    /// stopped, or [`Refusal::Unknown`] if it stops before it answers.
     pub async fn call(&self, request: Request) -> Result<Answer, Refusal> {
         let (answer, answered) = oneshot::channel();
         // A driver that has stopped took no more calls: surely not executed.
-        self.calls.send(Call { request, answer }).await.map_err(|_| Refusal::NotLeader(None))?;
-        // The driver keeps each caller until it can answer, so a dropped sender means that the
-        // driver has stopped in between.
+        self.calls.send((request, answer)).await.map_err(|_| Refusal::NotLeader(None))?;
+        // Each caller is kept until it is answered, so the driver has stopped in between.
         answered.await.unwrap_or(Err(Refusal::Unknown))
     }
 }
@@ -83,11 +63,6 @@ pub struct DriverState {
     pub serving: Option<Epoch>,
 }
 
-struct PendingCall {
-    arrived: Instant,
-    answer: oneshot::Sender<Result<Answer, Refusal>>,
-}
-
 type Commit = Pin<Box<dyn Future<Output = TxnOutcome> + Send>>;
 
 /// The driver task, not yet running. [`Driver::run`] runs it.
@@ -95,11 +70,12 @@ pub struct Driver {
     core: Core,
     ledger: Arc<dyn Ledger>,
     metrics: Metrics,
-    calls: mpsc::Receiver<Call>,
-    tidings: mpsc::Receiver<ElectionOutcome>,
+    calls: mpsc::Receiver<(Request, Caller)>,
+    elections: mpsc::Receiver<Event>,
     abdications: watch::Sender<u64>,
     standing: watch::Sender<DriverState>,
-    waiting: HashMap<Ticket, PendingCall>,
+    /// The callers that wait, each with the time of its arrival.
+    waiting: HashMap<Ticket, (Instant, Caller)>,
     /// Epoch of the last known leader.
     leader: Option<Epoch>,
     next_ticket: Ticket,
@@ -113,20 +89,17 @@ pub struct Driver {
 pub struct DriverChannels {
     /// Calls to the core.
     pub handle: Handle,
-    /// Results of elections, for the driver.
-    pub tidings: mpsc::Sender<ElectionOutcome>,
+    /// Results of elections, for the driver: [`Event::Elected`] and [`Event::Following`].
+    pub elections: mpsc::Sender<Event>,
     /// Count of abdications; grows when the driver wants to end its term.
     pub abdications: watch::Receiver<u64>,
-    /// Whether the driver serves.
-    pub standing: watch::Receiver<DriverState>,
 }
 
 impl Driver {
     /// Creates a driver that knows no leader yet, and its channels.
-    #[must_use]
     pub fn new(limits: Limits, ledger: Arc<dyn Ledger>, metrics: Metrics) -> (Self, DriverChannels) {
         let (calls, calls_in) = mpsc::channel(CALLS);
-        let (tidings, tidings_in) = mpsc::channel(8);
+        let (elections, elections_in) = mpsc::channel(8);
         let (abdications, abdications_in) = watch::channel(0);
         let (standing, standing_in) = watch::channel(DriverState::default());
         let driver = Self {
@@ -134,7 +107,7 @@ impl Driver {
             ledger,
             metrics,
             calls: calls_in,
-            tidings: tidings_in,
+            elections: elections_in,
             abdications,
             standing,
             waiting: HashMap::new(),
@@ -145,8 +118,8 @@ impl Driver {
             started: Instant::now(),
             ticked: Instant::now(),
         };
-        let handle = Handle { calls };
-        (driver, DriverChannels { handle, tidings, abdications: abdications_in, standing: standing_in })
+        let handle = Handle { calls, standing: standing_in };
+        (driver, DriverChannels { handle, elections, abdications: abdications_in })
     }
 
     /// Runs until every [`Handle`] is dropped. After `retire` is cancelled, it refuses new
@@ -163,8 +136,8 @@ impl Driver {
                     self.metrics.transaction(&outcome);
                     self.step(Event::Committed(outcome));
                 }
-                Some(news) = self.tidings.recv() => {
-                    self.hear(news);
+                Some(event) = self.elections.recv() => {
+                    self.hear(event);
                     if retiring {
                         self.step(Event::Retire);
                     }
@@ -174,13 +147,12 @@ impl Driver {
                     self.step(Event::Retire);
                 }
                 _ = ticks.tick() => self.tick(),
-                // Takes many calls at once, because each round of the loop polls the transaction in
-                // flight first.
+                // Takes many calls at once: each round polls the transaction in flight first.
                 taken = self.calls.recv_many(&mut calls, AT_ONCE) => {
                     if taken == 0 {
                         return;
                     }
-                    calls.drain(..).for_each(|call| self.take(call));
+                    calls.drain(..).for_each(|(request, caller)| self.take(request, caller));
                 }
             }
             self.show();
@@ -197,28 +169,27 @@ impl Driver {
         self.step(Event::Tick);
     }
 
-    fn hear(&mut self, news: ElectionOutcome) {
+    /// Takes the result of an election.
+    fn hear(&mut self, event: Event) {
         self.commit = None;
-        let leader = match &news {
-            ElectionOutcome::Elected { epoch, .. } => Some(*epoch),
-            ElectionOutcome::Following(leader) => leader.as_ref().map(|leader| leader.epoch),
+        let leader = match &event {
+            Event::Elected { epoch, .. } => Some(*epoch),
+            Event::Following(Some(leader)) => Some(leader.epoch),
+            _ => None,
         };
         if let Some(epoch) = leader
             && self.leader.replace(epoch).is_some_and(|before| before != epoch)
         {
-            self.metrics.leader_changed();
+            self.metrics.leader_changes.increment(1);
         }
-        self.step(match news {
-            ElectionOutcome::Elected { epoch, snapshot } => Event::Elected { epoch, snapshot },
-            ElectionOutcome::Following(leader) => Event::Following(leader),
-        });
+        self.step(event);
         self.standing.send_modify(|standing| standing.informed = true);
     }
 
-    fn take(&mut self, call: Call) {
+    fn take(&mut self, request: Request, caller: Caller) {
         self.next_ticket = self.next_ticket.next();
-        self.waiting.insert(self.next_ticket, PendingCall { arrived: Instant::now(), answer: call.answer });
-        self.step(Event::Arrived(self.next_ticket, call.request));
+        self.waiting.insert(self.next_ticket, (Instant::now(), caller));
+        self.step(Event::Arrived(self.next_ticket, request));
     }
 
     fn step(&mut self, event: Event) {
@@ -232,23 +203,18 @@ impl Driver {
         }
     }
 
-    /// Publishes whether this issuer serves.
     fn show(&self) {
         let serving = self.core.serving();
-        self.standing.send_if_modified(|standing| {
-            let changed = standing.serving != serving;
-            standing.serving = serving;
-            changed
-        });
+        self.standing
+            .send_if_modified(|standing| std::mem::replace(&mut standing.serving, serving) != serving);
         self.metrics.serving(serving);
     }
 
     fn answer(&mut self, ticket: Ticket, answer: Result<Answer, Refusal>) {
-        if let Some(waiting) = self.waiting.remove(&ticket) {
-            self.metrics.answered(&answer, waiting.arrived);
-            // The caller may have given up. A block that its holder never hears of comes back with
-            // the holder's next start.
-            let _ = waiting.answer.send(answer);
+        if let Some((arrived, caller)) = self.waiting.remove(&ticket) {
+            self.metrics.answered(&answer, arrived);
+            // The caller may have given up. Its block comes back with the holder's next start.
+            let _ = caller.send(answer);
         }
     }
 

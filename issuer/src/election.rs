@@ -23,8 +23,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    core::Leader,
-    driver::ElectionOutcome,
+    core::{Event, Leader},
     ledger::{
         Ledger, LedgerError, Snapshot,
         etcd::{EtcdLedger, leader_key},
@@ -34,53 +33,41 @@ use crate::{
 
 /// Interval at which a follower reads the leader key without a hint from its watch.
 const POLL: Duration = Duration::from_secs(1);
-/// Back-off after a failed call to etcd.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// A candidate that campaigns for leadership until shutdown.
 pub(crate) struct Election {
     /// Client of etcd for the election alone, because its streams last as long as a term.
-    pub client: Client,
+    pub(crate) client: Client,
     /// Ledger, which is read once after each won election.
-    pub ledger: EtcdLedger,
-    /// Name of the cluster.
-    pub cluster: String,
+    pub(crate) ledger: EtcdLedger,
+    pub(crate) cluster: String,
     /// URL that followers point callers to while this issuer leads.
-    pub advertise: String,
-    /// Requested TTL of the lease.
-    pub lease_ttl: Duration,
-    /// Deadline of each call to etcd.
-    pub deadline: Duration,
-    /// Results of elections, for the driver.
-    pub tidings: mpsc::Sender<ElectionOutcome>,
+    pub(crate) advertise: String,
+    pub(crate) lease_ttl: Duration,
+    pub(crate) deadline: Duration,
+    pub(crate) elections: mpsc::Sender<Event>,
     /// Count of the driver's abdications; grows when the driver wants to end its term.
-    pub abdications: watch::Receiver<u64>,
-    /// Ends the candidacy.
-    pub shutdown: CancellationToken,
-    /// Metrics of the election.
-    pub metrics: ElectionMetrics,
+    pub(crate) abdications: watch::Receiver<u64>,
+    pub(crate) shutdown: CancellationToken,
+    pub(crate) metrics: ElectionMetrics,
 }
 
-/// A lease with its local deadline.
 struct Lease {
     id: i64,
     ttl: Duration,
     deadline: Instant,
 }
 
-/// The result of a campaign.
 enum Attempt {
     Won { lease: Lease, epoch: Epoch },
     Lost(Leader),
 }
 
-/// The reason why a campaign or a keep-alive failed.
 #[derive(Debug, thiserror::Error)]
 enum ElectionError {
     #[error("etcd")]
     Etcd(#[from] etcd_client::Error),
-    #[error("read the ledger")]
-    Ledger(#[from] LedgerError),
     #[error("etcd did not answer within {0:?}")]
     TimedOut(Duration),
     #[error("etcd answered without {0}")]
@@ -88,19 +75,17 @@ enum ElectionError {
 }
 
 impl Election {
-    /// Campaigns, leads, resigns and follows in turn. Returns after shutdown, when the leader key
-    /// is given up.
+    /// Campaigns, leads, resigns and follows. Returns after shutdown, when the key is given up.
     pub(crate) async fn run(mut self) {
         while !self.shutdown.is_cancelled() {
             match self.campaign().await {
                 Ok(Attempt::Won { lease, epoch }) => self.lead(lease, epoch).await,
                 Ok(Attempt::Lost(leader)) => {
-                    self.tell(ElectionOutcome::Following(Some(leader))).await;
+                    self.tell(Event::Following(Some(leader))).await;
                     self.wait_for_vacancy().await;
                 }
                 Err(error) => {
-                    self.metrics.errors.increment(1);
-                    tracing::warn!(error = &error as &dyn std::error::Error, "campaign");
+                    self.failed("campaign", &error);
                     self.pause(PAUSE).await;
                 }
             }
@@ -154,13 +139,11 @@ impl Election {
         Ok(Lease { id: answer.id(), ttl, deadline: asked + ttl })
     }
 
-    /// Leads for one term: from the read at take-over until the lease is lost, the driver abdicates
-    /// or the process stops.
+    /// Leads until the lease is lost, the driver abdicates or the process stops.
     async fn lead(&mut self, mut lease: Lease, epoch: Epoch) {
         // An abdication of an earlier term must not end this one.
         self.abdications.mark_unchanged();
-        // The lease is kept alive meanwhile, so that a slow read of the ledger does not cost the
-        // term.
+        // The lease is kept alive meanwhile: a slow read of the ledger must not cost the term.
         let loaded = tokio::select! {
             loaded = self.load() => Some(loaded),
             () = self.hold(&mut lease) => None,
@@ -168,7 +151,7 @@ impl Election {
         match loaded {
             Some(Ok(snapshot)) => {
                 tracing::info!(%epoch, keys = snapshot.records.len(), "elected");
-                self.tell(ElectionOutcome::Elected { epoch, snapshot }).await;
+                self.tell(Event::Elected { epoch, snapshot }).await;
                 self.hold(&mut lease).await;
             }
             None => {}
@@ -178,7 +161,7 @@ impl Election {
             }
         }
         self.metrics.lease_deadline.send_replace(None);
-        self.tell(ElectionOutcome::Following(None)).await;
+        self.tell(Event::Following(None)).await;
         self.resign(epoch, lease.id).await;
         tracing::info!(%epoch, "stepped down");
         if !self.shutdown.is_cancelled() {
@@ -192,8 +175,7 @@ impl Election {
         loop {
             match self.ledger.load().await {
                 Err(error @ (LedgerError::TimedOut | LedgerError::Etcd(_))) => {
-                    self.metrics.errors.increment(1);
-                    tracing::warn!(error = &error as &dyn std::error::Error, "read the ledger at take-over");
+                    self.failed("read the ledger at take-over", &error);
                     sleep(PAUSE / 10).await;
                 }
                 loaded => return loaded,
@@ -215,8 +197,7 @@ impl Election {
                     }
                     Err(error) => {
                         // Opens another stream, maybe to another member, while the lease lasts.
-                        self.metrics.errors.increment(1);
-                        tracing::warn!(error = &error as &dyn std::error::Error, "keep the lease alive");
+                        self.failed("keep the lease alive", &error);
                         sleep(PAUSE.min(lease.ttl / 20)).await;
                     }
                 },
@@ -263,10 +244,8 @@ impl Election {
             .when([Compare::create_revision(key.as_str(), CompareOp::Equal, created)])
             .and_then([TxnOp::delete(key.as_str(), None)]);
         if let Err(error) = self.within(self.client.kv_client().txn(txn)).await {
-            tracing::warn!(
-                error = &error as &dyn std::error::Error,
-                "resign: the lease will run out by itself"
-            );
+            let error: &(dyn std::error::Error + 'static) = &error;
+            tracing::warn!(error, "resign: the lease will run out by itself");
         }
         self.revoke(lease).await;
     }
@@ -319,6 +298,11 @@ impl Election {
         Ok(answer)
     }
 
+    fn failed(&self, action: &str, error: &(dyn std::error::Error + 'static)) {
+        self.metrics.errors.increment(1);
+        tracing::warn!(error, "{action}");
+    }
+
     async fn pause(&self, length: Duration) {
         tokio::select! {
             () = self.shutdown.cancelled() => {}
@@ -326,13 +310,12 @@ impl Election {
         }
     }
 
-    async fn tell(&self, tidings: ElectionOutcome) {
+    async fn tell(&self, result: Event) {
         // A driver that is gone has stopped serving, and needs no message.
-        let _ = self.tidings.send(tidings).await;
+        let _ = self.elections.send(result).await;
     }
 }
 
-/// Sends a beat and returns the lease's new TTL, or `None` if the lease is gone.
 async fn beat(
     keeper: &mut LeaseKeeper,
     stream: &mut LeaseKeepAliveStream,

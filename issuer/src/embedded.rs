@@ -1,20 +1,18 @@
-//! The issuer inside another process: the same gRPC service over in-memory connections, on the file
-//! ledger.
+//! The issuer inside another process: over in-memory connections, on the file ledger.
 
 use std::{collections::BTreeMap, io, path::Path, sync::Arc, time::Duration};
 
 use daemon::{Recorder, TaskSupervisor};
 use numbers::{Epoch, Namespace};
-use tokio::{io::DuplexStream, sync::mpsc, task::JoinHandle};
+use tokio::{io::DuplexStream, sync::mpsc};
 use tokio_stream::{StreamExt, wrappers::ReceiverStream};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use tonic::transport::Server;
 
 use crate::{
     Error,
-    board::Board,
-    core::Limits,
-    driver::{Driver, ElectionOutcome},
+    core::{Event, Limits},
+    driver::Driver,
     grpc::IssuerService,
     ledger::{Ledger, LedgerError, embedded::EmbeddedLedger},
     metrics::Metrics,
@@ -30,7 +28,7 @@ const PIPE: usize = 64 * 1024;
 pub struct Embedded {
     connections: mpsc::Sender<io::Result<DuplexStream>>,
     shutdown: CancellationToken,
-    task: JoinHandle<()>,
+    task: AbortOnDropHandle<()>,
     observer: Arc<Observer>,
     _observing: AbortOnDropHandle<()>,
 }
@@ -43,15 +41,11 @@ pub struct Dialer {
 
 impl Dialer {
     /// Creates a dialer whose connections go to the receiver of this channel.
-    #[must_use]
     pub fn over(connections: mpsc::Sender<io::Result<DuplexStream>>) -> Self {
         Self { connections }
     }
 
-    /// Opens a connection.
-    ///
-    /// # Errors
-    /// Returns [`io::ErrorKind::ConnectionRefused`] if the issuer has stopped.
+    /// Opens a connection. Returns [`io::ErrorKind::ConnectionRefused`] if the issuer has stopped.
     pub async fn dial(&self) -> io::Result<DuplexStream> {
         let (ours, theirs) = tokio::io::duplex(PIPE);
         let gone = |_| io::Error::new(io::ErrorKind::ConnectionRefused, "the embedded issuer has stopped");
@@ -64,9 +58,6 @@ impl Embedded {
     /// Opens the ledger file and starts serving. Only one process uses the file, so there is no
     /// election: each opening begins a new epoch. `registered` has the ends of the numbers that the
     /// database has registered: a ledger that lacks some goes on past them.
-    ///
-    /// # Errors
-    /// Returns an error if the ledger cannot be opened or read.
     pub async fn start(
         ledger: &Path,
         registered: BTreeMap<Namespace, u64>,
@@ -86,9 +77,6 @@ impl Embedded {
     }
 
     /// Starts serving on a ledger that belongs to this issuer alone from this epoch on.
-    ///
-    /// # Errors
-    /// Returns an error if the ledger cannot be read.
     pub async fn serve(
         ledger: Arc<dyn Ledger>,
         epoch: Epoch,
@@ -96,29 +84,26 @@ impl Embedded {
         recorder: &Recorder,
         supervisor: &TaskSupervisor,
     ) -> Result<Self, Error> {
-        let tidings = ElectionOutcome::Elected { epoch, snapshot: ledger.load().await? };
+        let elected = Event::Elected { epoch, snapshot: ledger.load().await? };
         let metrics = Metrics::new(recorder);
         let (driver, ends) = Driver::new(limits, ledger, metrics.clone());
-        let board = Board::default();
-        let observer = Observer::new(ends.handle.clone(), ends.standing.clone(), metrics, board.clone());
-        let observer = Arc::new(observer);
+        let observer = Arc::new(Observer::new(ends.handle.clone(), metrics));
         let observing = observer.start();
         let shutdown = CancellationToken::new();
         supervisor.spawn("driver", driver.run(CancellationToken::new()));
         // The driver was just started and its queue is empty.
-        let _ = ends.tidings.send(tidings).await;
+        let _ = ends.elections.send(elected).await;
 
         let (connections, incoming) = mpsc::channel(16);
         let service = IssuerService::server(
             ends.handle,
-            ends.standing,
             ADVERTISE.to_owned(),
-            Duration::from_millis(limits.holder_ttl_ms),
+            limits.holder_ttl_ms,
             &[],
-            board,
+            Arc::clone(&observer),
         );
         let stop = shutdown.clone();
-        let task = tokio::spawn(async move {
+        let task = AbortOnDropHandle::new(tokio::spawn(async move {
             let incoming = ReceiverStream::new(incoming).map(|stream: io::Result<DuplexStream>| stream);
             let served = Server::builder()
                 .add_service(service)
@@ -127,30 +112,24 @@ impl Embedded {
             if let Err(error) = served {
                 tracing::error!(%error, "serve the embedded issuer");
             }
-            drop(ends.tidings);
-        });
+            drop(ends.elections);
+        }));
         Ok(Self { connections, shutdown, task, observer, _observing: observing })
     }
 
     /// Returns a dialer for this issuer.
-    #[must_use]
     pub fn dialer(&self) -> Dialer {
         Dialer { connections: self.connections.clone() }
     }
 
     /// Returns the observer that publishes this issuer's state in the metrics.
-    #[must_use]
     pub fn observer(&self) -> Arc<Observer> {
         Arc::clone(&self.observer)
     }
 
-    /// Stops the issuer. Call it after the last request; connections that are open after one second
-    /// are cut.
+    /// Stops the issuer. Connections that are open after one second are cut.
     pub async fn stop(self) {
         self.shutdown.cancel();
-        let abort = self.task.abort_handle();
-        if tokio::time::timeout(Duration::from_secs(1), self.task).await.is_err() {
-            abort.abort();
-        }
+        let _ = tokio::time::timeout(Duration::from_secs(1), self.task).await;
     }
 }

@@ -1,5 +1,4 @@
-//! The error that prevents the issuer from starting or running. Refusals of single calls are
-//! [`crate::core::Refusal`].
+//! Errors that prevent a start or a run. Single calls have [`crate::core::Refusal`].
 
 use std::io;
 
@@ -66,14 +65,13 @@ pub enum Error {
 
 impl Error {
     /// Returns the exit code for this error.
-    #[must_use]
     pub fn exit(&self) -> Exit {
         match self {
             Self::Config { .. } | Self::Bind { .. } => Exit::Config,
             Self::Unreachable { .. } => Exit::Unavailable,
             #[cfg(feature = "etcd")]
             Self::NoLeader(_) => Exit::Unavailable,
-            Self::Ledger(LedgerError::InUse { .. }) => Exit::Config,
+            Self::Ledger(LedgerError::InUse(_)) => Exit::Config,
             Self::Ledger(_) | Self::Transport(_) | Self::Io(_) | Self::TaskFailed(_) | Self::Internal(_) => {
                 Exit::Internal
             }

@@ -16,98 +16,63 @@ mod members;
 
 use std::{
     io,
-    pin::Pin,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    task::{Context, Poll},
     time::Duration,
 };
 
-use connection::{Answer, Closable, Closing, Request, call, with_keep_alives};
+use connection::{Closable, Closing, Impatient, lock, with_keep_alives};
+use daemon::{Stream, connect};
 use etcd_client::{Client, ConnectOptions};
 use hyper_util::rt::TokioIo;
-use tls::{ClientStream, ClientTls};
-use tokio::{net::TcpStream, time::timeout};
-use tokio_util::{either::Either, sync::CancellationToken};
-use tonic::transport::{Channel, Endpoint, Uri};
-use tower::{BoxError, Service, util::BoxCloneSyncService};
+use tls::ClientTls;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tonic::transport::{Endpoint, Uri};
+use tower::util::BoxCloneSyncService;
 
 use crate::Error;
 
-/// A connection to a member.
-type Stream = Either<TcpStream, ClientStream<TcpStream>>;
-
 /// A client with connections to all members that answer; `probed` is the key that shows it.
-///
-/// # Errors
-/// Returns [`Error::Config`] if an address is invalid.
 pub(crate) async fn to_all(
     members: &[String],
     deadline: Duration,
     tls: Option<&ClientTls>,
     probed: &str,
 ) -> Result<Client, Error> {
-    let endpoints: Result<Vec<Endpoint>, Error> = members.iter().map(|member| endpoint(member)).collect();
-    let all = members::channel(endpoints?, deadline, tls, probed);
+    let all = members::channel(endpoints(members)?, deadline, tls, probed);
     client(all, ConnectOptions::new().with_require_leader(true)).await
 }
 
-/// A client with a connection to whichever of the members answers. It is opened with the first
-/// call.
-///
-/// # Errors
-/// Returns [`Error::Config`] if an address is invalid.
+/// A client with a connection to a member that answers, opened with the first call.
 pub(crate) async fn to_one(
     members: &[String],
     deadline: Duration,
     tls: Option<&ClientTls>,
 ) -> Result<Client, Error> {
-    let endpoints: Result<Vec<Endpoint>, Error> = members.iter().map(|member| endpoint(member)).collect();
-    let endpoints = endpoints?;
+    let endpoints = endpoints(members)?;
     let Some(first) = endpoints.first().cloned() else {
         return Err(Error::Internal("the flag has a default and takes no empty list"));
     };
-    let addresses: Arc<[Address]> = endpoints.iter().map(|endpoint| Address::of(endpoint.uri())).collect();
+    let addresses: Arc<[Uri]> = endpoints.iter().map(|endpoint| endpoint.uri().clone()).collect();
     let (turn, tls) = (Arc::new(AtomicUsize::new(0)), tls.cloned());
-    let gone = Arc::new(Mutex::new(CancellationToken::new()));
-    let opened = Arc::clone(&gone);
+    let closing = Closing::default();
+    let opened = Arc::clone(&closing);
     let connector = tower::service_fn(move |_: Uri| {
         let (addresses, turn, tls) = (Arc::clone(&addresses), Arc::clone(&turn), tls.clone());
         let opened = Arc::clone(&opened);
         async move {
             let stream = dial(&addresses, &turn, deadline, tls.as_ref()).await?;
             let gone = CancellationToken::new();
-            *opened.lock().unwrap_or_else(PoisonError::into_inner) = gone.clone();
+            *lock(&opened) = gone.clone();
             Ok::<_, io::Error>(TokioIo::new(Closable::new(stream, gone)))
         }
     });
     let channel = with_keep_alives(first, deadline).connect_with_connector_lazy(connector);
-    let one = etcd_client::Channel::Custom(BoxCloneSyncService::new(One { channel, gone }));
-    client(one, ConnectOptions::new()).await
-}
-
-/// A channel with one connection at a time.
-#[derive(Clone)]
-struct One {
-    channel: Channel,
-    /// Closes the connection that was opened last.
-    gone: Arc<Mutex<CancellationToken>>,
-}
-
-impl Service<Request> for One {
-    type Response = <Channel as Service<Request>>::Response;
-    type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Answer> + Send>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        Service::<Request>::poll_ready(&mut self.channel, cx).map_err(BoxError::from)
-    }
-
-    fn call(&mut self, request: Request) -> Self::Future {
-        call(&mut self.channel, request, Closing::Latest(Arc::clone(&self.gone)))
-    }
+    let one = BoxCloneSyncService::new(Impatient { channel, closing, has_one_connection: false });
+    client(etcd_client::Channel::Custom(one), ConnectOptions::new()).await
 }
 
 async fn client(channel: etcd_client::Channel, options: ConnectOptions) -> Result<Client, Error> {
@@ -115,32 +80,20 @@ async fn client(channel: etcd_client::Channel, options: ConnectOptions) -> Resul
     client.map_err(|_| Error::Internal("no token is asked for"))
 }
 
-fn endpoint(member: &str) -> Result<Endpoint, Error> {
-    Endpoint::from_shared(member.to_owned()).map_err(|error| Error::Config {
-        flag: "--etcd",
-        value: member.to_owned(),
-        reason: daemon::reasons(&error),
-    })
-}
-
-/// Where a member is.
-#[derive(Clone)]
-struct Address {
-    host: String,
-    port: u16,
-}
-
-impl Address {
-    fn of(uri: &Uri) -> Self {
-        let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
-        let usual = if uri.scheme_str() == Some("https") { 443 } else { 80 };
-        Self { host, port: uri.port_u16().unwrap_or(usual) }
-    }
+fn endpoints(members: &[String]) -> Result<Vec<Endpoint>, Error> {
+    let endpoint = |member: &String| {
+        Endpoint::from_shared(member.clone()).map_err(|error| Error::Config {
+            flag: "--etcd",
+            value: member.clone(),
+            reason: daemon::reasons(&error),
+        })
+    };
+    members.iter().map(endpoint).collect()
 }
 
 /// Tries each member once, beginning after the one that was connected last.
 async fn dial(
-    addresses: &[Address],
+    addresses: &[Uri],
     turn: &AtomicUsize,
     deadline: Duration,
     tls: Option<&ClientTls>,
@@ -156,34 +109,7 @@ async fn dial(
     Err(last)
 }
 
-/// Opens a connection to a member.
-async fn open(address: &Address, deadline: Duration, tls: Option<&ClientTls>) -> io::Result<Stream> {
-    let Address { host, port } = address;
-    let opened = timeout(deadline, async {
-        let stream = TcpStream::connect((host.as_str(), *port)).await?;
-        stream.set_nodelay(true)?;
-        match tls {
-            Some(tls) => tls.connect(host, stream).await.map(Either::Right),
-            None => Ok(Either::Left(stream)),
-        }
-    });
-    opened.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn members_are_addressed_by_host_and_port() {
-        for (member, host, port) in [
-            ("http://etcd-0:2379/", "etcd-0", 2379),
-            ("https://etcd-0.etcd:2379", "etcd-0.etcd", 2379),
-            ("https://etcd.example", "etcd.example", 443),
-            ("http://[::1]:2379", "::1", 2379),
-        ] {
-            let address = Address::of(endpoint(member).unwrap().uri());
-            assert_eq!((address.host.as_str(), address.port), (host, port), "{member}");
-        }
-    }
+async fn open(address: &Uri, deadline: Duration, tls: Option<&ClientTls>) -> io::Result<Stream> {
+    let opened = timeout(deadline, connect(address, tls)).await;
+    opened.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }

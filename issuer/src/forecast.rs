@@ -1,11 +1,10 @@
-//! Forecast of the time at which a namespace runs out (C5), from its consumption over the last
-//! hours.
+//! Forecast of when a namespace runs out (C5), from its consumption over the last hours.
 
 use std::collections::VecDeque;
 
 use numbers::Millis;
 
-use crate::core::NamespaceReport;
+use crate::core::NamespaceRecord;
 
 /// Window over which the rate is measured, in milliseconds: six hours.
 const WINDOW_MS: u64 = 6 * 3_600_000;
@@ -30,7 +29,6 @@ pub struct Outlook {
 
 impl Outlook {
     /// Returns whether the namespace is low, so that an operator should act now.
-    #[must_use]
     pub fn is_low(&self) -> bool {
         self.ratio < LOW_SHARE || self.seconds < LOW_SECONDS
     }
@@ -44,19 +42,19 @@ pub struct Forecast {
 
 impl Forecast {
     /// Adds a sample, and returns the outlook. If more numbers are left than at the start of the
-    /// window, as after a return or a raised capacity, none counts as consumed. Burned numbers do not
-    /// count as consumed either: very many are burned at once after a restore from a backup.
+    /// window, as after a return or a raised capacity, none counts as consumed. Nor do burned
+    /// numbers: very many are burned at once after a restore from a backup.
     #[expect(clippy::cast_precision_loss, reason = "counts of numbers stay below 2^53")]
-    pub fn look(&mut self, now: Millis, report: &NamespaceReport) -> Outlook {
-        let remaining = report.capacity.saturating_sub(report.high_watermark) + report.account.free;
-        let unconsumed = remaining.saturating_add(report.account.burned);
+    pub fn look(&mut self, now: Millis, record: &NamespaceRecord) -> Outlook {
+        let remaining = record.capacity.saturating_sub(record.high_watermark) + record.account.free;
+        let unconsumed = remaining.saturating_add(record.account.burned);
         self.sample(now, unconsumed);
         let (since, before) = self.samples.front().copied().unwrap_or((now, unconsumed));
         let gone = before.saturating_sub(unconsumed) as f64;
         let elapsed = now.since(since) as f64 / 1_000.0;
         let seconds =
             if gone > 0.0 && elapsed > 0.0 { remaining as f64 * elapsed / gone } else { f64::INFINITY };
-        Outlook { remaining, ratio: remaining as f64 / report.capacity.max(1) as f64, seconds }
+        Outlook { remaining, ratio: remaining as f64 / record.capacity.max(1) as f64, seconds }
     }
 
     fn sample(&mut self, now: Millis, unconsumed: u64) {
@@ -73,32 +71,24 @@ impl Forecast {
 
 #[cfg(test)]
 mod tests {
-    use numbers::Namespace;
-
     use super::*;
     use crate::core::Account;
 
-    fn report(high_watermark: u64, free: u64) -> NamespaceReport {
-        NamespaceReport {
-            name: Namespace::new("web").unwrap(),
-            capacity: 1_000_000,
-            high_watermark,
-            ceiling: 1_000_000,
-            in_hand: 0,
-            account: Account { free, ..Account::default() },
-        }
+    fn record(high_watermark: u64, free: u64) -> NamespaceRecord {
+        let (capacity, account) = (1_000_000, Account { free, ..Account::default() });
+        NamespaceRecord { capacity, high_watermark, ceiling: capacity, announced: capacity, account }
     }
 
     #[test]
     fn the_end_is_foretold_from_the_rate_and_the_alarm_comes_before_it() {
         let mut forecast = Forecast::default();
-        let mut last = forecast.look(Millis(0), &report(0, 0));
+        let mut last = forecast.look(Millis(0), &record(0, 0));
         assert_eq!((last.remaining, last.ratio, last.seconds), (1_000_000, 1.0, f64::INFINITY));
         assert!(!last.is_low());
         // 10 numbers a minute: the rest lasts 69 days, then 30, then less.
         let mut low_at = None;
         for minute in 1..=99_000 {
-            last = forecast.look(Millis(minute * 60_000), &report(minute * 10, 0));
+            last = forecast.look(Millis(minute * 60_000), &record(minute * 10, 0));
             if last.is_low() && low_at.is_none() {
                 low_at = Some(last);
             }
@@ -112,8 +102,8 @@ mod tests {
     #[test]
     fn a_small_rest_is_low_even_when_nothing_goes_and_returned_numbers_count() {
         let mut forecast = Forecast::default();
-        assert!(forecast.look(Millis(0), &report(950_000, 0)).is_low());
-        let after = forecast.look(Millis(60_000), &report(950_000, 100_000));
+        assert!(forecast.look(Millis(0), &record(950_000, 0)).is_low());
+        let after = forecast.look(Millis(60_000), &record(950_000, 100_000));
         assert_eq!((after.remaining, after.seconds), (150_000, f64::INFINITY));
         assert!(!after.is_low());
     }
@@ -122,7 +112,7 @@ mod tests {
     fn samples_close_together_take_no_more_room() {
         let mut forecast = Forecast::default();
         for second in 0..100_000 {
-            forecast.look(Millis(second * 1_000), &report(second, 0));
+            forecast.look(Millis(second * 1_000), &record(second, 0));
         }
         assert!(forecast.samples.len() <= 364, "{}", forecast.samples.len());
     }

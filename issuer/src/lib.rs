@@ -10,7 +10,6 @@
 //! Two things are deliberately absent: nothing here knows what the numbers are used for, and safety
 //! depends on no clock.
 
-pub mod board;
 #[cfg(feature = "etcd")]
 pub mod config;
 #[cfg(feature = "etcd")]

@@ -1,5 +1,4 @@
-//! The issuer's binary: parses the arguments, initializes logs, binds, runs, and maps the result to
-//! an exit code.
+//! The issuer's binary: parses arguments, starts logs, runs, and maps the result to a code.
 
 use std::process::ExitCode;
 

@@ -12,7 +12,7 @@ use tls::Certificate;
 use tokio::{sync::watch, time::Instant};
 
 use crate::{
-    core::{Answer, Refusal, StatusReport},
+    core::{Answer, NamespaceReport, Refusal},
     forecast::Outlook,
     ledger::TxnOutcome,
 };
@@ -32,14 +32,14 @@ pub struct Metrics {
     applied: Counter,
     refused: Counter,
     unknown: Counter,
-    leader_changes: Counter,
+    /// Counter of leaders seen after the first one.
+    pub leader_changes: Counter,
     allocation_seconds: Histogram,
     /// Histogram of the time from sending a transaction to its outcome.
     pub transaction_seconds: Histogram,
 }
 
 /// Metric handles of the election.
-#[derive(Clone)]
 pub struct ElectionMetrics {
     /// Counter of failed calls to etcd outside of transactions.
     pub errors: Counter,
@@ -53,7 +53,6 @@ pub struct ElectionMetrics {
 
 impl Metrics {
     /// Registers all metrics, so that the first scrape shows zeros instead of nothing.
-    #[must_use]
     pub fn new(recorder: &Recorder) -> Self {
         recorder.with(|| {
             describe();
@@ -80,7 +79,6 @@ impl Metrics {
     }
 
     /// Registers the election's metrics and returns their handles.
-    #[must_use]
     pub fn election(&self) -> ElectionMetrics {
         self.recorder.with(|| {
             describe_counter!(
@@ -119,13 +117,7 @@ impl Metrics {
         }
     }
 
-    /// Counts a change of leaders.
-    pub fn leader_changed(&self) {
-        self.leader_changes.increment(1);
-    }
-
-    /// Sets when a certificate ends, if there is one. Called when a metrics page is requested, as
-    /// certificates are renewed.
+    /// Sets when a certificate ends, for each metrics page, as certificates are renewed.
     #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 stay below 2^53")]
     pub fn certificate(&self, of: &'static str, certificate: Option<Certificate>) {
         if let Some(certificate) = certificate {
@@ -136,8 +128,7 @@ impl Metrics {
         }
     }
 
-    /// Sets the remaining time of the lease, and how long ago etcd answered. Called when a metrics
-    /// page is requested.
+    /// Sets the remaining time of the lease and the age of etcd's last answer, for each page.
     pub fn show_etcd(&self) {
         let (server, age) = (self.etcd.server, self.etcd.age().as_secs_f64());
         self.recorder.with(|| gauge!("issuer_last_success_age_seconds", "server" => server).set(age));
@@ -159,70 +150,53 @@ impl Metrics {
         }
     }
 
-    /// Sets the gauges for the numbers left in a namespace.
-    pub fn outlook(&self, namespace: &Namespace, outlook: &Outlook) {
-        let values = [outlook.ratio, outlook.seconds, if outlook.is_low() { 1.0 } else { 0.0 }];
-        let gauges = self.recorder.with(|| outlook_gauges(namespace));
+    /// Sets the gauges of a namespace.
+    #[expect(clippy::cast_precision_loss, reason = "counts of numbers stay below 2^48")]
+    pub fn namespace(&self, report: &NamespaceReport, outlook: &Outlook) {
+        let account = report.record.account;
+        let counts = [
+            account.allocated,
+            account.allocated.abs_diff(account.accounted()),
+            report.in_hand,
+            report.record.capacity,
+            account.used,
+            account.open,
+            account.free,
+            account.leaked,
+            account.burned,
+        ];
+        let left = [outlook.ratio, outlook.seconds, if outlook.is_low() { 1.0 } else { 0.0 }];
+        let values = left.into_iter().chain(counts.map(|count| count as f64));
+        let gauges = self.recorder.with(|| namespace_gauges(&report.name));
         gauges.iter().zip(values).for_each(|(gauge, value)| gauge.set(value));
     }
 
-    /// Sets the gauges for the account of every namespace. A follower has none to set.
-    #[expect(clippy::cast_precision_loss, reason = "counts of numbers stay below 2^48")]
-    pub fn report(&self, report: &StatusReport) {
-        self.recorder.with(|| {
-            for namespace in &report.namespaces {
-                let account = namespace.account;
-                let counts = [
-                    account.allocated,
-                    account.allocated.abs_diff(account.accounted()),
-                    namespace.in_hand,
-                    namespace.capacity,
-                    account.used,
-                    account.open,
-                    account.free,
-                    account.leaked,
-                    account.burned,
-                ];
-                for (gauge, count) in account_gauges(&namespace.name).iter().zip(counts) {
-                    gauge.set(count as f64);
-                }
-            }
-            let alive = report.holders.iter().filter(|holder| holder.alive).count();
-            gauge!("issuer_holders_alive").set(alive as f64);
-        });
+    /// Sets the number of holders that were heard within the holder TTL.
+    #[expect(clippy::cast_precision_loss, reason = "there are few holders")]
+    pub fn holders_alive(&self, count: usize) {
+        self.recorder.with(|| gauge!("issuer_holders_alive").set(count as f64));
     }
 
-    /// Sets the gauges of [`Metrics::outlook`] and [`Metrics::report`] to NaN, because this issuer
-    /// does not know the state of these namespaces any more. The page leaves them out.
+    /// Sets the gauges of these namespaces and of holders to NaN, because this issuer does not know
+    /// their state any more. The page leaves them out.
     pub fn withdraw<'a>(&self, namespaces: impl Iterator<Item = &'a Namespace>) {
         self.recorder.with(|| {
-            for namespace in namespaces {
-                let gauges = outlook_gauges(namespace).into_iter().chain(account_gauges(namespace));
-                gauges.for_each(|gauge| gauge.set(f64::NAN));
-            }
-            gauge!("issuer_holders_alive").set(f64::NAN);
+            let gauges = namespaces.flat_map(namespace_gauges);
+            gauges.chain([gauge!("issuer_holders_alive")]).for_each(|gauge| gauge.set(f64::NAN));
         });
     }
 }
 
-/// Returns the gauges for the numbers left in a namespace: their share, how long they last, and
-/// whether they are low.
-fn outlook_gauges(namespace: &Namespace) -> [Gauge; 3] {
-    let name = namespace.to_string();
-    [
-        gauge!("issuer_namespace_remaining_ratio", "namespace" => name.clone()),
-        gauge!("issuer_namespace_exhaustion_seconds", "namespace" => name.clone()),
-        gauge!("issuer_namespace_low", "namespace" => name),
-    ]
-}
-
-/// Returns the gauges for the account of a namespace: allocated and unaccounted numbers, numbers in
-/// hand, capacity, and the numbers that are used, open, free, leaked and burned.
-fn account_gauges(namespace: &Namespace) -> [Gauge; 9] {
+/// Returns the gauges of a namespace: the share of numbers left, how long they last, whether they
+/// are low; the numbers allocated, unaccounted and in hand, the capacity, and the numbers by state.
+fn namespace_gauges(namespace: &Namespace) -> [Gauge; 12] {
     let name = namespace.to_string();
     let numbers =
         |state: &'static str| gauge!("issuer_numbers", "namespace" => name.clone(), "state" => state);
     [
+        gauge!("issuer_namespace_remaining_ratio", "namespace" => name.clone()),
+        gauge!("issuer_namespace_exhaustion_seconds", "namespace" => name.clone()),
+        gauge!("issuer_namespace_low", "namespace" => name.clone()),
         gauge!("issuer_namespace_allocated", "namespace" => name.clone()),
         gauge!("issuer_numbers_unaccounted", "namespace" => name.clone()),
         gauge!("issuer_numbers_in_hand", "namespace" => name.clone()),

@@ -1,11 +1,10 @@
-//! The issuer as a daemon. It serves the admin listener first, waits for etcd, then runs the
-//! election and the gRPC server.
+//! The issuer as a daemon. Serves the admin listener, waits for etcd, then runs the rest.
 
 use std::{io, sync::Arc, time::Duration};
 
 use daemon::{
     Admin, Liveness, Recorder, Refresh, Share, TaskSupervisor, bind,
-    traces::{TraceLayer, Traced, Traces},
+    traces::{TraceLayer, Traces},
 };
 use etcd_client::Client;
 use futures_util::Stream;
@@ -22,12 +21,11 @@ use tokio::{
     task::JoinHandle,
     time::{Instant, sleep, timeout},
 };
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use tonic::transport::Server;
 
 use crate::{
     Error,
-    board::Board,
     config::Config,
     driver::{Driver, DriverChannels, DriverState},
     election::Election,
@@ -38,11 +36,8 @@ use crate::{
     observer::Observer,
 };
 
-/// Deadline of each call to etcd.
 const ETCD_DEADLINE: Duration = Duration::from_secs(2);
-/// Maximum size of a health or reflection request, in bytes.
 const QUESTION_BYTES: usize = 4 * 1024;
-/// Maximum total size of a call's headers, in bytes.
 const HEADER_BYTES: u32 = 8 * 1024;
 /// Time limit for each of two steps at shutdown: the resignation, and the end of the calls.
 const STOP_DEADLINE: Duration = Duration::from_secs(5);
@@ -57,9 +52,6 @@ pub struct Listeners {
 
 impl Listeners {
     /// Binds the addresses of the configuration.
-    ///
-    /// # Errors
-    /// Returns [`Error::Bind`] if an address is in use or does not belong to this machine.
     pub fn bind(config: &Config) -> Result<Self, Error> {
         let bound = |flag, address| {
             bind(address).map_err(|source| Error::Bind { flag, address: address.to_string(), source })
@@ -72,10 +64,8 @@ impl Listeners {
 }
 
 /// Runs until `shutdown` is cancelled. Then it finishes the transaction in flight, resigns
-/// leadership, and ends the calls.
-///
-/// # Errors
-/// Returns an error if etcd does not answer by the start deadline, or if serving fails.
+/// leadership, and ends the calls. Returns an error if etcd does not answer by the start deadline,
+/// or if serving fails.
 pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationToken) -> Result<(), Error> {
     let connections = issuer_connections(&Resources::claim());
     let recorder = Recorder::new();
@@ -89,15 +79,13 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
     let ledger = EtcdLedger::new(to_one.clone(), &config.cluster, ETCD_DEADLINE);
     let (driver, ends) = Driver::new(config.limits(), Arc::new(ledger.clone()), metrics.clone());
 
-    let board = Board::default();
-    let observer = Observer::new(ends.handle.clone(), ends.standing.clone(), metrics.clone(), board.clone());
-    let observer = Arc::new(observer);
+    let observer = Arc::new(Observer::new(ends.handle.clone(), metrics.clone()));
     // All that an issuer does runs on the threads that answer probes.
     let liveness = Liveness::default();
     let admin = Admin {
         daemon: "issuer",
         recorder,
-        ready: readiness(ends.standing.clone(), shutdown.clone()),
+        ready: readiness(ends.handle.standing.clone(), shutdown.clone()),
         liveness: liveness.clone(),
         refresh: refresh(Arc::clone(&observer), metrics.clone(), (tls.clone(), to_etcd)),
     };
@@ -108,7 +96,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
 
     let (supervisor, mut failures) = TaskSupervisor::watched_by(liveness);
     supervisor.spawn("driver", driver.run(shutdown.clone()));
-    let DriverChannels { handle, tidings, abdications, standing } = ends;
+    let DriverChannels { handle, elections, abdications } = ends;
     let election = Election {
         client,
         ledger,
@@ -116,7 +104,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
         advertise: config.advertise(),
         lease_ttl: config.lease_ttl,
         deadline: ETCD_DEADLINE,
-        tidings,
+        elections,
         abdications,
         shutdown: shutdown.clone(),
         metrics: metrics.election(),
@@ -126,11 +114,10 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
     let incoming = incoming(listeners.grpc, connections, tls);
     let service = IssuerService::server(
         handle,
-        standing,
         config.advertise(),
-        config.holder_ttl,
+        config.limits().holder_ttl_ms,
         &config.tls.tls_client_names,
-        board,
+        observer,
     );
     let served = tokio::select! {
         served = serve(&config, incoming, (service, traces.clone()), election, shutdown) => served,
@@ -147,9 +134,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: CancellationTok
 /// Starts to send traces, if there is a collector. An issuer begins none.
 fn traces(config: &Config) -> Result<Option<Arc<Traces>>, Error> {
     let Some(otlp) = &config.otlp else { return Ok(None) };
-    let advertise = config.advertise();
-    let of = Traced { service: "shortmint-issuer", instance: &advertise };
-    let started = Traces::start(otlp, Share::NONE, of);
+    let started = Traces::start(otlp, Share::NONE, ("shortmint-issuer", config.advertise().as_str()));
     started.map(Some).map_err(|error| Error::Config {
         flag: "--otlp",
         value: otlp.clone(),
@@ -189,7 +174,7 @@ async fn serve(
         .add_service(reflection)
         .serve_with_incoming_shutdown(incoming, stop.clone().cancelled_owned());
     tracing::info!(listen = %config.listen, admin = %config.admin_listen, cluster = config.cluster, "serving");
-    let mut server = tokio::spawn(server);
+    let mut server = AbortOnDropHandle::new(tokio::spawn(server));
     tokio::select! {
         ended = &mut server => return ended.map_err(|_| Error::Internal("the server's task failed"))?.map_err(Error::from),
         () = shutdown.cancelled() => {}
@@ -199,10 +184,7 @@ async fn serve(
     }
     stop.cancel();
     // A silent client can block a graceful stop without end (hyper #4170).
-    let abort = server.abort_handle();
-    if timeout(STOP_DEADLINE, server).await.is_err() {
-        abort.abort();
-    }
+    let _ = timeout(STOP_DEADLINE, server).await;
     tracing::info!("stopped");
     Ok(())
 }
@@ -258,8 +240,7 @@ fn readiness(
     receiver
 }
 
-/// Returns the callback that refreshes the gauges that change all the time, just before a metrics
-/// page is rendered.
+/// Returns the callback that refreshes gauges just before a metrics page is rendered.
 fn refresh(
     observer: Arc<Observer>,
     metrics: Metrics,

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, error::Error as _, fmt::Write as _, time::Durat
 use daemon::{channel, reasons};
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use proto::issuer::v1::{
-    GetStatusRequest, GetStatusResponse, HolderStatus, NamespaceStatus, Supply, issuer_client::IssuerClient,
+    GetStatusRequest, GetStatusResponse, HolderStatus, NamespaceStatus, issuer_client::IssuerClient,
 };
 use serde_json::{Value, json};
 use tls::ClientTls;
@@ -37,16 +37,15 @@ pub struct Asked {
     pub said: Said,
 }
 
-/// Asks all issuers side by side, and renders the leader's status as a table or as JSON.
-///
-/// # Errors
-/// Returns [`Error::NoLeader`] with what each issuer said if none answers as the leader.
+/// Asks all issuers side by side, and renders the leader's status as a table or as JSON. Returns
+/// [`Error::NoLeader`] with what each issuer said if none answers as the leader.
 pub async fn run(args: &StatusArgs) -> Result<String, Error> {
     let tls = args.tls.client(&args.issuer)?;
     for url in &args.issuer {
         endpoint(url)?;
     }
-    leader(args, tls.as_ref()).await.map(|status| render(&status, args.json)).map_err(Error::NoLeader)
+    let status = leader(args, tls.as_ref()).await.map_err(Error::NoLeader)?;
+    Ok(if args.json { format!("{:#}\n", to_json(&status)) } else { to_table(&status) })
 }
 
 /// Asks the given issuers, and leaders that they point to. The first answer of a leader wins.
@@ -103,7 +102,6 @@ fn said(status: &Status) -> Said {
     }
 }
 
-/// Renders what each issuer said as one line.
 pub(crate) fn no_leader(issuers: &[Asked]) -> String {
     let one = |Asked { url, said }: &Asked| match said {
         Said::Follows(Some(leader)) => format!("{url} follows {leader}"),
@@ -115,7 +113,6 @@ pub(crate) fn no_leader(issuers: &[Asked]) -> String {
 }
 
 /// Renders what each issuer said as JSON, for a script.
-#[must_use]
 pub fn no_leader_json(issuers: &[Asked]) -> String {
     let one = |Asked { url, said }: &Asked| {
         let (state, leader, reason) = match said {
@@ -127,10 +124,6 @@ pub fn no_leader_json(issuers: &[Asked]) -> String {
         json!({ "url": url, "state": state, "leader": leader, "reason": reason })
     };
     format!("{:#}\n", json!({ "leader": null, "issuers": issuers.iter().map(one).collect::<Vec<_>>() }))
-}
-
-fn render(status: &GetStatusResponse, as_json: bool) -> String {
-    if as_json { format!("{:#}\n", to_json(status)) } else { to_table(status) }
 }
 
 fn to_json(status: &GetStatusResponse) -> Value {
@@ -151,16 +144,21 @@ fn to_json(status: &GetStatusResponse) -> Value {
             "reclaimed": namespace.reclaimed,
         })
     });
-    let holders = holders(status).map(|holder| {
+    let (reservations, holders) = reservations_and_holders(status);
+    let holders = holders.iter().map(|holder| {
+        let supplies = holder.supplies.iter().map(|supply| {
+            let lasts = supply.lasts_ms.map(|ms| ms / 1_000);
+            json!({ "namespace": supply.namespace, "in_hand": supply.in_hand, "lasts_seconds": lasts })
+        });
         json!({
             "id": holder.id,
             "incarnation": holder.incarnation,
             "alive": holder.alive,
             "blocks": holder.blocks,
-            "supplies": holder.supplies.iter().map(supply).collect::<Vec<_>>(),
+            "supplies": supplies.collect::<Vec<_>>(),
         })
     });
-    let reservations = reservations(status).map(|holder| json!({ "id": holder.id, "blocks": holder.blocks }));
+    let reservations = reservations.iter().map(|one| json!({ "id": one.id, "blocks": one.blocks }));
     json!({
         "leader": status.leader,
         "epoch": status.epoch,
@@ -170,20 +168,9 @@ fn to_json(status: &GetStatusResponse) -> Value {
     })
 }
 
-fn supply(supply: &Supply) -> Value {
-    let lasts = supply.lasts_ms.map(|ms| ms / 1_000);
-    json!({ "namespace": supply.namespace, "in_hand": supply.in_hand, "lasts_seconds": lasts })
-}
-
-/// Returns the holders that are processes.
-fn holders(status: &GetStatusResponse) -> impl Iterator<Item = &HolderStatus> {
-    status.holders.iter().filter(|holder| !holder.reserved)
-}
-
-/// Returns the holders that are open reservations. No process sends beats for them, so `alive`
-/// means nothing there.
-fn reservations(status: &GetStatusResponse) -> impl Iterator<Item = &HolderStatus> {
-    status.holders.iter().filter(|holder| holder.reserved)
+/// Returns the open reservations, which send no beats, and the holders that are processes.
+fn reservations_and_holders(status: &GetStatusResponse) -> (Vec<&HolderStatus>, Vec<&HolderStatus>) {
+    status.holders.iter().partition(|holder| holder.reserved)
 }
 
 fn to_table(status: &GetStatusResponse) -> String {
@@ -204,24 +191,24 @@ fn to_table(status: &GetStatusResponse) -> String {
             namespace.burned.to_string(),
         ]
     });
-    columns(&mut text, &head.map(str::to_owned), rows);
+    columns(&mut text, head, rows);
     text.push('\n');
+    let (reservations, holders) = reservations_and_holders(status);
     let head = ["holder", "incarnation", "alive", "blocks"];
-    let rows = holders(status).map(|holder| {
+    let rows = holders.iter().map(|holder| {
         let alive = if holder.alive { "yes" } else { "no" };
         [holder.id.clone(), holder.incarnation.to_string(), alive.to_owned(), holder.blocks.to_string()]
     });
-    columns(&mut text, &head.map(str::to_owned), rows);
-    if reservations(status).next().is_some() {
+    columns(&mut text, head, rows);
+    if !reservations.is_empty() {
         text.push('\n');
-        let rows = reservations(status).map(|holder| [holder.id.clone(), holder.blocks.to_string()]);
-        columns(&mut text, &["reservation", "blocks"].map(str::to_owned), rows);
+        let rows = reservations.iter().map(|holder| [holder.id.clone(), holder.blocks.to_string()]);
+        columns(&mut text, ["reservation", "blocks"], rows);
     }
     text
 }
 
-/// Returns the share of numbers that no holder has, in percent, rounded down. A namespace that
-/// shows 0 % may have a few left.
+/// Returns the share of numbers that no holder has, in percent, rounded down.
 fn left(namespace: &NamespaceStatus) -> String {
     let remaining = namespace.capacity.saturating_sub(namespace.high_watermark) + namespace.free;
     let percent = u128::from(remaining) * 100 / u128::from(namespace.capacity.max(1));
@@ -229,8 +216,8 @@ fn left(namespace: &NamespaceStatus) -> String {
 }
 
 /// Appends a table. The first column is aligned left, the others right.
-fn columns<const N: usize>(text: &mut String, head: &[String; N], rows: impl Iterator<Item = [String; N]>) {
-    let lines: Vec<_> = std::iter::once(head.clone()).chain(rows).collect();
+fn columns<const N: usize>(text: &mut String, head: [&str; N], rows: impl Iterator<Item = [String; N]>) {
+    let lines: Vec<_> = std::iter::once(head.map(str::to_owned)).chain(rows).collect();
     let width = |column: usize| lines.iter().map(|line| line[column].len()).max().unwrap_or(0);
     let widths: Vec<_> = (0..N).map(width).collect();
     for line in &lines {

@@ -18,10 +18,7 @@ use std::{convert::Infallible, fmt, io, pin::Pin, sync::Arc, time::Duration};
 use admin_page::AdminPage;
 use app::{metrics::Metrics, visits::NoSink, webhooks::metrics::WebhookMetrics};
 use codes::Mint;
-use daemon::{
-    Failures, Liveness, Recorder, TaskSupervisor,
-    traces::{Traced, Traces},
-};
+use daemon::{Failures, Liveness, Recorder, TaskSupervisor, traces::Traces};
 use databases::Databases;
 use issuing::Issuing;
 use left_visits::LeftVisits;
@@ -221,7 +218,7 @@ fn log_end(left: Option<LeftVisits>) {
 /// Starts to send traces, if there is a collector.
 fn traces(settings: &Settings) -> Result<Option<Arc<Traces>>, cli::Error> {
     let Some(otlp) = &settings.flags.otlp else { return Ok(None) };
-    let of = Traced { service: "shortmint-resolver", instance: settings.holder.as_str() };
+    let of = ("shortmint-resolver", settings.holder.as_str());
     let started = Traces::start(otlp, settings.flags.trace_share, of);
     started.map(Some).map_err(|error| cli::Error::Config {
         flag: "--otlp",

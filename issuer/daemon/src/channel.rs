@@ -3,13 +3,38 @@
 use std::{error::Error, io};
 
 use hyper_util::rt::TokioIo;
-use tls::ClientTls;
+use tls::{ClientStream, ClientTls};
 use tokio::net::TcpStream;
+use tokio_util::either::Either;
 use tonic::transport::{Channel, Endpoint, Uri};
+
+/// A connection to a server, with TLS or without.
+pub type Stream = Either<TcpStream, ClientStream<TcpStream>>;
+
+/// Connects to a server, with TLS if its address begins with `https`, for which `tls` is needed.
+pub async fn connect(uri: &Uri, tls: Option<&ClientTls>) -> io::Result<Stream> {
+    let tls = match (uri.scheme_str(), tls) {
+        (Some("https"), None) => return Err(io::Error::other("no authorities are known for https")),
+        (Some("https"), tls) => tls,
+        _ => None,
+    };
+    let (host, port) = target(uri);
+    let stream = TcpStream::connect((host, port)).await?;
+    stream.set_nodelay(true)?;
+    match tls {
+        Some(tls) => tls.connect(host, stream).await.map(Either::Right),
+        None => Ok(Either::Left(stream)),
+    }
+}
+
+/// Returns the host and the port of an address.
+fn target(uri: &Uri) -> (&str, u16) {
+    let usual = if uri.scheme_str() == Some("https") { 443 } else { 80 };
+    (uri.host().unwrap_or_default().trim_matches(['[', ']']), uri.port_u16().unwrap_or(usual))
+}
 
 /// Opens a channel, which connects with its first call. An address that begins with `https` is
 /// reached with TLS, for which `tls` is needed.
-#[must_use]
 pub fn channel(endpoint: &Endpoint, tls: Option<&ClientTls>) -> Channel {
     if endpoint.uri().scheme_str() != Some("https") {
         return endpoint.connect_lazy();
@@ -17,19 +42,11 @@ pub fn channel(endpoint: &Endpoint, tls: Option<&ClientTls>) -> Channel {
     let tls = tls.cloned();
     endpoint.connect_with_connector_lazy(tower::service_fn(move |uri: Uri| {
         let tls = tls.clone();
-        async move {
-            let tls = tls.ok_or_else(|| io::Error::other("no authorities are known for https"))?;
-            let host = uri.host().unwrap_or_default();
-            let port = uri.port_u16().unwrap_or(443);
-            let stream = TcpStream::connect((host.trim_matches(['[', ']']), port)).await?;
-            stream.set_nodelay(true)?;
-            Ok::<_, io::Error>(TokioIo::new(tls.connect(host, stream).await?))
-        }
+        async move { connect(&uri, tls.as_ref()).await.map(TokioIo::new) }
     }))
 }
 
 /// Returns an error and its sources in one line. A source that only repeats is left out.
-#[must_use]
 pub fn reasons(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -45,11 +62,8 @@ pub fn reasons(error: &dyn Error) -> String {
 }
 
 /// Returns whether a server at a URL can be reached in plaintext without leaving this machine.
-#[must_use]
 pub fn is_local(url: &str) -> bool {
-    let uri: Option<Uri> = url.parse().ok();
-    let host = uri.as_ref().and_then(Uri::host).unwrap_or_default();
-    tls::is_local_host(host.trim_matches(['[', ']']))
+    url.parse::<Uri>().is_ok_and(|uri| tls::is_local_host(target(&uri).0))
 }
 
 #[cfg(test)]
@@ -64,6 +78,18 @@ mod tests {
         for url in ["http://10.0.0.1:7070", "http://issuer-0", "http://localhost.example", "", "http://[::2]"]
         {
             assert!(!is_local(url), "{url}");
+        }
+    }
+
+    #[test]
+    fn servers_are_addressed_by_host_and_port() {
+        for (url, host, port) in [
+            ("http://etcd-0:2379/", "etcd-0", 2379),
+            ("https://etcd-0.etcd:2379", "etcd-0.etcd", 2379),
+            ("https://etcd.example", "etcd.example", 443),
+            ("http://[::1]:2379", "::1", 2379),
+        ] {
+            assert_eq!(target(&url.parse().unwrap()), (host, port), "{url}");
         }
     }
 

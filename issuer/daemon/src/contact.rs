@@ -20,14 +20,12 @@ pub struct Contact {
 impl Contact {
     /// Creates the contact of a server that is asked every few seconds. Its age counts from the
     /// last success, or from now before the first.
-    #[must_use]
     pub fn polled(server: &'static str) -> Self {
         Self { server, is_polled: true, since: Mutex::new(Some(Instant::now())) }
     }
 
     /// Creates the contact of servers that are only asked when there is something for them. Its age
     /// counts from the first failure after the last success, and is 0 while there is none.
-    #[must_use]
     pub fn on_demand(server: &'static str) -> Self {
         Self { server, is_polled: false, since: Mutex::default() }
     }
@@ -43,7 +41,6 @@ impl Contact {
     }
 
     /// Returns for how long the server has not answered.
-    #[must_use]
     pub fn age(&self) -> Duration {
         self.since().map_or(Duration::ZERO, |since| since.elapsed())
     }

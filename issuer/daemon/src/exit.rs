@@ -9,32 +9,25 @@ use clap::{
 
 /// The outcome of a daemon or a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub enum Exit {
-    /// Success, or an orderly shutdown: code 0.
-    Clean,
-    /// Bad configuration: code 64.
-    Config,
-    /// A part of the input was refused, or there was nothing in it: code 65. What was right is
-    /// done.
-    Refused,
-    /// The link or other object that a command asked a server for does not exist: code 66.
-    NotFound,
-    /// A required server did not answer at start: code 69.
-    Unavailable,
-    /// Any other failure: code 70.
-    Internal,
+    /// Success, or an orderly shutdown.
+    Clean = 0,
+    /// Bad configuration.
+    Config = 64,
+    /// A part of the input was refused, or there was nothing in it. The rest is done.
+    Refused = 65,
+    /// The link or other object that a command asked a server for does not exist.
+    NotFound = 66,
+    /// A required server did not answer at start.
+    Unavailable = 69,
+    /// Any other failure.
+    Internal = 70,
 }
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
-        Self::from(match exit {
-            Exit::Clean => 0,
-            Exit::Config => 64,
-            Exit::Refused => 65,
-            Exit::NotFound => 66,
-            Exit::Unavailable => 69,
-            Exit::Internal => 70,
-        })
+        Self::from(exit as u8)
     }
 }
 
@@ -53,10 +46,8 @@ fn without_secrets(mut error: clap::Error) -> clap::Error {
 }
 
 /// Parses arguments and environment. `--help` and `--version` arrive as errors from the parser, but
-/// end with code 0.
-///
-/// # Errors
-/// Returns the exit code if the process is to end. The parser's message is printed before.
+/// end with code 0. Returns the exit code if the process is to end. The parser's message is printed
+/// before.
 pub fn parse<C: Parser>(arguments: impl IntoIterator<Item = OsString>) -> Result<C, ExitCode> {
     C::try_parse_from(arguments).map_err(without_secrets).map_err(|error| {
         // If standard error is closed, the message has no other destination.

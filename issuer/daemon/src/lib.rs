@@ -1,5 +1,4 @@
-//! Infrastructure that both daemons share: the admin listener, metrics, signals, logs and exit
-//! codes.
+//! Infrastructure of both daemons: admin listener, metrics, signals, logs and exit codes.
 
 mod admin;
 mod channel;
@@ -22,7 +21,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 pub use admin::{Admin, Refresh};
-pub use channel::{channel, is_local, reasons};
+pub use channel::{Stream, channel, connect, is_local, reasons};
 pub use contact::Contact;
 pub use exit::{Exit, parse};
 pub use liveness::{Beats, Liveness};
@@ -30,13 +29,10 @@ pub use logs::{LogFormat, greet, print};
 pub use names::{nearest, unknown_variables, variables};
 pub use recorder::{DURATION_BUCKETS, Page, Recorder};
 pub use settings::Setting;
-pub use share::{Share, ShareError};
+pub use share::Share;
 pub use task_supervisor::{Failures, TaskSupervisor};
 
 /// Spawns a task that cancels the token at SIGTERM or SIGINT.
-///
-/// # Errors
-/// Returns an error if the system does not let signals be handled.
 pub fn cancel_on_signals(token: CancellationToken) -> std::io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -52,10 +48,8 @@ pub fn cancel_on_signals(token: CancellationToken) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Parses a duration for a flag, such as `5s`, `250ms`, `10m` or `30d`. A day has 24 hours.
-///
-/// # Errors
-/// Returns a message if the text is not a duration or the duration is not positive.
+/// Parses a duration for a flag, such as `5s`, `250ms`, `10m` or `30d`. A day has 24 hours. Returns
+/// a message if the text is not a duration or the duration is not positive.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let expected = || format!("expected a duration such as 250ms, 5s, 10m or 30d, got {text:?}");
     if let Some(days) =
@@ -68,9 +62,6 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
 }
 
 /// Parses a duration like [`parse_duration`], but also accepts zero.
-///
-/// # Errors
-/// Returns a message if the text is not a duration.
 pub fn parse_duration_or_zero(text: &str) -> Result<Duration, String> {
     if text.trim_end_matches(|c: char| c.is_ascii_alphabetic()) == "0" {
         return Ok(Duration::ZERO);
@@ -79,9 +70,6 @@ pub fn parse_duration_or_zero(text: &str) -> Result<Duration, String> {
 }
 
 /// Binds a non-blocking TCP listener for use with tokio.
-///
-/// # Errors
-/// Returns an error if the address is taken or is not an address of this machine.
 pub fn bind(address: SocketAddr) -> std::io::Result<tokio::net::TcpListener> {
     let listener = std::net::TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;

@@ -6,74 +6,52 @@
 //! supervised task that has failed, should the process not end by itself.
 
 use std::{
-    sync::{
-        Arc, Mutex, PoisonError, Weak,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
 
-use tokio::time::{Instant, sleep};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep},
+};
 
-/// Interval of beats.
 const EVERY: Duration = Duration::from_secs(1);
 /// A thread without a beat for this long is stuck. A machine with too much to do delays beats too.
 const STUCK_AFTER: Duration = Duration::from_secs(20);
 
 /// The threads of a process that have to beat; cheap to clone.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Liveness {
-    since: Instant,
     threads: Arc<Mutex<Vec<Thread>>>,
-    /// Supervised tasks that have failed.
-    failed: Arc<Mutex<Vec<&'static str>>>,
+    /// The first supervised task that failed.
+    pub(crate) failed: watch::Sender<Option<&'static str>>,
 }
 
 /// The name of a thread, and its last beat.
-type Thread = (String, Weak<AtomicU64>);
+type Thread = (String, Weak<Mutex<Instant>>);
 
 /// The beats of a thread. Dropped when the thread ends as it should.
-pub struct Beats {
-    since: Instant,
-    last_ms: Arc<AtomicU64>,
-}
-
-impl Default for Liveness {
-    fn default() -> Self {
-        Self { since: Instant::now(), threads: Arc::default(), failed: Arc::default() }
-    }
-}
+pub struct Beats(Arc<Mutex<Instant>>);
 
 impl Liveness {
     /// Adds a thread.
     #[must_use]
     pub fn add(&self, name: String) -> Beats {
-        let beats = Beats { since: self.since, last_ms: Arc::default() };
-        beats.beat();
-        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        threads.push((name, Arc::downgrade(&beats.last_ms)));
+        let beats = Beats(Arc::new(Mutex::new(Instant::now())));
+        lock(&self.threads).push((name, Arc::downgrade(&beats.0)));
         beats
     }
 
-    /// Notes that a supervised task has failed.
-    pub(crate) fn fail(&self, task: &'static str) {
-        self.failed.lock().unwrap_or_else(PoisonError::into_inner).push(task);
-    }
-
-    /// Returns the names of the threads that are stuck, and of the supervised tasks that have
-    /// failed.
-    #[must_use]
+    /// Returns the names of the threads that are stuck, and of the supervised task that failed.
     pub fn stuck(&self) -> Vec<String> {
-        let now = millis(self.since.elapsed());
-        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut threads = lock(&self.threads);
         threads.retain(|(_, last)| last.strong_count() > 0);
-        let is_stuck = |last: &Weak<AtomicU64>| {
-            let last = last.upgrade().map_or(now, |last| last.load(Ordering::Relaxed));
-            now.saturating_sub(last) > millis(STUCK_AFTER)
+        let is_stuck = |last: &Weak<Mutex<Instant>>| {
+            last.upgrade().is_some_and(|last| lock(&last).elapsed() > STUCK_AFTER)
         };
         let stuck = threads.iter().filter(|(_, last)| is_stuck(last)).map(|(name, _)| name.clone());
-        let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-        stuck.chain(failed.iter().map(|name| (*name).to_owned())).collect()
+        let failed = *self.failed.borrow();
+        stuck.chain(failed.map(str::to_owned)).collect()
     }
 }
 
@@ -87,12 +65,12 @@ impl Beats {
     }
 
     fn beat(&self) {
-        self.last_ms.store(millis(self.since.elapsed()), Ordering::Relaxed);
+        *lock(&self.0) = Instant::now();
     }
 }
 
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

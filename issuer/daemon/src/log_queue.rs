@@ -28,7 +28,6 @@ const WAITING_LINES: usize = 4_096;
 /// before another look at whether all lines are written.
 const AGAIN: Duration = Duration::from_millis(10);
 
-/// Lines that wait for a writer.
 pub(crate) struct LogQueue {
     lines: OnceLock<SyncSender<Vec<u8>>>,
     /// Bytes that wait or are being written.
@@ -51,7 +50,6 @@ impl LogQueue {
         }
     }
 
-    /// Returns the number of lines that were dropped.
     pub(crate) fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
@@ -71,8 +69,7 @@ impl LogQueue {
         });
     }
 
-    /// Waits until all lines are written or dropped, but no longer than `most`: standard error may
-    /// never take them.
+    /// Waits until no line waits, at most this long: standard error may never take them.
     pub(crate) fn flush(&self, most: Duration) {
         let mut waited = Duration::ZERO;
         while self.bytes.load(Ordering::Relaxed) > 0 && waited < most {
@@ -81,7 +78,6 @@ impl LogQueue {
         }
     }
 
-    /// Writes lines for as long as the process lives.
     fn write_to(&self, mut output: impl Write, lines: Receiver<Vec<u8>>) {
         let mut is_torn = false;
         for mut line in lines {

@@ -19,7 +19,6 @@ use tracing_subscriber::EnvFilter;
 
 use crate::{Exit, log_queue::LogQueue};
 
-/// The log of this process.
 static LOG: LogQueue = LogQueue::new();
 /// How long a process that ends waits for its last lines to be written.
 const LAST_LINES: Duration = Duration::from_millis(500);
@@ -66,16 +65,12 @@ impl LogFormat {
     }
 }
 
-/// Returns the number of log lines that this process has dropped, because standard error did not
-/// take them.
+/// Returns the number of log lines that standard error did not take.
 pub(crate) fn dropped_lines() -> u64 {
     LOG.dropped()
 }
 
 /// Prints the output of a command. A reader that has gone, as `head` does, is no error.
-///
-/// # Errors
-/// Returns the error of standard output.
 pub fn print(text: &str) -> io::Result<()> {
     let mut output = io::stdout().lock();
     match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {

@@ -1,5 +1,4 @@
-//! Names that nothing has: which one was probably meant, and variables of the environment that no
-//! setting has.
+//! Which name was probably meant by an unknown one, and variables that no setting has.
 
 use std::collections::BTreeSet;
 

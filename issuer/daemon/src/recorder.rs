@@ -35,7 +35,6 @@ impl Default for Recorder {
 impl Recorder {
     /// Creates a recorder with histogram buckets. Without buckets histograms become summaries,
     /// which cannot be added up over pods.
-    #[must_use]
     pub fn new() -> Self {
         let builder = PrometheusBuilder::new();
         let builder = builder.set_buckets(DURATION_BUCKETS).expect("the list of buckets is not empty");
@@ -51,7 +50,6 @@ impl Recorder {
 
     /// Renders the metrics page in Prometheus' text format. A gauge that is NaN, because its value
     /// is not known here, is left out: in a sum over pods it would make everything NaN.
-    #[must_use]
     pub fn render(&self) -> String {
         let mut page = self.page.render();
         for more in self.pages().iter() {
@@ -72,8 +70,7 @@ impl Recorder {
         self.more.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Folds histogram samples into buckets. Without this call they accumulate without bound
-    /// (metrics #467).
+    /// Folds histogram samples into buckets, which else accumulate without bound (metrics #467).
     pub fn upkeep(&self) {
         self.page.run_upkeep();
     }

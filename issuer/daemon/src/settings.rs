@@ -3,11 +3,9 @@
 use clap::{Arg, ArgAction, ArgMatches, Command, parser::ValueSource};
 use serde_json::{Value, json};
 
-/// The placeholder of a secret.
 const HIDDEN: &str = "(hidden)";
 /// The placeholder of an absent setting without a default.
 const NONE: &str = "(none)";
-/// Arguments that are not settings.
 const NOT_SETTINGS: [&str; 3] = ["json", "help", "version"];
 
 /// A setting with its source.
@@ -17,23 +15,15 @@ pub struct Setting {
     pub name: String,
     /// The effective value, or a placeholder.
     pub value: String,
-    source: Source,
+    /// `flag`, `environment` or `default`.
+    source: &'static str,
     /// The environment variable that sets it.
     variable: Option<String>,
 }
 
-/// The source of a setting's value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
-    Flag,
-    Environment,
-    Default,
-}
-
 impl Setting {
-    /// Lists the settings of a daemon, in the order of its help. `effective` returns the value of an
-    /// argument that differs from what is given, by the argument's id.
-    #[must_use]
+    /// Lists the settings of a daemon, in the order of its help. `effective` returns the value of
+    /// an argument that differs from what is given, by the argument's id.
     pub fn list(
         cli: &Command,
         matches: &ArgMatches,
@@ -50,9 +40,9 @@ impl Setting {
     fn of(arg: &Arg, matches: &ArgMatches, effective: impl Fn(&str) -> Option<String>) -> Option<Self> {
         let (id, name) = (arg.get_id().as_str(), arg.get_long()?.to_owned());
         let source = match matches.value_source(id) {
-            Some(ValueSource::CommandLine) => Source::Flag,
-            Some(ValueSource::EnvVariable) => Source::Environment,
-            _ => Source::Default,
+            Some(ValueSource::CommandLine) => "flag",
+            Some(ValueSource::EnvVariable) => "environment",
+            _ => "default",
         };
         let given = matches.get_raw(id).map(|values| {
             let values: Vec<_> = values.map(|value| value.to_string_lossy()).collect();
@@ -68,28 +58,13 @@ impl Setting {
     }
 
     /// Returns where the value comes from: `flag`, `default`, or the name of a variable.
-    #[must_use]
     pub fn source(&self) -> &str {
-        match (self.source, &self.variable) {
-            (Source::Environment, Some(variable)) => variable,
-            _ => self.source.name(),
-        }
+        self.variable.as_deref().filter(|_| self.source == "environment").unwrap_or(self.source)
     }
 
     /// Returns the setting as JSON.
-    #[must_use]
     pub fn to_json(&self) -> Value {
         let Self { name, value, source, variable } = self;
-        json!({ "name": name, "value": value, "source": source.name(), "variable": variable })
-    }
-}
-
-impl Source {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Flag => "flag",
-            Self::Environment => "environment",
-            Self::Default => "default",
-        }
+        json!({ "name": name, "value": value, "source": source, "variable": variable })
     }
 }

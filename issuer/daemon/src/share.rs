@@ -9,18 +9,12 @@ pub struct Share {
     threshold: u32,
 }
 
-/// The error of a text that is no share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected a number from 0 to 1, such as 0.01")]
-pub struct ShareError;
-
 impl Share {
     /// No request at all.
     pub const NONE: Self = Self { threshold: 0 };
 
     /// Draws whether the next request belongs to the share.
     #[inline]
-    #[must_use]
     pub fn takes_next(self) -> bool {
         match self.threshold {
             0 => false,
@@ -31,10 +25,11 @@ impl Share {
 }
 
 impl FromStr for Share {
-    type Err = ShareError;
+    type Err = &'static str;
 
-    fn from_str(text: &str) -> Result<Self, ShareError> {
-        let share = text.parse::<f64>().ok().filter(|share| (0.0..=1.0).contains(share)).ok_or(ShareError)?;
+    fn from_str(text: &str) -> Result<Self, &'static str> {
+        let share = text.parse::<f64>().ok().filter(|share| (0.0..=1.0).contains(share));
+        let share = share.ok_or("expected a number from 0 to 1, such as 0.01")?;
         // The product is between zero and the largest number, so nothing is cut off.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in range")]
         let threshold = (share * f64::from(u32::MAX)).ceil() as u32;
@@ -58,7 +53,7 @@ mod tests {
         // The smallest share is not none.
         assert_ne!("1e-12".parse(), Ok(Share::NONE));
         for text in ["", "-0.1", "1.01", "NaN", "inf", "half"] {
-            assert_eq!(text.parse::<Share>(), Err(ShareError), "{text}");
+            assert!(text.parse::<Share>().is_err(), "{text}");
         }
     }
 }

@@ -2,33 +2,28 @@
 //! process, so that an external supervisor restarts it. Without that, a daemon whose core task is
 //! gone would still answer probes and do nothing else.
 
-use tokio::{sync::mpsc, task::JoinHandle};
+use tokio::{sync::watch, task::JoinHandle};
 
 use crate::Liveness;
 
 /// Spawns supervised tasks, and reports the first that panics. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct TaskSupervisor {
-    failures: mpsc::Sender<&'static str>,
-    liveness: Liveness,
-}
+pub struct TaskSupervisor(Liveness);
 
 /// Receives the name of the first supervised task that panicked.
 #[derive(Debug)]
-pub struct Failures(mpsc::Receiver<&'static str>);
+pub struct Failures(watch::Receiver<Option<&'static str>>);
 
 impl TaskSupervisor {
     /// Creates the spawner and the receiver of its failures.
-    #[must_use]
     pub fn new() -> (Self, Failures) {
         Self::watched_by(Liveness::default())
     }
 
     /// Creates the spawner for a process whose `/livez` tells of its failures too.
-    #[must_use]
     pub fn watched_by(liveness: Liveness) -> (Self, Failures) {
-        let (failures, failed) = mpsc::channel(1);
-        (Self { failures, liveness }, Failures(failed))
+        let failures = Failures(liveness.failed.subscribe());
+        (Self(liveness), failures)
     }
 
     /// Spawns a task. A panic counts as a failure; a return does not.
@@ -37,14 +32,12 @@ impl TaskSupervisor {
         name: &'static str,
         task: impl Future<Output = ()> + Send + 'static,
     ) -> JoinHandle<()> {
-        let Self { failures, liveness } = self.clone();
+        let failed = self.0.failed.clone();
         tokio::spawn(async move {
             let ended = tokio::spawn(task).await;
             if ended.is_err_and(|error| error.is_panic()) {
-                // First of all: nothing may keep the process from ending. The channel holds one
-                // failure, which is enough: a second one finds it full.
-                let _ = failures.try_send(name);
-                liveness.fail(name);
+                // First of all: nothing may keep the process from ending.
+                failed.send_modify(|first| *first = first.or(Some(name)));
                 tracing::error!(task = name, "a task that the process cannot do without has failed");
             }
         })
@@ -54,7 +47,7 @@ impl TaskSupervisor {
 impl Failures {
     /// Waits for the first failure and returns the task's name. Never returns if no task fails.
     pub async fn first(&mut self) -> &'static str {
-        match self.0.recv().await {
+        match self.0.wait_for(Option::is_some).await.ok().and_then(|name| *name) {
             Some(name) => name,
             // All senders are dropped: every task has ended without a panic.
             None => std::future::pending().await,

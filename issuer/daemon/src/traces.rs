@@ -14,6 +14,7 @@
 //!    they are dropped, 2,048 at most wait.
 
 use std::{
+    collections::HashMap,
     pin::Pin,
     sync::Arc,
     task::{self, Poll},
@@ -24,10 +25,8 @@ use hyper::{Request, Response, StatusCode};
 use opentelemetry::{
     Context, KeyValue,
     context::FutureExt as _,
-    propagation::{Extractor, Injector, TextMapPropagator as _},
-    trace::{
-        SpanContext, SpanKind, Status, TraceContextExt as _, TraceState, Tracer as _, TracerProvider as _,
-    },
+    propagation::TextMapPropagator as _,
+    trace::{SpanKind, Status, TraceContextExt as _, Tracer as _, TracerProvider as _},
 };
 use opentelemetry_otlp::{SpanExporter, WithExportConfig as _};
 use opentelemetry_sdk::{
@@ -35,13 +34,12 @@ use opentelemetry_sdk::{
     propagation::TraceContextPropagator,
     trace::{Sampler, SdkTracer, SdkTracerProvider},
 };
-use tonic::metadata::{MetadataKey, MetadataMap};
+use tonic::metadata::MetadataMap;
 use tower::Service;
 
 use crate::Share;
 
-/// The header of W3C Trace Context.
-pub const TRACEPARENT: &str = "traceparent";
+const TRACEPARENT: &str = "traceparent";
 /// Deadline of an export, and of the last one at the end.
 const EXPORT_WITHIN: Duration = Duration::from_secs(3);
 
@@ -58,21 +56,14 @@ pub struct Traces {
     share: Share,
 }
 
-/// The process that spans are of.
-#[derive(Clone, Copy, Debug)]
-pub struct Traced<'a> {
-    /// The name of the daemon.
-    pub service: &'static str,
-    /// The name of this process among those of the daemon.
-    pub instance: &'a str,
-}
-
 impl Traces {
-    /// Starts to send spans to a collector, by OTLP over gRPC. Has to be called in a runtime.
-    ///
-    /// # Errors
-    /// Returns an error if the address is invalid. A collector that does not answer is none.
-    pub fn start(otlp: &str, share: Share, of: Traced<'_>) -> Result<Arc<Self>, TraceError> {
+    /// Starts to send spans of this instance of a service to a collector, by OTLP over gRPC. Has to
+    /// be called in a runtime. An invalid address is an error, and a silent collector is none.
+    pub fn start(
+        otlp: &str,
+        share: Share,
+        (service, instance): (&'static str, &str),
+    ) -> Result<Arc<Self>, TraceError> {
         if !otlp.starts_with("http://") {
             return Err(TraceError(None));
         }
@@ -80,9 +71,9 @@ impl Traces {
         let exporter = exporter.with_timeout(EXPORT_WITHIN).build();
         let exporter = exporter.map_err(|error| TraceError(Some(error)))?;
         let resource = Resource::builder_empty().with_attributes([
-            KeyValue::new("service.name", of.service),
+            KeyValue::new("service.name", service),
             KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
-            KeyValue::new("service.instance.id", of.instance.to_owned()),
+            KeyValue::new("service.instance.id", instance.to_owned()),
         ]);
         let provider = SdkTracerProvider::builder()
             // Whether a request is traced is decided before a span is made.
@@ -113,14 +104,13 @@ impl Traces {
 
     /// Returns the context that a request's span belongs to; `None` if it is not traced.
     fn parent<B>(&self, request: &Request<B>, is_trusted: bool) -> Option<Context> {
-        if is_trusted && request.headers().contains_key(TRACEPARENT) {
-            let headers = Headers(request.headers());
-            let parent = TraceContextPropagator::new().extract_with_context(&Context::new(), &headers);
-            let found = parent.span().span_context().clone();
-            if found.is_valid() {
-                let (trace, span, flags) = (found.trace_id(), found.span_id(), found.trace_flags());
-                let caller = SpanContext::new(trace, span, flags, true, TraceState::default());
-                return found.is_sampled().then(|| Context::new().with_remote_span_context(caller));
+        let header = request.headers().get(TRACEPARENT).filter(|_| is_trusted);
+        if let Some(header) = header.and_then(|header| header.to_str().ok()) {
+            let carrier = HashMap::from([(TRACEPARENT.to_owned(), header.to_owned())]);
+            let parent = TraceContextPropagator::new().extract_with_context(&Context::new(), &carrier);
+            let caller = parent.span().span_context().clone();
+            if caller.is_valid() {
+                return caller.is_sampled().then_some(parent);
             }
         }
         self.share.takes_next().then(Context::new)
@@ -141,7 +131,6 @@ struct Current(Arc<Traces>);
 /// The span of a request. It ends when it is dropped.
 pub struct Span {
     context: Context,
-    /// The method of the request.
     method: &'static str,
 }
 
@@ -203,39 +192,17 @@ pub fn in_current<F: Future>(future: F) -> impl Future<Output = F::Output> {
 pub fn inject(metadata: &mut MetadataMap) {
     let context = Context::current();
     if context.has_active_span() {
-        TraceContextPropagator::new().inject_context(&context, &mut Metadata(metadata));
-    }
-}
-
-struct Headers<'a>(&'a hyper::HeaderMap);
-
-impl Extractor for Headers<'_> {
-    fn get(&self, key: &str) -> Option<&str> {
-        self.0.get(key)?.to_str().ok()
-    }
-
-    fn keys(&self) -> Vec<&str> {
-        self.0.keys().map(hyper::header::HeaderName::as_str).collect()
-    }
-}
-
-struct Metadata<'a>(&'a mut MetadataMap);
-
-impl Injector for Metadata<'_> {
-    fn set(&mut self, key: &str, value: String) {
-        let key = MetadataKey::from_bytes(key.as_bytes());
-        if let (Ok(key), Ok(value)) = (key, value.parse()) {
-            self.0.insert(key, value);
+        let mut carrier: HashMap<String, String> = HashMap::new();
+        TraceContextPropagator::new().inject_context(&context, &mut carrier);
+        if let Some(value) = carrier.get(TRACEPARENT).and_then(|value| value.parse().ok()) {
+            metadata.insert(TRACEPARENT, value);
         }
     }
 }
 
 /// A gRPC service whose calls are traced.
 #[derive(Clone)]
-pub struct TracedCalls<S> {
-    service: S,
-    traces: Option<Arc<Traces>>,
-}
+pub struct TracedCalls<S>(S, Option<Arc<Traces>>);
 
 /// Traces the calls of a gRPC service, if there is a collector.
 #[derive(Clone)]
@@ -245,7 +212,7 @@ impl<S> tower::Layer<S> for TraceLayer {
     type Service = TracedCalls<S>;
 
     fn layer(&self, service: S) -> TracedCalls<S> {
-        TracedCalls { service, traces: self.0.clone() }
+        TracedCalls(service, self.0.clone())
     }
 }
 
@@ -261,16 +228,16 @@ where
     type Future = Pin<Box<dyn Future<Output = Result<S::Response, S::Error>> + Send>>;
 
     fn poll_ready(&mut self, cx: &mut task::Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.service.poll_ready(cx)
+        self.0.poll_ready(cx)
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let span = self.traces.as_ref().and_then(|traces| traces.begin("gRPC", &request, true));
-        let Some(Span { context, .. }) = span else { return Box::pin(self.service.call(request)) };
+        let span = self.1.as_ref().and_then(|traces| traces.begin("gRPC", &request, true));
+        let Some(Span { context, .. }) = span else { return Box::pin(self.0.call(request)) };
         context.span().update_name(request.uri().path().trim_start_matches('/').to_owned());
         let called = {
             let _in_span = context.clone().attach();
-            self.service.call(request)
+            self.0.call(request)
         };
         Box::pin(async move {
             let answer = called.with_context(context.clone()).await?;

@@ -123,7 +123,6 @@ impl Connection {
     }
 
     /// Returns the address of the peer.
-    #[must_use]
     pub fn peer(&self) -> IpAddr {
         self.0.peer
     }
@@ -231,8 +230,7 @@ impl Connection {
         *known = Some(task);
     }
 
-    /// Ends the connection, even if its client reads nothing. Its thread drops it when it next
-    /// polls the task.
+    /// Ends the connection, even if its client reads nothing: when its thread next polls the task.
     pub(crate) fn close(&self) {
         self.0.is_closed.store(true, Ordering::Release);
         if let Some(task) = &*self.task() {

@@ -40,8 +40,7 @@ use crate::{
     http2_windows::{GRPC, PUBLIC},
 };
 
-/// The maximum number of connections to the public listener, if the system grants as many
-/// descriptors.
+/// The maximum number of public connections, if the system grants as many descriptors.
 const CONNECTIONS_MAX: usize = 16_384;
 /// The maximum number of connections to the links API over gRPC.
 const GRPC_CONNECTIONS_MAX: usize = 1_024;
@@ -57,11 +56,9 @@ const CONNECTION_BYTES: u64 = 32 << 10;
 /// The same of a connection with TLS: records of 16 KiB in both directions, what its windows let
 /// arrive, and for each request that HTTP/2 has at a time the head, and twice 16 KiB of the answer.
 const TLS_CONNECTION_BYTES: u64 = (32 << 10) + PUBLIC.bytes() + PUBLIC.streams as u64 * (48 << 10);
-/// The memory of a connection over gRPC at worst: what its windows let arrive. Answers that are not
-/// read have a budget of their own.
+/// The same over gRPC: what its windows let arrive. Unread answers have their own budget.
 const GRPC_CONNECTION_BYTES: u64 = GRPC.bytes();
-/// The divisor for the share of the memory that public connections may take at worst, and that
-/// those over gRPC may take as well.
+/// The divisor for the share of the memory for public connections, and for those over gRPC.
 const CONNECTIONS_OF_MEMORY: u64 = 4;
 /// The number of descriptors kept for databases, files, the log and the admin listener.
 const DESCRIPTORS_KEPT: usize = 256;
@@ -71,8 +68,7 @@ const BODIES_MIN: u64 = 16 << 20;
 const BODIES_MAX: u64 = 64 << 20;
 /// The longest body of a call, in bytes. A key's share has to admit it.
 const LONGEST_BODY: u64 = 4 << 20;
-/// The maximum bytes of bodies that one client without a key may hold. Its only bodies are password
-/// forms.
+/// The maximum bytes of bodies of one client without a key: they are password forms.
 const BODIES_OF_CLIENT: u64 = 16 << 10;
 /// The maximum numbers of calls in progress, of the process and of one key. Each call has a head of
 /// up to 16 KiB, and keeps its place when its client disconnects.
@@ -83,16 +79,14 @@ pub const BULK_CALLS: (u64, u64) = (12, 4);
 const LISTS: (u64, u64) = (16, 4);
 /// The length in bytes above which an answer counts until the client has read it.
 const LONG_ANSWER: u64 = 16 * 1024;
-/// The maximum bytes of long answers that one client without a key may hold. Its only long answers
-/// are QR codes.
+/// The maximum bytes of long answers of one client without a key: they are QR codes.
 const ANSWERS_OF_CLIENT: u64 = 512 << 10;
 /// The maximum numbers of gRPC calls in progress that need no key, except checks of health, of the
 /// process and of one client. A client that watches for health does so for each of its connections.
 pub(crate) const QUESTIONS: (u64, u64) = (512, 32);
 /// The same of checks of health. As a rule these are calls whose message has not arrived.
 pub(crate) const CHECKS: (u64, u64) = (4_096, 128);
-/// The maximum numbers of requests that wait for a rate which guards a secret, of the process and
-/// of one client.
+/// The maximum numbers of requests that wait for a rate which guards a secret: all, one client.
 pub const LATE: (u64, u64) = (64, 8);
 /// The maximum numbers of QR codes that are drawn or wait for it.
 pub const QR_CODES: (u64, u64) = (32, 8);
@@ -125,7 +119,6 @@ impl ConnectionLimits {
     /// Computes the limits from the descriptors and the memory of this process. Of the descriptors
     /// that are not kept for its own use, the public listener gets three quarters and gRPC one in
     /// eight. A client gets a quarter of the public connections.
-    #[must_use]
     pub fn of(resources: &Resources, has_tls: bool) -> Self {
         let bytes = if has_tls { TLS_CONNECTION_BYTES } else { CONNECTION_BYTES };
         let spare = spare_descriptors(resources);
@@ -143,7 +136,6 @@ impl ConnectionLimits {
 }
 
 /// Returns the maximum number of connections to an issuer.
-#[must_use]
 pub fn issuer_connections(resources: &Resources) -> usize {
     spare_descriptors(resources).clamp(1, ISSUER_CONNECTIONS_MAX)
 }
@@ -171,7 +163,6 @@ pub struct Budgets {
 
 impl Budgets {
     /// Computes the budgets from the memory of this process.
-    #[must_use]
     pub fn of(resources: &Resources) -> Self {
         let bodies = (resources.memory / BODIES_OF_MEMORY).clamp(BODIES_MIN, BODIES_MAX);
         let of_keys = |(all, key)| Pool::new(Shares { all, clients: 0, client: 0, key });
@@ -196,23 +187,17 @@ impl Budgets {
         }
     }
 
-    /// Reserves room for an answer of this length until its client has read it. Returns `None` for a
-    /// short answer, which needs no reservation. An answer longer than the account's whole share
-    /// reserves the whole share, because it would otherwise always be refused.
-    ///
-    /// # Errors
-    /// When too much is held already.
+    /// Reserves room for an answer of this length until its client has read it. A short answer needs
+    /// none. One that is longer than the account's share reserves the share: it would otherwise
+    /// always be refused.
     pub fn room_for(&self, account: Account, bytes: u64) -> Result<Option<Held>, ExceededShare> {
         if bytes <= LONG_ANSWER {
             return Ok(None);
         }
-        self.answers.take(account, bytes.min(self.answers.share_of(account))).map(Some)
+        self.answers.take(account, bytes.min(self.answers.shares.own(account))).map(Some)
     }
 
     /// Extends a reservation for an answer that turned out to be longer.
-    ///
-    /// # Errors
-    /// When too much is held already.
     pub fn widen(&self, held: &mut Option<Held>, account: Account, bytes: u64) -> Result<(), ExceededShare> {
         match held {
             Some(held) => held.grow_to(bytes.min(held.share())),

@@ -40,8 +40,7 @@ use crate::{Connection, Rate, Seldom, network};
 const TICK: Duration = Duration::from_secs(1);
 /// Back-off after a failed accept, as when the system has no descriptor left.
 const NO_DESCRIPTOR: Duration = Duration::from_millis(20);
-/// Maximum number of connections that are closed but still have their descriptor, in addition to
-/// the open ones.
+/// Maximum number of closed connections that still have their descriptor.
 pub(crate) const CLOSING: usize = 8;
 /// The divisor for the number of connections that are closed at a time. Finding the idlest takes
 /// longer than closing it, so a part of them is closed together.
@@ -74,13 +73,11 @@ pub struct ListenerLimits {
 
 impl ListenerLimits {
     /// Returns the limits of a listener for HTTP/1, or for TLS with HTTP/2 as well.
-    #[must_use]
     pub fn http(connections: usize, per_client: usize) -> Self {
         Self { connections, per_client, idle: IDLE, requests_are_endless: false, handshakes: 0 }
     }
 
     /// Returns the limits for gRPC. A client may have a quarter of the connections.
-    #[must_use]
     pub fn grpc(connections: usize) -> Self {
         Self {
             connections,
@@ -96,7 +93,7 @@ impl ListenerLimits {
 pub struct Connections {
     /// For the log.
     name: &'static str,
-    limits: ListenerLimits,
+    pub(crate) limits: ListenerLimits,
     /// Whether a peer has no share of its own, as a proxy for many clients has none.
     is_exempt: Box<dyn Fn(IpAddr) -> bool + Send + Sync>,
     /// The rates of handshakes if connections begin with one: of each client, and of all.
@@ -128,7 +125,6 @@ struct Table {
 
 impl Connections {
     /// Creates the table of a listener without connections. The name is for the log.
-    #[must_use]
     pub fn new(name: &'static str, limits: ListenerLimits) -> Self {
         Self {
             name,
@@ -164,10 +160,6 @@ impl Connections {
     pub fn counting(mut self, refused: Counter) -> Self {
         self.refused = refused;
         self
-    }
-
-    pub(crate) fn limits(&self) -> ListenerLimits {
-        self.limits
     }
 
     /// Starts a task that closes overdue connections, for as long as the result is kept.
@@ -252,8 +244,7 @@ impl Connections {
         Some((place, connection))
     }
 
-    /// Closes the idlest connections, as when the system has no descriptor left. Returns their
-    /// number.
+    /// Closes the idlest connections, as when no descriptor is left. Returns their number.
     pub(crate) fn close_idlest(&self) -> usize {
         let closed = self.table().take_idlest(None, self.now(), self.limits.requests_are_endless);
         closed.iter().for_each(Connection::close);
@@ -279,7 +270,6 @@ impl Connections {
     }
 
     /// Returns whether a graceful close has started.
-    #[must_use]
     #[inline]
     pub fn is_closing(&self) -> bool {
         self.clock.is_closing.load(Ordering::Relaxed)
@@ -328,7 +318,6 @@ pub struct OpenConnection {
 
 impl OpenConnection {
     /// Returns what the connection's task records of it.
-    #[must_use]
     pub fn connection(&self) -> &Connection {
         &self.connection
     }

@@ -38,7 +38,6 @@ use crate::{
 
 /// Length in bytes of the first bytes of a client of HTTP/2 (RFC 9113, section 3.4).
 const PREFACE: usize = 24;
-/// Time limit for a TLS handshake.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 const CHECK: &str = "/grpc.health.v1.Health/Check";
 /// The beginnings of paths that need no API key.
@@ -58,7 +57,7 @@ pub fn incoming(
 ) -> impl Stream<Item = io::Result<GrpcStream>> {
     let connections = Arc::new(connections.with_handshakes(tls.is_some()));
     // As many as there can be connections, so that the listener is always asked for the next.
-    let most = connections.limits().connections.saturating_add(CLOSING + 1);
+    let most = connections.limits.connections.saturating_add(CLOSING + 1);
     let timeouts = connections.enforce_timeouts();
     let accepted = stream::unfold((listener, connections, timeouts), async |state| {
         let (listener, connections, _) = &state;
@@ -116,21 +115,14 @@ async fn secured(
 #[derive(Clone)]
 pub struct Guest {
     connection: Connection,
-    /// Whom the client's certificate names.
-    identity: Option<Identity>,
+    /// Whom the client's certificate names; `None` if it did not have to show one.
+    pub identity: Option<Identity>,
 }
 
 impl Guest {
     /// Returns the address of the connection's peer.
-    #[must_use]
     pub fn peer(&self) -> IpAddr {
         self.connection.peer()
-    }
-
-    /// Returns whom the client's certificate names; `None` if it did not have to show one.
-    #[must_use]
-    pub fn identity(&self) -> Option<&Identity> {
-        self.identity.as_ref()
     }
 }
 
@@ -138,7 +130,7 @@ impl Connected for GrpcStream {
     type ConnectInfo = Guest;
 
     fn connect_info(&self) -> Guest {
-        let identity = match self.get_ref() {
+        let identity = match &self.stream {
             Either::Left(_) => None,
             Either::Right(stream) => tls::identity(stream),
         };
@@ -146,12 +138,10 @@ impl Connected for GrpcStream {
     }
 }
 
-/// Returns the client that a call counts for: the peer of its connection, or the client behind a
-/// proxy.
+/// Returns the client that a call counts for: the peer, or the client behind a proxy.
 pub type ClientOf = Arc<dyn Fn(&Request<Body>) -> IpAddr + Send + Sync>;
 
 /// Returns the peer of a request's connection.
-#[must_use]
 pub fn peer_of(request: &Request<Body>) -> IpAddr {
     let peer = request.extensions().get().map(Guest::peer);
     peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
@@ -167,12 +157,10 @@ pub struct CallLayer {
 
 impl CallLayer {
     /// Creates the limits, with `client_of` to identify clients.
-    #[must_use]
     pub fn new(client_of: ClientOf) -> Self {
         Self { checks: Pool::of_clients(CHECKS), questions: Pool::of_clients(QUESTIONS), client_of }
     }
 
-    /// Takes a place for a call that needs no key.
     fn admit(&self, request: &Request<Body>) -> Result<Option<Held>, Status> {
         let path = request.uri().path();
         if !WITHOUT_KEY.iter().any(|beginning| path.starts_with(beginning)) {

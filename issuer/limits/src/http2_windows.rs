@@ -33,7 +33,6 @@ pub const PUBLIC: Windows = Windows { streams: 8, stream: 16 << 10, connection: 
 
 impl Windows {
     /// Returns the maximum bytes of memory that unread frames of a connection take.
-    #[must_use]
     pub const fn bytes(&self) -> u64 {
         (self.streams * self.stream + self.connection / 2) as u64
     }

@@ -9,9 +9,7 @@ use tokio::{
     time::timeout,
 };
 
-/// How long a caller waits for its permit.
 const WITHIN: Duration = Duration::from_secs(5);
-/// Maximum number of keys whose permits are kept.
 const KEPT: u64 = 10_000;
 /// How long a key's permits are kept after their last use: longer than any is awaited or held.
 const KEPT_FOR: Duration = Duration::from_secs(600);
@@ -30,15 +28,11 @@ pub struct KeyPermits<K: Hash + Eq + Send + Sync + 'static> {
 
 impl<K: Hash + Eq + Send + Sync + 'static> KeyPermits<K> {
     /// Creates limits with `of_key` permits for each key.
-    #[must_use]
     pub fn new(of_key: usize) -> Self {
         Self { of_key, by_key: Cache::builder().max_capacity(KEPT).time_to_idle(KEPT_FOR).build() }
     }
 
     /// Waits for a permit, which is given back when it is dropped.
-    ///
-    /// # Errors
-    /// Returns [`PermitTimeout`] if no permit became free in time.
     pub async fn take(&self, key: K) -> Result<OwnedSemaphorePermit, PermitTimeout> {
         let permits = self.by_key.get_with(key, || Arc::new(Semaphore::new(self.of_key)));
         timeout(WITHIN, permits.acquire_owned()).await.ok().and_then(Result::ok).ok_or(PermitTimeout)

@@ -14,16 +14,12 @@ pub struct Lane {
 
 impl Lane {
     /// Creates a lane with these places. `patience` is how long a caller may hold one.
-    #[must_use]
     pub fn new(places: Arc<Pool>, patience: Duration) -> Self {
         Self { places, patience }
     }
 
-    /// Spends from a rate, at once or as soon as it has recovered.
-    ///
-    /// # Errors
-    /// Returns the time until the rate recovers if that exceeds the lane's patience, or if all
-    /// places are taken.
+    /// Spends from a rate, at once or as soon as it has recovered. Fails with the time until the
+    /// rate recovers if that exceeds the lane's patience, or if all places are taken.
     pub async fn pass<T>(
         &self,
         account: Account,

@@ -20,17 +20,12 @@ pub struct Pace {
 pub struct TooSlow;
 
 impl Pace {
-    /// Creates a pace that allows `grace`, and another second for every `bytes_per_second` bytes
-    /// received.
-    #[must_use]
+    /// Creates a pace that allows `grace`, and a second for every `bytes_per_second` bytes.
     pub fn new(grace: Duration, bytes_per_second: u32) -> Self {
         Self { grace, bytes_per_second, waited: Duration::ZERO, received: 0 }
     }
 
     /// Waits for the next piece for as long as the client may still take.
-    ///
-    /// # Errors
-    /// Returns [`TooSlow`] if the client has used up its time.
     pub async fn wait<T>(&mut self, piece: impl Future<Output = T>) -> Result<T, TooSlow> {
         let mut piece = pin!(piece);
         // A piece that is available already takes no time, so the clock is not read.

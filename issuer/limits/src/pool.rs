@@ -2,19 +2,16 @@
 
 use std::{
     collections::HashMap,
-    net::IpAddr,
+    net::{IpAddr, Ipv6Addr},
     sync::{Arc, Mutex, MutexGuard},
 };
 
 use foldhash::quality::RandomState;
 
-use crate::network;
-
 /// The account on which an amount is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Account {
-    /// A client without a key, or whose key is not known yet: an IPv4 address, or an IPv6 network
-    /// of 64 bits.
+    /// A client without a key, or whose key is not known yet, by its [`network`].
     Client(IpAddr),
     /// An API key by its number in the database, wherever it is used.
     Key(i64),
@@ -22,9 +19,16 @@ pub enum Account {
 
 impl Account {
     /// Returns the account of the client at this address.
-    #[must_use]
     pub fn client(address: IpAddr) -> Self {
         Self::Client(network(address))
+    }
+}
+
+/// Returns the address that identifies a client: an IPv4 address, or an IPv6 network of 64 bits.
+pub fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.into(),
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & (u128::MAX << 64)).into(),
     }
 }
 
@@ -42,7 +46,8 @@ pub struct Shares {
 }
 
 impl Shares {
-    fn own(&self, account: Account) -> u64 {
+    /// Returns the maximum that a holder may have while nothing else is held.
+    pub(crate) fn own(&self, account: Account) -> u64 {
         match account {
             Account::Client(_) => self.client,
             Account::Key(_) => self.key,
@@ -61,7 +66,7 @@ pub enum ExceededShare {
 
 /// An amount that is divided into shares, and how much of it each holder has.
 pub struct Pool {
-    shares: Shares,
+    pub(crate) shares: Shares,
     holdings: Mutex<Holdings>,
 }
 
@@ -79,25 +84,16 @@ impl Pool {
         Arc::new(Self { shares, holdings: Mutex::default() })
     }
 
-    /// Creates a pool for clients. They may hold `all` of it together, and each of them `client`;
-    /// so may each key.
+    /// Creates a pool of which all may hold `all`, and each client and each key `client`.
     pub fn of_clients((all, client): (u64, u64)) -> Arc<Self> {
         Self::new(Shares { all, clients: all, client, key: client })
     }
 
     /// Takes an amount on a holder's account. It is given back when the result is dropped.
-    ///
-    /// # Errors
-    /// Returns the share that would be exceeded.
     pub fn take(self: &Arc<Self>, account: Account, amount: u64) -> Result<Held, ExceededShare> {
         let mut held = Held { pool: Arc::clone(self), account, amount: 0 };
         held.grow_to(amount)?;
         Ok(held)
-    }
-
-    /// Returns the maximum that a holder may have while nothing else is held.
-    pub fn share_of(&self, account: Account) -> u64 {
-        self.shares.own(account)
     }
 
     fn holdings(&self) -> MutexGuard<'_, Holdings> {
@@ -146,13 +142,10 @@ pub struct Held {
 impl Held {
     /// Returns the maximum that its holder may have.
     pub fn share(&self) -> u64 {
-        self.pool.share_of(self.account)
+        self.pool.shares.own(self.account)
     }
 
     /// Raises the amount to `amount`, if that is more than before.
-    ///
-    /// # Errors
-    /// Returns the share that would be exceeded.
     pub fn grow_to(&mut self, amount: u64) -> Result<(), ExceededShare> {
         let more = amount.saturating_sub(self.amount);
         if more > 0 {
@@ -199,12 +192,14 @@ mod tests {
 
     #[test]
     fn an_ipv6_network_of_64_bits_is_one_client() {
+        let ip = |text: &str| -> IpAddr { text.parse().unwrap() };
+        assert_eq!(network(ip("2001:db8::1")), network(ip("2001:db8::2:1")));
+        assert_ne!(network(ip("2001:db8::1")), network(ip("2001:db8:0:1::1")));
+        assert_eq!(network(ip("::ffff:192.0.2.1")), ip("192.0.2.1"));
         let pool = Pool::of_clients((10, 1));
-        let _one = pool.take(Account::client("2001:db8::1".parse().unwrap()), 1).unwrap();
-        assert_eq!(
-            pool.take(Account::client("2001:db8::2".parse().unwrap()), 1).err(),
-            Some(ExceededShare::Own)
-        );
-        assert!(pool.take(Account::client("2001:db8:1::1".parse().unwrap()), 1).is_ok());
+        let take = |address| pool.take(Account::client(ip(address)), 1);
+        let _one = take("2001:db8::1").unwrap();
+        assert_eq!(take("2001:db8::2").err(), Some(ExceededShare::Own));
+        assert!(take("2001:db8:1::1").is_ok());
     }
 }

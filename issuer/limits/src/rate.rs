@@ -50,23 +50,18 @@ pub struct Left {
 
 impl Rate {
     /// Creates a rate of `per_minute` units a minute for each client; 0 means unlimited.
-    #[must_use]
     pub fn new(per_minute: u32) -> Self {
         let (full_again, hasher) = (OnceLock::new(), RandomState::default());
         Self { per_minute, since: Instant::now(), full_again, hasher }
     }
 
-    /// Spends one unit of a client's rate, and returns what is left.
-    ///
-    /// # Errors
-    /// Returns the time until a unit has recovered.
+    /// Spends one unit of a client's rate, and returns what is left, or else the time until a unit
+    /// has recovered.
     pub fn spend(&self, client: impl Hash) -> Result<Left, Duration> {
         self.spend_of(client, self.per_minute)
     }
 
     /// Like [`Rate::spend`], for a client with `per_minute` units a minute; 0 means unlimited.
-    ///
-    /// # Errors
     /// Returns the time until a unit has recovered.
     pub fn spend_of(&self, client: impl Hash, per_minute: u32) -> Result<Left, Duration> {
         let Some(cost) = cost(per_minute) else {
@@ -88,8 +83,7 @@ impl Rate {
     /// Gives one unit of [`Rate::spend`] back.
     pub fn give_back(&self, client: impl Hash) {
         let Some(cost) = cost(self.per_minute) else { return };
-        // A time in the past means a full rate, whatever it is. The update cannot fail, because the
-        // closure always returns `Some`.
+        // A time in the past means a full rate. The update cannot fail: the closure returns `Some`.
         let back = |full_again: u64| Some(full_again.saturating_sub(cost));
         let _ = self.counter(client).fetch_update(Ordering::Relaxed, Ordering::Relaxed, back);
     }

@@ -17,8 +17,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Assumed memory in bytes if no limit can be read; chosen to be cautious.
 const MEMORY_UNKNOWN: u64 = 512 << 20;
-/// The cap on descriptors. More are of no use here, and Linux expresses "unlimited" by its largest
-/// numbers.
+/// The cap on descriptors: Linux expresses "unlimited" by its largest numbers.
 const DESCRIPTORS_MAX: u64 = 1 << 20;
 /// Limits from this value on mean "no limit": version 1 of control groups writes a number just
 /// below 2^63 for that.
@@ -34,9 +33,7 @@ pub struct Resources {
 }
 
 impl Resources {
-    /// Raises the soft limit of open files to the hard one, and reads the limits of files and
-    /// memory.
-    #[must_use]
+    /// Raises the soft limit of open files to the hard one, and reads both limits.
     pub fn claim() -> Self {
         let resources = Self { descriptors: raise_descriptors(), memory: memory(Path::new("/")) };
         let Self { descriptors, memory } = resources;

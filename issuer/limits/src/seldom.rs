@@ -1,5 +1,4 @@
-//! A rate limiter for log messages: at most one a second for each event, so that a flood of events
-//! does not fill the log.
+//! Limits log messages to one a second for each event, so that a flood does not fill the log.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -8,7 +7,6 @@ use std::{
 
 use tokio::time::Instant;
 
-/// The minimum interval between two messages.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Limits a repeated event to one log message a second, and counts the suppressed events.

@@ -15,10 +15,9 @@ use crate::{Connection, OpenConnection};
 
 /// A stream whose reads and writes are recorded, and fail once its connection is closed.
 pub struct TimedStream<S> {
-    stream: S,
+    pub(crate) stream: S,
     /// Keeps the stream from sending what its client does not take.
     reset: fn(&S),
-    /// Whether the last write is pending.
     is_blocked: bool,
     /// Bytes that are read before those of the stream.
     unread: Vec<u8>,
@@ -31,7 +30,6 @@ pub struct TimedStream<S> {
 
 impl TimedStream<TcpStream> {
     /// Wraps the socket of a connection.
-    #[must_use]
     pub fn of_socket(stream: TcpStream, open: OpenConnection) -> Self {
         Self::with_reset(stream, open, |stream| drop(stream.set_zero_linger()))
     }
@@ -39,7 +37,6 @@ impl TimedStream<TcpStream> {
 
 impl<S> TimedStream<S> {
     /// Wraps the stream of a connection.
-    #[must_use]
     pub fn new(stream: S, open: OpenConnection) -> Self {
         Self::with_reset(stream, open, |_| ())
     }
@@ -55,14 +52,8 @@ impl<S> TimedStream<S> {
     }
 
     /// Returns the connection of this stream.
-    #[must_use]
     pub fn connection(&self) -> &Connection {
         self.open.connection()
-    }
-
-    /// Returns the wrapped stream.
-    pub(crate) fn get_ref(&self) -> &S {
-        &self.stream
     }
 
     /// Puts back bytes that the next reader needs: the beginning of a request.

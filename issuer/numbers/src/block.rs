@@ -32,10 +32,7 @@ impl Span {
     /// 48 bits for the number.
     pub const LIMIT: u64 = 1 << 48;
 
-    /// Returns the range of `len` numbers from `start`.
-    ///
-    /// # Errors
-    /// Returns [`SpanError`] if `len` is 0 or the end passes [`Span::LIMIT`].
+    /// Returns the range of `len` numbers from `start`, unless it is empty or passes the limit.
     pub fn new(start: u64, len: u64) -> Result<Self, SpanError> {
         match start.checked_add(len) {
             Some(end) if len > 0 && end <= Self::LIMIT => Ok(Self { start, end }),
@@ -44,32 +41,27 @@ impl Span {
     }
 
     /// Returns the first number.
-    #[must_use]
     pub fn start(self) -> u64 {
         self.start
     }
 
     /// Returns the exclusive end: the number after the last.
-    #[must_use]
     pub fn end(self) -> u64 {
         self.end
     }
 
     /// Returns the count of numbers, at least 1.
-    #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "a range is never empty")]
     pub fn len(self) -> u64 {
         self.end - self.start
     }
 
     /// Returns whether every number of `other` is in this range.
-    #[must_use]
     pub fn contains(self, other: Self) -> bool {
         self.start <= other.start && other.end <= self.end
     }
 
     /// Returns whether the two ranges share a number.
-    #[must_use]
     pub fn overlaps(self, other: Self) -> bool {
         self.start < other.end && other.start < self.end
     }

@@ -26,11 +26,8 @@ macro_rules! name {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// Validates and wraps a name.
-            ///
-            /// # Errors
-            /// Returns [`NameError`] if the name is empty, too long or has a character that is not
-            /// allowed.
+            /// Validates and wraps a name. Returns [`NameError`] if the name is empty, too long or
+            /// has a character that is not allowed.
             pub fn new(name: impl Into<String>) -> Result<Self, NameError> {
                 let name = name.into();
                 let allowed: fn(u8) -> bool = $allowed;
@@ -42,7 +39,6 @@ macro_rules! name {
             }
 
             /// Returns the name as text.
-            #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -87,8 +83,7 @@ name!(
     "1 to 128 characters of A-Z, a-z, 0-9, '-', '_' and '.'"
 );
 name!(
-    /// A random id drawn at each start of a holder. It distinguishes a repeated registration from a
-    /// new start.
+    /// A random id of each start of a holder. A repeated registration has the same.
     Instance,
     "instance",
     64,
@@ -121,7 +116,6 @@ impl HolderId {
     pub const RESERVATION: &str = "reservation-";
 
     /// Returns whether the holder is a reservation, and no process.
-    #[must_use]
     pub fn is_reservation(&self) -> bool {
         self.as_str().starts_with(Self::RESERVATION)
     }

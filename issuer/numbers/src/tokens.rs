@@ -33,8 +33,7 @@ macro_rules! token {
 }
 
 token!(
-    /// The leader's fencing token: with etcd the `create_revision` of its leader key, embedded a
-    /// count of starts.
+    /// The leader's fencing token: the `create_revision` of its key in etcd, or a count of starts.
     Epoch
 );
 token!(
@@ -73,7 +72,6 @@ pub struct Millis(pub u64);
 
 impl Millis {
     /// Returns the milliseconds from `earlier` to this time; 0 if `earlier` is later.
-    #[must_use]
     pub fn since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)
     }

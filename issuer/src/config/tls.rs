@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use daemon::is_local;
-use tls::{ClientTls, Protocols, ServerTls, TlsError, TlsFiles, Verify};
+use tls::{ClientTls, HTTP2, ServerTls, TlsError, TlsFiles, Verify};
 
-use super::Config;
+use super::{Config, wrong};
 use crate::Error;
 
 /// Flags for TLS of the server.
@@ -66,11 +66,7 @@ pub struct StatusTlsArgs {
 
 impl TlsArgs {
     /// Checks that nothing leaves this machine in plaintext, unless that is allowed.
-    ///
-    /// # Errors
-    /// Returns [`Error::Config`] with the flag that would need TLS.
     pub(super) fn check(&self, config: &Config) -> Result<(), Error> {
-        let wrong = |flag, value, reason: &str| Err(Error::Config { flag, value, reason: reason.to_owned() });
         let advertised = config.advertise();
         if self.tls_cert.is_some() != advertised.starts_with("https://") && config.advertise.is_some() {
             let expected = if self.tls_cert.is_some() { "https:// because of --tls-cert" } else { "http://" };
@@ -92,10 +88,6 @@ impl TlsArgs {
     }
 
     /// Reads the files of the listener, if it has TLS.
-    ///
-    /// # Errors
-    /// Returns [`Error::Config`] with the flag of a file that cannot be used, as does
-    /// [`etcd`](Self::etcd).
     pub fn listener(&self) -> Result<Option<ServerTls>, Error> {
         if self.tls_cert.is_none() {
             return Ok(None);
@@ -106,13 +98,10 @@ impl TlsArgs {
             key: self.tls_key.clone(),
         };
         let flags = ["--tls-client-ca", "--tls-cert", "--tls-key"];
-        ServerTls::new(files, Protocols::Http2).map(Some).map_err(|error| of_file(flags, error))
+        ServerTls::new(files, &[HTTP2]).map(Some).map_err(|error| of_file(flags, error))
     }
 
     /// Reads the files for connections to etcd.
-    ///
-    /// # Errors
-    /// See [`listener`](Self::listener).
     pub fn etcd(&self, members: &[String]) -> Result<Option<ClientTls>, Error> {
         let files = TlsFiles {
             ca: self.etcd_ca.clone(),
@@ -125,9 +114,6 @@ impl TlsArgs {
 
 impl StatusTlsArgs {
     /// Reads the files for connections to issuers.
-    ///
-    /// # Errors
-    /// Returns [`Error::Config`] with the flag of a file that cannot be used.
     pub fn client(&self, issuers: &[String]) -> Result<Option<ClientTls>, Error> {
         let files = TlsFiles { ca: self.ca.clone(), certificate: self.cert.clone(), key: self.key.clone() };
         client(issuers, files, ["--ca", "--cert", "--key"])

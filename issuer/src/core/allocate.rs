@@ -12,7 +12,6 @@ use crate::core::{
     state::State,
 };
 
-/// A request for a block.
 pub(super) struct BlockRequest<'a> {
     pub(super) holder: &'a HolderId,
     pub(super) seq: Seq,
@@ -59,8 +58,7 @@ pub(super) fn allocate(
         return Err(Refusal::TooManyBlocks { holder: asked.holder.clone(), blocks: record.open.len() });
     }
     let incarnation = record.incarnation;
-    // The codes of a reservation are published before their rows exist, so its numbers must surely
-    // be unused.
+    // Its codes are published before their rows exist, so its numbers must surely be unused.
     let wants_unused = record.reserved && leader.limits.guards(Guard::ReservedUnused);
     let len = block_len(leader, now, record, &asked);
     let leaked = if wants_unused {
@@ -149,8 +147,7 @@ fn burn_doomed(state: &mut State, asked: &BlockRequest<'_>) {
     }
 }
 
-/// Returns the first free part that fits the request: one that is not doomed, and for a reservation
-/// one that is surely unused.
+/// Returns the first free part that is not doomed, and for a reservation surely unused.
 fn first_free(state: &State, asked: &BlockRequest<'_>, wants_unused: bool) -> Option<Part> {
     let namespace = asked.namespace;
     let parts = state.free.range((namespace.clone(), 0)..=(namespace.clone(), u64::MAX));

@@ -28,8 +28,7 @@ pub enum Event {
     /// The process was suspended for a while. Its record of when holders were last heard is void,
     /// so every holder gets a full TTL again.
     Woke,
-    /// The process is about to stop: refuse new requests, finish the transaction in flight, then
-    /// abdicate.
+    /// The process will stop: refuse new requests, finish the transaction in flight, abdicate.
     Retire,
 }
 

@@ -14,18 +14,15 @@ pub enum Guard {
     LostReply,
     /// An allocation takes the next seq, and a repeated seq repeats the answer (I5).
     Seq,
-    /// A repeated registration is answered only after a commit, so that no deposed leader reports
-    /// an old seq.
+    /// A repeated registration is answered after a commit, so no deposed leader reports an old seq.
     RegisterCommit,
     /// Numbers returned from a block that was leaked before are handed out as leaked again.
     Contested,
     /// A journal is overwritten only after every holder that it names has been written whole since.
     Journal,
-    /// A namespace counts as exhausted only if no holder, leaked block or returned part has an
-    /// unused number.
+    /// A namespace is exhausted only if no holder, leaked block or part has an unused number.
     InHand,
-    /// A holder's report of its numbers in hand counts only if it covers the holder's last
-    /// allocation.
+    /// A report of numbers in hand counts only if it covers the holder's last allocation.
     FreshReport,
     /// The capacity of a namespace is never lowered.
     Capacity,

@@ -28,8 +28,7 @@ use numbers::{Batch, HolderId};
 
 use super::{guard::Guard, limits::Limits, values::HolderRecord};
 
-/// Maximum number of entries in one batch. It keeps a slot's value far below etcd's limit of 1.5
-/// MB.
+/// Maximum number of entries in one batch. A slot's value stays far below etcd's 1.5 MB.
 pub(super) const ENTRIES_MAX: usize = 128;
 
 /// Holders with entries that their stored records lack, each with the batch of its oldest entry.
@@ -65,8 +64,7 @@ impl Unsaved {
         limits.journal_slots > 0 && !(named && limits.guards(Guard::Journal))
     }
 
-    /// Returns the holders whose entries are at least half as old as the rotation of slots, the
-    /// oldest first, at most `room`.
+    /// Returns the holders with entries half as old as the rotation, the oldest first.
     pub(super) fn due(&self, limits: &Limits, batch: Batch, room: usize) -> Vec<HolderId> {
         let old = |oldest: &Batch| batch.0 - oldest.0 >= limits.journal_slots.div_ceil(2);
         let due = self.0.iter().take_while(|(oldest, _)| old(oldest)).take(room.min(limits.journal_saves));

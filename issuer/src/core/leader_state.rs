@@ -6,14 +6,13 @@ use numbers::{Epoch, HolderId, Incarnation, Mark, Millis, Namespace, Seq};
 
 use super::{
     limits::Limits,
-    record::Key,
     request::Refusal,
     state::{ByStart, State},
+    txn::Key,
     values::HolderRecord,
 };
 
-/// Maximum step by which one beat raises the mark. A wrong report must not put it out of the
-/// database's reach for good.
+/// Maximum step by which one beat raises the mark: a wrong report must not spoil it for good.
 const MARK_STEP: u64 = 1 << 20;
 
 /// A holder's report of its numbers in hand, from a beat.
@@ -44,7 +43,6 @@ pub(super) struct LeaderState {
 }
 
 impl LeaderState {
-    /// Creates the knowledge of a leader that takes over `state`.
     pub(super) fn new(limits: Limits, now: Millis, epoch: Epoch, state: State) -> Self {
         Self {
             limits,
@@ -65,8 +63,7 @@ impl LeaderState {
         self.heard.clear();
     }
 
-    /// Makes room for a new holder: forgets one that is silent and has no open block. If it comes
-    /// back, it registers again.
+    /// Makes room for a new holder: forgets a silent one without open blocks, which may come back.
     pub(super) fn forget_one(&mut self, now: Millis) {
         let idle =
             |(id, record): &(&HolderId, &HolderRecord)| record.open.is_empty() && self.is_silent(now, id);
@@ -80,8 +77,7 @@ impl LeaderState {
         }
     }
 
-    /// Returns whether a holder was not heard for its TTL, counted from the take-over at the
-    /// earliest.
+    /// Returns whether a holder was silent for its TTL, since the take-over at the earliest.
     pub(super) fn is_silent(&self, now: Millis, holder: &HolderId) -> bool {
         let heard = self.heard.get(holder).copied().unwrap_or(self.since);
         now.since(heard) >= self.limits.holder_ttl_ms
@@ -93,13 +89,11 @@ impl LeaderState {
         self.state.head.mark = known.max(mark.min(Mark(known.0.saturating_add(MARK_STEP))));
     }
 
-    /// Checks that a call comes from the holder's current incarnation, and records that the holder
-    /// was heard.
+    /// Checks that the holder's current incarnation calls, and records that it was heard.
     pub(super) fn hear(&mut self, now: Millis, holder: &HolderId, got: Incarnation) -> Result<(), Refusal> {
         let record = self.state.holders.get(holder).ok_or_else(|| Refusal::UnknownHolder(holder.clone()))?;
         if record.incarnation < got {
-            // This ledger has lost the registration, as after a restored backup. The holder has to
-            // register again.
+            // This ledger has lost the registration, as after a restored backup: register again.
             return Err(Refusal::UnknownHolder(holder.clone()));
         }
         if record.incarnation > got {

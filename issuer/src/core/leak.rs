@@ -8,8 +8,7 @@ use crate::core::{Key, LeakedBlock, OpenBlock, leader_state::LeaderState};
 /// transaction stays within its limit.
 pub(super) const BURNED_MAX: usize = 8;
 
-/// Marks every open block of a holder as leaked. Only the database knows which of their numbers
-/// were used.
+/// Leaks every open block of a holder. Only the database knows which numbers were used.
 pub(super) fn leak_open_blocks(leader: &mut LeaderState, now: Millis, holder: &HolderId) {
     let Some(record) = leader.state.holders.get_mut(holder) else { return };
     let incarnation = record.incarnation;
@@ -60,8 +59,7 @@ pub(super) fn take_leaked(
             record.account.open += len;
             return Some(block);
         }
-        // The database has failed over since. Links under these numbers may be lost while people
-        // know their codes.
+        // The database has failed over since: links may be lost whose codes people know.
         record.account.burned += len;
     }
     None

@@ -29,8 +29,7 @@ pub struct Limits {
     /// Number of keys that journals are written to in rotation. With 0 there are no journals, and
     /// each allocation writes its holder's whole record.
     pub journal_slots: u64,
-    /// Maximum number of holders per transaction that are written whole only because their journal
-    /// entries grow old.
+    /// Maximum number of holders per transaction that are written whole for their old entries.
     pub journal_saves: usize,
     /// Guard that a proof has switched off.
     #[cfg(feature = "mutations")]
@@ -59,13 +58,11 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Returns whether a guard is on.
     #[cfg(not(feature = "mutations"))]
     pub(super) fn guards(&self, _guard: Guard) -> bool {
         true
     }
 
-    /// Returns whether a guard is on.
     #[cfg(feature = "mutations")]
     pub(super) fn guards(&self, guard: Guard) -> bool {
         self.off != Some(guard)

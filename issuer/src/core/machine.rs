@@ -9,7 +9,6 @@ use super::{
     term::Term,
 };
 
-/// Current role of this issuer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Role {
     Following(Option<Leader>),
@@ -25,7 +24,6 @@ pub struct Core {
 
 impl Core {
     /// Creates the core of a follower that knows no leader.
-    #[must_use]
     pub fn new(limits: Limits) -> Self {
         Self { limits, role: Role::Following(None) }
     }
@@ -48,7 +46,7 @@ impl Core {
             },
             Event::Committed(outcome) => {
                 if let Role::Leading(term) = &mut self.role
-                    && term.committed(now, outcome, &mut effects).is_deposed()
+                    && !term.committed(now, outcome, &mut effects)
                 {
                     self.follow(None, &mut effects);
                     effects.push(Effect::Abdicate);
@@ -61,7 +59,7 @@ impl Core {
             }
             Event::Woke => {
                 if let Role::Leading(term) = &mut self.role {
-                    term.woke(now);
+                    term.leader.woke(now);
                 }
             }
             Event::Retire => {
@@ -73,18 +71,15 @@ impl Core {
         effects
     }
 
-    /// Returns the epoch of the current term once its take-over has committed. Returns `None`
-    /// before that, and while following.
-    #[must_use]
+    /// Returns the epoch of the current term once its take-over has committed.
     pub fn serving(&self) -> Option<Epoch> {
         match &self.role {
-            Role::Leading(term) if term.is_serving() => Some(term.epoch()),
+            Role::Leading(term) if term.serving => Some(term.leader.epoch),
             _ => None,
         }
     }
 
     /// Returns the current leader if it is known. Returns `None` if this issuer leads itself.
-    #[must_use]
     pub fn leader(&self) -> Option<&Leader> {
         match &self.role {
             Role::Following(leader) => leader.as_ref(),

@@ -26,7 +26,6 @@
 //! Rejected: a copy of the state per batch, changed and swapped in after the commit. It costs a
 //! copy of every holder, and needs the same rule on failure anyway: the term ends.
 
-mod account;
 mod allocate;
 mod ceiling;
 mod event;
@@ -36,7 +35,6 @@ mod leader_state;
 mod leak;
 mod limits;
 mod machine;
-mod record;
 mod register;
 mod request;
 mod return_blocks;
@@ -47,19 +45,19 @@ mod term;
 mod txn;
 mod values;
 
-pub use account::Account;
 pub use event::{Effect, Event};
 pub use guard::Guard;
 pub use limits::Limits;
 pub use machine::Core;
-pub use record::{Key, Record};
 pub use request::{
     Answer, HolderReport, Leader, NamespaceReport, Refusal, Request, Returned, ReturnedError, StatusReport,
 };
 pub use scarcity::scarce_beat_ms;
 pub use state::{ByStart, State};
-pub use txn::{HeadRead, MAX_TXN_WRITES, Snapshot, Txn, TxnOutcome, Write};
-pub use values::{Entry, Head, HolderRecord, Journal, LeakedBlock, NamespaceRecord, OpenBlock, Part, Reply};
+pub use txn::{HeadRead, Key, MAX_TXN_WRITES, Record, Snapshot, Txn, TxnOutcome, Write};
+pub use values::{
+    Account, Entry, Head, HolderRecord, Journal, LeakedBlock, NamespaceRecord, OpenBlock, Part, Reply,
+};
 
 #[cfg(test)]
 mod tests;

@@ -1,16 +1,14 @@
-//! Registration of a holder's start: it gets an incarnation, and the blocks of its earlier start
-//! are leaked.
+//! Registration of a start: it gets an incarnation, and the earlier start's blocks are leaked.
 
 use std::collections::BTreeMap;
 
 use numbers::{Batch, HolderId, Incarnation, Instance, LedgerId, Millis, Namespace, Seq};
 
 use crate::core::{
-    Answer, HolderRecord, Key, NamespaceRecord, Refusal, account::Account, ceiling, guard::Guard,
+    Account, Answer, HolderRecord, Key, NamespaceRecord, Refusal, ceiling, guard::Guard,
     leader_state::LeaderState, leak::leak_open_blocks,
 };
 
-/// The arguments of a registration.
 pub(super) struct Start<'a> {
     pub(super) holder: &'a HolderId,
     pub(super) instance: Instance,
@@ -18,8 +16,7 @@ pub(super) struct Start<'a> {
     pub(super) reserved: bool,
 }
 
-/// Registers a start. A repeated call of the same instance gets the same incarnation again, and
-/// leaks nothing.
+/// Registers a start. A repeated call gets the same incarnation, and leaks nothing.
 pub(super) fn register(
     leader: &mut LeaderState,
     now: Millis,

@@ -5,7 +5,7 @@ use numbers::{
     StoreEpoch,
 };
 
-use crate::core::account::Account;
+use crate::core::NamespaceRecord;
 
 /// A call whose form has been checked.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -65,7 +65,6 @@ pub enum Request {
 
 impl Request {
     /// Returns the holder that calls, if it matters who does.
-    #[must_use]
     pub fn holder(&self) -> Option<&HolderId> {
         match self {
             Self::Register { holder, .. }
@@ -115,9 +114,6 @@ pub enum ReturnedError {
 
 impl Returned {
     /// Checks that the account covers the block exactly.
-    ///
-    /// # Errors
-    /// Returns [`ReturnedError`] if it does not.
     pub fn check(&self) -> Result<(), ReturnedError> {
         if let Some(end) = self.registered_end.filter(|end| *end > Span::LIMIT) {
             return Err(ReturnedError::RegisteredEnd(end));
@@ -162,8 +158,7 @@ pub enum Answer {
         is_reclaimed: bool,
         /// Epoch of the leader.
         epoch: Epoch,
-        /// Generation that the numbers were leaked under, in which case some may have links; `None`
-        /// if they are surely unused.
+        /// Generation that the numbers were leaked under: some may have links. `None` if none can.
         leaked: Option<Generation>,
         /// Database history that the block was requested for. If the request was repeated, it is
         /// the history that the first copy named.
@@ -207,17 +202,10 @@ pub struct StatusReport {
 pub struct NamespaceReport {
     /// Name of the namespace.
     pub name: Namespace,
-    /// Capacity, in numbers.
-    pub capacity: u64,
-    /// High watermark: the first number never allocated.
-    pub high_watermark: u64,
-    /// Numbers at or above it are allocated to no holder: the capacity, but for a short time after
-    /// an upgrade.
-    pub ceiling: u64,
+    /// What the ledger has of it.
+    pub record: NamespaceRecord,
     /// Unused numbers in hand, by the holders' last reports in this term.
     pub in_hand: u64,
-    /// Counts of the allocated numbers, by state.
-    pub account: Account,
 }
 
 /// A holder in a [`StatusReport`].
@@ -298,8 +286,7 @@ pub enum Refusal {
         /// Capacity, in numbers.
         capacity: u64,
     },
-    /// Every number of the namespace is allocated, but other holders or leaked blocks may have
-    /// unused ones.
+    /// Every number is allocated, but other holders or leaked blocks may have unused ones.
     #[error("namespace {namespace:?} has no free number; others may come back: try again in {wait_ms} ms")]
     InOtherHands {
         /// The namespace.

@@ -26,8 +26,7 @@ use crate::core::{
 
 /// Number of beats per holder TTL while numbers are scarce.
 const BEATS_PER_TTL: u64 = 15;
-/// Divisor of the holder TTL: a holder counts as starving for that long after its last request. It
-/// asks several times a second.
+/// Divisor of the holder TTL: a holder starves for that long after its last request.
 const STARVES_SHARE: u64 = 3;
 
 /// Returns `len`, cut to the holder's share of the numbers left; at least 1.
@@ -44,8 +43,7 @@ pub(super) fn share(leader: &LeaderState, now: Millis, namespace: &Namespace, le
     if is_plenty(live) { len } else { (left / parts(live)).max(1) }
 }
 
-/// Returns whether numbers are scarce: some are open, several holders mint, and a share is shorter
-/// than the minimum block.
+/// Returns whether numbers are scarce: several holders mint, and a share is below the minimum.
 pub(super) fn is_scarce(leader: &LeaderState, now: Millis, namespace: &Namespace) -> bool {
     let is_open = leader.state.head.namespaces.get(namespace).is_some_and(|record| record.account.open > 0);
     let shortest = leader.limits.block_min;
@@ -95,7 +93,6 @@ fn is_used_up(leader: &LeaderState, now: Millis, namespace: &Namespace) -> bool 
         && !holders.any(|(id, record)| may_have(leader, now, (id, record), namespace))
 }
 
-/// Returns whether a holder may have an unused number.
 fn may_have(
     leader: &LeaderState,
     now: Millis,
@@ -113,7 +110,6 @@ fn may_have(
     numbers.is_none_or(|(_, count)| *count > 0)
 }
 
-/// Returns whether another holder is starving in this namespace.
 pub(super) fn others_starve(
     leader: &LeaderState,
     now: Millis,
@@ -130,7 +126,6 @@ fn patience(leader: &LeaderState) -> u64 {
 }
 
 /// Returns the interval between beats while numbers are scarce, in milliseconds.
-#[must_use]
 pub fn scarce_beat_ms(holder_ttl_ms: u64) -> u64 {
     (holder_ttl_ms / BEATS_PER_TTL).max(1)
 }

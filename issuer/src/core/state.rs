@@ -7,8 +7,7 @@ use numbers::{Batch, HolderId, Namespace};
 use super::{
     journal::Unsaved,
     limits::Limits,
-    record::{Key, Record},
-    txn::{Snapshot, Write},
+    txn::{Key, Record, Snapshot, Write},
     values::{Entry, Head, HolderRecord, Journal, LeakedBlock, NamespaceRecord, Part},
 };
 
@@ -34,7 +33,6 @@ pub struct State {
 
 impl State {
     /// Rebuilds the state from a consistent snapshot of the ledger.
-    #[must_use]
     pub fn rebuild(snapshot: Snapshot) -> Self {
         let (mut state, mut journals) = (Self::default(), Vec::new());
         for record in snapshot.records {
@@ -56,7 +54,6 @@ impl State {
         state
     }
 
-    /// Adds a key to the writes of the open batch.
     pub(super) fn touch(&mut self, key: Key) {
         self.touched.insert(key);
     }
@@ -66,13 +63,11 @@ impl State {
         self.touched.len() + usize::from(!self.entries.is_empty())
     }
 
-    /// Returns the record of a namespace, if it exists.
     pub(super) fn namespace_mut(&mut self, namespace: &Namespace) -> Option<&mut NamespaceRecord> {
         self.head.namespaces.get_mut(namespace)
     }
 
-    /// Closes the open batch and returns its writes, `head` first. Each key is written once, as
-    /// etcd requires.
+    /// Closes the open batch and returns its writes, `head` first, each key once as etcd requires.
     pub(super) fn take_writes(&mut self, limits: &Limits) -> Vec<Write> {
         let (touched, batch) = (std::mem::take(&mut self.touched), self.head.batch);
         let journal = self.close_journal(limits, &touched);
@@ -102,17 +97,14 @@ impl State {
                 let block = self.leaked.get(&(namespace.clone(), *start));
                 block.map(|block| Record::Leaked(namespace.clone(), block.clone()))
             }
-            Key::Free(namespace, start) => self
-                .free
-                .get(&(namespace.clone(), *start))
-                .map(|p| Record::Free(namespace.clone(), p.clone())),
+            Key::Free(namespace, start) => {
+                let part = self.free.get(&(namespace.clone(), *start));
+                part.map(|part| Record::Free(namespace.clone(), part.clone()))
+            }
         }
     }
-}
 
-impl State {
-    /// Applies an allocation to its holder, and stores it as an entry of the open batch or with the
-    /// holder's whole record.
+    /// Applies an allocation to its holder, to be stored as an entry or with the whole record.
     pub(super) fn allocate(&mut self, limits: &Limits, entry: Entry) {
         let journalled = self.unsaved.leaves_room(limits, self.head.batch.next());
         let Some(record) = self.holders.get_mut(&entry.holder) else { return };

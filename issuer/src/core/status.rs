@@ -7,11 +7,8 @@ use crate::core::{HolderReport, NamespaceReport, StatusReport, leader_state::Lea
 pub(super) fn report(leader: &LeaderState, now: Millis) -> StatusReport {
     let namespaces = leader.state.head.namespaces.iter().map(|(name, record)| NamespaceReport {
         name: name.clone(),
-        capacity: record.capacity,
-        high_watermark: record.high_watermark,
-        ceiling: record.ceiling,
+        record: record.clone(),
         in_hand: in_hand(leader, name),
-        account: record.account,
     });
     let holders = leader.state.holders.iter().map(|(id, record)| HolderReport {
         id: id.clone(),

@@ -21,16 +21,15 @@ use super::{
     values::{HolderRecord, NamespaceRecord},
 };
 
-/// The state of a leader from take-over to deposition. It is dropped whole: see the invariants of
-/// [`crate::core`].
+/// The state of a leader until deposition. It is dropped whole: see [`crate::core`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Term {
-    leader: LeaderState,
+    pub(super) leader: LeaderState,
     /// Revision of `head` that the next transaction compares.
     head: Revision,
     queue: VecDeque<Work>,
     in_flight: Option<InFlight>,
-    serving: bool,
+    pub(super) serving: bool,
     retiring: bool,
 }
 
@@ -43,24 +42,10 @@ enum Work {
     Expire(HolderId),
 }
 
-/// The batch whose transaction is in flight.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct InFlight {
     txn: Txn,
     answers: Vec<(Ticket, Result<Answer, Refusal>)>,
-}
-
-/// Whether the term goes on after a commit, or another leader has written the ledger.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CommitVerdict {
-    InOffice,
-    Deposed,
-}
-
-impl CommitVerdict {
-    pub(super) fn is_deposed(self) -> bool {
-        self == Self::Deposed
-    }
 }
 
 impl Term {
@@ -88,19 +73,6 @@ impl Term {
         term
     }
 
-    /// Gives every holder a full TTL again: see [`LeaderState::woke`].
-    pub(super) fn woke(&mut self, now: Millis) {
-        self.leader.woke(now);
-    }
-
-    pub(super) fn epoch(&self) -> Epoch {
-        self.leader.epoch
-    }
-
-    pub(super) fn is_serving(&self) -> bool {
-        self.serving
-    }
-
     /// Queues a call, or executes it at once if no transaction is in flight.
     pub(super) fn arrived(
         &mut self,
@@ -119,26 +91,22 @@ impl Term {
         }
     }
 
-    /// Handles the outcome of the transaction in flight.
-    pub(super) fn committed(
-        &mut self,
-        now: Millis,
-        outcome: TxnOutcome,
-        effects: &mut Vec<Effect>,
-    ) -> CommitVerdict {
+    /// Handles the outcome of the transaction in flight. Returns whether the term goes on: `false`
+    /// if another leader has written the ledger.
+    pub(super) fn committed(&mut self, now: Millis, outcome: TxnOutcome, effects: &mut Vec<Effect>) -> bool {
         let Some(in_flight) = &self.in_flight else {
             // The shell reports outcomes only of transactions that it was given, one at a time.
-            return CommitVerdict::InOffice;
+            return true;
         };
         let revision = match outcome {
             TxnOutcome::Unknown => {
                 effects.push(Effect::Commit { txn: in_flight.txn.clone(), again: true });
-                return CommitVerdict::InOffice;
+                return true;
             }
             TxnOutcome::Applied(revision) => revision,
             TxnOutcome::Refused(head) => match self.applied_before(&in_flight.txn, head) {
                 Some(revision) => revision,
-                None => return CommitVerdict::Deposed,
+                None => return false,
             },
         };
         self.head = revision;
@@ -150,7 +118,7 @@ impl Term {
         } else {
             self.open_batch(now, effects);
         }
-        CommitVerdict::InOffice
+        true
     }
 
     /// Applies the lost-reply rule: a refused copy means that an earlier copy has applied, if
@@ -170,8 +138,7 @@ impl Term {
         }
     }
 
-    /// Ends the term. Calls in flight have an unknown outcome; queued calls were surely not
-    /// executed.
+    /// Ends the term. Calls in flight have an unknown outcome; queued ones were not executed.
     pub(super) fn end(mut self, leader: Option<&Leader>, effects: &mut Vec<Effect>) {
         let in_doubt = self.in_flight.take().into_iter().flat_map(|batch| batch.answers);
         effects.extend(in_doubt.map(|(ticket, _)| Effect::Answer(ticket, Err(Refusal::Unknown))));
@@ -186,8 +153,7 @@ impl Term {
         }
     }
 
-    /// Queues the expiry of holders that were silent for too long. Those for which the queue has no
-    /// room wait for another tick.
+    /// Queues the expiry of holders that were silent for too long, as far as there is room.
     pub(super) fn tick(&mut self, now: Millis, effects: &mut Vec<Effect>) {
         if self.retiring || !self.serving {
             return;

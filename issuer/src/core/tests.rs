@@ -1,6 +1,5 @@
 //! Tests of the core against a fake ledger that enforces the guard, and can lose replies.
 
-mod ceiling;
 mod journal;
 mod leak;
 mod scarcity;
@@ -76,6 +75,13 @@ impl Bench {
         bench
     }
 
+    /// Returns an issuer with 100 numbers in blocks of 10, and its only holder `a`.
+    fn with_holder() -> (Self, Incarnation) {
+        let mut bench = Self::new(blocks_of(10));
+        let holder = bench.register("a", "1", 100);
+        (bench, holder)
+    }
+
     fn elect(&mut self, epoch: u64) {
         self.ledger.leader = Epoch(epoch);
         let snapshot = self.ledger.snapshot();
@@ -135,11 +141,10 @@ impl Bench {
     }
 
     fn allocate(&mut self, holder: &str, incarnation: Incarnation, seq: u64) -> Result<Block, Refusal> {
-        match self.ask(allocate(holder, incarnation, seq)) {
-            Ok(Answer::Allocated { block, .. }) => Ok(block),
-            Ok(other) => panic!("{other:?}"),
-            Err(refusal) => Err(refusal),
-        }
+        self.ask(allocate(holder, incarnation, seq)).map(|answer| match answer {
+            Answer::Allocated { block, .. } => block,
+            other => panic!("{other:?}"),
+        })
     }
 
     fn account(&self) -> Account {
@@ -156,9 +161,17 @@ fn holder(name: &str) -> HolderId {
 }
 
 fn register(name: &str, instance: &str, capacity: u64) -> Request {
-    let namespaces = vec![(namespace(), capacity)];
-    let instance = Instance::new(instance).unwrap();
-    Request::Register { holder: holder(name), instance, namespaces, reserved: false }
+    start(name, instance, capacity, false)
+}
+
+/// Returns a registration of the reservation `r`, or, if it is not `reserved`, its end.
+fn reserve(instance: &str, capacity: u64, reserved: bool) -> Request {
+    start("r", instance, capacity, reserved)
+}
+
+fn start(name: &str, instance: &str, capacity: u64, reserved: bool) -> Request {
+    let (namespaces, instance) = (vec![(namespace(), capacity)], Instance::new(instance).unwrap());
+    Request::Register { holder: holder(name), instance, namespaces, reserved }
 }
 
 fn allocate(name: &str, incarnation: Incarnation, seq: u64) -> Request {
@@ -166,14 +179,12 @@ fn allocate(name: &str, incarnation: Incarnation, seq: u64) -> Request {
 }
 
 fn allocate_for(name: &str, incarnation: Incarnation, seq: u64, store: &str) -> Request {
-    Request::Allocate {
-        holder: holder(name),
-        incarnation,
-        seq: Seq(seq),
-        namespace: namespace(),
-        wanted_len: u64::MAX,
-        store: StoreEpoch::new(store).unwrap(),
-    }
+    allocate_len(name, incarnation, seq, u64::MAX, store)
+}
+
+fn allocate_len(name: &str, incarnation: Incarnation, seq: u64, wanted_len: u64, store: &str) -> Request {
+    let (holder, seq, store) = (holder(name), Seq(seq), StoreEpoch::new(store).unwrap());
+    Request::Allocate { holder, incarnation, seq, namespace: namespace(), wanted_len, store }
 }
 
 /// Returns limits under which all blocks have one length, even near the end.
@@ -193,13 +204,8 @@ fn beat_of(name: &str, incarnation: Incarnation, last_seq: u64, in_hand: u64) ->
 
 fn give_back(name: &str, incarnation: Incarnation, block: &Block, used: u64) -> Request {
     let (_, unused) = block.span.take_front(used);
-    let returned = Returned {
-        block: block.clone(),
-        used,
-        burned: 0,
-        unused: unused.into_iter().collect(),
-        registered_end: None,
-    };
+    let (block, unused) = (block.clone(), unused.into_iter().collect());
+    let returned = Returned { block, used, burned: 0, unused, registered_end: None };
     assert_eq!(returned.check(), Ok(()));
     Request::Return { holder: holder(name), incarnation, blocks: vec![returned] }
 }
@@ -243,8 +249,7 @@ fn the_end_of_the_largest_number_space_does_not_wrap() {
 
 #[test]
 fn one_seq_gets_one_block_also_from_the_next_leader() {
-    let mut bench = Bench::new(blocks_of(10));
-    let incarnation = bench.register("a", "1", 100);
+    let (mut bench, incarnation) = Bench::with_holder();
     let block = bench.allocate("a", incarnation, 1).unwrap();
     assert_eq!(bench.allocate("a", incarnation, 1).unwrap(), block);
     bench.elect(2);
@@ -255,8 +260,7 @@ fn one_seq_gets_one_block_also_from_the_next_leader() {
 
 #[test]
 fn a_lost_reply_is_settled_by_the_head_and_nothing_is_answered_before() {
-    let mut bench = Bench::new(blocks_of(10));
-    let incarnation = bench.register("a", "1", 100);
+    let (mut bench, incarnation) = Bench::with_holder();
     let effects = bench.arrive(allocate("a", incarnation, 1));
     let [Effect::Commit { txn, again: false }] = &effects[..] else { panic!("{effects:?}") };
 
@@ -270,8 +274,7 @@ fn a_lost_reply_is_settled_by_the_head_and_nothing_is_answered_before() {
 
 #[test]
 fn a_deposed_leader_answers_unknown_and_steps_down() {
-    let mut bench = Bench::new(blocks_of(10));
-    let incarnation = bench.register("a", "1", 100);
+    let (mut bench, incarnation) = Bench::with_holder();
     let in_flight = bench.arrive(allocate("a", incarnation, 1));
     assert!(bench.arrive(allocate("b", incarnation, 1)).is_empty(), "one transaction at a time");
 
@@ -309,8 +312,7 @@ fn a_stale_snapshot_at_take_over_is_noticed_by_the_write_of_head() {
 
 #[test]
 fn a_returned_rest_is_free_and_goes_out_before_the_watermark_moves() {
-    let mut bench = Bench::new(blocks_of(10));
-    let a = bench.register("a", "1", 100);
+    let (mut bench, a) = Bench::with_holder();
     let block = bench.allocate("a", a, 1).unwrap();
     assert_eq!(bench.ask(give_back("a", a, &block, 4)), Ok(Answer::Closed { blocks: 1 }));
     assert_eq!(
@@ -340,8 +342,7 @@ fn blocks_at_most_double_and_start_short_after_a_restart() {
 
 #[test]
 fn a_ledger_from_a_backup_is_moved_past_what_the_database_has_registered() {
-    let mut bench = Bench::new(blocks_of(10));
-    let a = bench.register("a", "1", 100);
+    let (mut bench, a) = Bench::with_holder();
     let block = bench.allocate("a", a, 1).unwrap();
     let refused = |block: &Block, registered_end| {
         let block = block.clone();
@@ -371,8 +372,7 @@ fn a_ledger_from_a_backup_is_moved_past_what_the_database_has_registered() {
 
 #[test]
 fn a_deposed_leader_that_does_not_know_it_tells_no_mark() {
-    let mut bench = Bench::new(blocks_of(10));
-    let incarnation = bench.register("a", "1", 100);
+    let (mut bench, incarnation) = Bench::with_holder();
     let told = |mark| Request::KeepAlive {
         holder: holder("a"),
         incarnation,
@@ -444,16 +444,14 @@ fn retiring_finishes_the_transaction_in_flight_and_takes_nothing_new() {
 fn a_seq_repeated_for_another_namespace_is_not_answered_with_the_first_ones_block() {
     let mut bench = Bench::new(blocks_of(10));
     let other = Namespace::new("mobile").unwrap();
-    let namespaces = vec![(namespace(), 100), (other.clone(), 100)];
-    let instance = Instance::new("1").unwrap();
-    bench.ask(Request::Register { holder: holder("a"), instance, namespaces, reserved: false }).unwrap();
+    let mut both = register("a", "1", 100);
+    let Request::Register { namespaces, .. } = &mut both else { panic!("a registration") };
+    namespaces.push((other.clone(), 100));
+    bench.ask(both).unwrap();
     bench.allocate("a", Incarnation(1), 1).unwrap();
-    let Request::Allocate { holder, incarnation, seq, wanted_len, store, .. } =
-        allocate("a", Incarnation(1), 1)
-    else {
-        panic!("an allocation");
-    };
-    let asked = Request::Allocate { holder, incarnation, seq, namespace: other, wanted_len, store };
+    let mut asked = allocate("a", Incarnation(1), 1);
+    let Request::Allocate { namespace, .. } = &mut asked else { panic!("an allocation") };
+    *namespace = other;
     assert_eq!(bench.ask(asked), Err(Refusal::Seq { expected: Seq(2), got: Seq(1) }));
 }
 
@@ -467,4 +465,24 @@ fn a_ledger_is_named_after_the_first_start_that_registers_and_keeps_the_name() {
     assert_eq!(named(&mut bench, "a", "i-7").as_deref(), Some("a.i-7"));
     bench.elect(2);
     assert_eq!(named(&mut bench, "b", "i-8").as_deref(), Some("a.i-7"));
+}
+
+#[test]
+fn a_leader_goes_past_a_ceiling_that_it_found_only_when_no_holder_trusts_it() {
+    let mut bench = Bench::new(blocks_of(10));
+    let a = bench.register("a", "1", 1_000);
+    bench.ledger.set_ceiling(15);
+    bench.elect(2);
+    assert_eq!(bench.allocate("a", a, 1).unwrap().span.end(), 10);
+    assert_eq!(bench.allocate("a", a, 2).unwrap().span.end(), 15, "cut at the ceiling");
+    // A leader with a shorter TTL keeps the promises of the one before.
+    bench.core = Core::new(Limits { holder_ttl_ms: 1_000, ..blocks_of(10) });
+    for epoch in [3, 4] {
+        bench.elect(epoch);
+        bench.wait(29_999);
+        bench.ask(beat("a", a)).unwrap();
+        assert!(matches!(bench.allocate("a", a, 3), Err(Refusal::CeilingReached { .. })));
+    }
+    bench.wait(1);
+    assert_eq!(bench.allocate("a", a, 3).unwrap().span, Span::new(15, 10).unwrap());
 }

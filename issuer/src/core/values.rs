@@ -8,8 +8,6 @@ use numbers::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::account::Account;
-
 /// Value of the `head` key, which every transaction compares and rewrites.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Head {
@@ -51,12 +49,42 @@ pub struct NamespaceRecord {
 }
 
 impl NamespaceRecord {
-    /// Returns whether the account balances (I10) and `high_watermark ≤ ceiling ≤ announced ≤
-    /// capacity`.
-    #[must_use]
+    /// Returns whether the account balances and `high_watermark ≤ ceiling ≤ announced ≤ capacity`.
     pub fn is_sound(&self) -> bool {
         let ordered = [self.high_watermark, self.ceiling, self.announced, self.capacity].is_sorted();
         self.account.balances() && ordered
+    }
+}
+
+/// Counts of a namespace's numbers, by state.
+///
+/// Each term is counted by itself and none is derived from the others. Otherwise the check in
+/// [`Account::balances`] could not fail.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Account {
+    /// Numbers ever allocated; each counts once, however often it changes hands.
+    pub allocated: u64,
+    /// Numbers of closed blocks that have a link.
+    pub used: u64,
+    /// Numbers of blocks that a holder has open.
+    pub open: u64,
+    /// Numbers that were returned unused.
+    pub free: u64,
+    /// Numbers of blocks whose holder is gone.
+    pub leaked: u64,
+    /// Numbers given up for good.
+    pub burned: u64,
+}
+
+impl Account {
+    /// Returns whether `allocated = used + open + free + leaked + burned` (I10).
+    pub fn balances(&self) -> bool {
+        self.allocated == self.accounted()
+    }
+
+    /// Returns the sum of all terms except `allocated`.
+    pub fn accounted(&self) -> u64 {
+        self.used + self.open + self.free + self.leaked + self.burned
     }
 }
 
@@ -65,8 +93,7 @@ impl NamespaceRecord {
 pub struct HolderRecord {
     /// Batch that wrote this record. Allocations of later batches are in journals or in `head`.
     pub as_of: Batch,
-    /// Oldest batch whose journal has an entry that the stored record lacks; `None` if the record
-    /// is complete. Kept in memory only.
+    /// Oldest batch with a journal entry that the stored record lacks. Kept in memory only.
     #[serde(skip)]
     pub unsaved: Option<Batch>,
     /// Current incarnation.
@@ -124,8 +151,7 @@ pub struct Reply {
     pub leaked: Option<Generation>,
 }
 
-/// A range of free numbers: they were returned unused. Its ledger key is the namespace and the
-/// start.
+/// A range of numbers that were returned unused. Its key is the namespace and the start.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Part {
     /// Range of the numbers.
@@ -134,8 +160,7 @@ pub struct Part {
     pub generation: Generation,
     /// Database history in which the numbers are known to be unused.
     pub store: StoreEpoch,
-    /// Whether a holder that lost the numbers to the one that returned them may still have inserts
-    /// in flight.
+    /// Whether an earlier holder of the numbers may still have inserts in flight.
     pub contested: bool,
 }
 
@@ -144,14 +169,12 @@ impl Part {
     ///
     /// Another history may lack the release of the numbers, and a contested number may still get a
     /// link. A part of either kind is handed out as if it were leaked.
-    #[must_use]
     pub fn is_surely_unused(&self, store: &StoreEpoch) -> bool {
         !self.contested && self.store == *store
     }
 
     /// Returns whether the part must be burned in the history `store`: links may have been
     /// acknowledged under it in another history and are lost in this one.
-    #[must_use]
     pub fn is_doomed(&self, store: &StoreEpoch) -> bool {
         self.contested && self.store != *store
     }

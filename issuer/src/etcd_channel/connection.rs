@@ -9,7 +9,7 @@
 use std::{
     io,
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll},
     time::Duration,
 };
@@ -24,67 +24,67 @@ use tower::{BoxError, Service};
 
 /// Interval of keep-alives: one second more than etcd demands.
 const PING: Duration = Duration::from_secs(6);
-/// A call that is given up earlier was not waiting for the member, but for its caller's change of
-/// mind.
+/// A call that is given up earlier was not waiting for the member: its caller left.
 const PATIENCE: Duration = Duration::from_millis(250);
 
-pub(super) type Request = tonic::codegen::http::Request<tonic::body::Body>;
-pub(super) type Answer = Result<<Channel as Service<Request>>::Response, BoxError>;
+type Request = tonic::codegen::http::Request<tonic::body::Body>;
 
 /// Configures keep-alives; `patience` is the time that an answer to a ping may take.
 pub(super) fn with_keep_alives(endpoint: Endpoint, patience: Duration) -> Endpoint {
     endpoint.http2_keep_alive_interval(PING).keep_alive_timeout(patience).keep_alive_while_idle(false)
 }
 
-/// Closes the connection that a call was sent on.
-pub(super) enum Closing {
-    /// Of a channel that has had one connection only.
-    Of(CancellationToken),
-    /// The one that is open when the call is given up: it may have been opened for this call.
-    Latest(Arc<Mutex<CancellationToken>>),
+/// Closes the connection of a channel that was opened last.
+pub(super) type Closing = Arc<Mutex<CancellationToken>>;
+
+pub(super) fn lock(closing: &Closing) -> MutexGuard<'_, CancellationToken> {
+    closing.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Closing {
-    fn close(&self) {
-        match self {
-            Self::Of(gone) => gone.cancel(),
-            Self::Latest(gone) => gone.lock().unwrap_or_else(PoisonError::into_inner).cancel(),
+/// A channel whose connection is closed if a call is given up before its answer begins. It closes
+/// the one that is open then, which may have been opened for that call.
+#[derive(Clone)]
+pub(super) struct Impatient {
+    pub(super) channel: Channel,
+    pub(super) closing: Closing,
+    /// Whether it fails once its connection is gone, so that a balance drops it. The channel itself
+    /// would open another with the next call.
+    pub(super) has_one_connection: bool,
+}
+
+impl Service<Request> for Impatient {
+    type Response = <Channel as Service<Request>>::Response;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        if self.has_one_connection && lock(&self.closing).is_cancelled() {
+            return Poll::Ready(Err(io::Error::from(io::ErrorKind::ConnectionAborted).into()));
         }
+        Service::<Request>::poll_ready(&mut self.channel, cx).map_err(BoxError::from)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        let (answer, closing) = (self.channel.call(request), Arc::clone(&self.closing));
+        Box::pin(async move {
+            let mut unanswered = Unanswered { since: Instant::now(), closing: Some(closing) };
+            let answer = answer.await;
+            unanswered.closing = None;
+            answer.map_err(BoxError::from)
+        })
     }
 }
 
-/// Sends a call. Its connection is closed if the call is given up before its answer begins.
-pub(super) fn call(
-    channel: &mut Channel,
-    request: Request,
-    closing: Closing,
-) -> Pin<Box<dyn Future<Output = Answer> + Send>> {
-    let answer = channel.call(request);
-    Box::pin(async move {
-        let unanswered = Unanswered { since: Instant::now(), closing: Some(closing) };
-        let answer = answer.await;
-        unanswered.answered();
-        answer.map_err(BoxError::from)
-    })
-}
-
-/// A call without an answer.
 struct Unanswered {
     since: Instant,
     /// `None` once it has an answer.
     closing: Option<Closing>,
 }
 
-impl Unanswered {
-    fn answered(mut self) {
-        self.closing = None;
-    }
-}
-
 impl Drop for Unanswered {
     fn drop(&mut self) {
         if let Some(closing) = self.closing.as_ref().filter(|_| self.since.elapsed() >= PATIENCE) {
-            closing.close();
+            lock(closing).cancel();
         }
     }
 }
@@ -140,15 +140,15 @@ mod tests {
         let gone = CancellationToken::new();
         let (near, _far) = tokio::io::duplex(16);
         let mut stream = Closable::new(near, gone.clone());
-        let latest = Arc::new(Mutex::new(CancellationToken::new()));
-        let closing = || Some(Closing::Latest(Arc::clone(&latest)));
-        let unanswered = || Unanswered { since: Instant::now(), closing: closing() };
-        let (answered, hasty, late) = (unanswered(), unanswered(), unanswered());
+        let latest = Closing::default();
+        let unanswered = || Unanswered { since: Instant::now(), closing: Some(Arc::clone(&latest)) };
+        let (mut answered, hasty, late) = (unanswered(), unanswered(), unanswered());
         drop(hasty);
         // The connection may be opened after the call was made.
-        *latest.lock().unwrap() = gone.clone();
+        *lock(&latest) = gone.clone();
         advance(PATIENCE).await;
-        answered.answered();
+        answered.closing = None;
+        drop(answered);
         assert!(!gone.is_cancelled());
         let read = tokio::spawn(async move { stream.read_u8().await });
         tokio::task::yield_now().await;

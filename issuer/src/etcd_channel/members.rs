@@ -7,12 +7,10 @@
 
 use std::{
     io,
-    pin::Pin,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
-    task::{Context, Poll},
     time::Duration,
 };
 
@@ -32,19 +30,16 @@ use tonic::{
     transport::{Channel, Endpoint, Uri},
 };
 use tower::{
-    BoxError, Service, ServiceExt as _, balance::p2c::Balance, buffer::Buffer, discover::Change,
-    load::Constant, util::BoxCloneSyncService,
+    BoxError, ServiceExt as _, balance::p2c::Balance, buffer::Buffer, discover::Change, load::Constant,
+    util::BoxCloneSyncService,
 };
 
 use super::{
-    Address,
-    connection::{Answer, Closable, Closing, Request, call, with_keep_alives},
+    connection::{Closable, Impatient, with_keep_alives},
     open,
 };
 
-/// Maximum number of calls that wait for a connection.
 const WAITING_MAX: usize = 64;
-/// Pause before a member is tried again.
 const PAUSE: Duration = Duration::from_millis(200);
 /// A connection that ends before this was refused, in one way or another.
 const SHORT: Duration = Duration::from_secs(1);
@@ -65,48 +60,21 @@ pub(super) fn channel(
         keepers.push(AbortOnDropHandle::new(tokio::spawn(member.keep())));
     }
     // The keepers live as long as the channel that they fill.
-    let openings = ReceiverStream::new(openings).map(move |(index, kept)| {
+    let openings = ReceiverStream::new(openings).map(move |(index, member)| {
         let _ = &keepers;
-        Ok::<_, BoxError>(Change::Insert(index, Constant::new(kept, 0_u32)))
+        Ok::<_, BoxError>(Change::Insert(index, Constant::new(member, 0_u32)))
     });
     let all = Buffer::new(Balance::new(openings), WAITING_MAX);
     etcd_client::Channel::Custom(BoxCloneSyncService::new(all.map_err(BoxError::from)))
 }
 
-/// An open connection.
-struct Kept {
-    channel: Channel,
-    /// Cancelled when the connection is gone. The channel does not tell: it would open another with
-    /// the next call.
-    gone: CancellationToken,
-}
-
-impl Service<Request> for Kept {
-    type Response = <Channel as Service<Request>>::Response;
-    type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Answer> + Send>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        if self.gone.is_cancelled() {
-            // The balance drops a member that fails before a call.
-            return Poll::Ready(Err(io::Error::from(io::ErrorKind::ConnectionAborted).into()));
-        }
-        Service::<Request>::poll_ready(&mut self.channel, cx).map_err(BoxError::from)
-    }
-
-    fn call(&mut self, request: Request) -> Self::Future {
-        call(&mut self.channel, request, Closing::Of(self.gone.clone()))
-    }
-}
-
-/// A member, to which a connection is kept open.
 struct Member {
     index: usize,
     endpoint: Endpoint,
     deadline: Duration,
     tls: Option<ClientTls>,
     probed: String,
-    opened: mpsc::Sender<(usize, Kept)>,
+    opened: mpsc::Sender<(usize, Impatient)>,
 }
 
 impl Member {
@@ -126,8 +94,9 @@ impl Member {
                 }
                 Ok(channel) => {
                     let begun = Instant::now();
-                    let kept = Kept { channel, gone: gone.clone() };
-                    if self.opened.send((self.index, kept)).await.is_err() {
+                    let closing = Arc::new(Mutex::new(gone.clone()));
+                    let member = Impatient { channel, closing, has_one_connection: true };
+                    if self.opened.send((self.index, member)).await.is_err() {
                         return;
                     }
                     gone.cancelled().await;
@@ -144,14 +113,13 @@ impl Member {
     /// Opens a connection; `gone` is cancelled when it ends.
     async fn open(&self, gone: &CancellationToken) -> Result<Channel, tonic::transport::Error> {
         let (tls, deadline, gone) = (self.tls.clone(), self.deadline, gone.clone());
-        let (address, dialled) = (Address::of(self.endpoint.uri()), Arc::new(AtomicBool::new(false)));
+        let (address, dialled) = (self.endpoint.uri().clone(), Arc::new(AtomicBool::new(false)));
         let connector = tower::service_fn(move |_: Uri| {
             let (tls, address, gone) = (tls.clone(), address.clone(), gone.clone());
             let is_again = dialled.swap(true, Ordering::Relaxed);
             async move {
                 if is_again {
-                    // The channel opens its next connection by itself, with a call that came too
-                    // late.
+                    // The channel opens its next connection by itself, with a late call.
                     gone.cancel();
                     return Err(io::ErrorKind::ConnectionAborted.into());
                 }

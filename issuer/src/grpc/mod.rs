@@ -15,37 +15,13 @@ use crate::core::{Answer, Request as CoreRequest};
 use beats::Answers;
 pub use service::IssuerService;
 use service::mismatch;
-pub use status::{BUSY_KEY, EPOCH_KEY, EXHAUSTED_KEY, IN_OTHER_HANDS_KEY, LEADER_KEY};
+pub use status::{BUSY_KEY, EXHAUSTED_KEY, IN_OTHER_HANDS_KEY, LEADER_KEY};
 
-impl IssuerService {
-    async fn allocate(
-        &self,
-        request: Request<AllocateBlockRequest>,
-    ) -> Result<AllocateBlockResponse, Status> {
-        let (_, client, request) = request.into_parts();
-        match self.ask(&client, convert::allocate(request)?).await? {
-            Answer::Allocated { block, epoch, leaked, store, is_reclaimed, .. } => {
-                if is_reclaimed {
-                    self.board.note_reclaimed(&block.namespace, block.span.len());
-                }
-                Ok(AllocateBlockResponse {
-                    block: Some(convert::block_out(&block)),
-                    epoch: epoch.0,
-                    leaked_generation: leaked.map_or(0, |generation| generation.0),
-                    store_epoch: store.to_string(),
-                })
-            }
-            _ => Err(mismatch()),
-        }
-    }
-}
+type Reply<T> = Result<Response<T>, Status>;
 
 #[tonic::async_trait]
 impl issuer_server::Issuer for IssuerService {
-    async fn register(
-        &self,
-        request: Request<RegisterRequest>,
-    ) -> Result<Response<RegisterResponse>, Status> {
+    async fn register(&self, request: Request<RegisterRequest>) -> Reply<RegisterResponse> {
         let (_, client, request) = request.into_parts();
         match self.ask(&client, convert::register(request)?).await? {
             Answer::Registered { incarnation, epoch, last_seq, ledger, mark } => {
@@ -53,7 +29,7 @@ impl issuer_server::Issuer for IssuerService {
                     incarnation: incarnation.0,
                     epoch: epoch.0,
                     last_seq: last_seq.0,
-                    holder_ttl_ms: self.holder_ttl_ms(),
+                    holder_ttl_ms: self.holder_ttl_ms,
                     ledger: ledger.map_or_else(String::new, |ledger| ledger.to_string()),
                     mark: mark.0,
                 }))
@@ -62,11 +38,22 @@ impl issuer_server::Issuer for IssuerService {
         }
     }
 
-    async fn allocate_block(
-        &self,
-        request: Request<AllocateBlockRequest>,
-    ) -> Result<Response<AllocateBlockResponse>, Status> {
-        self.allocate(request).await.map(Response::new)
+    async fn allocate_block(&self, request: Request<AllocateBlockRequest>) -> Reply<AllocateBlockResponse> {
+        let (_, client, request) = request.into_parts();
+        match self.ask(&client, convert::allocate(request)?).await? {
+            Answer::Allocated { block, epoch, leaked, store, is_reclaimed, .. } => {
+                if is_reclaimed {
+                    self.observer.note_reclaimed(&block.namespace, block.span.len());
+                }
+                Ok(Response::new(AllocateBlockResponse {
+                    block: Some(convert::block_out(&block)),
+                    epoch: epoch.0,
+                    leaked_generation: leaked.map_or(0, |generation| generation.0),
+                    store_epoch: store.to_string(),
+                }))
+            }
+            _ => Err(mismatch()),
+        }
     }
 
     type KeepAliveStream = Answers;
@@ -74,15 +61,12 @@ impl issuer_server::Issuer for IssuerService {
     async fn keep_alive(
         &self,
         request: Request<Streaming<KeepAliveRequest>>,
-    ) -> Result<Response<Self::KeepAliveStream>, Status> {
+    ) -> Reply<Self::KeepAliveStream> {
         let (_, client, beats) = request.into_parts();
         beats::keep_alive(self.clone(), client, beats).await
     }
 
-    async fn return_blocks(
-        &self,
-        request: Request<ReturnBlocksRequest>,
-    ) -> Result<Response<ReturnBlocksResponse>, Status> {
+    async fn return_blocks(&self, request: Request<ReturnBlocksRequest>) -> Reply<ReturnBlocksResponse> {
         let (_, client, request) = request.into_parts();
         match self.ask(&client, convert::return_blocks(request)?).await? {
             Answer::Closed { blocks } => Ok(Response::new(ReturnBlocksResponse { closed: blocks })),
@@ -90,14 +74,11 @@ impl issuer_server::Issuer for IssuerService {
         }
     }
 
-    async fn get_status(
-        &self,
-        request: Request<GetStatusRequest>,
-    ) -> Result<Response<GetStatusResponse>, Status> {
+    async fn get_status(&self, request: Request<GetStatusRequest>) -> Reply<GetStatusResponse> {
         match self.ask(request.extensions(), CoreRequest::Status).await? {
             Answer::Status(report) => {
                 let answer = convert::status_out(&self.advertise, *report);
-                Ok(Response::new(self.board.complete(answer)))
+                Ok(Response::new(self.observer.complete(answer)))
             }
             _ => Err(mismatch()),
         }

@@ -5,18 +5,17 @@ use std::{sync::Arc, time::Duration};
 use limits::{Seldom, grpc::Guest};
 use numbers::HolderId;
 use proto::issuer::v1::issuer_server::IssuerServer;
-use tokio::{sync::watch, time::timeout};
+use tokio::time::timeout;
 use tonic::{Extensions, Status};
 
 use super::status::status_of;
 use crate::{
-    board::Board,
     core::{Answer, Refusal, Request},
-    driver::{DriverState, Handle},
+    driver::Handle,
+    observer::Observer,
 };
 
-/// Maximum size of a request, in bytes. Every valid call is small; a larger one is refused before
-/// it is decoded.
+/// Maximum size of a request, in bytes. Valid ones are small, larger ones are not decoded.
 const DECODE_LIMIT: usize = 16 * 1024;
 /// Maximum time that a call waits for its transaction, unless its own deadline is shorter.
 const CALL_DEADLINE: Duration = Duration::from_secs(10);
@@ -24,39 +23,32 @@ const CALL_DEADLINE: Duration = Duration::from_secs(10);
 /// The gRPC service in front of the core.
 #[derive(Clone)]
 pub struct IssuerService {
-    handle: Handle,
-    pub(super) standing: watch::Receiver<DriverState>,
+    pub(super) handle: Handle,
     pub(super) advertise: Arc<str>,
-    pub(super) holder_ttl: Duration,
+    pub(super) holder_ttl_ms: u64,
     /// Names of the certificates that may take numbers; all if empty.
     clients: Arc<[String]>,
     /// Calls of other holders than their certificates name.
     refused: Arc<Seldom>,
-    /// What is shown beside the ledger.
-    pub(super) board: Board,
+    pub(super) observer: Arc<Observer>,
 }
 
 impl IssuerService {
     /// Creates the tonic service that passes calls to the core.
-    #[must_use]
     pub fn server(
         handle: Handle,
-        standing: watch::Receiver<DriverState>,
         advertise: String,
-        holder_ttl: Duration,
+        holder_ttl_ms: u64,
         clients: &[String],
-        board: Board,
+        observer: Arc<Observer>,
     ) -> IssuerServer<Self> {
         let (refused, clients) = (Arc::default(), clients.into());
         let advertise = advertise.into();
-        let service = Self { handle, standing, advertise, holder_ttl, clients, refused, board };
+        let service = Self { handle, advertise, holder_ttl_ms, clients, refused, observer };
         IssuerServer::new(service).max_decoding_message_size(DECODE_LIMIT)
     }
 
-    /// Asks the core on behalf of a client.
-    ///
-    /// # Errors
-    /// Returns the core's refusal, or UNAUTHENTICATED if the client may not act as the holder.
+    /// Asks the core, if the client may act as the holder: else UNAUTHENTICATED.
     pub(super) async fn ask(&self, client: &Extensions, request: Request) -> Result<Answer, Status> {
         self.check_holder(client, request.holder())?;
         let asked = timeout(CALL_DEADLINE, self.handle.call(request)).await;
@@ -68,7 +60,7 @@ impl IssuerService {
     /// one may act as any holder: it is in plaintext, or in this process. A reservation
     /// belongs to no resolver: any of them may fill it.
     fn check_holder(&self, client: &Extensions, holder: Option<&HolderId>) -> Result<(), Status> {
-        let identity = client.get::<Guest>().and_then(Guest::identity);
+        let identity = client.get::<Guest>().and_then(|guest| guest.identity.as_ref());
         let (Some(identity), Some(holder)) = (identity, holder) else { return Ok(()) };
         let is_client = self.clients.is_empty() || identity.has_one_of(&self.clients);
         if is_client && (holder.is_reservation() || identity.may_act_as(holder.as_str())) {
@@ -79,10 +71,6 @@ impl IssuerService {
         }
         let reason = format!("the certificate is for {identity}, and the call is of holder {holder}");
         Err(Status::unauthenticated(reason))
-    }
-
-    pub(super) fn holder_ttl_ms(&self) -> u64 {
-        u64::try_from(self.holder_ttl.as_millis()).unwrap_or(u64::MAX)
     }
 }
 

@@ -54,10 +54,8 @@ pub struct EmbeddedLedger {
 
 impl EmbeddedLedger {
     /// Opens or creates the file, and begins a new epoch. Blocks on the disk, so call it at startup
-    /// or on a blocking thread.
-    ///
-    /// # Errors
-    /// Returns an error if the file is damaged, cannot be written, or is open in another process.
+    /// or on a blocking thread. Returns an error if the file is damaged, cannot be written, or is
+    /// open in another process.
     pub fn open(path: &Path) -> Result<Self, LedgerError> {
         let folder = path.parent().unwrap_or(Path::new("."));
         DirBuilder::new()
@@ -68,7 +66,7 @@ impl EmbeddedLedger {
         let lock = lock(path)?;
         let mut content = match fs::read(path) {
             Ok(bytes) => serde_json::from_slice(&bytes)
-                .map_err(|source| LedgerError::Damaged { path: path.display().to_string(), source })?,
+                .map_err(|error| LedgerError::Damaged(path.display().to_string(), error))?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Content::default(),
             Err(error) => return Err(file_error("read", path)(error)),
         };
@@ -80,9 +78,6 @@ impl EmbeddedLedger {
     /// Moves the high watermarks past numbers that the database has registered. Of a namespace that
     /// lacked some, free and leaked numbers are burned as well: links may have them that the copy
     /// does not know of. Blocks on the disk.
-    ///
-    /// # Errors
-    /// Returns an error if the file cannot be written.
     pub fn go_past(&self, registered: &BTreeMap<Namespace, u64>) -> Result<(), LedgerError> {
         let mut current = lock_content(&self.content);
         let Some(HeadRead { mut head, .. }) = read_head(&current) else { return Ok(()) };
@@ -107,7 +102,6 @@ impl EmbeddedLedger {
     }
 
     /// Returns the epoch that this opening began.
-    #[must_use]
     pub fn epoch(&self) -> Epoch {
         lock_content(&self.content).epoch
     }
@@ -181,7 +175,7 @@ fn lock(path: &Path) -> Result<File, LedgerError> {
     let file = create_private(&beside).map_err(file_error("create", &beside))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(LedgerError::InUse { path: path.display().to_string() }),
+        Err(TryLockError::WouldBlock) => Err(LedgerError::InUse(path.display().to_string())),
         Err(TryLockError::Error(error)) => Err(file_error("lock", &beside)(error)),
     }
 }
@@ -241,7 +235,7 @@ mod tests {
         let ledger = EmbeddedLedger::open(&path).unwrap();
         let stale = txn(&ledger, Revision(1), 2);
         ledger.commit(&txn(&ledger, Revision(0), 1)).await;
-        assert!(matches!(EmbeddedLedger::open(&path), Err(LedgerError::InUse { .. })));
+        assert!(matches!(EmbeddedLedger::open(&path), Err(LedgerError::InUse(_))));
         drop(ledger);
 
         let ledger = EmbeddedLedger::open(&path).unwrap();
@@ -291,7 +285,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ledger.json");
         fs::write(&path, "{").unwrap();
-        assert!(matches!(EmbeddedLedger::open(&path), Err(LedgerError::Damaged { .. })));
+        assert!(matches!(EmbeddedLedger::open(&path), Err(LedgerError::Damaged(..))));
         assert_eq!(fs::read(&path).unwrap(), b"{");
     }
 }

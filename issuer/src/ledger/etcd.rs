@@ -23,7 +23,6 @@ pub struct EtcdLedger {
 
 impl EtcdLedger {
     /// Creates the ledger of `cluster`. Each call to etcd ends by `deadline`.
-    #[must_use]
     pub fn new(client: Client, cluster: &str, deadline: Duration) -> Self {
         let prefix = format!("/shortmint/{cluster}/");
         let leader_key = leader_key(cluster);
@@ -49,36 +48,30 @@ impl EtcdLedger {
     fn transaction(&self, txn: &Txn) -> Option<etcd_client::Txn> {
         let epoch = i64::try_from(txn.epoch.0).ok()?;
         let head = i64::try_from(txn.head.0).ok()?;
-        let writes: Vec<TxnOp> = txn
-            .writes
-            .iter()
-            .map(|write| match write {
-                Write::Put(record) => TxnOp::put(self.key(&record.key().encode()), record.encode(), None),
-                Write::Delete(key) => TxnOp::delete(self.key(&key.encode()), None),
-            })
-            .collect();
+        let write = |write: &Write| match write {
+            Write::Put(record) => TxnOp::put(self.key(&record.key().encode()), record.encode(), None),
+            Write::Delete(key) => TxnOp::delete(self.key(&key.encode()), None),
+        };
         Some(
             etcd_client::Txn::new()
                 .when([
                     Compare::create_revision(self.leader_key.as_str(), CompareOp::Equal, epoch),
                     Compare::mod_revision(self.key(HEAD), CompareOp::Equal, head),
                 ])
-                .and_then(writes)
+                .and_then(txn.writes.iter().map(write).collect::<Vec<_>>())
                 .or_else([TxnOp::get(self.key(HEAD), None)]),
         )
     }
 }
 
 /// Returns the key whose `create_revision` is the epoch.
-#[must_use]
 pub fn leader_key(cluster: &str) -> String {
     format!("/shortmint/{cluster}/leader")
 }
 
 #[async_trait]
 impl Ledger for EtcdLedger {
-    /// Reads page by page at the revision of the first page, so that the whole snapshot is of one
-    /// instant.
+    /// Reads all pages at the revision of the first, so that the snapshot is of one instant.
     async fn load(&self) -> Result<Snapshot, LedgerError> {
         let mut snapshot = Snapshot::default();
         let (mut from, mut at) = (self.prefix.clone().into_bytes(), 0);
@@ -88,7 +81,15 @@ impl Ledger for EtcdLedger {
                 at = page.header().map_or(0, etcd_client::ResponseHeader::revision);
             }
             for kv in page.kvs() {
-                collect(&mut snapshot, &self.prefix, &self.leader_key, kv)?;
+                let key = String::from_utf8_lossy(kv.key());
+                if key == self.leader_key {
+                    continue;
+                }
+                let below = key.strip_prefix(&self.prefix).unwrap_or(&key);
+                if below == HEAD {
+                    snapshot.head = revision_of(kv.mod_revision());
+                }
+                snapshot.records.push(Record::decode(below, kv.value())?);
             }
             match page.kvs().last() {
                 Some(last) if page.more() => {
@@ -125,33 +126,15 @@ fn outcome(answer: &etcd_client::TxnResponse) -> TxnOutcome {
         return TxnOutcome::Applied(revision_of(revision));
     }
     let head = answer.op_responses().into_iter().find_map(|response| match response {
-        TxnOpResponse::Get(get) => get.kvs().first().cloned(),
+        TxnOpResponse::Get(get) => get.kvs().first().and_then(read_head),
         _ => None,
     });
-    TxnOutcome::Refused(head.and_then(|kv| read_head(&kv)))
+    TxnOutcome::Refused(head)
 }
 
 fn read_head(kv: &KeyValue) -> Option<HeadRead> {
     let head = serde_json::from_slice(kv.value()).ok()?;
     Some(HeadRead { head, revision: revision_of(kv.mod_revision()) })
-}
-
-fn collect(
-    snapshot: &mut Snapshot,
-    prefix: &str,
-    leader_key: &str,
-    kv: &KeyValue,
-) -> Result<(), LedgerError> {
-    let key = String::from_utf8_lossy(kv.key());
-    if key == leader_key {
-        return Ok(());
-    }
-    let below = key.strip_prefix(prefix).unwrap_or(&key);
-    if below == HEAD {
-        snapshot.head = revision_of(kv.mod_revision());
-    }
-    snapshot.records.push(Record::decode(below, kv.value())?);
-    Ok(())
 }
 
 /// Converts a revision of etcd, which counts from 1 and never decreases.

@@ -18,14 +18,13 @@ pub mod record;
 use async_trait::async_trait;
 
 pub use crate::core::{HeadRead, Key, MAX_TXN_WRITES, Record, Snapshot, Txn, TxnOutcome, Write};
-pub use record::RecordError;
 
 /// The reason why a ledger could not be opened or read.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
     /// A key or value is not one that this version writes.
-    #[error("unexpected content in the ledger")]
-    Record(#[from] RecordError),
+    #[error("unexpected content in the ledger: {0}")]
+    Record(String),
     /// The file could not be read or written.
     #[error("{action} {path}")]
     File {
@@ -37,19 +36,11 @@ pub enum LedgerError {
         source: std::io::Error,
     },
     /// Another process has the file open.
-    #[error("{path} is in use by another process")]
-    InUse {
-        /// Path of the file.
-        path: String,
-    },
+    #[error("{0} is in use by another process")]
+    InUse(String),
     /// The file's content is damaged.
-    #[error("{path} is not a ledger")]
-    Damaged {
-        /// Path of the file.
-        path: String,
-        /// Error of the parser.
-        source: serde_json::Error,
-    },
+    #[error("{0} is not a ledger")]
+    Damaged(String, #[source] serde_json::Error),
     /// A call to etcd failed.
     #[cfg(feature = "etcd")]
     #[error("etcd did not answer")]

@@ -6,38 +6,14 @@
 use numbers::{HolderId, NameError, Namespace};
 use serde::{Serialize, de::DeserializeOwned};
 
+use super::LedgerError;
 use crate::core::{Key, Record};
-
-/// The error for a key or value that this version does not know.
-#[derive(Debug, thiserror::Error)]
-pub enum RecordError {
-    /// The key has none of the known forms.
-    #[error("key {0:?} has no known form")]
-    Key(String),
-    /// A name inside the key is malformed.
-    #[error("key {key:?} has a malformed name")]
-    Name {
-        /// Key of the record.
-        key: String,
-        /// Error of the name.
-        source: NameError,
-    },
-    /// The value does not parse.
-    #[error("the value of {key:?} does not parse")]
-    Value {
-        /// Key of the record.
-        key: String,
-        /// Error of the parser.
-        source: serde_json::Error,
-    },
-}
 
 /// Key of `head`, relative to the cluster's prefix.
 pub const HEAD: &str = "head";
 
 impl Key {
     /// Returns the key as text, relative to the cluster's prefix.
-    #[must_use]
     pub fn encode(&self) -> String {
         match self {
             Self::Head => HEAD.to_owned(),
@@ -51,7 +27,6 @@ impl Key {
 
 impl Record {
     /// Returns the value as JSON.
-    #[must_use]
     pub fn encode(&self) -> String {
         match self {
             Self::Head(head) => json(head),
@@ -62,12 +37,10 @@ impl Record {
         }
     }
 
-    /// Decodes a record from its key, relative to the prefix, and its value.
-    ///
-    /// # Errors
-    /// Returns [`RecordError`] if the key or the value is not one that [`Key::encode`] and
-    /// [`Record::encode`] produce.
-    pub fn decode(key: &str, value: &[u8]) -> Result<Self, RecordError> {
+    /// Decodes a record from its key, relative to the prefix, and its value. Returns
+    /// [`LedgerError::Record`] unless [`Key::encode`] and [`Record::encode`] produce both.
+    pub fn decode(key: &str, value: &[u8]) -> Result<Self, LedgerError> {
+        let unknown = || LedgerError::Record(format!("key {key:?} has no known form"));
         let mut parts = key.splitn(3, '/');
         match (parts.next(), parts.next(), parts.next()) {
             (Some(HEAD), None, None) => Ok(Self::Head(parse(key, value)?)),
@@ -81,10 +54,10 @@ impl Record {
                 Ok(Self::Free(named(key, Namespace::new(namespace))?, parse(key, value)?))
             }
             (Some("journal"), Some(slot), None) => {
-                let slot = slot.parse().map_err(|_| RecordError::Key(key.to_owned()))?;
+                let slot = slot.parse().map_err(|_| unknown())?;
                 Ok(Self::Journal(slot, parse(key, value)?))
             }
-            _ => Err(RecordError::Key(key.to_owned())),
+            _ => Err(unknown()),
         }
     }
 }
@@ -93,12 +66,15 @@ fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("records have only string keys and no failing serializer")
 }
 
-fn parse<T: DeserializeOwned>(key: &str, value: &[u8]) -> Result<T, RecordError> {
-    serde_json::from_slice(value).map_err(|source| RecordError::Value { key: key.to_owned(), source })
+fn parse<T: DeserializeOwned>(key: &str, value: &[u8]) -> Result<T, LedgerError> {
+    let wrong = |error: serde_json::Error| {
+        LedgerError::Record(format!("the value of {key:?} does not parse: {error}"))
+    };
+    serde_json::from_slice(value).map_err(wrong)
 }
 
-fn named<T>(key: &str, name: Result<T, NameError>) -> Result<T, RecordError> {
-    name.map_err(|source| RecordError::Name { key: key.to_owned(), source })
+fn named<T>(key: &str, name: Result<T, NameError>) -> Result<T, LedgerError> {
+    name.map_err(|error| LedgerError::Record(format!("key {key:?} has a malformed name: {error}")))
 }
 
 #[cfg(test)]
@@ -106,41 +82,25 @@ mod tests {
     use numbers::{Batch, Block, Epoch, Generation, Incarnation, Seq, Span, StoreEpoch};
 
     use super::*;
-    use crate::core::{Entry, OpenBlock};
-    use crate::core::{Head, Journal, LeakedBlock, Part};
+    use crate::core::{Entry, Head, Journal, LeakedBlock, OpenBlock, Part};
 
     #[test]
     fn records_come_back_as_they_were_written_and_keys_sort_as_numbers() {
         let namespace = Namespace::new("web").unwrap();
-        let part = |start| Part {
-            span: Span::new(start, 7).unwrap(),
-            generation: Generation(3),
-            store: StoreEpoch::new("7001:1").unwrap(),
-            contested: false,
-        };
+        let (store, generation) = (StoreEpoch::new("7001:1").unwrap(), Generation(3));
+        let (holder, incarnation) = (HolderId::new("resolver-0").unwrap(), Incarnation(2));
+        let span = |start| Span::new(start, 7).unwrap();
+        let part = |start| Part { span: span(start), generation, store: store.clone(), contested: false };
         let leaked = LeakedBlock {
-            span: Span::new(10, 7).unwrap(),
-            generation: Generation(3),
-            holder: HolderId::new("resolver-0").unwrap(),
-            incarnation: Incarnation(2),
-            store: StoreEpoch::new("7001:1").unwrap(),
+            span: span(10),
+            generation,
+            holder: holder.clone(),
+            incarnation,
+            store: store.clone(),
         };
-        let open = OpenBlock {
-            block: Block {
-                namespace: namespace.clone(),
-                span: Span::new(20, 7).unwrap(),
-                generation: Generation(4),
-            },
-            store: StoreEpoch::new("7001:1").unwrap(),
-            contested: true,
-        };
-        let entry = Entry {
-            holder: leaked.holder.clone(),
-            seq: Seq(5),
-            epoch: Epoch(2),
-            leaked: Some(Generation(3)),
-            open,
-        };
+        let block = Block { namespace: namespace.clone(), span: span(20), generation: Generation(4) };
+        let open = OpenBlock { block, store: store.clone(), contested: true };
+        let entry = Entry { holder, seq: Seq(5), epoch: Epoch(2), leaked: Some(generation), open };
         let journal = Journal { batch: Batch(9), entries: vec![entry] };
         for record in [
             Record::Journal(9, journal),
@@ -156,9 +116,14 @@ mod tests {
 
     #[test]
     fn an_unknown_key_is_an_error_not_silence() {
-        assert!(matches!(Record::decode("feee/web/1", b"{}"), Err(RecordError::Key(_))));
-        assert!(matches!(Record::decode("free/WEB/1", b"{}"), Err(RecordError::Name { .. })));
-        assert!(matches!(Record::decode("head", b"{"), Err(RecordError::Value { .. })));
-        assert!(matches!(Record::decode("journal/x", b"{}"), Err(RecordError::Key(_))));
+        for (key, value, reason) in [
+            ("feee/web/1", "{}", "no known form"),
+            ("free/WEB/1", "{}", "malformed name"),
+            ("head", "{", "does not parse"),
+            ("journal/x", "{}", "no known form"),
+        ] {
+            let error = Record::decode(key, value.as_bytes()).unwrap_err().to_string();
+            assert!(error.contains(reason), "{error}");
+        }
     }
 }

@@ -61,13 +61,11 @@ pub struct Identity(Arc<[String]>);
 
 impl Identity {
     /// Creates an identity with the names of a certificate.
-    #[must_use]
     pub fn new(names: Vec<String>) -> Self {
         Self(names.into())
     }
 
     /// Returns whether the certificate has one of these names.
-    #[must_use]
     pub fn has_one_of(&self, names: &[String]) -> bool {
         self.0.iter().any(|name| names.contains(name))
     }
@@ -76,7 +74,6 @@ impl Identity {
     ///
     /// A certificate is for the holder with its name, and for those whose names continue it after a
     /// dot: pods that share the certificate `resolver` are `resolver.POD`.
-    #[must_use]
     pub fn may_act_as(&self, holder: &str) -> bool {
         self.0.iter().any(|name| {
             let rest = holder.strip_prefix(name.as_str());

@@ -38,15 +38,11 @@ pub struct ClientTls(Arc<Reloaded<ClientConfig>>);
 
 impl ClientTls {
     /// Reads the files. Without a file of authorities, those of the system count.
-    ///
-    /// # Errors
-    /// Returns the file that cannot be used.
     pub fn new(files: TlsFiles, verify: Verify) -> Result<Self, TlsError> {
         Reloaded::start(files, move |files, contents| make(files, contents, verify)).map(Self)
     }
 
     /// Returns the configuration for the next connection.
-    #[must_use]
     pub fn config(&self) -> Arc<ClientConfig> {
         self.0.config()
     }
@@ -57,9 +53,6 @@ impl ClientTls {
     /// With TLS 1.3 a server can refuse a client's certificate only when the client's handshake is
     /// done. So this waits for the server's first bytes, which in HTTP/2 need no request (RFC 9113,
     /// section 3.4): otherwise the refusal would show as a connection that breaks during a call.
-    ///
-    /// # Errors
-    /// Returns the reason why either side refused.
     pub async fn connect<S>(&self, server: &str, stream: S) -> io::Result<ClientStream<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin,
@@ -79,14 +72,12 @@ impl ClientTls {
     }
 
     /// Returns the certificate that is shown to servers, if there is one.
-    #[must_use]
     pub fn certificate(&self) -> Option<Certificate> {
         self.0.certificate()
     }
 }
 
 /// Returns the certificate of the server of a connection.
-#[must_use]
 pub fn peer<S>(stream: &ClientStream<S>) -> Option<Certificate>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -111,7 +102,8 @@ fn make(files: &TlsFiles, contents: &Contents, verify: Verify) -> Result<ClientC
     let builder = match authority {
         Some(verifier) if verify == Verify::Full => builder.with_webpki_verifier(verifier),
         authority => {
-            builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyName { authority, provider }))
+            let algorithms = provider.signature_verification_algorithms;
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyName { authority, algorithms }))
         }
     };
     match files.pair(contents)? {

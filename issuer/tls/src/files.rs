@@ -50,7 +50,6 @@ pub struct TlsError {
 
 impl TlsError {
     /// Returns the flag of the file, of those for authorities, certificate and key.
-    #[must_use]
     pub fn flag(&self, [ca, certificate, key]: [&'static str; 3]) -> &'static str {
         match self.role {
             FileRole::Ca => ca,
@@ -63,7 +62,6 @@ impl TlsError {
 /// A certificate chain and the private key of its first certificate.
 pub(crate) type Pair = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
-/// Contents of the files.
 #[derive(Default, PartialEq, Eq)]
 pub(crate) struct Contents {
     ca: Option<Vec<u8>>,
@@ -72,7 +70,6 @@ pub(crate) struct Contents {
 }
 
 impl TlsFiles {
-    /// Reads the files.
     pub(crate) fn read(&self) -> Result<Contents, TlsError> {
         let read = |role, path: &Option<PathBuf>| match path {
             None => Ok(None),

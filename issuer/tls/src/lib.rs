@@ -17,11 +17,10 @@ mod verifier;
 pub use certificate::{Certificate, Identity};
 pub use client::{ClientStream, ClientTls, Verify, peer};
 pub use files::{FileRole, TlsError, TlsFiles};
-pub use server::{Protocols, ServerTls, identity};
+pub use server::{ServerTls, identity};
 pub use tokio_rustls::server::TlsStream as ServerStream;
 
 /// Returns whether a host is this machine, so that a connection to it needs no TLS.
-#[must_use]
 pub fn is_local_host(host: &str) -> bool {
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }

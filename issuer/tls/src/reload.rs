@@ -14,21 +14,14 @@ use crate::{Certificate, FileRole, TlsError, TlsFiles, files::Contents};
 /// folder by a link to another, which neither the files' times nor their own folder show.
 const READ_EVERY: Duration = Duration::from_secs(1);
 
-/// What one reading of the files made.
-struct Made<T> {
-    config: Arc<T>,
-    /// Own certificate, if there is one.
-    certificate: Option<Certificate>,
-}
-
-/// Makes the value from the contents of the files.
 type Make<T> = Box<dyn Fn(&TlsFiles, &Contents) -> Result<T, TlsError> + Send + Sync>;
 
 /// The value, and where it comes from.
 pub(crate) struct Reloaded<T> {
     files: TlsFiles,
     make: Make<T>,
-    current: ArcSwap<Made<T>>,
+    /// The value, and the own certificate if there is one.
+    current: ArcSwap<(Arc<T>, Option<Certificate>)>,
 }
 
 impl<T: Send + Sync + 'static> Reloaded<T> {
@@ -38,8 +31,8 @@ impl<T: Send + Sync + 'static> Reloaded<T> {
         make: impl Fn(&TlsFiles, &Contents) -> Result<T, TlsError> + Send + Sync + 'static,
     ) -> Result<Arc<Self>, TlsError> {
         let (contents, make): (_, Make<T>) = (files.read()?, Box::new(make));
-        let made = Made::of(&files, &contents, &make)?;
-        let reloaded = Arc::new(Self { files, make, current: ArcSwap::from_pointee(made) });
+        let current = ArcSwap::from_pointee(made(&files, &contents, &make)?);
+        let reloaded = Arc::new(Self { files, make, current });
         if reloaded.files != TlsFiles::default() {
             let watched = Arc::downgrade(&reloaded);
             // A thread of its own that is never joined: a read may block for ever.
@@ -54,28 +47,29 @@ impl<T: Send + Sync + 'static> Reloaded<T> {
     }
 
     pub(crate) fn config(&self) -> Arc<T> {
-        Arc::clone(&self.current.load().config)
+        Arc::clone(&self.current.load().0)
     }
 
     pub(crate) fn certificate(&self) -> Option<Certificate> {
-        self.current.load().certificate.clone()
+        self.current.load().1.clone()
     }
 
-    /// Uses new contents from now on.
     fn replace(&self, contents: &Contents) -> Result<(), TlsError> {
-        let made = Made::of(&self.files, contents, &self.make)?;
-        let serial = made.certificate.as_ref().map(|certificate| certificate.serial.clone());
+        let made = made(&self.files, contents, &self.make)?;
+        let serial = made.1.as_ref().map(|certificate| certificate.serial.clone());
         tracing::info!(serial, "certificates have changed");
         self.current.store(Arc::new(made));
         Ok(())
     }
 }
 
-impl<T> Made<T> {
-    fn of(files: &TlsFiles, contents: &Contents, make: &Make<T>) -> Result<Self, TlsError> {
-        let certificate = files.pair(contents)?.map(|(chain, _)| Certificate::read(&chain[0]));
-        Ok(Self { config: Arc::new(make(files, contents)?), certificate })
-    }
+fn made<T>(
+    files: &TlsFiles,
+    contents: &Contents,
+    make: &Make<T>,
+) -> Result<(Arc<T>, Option<Certificate>), TlsError> {
+    let certificate = files.pair(contents)?.map(|(chain, _)| Certificate::read(&chain[0]));
+    Ok((Arc::new(make(files, contents)?), certificate))
 }
 
 /// Reads the files again and again, until the value is dropped. Contents are used once they were

@@ -13,7 +13,7 @@ use tokio::{
 };
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
-use crate::{Certificate, HTTP1, HTTP2, Identity, TlsError, TlsFiles, files::Contents, reload::Reloaded};
+use crate::{Certificate, Identity, TlsError, TlsFiles, files::Contents, reload::Reloaded};
 
 /// How long, and for how many bytes, a refused client is listened to before it is cut off.
 const REFUSED_WITHIN: Duration = Duration::from_secs(1);
@@ -23,33 +23,14 @@ const REFUSED_BYTES: u64 = 64 * 1024;
 #[derive(Clone)]
 pub struct ServerTls(Arc<Reloaded<ServerConfig>>);
 
-/// The protocols that a server speaks, in its order of preference (ALPN).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocols {
-    /// HTTP/2, as gRPC demands.
-    Http2,
-    /// HTTP/2, and HTTP/1.1 for clients that want it, or know no ALPN.
-    Both,
-}
-
 impl ServerTls {
     /// Reads the files. With authorities among them, every client has to show a certificate of one
-    /// of these; without, none is asked for.
-    ///
-    /// # Errors
-    /// Returns the file that cannot be used.
-    pub fn new(files: TlsFiles, protocols: Protocols) -> Result<Self, TlsError> {
-        let protocols: &[&[u8]] = match protocols {
-            Protocols::Http2 => &[HTTP2],
-            Protocols::Both => &[HTTP2, HTTP1],
-        };
+    /// of these; without, none is asked for. `protocols` are for ALPN, the preferred one first.
+    pub fn new(files: TlsFiles, protocols: &'static [&'static [u8]]) -> Result<Self, TlsError> {
         Reloaded::start(files, move |files, contents| make(files, contents, protocols)).map(Self)
     }
 
     /// Waits for the client's handshake. There is no time limit.
-    ///
-    /// # Errors
-    /// Returns the reason why either side refused.
     pub async fn accept<S>(&self, stream: S) -> io::Result<TlsStream<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin,
@@ -65,21 +46,18 @@ impl ServerTls {
     }
 
     /// Returns the certificate that new connections are served with.
-    #[must_use]
     pub fn certificate(&self) -> Option<Certificate> {
         self.0.certificate()
     }
 }
 
 /// Returns whom the certificate of a connection's client names, if it had to show one.
-#[must_use]
 pub fn identity<S>(stream: &TlsStream<S>) -> Option<Identity> {
     let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first())?;
     Some(Identity::new(Certificate::read(certificate).names))
 }
 
-/// Ends a refused connection so that the client reads why: closed with bytes unread, it would be
-/// reset, and the alert lost.
+/// Ends a refused connection so that the client reads why, and is not just reset.
 async fn hang_up<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) -> io::Result<()> {
     stream.shutdown().await?;
     tokio::io::copy(&mut stream.take(REFUSED_BYTES), &mut tokio::io::sink()).await.map(|_| ())

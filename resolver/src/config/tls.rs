@@ -3,7 +3,7 @@
 
 use cli::Error;
 use daemon::is_local;
-use tls::{ClientTls, Identity, Protocols, ServerTls, TlsFiles, Verify};
+use tls::{ClientTls, HTTP1, HTTP2, Identity, ServerTls, TlsFiles, Verify};
 
 use super::{Config, entries::Entries, settings::wrong};
 
@@ -17,7 +17,8 @@ impl Config {
         if files.certificate.is_none() {
             return Ok(None);
         }
-        let tls = ServerTls::new(files, Protocols::Both);
+        // HTTP/1.1 is for clients that want it, or know no ALPN.
+        let tls = ServerTls::new(files, &[HTTP2, HTTP1]);
         tls.map(Some).map_err(|error| wrong("--tls", error.path.display(), error.reason))
     }
 

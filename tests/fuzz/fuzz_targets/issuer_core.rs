@@ -462,13 +462,12 @@ impl World {
                 }
             }
             (Request::Status, Ok(Answer::Status(report))) => {
-                assert!(report.namespaces.iter().all(|one| one.account.balances()), "I10: {report:?}");
+                assert!(report.namespaces.iter().all(|one| one.record.account.balances()), "I10: {report:?}");
                 if self.is_finished {
                     let head = self.ledger.head().expect("the take-over has written it");
-                    let reported =
-                        report.namespaces.iter().map(|one| (&one.name, one.account, one.high_watermark));
-                    let stored = head.namespaces.iter();
-                    assert!(reported.eq(stored.map(|(name, one)| (name, one.account, one.high_watermark))));
+                    let numbers = |name, one: &NamespaceRecord| (name, one.account, one.high_watermark);
+                    let reported = report.namespaces.iter().map(|one| numbers(&one.name, &one.record));
+                    assert!(reported.eq(head.namespaces.iter().map(|(name, one)| numbers(name, one))));
                 }
             }
             _ => {}

@@ -5,6 +5,7 @@ use tokio::{
     task::JoinHandle,
     time::sleep,
 };
+use tokio_util::task::AbortOnDropHandle;
 
 use super::*;
 use crate::{Connections, ListenerLimits, TimedStream};
@@ -18,8 +19,11 @@ struct Served {
     task: JoinHandle<()>,
 }
 
-fn listener() -> Arc<Connections> {
-    Arc::new(Connections::new("test", ListenerLimits::http(99, 0)))
+/// Returns a listener, whose time limits apply for as long as the second value is kept.
+fn listener() -> (Arc<Connections>, AbortOnDropHandle<()>) {
+    let connections = Arc::new(Connections::new("test", ListenerLimits::http(99, 0)));
+    let timeouts = connections.enforce_timeouts();
+    (connections, timeouts)
 }
 
 fn serve<F: Future<Output = ()> + Send + 'static>(
@@ -60,8 +64,7 @@ async fn read_on(mut near: Near, _: Connection) {
 
 #[tokio::test(start_paused = true)]
 async fn half_a_head_is_waited_for_ten_seconds_and_an_idle_connection_for_more() {
-    let connections = listener();
-    let _timeouts = connections.enforce_timeouts();
+    let (connections, _timeouts) = listener();
     let (mut half, idle) = (serve(&connections, read_on), serve(&connections, read_on));
     half.far.write_all(b"GET").await.unwrap();
     seconds(9).await;
@@ -77,8 +80,7 @@ async fn half_a_head_is_waited_for_ten_seconds_and_an_idle_connection_for_more()
 
 #[tokio::test(start_paused = true)]
 async fn the_idlest_makes_room_and_silent_ones_before_those_that_were_used() {
-    let connections = listener();
-    let _timeouts = connections.enforce_timeouts();
+    let (connections, _timeouts) = listener();
     let used = serve(&connections, async |mut near: Near, _| {
         near.write_all(b"an answer").await.unwrap();
         let _ = near.read_u8().await;
@@ -100,8 +102,7 @@ async fn the_idlest_makes_room_and_silent_ones_before_those_that_were_used() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_given_back_is_read_again_and_counts_as_half_a_head() {
-    let connections = listener();
-    let _timeouts = connections.enforce_timeouts();
+    let (connections, _timeouts) = listener();
     let half = serve(&connections, async |mut near: Near, _| {
         near.write_all(b"an answer to what came before").await.unwrap();
         near.unread(b"GE".to_vec());
@@ -114,8 +115,7 @@ async fn what_is_given_back_is_read_again_and_counts_as_half_a_head() {
 
 #[tokio::test(start_paused = true)]
 async fn a_body_that_was_asked_for_is_no_late_head() {
-    let connections = listener();
-    let _timeouts = connections.enforce_timeouts();
+    let (connections, _timeouts) = listener();
     let mut served = serve(&connections, async |mut near: Near, connection: Connection| {
         assert_eq!(near.read_u8().await.unwrap(), b'H');
         let serving = connection.mark_serving();
@@ -142,8 +142,7 @@ async fn a_body_that_was_asked_for_is_no_late_head() {
 
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_owes_a_body_makes_room_before_one_that_was_used() {
-    let connections = listener();
-    let _timeouts = connections.enforce_timeouts();
+    let (connections, _timeouts) = listener();
     for is_multiplexed in [false, true] {
         let owe = || {
             serve(&connections, async move |mut near: Near, connection: Connection| {
@@ -177,7 +176,7 @@ async fn a_connection_that_owes_a_body_makes_room_before_one_that_was_used() {
 
 #[tokio::test]
 async fn a_piece_that_is_no_longer_waited_for_is_not_owed() {
-    let connections = listener();
+    let (connections, _timeouts) = listener();
     let served = serve(&connections, read_on);
     let _serving = served.connection.mark_serving();
     {
@@ -194,8 +193,7 @@ async fn a_piece_that_is_no_longer_waited_for_is_not_owed() {
 /// Bytes on a connection are no sign that its answer is taken: they may be pings.
 #[tokio::test(start_paused = true)]
 async fn an_answer_is_in_progress_between_its_pieces_and_idle_while_it_is_not_taken() {
-    let connections = listener();
-    let _timeouts = connections.enforce_timeouts();
+    let (connections, _timeouts) = listener();
     for is_multiplexed in [false, true] {
         let mut served = serve(&connections, read_on);
         served.connection.mark_shaken(is_multiplexed);
@@ -227,8 +225,7 @@ async fn an_answer_is_in_progress_between_its_pieces_and_idle_while_it_is_not_ta
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_is_not_taken_ends_its_connection() {
-    let connections = listener();
-    let _timeouts = connections.enforce_timeouts();
+    let (connections, _timeouts) = listener();
     let deaf = serve(&connections, async |mut near: Near, connection: Connection| {
         let answering = connection.mark_serving().begin_answer();
         let _ = near.write_all(&[b'x'; 128]).await;
@@ -242,8 +239,7 @@ async fn an_answer_that_is_not_taken_ends_its_connection() {
 
 #[tokio::test(start_paused = true)]
 async fn half_a_handshake_has_the_time_of_a_head_and_makes_room_first() {
-    let connections = listener();
-    let _timeouts = connections.enforce_timeouts();
+    let (connections, _timeouts) = listener();
     let mut half = serve(&connections, async |mut near: Near, connection: Connection| {
         connection.mark_handshake();
         near.read_u8().await.unwrap();

@@ -1,10 +1,8 @@
-//! Tests of allocations as journal entries: with any number of slots, the next leader knows every
-//! allocation.
+//! Tests of the journal: with any number of slots, the next leader knows every allocation.
 
 use super::*;
 
-/// Holders allocate in turn and at the same time, and one returns a block. Then another leader must
-/// repeat every last answer.
+/// Holders allocate, one returns a block, and another leader must repeat every last answer.
 fn the_next_leader_knows(limits: Limits) {
     let mut bench = Bench::new(limits);
     let holders: Vec<_> = (0..150).map(|n| format!("h{n}")).collect();
@@ -24,8 +22,7 @@ fn the_next_leader_knows(limits: Limits) {
         }
         if seq == 2 {
             let (_, block) = &last["h7"];
-            let blocks = vec![used_up(block)];
-            bench.ask(Request::Return { holder: holder("h7"), incarnation: Incarnation(1), blocks }).unwrap();
+            bench.ask(give_back("h7", Incarnation(1), block, block.span.len())).unwrap();
         }
     }
     bench.elect(2);
@@ -34,22 +31,13 @@ fn the_next_leader_knows(limits: Limits) {
     }
 }
 
-fn used_up(block: &Block) -> Returned {
-    let used = block.span.len();
-    Returned { block: block.clone(), used, burned: 0, unused: Vec::new(), registered_end: None }
-}
-
 #[test]
 fn whatever_the_slots_the_next_leader_knows_every_allocation() {
     for journal_slots in [0, 1, 2, 3, 128] {
         for journal_saves in [0, 1, 16] {
             for journal_recent in [0, 1, 4] {
-                the_next_leader_knows(Limits {
-                    journal_recent,
-                    journal_slots,
-                    journal_saves,
-                    ..blocks_of(10)
-                });
+                let limits = Limits { journal_recent, journal_slots, journal_saves, ..blocks_of(10) };
+                the_next_leader_knows(limits);
             }
         }
     }
@@ -114,9 +102,7 @@ fn a_holder_that_was_forgotten_and_came_back_has_nothing_of_its_former_self() {
     let mut bench = Bench::new(Limits { holders: 1, journal_recent: 0, ..blocks_of(10) });
     let a = bench.register("a", "1", 1 << 30);
     let block = bench.allocate("a", a, 1).unwrap();
-    bench
-        .ask(Request::Return { holder: holder("a"), incarnation: a, blocks: vec![used_up(&block)] })
-        .unwrap();
+    bench.ask(give_back("a", a, &block, block.span.len())).unwrap();
     bench.wait(30_000);
     bench.register("b", "1", 1 << 30);
     bench.wait(30_000);

@@ -4,8 +4,7 @@ use super::*;
 
 #[test]
 fn a_new_start_of_a_holder_leaks_its_blocks_and_ends_the_rights_of_the_old_one() {
-    let mut bench = Bench::new(blocks_of(10));
-    let first = bench.register("a", "1", 100);
+    let (mut bench, first) = Bench::with_holder();
     let block = bench.allocate("a", first, 1).unwrap();
     assert_eq!(bench.register("a", "1", 100), first, "the same start, asked twice");
     let second = bench.register("a", "2", 100);
@@ -17,8 +16,7 @@ fn a_new_start_of_a_holder_leaks_its_blocks_and_ends_the_rights_of_the_old_one()
 
 #[test]
 fn a_new_start_of_a_holder_gets_its_leaked_block_back_at_once() {
-    let mut bench = Bench::new(blocks_of(10));
-    let first = bench.register("a", "1", 100);
+    let (mut bench, first) = Bench::with_holder();
     let block = bench.allocate("a", first, 1).unwrap();
     let second = bench.register("a", "2", 100);
     let (again, leaked) = bench.allocate_leaked(allocate("a", second, 1));
@@ -53,8 +51,7 @@ fn a_silent_holders_block_rests_and_then_goes_to_whoever_asks_but_itself() {
 
 #[test]
 fn a_repeated_seq_is_not_answered_with_a_block_that_has_leaked_since() {
-    let mut bench = Bench::new(blocks_of(10));
-    let a = bench.register("a", "1", 100);
+    let (mut bench, a) = Bench::with_holder();
     bench.allocate("a", a, 1).unwrap();
     bench.wait(30_000);
     assert_eq!(bench.allocate("a", a, 1), Err(Refusal::Seq { expected: Seq(2), got: Seq(1) }));
@@ -63,8 +60,7 @@ fn a_repeated_seq_is_not_answered_with_a_block_that_has_leaked_since() {
 
 #[test]
 fn a_holder_that_is_heard_of_keeps_its_block_and_a_new_leader_gives_everyone_a_full_ttl() {
-    let mut bench = Bench::new(blocks_of(10));
-    let a = bench.register("a", "1", 100);
+    let (mut bench, a) = Bench::with_holder();
     bench.allocate("a", a, 1).unwrap();
     for _ in 0..5 {
         bench.wait(20_000);
@@ -81,8 +77,7 @@ fn a_holder_that_is_heard_of_keeps_its_block_and_a_new_leader_gives_everyone_a_f
 
 #[test]
 fn blocks_of_another_history_of_the_database_are_burned_not_reclaimed() {
-    let mut bench = Bench::new(blocks_of(10));
-    let first = bench.register("a", "1", 100);
+    let (mut bench, first) = Bench::with_holder();
     bench.allocate("a", first, 1).unwrap();
     let second = bench.register("a", "2", 100);
     let (fresh, leaked) = bench.allocate_leaked(allocate_for("a", second, 1, "7001:2"));
@@ -97,27 +92,14 @@ fn a_reservation_gets_what_it_asks_for_and_keeps_it_until_it_is_given_up() {
     let leaked = bench.allocate("a", a, 1).unwrap();
     bench.register("a", "2", 1_000);
     bench.wait(600_000);
-    let reserve = |instance: &str, reserved| Request::Register {
-        holder: holder("r"),
-        instance: Instance::new(instance).unwrap(),
-        namespaces: vec![(namespace(), 1_000)],
-        reserved,
-    };
-    bench.ask(reserve("1", true)).unwrap();
-    let asked = |seq, wanted_len| Request::Allocate {
-        holder: holder("r"),
-        incarnation: Incarnation(1),
-        seq: Seq(seq),
-        namespace: namespace(),
-        wanted_len,
-        store: StoreEpoch::new("7001:1").unwrap(),
-    };
+    bench.ask(reserve("1", 1_000, true)).unwrap();
+    let asked = |seq, wanted_len| allocate_len("r", Incarnation(1), seq, wanted_len, "7001:1");
     let (first, from) = bench.allocate_leaked(asked(1, 37));
     assert_eq!((first.span.len(), from), (37, None), "as long as asked, and surely unused");
     assert_eq!(bench.allocate_leaked(asked(2, 99)).0.span.len(), 50, "within the longest block");
     bench.wait(1_000_000_000);
     assert_eq!((bench.account().open, bench.account().leaked), (87, 10), "silence ends no reservation");
-    bench.ask(reserve("2", false)).unwrap();
+    bench.ask(reserve("2", 1_000, false)).unwrap();
     assert_eq!((bench.account().open, bench.account().leaked), (0, 97));
     let b = bench.register("b", "1", 1_000);
     assert_eq!(bench.allocate("b", b, 1).unwrap().span, leaked.span, "the one that has rested");
@@ -127,8 +109,7 @@ fn a_reservation_gets_what_it_asks_for_and_keeps_it_until_it_is_given_up() {
 
 #[test]
 fn the_rest_of_a_reclaimed_block_goes_out_as_leaked_again() {
-    let mut bench = Bench::new(blocks_of(10));
-    let first = bench.register("a", "1", 100);
+    let (mut bench, first) = Bench::with_holder();
     bench.allocate("a", first, 1).unwrap();
     let second = bench.register("a", "2", 100);
     let (again, _) = bench.allocate_leaked(allocate("a", second, 1));
@@ -164,8 +145,7 @@ fn a_leaked_block_is_reclaimed_once_and_what_comes_back_of_it_is_free() {
 
 #[test]
 fn a_part_returned_under_another_history_of_the_database_goes_out_as_leaked() {
-    let mut bench = Bench::new(blocks_of(10));
-    let a = bench.register("a", "1", 100);
+    let (mut bench, a) = Bench::with_holder();
     let block = bench.allocate("a", a, 1).unwrap();
     let in_hand = |bench: &mut Bench| match bench.ask(Request::Status) {
         Ok(Answer::Status(report)) => report.namespaces[0].in_hand,
@@ -181,8 +161,7 @@ fn a_part_returned_under_another_history_of_the_database_goes_out_as_leaked() {
 
 #[test]
 fn a_leader_that_stood_still_gives_everyone_a_full_ttl() {
-    let mut bench = Bench::new(blocks_of(10));
-    let a = bench.register("a", "1", 100);
+    let (mut bench, a) = Bench::with_holder();
     bench.allocate("a", a, 1).unwrap();
     bench.now = Millis(90_000);
     let effects = bench.core.step(bench.now, Event::Woke);

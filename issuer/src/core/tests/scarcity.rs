@@ -36,13 +36,7 @@ fn the_first_to_ask_gets_half_of_its_share_and_not_all() {
     let other = bench.register("b", "1", 620);
     assert_eq!(bench.allocate("b", other, 1).unwrap().span.len(), 77);
     // A reservation gets the length that it asks for, and does not count as a minting holder.
-    let reserved = Request::Register {
-        holder: holder("r"),
-        instance: Instance::new("reserved").unwrap(),
-        namespaces: vec![(namespace(), 620)],
-        reserved: true,
-    };
-    bench.ask(reserved).unwrap();
+    bench.ask(reserve("reserved", 620, true)).unwrap();
     assert_eq!(bench.allocate("b", other, 2).unwrap().span.len(), 58);
     assert_eq!(bench.allocate("r", Incarnation(1), 1).unwrap().span.len(), 175);
     assert!(is_in_other_hands(&bench.allocate("b", other, 3)));
@@ -124,15 +118,9 @@ fn a_silent_holders_numbers_are_in_other_hands_until_they_are_reclaimed_and_used
 fn open_reservations_hold_their_numbers_on_purpose() {
     let mut bench = bench();
     let a = bench.register("a", "1", 20);
-    let reserve = |instance, reserved| Request::Register {
-        holder: holder("r"),
-        instance: Instance::new(instance).unwrap(),
-        namespaces: vec![(namespace(), 20)],
-        reserved,
-    };
-    bench.ask(reserve("reserved", true)).unwrap();
+    bench.ask(reserve("reserved", 20, true)).unwrap();
     bench.allocate("r", Incarnation(1), 1).unwrap();
     assert!(is_exhausted(&bench.allocate("a", a, 1)), "all of them are reserved");
-    bench.ask(reserve("given-up", false)).unwrap();
+    bench.ask(reserve("given-up", 20, false)).unwrap();
     assert!(is_in_other_hands(&bench.allocate("a", a, 1)), "they come back");
 }
