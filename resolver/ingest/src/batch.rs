@@ -341,7 +341,7 @@ mod tests {
 
     fn tally(batch: &Batch, subject: SubjectKey) -> Tally {
         let found = batch.days.iter().find(|delta| delta.subject == subject);
-        found.map_or_else(Tally::default, |found| Tally::from_chunks(found.delta.columns()).unwrap())
+        found.map_or_else(Tally::default, |found| Tally::from_chunks(&found.delta).unwrap())
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! Where visits are kept: rows, texts and counters, on Postgres, SQLite and ClickHouse.
 
 mod clickhouse;
-mod columns;
 mod erased_rows;
 mod error;
 mod link_visits;

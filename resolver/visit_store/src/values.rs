@@ -6,7 +6,7 @@ use codes::LinkId;
 use links::webhook::NewWebhookEvent;
 pub use store::LinkVisits;
 use visits::{
-    AddressNetwork, Day, Month, Slot, Subject, SubjectKey, TextHash, VisitId, VisitRow, tally::Delta,
+    AddressNetwork, Day, Month, Slot, Subject, SubjectKey, TextHash, VisitId, VisitRow, tally::Counters,
 };
 
 /// The identity of a spool: 128 random bits.
@@ -99,7 +99,7 @@ pub struct DayDelta {
     /// The day.
     pub day: Day,
     /// The counters to add.
-    pub delta: Delta,
+    pub delta: Counters,
 }
 
 /// A reference to a text. Texts are stored by month, so that they can be removed with their rows.
@@ -147,18 +147,8 @@ pub struct Columns {
 pub struct DayCounters {
     /// The days.
     pub days: Range<i32>,
-    /// All visits.
-    pub total: i64,
-    /// Visits of bots.
-    pub bots: i64,
-    /// Chunks of `visits::tally`, as are the other columns.
-    pub quarters: Vec<u8>,
-    /// Counts by dimension.
-    pub dimensions: Vec<u8>,
-    /// The sketch of visitors.
-    pub visitors: Vec<u8>,
-    /// The sketch of addresses.
-    pub addresses: Vec<u8>,
+    /// The counters, without the columns that were not asked for.
+    pub counters: Counters,
 }
 
 /// A query of rows, the latest first.
@@ -233,16 +223,4 @@ pub struct DeletionStep {
     pub deleted: u64,
     /// Whether there are more.
     pub has_more: bool,
-}
-
-impl DayCounters {
-    /// Adds the counters of another row of the same days.
-    pub(crate) fn append(&mut self, other: &Self) {
-        self.total += other.total;
-        self.bots += other.bots;
-        self.quarters.extend_from_slice(&other.quarters);
-        self.dimensions.extend_from_slice(&other.dimensions);
-        self.visitors.extend_from_slice(&other.visitors);
-        self.addresses.extend_from_slice(&other.addresses);
-    }
 }

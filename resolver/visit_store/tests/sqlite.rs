@@ -255,7 +255,7 @@ async fn visits_are_in_a_private_file_and_there_after_a_restart() {
     assert_eq!(files.visits.standing(&producer).await.unwrap(), Standing::At(1));
     let days = Days { first: today(), end: Day::from_stored(today().get() + 1) };
     let days = files.visits.days(Subject::All(None), days, conformance::ALL_COLUMNS).await.unwrap();
-    assert_eq!(days.iter().map(|day| day.total).collect::<Vec<_>>(), [1]);
+    assert_eq!(days.iter().map(|day| day.counters.total).collect::<Vec<_>>(), [1]);
 }
 
 #[tokio::test]

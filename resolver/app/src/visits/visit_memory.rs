@@ -12,7 +12,7 @@ use visit_store::{Columns, DayCounters, Days, RowQuery, VisitReader, VisitStoreE
 use visits::{
     DAY, Day, Flags, Language, Outcome, QUARTER, Slot, StoredAddress, Subject, TextHash, Thread, VisitId,
     VisitRow,
-    tally::{Counted, Dimension, Quarter, Tally, Values},
+    tally::{Counted, Counters, Dimension, Quarter, Tally, Values},
 };
 
 /// The store. Clones share their rows.
@@ -123,19 +123,6 @@ fn is_of(row: &VisitRow, subject: Subject) -> bool {
     }
 }
 
-fn counters(days: std::ops::Range<i32>, tally: &Tally) -> DayCounters {
-    let delta = tally.delta();
-    DayCounters {
-        days,
-        total: delta.total,
-        bots: delta.bots,
-        quarters: delta.quarters,
-        dimensions: delta.dimensions,
-        visitors: delta.visitors,
-        addresses: delta.addresses,
-    }
-}
-
 #[async_trait]
 impl VisitReader for MemoryStore {
     async fn days(
@@ -144,7 +131,10 @@ impl VisitReader for MemoryStore {
         days: Days,
         _: Columns,
     ) -> Result<Vec<DayCounters>, VisitStoreError> {
-        let of_day = |(day, tally): (Day, Tally)| counters(day.get()..day.get() + 1, &tally);
+        let of_day = |(day, tally): (Day, Tally)| DayCounters {
+            days: day.get()..day.get() + 1,
+            counters: tally.delta(),
+        };
         Ok(self.tallies(subject, days).into_iter().map(of_day).collect())
     }
 
@@ -161,9 +151,8 @@ impl VisitReader for MemoryStore {
         };
         let mut all = Tally::default();
         tallies.values().for_each(|tally| all.merge(tally));
-        let mut span = counters(first.get()..last.get() + 1, &all);
-        span.quarters.clear();
-        Ok(vec![span])
+        let days = first.get()..last.get() + 1;
+        Ok(vec![DayCounters { days, counters: Counters { quarters: Vec::new(), ..all.delta() } }])
     }
 
     async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>, VisitStoreError> {

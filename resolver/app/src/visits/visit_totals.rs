@@ -139,7 +139,8 @@ impl LinkService {
         let add = |(total, bots): (i64, i64), (more, more_bots): (i64, i64)| {
             (total.saturating_add(more), bots.saturating_add(more_bots))
         };
-        let (total, bots) = spans.iter().map(|span| (span.total, span.bots)).fold((0, 0), add);
+        let (total, bots) =
+            spans.iter().map(|span| (span.counters.total, span.counters.bots)).fold((0, 0), add);
         let [total, bots] = [total, bots].map(|count| u64::try_from(count).unwrap_or(0));
         Ok(VisitTotals { total, bots, last: None })
     }

@@ -11,7 +11,7 @@ use tokio_postgres::{
     types::{ToSql, Type},
 };
 
-use visits::{Day, SubjectKey, tally::Delta};
+use visits::{Day, SubjectKey};
 
 use super::{DEADLINE, LOCK, copy};
 use crate::{
@@ -155,7 +155,7 @@ impl<'a> DayColumns<'a> {
             columns.days.push(day.get());
             columns.totals.push(delta.total);
             columns.bots.push(delta.bots);
-            columns.sizes.push(i32::try_from(delta_len(delta)).unwrap_or(i32::MAX));
+            columns.sizes.push(i32::try_from(delta.bytes()).unwrap_or(i32::MAX));
             columns.quarters.push(&delta.quarters);
             columns.dimensions.push(&delta.dimensions);
             columns.visitors.push(&delta.visitors);
@@ -163,11 +163,6 @@ impl<'a> DayColumns<'a> {
         }
         columns
     }
-}
-
-/// Returns the bytes that a delta appends.
-fn delta_len(delta: &Delta) -> usize {
-    [&delta.quarters, &delta.dimensions, &delta.visitors, &delta.addresses].map(Vec::len).iter().sum()
 }
 
 /// Adds to counters, in rows of the producer's own slot. Rows without a conflict are new.

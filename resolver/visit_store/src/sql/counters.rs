@@ -3,11 +3,11 @@
 use std::{collections::HashMap, ops::Range};
 
 use codes::LinkId;
-use store::{Row, Value, VisitTotals};
+use store::{Value, VisitTotals};
 use visits::{Day, Month, Subject, SubjectKey};
 
-use super::{VisitSql, byte_columns, literal};
-use crate::{Columns, DayCounters, Days, VisitStoreError, columns::ByteColumns, link_visits::link_total};
+use super::{VisitSql, literal, take_counters};
+use crate::{Columns, DayCounters, Days, VisitStoreError, link_visits::link_total};
 
 /// Returns the counters of a subject by day.
 pub(crate) async fn days(
@@ -24,10 +24,10 @@ pub(crate) async fn days(
     let mut all: Vec<DayCounters> = Vec::new();
     for mut row in sql.query(&query, &values).await? {
         let day: i32 = row.number(0)?;
-        let next = read(&mut row, day..day + 1)?;
+        let next = DayCounters { days: day..day + 1, counters: take_counters(&mut row, 1)? };
         // The columns of several slots are joined: they are chunks in any case.
         match all.last_mut().filter(|last| last.days == next.days) {
-            Some(last) => last.append(&next),
+            Some(last) => last.counters.append(&next.counters),
             None => all.push(next),
         }
     }
@@ -80,11 +80,12 @@ async fn months(
     let mut all: Vec<(DayCounters, i64)> = Vec::new();
     for mut row in sql.query(&query, &values).await? {
         let month = Month::from_stored(row.number(0)?);
-        let next = read(&mut row, month.first_day().get()..month.next().first_day().get())?;
+        let days = month.first_day().get()..month.next().first_day().get();
+        let next = DayCounters { days, counters: take_counters(&mut row, 1)? };
         let version = row.int(7)?;
         match all.last_mut().filter(|(last, _)| last.days == next.days) {
             Some((last, versions)) => {
-                last.append(&next);
+                last.counters.append(&next.counters);
                 *versions += version;
             }
             None => all.push((next, version)),
@@ -152,10 +153,4 @@ fn expressions(sql: &mut dyn VisitSql, columns: Columns) -> String {
         column("addresses", columns.addresses),
     ]
     .join(", ")
-}
-
-fn read(row: &mut Row, days: Range<i32>) -> Result<DayCounters, VisitStoreError> {
-    let (total, bots) = (row.int(1)?, row.int(2)?);
-    let ByteColumns { quarters, dimensions, visitors, addresses } = byte_columns(row, 3)?;
-    Ok(DayCounters { days, total, bots, quarters, dimensions, visitors, addresses })
 }

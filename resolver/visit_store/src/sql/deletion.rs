@@ -5,16 +5,14 @@ use std::collections::BTreeMap;
 use codes::LinkId;
 use links::DomainId;
 use store::Value;
-use visits::{Day, Subject, SubjectKey, VisitId};
+use visits::{Day, Subject, SubjectKey, VisitId, tally::Counters};
 
 use super::{
-    VisitSql, byte_columns,
+    VisitSql,
     changes::{outdate, tags_of},
-    lock,
+    lock, take_counters,
 };
-use crate::{
-    DayDelta, DeletionStep, LinkVisits, MERGED, VisitStoreError, columns::ByteColumns, postgres::LOCK,
-};
+use crate::{DayDelta, DeletionStep, LinkVisits, MERGED, VisitStoreError, postgres::LOCK};
 
 /// Rows deleted in one step.
 const STEP: i64 = 20_000;
@@ -49,20 +47,20 @@ async fn delete_of_link(sql: &mut dyn VisitSql, link: LinkId) -> Result<u64, Vis
          RETURNING part, day, total, bots, quarters, dimensions, visitors, addresses";
     let mut rows = sql.query(remove, &own).await?;
     let tags = tags_of(sql, &[link]).await?.remove(&link).unwrap_or_default();
-    let mut sums: BTreeMap<(SubjectKey, i32), ByteColumns> = BTreeMap::new();
+    let mut sums: BTreeMap<(SubjectKey, i32), Counters> = BTreeMap::new();
     let (mut total, mut bots) = (0, 0);
     for row in &mut rows {
-        (total, bots) = (total + row.int(2)?, bots + row.int(3)?);
-        let columns = byte_columns(row, 4)?;
+        let counters = take_counters(row, 2)?;
+        (total, bots) = (total + counters.total, bots + counters.bots);
         let domain = Some(DomainId::from_stored(row.int(0)? - 1));
         let of_tags = tags.iter().flat_map(|tag| [Subject::Tag(*tag, None), Subject::Tag(*tag, domain)]);
         for subject in [Subject::All(None), Subject::All(domain)].into_iter().chain(of_tags) {
-            sums.entry((subject.key(), row.number(1)?)).or_default().append(&columns);
+            sums.entry((subject.key(), row.number(1)?)).or_default().append(&counters);
         }
     }
     let mut wider = Vec::with_capacity(sums.len());
-    for ((subject, day), columns) in sums {
-        wider.push(DayDelta { subject, day: Day::from_stored(day), delta: columns.negated()? });
+    for ((subject, day), sum) in sums {
+        wider.push(DayDelta { subject, day: Day::from_stored(day), delta: sum.negated()? });
     }
     sql.add_days(MERGED, &wider).await?;
     for table in ["visit_month", "visit_marks"] {

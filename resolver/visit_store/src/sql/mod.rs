@@ -16,8 +16,9 @@ pub(crate) mod tags;
 
 use async_trait::async_trait;
 use store::{Dialect, Row, Sql};
+use visits::tally::Counters;
 
-use crate::{DayDelta, LinkVisits, VisitStoreError, columns::ByteColumns};
+use crate::{DayDelta, LinkVisits, VisitStoreError};
 
 /// A transaction on visits.
 #[async_trait]
@@ -46,13 +47,15 @@ pub(crate) fn literal(dialect: Dialect, bytes: &[u8]) -> String {
     }
 }
 
-/// Takes byte columns out of four columns of a row.
-fn byte_columns(row: &mut Row, from: usize) -> Result<ByteColumns, VisitStoreError> {
-    Ok(ByteColumns {
-        quarters: row.take_bytes(from)?,
-        dimensions: row.take_bytes(from + 1)?,
-        visitors: row.take_bytes(from + 2)?,
-        addresses: row.take_bytes(from + 3)?,
+/// Takes counters out of six columns of a row.
+fn take_counters(row: &mut Row, from: usize) -> Result<Counters, VisitStoreError> {
+    Ok(Counters {
+        total: row.int(from)?,
+        bots: row.int(from + 1)?,
+        quarters: row.take_bytes(from + 2)?,
+        dimensions: row.take_bytes(from + 3)?,
+        visitors: row.take_bytes(from + 4)?,
+        addresses: row.take_bytes(from + 5)?,
     })
 }
 

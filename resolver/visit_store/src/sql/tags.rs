@@ -14,8 +14,9 @@ use tokio::time::Instant;
 use visits::Day;
 
 use super::{
-    VisitSql, byte_columns,
+    VisitSql,
     changes::{outdate, tags_of},
+    take_counters,
 };
 use crate::{
     MERGED, VisitStoreError,
@@ -85,12 +86,12 @@ async fn set_counted(
 }
 
 async fn days_of(sql: &mut dyn VisitSql, link: LinkId) -> Result<LinkDays, VisitStoreError> {
-    let query = "SELECT day, part, quarters, dimensions, visitors, addresses FROM visit_day
+    let query = "SELECT day, part, total, bots, quarters, dimensions, visitors, addresses FROM visit_day
          WHERE kind = 0 AND subject = $1";
     let mut days = LinkDays::default();
     for mut row in sql.query(query, &[link.get().into()]).await? {
-        let columns = byte_columns(&mut row, 2)?;
-        days.add(Day::from_stored(row.number(0)?), row.int(1)?, &columns);
+        let counters = take_counters(&mut row, 2)?;
+        days.add(Day::from_stored(row.number(0)?), row.int(1)?, &counters);
     }
     Ok(days)
 }

@@ -1,7 +1,6 @@
 //! Changes of counters by day.
 
 use rusqlite::{Connection, params};
-use visits::tally::Delta;
 
 use crate::{
     DayDelta, VisitStoreError,
@@ -32,7 +31,7 @@ pub(super) fn add(
     let mut long = Vec::new();
     let mut add = transaction.prepare_cached(ADD)?;
     for DayDelta { subject, day, delta } in days {
-        let size = i64::try_from(size(delta)).unwrap_or(i64::MAX);
+        let size = i64::try_from(delta.bytes()).unwrap_or(i64::MAX);
         let values = params![
             subject.kind,
             subject.subject,
@@ -55,11 +54,6 @@ pub(super) fn add(
     Ok(long)
 }
 
-/// Returns the bytes that a delta appends.
-fn size(delta: &Delta) -> usize {
-    [&delta.quarters, &delta.dimensions, &delta.visitors, &delta.addresses].map(Vec::len).iter().sum()
-}
-
 #[cfg(test)]
 mod tests {
     use futures_executor::block_on;
@@ -67,7 +61,7 @@ mod tests {
     use store::sqlite::SqliteSql;
     use visits::{
         Day, Subject,
-        tally::{Counted, Dimension, Quarter, Tally, Values},
+        tally::{Counted, Counters, Dimension, Quarter, Tally, Values},
     };
 
     use super::*;
@@ -81,7 +75,7 @@ mod tests {
 
     fn delta(chunks: [Vec<u8>; 4]) -> DayDelta {
         let [quarters, dimensions, visitors, addresses] = chunks;
-        let delta = Delta { total: 1, bots: 0, quarters, dimensions, visitors, addresses };
+        let delta = Counters { total: 1, bots: 0, quarters, dimensions, visitors, addresses };
         DayDelta { subject: Subject::All(None).key(), day: Day::from_stored(20_000), delta }
     }
 
@@ -89,10 +83,10 @@ mod tests {
         block_on(SqliteSql(connection).add_days(0, &[delta])).unwrap();
     }
 
-    fn stored(connection: &mut Connection) -> crate::DayCounters {
+    fn stored(connection: &mut Connection) -> Counters {
         let days = Days { first: Day::from_stored(20_000), end: Day::from_stored(20_001) };
         let sql = &mut SqliteSql(connection);
-        block_on(counters::days(sql, Subject::All(None), days, ALL)).unwrap().remove(0)
+        block_on(counters::days(sql, Subject::All(None), days, ALL)).unwrap().remove(0).counters
     }
 
     proptest! {
@@ -142,13 +136,7 @@ mod tests {
             add_to(&mut connection, delta);
         }
         let found = stored(&mut connection);
-        let columns = visits::tally::Columns {
-            quarters: &found.quarters,
-            dimensions: &found.dimensions,
-            visitors: &found.visitors,
-            addresses: &found.addresses,
-        };
-        assert_eq!(Tally::from_chunks(columns).unwrap(), all);
+        assert_eq!(Tally::from_chunks(&found).unwrap(), all);
         // Each visitor takes four bytes until the row is merged.
         assert!(found.visitors.len() < 40 * 300 * 4, "{} bytes", found.visitors.len());
         assert_eq!(found.total, 12_000);

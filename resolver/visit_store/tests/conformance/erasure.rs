@@ -120,7 +120,7 @@ pub(crate) async fn must_say_how_many_rows(store: &dyn VisitStore) {
         let columns = Columns { quarters: true, ..Columns::default() };
         let (mut listed, mut listed_people) = (0, 0);
         for day in store.days(subject, always(), columns).await.unwrap() {
-            let counts = QuarterCounts::from_chunks(&day.quarters).unwrap().total();
+            let counts = QuarterCounts::from_chunks(&day.counters.quarters).unwrap().total();
             listed += counts.total - counts.unlisted;
             listed_people += counts.total - counts.unlisted - (counts.bots - counts.unlisted_bots);
         }

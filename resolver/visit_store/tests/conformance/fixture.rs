@@ -171,20 +171,14 @@ pub(crate) fn always() -> Days {
 /// Returns all visits of a subject and those of bots, by its counters.
 pub(crate) async fn totals(store: &dyn VisitStore, subject: Subject) -> (i64, i64) {
     let days = store.days(subject, always(), Columns::default()).await.unwrap();
-    days.iter().fold((0, 0), |(total, bots), day| (total + day.total, bots + day.bots))
+    days.iter().fold((0, 0), |(total, bots), day| (total + day.counters.total, bots + day.counters.bots))
 }
 
 /// Returns the sum of counters.
 pub(crate) fn tally(counters: &[DayCounters]) -> Tally {
     let mut all = Tally::default();
-    for counters in counters {
-        let columns = visits::tally::Columns {
-            quarters: &counters.quarters,
-            dimensions: &counters.dimensions,
-            visitors: &counters.visitors,
-            addresses: &counters.addresses,
-        };
-        all.merge(&Tally::from_chunks(columns).unwrap());
+    for day in counters {
+        all.merge(&Tally::from_chunks(&day.counters).unwrap());
     }
     all
 }

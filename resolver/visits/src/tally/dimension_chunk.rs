@@ -18,7 +18,7 @@
 use std::borrow::Cow;
 
 use super::{
-    chunk::{Column, Damaged, Reader, put_header, put_signed, put_varint},
+    chunk::{Damaged, Reader, put_header, put_signed, put_varint},
     dictionary,
     dimension::Dimension,
     dimensions::{DimensionCounts, VALUE_BYTES_MAX, ValueCount, ValueCounts},
@@ -46,12 +46,9 @@ impl DimensionCounts {
     }
 
     /// Reads a column. Values beyond the 1,000 greatest of a dimension are folded.
-    ///
-    /// # Errors
-    /// Returns [`Damaged`] if the bytes are not chunks of known formats.
     pub fn from_chunks(bytes: &[u8]) -> Result<Self, Damaged> {
         let mut counts = Self::default();
-        let mut reader = Reader::new(Column::Dimensions, bytes);
+        let mut reader = Reader::new("dimensions", bytes);
         while !reader.is_at_end() {
             read(&mut reader, &mut counts)?;
         }

@@ -15,7 +15,7 @@ use std::{
     ops::{AddAssign, Neg, RangeBounds},
 };
 
-use super::chunk::{Column, Damaged, Reader, put_counted_header, put_signed, put_varint};
+use super::chunk::{Damaged, Reader, put_counted_header, put_signed, put_varint};
 
 /// The only format of chunks so far.
 const FORMAT: u8 = 1;
@@ -169,12 +169,9 @@ impl QuarterCounts {
     }
 
     /// Reads a column.
-    ///
-    /// # Errors
-    /// Returns [`Damaged`] if the bytes are not chunks of known formats.
     pub fn from_chunks(bytes: &[u8]) -> Result<Self, Damaged> {
         let mut counts = Self::default();
-        let mut reader = Reader::new(Column::Quarters, bytes);
+        let mut reader = Reader::new("quarters", bytes);
         while !reader.is_at_end() {
             counts.merge_chunk(&mut reader)?;
         }

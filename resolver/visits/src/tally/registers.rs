@@ -151,11 +151,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::tally::Column;
 
     fn read(bytes: &[u8]) -> Result<Registers, Damaged> {
         let mut registers = Registers::default();
-        registers.merge_bytes(&mut Reader::new(Column::Visitors, bytes)).map(|()| registers)
+        registers.merge_bytes(&mut Reader::new("visitors", bytes)).map(|()| registers)
     }
 
     fn written(registers: &Registers) -> Vec<u8> {

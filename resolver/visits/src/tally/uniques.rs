@@ -14,7 +14,7 @@
 //! that is counted.
 
 use super::{
-    chunk::{Column, Damaged, Reader, put_counted_header},
+    chunk::{Damaged, Reader, put_counted_header},
     registers::{REGISTER_MAX, Registers},
 };
 
@@ -147,11 +147,8 @@ impl Uniques {
     }
 
     /// Adds the keys of a stored column, which is faster than to read it into a set of its own.
-    ///
-    /// # Errors
-    /// Returns [`Damaged`] if the bytes are not chunks of known formats. The set then has the keys
-    /// of the bytes before, and should be dropped.
-    pub fn merge_chunks(&mut self, column: Column, bytes: &[u8]) -> Result<(), Damaged> {
+    /// After an error the set has the keys of the bytes before, and should be dropped.
+    pub fn merge_chunks(&mut self, column: &'static str, bytes: &[u8]) -> Result<(), Damaged> {
         let mut reader = Reader::new(column, bytes);
         while !reader.is_at_end() {
             match reader.header()? {
@@ -167,11 +164,8 @@ impl Uniques {
         Ok(())
     }
 
-    /// Reads a column.
-    ///
-    /// # Errors
-    /// Returns [`Damaged`] if the bytes are not chunks of known formats.
-    pub fn from_chunks(column: Column, bytes: &[u8]) -> Result<Self, Damaged> {
+    /// Reads a column of this name.
+    pub fn from_chunks(column: &'static str, bytes: &[u8]) -> Result<Self, Damaged> {
         let mut uniques = Self::default();
         uniques.merge_chunks(column, bytes)?;
         Ok(uniques)
@@ -239,7 +233,7 @@ mod tests {
     }
 
     fn read(bytes: &[u8]) -> Result<Uniques, Damaged> {
-        Uniques::from_chunks(Column::Visitors, bytes)
+        Uniques::from_chunks("visitors", bytes)
     }
 
     #[test]

@@ -145,7 +145,7 @@ impl Reader {
         for of_day in counters {
             let day = Day::from_stored(of_day.days.start);
             let mut of_day_listed = 0;
-            for (quarter, counts) in QuarterCounts::from_chunks(&of_day.quarters)?.range(..) {
+            for (quarter, counts) in QuarterCounts::from_chunks(&of_day.counters.quarters)?.range(..) {
                 let start = day.start() + i64::from(quarter.get()) * QUARTER;
                 let listed =
                     self.count_in(subject, start, listed(counts, self.selection.people_only)).await?;

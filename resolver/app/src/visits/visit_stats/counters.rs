@@ -4,7 +4,7 @@ use visit_store::{Columns, DayCounters, Days, VisitReader, VisitStoreError};
 use visits::{
     Day, QUARTER, Subject, TimeRange,
     series::Series,
-    tally::{Column, DimensionCounts, QuarterCounts, Uniques},
+    tally::{DimensionCounts, QuarterCounts, Uniques},
 };
 
 /// The counters of some subjects, which share no visit.
@@ -51,10 +51,10 @@ impl<'a> Counters<'a> {
             for of_day in self.store.days(*subject, days(series.range()), columns).await? {
                 let start = Day::from_stored(of_day.days.start).start();
                 if !columns.quarters {
-                    series.add(start, of_day.total, of_day.bots);
+                    series.add(start, of_day.counters.total, of_day.counters.bots);
                     continue;
                 }
-                for (quarter, counts) in QuarterCounts::from_chunks(&of_day.quarters)?.range(..) {
+                for (quarter, counts) in QuarterCounts::from_chunks(&of_day.counters.quarters)?.range(..) {
                     series.add(start + i64::from(quarter.get()) * QUARTER, counts.total, counts.bots);
                 }
             }
@@ -67,9 +67,9 @@ impl Sums {
     fn add(&mut self, span: &DayCounters) -> Result<(), VisitStoreError> {
         let first = Day::from_stored(span.days.start);
         self.first = Some(self.first.map_or(first, |known| known.min(first)));
-        self.dimensions.merge(&DimensionCounts::from_chunks(&span.dimensions)?);
-        self.visitors.merge_chunks(Column::Visitors, &span.visitors)?;
-        self.addresses.merge_chunks(Column::Addresses, &span.addresses)?;
+        self.dimensions.merge(&DimensionCounts::from_chunks(&span.counters.dimensions)?);
+        self.visitors.merge_chunks("visitors", &span.counters.visitors)?;
+        self.addresses.merge_chunks("addresses", &span.counters.addresses)?;
         Ok(())
     }
 }
