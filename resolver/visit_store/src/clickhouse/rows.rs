@@ -14,11 +14,13 @@ use visits::{
 };
 
 use super::{
-    schema::{COLUMNS, TABLES, Table},
+    schema::{TABLES, Table},
     servers::Servers,
 };
 use crate::{RowQuery, RowsRecord, VisitStoreError};
 
+/// The columns of the tables, in the order of [`StoredRow`].
+const COLUMNS: &str = VisitRow::COLUMNS;
 /// Up to this many links of a tag, their rows are found link by link.
 const FEW_LINKS: usize = 1_000;
 

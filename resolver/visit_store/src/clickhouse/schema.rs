@@ -14,10 +14,6 @@ use crate::VisitStoreError;
 /// The tables, each with its order.
 pub(super) const TABLES: [Table; 2] = [Table::ByLink, Table::ByTime];
 
-/// Columns of a table, in the order of [`StoredRow`](super::rows::StoredRow).
-pub(super) const COLUMNS: &str =
-    "link_id, id, user_agent, referrer, urls, place, address, visitor, domain, language, flags, rule";
-
 /// How long servers remember the blocks that they have stored, in seconds: a week.
 const REMEMBERED: u64 = 7 * 86_400;
 /// How many blocks a server without a cluster remembers for each table.

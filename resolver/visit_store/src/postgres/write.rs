@@ -100,7 +100,7 @@ async fn copy_rows(transaction: &Transaction<'_>, batch: &Batch) -> Result<(), V
     if batch.rows.is_empty() {
         return Ok(());
     }
-    let sink = transaction.copy_in(copy::COPY).await?;
+    let sink = transaction.copy_in(copy::statement().as_str()).await?;
     let mut sink = std::pin::pin!(sink);
     sink.send(copy::encode(&batch.rows)).await?;
     sink.finish().await?;

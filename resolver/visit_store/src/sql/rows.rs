@@ -1,17 +1,12 @@
 //! Reads of rows and of their texts.
 
 use links::DomainId;
-use store::{Dialect, Row, Value};
-use visits::{
-    BOT, DAY, Flags, Language, Month, OrphanKind, Outcome, StoredAddress, Subject, TextHash, VisitId,
-    VisitRow,
-};
+use store::{Dialect, Row, StoreError, Value};
+use visits::{BOT, DAY, Month, OrphanKind, Outcome, Subject, TextHash, VisitId, VisitRow};
 
-use super::{VisitSql, changes::stored_link, int};
+use super::{VisitSql, int};
 use crate::{RowQuery, StoredText, TextRef, VisitStoreError, sqlite::LINKS};
 
-const COLUMNS: &str =
-    "link_id, id, user_agent, referrer, urls, place, address, visitor, domain, language, flags, rule";
 /// Maximum number of texts in one statement.
 const TEXTS_AT_ONCE: usize = 500;
 
@@ -32,7 +27,8 @@ pub(crate) async fn latest(
 }
 
 async fn select(sql: &mut dyn VisitSql, rows: &str) -> Result<Vec<VisitRow>, VisitStoreError> {
-    let rows = sql.query(&format!("SELECT {COLUMNS} FROM visit WHERE {rows}"), &[]).await?;
+    let select = format!("SELECT {} FROM visit WHERE {rows}", VisitRow::COLUMNS);
+    let rows = sql.query(&select, &[]).await?;
     rows.iter().map(row).collect()
 }
 
@@ -84,24 +80,14 @@ fn of_kind(kind: OrphanKind) -> String {
     format!(" AND flags >> 1 IN ({})", numbers.join(", "))
 }
 
-/// Reads a row from the columns of [`COLUMNS`].
+/// Reads a row from its columns.
 fn row(row: &Row) -> Result<VisitRow, VisitStoreError> {
-    let hash = |column: usize| row.int(column).map(TextHash::from_stored);
-    Ok(VisitRow {
-        link: stored_link(row.int(0)?),
-        id: VisitId::from_stored(row.int(1)?),
-        user_agent: hash(2)?,
-        referrer: hash(3)?,
-        urls: hash(4)?,
-        place: hash(5)?,
-        address: StoredAddress::from_stored(row.int(6)?),
-        visitor: row.number(7)?,
-        domain: DomainId::from_stored(row.int(8)?),
-        language: Language::from_stored(row.number(9)?),
-        flags: Flags::from_stored(row.number(10)?),
-        // A later release may count further.
-        rule: u8::try_from(row.int(11)?).unwrap_or(u8::MAX),
-    })
+    let mut numbers = [0; 12];
+    for (column, number) in numbers.iter_mut().enumerate() {
+        *number = row.int(column)?;
+    }
+    let corrupt = || StoreError::Corrupt(format!("a visit with a number out of range: {numbers:?}"));
+    Ok(VisitRow::from_numbers(numbers).ok_or_else(corrupt)?)
 }
 
 /// Returns texts, as far as they are kept.

@@ -1,6 +1,5 @@
 //! The transaction that stores a batch.
 
-use codes::LinkId;
 use futures_executor::block_on;
 use rusqlite::{Connection, params};
 use store::sqlite::SqliteSql;
@@ -69,29 +68,16 @@ async fn prepare(
 /// Inserts rows. After its clock was set back, a process may give an id for the second time. Such a
 /// visit is listed under the next one that is free, a few microseconds later.
 fn insert_rows(transaction: &Connection, rows: &[VisitRow]) -> Result<(), VisitStoreError> {
-    let insert =
-        "INSERT INTO visit (id, link_id, user_agent, referrer, urls, place, address, visitor, domain,
-                            language, flags, rule)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) ON CONFLICT (id) DO NOTHING";
-    let mut insert = transaction.prepare_cached(insert)?;
+    let insert = format!(
+        "INSERT INTO visit ({}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+         ON CONFLICT (id) DO NOTHING",
+        VisitRow::COLUMNS
+    );
+    let mut insert = transaction.prepare_cached(&insert)?;
     for row in rows {
         let mut is_listed = false;
         for id in ids_from(row.id) {
-            let inserted = insert.execute(params![
-                id.get(),
-                row.link.map_or(0, LinkId::get),
-                row.user_agent.get(),
-                row.referrer.get(),
-                row.urls.get(),
-                row.place.get(),
-                row.address.get(),
-                row.visitor,
-                row.domain.get(),
-                row.language.get(),
-                row.flags.get(),
-                row.rule
-            ])?;
-            is_listed = inserted > 0;
+            is_listed = insert.execute(VisitRow { id, ..*row }.numbers())? > 0;
             if is_listed {
                 break;
             }
