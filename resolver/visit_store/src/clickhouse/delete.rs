@@ -24,7 +24,10 @@ use super::{
 use crate::{
     DeletionStep, Erasure, VisitStoreError,
     erased_rows::{ErasedRow, STEP},
-    postgres::{ErasedIds, OpenCut, OpenErasure},
+    postgres::apart::{
+        self, OpenCut,
+        erasures::{self, ErasedIds, LaterVisits, OpenErasure},
+    },
 };
 
 /// Deletions in one step.
@@ -85,8 +88,12 @@ pub(super) async fn step(store: &ClickhouseVisits) -> Result<DeletionStep, Visit
         return Ok(waiting);
     }
     match turns.under_way.take() {
-        Some(UnderWay::Cuts(cuts)) => store.counters.close_cuts(&cuts).await?,
-        Some(UnderWay::Erased(ids)) => store.counters.erased_rows_are_gone(&ids).await?,
+        Some(UnderWay::Cuts(cuts)) => {
+            store.counters.with(async |client| apart::close_cuts(client, &cuts).await).await?;
+        }
+        Some(UnderWay::Erased(ids)) => {
+            store.counters.with(async |client| erasures::rows_are_gone(client, &ids).await).await?;
+        }
         None => {}
     }
     let erasure_first = turns.erasure_first;
@@ -94,7 +101,7 @@ pub(super) async fn step(store: &ClickhouseVisits) -> Result<DeletionStep, Visit
     if erasure_first && erase(store, &mut turns.under_way).await?.has_more {
         return Ok(waiting);
     }
-    let cuts = store.counters.open_cuts(CUTS).await?;
+    let cuts = store.counters.with(async |client| apart::open_cuts(client, CUTS).await).await?;
     if cuts.is_empty() {
         return if erasure_first { Ok(done) } else { erase(store, &mut turns.under_way).await };
     }
@@ -117,22 +124,22 @@ async fn erase(
     store: &ClickhouseVisits,
     under_way: &mut Option<UnderWay>,
 ) -> Result<DeletionStep, VisitStoreError> {
-    let Some((open, day)) = store.counters.open_erasure().await? else {
+    let Some((open, day)) = store.counters.with(async |client| erasures::open(client).await).await? else {
         return Ok(DeletionStep { deleted: 0, has_more: false });
     };
-    let erased = store.counters.erased_with_rows(STEP).await?;
+    let erased = store.counters.with(async |client| erasures::with_rows(client, STEP).await).await?;
     match day {
         Some(day) if erased.ids.len() < STEP => move_day(store, &open, day).await?,
         None if erased.ids.is_empty() => {
             // First without a lock, so that the question below is quick with one.
             store.sync(Table::ByTime).await?;
-            let later = |hashes| {
+            let later: LaterVisits<'_> = Box::new(|hashes| {
                 Box::pin(async move {
                     let asked = later_visits(store, open.erasure.before, hashes);
                     timeout(QUICK, asked).await.unwrap_or(Err(StoreError::TimedOut.into()))
-                }) as _
-            };
-            store.counters.close_erasure(&open, Box::new(later)).await?;
+                })
+            });
+            store.counters.transact(async |sql| erasures::close(sql, &open, later).await).await?;
         }
         _ => {
             delete(store, &any_of("id", &erased.ids)).await?;
@@ -156,7 +163,7 @@ async fn move_day(store: &ClickhouseVisits, open: &OpenErasure, day: Day) -> Res
     let last = found.last().filter(|_| found.len() == STEP);
     let next = last.map_or(end, |row| VisitId::from_stored(row.id + 1));
     let rows: Vec<ErasedRow> = found.iter().map(ErasedRow::from).collect();
-    store.counters.move_on(open, &rows, next).await
+    store.counters.transact(async |sql| erasures::move_on(sql, open, &rows, next).await).await
 }
 
 /// Returns which of some whole addresses, given by their stored numbers, are those of visits from
@@ -181,7 +188,8 @@ async fn of_erasure(store: &ClickhouseVisits, erasure: &Erasure) -> Result<Strin
     let ranges = erasure.network.numbers(|octets| key.hash(octets).get()).into_iter();
     let mut parts: Vec<String> =
         ranges.map(|(first, last)| format!("(address >= {first} AND address <= {last})")).collect();
-    let texts = store.counters.address_texts(erasure.network).await?;
+    let network = erasure.network;
+    let texts = store.counters.with(async |client| erasures::address_texts(client, network).await).await?;
     if !texts.is_empty() {
         parts.push(any_of("address", &texts));
     }

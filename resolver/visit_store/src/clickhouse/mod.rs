@@ -36,7 +36,7 @@ use servers::Servers;
 use crate::{
     Batch, Changes, Columns, DayCounters, Days, DeletionStep, Erased, Erasure, ErasureId, PostgresVisits,
     Producer, RowQuery, RowsRecord, SpoolId, Standing, StoredText, TextRef, TokenSecret, VisitReader,
-    VisitStore, VisitStoreError, WriteError,
+    VisitStore, VisitStoreError, WriteError, postgres::apart,
 };
 
 /// A store of visits whose rows are in ClickHouse.
@@ -97,7 +97,9 @@ impl ClickhouseVisits {
 
     async fn select(&self, query: &RowQuery) -> Result<Selection, VisitStoreError> {
         let links = match query.subject {
-            Subject::Tag(tag, _) => self.counters.links_of_tag(tag).await?,
+            Subject::Tag(tag, _) => {
+                self.counters.with(async |client| apart::links_of_tag(client, tag).await).await?
+            }
             _ => Vec::new(),
         };
         Ok(Selection::new(self.database(), query, &links))
@@ -178,7 +180,7 @@ impl VisitStore for ClickhouseVisits {
 
     async fn store_rows(&self, record: &RowsRecord) -> Result<(), VisitStoreError> {
         rows::store(&self.servers, self.database(), record).await?;
-        self.counters.reopen(record).await
+        self.counters.with(async |client| apart::reopen(client, record).await).await
     }
 
     async fn changes(&self, after: i64) -> Result<Changes, VisitStoreError> {

@@ -8,7 +8,7 @@
 //!    deletion sees every batch before it, and every batch after it sees the deletion.
 //! 3. Each query of rows lies within one day, so it touches one partition and plans quickly.
 
-mod apart;
+pub(crate) mod apart;
 mod chores;
 mod copy;
 mod gone_tags;
@@ -27,20 +27,12 @@ use store::{
 };
 use tokio::{sync::Mutex, time::timeout};
 use tokio_postgres::{Client, GenericClient, Transaction, config::TargetSessionAttrs};
-use visits::{AddressNetwork, AddressSecret, Day, DaySecret, Slot, Subject, TextKey, VisitId, VisitRow};
-
-pub(crate) use apart::{
-    OpenCut,
-    erasures::{ErasedIds, LaterVisits, OpenErasure},
-};
-
-use apart::erasures;
+use visits::{AddressSecret, Day, DaySecret, Slot, Subject, TextKey, VisitId, VisitRow};
 
 use crate::{
     Batch, Changes, Columns, DayCounters, DayDelta, Days, DeletionStep, Erased, Erasure, ErasureId,
-    LinkVisits, Producer, RowQuery, RowsRecord, SpoolId, Standing, StoredText, TextRef, TokenSecret,
-    VisitReader, VisitStore, VisitStoreError, WriteError,
-    erased_rows::ErasedRow,
+    LinkVisits, Producer, RowQuery, SpoolId, Standing, StoredText, TextRef, TokenSecret, VisitReader,
+    VisitStore, VisitStoreError, WriteError,
     sql::{self, VisitSql},
 };
 
@@ -83,7 +75,7 @@ impl PostgresVisits {
     }
 
     /// Runs an operation on a connection of the pool, within [`DEADLINE`].
-    async fn with<T>(
+    pub(crate) async fn with<T>(
         &self,
         operation: impl AsyncFnOnce(&mut Client) -> Result<T, VisitStoreError>,
     ) -> Result<T, VisitStoreError> {
@@ -104,7 +96,7 @@ impl PostgresVisits {
     }
 
     /// Runs an operation in a transaction, and commits it.
-    async fn transact<T>(
+    pub(crate) async fn transact<T>(
         &self,
         operation: impl AsyncFnOnce(&mut PostgresSql<'_, Transaction<'_>>) -> Result<T, VisitStoreError>,
     ) -> Result<T, VisitStoreError> {
@@ -162,72 +154,6 @@ impl PostgresVisits {
         known: i64,
     ) -> Result<(), WriteError> {
         self.write(producer, batch, known, write::Rows::Elsewhere).await
-    }
-
-    /// Returns the links of a tag, whose rows count for it.
-    pub(crate) async fn links_of_tag(&self, tag: i64) -> Result<Vec<i64>, VisitStoreError> {
-        self.with(async |client| apart::links_of_tag(client, tag).await).await
-    }
-
-    /// Returns the oldest deletions that have rows left.
-    pub(crate) async fn open_cuts(&self, most: i64) -> Result<Vec<OpenCut>, VisitStoreError> {
-        self.with(async |client| apart::open_cuts(client, most).await).await
-    }
-
-    /// Notes that deletions have no row left.
-    pub(crate) async fn close_cuts(&self, cuts: &[OpenCut]) -> Result<(), VisitStoreError> {
-        self.with(async |client| apart::close_cuts(client, cuts).await).await
-    }
-
-    /// Opens deletions and erasures again for rows that arrived after them.
-    pub(crate) async fn reopen(&self, record: &RowsRecord) -> Result<(), VisitStoreError> {
-        self.with(async |client| apart::reopen(client, record).await).await
-    }
-
-    /// Returns the oldest erasure that has rows left, with the first day of rows that are not moved
-    /// yet; without one, all are.
-    pub(crate) async fn open_erasure(&self) -> Result<Option<(OpenErasure, Option<Day>)>, VisitStoreError> {
-        self.with(async |client| {
-            let Some(open) = erasures::open(client).await? else { return Ok(None) };
-            let day = sql::erasures::next_day(&mut PostgresSql(&*client), open.next).await?;
-            let from = |day: &Day| open.next.max(VisitId::floor(day.start()));
-            Ok(Some((open, day.filter(|day| from(day) < open.erasure.before))))
-        })
-        .await
-    }
-
-    /// Returns the stored numbers of the whole addresses in a network, which are texts.
-    pub(crate) async fn address_texts(&self, network: AddressNetwork) -> Result<Vec<i64>, VisitStoreError> {
-        self.with(async |client| erasures::address_texts(client, network).await).await
-    }
-
-    /// Moves the visits of an erasure's rows, and the erasure on to `next`.
-    pub(crate) async fn move_on(
-        &self,
-        open: &OpenErasure,
-        rows: &[ErasedRow],
-        next: VisitId,
-    ) -> Result<(), VisitStoreError> {
-        self.with(async |client| erasures::move_on(client, open, rows, next).await).await
-    }
-
-    /// Returns visits that were moved and may have rows still.
-    pub(crate) async fn erased_with_rows(&self, most: usize) -> Result<ErasedIds, VisitStoreError> {
-        self.with(async |client| erasures::with_rows(client, most).await).await
-    }
-
-    /// Notes that the rows of erased visits are deleted.
-    pub(crate) async fn erased_rows_are_gone(&self, erased: &ErasedIds) -> Result<(), VisitStoreError> {
-        self.with(async |client| erasures::rows_are_gone(client, erased).await).await
-    }
-
-    /// Notes that an erasure has no row left.
-    pub(crate) async fn close_erasure(
-        &self,
-        open: &OpenErasure,
-        later: LaterVisits<'_>,
-    ) -> Result<(), VisitStoreError> {
-        self.with(async |client| erasures::close(client, open, later).await).await
     }
 }
 
