@@ -39,7 +39,6 @@ const PROGRAMS: &str = include_str!("../crawlers/programs.txt");
 const INNOCENT: &[&str] = &["botim", "cubot", "curling", "curly", "javafx/"];
 
 /// Returns whether a user agent is that of a bot, in about half a microsecond.
-#[must_use]
 pub fn is_bot(user_agent: &[u8]) -> bool {
     let user_agent = head(user_agent);
     let has_word = WORDS.found_in(user_agent).any(|sign| sign != Sign::Innocent);
@@ -48,7 +47,6 @@ pub fn is_bot(user_agent: &[u8]) -> bool {
 
 /// Returns whether a bot is a crawler, a monitor or the preview of a chat, which fetches a link
 /// before a person follows it, and not a program that its user has told to fetch the link.
-#[must_use]
 pub fn is_crawler(user_agent: &[u8]) -> bool {
     let user_agent = head(user_agent);
     let mut is_program = false;

@@ -5,7 +5,7 @@
 //! 2. Android without `Mobile` is a tablet. That is Chrome's own rule.
 //! 3. An iPad asks for desktop pages by default, and is then not to be told from a Mac.
 
-use std::{fmt, sync::LazyLock};
+use std::sync::LazyLock;
 
 use crate::words::Words;
 
@@ -34,7 +34,6 @@ pub enum DeviceKind {
 
 impl DeviceKind {
     /// Returns the kind in lower case, such as `tablet`.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Desktop => "desktop",
@@ -61,12 +60,6 @@ impl DeviceKind {
             Some(Sign::Desktop) => Self::Desktop,
             None => Self::Unknown,
         }
-    }
-}
-
-impl fmt::Display for DeviceKind {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(self.as_str())
     }
 }
 

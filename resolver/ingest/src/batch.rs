@@ -110,8 +110,8 @@ impl BatchMaker {
         let (language, rule) = (derived.language.tag(), rule_name(event.rule));
         let values = Values::of(|dimension| match dimension {
             Dimension::Referrer => &derived.referrer_host,
-            Dimension::Browser => derived.agent.browser.as_str(),
-            Dimension::Os => derived.agent.os.as_str(),
+            Dimension::Browser => &derived.agent.browser,
+            Dimension::Os => &derived.agent.os,
             Dimension::Device => derived.agent.device.as_str(),
             Dimension::Country => &derived.located.country,
             Dimension::Region => &derived.located.region,

@@ -75,7 +75,8 @@ impl DimensionCounts {
             return;
         }
         let values = &mut self.0[dimension.code()];
-        let value = cut(value);
+        // Cut between two characters.
+        let value = &value[..value.floor_char_boundary(VALUE_BYTES_MAX)];
         if let Some(sum) = values.get_mut(value) {
             *sum += count;
             if *sum == ValueCount::default() {
@@ -159,15 +160,6 @@ fn fold(values: &mut ValueCounts) {
     if other != ValueCount::default() {
         values.insert(OTHER.into(), other);
     }
-}
-
-/// Cuts a value to its maximum length, between two characters.
-fn cut(value: &str) -> &str {
-    let mut end = value.len().min(VALUE_BYTES_MAX);
-    while !value.is_char_boundary(end) {
-        end -= 1;
-    }
-    &value[..end]
 }
 
 #[cfg(test)]
