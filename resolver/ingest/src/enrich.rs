@@ -177,8 +177,8 @@ fn located(place: &Place, told: Option<[u8; 2]>) -> Located {
         country_name: name(place.country_name.as_deref()),
         region: region.clone(),
         city: city.clone(),
-        latitude: coordinates.map_or(0.0, geoip::Coordinates::latitude),
-        longitude: coordinates.map_or(0.0, geoip::Coordinates::longitude),
+        latitude: coordinates.map_or(0.0, |it| it.latitude),
+        longitude: coordinates.map_or(0.0, |it| it.longitude),
         time_zone: name(place.time_zone.as_deref()),
     };
     Located {
