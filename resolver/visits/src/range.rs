@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::{DAY, Day, QUARTER, VisitId};
+use crate::{Day, QUARTER, VisitId};
 
 /// Visits from a time on, and before another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,11 +14,6 @@ pub struct TimeRange {
 }
 
 impl TimeRange {
-    /// Returns the range of a day.
-    pub fn of_day(day: Day) -> Self {
-        Self { from: day.start(), before: day.start().saturating_add(DAY) }
-    }
-
     /// Returns the range of the quarter hour that begins at a time.
     pub fn of_quarter(start: i64) -> Self {
         Self { from: start, before: start.saturating_add(QUARTER) }
@@ -71,6 +66,7 @@ pub(crate) fn quarter_of(at: i64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::DAY;
 
     #[test]
     fn ranges_are_cut_and_extended() {
@@ -79,7 +75,7 @@ mod tests {
         assert_eq!(TimeRange { before: DAY, ..range }.days().end, Day::from_stored(1));
         assert_eq!(range.in_quarters(), TimeRange { from: 0, before: DAY + QUARTER });
         assert_eq!(range.in_quarters().in_quarters(), range.in_quarters());
-        let first = TimeRange::of_day(Day::from_stored(0));
+        let first = TimeRange { from: 0, before: DAY };
         assert_eq!(range.within(first), TimeRange { from: 5, before: DAY });
         assert!(range.contains(5) && range.contains(DAY) && !range.contains(DAY + 1));
         assert!(first.within(TimeRange::of_quarter(DAY)).is_empty());

@@ -103,14 +103,6 @@ impl Tally {
         }
     }
 
-    /// Adds what another has.
-    pub fn merge(&mut self, other: &Self) {
-        self.quarters.merge(&other.quarters);
-        self.dimensions.merge(&other.dimensions);
-        self.visitors.merge(&other.visitors);
-        self.addresses.merge(&other.addresses);
-    }
-
     /// Takes the visits of another away. Visitors and addresses stay, since sketches cannot be
     /// subtracted.
     pub fn subtract(&mut self, other: &Self) {

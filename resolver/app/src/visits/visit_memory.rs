@@ -149,10 +149,10 @@ impl VisitReader for MemoryStore {
         else {
             return Ok(Vec::new());
         };
-        let mut all = Tally::default();
-        tallies.values().for_each(|tally| all.merge(tally));
+        let mut all = Counters::default();
+        tallies.values().for_each(|tally| all.append(&tally.delta()));
         let days = first.get()..last.get() + 1;
-        Ok(vec![DayCounters { days, counters: Counters { quarters: Vec::new(), ..all.delta() } }])
+        Ok(vec![DayCounters { days, counters: Counters { quarters: Vec::new(), ..all } }])
     }
 
     async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>, VisitStoreError> {

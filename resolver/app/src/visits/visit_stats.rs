@@ -188,7 +188,7 @@ async fn count(
     Ok(RangeCount {
         range,
         visits: VisitCount::new(series.sum(), request.people_only),
-        points: series.points().iter().map(point).collect(),
+        points: series.points.iter().map(point).collect(),
     })
 }
 

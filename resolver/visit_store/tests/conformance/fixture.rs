@@ -12,7 +12,7 @@ use visit_store::{
 use visits::{
     DAY, Day, Flags, Language, Outcome, QUARTER, StoredAddress, Subject, SubjectKey, TextHash, Thread,
     VisitId, VisitRow,
-    tally::{Counted, Dimension, Quarter, Tally, Values},
+    tally::{Counted, Counters, Dimension, Quarter, Tally, Values},
 };
 
 pub(crate) const ALL_COLUMNS: Columns =
@@ -176,11 +176,9 @@ pub(crate) async fn totals(store: &dyn VisitStore, subject: Subject) -> (i64, i6
 
 /// Returns the sum of counters.
 pub(crate) fn tally(counters: &[DayCounters]) -> Tally {
-    let mut all = Tally::default();
-    for day in counters {
-        all.merge(&Tally::from_chunks(&day.counters).unwrap());
-    }
-    all
+    let mut all = Counters::default();
+    counters.iter().for_each(|day| all.append(&day.counters));
+    Tally::from_chunks(&all).unwrap()
 }
 
 /// A query of all rows of a subject.

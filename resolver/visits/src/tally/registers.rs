@@ -53,13 +53,6 @@ impl Registers {
         }
     }
 
-    /// Adds the keys of other registers.
-    pub(super) fn merge(&mut self, other: &Self) {
-        for (register, value) in self.0.iter_mut().zip(&*other.0) {
-            *register = (*register).max(*value);
-        }
-    }
-
     /// Appends the registers.
     pub(super) fn write(&self, bytes: &mut Vec<u8>) {
         let base = self.0.iter().copied().min().unwrap_or_default().min(REGISTER_MAX - NIBBLE_MAX);
@@ -181,7 +174,7 @@ mod tests {
         union.update(&one);
         union.update(&other);
         let mut merged = ours;
-        merged.merge(&theirs);
+        merged.merge_bytes(&mut Reader::new("visitors", &written(&theirs))).unwrap();
         // Before these bytes are flags, and an estimate that follows the order of insertions.
         assert_eq!(merged.image()[16..], union.to_sketch(HllType::Hll8).serialize()[16..]);
         assert_eq!(merged.estimate().to_string(), format!("{:.0}", union.estimate()));

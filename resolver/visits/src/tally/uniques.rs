@@ -108,14 +108,6 @@ impl Uniques {
         self.add_all(&[Coupon::of(key)]);
     }
 
-    /// Adds the keys of another set.
-    pub fn merge(&mut self, other: &Self) {
-        match &other.0 {
-            Keys::Few(coupons) => self.add_all(coupons),
-            Keys::Many(registers) => self.registers().merge(registers),
-        }
-    }
-
     /// Counts the keys.
     pub fn estimate(&self) -> Estimate {
         match &self.0 {
@@ -266,7 +258,7 @@ mod tests {
     fn sets_are_merged_in_every_state() {
         for (one, other) in [(5, 5), (5, 5_000), (5_000, 5), (5_000, 9_000)] {
             let mut merged = uniques(0..one);
-            merged.merge(&uniques(3..other));
+            merged.merge_chunks("visitors", &uniques(3..other).chunk()).unwrap();
             assert_eq!(merged, uniques(0..one.max(other)));
         }
     }

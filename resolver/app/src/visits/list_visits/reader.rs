@@ -21,7 +21,7 @@ use std::{
 use visit_store::{Columns, Days, RowQuery, VisitReader, VisitStoreError};
 use visits::{
     Day, QUARTER, Subject, TimeRange, VisitId, VisitRow,
-    page::{PageFinder, PageStart, listed},
+    page::{PageStart, find_page, listed},
     tally::QuarterCounts,
 };
 
@@ -110,10 +110,9 @@ impl Reader {
         for subject in subjects {
             reader.count(*subject, &mut quarters).await?;
         }
-        let mut finder = PageFinder::new(skip);
-        quarters.into_iter().rev().for_each(|(quarter, listed)| finder.add(quarter, listed));
-        reader.total = finder.total();
-        match finder.start() {
+        let (total, start) = find_page(skip, quarters.into_iter().rev());
+        reader.total = total;
+        match start {
             Some(start) => reader.begin(start),
             None => reader.sources.clear(),
         }
@@ -145,7 +144,7 @@ impl Reader {
         for of_day in counters {
             let day = Day::from_stored(of_day.days.start);
             let mut of_day_listed = 0;
-            for (quarter, counts) in QuarterCounts::from_chunks(&of_day.counters.quarters)?.range(..) {
+            for (quarter, counts) in QuarterCounts::from_chunks(&of_day.counters.quarters)?.iter() {
                 let start = day.start() + i64::from(quarter.get()) * QUARTER;
                 let listed =
                     self.count_in(subject, start, listed(counts, self.selection.people_only)).await?;

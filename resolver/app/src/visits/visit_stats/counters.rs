@@ -48,13 +48,13 @@ impl<'a> Counters<'a> {
     pub(super) async fn fill(&self, series: &mut Series) -> Result<(), VisitStoreError> {
         let columns = Columns { quarters: series.needs_quarters(), ..Columns::default() };
         for subject in self.subjects {
-            for of_day in self.store.days(*subject, days(series.range()), columns).await? {
+            for of_day in self.store.days(*subject, days(series.range), columns).await? {
                 let start = Day::from_stored(of_day.days.start).start();
                 if !columns.quarters {
                     series.add(start, of_day.counters.total, of_day.counters.bots);
                     continue;
                 }
-                for (quarter, counts) in QuarterCounts::from_chunks(&of_day.counters.quarters)?.range(..) {
+                for (quarter, counts) in QuarterCounts::from_chunks(&of_day.counters.quarters)?.iter() {
                     series.add(start + i64::from(quarter.get()) * QUARTER, counts.total, counts.bots);
                 }
             }
