@@ -9,7 +9,6 @@ mod postgres;
 mod rows_record;
 mod sql;
 mod sqlite;
-mod tag_days;
 mod values;
 
 pub use clickhouse::{ClickhouseAddress, ClickhouseVisits};

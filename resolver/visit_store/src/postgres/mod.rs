@@ -30,9 +30,9 @@ use tokio_postgres::{Client, GenericClient, Transaction, config::TargetSessionAt
 use visits::{AddressSecret, Day, DaySecret, Slot, Subject, TextKey, VisitId, VisitRow};
 
 use crate::{
-    Batch, Changes, Columns, DayCounters, DayDelta, Days, DeletionStep, Erased, Erasure, ErasureId,
-    LinkVisits, Producer, RowQuery, SpoolId, Standing, StoredText, TextRef, TokenSecret, VisitReader,
-    VisitStore, VisitStoreError, WriteError,
+    Batch, Changes, Columns, DayCounters, DayDelta, Days, DeletionStep, Erased, Erasure, ErasureId, Producer,
+    RowQuery, SpoolId, Standing, StoredText, TextRef, TokenSecret, VisitReader, VisitStore, VisitStoreError,
+    WriteError,
     sql::{self, VisitSql},
 };
 
@@ -162,10 +162,6 @@ impl<C: GenericClient + Sync> VisitSql for PostgresSql<'_, C> {
     async fn add_days(&mut self, slot: i16, days: &[DayDelta]) -> Result<(), VisitStoreError> {
         let long = write::add_days(self.0, slot, days).await?;
         sql::days::compact(self, &long).await
-    }
-
-    async fn insert_links(&mut self, links: &[LinkVisits]) -> Result<(), VisitStoreError> {
-        write::insert_links(self.0, links).await
     }
 }
 

@@ -15,8 +15,8 @@ use visits::{Day, SubjectKey};
 
 use super::{DEADLINE, LOCK, copy};
 use crate::{
-    Batch, DayDelta, LinkVisits, Producer, StoredText, VisitStoreError, WriteError,
-    link_visits::encode_links,
+    Batch, DayDelta, Producer, StoredText, VisitStoreError, WriteError,
+    link_visits::insert_links,
     port::stored_slot,
     sql::{
         VisitSql as _,
@@ -90,7 +90,7 @@ async fn prepare(
         }
         insert_texts(transaction, batch.texts.iter().chain(&batch.addresses)).await?;
         sql.add_days(stored_slot(producer.slot), &batch.days).await?;
-        sql.insert_links(&batch.links).await?;
+        insert_links(sql, &batch.links).await?;
         Ok(add_webhook_events(transaction, &batch.events).await?)
     };
     rest.await.map_err(WriteError::Failed)
@@ -212,18 +212,4 @@ pub(super) async fn add_days(
         DayKey { subject, day: Day::from_stored(row.get(3)), slot }
     };
     Ok(long.iter().map(key).collect())
-}
-
-/// Stores visits by link, which are added to the links later.
-pub(super) async fn insert_links(
-    client: &(impl GenericClient + Sync),
-    links: &[LinkVisits],
-) -> Result<(), VisitStoreError> {
-    if links.is_empty() {
-        return Ok(());
-    }
-    let links = encode_links(links);
-    let insert = "INSERT INTO visit_link_batch (links) VALUES ($1)";
-    client.execute_typed(insert, &[(&links, Type::BYTEA)]).await?;
-    Ok(())
 }

@@ -7,7 +7,7 @@ use store::{Value, VisitTotals};
 use visits::{Day, Month, Subject, SubjectKey};
 
 use super::{VisitSql, literal, take_counters};
-use crate::{Columns, DayCounters, Days, VisitStoreError, link_visits::link_total};
+use crate::{Columns, DayCounters, Days, VisitStoreError};
 
 /// Returns the counters of a subject by day.
 pub(crate) async fn days(
@@ -126,7 +126,11 @@ pub(crate) async fn link_totals(
     );
     let links = Value::numbers(links.iter().map(|link| link.get()));
     let rows = sql.query(&query, &[links, days.first.get().into(), days.end.get().into()]).await?;
-    rows.iter().map(|row| Ok(link_total(row.int(0)?, row.int(1)?, row.int(2)?))).collect()
+    let totals = rows.iter().map(|row| {
+        let [total, bots] = [row.int(1)?, row.int(2)?].map(|sum| u64::try_from(sum).unwrap_or(0));
+        Ok((LinkId::from_stored(row.int(0)?), VisitTotals { total, bots, last: None }))
+    });
+    totals.collect()
 }
 
 /// SQL condition for a subject and a range of a column, with its parameters. A link has counters in

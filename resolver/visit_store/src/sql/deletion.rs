@@ -1,18 +1,18 @@
 //! Deletion of visits: counters and a cut at once, rows in steps.
 
-use std::collections::BTreeMap;
-
 use codes::LinkId;
 use links::DomainId;
 use store::Value;
-use visits::{Day, Subject, SubjectKey, VisitId, tally::Counters};
+use visits::{Day, Subject, VisitId, tally::Counters};
 
 use super::{
     VisitSql,
     changes::{outdate, tags_of},
-    lock, take_counters,
+    lock,
+    sums::Sums,
+    take_counters,
 };
-use crate::{DayDelta, DeletionStep, LinkVisits, MERGED, VisitStoreError, postgres::LOCK};
+use crate::{DeletionStep, LinkVisits, MERGED, VisitStoreError, link_visits::insert_links, postgres::LOCK};
 
 /// Rows deleted in one step.
 const STEP: i64 = 20_000;
@@ -47,26 +47,20 @@ async fn delete_of_link(sql: &mut dyn VisitSql, link: LinkId) -> Result<u64, Vis
          RETURNING part, day, total, bots, quarters, dimensions, visitors, addresses";
     let mut rows = sql.query(remove, &own).await?;
     let tags = tags_of(sql, &[link]).await?.remove(&link).unwrap_or_default();
-    let mut sums: BTreeMap<(SubjectKey, i32), Counters> = BTreeMap::new();
-    let (mut total, mut bots) = (0, 0);
+    let (mut sums, mut total, mut bots) = (Sums::default(), 0, 0);
     for row in &mut rows {
         let counters = take_counters(row, 2)?;
         (total, bots) = (total + counters.total, bots + counters.bots);
         let domain = Some(DomainId::from_stored(row.int(0)? - 1));
         let of_tags = tags.iter().flat_map(|tag| [Subject::Tag(*tag, None), Subject::Tag(*tag, domain)]);
-        for subject in [Subject::All(None), Subject::All(domain)].into_iter().chain(of_tags) {
-            sums.entry((subject.key(), row.number(1)?)).or_default().append(&counters);
-        }
+        let wider = [Subject::All(None), Subject::All(domain)].into_iter().chain(of_tags);
+        sums.add(wider, Day::from_stored(row.number(1)?), &counters);
     }
-    let mut wider = Vec::with_capacity(sums.len());
-    for ((subject, day), sum) in sums {
-        wider.push(DayDelta { subject, day: Day::from_stored(day), delta: sum.negated()? });
-    }
-    sql.add_days(MERGED, &wider).await?;
+    sql.add_days(MERGED, &sums.deltas(Counters::negated)?).await?;
     for table in ["visit_month", "visit_marks"] {
         sql.execute(&format!("DELETE FROM {table} WHERE kind = 0 AND subject = $1"), &own).await?;
     }
-    sql.insert_links(&[LinkVisits { link, total: -total, bots: -bots, last: 0 }]).await?;
+    insert_links(sql, &[LinkVisits { link, total: -total, bots: -bots, last: 0 }]).await?;
     Ok(u64::try_from(total).unwrap_or(0))
 }
 

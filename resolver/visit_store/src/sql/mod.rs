@@ -12,22 +12,20 @@ pub(crate) mod months;
 pub(crate) mod producers;
 pub(crate) mod rows;
 pub(crate) mod secrets;
+mod sums;
 pub(crate) mod tags;
 
 use async_trait::async_trait;
 use store::{Dialect, Row, Sql};
 use visits::tally::Counters;
 
-use crate::{DayDelta, LinkVisits, VisitStoreError};
+use crate::{DayDelta, VisitStoreError};
 
 /// A transaction on visits.
 #[async_trait]
 pub(crate) trait VisitSql: Sql {
     /// Adds to counters, in rows of a slot.
     async fn add_days(&mut self, slot: i16, days: &[DayDelta]) -> Result<(), VisitStoreError>;
-
-    /// Stores visits by link, which are added to the links later.
-    async fn insert_links(&mut self, links: &[LinkVisits]) -> Result<(), VisitStoreError>;
 }
 
 /// Waits for an advisory lock until the transaction ends. SQLite has one writer.

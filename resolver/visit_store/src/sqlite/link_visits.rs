@@ -12,10 +12,9 @@
 
 use rusqlite::{Connection, OptionalExtension as _};
 
-use super::next_number;
 use crate::{
     LinkVisits, VisitStoreError,
-    link_visits::{decode_links, encode_links, sum_links},
+    link_visits::{decode_links, sum_links},
 };
 
 /// Batches added in one step.
@@ -32,17 +31,6 @@ pub(super) struct Waiting {
     pub(super) links: Vec<LinkVisits>,
     /// Whether others follow.
     pub(super) has_more: bool,
-}
-
-/// Inserts the visits by link of a batch.
-pub(super) fn insert(transaction: &Connection, links: &[LinkVisits]) -> Result<(), VisitStoreError> {
-    if links.is_empty() {
-        return Ok(());
-    }
-    let number = next_number("visit_link_batch");
-    let insert = format!("INSERT INTO visit_link_batch (number, links) VALUES ({number}, ?1)");
-    transaction.prepare_cached(&insert)?.execute([encode_links(links)])?;
-    Ok(())
 }
 
 /// Chooses the oldest batches, or those of an attempt that has not ended.
@@ -91,9 +79,15 @@ pub(super) fn end(transaction: &Connection, up_to: i64) -> Result<(), VisitStore
 #[cfg(test)]
 mod tests {
     use codes::LinkId;
+    use futures_executor::block_on;
+    use store::sqlite::SqliteSql;
 
     use super::*;
-    use crate::sqlite::tests::memory;
+    use crate::{link_visits::insert_links, sqlite::tests::memory};
+
+    fn insert(connection: &mut Connection, links: &[LinkVisits]) {
+        block_on(insert_links(&mut SqliteSql(connection), links)).unwrap();
+    }
 
     fn numbers(connection: &Connection) -> Vec<i64> {
         let mut query = connection.prepare("SELECT number FROM visit_link_batch ORDER BY number").unwrap();
@@ -106,10 +100,10 @@ mod tests {
 
     #[test]
     fn numbers_follow_the_clock_and_never_fall() {
-        let connection = memory();
+        let mut connection = memory();
         let now: i64 = connection.query_row("SELECT unixepoch() * 1000000", [], |row| row.get(0)).unwrap();
-        insert(&connection, &[visits(1, 1)]).unwrap();
-        insert(&connection, &[]).unwrap();
+        insert(&mut connection, &[visits(1, 1)]);
+        insert(&mut connection, &[]);
         let first = numbers(&connection)[0];
         assert!(first >= now, "{first} was at {now} or later");
         // The clock is set back: the last number lies far in the future, and its batch is gone.
@@ -117,18 +111,18 @@ mod tests {
         connection.execute("UPDATE visit_link_batch SET number = ?1", [later]).unwrap();
         connection.execute("UPDATE sqlite_sequence SET seq = ?1", [later]).unwrap();
         end(&connection, later).unwrap();
-        insert(&connection, &[visits(1, 1)]).unwrap();
+        insert(&mut connection, &[visits(1, 1)]);
         assert_eq!(numbers(&connection), [later + 1]);
     }
 
     #[test]
     fn a_step_is_bounded_in_batches_and_in_bytes() {
-        let connection = memory();
+        let mut connection = memory();
         let of_links = |count: i64| (1..=count).map(|link| visits(link, 1)).collect::<Vec<_>>();
         for count in [20_000, 5_000, 3_000, 192] {
-            insert(&connection, &of_links(count)).unwrap();
+            insert(&mut connection, &of_links(count));
         }
-        (0..70).for_each(|_| insert(&connection, &of_links(1)).unwrap());
+        (0..70).for_each(|_| insert(&mut connection, &of_links(1)));
         for expected in [20_000, 5_000 + 3_000 + 192, 64, 6] {
             let step = begin(&connection).unwrap().unwrap();
             assert_eq!(step.links.iter().map(|visits| visits.total).sum::<i64>(), expected);
@@ -139,13 +133,13 @@ mod tests {
 
     #[test]
     fn an_attempt_that_has_not_ended_is_repeated_with_the_same_batches() {
-        let connection = memory();
+        let mut connection = memory();
         assert!(begin(&connection).unwrap().is_none());
-        insert(&connection, &[visits(1, 5), visits(2, 1)]).unwrap();
-        insert(&connection, &[visits(1, 5)]).unwrap();
+        insert(&mut connection, &[visits(1, 5), visits(2, 1)]);
+        insert(&mut connection, &[visits(1, 5)]);
         let first = begin(&connection).unwrap().unwrap();
         assert_eq!((&first.links[..], first.has_more), (&[visits(1, 10), visits(2, 1)][..], false));
-        insert(&connection, &[visits(1, 100)]).unwrap();
+        insert(&mut connection, &[visits(1, 100)]);
         let again = begin(&connection).unwrap().unwrap();
         assert_eq!((again.up_to, again.links, again.has_more), (first.up_to, first.links, true));
         end(&connection, first.up_to).unwrap();

@@ -25,16 +25,16 @@ use async_trait::async_trait;
 use codes::LinkId;
 use rusqlite::Connection;
 use store::{
-    Store, VisitTotals,
+    Sql as _, Store, Value, VisitTotals,
     sqlite::{SqliteSql, Worker, attach, open_reader, open_writer},
 };
 use tokio::sync::Mutex;
 use visits::{AddressSecret, Day, DaySecret, Subject, TextKey, VisitId, VisitRow};
 
 use crate::{
-    Batch, Changes, Columns, DayCounters, DayDelta, Days, DeletionStep, Erased, Erasure, ErasureId,
-    LinkVisits, Producer, RowQuery, SpoolId, Standing, StoredText, TextRef, TokenSecret, VisitReader,
-    VisitStore, VisitStoreError, WriteError,
+    Batch, Changes, Columns, DayCounters, DayDelta, Days, DeletionStep, Erased, Erasure, ErasureId, Producer,
+    RowQuery, SpoolId, Standing, StoredText, TextRef, TokenSecret, VisitReader, VisitStore, VisitStoreError,
+    WriteError,
     sql::{self, VisitSql, months},
 };
 
@@ -78,10 +78,6 @@ impl VisitSql for SqliteSql<'_> {
     async fn add_days(&mut self, slot: i16, days: &[DayDelta]) -> Result<(), VisitStoreError> {
         let long = days::add(self.0, slot, days)?;
         sql::days::compact(self, &long).await
-    }
-
-    async fn insert_links(&mut self, links: &[LinkVisits]) -> Result<(), VisitStoreError> {
-        link_visits::insert(self.0, links)
     }
 }
 
@@ -205,8 +201,13 @@ impl VisitStore for SqliteVisits {
     async fn keep(&self, rows_from: Day) -> Result<(), VisitStoreError> {
         self.writer.write(async move |sql| chores::note_rows_from(sql.0, rows_from)).await?;
         self.writer.write(async move |sql| sql::erasures::forget(sql, rows_from).await).await?;
-        for remove in chores::REMOVALS {
-            while self.writer.write(async move |sql| remove(sql.0, rows_from)).await? > 0 {}
+        for (remove, bound) in chores::removals(rows_from) {
+            loop {
+                let values = [Value::Int(bound), Value::Int(chores::STEP)];
+                if self.writer.write(async move |sql| sql.execute(remove, &values).await).await? == 0 {
+                    break;
+                }
+            }
         }
         self.writer.run(chores::erase_secrets).await
     }
@@ -269,7 +270,7 @@ impl VisitStore for SqliteVisits {
 
 /// SQL: the next number of a table. It follows the clock, and the last number while the clock
 /// stands or is set back.
-fn next_number(table: &str) -> String {
+pub(crate) fn next_number(table: &str) -> String {
     format!(
         "max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = '{table}'), 0) + 1,
              CAST(unixepoch('subsec') * 1000000 AS INTEGER))"

@@ -8,6 +8,7 @@ use visits::{VisitId, VisitRow};
 use super::events;
 use crate::{
     Batch, Producer, StoredText, VisitStoreError, WriteError,
+    link_visits::insert_links,
     port::stored_slot,
     sql::{VisitSql as _, changes::is_outdated, producers::move_position},
 };
@@ -59,7 +60,7 @@ async fn prepare(
         insert_rows(sql.0, &batch.rows)?;
         insert_texts(sql.0, batch.texts.iter().chain(&batch.addresses))?;
         sql.add_days(stored_slot(producer.slot), &batch.days).await?;
-        sql.insert_links(&batch.links).await?;
+        insert_links(sql, &batch.links).await?;
         events::insert(sql.0, &batch.events)
     };
     rest.await.map_err(WriteError::Failed)
