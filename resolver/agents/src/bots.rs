@@ -113,7 +113,6 @@ mod tests {
     ];
     /// Agents of people, one a line.
     const PEOPLE: &str = include_str!("people.txt");
-    /// Agents of bots.
     const KNOWN_BOTS: &str = include_str!("known_bots.txt");
 
     #[test]

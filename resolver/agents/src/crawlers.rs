@@ -9,7 +9,6 @@ const NAMES: &str = include_str!("../crawlers/names.txt");
 
 static CRAWLERS: LazyLock<Crawlers> = LazyLock::new(Crawlers::new);
 
-/// The names as one automaton.
 struct Crawlers {
     automaton: AhoCorasick,
     /// Whether each name stands at the beginning only.
@@ -27,7 +26,6 @@ impl Crawlers {
     }
 }
 
-/// Returns whether a user agent has the name of a crawler.
 pub(crate) fn is_named_in(user_agent: &[u8]) -> bool {
     let Crawlers { automaton, is_first } = &*CRAWLERS;
     let mut found = automaton.find_overlapping_iter(user_agent);

@@ -8,15 +8,12 @@ use ua_parser::{Extractor, Regexes};
 
 use crate::{Agent, DeviceKind, bots::is_bot, head};
 
-/// The rules of uap-core 0.18.0, in JSON.
 const RULES: &str = include_str!("../uap-core/rules.json");
 /// The word by which a rule says that it does not know.
 const NOT_KNOWN: &str = "Other";
-/// The device of bots.
 const SPIDER: &str = "Spider";
 /// A name that the user agent does not tell.
 const UNKNOWN: &str = "unknown";
-/// The maximum length of a name in bytes.
 const NAME_MAX: usize = 64;
 
 /// A parser of user agents.
@@ -28,7 +25,6 @@ pub(crate) struct Parser {
 }
 
 impl Parser {
-    /// Builds the parser. This takes about 0.1 s of processor time.
     pub(crate) fn new() -> Self {
         let rules: Regexes<'static> =
             serde_json::from_str(RULES).expect("the rules are compiled in, and every test reads them");
@@ -36,7 +32,6 @@ impl Parser {
         Self { rules }
     }
 
-    /// Parses a user agent.
     pub(crate) fn parse(&self, user_agent: &[u8]) -> Agent {
         let text = printable(user_agent);
         let (browser, os, device) = self.rules.extract(&text);

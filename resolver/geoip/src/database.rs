@@ -19,7 +19,6 @@ const TYPE_SHOWN: usize = 64;
 /// The words that mark types of databases with countries, such as GeoLite2-City.
 const TYPES: [&str; 3] = ["country", "city", "enterprise"];
 
-/// A database of countries and cities, in memory.
 #[derive(Debug)]
 pub(crate) struct Database {
     reader: Reader<Vec<u8>>,

@@ -14,7 +14,6 @@ use crate::{
     database::{Database, mark},
 };
 
-/// The interval at which the file is checked for changes.
 const CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A database file, with its last readable content.

@@ -9,12 +9,10 @@ use visits::{Month, TextHash, VisitRow};
 
 use crate::{Batch, StoredText, TextRef};
 
-/// The version of the format.
 const VERSION: u8 = 2;
 /// Bytes before the rows: the version, the position, the version of changes, and the number of
 /// rows.
 const HEAD: usize = 1 + 8 + 8 + 4;
-/// Bytes of a row.
 const ROW: usize = 8 * 8 + 2 * 4 + 2 + 1;
 /// Bytes of an address: its month, its hash, and itself.
 const ADDRESS: usize = 4 + 8 + 16;

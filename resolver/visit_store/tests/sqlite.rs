@@ -45,7 +45,6 @@ impl Files {
         self.folder.path().join("data").join(name)
     }
 
-    /// Runs statements on a connection of its own.
     fn execute(&self, name: &str, statements: &str) {
         Connection::open(self.path(name)).unwrap().execute_batch(statements).unwrap();
     }

@@ -67,7 +67,6 @@ pub struct Event<'a> {
 pub struct Malformed;
 
 impl<'a> Event<'a> {
-    /// Cuts the texts to their maximum lengths.
     #[inline]
     pub(crate) fn cut(mut self) -> Self {
         let cut = |text: &mut &'a [u8], most: usize| *text = &text[..text.len().min(most)];
@@ -170,7 +169,6 @@ impl<'a> Event<'a> {
     }
 }
 
-/// The rest of the bytes to write to.
 struct Out<'a>(&'a mut [u8]);
 
 impl Out<'_> {
@@ -182,7 +180,6 @@ impl Out<'_> {
     }
 }
 
-/// The rest of the bytes to read.
 struct In<'a>(&'a [u8]);
 
 impl<'a> In<'a> {

@@ -208,7 +208,6 @@ mod tests {
         TimeZone::get(name).unwrap()
     }
 
-    /// The starts of a range's points.
     fn starts(from: &str, before: &str, interval: Interval, name: &str) -> Vec<String> {
         let (zone, range) = (zone(name), TimeRange { from: at(from), before: at(before) });
         let series = Series::new(range, interval, &zone).unwrap();

@@ -25,14 +25,12 @@ pub(crate) struct OpenCut {
     version: i64,
 }
 
-/// Returns the links of a tag, whose rows count for it.
 pub(crate) async fn links_of_tag(client: &Client, tag: i64) -> Result<Vec<i64>, VisitStoreError> {
     let query = "SELECT link_id FROM visit_tag WHERE tag_id = $1";
     let rows = client.query_typed(query, &[(&tag, Type::INT8)]).await?;
     Ok(rows.iter().map(|row| row.get(0)).collect())
 }
 
-/// Returns the oldest deletions that have rows left.
 pub(crate) async fn open_cuts(client: &Client, most: i64) -> Result<Vec<OpenCut>, VisitStoreError> {
     let query = "SELECT link_id, before_id, version FROM visit_cut WHERE has_rows ORDER BY version LIMIT $1";
     let rows = client.query_typed(query, &[(&most, Type::INT8)]).await?;

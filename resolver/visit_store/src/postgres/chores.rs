@@ -17,7 +17,6 @@ const CHORE: &str = "upkeep of visits";
 /// Key of the advisory lock of the upkeep.
 const LOCK: i64 = 0x5348_4f52_564b_4550;
 
-/// Prepares partitions, and removes what is too old.
 pub(super) async fn keep(client: &mut Client, rows_from: Day) -> Result<(), VisitStoreError> {
     let today = today(client).await?;
     let days = partitions(client).await?;
@@ -35,14 +34,12 @@ pub(super) async fn keep(client: &mut Client, rows_from: Day) -> Result<(), Visi
     remove_old(client, rows_from).await
 }
 
-/// Returns the current day by the database's clock.
 async fn today(client: &Client) -> Result<Day, VisitStoreError> {
     let today = "SELECT (extract(epoch FROM now())::bigint / 86400)::integer";
     let rows = client.query_typed(today, &[]).await?;
     Ok(Day::from_stored(rows.first().map_or(0, |row| row.get(0))))
 }
 
-/// Returns the days that have a partition.
 async fn partitions(client: &Client) -> Result<Vec<i32>, VisitStoreError> {
     let query = "SELECT substr(relname, 7)::integer FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid
          WHERE inhparent = 'visit'::regclass AND relname ~ '^visit_[0-9]+$'";
@@ -94,7 +91,6 @@ async fn remove_old(client: &Client, rows_from: Day) -> Result<(), VisitStoreErr
     Ok(())
 }
 
-/// Returns the first day that rows are kept of.
 pub(super) async fn rows_from(client: &Client) -> Result<Option<Day>, VisitStoreError> {
     let query = "SELECT position FROM chore WHERE name = $1";
     let rows = client.query_typed(query, &[(&CHORE, Type::TEXT)]).await?;

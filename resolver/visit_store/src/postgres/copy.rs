@@ -10,12 +10,10 @@ const LENS: [u8; 12] = [8, 8, 8, 8, 8, 8, 8, 4, 4, 4, 2, 2];
 /// Bytes of a row: the number of columns, and each column after its length.
 const ROW_BYTES: usize = 2 + 12 * 4 + 7 * 8 + 3 * 4 + 2 * 2;
 
-/// Returns the statement.
 pub(super) fn statement() -> String {
     format!("COPY visit ({}) FROM STDIN (FORMAT binary)", VisitRow::COLUMNS)
 }
 
-/// Encodes all rows.
 pub(super) fn encode(rows: &[VisitRow]) -> Bytes {
     let mut out = BytesMut::with_capacity(HEADER.len() + rows.len() * ROW_BYTES + 2);
     out.put_slice(HEADER);

@@ -44,7 +44,6 @@ pub(super) async fn remove(client: &mut Client, chore: i64) -> Result<bool, Visi
     Ok(true)
 }
 
-/// Returns the statement that removes some rows of a table.
 fn of_table(table: &str, condition: &str) -> String {
     format!(
         "DELETE FROM {table} WHERE ctid = ANY(ARRAY(SELECT ctid FROM {table} WHERE {condition} LIMIT $2))"

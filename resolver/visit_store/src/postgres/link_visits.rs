@@ -9,7 +9,6 @@ use crate::{
     link_visits::{decode_links, sum_links},
 };
 
-/// Batches taken in one step.
 const BATCHES: i64 = 64;
 
 /// Adds up the oldest batches, and removes them in the same transaction.

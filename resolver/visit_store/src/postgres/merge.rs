@@ -33,7 +33,6 @@ fn outdated() -> String {
     )
 }
 
-/// Merges the days of some months. Returns whether there are more.
 pub(super) async fn merge(client: &mut Client) -> Result<bool, VisitStoreError> {
     let transaction =
         client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).start().await?;

@@ -25,7 +25,6 @@ use crate::{
 /// Key of the advisory lock of this chore.
 const FOLLOWER: i64 = 0x5348_4f52_5654_4147;
 
-/// Lets the counters follow some changes of tags. Returns whether there are more.
 pub(super) async fn follow(client: &mut Client) -> Result<bool, VisitStoreError> {
     if gone_tags::remove(client, FOLLOWER).await? {
         return Ok(true);

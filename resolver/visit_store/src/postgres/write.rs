@@ -107,7 +107,6 @@ async fn copy_rows(transaction: &Transaction<'_>, batch: &Batch) -> Result<(), V
     Ok(())
 }
 
-/// Stores texts that are not there.
 pub(super) async fn insert_texts(
     transaction: &Transaction<'_>,
     texts: impl IntoIterator<Item = &StoredText>,
@@ -181,7 +180,6 @@ const ADD_DAYS: &str = "WITH stored AS (
  )
  SELECT kind, subject, part, day FROM stored WHERE appended > $13";
 
-/// Adds to counters, and returns the rows that have grown too long.
 pub(super) async fn add_days(
     client: &(impl GenericClient + Sync),
     slot: i16,

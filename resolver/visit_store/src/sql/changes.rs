@@ -21,7 +21,6 @@ pub(crate) async fn changes(sql: &mut dyn VisitSql, after: i64) -> Result<Change
     Ok(Changes { version, cuts, erasures: erasures::after(sql, after).await? })
 }
 
-/// Returns the version of the changes.
 async fn version(sql: &mut dyn VisitSql) -> Result<i64, VisitStoreError> {
     let rows = sql.query("SELECT version FROM visit_state", &[]).await?;
     Ok(rows.first().map_or(Ok(0), |row| row.int(0))?)
@@ -32,7 +31,6 @@ pub(crate) fn stored_link(number: i64) -> Option<LinkId> {
     (number != 0).then(|| LinkId::from_stored(number))
 }
 
-/// Returns the tags whose counters include these links.
 pub(crate) async fn tags_of(
     sql: &mut dyn VisitSql,
     links: &[LinkId],

@@ -9,7 +9,6 @@ use visits::{Day, Month, Subject, SubjectKey};
 use super::{VisitSql, literal, take_counters};
 use crate::{Columns, DayCounters, Days, VisitStoreError};
 
-/// Returns the counters of a subject by day.
 pub(crate) async fn days(
     sql: &mut dyn VisitSql,
     subject: Subject,
@@ -102,7 +101,6 @@ async fn months(
     Ok(all.into_iter().filter(is_current).map(|(month, _)| month).collect())
 }
 
-/// Returns the versions of days.
 async fn versions(
     sql: &mut dyn VisitSql,
     subject: Subject,
@@ -113,7 +111,6 @@ async fn versions(
     rows.iter().map(|row| Ok((row.number(0)?, row.int(1)?))).collect()
 }
 
-/// Returns how often links were visited within days.
 pub(crate) async fn link_totals(
     sql: &mut dyn VisitSql,
     links: &[LinkId],

@@ -9,7 +9,6 @@ use crate::VisitStoreError;
 /// Appended bytes at which the columns of a row are merged into one chunk each.
 pub(crate) const APPENDED_MAX: i32 = 32 * 1024;
 
-/// The key of a row of counters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DayKey {
     pub(crate) subject: SubjectKey,

@@ -14,10 +14,8 @@ use super::{
 };
 use crate::{DeletionStep, LinkVisits, MERGED, VisitStoreError, link_visits::insert_links, postgres::LOCK};
 
-/// Rows deleted in one step.
 const STEP: i64 = 20_000;
 
-/// Deletes the visits of a link, or all orphan visits. Returns how many there were.
 pub(crate) async fn delete(
     sql: &mut dyn VisitSql,
     subject: Subject,

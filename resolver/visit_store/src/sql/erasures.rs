@@ -32,7 +32,6 @@ use crate::{
 /// Time for which a step looks for rows.
 const SEARCH: Duration = Duration::from_secs(2);
 
-/// Stores an erasure. Returns `None` if there are too many.
 pub(crate) async fn erase(
     sql: &mut dyn VisitSql,
     erasure: &Erasure,
@@ -49,7 +48,6 @@ pub(crate) async fn erase(
     Ok(Some(ErasureId(version)))
 }
 
-/// Returns the erasures after a version.
 pub(crate) async fn after(sql: &mut dyn VisitSql, version: i64) -> Result<Vec<Erasure>, VisitStoreError> {
     let query = "SELECT network, before_id FROM visit_erasure WHERE version > $1";
     sql.query(query, &[version.into()]).await?.iter().map(|row| erasure(row, 0)).collect()
@@ -71,7 +69,6 @@ pub(crate) async fn erased(sql: &mut dyn VisitSql, id: ErasureId) -> Result<Eras
     Ok(Erased { deleted: row.int(0)?.unsigned_abs(), is_done: !row.flag(1)? })
 }
 
-/// Forgets erasures of visits that would have no rows for their age.
 pub(crate) async fn forget(sql: &mut dyn VisitSql, rows_from: Day) -> Result<(), VisitStoreError> {
     let forget = "DELETE FROM visit_erasure WHERE before_id < $1 AND NOT has_rows";
     sql.execute(forget, &[VisitId::floor(rows_from.start()).get().into()]).await?;

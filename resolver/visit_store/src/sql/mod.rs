@@ -24,7 +24,6 @@ use crate::{DayDelta, VisitStoreError};
 /// A transaction on visits.
 #[async_trait]
 pub(crate) trait VisitSql: Sql {
-    /// Adds to counters, in rows of a slot.
     async fn add_days(&mut self, slot: i16, days: &[DayDelta]) -> Result<(), VisitStoreError>;
 }
 
@@ -36,7 +35,6 @@ async fn lock(sql: &mut dyn VisitSql, key: i64) -> Result<(), VisitStoreError> {
     Ok(())
 }
 
-/// Returns bytes as SQL.
 pub(crate) fn literal(dialect: Dialect, bytes: &[u8]) -> String {
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     match dialect {
@@ -45,7 +43,6 @@ pub(crate) fn literal(dialect: Dialect, bytes: &[u8]) -> String {
     }
 }
 
-/// Takes counters out of six columns of a row.
 fn take_counters(row: &mut Row, from: usize) -> Result<Counters, VisitStoreError> {
     Ok(Counters {
         total: row.int(from)?,
@@ -57,7 +54,6 @@ fn take_counters(row: &mut Row, from: usize) -> Result<Counters, VisitStoreError
     })
 }
 
-/// Converts a number of rows, or a position.
 pub(crate) fn int(count: impl TryInto<i64>) -> i64 {
     count.try_into().unwrap_or(i64::MAX)
 }

@@ -8,14 +8,12 @@ use crate::VisitStoreError;
 
 /// Months whose days are merged, back from the current one.
 pub(crate) const MONTHS: i32 = 13;
-/// Months merged in one step.
 pub(crate) const STEP: usize = 50;
 /// Bytes of a month's days from which a merged row is worth its space.
 pub(crate) const WORTHWHILE: i64 = 16 * 1024;
 /// Visits from which a link's months are merged.
 pub(crate) const BUSY: i64 = 1_000;
 
-/// The key of a month's row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MonthKey {
     kind: i16,
@@ -25,14 +23,12 @@ pub(crate) struct MonthKey {
 }
 
 impl MonthKey {
-    /// Reads a key from four columns.
     pub(crate) fn of(row: &Row) -> Result<Self, VisitStoreError> {
         let month = Month::from_stored(row.number(3)?);
         Ok(Self { kind: row.number(0)?, subject: row.int(1)?, part: row.int(2)?, month })
     }
 }
 
-/// Merges the days of a month into its row.
 pub(crate) async fn merge(sql: &mut dyn VisitSql, key: &MonthKey) -> Result<(), VisitStoreError> {
     let query = "SELECT version, total, bots, quarters, dimensions, visitors, addresses FROM visit_day
          WHERE kind = $1 AND subject = $2 AND part = $3 AND day >= $4 AND day < $5";

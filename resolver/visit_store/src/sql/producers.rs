@@ -6,14 +6,12 @@ use visits::Slot;
 use super::{VisitSql, lock};
 use crate::{Batch, Producer, SILENT, SpoolId, Standing, VisitStoreError, port::stored_slot};
 
-/// Key of the advisory lock of registrations.
 const REGISTRATIONS: i64 = 0x5348_4f52_5652_4547;
 
 fn bytes(spool: SpoolId) -> Value {
     Value::Bytes(spool.0.to_be_bytes().to_vec())
 }
 
-/// Registers a spool, with a slot and a higher incarnation than before.
 pub(crate) async fn register(
     sql: &mut dyn VisitSql,
     spool: SpoolId,

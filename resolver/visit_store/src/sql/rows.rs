@@ -7,17 +7,14 @@ use visits::{BOT, DAY, Month, OrphanKind, Outcome, Subject, TextHash, VisitId, V
 use super::{VisitSql, int};
 use crate::{RowQuery, StoredText, TextRef, VisitStoreError, sqlite::LINKS};
 
-/// Maximum number of texts in one statement.
 const TEXTS_AT_ONCE: usize = 500;
 
-/// Returns rows, the latest first.
 pub(crate) async fn rows(sql: &mut dyn VisitSql, query: &RowQuery) -> Result<Vec<VisitRow>, VisitStoreError> {
     let condition = condition(sql.dialect(), query);
     let (most, skip) = (int(query.most), int(query.skip));
     select(sql, &format!("{condition} ORDER BY id DESC LIMIT {most} OFFSET {skip}")).await
 }
 
-/// Returns the latest rows after an id.
 pub(crate) async fn latest(
     sql: &mut dyn VisitSql,
     after: VisitId,
@@ -32,7 +29,6 @@ async fn select(sql: &mut dyn VisitSql, rows: &str) -> Result<Vec<VisitRow>, Vis
     rows.iter().map(row).collect()
 }
 
-/// Returns the number of rows of a query.
 pub(crate) async fn count(sql: &mut dyn VisitSql, query: &RowQuery) -> Result<u64, VisitStoreError> {
     let count = format!("SELECT count(*) FROM visit WHERE {}", condition(sql.dialect(), query));
     let rows = sql.query(&count, &[]).await?;
@@ -73,14 +69,12 @@ fn among_links_of(dialect: Dialect, tag: i64, query: &RowQuery) -> String {
     if is_rare { format!("= ANY (ARRAY ({links}))") } else { format!("IN ({links})") }
 }
 
-/// SQL condition for a kind of orphan visits.
 fn of_kind(kind: OrphanKind) -> String {
     let outcomes = Outcome::ALL.into_iter().filter(|outcome| outcome.orphan() == Some(kind));
     let numbers: Vec<String> = outcomes.map(|outcome| outcome.number().to_string()).collect();
     format!(" AND flags >> 1 IN ({})", numbers.join(", "))
 }
 
-/// Reads a row from its columns.
 fn row(row: &Row) -> Result<VisitRow, VisitStoreError> {
     let mut numbers = [0; 12];
     for (column, number) in numbers.iter_mut().enumerate() {
@@ -90,7 +84,6 @@ fn row(row: &Row) -> Result<VisitRow, VisitStoreError> {
     Ok(VisitRow::from_numbers(numbers).ok_or_else(corrupt)?)
 }
 
-/// Returns texts, as far as they are kept.
 pub(crate) async fn texts(
     sql: &mut dyn VisitSql,
     wanted: &[TextRef],
@@ -112,7 +105,6 @@ pub(crate) async fn texts(
     Ok(found)
 }
 
-/// Reads a text from its month, hash and bytes.
 pub(crate) fn text(row: &mut Row) -> Result<StoredText, VisitStoreError> {
     let (month, hash) = (Month::from_stored(row.number(0)?), TextHash::from_stored(row.int(1)?));
     Ok(StoredText { at: TextRef { month, hash }, text: row.take_bytes(2)? })

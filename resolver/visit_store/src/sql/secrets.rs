@@ -6,14 +6,12 @@ use visits::{AddressSecret, Day, DaySecret, TextKey};
 use super::VisitSql;
 use crate::{TokenSecret, VisitStoreError};
 
-/// Returns the secrets of the deployment, and creates them at the first call.
 pub(crate) async fn of_deployment(
     sql: &mut dyn VisitSql,
 ) -> Result<(TextKey, AddressSecret), VisitStoreError> {
     Ok((TextKey::new(of(sql, "text").await?), AddressSecret::new(of(sql, "address").await?)))
 }
 
-/// Returns the secret of tokens for live visits, and creates it at the first call.
 pub(crate) async fn of_tokens(sql: &mut dyn VisitSql) -> Result<TokenSecret, VisitStoreError> {
     of(sql, "token").await.map(TokenSecret::new)
 }

@@ -10,11 +10,9 @@ use visits::{
 
 use crate::{DayDelta, VisitStoreError};
 
-/// Sums of counters.
 #[derive(Debug, Default)]
 pub(crate) struct Sums {
     sums: BTreeMap<(SubjectKey, Day), Counters>,
-    /// The bytes that were added.
     pub(crate) bytes: usize,
 }
 

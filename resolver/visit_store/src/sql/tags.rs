@@ -22,7 +22,6 @@ use super::{
 };
 use crate::{MERGED, VisitStoreError};
 
-/// Changes looked at in one step.
 pub(crate) const STEP: usize = 200;
 /// Counters of links that a step collects for their tags, in bytes. With it, a step that has to read
 /// the counters of years ends with the first link.
@@ -70,7 +69,6 @@ pub(crate) async fn follow(
     Ok(last)
 }
 
-/// Notes the tags whose counters include a link.
 async fn set_counted(
     sql: &mut dyn VisitSql,
     link: LinkId,

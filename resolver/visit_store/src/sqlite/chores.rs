@@ -38,7 +38,6 @@ pub(super) fn note_rows_from(connection: &Connection, rows_from: Day) -> Result<
     Ok(())
 }
 
-/// Returns the first day that rows are kept of.
 pub(super) fn rows_from(connection: &Connection) -> Result<Option<Day>, VisitStoreError> {
     let query = "SELECT rows_from FROM visit_upkeep WHERE rows_from > 0";
     let day = connection.query_row(query, [], |row| row.get(0)).optional()?;

@@ -16,20 +16,17 @@ use rusqlite::{Connection, params};
 use super::next_number;
 use crate::{VisitStoreError, sql::int};
 
-/// Events passed on in one step.
 const STEP: usize = 100;
 
 /// Events that wait.
 pub(super) struct Waiting {
     /// The number of the last one.
     pub(super) up_to: i64,
-    /// The events.
     pub(super) events: Vec<NewWebhookEvent>,
     /// Whether others may follow.
     pub(super) has_more: bool,
 }
 
-/// Inserts the events of a batch.
 pub(super) fn insert(transaction: &Connection, events: &[NewWebhookEvent]) -> Result<(), VisitStoreError> {
     let insert = format!(
         "INSERT INTO visit_event (number, kind, domain_id, link_id, tags, data) VALUES ({}, ?1, ?2, ?3, ?4, ?5)",
@@ -71,7 +68,6 @@ fn tags(stored: &[u8]) -> Vec<i64> {
     stored.as_chunks().0.iter().map(|tag| i64::from_le_bytes(*tag)).collect()
 }
 
-/// Deletes events that were passed on.
 pub(super) fn forget(transaction: &Connection, up_to: i64) -> Result<(), VisitStoreError> {
     transaction.execute("DELETE FROM visit_event WHERE number <= ?1", [up_to])?;
     Ok(())

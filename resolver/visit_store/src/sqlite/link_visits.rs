@@ -17,7 +17,6 @@ use crate::{
     link_visits::{decode_links, sum_links},
 };
 
-/// Batches added in one step.
 const BATCHES: i64 = 64;
 /// Bytes of the batches added in one step, unless there is only one: creates of links wait while
 /// the visits of some thousand links are added.
@@ -27,7 +26,6 @@ const BYTES: i64 = 256 * 1024;
 pub(super) struct Waiting {
     /// The number of the last one.
     pub(super) up_to: i64,
-    /// Their sum.
     pub(super) links: Vec<LinkVisits>,
     /// Whether others follow.
     pub(super) has_more: bool,
@@ -53,7 +51,6 @@ pub(super) fn begin(transaction: &Connection) -> Result<Option<Waiting>, VisitSt
     Ok(Some(Waiting { up_to, links: sum_links(links), has_more }))
 }
 
-/// Returns the number of the last batch that fits into one step.
 fn oldest(transaction: &Connection) -> Result<Option<i64>, VisitStoreError> {
     let query = "SELECT number, octet_length(links) FROM visit_link_batch ORDER BY number LIMIT ?1";
     let mut query = transaction.prepare(query)?;
@@ -69,7 +66,6 @@ fn oldest(transaction: &Connection) -> Result<Option<i64>, VisitStoreError> {
     Ok(last)
 }
 
-/// Deletes batches that were added.
 pub(super) fn end(transaction: &Connection, up_to: i64) -> Result<(), VisitStoreError> {
     transaction.execute("DELETE FROM visit_link_batch WHERE number <= ?1", [up_to])?;
     transaction.execute("UPDATE visit_upkeep SET folding = 0", [])?;

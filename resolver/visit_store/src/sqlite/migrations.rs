@@ -9,7 +9,6 @@ mod files {
     refinery::embed_migrations!("../../schema/sqlite-visits");
 }
 
-/// Runs all pending migrations.
 pub(super) fn run(connection: &mut Connection) -> Result<(), VisitStoreError> {
     let migrated = files::migrations::runner().run(connection);
     let report = migrated.map_err(|error| StoreError::Migration(Box::new(error)))?;

@@ -38,7 +38,6 @@ use crate::{
     sql::{self, VisitSql, months},
 };
 
-/// Name of the links' database in statements.
 pub(crate) const LINKS: &str = "links_db";
 
 /// A store of visits in a SQLite file.

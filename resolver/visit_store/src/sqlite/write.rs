@@ -16,7 +16,6 @@ use crate::{
 /// Ids that are tried for a row, one for each microsecond.
 const IDS_TRIED: i64 = 1_000;
 
-/// Stores a batch.
 pub(super) fn write(
     connection: &mut Connection,
     producer: &Producer,

@@ -67,7 +67,6 @@ pub(crate) fn erasure(network: &str, before: i64) -> Erasure {
     Erasure { network: AddressNetwork::parse(network).unwrap(), before: VisitId::floor(before) }
 }
 
-/// Erases, and returns the number of deleted rows.
 async fn erase(store: &dyn VisitStore, network: &str, before: i64) -> u64 {
     let id = store.erase(&erasure(network, before)).await.unwrap().unwrap();
     assert!(!store.erased(id).await.unwrap().is_done);

@@ -18,7 +18,6 @@ use visits::{
 pub(crate) const ALL_COLUMNS: Columns =
     Columns { quarters: true, dimensions: true, visitors: true, addresses: true };
 
-/// A visit to store.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Visit {
     /// The link; 0 for an orphan visit.
@@ -130,7 +129,6 @@ pub(crate) fn batch(producer: &Producer, visits: &[Visit]) -> Batch {
     }
 }
 
-/// Registers the spool of this number.
 pub(crate) async fn register(store: &dyn VisitStore, spool: u128) -> Producer {
     store.register(SpoolId(spool), "a test").await.unwrap()
 }
@@ -174,14 +172,12 @@ pub(crate) async fn totals(store: &dyn VisitStore, subject: Subject) -> (i64, i6
     days.iter().fold((0, 0), |(total, bots), day| (total + day.counters.total, bots + day.counters.bots))
 }
 
-/// Returns the sum of counters.
 pub(crate) fn tally(counters: &[DayCounters]) -> Tally {
     let mut all = Counters::default();
     counters.iter().for_each(|day| all.append(&day.counters));
     Tally::from_chunks(&all).unwrap()
 }
 
-/// A query of all rows of a subject.
 pub(crate) fn all_rows(subject: Subject) -> RowQuery {
     RowQuery {
         subject,

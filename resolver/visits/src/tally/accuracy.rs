@@ -21,7 +21,6 @@ fn uniques(seed: u64, numbers: impl Iterator<Item = u64>) -> Uniques {
     uniques
 }
 
-/// Returns the relative deviation of a count.
 #[expect(clippy::cast_precision_loss, reason = "counts stay below 2^53")]
 fn deviation(uniques: &Uniques, count: u64) -> f64 {
     (uniques.estimate().count as f64 - count as f64) / count as f64

@@ -36,7 +36,6 @@ pub(super) fn put_counted_header(bytes: &mut Vec<u8>, format: u8, count: usize) 
     }
 }
 
-/// Appends a varint.
 pub(super) fn put_varint(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         bytes.push(number.to_le_bytes()[0] | 0x80);
@@ -45,7 +44,6 @@ pub(super) fn put_varint(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number.to_le_bytes()[0]);
 }
 
-/// Appends a signed number.
 pub(super) fn put_signed(bytes: &mut Vec<u8>, number: i64) {
     put_varint(bytes, (number << 1 ^ number >> 63).cast_unsigned());
 }
@@ -57,12 +55,10 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Starts at the beginning of a column.
     pub(super) fn new(column: &'static str, bytes: &'a [u8]) -> Self {
         Self { column, rest: bytes }
     }
 
-    /// Returns whether everything is read.
     pub(super) fn is_at_end(&self) -> bool {
         self.rest.is_empty()
     }
@@ -78,21 +74,18 @@ impl<'a> Reader<'a> {
         if argument == COUNT_FOLLOWS { self.varint("a count") } else { Ok(u64::from(argument)) }
     }
 
-    /// Reads a byte.
     pub(super) fn byte(&mut self, expected: &'static str) -> Result<u8, Damaged> {
         let (byte, rest) = self.rest.split_first().ok_or_else(|| self.short(expected))?;
         self.rest = rest;
         Ok(*byte)
     }
 
-    /// Reads this many bytes.
     pub(super) fn take(&mut self, count: usize, expected: &'static str) -> Result<&'a [u8], Damaged> {
         let (taken, rest) = self.rest.split_at_checked(count).ok_or_else(|| self.short(expected))?;
         self.rest = rest;
         Ok(taken)
     }
 
-    /// Reads a varint.
     pub(super) fn varint(&mut self, expected: &'static str) -> Result<u64, Damaged> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
@@ -105,7 +98,6 @@ impl<'a> Reader<'a> {
         Err(self.wrong("a number of at most 10 bytes", number))
     }
 
-    /// Reads a varint below a limit.
     pub(super) fn below(&mut self, limit: usize, expected: &'static str) -> Result<usize, Damaged> {
         let number = self.varint(expected)?;
         usize::try_from(number)
@@ -114,7 +106,6 @@ impl<'a> Reader<'a> {
             .ok_or_else(|| self.wrong(expected, number))
     }
 
-    /// Reads a signed number.
     pub(super) fn signed(&mut self, expected: &'static str) -> Result<i64, Damaged> {
         let number = self.varint(expected)?;
         Ok((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
@@ -126,7 +117,6 @@ impl<'a> Reader<'a> {
         Damaged { column: self.column, expected, found: found.to_string() }
     }
 
-    /// Returns bytes as text.
     pub(super) fn text<'b>(&self, bytes: &'b [u8]) -> Result<&'b str, Damaged> {
         let other =
             |_| Damaged { column: self.column, expected: "UTF-8 text", found: "other bytes".to_owned() };

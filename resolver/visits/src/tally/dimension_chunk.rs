@@ -24,7 +24,6 @@ use super::{
     dimensions::{DimensionCounts, VALUE_BYTES_MAX, ValueCount, ValueCounts},
 };
 
-/// The only format of chunks so far.
 const FORMAT: u8 = 1;
 const SAME_COUNTS: u8 = 1;
 const ONE_EACH: u8 = 2;
@@ -83,7 +82,6 @@ fn write(present: &[(Dimension, &ValueCounts)]) -> Vec<u8> {
     bytes
 }
 
-/// Returns the counts of all values if they are the same.
 fn same_count(present: &[(Dimension, &ValueCounts)]) -> Option<ValueCount> {
     let mut counts = present.iter().flat_map(|(_, values)| values.values());
     let first = counts.next()?;

@@ -61,7 +61,6 @@ impl Neg for ValueCount {
     }
 }
 
-/// The counts of a dimension by value.
 pub(super) type ValueCounts = BTreeMap<Box<str>, ValueCount>;
 
 /// Visits of a day by the values of each dimension.
@@ -117,7 +116,6 @@ impl DimensionCounts {
         self.0.iter().all(BTreeMap::is_empty)
     }
 
-    /// Returns the dimensions that have values.
     pub(super) fn present(&self) -> impl Iterator<Item = (Dimension, &ValueCounts)> {
         Dimension::ALL.into_iter().zip(&self.0).filter(|(_, values)| !values.is_empty())
     }

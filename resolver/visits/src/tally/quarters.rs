@@ -17,7 +17,6 @@ use std::{
 
 use super::chunk::{Damaged, Reader, put_counted_header, put_signed, put_varint};
 
-/// The only format of chunks so far.
 const FORMAT: u8 = 1;
 /// Classes of visits: listed or not, by a person or by a bot.
 const CLASSES: usize = 4;
@@ -74,7 +73,6 @@ impl Counts {
         [others, bots, unlisted, self.unlisted_bots]
     }
 
-    /// Counts visits of one class.
     fn of_class(class: usize, count: i64) -> Self {
         let when = |is_in: bool| if is_in { count } else { 0 };
         Self {

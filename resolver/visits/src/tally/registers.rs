@@ -19,16 +19,12 @@ use super::{
     uniques::Coupon,
 };
 
-/// The greatest value of a register.
 pub(super) const REGISTER_MAX: u8 = 63;
-/// Binary logarithm of the number of registers.
 const LG_K: u8 = 14;
 const COUNT: usize = 1 << LG_K;
 const HALF: usize = COUNT / 2;
-/// The greatest value of 4 bits.
 const NIBBLE_MAX: u8 = 15;
 
-/// The registers of a set of keys.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Registers(Box<[u8; COUNT]>);
 
@@ -45,7 +41,6 @@ impl std::fmt::Debug for Registers {
 }
 
 impl Registers {
-    /// Adds the keys of coupons.
     pub(super) fn raise(&mut self, coupons: &[Coupon]) {
         for coupon in coupons {
             let register = &mut self.0[coupon.slot() % COUNT];
@@ -53,7 +48,6 @@ impl Registers {
         }
     }
 
-    /// Appends the registers.
     pub(super) fn write(&self, bytes: &mut Vec<u8>) {
         let base = self.0.iter().copied().min().unwrap_or_default().min(REGISTER_MAX - NIBBLE_MAX);
         let nibble = |value: u8| (value - base).min(NIBBLE_MAX);
@@ -72,7 +66,6 @@ impl Registers {
         }
     }
 
-    /// Adds the keys of stored registers.
     pub(super) fn merge_bytes(&mut self, reader: &mut Reader<'_>) -> Result<(), Damaged> {
         let base = reader.byte("the smallest register")?;
         if base > REGISTER_MAX - NIBBLE_MAX {
@@ -101,7 +94,6 @@ impl Registers {
         Ok(())
     }
 
-    /// Estimates how many distinct keys there are.
     pub(super) fn estimate(&self) -> u64 {
         let sketch = HllSketch::deserialize(&self.image()).expect("the image has the fields of its format");
         #[expect(

@@ -4,7 +4,6 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A visit that owns its values.
 #[derive(Clone, Debug)]
 struct Visit {
     quarter: u8,

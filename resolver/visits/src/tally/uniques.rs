@@ -29,7 +29,6 @@ pub const RELATIVE_ERROR: f64 = 2.0 * 1.038_96 / 128.0;
 const COUPONS: u8 = 1;
 /// Format of a chunk with registers.
 const REGISTERS: u8 = 2;
-/// Maximum number of coupons in a list.
 const LIST_MAX: usize = 2_048;
 /// Number of coupons from which sorting is faster than inserting each at its place.
 const SORT_FROM: usize = 8;
@@ -192,7 +191,6 @@ impl Uniques {
         }
     }
 
-    /// Turns a list into registers.
     fn registers(&mut self) -> &mut Registers {
         if let Keys::Few(list) = &self.0 {
             let mut registers = Registers::default();
