@@ -113,22 +113,6 @@ pub(crate) fn remove_texts(erasure: &Erasure, dialect: Dialect) -> Option<String
     ))
 }
 
-/// SQL query of the first day from `from` on that has visits.
-pub(crate) fn first_day(from: Day) -> String {
-    let of_kind = |subject: Subject| {
-        let key = subject.key();
-        format!(
-            "SELECT min(day) AS day FROM visit_day WHERE kind = {} AND subject = {} AND part = {} AND day >= {}",
-            key.kind,
-            key.subject,
-            key.part,
-            from.get()
-        )
-    };
-    let (links, orphans) = (of_kind(Subject::All(None)), of_kind(Subject::Orphans(None, None)));
-    format!("SELECT min(day) FROM ({links} UNION ALL {orphans}) AS days")
-}
-
 #[cfg(test)]
 mod tests {
     use visits::{Outcome, Slot, Thread};

@@ -21,10 +21,7 @@ use std::{collections::HashMap, sync::Arc};
 use async_trait::async_trait;
 use codes::LinkId;
 use delete::Turns;
-use store::{
-    VisitTotals,
-    postgres::{DatabaseObserver, PoolCount, Unobserved},
-};
+use store::{VisitTotals, postgres::PoolCount};
 use tokio::sync::{Mutex, OnceCell};
 use visits::{AddressSecret, Day, DaySecret, Subject, TextKey, VisitId, VisitRow};
 
@@ -50,21 +47,14 @@ pub struct ClickhouseVisits {
 
 impl ClickhouseVisits {
     /// Prepares a store. No connection is opened before it is needed.
-    #[must_use]
     pub fn new(address: ClickhouseAddress, counters: PostgresVisits) -> Self {
         Self {
-            servers: Servers::new(&address, Arc::new(Unobserved)),
+            servers: Servers::new(&address, Arc::clone(&counters.observer)),
             address,
             counters,
             texts: OnceCell::new(),
             turns: Mutex::default(),
         }
-    }
-
-    /// Tells this observer of answers and errors of ClickHouse.
-    #[must_use]
-    pub fn observed_by(self, observer: Arc<dyn DatabaseObserver>) -> Self {
-        Self { servers: Servers::new(&self.address, observer), ..self }
     }
 
     fn database(&self) -> &str {
@@ -171,7 +161,7 @@ impl VisitStore for ClickhouseVisits {
     }
 
     async fn store(&self, producer: &Producer, batch: &Batch, known: i64) -> Result<(), WriteError> {
-        self.counters.store_counters(producer, batch, known).await
+        self.counters.write(producer, batch, known, &[]).await
     }
 
     fn keeps_rows_apart(&self) -> bool {

@@ -4,6 +4,7 @@ use store::postgres::PostgresSql;
 use tokio_postgres::{Client, types::Type};
 use visits::{Day, VisitId};
 
+use super::try_lock;
 use crate::{VisitStoreError, sql::erasures};
 
 /// Days that have a partition ahead of today.
@@ -58,9 +59,7 @@ async fn create_partition(client: &mut Client, day: Day) -> Result<(), VisitStor
 async fn locked(client: &mut Client, statements: &str) -> Result<(), VisitStoreError> {
     let transaction = client.transaction().await?;
     transaction.batch_execute("SET LOCAL lock_timeout = '2s'").await?;
-    let lock = format!("SELECT pg_try_advisory_xact_lock({LOCK})");
-    let is_ours = transaction.query_typed(&lock, &[]).await?;
-    if is_ours.first().is_some_and(|row| row.get(0)) {
+    if try_lock(&transaction, LOCK).await? {
         transaction.batch_execute(statements).await?;
     }
     transaction.commit().await?;

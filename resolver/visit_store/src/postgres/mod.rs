@@ -23,7 +23,7 @@ use async_trait::async_trait;
 use codes::LinkId;
 use store::{
     StoreError, VisitTotals,
-    postgres::{self as links, PoolCount, PostgresSql},
+    postgres::{self as links, DatabaseObserver, PoolCount, PostgresSql},
 };
 use tokio::{sync::Mutex, time::timeout};
 use tokio_postgres::{Client, GenericClient, Transaction, config::TargetSessionAttrs};
@@ -49,6 +49,7 @@ const LIMITS: &str = "SET LOCAL lock_timeout = '10s'; SET LOCAL statement_timeou
 pub struct PostgresVisits {
     address: links::Address,
     pool: links::Connections,
+    pub(crate) observer: Arc<dyn DatabaseObserver>,
     /// The connection for batches; `None` before its first use and after an error.
     writer: Mutex<Option<Client>>,
 }
@@ -67,11 +68,12 @@ impl PostgresVisits {
     /// # Errors
     /// Returns an error if the URL is invalid.
     pub fn with_options(url: &str, options: &links::ConnectOptions) -> Result<Self, VisitStoreError> {
-        let mut address = links::Address::parse(url)?.observed_by(Arc::clone(&options.observer));
+        let observer = Arc::clone(&options.observer);
+        let mut address = links::Address::parse(url)?.observed_by(Arc::clone(&observer));
         let config = &mut address.config;
         config.application_name("shortmint-visits").target_session_attrs(TargetSessionAttrs::ReadWrite);
         let pool = links::pool("visits", &address, options.budget.visits);
-        Ok(Self { address, pool, writer: Mutex::new(None) })
+        Ok(Self { address, pool, observer, writer: Mutex::new(None) })
     }
 
     /// Runs an operation on a connection of the pool, within [`DEADLINE`].
@@ -124,12 +126,13 @@ impl PostgresVisits {
         Ok(client)
     }
 
-    async fn write(
+    /// Stores a batch with these rows: its own, or none if they go to another database.
+    pub(crate) async fn write(
         &self,
         producer: &Producer,
         batch: &Batch,
         known: i64,
-        rows: write::Rows,
+        rows: &[VisitRow],
     ) -> Result<(), WriteError> {
         let mut writer = self.writer.lock().await;
         let mut client = match writer.take() {
@@ -145,16 +148,13 @@ impl PostgresVisits {
         }
         outcome
     }
+}
 
-    /// Stores everything of a batch but its rows.
-    pub(crate) async fn store_counters(
-        &self,
-        producer: &Producer,
-        batch: &Batch,
-        known: i64,
-    ) -> Result<(), WriteError> {
-        self.write(producer, batch, known, write::Rows::Elsewhere).await
-    }
+/// Takes an advisory lock until the transaction ends, unless another process has it. Returns whether
+/// it did.
+async fn try_lock(transaction: &Transaction<'_>, key: i64) -> Result<bool, VisitStoreError> {
+    let lock = format!("SELECT pg_try_advisory_xact_lock({key})");
+    Ok(transaction.query_typed(&lock, &[]).await?.first().is_some_and(|row| row.get(0)))
 }
 
 #[async_trait]
@@ -227,7 +227,7 @@ impl VisitStore for PostgresVisits {
     }
 
     async fn store(&self, producer: &Producer, batch: &Batch, known: i64) -> Result<(), WriteError> {
-        self.write(producer, batch, known, write::Rows::Here).await
+        self.write(producer, batch, known, &batch.rows).await
     }
 
     async fn changes(&self, after: i64) -> Result<Changes, VisitStoreError> {

@@ -16,7 +16,7 @@ use codes::LinkId;
 use store::{Dialect, Sql as _, TagChange, Value, postgres::PostgresSql};
 use tokio_postgres::{Client, Transaction, types::Type};
 
-use super::{LIMITS, LOCK, gone_tags};
+use super::{LIMITS, LOCK, gone_tags, try_lock};
 use crate::{
     VisitStoreError,
     sql::tags::{self, STEP},
@@ -50,8 +50,7 @@ pub(super) async fn follow(client: &mut Client) -> Result<bool, VisitStoreError>
 /// Makes this transaction the one that does a chore. Returns whether it is.
 pub(super) async fn take_turn(transaction: &Transaction<'_>, chore: i64) -> Result<bool, VisitStoreError> {
     transaction.batch_execute(LIMITS).await?;
-    let lock = format!("SELECT pg_try_advisory_xact_lock({chore})");
-    Ok(transaction.query_typed(&lock, &[]).await?.first().is_some_and(|row| row.get(0)))
+    try_lock(transaction, chore).await
 }
 
 /// Returns some changes with the present tags of their links. From here on no batch is stored until

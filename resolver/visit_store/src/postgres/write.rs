@@ -11,7 +11,7 @@ use tokio_postgres::{
     types::{ToSql, Type},
 };
 
-use visits::{Day, SubjectKey};
+use visits::{Day, SubjectKey, VisitRow};
 
 use super::{DEADLINE, LOCK, copy};
 use crate::{
@@ -30,22 +30,13 @@ use crate::{
 const LIMITS: &str = "SET LOCAL statement_timeout = '60s'; SET LOCAL lock_timeout = '10s'; \
      SET LOCAL idle_in_transaction_session_timeout = '10s'";
 
-/// Where the rows of a batch go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rows {
-    /// Into the same transaction.
-    Here,
-    /// To another database, later.
-    Elsewhere,
-}
-
-/// Stores a batch. Its COMMIT is the last statement, and is awaited.
+/// Stores a batch with these rows. Its COMMIT is the last statement, and is awaited.
 pub(super) async fn write(
     client: &mut Client,
     producer: &Producer,
     batch: &Batch,
     known: i64,
-    rows: Rows,
+    rows: &[VisitRow],
 ) -> Result<(), WriteError> {
     let prepare = async {
         let transaction = client.transaction().await.map_err(failed)?;
@@ -72,7 +63,7 @@ async fn prepare(
     producer: &Producer,
     batch: &Batch,
     known: i64,
-    rows: Rows,
+    rows: &[VisitRow],
 ) -> Result<(), WriteError> {
     transaction.batch_execute(LIMITS).await.map_err(failed)?;
     let lock = format!("SELECT pg_advisory_xact_lock_shared({LOCK})");
@@ -85,9 +76,7 @@ async fn prepare(
         return Err(WriteError::Fenced);
     }
     let rest = async {
-        if rows == Rows::Here {
-            copy_rows(transaction, batch).await?;
-        }
+        copy_rows(transaction, rows).await?;
         insert_texts(transaction, batch.texts.iter().chain(&batch.addresses)).await?;
         sql.add_days(stored_slot(producer.slot), &batch.days).await?;
         insert_links(sql, &batch.links).await?;
@@ -96,13 +85,13 @@ async fn prepare(
     rest.await.map_err(WriteError::Failed)
 }
 
-async fn copy_rows(transaction: &Transaction<'_>, batch: &Batch) -> Result<(), VisitStoreError> {
-    if batch.rows.is_empty() {
+async fn copy_rows(transaction: &Transaction<'_>, rows: &[VisitRow]) -> Result<(), VisitStoreError> {
+    if rows.is_empty() {
         return Ok(());
     }
     let sink = transaction.copy_in(copy::statement().as_str()).await?;
     let mut sink = std::pin::pin!(sink);
-    sink.send(copy::encode(&batch.rows)).await?;
+    sink.send(copy::encode(rows)).await?;
     sink.finish().await?;
     Ok(())
 }

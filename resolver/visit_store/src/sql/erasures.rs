@@ -16,7 +16,7 @@ use codes::LinkId;
 use links::DomainId;
 use store::{Dialect, Row, StoreError, Value};
 use tokio::time::Instant;
-use visits::{AddressNetwork, Day, Flags, QUARTER, TextKey, VisitId};
+use visits::{AddressNetwork, Day, Flags, QUARTER, Subject, SubjectKey, TextKey, VisitId};
 
 use super::{
     VisitSql,
@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     DeletionStep, Erased, Erasure, ErasureId, MERGED, VisitStoreError,
-    erased_rows::{ErasedRow, STEP, condition, first_day, remove_texts, unlisted},
+    erased_rows::{ErasedRow, STEP, condition, remove_texts, unlisted},
     postgres::LOCK,
 };
 
@@ -123,7 +123,17 @@ async fn step(
 
 /// Returns the first day from an id on that has visits.
 pub(crate) async fn next_day(sql: &mut dyn VisitSql, next: VisitId) -> Result<Option<Day>, VisitStoreError> {
-    let rows = sql.query(&first_day(Day::of(next.micros())), &[]).await?;
+    let from = Day::of(next.micros()).get();
+    let of_kind = |subject: Subject| {
+        let SubjectKey { kind, subject, part } = subject.key();
+        format!(
+            "SELECT min(day) AS day FROM visit_day
+             WHERE kind = {kind} AND subject = {subject} AND part = {part} AND day >= {from}"
+        )
+    };
+    let (links, orphans) = (of_kind(Subject::All(None)), of_kind(Subject::Orphans(None, None)));
+    let first = format!("SELECT min(day) FROM ({links} UNION ALL {orphans}) AS days");
+    let rows = sql.query(&first, &[]).await?;
     let day = rows.first().filter(|row| !row.is_null(0)).map(|row| row.number(0)).transpose()?;
     Ok(day.map(Day::from_stored))
 }
