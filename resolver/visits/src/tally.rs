@@ -103,11 +103,10 @@ impl Tally {
         }
     }
 
-    /// Takes the visits of another away. Visitors and addresses stay, since sketches cannot be
-    /// subtracted.
-    pub fn subtract(&mut self, other: &Self) {
-        self.quarters.subtract(&other.quarters);
-        self.dimensions.subtract(&other.dimensions);
+    /// Returns what takes these visits away. It has no sketches: a union cannot be undone, so unique
+    /// visitors of wider subjects include those of deleted visits.
+    pub fn negated(&self) -> Self {
+        Self { quarters: self.quarters.negated(), dimensions: self.dimensions.negated(), ..Self::default() }
     }
 
     /// Reads stored counters.
@@ -156,11 +155,8 @@ impl Counters {
         Ok(Tally::from_chunks(self)?.delta())
     }
 
-    /// Returns the change that takes these counts away. Sketches stay: a union cannot be undone, so
-    /// unique visitors of wider subjects include those of deleted visits.
+    /// Returns the change that takes these counts away ([`Tally::negated`]).
     pub fn negated(&self) -> Result<Self, Damaged> {
-        let mut nothing = Tally::default();
-        nothing.subtract(&Tally::from_chunks(self)?);
-        Ok(nothing.delta())
+        Ok(Tally::from_chunks(self)?.negated().delta())
     }
 }

@@ -117,42 +117,6 @@ pub(super) async fn insert_texts(
     Ok(())
 }
 
-/// The counters of a batch, by column.
-#[derive(Default)]
-struct DayColumns<'a> {
-    kinds: Vec<i16>,
-    subjects: Vec<i64>,
-    parts: Vec<i64>,
-    days: Vec<i32>,
-    totals: Vec<i64>,
-    bots: Vec<i64>,
-    sizes: Vec<i32>,
-    quarters: Vec<&'a [u8]>,
-    dimensions: Vec<&'a [u8]>,
-    visitors: Vec<&'a [u8]>,
-    addresses: Vec<&'a [u8]>,
-}
-
-impl<'a> DayColumns<'a> {
-    fn of(days: &'a [DayDelta]) -> Self {
-        let mut columns = Self::default();
-        for DayDelta { subject, day, delta } in days {
-            columns.kinds.push(subject.kind);
-            columns.subjects.push(subject.subject);
-            columns.parts.push(subject.part);
-            columns.days.push(day.get());
-            columns.totals.push(delta.total);
-            columns.bots.push(delta.bots);
-            columns.sizes.push(i32::try_from(delta.bytes()).unwrap_or(i32::MAX));
-            columns.quarters.push(&delta.quarters);
-            columns.dimensions.push(&delta.dimensions);
-            columns.visitors.push(&delta.visitors);
-            columns.addresses.push(&delta.addresses);
-        }
-        columns
-    }
-}
-
 /// Adds to counters, in rows of the producer's own slot. Rows without a conflict are new.
 const ADD_DAYS: &str = "WITH stored AS (
      INSERT INTO visit_day AS old (kind, subject, part, day, slot, total, bots, version, appended,
@@ -177,19 +141,30 @@ pub(super) async fn add_days(
     if days.is_empty() {
         return Ok(Vec::new());
     }
-    let columns = DayColumns::of(days);
+    let kinds: Vec<i16> = days.iter().map(|day| day.subject.kind).collect();
+    let subjects: Vec<i64> = days.iter().map(|day| day.subject.subject).collect();
+    let parts: Vec<i64> = days.iter().map(|day| day.subject.part).collect();
+    let numbers: Vec<i32> = days.iter().map(|day| day.day.get()).collect();
+    let totals: Vec<i64> = days.iter().map(|day| day.delta.total).collect();
+    let bots: Vec<i64> = days.iter().map(|day| day.delta.bots).collect();
+    let size = |day: &DayDelta| i32::try_from(day.delta.bytes()).unwrap_or(i32::MAX);
+    let sizes: Vec<i32> = days.iter().map(size).collect();
+    let quarters: Vec<&[u8]> = days.iter().map(|day| &day.delta.quarters[..]).collect();
+    let dimensions: Vec<&[u8]> = days.iter().map(|day| &day.delta.dimensions[..]).collect();
+    let visitors: Vec<&[u8]> = days.iter().map(|day| &day.delta.visitors[..]).collect();
+    let addresses: Vec<&[u8]> = days.iter().map(|day| &day.delta.addresses[..]).collect();
     let values: [(&(dyn ToSql + Sync), Type); 13] = [
-        (&columns.kinds, Type::INT2_ARRAY),
-        (&columns.subjects, Type::INT8_ARRAY),
-        (&columns.parts, Type::INT8_ARRAY),
-        (&columns.days, Type::INT4_ARRAY),
-        (&columns.totals, Type::INT8_ARRAY),
-        (&columns.bots, Type::INT8_ARRAY),
-        (&columns.sizes, Type::INT4_ARRAY),
-        (&columns.quarters, Type::BYTEA_ARRAY),
-        (&columns.dimensions, Type::BYTEA_ARRAY),
-        (&columns.visitors, Type::BYTEA_ARRAY),
-        (&columns.addresses, Type::BYTEA_ARRAY),
+        (&kinds, Type::INT2_ARRAY),
+        (&subjects, Type::INT8_ARRAY),
+        (&parts, Type::INT8_ARRAY),
+        (&numbers, Type::INT4_ARRAY),
+        (&totals, Type::INT8_ARRAY),
+        (&bots, Type::INT8_ARRAY),
+        (&sizes, Type::INT4_ARRAY),
+        (&quarters, Type::BYTEA_ARRAY),
+        (&dimensions, Type::BYTEA_ARRAY),
+        (&visitors, Type::BYTEA_ARRAY),
+        (&addresses, Type::BYTEA_ARRAY),
         (&slot, Type::INT2),
         (&APPENDED_MAX, Type::INT4),
     ];

@@ -267,8 +267,7 @@ mod tests {
                 counts.add(Dimension::ALL[*dimension], value, ValueCount { total: *total, bots: *bots });
             }
             if negated {
-                let positive = std::mem::take(&mut counts);
-                counts.subtract(&positive);
+                counts = counts.negated();
             }
             prop_assert_eq!(DimensionCounts::from_chunks(&counts.chunk()).unwrap(), counts);
         }

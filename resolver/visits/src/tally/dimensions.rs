@@ -12,12 +12,7 @@
 //! Rejected: a space-saving sketch, because its counts are too high by amounts that differ from
 //! value to value, so that the sum of a dimension would not be its number of visits.
 
-use std::{
-    cmp::Reverse,
-    collections::BTreeMap,
-    mem,
-    ops::{AddAssign, Neg},
-};
+use std::{cmp::Reverse, collections::BTreeMap, mem, ops::AddAssign};
 
 use super::dimension::Dimension;
 
@@ -53,14 +48,6 @@ impl AddAssign for ValueCount {
     }
 }
 
-impl Neg for ValueCount {
-    type Output = Self;
-
-    fn neg(self) -> Self {
-        Self { total: self.total.wrapping_neg(), bots: self.bots.wrapping_neg() }
-    }
-}
-
 pub(super) type ValueCounts = BTreeMap<Box<str>, ValueCount>;
 
 /// Visits of a day by the values of each dimension.
@@ -91,12 +78,18 @@ impl DimensionCounts {
 
     /// Adds the visits of another.
     pub fn merge(&mut self, other: &Self) {
-        other.each(|dimension, value, count| self.add(dimension, value, count));
+        for (dimension, values) in other.present() {
+            values.iter().for_each(|(value, count)| self.add(dimension, value, *count));
+        }
     }
 
-    /// Takes the visits of another away.
-    pub fn subtract(&mut self, other: &Self) {
-        other.each(|dimension, value, count| self.add(dimension, value, -count));
+    /// Returns what takes these visits away.
+    pub(super) fn negated(&self) -> Self {
+        let mut negated = self.clone();
+        for count in negated.0.iter_mut().flat_map(BTreeMap::values_mut) {
+            *count = ValueCount { total: count.total.wrapping_neg(), bots: count.bots.wrapping_neg() };
+        }
+        negated
     }
 
     /// Returns the values of a dimension, ordered by text.
@@ -128,12 +121,6 @@ impl DimensionCounts {
     /// Returns whether no dimension has more values than are stored.
     pub(super) fn is_folded(&self) -> bool {
         self.0.iter().all(is_folded)
-    }
-
-    fn each(&self, mut visit: impl FnMut(Dimension, &str, ValueCount)) {
-        for (dimension, values) in self.present() {
-            values.iter().for_each(|(value, count)| visit(dimension, value, *count));
-        }
     }
 }
 
@@ -233,7 +220,7 @@ mod tests {
         let mut counts = DimensionCounts::default();
         counts.add(Dimension::Os, "", count(0));
         counts.add(Dimension::Os, "iOS", count(4));
-        counts.add(Dimension::Os, "iOS", -count(4));
+        counts.add(Dimension::Os, "iOS", count(-4));
         assert!(counts.is_empty());
     }
 }
