@@ -104,11 +104,6 @@ impl DimensionCounts {
         sum
     }
 
-    /// Returns whether there are no visits.
-    pub fn is_empty(&self) -> bool {
-        self.0.iter().all(BTreeMap::is_empty)
-    }
-
     pub(super) fn present(&self) -> impl Iterator<Item = (Dimension, &ValueCounts)> {
         Dimension::ALL.into_iter().zip(&self.0).filter(|(_, values)| !values.is_empty())
     }
@@ -221,6 +216,6 @@ mod tests {
         counts.add(Dimension::Os, "", count(0));
         counts.add(Dimension::Os, "iOS", count(4));
         counts.add(Dimension::Os, "iOS", count(-4));
-        assert!(counts.is_empty());
+        assert_eq!(counts, DimensionCounts::default());
     }
 }
