@@ -5,6 +5,7 @@ use std::{collections::HashMap, ops::Range, time::Duration};
 use codes::LinkId;
 use links::webhook::NewWebhookEvent;
 pub use store::LinkVisits;
+pub use visits::Days;
 use visits::{
     AddressNetwork, Day, Month, Slot, Subject, SubjectKey, TextHash, VisitId, VisitRow, tally::Counters,
 };
@@ -118,15 +119,6 @@ pub struct StoredText {
     pub at: TextRef,
     /// The text; not necessarily UTF-8.
     pub text: Vec<u8>,
-}
-
-/// Days from the first one to before the end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Days {
-    /// The first day.
-    pub first: Day,
-    /// The day after the last one.
-    pub end: Day,
 }
 
 /// Which columns of counters to read, beside the totals.

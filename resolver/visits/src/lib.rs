@@ -34,7 +34,7 @@ pub use event::{
 pub use id::{DAY, Day, Month, QUARTER, Slot, Thread, VisitId};
 pub use network::AddressNetwork;
 pub use outcome::{OrphanKind, Outcome};
-pub use range::TimeRange;
+pub use range::{Days, TimeRange};
 pub use row::{BOT, Flags, Language, VisitRow};
 pub use share::tenths_of_percent;
 pub use subject::{Subject, SubjectKey};

@@ -164,7 +164,7 @@ async fn compute(
     Ok(VisitStats {
         current: count(counters, range, interval, request).await?,
         interval,
-        days: (days.start, days.end.minus(1)),
+        days: (days.first, days.end.minus(1)),
         dimensions: request.dimensions.iter().map(ranked).collect(),
         visitors: sums.visitors.estimate(),
         addresses: sums.addresses.estimate(),

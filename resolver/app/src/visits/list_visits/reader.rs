@@ -18,7 +18,7 @@ use std::{
     sync::Arc,
 };
 
-use visit_store::{Columns, Days, RowQuery, VisitReader, VisitStoreError};
+use visit_store::{Columns, RowQuery, VisitReader, VisitStoreError};
 use visits::{
     Day, QUARTER, Subject, TimeRange, VisitId, VisitRow,
     page::{PageStart, find_page, listed},
@@ -136,9 +136,8 @@ impl Reader {
         if range.is_empty() {
             return Ok(());
         }
-        let days = range.days();
         let columns = Columns { quarters: true, ..Columns::default() };
-        let counters = self.store.days(subject, Days { first: days.start, end: days.end }, columns).await?;
+        let counters = self.store.days(subject, range.days(), columns).await?;
         let mut days = Vec::new();
         let mut windows = Windows::of(subject);
         for of_day in counters {

@@ -1,6 +1,6 @@
 //! Reads counters of one or several subjects and adds them up.
 
-use visit_store::{Columns, DayCounters, Days, VisitReader, VisitStoreError};
+use visit_store::{Columns, DayCounters, VisitReader, VisitStoreError};
 use visits::{
     Day, QUARTER, Subject, TimeRange,
     series::Series,
@@ -37,7 +37,7 @@ impl<'a> Counters<'a> {
             Columns { dimensions: has_dimensions, visitors: true, addresses: true, ..Columns::default() };
         let mut sums = Sums::default();
         for subject in self.subjects {
-            for span in self.store.spans(*subject, days(range), columns).await? {
+            for span in self.store.spans(*subject, range.days(), columns).await? {
                 sums.add(&span)?;
             }
         }
@@ -48,7 +48,7 @@ impl<'a> Counters<'a> {
     pub(super) async fn fill(&self, series: &mut Series) -> Result<(), VisitStoreError> {
         let columns = Columns { quarters: series.needs_quarters(), ..Columns::default() };
         for subject in self.subjects {
-            for of_day in self.store.days(*subject, days(series.range), columns).await? {
+            for of_day in self.store.days(*subject, series.range.days(), columns).await? {
                 let start = Day::from_stored(of_day.days.start).start();
                 if !columns.quarters {
                     series.add(start, of_day.counters.total, of_day.counters.bots);
@@ -72,9 +72,4 @@ impl Sums {
         self.addresses.merge_chunks("addresses", &span.counters.addresses)?;
         Ok(())
     }
-}
-
-fn days(range: TimeRange) -> Days {
-    let days = range.days();
-    Days { first: days.start, end: days.end }
 }
