@@ -12,7 +12,7 @@ mod sqlite;
 mod values;
 
 pub use clickhouse::{ClickhouseAddress, ClickhouseVisits};
-pub use error::{VisitStoreError, WriteError};
+pub use error::{Result, VisitStoreError, WriteError};
 pub use port::{MERGED, TokenSecret, VisitReader, VisitStore};
 pub use postgres::PostgresVisits;
 pub use rows_record::RowsRecord;

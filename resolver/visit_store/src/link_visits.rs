@@ -3,16 +3,13 @@
 use codes::LinkId;
 use store::{Dialect, StoreError, Value};
 
-use crate::{LinkVisits, VisitStoreError, sql::VisitSql, sqlite::next_number};
+use crate::{LinkVisits, Result, sql::VisitSql, sqlite::next_number};
 
 /// Bytes of an entry: four numbers of eight bytes.
 const ENTRY: usize = 32;
 
 /// Stores visits by link, which are added to the links later.
-pub(crate) async fn insert_links(
-    sql: &mut dyn VisitSql,
-    links: &[LinkVisits],
-) -> Result<(), VisitStoreError> {
+pub(crate) async fn insert_links(sql: &mut dyn VisitSql, links: &[LinkVisits]) -> Result<()> {
     if links.is_empty() {
         return Ok(());
     }

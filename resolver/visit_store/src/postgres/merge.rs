@@ -5,7 +5,7 @@ use tokio_postgres::{Client, IsolationLevel};
 
 use super::try_lock;
 use crate::{
-    VisitStoreError,
+    Result,
     sql::months::{self, BUSY, MONTHS, MonthKey, STEP, WORTHWHILE},
 };
 
@@ -34,7 +34,7 @@ fn outdated() -> String {
     )
 }
 
-pub(super) async fn merge(client: &mut Client) -> Result<bool, VisitStoreError> {
+pub(super) async fn merge(client: &mut Client) -> Result<bool> {
     let transaction =
         client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).start().await?;
     transaction.batch_execute("SET LOCAL statement_timeout = '55s'").await?;

@@ -31,8 +31,8 @@ use visits::{AddressSecret, Day, DaySecret, Slot, Subject, TextKey, VisitId, Vis
 
 use crate::{
     Batch, Changes, Columns, DayCounters, DayDelta, Days, DeletionStep, Erased, Erasure, ErasureId, Producer,
-    RowQuery, SpoolId, Standing, StoredText, TextRef, TokenSecret, VisitReader, VisitStore, VisitStoreError,
-    WriteError,
+    Result, RowQuery, SpoolId, Standing, StoredText, TextRef, TokenSecret, VisitReader, VisitStore,
+    VisitStoreError, WriteError,
     sql::{self, VisitSql},
 };
 
@@ -59,7 +59,7 @@ impl PostgresVisits {
     ///
     /// # Errors
     /// Returns an error if the URL is invalid.
-    pub fn new(url: &str) -> Result<Self, VisitStoreError> {
+    pub fn new(url: &str) -> Result<Self> {
         Self::with_options(url, &links::ConnectOptions::default())
     }
 
@@ -67,7 +67,7 @@ impl PostgresVisits {
     ///
     /// # Errors
     /// Returns an error if the URL is invalid.
-    pub fn with_options(url: &str, options: &links::ConnectOptions) -> Result<Self, VisitStoreError> {
+    pub fn with_options(url: &str, options: &links::ConnectOptions) -> Result<Self> {
         let observer = Arc::clone(&options.observer);
         let mut address = links::Address::parse(url)?.observed_by(Arc::clone(&observer));
         let config = &mut address.config;
@@ -77,10 +77,7 @@ impl PostgresVisits {
     }
 
     /// Runs an operation on a connection of the pool, within [`DEADLINE`].
-    pub(crate) async fn with<T>(
-        &self,
-        operation: impl AsyncFnOnce(&mut Client) -> Result<T, VisitStoreError>,
-    ) -> Result<T, VisitStoreError> {
+    pub(crate) async fn with<T>(&self, operation: impl AsyncFnOnce(&mut Client) -> Result<T>) -> Result<T> {
         let run = async {
             let mut connection = links::check_out(&self.pool).await?;
             operation(&mut connection).await
@@ -92,16 +89,16 @@ impl PostgresVisits {
     /// Runs an operation each of whose statements is a transaction of its own.
     async fn each<T>(
         &self,
-        operation: impl AsyncFnOnce(&mut PostgresSql<'_, Client>) -> Result<T, VisitStoreError>,
-    ) -> Result<T, VisitStoreError> {
+        operation: impl AsyncFnOnce(&mut PostgresSql<'_, Client>) -> Result<T>,
+    ) -> Result<T> {
         self.with(async |client| operation(&mut PostgresSql(&*client)).await).await
     }
 
     /// Runs an operation in a transaction, and commits it.
     pub(crate) async fn transact<T>(
         &self,
-        operation: impl AsyncFnOnce(&mut PostgresSql<'_, Transaction<'_>>) -> Result<T, VisitStoreError>,
-    ) -> Result<T, VisitStoreError> {
+        operation: impl AsyncFnOnce(&mut PostgresSql<'_, Transaction<'_>>) -> Result<T>,
+    ) -> Result<T> {
         self.with(async |client| {
             let transaction = client.transaction().await?;
             transaction.batch_execute(LIMITS).await?;
@@ -119,7 +116,7 @@ impl PostgresVisits {
         }
     }
 
-    async fn connect(&self) -> Result<Client, VisitStoreError> {
+    async fn connect(&self) -> Result<Client> {
         let (client, connection) = self.address.connect().await?;
         // It ends with the client; an error shows at the client's next call.
         tokio::spawn(connection);
@@ -152,14 +149,14 @@ impl PostgresVisits {
 
 /// Takes an advisory lock until the transaction ends, unless another process has it. Returns whether
 /// it did.
-async fn try_lock(transaction: &Transaction<'_>, key: i64) -> Result<bool, VisitStoreError> {
+async fn try_lock(transaction: &Transaction<'_>, key: i64) -> Result<bool> {
     let lock = format!("SELECT pg_try_advisory_xact_lock({key})");
     Ok(transaction.query_typed(&lock, &[]).await?.first().is_some_and(|row| row.get(0)))
 }
 
 #[async_trait]
 impl<C: GenericClient + Sync> VisitSql for PostgresSql<'_, C> {
-    async fn add_days(&mut self, slot: i16, days: &[DayDelta]) -> Result<(), VisitStoreError> {
+    async fn add_days(&mut self, slot: i16, days: &[DayDelta]) -> Result<()> {
         let long = write::add_days(self.0, slot, days).await?;
         sql::days::compact(self, &long).await
     }
@@ -167,40 +164,30 @@ impl<C: GenericClient + Sync> VisitSql for PostgresSql<'_, C> {
 
 #[async_trait]
 impl VisitReader for PostgresVisits {
-    async fn days(
-        &self,
-        subject: Subject,
-        days: Days,
-        columns: Columns,
-    ) -> Result<Vec<DayCounters>, VisitStoreError> {
+    async fn days(&self, subject: Subject, days: Days, columns: Columns) -> Result<Vec<DayCounters>> {
         self.each(async |sql| sql::counters::days(sql, subject, days, columns).await).await
     }
 
-    async fn spans(
-        &self,
-        subject: Subject,
-        days: Days,
-        columns: Columns,
-    ) -> Result<Vec<DayCounters>, VisitStoreError> {
+    async fn spans(&self, subject: Subject, days: Days, columns: Columns) -> Result<Vec<DayCounters>> {
         self.each(async |sql| sql::counters::spans(sql, subject, days, columns).await).await
     }
 
-    async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>, VisitStoreError> {
+    async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>> {
         self.each(async |sql| sql::rows::rows(sql, query).await).await
     }
 
-    async fn count_rows(&self, query: &RowQuery) -> Result<u64, VisitStoreError> {
+    async fn count_rows(&self, query: &RowQuery) -> Result<u64> {
         self.each(async |sql| sql::rows::count(sql, query).await).await
     }
 
-    async fn rows_from(&self) -> Result<Option<Day>, VisitStoreError> {
+    async fn rows_from(&self) -> Result<Option<Day>> {
         self.with(async |client| chores::rows_from(client).await).await
     }
 }
 
 #[async_trait]
 impl VisitStore for PostgresVisits {
-    async fn migrate(&self) -> Result<(), VisitStoreError> {
+    async fn migrate(&self) -> Result<()> {
         // The schema is that of the links' database.
         Ok(())
     }
@@ -209,20 +196,20 @@ impl VisitStore for PostgresVisits {
         vec![self.pool.count()]
     }
 
-    async fn slots(&self) -> Result<Option<(u32, u32)>, VisitStoreError> {
+    async fn slots(&self) -> Result<Option<(u32, u32)>> {
         let used = self.each(async |sql| sql::producers::slots_used(sql).await).await?;
         Ok(Some((used, Slot::COUNT.into())))
     }
 
-    async fn register(&self, spool: SpoolId, holder: &str) -> Result<Producer, VisitStoreError> {
+    async fn register(&self, spool: SpoolId, holder: &str) -> Result<Producer> {
         self.transact(async |sql| sql::producers::register(sql, spool, holder).await).await
     }
 
-    async fn standing(&self, producer: &Producer) -> Result<Standing, VisitStoreError> {
+    async fn standing(&self, producer: &Producer) -> Result<Standing> {
         self.each(async |sql| sql::producers::standing(sql, producer).await).await
     }
 
-    async fn release(&self, producer: &Producer) -> Result<(), VisitStoreError> {
+    async fn release(&self, producer: &Producer) -> Result<()> {
         self.each(async |sql| sql::producers::release(sql, producer).await).await
     }
 
@@ -230,74 +217,70 @@ impl VisitStore for PostgresVisits {
         self.write(producer, batch, known, &batch.rows).await
     }
 
-    async fn changes(&self, after: i64) -> Result<Changes, VisitStoreError> {
+    async fn changes(&self, after: i64) -> Result<Changes> {
         self.each(async |sql| sql::changes::changes(sql, after).await).await
     }
 
-    async fn tags_of(&self, links: &[LinkId]) -> Result<HashMap<LinkId, Vec<i64>>, VisitStoreError> {
+    async fn tags_of(&self, links: &[LinkId]) -> Result<HashMap<LinkId, Vec<i64>>> {
         self.each(async |sql| sql::changes::tags_of(sql, links).await).await
     }
 
-    async fn secrets(&self) -> Result<(TextKey, AddressSecret), VisitStoreError> {
+    async fn secrets(&self) -> Result<(TextKey, AddressSecret)> {
         self.each(async |sql| sql::secrets::of_deployment(sql).await).await
     }
 
-    async fn token_secret(&self) -> Result<TokenSecret, VisitStoreError> {
+    async fn token_secret(&self) -> Result<TokenSecret> {
         self.each(async |sql| sql::secrets::of_tokens(sql).await).await
     }
 
-    async fn day_secret(&self, day: Day) -> Result<Option<DaySecret>, VisitStoreError> {
+    async fn day_secret(&self, day: Day) -> Result<Option<DaySecret>> {
         self.each(async |sql| sql::secrets::of_day(sql, day).await).await
     }
 
-    async fn link_totals(
-        &self,
-        links: &[LinkId],
-        days: Days,
-    ) -> Result<HashMap<LinkId, VisitTotals>, VisitStoreError> {
+    async fn link_totals(&self, links: &[LinkId], days: Days) -> Result<HashMap<LinkId, VisitTotals>> {
         self.each(async |sql| sql::counters::link_totals(sql, links, days).await).await
     }
 
-    async fn texts(&self, texts: &[TextRef]) -> Result<Vec<StoredText>, VisitStoreError> {
+    async fn texts(&self, texts: &[TextRef]) -> Result<Vec<StoredText>> {
         self.each(async |sql| sql::rows::texts(sql, texts).await).await
     }
 
-    async fn delete(&self, subject: Subject, before: VisitId) -> Result<u64, VisitStoreError> {
+    async fn delete(&self, subject: Subject, before: VisitId) -> Result<u64> {
         self.transact(async |sql| sql::deletion::delete(sql, subject, before).await).await
     }
 
-    async fn erase(&self, erasure: &Erasure) -> Result<Option<ErasureId>, VisitStoreError> {
+    async fn erase(&self, erasure: &Erasure) -> Result<Option<ErasureId>> {
         self.transact(async |sql| sql::erasures::erase(sql, erasure).await).await
     }
 
-    async fn erased(&self, id: ErasureId) -> Result<Erased, VisitStoreError> {
+    async fn erased(&self, id: ErasureId) -> Result<Erased> {
         self.each(async |sql| sql::erasures::erased(sql, id).await).await
     }
 
-    async fn delete_rows(&self) -> Result<DeletionStep, VisitStoreError> {
+    async fn delete_rows(&self) -> Result<DeletionStep> {
         match self.each(async |sql| sql::deletion::delete_rows(sql).await).await? {
             Some(step) => Ok(step),
             None => self.transact(async |sql| sql::erasures::delete_rows(sql).await).await,
         }
     }
 
-    async fn keep(&self, rows_from: Day) -> Result<(), VisitStoreError> {
+    async fn keep(&self, rows_from: Day) -> Result<()> {
         self.with(async |client| chores::keep(client, rows_from).await).await
     }
 
-    async fn merge(&self) -> Result<bool, VisitStoreError> {
+    async fn merge(&self) -> Result<bool> {
         self.with(async |client| merge::merge(client).await).await
     }
 
-    async fn fold_link_visits(&self) -> Result<bool, VisitStoreError> {
+    async fn fold_link_visits(&self) -> Result<bool> {
         self.with(async |client| link_visits::fold(client).await).await
     }
 
-    async fn follow_tags(&self) -> Result<bool, VisitStoreError> {
+    async fn follow_tags(&self) -> Result<bool> {
         self.with(async |client| tags::follow(client).await).await
     }
 
-    async fn latest(&self, after: VisitId, most: usize) -> Result<Vec<VisitRow>, VisitStoreError> {
+    async fn latest(&self, after: VisitId, most: usize) -> Result<Vec<VisitRow>> {
         self.each(async |sql| sql::rows::latest(sql, after, most).await).await
     }
 }

@@ -15,7 +15,7 @@ use visits::{Day, SubjectKey, VisitRow};
 
 use super::{DEADLINE, LOCK, copy};
 use crate::{
-    Batch, DayDelta, Producer, StoredText, VisitStoreError, WriteError,
+    Batch, DayDelta, Producer, Result, StoredText, VisitStoreError, WriteError,
     link_visits::insert_links,
     port::stored_slot,
     sql::{
@@ -85,7 +85,7 @@ async fn prepare(
     rest.await.map_err(WriteError::Failed)
 }
 
-async fn copy_rows(transaction: &Transaction<'_>, rows: &[VisitRow]) -> Result<(), VisitStoreError> {
+async fn copy_rows(transaction: &Transaction<'_>, rows: &[VisitRow]) -> Result<()> {
     if rows.is_empty() {
         return Ok(());
     }
@@ -99,7 +99,7 @@ async fn copy_rows(transaction: &Transaction<'_>, rows: &[VisitRow]) -> Result<(
 pub(super) async fn insert_texts(
     transaction: &Transaction<'_>,
     texts: impl IntoIterator<Item = &StoredText>,
-) -> Result<(), VisitStoreError> {
+) -> Result<()> {
     let mut texts: Vec<&StoredText> = texts.into_iter().collect();
     if texts.is_empty() {
         return Ok(());
@@ -137,7 +137,7 @@ pub(super) async fn add_days(
     client: &(impl GenericClient + Sync),
     slot: i16,
     days: &[DayDelta],
-) -> Result<Vec<DayKey>, VisitStoreError> {
+) -> Result<Vec<DayKey>> {
     if days.is_empty() {
         return Ok(Vec::new());
     }

@@ -7,14 +7,14 @@ use store::{Value, VisitTotals};
 use visits::{Day, Month, Subject, SubjectKey};
 
 use super::{VisitSql, literal, take_counters};
-use crate::{Columns, DayCounters, Days, VisitStoreError};
+use crate::{Columns, DayCounters, Days, Result};
 
 pub(crate) async fn days(
     sql: &mut dyn VisitSql,
     subject: Subject,
     days: Days,
     columns: Columns,
-) -> Result<Vec<DayCounters>, VisitStoreError> {
+) -> Result<Vec<DayCounters>> {
     let (condition, values) = within(subject, "day", days.first.get()..days.end.get());
     let query = format!(
         "SELECT day, total, bots, {} FROM visit_day WHERE {condition} ORDER BY day, slot, part",
@@ -44,7 +44,7 @@ pub(crate) async fn spans(
     subject: Subject,
     range: Days,
     columns: Columns,
-) -> Result<Vec<DayCounters>, VisitStoreError> {
+) -> Result<Vec<DayCounters>> {
     let mut all = Vec::new();
     let mut from = range.first;
     for month in months(sql, subject, range, columns).await? {
@@ -63,7 +63,7 @@ async fn months(
     subject: Subject,
     range: Days,
     columns: Columns,
-) -> Result<Vec<DayCounters>, VisitStoreError> {
+) -> Result<Vec<DayCounters>> {
     let is_whole = range.first == range.first.month().first_day();
     let first = if is_whole { range.first.month() } else { range.first.month().next() };
     let end = range.end.month();
@@ -101,11 +101,7 @@ async fn months(
     Ok(all.into_iter().filter(is_current).map(|(month, _)| month).collect())
 }
 
-async fn versions(
-    sql: &mut dyn VisitSql,
-    subject: Subject,
-    days: Range<i32>,
-) -> Result<Vec<(i32, i64)>, VisitStoreError> {
+async fn versions(sql: &mut dyn VisitSql, subject: Subject, days: Range<i32>) -> Result<Vec<(i32, i64)>> {
     let (condition, values) = within(subject, "day", days);
     let rows = sql.query(&format!("SELECT day, version FROM visit_day WHERE {condition}"), &values).await?;
     rows.iter().map(|row| Ok((row.number(0)?, row.int(1)?))).collect()
@@ -115,7 +111,7 @@ pub(crate) async fn link_totals(
     sql: &mut dyn VisitSql,
     links: &[LinkId],
     days: Days,
-) -> Result<HashMap<LinkId, VisitTotals>, VisitStoreError> {
+) -> Result<HashMap<LinkId, VisitTotals>> {
     let query = format!(
         "SELECT subject, CAST(sum(total) AS bigint), CAST(sum(bots) AS bigint) FROM visit_day
          WHERE kind = 0 AND {} AND day >= $2 AND day < $3 GROUP BY subject",

@@ -4,7 +4,7 @@ use store::Value;
 use visits::{Day, SubjectKey, tally::Counters};
 
 use super::{VisitSql, take_counters};
-use crate::VisitStoreError;
+use crate::Result;
 
 /// Appended bytes at which the columns of a row are merged into one chunk each.
 pub(crate) const APPENDED_MAX: i32 = 32 * 1024;
@@ -17,7 +17,7 @@ pub(crate) struct DayKey {
 }
 
 /// Merges the chunks of rows that have grown long. What is read from them stays the same.
-pub(crate) async fn compact(sql: &mut dyn VisitSql, keys: &[DayKey]) -> Result<(), VisitStoreError> {
+pub(crate) async fn compact(sql: &mut dyn VisitSql, keys: &[DayKey]) -> Result<()> {
     let select = format!(
         "SELECT total, bots, quarters, dimensions, visitors, addresses FROM visit_day
          WHERE kind = $1 AND subject = $2 AND part = $3 AND day = $4 AND slot = $5 {}",

@@ -12,15 +12,11 @@ use super::{
     sums::Sums,
     take_counters,
 };
-use crate::{DeletionStep, LinkVisits, MERGED, VisitStoreError, link_visits::insert_links, postgres::LOCK};
+use crate::{DeletionStep, LinkVisits, MERGED, Result, link_visits::insert_links, postgres::LOCK};
 
 const STEP: i64 = 20_000;
 
-pub(crate) async fn delete(
-    sql: &mut dyn VisitSql,
-    subject: Subject,
-    before: VisitId,
-) -> Result<u64, VisitStoreError> {
+pub(crate) async fn delete(sql: &mut dyn VisitSql, subject: Subject, before: VisitId) -> Result<u64> {
     lock(sql, LOCK).await?;
     let (link, deleted) = match subject {
         Subject::Link(link) => (link.get(), delete_of_link(sql, link).await?),
@@ -39,7 +35,7 @@ pub(crate) async fn delete(
 }
 
 /// Removes the counters of a link, and takes them away from those of wider subjects.
-async fn delete_of_link(sql: &mut dyn VisitSql, link: LinkId) -> Result<u64, VisitStoreError> {
+async fn delete_of_link(sql: &mut dyn VisitSql, link: LinkId) -> Result<u64> {
     let own: [Value; 1] = [link.get().into()];
     let remove = "DELETE FROM visit_day WHERE kind = 0 AND subject = $1
          RETURNING part, day, total, bots, quarters, dimensions, visitors, addresses";
@@ -64,7 +60,7 @@ async fn delete_of_link(sql: &mut dyn VisitSql, link: LinkId) -> Result<u64, Vis
 
 /// Removes the counters of orphan visits. Counts of outcomes, which links and everything have too,
 /// stay.
-async fn delete_of_orphans(sql: &mut dyn VisitSql) -> Result<u64, VisitStoreError> {
+async fn delete_of_orphans(sql: &mut dyn VisitSql) -> Result<u64> {
     let kind = Subject::Orphans(None, None).key().kind;
     let total = format!(
         "SELECT CAST(coalesce(sum(total), 0) AS bigint) FROM visit_day
@@ -78,7 +74,7 @@ async fn delete_of_orphans(sql: &mut dyn VisitSql) -> Result<u64, VisitStoreErro
 }
 
 /// Deletes some of the rows before a cut. Returns `None` if no cut has rows left.
-pub(crate) async fn delete_rows(sql: &mut dyn VisitSql) -> Result<Option<DeletionStep>, VisitStoreError> {
+pub(crate) async fn delete_rows(sql: &mut dyn VisitSql) -> Result<Option<DeletionStep>> {
     let cut = "SELECT link_id, before_id, version FROM visit_cut WHERE has_rows ORDER BY version LIMIT 1";
     let cuts = sql.query(cut, &[]).await?;
     let Some(cut) = cuts.first() else { return Ok(None) };

@@ -19,16 +19,16 @@ use async_trait::async_trait;
 use store::{Dialect, Row, Sql};
 use visits::tally::Counters;
 
-use crate::{DayDelta, VisitStoreError};
+use crate::{DayDelta, Result};
 
 /// A transaction on visits.
 #[async_trait]
 pub(crate) trait VisitSql: Sql {
-    async fn add_days(&mut self, slot: i16, days: &[DayDelta]) -> Result<(), VisitStoreError>;
+    async fn add_days(&mut self, slot: i16, days: &[DayDelta]) -> Result<()>;
 }
 
 /// Waits for an advisory lock until the transaction ends. SQLite has one writer.
-async fn lock(sql: &mut dyn VisitSql, key: i64) -> Result<(), VisitStoreError> {
+async fn lock(sql: &mut dyn VisitSql, key: i64) -> Result<()> {
     if sql.dialect() == Dialect::Postgres {
         sql.query(&format!("SELECT 1 FROM pg_advisory_xact_lock({key})"), &[]).await?;
     }
@@ -43,7 +43,7 @@ pub(crate) fn literal(dialect: Dialect, bytes: &[u8]) -> String {
     }
 }
 
-fn take_counters(row: &mut Row, from: usize) -> Result<Counters, VisitStoreError> {
+fn take_counters(row: &mut Row, from: usize) -> Result<Counters> {
     Ok(Counters {
         total: row.int(from)?,
         bots: row.int(from + 1)?,

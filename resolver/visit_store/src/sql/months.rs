@@ -4,7 +4,7 @@ use store::{Row, Value};
 use visits::{Month, tally::Counters};
 
 use super::{VisitSql, take_counters};
-use crate::VisitStoreError;
+use crate::Result;
 
 /// Months whose days are merged, back from the current one.
 pub(crate) const MONTHS: i32 = 13;
@@ -23,13 +23,13 @@ pub(crate) struct MonthKey {
 }
 
 impl MonthKey {
-    pub(crate) fn of(row: &Row) -> Result<Self, VisitStoreError> {
+    pub(crate) fn of(row: &Row) -> Result<Self> {
         let month = Month::from_stored(row.number(3)?);
         Ok(Self { kind: row.number(0)?, subject: row.int(1)?, part: row.int(2)?, month })
     }
 }
 
-pub(crate) async fn merge(sql: &mut dyn VisitSql, key: &MonthKey) -> Result<(), VisitStoreError> {
+pub(crate) async fn merge(sql: &mut dyn VisitSql, key: &MonthKey) -> Result<()> {
     let query = "SELECT version, total, bots, quarters, dimensions, visitors, addresses FROM visit_day
          WHERE kind = $1 AND subject = $2 AND part = $3 AND day >= $4 AND day < $5";
     let MonthKey { kind, subject, part, month } = *key;

@@ -5,31 +5,27 @@ use store::{Dialect, Row, StoreError, Value};
 use visits::{BOT, DAY, Month, OrphanKind, Outcome, Subject, TextHash, VisitId, VisitRow};
 
 use super::{VisitSql, int};
-use crate::{RowQuery, StoredText, TextRef, VisitStoreError, sqlite::LINKS};
+use crate::{Result, RowQuery, StoredText, TextRef, sqlite::LINKS};
 
 const TEXTS_AT_ONCE: usize = 500;
 
-pub(crate) async fn rows(sql: &mut dyn VisitSql, query: &RowQuery) -> Result<Vec<VisitRow>, VisitStoreError> {
+pub(crate) async fn rows(sql: &mut dyn VisitSql, query: &RowQuery) -> Result<Vec<VisitRow>> {
     let condition = condition(sql.dialect(), query);
     let (most, skip) = (int(query.most), int(query.skip));
     select(sql, &format!("{condition} ORDER BY id DESC LIMIT {most} OFFSET {skip}")).await
 }
 
-pub(crate) async fn latest(
-    sql: &mut dyn VisitSql,
-    after: VisitId,
-    most: usize,
-) -> Result<Vec<VisitRow>, VisitStoreError> {
+pub(crate) async fn latest(sql: &mut dyn VisitSql, after: VisitId, most: usize) -> Result<Vec<VisitRow>> {
     select(sql, &format!("id > {} ORDER BY id DESC LIMIT {}", after.get(), int(most))).await
 }
 
-async fn select(sql: &mut dyn VisitSql, rows: &str) -> Result<Vec<VisitRow>, VisitStoreError> {
+async fn select(sql: &mut dyn VisitSql, rows: &str) -> Result<Vec<VisitRow>> {
     let select = format!("SELECT {} FROM visit WHERE {rows}", VisitRow::COLUMNS);
     let rows = sql.query(&select, &[]).await?;
     rows.iter().map(row).collect()
 }
 
-pub(crate) async fn count(sql: &mut dyn VisitSql, query: &RowQuery) -> Result<u64, VisitStoreError> {
+pub(crate) async fn count(sql: &mut dyn VisitSql, query: &RowQuery) -> Result<u64> {
     let count = format!("SELECT count(*) FROM visit WHERE {}", condition(sql.dialect(), query));
     let rows = sql.query(&count, &[]).await?;
     Ok(rows.first().map_or(Ok(0), |row| row.int(0))?.unsigned_abs())
@@ -75,7 +71,7 @@ fn of_kind(kind: OrphanKind) -> String {
     format!(" AND flags >> 1 IN ({})", numbers.join(", "))
 }
 
-fn row(row: &Row) -> Result<VisitRow, VisitStoreError> {
+fn row(row: &Row) -> Result<VisitRow> {
     let mut numbers = [0; 12];
     for (column, number) in numbers.iter_mut().enumerate() {
         *number = row.int(column)?;
@@ -84,10 +80,7 @@ fn row(row: &Row) -> Result<VisitRow, VisitStoreError> {
     Ok(VisitRow::from_numbers(numbers).ok_or_else(corrupt)?)
 }
 
-pub(crate) async fn texts(
-    sql: &mut dyn VisitSql,
-    wanted: &[TextRef],
-) -> Result<Vec<StoredText>, VisitStoreError> {
+pub(crate) async fn texts(sql: &mut dyn VisitSql, wanted: &[TextRef]) -> Result<Vec<StoredText>> {
     let mut found = Vec::with_capacity(wanted.len());
     for wanted in wanted.chunks(TEXTS_AT_ONCE) {
         let keys: Vec<String> =
@@ -105,7 +98,7 @@ pub(crate) async fn texts(
     Ok(found)
 }
 
-pub(crate) fn text(row: &mut Row) -> Result<StoredText, VisitStoreError> {
+pub(crate) fn text(row: &mut Row) -> Result<StoredText> {
     let (month, hash) = (Month::from_stored(row.number(0)?), TextHash::from_stored(row.int(1)?));
     Ok(StoredText { at: TextRef { month, hash }, text: row.take_bytes(2)? })
 }

@@ -8,7 +8,7 @@ use visits::{
     tally::{Counters, Damaged},
 };
 
-use crate::{DayDelta, VisitStoreError};
+use crate::{DayDelta, Result};
 
 #[derive(Debug, Default)]
 pub(crate) struct Sums {
@@ -27,10 +27,7 @@ impl Sums {
 
     /// Returns the changes that the sums make, in the order of keys: [`Counters::merged`] adds them,
     /// and [`Counters::negated`] takes them away.
-    pub(crate) fn deltas(
-        &self,
-        change: fn(&Counters) -> Result<Counters, Damaged>,
-    ) -> Result<Vec<DayDelta>, VisitStoreError> {
+    pub(crate) fn deltas(&self, change: fn(&Counters) -> Result<Counters, Damaged>) -> Result<Vec<DayDelta>> {
         let deltas = self
             .sums
             .iter()

@@ -20,7 +20,7 @@ use super::{
     sums::Sums,
     take_counters,
 };
-use crate::{MERGED, VisitStoreError};
+use crate::{MERGED, Result};
 
 pub(crate) const STEP: usize = 200;
 /// Counters of links that a step collects for their tags, in bytes. With it, a step that has to read
@@ -31,10 +31,7 @@ const STEP_TIME: Duration = Duration::from_millis(250);
 
 /// Lets the counters follow changes of tags, and returns the number of the last one that it has
 /// come to. A repeated call changes nothing more.
-pub(crate) async fn follow(
-    sql: &mut dyn VisitSql,
-    changes: &[TagChange],
-) -> Result<Option<i64>, VisitStoreError> {
+pub(crate) async fn follow(sql: &mut dyn VisitSql, changes: &[TagChange]) -> Result<Option<i64>> {
     let began = Instant::now();
     let links: Vec<LinkId> = changes.iter().map(|change| change.link).collect();
     let counted = tags_of(sql, &links).await?.into_iter();
@@ -69,11 +66,7 @@ pub(crate) async fn follow(
     Ok(last)
 }
 
-async fn set_counted(
-    sql: &mut dyn VisitSql,
-    link: LinkId,
-    now: &BTreeSet<i64>,
-) -> Result<(), VisitStoreError> {
+async fn set_counted(sql: &mut dyn VisitSql, link: LinkId, now: &BTreeSet<i64>) -> Result<()> {
     sql.execute("DELETE FROM visit_tag WHERE link_id = $1", &[link.get().into()]).await?;
     if now.is_empty() {
         return Ok(());
@@ -88,7 +81,7 @@ async fn set_counted(
 /// Counters of a link by day and domain.
 type LinkDays = Vec<(Day, DomainId, Counters)>;
 
-async fn days_of(sql: &mut dyn VisitSql, link: LinkId) -> Result<LinkDays, VisitStoreError> {
+async fn days_of(sql: &mut dyn VisitSql, link: LinkId) -> Result<LinkDays> {
     let query = "SELECT day, part, total, bots, quarters, dimensions, visitors, addresses FROM visit_day
          WHERE kind = 0 AND subject = $1";
     let mut days = LinkDays::new();

@@ -5,7 +5,7 @@ use store::sqlite::write;
 use visits::{Day, VisitId};
 
 use crate::{
-    DeletionStep, VisitStoreError,
+    DeletionStep, Result,
     sql::{deletion, erasures},
 };
 
@@ -33,12 +33,12 @@ pub(super) fn removals(rows_from: Day) -> [(&'static str, i64); 3] {
 }
 
 /// Notes from which day on rows are kept. Noted first: from that day on, the rows are complete.
-pub(super) fn note_rows_from(connection: &Connection, rows_from: Day) -> Result<(), VisitStoreError> {
+pub(super) fn note_rows_from(connection: &Connection, rows_from: Day) -> Result<()> {
     connection.execute("UPDATE visit_upkeep SET rows_from = max(rows_from, ?1)", [rows_from.get()])?;
     Ok(())
 }
 
-pub(super) fn rows_from(connection: &Connection) -> Result<Option<Day>, VisitStoreError> {
+pub(super) fn rows_from(connection: &Connection) -> Result<Option<Day>> {
     let query = "SELECT rows_from FROM visit_upkeep WHERE rows_from > 0";
     let day = connection.query_row(query, [], |row| row.get(0)).optional()?;
     Ok(day.map(Day::from_stored))
@@ -46,7 +46,7 @@ pub(super) fn rows_from(connection: &Connection) -> Result<Option<Day>, VisitSto
 
 /// Erases the secrets of the day before yesterday and earlier: their bytes in the file are
 /// overwritten, and the write-ahead log, which has copies of them, is emptied.
-pub(super) fn erase_secrets(connection: &mut Connection) -> Result<(), VisitStoreError> {
+pub(super) fn erase_secrets(connection: &mut Connection) -> Result<()> {
     let erase = "DELETE FROM visit_secret
          WHERE name LIKE 'day-%' AND CAST(substr(name, 5) AS INTEGER) <= unixepoch() / 86400 - 2";
     connection.pragma_update(None, "secure_delete", true)?;
@@ -60,7 +60,7 @@ pub(super) fn erase_secrets(connection: &mut Connection) -> Result<(), VisitStor
 }
 
 /// Deletes some of the rows that deletions and erasures have left, and overwrites them.
-pub(super) fn delete_securely(connection: &mut Connection) -> Result<DeletionStep, VisitStoreError> {
+pub(super) fn delete_securely(connection: &mut Connection) -> Result<DeletionStep> {
     connection.pragma_update(None, "secure_delete", true)?;
     let deleted = write(connection, async |sql| match deletion::delete_rows(sql).await? {
         Some(step) => Ok(step),

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, params};
 
 use crate::{
-    DayDelta, VisitStoreError,
+    DayDelta, Result,
     sql::days::{APPENDED_MAX, DayKey},
 };
 
@@ -23,11 +23,7 @@ const ADD: &str =
      RETURNING appended";
 
 /// Adds to counters, in rows of a slot, and returns the rows that have grown too long.
-pub(super) fn add(
-    transaction: &Connection,
-    slot: i16,
-    days: &[DayDelta],
-) -> Result<Vec<DayKey>, VisitStoreError> {
+pub(super) fn add(transaction: &Connection, slot: i16, days: &[DayDelta]) -> Result<Vec<DayKey>> {
     let mut long = Vec::new();
     let mut add = transaction.prepare_cached(ADD)?;
     for DayDelta { subject, day, delta } in days {

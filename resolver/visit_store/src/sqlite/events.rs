@@ -14,7 +14,7 @@ use links::{
 use rusqlite::{Connection, params};
 
 use super::next_number;
-use crate::{VisitStoreError, sql::int};
+use crate::{Result, sql::int};
 
 const STEP: usize = 100;
 
@@ -27,7 +27,7 @@ pub(super) struct Waiting {
     pub(super) has_more: bool,
 }
 
-pub(super) fn insert(transaction: &Connection, events: &[NewWebhookEvent]) -> Result<(), VisitStoreError> {
+pub(super) fn insert(transaction: &Connection, events: &[NewWebhookEvent]) -> Result<()> {
     let insert = format!(
         "INSERT INTO visit_event (number, kind, domain_id, link_id, tags, data) VALUES ({}, ?1, ?2, ?3, ?4, ?5)",
         next_number("visit_event")
@@ -41,7 +41,7 @@ pub(super) fn insert(transaction: &Connection, events: &[NewWebhookEvent]) -> Re
 }
 
 /// Returns the oldest events; `None` if there are none.
-pub(super) fn oldest(connection: &Connection) -> Result<Option<Waiting>, VisitStoreError> {
+pub(super) fn oldest(connection: &Connection) -> Result<Option<Waiting>> {
     let query =
         "SELECT number, kind, domain_id, link_id, tags, data FROM visit_event ORDER BY number LIMIT ?1";
     let mut query = connection.prepare_cached(query)?;
@@ -68,7 +68,7 @@ fn tags(stored: &[u8]) -> Vec<i64> {
     stored.as_chunks().0.iter().map(|tag| i64::from_le_bytes(*tag)).collect()
 }
 
-pub(super) fn forget(transaction: &Connection, up_to: i64) -> Result<(), VisitStoreError> {
+pub(super) fn forget(transaction: &Connection, up_to: i64) -> Result<()> {
     transaction.execute("DELETE FROM visit_event WHERE number <= ?1", [up_to])?;
     Ok(())
 }

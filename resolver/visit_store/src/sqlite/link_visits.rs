@@ -13,7 +13,7 @@
 use rusqlite::{Connection, OptionalExtension as _};
 
 use crate::{
-    LinkVisits, VisitStoreError,
+    LinkVisits, Result,
     link_visits::{decode_links, sum_links},
 };
 
@@ -32,7 +32,7 @@ pub(super) struct Waiting {
 }
 
 /// Chooses the oldest batches, or those of an attempt that has not ended.
-pub(super) fn begin(transaction: &Connection) -> Result<Option<Waiting>, VisitStoreError> {
+pub(super) fn begin(transaction: &Connection) -> Result<Option<Waiting>> {
     let begun = "SELECT folding FROM visit_upkeep WHERE folding > 0";
     let begun: Option<i64> = transaction.query_row(begun, [], |row| row.get(0)).optional()?;
     let up_to = match begun {
@@ -51,7 +51,7 @@ pub(super) fn begin(transaction: &Connection) -> Result<Option<Waiting>, VisitSt
     Ok(Some(Waiting { up_to, links: sum_links(links), has_more }))
 }
 
-fn oldest(transaction: &Connection) -> Result<Option<i64>, VisitStoreError> {
+fn oldest(transaction: &Connection) -> Result<Option<i64>> {
     let query = "SELECT number, octet_length(links) FROM visit_link_batch ORDER BY number LIMIT ?1";
     let mut query = transaction.prepare(query)?;
     let mut rows = query.query([BATCHES])?;
@@ -66,7 +66,7 @@ fn oldest(transaction: &Connection) -> Result<Option<i64>, VisitStoreError> {
     Ok(last)
 }
 
-pub(super) fn end(transaction: &Connection, up_to: i64) -> Result<(), VisitStoreError> {
+pub(super) fn end(transaction: &Connection, up_to: i64) -> Result<()> {
     transaction.execute("DELETE FROM visit_link_batch WHERE number <= ?1", [up_to])?;
     transaction.execute("UPDATE visit_upkeep SET folding = 0", [])?;
     Ok(())

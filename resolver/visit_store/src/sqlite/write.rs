@@ -7,7 +7,7 @@ use visits::{VisitId, VisitRow};
 
 use super::events;
 use crate::{
-    Batch, Producer, StoredText, VisitStoreError, WriteError,
+    Batch, Producer, Result, StoredText, VisitStoreError, WriteError,
     link_visits::insert_links,
     port::stored_slot,
     sql::{VisitSql as _, changes::is_outdated, producers::move_position},
@@ -67,7 +67,7 @@ async fn prepare(
 
 /// Inserts rows. After its clock was set back, a process may give an id for the second time. Such a
 /// visit is listed under the next one that is free, a few microseconds later.
-fn insert_rows(transaction: &Connection, rows: &[VisitRow]) -> Result<(), VisitStoreError> {
+fn insert_rows(transaction: &Connection, rows: &[VisitRow]) -> Result<()> {
     let insert = format!(
         "INSERT INTO visit ({}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
          ON CONFLICT (id) DO NOTHING",
@@ -96,10 +96,7 @@ fn ids_from(first: VisitId) -> impl Iterator<Item = VisitId> {
     (0..IDS_TRIED).map(at)
 }
 
-fn insert_texts<'a>(
-    transaction: &Connection,
-    texts: impl Iterator<Item = &'a StoredText>,
-) -> Result<(), VisitStoreError> {
+fn insert_texts<'a>(transaction: &Connection, texts: impl Iterator<Item = &'a StoredText>) -> Result<()> {
     let insert = "INSERT INTO visit_text (month, hash, text) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
     let mut insert = transaction.prepare_cached(insert)?;
     for StoredText { at, text } in texts {

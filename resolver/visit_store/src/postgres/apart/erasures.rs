@@ -16,7 +16,7 @@ use tokio_postgres::{Client, Transaction, types::Type};
 use visits::{AddressNetwork, Day, VisitId};
 
 use crate::{
-    Erasure, StoredText, VisitStoreError,
+    Erasure, Result, StoredText,
     erased_rows::{ErasedRow, texts},
     postgres::{LOCK, write::insert_texts},
     sql::{
@@ -44,7 +44,7 @@ pub(crate) struct ErasedIds {
 
 /// Returns the oldest erasure that has rows left, with the first day of rows that are not moved
 /// yet; without one, all are.
-pub(crate) async fn open(client: &Client) -> Result<Option<(OpenErasure, Option<Day>)>, VisitStoreError> {
+pub(crate) async fn open(client: &Client) -> Result<Option<(OpenErasure, Option<Day>)>> {
     let oldest = "SELECT version, generation, next_id, network, before_id FROM visit_erasure WHERE has_rows
          ORDER BY version LIMIT 1";
     let sql = &mut PostgresSql(client);
@@ -58,10 +58,7 @@ pub(crate) async fn open(client: &Client) -> Result<Option<(OpenErasure, Option<
 }
 
 /// Returns the stored numbers of the whole addresses in a network, which are texts.
-pub(crate) async fn address_texts(
-    client: &Client,
-    network: AddressNetwork,
-) -> Result<Vec<i64>, VisitStoreError> {
+pub(crate) async fn address_texts(client: &Client, network: AddressNetwork) -> Result<Vec<i64>> {
     let Some(condition) = texts(network, Dialect::Postgres) else { return Ok(Vec::new()) };
     let query = format!("SELECT DISTINCT hash FROM visit_text WHERE {condition}");
     Ok(client.query_typed(&query, &[]).await?.iter().map(|row| row.get(0)).collect())
@@ -74,7 +71,7 @@ pub(crate) async fn move_on(
     open: &OpenErasure,
     rows: &[ErasedRow],
     next: VisitId,
-) -> Result<(), VisitStoreError> {
+) -> Result<()> {
     let transaction = sql.0;
     transaction.batch_execute(&format!("SELECT pg_advisory_xact_lock({LOCK})")).await?;
     let update = "UPDATE visit_erasure SET next_id = $1 WHERE version IN
@@ -106,7 +103,7 @@ pub(crate) async fn move_on(
 }
 
 /// Returns visits that were moved and may have rows still.
-pub(crate) async fn with_rows(client: &Client, most: usize) -> Result<ErasedIds, VisitStoreError> {
+pub(crate) async fn with_rows(client: &Client, most: usize) -> Result<ErasedIds> {
     let query = "SELECT id, found FROM visit_erased WHERE has_row ORDER BY id LIMIT $1";
     let rows = client.query_typed(query, &[(&int(most), Type::INT8)]).await?;
     Ok(ErasedIds {
@@ -116,7 +113,7 @@ pub(crate) async fn with_rows(client: &Client, most: usize) -> Result<ErasedIds,
 }
 
 /// Notes that the rows of visits are deleted, but not of those whose rows were found again since.
-pub(crate) async fn rows_are_gone(client: &Client, erased: &ErasedIds) -> Result<(), VisitStoreError> {
+pub(crate) async fn rows_are_gone(client: &Client, erased: &ErasedIds) -> Result<()> {
     let update = "UPDATE visit_erased SET has_row = false FROM unnest($1, $2) AS done (id, found)
          WHERE visit_erased.id = done.id AND visit_erased.found = done.found";
     let ErasedIds { ids, found } = erased;
@@ -127,7 +124,7 @@ pub(crate) async fn rows_are_gone(client: &Client, erased: &ErasedIds) -> Result
 /// Asks which of some whole addresses, given by their stored numbers, are those of later visits. It
 /// must be quick: a batch with one of them waits for it.
 pub(crate) type LaterVisits<'a> =
-    Box<dyn FnOnce(Vec<i64>) -> BoxFuture<'a, Result<HashSet<i64>, VisitStoreError>> + Send + 'a>;
+    Box<dyn FnOnce(Vec<i64>) -> BoxFuture<'a, Result<HashSet<i64>>> + Send + 'a>;
 
 /// Notes that an erasure has no row left, and removes the addresses themselves, except those of
 /// later visits. Does nothing if rows have arrived since.
@@ -135,7 +132,7 @@ pub(crate) async fn close(
     sql: &mut PostgresSql<'_, Transaction<'_>>,
     open: &OpenErasure,
     later: LaterVisits<'_>,
-) -> Result<(), VisitStoreError> {
+) -> Result<()> {
     let transaction = sql.0;
     let close = "UPDATE visit_erasure SET has_rows = false WHERE version IN
          (SELECT version FROM visit_erasure WHERE version = $1 AND generation = $2 FOR UPDATE SKIP LOCKED)
