@@ -175,13 +175,11 @@ pub struct TokenSecret([u8; 32]);
 
 impl TokenSecret {
     /// Wraps 32 random bytes.
-    #[must_use]
     pub fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
     /// Returns the bytes.
-    #[must_use]
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }

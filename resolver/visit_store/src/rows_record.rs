@@ -34,14 +34,12 @@ pub struct RowsRecord {
 
 impl RowsRecord {
     /// Makes the record of a batch that respects the changes up to version `known`.
-    #[must_use]
     pub fn of(batch: &Batch, known: i64) -> Self {
         let addresses = batch.addresses.clone();
         Self { to: batch.to, known, rows: batch.rows.clone(), addresses, may_be_stored: false }
     }
 
     /// Writes the record as bytes.
-    #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEAD + ROW * self.rows.len() + ADDRESS * self.addresses.len());
         bytes.push(VERSION);
@@ -69,7 +67,6 @@ impl RowsRecord {
     }
 
     /// Reads a record. Returns `None` if the bytes are none.
-    #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (&version, mut rest) = bytes.split_first()?;
         if version != VERSION {

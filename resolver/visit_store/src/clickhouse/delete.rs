@@ -22,7 +22,7 @@ use super::{
     schema::{TABLES, Table, unfinished},
 };
 use crate::{
-    DeletionStep, Erasure, VisitStoreError,
+    DeletionStep, Erasure, Result,
     erased_rows::{ErasedRow, STEP},
     postgres::apart::{
         self, OpenCut,
@@ -81,7 +81,7 @@ enum UnderWay {
 ///
 /// What this process has asked for is awaited before anything else, however long it takes, and is
 /// not asked for again.
-pub(super) async fn step(store: &ClickhouseVisits) -> Result<DeletionStep, VisitStoreError> {
+pub(super) async fn step(store: &ClickhouseVisits) -> Result<DeletionStep> {
     let mut turns = store.turns.lock().await;
     let [done, waiting] = [false, true].map(|has_more| DeletionStep { deleted: 0, has_more });
     if !is_done(store).await? {
@@ -120,10 +120,7 @@ fn of_cut(cut: &OpenCut) -> String {
 
 /// Moves the visits of the oldest erasure's rows of a day. Once enough or all are moved, deletes
 /// these rows, and once they are deleted, ends the erasure.
-async fn erase(
-    store: &ClickhouseVisits,
-    under_way: &mut Option<UnderWay>,
-) -> Result<DeletionStep, VisitStoreError> {
+async fn erase(store: &ClickhouseVisits, under_way: &mut Option<UnderWay>) -> Result<DeletionStep> {
     let Some((open, day)) = store.counters.with(async |client| erasures::open(client).await).await? else {
         return Ok(DeletionStep { deleted: 0, has_more: false });
     };
@@ -149,7 +146,7 @@ async fn erase(
     Ok(DeletionStep { deleted: 0, has_more: true })
 }
 
-async fn move_day(store: &ClickhouseVisits, open: &OpenErasure, day: Day) -> Result<(), VisitStoreError> {
+async fn move_day(store: &ClickhouseVisits, open: &OpenErasure, day: Day) -> Result<()> {
     let condition = of_erasure(store, &open.erasure).await?;
     let from = open.next.max(VisitId::floor(day.start()));
     let end = open.erasure.before.min(VisitId::floor(day.next().start()));
@@ -168,11 +165,7 @@ async fn move_day(store: &ClickhouseVisits, open: &OpenErasure, day: Day) -> Res
 
 /// Returns which of some whole addresses, given by their stored numbers, are those of visits from
 /// an id on.
-async fn later_visits(
-    store: &ClickhouseVisits,
-    from: VisitId,
-    hashes: Vec<i64>,
-) -> Result<HashSet<i64>, VisitStoreError> {
+async fn later_visits(store: &ClickhouseVisits, from: VisitId, hashes: Vec<i64>) -> Result<HashSet<i64>> {
     let query = format!(
         "SELECT DISTINCT address FROM {} WHERE id >= {} AND {}",
         Table::ByTime.of(store.database()),
@@ -183,7 +176,7 @@ async fn later_visits(
 }
 
 /// SQL condition for rows whose address belongs to an erasure's network.
-async fn of_erasure(store: &ClickhouseVisits, erasure: &Erasure) -> Result<String, VisitStoreError> {
+async fn of_erasure(store: &ClickhouseVisits, erasure: &Erasure) -> Result<String> {
     let key: TextKey = store.text_key().await?;
     let ranges = erasure.network.numbers(|octets| key.hash(octets).get()).into_iter();
     let mut parts: Vec<String> =
@@ -197,7 +190,7 @@ async fn of_erasure(store: &ClickhouseVisits, erasure: &Erasure) -> Result<Strin
 }
 
 /// Asks the servers to delete the rows that fit a condition from all tables.
-async fn delete(store: &ClickhouseVisits, condition: &str) -> Result<(), VisitStoreError> {
+async fn delete(store: &ClickhouseVisits, condition: &str) -> Result<()> {
     for table in TABLES {
         let delete = format!("ALTER TABLE {} DELETE WHERE {condition}", table.of(store.database()));
         store.servers.run(&delete).await?;
@@ -206,7 +199,7 @@ async fn delete(store: &ClickhouseVisits, condition: &str) -> Result<(), VisitSt
 }
 
 /// Waits for a while until no deletion is at work, and returns whether that is so.
-async fn is_done(store: &ClickhouseVisits) -> Result<bool, VisitStoreError> {
+async fn is_done(store: &ClickhouseVisits) -> Result<bool> {
     let (unfinished, until) = (unfinished(store.database()), Instant::now() + WAIT);
     loop {
         let at_work = store.servers.fetch::<u64>(&unfinished).await?;

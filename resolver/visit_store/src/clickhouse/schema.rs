@@ -9,7 +9,7 @@
 use visits::{Day, VisitId};
 
 use super::{address::ClickhouseAddress, servers::Servers};
-use crate::VisitStoreError;
+use crate::Result;
 
 /// The tables, each with its order.
 pub(super) const TABLES: [Table; 2] = [Table::ByLink, Table::ByTime];
@@ -67,7 +67,7 @@ fn ids_of_a_day() -> i64 {
 const DURABLE: &str = "fsync_after_insert = 1, fsync_part_directory = 1";
 
 /// Creates the database and its tables, unless they exist.
-pub(super) async fn migrate(servers: &Servers, address: &ClickhouseAddress) -> Result<(), VisitStoreError> {
+pub(super) async fn migrate(servers: &Servers, address: &ClickhouseAddress) -> Result<()> {
     let ClickhouseAddress { database, cluster, .. } = address;
     let everywhere = cluster.as_ref().map_or_else(String::new, |cluster| format!(" ON CLUSTER {cluster}"));
     servers.run(&format!("CREATE DATABASE IF NOT EXISTS {database}{everywhere}")).await?;
@@ -109,11 +109,7 @@ pub(super) async fn migrate(servers: &Servers, address: &ClickhouseAddress) -> R
 }
 
 /// Drops the partitions of days before `rows_from`.
-pub(super) async fn drop_old(
-    servers: &Servers,
-    database: &str,
-    rows_from: Day,
-) -> Result<(), VisitStoreError> {
+pub(super) async fn drop_old(servers: &Servers, database: &str, rows_from: Day) -> Result<()> {
     for table in TABLES {
         let old = format!(
             "SELECT DISTINCT toInt64(partition) AS old FROM system.parts

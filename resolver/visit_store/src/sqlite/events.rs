@@ -13,19 +13,10 @@ use links::{
 };
 use rusqlite::{Connection, params};
 
-use super::next_number;
+use super::{Waiting, next_number};
 use crate::{Result, sql::int};
 
 const STEP: usize = 100;
-
-/// Events that wait.
-pub(super) struct Waiting {
-    /// The number of the last one.
-    pub(super) up_to: i64,
-    pub(super) events: Vec<NewWebhookEvent>,
-    /// Whether others may follow.
-    pub(super) has_more: bool,
-}
 
 pub(super) fn insert(transaction: &Connection, events: &[NewWebhookEvent]) -> Result<()> {
     let insert = format!(
@@ -41,7 +32,7 @@ pub(super) fn insert(transaction: &Connection, events: &[NewWebhookEvent]) -> Re
 }
 
 /// Returns the oldest events; `None` if there are none.
-pub(super) fn oldest(connection: &Connection) -> Result<Option<Waiting>> {
+pub(super) fn oldest(connection: &Connection) -> Result<Option<Waiting<NewWebhookEvent>>> {
     let query =
         "SELECT number, kind, domain_id, link_id, tags, data FROM visit_event ORDER BY number LIMIT ?1";
     let mut query = connection.prepare_cached(query)?;
@@ -61,7 +52,7 @@ pub(super) fn oldest(connection: &Connection) -> Result<Option<Waiting>> {
             data: row.get(5)?,
         });
     }
-    Ok(up_to.map(|up_to| Waiting { up_to, events, has_more: count == STEP }))
+    Ok(up_to.map(|up_to| Waiting { up_to, items: events, has_more: count == STEP }))
 }
 
 fn tags(stored: &[u8]) -> Vec<i64> {
@@ -94,10 +85,10 @@ mod tests {
         let events: Vec<NewWebhookEvent> = (1..=150).map(event).collect();
         insert(&connection, &events).unwrap();
         let first = oldest(&connection).unwrap().unwrap();
-        assert_eq!((first.events.as_slice(), first.has_more), (&events[..STEP], true));
+        assert_eq!((first.items.as_slice(), first.has_more), (&events[..STEP], true));
         forget(&connection, first.up_to).unwrap();
         let rest = oldest(&connection).unwrap().unwrap();
-        assert_eq!((rest.events.as_slice(), rest.has_more), (&events[STEP..], false));
+        assert_eq!((rest.items.as_slice(), rest.has_more), (&events[STEP..], false));
         forget(&connection, rest.up_to).unwrap();
         assert!(oldest(&connection).unwrap().is_none());
     }
@@ -116,6 +107,6 @@ mod tests {
         let connection = memory();
         let unknown = NewWebhookEvent { kind: "visits.weighed", ..event(1) };
         insert(&connection, &[unknown, event(2)]).unwrap();
-        assert_eq!(oldest(&connection).unwrap().unwrap().events, [event(2)]);
+        assert_eq!(oldest(&connection).unwrap().unwrap().items, [event(2)]);
     }
 }

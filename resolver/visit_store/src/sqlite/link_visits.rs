@@ -12,6 +12,7 @@
 
 use rusqlite::{Connection, OptionalExtension as _};
 
+use super::Waiting;
 use crate::{
     LinkVisits, Result,
     link_visits::{decode_links, sum_links},
@@ -22,17 +23,8 @@ const BATCHES: i64 = 64;
 /// the visits of some thousand links are added.
 const BYTES: i64 = 256 * 1024;
 
-/// Batches that are to be added to the links.
-pub(super) struct Waiting {
-    /// The number of the last one.
-    pub(super) up_to: i64,
-    pub(super) links: Vec<LinkVisits>,
-    /// Whether others follow.
-    pub(super) has_more: bool,
-}
-
 /// Chooses the oldest batches, or those of an attempt that has not ended.
-pub(super) fn begin(transaction: &Connection) -> Result<Option<Waiting>> {
+pub(super) fn begin(transaction: &Connection) -> Result<Option<Waiting<LinkVisits>>> {
     let begun = "SELECT folding FROM visit_upkeep WHERE folding > 0";
     let begun: Option<i64> = transaction.query_row(begun, [], |row| row.get(0)).optional()?;
     let up_to = match begun {
@@ -48,7 +40,7 @@ pub(super) fn begin(transaction: &Connection) -> Result<Option<Waiting>> {
     }
     let more = "SELECT EXISTS (SELECT 1 FROM visit_link_batch WHERE number > ?1)";
     let has_more = transaction.query_row(more, [up_to], |row| row.get(0))?;
-    Ok(Some(Waiting { up_to, links: sum_links(links), has_more }))
+    Ok(Some(Waiting { up_to, items: sum_links(links), has_more }))
 }
 
 fn oldest(transaction: &Connection) -> Result<Option<i64>> {
@@ -121,7 +113,7 @@ mod tests {
         (0..70).for_each(|_| insert(&mut connection, &of_links(1)));
         for expected in [20_000, 5_000 + 3_000 + 192, 64, 6] {
             let step = begin(&connection).unwrap().unwrap();
-            assert_eq!(step.links.iter().map(|visits| visits.total).sum::<i64>(), expected);
+            assert_eq!(step.items.iter().map(|visits| visits.total).sum::<i64>(), expected);
             assert_eq!(step.has_more, expected != 6);
             end(&connection, step.up_to).unwrap();
         }
@@ -134,13 +126,13 @@ mod tests {
         insert(&mut connection, &[visits(1, 5), visits(2, 1)]);
         insert(&mut connection, &[visits(1, 5)]);
         let first = begin(&connection).unwrap().unwrap();
-        assert_eq!((&first.links[..], first.has_more), (&[visits(1, 10), visits(2, 1)][..], false));
+        assert_eq!((&first.items[..], first.has_more), (&[visits(1, 10), visits(2, 1)][..], false));
         insert(&mut connection, &[visits(1, 100)]);
         let again = begin(&connection).unwrap().unwrap();
-        assert_eq!((again.up_to, again.links, again.has_more), (first.up_to, first.links, true));
+        assert_eq!((again.up_to, again.items, again.has_more), (first.up_to, first.items, true));
         end(&connection, first.up_to).unwrap();
         let next = begin(&connection).unwrap().unwrap();
-        assert_eq!((&next.links[..], next.has_more), (&[visits(1, 100)][..], false));
+        assert_eq!((&next.items[..], next.has_more), (&[visits(1, 100)][..], false));
         end(&connection, next.up_to).unwrap();
         assert!(begin(&connection).unwrap().is_none());
     }

@@ -72,6 +72,15 @@ impl SqliteVisits {
     }
 }
 
+/// Items on their way into the links' database.
+struct Waiting<T> {
+    /// The number of the last one.
+    up_to: i64,
+    items: Vec<T>,
+    /// Whether others may follow.
+    has_more: bool,
+}
+
 #[async_trait]
 impl VisitSql for SqliteSql<'_> {
     async fn add_days(&mut self, slot: i16, days: &[DayDelta]) -> Result<()> {
@@ -211,7 +220,7 @@ impl VisitStore for SqliteVisits {
         let Some(waiting) = self.writer.write(async move |sql| link_visits::begin(sql.0)).await? else {
             return Ok(false);
         };
-        self.links.add_visits(waiting.up_to, &waiting.links).await?;
+        self.links.add_visits(waiting.up_to, &waiting.items).await?;
         self.writer.write(async move |sql| link_visits::end(sql.0, waiting.up_to)).await?;
         Ok(waiting.has_more)
     }
@@ -221,7 +230,7 @@ impl VisitStore for SqliteVisits {
         let Some(waiting) = self.reader.read(async move |sql| events::oldest(sql.0)).await? else {
             return Ok(false);
         };
-        self.links.pass_on_webhook_events(waiting.up_to, &waiting.events).await?;
+        self.links.pass_on_webhook_events(waiting.up_to, &waiting.items).await?;
         self.writer.write(async move |sql| events::forget(sql.0, waiting.up_to)).await?;
         Ok(waiting.has_more)
     }
