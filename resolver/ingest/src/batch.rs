@@ -121,7 +121,7 @@ impl BatchMaker {
             Dimension::Rule => &rule,
         });
         let counted = Counted {
-            quarter: quarter(event.at, day),
+            quarter: Quarter::of(event.at),
             is_bot: derived.is_bot,
             is_listed: derived.is_listed,
             is_redirected: event.outcome.is_of_link(),
@@ -190,11 +190,6 @@ impl BatchMaker {
 
 fn address((at, octets): (TextRef, [u8; 16])) -> StoredText {
     StoredText { at, text: octets.to_vec() }
-}
-
-fn quarter(at: i64, day: Day) -> Quarter {
-    let number = u8::try_from((at - day.start()) / visits::QUARTER).ok();
-    number.and_then(Quarter::new).expect("a day has 96 quarter hours")
 }
 
 fn rule_name(rule: u8) -> String {

@@ -6,7 +6,7 @@ use crate::{
 };
 
 /// Bytes of an arena.
-pub const ARENA_BYTES: usize = 64 * 1024;
+const ARENA_BYTES: usize = 64 * 1024;
 /// The format of a block; a later one has another number.
 const FORMAT: u8 = 1;
 /// Length of the head: format, thread and base time.
@@ -101,7 +101,7 @@ pub fn read_block(
         rest = decoded.as_ref().map_or(&[], |(_, rest)| *rest);
         Some(decoded.map(|(event, _)| event))
     });
-    Ok((Thread::from_stored(thread), events))
+    Ok((Thread::of(thread.into()), events))
 }
 
 #[cfg(test)]

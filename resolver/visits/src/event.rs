@@ -7,18 +7,15 @@ use links::DomainId;
 
 use crate::Outcome;
 
-/// Maximum length of a recorded user agent, in bytes.
-pub const USER_AGENT_MAX: usize = 512;
-/// Maximum length of a recorded referrer, in bytes.
-pub const REFERRER_MAX: usize = 1_024;
-/// Maximum length of the recorded languages, in bytes.
-pub const LANGUAGES_MAX: usize = 64;
+// Maximum lengths of recorded texts, in bytes.
+pub(crate) const USER_AGENT_MAX: usize = 512;
+const REFERRER_MAX: usize = 1_024;
+const LANGUAGES_MAX: usize = 64;
 /// Maximum length of the recorded path with its query, and of the recorded target, in bytes.
 pub const URL_MAX: usize = 2_048;
-/// Maximum length of a recorded cookie, in bytes.
-pub const COOKIE_MAX: usize = 512;
+const COOKIE_MAX: usize = 512;
 /// Maximum length of an encoded event, in bytes.
-pub const EVENT_MAX: usize =
+pub(crate) const EVENT_MAX: usize =
     FIXED + 16 + USER_AGENT_MAX + REFERRER_MAX + LANGUAGES_MAX + 2 * URL_MAX + COOKIE_MAX;
 
 /// Length of the fields before the address, in bytes.

@@ -48,11 +48,6 @@ impl Thread {
         Self(u8::try_from(index % usize::from(Self::COUNT)).expect("a remainder of 64 fits into a byte"))
     }
 
-    /// Reads a stored number.
-    pub fn from_stored(number: u8) -> Self {
-        Self(number % Self::COUNT)
-    }
-
     /// Returns the number.
     pub fn get(self) -> u8 {
         self.0

@@ -27,10 +27,8 @@ mod texts;
 mod visitor;
 
 pub use address::{AddressMode, StoredAddress};
-pub use arena::{ARENA_BYTES, Arena, read_block};
-pub use event::{
-    COOKIE_MAX, EVENT_MAX, Event, LANGUAGES_MAX, Malformed, REFERRER_MAX, URL_MAX, USER_AGENT_MAX,
-};
+pub use arena::{Arena, read_block};
+pub use event::{Event, Malformed, URL_MAX};
 pub use id::{DAY, Day, Month, QUARTER, Slot, Thread, VisitId};
 pub use network::AddressNetwork;
 pub use outcome::{OrphanKind, Outcome};

@@ -10,8 +10,7 @@ use codes::{KeyspaceIndex, LinkId};
 use links::DomainId;
 use visit_store::{Columns, DayCounters, Days, RowQuery, VisitReader, VisitStoreError};
 use visits::{
-    DAY, Day, Flags, Language, Outcome, QUARTER, Slot, StoredAddress, Subject, TextHash, Thread, VisitId,
-    VisitRow,
+    DAY, Day, Flags, Language, Outcome, Slot, StoredAddress, Subject, TextHash, Thread, VisitId, VisitRow,
     tally::{Counted, Counters, Dimension, Quarter, Tally, Values},
 };
 
@@ -34,7 +33,7 @@ pub(crate) fn link(number: i64) -> LinkId {
 pub(crate) fn row(at: i64, number: i64) -> VisitRow {
     VisitRow {
         link: Some(link(number)),
-        id: VisitId::new(at, Slot::new(0).unwrap(), Thread::from_stored(number.to_le_bytes()[0])),
+        id: VisitId::new(at, Slot::new(0).unwrap(), Thread::of(number.to_le_bytes()[0].into())),
         visitor: 0,
         user_agent: TextHash::EMPTY,
         referrer: TextHash::EMPTY,
@@ -94,7 +93,7 @@ impl MemoryStore {
             let at = row.id.micros();
             if (days.first..days.end).contains(&Day::of(at)) {
                 tallies.entry(Day::of(at)).or_default().add(&Counted {
-                    quarter: Quarter::new(u8::try_from(at.rem_euclid(DAY) / QUARTER).unwrap()).unwrap(),
+                    quarter: Quarter::of(at),
                     is_bot: row.flags.is_bot(),
                     is_listed: true,
                     is_redirected: true,

@@ -56,7 +56,7 @@ mod tests {
     use proptest::prelude::*;
     use store::sqlite::SqliteSql;
     use visits::{
-        Day, Subject,
+        Day, QUARTER, Subject,
         tally::{Counted, Counters, Dimension, Quarter, Tally, Values},
     };
 
@@ -114,7 +114,7 @@ mod tests {
             for visit in 0..300 {
                 let key = batch * 300 + visit;
                 tally.add(&Counted {
-                    quarter: Quarter::new(3).unwrap(),
+                    quarter: Quarter::of(3 * QUARTER),
                     is_bot: false,
                     is_listed: true,
                     is_redirected: true,

@@ -10,8 +10,8 @@ use visit_store::{
     VisitStore, WriteError,
 };
 use visits::{
-    DAY, Day, Flags, Language, Outcome, QUARTER, StoredAddress, Subject, SubjectKey, TextHash, Thread,
-    VisitId, VisitRow,
+    DAY, Day, Flags, Language, Outcome, StoredAddress, Subject, SubjectKey, TextHash, Thread, VisitId,
+    VisitRow,
     tally::{Counted, Counters, Dimension, Quarter, Tally, Values},
 };
 
@@ -79,9 +79,8 @@ impl Visit {
 
     fn count(&self, tally: &mut Tally) {
         let referrer = format!("https://visitor-{:08}.example.com/", self.visitor);
-        let quarter = u8::try_from(self.at.rem_euclid(DAY) / QUARTER).unwrap();
         tally.add(&Counted {
-            quarter: Quarter::new(quarter).unwrap(),
+            quarter: Quarter::of(self.at),
             is_bot: self.is_bot,
             is_listed: true,
             is_redirected: true,

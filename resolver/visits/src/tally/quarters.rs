@@ -15,6 +15,8 @@ use std::{
     ops::{AddAssign, Neg},
 };
 
+use crate::{DAY, Day, QUARTER};
+
 use super::chunk::{Damaged, Reader, put_counted_header, put_signed, put_varint};
 
 const FORMAT: u8 = 1;
@@ -30,14 +32,14 @@ impl Quarter {
     /// Quarter hours of a day.
     pub const COUNT: u8 = 96;
 
-    /// Wraps a number; `None` from 96 on.
-    pub fn new(number: u8) -> Option<Self> {
-        (number < Self::COUNT).then_some(Self(number))
+    /// Returns the quarter hour of a time in microseconds since 1970.
+    pub fn of(at: i64) -> Self {
+        Self(u8::try_from(at.rem_euclid(DAY) / QUARTER).expect("a day has 96 quarter hours"))
     }
 
-    /// Returns the number.
-    pub fn get(self) -> u8 {
-        self.0
+    /// Returns where it begins on a day, in microseconds since 1970.
+    pub fn start(self, day: Day) -> i64 {
+        day.start() + i64::from(self.0) * QUARTER
     }
 }
 
@@ -233,7 +235,7 @@ mod tests {
         for quarter in 0..Quarter::COUNT {
             for (is_bot, is_listed) in [(false, false), (false, true), (true, false), (true, true)] {
                 let mut counts = QuarterCounts::default();
-                counts.add(Quarter::new(quarter).unwrap(), Counts::one(is_bot, is_listed));
+                counts.add(Quarter(quarter), Counts::one(is_bot, is_listed));
                 assert!(counts.chunk().len() <= 4, "{counts:?}");
                 assert_eq!(QuarterCounts::from_chunks(&counts.chunk()).unwrap(), counts);
             }
@@ -241,9 +243,17 @@ mod tests {
     }
 
     #[test]
+    fn a_quarter_hour_is_that_of_its_day() {
+        for (at, number) in [(0, 0), (DAY + QUARTER - 1, 0), (DAY - 1, 95), (-1, 95)] {
+            assert_eq!(Quarter::of(at), Quarter(number));
+        }
+        assert_eq!(Quarter(95).start(Day::from_stored(1)), 2 * DAY - QUARTER);
+    }
+
+    #[test]
     fn quarters_are_in_their_order_and_add_up() {
         let counts = counts_of(&[(95, [3; 4]), (0, [1; 4]), (40, [2; 4])]);
-        assert!(counts.iter().map(|(quarter, _)| quarter.get()).eq([0, 40, 95]));
+        assert!(counts.iter().map(|(quarter, _)| quarter.0).eq([0, 40, 95]));
         assert_eq!(counts.total(), Counts { total: 6, bots: 6, unlisted: 6, unlisted_bots: 6 });
     }
 
@@ -252,6 +262,5 @@ mod tests {
         for bytes in [&[0x11, 0x80, 0x03, 2][..], &[0x12, 0xff, 0x02, 2, 0, 2], &[0x21, 0, 2], &[0x11, 0]] {
             QuarterCounts::from_chunks(bytes).unwrap_err();
         }
-        assert_eq!(Quarter::new(96), None);
     }
 }

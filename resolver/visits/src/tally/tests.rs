@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::QUARTER;
 
 #[derive(Clone, Debug)]
 struct Visit {
@@ -18,7 +19,7 @@ struct Visit {
 impl Visit {
     fn counted(&self) -> Counted<'_> {
         Counted {
-            quarter: Quarter::new(self.quarter).unwrap(),
+            quarter: Quarter::of(i64::from(self.quarter) * QUARTER),
             is_bot: self.is_bot,
             is_listed: self.is_listed,
             is_redirected: self.is_redirected,
@@ -234,7 +235,7 @@ fn bots_and_lost_visitors_count_neither_as_visitors_nor_as_addresses() {
 #[test]
 fn a_typical_visit_appends_less_than_fifty_bytes_to_four_columns() {
     let visit = Counted {
-        quarter: Quarter::new(40).unwrap(),
+        quarter: Quarter::of(40 * QUARTER),
         is_bot: false,
         is_listed: true,
         is_redirected: true,

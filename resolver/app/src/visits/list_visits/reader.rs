@@ -20,7 +20,7 @@ use std::{
 
 use visit_store::{Columns, RowQuery, VisitReader, VisitStoreError};
 use visits::{
-    Day, QUARTER, Subject, TimeRange, VisitId, VisitRow,
+    Day, Subject, TimeRange, VisitId, VisitRow,
     page::{PageStart, find_page, listed},
     tally::QuarterCounts,
 };
@@ -144,7 +144,7 @@ impl Reader {
             let day = Day::from_stored(of_day.days.start);
             let mut of_day_listed = 0;
             for (quarter, counts) in QuarterCounts::from_chunks(&of_day.counters.quarters)?.iter() {
-                let start = day.start() + i64::from(quarter.get()) * QUARTER;
+                let start = quarter.start(day);
                 let listed =
                     self.count_in(subject, start, listed(counts, self.selection.people_only)).await?;
                 *quarters.entry(start).or_insert(0) += listed;
@@ -285,7 +285,7 @@ impl Source {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use visits::DAY;
+    use visits::{DAY, QUARTER};
 
     use super::*;
     use crate::visits::visit_memory::{MemoryStore, bot, link, row};

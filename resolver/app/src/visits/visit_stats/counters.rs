@@ -2,7 +2,7 @@
 
 use visit_store::{Columns, DayCounters, VisitReader, VisitStoreError};
 use visits::{
-    Day, QUARTER, Subject, TimeRange,
+    Day, Subject, TimeRange,
     series::Series,
     tally::{DimensionCounts, QuarterCounts, Uniques},
 };
@@ -49,13 +49,13 @@ impl<'a> Counters<'a> {
         let columns = Columns { quarters: series.needs_quarters(), ..Columns::default() };
         for subject in self.subjects {
             for of_day in self.store.days(*subject, series.range.days(), columns).await? {
-                let start = Day::from_stored(of_day.days.start).start();
+                let day = Day::from_stored(of_day.days.start);
                 if !columns.quarters {
-                    series.add(start, of_day.counters.total, of_day.counters.bots);
+                    series.add(day.start(), of_day.counters.total, of_day.counters.bots);
                     continue;
                 }
                 for (quarter, counts) in QuarterCounts::from_chunks(&of_day.counters.quarters)?.iter() {
-                    series.add(start + i64::from(quarter.get()) * QUARTER, counts.total, counts.bots);
+                    series.add(quarter.start(day), counts.total, counts.bots);
                 }
             }
         }
