@@ -80,10 +80,7 @@ impl Default for Arena {
 }
 
 /// Reads the visits of a block, in the order in which they were recorded. The iterator ends after
-/// the first malformed one.
-///
-/// # Errors
-/// Returns [`Malformed`] if the block has another format.
+/// the first malformed one. A block of another format is malformed as a whole.
 pub fn read_block(
     block: &[u8],
 ) -> Result<(Thread, impl Iterator<Item = Result<Event<'_>, Malformed>>), Malformed> {

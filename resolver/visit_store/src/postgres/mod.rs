@@ -56,17 +56,11 @@ pub struct PostgresVisits {
 
 impl PostgresVisits {
     /// Prepares connections to the database at a URL. None is opened before it is needed.
-    ///
-    /// # Errors
-    /// Returns an error if the URL is invalid.
     pub fn new(url: &str) -> Result<Self> {
         Self::with_options(url, &links::ConnectOptions::default())
     }
 
     /// Prepares connections like [`new`](Self::new), as many as the options say.
-    ///
-    /// # Errors
-    /// Returns an error if the URL is invalid.
     pub fn with_options(url: &str, options: &links::ConnectOptions) -> Result<Self> {
         let observer = Arc::clone(&options.observer);
         let mut address = links::Address::parse(url)?.observed_by(Arc::clone(&observer));

@@ -55,9 +55,6 @@ impl SqliteVisits {
     /// Opens or creates the file. `file` is that of the links, which exists. `links` is where
     /// visits of links are added up for lists, and where webhooks are. Blocks on the disk: call it
     /// at start-up.
-    ///
-    /// # Errors
-    /// Returns an error if a file cannot be opened.
     pub fn open(visits: &Path, file: &Path, links: Arc<dyn Store>) -> Result<Self> {
         let writer = open_writer(visits)?;
         let (reader, lister) = (open_reader(visits)?, open_reader(visits)?);
