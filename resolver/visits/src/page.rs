@@ -27,8 +27,8 @@ pub struct PageStart {
     pub skip: u64,
 }
 
-/// Adds up the listed visits of quarter hours, which come the latest first, and finds where the page
-/// begins that skips so many. It begins nowhere if it lies behind the last one.
+/// Adds up the listed visits of quarter hours, which come the latest first, and finds where the
+/// page begins that skips so many. It begins nowhere if it lies behind the last one.
 pub fn find_page(skip: u64, quarters: impl IntoIterator<Item = (i64, u64)>) -> (u64, Option<PageStart>) {
     let (mut total, mut start) = (0_u64, None);
     for (quarter, listed) in quarters {

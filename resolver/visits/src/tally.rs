@@ -103,8 +103,8 @@ impl Tally {
         }
     }
 
-    /// Returns what takes these visits away. It has no sketches: a union cannot be undone, so unique
-    /// visitors of wider subjects include those of deleted visits.
+    /// Returns what takes these visits away. It has no sketches: a union cannot be undone, so
+    /// unique visitors of wider subjects include those of deleted visits.
     pub fn negated(&self) -> Self {
         Self { quarters: self.quarters.negated(), dimensions: self.dimensions.negated(), ..Self::default() }
     }

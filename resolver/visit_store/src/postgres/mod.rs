@@ -141,8 +141,8 @@ impl PostgresVisits {
     }
 }
 
-/// Takes an advisory lock until the transaction ends, unless another process has it. Returns whether
-/// it did.
+/// Takes an advisory lock until the transaction ends, unless another process has it. Returns
+/// whether it did.
 async fn try_lock(transaction: &Transaction<'_>, key: i64) -> Result<bool> {
     let lock = format!("SELECT pg_try_advisory_xact_lock({key})");
     Ok(transaction.query_typed(&lock, &[]).await?.first().is_some_and(|row| row.get(0)))

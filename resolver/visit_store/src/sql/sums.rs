@@ -25,8 +25,8 @@ impl Sums {
         }
     }
 
-    /// Returns the changes that the sums make, in the order of keys: [`Counters::merged`] adds them,
-    /// and [`Counters::negated`] takes them away.
+    /// Returns the changes that the sums make, in the order of keys: [`Counters::merged`] adds
+    /// them, and [`Counters::negated`] takes them away.
     pub(crate) fn deltas(&self, change: fn(&Counters) -> Result<Counters, Damaged>) -> Result<Vec<DayDelta>> {
         let deltas = self
             .sums

@@ -23,8 +23,8 @@ use super::{
 use crate::{MERGED, Result};
 
 pub(crate) const STEP: usize = 200;
-/// Counters of links that a step collects for their tags, in bytes. With it, a step that has to read
-/// the counters of years ends with the first link.
+/// Counters of links that a step collects for their tags, in bytes. With it, a step that has to
+/// read the counters of years ends with the first link.
 const STEP_BYTES: usize = 4 << 20;
 /// Time for which a step reads counters.
 const STEP_TIME: Duration = Duration::from_millis(250);
