@@ -11,8 +11,8 @@ use codes::LinkId;
 use harness::{Clickhouse, NewClickhouse, Postgres, Scratch, clickhouse, wait};
 use store::{Store as _, postgres::PostgresStore};
 use visit_store::{
-    Batch, ClickhouseAddress, ClickhouseVisits, PostgresVisits, Producer, RowQuery, RowsRecord, Standing,
-    VisitReader as _, VisitStore,
+    Batch, ClickhouseVisits, PostgresVisits, Producer, RowQuery, RowsRecord, Standing, VisitReader as _,
+    VisitStore,
 };
 use visits::{Subject, VisitId};
 
@@ -68,7 +68,7 @@ impl Databases {
     fn open_at(&self, name: &str, server: SocketAddr) -> ClickhouseVisits {
         let counters = PostgresVisits::new(&self.postgres_url(name)).unwrap();
         let url = self.url.replace("DATABASE", name).replace(&self.server.to_string(), &server.to_string());
-        ClickhouseVisits::new(ClickhouseAddress::parse(&url).unwrap(), counters)
+        ClickhouseVisits::new(url.parse().unwrap(), counters)
     }
 
     fn postgres_url(&self, name: &str) -> String {

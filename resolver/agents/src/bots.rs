@@ -39,7 +39,6 @@ const PROGRAMS: &str = include_str!("../crawlers/programs.txt");
 const INNOCENT: &[&str] = &["botim", "cubot", "curling", "curly", "javafx/"];
 
 /// Returns whether a user agent is that of a bot, in about half a microsecond.
-#[must_use]
 pub fn is_bot(user_agent: &[u8]) -> bool {
     let user_agent = head(user_agent);
     let has_word = WORDS.found_in(user_agent).any(|sign| sign != Sign::Innocent);
@@ -48,7 +47,6 @@ pub fn is_bot(user_agent: &[u8]) -> bool {
 
 /// Returns whether a bot is a crawler, a monitor or the preview of a chat, which fetches a link
 /// before a person follows it, and not a program that its user has told to fetch the link.
-#[must_use]
 pub fn is_crawler(user_agent: &[u8]) -> bool {
     let user_agent = head(user_agent);
     let mut is_program = false;
@@ -73,49 +71,10 @@ mod tests {
     use super::*;
     use crate::parser::tests::PARSER;
 
-    const PROGRAMS_OF_USERS: [&str; 12] = [
-        "curl/8.5.0",
-        "Wget/1.21.4",
-        "GuzzleHttp/7",
-        "python-requests/2.32.3",
-        "Python/3.11 aiohttp/3.9.5",
-        "Go-http-client/2.0",
-        "okhttp/4.12.0",
-        "Apache-HttpClient/4.5.14 (Java/17.0.10)",
-        "libwww-perl/6.67",
-        "axios/1.7.2",
-        "HTTPie/3.2.2",
-        "PostmanRuntime/7.39.0",
-    ];
-    const PREVIEWS: [&str; 24] = [
-        "Slackbot-LinkExpanding 1.0 (+https://api.slack.com/robots)",
-        "Slack-ImgProxy (+https://api.slack.com/robots)",
-        "WhatsApp/2.23.20.0 A",
-        "TelegramBot (like TwitterBot)",
-        "facebookexternalhit/1.1 (+http://www.facebook.com/externalhit_uatext.php)",
-        "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_11_1) AppleWebKit/601.2.4 (KHTML, like Gecko) Version/9.0.1 Safari/601.2.4 facebookexternalhit/1.1 Facebot Twitterbot/1.0",
-        "facebookexternalhit/1.1; kakaotalk-scrap/1.0; +https://devtalk.kakao.com/t/scrap/33984",
-        "facebookexternalhit/1.1;line-poker/1.0",
-        "Mozilla/5.0 (compatible; Discordbot/2.0; +https://discordapp.com)",
-        "LinkedInBot/1.0 (compatible; Mozilla/5.0; Apache-HttpClient +http://www.linkedin.com)",
-        "Mozilla/5.0 (Windows NT 6.1; WOW64) SkypeUriPreview Preview/0.5 skype-url-preview@microsoft.com",
-        "MicrosoftPreview/2.0; +https://aka.ms/MicrosoftPreview",
-        "Mozilla/4.0 (compatible; ms-office; MSOffice 16)",
-        "Microsoft Office Existence Discovery",
-        "Synapse (bot; +https://github.com/matrix-org/synapse)",
-        "Mozilla/5.0 (compatible; Bluesky Cardyb/1.1; +mailto:support@bsky.app)",
-        "Mastodon/4.3.0 (http.rb/5.2.0; +https://mastodon.example/)",
-        "Misskey/2024.5.0",
-        "Mozilla/5.0 (compatible; Google-PageRenderer Google (+https://developers.google.com/+/web/snippet/))",
-        "Viber",
-        "Snap URL Preview Service; bot; snapchat; https://developers.snap.com/robots",
-        "Discourse Forum Onebox v3.3.0",
-        "ZoomBot (zoombot 0.1 +https://zoom.us)",
-        "Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/109.0 Safari/537.36 RuxitSynthetic/1.0",
-    ];
-    /// Agents of people, one a line.
+    /// Agents of several kinds, one a line.
+    const PROGRAMS_OF_USERS: &str = include_str!("programs_of_users.txt");
+    const PREVIEWS: &str = include_str!("previews.txt");
     const PEOPLE: &str = include_str!("people.txt");
-    /// Agents of bots.
     const KNOWN_BOTS: &str = include_str!("known_bots.txt");
 
     #[test]
@@ -135,10 +94,10 @@ mod tests {
 
     #[test]
     fn crawlers_and_previews_are_told_from_programs_and_people() {
-        for program in PROGRAMS_OF_USERS {
+        for program in PROGRAMS_OF_USERS.lines() {
             assert!(is_bot(program.as_bytes()) && !is_crawler(program.as_bytes()), "{program}");
         }
-        for preview in PREVIEWS {
+        for preview in PREVIEWS.lines() {
             assert!(is_crawler(preview.as_bytes()), "{preview}");
         }
         for person in PEOPLE.lines().chain([""]) {

@@ -7,29 +7,18 @@ use aho_corasick::{AhoCorasick, MatchKind};
 /// The names, one a line; `^` is the beginning of an agent.
 const NAMES: &str = include_str!("../crawlers/names.txt");
 
-static CRAWLERS: LazyLock<Crawlers> = LazyLock::new(Crawlers::new);
+/// The names as one automaton, and whether each stands at the beginning only.
+static CRAWLERS: LazyLock<(AhoCorasick, Vec<bool>)> = LazyLock::new(|| {
+    let names = NAMES.lines().map(|name| name.strip_prefix('^').unwrap_or(name));
+    let automaton = AhoCorasick::builder()
+        .match_kind(MatchKind::Standard)
+        .build(names)
+        .expect("20 kB of names are far from the limits of an automaton");
+    (automaton, NAMES.lines().map(|name| name.starts_with('^')).collect())
+});
 
-/// The names as one automaton.
-struct Crawlers {
-    automaton: AhoCorasick,
-    /// Whether each name stands at the beginning only.
-    is_first: Vec<bool>,
-}
-
-impl Crawlers {
-    fn new() -> Self {
-        let names = NAMES.lines().map(|name| name.strip_prefix('^').unwrap_or(name));
-        let automaton = AhoCorasick::builder()
-            .match_kind(MatchKind::Standard)
-            .build(names)
-            .expect("20 kB of names are far from the limits of an automaton");
-        Self { automaton, is_first: NAMES.lines().map(|name| name.starts_with('^')).collect() }
-    }
-}
-
-/// Returns whether a user agent has the name of a crawler.
 pub(crate) fn is_named_in(user_agent: &[u8]) -> bool {
-    let Crawlers { automaton, is_first } = &*CRAWLERS;
+    let (automaton, is_first) = &*CRAWLERS;
     let mut found = automaton.find_overlapping_iter(user_agent);
     found.any(|name| name.start() == 0 || !is_first[name.pattern().as_usize()])
 }

@@ -5,7 +5,7 @@
 //! 2. Android without `Mobile` is a tablet. That is Chrome's own rule.
 //! 3. An iPad asks for desktop pages by default, and is then not to be told from a Mac.
 
-use std::{fmt, sync::LazyLock};
+use std::sync::LazyLock;
 
 use crate::words::Words;
 
@@ -34,7 +34,6 @@ pub enum DeviceKind {
 
 impl DeviceKind {
     /// Returns the kind in lower case, such as `tablet`.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Desktop => "desktop",
@@ -51,49 +50,25 @@ impl DeviceKind {
 
     /// Returns the kind of device that a person's user agent names.
     pub(crate) fn of(user_agent: &[u8]) -> Self {
-        match WORDS.found_in(user_agent).min() {
-            Some(Sign::Car) => Self::Other,
-            Some(Sign::Wearable) => Self::Wearable,
-            Some(Sign::Console) => Self::Console,
-            Some(Sign::Tv) => Self::Tv,
-            Some(Sign::Tablet | Sign::Android) => Self::Tablet,
-            Some(Sign::Mobile) => Self::Mobile,
-            Some(Sign::Desktop) => Self::Desktop,
-            None => Self::Unknown,
-        }
+        WORDS.found_in(user_agent).min().map_or(Self::Unknown, |(_, kind)| kind)
     }
 }
 
-impl fmt::Display for DeviceKind {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(self.as_str())
-    }
-}
-
-/// What a word says about the device, the most special first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Sign {
-    Car,
-    Wearable,
-    Console,
-    Tv,
-    Tablet,
-    Mobile,
-    Android,
-    Desktop,
-}
-
-static WORDS: LazyLock<Words<Sign>> = LazyLock::new(|| {
+/// Words of devices, each with its rank, the most special first.
+static WORDS: LazyLock<Words<(u8, DeviceKind)>> = LazyLock::new(|| {
     Words::new(&[
-        (Sign::Car, &["QtCarBrowser", "Tesla/"]),
-        (Sign::Wearable, WEARABLES),
-        (Sign::Console, &["Nintendo", "PlayStation", "Xbox"]),
-        (Sign::Tv, TVS),
-        (Sign::Tablet, TABLETS),
-        (Sign::Mobile, MOBILES),
-        (Sign::Android, &["Android"]),
+        ((0, DeviceKind::Other), &["QtCarBrowser", "Tesla/"]),
+        ((1, DeviceKind::Wearable), WEARABLES),
+        ((2, DeviceKind::Console), &["Nintendo", "PlayStation", "Xbox"]),
+        ((3, DeviceKind::Tv), TVS),
+        ((4, DeviceKind::Tablet), TABLETS),
+        ((5, DeviceKind::Mobile), MOBILES),
+        ((6, DeviceKind::Tablet), &["Android"]),
         // Tablet PC is a feature that Internet Explorer told of on desktops.
-        (Sign::Desktop, &["CrOS", "FreeBSD", "Linux", "Macintosh", "Tablet PC", "Ubuntu", "Windows", "X11"]),
+        (
+            (7, DeviceKind::Desktop),
+            &["CrOS", "FreeBSD", "Linux", "Macintosh", "Tablet PC", "Ubuntu", "Windows", "X11"],
+        ),
     ])
 });
 

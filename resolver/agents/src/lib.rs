@@ -1,14 +1,13 @@
 //! What a `User-Agent` header says: browser, operating system, device, and whether it is a bot.
 //!
 //! 1. The header is a claim. Any client can imitate another one, so nothing here grants anything.
-//! 2. No input panics. At most [`AGENT_MAX`] bytes of it are read, and every byte outside printable
+//! 2. No input panics. At most 512 bytes of it are read, and every byte outside printable
 //!    ASCII is read as a question mark.
-//! 3. A [`Name`] has at most [`Name::MAX`] bytes and no control characters, whatever the input.
+//! 3. A name has at most 64 bytes and no control characters, whatever the input.
 //! 4. A bot is what a list of bots knows; unknown agents are people ([`is_bot`]).
-//! 5. The rules are those of uap-core, compiled in. [`Parser::new`] builds them, which takes about
-//!    0.1 s and 20 MiB (55 MiB once every rule has been tried). So a process needs one parser, on
+//! 5. The rules are those of uap-core, compiled in. [`Cache::new`] builds them, which takes about
+//!    0.1 s and 20 MiB (55 MiB once every rule has been tried). So a process needs one cache, on
 //!    the thread that stores visits.
-//! 6. [`Cache`] keeps what was parsed, in bounded memory.
 //!
 //! Rejected: `woothee`, which rests since 2021 and knows no current device; and `iscrawl` for bots,
 //! because its cache compares the address, the length and the ends of a text, so that an agent read
@@ -19,7 +18,6 @@ mod bots;
 mod cache;
 mod crawlers;
 mod device;
-mod name;
 mod parser;
 #[cfg(test)]
 mod real_agents;
@@ -29,11 +27,9 @@ pub use agent::Agent;
 pub use bots::{is_bot, is_crawler};
 pub use cache::Cache;
 pub use device::DeviceKind;
-pub use name::Name;
-pub use parser::Parser;
 
 /// The number of bytes of a user agent that are read. Visits store no longer ones.
-pub const AGENT_MAX: usize = 512;
+pub(crate) const AGENT_MAX: usize = 512;
 
 /// Returns the bytes of a user agent that are read.
 fn head(user_agent: &[u8]) -> &[u8] {

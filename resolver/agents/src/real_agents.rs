@@ -2,7 +2,7 @@
 
 use crate::parser::tests::PARSER;
 
-/// User agents, each followed by a line with its browser, system, kind of device, brand and model.
+/// User agents, each followed by a line with its browser, system and kind of device.
 const AGENTS: &str = include_str!("real_agents.txt");
 
 #[test]
@@ -11,12 +11,9 @@ fn real_agents_are_recognised() {
     let mut count = 0;
     while let Some(user_agent) = lines.next() {
         let it = PARSER.parse(user_agent.as_bytes());
-        let said = format!(
-            "= {} {}, {} {}, {}: {}, {}",
-            it.browser, it.browser_version, it.os, it.os_version, it.device, it.brand, it.model
-        );
+        let said = format!("= {}, {}, {}", it.browser, it.os, it.device.as_str());
         assert_eq!(Some(said.as_str()), lines.next(), "{user_agent}");
-        assert_eq!(it.bot, said.contains(", bot: "), "{user_agent}");
+        assert_eq!(it.bot, said.ends_with(", bot"), "{user_agent}");
         count += 1;
     }
     assert!(count > 50, "{count} agents");

@@ -11,7 +11,6 @@ pub(crate) struct Words<T> {
 }
 
 impl<T: Copy> Words<T> {
-    /// Builds the automaton from groups of words with the same meaning.
     pub(crate) fn new(groups: &[(T, &[&str])]) -> Self {
         let words = groups.iter().flat_map(|(_, words)| *words);
         let automaton = AhoCorasick::builder()

@@ -11,20 +11,17 @@ pub struct CountryCode([u8; 2]);
 
 impl CountryCode {
     /// Reads a code of two ASCII letters in either case. Returns `None` for any other text.
-    #[must_use]
     pub fn parse(code: &str) -> Option<Self> {
         let letters: [u8; 2] = code.as_bytes().try_into().ok()?;
         letters.iter().all(u8::is_ascii_alphabetic).then(|| Self(letters.map(|it| it.to_ascii_uppercase())))
     }
 
     /// Returns the two capital letters.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).expect("ASCII letters are UTF-8")
     }
 
     /// Returns the English name of the country, for codes of ISO 3166-1 and XK.
-    #[must_use]
     pub fn name(self) -> Option<&'static str> {
         COUNTRIES.lines().find_map(|line| line.strip_prefix(self.as_str())?.strip_prefix(' '))
     }

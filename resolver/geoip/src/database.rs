@@ -19,11 +19,10 @@ const TYPE_SHOWN: usize = 64;
 /// The words that mark types of databases with countries, such as GeoLite2-City.
 const TYPES: [&str; 3] = ["country", "city", "enterprise"];
 
-/// A database of countries and cities, in memory.
 #[derive(Debug)]
-pub struct Database {
+pub(crate) struct Database {
     reader: Reader<Vec<u8>>,
-    mark: Mark,
+    pub(crate) mark: Mark,
 }
 
 /// The identity of a file's content: its modification time and its length.
@@ -36,11 +35,7 @@ pub(crate) fn mark(file: io::Result<Metadata>) -> Result<Mark, GeoIpError> {
 
 impl Database {
     /// Reads a file. This call blocks.
-    ///
-    /// # Errors
-    /// Returns [`GeoIpError`] if the file cannot be read, is too large, or is not a database of
-    /// countries or cities.
-    pub fn open(path: &Path) -> Result<Self, GeoIpError> {
+    pub(crate) fn open(path: &Path) -> Result<Self, GeoIpError> {
         // Opening a pipe would wait for its writer.
         mark(fs::metadata(path))?;
         let file = File::open(path).map_err(GeoIpError::Io)?;
@@ -65,15 +60,10 @@ impl Database {
 
     /// Returns all that the database tells about an address. A field that cannot be read is treated
     /// as absent. Returns `None` if no field is present.
-    #[must_use]
-    pub fn place(&self, address: IpAddr) -> Option<Place> {
+    pub(crate) fn place(&self, address: IpAddr) -> Option<Place> {
         let record = self.reader.lookup(address.to_canonical()).ok()?;
         let place = record::place(&record);
         (place != Place::default()).then_some(place)
-    }
-
-    pub(crate) fn mark(&self) -> Mark {
-        self.mark
     }
 }
 
@@ -92,7 +82,7 @@ mod tests {
             return "none".into();
         };
         let dash = |text: Option<&str>| text.unwrap_or("-").to_owned();
-        let coordinates = place.coordinates.map(|it| format!("{} {}", it.latitude(), it.longitude()));
+        let coordinates = place.coordinates.map(|it| format!("{} {}", it.latitude, it.longitude));
         [
             dash(place.country.as_ref().map(CountryCode::as_str)),
             dash(place.country_name.as_deref()),

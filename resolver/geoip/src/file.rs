@@ -9,41 +9,35 @@ use std::{
 
 use tokio::{task::spawn_blocking, time::sleep};
 
-use crate::{Database, GeoIpError, database::mark};
+use crate::{
+    GeoIpError,
+    database::{Database, mark},
+};
 
-/// The interval at which the file is checked for changes.
 const CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A database file, with its last readable content.
 #[derive(Debug)]
-pub struct DatabaseFile {
+pub(crate) struct DatabaseFile {
     path: PathBuf,
     database: RwLock<Arc<Database>>,
 }
 
 impl DatabaseFile {
-    /// Reads the file for the first time. This blocks as [`Database::open`] does.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Database::open`].
-    pub fn open(path: PathBuf) -> Result<Self, GeoIpError> {
+    /// Reads the file for the first time. This call blocks.
+    pub(crate) fn open(path: PathBuf) -> Result<Self, GeoIpError> {
         Ok(Self { database: RwLock::new(Arc::new(Database::open(&path)?)), path })
     }
 
-    /// Returns the current database.
-    #[must_use]
-    pub fn database(&self) -> Arc<Database> {
+    pub(crate) fn database(&self) -> Arc<Database> {
         Arc::clone(&self.database.read().expect("no code panics while it holds this lock"))
     }
 
     /// Reads the file again if its modification time or its length has changed. Returns whether it
     /// did. This call blocks, and while it reads, both the old and the new database are in memory.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Database::open`]. The previous database then stays in use, and the
-    /// next call reads the file again.
-    pub fn reload_if_changed(&self) -> Result<bool, GeoIpError> {
-        if mark(fs::metadata(&self.path))? == self.database().mark() {
+    /// After an error the old one stays in use, and the next call reads the file again.
+    fn reload_if_changed(&self) -> Result<bool, GeoIpError> {
+        if mark(fs::metadata(&self.path))? == self.database().mark {
             return Ok(false);
         }
         let database = Arc::new(Database::open(&self.path)?);
@@ -52,7 +46,7 @@ impl DatabaseFile {
     }
 
     /// Reads the file again within a minute of each change, for as long as the process runs.
-    pub async fn follow(self: Arc<Self>) {
+    pub(crate) async fn follow(self: Arc<Self>) {
         let mut last_error = None;
         loop {
             sleep(CHECK_INTERVAL).await;

@@ -5,12 +5,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Returns the path of a fixture.
 pub(crate) fn path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/places").join(name)
 }
 
-/// Returns the content of a fixture.
 pub(crate) fn read(name: &str) -> Vec<u8> {
     fs::read(path(name)).unwrap()
 }

@@ -19,11 +19,10 @@ mod record;
 use std::{net::IpAddr, path::PathBuf, sync::Arc};
 
 use daemon::TaskSupervisor;
+use file::DatabaseFile;
 
 pub use country_code::CountryCode;
-pub use database::Database;
 pub use error::GeoIpError;
-pub use file::DatabaseFile;
 pub use place::{Coordinates, Place};
 
 /// The configured GeoIP files. Databases of cities often have one file per address family.
@@ -33,10 +32,7 @@ pub struct GeoIp {
 }
 
 impl GeoIp {
-    /// Reads the files for the first time. This blocks as [`Database::open`] does.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Database::open`], with the path of the file that they concern.
+    /// Reads the files for the first time, which blocks. An error comes with its file's path.
     pub fn open(paths: &[PathBuf]) -> Result<Self, (PathBuf, GeoIpError)> {
         let open = |path: &PathBuf| DatabaseFile::open(path.clone()).map_err(|error| (path.clone(), error));
         Ok(Self { files: paths.iter().map(|path| open(path).map(Arc::new)).collect::<Result<_, _>>()? })
@@ -51,7 +47,6 @@ impl GeoIp {
 
     /// Returns all that the files tell about an address. A field comes from the first file that has
     /// it.
-    #[must_use]
     pub fn place(&self, address: IpAddr) -> Place {
         let found = self.files.iter().filter_map(|file| file.database().place(address));
         found.reduce(Place::or).unwrap_or_default()
@@ -70,7 +65,7 @@ mod tests {
         // The second file has no name, and the third has another one.
         assert_eq!(place.country_name.as_deref(), Some("Country DE"));
         assert_eq!((place.region.as_deref(), place.city.as_deref()), (Some("Land Berlin"), Some("Berlin")));
-        assert_eq!(place.coordinates.map(|it| it.latitude()), Some(52.52));
+        assert_eq!(place.coordinates.map(|it| it.latitude), Some(52.52));
         assert_eq!(geoip.place("203.0.114.1".parse().unwrap()), Place::default());
     }
 }

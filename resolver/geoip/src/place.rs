@@ -45,30 +45,19 @@ impl Place {
 /// A point on the earth (WGS 84), with four decimals: 11 m at most.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Coordinates {
-    latitude: f64,
-    longitude: f64,
+    /// The latitude in degrees: -90 to 90, positive in the north.
+    pub latitude: f64,
+    /// The longitude in degrees: -180 to 180, positive in the east.
+    pub longitude: f64,
 }
 
 impl Coordinates {
     /// Creates a point from degrees. Returns `None` if one is out of range or not a number.
-    #[must_use]
-    pub fn new(latitude: f64, longitude: f64) -> Option<Self> {
+    pub(crate) fn new(latitude: f64, longitude: f64) -> Option<Self> {
         let is_on_earth = (-90.0..=90.0).contains(&latitude) && (-180.0..=180.0).contains(&longitude);
         // Some files have numbers of 32 bits, whose further decimals are noise.
         let rounded = |degrees: f64| (degrees * 1e4).round() / 1e4;
         is_on_earth.then(|| Self { latitude: rounded(latitude), longitude: rounded(longitude) })
-    }
-
-    /// Returns the latitude in degrees: -90 to 90, positive in the north.
-    #[must_use]
-    pub fn latitude(self) -> f64 {
-        self.latitude
-    }
-
-    /// Returns the longitude in degrees: -180 to 180, positive in the east.
-    #[must_use]
-    pub fn longitude(self) -> f64 {
-        self.longitude
     }
 }
 
@@ -79,7 +68,7 @@ mod tests {
     #[test]
     fn coordinates_are_on_earth_and_have_four_decimals() {
         let degrees = |(latitude, longitude)| {
-            Coordinates::new(latitude, longitude).map(|it| (it.latitude(), it.longitude()))
+            Coordinates::new(latitude, longitude).map(|it| (it.latitude, it.longitude))
         };
         assert_eq!(degrees((f64::from(52.5244_f32), 13.410_54)), Some((52.5244, 13.4105)));
         assert_eq!(degrees((-90.0, 180.0)), Some((-90.0, 180.0)));

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use agents::{Agent, Cache, Parser};
+use agents::{Agent, Cache};
 use geoip::{CountryCode, GeoIp, Place};
 use links::DomainId;
 use visit_store::Erasure;
@@ -114,7 +114,7 @@ impl Enricher {
 
     /// Derives what is stored of a visit. `secret` is that of its day, and `today` the current day.
     pub fn derive(&mut self, event: &Event<'_>, secret: Option<&DaySecret>, today: Day) -> Derived {
-        let agents = self.agents.get_or_insert_with(|| Cache::new(Parser::new(), Cache::BYTES_MAX));
+        let agents = self.agents.get_or_insert_with(|| Cache::new(Cache::BYTES_MAX));
         let agent = agents.agent(event.user_agent);
         let kept = self.options.addresses.keep(event.client);
         let is_private = event.is_opted_out && self.options.respects_opt_out
@@ -177,8 +177,8 @@ fn located(place: &Place, told: Option<[u8; 2]>) -> Located {
         country_name: name(place.country_name.as_deref()),
         region: region.clone(),
         city: city.clone(),
-        latitude: coordinates.map_or(0.0, geoip::Coordinates::latitude),
-        longitude: coordinates.map_or(0.0, geoip::Coordinates::longitude),
+        latitude: coordinates.map_or(0.0, |it| it.latitude),
+        longitude: coordinates.map_or(0.0, |it| it.longitude),
         time_zone: name(place.time_zone.as_deref()),
     };
     Located {

@@ -55,10 +55,7 @@ pub(super) fn open_store(
         Database::Postgres(url) => {
             let visits = PostgresVisits::with_options(url, options).map_err(failed)?;
             match clickhouse {
-                Some(address) => {
-                    let visits = ClickhouseVisits::new(address.clone(), visits);
-                    Arc::new(visits.observed_by(Arc::clone(&options.observer)))
-                }
+                Some(address) => Arc::new(ClickhouseVisits::new(address.clone(), visits)),
                 None => Arc::new(visits),
             }
         }

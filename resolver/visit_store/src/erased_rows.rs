@@ -15,7 +15,7 @@ use codes::LinkId;
 use links::DomainId;
 use store::Dialect;
 use visits::{
-    AddressNetwork, Day, Flags, Month, QUARTER, StoredAddress, Subject, SubjectKey, TextKey, VisitId,
+    AddressNetwork, Day, Flags, Month, StoredAddress, Subject, SubjectKey, TextKey, VisitId,
     tally::{Counts, Quarter, QuarterCounts, Tally},
 };
 
@@ -62,8 +62,7 @@ pub(crate) fn unlisted(
     let mut days: BTreeMap<(SubjectKey, Day), QuarterCounts> = BTreeMap::new();
     for row in rows.iter().filter(|row| cuts.get(&row.link).is_none_or(|before| row.id >= *before)) {
         let day = Day::of(row.id.micros());
-        let quarter = u8::try_from((row.id.micros() - day.start()) / QUARTER).ok().and_then(Quarter::new);
-        let quarter = quarter.expect("a day has 96 quarter hours");
+        let quarter = Quarter::of(row.id.micros());
         let moved = Counts { unlisted: 1, unlisted_bots: row.flags.is_bot().into(), ..Counts::default() };
         for subject in row.subjects(tags) {
             days.entry((subject, day)).or_default().add(quarter, moved);
@@ -111,22 +110,6 @@ pub(crate) fn remove_texts(erasure: &Erasure, dialect: Dialect) -> Option<String
          AND hash NOT IN (SELECT address FROM visit WHERE id >= {before} AND address IN
              (SELECT hash FROM visit_text WHERE {texts}))"
     ))
-}
-
-/// SQL query of the first day from `from` on that has visits.
-pub(crate) fn first_day(from: Day) -> String {
-    let of_kind = |subject: Subject| {
-        let key = subject.key();
-        format!(
-            "SELECT min(day) AS day FROM visit_day WHERE kind = {} AND subject = {} AND part = {} AND day >= {}",
-            key.kind,
-            key.subject,
-            key.part,
-            from.get()
-        )
-    };
-    let (links, orphans) = (of_kind(Subject::All(None)), of_kind(Subject::Orphans(None, None)));
-    format!("SELECT min(day) FROM ({links} UNION ALL {orphans}) AS days")
 }
 
 #[cfg(test)]

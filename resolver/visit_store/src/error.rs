@@ -2,6 +2,9 @@
 
 use store::StoreError;
 
+/// The result of a call to a store of visits.
+pub type Result<T, E = VisitStoreError> = std::result::Result<T, E>;
+
 /// Error of a call to a store of visits.
 #[derive(Debug, thiserror::Error)]
 pub enum VisitStoreError {

@@ -1,7 +1,6 @@
 //! Where visits are kept: rows, texts and counters, on Postgres, SQLite and ClickHouse.
 
 mod clickhouse;
-mod columns;
 mod erased_rows;
 mod error;
 mod link_visits;
@@ -10,11 +9,10 @@ mod postgres;
 mod rows_record;
 mod sql;
 mod sqlite;
-mod tag_days;
 mod values;
 
 pub use clickhouse::{ClickhouseAddress, ClickhouseVisits};
-pub use error::{VisitStoreError, WriteError};
+pub use error::{Result, VisitStoreError, WriteError};
 pub use port::{MERGED, TokenSecret, VisitReader, VisitStore};
 pub use postgres::PostgresVisits;
 pub use rows_record::RowsRecord;

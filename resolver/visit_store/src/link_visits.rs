@@ -1,20 +1,34 @@
 //! Visits by link of one batch, in the bytes that wait to be added to the links.
 
 use codes::LinkId;
-use store::{StoreError, VisitTotals};
+use store::{Dialect, StoreError, Value};
 
-use crate::LinkVisits;
+use crate::{LinkVisits, Result, sql::VisitSql, sqlite::next_number};
 
 /// Bytes of an entry: four numbers of eight bytes.
 const ENTRY: usize = 32;
 
-/// Encodes visits by link.
-pub(crate) fn encode_links(links: &[LinkVisits]) -> Vec<u8> {
+/// Stores visits by link, which are added to the links later.
+pub(crate) async fn insert_links(sql: &mut dyn VisitSql, links: &[LinkVisits]) -> Result<()> {
+    if links.is_empty() {
+        return Ok(());
+    }
+    let insert = match sql.dialect() {
+        Dialect::Postgres => "INSERT INTO visit_link_batch (links) VALUES ($1)".to_owned(),
+        Dialect::Sqlite => {
+            let number = next_number("visit_link_batch");
+            format!("INSERT INTO visit_link_batch (number, links) VALUES ({number}, $1)")
+        }
+    };
+    sql.execute(&insert, &[Value::Bytes(encode_links(links))]).await?;
+    Ok(())
+}
+
+fn encode_links(links: &[LinkVisits]) -> Vec<u8> {
     let numbers = links.iter().flat_map(|visits| [visits.link.get(), visits.total, visits.bots, visits.last]);
     numbers.flat_map(i64::to_le_bytes).collect()
 }
 
-/// Decodes visits by link.
 pub(crate) fn decode_links(bytes: &[u8]) -> Result<Vec<LinkVisits>, StoreError> {
     let (entries, rest) = bytes.as_chunks::<ENTRY>();
     if !rest.is_empty() {
@@ -46,12 +60,6 @@ pub(crate) fn sum_links(mut links: Vec<LinkVisits>) -> Vec<LinkVisits> {
         is_same
     });
     links
-}
-
-/// Returns the totals of a link from sums that a database computed. It never sums below zero.
-pub(crate) fn link_total(link: i64, total: i64, bots: i64) -> (LinkId, VisitTotals) {
-    let [total, bots] = [total, bots].map(|sum| u64::try_from(sum).unwrap_or(0));
-    (LinkId::from_stored(link), VisitTotals { total, bots, last: None })
 }
 
 #[cfg(test)]

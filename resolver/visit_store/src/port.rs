@@ -8,8 +8,8 @@ use store::{VisitTotals, postgres::PoolCount};
 use visits::{AddressSecret, Day, DaySecret, Slot, Subject, TextKey, VisitId, VisitRow};
 
 use crate::{
-    Batch, Changes, Columns, DayCounters, Days, DeletionStep, Erased, Erasure, ErasureId, Producer, RowQuery,
-    RowsRecord, SpoolId, Standing, StoredText, TextRef, VisitStoreError, WriteError,
+    Batch, Changes, Columns, DayCounters, Days, DeletionStep, Erased, Erasure, ErasureId, Producer, Result,
+    RowQuery, RowsRecord, SpoolId, Standing, StoredText, TextRef, WriteError,
 };
 
 /// What lists and statistics read of a store of visits.
@@ -17,30 +17,20 @@ use crate::{
 pub trait VisitReader: Send + Sync + 'static {
     /// Returns the counters of a subject, a value for each day with visits, in the order of days.
     /// Columns that were not asked for are empty.
-    async fn days(
-        &self,
-        subject: Subject,
-        days: Days,
-        columns: Columns,
-    ) -> Result<Vec<DayCounters>, VisitStoreError>;
+    async fn days(&self, subject: Subject, days: Days, columns: Columns) -> Result<Vec<DayCounters>>;
 
     /// Returns the same counters in as few values as possible, each of one day or more. A value of
     /// more than one day has no counts by quarter hour.
-    async fn spans(
-        &self,
-        subject: Subject,
-        days: Days,
-        columns: Columns,
-    ) -> Result<Vec<DayCounters>, VisitStoreError>;
+    async fn spans(&self, subject: Subject, days: Days, columns: Columns) -> Result<Vec<DayCounters>>;
 
     /// Returns rows, the latest first.
-    async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>, VisitStoreError>;
+    async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>>;
 
     /// Returns the number of rows of a query, whatever its `skip` and `most`.
-    async fn count_rows(&self, query: &RowQuery) -> Result<u64, VisitStoreError>;
+    async fn count_rows(&self, query: &RowQuery) -> Result<u64>;
 
     /// Returns the first day that rows are kept of; `None` if no row was ever removed for its age.
-    async fn rows_from(&self) -> Result<Option<Day>, VisitStoreError>;
+    async fn rows_from(&self) -> Result<Option<Day>>;
 }
 
 /// A store of visits: rows, their texts, and counters.
@@ -55,7 +45,7 @@ pub trait VisitReader: Send + Sync + 'static {
 #[async_trait]
 pub trait VisitStore: VisitReader {
     /// Applies all pending migrations of the visits' own schema.
-    async fn migrate(&self) -> Result<(), VisitStoreError>;
+    async fn migrate(&self) -> Result<()>;
 
     /// Returns the connections of its pool, if it has one of its own.
     fn pools(&self) -> Vec<PoolCount> {
@@ -64,23 +54,23 @@ pub trait VisitStore: VisitReader {
 
     /// Returns how many slots have producers that stored recently, and how many slots there are.
     /// `None`: the store has a single producer.
-    async fn slots(&self) -> Result<Option<(u32, u32)>, VisitStoreError> {
+    async fn slots(&self) -> Result<Option<(u32, u32)>> {
         Ok(None)
     }
 
     /// Registers the spool of a process that starts, or whose slot was taken. From now on an
     /// earlier process with this spool stores nothing.
     ///
-    /// # Errors
-    /// Returns [`VisitStoreError::NoSlot`] if all slots belong to spools that stored recently.
-    async fn register(&self, spool: SpoolId, holder: &str) -> Result<Producer, VisitStoreError>;
+    /// Returns [`NoSlot`](crate::VisitStoreError::NoSlot) if all slots belong to spools that stored
+    /// recently.
+    async fn register(&self, spool: SpoolId, holder: &str) -> Result<Producer>;
 
     /// Returns the stored position of a producer, if it still has its slot and incarnation, and
     /// notes that it lives.
-    async fn standing(&self, producer: &Producer) -> Result<Standing, VisitStoreError>;
+    async fn standing(&self, producer: &Producer) -> Result<Standing>;
 
     /// Gives the slot back: the spool is empty, and its process ends.
-    async fn release(&self, producer: &Producer) -> Result<(), VisitStoreError>;
+    async fn release(&self, producer: &Producer) -> Result<()>;
 
     /// Stores a batch and moves the producer's position from `batch.from` to `batch.to`, in one
     /// transaction. `known` is the version of the changes that the batch respects.
@@ -95,88 +85,84 @@ pub trait VisitStore: VisitReader {
     /// Stores the rows of a batch that is stored already. A record that
     /// [may be stored](RowsRecord::may_be_stored) can be sent any number of times, also by several
     /// processes: rows that are there are not stored again.
-    async fn store_rows(&self, _record: &RowsRecord) -> Result<(), VisitStoreError> {
+    async fn store_rows(&self, _record: &RowsRecord) -> Result<()> {
         Ok(())
     }
 
     /// Returns the changes after a version that batches have to respect.
-    async fn changes(&self, after: i64) -> Result<Changes, VisitStoreError>;
+    async fn changes(&self, after: i64) -> Result<Changes>;
 
     /// Returns the tags whose counters include these links, by link. Links without one are left
     /// out.
-    async fn tags_of(&self, links: &[LinkId]) -> Result<HashMap<LinkId, Vec<i64>>, VisitStoreError>;
+    async fn tags_of(&self, links: &[LinkId]) -> Result<HashMap<LinkId, Vec<i64>>>;
 
     /// Returns the secrets of the deployment. The first call creates them.
-    async fn secrets(&self) -> Result<(TextKey, AddressSecret), VisitStoreError>;
+    async fn secrets(&self) -> Result<(TextKey, AddressSecret)>;
 
     /// Returns the secret that tokens for live visits are signed with. The first call creates it.
-    async fn token_secret(&self) -> Result<TokenSecret, VisitStoreError>;
+    async fn token_secret(&self) -> Result<TokenSecret>;
 
     /// Returns the secret of a day, and creates it for today, yesterday and tomorrow by the
     /// database's clock. `None`: it was erased, or the day is too far off.
-    async fn day_secret(&self, day: Day) -> Result<Option<DaySecret>, VisitStoreError>;
+    async fn day_secret(&self, day: Day) -> Result<Option<DaySecret>>;
 
     /// Returns the visits of links within days, without the time of the last one. Links without
     /// visits are left out.
-    async fn link_totals(
-        &self,
-        links: &[LinkId],
-        days: Days,
-    ) -> Result<HashMap<LinkId, VisitTotals>, VisitStoreError>;
+    async fn link_totals(&self, links: &[LinkId], days: Days) -> Result<HashMap<LinkId, VisitTotals>>;
 
     /// Asks every server that the store needs whether it answers.
-    async fn ping(&self) -> Result<(), VisitStoreError> {
+    async fn ping(&self) -> Result<()> {
         self.rows_from().await.map(drop)
     }
 
     /// Asks the server of rows, where they are in a database of their own, whether it answers.
-    async fn ping_rows(&self) -> Result<(), VisitStoreError> {
+    async fn ping_rows(&self) -> Result<()> {
         Ok(())
     }
 
     /// Returns texts, as far as they are kept, in any order.
-    async fn texts(&self, texts: &[TextRef]) -> Result<Vec<StoredText>, VisitStoreError>;
+    async fn texts(&self, texts: &[TextRef]) -> Result<Vec<StoredText>>;
 
     /// Deletes the visits of a link or the orphan visits that are older than `before`: counters at
     /// once, and rows later, in steps ([`delete_rows`](Self::delete_rows)). Returns how many there
     /// were.
-    async fn delete(&self, subject: Subject, before: VisitId) -> Result<u64, VisitStoreError>;
+    async fn delete(&self, subject: Subject, before: VisitId) -> Result<u64>;
 
     /// Begins to erase visits by their addresses. Their rows are deleted later, in steps
     /// ([`delete_rows`](Self::delete_rows)). Returns `None` if there are [`Erasure::MOST`] erasures
     /// already.
-    async fn erase(&self, erasure: &Erasure) -> Result<Option<ErasureId>, VisitStoreError>;
+    async fn erase(&self, erasure: &Erasure) -> Result<Option<ErasureId>>;
 
     /// Returns how far an erasure has come.
-    async fn erased(&self, id: ErasureId) -> Result<Erased, VisitStoreError>;
+    async fn erased(&self, id: ErasureId) -> Result<Erased>;
 
     /// Deletes some of the rows that cuts and erasures have left over.
-    async fn delete_rows(&self) -> Result<DeletionStep, VisitStoreError>;
+    async fn delete_rows(&self) -> Result<DeletionStep>;
 
     /// Prepares the days around today, removes rows and texts of days before `rows_from`, forgets
     /// erasures of visits that would have no rows, and erases secrets that are due.
-    async fn keep(&self, rows_from: Day) -> Result<(), VisitStoreError>;
+    async fn keep(&self, rows_from: Day) -> Result<()>;
 
     /// Merges counters of closed days: the rows of several slots into one, and days into months.
     /// Returns whether there is more to do.
-    async fn merge(&self) -> Result<bool, VisitStoreError>;
+    async fn merge(&self) -> Result<bool>;
 
     /// Adds visits by link that were stored with batches to the links themselves, for lists and for
     /// the removal of unvisited links. Returns whether there is more to do.
-    async fn fold_link_visits(&self) -> Result<bool, VisitStoreError>;
+    async fn fold_link_visits(&self) -> Result<bool>;
 
     /// Passes the events of batches on to the webhooks, each once. Returns whether there
     /// is more to do. A store in the database of the webhooks records them with the batch.
-    async fn pass_on_events(&self) -> Result<bool, VisitStoreError> {
+    async fn pass_on_events(&self) -> Result<bool> {
         Ok(false)
     }
 
     /// Lets the counters of tags follow the tags that links have now. Returns whether there is more
     /// to do.
-    async fn follow_tags(&self) -> Result<bool, VisitStoreError>;
+    async fn follow_tags(&self) -> Result<bool>;
 
     /// Returns the latest rows after an id, at most `most`, for live views.
-    async fn latest(&self, after: VisitId, most: usize) -> Result<Vec<VisitRow>, VisitStoreError>;
+    async fn latest(&self, after: VisitId, most: usize) -> Result<Vec<VisitRow>>;
 
     /// Closes the store: its process is about to end.
     async fn close(&self) {}
@@ -189,13 +175,11 @@ pub struct TokenSecret([u8; 32]);
 
 impl TokenSecret {
     /// Wraps 32 random bytes.
-    #[must_use]
     pub fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
     /// Returns the bytes.
-    #[must_use]
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }

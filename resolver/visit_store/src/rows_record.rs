@@ -5,18 +5,14 @@
 //! it, the next process finds either a record whose batch was not stored, which it drops, or one
 //! whose rows may be missing, which it stores again: that is idempotent.
 
-use codes::LinkId;
-use links::DomainId;
-use visits::{Flags, Language, Month, StoredAddress, TextHash, VisitId, VisitRow};
+use visits::{Month, TextHash, VisitRow};
 
 use crate::{Batch, StoredText, TextRef};
 
-/// The version of the format.
 const VERSION: u8 = 2;
 /// Bytes before the rows: the version, the position, the version of changes, and the number of
 /// rows.
 const HEAD: usize = 1 + 8 + 8 + 4;
-/// Bytes of a row.
 const ROW: usize = 8 * 8 + 2 * 4 + 2 + 1;
 /// Bytes of an address: its month, its hash, and itself.
 const ADDRESS: usize = 4 + 8 + 16;
@@ -38,14 +34,12 @@ pub struct RowsRecord {
 
 impl RowsRecord {
     /// Makes the record of a batch that respects the changes up to version `known`.
-    #[must_use]
     pub fn of(batch: &Batch, known: i64) -> Self {
         let addresses = batch.addresses.clone();
         Self { to: batch.to, known, rows: batch.rows.clone(), addresses, may_be_stored: false }
     }
 
     /// Writes the record as bytes.
-    #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEAD + ROW * self.rows.len() + ADDRESS * self.addresses.len());
         bytes.push(VERSION);
@@ -54,17 +48,10 @@ impl RowsRecord {
         // A batch has at most some ten thousand rows.
         bytes.extend_from_slice(&u32::try_from(self.rows.len()).unwrap_or(u32::MAX).to_le_bytes());
         for row in &self.rows {
-            let wide = [
-                row.link.map_or(0, LinkId::get),
-                row.id.get(),
-                row.user_agent.get(),
-                row.referrer.get(),
-                row.urls.get(),
-                row.place.get(),
-                row.address.get(),
-                row.domain.get(),
-            ];
-            wide.iter().for_each(|number| bytes.extend_from_slice(&number.to_le_bytes()));
+            let [wide @ .., _visitor, domain, _language, _flags, _rule] = row.numbers();
+            for number in wide.into_iter().chain([domain]) {
+                bytes.extend_from_slice(&number.to_le_bytes());
+            }
             for number in [row.visitor, row.language.get()] {
                 bytes.extend_from_slice(&number.to_le_bytes());
             }
@@ -80,7 +67,6 @@ impl RowsRecord {
     }
 
     /// Reads a record. Returns `None` if the bytes are none.
-    #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (&version, mut rest) = bytes.split_first()?;
         if version != VERSION {
@@ -113,20 +99,24 @@ fn row(bytes: &mut &[u8]) -> Option<VisitRow> {
         *number = i64::from_le_bytes(take(bytes)?);
     }
     let [link, id, user_agent, referrer, urls, place, address, domain] = wide;
-    Some(VisitRow {
-        link: (link != 0).then(|| LinkId::from_stored(link)),
-        id: VisitId::from_stored(id),
-        user_agent: TextHash::from_stored(user_agent),
-        referrer: TextHash::from_stored(referrer),
-        urls: TextHash::from_stored(urls),
-        place: TextHash::from_stored(place),
-        address: StoredAddress::from_stored(address),
-        domain: DomainId::from_stored(domain),
-        visitor: i32::from_le_bytes(take(bytes)?),
-        language: Language::from_stored(i32::from_le_bytes(take(bytes)?)),
-        flags: Flags::from_stored(i16::from_le_bytes(take(bytes)?)),
-        rule: u8::from_le_bytes(take(bytes)?),
-    })
+    let visitor = i32::from_le_bytes(take(bytes)?).into();
+    let language = i32::from_le_bytes(take(bytes)?).into();
+    let flags = i16::from_le_bytes(take(bytes)?).into();
+    let [rule] = take(bytes)?;
+    VisitRow::from_numbers([
+        link,
+        id,
+        user_agent,
+        referrer,
+        urls,
+        place,
+        address,
+        visitor,
+        domain,
+        language,
+        flags,
+        rule.into(),
+    ])
 }
 
 fn address(bytes: &mut &[u8]) -> Option<StoredText> {
@@ -149,19 +139,14 @@ mod tests {
                 [visitor, language],
                 flags,
                 rule,
-            )| VisitRow {
-                link: (link != 0).then(|| LinkId::from_stored(link)),
-                id: VisitId::from_stored(id),
-                user_agent: TextHash::from_stored(user_agent),
-                referrer: TextHash::from_stored(referrer),
-                urls: TextHash::from_stored(urls),
-                place: TextHash::from_stored(place),
-                address: StoredAddress::from_stored(address),
-                domain: DomainId::from_stored(domain.into()),
-                visitor,
-                language: Language::from_stored(language),
-                flags: Flags::from_stored(flags),
-                rule,
+            )| {
+                let [visitor, language] = [visitor, language].map(i64::from);
+                let (domain, flags, rule) = (domain.into(), flags.into(), rule.into());
+                VisitRow::from_numbers([
+                    link, id, user_agent, referrer, urls, place, address, visitor, domain, language, flags,
+                    rule,
+                ])
+                .unwrap()
             },
         )
     }

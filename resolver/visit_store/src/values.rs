@@ -5,8 +5,9 @@ use std::{collections::HashMap, ops::Range, time::Duration};
 use codes::LinkId;
 use links::webhook::NewWebhookEvent;
 pub use store::LinkVisits;
+pub use visits::Days;
 use visits::{
-    AddressNetwork, Day, Month, Slot, Subject, SubjectKey, TextHash, VisitId, VisitRow, tally::Delta,
+    AddressNetwork, Day, Month, Slot, Subject, SubjectKey, TextHash, VisitId, VisitRow, tally::Counters,
 };
 
 /// The identity of a spool: 128 random bits.
@@ -99,7 +100,7 @@ pub struct DayDelta {
     /// The day.
     pub day: Day,
     /// The counters to add.
-    pub delta: Delta,
+    pub delta: Counters,
 }
 
 /// A reference to a text. Texts are stored by month, so that they can be removed with their rows.
@@ -120,15 +121,6 @@ pub struct StoredText {
     pub text: Vec<u8>,
 }
 
-/// Days from the first one to before the end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Days {
-    /// The first day.
-    pub first: Day,
-    /// The day after the last one.
-    pub end: Day,
-}
-
 /// Which columns of counters to read, beside the totals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Columns {
@@ -147,18 +139,8 @@ pub struct Columns {
 pub struct DayCounters {
     /// The days.
     pub days: Range<i32>,
-    /// All visits.
-    pub total: i64,
-    /// Visits of bots.
-    pub bots: i64,
-    /// Chunks of `visits::tally`, as are the other columns.
-    pub quarters: Vec<u8>,
-    /// Counts by dimension.
-    pub dimensions: Vec<u8>,
-    /// The sketch of visitors.
-    pub visitors: Vec<u8>,
-    /// The sketch of addresses.
-    pub addresses: Vec<u8>,
+    /// The counters, without the columns that were not asked for.
+    pub counters: Counters,
 }
 
 /// A query of rows, the latest first.
@@ -233,16 +215,4 @@ pub struct DeletionStep {
     pub deleted: u64,
     /// Whether there are more.
     pub has_more: bool,
-}
-
-impl DayCounters {
-    /// Adds the counters of another row of the same days.
-    pub(crate) fn append(&mut self, other: &Self) {
-        self.total += other.total;
-        self.bots += other.bots;
-        self.quarters.extend_from_slice(&other.quarters);
-        self.dimensions.extend_from_slice(&other.dimensions);
-        self.visitors.extend_from_slice(&other.visitors);
-        self.addresses.extend_from_slice(&other.addresses);
-    }
 }

@@ -15,7 +15,8 @@ use rusqlite::{Connection, params};
 use store::{Catalog as _, Store as _, sqlite::SqliteStore};
 use tempfile::TempDir;
 use visit_store::{
-    Days, Erasure, SpoolId, SqliteVisits, Standing, VisitReader as _, VisitStore, VisitStoreError, WriteError,
+    Days, Erasure, Producer, SpoolId, SqliteVisits, Standing, VisitReader as _, VisitStore, VisitStoreError,
+    WriteError,
 };
 use visits::{AddressNetwork, Day, Subject, VisitId};
 
@@ -29,6 +30,12 @@ struct Files {
 impl Files {
     async fn new() -> Self {
         Self::within(tempfile::tempdir().unwrap()).await
+    }
+
+    async fn with_producer() -> (Self, Producer) {
+        let files = Self::new().await;
+        let producer = register(&files.visits, 1).await;
+        (files, producer)
     }
 
     async fn within(folder: TempDir) -> Self {
@@ -45,7 +52,6 @@ impl Files {
         self.folder.path().join("data").join(name)
     }
 
-    /// Runs statements on a connection of its own.
     fn execute(&self, name: &str, statements: &str) {
         Connection::open(self.path(name)).unwrap().execute_batch(statements).unwrap();
     }
@@ -122,8 +128,7 @@ async fn secrets_are_erased_after_two_days() {
 
 #[tokio::test]
 async fn a_crash_between_both_databases_counts_nothing_twice() {
-    let files = Files::new().await;
-    let mut producer = register(&files.visits, 1).await;
+    let (files, mut producer) = Files::with_producer().await;
     store_all(&files.visits, &mut producer, &[Visit::of(1, noon(0)), Visit::of(2, noon(0) + 1)]).await;
     store_all(&files.visits, &mut producer, &[Visit::of(1, noon(0) + 2)]).await;
     // After the visits were added, their batches cannot be deleted.
@@ -150,8 +155,7 @@ async fn a_crash_between_both_databases_counts_nothing_twice() {
 
 #[tokio::test]
 async fn visits_that_the_links_could_not_take_are_added_later() {
-    let files = Files::new().await;
-    let mut producer = register(&files.visits, 1).await;
+    let (files, mut producer) = Files::with_producer().await;
     store_all(&files.visits, &mut producer, &[Visit::of(1, noon(0))]).await;
     let refuse = "CREATE TRIGGER refuse BEFORE INSERT ON link_seen BEGIN SELECT raise(ABORT, 'refused'); END";
     files.execute("links.db", refuse);
@@ -198,8 +202,7 @@ async fn a_slot_is_taken_from_the_spool_that_was_silent_for_longest() {
 
 #[tokio::test]
 async fn a_deletion_takes_the_visits_of_a_link_from_its_tags() {
-    let files = Files::new().await;
-    let mut producer = register(&files.visits, 1).await;
+    let (files, mut producer) = Files::with_producer().await;
     files.execute("visits.db", "INSERT INTO visit_tag (link_id, tag_id) VALUES (1, 40), (2, 40)");
     let link = |link: i64| LinkId::from_stored(link);
     let tags = files.visits.tags_of(&[link(1), link(3)]).await.unwrap();
@@ -218,8 +221,7 @@ async fn a_deletion_takes_the_visits_of_a_link_from_its_tags() {
 
 #[tokio::test]
 async fn a_deleted_tag_is_forgotten_and_other_tags_keep_their_visits() {
-    let files = Files::new().await;
-    let mut producer = register(&files.visits, 1).await;
+    let (files, mut producer) = Files::with_producer().await;
     let tags = "INSERT INTO tag (id, name) VALUES (40, 'one'), (41, 'other');
         INSERT INTO link_tag (tag_id, link_id) VALUES (40, 1), (40, 2), (41, 2);
         INSERT INTO tag_change (link_id) VALUES (1), (2), (1)";
@@ -242,8 +244,7 @@ async fn a_deleted_tag_is_forgotten_and_other_tags_keep_their_visits() {
 
 #[tokio::test]
 async fn visits_are_in_a_private_file_and_there_after_a_restart() {
-    let files = Files::new().await;
-    let mut producer = register(&files.visits, 1).await;
+    let (files, mut producer) = Files::with_producer().await;
     store_all(&files.visits, &mut producer, &[Visit::of(1, noon(0))]).await;
     let mode = |name: &str| fs::metadata(files.path(name)).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(""), mode("visits.db"), mode("visits.db-wal")), (0o700, 0o600, 0o600));
@@ -255,13 +256,12 @@ async fn visits_are_in_a_private_file_and_there_after_a_restart() {
     assert_eq!(files.visits.standing(&producer).await.unwrap(), Standing::At(1));
     let days = Days { first: today(), end: Day::from_stored(today().get() + 1) };
     let days = files.visits.days(Subject::All(None), days, conformance::ALL_COLUMNS).await.unwrap();
-    assert_eq!(days.iter().map(|day| day.total).collect::<Vec<_>>(), [1]);
+    assert_eq!(days.iter().map(|day| day.counters.total).collect::<Vec<_>>(), [1]);
 }
 
 #[tokio::test]
 async fn an_id_that_is_given_twice_counts_twice_and_is_listed_twice() {
-    let files = Files::new().await;
-    let mut producer = register(&files.visits, 1).await;
+    let (files, mut producer) = Files::with_producer().await;
     store_all(&files.visits, &mut producer, &[Visit::of(1, noon(0))]).await;
     store_all(&files.visits, &mut producer, &[Visit::of(1, noon(0)), Visit::of(1, noon(0) + 1)]).await;
     let link = Subject::Link(LinkId::from_stored(1));

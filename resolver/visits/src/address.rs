@@ -32,7 +32,6 @@ impl AddressMode {
     }
 }
 
-/// Returns the network that is kept of an address.
 pub(crate) fn network_of(address: IpAddr) -> IpNet {
     let bits = if address.is_ipv4() { V4_CUT } else { V6_CUT };
     IpNet::new(address, bits).expect("no address is that short").trunc()
@@ -44,7 +43,6 @@ codes::stored_number! {
     pub struct StoredAddress(i64);
 }
 
-/// Marks an IPv4 address.
 const V4: i64 = 1 << 48;
 /// Marks the first 48 bits of an IPv6 address.
 const V6_NETWORK: i64 = 1 << 49;

@@ -6,7 +6,7 @@ use crate::{
 };
 
 /// Bytes of an arena.
-pub const ARENA_BYTES: usize = 64 * 1024;
+const ARENA_BYTES: usize = 64 * 1024;
 /// The format of a block; a later one has another number.
 const FORMAT: u8 = 1;
 /// Length of the head: format, thread and base time.
@@ -27,11 +27,6 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// Allocates an arena.
-    pub fn new() -> Self {
-        Self { bytes: vec![0; ARENA_BYTES].into(), len: HEAD, count: 0, base: 0, last: 0 }
-    }
-
     /// Adds a visit. Returns its time, or `None` if there is no room, or the arena spans an hour.
     ///
     /// `after` is the time of the thread's last visit. The times of a thread strictly increase, so
@@ -80,15 +75,12 @@ impl Arena {
 
 impl Default for Arena {
     fn default() -> Self {
-        Self::new()
+        Self { bytes: vec![0; ARENA_BYTES].into(), len: HEAD, count: 0, base: 0, last: 0 }
     }
 }
 
 /// Reads the visits of a block, in the order in which they were recorded. The iterator ends after
-/// the first malformed one.
-///
-/// # Errors
-/// Returns [`Malformed`] if the block has another format.
+/// the first malformed one. A block of another format is malformed as a whole.
 pub fn read_block(
     block: &[u8],
 ) -> Result<(Thread, impl Iterator<Item = Result<Event<'_>, Malformed>>), Malformed> {
@@ -106,7 +98,7 @@ pub fn read_block(
         rest = decoded.as_ref().map_or(&[], |(_, rest)| *rest);
         Some(decoded.map(|(event, _)| event))
     });
-    Ok((Thread::from_stored(thread), events))
+    Ok((Thread::of(thread.into()), events))
 }
 
 #[cfg(test)]
@@ -145,7 +137,7 @@ mod tests {
 
     #[test]
     fn long_texts_are_cut_and_equal_times_become_distinct() {
-        let mut arena = Arena::new();
+        let mut arena = Arena::default();
         let long = vec![b'x'; 10_000];
         assert_eq!(arena.push(&event(1_000, &long), 0), Some(1_000));
         assert_eq!(arena.push(&event(1_000, b""), 1_000), Some(1_001));
@@ -162,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_full_arena_takes_no_more_and_an_hour_is_the_longest_span() {
-        let mut arena = Arena::new();
+        let mut arena = Arena::default();
         let mut last = 0;
         while let Some(at) = arena.push(&event(1, &[b'x'; 400]), last) {
             last = at;
@@ -193,7 +185,7 @@ mod tests {
                 country,
                 ..event(at, &texts)
             };
-            let mut arena = Arena::new();
+            let mut arena = Arena::default();
             prop_assert_eq!(arena.push(&given, 0), Some(at.max(1)));
             let given = Event { at: at.max(1), ..given };
             prop_assert_eq!(read(arena.block(Thread::of(1))), vec![given.cut()]);

@@ -7,18 +7,15 @@ use links::DomainId;
 
 use crate::Outcome;
 
-/// Maximum length of a recorded user agent, in bytes.
-pub const USER_AGENT_MAX: usize = 512;
-/// Maximum length of a recorded referrer, in bytes.
-pub const REFERRER_MAX: usize = 1_024;
-/// Maximum length of the recorded languages, in bytes.
-pub const LANGUAGES_MAX: usize = 64;
+// Maximum lengths of recorded texts, in bytes.
+pub(crate) const USER_AGENT_MAX: usize = 512;
+const REFERRER_MAX: usize = 1_024;
+const LANGUAGES_MAX: usize = 64;
 /// Maximum length of the recorded path with its query, and of the recorded target, in bytes.
 pub const URL_MAX: usize = 2_048;
-/// Maximum length of a recorded cookie, in bytes.
-pub const COOKIE_MAX: usize = 512;
+const COOKIE_MAX: usize = 512;
 /// Maximum length of an encoded event, in bytes.
-pub const EVENT_MAX: usize =
+pub(crate) const EVENT_MAX: usize =
     FIXED + 16 + USER_AGENT_MAX + REFERRER_MAX + LANGUAGES_MAX + 2 * URL_MAX + COOKIE_MAX;
 
 /// Length of the fields before the address, in bytes.
@@ -67,7 +64,6 @@ pub struct Event<'a> {
 pub struct Malformed;
 
 impl<'a> Event<'a> {
-    /// Cuts the texts to their maximum lengths.
     #[inline]
     pub(crate) fn cut(mut self) -> Self {
         let cut = |text: &mut &'a [u8], most: usize| *text = &text[..text.len().min(most)];
@@ -170,7 +166,6 @@ impl<'a> Event<'a> {
     }
 }
 
-/// The rest of the bytes to write to.
 struct Out<'a>(&'a mut [u8]);
 
 impl Out<'_> {
@@ -182,7 +177,6 @@ impl Out<'_> {
     }
 }
 
-/// The rest of the bytes to read.
 struct In<'a>(&'a [u8]);
 
 impl<'a> In<'a> {

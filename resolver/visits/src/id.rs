@@ -6,7 +6,6 @@ use jiff::Timestamp;
 const EPOCH: i64 = 1_577_836_800_000_000;
 /// Bits of an id below its time.
 const LOW_BITS: u32 = 13;
-/// Bits of the thread.
 const THREAD_BITS: u32 = 6;
 /// The latest time that an id can have, in microseconds since 2020: in the year 2055.
 const LATEST: i64 = (1 << 50) - 1;
@@ -47,11 +46,6 @@ impl Thread {
     /// Returns the thread whose buffer a listener's thread uses.
     pub fn of(index: usize) -> Self {
         Self(u8::try_from(index % usize::from(Self::COUNT)).expect("a remainder of 64 fits into a byte"))
-    }
-
-    /// Reads a stored number.
-    pub fn from_stored(number: u8) -> Self {
-        Self(number % Self::COUNT)
     }
 
     /// Returns the number.

@@ -27,14 +27,12 @@ mod texts;
 mod visitor;
 
 pub use address::{AddressMode, StoredAddress};
-pub use arena::{ARENA_BYTES, Arena, read_block};
-pub use event::{
-    COOKIE_MAX, EVENT_MAX, Event, LANGUAGES_MAX, Malformed, REFERRER_MAX, URL_MAX, USER_AGENT_MAX,
-};
+pub use arena::{Arena, read_block};
+pub use event::{Event, Malformed, URL_MAX};
 pub use id::{DAY, Day, Month, QUARTER, Slot, Thread, VisitId};
 pub use network::AddressNetwork;
 pub use outcome::{OrphanKind, Outcome};
-pub use range::TimeRange;
+pub use range::{Days, TimeRange};
 pub use row::{BOT, Flags, Language, VisitRow};
 pub use share::tenths_of_percent;
 pub use subject::{Subject, SubjectKey};

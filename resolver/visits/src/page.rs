@@ -25,42 +25,20 @@ pub struct PageStart {
     pub quarter: i64,
     /// Rows of the quarter hour to skip, from the latest on.
     pub skip: u64,
-    /// Rows of the quarter hour within the list.
-    pub listed: u64,
 }
 
-/// Finds where a page begins.
-#[derive(Clone, Copy, Debug)]
-pub struct PageFinder {
-    skip: u64,
-    total: u64,
-    start: Option<PageStart>,
-}
-
-impl PageFinder {
-    /// Looks for the page that begins after so many visits.
-    pub fn new(skip: u64) -> Self {
-        Self { skip, total: 0, start: None }
-    }
-
-    /// Adds a quarter hour with its number of listed visits. It must be earlier than those before.
-    pub fn add(&mut self, quarter: i64, listed: u64) {
-        let before = self.total;
-        self.total = self.total.saturating_add(listed);
-        if self.start.is_none() && self.skip < self.total {
-            self.start = Some(PageStart { quarter, skip: self.skip - before, listed });
+/// Adds up the listed visits of quarter hours, which come the latest first, and finds where the
+/// page begins that skips so many. It begins nowhere if it lies behind the last one.
+pub fn find_page(skip: u64, quarters: impl IntoIterator<Item = (i64, u64)>) -> (u64, Option<PageStart>) {
+    let (mut total, mut start) = (0_u64, None);
+    for (quarter, listed) in quarters {
+        let before = total;
+        total = total.saturating_add(listed);
+        if start.is_none() && skip < total {
+            start = Some(PageStart { quarter, skip: skip - before });
         }
     }
-
-    /// Returns the number of visits on all pages.
-    pub fn total(&self) -> u64 {
-        self.total
-    }
-
-    /// Returns where the page begins; `None` if it lies behind the last one.
-    pub fn start(&self) -> Option<PageStart> {
-        self.start
-    }
+    (total, start)
 }
 
 #[cfg(test)]
@@ -69,11 +47,10 @@ mod tests {
 
     #[test]
     fn visits_are_counted_and_a_page_behind_the_last_begins_nowhere() {
-        let mut finder = PageFinder::new(5);
-        [(30, 3), (20, 0), (10, 2)].into_iter().for_each(|(quarter, count)| finder.add(quarter, count));
-        assert_eq!((finder.total(), finder.start()), (5, None));
-        finder.add(0, 4);
-        assert_eq!(finder.start(), Some(PageStart { quarter: 0, skip: 0, listed: 4 }));
+        let quarters = [(30, 3), (20, 0), (10, 2), (0, 4)];
+        assert_eq!(find_page(5, quarters[..3].iter().copied()), (5, None));
+        assert_eq!(find_page(5, quarters), (9, Some(PageStart { quarter: 0, skip: 0 })));
+        assert_eq!(find_page(4, quarters), (9, Some(PageStart { quarter: 10, skip: 1 })));
     }
 
     #[test]

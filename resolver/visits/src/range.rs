@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::{DAY, Day, QUARTER, VisitId};
+use crate::{Day, QUARTER, VisitId};
 
 /// Visits from a time on, and before another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,12 +13,16 @@ pub struct TimeRange {
     pub before: i64,
 }
 
-impl TimeRange {
-    /// Returns the range of a day.
-    pub fn of_day(day: Day) -> Self {
-        Self { from: day.start(), before: day.start().saturating_add(DAY) }
-    }
+/// Days from the first one to before the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Days {
+    /// The first day.
+    pub first: Day,
+    /// The day after the last one.
+    pub end: Day,
+}
 
+impl TimeRange {
     /// Returns the range of the quarter hour that begins at a time.
     pub fn of_quarter(start: i64) -> Self {
         Self { from: start, before: start.saturating_add(QUARTER) }
@@ -50,10 +54,10 @@ impl TimeRange {
         Self { from: quarter_of(self.from), before }
     }
 
-    /// Returns the UTC days that the range touches: the first one, and the one after the last.
-    pub fn days(self) -> Range<Day> {
-        let last = Day::of(self.before.saturating_sub(1));
-        Day::of(self.from)..if self.is_empty() { Day::of(self.from) } else { last.next() }
+    /// Returns the UTC days that the range touches.
+    pub fn days(self) -> Days {
+        let (first, last) = (Day::of(self.from), Day::of(self.before.saturating_sub(1)));
+        Days { first, end: if self.is_empty() { first } else { last.next() } }
     }
 
     /// Returns the ids that a visit of the range can have: the lowest, and the one after the
@@ -63,7 +67,6 @@ impl TimeRange {
     }
 }
 
-/// Returns the start of the quarter hour that a time lies in.
 pub(crate) fn quarter_of(at: i64) -> i64 {
     at.saturating_sub(at.rem_euclid(QUARTER))
 }
@@ -71,19 +74,21 @@ pub(crate) fn quarter_of(at: i64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::DAY;
 
     #[test]
     fn ranges_are_cut_and_extended() {
         let range = TimeRange { from: 5, before: DAY + 1 };
-        assert_eq!(range.days(), Day::from_stored(0)..Day::from_stored(2));
+        assert_eq!(range.days(), Days { first: Day::from_stored(0), end: Day::from_stored(2) });
         assert_eq!(TimeRange { before: DAY, ..range }.days().end, Day::from_stored(1));
         assert_eq!(range.in_quarters(), TimeRange { from: 0, before: DAY + QUARTER });
         assert_eq!(range.in_quarters().in_quarters(), range.in_quarters());
-        let first = TimeRange::of_day(Day::from_stored(0));
+        let first = TimeRange { from: 0, before: DAY };
         assert_eq!(range.within(first), TimeRange { from: 5, before: DAY });
         assert!(range.contains(5) && range.contains(DAY) && !range.contains(DAY + 1));
         assert!(first.within(TimeRange::of_quarter(DAY)).is_empty());
-        assert!(TimeRange { from: 9, before: 3 }.days().is_empty());
+        let none = TimeRange { from: 9, before: 3 }.days();
+        assert_eq!(none.first, none.end);
         assert_eq!((TimeRange { from: 9, before: 3 }.len(), range.len()), (0, DAY - 4));
     }
 }

@@ -35,6 +35,52 @@ pub struct VisitRow {
     pub rule: u8,
 }
 
+impl VisitRow {
+    /// The names of the columns that rows are stored in, in the order of
+    /// [`numbers`](Self::numbers).
+    pub const COLUMNS: &str =
+        "link_id, id, user_agent, referrer, urls, place, address, visitor, domain, language, flags, rule";
+
+    /// Returns the numbers that are stored, by column.
+    pub fn numbers(&self) -> [i64; 12] {
+        [
+            self.link.map_or(0, LinkId::get),
+            self.id.get(),
+            self.user_agent.get(),
+            self.referrer.get(),
+            self.urls.get(),
+            self.place.get(),
+            self.address.get(),
+            self.visitor.into(),
+            self.domain.get(),
+            self.language.get().into(),
+            self.flags.get().into(),
+            self.rule.into(),
+        ]
+    }
+
+    /// Reads stored numbers. Returns `None` if one is out of its range.
+    pub fn from_numbers(numbers: [i64; 12]) -> Option<Self> {
+        let [link, id, texts @ .., address, visitor, domain, language, flags, rule] = numbers;
+        let [user_agent, referrer, urls, place] = texts.map(TextHash::from_stored);
+        Some(Self {
+            link: (link != 0).then(|| LinkId::from_stored(link)),
+            id: VisitId::from_stored(id),
+            visitor: visitor.try_into().ok()?,
+            user_agent,
+            referrer,
+            urls,
+            place,
+            address: StoredAddress::from_stored(address),
+            domain: DomainId::from_stored(domain),
+            language: Language::from_stored(language.try_into().ok()?),
+            flags: Flags::from_stored(flags.try_into().ok()?),
+            // A later release may count further.
+            rule: rule.try_into().unwrap_or(u8::MAX),
+        })
+    }
+}
+
 codes::stored_number! {
     /// The outcome of a visit and whether a bot made it, in one stored number.
     pub struct Flags(i16);

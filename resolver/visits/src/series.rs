@@ -137,15 +137,14 @@ pub struct Point {
 /// A series that counts are added to.
 #[derive(Clone, Debug)]
 pub struct Series {
-    range: TimeRange,
-    points: Vec<Point>,
+    /// The range, in whole quarter hours.
+    pub range: TimeRange,
+    /// The points, the earliest first.
+    pub points: Vec<Point>,
 }
 
 impl Series {
     /// Makes the points of a range, all of them zero. The range is extended to whole quarter hours.
-    ///
-    /// # Errors
-    /// Returns [`TooManyPoints`] if there would be more than [`POINTS_MAX`].
     pub fn new(range: TimeRange, interval: Interval, zone: &TimeZone) -> Result<Self, TooManyPoints> {
         let range = range.in_quarters();
         let mut points = Vec::new();
@@ -158,11 +157,6 @@ impl Series {
             start = interval.next(start, zone);
         }
         Ok(Self { range, points })
-    }
-
-    /// Returns the range, in whole quarter hours.
-    pub fn range(&self) -> TimeRange {
-        self.range
     }
 
     /// Returns whether counts of whole UTC days are not enough, since a point or the range begins
@@ -184,11 +178,6 @@ impl Series {
             point.total = point.total.saturating_add(total);
             point.bots = point.bots.saturating_add(bots);
         }
-    }
-
-    /// Returns the points, the earliest first.
-    pub fn points(&self) -> &[Point] {
-        &self.points
     }
 
     /// Returns the sum of the points: all visits, and those of bots.
@@ -219,11 +208,10 @@ mod tests {
         TimeZone::get(name).unwrap()
     }
 
-    /// The starts of a range's points.
     fn starts(from: &str, before: &str, interval: Interval, name: &str) -> Vec<String> {
         let (zone, range) = (zone(name), TimeRange { from: at(from), before: at(before) });
         let series = Series::new(range, interval, &zone).unwrap();
-        series.points().iter().map(|point| rfc3339(point.start, &zone)).collect()
+        series.points.iter().map(|point| rfc3339(point.start, &zone)).collect()
     }
 
     #[test]
@@ -312,7 +300,7 @@ mod tests {
         let quarters = i64::try_from(POINTS_MAX).unwrap();
         let series = |quarters| {
             let range = TimeRange { from: 0, before: quarters * QUARTER };
-            Series::new(range, Interval::QuarterHour, &TimeZone::UTC).map(|series| series.points().len())
+            Series::new(range, Interval::QuarterHour, &TimeZone::UTC).map(|series| series.points.len())
         };
         assert_eq!(series(quarters), Ok(POINTS_MAX));
         let error = series(quarters + 1).unwrap_err();
@@ -322,7 +310,7 @@ mod tests {
             assert_eq!(Series::new(endless, interval, &TimeZone::UTC).err(), Some(TooManyPoints(interval)));
         }
         let last = TimeRange { from: Timestamp::MAX.as_microsecond(), before: i64::MAX - QUARTER };
-        assert_eq!(Series::new(last, Interval::Month, &TimeZone::UTC).unwrap().points().len(), 1);
+        assert_eq!(Series::new(last, Interval::Month, &TimeZone::UTC).unwrap().points.len(), 1);
     }
 
     #[test]
@@ -343,8 +331,8 @@ mod tests {
             let mut series = Series::new(range, Interval::ALL[interval], &zone).unwrap();
             (-5..len + 5).for_each(|quarter| series.add((from + quarter) * QUARTER, 2, 1));
             prop_assert_eq!(series.sum(), (2 * len, len));
-            prop_assert!(series.points().iter().all(|point| point.total > 0));
-            prop_assert!(series.points().is_sorted_by(|one, other| one.start < other.start));
+            prop_assert!(series.points.iter().all(|point| point.total > 0));
+            prop_assert!(series.points.is_sorted_by(|one, other| one.start < other.start));
         }
     }
 }

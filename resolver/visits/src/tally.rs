@@ -29,7 +29,7 @@ mod registers;
 mod tests;
 mod uniques;
 
-pub use chunk::{Column, Damaged};
+pub use chunk::Damaged;
 pub use dimension::{Dimension, Values};
 pub use dimensions::{DimensionCounts, OTHER, VALUE_BYTES_MAX, VALUES_HELD, VALUES_MAX, ValueCount};
 pub use quarters::{Counts, Quarter, QuarterCounts};
@@ -68,34 +68,21 @@ pub struct Tally {
     pub addresses: Uniques,
 }
 
-/// A change of stored counters: numbers to add and bytes to append.
+/// Counters as they are stored, or a change of them: two numbers, and four columns of chunks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Delta {
+pub struct Counters {
     /// Redirects.
     pub total: i64,
     /// Redirects of bots.
     pub bots: i64,
-    /// Chunk of [`Column::Quarters`]; empty for no change, as are the others.
+    /// Visits by quarter hour.
     pub quarters: Vec<u8>,
-    /// Chunk of [`Column::Dimensions`].
+    /// Visits by referrer, browser, place and so on.
     pub dimensions: Vec<u8>,
-    /// Chunk of [`Column::Visitors`].
+    /// Distinct visitors.
     pub visitors: Vec<u8>,
-    /// Chunk of [`Column::Addresses`].
+    /// Distinct addresses.
     pub addresses: Vec<u8>,
-}
-
-/// The stored columns of a subject and day.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Columns<'a> {
-    /// [`Column::Quarters`].
-    pub quarters: &'a [u8],
-    /// [`Column::Dimensions`].
-    pub dimensions: &'a [u8],
-    /// [`Column::Visitors`].
-    pub visitors: &'a [u8],
-    /// [`Column::Addresses`].
-    pub addresses: &'a [u8],
 }
 
 impl Tally {
@@ -116,39 +103,27 @@ impl Tally {
         }
     }
 
-    /// Adds what another has.
-    pub fn merge(&mut self, other: &Self) {
-        self.quarters.merge(&other.quarters);
-        self.dimensions.merge(&other.dimensions);
-        self.visitors.merge(&other.visitors);
-        self.addresses.merge(&other.addresses);
+    /// Returns what takes these visits away. It has no sketches: a union cannot be undone, so
+    /// unique visitors of wider subjects include those of deleted visits.
+    pub fn negated(&self) -> Self {
+        Self { quarters: self.quarters.negated(), dimensions: self.dimensions.negated(), ..Self::default() }
     }
 
-    /// Takes the visits of another away. Visitors and addresses stay, since sketches cannot be
-    /// subtracted.
-    pub fn subtract(&mut self, other: &Self) {
-        self.quarters.subtract(&other.quarters);
-        self.dimensions.subtract(&other.dimensions);
-    }
-
-    /// Reads stored columns.
-    ///
-    /// # Errors
-    /// Returns [`Damaged`] if the bytes of a column are not chunks of known formats.
-    pub fn from_chunks(columns: Columns<'_>) -> Result<Self, Damaged> {
+    /// Reads stored counters.
+    pub fn from_chunks(stored: &Counters) -> Result<Self, Damaged> {
         Ok(Self {
-            quarters: QuarterCounts::from_chunks(columns.quarters)?,
-            dimensions: DimensionCounts::from_chunks(columns.dimensions)?,
-            visitors: Uniques::from_chunks(Column::Visitors, columns.visitors)?,
-            addresses: Uniques::from_chunks(Column::Addresses, columns.addresses)?,
+            quarters: QuarterCounts::from_chunks(&stored.quarters)?,
+            dimensions: DimensionCounts::from_chunks(&stored.dimensions)?,
+            visitors: Uniques::from_chunks("visitors", &stored.visitors)?,
+            addresses: Uniques::from_chunks("addresses", &stored.addresses)?,
         })
     }
 
     /// Returns all of it as a change: a chunk for each column, to be appended to a row, or to take
     /// the place of the columns that it was read from.
-    pub fn delta(&self) -> Delta {
+    pub fn delta(&self) -> Counters {
         let Counts { total, bots, .. } = self.quarters.total();
-        Delta {
+        Counters {
             total,
             bots,
             quarters: self.quarters.chunk(),
@@ -159,14 +134,29 @@ impl Tally {
     }
 }
 
-impl Delta {
-    /// Returns the chunks as columns.
-    pub fn columns(&self) -> Columns<'_> {
-        Columns {
-            quarters: &self.quarters,
-            dimensions: &self.dimensions,
-            visitors: &self.visitors,
-            addresses: &self.addresses,
-        }
+impl Counters {
+    /// Adds the numbers, and appends the columns, of another row.
+    pub fn append(&mut self, other: &Self) {
+        self.total += other.total;
+        self.bots += other.bots;
+        self.quarters.extend_from_slice(&other.quarters);
+        self.dimensions.extend_from_slice(&other.dimensions);
+        self.visitors.extend_from_slice(&other.visitors);
+        self.addresses.extend_from_slice(&other.addresses);
+    }
+
+    /// Returns the bytes of all columns.
+    pub fn bytes(&self) -> usize {
+        [&self.quarters, &self.dimensions, &self.visitors, &self.addresses].map(Vec::len).iter().sum()
+    }
+
+    /// Merges the chunks of each column into one.
+    pub fn merged(&self) -> Result<Self, Damaged> {
+        Ok(Tally::from_chunks(self)?.delta())
+    }
+
+    /// Returns the change that takes these counts away ([`Tally::negated`]).
+    pub fn negated(&self) -> Result<Self, Damaged> {
+        Ok(Tally::from_chunks(self)?.negated().delta())
     }
 }

@@ -113,7 +113,7 @@ fn visit(has_headers: bool) -> Event<'static> {
 }
 
 fn nanos_of_arena(bursts: u32) -> f64 {
-    let (mut arena, mut last, visit) = (Arena::new(), 0, visit(true));
+    let (mut arena, mut last, visit) = (Arena::default(), 0, visit(true));
     let from = Instant::now();
     for _ in 0..u64::from(bursts) * u64::from(BURST) {
         match arena.push(black_box(&visit), last) {

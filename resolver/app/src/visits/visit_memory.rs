@@ -10,9 +10,8 @@ use codes::{KeyspaceIndex, LinkId};
 use links::DomainId;
 use visit_store::{Columns, DayCounters, Days, RowQuery, VisitReader, VisitStoreError};
 use visits::{
-    DAY, Day, Flags, Language, Outcome, QUARTER, Slot, StoredAddress, Subject, TextHash, Thread, VisitId,
-    VisitRow,
-    tally::{Counted, Dimension, Quarter, Tally, Values},
+    DAY, Day, Flags, Language, Outcome, Slot, StoredAddress, Subject, TextHash, Thread, VisitId, VisitRow,
+    tally::{Counted, Counters, Dimension, Quarter, Tally, Values},
 };
 
 /// The store. Clones share their rows.
@@ -34,7 +33,7 @@ pub(crate) fn link(number: i64) -> LinkId {
 pub(crate) fn row(at: i64, number: i64) -> VisitRow {
     VisitRow {
         link: Some(link(number)),
-        id: VisitId::new(at, Slot::new(0).unwrap(), Thread::from_stored(number.to_le_bytes()[0])),
+        id: VisitId::new(at, Slot::new(0).unwrap(), Thread::of(number.to_le_bytes()[0].into())),
         visitor: 0,
         user_agent: TextHash::EMPTY,
         referrer: TextHash::EMPTY,
@@ -94,7 +93,7 @@ impl MemoryStore {
             let at = row.id.micros();
             if (days.first..days.end).contains(&Day::of(at)) {
                 tallies.entry(Day::of(at)).or_default().add(&Counted {
-                    quarter: Quarter::new(u8::try_from(at.rem_euclid(DAY) / QUARTER).unwrap()).unwrap(),
+                    quarter: Quarter::of(at),
                     is_bot: row.flags.is_bot(),
                     is_listed: true,
                     is_redirected: true,
@@ -123,19 +122,6 @@ fn is_of(row: &VisitRow, subject: Subject) -> bool {
     }
 }
 
-fn counters(days: std::ops::Range<i32>, tally: &Tally) -> DayCounters {
-    let delta = tally.delta();
-    DayCounters {
-        days,
-        total: delta.total,
-        bots: delta.bots,
-        quarters: delta.quarters,
-        dimensions: delta.dimensions,
-        visitors: delta.visitors,
-        addresses: delta.addresses,
-    }
-}
-
 #[async_trait]
 impl VisitReader for MemoryStore {
     async fn days(
@@ -144,7 +130,10 @@ impl VisitReader for MemoryStore {
         days: Days,
         _: Columns,
     ) -> Result<Vec<DayCounters>, VisitStoreError> {
-        let of_day = |(day, tally): (Day, Tally)| counters(day.get()..day.get() + 1, &tally);
+        let of_day = |(day, tally): (Day, Tally)| DayCounters {
+            days: day.get()..day.get() + 1,
+            counters: tally.delta(),
+        };
         Ok(self.tallies(subject, days).into_iter().map(of_day).collect())
     }
 
@@ -159,11 +148,10 @@ impl VisitReader for MemoryStore {
         else {
             return Ok(Vec::new());
         };
-        let mut all = Tally::default();
-        tallies.values().for_each(|tally| all.merge(tally));
-        let mut span = counters(first.get()..last.get() + 1, &all);
-        span.quarters.clear();
-        Ok(vec![span])
+        let mut all = Counters::default();
+        tallies.values().for_each(|tally| all.append(&tally.delta()));
+        let days = first.get()..last.get() + 1;
+        Ok(vec![DayCounters { days, counters: Counters { quarters: Vec::new(), ..all } }])
     }
 
     async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>, VisitStoreError> {

@@ -164,7 +164,7 @@ async fn compute(
     Ok(VisitStats {
         current: count(counters, range, interval, request).await?,
         interval,
-        days: (days.start, days.end.minus(1)),
+        days: (days.first, days.end.minus(1)),
         dimensions: request.dimensions.iter().map(ranked).collect(),
         visitors: sums.visitors.estimate(),
         addresses: sums.addresses.estimate(),
@@ -188,7 +188,7 @@ async fn count(
     Ok(RangeCount {
         range,
         visits: VisitCount::new(series.sum(), request.people_only),
-        points: series.points().iter().map(point).collect(),
+        points: series.points.iter().map(point).collect(),
     })
 }
 

@@ -11,7 +11,7 @@ use codes::LinkId;
 use jiff::SignedDuration;
 use links::{Record, Tag, api_key::Grant, scope::Scope};
 use store::{BATCH_MAX, VisitTotals};
-use visit_store::{Columns, Days};
+use visit_store::Columns;
 use visits::{Subject, TimeRange};
 
 use crate::{
@@ -133,13 +133,12 @@ impl LinkService {
         subject: Subject,
         range: TimeRange,
     ) -> Result<VisitTotals, AppError> {
-        let days = range.days();
-        let days = Days { first: days.start, end: days.end };
-        let spans = self.visits.spans(subject, days, Columns::default()).await?;
+        let spans = self.visits.spans(subject, range.days(), Columns::default()).await?;
         let add = |(total, bots): (i64, i64), (more, more_bots): (i64, i64)| {
             (total.saturating_add(more), bots.saturating_add(more_bots))
         };
-        let (total, bots) = spans.iter().map(|span| (span.total, span.bots)).fold((0, 0), add);
+        let (total, bots) =
+            spans.iter().map(|span| (span.counters.total, span.counters.bots)).fold((0, 0), add);
         let [total, bots] = [total, bots].map(|count| u64::try_from(count).unwrap_or(0));
         Ok(VisitTotals { total, bots, last: None })
     }

@@ -1,6 +1,6 @@
 //! The address of a ClickHouse database: `clickhouse+http://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?cluster=NAME`.
 
-use std::fmt;
+use std::{fmt, str::FromStr};
 
 use percent_encoding::percent_decode_str;
 
@@ -24,12 +24,11 @@ pub struct ClickhouseAddress {
     pub(super) cluster: Option<String>,
 }
 
-impl ClickhouseAddress {
-    /// Parses an address.
-    ///
-    /// # Errors
-    /// Returns what was expected.
-    pub fn parse(text: &str) -> Result<Self, String> {
+impl FromStr for ClickhouseAddress {
+    /// What was expected.
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
         let expected =
             format!("expected {SCHEME}[USER[:PASSWORD]@]HOST[:PORT][,HOST[:PORT]…]/DATABASE[?cluster=NAME]");
         let rest = text.strip_prefix(SCHEME).ok_or_else(|| expected.clone())?;
@@ -58,14 +57,6 @@ impl ClickhouseAddress {
             );
         }
         Ok(Self { servers, user, password, database: name("database", database)?, cluster })
-    }
-}
-
-impl std::str::FromStr for ClickhouseAddress {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::parse(text)
     }
 }
 
@@ -122,12 +113,13 @@ mod tests {
     #[test]
     fn an_address_has_servers_an_account_a_database_and_a_cluster() {
         let parsed =
-            ClickhouseAddress::parse("clickhouse+http://a:p%40%2F:s@h1:1,h2,[::1]:3/d_1?cluster=c").unwrap();
+            ClickhouseAddress::from_str("clickhouse+http://a:p%40%2F:s@h1:1,h2,[::1]:3/d_1?cluster=c")
+                .unwrap();
         assert_eq!(parsed.servers, ["h1:1", "h2:8123", "[::1]:3"]);
         assert_eq!((parsed.user.as_deref(), parsed.password.as_deref()), (Some("a"), Some("p@/:s")));
         assert_eq!((parsed.database.as_str(), parsed.cluster.as_deref()), ("d_1", Some("c")));
         assert_eq!(format!("{parsed} {parsed:?}").matches("p@").count(), 0, "the password is not shown");
-        let bare = ClickhouseAddress::parse("clickhouse+http://[::1]/d").unwrap();
+        let bare = ClickhouseAddress::from_str("clickhouse+http://[::1]/d").unwrap();
         assert_eq!((bare.servers, bare.user, bare.cluster), (vec!["[::1]:8123".to_owned()], None, None));
     }
 
@@ -148,7 +140,7 @@ mod tests {
             ("clickhouse+http://h,i/d", "expected ?cluster=NAME"),
             ("clickhouse+http://%ff:x@h/d", "user: expected UTF-8"),
         ] {
-            let error = ClickhouseAddress::parse(text).unwrap_err();
+            let error = ClickhouseAddress::from_str(text).unwrap_err();
             assert!(error.contains(expected), "{text}: {error}");
         }
     }

@@ -22,9 +22,12 @@ use super::{
     schema::{TABLES, Table, unfinished},
 };
 use crate::{
-    DeletionStep, Erasure, VisitStoreError,
+    DeletionStep, Erasure, Result,
     erased_rows::{ErasedRow, STEP},
-    postgres::{ErasedIds, OpenCut, OpenErasure},
+    postgres::apart::{
+        self, OpenCut,
+        erasures::{self, ErasedIds, LaterVisits, OpenErasure},
+    },
 };
 
 /// Deletions in one step.
@@ -78,15 +81,19 @@ enum UnderWay {
 ///
 /// What this process has asked for is awaited before anything else, however long it takes, and is
 /// not asked for again.
-pub(super) async fn step(store: &ClickhouseVisits) -> Result<DeletionStep, VisitStoreError> {
+pub(super) async fn step(store: &ClickhouseVisits) -> Result<DeletionStep> {
     let mut turns = store.turns.lock().await;
     let [done, waiting] = [false, true].map(|has_more| DeletionStep { deleted: 0, has_more });
     if !is_done(store).await? {
         return Ok(waiting);
     }
     match turns.under_way.take() {
-        Some(UnderWay::Cuts(cuts)) => store.counters.close_cuts(&cuts).await?,
-        Some(UnderWay::Erased(ids)) => store.counters.erased_rows_are_gone(&ids).await?,
+        Some(UnderWay::Cuts(cuts)) => {
+            store.counters.with(async |client| apart::close_cuts(client, &cuts).await).await?;
+        }
+        Some(UnderWay::Erased(ids)) => {
+            store.counters.with(async |client| erasures::rows_are_gone(client, &ids).await).await?;
+        }
         None => {}
     }
     let erasure_first = turns.erasure_first;
@@ -94,7 +101,7 @@ pub(super) async fn step(store: &ClickhouseVisits) -> Result<DeletionStep, Visit
     if erasure_first && erase(store, &mut turns.under_way).await?.has_more {
         return Ok(waiting);
     }
-    let cuts = store.counters.open_cuts(CUTS).await?;
+    let cuts = store.counters.with(async |client| apart::open_cuts(client, CUTS).await).await?;
     if cuts.is_empty() {
         return if erasure_first { Ok(done) } else { erase(store, &mut turns.under_way).await };
     }
@@ -113,26 +120,23 @@ fn of_cut(cut: &OpenCut) -> String {
 
 /// Moves the visits of the oldest erasure's rows of a day. Once enough or all are moved, deletes
 /// these rows, and once they are deleted, ends the erasure.
-async fn erase(
-    store: &ClickhouseVisits,
-    under_way: &mut Option<UnderWay>,
-) -> Result<DeletionStep, VisitStoreError> {
-    let Some((open, day)) = store.counters.open_erasure().await? else {
+async fn erase(store: &ClickhouseVisits, under_way: &mut Option<UnderWay>) -> Result<DeletionStep> {
+    let Some((open, day)) = store.counters.with(async |client| erasures::open(client).await).await? else {
         return Ok(DeletionStep { deleted: 0, has_more: false });
     };
-    let erased = store.counters.erased_with_rows(STEP).await?;
+    let erased = store.counters.with(async |client| erasures::with_rows(client, STEP).await).await?;
     match day {
         Some(day) if erased.ids.len() < STEP => move_day(store, &open, day).await?,
         None if erased.ids.is_empty() => {
             // First without a lock, so that the question below is quick with one.
             store.sync(Table::ByTime).await?;
-            let later = |hashes| {
+            let later: LaterVisits<'_> = Box::new(|hashes| {
                 Box::pin(async move {
                     let asked = later_visits(store, open.erasure.before, hashes);
                     timeout(QUICK, asked).await.unwrap_or(Err(StoreError::TimedOut.into()))
-                }) as _
-            };
-            store.counters.close_erasure(&open, Box::new(later)).await?;
+                })
+            });
+            store.counters.transact(async |sql| erasures::close(sql, &open, later).await).await?;
         }
         _ => {
             delete(store, &any_of("id", &erased.ids)).await?;
@@ -142,7 +146,7 @@ async fn erase(
     Ok(DeletionStep { deleted: 0, has_more: true })
 }
 
-async fn move_day(store: &ClickhouseVisits, open: &OpenErasure, day: Day) -> Result<(), VisitStoreError> {
+async fn move_day(store: &ClickhouseVisits, open: &OpenErasure, day: Day) -> Result<()> {
     let condition = of_erasure(store, &open.erasure).await?;
     let from = open.next.max(VisitId::floor(day.start()));
     let end = open.erasure.before.min(VisitId::floor(day.next().start()));
@@ -156,16 +160,12 @@ async fn move_day(store: &ClickhouseVisits, open: &OpenErasure, day: Day) -> Res
     let last = found.last().filter(|_| found.len() == STEP);
     let next = last.map_or(end, |row| VisitId::from_stored(row.id + 1));
     let rows: Vec<ErasedRow> = found.iter().map(ErasedRow::from).collect();
-    store.counters.move_on(open, &rows, next).await
+    store.counters.transact(async |sql| erasures::move_on(sql, open, &rows, next).await).await
 }
 
 /// Returns which of some whole addresses, given by their stored numbers, are those of visits from
 /// an id on.
-async fn later_visits(
-    store: &ClickhouseVisits,
-    from: VisitId,
-    hashes: Vec<i64>,
-) -> Result<HashSet<i64>, VisitStoreError> {
+async fn later_visits(store: &ClickhouseVisits, from: VisitId, hashes: Vec<i64>) -> Result<HashSet<i64>> {
     let query = format!(
         "SELECT DISTINCT address FROM {} WHERE id >= {} AND {}",
         Table::ByTime.of(store.database()),
@@ -176,12 +176,13 @@ async fn later_visits(
 }
 
 /// SQL condition for rows whose address belongs to an erasure's network.
-async fn of_erasure(store: &ClickhouseVisits, erasure: &Erasure) -> Result<String, VisitStoreError> {
+async fn of_erasure(store: &ClickhouseVisits, erasure: &Erasure) -> Result<String> {
     let key: TextKey = store.text_key().await?;
     let ranges = erasure.network.numbers(|octets| key.hash(octets).get()).into_iter();
     let mut parts: Vec<String> =
         ranges.map(|(first, last)| format!("(address >= {first} AND address <= {last})")).collect();
-    let texts = store.counters.address_texts(erasure.network).await?;
+    let network = erasure.network;
+    let texts = store.counters.with(async |client| erasures::address_texts(client, network).await).await?;
     if !texts.is_empty() {
         parts.push(any_of("address", &texts));
     }
@@ -189,7 +190,7 @@ async fn of_erasure(store: &ClickhouseVisits, erasure: &Erasure) -> Result<Strin
 }
 
 /// Asks the servers to delete the rows that fit a condition from all tables.
-async fn delete(store: &ClickhouseVisits, condition: &str) -> Result<(), VisitStoreError> {
+async fn delete(store: &ClickhouseVisits, condition: &str) -> Result<()> {
     for table in TABLES {
         let delete = format!("ALTER TABLE {} DELETE WHERE {condition}", table.of(store.database()));
         store.servers.run(&delete).await?;
@@ -198,7 +199,7 @@ async fn delete(store: &ClickhouseVisits, condition: &str) -> Result<(), VisitSt
 }
 
 /// Waits for a while until no deletion is at work, and returns whether that is so.
-async fn is_done(store: &ClickhouseVisits) -> Result<bool, VisitStoreError> {
+async fn is_done(store: &ClickhouseVisits) -> Result<bool> {
     let (unfinished, until) = (unfinished(store.database()), Instant::now() + WAIT);
     loop {
         let at_work = store.servers.fetch::<u64>(&unfinished).await?;

@@ -21,10 +21,7 @@ use std::{collections::HashMap, sync::Arc};
 use async_trait::async_trait;
 use codes::LinkId;
 use delete::Turns;
-use store::{
-    VisitTotals,
-    postgres::{DatabaseObserver, PoolCount, Unobserved},
-};
+use store::{VisitTotals, postgres::PoolCount};
 use tokio::sync::{Mutex, OnceCell};
 use visits::{AddressSecret, Day, DaySecret, Subject, TextKey, VisitId, VisitRow};
 
@@ -35,8 +32,8 @@ use servers::Servers;
 
 use crate::{
     Batch, Changes, Columns, DayCounters, Days, DeletionStep, Erased, Erasure, ErasureId, PostgresVisits,
-    Producer, RowQuery, RowsRecord, SpoolId, Standing, StoredText, TextRef, TokenSecret, VisitReader,
-    VisitStore, VisitStoreError, WriteError,
+    Producer, Result, RowQuery, RowsRecord, SpoolId, Standing, StoredText, TextRef, TokenSecret, VisitReader,
+    VisitStore, WriteError, postgres::apart,
 };
 
 /// A store of visits whose rows are in ClickHouse.
@@ -50,10 +47,9 @@ pub struct ClickhouseVisits {
 
 impl ClickhouseVisits {
     /// Prepares a store. No connection is opened before it is needed.
-    #[must_use]
     pub fn new(address: ClickhouseAddress, counters: PostgresVisits) -> Self {
         Self {
-            servers: Servers::new(&address, Arc::new(Unobserved)),
+            servers: Servers::new(&address, Arc::clone(&counters.observer)),
             address,
             counters,
             texts: OnceCell::new(),
@@ -61,23 +57,17 @@ impl ClickhouseVisits {
         }
     }
 
-    /// Tells this observer of answers and errors of ClickHouse.
-    #[must_use]
-    pub fn observed_by(self, observer: Arc<dyn DatabaseObserver>) -> Self {
-        Self { servers: Servers::new(&self.address, observer), ..self }
-    }
-
     fn database(&self) -> &str {
         &self.address.database
     }
 
-    async fn text_key(&self) -> Result<TextKey, VisitStoreError> {
+    async fn text_key(&self) -> Result<TextKey> {
         let key = self.texts.get_or_try_init(async || Ok(self.counters.secrets().await?.0)).await;
         key.cloned()
     }
 
     /// Waits until a replica has everything that is stored so far.
-    async fn sync(&self, table: Table) -> Result<(), VisitStoreError> {
+    async fn sync(&self, table: Table) -> Result<()> {
         match self.address.cluster {
             None => Ok(()),
             Some(_) => self.servers.sync(&table.of(self.database())).await,
@@ -85,7 +75,7 @@ impl ClickhouseVisits {
     }
 
     /// Returns the rows of a query of a table from a server that has all rows stored so far.
-    async fn fetch_latest<T>(&self, table: Table, query: &str) -> Result<Vec<T>, VisitStoreError>
+    async fn fetch_latest<T>(&self, table: Table, query: &str) -> Result<Vec<T>>
     where
         T: clickhouse::RowOwned + clickhouse::RowRead + Send,
     {
@@ -95,9 +85,11 @@ impl ClickhouseVisits {
         }
     }
 
-    async fn select(&self, query: &RowQuery) -> Result<Selection, VisitStoreError> {
+    async fn select(&self, query: &RowQuery) -> Result<Selection> {
         let links = match query.subject {
-            Subject::Tag(tag, _) => self.counters.links_of_tag(tag).await?,
+            Subject::Tag(tag, _) => {
+                self.counters.with(async |client| apart::links_of_tag(client, tag).await).await?
+            }
             _ => Vec::new(),
         };
         Ok(Selection::new(self.database(), query, &links))
@@ -106,40 +98,30 @@ impl ClickhouseVisits {
 
 #[async_trait]
 impl VisitReader for ClickhouseVisits {
-    async fn days(
-        &self,
-        subject: Subject,
-        days: Days,
-        columns: Columns,
-    ) -> Result<Vec<DayCounters>, VisitStoreError> {
+    async fn days(&self, subject: Subject, days: Days, columns: Columns) -> Result<Vec<DayCounters>> {
         self.counters.days(subject, days, columns).await
     }
 
-    async fn spans(
-        &self,
-        subject: Subject,
-        days: Days,
-        columns: Columns,
-    ) -> Result<Vec<DayCounters>, VisitStoreError> {
+    async fn spans(&self, subject: Subject, days: Days, columns: Columns) -> Result<Vec<DayCounters>> {
         self.counters.spans(subject, days, columns).await
     }
 
-    async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>, VisitStoreError> {
+    async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>> {
         self.select(query).await?.rows(&self.servers, query.skip, query.most).await
     }
 
-    async fn count_rows(&self, query: &RowQuery) -> Result<u64, VisitStoreError> {
+    async fn count_rows(&self, query: &RowQuery) -> Result<u64> {
         self.select(query).await?.count(&self.servers).await
     }
 
-    async fn rows_from(&self) -> Result<Option<Day>, VisitStoreError> {
+    async fn rows_from(&self) -> Result<Option<Day>> {
         self.counters.rows_from().await
     }
 }
 
 #[async_trait]
 impl VisitStore for ClickhouseVisits {
-    async fn migrate(&self) -> Result<(), VisitStoreError> {
+    async fn migrate(&self) -> Result<()> {
         self.counters.migrate().await?;
         schema::migrate(&self.servers, &self.address).await
     }
@@ -148,110 +130,106 @@ impl VisitStore for ClickhouseVisits {
         self.counters.pools()
     }
 
-    async fn slots(&self) -> Result<Option<(u32, u32)>, VisitStoreError> {
+    async fn slots(&self) -> Result<Option<(u32, u32)>> {
         self.counters.slots().await
     }
 
-    async fn ping_rows(&self) -> Result<(), VisitStoreError> {
+    async fn ping_rows(&self) -> Result<()> {
         self.servers.run("SELECT 1").await
     }
 
-    async fn register(&self, spool: SpoolId, holder: &str) -> Result<Producer, VisitStoreError> {
+    async fn register(&self, spool: SpoolId, holder: &str) -> Result<Producer> {
         self.counters.register(spool, holder).await
     }
 
-    async fn standing(&self, producer: &Producer) -> Result<Standing, VisitStoreError> {
+    async fn standing(&self, producer: &Producer) -> Result<Standing> {
         self.counters.standing(producer).await
     }
 
-    async fn release(&self, producer: &Producer) -> Result<(), VisitStoreError> {
+    async fn release(&self, producer: &Producer) -> Result<()> {
         self.counters.release(producer).await
     }
 
     async fn store(&self, producer: &Producer, batch: &Batch, known: i64) -> Result<(), WriteError> {
-        self.counters.store_counters(producer, batch, known).await
+        self.counters.write(producer, batch, known, &[]).await
     }
 
     fn keeps_rows_apart(&self) -> bool {
         true
     }
 
-    async fn store_rows(&self, record: &RowsRecord) -> Result<(), VisitStoreError> {
+    async fn store_rows(&self, record: &RowsRecord) -> Result<()> {
         rows::store(&self.servers, self.database(), record).await?;
-        self.counters.reopen(record).await
+        self.counters.with(async |client| apart::reopen(client, record).await).await
     }
 
-    async fn changes(&self, after: i64) -> Result<Changes, VisitStoreError> {
+    async fn changes(&self, after: i64) -> Result<Changes> {
         self.counters.changes(after).await
     }
 
-    async fn tags_of(&self, links: &[LinkId]) -> Result<HashMap<LinkId, Vec<i64>>, VisitStoreError> {
+    async fn tags_of(&self, links: &[LinkId]) -> Result<HashMap<LinkId, Vec<i64>>> {
         self.counters.tags_of(links).await
     }
 
-    async fn secrets(&self) -> Result<(TextKey, AddressSecret), VisitStoreError> {
+    async fn secrets(&self) -> Result<(TextKey, AddressSecret)> {
         self.counters.secrets().await
     }
 
-    async fn token_secret(&self) -> Result<TokenSecret, VisitStoreError> {
+    async fn token_secret(&self) -> Result<TokenSecret> {
         self.counters.token_secret().await
     }
 
-    async fn day_secret(&self, day: Day) -> Result<Option<DaySecret>, VisitStoreError> {
+    async fn day_secret(&self, day: Day) -> Result<Option<DaySecret>> {
         self.counters.day_secret(day).await
     }
 
-    async fn link_totals(
-        &self,
-        links: &[LinkId],
-        days: Days,
-    ) -> Result<HashMap<LinkId, VisitTotals>, VisitStoreError> {
+    async fn link_totals(&self, links: &[LinkId], days: Days) -> Result<HashMap<LinkId, VisitTotals>> {
         self.counters.link_totals(links, days).await
     }
 
-    async fn ping(&self) -> Result<(), VisitStoreError> {
+    async fn ping(&self) -> Result<()> {
         let (counters, rows) = tokio::join!(self.counters.ping(), self.ping_rows());
         counters.and(rows)
     }
 
-    async fn texts(&self, texts: &[TextRef]) -> Result<Vec<StoredText>, VisitStoreError> {
+    async fn texts(&self, texts: &[TextRef]) -> Result<Vec<StoredText>> {
         self.counters.texts(texts).await
     }
 
-    async fn delete(&self, subject: Subject, before: VisitId) -> Result<u64, VisitStoreError> {
+    async fn delete(&self, subject: Subject, before: VisitId) -> Result<u64> {
         self.counters.delete(subject, before).await
     }
 
-    async fn erase(&self, erasure: &Erasure) -> Result<Option<ErasureId>, VisitStoreError> {
+    async fn erase(&self, erasure: &Erasure) -> Result<Option<ErasureId>> {
         self.counters.erase(erasure).await
     }
 
-    async fn erased(&self, id: ErasureId) -> Result<Erased, VisitStoreError> {
+    async fn erased(&self, id: ErasureId) -> Result<Erased> {
         self.counters.erased(id).await
     }
 
-    async fn delete_rows(&self) -> Result<DeletionStep, VisitStoreError> {
+    async fn delete_rows(&self) -> Result<DeletionStep> {
         delete::step(self).await
     }
 
-    async fn keep(&self, rows_from: Day) -> Result<(), VisitStoreError> {
+    async fn keep(&self, rows_from: Day) -> Result<()> {
         self.counters.keep(rows_from).await?;
         schema::drop_old(&self.servers, self.database(), rows_from).await
     }
 
-    async fn merge(&self) -> Result<bool, VisitStoreError> {
+    async fn merge(&self) -> Result<bool> {
         self.counters.merge().await
     }
 
-    async fn fold_link_visits(&self) -> Result<bool, VisitStoreError> {
+    async fn fold_link_visits(&self) -> Result<bool> {
         self.counters.fold_link_visits().await
     }
 
-    async fn follow_tags(&self) -> Result<bool, VisitStoreError> {
+    async fn follow_tags(&self) -> Result<bool> {
         self.counters.follow_tags().await
     }
 
-    async fn latest(&self, after: VisitId, most: usize) -> Result<Vec<VisitRow>, VisitStoreError> {
+    async fn latest(&self, after: VisitId, most: usize) -> Result<Vec<VisitRow>> {
         rows::latest(&self.servers, self.database(), after, most).await
     }
 }

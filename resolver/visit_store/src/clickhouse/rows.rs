@@ -14,11 +14,13 @@ use visits::{
 };
 
 use super::{
-    schema::{COLUMNS, TABLES, Table},
+    schema::{TABLES, Table},
     servers::Servers,
 };
-use crate::{RowQuery, RowsRecord, VisitStoreError};
+use crate::{Result, RowQuery, RowsRecord, VisitStoreError};
 
+/// The columns of the tables, in the order of [`StoredRow`].
+const COLUMNS: &str = VisitRow::COLUMNS;
 /// Up to this many links of a tag, their rows are found link by link.
 const FEW_LINKS: usize = 1_000;
 
@@ -88,11 +90,7 @@ impl From<StoredRow> for VisitRow {
 ///    So they are asked which rows they have, unless no process can have sent any. A replica that
 ///    lacks rows which it has forgotten as well would take them twice: it would have to be behind
 ///    for as long.
-pub(super) async fn store(
-    servers: &Servers,
-    database: &str,
-    record: &RowsRecord,
-) -> Result<(), VisitStoreError> {
+pub(super) async fn store(servers: &Servers, database: &str, record: &RowsRecord) -> Result<()> {
     let mut days: BTreeMap<Day, Vec<StoredRow>> = BTreeMap::new();
     for row in &record.rows {
         days.entry(Day::of(row.id.micros())).or_default().push(row.into());
@@ -119,7 +117,7 @@ async fn missing(
     database: &str,
     table: Table,
     rows: &[StoredRow],
-) -> Result<Vec<StoredRow>, VisitStoreError> {
+) -> Result<Vec<StoredRow>> {
     let ids = || rows.iter().map(|row| row.id);
     let (first, last) = (ids().min().unwrap_or(0), ids().max().unwrap_or(0));
     let links = || rows.iter().map(|row| row.link_id);
@@ -142,12 +140,7 @@ async fn missing(
     Ok(rows.iter().filter(|row| !there.contains(&row.id)).copied().collect())
 }
 
-async fn insert(
-    servers: &Servers,
-    database: &str,
-    table: Table,
-    rows: &[StoredRow],
-) -> Result<(), VisitStoreError> {
+async fn insert(servers: &Servers, database: &str, table: Table, rows: &[StoredRow]) -> Result<()> {
     if rows.is_empty() {
         return Ok(());
     }
@@ -221,12 +214,7 @@ impl Selection {
     }
 
     /// Returns rows, the latest first.
-    pub(super) async fn rows(
-        &self,
-        servers: &Servers,
-        skip: u64,
-        most: usize,
-    ) -> Result<Vec<VisitRow>, VisitStoreError> {
+    pub(super) async fn rows(&self, servers: &Servers, skip: u64, most: usize) -> Result<Vec<VisitRow>> {
         let Self { from, condition } = self;
         let query =
             format!("SELECT {COLUMNS} FROM {from} WHERE {condition} ORDER BY id DESC LIMIT {skip}, {most}");
@@ -234,7 +222,7 @@ impl Selection {
     }
 
     /// Returns the number of rows.
-    pub(super) async fn count(&self, servers: &Servers) -> Result<u64, VisitStoreError> {
+    pub(super) async fn count(&self, servers: &Servers) -> Result<u64> {
         let Self { from, condition } = self;
         let counts = servers.fetch::<u64>(&format!("SELECT count() FROM {from} WHERE {condition}")).await?;
         Ok(counts.first().copied().unwrap_or(0))
@@ -247,7 +235,7 @@ pub(super) async fn latest(
     database: &str,
     after: VisitId,
     most: usize,
-) -> Result<Vec<VisitRow>, VisitStoreError> {
+) -> Result<Vec<VisitRow>> {
     let query = format!(
         "SELECT {COLUMNS} FROM {} WHERE id > {} ORDER BY id DESC LIMIT {most}",
         Table::ByTime.of(database),

@@ -9,14 +9,10 @@
 use visits::{Day, VisitId};
 
 use super::{address::ClickhouseAddress, servers::Servers};
-use crate::VisitStoreError;
+use crate::Result;
 
 /// The tables, each with its order.
 pub(super) const TABLES: [Table; 2] = [Table::ByLink, Table::ByTime];
-
-/// Columns of a table, in the order of [`StoredRow`](super::rows::StoredRow).
-pub(super) const COLUMNS: &str =
-    "link_id, id, user_agent, referrer, urls, place, address, visitor, domain, language, flags, rule";
 
 /// How long servers remember the blocks that they have stored, in seconds: a week.
 const REMEMBERED: u64 = 7 * 86_400;
@@ -71,7 +67,7 @@ fn ids_of_a_day() -> i64 {
 const DURABLE: &str = "fsync_after_insert = 1, fsync_part_directory = 1";
 
 /// Creates the database and its tables, unless they exist.
-pub(super) async fn migrate(servers: &Servers, address: &ClickhouseAddress) -> Result<(), VisitStoreError> {
+pub(super) async fn migrate(servers: &Servers, address: &ClickhouseAddress) -> Result<()> {
     let ClickhouseAddress { database, cluster, .. } = address;
     let everywhere = cluster.as_ref().map_or_else(String::new, |cluster| format!(" ON CLUSTER {cluster}"));
     servers.run(&format!("CREATE DATABASE IF NOT EXISTS {database}{everywhere}")).await?;
@@ -113,11 +109,7 @@ pub(super) async fn migrate(servers: &Servers, address: &ClickhouseAddress) -> R
 }
 
 /// Drops the partitions of days before `rows_from`.
-pub(super) async fn drop_old(
-    servers: &Servers,
-    database: &str,
-    rows_from: Day,
-) -> Result<(), VisitStoreError> {
+pub(super) async fn drop_old(servers: &Servers, database: &str, rows_from: Day) -> Result<()> {
     for table in TABLES {
         let old = format!(
             "SELECT DISTINCT toInt64(partition) AS old FROM system.parts

@@ -13,7 +13,7 @@ use store::postgres::{DatabaseObserver, Server as Observed};
 use tokio::{sync::OnceCell, time::timeout};
 
 use super::address::ClickhouseAddress;
-use crate::VisitStoreError;
+use crate::{Result, VisitStoreError};
 
 /// How long a server may take for a call. A server that stands still accepts connections.
 const ATTEMPT: Duration = Duration::from_secs(10);
@@ -105,18 +105,14 @@ impl Servers {
 
     /// Makes a call to the server that answered last. If it fails, the others get the call as well,
     /// so it must be idempotent.
-    pub(super) async fn call<T, F>(&self, call: impl Fn(Client) -> F) -> Result<T, VisitStoreError>
+    pub(super) async fn call<T, F>(&self, call: impl Fn(Client) -> F) -> Result<T>
     where
         F: Future<Output = Result<T, Error>>,
     {
         self.call_one(ATTEMPT, |server| call(server.client.clone())).await
     }
 
-    async fn call_one<'a, T, F>(
-        &'a self,
-        within: Duration,
-        call: impl Fn(&'a Known) -> F,
-    ) -> Result<T, VisitStoreError>
+    async fn call_one<'a, T, F>(&'a self, within: Duration, call: impl Fn(&'a Known) -> F) -> Result<T>
     where
         F: Future<Output = Result<T, Error>>,
     {
@@ -141,12 +137,12 @@ impl Servers {
     }
 
     /// Runs a statement without an answer.
-    pub(super) async fn run(&self, statement: &str) -> Result<(), VisitStoreError> {
+    pub(super) async fn run(&self, statement: &str) -> Result<()> {
         self.call(|client| async move { client.query_raw(statement).execute().await }).await
     }
 
     /// Returns the rows of a query.
-    pub(super) async fn fetch<T>(&self, query: &str) -> Result<Vec<T>, VisitStoreError>
+    pub(super) async fn fetch<T>(&self, query: &str) -> Result<Vec<T>>
     where
         T: clickhouse::RowOwned + clickhouse::RowRead + Send,
     {
@@ -154,18 +150,18 @@ impl Servers {
     }
 
     /// Returns whether the servers have release 18.
-    pub(super) async fn are_old(&self) -> Result<bool, VisitStoreError> {
+    pub(super) async fn are_old(&self) -> Result<bool> {
         self.call_one(ATTEMPT, async |server| Ok(server.is_old)).await
     }
 
     /// Waits until a replica has everything of a table that any other has.
-    pub(super) async fn sync(&self, table: &str) -> Result<(), VisitStoreError> {
+    pub(super) async fn sync(&self, table: &str) -> Result<()> {
         self.call_one(SYNC, |server| server.sync(table)).await
     }
 
     /// Returns the rows of a query from a replica that first fetches what others have of a table.
     /// It fails while a replica is away that alone has some of it.
-    pub(super) async fn fetch_synced<T>(&self, table: &str, query: &str) -> Result<Vec<T>, VisitStoreError>
+    pub(super) async fn fetch_synced<T>(&self, table: &str, query: &str) -> Result<Vec<T>>
     where
         T: clickhouse::RowOwned + clickhouse::RowRead + Send,
     {

@@ -5,14 +5,14 @@
 //!    that was read: a row that arrived late opens it again ([`reopen`]).
 //! 2. An erasure has steps of its own ([`erasures`]).
 
-pub(super) mod erasures;
+pub(crate) mod erasures;
 
 use store::postgres::PostgresSql;
 use tokio_postgres::{Client, Row, types::Type};
 use visits::VisitId;
 
 use super::{LIMITS, LOCK, write::insert_texts};
-use crate::{RowsRecord, VisitStoreError, sql::changes::outdate};
+use crate::{Result, RowsRecord, sql::changes::outdate};
 
 /// A deletion that has rows left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,15 +25,13 @@ pub(crate) struct OpenCut {
     version: i64,
 }
 
-/// Returns the links of a tag, whose rows count for it.
-pub(super) async fn links_of_tag(client: &Client, tag: i64) -> Result<Vec<i64>, VisitStoreError> {
+pub(crate) async fn links_of_tag(client: &Client, tag: i64) -> Result<Vec<i64>> {
     let query = "SELECT link_id FROM visit_tag WHERE tag_id = $1";
     let rows = client.query_typed(query, &[(&tag, Type::INT8)]).await?;
     Ok(rows.iter().map(|row| row.get(0)).collect())
 }
 
-/// Returns the oldest deletions that have rows left.
-pub(super) async fn open_cuts(client: &Client, most: i64) -> Result<Vec<OpenCut>, VisitStoreError> {
+pub(crate) async fn open_cuts(client: &Client, most: i64) -> Result<Vec<OpenCut>> {
     let query = "SELECT link_id, before_id, version FROM visit_cut WHERE has_rows ORDER BY version LIMIT $1";
     let rows = client.query_typed(query, &[(&most, Type::INT8)]).await?;
     let cut = |row: &Row| OpenCut {
@@ -45,7 +43,7 @@ pub(super) async fn open_cuts(client: &Client, most: i64) -> Result<Vec<OpenCut>
 }
 
 /// Notes that deletions have no row left, unless they were opened again meanwhile.
-pub(super) async fn close_cuts(client: &Client, cuts: &[OpenCut]) -> Result<(), VisitStoreError> {
+pub(crate) async fn close_cuts(client: &Client, cuts: &[OpenCut]) -> Result<()> {
     let links: Vec<i64> = cuts.iter().map(|cut| cut.link).collect();
     let versions: Vec<i64> = cuts.iter().map(|cut| cut.version).collect();
     let close = "UPDATE visit_cut SET has_rows = false FROM unnest($1, $2) AS done (link_id, version)
@@ -57,7 +55,7 @@ pub(super) async fn close_cuts(client: &Client, cuts: &[OpenCut]) -> Result<(), 
 /// Opens deletions and erasures again that were made after the batch of a record, and that may
 /// concern its rows: they have arrived only now. Whole addresses are stored again, because an
 /// erasure in between has removed them.
-pub(super) async fn reopen(client: &mut Client, record: &RowsRecord) -> Result<(), VisitStoreError> {
+pub(crate) async fn reopen(client: &mut Client, record: &RowsRecord) -> Result<()> {
     let RowsRecord { known, rows, addresses, .. } = record;
     let Some(first) = rows.iter().map(|row| row.id.get()).min() else { return Ok(()) };
     if !addresses.is_empty() {

@@ -4,7 +4,8 @@ use store::postgres::PostgresSql;
 use tokio_postgres::{Client, types::Type};
 use visits::{Day, VisitId};
 
-use crate::{VisitStoreError, sql::erasures};
+use super::try_lock;
+use crate::{Result, sql::erasures};
 
 /// Days that have a partition ahead of today.
 const AHEAD: i32 = 3;
@@ -17,8 +18,7 @@ const CHORE: &str = "upkeep of visits";
 /// Key of the advisory lock of the upkeep.
 const LOCK: i64 = 0x5348_4f52_564b_4550;
 
-/// Prepares partitions, and removes what is too old.
-pub(super) async fn keep(client: &mut Client, rows_from: Day) -> Result<(), VisitStoreError> {
+pub(super) async fn keep(client: &mut Client, rows_from: Day) -> Result<()> {
     let today = today(client).await?;
     let days = partitions(client).await?;
     for day in today.get() - BEHIND..=today.get() + AHEAD {
@@ -35,15 +35,13 @@ pub(super) async fn keep(client: &mut Client, rows_from: Day) -> Result<(), Visi
     remove_old(client, rows_from).await
 }
 
-/// Returns the current day by the database's clock.
-async fn today(client: &Client) -> Result<Day, VisitStoreError> {
+async fn today(client: &Client) -> Result<Day> {
     let today = "SELECT (extract(epoch FROM now())::bigint / 86400)::integer";
     let rows = client.query_typed(today, &[]).await?;
     Ok(Day::from_stored(rows.first().map_or(0, |row| row.get(0))))
 }
 
-/// Returns the days that have a partition.
-async fn partitions(client: &Client) -> Result<Vec<i32>, VisitStoreError> {
+async fn partitions(client: &Client) -> Result<Vec<i32>> {
     let query = "SELECT substr(relname, 7)::integer FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid
          WHERE inhparent = 'visit'::regclass AND relname ~ '^visit_[0-9]+$'";
     Ok(client.query_typed(query, &[]).await?.iter().map(|row| row.get(0)).collect())
@@ -51,19 +49,17 @@ async fn partitions(client: &Client) -> Result<Vec<i32>, VisitStoreError> {
 
 /// Creates the partition of a day, and moves rows there that have arrived without it. Attaching, as
 /// the function does, takes a weaker lock than `CREATE TABLE … PARTITION OF`: reads go on.
-async fn create_partition(client: &mut Client, day: Day) -> Result<(), VisitStoreError> {
+async fn create_partition(client: &mut Client, day: Day) -> Result<()> {
     let (first, end) = (VisitId::floor(day.start()).get(), VisitId::floor(day.next().start()).get());
     locked(client, &format!("SELECT visit_add_day({}, {first}, {end})", day.get())).await
 }
 
 /// Runs statements in a transaction, unless another resolver is at the upkeep. It gives up on locks
 /// soon, because requests queue behind a waiting lock; the next upkeep tries again.
-async fn locked(client: &mut Client, statements: &str) -> Result<(), VisitStoreError> {
+async fn locked(client: &mut Client, statements: &str) -> Result<()> {
     let transaction = client.transaction().await?;
     transaction.batch_execute("SET LOCAL lock_timeout = '2s'").await?;
-    let lock = format!("SELECT pg_try_advisory_xact_lock({LOCK})");
-    let is_ours = transaction.query_typed(&lock, &[]).await?;
-    if is_ours.first().is_some_and(|row| row.get(0)) {
+    if try_lock(&transaction, LOCK).await? {
         transaction.batch_execute(statements).await?;
     }
     transaction.commit().await?;
@@ -71,7 +67,7 @@ async fn locked(client: &mut Client, statements: &str) -> Result<(), VisitStoreE
 }
 
 /// Removes rows without a partition, marks and texts of days that are no longer kept.
-async fn remove_old(client: &Client, rows_from: Day) -> Result<(), VisitStoreError> {
+async fn remove_old(client: &Client, rows_from: Day) -> Result<()> {
     let oldest = VisitId::floor(rows_from.start());
     erasures::forget(&mut PostgresSql(client), rows_from).await?;
     let oldest = oldest.get();
@@ -94,8 +90,7 @@ async fn remove_old(client: &Client, rows_from: Day) -> Result<(), VisitStoreErr
     Ok(())
 }
 
-/// Returns the first day that rows are kept of.
-pub(super) async fn rows_from(client: &Client) -> Result<Option<Day>, VisitStoreError> {
+pub(super) async fn rows_from(client: &Client) -> Result<Option<Day>> {
     let query = "SELECT position FROM chore WHERE name = $1";
     let rows = client.query_typed(query, &[(&CHORE, Type::TEXT)]).await?;
     let day = rows.first().and_then(|row| i32::try_from(row.get::<_, i64>(0)).ok());

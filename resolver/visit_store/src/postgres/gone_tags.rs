@@ -7,14 +7,14 @@ use tokio_postgres::{Client, types::Type};
 use visits::Subject;
 
 use super::{LOCK, tags::take_turn};
-use crate::VisitStoreError;
+use crate::Result;
 
 /// Rows removed by one statement: the rows of links are short, and those of counters long.
 const LINKS: i64 = 10_000;
 const COUNTERS: i64 = 500;
 
 /// Removes some rows of a deleted tag. Returns whether there may be more.
-pub(super) async fn remove(client: &mut Client, chore: i64) -> Result<bool, VisitStoreError> {
+pub(super) async fn remove(client: &mut Client, chore: i64) -> Result<bool> {
     let gone = client.query_typed("SELECT tag_id FROM tag_gone ORDER BY tag_id LIMIT 1", &[]).await?;
     let Some(tag) = gone.first().map(|row| row.get::<_, i64>(0)) else { return Ok(false) };
     let transaction = client.transaction().await?;
@@ -44,7 +44,6 @@ pub(super) async fn remove(client: &mut Client, chore: i64) -> Result<bool, Visi
     Ok(true)
 }
 
-/// Returns the statement that removes some rows of a table.
 fn of_table(table: &str, condition: &str) -> String {
     format!(
         "DELETE FROM {table} WHERE ctid = ANY(ARRAY(SELECT ctid FROM {table} WHERE {condition} LIMIT $2))"

@@ -5,15 +5,14 @@ use tokio_postgres::{Client, types::Type};
 use codes::LinkId;
 
 use crate::{
-    VisitStoreError,
+    Result,
     link_visits::{decode_links, sum_links},
 };
 
-/// Batches taken in one step.
 const BATCHES: i64 = 64;
 
 /// Adds up the oldest batches, and removes them in the same transaction.
-pub(super) async fn fold(client: &mut Client) -> Result<bool, VisitStoreError> {
+pub(super) async fn fold(client: &mut Client) -> Result<bool> {
     let transaction = client.transaction().await?;
     let take = "DELETE FROM visit_link_batch WHERE number IN
              (SELECT number FROM visit_link_batch ORDER BY number LIMIT $1 FOR UPDATE SKIP LOCKED)

@@ -3,8 +3,9 @@
 use store::{Sql as _, postgres::PostgresSql};
 use tokio_postgres::{Client, IsolationLevel};
 
+use super::try_lock;
 use crate::{
-    VisitStoreError,
+    Result,
     sql::months::{self, BUSY, MONTHS, MonthKey, STEP, WORTHWHILE},
 };
 
@@ -33,14 +34,11 @@ fn outdated() -> String {
     )
 }
 
-/// Merges the days of some months. Returns whether there are more.
-pub(super) async fn merge(client: &mut Client) -> Result<bool, VisitStoreError> {
+pub(super) async fn merge(client: &mut Client) -> Result<bool> {
     let transaction =
         client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).start().await?;
     transaction.batch_execute("SET LOCAL statement_timeout = '55s'").await?;
-    let lock = format!("SELECT pg_try_advisory_xact_lock({LOCK})");
-    let is_ours = transaction.query_typed(&lock, &[]).await?;
-    if !is_ours.first().is_some_and(|row| row.get(0)) {
+    if !try_lock(&transaction, LOCK).await? {
         return Ok(false);
     }
     let sql = &mut PostgresSql(&transaction);

@@ -8,7 +8,7 @@
 //!    deletion sees every batch before it, and every batch after it sees the deletion.
 //! 3. Each query of rows lies within one day, so it touches one partition and plans quickly.
 
-mod apart;
+pub(crate) mod apart;
 mod chores;
 mod copy;
 mod gone_tags;
@@ -23,24 +23,16 @@ use async_trait::async_trait;
 use codes::LinkId;
 use store::{
     StoreError, VisitTotals,
-    postgres::{self as links, PoolCount, PostgresSql},
+    postgres::{self as links, DatabaseObserver, PoolCount, PostgresSql},
 };
 use tokio::{sync::Mutex, time::timeout};
 use tokio_postgres::{Client, GenericClient, Transaction, config::TargetSessionAttrs};
-use visits::{AddressNetwork, AddressSecret, Day, DaySecret, Slot, Subject, TextKey, VisitId, VisitRow};
-
-pub(crate) use apart::{
-    OpenCut,
-    erasures::{ErasedIds, LaterVisits, OpenErasure},
-};
-
-use apart::erasures;
+use visits::{AddressSecret, Day, DaySecret, Slot, Subject, TextKey, VisitId, VisitRow};
 
 use crate::{
-    Batch, Changes, Columns, DayCounters, DayDelta, Days, DeletionStep, Erased, Erasure, ErasureId,
-    LinkVisits, Producer, RowQuery, RowsRecord, SpoolId, Standing, StoredText, TextRef, TokenSecret,
-    VisitReader, VisitStore, VisitStoreError, WriteError,
-    erased_rows::ErasedRow,
+    Batch, Changes, Columns, DayCounters, DayDelta, Days, DeletionStep, Erased, Erasure, ErasureId, Producer,
+    Result, RowQuery, SpoolId, Standing, StoredText, TextRef, TokenSecret, VisitReader, VisitStore,
+    VisitStoreError, WriteError,
     sql::{self, VisitSql},
 };
 
@@ -57,36 +49,29 @@ const LIMITS: &str = "SET LOCAL lock_timeout = '10s'; SET LOCAL statement_timeou
 pub struct PostgresVisits {
     address: links::Address,
     pool: links::Connections,
+    pub(crate) observer: Arc<dyn DatabaseObserver>,
     /// The connection for batches; `None` before its first use and after an error.
     writer: Mutex<Option<Client>>,
 }
 
 impl PostgresVisits {
     /// Prepares connections to the database at a URL. None is opened before it is needed.
-    ///
-    /// # Errors
-    /// Returns an error if the URL is invalid.
-    pub fn new(url: &str) -> Result<Self, VisitStoreError> {
+    pub fn new(url: &str) -> Result<Self> {
         Self::with_options(url, &links::ConnectOptions::default())
     }
 
     /// Prepares connections like [`new`](Self::new), as many as the options say.
-    ///
-    /// # Errors
-    /// Returns an error if the URL is invalid.
-    pub fn with_options(url: &str, options: &links::ConnectOptions) -> Result<Self, VisitStoreError> {
-        let mut address = links::Address::parse(url)?.observed_by(Arc::clone(&options.observer));
+    pub fn with_options(url: &str, options: &links::ConnectOptions) -> Result<Self> {
+        let observer = Arc::clone(&options.observer);
+        let mut address = links::Address::parse(url)?.observed_by(Arc::clone(&observer));
         let config = &mut address.config;
         config.application_name("shortmint-visits").target_session_attrs(TargetSessionAttrs::ReadWrite);
         let pool = links::pool("visits", &address, options.budget.visits);
-        Ok(Self { address, pool, writer: Mutex::new(None) })
+        Ok(Self { address, pool, observer, writer: Mutex::new(None) })
     }
 
     /// Runs an operation on a connection of the pool, within [`DEADLINE`].
-    async fn with<T>(
-        &self,
-        operation: impl AsyncFnOnce(&mut Client) -> Result<T, VisitStoreError>,
-    ) -> Result<T, VisitStoreError> {
+    pub(crate) async fn with<T>(&self, operation: impl AsyncFnOnce(&mut Client) -> Result<T>) -> Result<T> {
         let run = async {
             let mut connection = links::check_out(&self.pool).await?;
             operation(&mut connection).await
@@ -98,16 +83,16 @@ impl PostgresVisits {
     /// Runs an operation each of whose statements is a transaction of its own.
     async fn each<T>(
         &self,
-        operation: impl AsyncFnOnce(&mut PostgresSql<'_, Client>) -> Result<T, VisitStoreError>,
-    ) -> Result<T, VisitStoreError> {
+        operation: impl AsyncFnOnce(&mut PostgresSql<'_, Client>) -> Result<T>,
+    ) -> Result<T> {
         self.with(async |client| operation(&mut PostgresSql(&*client)).await).await
     }
 
     /// Runs an operation in a transaction, and commits it.
-    async fn transact<T>(
+    pub(crate) async fn transact<T>(
         &self,
-        operation: impl AsyncFnOnce(&mut PostgresSql<'_, Transaction<'_>>) -> Result<T, VisitStoreError>,
-    ) -> Result<T, VisitStoreError> {
+        operation: impl AsyncFnOnce(&mut PostgresSql<'_, Transaction<'_>>) -> Result<T>,
+    ) -> Result<T> {
         self.with(async |client| {
             let transaction = client.transaction().await?;
             transaction.batch_execute(LIMITS).await?;
@@ -125,19 +110,20 @@ impl PostgresVisits {
         }
     }
 
-    async fn connect(&self) -> Result<Client, VisitStoreError> {
+    async fn connect(&self) -> Result<Client> {
         let (client, connection) = self.address.connect().await?;
         // It ends with the client; an error shows at the client's next call.
         tokio::spawn(connection);
         Ok(client)
     }
 
-    async fn write(
+    /// Stores a batch with these rows: its own, or none if they go to another database.
+    pub(crate) async fn write(
         &self,
         producer: &Producer,
         batch: &Batch,
         known: i64,
-        rows: write::Rows,
+        rows: &[VisitRow],
     ) -> Result<(), WriteError> {
         let mut writer = self.writer.lock().await;
         let mut client = match writer.take() {
@@ -153,132 +139,49 @@ impl PostgresVisits {
         }
         outcome
     }
+}
 
-    /// Stores everything of a batch but its rows.
-    pub(crate) async fn store_counters(
-        &self,
-        producer: &Producer,
-        batch: &Batch,
-        known: i64,
-    ) -> Result<(), WriteError> {
-        self.write(producer, batch, known, write::Rows::Elsewhere).await
-    }
-
-    /// Returns the links of a tag, whose rows count for it.
-    pub(crate) async fn links_of_tag(&self, tag: i64) -> Result<Vec<i64>, VisitStoreError> {
-        self.with(async |client| apart::links_of_tag(client, tag).await).await
-    }
-
-    /// Returns the oldest deletions that have rows left.
-    pub(crate) async fn open_cuts(&self, most: i64) -> Result<Vec<OpenCut>, VisitStoreError> {
-        self.with(async |client| apart::open_cuts(client, most).await).await
-    }
-
-    /// Notes that deletions have no row left.
-    pub(crate) async fn close_cuts(&self, cuts: &[OpenCut]) -> Result<(), VisitStoreError> {
-        self.with(async |client| apart::close_cuts(client, cuts).await).await
-    }
-
-    /// Opens deletions and erasures again for rows that arrived after them.
-    pub(crate) async fn reopen(&self, record: &RowsRecord) -> Result<(), VisitStoreError> {
-        self.with(async |client| apart::reopen(client, record).await).await
-    }
-
-    /// Returns the oldest erasure that has rows left, with the first day of rows that are not moved
-    /// yet; without one, all are.
-    pub(crate) async fn open_erasure(&self) -> Result<Option<(OpenErasure, Option<Day>)>, VisitStoreError> {
-        self.with(async |client| {
-            let Some(open) = erasures::open(client).await? else { return Ok(None) };
-            let day = sql::erasures::next_day(&mut PostgresSql(&*client), open.next).await?;
-            let from = |day: &Day| open.next.max(VisitId::floor(day.start()));
-            Ok(Some((open, day.filter(|day| from(day) < open.erasure.before))))
-        })
-        .await
-    }
-
-    /// Returns the stored numbers of the whole addresses in a network, which are texts.
-    pub(crate) async fn address_texts(&self, network: AddressNetwork) -> Result<Vec<i64>, VisitStoreError> {
-        self.with(async |client| erasures::address_texts(client, network).await).await
-    }
-
-    /// Moves the visits of an erasure's rows, and the erasure on to `next`.
-    pub(crate) async fn move_on(
-        &self,
-        open: &OpenErasure,
-        rows: &[ErasedRow],
-        next: VisitId,
-    ) -> Result<(), VisitStoreError> {
-        self.with(async |client| erasures::move_on(client, open, rows, next).await).await
-    }
-
-    /// Returns visits that were moved and may have rows still.
-    pub(crate) async fn erased_with_rows(&self, most: usize) -> Result<ErasedIds, VisitStoreError> {
-        self.with(async |client| erasures::with_rows(client, most).await).await
-    }
-
-    /// Notes that the rows of erased visits are deleted.
-    pub(crate) async fn erased_rows_are_gone(&self, erased: &ErasedIds) -> Result<(), VisitStoreError> {
-        self.with(async |client| erasures::rows_are_gone(client, erased).await).await
-    }
-
-    /// Notes that an erasure has no row left.
-    pub(crate) async fn close_erasure(
-        &self,
-        open: &OpenErasure,
-        later: LaterVisits<'_>,
-    ) -> Result<(), VisitStoreError> {
-        self.with(async |client| erasures::close(client, open, later).await).await
-    }
+/// Takes an advisory lock until the transaction ends, unless another process has it. Returns
+/// whether it did.
+async fn try_lock(transaction: &Transaction<'_>, key: i64) -> Result<bool> {
+    let lock = format!("SELECT pg_try_advisory_xact_lock({key})");
+    Ok(transaction.query_typed(&lock, &[]).await?.first().is_some_and(|row| row.get(0)))
 }
 
 #[async_trait]
 impl<C: GenericClient + Sync> VisitSql for PostgresSql<'_, C> {
-    async fn add_days(&mut self, slot: i16, days: &[DayDelta]) -> Result<(), VisitStoreError> {
+    async fn add_days(&mut self, slot: i16, days: &[DayDelta]) -> Result<()> {
         let long = write::add_days(self.0, slot, days).await?;
         sql::days::compact(self, &long).await
-    }
-
-    async fn insert_links(&mut self, links: &[LinkVisits]) -> Result<(), VisitStoreError> {
-        write::insert_links(self.0, links).await
     }
 }
 
 #[async_trait]
 impl VisitReader for PostgresVisits {
-    async fn days(
-        &self,
-        subject: Subject,
-        days: Days,
-        columns: Columns,
-    ) -> Result<Vec<DayCounters>, VisitStoreError> {
+    async fn days(&self, subject: Subject, days: Days, columns: Columns) -> Result<Vec<DayCounters>> {
         self.each(async |sql| sql::counters::days(sql, subject, days, columns).await).await
     }
 
-    async fn spans(
-        &self,
-        subject: Subject,
-        days: Days,
-        columns: Columns,
-    ) -> Result<Vec<DayCounters>, VisitStoreError> {
+    async fn spans(&self, subject: Subject, days: Days, columns: Columns) -> Result<Vec<DayCounters>> {
         self.each(async |sql| sql::counters::spans(sql, subject, days, columns).await).await
     }
 
-    async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>, VisitStoreError> {
+    async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>> {
         self.each(async |sql| sql::rows::rows(sql, query).await).await
     }
 
-    async fn count_rows(&self, query: &RowQuery) -> Result<u64, VisitStoreError> {
+    async fn count_rows(&self, query: &RowQuery) -> Result<u64> {
         self.each(async |sql| sql::rows::count(sql, query).await).await
     }
 
-    async fn rows_from(&self) -> Result<Option<Day>, VisitStoreError> {
+    async fn rows_from(&self) -> Result<Option<Day>> {
         self.with(async |client| chores::rows_from(client).await).await
     }
 }
 
 #[async_trait]
 impl VisitStore for PostgresVisits {
-    async fn migrate(&self) -> Result<(), VisitStoreError> {
+    async fn migrate(&self) -> Result<()> {
         // The schema is that of the links' database.
         Ok(())
     }
@@ -287,95 +190,91 @@ impl VisitStore for PostgresVisits {
         vec![self.pool.count()]
     }
 
-    async fn slots(&self) -> Result<Option<(u32, u32)>, VisitStoreError> {
+    async fn slots(&self) -> Result<Option<(u32, u32)>> {
         let used = self.each(async |sql| sql::producers::slots_used(sql).await).await?;
         Ok(Some((used, Slot::COUNT.into())))
     }
 
-    async fn register(&self, spool: SpoolId, holder: &str) -> Result<Producer, VisitStoreError> {
+    async fn register(&self, spool: SpoolId, holder: &str) -> Result<Producer> {
         self.transact(async |sql| sql::producers::register(sql, spool, holder).await).await
     }
 
-    async fn standing(&self, producer: &Producer) -> Result<Standing, VisitStoreError> {
+    async fn standing(&self, producer: &Producer) -> Result<Standing> {
         self.each(async |sql| sql::producers::standing(sql, producer).await).await
     }
 
-    async fn release(&self, producer: &Producer) -> Result<(), VisitStoreError> {
+    async fn release(&self, producer: &Producer) -> Result<()> {
         self.each(async |sql| sql::producers::release(sql, producer).await).await
     }
 
     async fn store(&self, producer: &Producer, batch: &Batch, known: i64) -> Result<(), WriteError> {
-        self.write(producer, batch, known, write::Rows::Here).await
+        self.write(producer, batch, known, &batch.rows).await
     }
 
-    async fn changes(&self, after: i64) -> Result<Changes, VisitStoreError> {
+    async fn changes(&self, after: i64) -> Result<Changes> {
         self.each(async |sql| sql::changes::changes(sql, after).await).await
     }
 
-    async fn tags_of(&self, links: &[LinkId]) -> Result<HashMap<LinkId, Vec<i64>>, VisitStoreError> {
+    async fn tags_of(&self, links: &[LinkId]) -> Result<HashMap<LinkId, Vec<i64>>> {
         self.each(async |sql| sql::changes::tags_of(sql, links).await).await
     }
 
-    async fn secrets(&self) -> Result<(TextKey, AddressSecret), VisitStoreError> {
+    async fn secrets(&self) -> Result<(TextKey, AddressSecret)> {
         self.each(async |sql| sql::secrets::of_deployment(sql).await).await
     }
 
-    async fn token_secret(&self) -> Result<TokenSecret, VisitStoreError> {
+    async fn token_secret(&self) -> Result<TokenSecret> {
         self.each(async |sql| sql::secrets::of_tokens(sql).await).await
     }
 
-    async fn day_secret(&self, day: Day) -> Result<Option<DaySecret>, VisitStoreError> {
+    async fn day_secret(&self, day: Day) -> Result<Option<DaySecret>> {
         self.each(async |sql| sql::secrets::of_day(sql, day).await).await
     }
 
-    async fn link_totals(
-        &self,
-        links: &[LinkId],
-        days: Days,
-    ) -> Result<HashMap<LinkId, VisitTotals>, VisitStoreError> {
+    async fn link_totals(&self, links: &[LinkId], days: Days) -> Result<HashMap<LinkId, VisitTotals>> {
         self.each(async |sql| sql::counters::link_totals(sql, links, days).await).await
     }
 
-    async fn texts(&self, texts: &[TextRef]) -> Result<Vec<StoredText>, VisitStoreError> {
+    async fn texts(&self, texts: &[TextRef]) -> Result<Vec<StoredText>> {
         self.each(async |sql| sql::rows::texts(sql, texts).await).await
     }
 
-    async fn delete(&self, subject: Subject, before: VisitId) -> Result<u64, VisitStoreError> {
+    async fn delete(&self, subject: Subject, before: VisitId) -> Result<u64> {
         self.transact(async |sql| sql::deletion::delete(sql, subject, before).await).await
     }
 
-    async fn erase(&self, erasure: &Erasure) -> Result<Option<ErasureId>, VisitStoreError> {
+    async fn erase(&self, erasure: &Erasure) -> Result<Option<ErasureId>> {
         self.transact(async |sql| sql::erasures::erase(sql, erasure).await).await
     }
 
-    async fn erased(&self, id: ErasureId) -> Result<Erased, VisitStoreError> {
+    async fn erased(&self, id: ErasureId) -> Result<Erased> {
         self.each(async |sql| sql::erasures::erased(sql, id).await).await
     }
 
-    async fn delete_rows(&self) -> Result<DeletionStep, VisitStoreError> {
+    async fn delete_rows(&self) -> Result<DeletionStep> {
         match self.each(async |sql| sql::deletion::delete_rows(sql).await).await? {
             Some(step) => Ok(step),
             None => self.transact(async |sql| sql::erasures::delete_rows(sql).await).await,
         }
     }
 
-    async fn keep(&self, rows_from: Day) -> Result<(), VisitStoreError> {
+    async fn keep(&self, rows_from: Day) -> Result<()> {
         self.with(async |client| chores::keep(client, rows_from).await).await
     }
 
-    async fn merge(&self) -> Result<bool, VisitStoreError> {
+    async fn merge(&self) -> Result<bool> {
         self.with(async |client| merge::merge(client).await).await
     }
 
-    async fn fold_link_visits(&self) -> Result<bool, VisitStoreError> {
+    async fn fold_link_visits(&self) -> Result<bool> {
         self.with(async |client| link_visits::fold(client).await).await
     }
 
-    async fn follow_tags(&self) -> Result<bool, VisitStoreError> {
+    async fn follow_tags(&self) -> Result<bool> {
         self.with(async |client| tags::follow(client).await).await
     }
 
-    async fn latest(&self, after: VisitId, most: usize) -> Result<Vec<VisitRow>, VisitStoreError> {
+    async fn latest(&self, after: VisitId, most: usize) -> Result<Vec<VisitRow>> {
         self.each(async |sql| sql::rows::latest(sql, after, most).await).await
     }
 }

@@ -16,17 +16,16 @@ use codes::LinkId;
 use store::{Dialect, Sql as _, TagChange, Value, postgres::PostgresSql};
 use tokio_postgres::{Client, Transaction, types::Type};
 
-use super::{LIMITS, LOCK, gone_tags};
+use super::{LIMITS, LOCK, gone_tags, try_lock};
 use crate::{
-    VisitStoreError,
+    Result,
     sql::tags::{self, STEP},
 };
 
 /// Key of the advisory lock of this chore.
 const FOLLOWER: i64 = 0x5348_4f52_5654_4147;
 
-/// Lets the counters follow some changes of tags. Returns whether there are more.
-pub(super) async fn follow(client: &mut Client) -> Result<bool, VisitStoreError> {
+pub(super) async fn follow(client: &mut Client) -> Result<bool> {
     if gone_tags::remove(client, FOLLOWER).await? {
         return Ok(true);
     }
@@ -49,20 +48,19 @@ pub(super) async fn follow(client: &mut Client) -> Result<bool, VisitStoreError>
 }
 
 /// Makes this transaction the one that does a chore. Returns whether it is.
-pub(super) async fn take_turn(transaction: &Transaction<'_>, chore: i64) -> Result<bool, VisitStoreError> {
+pub(super) async fn take_turn(transaction: &Transaction<'_>, chore: i64) -> Result<bool> {
     transaction.batch_execute(LIMITS).await?;
-    let lock = format!("SELECT pg_try_advisory_xact_lock({chore})");
-    Ok(transaction.query_typed(&lock, &[]).await?.first().is_some_and(|row| row.get(0)))
+    try_lock(transaction, chore).await
 }
 
 /// Returns some changes with the present tags of their links. From here on no batch is stored until
 /// the transaction ends.
-async fn changes(transaction: &Transaction<'_>) -> Result<Vec<TagChange>, VisitStoreError> {
+async fn changes(transaction: &Transaction<'_>) -> Result<Vec<TagChange>> {
     let mut sql = PostgresSql(transaction);
     let select = "SELECT number, link_id FROM tag_change ORDER BY number LIMIT $1";
     let changes = sql.query(select, &[Value::count(STEP)]).await?;
     let changes = changes.iter().map(|row| Ok((row.int(0)?, row.int(1)?)));
-    let changes: Vec<(i64, i64)> = changes.collect::<Result<_, VisitStoreError>>()?;
+    let changes: Vec<(i64, i64)> = changes.collect::<Result<_>>()?;
     transaction.batch_execute(&format!("SELECT pg_advisory_xact_lock({LOCK})")).await?;
     let tags = format!(
         "SELECT link_id, tag_id FROM link_tag JOIN tag ON tag.id = tag_id WHERE {}",

@@ -11,12 +11,12 @@ use tokio_postgres::{
     types::{ToSql, Type},
 };
 
-use visits::{Day, SubjectKey, tally::Delta};
+use visits::{Day, SubjectKey, VisitRow};
 
 use super::{DEADLINE, LOCK, copy};
 use crate::{
-    Batch, DayDelta, LinkVisits, Producer, StoredText, VisitStoreError, WriteError,
-    link_visits::encode_links,
+    Batch, DayDelta, Producer, Result, StoredText, VisitStoreError, WriteError,
+    link_visits::insert_links,
     port::stored_slot,
     sql::{
         VisitSql as _,
@@ -30,22 +30,13 @@ use crate::{
 const LIMITS: &str = "SET LOCAL statement_timeout = '60s'; SET LOCAL lock_timeout = '10s'; \
      SET LOCAL idle_in_transaction_session_timeout = '10s'";
 
-/// Where the rows of a batch go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rows {
-    /// Into the same transaction.
-    Here,
-    /// To another database, later.
-    Elsewhere,
-}
-
-/// Stores a batch. Its COMMIT is the last statement, and is awaited.
+/// Stores a batch with these rows. Its COMMIT is the last statement, and is awaited.
 pub(super) async fn write(
     client: &mut Client,
     producer: &Producer,
     batch: &Batch,
     known: i64,
-    rows: Rows,
+    rows: &[VisitRow],
 ) -> Result<(), WriteError> {
     let prepare = async {
         let transaction = client.transaction().await.map_err(failed)?;
@@ -72,7 +63,7 @@ async fn prepare(
     producer: &Producer,
     batch: &Batch,
     known: i64,
-    rows: Rows,
+    rows: &[VisitRow],
 ) -> Result<(), WriteError> {
     transaction.batch_execute(LIMITS).await.map_err(failed)?;
     let lock = format!("SELECT pg_advisory_xact_lock_shared({LOCK})");
@@ -85,33 +76,30 @@ async fn prepare(
         return Err(WriteError::Fenced);
     }
     let rest = async {
-        if rows == Rows::Here {
-            copy_rows(transaction, batch).await?;
-        }
+        copy_rows(transaction, rows).await?;
         insert_texts(transaction, batch.texts.iter().chain(&batch.addresses)).await?;
         sql.add_days(stored_slot(producer.slot), &batch.days).await?;
-        sql.insert_links(&batch.links).await?;
+        insert_links(sql, &batch.links).await?;
         Ok(add_webhook_events(transaction, &batch.events).await?)
     };
     rest.await.map_err(WriteError::Failed)
 }
 
-async fn copy_rows(transaction: &Transaction<'_>, batch: &Batch) -> Result<(), VisitStoreError> {
-    if batch.rows.is_empty() {
+async fn copy_rows(transaction: &Transaction<'_>, rows: &[VisitRow]) -> Result<()> {
+    if rows.is_empty() {
         return Ok(());
     }
-    let sink = transaction.copy_in(copy::COPY).await?;
+    let sink = transaction.copy_in(copy::statement().as_str()).await?;
     let mut sink = std::pin::pin!(sink);
-    sink.send(copy::encode(&batch.rows)).await?;
+    sink.send(copy::encode(rows)).await?;
     sink.finish().await?;
     Ok(())
 }
 
-/// Stores texts that are not there.
 pub(super) async fn insert_texts(
     transaction: &Transaction<'_>,
     texts: impl IntoIterator<Item = &StoredText>,
-) -> Result<(), VisitStoreError> {
+) -> Result<()> {
     let mut texts: Vec<&StoredText> = texts.into_iter().collect();
     if texts.is_empty() {
         return Ok(());
@@ -127,47 +115,6 @@ pub(super) async fn insert_texts(
         [(&months, Type::INT4_ARRAY), (&hashes, Type::INT8_ARRAY), (&texts, Type::BYTEA_ARRAY)];
     transaction.execute_typed(insert, &values).await?;
     Ok(())
-}
-
-/// The counters of a batch, by column.
-#[derive(Default)]
-struct DayColumns<'a> {
-    kinds: Vec<i16>,
-    subjects: Vec<i64>,
-    parts: Vec<i64>,
-    days: Vec<i32>,
-    totals: Vec<i64>,
-    bots: Vec<i64>,
-    sizes: Vec<i32>,
-    quarters: Vec<&'a [u8]>,
-    dimensions: Vec<&'a [u8]>,
-    visitors: Vec<&'a [u8]>,
-    addresses: Vec<&'a [u8]>,
-}
-
-impl<'a> DayColumns<'a> {
-    fn of(days: &'a [DayDelta]) -> Self {
-        let mut columns = Self::default();
-        for DayDelta { subject, day, delta } in days {
-            columns.kinds.push(subject.kind);
-            columns.subjects.push(subject.subject);
-            columns.parts.push(subject.part);
-            columns.days.push(day.get());
-            columns.totals.push(delta.total);
-            columns.bots.push(delta.bots);
-            columns.sizes.push(i32::try_from(delta_len(delta)).unwrap_or(i32::MAX));
-            columns.quarters.push(&delta.quarters);
-            columns.dimensions.push(&delta.dimensions);
-            columns.visitors.push(&delta.visitors);
-            columns.addresses.push(&delta.addresses);
-        }
-        columns
-    }
-}
-
-/// Returns the bytes that a delta appends.
-fn delta_len(delta: &Delta) -> usize {
-    [&delta.quarters, &delta.dimensions, &delta.visitors, &delta.addresses].map(Vec::len).iter().sum()
 }
 
 /// Adds to counters, in rows of the producer's own slot. Rows without a conflict are new.
@@ -186,28 +133,38 @@ const ADD_DAYS: &str = "WITH stored AS (
  )
  SELECT kind, subject, part, day FROM stored WHERE appended > $13";
 
-/// Adds to counters, and returns the rows that have grown too long.
 pub(super) async fn add_days(
     client: &(impl GenericClient + Sync),
     slot: i16,
     days: &[DayDelta],
-) -> Result<Vec<DayKey>, VisitStoreError> {
+) -> Result<Vec<DayKey>> {
     if days.is_empty() {
         return Ok(Vec::new());
     }
-    let columns = DayColumns::of(days);
+    let kinds: Vec<i16> = days.iter().map(|day| day.subject.kind).collect();
+    let subjects: Vec<i64> = days.iter().map(|day| day.subject.subject).collect();
+    let parts: Vec<i64> = days.iter().map(|day| day.subject.part).collect();
+    let numbers: Vec<i32> = days.iter().map(|day| day.day.get()).collect();
+    let totals: Vec<i64> = days.iter().map(|day| day.delta.total).collect();
+    let bots: Vec<i64> = days.iter().map(|day| day.delta.bots).collect();
+    let size = |day: &DayDelta| i32::try_from(day.delta.bytes()).unwrap_or(i32::MAX);
+    let sizes: Vec<i32> = days.iter().map(size).collect();
+    let quarters: Vec<&[u8]> = days.iter().map(|day| &day.delta.quarters[..]).collect();
+    let dimensions: Vec<&[u8]> = days.iter().map(|day| &day.delta.dimensions[..]).collect();
+    let visitors: Vec<&[u8]> = days.iter().map(|day| &day.delta.visitors[..]).collect();
+    let addresses: Vec<&[u8]> = days.iter().map(|day| &day.delta.addresses[..]).collect();
     let values: [(&(dyn ToSql + Sync), Type); 13] = [
-        (&columns.kinds, Type::INT2_ARRAY),
-        (&columns.subjects, Type::INT8_ARRAY),
-        (&columns.parts, Type::INT8_ARRAY),
-        (&columns.days, Type::INT4_ARRAY),
-        (&columns.totals, Type::INT8_ARRAY),
-        (&columns.bots, Type::INT8_ARRAY),
-        (&columns.sizes, Type::INT4_ARRAY),
-        (&columns.quarters, Type::BYTEA_ARRAY),
-        (&columns.dimensions, Type::BYTEA_ARRAY),
-        (&columns.visitors, Type::BYTEA_ARRAY),
-        (&columns.addresses, Type::BYTEA_ARRAY),
+        (&kinds, Type::INT2_ARRAY),
+        (&subjects, Type::INT8_ARRAY),
+        (&parts, Type::INT8_ARRAY),
+        (&numbers, Type::INT4_ARRAY),
+        (&totals, Type::INT8_ARRAY),
+        (&bots, Type::INT8_ARRAY),
+        (&sizes, Type::INT4_ARRAY),
+        (&quarters, Type::BYTEA_ARRAY),
+        (&dimensions, Type::BYTEA_ARRAY),
+        (&visitors, Type::BYTEA_ARRAY),
+        (&addresses, Type::BYTEA_ARRAY),
         (&slot, Type::INT2),
         (&APPENDED_MAX, Type::INT4),
     ];
@@ -217,18 +174,4 @@ pub(super) async fn add_days(
         DayKey { subject, day: Day::from_stored(row.get(3)), slot }
     };
     Ok(long.iter().map(key).collect())
-}
-
-/// Stores visits by link, which are added to the links later.
-pub(super) async fn insert_links(
-    client: &(impl GenericClient + Sync),
-    links: &[LinkVisits],
-) -> Result<(), VisitStoreError> {
-    if links.is_empty() {
-        return Ok(());
-    }
-    let links = encode_links(links);
-    let insert = "INSERT INTO visit_link_batch (links) VALUES ($1)";
-    client.execute_typed(insert, &[(&links, Type::BYTEA)]).await?;
-    Ok(())
 }

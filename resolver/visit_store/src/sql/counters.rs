@@ -3,19 +3,18 @@
 use std::{collections::HashMap, ops::Range};
 
 use codes::LinkId;
-use store::{Row, Value, VisitTotals};
+use store::{Value, VisitTotals};
 use visits::{Day, Month, Subject, SubjectKey};
 
-use super::{VisitSql, byte_columns, literal};
-use crate::{Columns, DayCounters, Days, VisitStoreError, columns::ByteColumns, link_visits::link_total};
+use super::{VisitSql, literal, take_counters};
+use crate::{Columns, DayCounters, Days, Result};
 
-/// Returns the counters of a subject by day.
 pub(crate) async fn days(
     sql: &mut dyn VisitSql,
     subject: Subject,
     days: Days,
     columns: Columns,
-) -> Result<Vec<DayCounters>, VisitStoreError> {
+) -> Result<Vec<DayCounters>> {
     let (condition, values) = within(subject, "day", days.first.get()..days.end.get());
     let query = format!(
         "SELECT day, total, bots, {} FROM visit_day WHERE {condition} ORDER BY day, slot, part",
@@ -24,10 +23,10 @@ pub(crate) async fn days(
     let mut all: Vec<DayCounters> = Vec::new();
     for mut row in sql.query(&query, &values).await? {
         let day: i32 = row.number(0)?;
-        let next = read(&mut row, day..day + 1)?;
+        let next = DayCounters { days: day..day + 1, counters: take_counters(&mut row, 1)? };
         // The columns of several slots are joined: they are chunks in any case.
         match all.last_mut().filter(|last| last.days == next.days) {
-            Some(last) => last.append(&next),
+            Some(last) => last.counters.append(&next.counters),
             None => all.push(next),
         }
     }
@@ -45,7 +44,7 @@ pub(crate) async fn spans(
     subject: Subject,
     range: Days,
     columns: Columns,
-) -> Result<Vec<DayCounters>, VisitStoreError> {
+) -> Result<Vec<DayCounters>> {
     let mut all = Vec::new();
     let mut from = range.first;
     for month in months(sql, subject, range, columns).await? {
@@ -64,7 +63,7 @@ async fn months(
     subject: Subject,
     range: Days,
     columns: Columns,
-) -> Result<Vec<DayCounters>, VisitStoreError> {
+) -> Result<Vec<DayCounters>> {
     let is_whole = range.first == range.first.month().first_day();
     let first = if is_whole { range.first.month() } else { range.first.month().next() };
     let end = range.end.month();
@@ -80,11 +79,12 @@ async fn months(
     let mut all: Vec<(DayCounters, i64)> = Vec::new();
     for mut row in sql.query(&query, &values).await? {
         let month = Month::from_stored(row.number(0)?);
-        let next = read(&mut row, month.first_day().get()..month.next().first_day().get())?;
+        let days = month.first_day().get()..month.next().first_day().get();
+        let next = DayCounters { days, counters: take_counters(&mut row, 1)? };
         let version = row.int(7)?;
         match all.last_mut().filter(|(last, _)| last.days == next.days) {
             Some((last, versions)) => {
-                last.append(&next);
+                last.counters.append(&next.counters);
                 *versions += version;
             }
             None => all.push((next, version)),
@@ -101,23 +101,17 @@ async fn months(
     Ok(all.into_iter().filter(is_current).map(|(month, _)| month).collect())
 }
 
-/// Returns the versions of days.
-async fn versions(
-    sql: &mut dyn VisitSql,
-    subject: Subject,
-    days: Range<i32>,
-) -> Result<Vec<(i32, i64)>, VisitStoreError> {
+async fn versions(sql: &mut dyn VisitSql, subject: Subject, days: Range<i32>) -> Result<Vec<(i32, i64)>> {
     let (condition, values) = within(subject, "day", days);
     let rows = sql.query(&format!("SELECT day, version FROM visit_day WHERE {condition}"), &values).await?;
     rows.iter().map(|row| Ok((row.number(0)?, row.int(1)?))).collect()
 }
 
-/// Returns how often links were visited within days.
 pub(crate) async fn link_totals(
     sql: &mut dyn VisitSql,
     links: &[LinkId],
     days: Days,
-) -> Result<HashMap<LinkId, VisitTotals>, VisitStoreError> {
+) -> Result<HashMap<LinkId, VisitTotals>> {
     let query = format!(
         "SELECT subject, CAST(sum(total) AS bigint), CAST(sum(bots) AS bigint) FROM visit_day
          WHERE kind = 0 AND {} AND day >= $2 AND day < $3 GROUP BY subject",
@@ -125,7 +119,11 @@ pub(crate) async fn link_totals(
     );
     let links = Value::numbers(links.iter().map(|link| link.get()));
     let rows = sql.query(&query, &[links, days.first.get().into(), days.end.get().into()]).await?;
-    rows.iter().map(|row| Ok(link_total(row.int(0)?, row.int(1)?, row.int(2)?))).collect()
+    let totals = rows.iter().map(|row| {
+        let [total, bots] = [row.int(1)?, row.int(2)?].map(|sum| u64::try_from(sum).unwrap_or(0));
+        Ok((LinkId::from_stored(row.int(0)?), VisitTotals { total, bots, last: None }))
+    });
+    totals.collect()
 }
 
 /// SQL condition for a subject and a range of a column, with its parameters. A link has counters in
@@ -152,10 +150,4 @@ fn expressions(sql: &mut dyn VisitSql, columns: Columns) -> String {
         column("addresses", columns.addresses),
     ]
     .join(", ")
-}
-
-fn read(row: &mut Row, days: Range<i32>) -> Result<DayCounters, VisitStoreError> {
-    let (total, bots) = (row.int(1)?, row.int(2)?);
-    let ByteColumns { quarters, dimensions, visitors, addresses } = byte_columns(row, 3)?;
-    Ok(DayCounters { days, total, bots, quarters, dimensions, visitors, addresses })
 }

@@ -1,15 +1,14 @@
 //! Merging of the chunks of a row of counters.
 
 use store::Value;
-use visits::{Day, SubjectKey};
+use visits::{Day, SubjectKey, tally::Counters};
 
-use super::{VisitSql, byte_columns};
-use crate::{VisitStoreError, columns::ByteColumns};
+use super::{VisitSql, take_counters};
+use crate::Result;
 
 /// Appended bytes at which the columns of a row are merged into one chunk each.
 pub(crate) const APPENDED_MAX: i32 = 32 * 1024;
 
-/// The key of a row of counters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DayKey {
     pub(crate) subject: SubjectKey,
@@ -18,9 +17,9 @@ pub(crate) struct DayKey {
 }
 
 /// Merges the chunks of rows that have grown long. What is read from them stays the same.
-pub(crate) async fn compact(sql: &mut dyn VisitSql, keys: &[DayKey]) -> Result<(), VisitStoreError> {
+pub(crate) async fn compact(sql: &mut dyn VisitSql, keys: &[DayKey]) -> Result<()> {
     let select = format!(
-        "SELECT quarters, dimensions, visitors, addresses FROM visit_day
+        "SELECT total, bots, quarters, dimensions, visitors, addresses FROM visit_day
          WHERE kind = $1 AND subject = $2 AND part = $3 AND day = $4 AND slot = $5 {}",
         sql.dialect().for_update()
     );
@@ -37,7 +36,7 @@ pub(crate) async fn compact(sql: &mut dyn VisitSql, keys: &[DayKey]) -> Result<(
         ];
         let mut rows = sql.query(&select, &key).await?;
         let Some(row) = rows.first_mut() else { continue };
-        let ByteColumns { quarters, dimensions, visitors, addresses } = byte_columns(row, 0)?.merged()?;
+        let Counters { quarters, dimensions, visitors, addresses, .. } = take_counters(row, 0)?.merged()?;
         let columns = [quarters, dimensions, visitors, addresses].map(Value::Bytes);
         let values: Vec<Value> = columns.into_iter().chain(key).collect();
         sql.execute(update, &values).await?;

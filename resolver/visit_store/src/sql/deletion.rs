@@ -1,30 +1,22 @@
 //! Deletion of visits: counters and a cut at once, rows in steps.
 
-use std::collections::BTreeMap;
-
 use codes::LinkId;
 use links::DomainId;
 use store::Value;
-use visits::{Day, Subject, SubjectKey, VisitId};
+use visits::{Day, Subject, VisitId, tally::Counters};
 
 use super::{
-    VisitSql, byte_columns,
+    VisitSql,
     changes::{outdate, tags_of},
     lock,
+    sums::Sums,
+    take_counters,
 };
-use crate::{
-    DayDelta, DeletionStep, LinkVisits, MERGED, VisitStoreError, columns::ByteColumns, postgres::LOCK,
-};
+use crate::{DeletionStep, LinkVisits, MERGED, Result, link_visits::insert_links, postgres::LOCK};
 
-/// Rows deleted in one step.
 const STEP: i64 = 20_000;
 
-/// Deletes the visits of a link, or all orphan visits. Returns how many there were.
-pub(crate) async fn delete(
-    sql: &mut dyn VisitSql,
-    subject: Subject,
-    before: VisitId,
-) -> Result<u64, VisitStoreError> {
+pub(crate) async fn delete(sql: &mut dyn VisitSql, subject: Subject, before: VisitId) -> Result<u64> {
     lock(sql, LOCK).await?;
     let (link, deleted) = match subject {
         Subject::Link(link) => (link.get(), delete_of_link(sql, link).await?),
@@ -43,38 +35,32 @@ pub(crate) async fn delete(
 }
 
 /// Removes the counters of a link, and takes them away from those of wider subjects.
-async fn delete_of_link(sql: &mut dyn VisitSql, link: LinkId) -> Result<u64, VisitStoreError> {
+async fn delete_of_link(sql: &mut dyn VisitSql, link: LinkId) -> Result<u64> {
     let own: [Value; 1] = [link.get().into()];
     let remove = "DELETE FROM visit_day WHERE kind = 0 AND subject = $1
          RETURNING part, day, total, bots, quarters, dimensions, visitors, addresses";
     let mut rows = sql.query(remove, &own).await?;
     let tags = tags_of(sql, &[link]).await?.remove(&link).unwrap_or_default();
-    let mut sums: BTreeMap<(SubjectKey, i32), ByteColumns> = BTreeMap::new();
-    let (mut total, mut bots) = (0, 0);
+    let (mut sums, mut total, mut bots) = (Sums::default(), 0, 0);
     for row in &mut rows {
-        (total, bots) = (total + row.int(2)?, bots + row.int(3)?);
-        let columns = byte_columns(row, 4)?;
+        let counters = take_counters(row, 2)?;
+        (total, bots) = (total + counters.total, bots + counters.bots);
         let domain = Some(DomainId::from_stored(row.int(0)? - 1));
         let of_tags = tags.iter().flat_map(|tag| [Subject::Tag(*tag, None), Subject::Tag(*tag, domain)]);
-        for subject in [Subject::All(None), Subject::All(domain)].into_iter().chain(of_tags) {
-            sums.entry((subject.key(), row.number(1)?)).or_default().append(&columns);
-        }
+        let wider = [Subject::All(None), Subject::All(domain)].into_iter().chain(of_tags);
+        sums.add(wider, Day::from_stored(row.number(1)?), &counters);
     }
-    let mut wider = Vec::with_capacity(sums.len());
-    for ((subject, day), columns) in sums {
-        wider.push(DayDelta { subject, day: Day::from_stored(day), delta: columns.negated()? });
-    }
-    sql.add_days(MERGED, &wider).await?;
+    sql.add_days(MERGED, &sums.deltas(Counters::negated)?).await?;
     for table in ["visit_month", "visit_marks"] {
         sql.execute(&format!("DELETE FROM {table} WHERE kind = 0 AND subject = $1"), &own).await?;
     }
-    sql.insert_links(&[LinkVisits { link, total: -total, bots: -bots, last: 0 }]).await?;
+    insert_links(sql, &[LinkVisits { link, total: -total, bots: -bots, last: 0 }]).await?;
     Ok(u64::try_from(total).unwrap_or(0))
 }
 
 /// Removes the counters of orphan visits. Counts of outcomes, which links and everything have too,
 /// stay.
-async fn delete_of_orphans(sql: &mut dyn VisitSql) -> Result<u64, VisitStoreError> {
+async fn delete_of_orphans(sql: &mut dyn VisitSql) -> Result<u64> {
     let kind = Subject::Orphans(None, None).key().kind;
     let total = format!(
         "SELECT CAST(coalesce(sum(total), 0) AS bigint) FROM visit_day
@@ -88,7 +74,7 @@ async fn delete_of_orphans(sql: &mut dyn VisitSql) -> Result<u64, VisitStoreErro
 }
 
 /// Deletes some of the rows before a cut. Returns `None` if no cut has rows left.
-pub(crate) async fn delete_rows(sql: &mut dyn VisitSql) -> Result<Option<DeletionStep>, VisitStoreError> {
+pub(crate) async fn delete_rows(sql: &mut dyn VisitSql) -> Result<Option<DeletionStep>> {
     let cut = "SELECT link_id, before_id, version FROM visit_cut WHERE has_rows ORDER BY version LIMIT 1";
     let cuts = sql.query(cut, &[]).await?;
     let Some(cut) = cuts.first() else { return Ok(None) };

@@ -16,7 +16,7 @@ use codes::LinkId;
 use links::DomainId;
 use store::{Dialect, Row, StoreError, Value};
 use tokio::time::Instant;
-use visits::{AddressNetwork, Day, Flags, QUARTER, TextKey, VisitId};
+use visits::{AddressNetwork, Day, Flags, QUARTER, Subject, SubjectKey, TextKey, VisitId};
 
 use super::{
     VisitSql,
@@ -24,19 +24,15 @@ use super::{
     int, lock, secrets,
 };
 use crate::{
-    DeletionStep, Erased, Erasure, ErasureId, MERGED, VisitStoreError,
-    erased_rows::{ErasedRow, STEP, condition, first_day, remove_texts, unlisted},
+    DeletionStep, Erased, Erasure, ErasureId, MERGED, Result,
+    erased_rows::{ErasedRow, STEP, condition, remove_texts, unlisted},
     postgres::LOCK,
 };
 
 /// Time for which a step looks for rows.
 const SEARCH: Duration = Duration::from_secs(2);
 
-/// Stores an erasure. Returns `None` if there are too many.
-pub(crate) async fn erase(
-    sql: &mut dyn VisitSql,
-    erasure: &Erasure,
-) -> Result<Option<ErasureId>, VisitStoreError> {
+pub(crate) async fn erase(sql: &mut dyn VisitSql, erasure: &Erasure) -> Result<Option<ErasureId>> {
     lock(sql, LOCK).await?;
     let count = sql.query("SELECT count(*) FROM visit_erasure", &[]).await?;
     if count.first().map_or(Ok(0), |row| row.int(0))? >= int(Erasure::MOST) {
@@ -49,14 +45,13 @@ pub(crate) async fn erase(
     Ok(Some(ErasureId(version)))
 }
 
-/// Returns the erasures after a version.
-pub(crate) async fn after(sql: &mut dyn VisitSql, version: i64) -> Result<Vec<Erasure>, VisitStoreError> {
+pub(crate) async fn after(sql: &mut dyn VisitSql, version: i64) -> Result<Vec<Erasure>> {
     let query = "SELECT network, before_id FROM visit_erasure WHERE version > $1";
     sql.query(query, &[version.into()]).await?.iter().map(|row| erasure(row, 0)).collect()
 }
 
 /// Reads an erasure from its network and the id before which it erases.
-pub(crate) fn erasure(row: &Row, from: usize) -> Result<Erasure, VisitStoreError> {
+pub(crate) fn erasure(row: &Row, from: usize) -> Result<Erasure> {
     let (text, before) = (row.text(from)?, VisitId::from_stored(row.int(from + 1)?));
     let network = AddressNetwork::parse(text)
         .ok_or_else(|| StoreError::Corrupt(format!("not a network to erase: {text:?}")))?;
@@ -64,22 +59,21 @@ pub(crate) fn erasure(row: &Row, from: usize) -> Result<Erasure, VisitStoreError
 }
 
 /// Returns how far an erasure has come. One that was forgotten is done.
-pub(crate) async fn erased(sql: &mut dyn VisitSql, id: ErasureId) -> Result<Erased, VisitStoreError> {
+pub(crate) async fn erased(sql: &mut dyn VisitSql, id: ErasureId) -> Result<Erased> {
     let query = "SELECT deleted, has_rows FROM visit_erasure WHERE version = $1";
     let rows = sql.query(query, &[id.0.into()]).await?;
     let Some(row) = rows.first() else { return Ok(Erased { deleted: 0, is_done: true }) };
     Ok(Erased { deleted: row.int(0)?.unsigned_abs(), is_done: !row.flag(1)? })
 }
 
-/// Forgets erasures of visits that would have no rows for their age.
-pub(crate) async fn forget(sql: &mut dyn VisitSql, rows_from: Day) -> Result<(), VisitStoreError> {
+pub(crate) async fn forget(sql: &mut dyn VisitSql, rows_from: Day) -> Result<()> {
     let forget = "DELETE FROM visit_erasure WHERE before_id < $1 AND NOT has_rows";
     sql.execute(forget, &[VisitId::floor(rows_from.start()).get().into()]).await?;
     Ok(())
 }
 
 /// Deletes some rows of the oldest erasure. The transaction is the only one that does.
-pub(crate) async fn delete_rows(sql: &mut dyn VisitSql) -> Result<DeletionStep, VisitStoreError> {
+pub(crate) async fn delete_rows(sql: &mut dyn VisitSql) -> Result<DeletionStep> {
     let (key, _) = secrets::of_deployment(sql).await?;
     let oldest = format!(
         "SELECT version, next_id, network, before_id FROM visit_erasure WHERE has_rows
@@ -104,7 +98,7 @@ async fn step(
     erasure: &Erasure,
     next: VisitId,
     key: &TextKey,
-) -> Result<(Option<VisitId>, u64), VisitStoreError> {
+) -> Result<(Option<VisitId>, u64)> {
     let Erasure { network, before } = *erasure;
     let from = |day: &Day| next.max(VisitId::floor(day.start()));
     let day = next_day(sql, next).await?;
@@ -125,8 +119,18 @@ async fn step(
 }
 
 /// Returns the first day from an id on that has visits.
-pub(crate) async fn next_day(sql: &mut dyn VisitSql, next: VisitId) -> Result<Option<Day>, VisitStoreError> {
-    let rows = sql.query(&first_day(Day::of(next.micros())), &[]).await?;
+pub(crate) async fn next_day(sql: &mut dyn VisitSql, next: VisitId) -> Result<Option<Day>> {
+    let from = Day::of(next.micros()).get();
+    let of_kind = |subject: Subject| {
+        let SubjectKey { kind, subject, part } = subject.key();
+        format!(
+            "SELECT min(day) AS day FROM visit_day
+             WHERE kind = {kind} AND subject = {subject} AND part = {part} AND day >= {from}"
+        )
+    };
+    let (links, orphans) = (of_kind(Subject::All(None)), of_kind(Subject::Orphans(None, None)));
+    let first = format!("SELECT min(day) FROM ({links} UNION ALL {orphans}) AS days");
+    let rows = sql.query(&first, &[]).await?;
     let day = rows.first().filter(|row| !row.is_null(0)).map(|row| row.number(0)).transpose()?;
     Ok(day.map(Day::from_stored))
 }
@@ -140,7 +144,7 @@ async fn find(
     sql: &mut dyn VisitSql,
     (mut from, end): (VisitId, VisitId),
     condition: &str,
-) -> Result<(Vec<(i64, i64)>, VisitId), VisitStoreError> {
+) -> Result<(Vec<(i64, i64)>, VisitId)> {
     let (began, mut part) = (Instant::now(), QUARTER);
     loop {
         let until = end.min(VisitId::floor(from.micros().saturating_add(part)));
@@ -165,7 +169,7 @@ async fn find(
 }
 
 /// Deletes rows, and moves their visits to those without one. Returns how many there still were.
-async fn delete(sql: &mut dyn VisitSql, found: &[(i64, i64)], day: Day) -> Result<u64, VisitStoreError> {
+async fn delete(sql: &mut dyn VisitSql, found: &[(i64, i64)], day: Day) -> Result<u64> {
     lock(sql, LOCK).await?;
     let (first, end) = (VisitId::floor(day.start()).get(), VisitId::floor(day.next().start()).get());
     let ids = Value::numbers(found.iter().map(|(_, id)| *id));
@@ -196,7 +200,7 @@ async fn delete(sql: &mut dyn VisitSql, found: &[(i64, i64)], day: Day) -> Resul
 }
 
 /// Moves the visits of deleted rows of a day to those without one. The caller holds [`LOCK`].
-pub(crate) async fn unlist(sql: &mut dyn VisitSql, rows: &[ErasedRow]) -> Result<(), VisitStoreError> {
+pub(crate) async fn unlist(sql: &mut dyn VisitSql, rows: &[ErasedRow]) -> Result<()> {
     let mut links: Vec<Option<LinkId>> = rows.iter().map(|row| row.link).collect();
     links.sort_unstable();
     links.dedup();
@@ -212,7 +216,7 @@ pub(crate) async fn unlist(sql: &mut dyn VisitSql, rows: &[ErasedRow]) -> Result
     sql.add_days(MERGED, &unlisted(rows, &cuts, &tags)).await
 }
 
-fn erased_row(row: &Row) -> Result<ErasedRow, VisitStoreError> {
+fn erased_row(row: &Row) -> Result<ErasedRow> {
     Ok(ErasedRow {
         link: stored_link(row.int(0)?),
         id: VisitId::from_stored(row.int(1)?),

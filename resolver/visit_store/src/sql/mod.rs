@@ -12,32 +12,29 @@ pub(crate) mod months;
 pub(crate) mod producers;
 pub(crate) mod rows;
 pub(crate) mod secrets;
+mod sums;
 pub(crate) mod tags;
 
 use async_trait::async_trait;
 use store::{Dialect, Row, Sql};
+use visits::tally::Counters;
 
-use crate::{DayDelta, LinkVisits, VisitStoreError, columns::ByteColumns};
+use crate::{DayDelta, Result};
 
 /// A transaction on visits.
 #[async_trait]
 pub(crate) trait VisitSql: Sql {
-    /// Adds to counters, in rows of a slot.
-    async fn add_days(&mut self, slot: i16, days: &[DayDelta]) -> Result<(), VisitStoreError>;
-
-    /// Stores visits by link, which are added to the links later.
-    async fn insert_links(&mut self, links: &[LinkVisits]) -> Result<(), VisitStoreError>;
+    async fn add_days(&mut self, slot: i16, days: &[DayDelta]) -> Result<()>;
 }
 
 /// Waits for an advisory lock until the transaction ends. SQLite has one writer.
-async fn lock(sql: &mut dyn VisitSql, key: i64) -> Result<(), VisitStoreError> {
+async fn lock(sql: &mut dyn VisitSql, key: i64) -> Result<()> {
     if sql.dialect() == Dialect::Postgres {
         sql.query(&format!("SELECT 1 FROM pg_advisory_xact_lock({key})"), &[]).await?;
     }
     Ok(())
 }
 
-/// Returns bytes as SQL.
 pub(crate) fn literal(dialect: Dialect, bytes: &[u8]) -> String {
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     match dialect {
@@ -46,17 +43,17 @@ pub(crate) fn literal(dialect: Dialect, bytes: &[u8]) -> String {
     }
 }
 
-/// Takes byte columns out of four columns of a row.
-fn byte_columns(row: &mut Row, from: usize) -> Result<ByteColumns, VisitStoreError> {
-    Ok(ByteColumns {
-        quarters: row.take_bytes(from)?,
-        dimensions: row.take_bytes(from + 1)?,
-        visitors: row.take_bytes(from + 2)?,
-        addresses: row.take_bytes(from + 3)?,
+fn take_counters(row: &mut Row, from: usize) -> Result<Counters> {
+    Ok(Counters {
+        total: row.int(from)?,
+        bots: row.int(from + 1)?,
+        quarters: row.take_bytes(from + 2)?,
+        dimensions: row.take_bytes(from + 3)?,
+        visitors: row.take_bytes(from + 4)?,
+        addresses: row.take_bytes(from + 5)?,
     })
 }
 
-/// Converts a number of rows, or a position.
 pub(crate) fn int(count: impl TryInto<i64>) -> i64 {
     count.try_into().unwrap_or(i64::MAX)
 }

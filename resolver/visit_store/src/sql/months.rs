@@ -1,21 +1,19 @@
 //! Merging of the days of a month into one row.
 
 use store::{Row, Value};
-use visits::Month;
+use visits::{Month, tally::Counters};
 
-use super::{VisitSql, byte_columns};
-use crate::{VisitStoreError, columns::ByteColumns};
+use super::{VisitSql, take_counters};
+use crate::Result;
 
 /// Months whose days are merged, back from the current one.
 pub(crate) const MONTHS: i32 = 13;
-/// Months merged in one step.
 pub(crate) const STEP: usize = 50;
 /// Bytes of a month's days from which a merged row is worth its space.
 pub(crate) const WORTHWHILE: i64 = 16 * 1024;
 /// Visits from which a link's months are merged.
 pub(crate) const BUSY: i64 = 1_000;
 
-/// The key of a month's row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MonthKey {
     kind: i16,
@@ -25,34 +23,29 @@ pub(crate) struct MonthKey {
 }
 
 impl MonthKey {
-    /// Reads a key from four columns.
-    pub(crate) fn of(row: &Row) -> Result<Self, VisitStoreError> {
+    pub(crate) fn of(row: &Row) -> Result<Self> {
         let month = Month::from_stored(row.number(3)?);
         Ok(Self { kind: row.number(0)?, subject: row.int(1)?, part: row.int(2)?, month })
     }
 }
 
-/// Merges the days of a month into its row.
-pub(crate) async fn merge(sql: &mut dyn VisitSql, key: &MonthKey) -> Result<(), VisitStoreError> {
+pub(crate) async fn merge(sql: &mut dyn VisitSql, key: &MonthKey) -> Result<()> {
     let query = "SELECT version, total, bots, quarters, dimensions, visitors, addresses FROM visit_day
          WHERE kind = $1 AND subject = $2 AND part = $3 AND day >= $4 AND day < $5";
     let MonthKey { kind, subject, part, month } = *key;
     let mut values: Vec<Value> = vec![kind.into(), subject.into(), part.into()];
     values.extend([month.first_day().get().into(), month.next().first_day().get().into()]);
-    let (mut all, mut sums) = (ByteColumns::default(), [0_i64; 3]);
+    let (mut all, mut version) = (Counters::default(), 0);
     for mut row in sql.query(query, &values).await? {
-        all.append(&byte_columns(&mut row, 3)?);
-        for (column, sum) in sums.iter_mut().enumerate() {
-            *sum += row.int(column)?;
-        }
+        version += row.int(0)?;
+        all.append(&take_counters(&mut row, 1)?);
     }
-    let [version, total, bots] = sums;
     if version == 0 {
         // The visits were deleted since the month was found.
         return Ok(());
     }
     // Quarter hours of different days cannot be told apart in one value; days keep them.
-    let merged = ByteColumns { quarters: Vec::new(), ..all.merged()? };
+    let Counters { dimensions, visitors, addresses, .. } = all.merged()?;
     let insert = "INSERT INTO visit_month (kind, subject, part, month, version, total, bots,
                                   quarters, dimensions, visitors, addresses)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
@@ -60,9 +53,8 @@ pub(crate) async fn merge(sql: &mut dyn VisitSql, key: &MonthKey) -> Result<(), 
              total = excluded.total, bots = excluded.bots, quarters = excluded.quarters,
              dimensions = excluded.dimensions, visitors = excluded.visitors, addresses = excluded.addresses";
     values.truncate(3);
-    values.extend([month.get().into(), version.into(), total.into(), bots.into()]);
-    let ByteColumns { quarters, dimensions, visitors, addresses } = merged;
-    values.extend([quarters, dimensions, visitors, addresses].map(Value::Bytes));
+    values.extend([month.get().into(), version.into(), all.total.into(), all.bots.into()]);
+    values.extend([Vec::new(), dimensions, visitors, addresses].map(Value::Bytes));
     sql.execute(insert, &values).await?;
     Ok(())
 }

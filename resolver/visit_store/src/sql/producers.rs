@@ -4,21 +4,15 @@ use store::Value;
 use visits::Slot;
 
 use super::{VisitSql, lock};
-use crate::{Batch, Producer, SILENT, SpoolId, Standing, VisitStoreError, port::stored_slot};
+use crate::{Batch, Producer, Result, SILENT, SpoolId, Standing, VisitStoreError, port::stored_slot};
 
-/// Key of the advisory lock of registrations.
 const REGISTRATIONS: i64 = 0x5348_4f52_5652_4547;
 
 fn bytes(spool: SpoolId) -> Value {
     Value::Bytes(spool.0.to_be_bytes().to_vec())
 }
 
-/// Registers a spool, with a slot and a higher incarnation than before.
-pub(crate) async fn register(
-    sql: &mut dyn VisitSql,
-    spool: SpoolId,
-    holder: &str,
-) -> Result<Producer, VisitStoreError> {
+pub(crate) async fn register(sql: &mut dyn VisitSql, spool: SpoolId, holder: &str) -> Result<Producer> {
     // Registrations are rare, and two of them must not choose the same slot. Batches, which lock
     // one row each, go on beside them.
     lock(sql, REGISTRATIONS).await?;
@@ -45,7 +39,7 @@ pub(crate) async fn register(
 
 /// Returns a slot that no spool has, or takes the one of the spool that has been silent for
 /// longest.
-async fn free_slot(sql: &mut dyn VisitSql) -> Result<Slot, VisitStoreError> {
+async fn free_slot(sql: &mut dyn VisitSql) -> Result<Slot> {
     // One that is locked is storing a batch.
     let take = format!(
         "UPDATE visit_producer SET slot = NULL, incarnation = incarnation + 1 WHERE spool =
@@ -67,7 +61,7 @@ async fn free_slot(sql: &mut dyn VisitSql) -> Result<Slot, VisitStoreError> {
 }
 
 /// Returns how many slots no other spool can take.
-pub(crate) async fn slots_used(sql: &mut dyn VisitSql) -> Result<u32, VisitStoreError> {
+pub(crate) async fn slots_used(sql: &mut dyn VisitSql) -> Result<u32> {
     let used = format!(
         "SELECT count(*) FROM visit_producer WHERE slot IS NOT NULL AND seen_at >= {}",
         sql.dialect().now_minus(SILENT)
@@ -77,10 +71,7 @@ pub(crate) async fn slots_used(sql: &mut dyn VisitSql) -> Result<u32, VisitStore
 
 /// Returns the position of a producer that still has its slot and incarnation, and notes that it
 /// lives.
-pub(crate) async fn standing(
-    sql: &mut dyn VisitSql,
-    producer: &Producer,
-) -> Result<Standing, VisitStoreError> {
+pub(crate) async fn standing(sql: &mut dyn VisitSql, producer: &Producer) -> Result<Standing> {
     let position = format!(
         "UPDATE visit_producer SET seen_at = {}
          WHERE spool = $1 AND incarnation = $2 AND slot = $3 RETURNING position",
@@ -103,7 +94,7 @@ pub(crate) async fn standing(
 }
 
 /// Gives the slot of a producer back. Its row stays, because its position must not be forgotten.
-pub(crate) async fn release(sql: &mut dyn VisitSql, producer: &Producer) -> Result<(), VisitStoreError> {
+pub(crate) async fn release(sql: &mut dyn VisitSql, producer: &Producer) -> Result<()> {
     let release = "UPDATE visit_producer SET slot = NULL, incarnation = incarnation + 1
          WHERE spool = $1 AND incarnation = $2 AND position = $3";
     let values = [bytes(producer.spool), producer.incarnation.into(), Value::count(producer.position)];
@@ -116,7 +107,7 @@ pub(crate) async fn move_position(
     sql: &mut dyn VisitSql,
     producer: &Producer,
     batch: &Batch,
-) -> Result<bool, VisitStoreError> {
+) -> Result<bool> {
     let advance = format!(
         "UPDATE visit_producer SET position = $1, seen_at = {}
          WHERE spool = $2 AND incarnation = $3 AND slot = $4 AND position = $5",

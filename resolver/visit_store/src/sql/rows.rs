@@ -1,43 +1,31 @@
 //! Reads of rows and of their texts.
 
 use links::DomainId;
-use store::{Dialect, Row, Value};
-use visits::{
-    BOT, DAY, Flags, Language, Month, OrphanKind, Outcome, StoredAddress, Subject, TextHash, VisitId,
-    VisitRow,
-};
+use store::{Dialect, Row, StoreError, Value};
+use visits::{BOT, DAY, Month, OrphanKind, Outcome, Subject, TextHash, VisitId, VisitRow};
 
-use super::{VisitSql, changes::stored_link, int};
-use crate::{RowQuery, StoredText, TextRef, VisitStoreError, sqlite::LINKS};
+use super::{VisitSql, int};
+use crate::{Result, RowQuery, StoredText, TextRef, sqlite::LINKS};
 
-const COLUMNS: &str =
-    "link_id, id, user_agent, referrer, urls, place, address, visitor, domain, language, flags, rule";
-/// Maximum number of texts in one statement.
 const TEXTS_AT_ONCE: usize = 500;
 
-/// Returns rows, the latest first.
-pub(crate) async fn rows(sql: &mut dyn VisitSql, query: &RowQuery) -> Result<Vec<VisitRow>, VisitStoreError> {
+pub(crate) async fn rows(sql: &mut dyn VisitSql, query: &RowQuery) -> Result<Vec<VisitRow>> {
     let condition = condition(sql.dialect(), query);
     let (most, skip) = (int(query.most), int(query.skip));
     select(sql, &format!("{condition} ORDER BY id DESC LIMIT {most} OFFSET {skip}")).await
 }
 
-/// Returns the latest rows after an id.
-pub(crate) async fn latest(
-    sql: &mut dyn VisitSql,
-    after: VisitId,
-    most: usize,
-) -> Result<Vec<VisitRow>, VisitStoreError> {
+pub(crate) async fn latest(sql: &mut dyn VisitSql, after: VisitId, most: usize) -> Result<Vec<VisitRow>> {
     select(sql, &format!("id > {} ORDER BY id DESC LIMIT {}", after.get(), int(most))).await
 }
 
-async fn select(sql: &mut dyn VisitSql, rows: &str) -> Result<Vec<VisitRow>, VisitStoreError> {
-    let rows = sql.query(&format!("SELECT {COLUMNS} FROM visit WHERE {rows}"), &[]).await?;
+async fn select(sql: &mut dyn VisitSql, rows: &str) -> Result<Vec<VisitRow>> {
+    let select = format!("SELECT {} FROM visit WHERE {rows}", VisitRow::COLUMNS);
+    let rows = sql.query(&select, &[]).await?;
     rows.iter().map(row).collect()
 }
 
-/// Returns the number of rows of a query.
-pub(crate) async fn count(sql: &mut dyn VisitSql, query: &RowQuery) -> Result<u64, VisitStoreError> {
+pub(crate) async fn count(sql: &mut dyn VisitSql, query: &RowQuery) -> Result<u64> {
     let count = format!("SELECT count(*) FROM visit WHERE {}", condition(sql.dialect(), query));
     let rows = sql.query(&count, &[]).await?;
     Ok(rows.first().map_or(Ok(0), |row| row.int(0))?.unsigned_abs())
@@ -77,38 +65,22 @@ fn among_links_of(dialect: Dialect, tag: i64, query: &RowQuery) -> String {
     if is_rare { format!("= ANY (ARRAY ({links}))") } else { format!("IN ({links})") }
 }
 
-/// SQL condition for a kind of orphan visits.
 fn of_kind(kind: OrphanKind) -> String {
     let outcomes = Outcome::ALL.into_iter().filter(|outcome| outcome.orphan() == Some(kind));
     let numbers: Vec<String> = outcomes.map(|outcome| outcome.number().to_string()).collect();
     format!(" AND flags >> 1 IN ({})", numbers.join(", "))
 }
 
-/// Reads a row from the columns of [`COLUMNS`].
-fn row(row: &Row) -> Result<VisitRow, VisitStoreError> {
-    let hash = |column: usize| row.int(column).map(TextHash::from_stored);
-    Ok(VisitRow {
-        link: stored_link(row.int(0)?),
-        id: VisitId::from_stored(row.int(1)?),
-        user_agent: hash(2)?,
-        referrer: hash(3)?,
-        urls: hash(4)?,
-        place: hash(5)?,
-        address: StoredAddress::from_stored(row.int(6)?),
-        visitor: row.number(7)?,
-        domain: DomainId::from_stored(row.int(8)?),
-        language: Language::from_stored(row.number(9)?),
-        flags: Flags::from_stored(row.number(10)?),
-        // A later release may count further.
-        rule: u8::try_from(row.int(11)?).unwrap_or(u8::MAX),
-    })
+fn row(row: &Row) -> Result<VisitRow> {
+    let mut numbers = [0; 12];
+    for (column, number) in numbers.iter_mut().enumerate() {
+        *number = row.int(column)?;
+    }
+    let corrupt = || StoreError::Corrupt(format!("a visit with a number out of range: {numbers:?}"));
+    Ok(VisitRow::from_numbers(numbers).ok_or_else(corrupt)?)
 }
 
-/// Returns texts, as far as they are kept.
-pub(crate) async fn texts(
-    sql: &mut dyn VisitSql,
-    wanted: &[TextRef],
-) -> Result<Vec<StoredText>, VisitStoreError> {
+pub(crate) async fn texts(sql: &mut dyn VisitSql, wanted: &[TextRef]) -> Result<Vec<StoredText>> {
     let mut found = Vec::with_capacity(wanted.len());
     for wanted in wanted.chunks(TEXTS_AT_ONCE) {
         let keys: Vec<String> =
@@ -126,8 +98,7 @@ pub(crate) async fn texts(
     Ok(found)
 }
 
-/// Reads a text from its month, hash and bytes.
-pub(crate) fn text(row: &mut Row) -> Result<StoredText, VisitStoreError> {
+pub(crate) fn text(row: &mut Row) -> Result<StoredText> {
     let (month, hash) = (Month::from_stored(row.number(0)?), TextHash::from_stored(row.int(1)?));
     Ok(StoredText { at: TextRef { month, hash }, text: row.take_bytes(2)? })
 }

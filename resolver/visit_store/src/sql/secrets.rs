@@ -4,23 +4,19 @@ use store::{StoreError, Value};
 use visits::{AddressSecret, Day, DaySecret, TextKey};
 
 use super::VisitSql;
-use crate::{TokenSecret, VisitStoreError};
+use crate::{Result, TokenSecret};
 
-/// Returns the secrets of the deployment, and creates them at the first call.
-pub(crate) async fn of_deployment(
-    sql: &mut dyn VisitSql,
-) -> Result<(TextKey, AddressSecret), VisitStoreError> {
+pub(crate) async fn of_deployment(sql: &mut dyn VisitSql) -> Result<(TextKey, AddressSecret)> {
     Ok((TextKey::new(of(sql, "text").await?), AddressSecret::new(of(sql, "address").await?)))
 }
 
-/// Returns the secret of tokens for live visits, and creates it at the first call.
-pub(crate) async fn of_tokens(sql: &mut dyn VisitSql) -> Result<TokenSecret, VisitStoreError> {
+pub(crate) async fn of_tokens(sql: &mut dyn VisitSql) -> Result<TokenSecret> {
     of(sql, "token").await.map(TokenSecret::new)
 }
 
 /// Returns the secret of a day. It is created only while the day is near, by the database's clock:
 /// a secret that was erased must not come back under another value.
-pub(crate) async fn of_day(sql: &mut dyn VisitSql, day: Day) -> Result<Option<DaySecret>, VisitStoreError> {
+pub(crate) async fn of_day(sql: &mut dyn VisitSql, day: Day) -> Result<Option<DaySecret>> {
     let name = format!("day-{}", day.get());
     let near = format!("SELECT 1 WHERE abs({} / 86400000 - $1) <= 1", sql.dialect().now_millis());
     if !sql.query(&near, &[day.get().into()]).await?.is_empty() {
@@ -29,7 +25,7 @@ pub(crate) async fn of_day(sql: &mut dyn VisitSql, day: Day) -> Result<Option<Da
     Ok(find(sql, &name).await?.map(DaySecret::new))
 }
 
-async fn of<const N: usize>(sql: &mut dyn VisitSql, name: &str) -> Result<[u8; N], VisitStoreError> {
+async fn of<const N: usize>(sql: &mut dyn VisitSql, name: &str) -> Result<[u8; N]> {
     if let Some(secret) = find(sql, name).await? {
         return Ok(secret);
     }
@@ -42,10 +38,7 @@ async fn of<const N: usize>(sql: &mut dyn VisitSql, name: &str) -> Result<[u8; N
     find(sql, name).await?.ok_or_else(missing)
 }
 
-async fn find<const N: usize>(
-    sql: &mut dyn VisitSql,
-    name: &str,
-) -> Result<Option<[u8; N]>, VisitStoreError> {
+async fn find<const N: usize>(sql: &mut dyn VisitSql, name: &str) -> Result<Option<[u8; N]>> {
     let query = "SELECT secret FROM visit_secret WHERE name = $1";
     let mut rows = sql.query(query, &[Value::Text(name.to_owned())]).await?;
     let Some(row) = rows.first_mut() else { return Ok(None) };

@@ -9,49 +9,48 @@ use std::{
 };
 
 use codes::LinkId;
+use links::DomainId;
 use store::{TagChange, Value};
 use tokio::time::Instant;
-use visits::Day;
+use visits::{Day, Subject, tally::Counters};
 
 use super::{
-    VisitSql, byte_columns,
+    VisitSql,
     changes::{outdate, tags_of},
+    sums::Sums,
+    take_counters,
 };
-use crate::{
-    MERGED, VisitStoreError,
-    tag_days::{LinkDays, STEP_BYTES, TagDays},
-};
+use crate::{MERGED, Result};
 
-/// Changes looked at in one step.
 pub(crate) const STEP: usize = 200;
+/// Counters of links that a step collects for their tags, in bytes. With it, a step that has to
+/// read the counters of years ends with the first link.
+const STEP_BYTES: usize = 4 << 20;
 /// Time for which a step reads counters.
 const STEP_TIME: Duration = Duration::from_millis(250);
 
 /// Lets the counters follow changes of tags, and returns the number of the last one that it has
 /// come to. A repeated call changes nothing more.
-pub(crate) async fn follow(
-    sql: &mut dyn VisitSql,
-    changes: &[TagChange],
-) -> Result<Option<i64>, VisitStoreError> {
+pub(crate) async fn follow(sql: &mut dyn VisitSql, changes: &[TagChange]) -> Result<Option<i64>> {
     let began = Instant::now();
     let links: Vec<LinkId> = changes.iter().map(|change| change.link).collect();
     let counted = tags_of(sql, &links).await?.into_iter();
     let mut counted: HashMap<LinkId, BTreeSet<i64>> =
         counted.map(|(link, tags)| (link, tags.into_iter().collect())).collect();
-    let (mut gained, mut lost) = (TagDays::default(), TagDays::default());
+    let (mut gained, mut lost) = (Sums::default(), Sums::default());
     let (mut last, mut has_changed) = (None, false);
     for TagChange { number, link, tags } in changes {
         let now: BTreeSet<i64> = tags.iter().copied().collect();
         let counted = counted.entry(*link).or_default();
         if now != *counted {
             // The first link is followed in any case, so that each step comes further.
-            let is_over = gained.bytes() + lost.bytes() >= STEP_BYTES || began.elapsed() >= STEP_TIME;
+            let is_over = gained.bytes + lost.bytes >= STEP_BYTES || began.elapsed() >= STEP_TIME;
             if is_over && has_changed {
                 break;
             }
             let days = days_of(sql, *link).await?;
-            now.difference(counted).for_each(|tag| gained.add(*tag, &days));
-            counted.difference(&now).for_each(|tag| lost.add(*tag, &days));
+            now.difference(counted).for_each(|tag| add(&mut gained, *tag, &days));
+            counted.difference(&now).for_each(|tag| add(&mut lost, *tag, &days));
             set_counted(sql, *link, &now).await?;
             *counted = now;
             has_changed = true;
@@ -59,20 +58,15 @@ pub(crate) async fn follow(
         last = Some(*number);
     }
     if has_changed {
-        sql.add_days(MERGED, &gained.gained()?).await?;
-        sql.add_days(MERGED, &lost.lost()?).await?;
+        sql.add_days(MERGED, &gained.deltas(Counters::merged)?).await?;
+        sql.add_days(MERGED, &lost.deltas(Counters::negated)?).await?;
         // For resolvers of earlier releases, which compare nothing else.
         outdate(sql).await?;
     }
     Ok(last)
 }
 
-/// Notes the tags whose counters include a link.
-async fn set_counted(
-    sql: &mut dyn VisitSql,
-    link: LinkId,
-    now: &BTreeSet<i64>,
-) -> Result<(), VisitStoreError> {
+async fn set_counted(sql: &mut dyn VisitSql, link: LinkId, now: &BTreeSet<i64>) -> Result<()> {
     sql.execute("DELETE FROM visit_tag WHERE link_id = $1", &[link.get().into()]).await?;
     if now.is_empty() {
         return Ok(());
@@ -84,13 +78,23 @@ async fn set_counted(
     Ok(())
 }
 
-async fn days_of(sql: &mut dyn VisitSql, link: LinkId) -> Result<LinkDays, VisitStoreError> {
-    let query = "SELECT day, part, quarters, dimensions, visitors, addresses FROM visit_day
+/// Counters of a link by day and domain.
+type LinkDays = Vec<(Day, DomainId, Counters)>;
+
+async fn days_of(sql: &mut dyn VisitSql, link: LinkId) -> Result<LinkDays> {
+    let query = "SELECT day, part, total, bots, quarters, dimensions, visitors, addresses FROM visit_day
          WHERE kind = 0 AND subject = $1";
-    let mut days = LinkDays::default();
+    let mut days = LinkDays::new();
     for mut row in sql.query(query, &[link.get().into()]).await? {
-        let columns = byte_columns(&mut row, 2)?;
-        days.add(Day::from_stored(row.number(0)?), row.int(1)?, &columns);
+        let (day, domain) = (Day::from_stored(row.number(0)?), DomainId::from_stored(row.int(1)? - 1));
+        days.push((day, domain, take_counters(&mut row, 2)?));
     }
     Ok(days)
+}
+
+/// Adds the counters of a link to those of a tag.
+fn add(sums: &mut Sums, tag: i64, link: &LinkDays) {
+    for (day, domain, counters) in link {
+        sums.add([Subject::Tag(tag, None), Subject::Tag(tag, Some(*domain))], *day, counters);
+    }
 }

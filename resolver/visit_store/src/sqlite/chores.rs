@@ -1,57 +1,52 @@
 //! Upkeep: retention, and erased secrets.
 
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _};
 use store::sqlite::write;
 use visits::{Day, VisitId};
 
 use crate::{
-    DeletionStep, VisitStoreError,
+    DeletionStep, Result,
     sql::{deletion, erasures},
 };
 
 /// Rows removed in one transaction, for which a batch may have to wait.
-const STEP: i64 = 20_000;
+pub(super) const STEP: i64 = 20_000;
 
-/// Removes some of what is older than a day, and returns how much that was.
-pub(super) type Removal = fn(&Connection, Day) -> Result<usize, VisitStoreError>;
-
-/// What retention removes. Counters stay.
-pub(super) const REMOVALS: [Removal; 3] = [remove_rows, remove_texts, remove_marks];
+/// What retention removes, with what is older than the bound. Counters stay.
+pub(super) fn removals(rows_from: Day) -> [(&'static str, i64); 3] {
+    [
+        (
+            "DELETE FROM visit WHERE id IN (SELECT id FROM visit WHERE id < $1 ORDER BY id LIMIT $2)",
+            VisitId::floor(rows_from.start()).get(),
+        ),
+        (
+            "DELETE FROM visit_text WHERE (month, hash) IN
+                 (SELECT month, hash FROM visit_text WHERE month < $1 LIMIT $2)",
+            rows_from.month().get().into(),
+        ),
+        // Earlier releases found deep pages by it.
+        (
+            "DELETE FROM visit_marks WHERE rowid IN (SELECT rowid FROM visit_marks WHERE quarter < $1 LIMIT $2)",
+            rows_from.start(),
+        ),
+    ]
+}
 
 /// Notes from which day on rows are kept. Noted first: from that day on, the rows are complete.
-pub(super) fn note_rows_from(connection: &Connection, rows_from: Day) -> Result<(), VisitStoreError> {
+pub(super) fn note_rows_from(connection: &Connection, rows_from: Day) -> Result<()> {
     connection.execute("UPDATE visit_upkeep SET rows_from = max(rows_from, ?1)", [rows_from.get()])?;
     Ok(())
 }
 
-/// Returns the first day that rows are kept of.
-pub(super) fn rows_from(connection: &Connection) -> Result<Option<Day>, VisitStoreError> {
+pub(super) fn rows_from(connection: &Connection) -> Result<Option<Day>> {
     let query = "SELECT rows_from FROM visit_upkeep WHERE rows_from > 0";
     let day = connection.query_row(query, [], |row| row.get(0)).optional()?;
     Ok(day.map(Day::from_stored))
 }
 
-fn remove_rows(connection: &Connection, rows_from: Day) -> Result<usize, VisitStoreError> {
-    let remove = "DELETE FROM visit WHERE id IN (SELECT id FROM visit WHERE id < ?1 ORDER BY id LIMIT ?2)";
-    Ok(connection.execute(remove, params![VisitId::floor(rows_from.start()).get(), STEP])?)
-}
-
-fn remove_texts(connection: &Connection, rows_from: Day) -> Result<usize, VisitStoreError> {
-    let remove = "DELETE FROM visit_text WHERE (month, hash) IN
-         (SELECT month, hash FROM visit_text WHERE month < ?1 LIMIT ?2)";
-    Ok(connection.execute(remove, params![rows_from.month().get(), STEP])?)
-}
-
-/// Removes what earlier releases found deep pages by.
-fn remove_marks(connection: &Connection, rows_from: Day) -> Result<usize, VisitStoreError> {
-    let remove = "DELETE FROM visit_marks WHERE rowid IN
-         (SELECT rowid FROM visit_marks WHERE quarter < ?1 LIMIT ?2)";
-    Ok(connection.execute(remove, params![rows_from.start(), STEP])?)
-}
-
 /// Erases the secrets of the day before yesterday and earlier: their bytes in the file are
 /// overwritten, and the write-ahead log, which has copies of them, is emptied.
-pub(super) fn erase_secrets(connection: &mut Connection) -> Result<(), VisitStoreError> {
+pub(super) fn erase_secrets(connection: &mut Connection) -> Result<()> {
     let erase = "DELETE FROM visit_secret
          WHERE name LIKE 'day-%' AND CAST(substr(name, 5) AS INTEGER) <= unixepoch() / 86400 - 2";
     connection.pragma_update(None, "secure_delete", true)?;
@@ -65,7 +60,7 @@ pub(super) fn erase_secrets(connection: &mut Connection) -> Result<(), VisitStor
 }
 
 /// Deletes some of the rows that deletions and erasures have left, and overwrites them.
-pub(super) fn delete_securely(connection: &mut Connection) -> Result<DeletionStep, VisitStoreError> {
+pub(super) fn delete_securely(connection: &mut Connection) -> Result<DeletionStep> {
     connection.pragma_update(None, "secure_delete", true)?;
     let deleted = write(connection, async |sql| match deletion::delete_rows(sql).await? {
         Some(step) => Ok(step),

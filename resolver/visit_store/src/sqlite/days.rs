@@ -1,10 +1,9 @@
 //! Changes of counters by day.
 
 use rusqlite::{Connection, params};
-use visits::tally::Delta;
 
 use crate::{
-    DayDelta, VisitStoreError,
+    DayDelta, Result,
     sql::days::{APPENDED_MAX, DayKey},
 };
 
@@ -24,15 +23,11 @@ const ADD: &str =
      RETURNING appended";
 
 /// Adds to counters, in rows of a slot, and returns the rows that have grown too long.
-pub(super) fn add(
-    transaction: &Connection,
-    slot: i16,
-    days: &[DayDelta],
-) -> Result<Vec<DayKey>, VisitStoreError> {
+pub(super) fn add(transaction: &Connection, slot: i16, days: &[DayDelta]) -> Result<Vec<DayKey>> {
     let mut long = Vec::new();
     let mut add = transaction.prepare_cached(ADD)?;
     for DayDelta { subject, day, delta } in days {
-        let size = i64::try_from(size(delta)).unwrap_or(i64::MAX);
+        let size = i64::try_from(delta.bytes()).unwrap_or(i64::MAX);
         let values = params![
             subject.kind,
             subject.subject,
@@ -55,19 +50,14 @@ pub(super) fn add(
     Ok(long)
 }
 
-/// Returns the bytes that a delta appends.
-fn size(delta: &Delta) -> usize {
-    [&delta.quarters, &delta.dimensions, &delta.visitors, &delta.addresses].map(Vec::len).iter().sum()
-}
-
 #[cfg(test)]
 mod tests {
     use futures_executor::block_on;
     use proptest::prelude::*;
     use store::sqlite::SqliteSql;
     use visits::{
-        Day, Subject,
-        tally::{Counted, Dimension, Quarter, Tally, Values},
+        Day, QUARTER, Subject,
+        tally::{Counted, Counters, Dimension, Quarter, Tally, Values},
     };
 
     use super::*;
@@ -81,7 +71,7 @@ mod tests {
 
     fn delta(chunks: [Vec<u8>; 4]) -> DayDelta {
         let [quarters, dimensions, visitors, addresses] = chunks;
-        let delta = Delta { total: 1, bots: 0, quarters, dimensions, visitors, addresses };
+        let delta = Counters { total: 1, bots: 0, quarters, dimensions, visitors, addresses };
         DayDelta { subject: Subject::All(None).key(), day: Day::from_stored(20_000), delta }
     }
 
@@ -89,10 +79,10 @@ mod tests {
         block_on(SqliteSql(connection).add_days(0, &[delta])).unwrap();
     }
 
-    fn stored(connection: &mut Connection) -> crate::DayCounters {
+    fn stored(connection: &mut Connection) -> Counters {
         let days = Days { first: Day::from_stored(20_000), end: Day::from_stored(20_001) };
         let sql = &mut SqliteSql(connection);
-        block_on(counters::days(sql, Subject::All(None), days, ALL)).unwrap().remove(0)
+        block_on(counters::days(sql, Subject::All(None), days, ALL)).unwrap().remove(0).counters
     }
 
     proptest! {
@@ -118,13 +108,13 @@ mod tests {
     #[test]
     fn a_row_that_grows_long_is_merged_and_reads_the_same() {
         let mut connection = memory();
-        let mut all = Tally::default();
+        let mut all = Counters::default();
         for batch in 0..40_u64 {
             let mut tally = Tally::default();
             for visit in 0..300 {
                 let key = batch * 300 + visit;
                 tally.add(&Counted {
-                    quarter: Quarter::new(3).unwrap(),
+                    quarter: Quarter::of(3 * QUARTER),
                     is_bot: false,
                     is_listed: true,
                     is_redirected: true,
@@ -137,18 +127,12 @@ mod tests {
                     }),
                 });
             }
-            all.merge(&tally);
             let delta = DayDelta { delta: tally.delta(), ..delta(Default::default()) };
+            all.append(&delta.delta);
             add_to(&mut connection, delta);
         }
         let found = stored(&mut connection);
-        let columns = visits::tally::Columns {
-            quarters: &found.quarters,
-            dimensions: &found.dimensions,
-            visitors: &found.visitors,
-            addresses: &found.addresses,
-        };
-        assert_eq!(Tally::from_chunks(columns).unwrap(), all);
+        assert_eq!(Tally::from_chunks(&found), Tally::from_chunks(&all));
         // Each visitor takes four bytes until the row is merged.
         assert!(found.visitors.len() < 40 * 300 * 4, "{} bytes", found.visitors.len());
         assert_eq!(found.total, 12_000);

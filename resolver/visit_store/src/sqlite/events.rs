@@ -13,24 +13,12 @@ use links::{
 };
 use rusqlite::{Connection, params};
 
-use super::next_number;
-use crate::{VisitStoreError, sql::int};
+use super::{Waiting, next_number};
+use crate::{Result, sql::int};
 
-/// Events passed on in one step.
 const STEP: usize = 100;
 
-/// Events that wait.
-pub(super) struct Waiting {
-    /// The number of the last one.
-    pub(super) up_to: i64,
-    /// The events.
-    pub(super) events: Vec<NewWebhookEvent>,
-    /// Whether others may follow.
-    pub(super) has_more: bool,
-}
-
-/// Inserts the events of a batch.
-pub(super) fn insert(transaction: &Connection, events: &[NewWebhookEvent]) -> Result<(), VisitStoreError> {
+pub(super) fn insert(transaction: &Connection, events: &[NewWebhookEvent]) -> Result<()> {
     let insert = format!(
         "INSERT INTO visit_event (number, kind, domain_id, link_id, tags, data) VALUES ({}, ?1, ?2, ?3, ?4, ?5)",
         next_number("visit_event")
@@ -44,7 +32,7 @@ pub(super) fn insert(transaction: &Connection, events: &[NewWebhookEvent]) -> Re
 }
 
 /// Returns the oldest events; `None` if there are none.
-pub(super) fn oldest(connection: &Connection) -> Result<Option<Waiting>, VisitStoreError> {
+pub(super) fn oldest(connection: &Connection) -> Result<Option<Waiting<NewWebhookEvent>>> {
     let query =
         "SELECT number, kind, domain_id, link_id, tags, data FROM visit_event ORDER BY number LIMIT ?1";
     let mut query = connection.prepare_cached(query)?;
@@ -64,15 +52,14 @@ pub(super) fn oldest(connection: &Connection) -> Result<Option<Waiting>, VisitSt
             data: row.get(5)?,
         });
     }
-    Ok(up_to.map(|up_to| Waiting { up_to, events, has_more: count == STEP }))
+    Ok(up_to.map(|up_to| Waiting { up_to, items: events, has_more: count == STEP }))
 }
 
 fn tags(stored: &[u8]) -> Vec<i64> {
     stored.as_chunks().0.iter().map(|tag| i64::from_le_bytes(*tag)).collect()
 }
 
-/// Deletes events that were passed on.
-pub(super) fn forget(transaction: &Connection, up_to: i64) -> Result<(), VisitStoreError> {
+pub(super) fn forget(transaction: &Connection, up_to: i64) -> Result<()> {
     transaction.execute("DELETE FROM visit_event WHERE number <= ?1", [up_to])?;
     Ok(())
 }
@@ -98,10 +85,10 @@ mod tests {
         let events: Vec<NewWebhookEvent> = (1..=150).map(event).collect();
         insert(&connection, &events).unwrap();
         let first = oldest(&connection).unwrap().unwrap();
-        assert_eq!((first.events.as_slice(), first.has_more), (&events[..STEP], true));
+        assert_eq!((first.items.as_slice(), first.has_more), (&events[..STEP], true));
         forget(&connection, first.up_to).unwrap();
         let rest = oldest(&connection).unwrap().unwrap();
-        assert_eq!((rest.events.as_slice(), rest.has_more), (&events[STEP..], false));
+        assert_eq!((rest.items.as_slice(), rest.has_more), (&events[STEP..], false));
         forget(&connection, rest.up_to).unwrap();
         assert!(oldest(&connection).unwrap().is_none());
     }
@@ -120,6 +107,6 @@ mod tests {
         let connection = memory();
         let unknown = NewWebhookEvent { kind: "visits.weighed", ..event(1) };
         insert(&connection, &[unknown, event(2)]).unwrap();
-        assert_eq!(oldest(&connection).unwrap().unwrap().events, [event(2)]);
+        assert_eq!(oldest(&connection).unwrap().unwrap().items, [event(2)]);
     }
 }

@@ -12,41 +12,19 @@
 
 use rusqlite::{Connection, OptionalExtension as _};
 
-use super::next_number;
+use super::Waiting;
 use crate::{
-    LinkVisits, VisitStoreError,
-    link_visits::{decode_links, encode_links, sum_links},
+    LinkVisits, Result,
+    link_visits::{decode_links, sum_links},
 };
 
-/// Batches added in one step.
 const BATCHES: i64 = 64;
 /// Bytes of the batches added in one step, unless there is only one: creates of links wait while
 /// the visits of some thousand links are added.
 const BYTES: i64 = 256 * 1024;
 
-/// Batches that are to be added to the links.
-pub(super) struct Waiting {
-    /// The number of the last one.
-    pub(super) up_to: i64,
-    /// Their sum.
-    pub(super) links: Vec<LinkVisits>,
-    /// Whether others follow.
-    pub(super) has_more: bool,
-}
-
-/// Inserts the visits by link of a batch.
-pub(super) fn insert(transaction: &Connection, links: &[LinkVisits]) -> Result<(), VisitStoreError> {
-    if links.is_empty() {
-        return Ok(());
-    }
-    let number = next_number("visit_link_batch");
-    let insert = format!("INSERT INTO visit_link_batch (number, links) VALUES ({number}, ?1)");
-    transaction.prepare_cached(&insert)?.execute([encode_links(links)])?;
-    Ok(())
-}
-
 /// Chooses the oldest batches, or those of an attempt that has not ended.
-pub(super) fn begin(transaction: &Connection) -> Result<Option<Waiting>, VisitStoreError> {
+pub(super) fn begin(transaction: &Connection) -> Result<Option<Waiting<LinkVisits>>> {
     let begun = "SELECT folding FROM visit_upkeep WHERE folding > 0";
     let begun: Option<i64> = transaction.query_row(begun, [], |row| row.get(0)).optional()?;
     let up_to = match begun {
@@ -62,11 +40,10 @@ pub(super) fn begin(transaction: &Connection) -> Result<Option<Waiting>, VisitSt
     }
     let more = "SELECT EXISTS (SELECT 1 FROM visit_link_batch WHERE number > ?1)";
     let has_more = transaction.query_row(more, [up_to], |row| row.get(0))?;
-    Ok(Some(Waiting { up_to, links: sum_links(links), has_more }))
+    Ok(Some(Waiting { up_to, items: sum_links(links), has_more }))
 }
 
-/// Returns the number of the last batch that fits into one step.
-fn oldest(transaction: &Connection) -> Result<Option<i64>, VisitStoreError> {
+fn oldest(transaction: &Connection) -> Result<Option<i64>> {
     let query = "SELECT number, octet_length(links) FROM visit_link_batch ORDER BY number LIMIT ?1";
     let mut query = transaction.prepare(query)?;
     let mut rows = query.query([BATCHES])?;
@@ -81,8 +58,7 @@ fn oldest(transaction: &Connection) -> Result<Option<i64>, VisitStoreError> {
     Ok(last)
 }
 
-/// Deletes batches that were added.
-pub(super) fn end(transaction: &Connection, up_to: i64) -> Result<(), VisitStoreError> {
+pub(super) fn end(transaction: &Connection, up_to: i64) -> Result<()> {
     transaction.execute("DELETE FROM visit_link_batch WHERE number <= ?1", [up_to])?;
     transaction.execute("UPDATE visit_upkeep SET folding = 0", [])?;
     Ok(())
@@ -91,9 +67,15 @@ pub(super) fn end(transaction: &Connection, up_to: i64) -> Result<(), VisitStore
 #[cfg(test)]
 mod tests {
     use codes::LinkId;
+    use futures_executor::block_on;
+    use store::sqlite::SqliteSql;
 
     use super::*;
-    use crate::sqlite::tests::memory;
+    use crate::{link_visits::insert_links, sqlite::tests::memory};
+
+    fn insert(connection: &mut Connection, links: &[LinkVisits]) {
+        block_on(insert_links(&mut SqliteSql(connection), links)).unwrap();
+    }
 
     fn numbers(connection: &Connection) -> Vec<i64> {
         let mut query = connection.prepare("SELECT number FROM visit_link_batch ORDER BY number").unwrap();
@@ -106,10 +88,10 @@ mod tests {
 
     #[test]
     fn numbers_follow_the_clock_and_never_fall() {
-        let connection = memory();
+        let mut connection = memory();
         let now: i64 = connection.query_row("SELECT unixepoch() * 1000000", [], |row| row.get(0)).unwrap();
-        insert(&connection, &[visits(1, 1)]).unwrap();
-        insert(&connection, &[]).unwrap();
+        insert(&mut connection, &[visits(1, 1)]);
+        insert(&mut connection, &[]);
         let first = numbers(&connection)[0];
         assert!(first >= now, "{first} was at {now} or later");
         // The clock is set back: the last number lies far in the future, and its batch is gone.
@@ -117,21 +99,21 @@ mod tests {
         connection.execute("UPDATE visit_link_batch SET number = ?1", [later]).unwrap();
         connection.execute("UPDATE sqlite_sequence SET seq = ?1", [later]).unwrap();
         end(&connection, later).unwrap();
-        insert(&connection, &[visits(1, 1)]).unwrap();
+        insert(&mut connection, &[visits(1, 1)]);
         assert_eq!(numbers(&connection), [later + 1]);
     }
 
     #[test]
     fn a_step_is_bounded_in_batches_and_in_bytes() {
-        let connection = memory();
+        let mut connection = memory();
         let of_links = |count: i64| (1..=count).map(|link| visits(link, 1)).collect::<Vec<_>>();
         for count in [20_000, 5_000, 3_000, 192] {
-            insert(&connection, &of_links(count)).unwrap();
+            insert(&mut connection, &of_links(count));
         }
-        (0..70).for_each(|_| insert(&connection, &of_links(1)).unwrap());
+        (0..70).for_each(|_| insert(&mut connection, &of_links(1)));
         for expected in [20_000, 5_000 + 3_000 + 192, 64, 6] {
             let step = begin(&connection).unwrap().unwrap();
-            assert_eq!(step.links.iter().map(|visits| visits.total).sum::<i64>(), expected);
+            assert_eq!(step.items.iter().map(|visits| visits.total).sum::<i64>(), expected);
             assert_eq!(step.has_more, expected != 6);
             end(&connection, step.up_to).unwrap();
         }
@@ -139,18 +121,18 @@ mod tests {
 
     #[test]
     fn an_attempt_that_has_not_ended_is_repeated_with_the_same_batches() {
-        let connection = memory();
+        let mut connection = memory();
         assert!(begin(&connection).unwrap().is_none());
-        insert(&connection, &[visits(1, 5), visits(2, 1)]).unwrap();
-        insert(&connection, &[visits(1, 5)]).unwrap();
+        insert(&mut connection, &[visits(1, 5), visits(2, 1)]);
+        insert(&mut connection, &[visits(1, 5)]);
         let first = begin(&connection).unwrap().unwrap();
-        assert_eq!((&first.links[..], first.has_more), (&[visits(1, 10), visits(2, 1)][..], false));
-        insert(&connection, &[visits(1, 100)]).unwrap();
+        assert_eq!((&first.items[..], first.has_more), (&[visits(1, 10), visits(2, 1)][..], false));
+        insert(&mut connection, &[visits(1, 100)]);
         let again = begin(&connection).unwrap().unwrap();
-        assert_eq!((again.up_to, again.links, again.has_more), (first.up_to, first.links, true));
+        assert_eq!((again.up_to, again.items, again.has_more), (first.up_to, first.items, true));
         end(&connection, first.up_to).unwrap();
         let next = begin(&connection).unwrap().unwrap();
-        assert_eq!((&next.links[..], next.has_more), (&[visits(1, 100)][..], false));
+        assert_eq!((&next.items[..], next.has_more), (&[visits(1, 100)][..], false));
         end(&connection, next.up_to).unwrap();
         assert!(begin(&connection).unwrap().is_none());
     }

@@ -5,14 +5,14 @@ use visits::{Day, Month};
 
 use super::LINKS;
 use crate::{
-    VisitStoreError,
+    Result,
     sql::months::{BUSY, MONTHS, MonthKey, STEP, WORTHWHILE},
 };
 
 /// Returns months of busy subjects whose merged rows are missing or outdated. The current month is
 /// left out. Links have too many days to look through, so only the links that are known to have
 /// many visits are asked for.
-pub(super) async fn outdated(sql: &mut SqliteSql<'_>) -> Result<Vec<MonthKey>, VisitStoreError> {
+pub(super) async fn outdated(sql: &mut SqliteSql<'_>) -> Result<Vec<MonthKey>> {
     let today = sql.query("SELECT unixepoch() / 86400", &[]).await?;
     let today = today.first().map_or(Ok(0), |row| row.number(0))?;
     let end = Day::from_stored(today).month();

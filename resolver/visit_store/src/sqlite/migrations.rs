@@ -3,14 +3,13 @@
 use rusqlite::Connection;
 use store::StoreError;
 
-use crate::VisitStoreError;
+use crate::Result;
 
 mod files {
     refinery::embed_migrations!("../../schema/sqlite-visits");
 }
 
-/// Runs all pending migrations.
-pub(super) fn run(connection: &mut Connection) -> Result<(), VisitStoreError> {
+pub(super) fn run(connection: &mut Connection) -> Result<()> {
     let migrated = files::migrations::runner().run(connection);
     let report = migrated.map_err(|error| StoreError::Migration(Box::new(error)))?;
     for migration in report.applied_migrations() {

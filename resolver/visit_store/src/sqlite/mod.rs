@@ -25,20 +25,19 @@ use async_trait::async_trait;
 use codes::LinkId;
 use rusqlite::Connection;
 use store::{
-    Store, VisitTotals,
+    Sql as _, Store, Value, VisitTotals,
     sqlite::{SqliteSql, Worker, attach, open_reader, open_writer},
 };
 use tokio::sync::Mutex;
 use visits::{AddressSecret, Day, DaySecret, Subject, TextKey, VisitId, VisitRow};
 
 use crate::{
-    Batch, Changes, Columns, DayCounters, DayDelta, Days, DeletionStep, Erased, Erasure, ErasureId,
-    LinkVisits, Producer, RowQuery, SpoolId, Standing, StoredText, TextRef, TokenSecret, VisitReader,
-    VisitStore, VisitStoreError, WriteError,
+    Batch, Changes, Columns, DayCounters, DayDelta, Days, DeletionStep, Erased, Erasure, ErasureId, Producer,
+    Result, RowQuery, SpoolId, Standing, StoredText, TextRef, TokenSecret, VisitReader, VisitStore,
+    WriteError,
     sql::{self, VisitSql, months},
 };
 
-/// Name of the links' database in statements.
 pub(crate) const LINKS: &str = "links_db";
 
 /// A store of visits in a SQLite file.
@@ -56,10 +55,7 @@ impl SqliteVisits {
     /// Opens or creates the file. `file` is that of the links, which exists. `links` is where
     /// visits of links are added up for lists, and where webhooks are. Blocks on the disk: call it
     /// at start-up.
-    ///
-    /// # Errors
-    /// Returns an error if a file cannot be opened.
-    pub fn open(visits: &Path, file: &Path, links: Arc<dyn Store>) -> Result<Self, VisitStoreError> {
+    pub fn open(visits: &Path, file: &Path, links: Arc<dyn Store>) -> Result<Self> {
         let writer = open_writer(visits)?;
         let (reader, lister) = (open_reader(visits)?, open_reader(visits)?);
         attach(&lister, LINKS, file)?;
@@ -73,145 +69,141 @@ impl SqliteVisits {
     }
 }
 
+/// Items on their way into the links' database.
+struct Waiting<T> {
+    /// The number of the last one.
+    up_to: i64,
+    items: Vec<T>,
+    /// Whether others may follow.
+    has_more: bool,
+}
+
 #[async_trait]
 impl VisitSql for SqliteSql<'_> {
-    async fn add_days(&mut self, slot: i16, days: &[DayDelta]) -> Result<(), VisitStoreError> {
+    async fn add_days(&mut self, slot: i16, days: &[DayDelta]) -> Result<()> {
         let long = days::add(self.0, slot, days)?;
         sql::days::compact(self, &long).await
-    }
-
-    async fn insert_links(&mut self, links: &[LinkVisits]) -> Result<(), VisitStoreError> {
-        link_visits::insert(self.0, links)
     }
 }
 
 #[async_trait]
 impl VisitReader for SqliteVisits {
-    async fn days(
-        &self,
-        subject: Subject,
-        days: Days,
-        columns: Columns,
-    ) -> Result<Vec<DayCounters>, VisitStoreError> {
+    async fn days(&self, subject: Subject, days: Days, columns: Columns) -> Result<Vec<DayCounters>> {
         self.reader.read(async move |sql| sql::counters::days(sql, subject, days, columns).await).await
     }
 
-    async fn spans(
-        &self,
-        subject: Subject,
-        days: Days,
-        columns: Columns,
-    ) -> Result<Vec<DayCounters>, VisitStoreError> {
+    async fn spans(&self, subject: Subject, days: Days, columns: Columns) -> Result<Vec<DayCounters>> {
         self.reader.read(async move |sql| sql::counters::spans(sql, subject, days, columns).await).await
     }
 
-    async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>, VisitStoreError> {
+    async fn rows(&self, query: &RowQuery) -> Result<Vec<VisitRow>> {
         let query = *query;
         self.lister.read(async move |sql| sql::rows::rows(sql, &query).await).await
     }
 
-    async fn count_rows(&self, query: &RowQuery) -> Result<u64, VisitStoreError> {
+    async fn count_rows(&self, query: &RowQuery) -> Result<u64> {
         let query = *query;
         self.lister.read(async move |sql| sql::rows::count(sql, &query).await).await
     }
 
-    async fn rows_from(&self) -> Result<Option<Day>, VisitStoreError> {
+    async fn rows_from(&self) -> Result<Option<Day>> {
         self.reader.read(async move |sql| chores::rows_from(sql.0)).await
     }
 }
 
 #[async_trait]
 impl VisitStore for SqliteVisits {
-    async fn migrate(&self) -> Result<(), VisitStoreError> {
+    async fn migrate(&self) -> Result<()> {
         self.writer.run(migrations::run).await
     }
 
-    async fn register(&self, spool: SpoolId, holder: &str) -> Result<Producer, VisitStoreError> {
+    async fn register(&self, spool: SpoolId, holder: &str) -> Result<Producer> {
         let holder = holder.to_owned();
         self.writer.write(async move |sql| sql::producers::register(sql, spool, &holder).await).await
     }
 
-    async fn standing(&self, producer: &Producer) -> Result<Standing, VisitStoreError> {
+    async fn standing(&self, producer: &Producer) -> Result<Standing> {
         let producer = *producer;
         self.writer.write(async move |sql| sql::producers::standing(sql, &producer).await).await
     }
 
-    async fn release(&self, producer: &Producer) -> Result<(), VisitStoreError> {
+    async fn release(&self, producer: &Producer) -> Result<()> {
         let producer = *producer;
         self.writer.write(async move |sql| sql::producers::release(sql, &producer).await).await
     }
 
     async fn store(&self, producer: &Producer, batch: &Batch, known: i64) -> Result<(), WriteError> {
         let (producer, batch) = (*producer, batch.clone());
-        let write = move |connection: &mut Connection| -> Result<_, VisitStoreError> {
+        let write = move |connection: &mut Connection| -> Result<_> {
             Ok(write::write(connection, &producer, &batch, known))
         };
         // The thread has ended, at any point of the batch.
         self.writer.run(write).await.map_err(WriteError::Unknown)?
     }
 
-    async fn changes(&self, after: i64) -> Result<Changes, VisitStoreError> {
+    async fn changes(&self, after: i64) -> Result<Changes> {
         self.reader.read(async move |sql| sql::changes::changes(sql, after).await).await
     }
 
-    async fn tags_of(&self, links: &[LinkId]) -> Result<HashMap<LinkId, Vec<i64>>, VisitStoreError> {
+    async fn tags_of(&self, links: &[LinkId]) -> Result<HashMap<LinkId, Vec<i64>>> {
         let links = links.to_vec();
         self.reader.read(async move |sql| sql::changes::tags_of(sql, &links).await).await
     }
 
-    async fn secrets(&self) -> Result<(TextKey, AddressSecret), VisitStoreError> {
+    async fn secrets(&self) -> Result<(TextKey, AddressSecret)> {
         self.writer.write(async move |sql| sql::secrets::of_deployment(sql).await).await
     }
 
-    async fn token_secret(&self) -> Result<TokenSecret, VisitStoreError> {
+    async fn token_secret(&self) -> Result<TokenSecret> {
         self.writer.write(async move |sql| sql::secrets::of_tokens(sql).await).await
     }
 
-    async fn day_secret(&self, day: Day) -> Result<Option<DaySecret>, VisitStoreError> {
+    async fn day_secret(&self, day: Day) -> Result<Option<DaySecret>> {
         self.writer.write(async move |sql| sql::secrets::of_day(sql, day).await).await
     }
 
-    async fn link_totals(
-        &self,
-        links: &[LinkId],
-        days: Days,
-    ) -> Result<HashMap<LinkId, VisitTotals>, VisitStoreError> {
+    async fn link_totals(&self, links: &[LinkId], days: Days) -> Result<HashMap<LinkId, VisitTotals>> {
         let links = links.to_vec();
         self.reader.read(async move |sql| sql::counters::link_totals(sql, &links, days).await).await
     }
 
-    async fn texts(&self, texts: &[TextRef]) -> Result<Vec<StoredText>, VisitStoreError> {
+    async fn texts(&self, texts: &[TextRef]) -> Result<Vec<StoredText>> {
         let texts = texts.to_vec();
         self.reader.read(async move |sql| sql::rows::texts(sql, &texts).await).await
     }
 
-    async fn delete(&self, subject: Subject, before: VisitId) -> Result<u64, VisitStoreError> {
+    async fn delete(&self, subject: Subject, before: VisitId) -> Result<u64> {
         self.writer.write(async move |sql| sql::deletion::delete(sql, subject, before).await).await
     }
 
-    async fn erase(&self, erasure: &Erasure) -> Result<Option<ErasureId>, VisitStoreError> {
+    async fn erase(&self, erasure: &Erasure) -> Result<Option<ErasureId>> {
         let erasure = *erasure;
         self.writer.write(async move |sql| sql::erasures::erase(sql, &erasure).await).await
     }
 
-    async fn erased(&self, id: ErasureId) -> Result<Erased, VisitStoreError> {
+    async fn erased(&self, id: ErasureId) -> Result<Erased> {
         self.reader.read(async move |sql| sql::erasures::erased(sql, id).await).await
     }
 
-    async fn delete_rows(&self) -> Result<DeletionStep, VisitStoreError> {
+    async fn delete_rows(&self) -> Result<DeletionStep> {
         self.writer.run(chores::delete_securely).await
     }
 
-    async fn keep(&self, rows_from: Day) -> Result<(), VisitStoreError> {
+    async fn keep(&self, rows_from: Day) -> Result<()> {
         self.writer.write(async move |sql| chores::note_rows_from(sql.0, rows_from)).await?;
         self.writer.write(async move |sql| sql::erasures::forget(sql, rows_from).await).await?;
-        for remove in chores::REMOVALS {
-            while self.writer.write(async move |sql| remove(sql.0, rows_from)).await? > 0 {}
+        for (remove, bound) in chores::removals(rows_from) {
+            loop {
+                let values = [Value::Int(bound), Value::Int(chores::STEP)];
+                if self.writer.write(async move |sql| sql.execute(remove, &values).await).await? == 0 {
+                    break;
+                }
+            }
         }
         self.writer.run(chores::erase_secrets).await
     }
 
-    async fn merge(&self) -> Result<bool, VisitStoreError> {
+    async fn merge(&self) -> Result<bool> {
         let months = self.lister.read(async move |sql| merge::outdated(sql).await).await?;
         let has_more = months.len() == months::STEP;
         for month in months {
@@ -220,27 +212,27 @@ impl VisitStore for SqliteVisits {
         Ok(has_more)
     }
 
-    async fn fold_link_visits(&self) -> Result<bool, VisitStoreError> {
+    async fn fold_link_visits(&self) -> Result<bool> {
         let _turn = self.folding.lock().await;
         let Some(waiting) = self.writer.write(async move |sql| link_visits::begin(sql.0)).await? else {
             return Ok(false);
         };
-        self.links.add_visits(waiting.up_to, &waiting.links).await?;
+        self.links.add_visits(waiting.up_to, &waiting.items).await?;
         self.writer.write(async move |sql| link_visits::end(sql.0, waiting.up_to)).await?;
         Ok(waiting.has_more)
     }
 
-    async fn pass_on_events(&self) -> Result<bool, VisitStoreError> {
+    async fn pass_on_events(&self) -> Result<bool> {
         let _turn = self.folding.lock().await;
         let Some(waiting) = self.reader.read(async move |sql| events::oldest(sql.0)).await? else {
             return Ok(false);
         };
-        self.links.pass_on_webhook_events(waiting.up_to, &waiting.events).await?;
+        self.links.pass_on_webhook_events(waiting.up_to, &waiting.items).await?;
         self.writer.write(async move |sql| events::forget(sql.0, waiting.up_to)).await?;
         Ok(waiting.has_more)
     }
 
-    async fn follow_tags(&self) -> Result<bool, VisitStoreError> {
+    async fn follow_tags(&self) -> Result<bool> {
         let _turn = self.folding.lock().await;
         if let Some(tag) = self.links.gone_tag().await? {
             if !self.writer.write(async move |sql| tags::remove_gone(sql.0, tag)).await? {
@@ -258,7 +250,7 @@ impl VisitStore for SqliteVisits {
         Ok(!is_whole || done != Some(last))
     }
 
-    async fn latest(&self, after: VisitId, most: usize) -> Result<Vec<VisitRow>, VisitStoreError> {
+    async fn latest(&self, after: VisitId, most: usize) -> Result<Vec<VisitRow>> {
         self.lister.read(async move |sql| sql::rows::latest(sql, after, most).await).await
     }
 
@@ -269,7 +261,7 @@ impl VisitStore for SqliteVisits {
 
 /// SQL: the next number of a table. It follows the clock, and the last number while the clock
 /// stands or is set back.
-fn next_number(table: &str) -> String {
+pub(crate) fn next_number(table: &str) -> String {
     format!(
         "max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = '{table}'), 0) + 1,
              CAST(unixepoch('subsec') * 1000000 AS INTEGER))"

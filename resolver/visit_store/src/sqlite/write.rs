@@ -1,6 +1,5 @@
 //! The transaction that stores a batch.
 
-use codes::LinkId;
 use futures_executor::block_on;
 use rusqlite::{Connection, params};
 use store::sqlite::SqliteSql;
@@ -8,7 +7,8 @@ use visits::{VisitId, VisitRow};
 
 use super::events;
 use crate::{
-    Batch, Producer, StoredText, VisitStoreError, WriteError,
+    Batch, Producer, Result, StoredText, VisitStoreError, WriteError,
+    link_visits::insert_links,
     port::stored_slot,
     sql::{VisitSql as _, changes::is_outdated, producers::move_position},
 };
@@ -16,7 +16,6 @@ use crate::{
 /// Ids that are tried for a row, one for each microsecond.
 const IDS_TRIED: i64 = 1_000;
 
-/// Stores a batch.
 pub(super) fn write(
     connection: &mut Connection,
     producer: &Producer,
@@ -60,7 +59,7 @@ async fn prepare(
         insert_rows(sql.0, &batch.rows)?;
         insert_texts(sql.0, batch.texts.iter().chain(&batch.addresses))?;
         sql.add_days(stored_slot(producer.slot), &batch.days).await?;
-        sql.insert_links(&batch.links).await?;
+        insert_links(sql, &batch.links).await?;
         events::insert(sql.0, &batch.events)
     };
     rest.await.map_err(WriteError::Failed)
@@ -68,30 +67,17 @@ async fn prepare(
 
 /// Inserts rows. After its clock was set back, a process may give an id for the second time. Such a
 /// visit is listed under the next one that is free, a few microseconds later.
-fn insert_rows(transaction: &Connection, rows: &[VisitRow]) -> Result<(), VisitStoreError> {
-    let insert =
-        "INSERT INTO visit (id, link_id, user_agent, referrer, urls, place, address, visitor, domain,
-                            language, flags, rule)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) ON CONFLICT (id) DO NOTHING";
-    let mut insert = transaction.prepare_cached(insert)?;
+fn insert_rows(transaction: &Connection, rows: &[VisitRow]) -> Result<()> {
+    let insert = format!(
+        "INSERT INTO visit ({}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+         ON CONFLICT (id) DO NOTHING",
+        VisitRow::COLUMNS
+    );
+    let mut insert = transaction.prepare_cached(&insert)?;
     for row in rows {
         let mut is_listed = false;
         for id in ids_from(row.id) {
-            let inserted = insert.execute(params![
-                id.get(),
-                row.link.map_or(0, LinkId::get),
-                row.user_agent.get(),
-                row.referrer.get(),
-                row.urls.get(),
-                row.place.get(),
-                row.address.get(),
-                row.visitor,
-                row.domain.get(),
-                row.language.get(),
-                row.flags.get(),
-                row.rule
-            ])?;
-            is_listed = inserted > 0;
+            is_listed = insert.execute(VisitRow { id, ..*row }.numbers())? > 0;
             if is_listed {
                 break;
             }
@@ -110,10 +96,7 @@ fn ids_from(first: VisitId) -> impl Iterator<Item = VisitId> {
     (0..IDS_TRIED).map(at)
 }
 
-fn insert_texts<'a>(
-    transaction: &Connection,
-    texts: impl Iterator<Item = &'a StoredText>,
-) -> Result<(), VisitStoreError> {
+fn insert_texts<'a>(transaction: &Connection, texts: impl Iterator<Item = &'a StoredText>) -> Result<()> {
     let insert = "INSERT INTO visit_text (month, hash, text) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
     let mut insert = transaction.prepare_cached(insert)?;
     for StoredText { at, text } in texts {

@@ -3,7 +3,10 @@
 use codes::LinkId;
 use links::DomainId;
 use visit_store::{Columns, DayCounters, Days, Producer, VisitStore};
-use visits::{DAY, Day, Month, OrphanKind, Outcome, Subject, tally::Tally};
+use visits::{
+    DAY, Day, Month, OrphanKind, Outcome, Subject,
+    tally::{Counters, Tally},
+};
 
 use super::{ALL_COLUMNS, Visit, fixture::always, noon, register, store_all, tally, today, totals};
 
@@ -29,15 +32,15 @@ pub(crate) async fn counters_of_two_slots_add_up(store: &dyn VisitStore) {
     assert_eq!(totals(store, domain(2)).await, (0, 0));
     for subject in [link, Subject::All(None)] {
         let days = store.days(subject, always(), ALL_COLUMNS).await.unwrap();
-        let numbers: Vec<_> = days.iter().map(|day| (day.days.start, day.days.len(), day.total)).collect();
+        let numbers: Vec<_> =
+            days.iter().map(|day| (day.days.start, day.days.len(), day.counters.total)).collect();
         let today = today().get();
         assert_eq!(numbers, [(today - 1, 1, 50), (today, 1, 50)], "{subject:?}");
         let expected = super::batch(&one, &visits);
         let key = Subject::All(None).key();
         let of_all = expected.days.iter().filter(|delta| delta.subject == key);
         for (delta, day) in of_all.zip(&days) {
-            let columns = delta.delta.columns();
-            assert_eq!(tally(std::slice::from_ref(day)), Tally::from_chunks(columns).unwrap());
+            assert_eq!(tally(std::slice::from_ref(day)), Tally::from_chunks(&delta.delta).unwrap());
         }
         let yesterday = Days { first: Day::from_stored(today - 1), end: Day::from_stored(today) };
         let yesterday = store.days(subject, yesterday, ALL_COLUMNS).await.unwrap();
@@ -72,13 +75,15 @@ async fn only_wanted_columns(store: &dyn VisitStore, subject: Subject, expected:
         Columns { visitors: true, ..Columns::default() },
     ] {
         let only = |bytes: &[u8], is_wanted: bool| if is_wanted { bytes.to_vec() } else { Vec::new() };
-        let expected = DayCounters {
-            quarters: only(&expected.quarters, wanted.quarters),
-            dimensions: only(&expected.dimensions, wanted.dimensions),
-            visitors: only(&expected.visitors, wanted.visitors),
-            addresses: only(&expected.addresses, wanted.addresses),
-            ..expected.clone()
+        let all = &expected.counters;
+        let counters = Counters {
+            quarters: only(&all.quarters, wanted.quarters),
+            dimensions: only(&all.dimensions, wanted.dimensions),
+            visitors: only(&all.visitors, wanted.visitors),
+            addresses: only(&all.addresses, wanted.addresses),
+            ..*all
         };
+        let expected = DayCounters { days: expected.days.clone(), counters };
         assert_eq!(store.days(subject, days, wanted).await.unwrap(), [expected]);
     }
 }
@@ -170,11 +175,12 @@ async fn is_merged(store: &dyn VisitStore, subject: Subject, range: Days, month:
     assert_eq!(lens, [first - 1..first, first..end, end..end + 1], "{subject:?}");
     assert_eq!((&spans[0], &spans[2]), (&days[0], days.last().unwrap()));
     let within = &days[1..days.len() - 1];
-    let sum = |count: fn(&DayCounters) -> i64| within.iter().map(count).sum::<i64>();
-    assert_eq!((spans[1].total, spans[1].bots), (sum(|day| day.total), sum(|day| day.bots)));
-    assert!(spans[1].quarters.is_empty(), "quarter hours of which day?");
+    let sum = |count: fn(&Counters) -> i64| within.iter().map(|day| count(&day.counters)).sum::<i64>();
+    let month = &spans[1].counters;
+    assert_eq!((month.total, month.bots), (sum(|day| day.total), sum(|day| day.bots)));
+    assert!(month.quarters.is_empty(), "quarter hours of which day?");
     let merged = Tally { quarters: tally(within).quarters, ..tally(&spans[1..2]) };
     assert_eq!(merged, tally(within), "{subject:?}");
     let only = store.spans(subject, range, Columns::default()).await.unwrap();
-    assert_eq!((only[1].total, only[1].dimensions.len()), (spans[1].total, 0));
+    assert_eq!((only[1].counters.total, only[1].counters.dimensions.len()), (month.total, 0));
 }

@@ -67,7 +67,6 @@ pub(crate) fn erasure(network: &str, before: i64) -> Erasure {
     Erasure { network: AddressNetwork::parse(network).unwrap(), before: VisitId::floor(before) }
 }
 
-/// Erases, and returns the number of deleted rows.
 async fn erase(store: &dyn VisitStore, network: &str, before: i64) -> u64 {
     let id = store.erase(&erasure(network, before)).await.unwrap().unwrap();
     assert!(!store.erased(id).await.unwrap().is_done);
@@ -120,7 +119,7 @@ pub(crate) async fn must_say_how_many_rows(store: &dyn VisitStore) {
         let columns = Columns { quarters: true, ..Columns::default() };
         let (mut listed, mut listed_people) = (0, 0);
         for day in store.days(subject, always(), columns).await.unwrap() {
-            let counts = QuarterCounts::from_chunks(&day.quarters).unwrap().total();
+            let counts = QuarterCounts::from_chunks(&day.counters.quarters).unwrap().total();
             listed += counts.total - counts.unlisted;
             listed_people += counts.total - counts.unlisted - (counts.bots - counts.unlisted_bots);
         }

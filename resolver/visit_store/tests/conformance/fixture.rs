@@ -10,15 +10,14 @@ use visit_store::{
     VisitStore, WriteError,
 };
 use visits::{
-    DAY, Day, Flags, Language, Outcome, QUARTER, StoredAddress, Subject, SubjectKey, TextHash, Thread,
-    VisitId, VisitRow,
-    tally::{Counted, Dimension, Quarter, Tally, Values},
+    DAY, Day, Flags, Language, Outcome, StoredAddress, Subject, SubjectKey, TextHash, Thread, VisitId,
+    VisitRow,
+    tally::{Counted, Counters, Dimension, Quarter, Tally, Values},
 };
 
 pub(crate) const ALL_COLUMNS: Columns =
     Columns { quarters: true, dimensions: true, visitors: true, addresses: true };
 
-/// A visit to store.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Visit {
     /// The link; 0 for an orphan visit.
@@ -80,9 +79,8 @@ impl Visit {
 
     fn count(&self, tally: &mut Tally) {
         let referrer = format!("https://visitor-{:08}.example.com/", self.visitor);
-        let quarter = u8::try_from(self.at.rem_euclid(DAY) / QUARTER).unwrap();
         tally.add(&Counted {
-            quarter: Quarter::new(quarter).unwrap(),
+            quarter: Quarter::of(self.at),
             is_bot: self.is_bot,
             is_listed: true,
             is_redirected: true,
@@ -130,7 +128,6 @@ pub(crate) fn batch(producer: &Producer, visits: &[Visit]) -> Batch {
     }
 }
 
-/// Registers the spool of this number.
 pub(crate) async fn register(store: &dyn VisitStore, spool: u128) -> Producer {
     store.register(SpoolId(spool), "a test").await.unwrap()
 }
@@ -171,25 +168,15 @@ pub(crate) fn always() -> Days {
 /// Returns all visits of a subject and those of bots, by its counters.
 pub(crate) async fn totals(store: &dyn VisitStore, subject: Subject) -> (i64, i64) {
     let days = store.days(subject, always(), Columns::default()).await.unwrap();
-    days.iter().fold((0, 0), |(total, bots), day| (total + day.total, bots + day.bots))
+    days.iter().fold((0, 0), |(total, bots), day| (total + day.counters.total, bots + day.counters.bots))
 }
 
-/// Returns the sum of counters.
 pub(crate) fn tally(counters: &[DayCounters]) -> Tally {
-    let mut all = Tally::default();
-    for counters in counters {
-        let columns = visits::tally::Columns {
-            quarters: &counters.quarters,
-            dimensions: &counters.dimensions,
-            visitors: &counters.visitors,
-            addresses: &counters.addresses,
-        };
-        all.merge(&Tally::from_chunks(columns).unwrap());
-    }
-    all
+    let mut all = Counters::default();
+    counters.iter().for_each(|day| all.append(&day.counters));
+    Tally::from_chunks(&all).unwrap()
 }
 
-/// A query of all rows of a subject.
 pub(crate) fn all_rows(subject: Subject) -> RowQuery {
     RowQuery {
         subject,

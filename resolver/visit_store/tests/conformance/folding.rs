@@ -8,7 +8,6 @@ use visits::{Subject, VisitId};
 
 use super::{Visit, noon, register, store_all};
 
-/// Adds all visits to the links.
 pub(crate) async fn fold(store: &dyn VisitStore) {
     while store.fold_link_visits().await.unwrap() {}
 }

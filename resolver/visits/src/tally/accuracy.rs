@@ -1,6 +1,6 @@
 //! How far counts of distinct keys are off, over seeded sets of keys.
 
-use super::{Column, Uniques};
+use super::Uniques;
 
 /// The greatest deviation that the counts may have.
 const BOUND: f64 = 0.025;
@@ -21,7 +21,6 @@ fn uniques(seed: u64, numbers: impl Iterator<Item = u64>) -> Uniques {
     uniques
 }
 
-/// Returns the relative deviation of a count.
 #[expect(clippy::cast_precision_loss, reason = "counts stay below 2^53")]
 fn deviation(uniques: &Uniques, count: u64) -> f64 {
     (uniques.estimate().count as f64 - count as f64) / count as f64
@@ -73,7 +72,7 @@ fn a_year_of_overlapping_days_is_within_the_bound() {
         let mut year = Uniques::default();
         for day in 0..365 {
             let column = uniques(seed, day * step..day * step + len).chunk();
-            year.merge_chunks(Column::Addresses, &column).unwrap();
+            year.merge_chunks("addresses", &column).unwrap();
         }
         let count = 364 * step + len;
         let deviation = deviation(&year, count);

@@ -7,47 +7,13 @@
 //!    takes bytes of its own, and reading stops where they end.
 //! 2. Numbers are varints of base 128, the lowest group first. Signed ones are zigzag encoded.
 
-codes::named_values! {
-    /// A column of counters. Its stored value is any number of chunks, one after another.
-    pub enum Column {
-        /// Visits by quarter hour.
-        Quarters => "quarters",
-        /// Visits by referrer, browser, place and so on.
-        Dimensions => "dimensions",
-        /// Distinct visitors.
-        Visitors => "visitors",
-        /// Distinct addresses.
-        Addresses => "addresses",
-    }
-}
-
-/// Why a stored column cannot be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Damaged {
-    /// The bytes end within a chunk.
-    #[error("column {}: expected {expected}, found the end of the column", .column.as_str())]
-    Short {
-        /// The column.
-        column: Column,
-        /// The item that is missing.
-        expected: &'static str,
-    },
-    /// A number is out of its range, or the format of a chunk is unknown.
-    #[error("column {}: expected {expected}, found {found}", .column.as_str())]
-    Number {
-        /// The column.
-        column: Column,
-        /// The numbers that are accepted.
-        expected: &'static str,
-        /// The number in the bytes.
-        found: u64,
-    },
-    /// A text is not UTF-8.
-    #[error("column {}: expected UTF-8 text, found other bytes", .column.as_str())]
-    Text {
-        /// The column.
-        column: Column,
-    },
+/// Why a stored column cannot be read: its bytes are not chunks of known formats.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("column {column}: expected {expected}, found {found}")]
+pub struct Damaged {
+    column: &'static str,
+    expected: &'static str,
+    found: String,
 }
 
 /// The argument of a header that announces a count as a varint of its own.
@@ -70,7 +36,6 @@ pub(super) fn put_counted_header(bytes: &mut Vec<u8>, format: u8, count: usize) 
     }
 }
 
-/// Appends a varint.
 pub(super) fn put_varint(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         bytes.push(number.to_le_bytes()[0] | 0x80);
@@ -79,24 +44,21 @@ pub(super) fn put_varint(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number.to_le_bytes()[0]);
 }
 
-/// Appends a signed number.
 pub(super) fn put_signed(bytes: &mut Vec<u8>, number: i64) {
     put_varint(bytes, (number << 1 ^ number >> 63).cast_unsigned());
 }
 
 /// The bytes of a column that are still to be read.
 pub(super) struct Reader<'a> {
-    column: Column,
+    column: &'static str,
     rest: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
-    /// Starts at the beginning of a column.
-    pub(super) fn new(column: Column, bytes: &'a [u8]) -> Self {
+    pub(super) fn new(column: &'static str, bytes: &'a [u8]) -> Self {
         Self { column, rest: bytes }
     }
 
-    /// Returns whether everything is read.
     pub(super) fn is_at_end(&self) -> bool {
         self.rest.is_empty()
     }
@@ -112,21 +74,18 @@ impl<'a> Reader<'a> {
         if argument == COUNT_FOLLOWS { self.varint("a count") } else { Ok(u64::from(argument)) }
     }
 
-    /// Reads a byte.
     pub(super) fn byte(&mut self, expected: &'static str) -> Result<u8, Damaged> {
-        let (byte, rest) = self.rest.split_first().ok_or(self.short(expected))?;
+        let (byte, rest) = self.rest.split_first().ok_or_else(|| self.short(expected))?;
         self.rest = rest;
         Ok(*byte)
     }
 
-    /// Reads this many bytes.
     pub(super) fn take(&mut self, count: usize, expected: &'static str) -> Result<&'a [u8], Damaged> {
-        let (taken, rest) = self.rest.split_at_checked(count).ok_or(self.short(expected))?;
+        let (taken, rest) = self.rest.split_at_checked(count).ok_or_else(|| self.short(expected))?;
         self.rest = rest;
         Ok(taken)
     }
 
-    /// Reads a varint.
     pub(super) fn varint(&mut self, expected: &'static str) -> Result<u64, Damaged> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
@@ -139,7 +98,6 @@ impl<'a> Reader<'a> {
         Err(self.wrong("a number of at most 10 bytes", number))
     }
 
-    /// Reads a varint below a limit.
     pub(super) fn below(&mut self, limit: usize, expected: &'static str) -> Result<usize, Damaged> {
         let number = self.varint(expected)?;
         usize::try_from(number)
@@ -148,7 +106,6 @@ impl<'a> Reader<'a> {
             .ok_or_else(|| self.wrong(expected, number))
     }
 
-    /// Reads a signed number.
     pub(super) fn signed(&mut self, expected: &'static str) -> Result<i64, Damaged> {
         let number = self.varint(expected)?;
         Ok((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
@@ -156,16 +113,18 @@ impl<'a> Reader<'a> {
 
     /// Returns the error for a number that is not accepted.
     pub(super) fn wrong(&self, expected: &'static str, found: impl Into<u64>) -> Damaged {
-        Damaged::Number { column: self.column, expected, found: found.into() }
+        let found: u64 = found.into();
+        Damaged { column: self.column, expected, found: found.to_string() }
     }
 
-    /// Returns bytes as text.
     pub(super) fn text<'b>(&self, bytes: &'b [u8]) -> Result<&'b str, Damaged> {
-        std::str::from_utf8(bytes).map_err(|_| Damaged::Text { column: self.column })
+        let other =
+            |_| Damaged { column: self.column, expected: "UTF-8 text", found: "other bytes".to_owned() };
+        std::str::from_utf8(bytes).map_err(other)
     }
 
     fn short(&self, expected: &'static str) -> Damaged {
-        Damaged::Short { column: self.column, expected }
+        Damaged { column: self.column, expected, found: "the end of the column".to_owned() }
     }
 }
 
@@ -176,7 +135,7 @@ mod tests {
     use super::*;
 
     fn reader(bytes: &[u8]) -> Reader<'_> {
-        Reader::new(Column::Quarters, bytes)
+        Reader::new("quarters", bytes)
     }
 
     proptest! {
@@ -209,15 +168,13 @@ mod tests {
 
     #[test]
     fn damage_is_named() {
-        assert_eq!(
-            reader(&[0x80]).varint("a count").unwrap_err().to_string(),
-            "column quarters: expected a count, found the end of the column"
-        );
-        assert_eq!(
-            reader(&[7]).below(7, "a number below 7").unwrap_err().to_string(),
-            "column quarters: expected a number below 7, found 7"
-        );
-        assert!(matches!(reader(&[0x80; 11]).varint("a count"), Err(Damaged::Number { .. })));
-        assert!(matches!(reader(&[]).text(&[0xff]), Err(Damaged::Text { .. })));
+        for (damaged, named) in [
+            (reader(&[0x80]).varint("a count").err(), "a count, found the end of the column"),
+            (reader(&[7]).below(7, "a number below 7").err(), "a number below 7, found 7"),
+            (reader(&[0x80; 11]).varint("a count").err(), "a number of at most 10 bytes, found 0"),
+            (reader(&[]).text(&[0xff]).err(), "UTF-8 text, found other bytes"),
+        ] {
+            assert_eq!(damaged.unwrap().to_string(), format!("column quarters: expected {named}"));
+        }
     }
 }

@@ -101,12 +101,10 @@ impl Dictionary {
 static DICTIONARIES: LazyLock<[Dictionary; Dimension::ALL.len()]> =
     LazyLock::new(|| LISTS.map(Dictionary::new));
 
-/// Returns the code of a value, if it has one.
 pub(super) fn code(dimension: Dimension, text: &str) -> Option<u8> {
     DICTIONARIES[dimension.code()].codes.get(text).copied()
 }
 
-/// Returns the value with a code, if there is one.
 pub(super) fn text(dimension: Dimension, code: u8) -> Option<&'static str> {
     DICTIONARIES[dimension.code()].texts.get(usize::from(code)).copied()
 }

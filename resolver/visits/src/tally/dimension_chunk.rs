@@ -18,13 +18,12 @@
 use std::borrow::Cow;
 
 use super::{
-    chunk::{Column, Damaged, Reader, put_header, put_signed, put_varint},
+    chunk::{Damaged, Reader, put_header, put_signed, put_varint},
     dictionary,
     dimension::Dimension,
     dimensions::{DimensionCounts, VALUE_BYTES_MAX, ValueCount, ValueCounts},
 };
 
-/// The only format of chunks so far.
 const FORMAT: u8 = 1;
 const SAME_COUNTS: u8 = 1;
 const ONE_EACH: u8 = 2;
@@ -46,12 +45,9 @@ impl DimensionCounts {
     }
 
     /// Reads a column. Values beyond the 1,000 greatest of a dimension are folded.
-    ///
-    /// # Errors
-    /// Returns [`Damaged`] if the bytes are not chunks of known formats.
     pub fn from_chunks(bytes: &[u8]) -> Result<Self, Damaged> {
         let mut counts = Self::default();
-        let mut reader = Reader::new(Column::Dimensions, bytes);
+        let mut reader = Reader::new("dimensions", bytes);
         while !reader.is_at_end() {
             read(&mut reader, &mut counts)?;
         }
@@ -86,7 +82,6 @@ fn write(present: &[(Dimension, &ValueCounts)]) -> Vec<u8> {
     bytes
 }
 
-/// Returns the counts of all values if they are the same.
 fn same_count(present: &[(Dimension, &ValueCounts)]) -> Option<ValueCount> {
     let mut counts = present.iter().flat_map(|(_, values)| values.values());
     let first = counts.next()?;
@@ -272,8 +267,7 @@ mod tests {
                 counts.add(Dimension::ALL[*dimension], value, ValueCount { total: *total, bots: *bots });
             }
             if negated {
-                let positive = std::mem::take(&mut counts);
-                counts.subtract(&positive);
+                counts = counts.negated();
             }
             prop_assert_eq!(DimensionCounts::from_chunks(&counts.chunk()).unwrap(), counts);
         }

@@ -12,12 +12,7 @@
 //! Rejected: a space-saving sketch, because its counts are too high by amounts that differ from
 //! value to value, so that the sum of a dimension would not be its number of visits.
 
-use std::{
-    cmp::Reverse,
-    collections::BTreeMap,
-    mem,
-    ops::{AddAssign, Neg},
-};
+use std::{cmp::Reverse, collections::BTreeMap, mem, ops::AddAssign};
 
 use super::dimension::Dimension;
 
@@ -53,15 +48,6 @@ impl AddAssign for ValueCount {
     }
 }
 
-impl Neg for ValueCount {
-    type Output = Self;
-
-    fn neg(self) -> Self {
-        Self { total: self.total.wrapping_neg(), bots: self.bots.wrapping_neg() }
-    }
-}
-
-/// The counts of a dimension by value.
 pub(super) type ValueCounts = BTreeMap<Box<str>, ValueCount>;
 
 /// Visits of a day by the values of each dimension.
@@ -75,7 +61,8 @@ impl DimensionCounts {
             return;
         }
         let values = &mut self.0[dimension.code()];
-        let value = cut(value);
+        // Cut between two characters.
+        let value = &value[..value.floor_char_boundary(VALUE_BYTES_MAX)];
         if let Some(sum) = values.get_mut(value) {
             *sum += count;
             if *sum == ValueCount::default() {
@@ -91,12 +78,18 @@ impl DimensionCounts {
 
     /// Adds the visits of another.
     pub fn merge(&mut self, other: &Self) {
-        other.each(|dimension, value, count| self.add(dimension, value, count));
+        for (dimension, values) in other.present() {
+            values.iter().for_each(|(value, count)| self.add(dimension, value, *count));
+        }
     }
 
-    /// Takes the visits of another away.
-    pub fn subtract(&mut self, other: &Self) {
-        other.each(|dimension, value, count| self.add(dimension, value, -count));
+    /// Returns what takes these visits away.
+    pub(super) fn negated(&self) -> Self {
+        let mut negated = self.clone();
+        for count in negated.0.iter_mut().flat_map(BTreeMap::values_mut) {
+            *count = ValueCount { total: count.total.wrapping_neg(), bots: count.bots.wrapping_neg() };
+        }
+        negated
     }
 
     /// Returns the values of a dimension, ordered by text.
@@ -111,12 +104,6 @@ impl DimensionCounts {
         sum
     }
 
-    /// Returns whether there are no visits.
-    pub fn is_empty(&self) -> bool {
-        self.0.iter().all(BTreeMap::is_empty)
-    }
-
-    /// Returns the dimensions that have values.
     pub(super) fn present(&self) -> impl Iterator<Item = (Dimension, &ValueCounts)> {
         Dimension::ALL.into_iter().zip(&self.0).filter(|(_, values)| !values.is_empty())
     }
@@ -129,12 +116,6 @@ impl DimensionCounts {
     /// Returns whether no dimension has more values than are stored.
     pub(super) fn is_folded(&self) -> bool {
         self.0.iter().all(is_folded)
-    }
-
-    fn each(&self, mut visit: impl FnMut(Dimension, &str, ValueCount)) {
-        for (dimension, values) in self.present() {
-            values.iter().for_each(|(value, count)| visit(dimension, value, *count));
-        }
     }
 }
 
@@ -159,15 +140,6 @@ fn fold(values: &mut ValueCounts) {
     if other != ValueCount::default() {
         values.insert(OTHER.into(), other);
     }
-}
-
-/// Cuts a value to its maximum length, between two characters.
-fn cut(value: &str) -> &str {
-    let mut end = value.len().min(VALUE_BYTES_MAX);
-    while !value.is_char_boundary(end) {
-        end -= 1;
-    }
-    &value[..end]
 }
 
 #[cfg(test)]
@@ -243,7 +215,7 @@ mod tests {
         let mut counts = DimensionCounts::default();
         counts.add(Dimension::Os, "", count(0));
         counts.add(Dimension::Os, "iOS", count(4));
-        counts.add(Dimension::Os, "iOS", -count(4));
-        assert!(counts.is_empty());
+        counts.add(Dimension::Os, "iOS", count(-4));
+        assert_eq!(counts, DimensionCounts::default());
     }
 }

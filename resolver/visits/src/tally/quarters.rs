@@ -12,12 +12,13 @@
 
 use std::{
     collections::BTreeMap,
-    ops::{AddAssign, Neg, RangeBounds},
+    ops::{AddAssign, Neg},
 };
 
-use super::chunk::{Column, Damaged, Reader, put_counted_header, put_signed, put_varint};
+use crate::{DAY, Day, QUARTER};
 
-/// The only format of chunks so far.
+use super::chunk::{Damaged, Reader, put_counted_header, put_signed, put_varint};
+
 const FORMAT: u8 = 1;
 /// Classes of visits: listed or not, by a person or by a bot.
 const CLASSES: usize = 4;
@@ -31,14 +32,14 @@ impl Quarter {
     /// Quarter hours of a day.
     pub const COUNT: u8 = 96;
 
-    /// Wraps a number; `None` from 96 on.
-    pub fn new(number: u8) -> Option<Self> {
-        (number < Self::COUNT).then_some(Self(number))
+    /// Returns the quarter hour of a time in microseconds since 1970.
+    pub fn of(at: i64) -> Self {
+        Self(u8::try_from(at.rem_euclid(DAY) / QUARTER).expect("a day has 96 quarter hours"))
     }
 
-    /// Returns the number.
-    pub fn get(self) -> u8 {
-        self.0
+    /// Returns where it begins on a day, in microseconds since 1970.
+    pub fn start(self, day: Day) -> i64 {
+        day.start() + i64::from(self.0) * QUARTER
     }
 }
 
@@ -74,7 +75,6 @@ impl Counts {
         [others, bots, unlisted, self.unlisted_bots]
     }
 
-    /// Counts visits of one class.
     fn of_class(class: usize, count: i64) -> Self {
         let when = |is_in: bool| if is_in { count } else { 0 };
         Self {
@@ -122,14 +122,9 @@ impl QuarterCounts {
         }
     }
 
-    /// Adds the visits of another.
-    pub fn merge(&mut self, other: &Self) {
-        other.0.iter().for_each(|(quarter, counts)| self.add(*quarter, *counts));
-    }
-
-    /// Takes the visits of another away.
-    pub fn subtract(&mut self, other: &Self) {
-        other.0.iter().for_each(|(quarter, counts)| self.add(*quarter, -*counts));
+    /// Returns what takes these visits away.
+    pub(super) fn negated(&self) -> Self {
+        Self(self.0.iter().map(|(quarter, counts)| (*quarter, -*counts)).collect())
     }
 
     /// Returns the visits of the day.
@@ -139,16 +134,9 @@ impl QuarterCounts {
         total
     }
 
-    /// Returns the quarter hours in a range that have visits, in their order.
-    pub fn range(
-        &self,
-        range: impl RangeBounds<Quarter>,
-    ) -> impl DoubleEndedIterator<Item = (Quarter, Counts)> {
-        // `BTreeMap::range` panics if the range is reversed.
-        self.0
-            .iter()
-            .filter(move |(quarter, _)| range.contains(*quarter))
-            .map(|(quarter, counts)| (*quarter, *counts))
+    /// Returns the quarter hours that have visits, in their order.
+    pub fn iter(&self) -> impl Iterator<Item = (Quarter, Counts)> {
+        self.0.iter().map(|(quarter, counts)| (*quarter, *counts))
     }
 
     /// Returns a chunk with all of it; empty if there are no visits.
@@ -169,12 +157,9 @@ impl QuarterCounts {
     }
 
     /// Reads a column.
-    ///
-    /// # Errors
-    /// Returns [`Damaged`] if the bytes are not chunks of known formats.
     pub fn from_chunks(bytes: &[u8]) -> Result<Self, Damaged> {
         let mut counts = Self::default();
-        let mut reader = Reader::new(Column::Quarters, bytes);
+        let mut reader = Reader::new("quarters", bytes);
         while !reader.is_at_end() {
             counts.merge_chunk(&mut reader)?;
         }
@@ -228,10 +213,9 @@ mod tests {
     proptest! {
         #[test]
         fn any_counts_come_back_from_one_chunk_and_from_many(one in changes(), other in changes()) {
+            let both = counts_of(&[&one[..], &other].concat());
             let (one, other) = (counts_of(&one), counts_of(&other));
             prop_assert_eq!(&QuarterCounts::from_chunks(&one.chunk()).unwrap(), &one);
-            let mut both = one.clone();
-            both.merge(&other);
             let column = [one.chunk(), other.chunk()].concat();
             prop_assert_eq!(QuarterCounts::from_chunks(&column).unwrap(), both);
         }
@@ -239,8 +223,8 @@ mod tests {
         #[test]
         fn nothing_is_left_when_all_is_subtracted(changes in changes()) {
             let counts = counts_of(&changes);
-            let mut none = counts.clone();
-            none.subtract(&counts);
+            let column = [counts.chunk(), counts.negated().chunk()].concat();
+            let none = QuarterCounts::from_chunks(&column).unwrap();
             prop_assert_eq!(none.chunk(), Vec::<u8>::new());
             prop_assert_eq!(none, QuarterCounts::default());
         }
@@ -251,7 +235,7 @@ mod tests {
         for quarter in 0..Quarter::COUNT {
             for (is_bot, is_listed) in [(false, false), (false, true), (true, false), (true, true)] {
                 let mut counts = QuarterCounts::default();
-                counts.add(Quarter::new(quarter).unwrap(), Counts::one(is_bot, is_listed));
+                counts.add(Quarter(quarter), Counts::one(is_bot, is_listed));
                 assert!(counts.chunk().len() <= 4, "{counts:?}");
                 assert_eq!(QuarterCounts::from_chunks(&counts.chunk()).unwrap(), counts);
             }
@@ -259,17 +243,17 @@ mod tests {
     }
 
     #[test]
-    fn a_range_has_its_quarters_and_may_be_reversed() {
-        let counts = counts_of(&[(0, [1; 4]), (40, [2; 4]), (95, [3; 4])]);
-        let [first, middle, last] = [0, 40, 95].map(|number| Quarter::new(number).unwrap());
-        let numbers = |range: (std::ops::Bound<Quarter>, std::ops::Bound<Quarter>)| -> Vec<u8> {
-            counts.range(range).map(|(quarter, _)| quarter.get()).collect()
-        };
-        use std::ops::Bound::{Excluded, Included, Unbounded};
-        assert_eq!(numbers((Unbounded, Unbounded)), [0, 40, 95]);
-        assert_eq!(numbers((Included(first), Excluded(last))), [0, 40]);
-        assert_eq!(numbers((Excluded(first), Included(middle))), [40]);
-        assert_eq!(numbers((Included(last), Included(first))), [0_u8; 0]);
+    fn a_quarter_hour_is_that_of_its_day() {
+        for (at, number) in [(0, 0), (DAY + QUARTER - 1, 0), (DAY - 1, 95), (-1, 95)] {
+            assert_eq!(Quarter::of(at), Quarter(number));
+        }
+        assert_eq!(Quarter(95).start(Day::from_stored(1)), 2 * DAY - QUARTER);
+    }
+
+    #[test]
+    fn quarters_are_in_their_order_and_add_up() {
+        let counts = counts_of(&[(95, [3; 4]), (0, [1; 4]), (40, [2; 4])]);
+        assert!(counts.iter().map(|(quarter, _)| quarter.0).eq([0, 40, 95]));
         assert_eq!(counts.total(), Counts { total: 6, bots: 6, unlisted: 6, unlisted_bots: 6 });
     }
 
@@ -278,6 +262,5 @@ mod tests {
         for bytes in [&[0x11, 0x80, 0x03, 2][..], &[0x12, 0xff, 0x02, 2, 0, 2], &[0x21, 0, 2], &[0x11, 0]] {
             QuarterCounts::from_chunks(bytes).unwrap_err();
         }
-        assert_eq!(Quarter::new(96), None);
     }
 }

@@ -19,16 +19,12 @@ use super::{
     uniques::Coupon,
 };
 
-/// The greatest value of a register.
 pub(super) const REGISTER_MAX: u8 = 63;
-/// Binary logarithm of the number of registers.
 const LG_K: u8 = 14;
 const COUNT: usize = 1 << LG_K;
 const HALF: usize = COUNT / 2;
-/// The greatest value of 4 bits.
 const NIBBLE_MAX: u8 = 15;
 
-/// The registers of a set of keys.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Registers(Box<[u8; COUNT]>);
 
@@ -45,7 +41,6 @@ impl std::fmt::Debug for Registers {
 }
 
 impl Registers {
-    /// Adds the keys of coupons.
     pub(super) fn raise(&mut self, coupons: &[Coupon]) {
         for coupon in coupons {
             let register = &mut self.0[coupon.slot() % COUNT];
@@ -53,14 +48,6 @@ impl Registers {
         }
     }
 
-    /// Adds the keys of other registers.
-    pub(super) fn merge(&mut self, other: &Self) {
-        for (register, value) in self.0.iter_mut().zip(&*other.0) {
-            *register = (*register).max(*value);
-        }
-    }
-
-    /// Appends the registers.
     pub(super) fn write(&self, bytes: &mut Vec<u8>) {
         let base = self.0.iter().copied().min().unwrap_or_default().min(REGISTER_MAX - NIBBLE_MAX);
         let nibble = |value: u8| (value - base).min(NIBBLE_MAX);
@@ -79,7 +66,6 @@ impl Registers {
         }
     }
 
-    /// Adds the keys of stored registers.
     pub(super) fn merge_bytes(&mut self, reader: &mut Reader<'_>) -> Result<(), Damaged> {
         let base = reader.byte("the smallest register")?;
         if base > REGISTER_MAX - NIBBLE_MAX {
@@ -108,7 +94,6 @@ impl Registers {
         Ok(())
     }
 
-    /// Estimates how many distinct keys there are.
     pub(super) fn estimate(&self) -> u64 {
         let sketch = HllSketch::deserialize(&self.image()).expect("the image has the fields of its format");
         #[expect(
@@ -151,11 +136,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::tally::Column;
 
     fn read(bytes: &[u8]) -> Result<Registers, Damaged> {
         let mut registers = Registers::default();
-        registers.merge_bytes(&mut Reader::new(Column::Visitors, bytes)).map(|()| registers)
+        registers.merge_bytes(&mut Reader::new("visitors", bytes)).map(|()| registers)
     }
 
     fn written(registers: &Registers) -> Vec<u8> {
@@ -182,7 +166,7 @@ mod tests {
         union.update(&one);
         union.update(&other);
         let mut merged = ours;
-        merged.merge(&theirs);
+        merged.merge_bytes(&mut Reader::new("visitors", &written(&theirs))).unwrap();
         // Before these bytes are flags, and an estimate that follows the order of insertions.
         assert_eq!(merged.image()[16..], union.to_sketch(HllType::Hll8).serialize()[16..]);
         assert_eq!(merged.estimate().to_string(), format!("{:.0}", union.estimate()));

@@ -14,7 +14,7 @@
 //! that is counted.
 
 use super::{
-    chunk::{Column, Damaged, Reader, put_counted_header},
+    chunk::{Damaged, Reader, put_counted_header},
     registers::{REGISTER_MAX, Registers},
 };
 
@@ -29,7 +29,6 @@ pub const RELATIVE_ERROR: f64 = 2.0 * 1.038_96 / 128.0;
 const COUPONS: u8 = 1;
 /// Format of a chunk with registers.
 const REGISTERS: u8 = 2;
-/// Maximum number of coupons in a list.
 const LIST_MAX: usize = 2_048;
 /// Number of coupons from which sorting is faster than inserting each at its place.
 const SORT_FROM: usize = 8;
@@ -108,25 +107,12 @@ impl Uniques {
         self.add_all(&[Coupon::of(key)]);
     }
 
-    /// Adds the keys of another set.
-    pub fn merge(&mut self, other: &Self) {
-        match &other.0 {
-            Keys::Few(coupons) => self.add_all(coupons),
-            Keys::Many(registers) => self.registers().merge(registers),
-        }
-    }
-
     /// Counts the keys.
     pub fn estimate(&self) -> Estimate {
         match &self.0 {
             Keys::Few(coupons) => Estimate { count: coupons.len() as u64, is_exact: true },
             Keys::Many(registers) => Estimate { count: registers.estimate(), is_exact: false },
         }
-    }
-
-    /// Returns whether there are no keys.
-    pub fn is_empty(&self) -> bool {
-        matches!(&self.0, Keys::Few(coupons) if coupons.is_empty())
     }
 
     /// Returns a chunk with all of it; empty if there are no keys.
@@ -147,11 +133,8 @@ impl Uniques {
     }
 
     /// Adds the keys of a stored column, which is faster than to read it into a set of its own.
-    ///
-    /// # Errors
-    /// Returns [`Damaged`] if the bytes are not chunks of known formats. The set then has the keys
-    /// of the bytes before, and should be dropped.
-    pub fn merge_chunks(&mut self, column: Column, bytes: &[u8]) -> Result<(), Damaged> {
+    /// After an error the set has the keys of the bytes before, and should be dropped.
+    pub fn merge_chunks(&mut self, column: &'static str, bytes: &[u8]) -> Result<(), Damaged> {
         let mut reader = Reader::new(column, bytes);
         while !reader.is_at_end() {
             match reader.header()? {
@@ -167,11 +150,8 @@ impl Uniques {
         Ok(())
     }
 
-    /// Reads a column.
-    ///
-    /// # Errors
-    /// Returns [`Damaged`] if the bytes are not chunks of known formats.
-    pub fn from_chunks(column: Column, bytes: &[u8]) -> Result<Self, Damaged> {
+    /// Reads a column of this name.
+    pub fn from_chunks(column: &'static str, bytes: &[u8]) -> Result<Self, Damaged> {
         let mut uniques = Self::default();
         uniques.merge_chunks(column, bytes)?;
         Ok(uniques)
@@ -206,7 +186,6 @@ impl Uniques {
         }
     }
 
-    /// Turns a list into registers.
     fn registers(&mut self) -> &mut Registers {
         if let Keys::Few(list) = &self.0 {
             let mut registers = Registers::default();
@@ -239,7 +218,7 @@ mod tests {
     }
 
     fn read(bytes: &[u8]) -> Result<Uniques, Damaged> {
-        Uniques::from_chunks(Column::Visitors, bytes)
+        Uniques::from_chunks("visitors", bytes)
     }
 
     #[test]
@@ -272,7 +251,7 @@ mod tests {
     fn sets_are_merged_in_every_state() {
         for (one, other) in [(5, 5), (5, 5_000), (5_000, 5), (5_000, 9_000)] {
             let mut merged = uniques(0..one);
-            merged.merge(&uniques(3..other));
+            merged.merge_chunks("visitors", &uniques(3..other).chunk()).unwrap();
             assert_eq!(merged, uniques(0..one.max(other)));
         }
     }
@@ -309,7 +288,7 @@ mod tests {
         fn sets_of_few_keys_count_and_come_back(keys in prop::collection::hash_set(any::<u64>(), 0..200)) {
             let uniques = uniques(keys.iter().copied());
             prop_assert_eq!(uniques.estimate().count, keys.len() as u64);
-            prop_assert_eq!(uniques.is_empty(), keys.is_empty());
+            prop_assert_eq!(uniques.chunk().is_empty(), keys.is_empty());
             prop_assert_eq!(read(&uniques.chunk()).unwrap(), uniques);
         }
     }

@@ -18,10 +18,10 @@ use std::{
     sync::Arc,
 };
 
-use visit_store::{Columns, Days, RowQuery, VisitReader, VisitStoreError};
+use visit_store::{Columns, RowQuery, VisitReader, VisitStoreError};
 use visits::{
-    Day, QUARTER, Subject, TimeRange, VisitId, VisitRow,
-    page::{PageFinder, PageStart, listed},
+    Day, Subject, TimeRange, VisitId, VisitRow,
+    page::{PageStart, find_page, listed},
     tally::QuarterCounts,
 };
 
@@ -110,10 +110,9 @@ impl Reader {
         for subject in subjects {
             reader.count(*subject, &mut quarters).await?;
         }
-        let mut finder = PageFinder::new(skip);
-        quarters.into_iter().rev().for_each(|(quarter, listed)| finder.add(quarter, listed));
-        reader.total = finder.total();
-        match finder.start() {
+        let (total, start) = find_page(skip, quarters.into_iter().rev());
+        reader.total = total;
+        match start {
             Some(start) => reader.begin(start),
             None => reader.sources.clear(),
         }
@@ -137,16 +136,15 @@ impl Reader {
         if range.is_empty() {
             return Ok(());
         }
-        let days = range.days();
         let columns = Columns { quarters: true, ..Columns::default() };
-        let counters = self.store.days(subject, Days { first: days.start, end: days.end }, columns).await?;
+        let counters = self.store.days(subject, range.days(), columns).await?;
         let mut days = Vec::new();
         let mut windows = Windows::of(subject);
         for of_day in counters {
             let day = Day::from_stored(of_day.days.start);
             let mut of_day_listed = 0;
-            for (quarter, counts) in QuarterCounts::from_chunks(&of_day.quarters)?.range(..) {
-                let start = day.start() + i64::from(quarter.get()) * QUARTER;
+            for (quarter, counts) in QuarterCounts::from_chunks(&of_day.counters.quarters)?.iter() {
+                let start = quarter.start(day);
                 let listed =
                     self.count_in(subject, start, listed(counts, self.selection.people_only)).await?;
                 *quarters.entry(start).or_insert(0) += listed;
@@ -287,7 +285,7 @@ impl Source {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use visits::DAY;
+    use visits::{DAY, QUARTER};
 
     use super::*;
     use crate::visits::visit_memory::{MemoryStore, bot, link, row};

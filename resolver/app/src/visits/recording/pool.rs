@@ -21,7 +21,7 @@ impl ArenaPool {
     /// Allocates `ready` arenas. There are never more than `most`, including those taken.
     pub(super) fn new(ready: usize, most: usize) -> Self {
         let mut arenas = Vec::with_capacity(most);
-        arenas.extend((0..ready.min(most)).map(|_| Arena::new()));
+        arenas.extend((0..ready.min(most)).map(|_| Arena::default()));
         let left = most - arenas.len();
         Self(Mutex::new(Spares { arenas, left }))
     }
@@ -31,7 +31,7 @@ impl ArenaPool {
         let mut spares = self.spares();
         if spares.arenas.is_empty() && spares.left > 0 {
             spares.left -= 1;
-            return Some(Arena::new());
+            return Some(Arena::default());
         }
         spares.arenas.pop()
     }

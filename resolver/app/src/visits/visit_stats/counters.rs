@@ -1,10 +1,10 @@
 //! Reads counters of one or several subjects and adds them up.
 
-use visit_store::{Columns, DayCounters, Days, VisitReader, VisitStoreError};
+use visit_store::{Columns, DayCounters, VisitReader, VisitStoreError};
 use visits::{
-    Day, QUARTER, Subject, TimeRange,
+    Day, Subject, TimeRange,
     series::Series,
-    tally::{Column, DimensionCounts, QuarterCounts, Uniques},
+    tally::{DimensionCounts, QuarterCounts, Uniques},
 };
 
 /// The counters of some subjects, which share no visit.
@@ -37,7 +37,7 @@ impl<'a> Counters<'a> {
             Columns { dimensions: has_dimensions, visitors: true, addresses: true, ..Columns::default() };
         let mut sums = Sums::default();
         for subject in self.subjects {
-            for span in self.store.spans(*subject, days(range), columns).await? {
+            for span in self.store.spans(*subject, range.days(), columns).await? {
                 sums.add(&span)?;
             }
         }
@@ -48,14 +48,14 @@ impl<'a> Counters<'a> {
     pub(super) async fn fill(&self, series: &mut Series) -> Result<(), VisitStoreError> {
         let columns = Columns { quarters: series.needs_quarters(), ..Columns::default() };
         for subject in self.subjects {
-            for of_day in self.store.days(*subject, days(series.range()), columns).await? {
-                let start = Day::from_stored(of_day.days.start).start();
+            for of_day in self.store.days(*subject, series.range.days(), columns).await? {
+                let day = Day::from_stored(of_day.days.start);
                 if !columns.quarters {
-                    series.add(start, of_day.total, of_day.bots);
+                    series.add(day.start(), of_day.counters.total, of_day.counters.bots);
                     continue;
                 }
-                for (quarter, counts) in QuarterCounts::from_chunks(&of_day.quarters)?.range(..) {
-                    series.add(start + i64::from(quarter.get()) * QUARTER, counts.total, counts.bots);
+                for (quarter, counts) in QuarterCounts::from_chunks(&of_day.counters.quarters)?.iter() {
+                    series.add(quarter.start(day), counts.total, counts.bots);
                 }
             }
         }
@@ -67,14 +67,9 @@ impl Sums {
     fn add(&mut self, span: &DayCounters) -> Result<(), VisitStoreError> {
         let first = Day::from_stored(span.days.start);
         self.first = Some(self.first.map_or(first, |known| known.min(first)));
-        self.dimensions.merge(&DimensionCounts::from_chunks(&span.dimensions)?);
-        self.visitors.merge_chunks(Column::Visitors, &span.visitors)?;
-        self.addresses.merge_chunks(Column::Addresses, &span.addresses)?;
+        self.dimensions.merge(&DimensionCounts::from_chunks(&span.counters.dimensions)?);
+        self.visitors.merge_chunks("visitors", &span.counters.visitors)?;
+        self.addresses.merge_chunks("addresses", &span.counters.addresses)?;
         Ok(())
     }
-}
-
-fn days(range: TimeRange) -> Days {
-    let days = range.days();
-    Days { first: days.start, end: days.end }
 }

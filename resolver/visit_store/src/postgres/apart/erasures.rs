@@ -12,15 +12,15 @@ use std::collections::HashSet;
 
 use futures_util::future::BoxFuture;
 use store::{Dialect, Sql as _, postgres::PostgresSql};
-use tokio_postgres::{Client, types::Type};
-use visits::{AddressNetwork, VisitId};
+use tokio_postgres::{Client, Transaction, types::Type};
+use visits::{AddressNetwork, Day, VisitId};
 
 use crate::{
-    Erasure, StoredText, VisitStoreError,
+    Erasure, Result, StoredText,
     erased_rows::{ErasedRow, texts},
-    postgres::{LIMITS, LOCK, write::insert_texts},
+    postgres::{LOCK, write::insert_texts},
     sql::{
-        erasures::{erasure, unlist},
+        erasures::{erasure, next_day, unlist},
         int, rows,
     },
 };
@@ -42,24 +42,23 @@ pub(crate) struct ErasedIds {
     found: Vec<i32>,
 }
 
-/// Returns the oldest erasure that has rows left.
-pub(in crate::postgres) async fn open(client: &Client) -> Result<Option<OpenErasure>, VisitStoreError> {
+/// Returns the oldest erasure that has rows left, with the first day of rows that are not moved
+/// yet; without one, all are.
+pub(crate) async fn open(client: &Client) -> Result<Option<(OpenErasure, Option<Day>)>> {
     let oldest = "SELECT version, generation, next_id, network, before_id FROM visit_erasure WHERE has_rows
          ORDER BY version LIMIT 1";
-    let rows = PostgresSql(client).query(oldest, &[]).await?;
-    let open = |row: &store::Row| {
-        let (version, generation) = (row.int(0)?, row.int(1)?);
-        let (next, erasure) = (VisitId::from_stored(row.int(2)?), erasure(row, 3)?);
-        Ok(OpenErasure { version, generation, erasure, next })
-    };
-    rows.first().map(open).transpose()
+    let sql = &mut PostgresSql(client);
+    let rows = sql.query(oldest, &[]).await?;
+    let Some(row) = rows.first() else { return Ok(None) };
+    let (version, generation) = (row.int(0)?, row.int(1)?);
+    let (next, erasure) = (VisitId::from_stored(row.int(2)?), erasure(row, 3)?);
+    let day = next_day(sql, next).await?;
+    let day = day.filter(|day| next.max(VisitId::floor(day.start())) < erasure.before);
+    Ok(Some((OpenErasure { version, generation, erasure, next }, day)))
 }
 
 /// Returns the stored numbers of the whole addresses in a network, which are texts.
-pub(in crate::postgres) async fn address_texts(
-    client: &Client,
-    network: AddressNetwork,
-) -> Result<Vec<i64>, VisitStoreError> {
+pub(crate) async fn address_texts(client: &Client, network: AddressNetwork) -> Result<Vec<i64>> {
     let Some(condition) = texts(network, Dialect::Postgres) else { return Ok(Vec::new()) };
     let query = format!("SELECT DISTINCT hash FROM visit_text WHERE {condition}");
     Ok(client.query_typed(&query, &[]).await?.iter().map(|row| row.get(0)).collect())
@@ -67,14 +66,13 @@ pub(in crate::postgres) async fn address_texts(
 
 /// Moves the visits of an erasure's rows to those without one, and the erasure on to
 /// `next`. Does nothing if another process did, or if rows have arrived since.
-pub(in crate::postgres) async fn move_on(
-    client: &mut Client,
+pub(crate) async fn move_on(
+    sql: &mut PostgresSql<'_, Transaction<'_>>,
     open: &OpenErasure,
     rows: &[ErasedRow],
     next: VisitId,
-) -> Result<(), VisitStoreError> {
-    let transaction = client.transaction().await?;
-    transaction.batch_execute(LIMITS).await?;
+) -> Result<()> {
+    let transaction = sql.0;
     transaction.batch_execute(&format!("SELECT pg_advisory_xact_lock({LOCK})")).await?;
     let update = "UPDATE visit_erasure SET next_id = $1 WHERE version IN
          (SELECT version FROM visit_erasure
@@ -98,18 +96,14 @@ pub(in crate::postgres) async fn move_on(
         .await?;
     let new: HashSet<i64> = noted.iter().filter(|row| row.get(1)).map(|row| row.get(0)).collect();
     let moved: Vec<ErasedRow> = rows.iter().filter(|row| new.contains(&row.id.get())).copied().collect();
-    unlist(&mut PostgresSql(&transaction), &moved).await?;
+    unlist(sql, &moved).await?;
     let count = "UPDATE visit_erasure SET deleted = deleted + $1 WHERE version = $2";
     transaction.execute_typed(count, &[(&int(moved.len()), Type::INT8), (&open.version, Type::INT8)]).await?;
-    transaction.commit().await?;
     Ok(())
 }
 
 /// Returns visits that were moved and may have rows still.
-pub(in crate::postgres) async fn with_rows(
-    client: &Client,
-    most: usize,
-) -> Result<ErasedIds, VisitStoreError> {
+pub(crate) async fn with_rows(client: &Client, most: usize) -> Result<ErasedIds> {
     let query = "SELECT id, found FROM visit_erased WHERE has_row ORDER BY id LIMIT $1";
     let rows = client.query_typed(query, &[(&int(most), Type::INT8)]).await?;
     Ok(ErasedIds {
@@ -119,10 +113,7 @@ pub(in crate::postgres) async fn with_rows(
 }
 
 /// Notes that the rows of visits are deleted, but not of those whose rows were found again since.
-pub(in crate::postgres) async fn rows_are_gone(
-    client: &Client,
-    erased: &ErasedIds,
-) -> Result<(), VisitStoreError> {
+pub(crate) async fn rows_are_gone(client: &Client, erased: &ErasedIds) -> Result<()> {
     let update = "UPDATE visit_erased SET has_row = false FROM unnest($1, $2) AS done (id, found)
          WHERE visit_erased.id = done.id AND visit_erased.found = done.found";
     let ErasedIds { ids, found } = erased;
@@ -133,17 +124,16 @@ pub(in crate::postgres) async fn rows_are_gone(
 /// Asks which of some whole addresses, given by their stored numbers, are those of later visits. It
 /// must be quick: a batch with one of them waits for it.
 pub(crate) type LaterVisits<'a> =
-    Box<dyn FnOnce(Vec<i64>) -> BoxFuture<'a, Result<HashSet<i64>, VisitStoreError>> + Send + 'a>;
+    Box<dyn FnOnce(Vec<i64>) -> BoxFuture<'a, Result<HashSet<i64>>> + Send + 'a>;
 
 /// Notes that an erasure has no row left, and removes the addresses themselves, except those of
 /// later visits. Does nothing if rows have arrived since.
-pub(in crate::postgres) async fn close(
-    client: &mut Client,
+pub(crate) async fn close(
+    sql: &mut PostgresSql<'_, Transaction<'_>>,
     open: &OpenErasure,
     later: LaterVisits<'_>,
-) -> Result<(), VisitStoreError> {
-    let transaction = client.transaction().await?;
-    transaction.batch_execute(LIMITS).await?;
+) -> Result<()> {
+    let transaction = sql.0;
     let close = "UPDATE visit_erasure SET has_rows = false WHERE version IN
          (SELECT version FROM visit_erasure WHERE version = $1 AND generation = $2 FOR UPDATE SKIP LOCKED)
          AND NOT EXISTS (SELECT 1 FROM visit_erased WHERE has_row)";
@@ -153,7 +143,7 @@ pub(in crate::postgres) async fn close(
     }
     if let Some(texts) = texts(open.erasure.network, Dialect::Postgres) {
         let remove = format!("DELETE FROM visit_text WHERE {texts} RETURNING month, hash, text");
-        let mut removed = PostgresSql(&transaction).query(&remove, &[]).await?;
+        let mut removed = sql.query(&remove, &[]).await?;
         let removed: Vec<StoredText> = removed.iter_mut().map(rows::text).collect::<Result<_, _>>()?;
         if !removed.is_empty() {
             // Removed first: whoever stores one from now on waits for the end of this transaction,
@@ -161,9 +151,8 @@ pub(in crate::postgres) async fn close(
             let kept = later(removed.iter().map(|text| text.at.hash.get()).collect()).await?;
             let kept: Vec<StoredText> =
                 removed.into_iter().filter(|text| kept.contains(&text.at.hash.get())).collect();
-            insert_texts(&transaction, &kept).await?;
+            insert_texts(transaction, &kept).await?;
         }
     }
-    transaction.commit().await?;
     Ok(())
 }

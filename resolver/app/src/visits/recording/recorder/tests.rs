@@ -93,7 +93,7 @@ fn event(link: i64, at: i64, target: &[u8]) -> Event<'_> {
 
 /// Returns how many visits with such a target an arena holds.
 fn fitting(target: &[u8]) -> u64 {
-    let (mut arena, mut last) = (Arena::new(), 0);
+    let (mut arena, mut last) = (Arena::default(), 0);
     while let Some(at) = arena.push(&event(1, 1, target), last) {
         last = at;
     }
