@@ -2,6 +2,9 @@
 
 use tokio_postgres::error::SqlState;
 
+/// The result of a call to a store.
+pub(crate) type Result<T, E = StoreError> = std::result::Result<T, E>;
+
 /// Error of an insert. It separates a definite failure from an unknown outcome (I4).
 #[derive(Debug, thiserror::Error)]
 pub enum InsertError {

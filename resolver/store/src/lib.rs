@@ -13,6 +13,7 @@ mod sql;
 pub mod sqlite;
 mod witness;
 
+pub(crate) use error::Result;
 pub use error::{InsertError, StoreError};
 pub use operation::{Database, Done, Lane, Operation};
 pub use outcomes::{

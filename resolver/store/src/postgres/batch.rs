@@ -14,7 +14,7 @@ use super::{
     line::{Line, LineError},
     timestamp::timestamp,
 };
-use crate::{InsertError, Inserted, StoreError, sql};
+use crate::{InsertError, Inserted, Result, StoreError, sql};
 
 impl PostgresStore {
     /// Inserts links, and returns the outcome of each in the order of `links`.
@@ -90,8 +90,7 @@ impl From<LineError> for InsertError {
 fn outcomes(links: &[NewLink], rows: &[Row]) -> Result<Vec<Inserted>, InsertError> {
     // The rows are committed by now, so an error while reading them leaves the outcome unknown.
     let stored = rows.iter().map(|row| Ok((row.try_get::<_, i64>(0)?, timestamp(row, 1)?)));
-    let mut stored: Vec<(i64, Timestamp)> =
-        stored.collect::<Result<_, StoreError>>().map_err(InsertError::Unknown)?;
+    let mut stored: Vec<(i64, Timestamp)> = stored.collect::<Result<_>>().map_err(InsertError::Unknown)?;
     // Postgres returns them in the order of the insert, but does not guarantee it.
     stored.sort_unstable_by_key(|(id, _)| *id);
     let outcome = |link: &NewLink| match stored.binary_search_by_key(&link.id.get(), |(id, _)| *id) {

@@ -27,7 +27,7 @@ use super::{
     passfile::Passfile,
     url::Url,
 };
-use crate::StoreError;
+use crate::{Result, StoreError};
 
 /// Deadline of a TCP connection. The address of a pod that has moved answers nothing; the next
 /// attempt resolves the name again. bb8 begins no attempt once [`DEADLINE`] is over, even if callers
@@ -75,7 +75,7 @@ impl Address {
     ///
     /// # Errors
     /// Returns an error if the URL is invalid, or a file that it names cannot be used.
-    pub fn parse(url: &str) -> Result<Self, StoreError> {
+    pub fn parse(url: &str) -> Result<Self> {
         let url = Url::parse(url)?;
         let mut config: Config = url.for_driver.parse()?;
         config
@@ -128,7 +128,7 @@ impl Address {
     }
 
     /// Tells the observer of an error, if the result is one.
-    pub(super) fn note<T>(&self, result: &Result<T, StoreError>) {
+    pub(super) fn note<T>(&self, result: &Result<T>) {
         if let Err(error) = result {
             self.note_error(error);
         }
@@ -158,7 +158,7 @@ impl Address {
     /// # Errors
     /// Returns [`StoreError::Unreachable`] if there is no connection, and [`StoreError::TimedOut`]
     /// if the last server neither accepts nor refuses it.
-    pub async fn connect(&self) -> Result<(Client, Connection), StoreError> {
+    pub async fn connect(&self) -> Result<(Client, Connection)> {
         let tls = MakeRustlsConnect::new((*self.tls.config()).clone());
         let mut last = StoreError::TimedOut;
         let mut servers = servers(&self.config);
@@ -238,7 +238,7 @@ fn without_servers(config: &Config) -> Config {
 /// was killed, or of a [`Line`](super::line::Line) whose caller gave up. A statement that waits for
 /// a lock would not notice otherwise, and its successors would use up the server's connections.
 /// Postgres before 14 does not know the setting, nor do servers that are not on Linux.
-pub(super) async fn end_with_client(client: &Client) -> Result<(), StoreError> {
+pub(super) async fn end_with_client(client: &Client) -> Result<()> {
     let set = client.batch_execute("SET client_connection_check_interval = '1s'");
     let done = timeout(DEADLINE, set).await.map_err(|_| StoreError::TimedOut)?;
     let unknown = [SqlState::UNDEFINED_OBJECT, SqlState::INVALID_PARAMETER_VALUE];
@@ -254,7 +254,7 @@ impl ManageConnection for Address {
 
     /// The pool counts a connection that is being opened until this returns. After a panic it would
     /// wait for ever for one that nobody opens any more.
-    async fn connect(&self) -> Result<Client, StoreError> {
+    async fn connect(&self) -> Result<Client> {
         let connecting = AssertUnwindSafe(Self::connect(self)).catch_unwind().await;
         let (client, connection) =
             connecting.unwrap_or_else(|_| Err(StoreError::Unreachable("a panic while connecting".into())))?;
@@ -264,7 +264,7 @@ impl ManageConnection for Address {
         Ok(client)
     }
 
-    async fn is_valid(&self, client: &mut Client) -> Result<(), StoreError> {
+    async fn is_valid(&self, client: &mut Client) -> Result<()> {
         Ok(client.simple_query("").await.map(|_| ())?)
     }
 
@@ -307,7 +307,7 @@ impl bb8::ErrorSink<StoreError> for LogErrors {
 ///
 /// # Errors
 /// Returns [`StoreError::TimedOut`] if none is free or connects in time.
-pub async fn check_out(pool: &Connections) -> Result<PooledConnection<'_, Address>, StoreError> {
+pub async fn check_out(pool: &Connections) -> Result<PooledConnection<'_, Address>> {
     let begun = Instant::now();
     let got = pool.pool.get().await;
     pool.observer.waited(pool.name, begun.elapsed());
@@ -322,7 +322,7 @@ pub async fn check_out(pool: &Connections) -> Result<PooledConnection<'_, Addres
 ///
 /// # Errors
 /// Returns an error if the URL is invalid.
-pub fn hosts_in_plaintext(url: &str) -> Result<Vec<String>, StoreError> {
+pub fn hosts_in_plaintext(url: &str) -> Result<Vec<String>> {
     let config: Config = Url::parse(url)?.for_driver.parse()?;
     if config.get_ssl_mode() == SslMode::Require {
         return Ok(Vec::new());

@@ -38,7 +38,7 @@ use super::{
     statements::COPY,
     timestamp::{optional_timestamp, timestamp},
 };
-use crate::StoreError;
+use crate::{Result, StoreError};
 
 /// A dedicated connection that runs one statement at a time.
 pub(super) struct Line {
@@ -243,7 +243,7 @@ impl Line {
         }
     }
 
-    async fn connect(&self) -> Result<Open, StoreError> {
+    async fn connect(&self) -> Result<Open> {
         let (client, connection) = self.address.connect().await?;
         let connection = AbortOnDropHandle::new(tokio::spawn(async move {
             // Callers that wait for an answer get the error; here it only ends the task.
@@ -264,10 +264,7 @@ impl Open {
     /// # Errors
     /// Returns [`StoreError::AnotherHistory`] or [`StoreError::NotCompared`] if the database's
     /// history is not `history`.
-    async fn begin_copy(
-        &mut self,
-        history: &StoreEpoch,
-    ) -> Result<(Timestamp, CopyInSink<Bytes>), StoreError> {
+    async fn begin_copy(&mut self, history: &StoreEpoch) -> Result<(Timestamp, CopyInSink<Bytes>)> {
         let Copying { now, copy } = match &self.copy {
             Some(copying) => copying.clone(),
             None => {
@@ -292,10 +289,7 @@ impl Open {
 impl Open {
     /// Pipelines the query for the replay position and the statement. The server answers them in
     /// this order.
-    async fn read_replica(
-        &mut self,
-        params: &[&(dyn ToSql + Sync)],
-    ) -> Result<(Replayed, Vec<Row>), StoreError> {
+    async fn read_replica(&mut self, params: &[&(dyn ToSql + Sync)]) -> Result<(Replayed, Vec<Row>)> {
         let replayed = match &self.replayed {
             Some(replayed) => replayed.clone(),
             None => self.replayed.insert(self.client.prepare(REPLAYED).await?).clone(),

@@ -17,19 +17,16 @@ use super::{
     transaction::{PostgresSql, insert},
 };
 use crate::{
-    Change, FullLink, InsertError, Inserted, InsertedFull, InsertedNamed, Links, NamedLink, Reading, Source,
-    StoreError, sql,
+    Change, FullLink, InsertError, Inserted, InsertedFull, InsertedNamed, Links, NamedLink, Reading, Result,
+    Source, sql,
 };
 
 /// Records events in a transaction of the caller, such as the one that stores visits.
 ///
 /// # Errors
-/// Returns [`StoreError`] if Postgres refuses the statement. The transaction is then to be rolled
+/// Returns `StoreError` if Postgres refuses the statement. The transaction is then to be rolled
 /// back.
-pub async fn add_webhook_events(
-    transaction: &Transaction<'_>,
-    events: &[NewWebhookEvent],
-) -> Result<(), StoreError> {
+pub async fn add_webhook_events(transaction: &Transaction<'_>, events: &[NewWebhookEvent]) -> Result<()> {
     sql::add_webhook_events(&mut PostgresSql(transaction), events).await
 }
 
@@ -110,11 +107,11 @@ impl Links for PostgresStore {
         .await
     }
 
-    async fn read(&self, ids: &[LinkId], source: Source) -> Result<Reading, StoreError> {
+    async fn read(&self, ids: &[LinkId], source: Source) -> Result<Reading> {
         self.read_links(ids, source).await
     }
 
-    async fn find_slug(&self, domain: DomainId, slug: &Slug) -> Result<Option<LinkId>, StoreError> {
+    async fn find_slug(&self, domain: DomainId, slug: &Slug) -> Result<Option<LinkId>> {
         self.read_slug(domain, slug).await
     }
 

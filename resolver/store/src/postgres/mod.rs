@@ -38,7 +38,7 @@ use statements::{INSERT, POLL, READ, READ_PLAIN};
 use tokio::{sync::watch, time::Instant};
 use tokio_postgres::config::TargetSessionAttrs;
 
-use super::{Schema, Store, StoreError, Witness, sql};
+use super::{Result, Schema, Store, Witness, sql};
 
 pub use budget::{
     ConnectOptions, ConnectionBudget, DatabaseObserver, PoolCount, ReplicaRead, Server, Unobserved,
@@ -96,7 +96,7 @@ impl PostgresStore {
     ///
     /// # Errors
     /// Returns an error if a URL is invalid.
-    pub async fn new(url: &str, read_url: Option<&str>) -> Result<Self, StoreError> {
+    pub async fn new(url: &str, read_url: Option<&str>) -> Result<Self> {
         Self::with(url, read_url, &ConnectOptions::default()).await
     }
 
@@ -104,11 +104,7 @@ impl PostgresStore {
     ///
     /// # Errors
     /// Returns an error if a URL is invalid.
-    pub async fn with(
-        url: &str,
-        read_url: Option<&str>,
-        options: &ConnectOptions,
-    ) -> Result<Self, StoreError> {
+    pub async fn with(url: &str, read_url: Option<&str>, options: &ConnectOptions) -> Result<Self> {
         let ConnectOptions { budget, observer } = options;
         let mut address = Address::parse(url)?.observed_by(Arc::clone(observer));
         // A demoted primary accepts connections too, and refuses every write.
@@ -147,13 +143,13 @@ impl PostgresStore {
     }
 
     /// Applies the deadline of calls, and counts a failure.
-    async fn within<T>(&self, call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+    async fn within<T>(&self, call: impl Future<Output = Result<T>>) -> Result<T> {
         let result = within(call).await;
         self.address.note(&result);
         result
     }
 
-    async fn connection(&self) -> Result<bb8::PooledConnection<'_, Address>, StoreError> {
+    async fn connection(&self) -> Result<bb8::PooledConnection<'_, Address>> {
         check_out(&self.pool).await
     }
 }
@@ -161,18 +157,18 @@ impl PostgresStore {
 /// Applies pending migrations up to a version, for tests of later ones.
 ///
 /// # Errors
-/// Returns [`StoreError`] as [`Store::migrate`] does.
-pub async fn migrate_to(url: &str, version: i32) -> Result<(), StoreError> {
+/// Returns `StoreError` as [`Store::migrate`] does.
+pub async fn migrate_to(url: &str, version: i32) -> Result<()> {
     migrations::run(&Address::parse(url)?, Some(version)).await
 }
 
 #[async_trait]
 impl Store for PostgresStore {
-    async fn migrate(&self) -> Result<(), StoreError> {
+    async fn migrate(&self) -> Result<()> {
         migrations::run(&self.address, None).await
     }
 
-    async fn prove_notifications(&self) -> Result<(), StoreError> {
+    async fn prove_notifications(&self) -> Result<()> {
         changes::prove_once(&self.address).await
     }
 
@@ -186,7 +182,7 @@ impl Store for PostgresStore {
         self.probe_replica().await;
     }
 
-    async fn schema(&self) -> Result<Schema, StoreError> {
+    async fn schema(&self) -> Result<Schema> {
         self.within(async { migrations::schema(&*self.connection().await?).await }).await
     }
 }

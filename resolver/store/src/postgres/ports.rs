@@ -11,7 +11,7 @@ use super::{
     PostgresStore, admin, budget::Server, deadline::DEADLINE, reads, replica::Position, timestamp::timestamp,
 };
 use crate::{
-    Catalog, Keys, Lane, Register, Settings, SettingsPoll, SettingsVersion, StoreError, Webhooks,
+    Catalog, Keys, Lane, Register, Result, Settings, SettingsPoll, SettingsVersion, StoreError, Webhooks,
     operation::run, sql,
 };
 
@@ -20,7 +20,7 @@ impl Webhooks for PostgresStore {}
 
 #[async_trait]
 impl Catalog for PostgresStore {
-    async fn plain_links(&self, ids: &[LinkId]) -> Result<Vec<Link>, StoreError> {
+    async fn plain_links(&self, ids: &[LinkId]) -> Result<Vec<Link>> {
         let ids: Vec<i64> = ids.iter().map(|id| id.get()).collect();
         let rows = self.plain_reader.read(DEADLINE, &[&ids]).await.map_err(StoreError::from)?;
         rows.iter().map(reads::link).collect()
@@ -29,7 +29,7 @@ impl Catalog for PostgresStore {
 
 #[async_trait]
 impl Register for PostgresStore {
-    async fn epoch(&self) -> Result<StoreEpoch, StoreError> {
+    async fn epoch(&self) -> Result<StoreEpoch> {
         self.within(async { admin::epoch(&*self.connection().await?).await }).await
     }
 
@@ -40,7 +40,7 @@ impl Register for PostgresStore {
 
 #[async_trait]
 impl Settings for PostgresStore {
-    async fn poll_settings(&self, known: Option<&SettingsVersion>) -> Result<SettingsPoll, StoreError> {
+    async fn poll_settings(&self, known: Option<&SettingsVersion>) -> Result<SettingsPoll> {
         // Every resolver polls four times a second, and the version rarely changes.
         let sent = Instant::now();
         let rows = self.settings_reader.read(DEADLINE, &[]).await?;

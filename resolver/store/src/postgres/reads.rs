@@ -18,7 +18,7 @@ use super::{
     deadline::DEADLINE,
     timestamp::timestamp,
 };
-use crate::{Reading, Source, StoreError, sql};
+use crate::{Reading, Result, Source, StoreError, sql};
 
 /// Deadline of a read from the primary, for each phase of
 /// [`Line::query`](super::line::Line::query). Any other server is asked after it.
@@ -30,7 +30,7 @@ const SHUNNED: Duration = Duration::from_secs(1);
 
 impl PostgresStore {
     /// Reads the links with these ids, in any order.
-    pub(super) async fn read_links(&self, ids: &[LinkId], source: Source) -> Result<Reading, StoreError> {
+    pub(super) async fn read_links(&self, ids: &[LinkId], source: Source) -> Result<Reading> {
         let replica = match source {
             Source::Any { lag } => self.read_replica(ids, lag).await,
             Source::Primary => None,
@@ -69,7 +69,7 @@ impl PostgresStore {
 
     /// Reads from any server of the URL that has all that the primary is known to have written.
     /// Returns the rows with the instant that they are at least as recent as.
-    async fn read_copy(&self, ids: &[i64]) -> Result<(Vec<Row>, Instant), StoreError> {
+    async fn read_copy(&self, ids: &[i64]) -> Result<(Vec<Row>, Instant)> {
         if lock(&self.copy_shunned).is_some_and(|until| Instant::now() < until) {
             return Err(StoreError::ReplicaBehind);
         }
@@ -129,11 +129,7 @@ impl PostgresStore {
     }
 
     /// Returns the id of the link that a slug leads to on a domain, in the best of its spellings.
-    pub(super) async fn read_slug(
-        &self,
-        domain: DomainId,
-        slug: &Slug,
-    ) -> Result<Option<LinkId>, StoreError> {
+    pub(super) async fn read_slug(&self, domain: DomainId, slug: &Slug) -> Result<Option<LinkId>> {
         let mut unread = None;
         for spelling in slug_spellings(slug.as_str()) {
             match self.read_spelling(domain, &spelling).await {
@@ -145,7 +141,7 @@ impl PostgresStore {
         unread.map_or(Ok(None), Err)
     }
 
-    async fn read_spelling(&self, domain: DomainId, slug: &str) -> Result<Option<LinkId>, StoreError> {
+    async fn read_spelling(&self, domain: DomainId, slug: &str) -> Result<Option<LinkId>> {
         let id = |rows: Vec<Row>| match rows.first() {
             Some(row) => Ok(Some(LinkId::from_stored(row.try_get(0)?))),
             None => Ok(None),
@@ -167,11 +163,11 @@ fn lock<T>(shunned: &Mutex<Option<T>>) -> MutexGuard<'_, Option<T>> {
     shunned.lock().expect("no code panics while it holds this lock")
 }
 
-fn links(rows: &[Row]) -> Result<Vec<Link>, StoreError> {
+fn links(rows: &[Row]) -> Result<Vec<Link>> {
     rows.iter().map(link).collect()
 }
 
-pub(super) fn link(row: &Row) -> Result<Link, StoreError> {
+pub(super) fn link(row: &Row) -> Result<Link> {
     Ok(Link {
         id: LinkId::from_stored(row.try_get(0)?),
         long_url: LongUrl::from_stored(row.try_get::<_, String>(1)?),

@@ -3,9 +3,9 @@
 use jiff::Timestamp;
 use tokio_postgres::Row;
 
-use crate::StoreError;
+use crate::{Result, StoreError};
 
-pub(super) fn optional_timestamp(row: &Row, column: usize) -> Result<Option<Timestamp>, StoreError> {
+pub(super) fn optional_timestamp(row: &Row, column: usize) -> Result<Option<Timestamp>> {
     let time: Option<std::time::SystemTime> = row.try_get(column)?;
     time.map(|time| {
         Timestamp::try_from(time).map_err(|error| StoreError::Corrupt(format!("a time: {error}")))
@@ -13,7 +13,7 @@ pub(super) fn optional_timestamp(row: &Row, column: usize) -> Result<Option<Time
     .transpose()
 }
 
-pub(super) fn timestamp(row: &Row, column: usize) -> Result<Timestamp, StoreError> {
+pub(super) fn timestamp(row: &Row, column: usize) -> Result<Timestamp> {
     let time: std::time::SystemTime = row.try_get(column)?;
     Timestamp::try_from(time).map_err(|error| StoreError::Corrupt(format!("a time: {error}")))
 }

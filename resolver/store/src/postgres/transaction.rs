@@ -25,7 +25,7 @@ use super::{
     timestamp::timestamp,
 };
 use crate::{
-    Database, Done, InsertError, Lane, Operation, StoreError, Witness,
+    Database, Done, InsertError, Lane, Operation, Result, StoreError, Witness,
     sql::{Cell, Dialect, Notice, Row, Sql, Value},
 };
 
@@ -47,7 +47,7 @@ const LONG: Duration = Duration::from_secs(60);
 const TRIES: usize = 3;
 
 /// Begins a transaction with [`LIMITS`].
-async fn begin(client: &mut Client) -> Result<Transaction<'_>, StoreError> {
+async fn begin(client: &mut Client) -> Result<Transaction<'_>> {
     let transaction = client.transaction().await?;
     transaction.batch_execute(LIMITS).await?;
     Ok(transaction)
@@ -66,7 +66,7 @@ impl PostgresSql<'_, Transaction<'_>> {
     ///
     /// # Errors
     /// Returns [`StoreError::AnotherHistory`] if the history is another one.
-    pub(super) async fn must_be_of(&self, history: &StoreEpoch) -> Result<(), StoreError> {
+    pub(super) async fn must_be_of(&self, history: &StoreEpoch) -> Result<()> {
         if compared_epoch(self.0).await? == *history { Ok(()) } else { Err(StoreError::AnotherHistory) }
     }
 }
@@ -81,7 +81,7 @@ impl Database for PostgresStore {
         self.witness.as_ref()
     }
 
-    async fn run(&self, lane: Lane, operation: Operation) -> Result<Done, StoreError> {
+    async fn run(&self, lane: Lane, operation: Operation) -> Result<Done> {
         let (pool, deadline) = match lane {
             Lane::Write | Lane::Read => (&self.pool, DEADLINE),
             Lane::LongWrite => (&self.pool, LONG),
@@ -99,12 +99,7 @@ impl Database for PostgresStore {
 }
 
 impl PostgresStore {
-    async fn run_for(
-        &self,
-        pool: &Connections,
-        deadline: Duration,
-        operation: &Operation,
-    ) -> Result<Done, StoreError> {
+    async fn run_for(&self, pool: &Connections, deadline: Duration, operation: &Operation) -> Result<Done> {
         let got = check_out(pool).await;
         self.address.note(&got);
         let mut connection = got?;
@@ -135,7 +130,7 @@ impl PostgresStore {
 pub(super) async fn insert<T>(
     address: &Address,
     client: &mut Client,
-    operation: impl AsyncFnOnce(&mut PostgresSql<'_, Transaction<'_>>) -> Result<T, StoreError> + Copy,
+    operation: impl AsyncFnOnce(&mut PostgresSql<'_, Transaction<'_>>) -> Result<T> + Copy,
 ) -> Result<T, InsertError> {
     let mut tries = 0;
     loop {
@@ -156,7 +151,7 @@ pub(super) async fn insert<T>(
 
 async fn insert_once<T>(
     client: &mut Client,
-    operation: impl AsyncFnOnce(&mut PostgresSql<'_, Transaction<'_>>) -> Result<T, StoreError>,
+    operation: impl AsyncFnOnce(&mut PostgresSql<'_, Transaction<'_>>) -> Result<T>,
 ) -> Result<T, InsertError> {
     let prepared = within(async {
         let transaction = begin(client).await?;
@@ -178,15 +173,15 @@ impl<C: GenericClient + Sync> Sql for PostgresSql<'_, C> {
         Dialect::Postgres
     }
 
-    async fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, StoreError> {
+    async fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>> {
         self.0.query_typed(sql, &parameters(values)).await?.iter().map(row).collect()
     }
 
-    async fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, StoreError> {
+    async fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64> {
         Ok(self.0.execute_typed(sql, &parameters(values)).await?)
     }
 
-    async fn notify(&mut self, notice: Notice<'_>) -> Result<(), StoreError> {
+    async fn notify(&mut self, notice: Notice<'_>) -> Result<()> {
         let text = match notice {
             Notice::Changed(ids) => ids.iter().map(|id| id.get().to_string()).collect::<Vec<_>>().join(","),
             Notice::Picked(id) => format!("+{}", id.get()),
@@ -233,7 +228,7 @@ impl ToSql for Value {
     to_sql_checked!();
 }
 
-fn row(row: &tokio_postgres::Row) -> Result<Row, StoreError> {
+fn row(row: &tokio_postgres::Row) -> Result<Row> {
     let cell = |index: usize| {
         let kind = row.columns()[index].type_();
         Ok(match *kind {

@@ -8,7 +8,7 @@ use codes::{KeyspaceIndex, LinkId};
 use numbers::Span;
 
 use super::{Sql, Value, ids_of, number_of_end};
-use crate::{BlockEntry, Registration, StoreError};
+use crate::{BlockEntry, Registration, Result, StoreError};
 
 /// Maximum number of spans in one statement.
 const ENTERED_AT_ONCE: usize = 500;
@@ -24,10 +24,7 @@ const IS_RESERVED: &str = "EXISTS (SELECT 1 FROM reservation
 
 /// Registers a block. If it is refused because an earlier attempt of this call was committed, that
 /// attempt's row is found.
-pub(crate) async fn register_block(
-    sql: &mut dyn Sql,
-    block: &BlockEntry,
-) -> Result<Registration, StoreError> {
+pub(crate) async fn register_block(sql: &mut dyn Sql, block: &BlockEntry) -> Result<Registration> {
     let is_registered = enter(sql, block, &[block.span]).await? || is_registered(sql, block).await?;
     Ok(if is_registered { Registration::Registered } else { Registration::Overlaps })
 }
@@ -43,11 +40,7 @@ pub(crate) async fn register_block(
 /// # Errors
 /// Returns [`StoreError::Overlap`] if such a row is in the way. The transaction is rolled back, so
 /// that the rows which were to be replaced stay.
-pub(crate) async fn take_over_block(
-    sql: &mut dyn Sql,
-    block: &BlockEntry,
-    leaked: u64,
-) -> Result<(), StoreError> {
+pub(crate) async fn take_over_block(sql: &mut dyn Sql, block: &BlockEntry, leaked: u64) -> Result<()> {
     let (first, end) = LinkId::range(block.keyspace, block.span);
     let older = format!(
         "DELETE FROM block WHERE generation <= $1 AND {} AND NOT {IS_RESERVED}",
@@ -69,7 +62,7 @@ pub(crate) async fn take_over_block(
 
 /// Returns whether some of the numbers were taken over by another holder, belong to a block that
 /// reaches beyond this one, or are reserved.
-async fn has_newer(sql: &mut dyn Sql, block: &BlockEntry, leaked: u64) -> Result<bool, StoreError> {
+async fn has_newer(sql: &mut dyn Sql, block: &BlockEntry, leaked: u64) -> Result<bool> {
     let (first, end) = LinkId::range(block.keyspace, block.span);
     let newer = format!(
         "SELECT generation FROM block WHERE {}
@@ -85,11 +78,7 @@ async fn has_newer(sql: &mut dyn Sql, block: &BlockEntry, leaked: u64) -> Result
 /// # Errors
 /// Returns [`StoreError::Overlap`] if spans are to be kept and the block has no row, because
 /// another holder has taken it over, or if a kept span overlaps another block.
-pub(crate) async fn release_block(
-    sql: &mut dyn Sql,
-    block: &BlockEntry,
-    kept: &[Span],
-) -> Result<(), StoreError> {
+pub(crate) async fn release_block(sql: &mut dyn Sql, block: &BlockEntry, kept: &[Span]) -> Result<()> {
     let (first, end) = LinkId::range(block.keyspace, block.span);
     let own = format!(
         "DELETE FROM block WHERE generation = $1 AND instance = $2 AND {} RETURNING generation",
@@ -105,7 +94,7 @@ pub(crate) async fn release_block(
 
 /// Inserts a row for each of some spans with the block's other values. Returns whether all of them
 /// were inserted: a span that overlaps a row is left out.
-pub(super) async fn enter(sql: &mut dyn Sql, block: &BlockEntry, spans: &[Span]) -> Result<bool, StoreError> {
+pub(super) async fn enter(sql: &mut dyn Sql, block: &BlockEntry, spans: &[Span]) -> Result<bool> {
     let dialect = sql.dialect();
     let mut values = vec![
         signed(block.generation)?,
@@ -138,7 +127,7 @@ pub(super) async fn enter(sql: &mut dyn Sql, block: &BlockEntry, spans: &[Span])
 }
 
 /// Returns whether the register has exactly this block.
-async fn is_registered(sql: &mut dyn Sql, block: &BlockEntry) -> Result<bool, StoreError> {
+async fn is_registered(sql: &mut dyn Sql, block: &BlockEntry) -> Result<bool> {
     let (first, end) = LinkId::range(block.keyspace, block.span);
     let (low, high) = sql.dialect().block_bounds();
     let select = format!(
@@ -149,12 +138,7 @@ async fn is_registered(sql: &mut dyn Sql, block: &BlockEntry) -> Result<bool, St
 }
 
 /// Returns whether the register assigns an id to this allocation.
-pub(crate) async fn holds(
-    sql: &mut dyn Sql,
-    id: LinkId,
-    generation: u64,
-    instance: &str,
-) -> Result<bool, StoreError> {
+pub(crate) async fn holds(sql: &mut dyn Sql, id: LinkId, generation: u64, instance: &str) -> Result<bool> {
     let select = format!(
         "SELECT generation FROM block WHERE {} AND generation = $3 AND instance = $4",
         sql.dialect().block_overlaps("$1", "$2")
@@ -166,7 +150,7 @@ pub(crate) async fn holds(
 
 /// Returns whether an open reservation owns the id. Its holder knows the code, and may have printed
 /// it.
-pub(super) async fn is_reserved(sql: &mut dyn Sql, id: LinkId) -> Result<bool, StoreError> {
+pub(super) async fn is_reserved(sql: &mut dyn Sql, id: LinkId) -> Result<bool> {
     let select = format!(
         "SELECT generation FROM block WHERE {} AND {IS_RESERVED}",
         sql.dialect().block_overlaps("$1", "$2")
@@ -177,7 +161,7 @@ pub(super) async fn is_reserved(sql: &mut dyn Sql, id: LinkId) -> Result<bool, S
 /// Returns the end of a keyspace's registered numbers.
 ///
 /// Blocks do not overlap, so the last one has the highest end.
-pub(crate) async fn registered_end(sql: &mut dyn Sql, keyspace: KeyspaceIndex) -> Result<u64, StoreError> {
+pub(crate) async fn registered_end(sql: &mut dyn Sql, keyspace: KeyspaceIndex) -> Result<u64> {
     let (first, end) = ids_of(keyspace);
     let last = sql.query(sql.dialect().last_block_end(), &[first.into(), end.into()]).await?;
     let end = last.first().map(|row| row.int(0)).transpose()?;
@@ -185,7 +169,7 @@ pub(crate) async fn registered_end(sql: &mut dyn Sql, keyspace: KeyspaceIndex) -
 }
 
 /// Converts to `bigint`. Generations and incarnations count by ones and stay far below the limit.
-fn signed(value: u64) -> Result<Value, StoreError> {
+fn signed(value: u64) -> Result<Value> {
     let value = i64::try_from(value);
     value.map(Value::Int).map_err(|error| StoreError::Corrupt(format!("table block: {error}")))
 }

@@ -15,7 +15,7 @@ use super::{
     slugs::{free_slug, keep_domain, take_slug},
     tags::set_tags,
 };
-use crate::{FullLink, InsertedFull, InsertedNamed, NamedLink, StoreError};
+use crate::{FullLink, InsertedFull, InsertedNamed, NamedLink, Result, StoreError};
 
 /// Inserts a link under a claimed number, unless `idempotency` matches an earlier
 /// one.
@@ -24,7 +24,7 @@ pub(crate) async fn insert_full(
     FullLink { new: NewLink { id, draft }, code }: &FullLink,
     tags: &[Tag],
     idempotency: Option<&Idempotency>,
-) -> Result<InsertedFull, StoreError> {
+) -> Result<InsertedFull> {
     match claim(sql, *id, draft.created_by, idempotency).await? {
         Earlier::None => {}
         Earlier::Made(other) => return Ok(InsertedFull::Existing(other)),
@@ -54,7 +54,7 @@ pub(crate) async fn insert_named(
     link: &NamedLink,
     tags: &[Tag],
     idempotency: Option<&Idempotency>,
-) -> Result<InsertedNamed, StoreError> {
+) -> Result<InsertedNamed> {
     // The id is known before the first write, so that deduplication can record it.
     let spot = spot(sql, link).await?;
     match claim(sql, spot.id(), link.draft.created_by, idempotency).await? {
@@ -100,7 +100,7 @@ impl Spot {
 
 /// Finds the spot of a link, and locks the link that had its code before. Of two links that are
 /// picked at once under a code that was left, the primary key of `slug` decides.
-async fn spot(sql: &mut dyn Sql, link: &NamedLink) -> Result<Spot, StoreError> {
+async fn spot(sql: &mut dyn Sql, link: &NamedLink) -> Result<Spot> {
     let Some(number) = link.mintable else { return Ok(Spot::Entry(next_id(sql).await?)) };
     // A reservation that is made at this very moment finds the code taken when it is filled.
     if is_reserved(sql, number).await? {
@@ -125,7 +125,7 @@ pub(super) async fn place(
     sql: &mut dyn Sql,
     link: &NamedLink,
     created_at: Option<Timestamp>,
-) -> Result<Placed, StoreError> {
+) -> Result<Placed> {
     let spot = spot(sql, link).await?;
     place_at(sql, spot, link, created_at).await
 }
@@ -137,7 +137,7 @@ async fn place_at(
     spot: Spot,
     NamedLink { slug, draft, .. }: &NamedLink,
     created_at: Option<Timestamp>,
-) -> Result<Placed, StoreError> {
+) -> Result<Placed> {
     let domain = draft.domain();
     let id = match spot {
         Spot::Taken(_) => return Ok(Placed::Taken),
@@ -164,7 +164,7 @@ async fn place_at(
 
 /// Returns the first version of a link under a slug. It continues those of the deleted links that
 /// had the slug, so that what was meant for a version of one of them never applies to the new one.
-async fn next_version(sql: &mut dyn Sql, domain: DomainId, slug: &Slug) -> Result<u64, StoreError> {
+async fn next_version(sql: &mut dyn Sql, domain: DomainId, slug: &Slug) -> Result<u64> {
     let next = format!(
         "SELECT max(coalesce({VERSION}, 0)) + 1 FROM link
          WHERE {DELETED_AT} IS NOT NULL AND {SLUG} = $1 AND {DOMAIN_OR_DEFAULT} = $2"
@@ -177,11 +177,7 @@ async fn next_version(sql: &mut dyn Sql, domain: DomainId, slug: &Slug) -> Resul
 
 /// Continues the versions of the deleted links that had this name on the domain to which a link
 /// comes back, or moves.
-pub(super) async fn continue_versions(
-    sql: &mut dyn Sql,
-    link: &mut Link,
-    name: &Slug,
-) -> Result<(), StoreError> {
+pub(super) async fn continue_versions(sql: &mut dyn Sql, link: &mut Link, name: &Slug) -> Result<()> {
     let next = next_version(sql, link.domain(), name).await?;
     let details = link.details.get_or_insert_default();
     details.version = details.version.max(next);
@@ -193,7 +189,7 @@ pub(super) async fn continue_versions(
 ///
 /// # Errors
 /// Returns [`StoreError::Keyspace`] if the database has another number of keyspaces than `known`.
-pub(super) async fn same_keyspaces(sql: &mut dyn Sql, known: usize) -> Result<(), StoreError> {
+pub(super) async fn same_keyspaces(sql: &mut dyn Sql, known: usize) -> Result<()> {
     sql.query(sql.dialect().keep_keyspaces(), &[]).await?;
     let counted = sql.query("SELECT count(*) FROM keyspace", &[]).await?;
     let counted = counted.first().ok_or_else(|| corrupt("no count"))?.int(0)?;
@@ -210,7 +206,7 @@ pub(super) async fn insert_deleted(
     code: &PickedCode,
     draft: &Draft,
     created_at: Option<Timestamp>,
-) -> Result<Option<LinkId>, StoreError> {
+) -> Result<Option<LinkId>> {
     if let Some(number) = code.mintable {
         if is_reserved(sql, number).await? {
             return Ok(None);
@@ -233,7 +229,7 @@ pub(super) async fn insert_deleted(
 
 /// Records the id of a custom slug that is mintable. Only resolvers of the release before read
 /// these ids: while they trust their set, they deny such codes.
-async fn pick(sql: &mut dyn Sql, id: LinkId) -> Result<(), StoreError> {
+async fn pick(sql: &mut dyn Sql, id: LinkId) -> Result<()> {
     let pick = "INSERT INTO picked (id) VALUES ($1) ON CONFLICT (id) DO NOTHING";
     sql.query(pick, &[Value::Int(id.get())]).await.map(drop)
 }
@@ -244,7 +240,7 @@ async fn insert_link(
     id: LinkId,
     draft: &Draft,
     created_at: Option<Timestamp>,
-) -> Result<Option<Timestamp>, StoreError> {
+) -> Result<Option<Timestamp>> {
     let (details, now) = (sql.dialect().json("$6"), sql.dialect().now());
     let insert = format!(
         "INSERT INTO link (long_url, title, crawlable, forward_query, created_by, details, id, created_at)
@@ -257,7 +253,7 @@ async fn insert_link(
 }
 
 /// Parameters `$1` to `$7` of an insert or update of a link.
-pub(super) fn values(id: LinkId, draft: &Draft) -> Result<[Value; 7], StoreError> {
+pub(super) fn values(id: LinkId, draft: &Draft) -> Result<[Value; 7]> {
     Ok([
         Value::Text(draft.long_url.as_str().to_owned()),
         Value::OptText(draft.title.clone()),
@@ -270,7 +266,7 @@ pub(super) fn values(id: LinkId, draft: &Draft) -> Result<[Value; 7], StoreError
 }
 
 /// Allocates an id that belongs to no minted code.
-async fn next_id(sql: &mut dyn Sql) -> Result<LinkId, StoreError> {
+async fn next_id(sql: &mut dyn Sql) -> Result<LinkId> {
     let drawn = sql.query(sql.dialect().next_slug_link_id(), &[]).await?;
     Ok(LinkId::from_stored(drawn.first().ok_or_else(|| corrupt("no next id"))?.int(0)?))
 }

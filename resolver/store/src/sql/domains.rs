@@ -16,13 +16,13 @@ use super::{
     targets::targets,
     webhooks::subscriptions,
 };
-use crate::{DomainEdited, DomainRemoved, SettingsVersion, SharedSettings, StoreError};
+use crate::{DomainEdited, DomainRemoved, Result, SettingsVersion, SharedSettings, StoreError};
 
 /// Returns the shared settings, or `None` if their version is `known`.
 pub(crate) async fn shared_settings(
     sql: &mut dyn Sql,
     known: Option<&SettingsVersion>,
-) -> Result<Option<SharedSettings>, StoreError> {
+) -> Result<Option<SharedSettings>> {
     // The version is read first: a concurrent change gets a version of its own, and is read again.
     let select = format!("SELECT version, {} FROM settings_version", sql.dialect().settings_copy());
     let version = match sql.query(&select, &[]).await?.first() {
@@ -47,7 +47,7 @@ pub(crate) async fn add_domain(
     authority: &Authority,
     most: u32,
     by: ApiKeyId,
-) -> Result<Option<DomainId>, StoreError> {
+) -> Result<Option<DomainId>> {
     let name = [Value::Text(authority.to_string())];
     let find = "SELECT id FROM domain WHERE authority = $1";
     if let Some(row) = sql.query(find, &name).await?.first() {
@@ -77,11 +77,7 @@ pub(crate) async fn add_domain(
 /// until the transaction ends ([`super::slugs::keep_domain`]), so none can appear between the check
 /// and the removal. Deleted links keep the domain's number, which is never reused, and cannot be
 /// restored.
-pub(crate) async fn remove_domain(
-    sql: &mut dyn Sql,
-    id: DomainId,
-    by: ApiKeyId,
-) -> Result<DomainRemoved, StoreError> {
+pub(crate) async fn remove_domain(sql: &mut dyn Sql, id: DomainId, by: ApiKeyId) -> Result<DomainRemoved> {
     let own = [Value::Int(id.get())];
     let lock =
         format!("SELECT authority FROM domain WHERE id = $1 AND id <> 0 {}", sql.dialect().for_update());
@@ -111,10 +107,7 @@ pub(crate) async fn remove_domain(
 ///
 /// The default domain is not checked: it is always shown, and most of its codes have no row in
 /// `slug`.
-pub(crate) async fn domains_with_links(
-    sql: &mut dyn Sql,
-    of: Option<ApiKeyId>,
-) -> Result<Vec<DomainId>, StoreError> {
+pub(crate) async fn domains_with_links(sql: &mut dyn Sql, of: Option<ApiKeyId>) -> Result<Vec<DomainId>> {
     let of_domain = format!(
         "FROM slug JOIN link ON link.id = slug.link_id
          WHERE slug.domain_id = domain.id AND {DOMAIN_OR_DEFAULT} = slug.domain_id AND {IS_IN_USE}"
@@ -143,7 +136,7 @@ pub(crate) async fn domains_with_links(
 }
 
 /// Returns a domain; `None` if there is none with this number.
-pub(super) async fn find_domain(sql: &mut dyn Sql, id: DomainId) -> Result<Option<Domain>, StoreError> {
+pub(super) async fn find_domain(sql: &mut dyn Sql, id: DomainId) -> Result<Option<Domain>> {
     let select = format!("SELECT {} FROM domain WHERE id = $1", columns(sql.dialect()));
     let rows = sql.query(&select, &[Value::Int(id.get())]).await?;
     rows.first().map(domain).transpose()
@@ -155,7 +148,7 @@ pub(crate) async fn edit_domain(
     id: DomainId,
     edit: &DomainEdit,
     by: ApiKeyId,
-) -> Result<DomainEdited, StoreError> {
+) -> Result<DomainEdited> {
     let select =
         format!("SELECT {} FROM domain WHERE id = $1 {}", columns(sql.dialect()), sql.dialect().for_update());
     let rows = sql.query(&select, &[Value::Int(id.get())]).await?;
@@ -190,7 +183,7 @@ fn columns(dialect: Dialect) -> String {
     format!("id, authority, {}", dialect.json_text("settings"))
 }
 
-fn domain(row: &Row) -> Result<Domain, StoreError> {
+fn domain(row: &Row) -> Result<Domain> {
     let settings = row.opt_text(2)?.map(DomainSettings::from_stored);
     Ok(Domain {
         id: DomainId::from_stored(row.int(0)?),

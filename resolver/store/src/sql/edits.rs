@@ -19,15 +19,10 @@ use super::{
     slugs::{find_slug, free_slug, may_have_entry, take_slug},
     tags::{set_tags, tags_of},
 };
-use crate::{Deleted, Edited, StoreError};
+use crate::{Deleted, Edited, Result, StoreError};
 
 /// Edits a link.
-pub(crate) async fn edit(
-    sql: &mut dyn Sql,
-    id: LinkId,
-    edit: &Edit,
-    by: ApiKeyId,
-) -> Result<Edited, StoreError> {
+pub(crate) async fn edit(sql: &mut dyn Sql, id: LinkId, edit: &Edit, by: ApiKeyId) -> Result<Edited> {
     let Some((link, now)) = lock(sql, id).await? else { return Ok(Edited::Absent) };
     match edit.check(&link) {
         Ok(()) => {}
@@ -84,7 +79,7 @@ async fn unchanged(
     edit: &Edit,
     now: Timestamp,
     by: ApiKeyId,
-) -> Result<Option<Record>, StoreError> {
+) -> Result<Option<Record>> {
     if !edit.leaves(link, now, by) {
         return Ok(None);
     }
@@ -102,7 +97,7 @@ async fn relocate(
     before: &Link,
     after: &Link,
     Relocation { domain, name, keyspaces }: &Relocation,
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     if before.domain() == *domain {
         return Ok(true);
     }
@@ -125,7 +120,7 @@ async fn relocate(
 /// Claims the slug of a deleted link that was blocked, and releases it if the block was lifted. If
 /// another link has claimed the slug meanwhile, or it has become the code of a number since the
 /// deletion, that link keeps it.
-async fn hold_slug(sql: &mut dyn Sql, link: &Link) -> Result<(), StoreError> {
+async fn hold_slug(sql: &mut dyn Sql, link: &Link) -> Result<()> {
     let Some(slug) = link.claimed_slug() else { return Ok(()) };
     if !link.is_blocked() {
         return free_slug(sql, link.domain(), slug.as_str(), link.id).await;
@@ -143,7 +138,7 @@ pub(crate) async fn delete(
     id: LinkId,
     precondition: &Precondition,
     by: ApiKeyId,
-) -> Result<Deleted, StoreError> {
+) -> Result<Deleted> {
     let Some((link, now)) = lock(sql, id).await? else { return Ok(Deleted::Absent) };
     match link.check_deletion(precondition) {
         Ok(()) => {}
@@ -167,7 +162,7 @@ pub(crate) async fn delete(
 ///
 /// # Errors
 /// Returns [`StoreError::LaterRelease`] if this release cannot tell which link it is, or its state.
-pub(super) async fn lock(sql: &mut dyn Sql, id: LinkId) -> Result<Option<(Link, Timestamp)>, StoreError> {
+pub(super) async fn lock(sql: &mut dyn Sql, id: LinkId) -> Result<Option<(Link, Timestamp)>> {
     let (link, now, lock) = (sql.dialect().link(), sql.dialect().now(), sql.dialect().for_update());
     let rows = sql
         .query(&format!("SELECT {link}, {now} FROM link WHERE id = $1 {lock}"), &[Value::Int(id.get())])
@@ -181,7 +176,7 @@ pub(super) async fn lock(sql: &mut dyn Sql, id: LinkId) -> Result<Option<(Link, 
 }
 
 /// Writes all fields of a link but its id, creator and creation time.
-pub(super) async fn write(sql: &mut dyn Sql, link: &Link) -> Result<(), StoreError> {
+pub(super) async fn write(sql: &mut dyn Sql, link: &Link) -> Result<()> {
     let details = sql.dialect().json("$5");
     let update = format!(
         "UPDATE link SET long_url = $1, title = $2, crawlable = $3, forward_query = $4, details = {details} WHERE id = $6"

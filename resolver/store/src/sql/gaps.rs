@@ -4,13 +4,13 @@ use codes::{KeyspaceIndex, LinkId};
 use numbers::Span;
 
 use super::Sql;
-use crate::StoreError;
+use crate::Result;
 
 /// Ids per page of a scan.
 const SCAN_PAGE: usize = 10_000;
 
 /// Returns the next page of the ids of links from `next` to `end`, ascending.
-pub(crate) async fn page_of_links(sql: &mut dyn Sql, next: i64, end: i64) -> Result<Vec<i64>, StoreError> {
+pub(crate) async fn page_of_links(sql: &mut dyn Sql, next: i64, end: i64) -> Result<Vec<i64>> {
     let page = format!("SELECT id FROM link WHERE id >= $1 AND id < $2 ORDER BY id LIMIT {SCAN_PAGE}");
     sql.query(&page, &[next.into(), end.into()]).await?.iter().map(|row| row.int(0)).collect()
 }

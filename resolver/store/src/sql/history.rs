@@ -12,7 +12,7 @@ use super::{
     keyspaces::keyspaces,
     number_of_end,
 };
-use crate::{Advanced, BlockEntry, Comparison, StoreError};
+use crate::{Advanced, BlockEntry, Comparison, Result, StoreError};
 
 /// SQL statement that raises the mark by one and returns it.
 pub(crate) const RAISE: &str = "UPDATE deployment SET mark = mark + 1 RETURNING mark";
@@ -44,7 +44,7 @@ pub(crate) async fn advance(
     at_least: Mark,
     how: Comparison,
     registered: &Registered,
-) -> Result<(Advanced, i64), StoreError> {
+) -> Result<(Advanced, i64)> {
     if was_restarted(sql, how.since).await? {
         return Ok((Advanced::Restarted, registered.history));
     }
@@ -82,7 +82,7 @@ pub(crate) async fn advance(
 
 /// Begins a new history after a restore, and withholds the next `skip` numbers of each keyspace, or
 /// as many as [`safe_skip`] says.
-pub(crate) async fn begin_history(sql: &mut dyn Sql, skip: Option<u64>) -> Result<Mark, StoreError> {
+pub(crate) async fn begin_history(sql: &mut dyn Sql, skip: Option<u64>) -> Result<Mark> {
     let rows = sql.query(RAISE, &[]).await?;
     let mark = mark_of(rows.first().ok_or_else(no_deployment)?.int(0)?)?;
     let mut ends = Vec::new();
@@ -110,7 +110,7 @@ fn safe_skip(left: u64, drawn: u64) -> u64 {
 }
 
 /// Returns whether the server has another start time than the one seen before the ledger was asked.
-async fn was_restarted(sql: &mut dyn Sql, seen: Option<Timestamp>) -> Result<bool, StoreError> {
+async fn was_restarted(sql: &mut dyn Sql, seen: Option<Timestamp>) -> Result<bool> {
     let (Dialect::Postgres, Some(seen)) = (sql.dialect(), seen) else { return Ok(false) };
     let rows = sql.query("SELECT pg_postmaster_start_time()", &[]).await?;
     let started = rows.first().map(|row| row.time(0)).transpose()?;
@@ -125,20 +125,20 @@ fn no_deployment() -> StoreError {
 
 /// Raises the mark within a transaction that writes links. Returns 0 before the deployment is set
 /// up.
-pub(crate) async fn raise(sql: &mut dyn Sql) -> Result<Mark, StoreError> {
+pub(crate) async fn raise(sql: &mut dyn Sql) -> Result<Mark> {
     let rows = sql.query(RAISE, &[]).await?;
     rows.first().map_or(Ok(Mark(0)), |row| mark_of(row.int(0)?))
 }
 
 /// Converts a stored mark.
-pub(crate) fn mark_of(stored: i64) -> Result<Mark, StoreError> {
+pub(crate) fn mark_of(stored: i64) -> Result<Mark> {
     u64::try_from(stored)
         .map(Mark)
         .map_err(|_| StoreError::Corrupt(format!("deployment.mark: expected 0 to 2^63 - 1, got {stored}")))
 }
 
 /// Begins a new history at this mark, and withholds the numbers up to the ends. Returns its number.
-async fn begin(sql: &mut dyn Sql, mark: Mark, ends: &[(KeyspaceIndex, u64)]) -> Result<i64, StoreError> {
+async fn begin(sql: &mut dyn Sql, mark: Mark, ends: &[(KeyspaceIndex, u64)]) -> Result<i64> {
     withhold(sql, ends, mark).await?;
     let stored = i64::try_from(mark.0)
         .map_err(|_| StoreError::Corrupt(format!("deployment.mark: expected less than 2^63, got {mark}")))?;
@@ -151,7 +151,7 @@ async fn begin(sql: &mut dyn Sql, mark: Mark, ends: &[(KeyspaceIndex, u64)]) -> 
 
 /// Leaves out ids that lost links and domains may have had. The spools may hold visits of those,
 /// which would count for whoever has the id next.
-async fn skip_ids(sql: &mut dyn Sql) -> Result<(), StoreError> {
+async fn skip_ids(sql: &mut dyn Sql) -> Result<()> {
     for (skip, least) in sql.dialect().skip_ids().into_iter().zip([DOMAINS_SKIPPED, SLUG_LINKS_SKIPPED]) {
         let by = least + draw()? % least;
         sql.query(skip, &[Value::Int(i64::try_from(by).unwrap_or(i64::MAX))]).await?;
@@ -162,19 +162,19 @@ async fn skip_ids(sql: &mut dyn Sql) -> Result<(), StoreError> {
 /// Draws the number of a history at random, because two histories may begin at one mark: if the
 /// database is restored again before the first one's mark was reported, the second begins where the
 /// first did.
-fn draw_history() -> Result<i64, StoreError> {
+fn draw_history() -> Result<i64> {
     // Positive, because 0 is the first history.
     Ok(i64::try_from(draw()? >> 1).unwrap_or(i64::MAX).max(1))
 }
 
-fn draw() -> Result<u64, StoreError> {
+fn draw() -> Result<u64> {
     getrandom::u64().map_err(|error| StoreError::Unreachable(Box::new(error)))
 }
 
 /// Withholds all unregistered numbers below the ends: registers them for a holder that never uses
 /// them, under a generation that none exceeds. Numbers registered before belong to an earlier
 /// history, and are burned with it.
-async fn withhold(sql: &mut dyn Sql, ends: &[(KeyspaceIndex, u64)], mark: Mark) -> Result<(), StoreError> {
+async fn withhold(sql: &mut dyn Sql, ends: &[(KeyspaceIndex, u64)], mark: Mark) -> Result<()> {
     for (keyspace, end) in ends {
         for span in gaps(sql, *keyspace, *end).await? {
             let entry = BlockEntry {
@@ -195,7 +195,7 @@ async fn withhold(sql: &mut dyn Sql, ends: &[(KeyspaceIndex, u64)], mark: Mark) 
 
 /// Returns the unregistered numbers of a keyspace below `end`, or below the register's own end if
 /// that is higher.
-async fn gaps(sql: &mut dyn Sql, keyspace: KeyspaceIndex, end: u64) -> Result<Vec<Span>, StoreError> {
+async fn gaps(sql: &mut dyn Sql, keyspace: KeyspaceIndex, end: u64) -> Result<Vec<Span>> {
     let (low, high) = sql.dialect().block_bounds();
     // Only the edges of gaps are sent over the network: there may be a million blocks.
     let edges = format!(

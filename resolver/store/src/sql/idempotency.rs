@@ -5,7 +5,7 @@ use codes::LinkId;
 use links::{EarlierRequest, Idempotency, Link, api_key::ApiKeyId};
 
 use super::{Row, Sql, Value};
-use crate::StoreError;
+use crate::{Result, StoreError};
 
 /// Maximum number of attempts at an entry that other requests release meanwhile.
 const TRIES: usize = 5;
@@ -29,7 +29,7 @@ pub(super) async fn claim(
     id: LinkId,
     by: ApiKeyId,
     request: Option<&Idempotency>,
-) -> Result<Earlier, StoreError> {
+) -> Result<Earlier> {
     let Some(request) = request else { return Ok(Earlier::None) };
     for _ in 0..TRIES {
         if begin(sql, id, request).await? {
@@ -50,11 +50,7 @@ pub(super) async fn claim(
 }
 
 /// Releases the entry after a failed insert: another link has the id or the code.
-pub(super) async fn release(
-    sql: &mut dyn Sql,
-    id: LinkId,
-    request: Option<&Idempotency>,
-) -> Result<(), StoreError> {
+pub(super) async fn release(sql: &mut dyn Sql, id: LinkId, request: Option<&Idempotency>) -> Result<()> {
     let Some(request) = request else { return Ok(()) };
     let release = "DELETE FROM dedupe WHERE digest = $1 AND link_id = $2";
     sql.query(release, &[Value::Text(request.digest.clone()), Value::Int(id.get())]).await.map(drop)
@@ -62,7 +58,7 @@ pub(super) async fn release(
 
 /// Adds the entry, and returns false if there is one. It waits for a concurrent request that has
 /// added it.
-async fn begin(sql: &mut dyn Sql, id: LinkId, request: &Idempotency) -> Result<bool, StoreError> {
+async fn begin(sql: &mut dyn Sql, id: LinkId, request: &Idempotency) -> Result<bool> {
     let begin = format!(
         "INSERT INTO dedupe (digest, link_id, expires_at, fingerprint) VALUES ($1, $2, {}, $4)
          ON CONFLICT (digest) DO NOTHING RETURNING link_id",
@@ -78,7 +74,7 @@ async fn begin(sql: &mut dyn Sql, id: LinkId, request: &Idempotency) -> Result<b
 }
 
 /// Locks the entry until the transaction ends, and returns it.
-async fn lock(sql: &mut dyn Sql, request: &Idempotency) -> Result<Option<EarlierRequest>, StoreError> {
+async fn lock(sql: &mut dyn Sql, request: &Idempotency) -> Result<Option<EarlierRequest>> {
     let (now, lock) = (sql.dialect().now(), sql.dialect().for_update());
     let look = format!("SELECT fingerprint, expires_at > {now} FROM dedupe WHERE digest = $1 {lock}");
     let rows = sql.query(&look, &[Value::Text(request.digest.clone())]).await?;
@@ -90,7 +86,7 @@ async fn lock(sql: &mut dyn Sql, request: &Idempotency) -> Result<Option<Earlier
 
 /// Returns the link of the entry. It is read after the entry was locked: a statement that did both
 /// would see the links from before its wait for the lock.
-async fn link_of(sql: &mut dyn Sql, request: &Idempotency) -> Result<Option<Link>, StoreError> {
+async fn link_of(sql: &mut dyn Sql, request: &Idempotency) -> Result<Option<Link>> {
     let select = format!(
         "SELECT {} FROM dedupe JOIN link ON link.id = dedupe.link_id WHERE dedupe.digest = $1",
         sql.dialect().link()
@@ -100,7 +96,7 @@ async fn link_of(sql: &mut dyn Sql, request: &Idempotency) -> Result<Option<Link
 }
 
 /// Renews the entry for this request, with the link that answers it.
-async fn renew(sql: &mut dyn Sql, id: LinkId, request: &Idempotency) -> Result<(), StoreError> {
+async fn renew(sql: &mut dyn Sql, id: LinkId, request: &Idempotency) -> Result<()> {
     let renew = format!(
         "UPDATE dedupe SET link_id = $1, expires_at = {}, fingerprint = $3 WHERE digest = $4",
         sql.dialect().now_plus("$2")
@@ -115,7 +111,7 @@ async fn renew(sql: &mut dyn Sql, id: LinkId, request: &Idempotency) -> Result<(
 }
 
 /// Deletes a few expired entries with each new one, so that they do not pile up.
-async fn clean_up(sql: &mut dyn Sql) -> Result<(), StoreError> {
+async fn clean_up(sql: &mut dyn Sql) -> Result<()> {
     let (now, skip) = (sql.dialect().now(), sql.dialect().skip_locked());
     let some =
         format!("SELECT digest FROM dedupe WHERE expires_at < {now} ORDER BY expires_at LIMIT 3 {skip}");

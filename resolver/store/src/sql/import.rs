@@ -18,7 +18,7 @@ use super::{
     tags::add_tags,
     visits::visit_totals,
 };
-use crate::{Exported, ImportBatch, ImportPosition, Imported, NamedLink, StoreError};
+use crate::{Exported, ImportBatch, ImportPosition, Imported, NamedLink, Result, StoreError};
 
 /// Maximum number of ids in one notification.
 const TOLD_AT_ONCE: usize = 400;
@@ -26,7 +26,7 @@ const TOLD_AT_ONCE: usize = 400;
 const EXPORTED_BYTES: u64 = 8 << 20;
 
 /// Returns the position of an import: the last item that was stored or refused.
-pub(crate) async fn import_position(sql: &mut dyn Sql, name: &str) -> Result<ImportPosition, StoreError> {
+pub(crate) async fn import_position(sql: &mut dyn Sql, name: &str) -> Result<ImportPosition> {
     let query = "SELECT position, refused FROM import WHERE name = $1";
     let rows = sql.query(query, &[Value::Text(name.to_owned())]).await?;
     let Some(row) = rows.first() else { return Ok(ImportPosition::default()) };
@@ -35,7 +35,7 @@ pub(crate) async fn import_position(sql: &mut dyn Sql, name: &str) -> Result<Imp
 }
 
 /// Returns the estimated number of links.
-pub(crate) async fn link_count(sql: &mut dyn Sql) -> Result<Option<u64>, StoreError> {
+pub(crate) async fn link_count(sql: &mut dyn Sql) -> Result<Option<u64>> {
     let rows = sql.query(sql.dialect().link_count(), &[]).await?;
     rows.first().map_or(Ok(None), |row| Ok(u64::try_from(row.int(0)?).ok()))
 }
@@ -44,7 +44,7 @@ pub(crate) async fn link_count(sql: &mut dyn Sql) -> Result<Option<u64>, StoreEr
 ///
 /// A batch may have been stored by a call whose answer was lost. Each of its items is then reported
 /// as already there, or as refused.
-pub(crate) async fn import(sql: &mut dyn Sql, batch: &ImportBatch) -> Result<Vec<Imported>, StoreError> {
+pub(crate) async fn import(sql: &mut dyn Sql, batch: &ImportBatch) -> Result<Vec<Imported>> {
     let name = Value::Text(batch.name.clone());
     let begin = "INSERT INTO import (name, position) VALUES ($1, 0) ON CONFLICT (name) DO NOTHING";
     sql.query(begin, std::slice::from_ref(&name)).await?;
@@ -96,7 +96,7 @@ pub(crate) async fn import(sql: &mut dyn Sql, batch: &ImportBatch) -> Result<Vec
 }
 
 /// Returns the outcomes for a batch that was stored before.
-async fn look_again(sql: &mut dyn Sql, batch: &ImportBatch) -> Result<Vec<Imported>, StoreError> {
+async fn look_again(sql: &mut dyn Sql, batch: &ImportBatch) -> Result<Vec<Imported>> {
     let mut found = Vec::with_capacity(batch.items.len());
     for item in &batch.items {
         found.push(match &item.code {
@@ -117,11 +117,7 @@ enum Tried<'a> {
 }
 
 /// Stores one item under its code, or under the first of its candidates that is free.
-async fn store<'a>(
-    sql: &mut dyn Sql,
-    keyspaces: usize,
-    item: &'a ImportItem,
-) -> Result<Tried<'a>, StoreError> {
+async fn store<'a>(sql: &mut dyn Sql, keyspaces: usize, item: &'a ImportItem) -> Result<Tried<'a>> {
     match &item.code {
         ImportCode::Kept(code) if item.is_deleted() => {
             Ok(Tried::Under(code, store_deleted(sql, item, code).await?))
@@ -144,12 +140,7 @@ async fn store<'a>(
     }
 }
 
-async fn put(
-    sql: &mut dyn Sql,
-    keyspaces: usize,
-    item: &ImportItem,
-    code: &PickedCode,
-) -> Result<Placed, StoreError> {
+async fn put(sql: &mut dyn Sql, keyspaces: usize, item: &ImportItem, code: &PickedCode) -> Result<Placed> {
     let PickedCode { slug, mintable } = code.clone();
     let link = NamedLink { slug, mintable, keyspaces, draft: item.draft_under(code) };
     place(sql, &link, item.created_at).await
@@ -157,11 +148,7 @@ async fn put(
 
 /// Stores a link that was deleted in its former system. Its slug stays free, unless the link is
 /// blocked (`links/src/block.rs`). A mintable code stays with the link.
-async fn store_deleted(
-    sql: &mut dyn Sql,
-    item: &ImportItem,
-    code: &PickedCode,
-) -> Result<Imported, StoreError> {
+async fn store_deleted(sql: &mut dyn Sql, item: &ImportItem, code: &PickedCode) -> Result<Imported> {
     let domain = item.draft.domain();
     let before = find_deleted(sql, domain, code.slug.as_str(), code.mintable, None).await?;
     if before.is_some_and(|link| item.is_there_deleted_as(&link)) {
@@ -178,7 +165,7 @@ async fn store_deleted(
 }
 
 /// Records how many visits of a link's limit are used up.
-async fn spend(sql: &mut dyn Sql, id: LinkId, uses: u64) -> Result<(), StoreError> {
+async fn spend(sql: &mut dyn Sql, id: LinkId, uses: u64) -> Result<()> {
     if uses == 0 {
         return Ok(());
     }
@@ -189,11 +176,7 @@ async fn spend(sql: &mut dyn Sql, id: LinkId, uses: u64) -> Result<(), StoreErro
 }
 
 /// Returns whether the code leads to the item's target already.
-async fn already_there(
-    sql: &mut dyn Sql,
-    item: &ImportItem,
-    code: &PickedCode,
-) -> Result<Imported, StoreError> {
+async fn already_there(sql: &mut dyn Sql, item: &ImportItem, code: &PickedCode) -> Result<Imported> {
     // The link of the code's number, and the one that was picked after that one was deleted.
     let entry = find_slug(sql, item.draft.domain(), code.slug.as_str()).await?;
     for id in code.mintable.into_iter().chain(entry) {
@@ -209,11 +192,7 @@ async fn already_there(
 
 /// Returns links with an id above `after`, in the order of their ids. The page has at most `most`
 /// links, and ends with the first one that exceeds [`EXPORTED_BYTES`].
-pub(crate) async fn export(
-    sql: &mut dyn Sql,
-    after: Option<LinkId>,
-    most: usize,
-) -> Result<Vec<Exported>, StoreError> {
+pub(crate) async fn export(sql: &mut dyn Sql, after: Option<LinkId>, most: usize) -> Result<Vec<Exported>> {
     let (columns, weight) = (sql.dialect().link(), super::list::weight(sql.dialect()));
     let select = format!(
         "SELECT {columns} FROM link WHERE link.id IN
@@ -239,7 +218,7 @@ pub(crate) async fn export(
 }
 
 /// Returns how many visits of these links' limits are used up.
-async fn uses_of(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<HashMap<LinkId, u64>, StoreError> {
+async fn uses_of(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<HashMap<LinkId, u64>> {
     if ids.is_empty() {
         return Ok(HashMap::new());
     }

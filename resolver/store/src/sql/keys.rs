@@ -10,7 +10,7 @@ use links::{
 };
 
 use super::{Dialect, Row, Sql, Value, audit::note, places};
-use crate::StoreError;
+use crate::{Result, StoreError};
 
 /// Maximum number of API keys in one statement.
 const NAMED_AT_ONCE: usize = 1_000;
@@ -20,7 +20,7 @@ pub(crate) async fn add_api_key(
     sql: &mut dyn Sql,
     NewKey { name, hash, scopes, expires_at, limits }: &NewKey,
     by: ApiKeyId,
-) -> Result<Option<ApiKeyId>, StoreError> {
+) -> Result<Option<ApiKeyId>> {
     let add = format!(
         "INSERT INTO api_key (name, hash, scopes, expires_at, limits) VALUES ($1, $2, $3, $4, {})
          ON CONFLICT (name) DO NOTHING RETURNING id",
@@ -42,11 +42,7 @@ pub(crate) async fn add_api_key(
 }
 
 /// Adds the first API key. The table is locked, so that only one of several first starts adds it.
-pub(crate) async fn add_first_api_key(
-    sql: &mut dyn Sql,
-    name: &str,
-    hash: &KeyHash,
-) -> Result<bool, StoreError> {
+pub(crate) async fn add_first_api_key(sql: &mut dyn Sql, name: &str, hash: &KeyHash) -> Result<bool> {
     sql.query(&sql.dialect().lock_table("api_key"), &[]).await?;
     let add = "INSERT INTO api_key (name, hash)
                SELECT $1, $2 WHERE NOT EXISTS (SELECT 1 FROM api_key) RETURNING id";
@@ -56,7 +52,7 @@ pub(crate) async fn add_first_api_key(
 
 /// Returns the grant of the API key with this hash, which may be the hash before a recent rotation.
 /// A revoked or expired key has none.
-pub(crate) async fn find_api_key(sql: &mut dyn Sql, hash: &KeyHash) -> Result<Option<Grant>, StoreError> {
+pub(crate) async fn find_api_key(sql: &mut dyn Sql, hash: &KeyHash) -> Result<Option<Grant>> {
     let now = sql.dialect().now();
     let find = format!(
         "SELECT id, name, scopes, {}, CASE WHEN hash = $1 THEN secrets ELSE secrets - 1 END FROM api_key
@@ -74,7 +70,7 @@ pub(crate) async fn find_grant(
     sql: &mut dyn Sql,
     id: ApiKeyId,
     secret: SecretNumber,
-) -> Result<Option<Grant>, StoreError> {
+) -> Result<Option<Grant>> {
     let find = format!(
         "SELECT id, name, scopes, {}, secrets FROM api_key WHERE id = $1 AND {}",
         sql.dialect().json_text("limits"),
@@ -103,7 +99,7 @@ pub(super) fn is_valid_with_secret(dialect: Dialect, secret: &str) -> String {
 
 /// Reads a grant from the columns id, name, scopes, limits and the number of the secret. There is
 /// none if a later release has limited the key in a way that this one does not know.
-pub(super) fn grant(row: &Row) -> Result<Option<Grant>, StoreError> {
+pub(super) fn grant(row: &Row) -> Result<Option<Grant>> {
     let grant = Grant {
         id: ApiKeyId(row.int(0)?),
         secret: SecretNumber(row.int(4)?),
@@ -119,10 +115,7 @@ pub(super) fn grant(row: &Row) -> Result<Option<Grant>, StoreError> {
 }
 
 /// Returns the names of those of these API keys that exist.
-pub(crate) async fn key_names(
-    sql: &mut dyn Sql,
-    ids: &[ApiKeyId],
-) -> Result<Vec<(ApiKeyId, String)>, StoreError> {
+pub(crate) async fn key_names(sql: &mut dyn Sql, ids: &[ApiKeyId]) -> Result<Vec<(ApiKeyId, String)>> {
     let mut names = Vec::with_capacity(ids.len());
     for ids in ids.chunks(NAMED_AT_ONCE) {
         let select = format!("SELECT id, name FROM api_key WHERE id IN ({})", places(1, ids.len()));
@@ -135,7 +128,7 @@ pub(crate) async fn key_names(
 }
 
 /// Returns all API keys in the order of their creation.
-pub(crate) async fn list_api_keys(sql: &mut dyn Sql) -> Result<Vec<ApiKeyRecord>, StoreError> {
+pub(crate) async fn list_api_keys(sql: &mut dyn Sql) -> Result<Vec<ApiKeyRecord>> {
     let list = format!(
         "SELECT id, name, scopes, created_at, revoked_at, expires_at, {}, last_used_at, secrets FROM api_key ORDER BY id",
         sql.dialect().json_text("limits")
@@ -157,7 +150,7 @@ pub(crate) async fn list_api_keys(sql: &mut dyn Sql) -> Result<Vec<ApiKeyRecord>
 }
 
 /// Records that API keys are in use. Idempotent.
-pub(crate) async fn note_keys_used(sql: &mut dyn Sql, ids: &[ApiKeyId]) -> Result<(), StoreError> {
+pub(crate) async fn note_keys_used(sql: &mut dyn Sql, ids: &[ApiKeyId]) -> Result<()> {
     for ids in ids.chunks(NAMED_AT_ONCE) {
         let note = format!(
             "UPDATE api_key SET last_used_at = {} WHERE id IN ({})",
@@ -172,7 +165,7 @@ pub(crate) async fn note_keys_used(sql: &mut dyn Sql, ids: &[ApiKeyId]) -> Resul
 
 /// Revokes an API key. Returns whether a key of that name existed that was not revoked yet. Its
 /// sessions end with it, because a session is found together with a valid key only.
-pub(crate) async fn revoke_api_key(sql: &mut dyn Sql, name: &str, by: ApiKeyId) -> Result<bool, StoreError> {
+pub(crate) async fn revoke_api_key(sql: &mut dyn Sql, name: &str, by: ApiKeyId) -> Result<bool> {
     let revoke = format!(
         "UPDATE api_key SET revoked_at = {} WHERE name = $1 AND revoked_at IS NULL RETURNING id",
         sql.dialect().now()
@@ -192,7 +185,7 @@ pub(crate) async fn rotate_api_key(
     hash: &KeyHash,
     keep: Duration,
     by: ApiKeyId,
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     let rotate = format!(
         "UPDATE api_key SET old_hash = hash, old_until = {}, hash = $2, secrets = secrets + 1
          WHERE name = $3 AND revoked_at IS NULL RETURNING id",

@@ -17,7 +17,7 @@ use super::{
     tags::{stored_names, tags_of},
     visits::{LAST_VISIT, NON_BOT_VISITS, VISITS},
 };
-use crate::StoreError;
+use crate::Result;
 
 /// Maximum number of links counted for a list's total. A longer list reports this number, because
 /// an exact total would read all links for each page.
@@ -29,11 +29,7 @@ const TAG_BYTES: u64 = 32;
 ///
 /// The links themselves are read a few at a time. So no page is in memory as a whole, however long,
 /// and a slow client occupies no connection.
-pub(crate) async fn outline(
-    sql: &mut dyn Sql,
-    filter: &Filter,
-    code: Option<LinkId>,
-) -> Result<Outline, StoreError> {
+pub(crate) async fn outline(sql: &mut dyn Sql, filter: &Filter, code: Option<LinkId>) -> Result<Outline> {
     let mut wanted = Wanted::new(sql.dialect());
     wanted.filter(filter, code);
     let Wanted { parts, mut values, .. } = wanted;
@@ -60,7 +56,7 @@ pub(crate) async fn outline(
 }
 
 /// Returns current outlines, in the order of `ids`. Links that do not exist are left out.
-pub(crate) async fn outlines_of(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<Vec<Outlined>, StoreError> {
+pub(crate) async fn outlines_of(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<Vec<Outlined>> {
     if ids.is_empty() {
         return Ok(Vec::new());
     }
@@ -88,7 +84,7 @@ pub(super) fn weight(dialect: Dialect) -> String {
     )
 }
 
-fn outlined(row: &Row) -> Result<Outlined, StoreError> {
+fn outlined(row: &Row) -> Result<Outlined> {
     Ok(Outlined {
         id: LinkId::from_stored(row.int(0)?),
         bytes: u64::try_from(row.int(1)?).unwrap_or(0),
@@ -97,7 +93,7 @@ fn outlined(row: &Row) -> Result<Outlined, StoreError> {
 }
 
 /// Returns links with their tags, in the order of `ids`. Links that do not exist are left out.
-pub(crate) async fn records(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<Vec<Record>, StoreError> {
+pub(crate) async fn records(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<Vec<Record>> {
     if ids.is_empty() {
         return Ok(Vec::new());
     }
@@ -115,7 +111,7 @@ pub(crate) async fn records(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<Vec<Rec
 }
 
 /// Returns links without their redirect rules, descriptions and tags, in any order.
-pub(crate) async fn plain_links(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<Vec<Link>, StoreError> {
+pub(crate) async fn plain_links(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<Vec<Link>> {
     if ids.is_empty() {
         return Ok(Vec::new());
     }

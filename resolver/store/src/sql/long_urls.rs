@@ -26,7 +26,7 @@ use super::{
     details::{DELETED_AT, DOMAIN_OR_DEFAULT},
     tags_of,
 };
-use crate::{IndexStep, Indexed, StoreError, Visible};
+use crate::{IndexStep, Indexed, Result, StoreError, Visible};
 
 /// Maximum number of links in one step. A statement has three seconds, even if each entry reads
 /// another page from disk.
@@ -39,7 +39,7 @@ const LOOKED_AT: usize = 5_000;
 pub(super) const TAIL: Duration = Duration::from_secs(60);
 
 /// Indexes the next links in the order of their creation, if this process holds the lease.
-pub(crate) async fn index_long_urls(sql: &mut dyn Sql, step: &IndexStep) -> Result<Indexed, StoreError> {
+pub(crate) async fn index_long_urls(sql: &mut dyn Sql, step: &IndexStep) -> Result<Indexed> {
     let dialect = sql.dialect();
     let settled = sql.query(dialect.settled(), &[]).await?;
     let settled = settled.first().ok_or_else(|| corrupt("no time"))?.time(0)?;
@@ -76,10 +76,7 @@ pub(crate) async fn index_long_urls(sql: &mut dyn Sql, step: &IndexStep) -> Resu
 
 /// Indexes the next links. Returns how many there were, and the creation time and id of the last
 /// one.
-async fn note_next(
-    sql: &mut dyn Sql,
-    values: &[Value],
-) -> Result<Option<(usize, Timestamp, i64)>, StoreError> {
+async fn note_next(sql: &mut dyn Sql, values: &[Value]) -> Result<Option<(usize, Timestamp, i64)>> {
     let next = format!(
         "SELECT id, long_url, created_at FROM link WHERE (created_at, id) > ($1, $2) AND created_at < $3
          ORDER BY created_at, id LIMIT {STEP}"
@@ -102,13 +99,13 @@ async fn note_next(
     let entries: Vec<_> = rows
         .iter()
         .map(|row| Ok((LinkId::from_stored(row.int(0)?), LongUrl::from_stored(row.text(1)?))))
-        .collect::<Result<_, StoreError>>()?;
+        .collect::<Result<_>>()?;
     note_long_urls(sql, entries.iter().map(|(id, url)| (*id, url))).await?;
     Ok(Some((rows.len(), last.time(2)?, last.int(0)?)))
 }
 
 /// Stores the position of the index: all links up to this creation time and id are in it.
-async fn come_to(sql: &mut dyn Sql, time: Value, id: i64) -> Result<(), StoreError> {
+async fn come_to(sql: &mut dyn Sql, time: Value, id: i64) -> Result<()> {
     let keep = "UPDATE long_url_index_state SET indexed_until = $1, after_id = $2";
     sql.query(keep, &[time, Value::Int(id)]).await.map(drop)
 }
@@ -117,7 +114,7 @@ async fn come_to(sql: &mut dyn Sql, time: Value, id: i64) -> Result<(), StoreErr
 pub(super) async fn note_long_urls(
     sql: &mut dyn Sql,
     links: impl Iterator<Item = (LinkId, &LongUrl)>,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     // Sorted, because two transactions with different orders could deadlock.
     let mut entries: Vec<(i64, i64)> = links.map(|(id, url)| (url.digest(), id.get())).collect();
     entries.sort_unstable();
@@ -159,7 +156,7 @@ pub(crate) async fn links_of_url(
     url: &LongUrl,
     of: &Visible,
     most: usize,
-) -> Result<Vec<Record>, StoreError> {
+) -> Result<Vec<Record>> {
     let mut values = vec![Value::Int(url.digest()), Value::Text(url.as_str().to_owned())];
     let mut conditions = String::new();
     let mut only = |condition: &str, value: i64| {

@@ -44,7 +44,7 @@ mod webhooks;
 
 use std::collections::HashMap;
 
-use super::StoreError;
+use super::{Result, StoreError};
 use codes::LinkId;
 use links::{Details, Link, LongUrl, StoredObject as _, Tag, api_key::ApiKeyId};
 
@@ -91,7 +91,7 @@ pub(super) use webhooks::{
 
 impl Row {
     /// Reads a link from the columns of [`Dialect::link`].
-    pub(super) fn link(&self) -> Result<Link, StoreError> {
+    pub(super) fn link(&self) -> Result<Link> {
         Ok(Link {
             id: LinkId::from_stored(self.int(0)?),
             long_url: LongUrl::from_stored(self.text(1)?),
@@ -111,7 +111,7 @@ pub(super) fn details(text: Option<&str>) -> Option<Box<Details>> {
 }
 
 /// Serializes details for storage.
-pub(super) fn details_text(details: Option<&Details>) -> Result<Option<String>, StoreError> {
+pub(super) fn details_text(details: Option<&Details>) -> Result<Option<String>> {
     let write =
         |details| serde_json::to_string(details).map_err(|error| StoreError::Corrupt(error.to_string()));
     details.map(write).transpose()

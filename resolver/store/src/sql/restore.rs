@@ -17,7 +17,7 @@ use super::{
     sweep::note_arrived,
     tags::set_tags,
 };
-use crate::{Restored, StoreError};
+use crate::{Restored, Result};
 
 /// Returns the most recently deleted link with this name: a slug, or a minted code whose id is
 /// `code`. With `of`, only the links that this API key created count.
@@ -27,7 +27,7 @@ pub(crate) async fn find_deleted(
     name: &str,
     code: Option<LinkId>,
     of: Option<ApiKeyId>,
-) -> Result<Option<Link>, StoreError> {
+) -> Result<Option<Link>> {
     let link = sql.dialect().link();
     // A number has one link at most. Deleted links with a slug are told from minted ones by that
     // slug.
@@ -59,7 +59,7 @@ pub(crate) async fn restore(
     precondition: &Precondition,
     keyspaces: usize,
     by: ApiKeyId,
-) -> Result<Restored, StoreError> {
+) -> Result<Restored> {
     let Some((link, now)) = lock(sql, id).await? else { return Ok(Restored::Absent) };
     if link.check_restoration(precondition).is_err() {
         return Ok(Restored::Absent);
@@ -85,7 +85,7 @@ pub(crate) async fn restore(
 }
 
 /// Claims the name of a link that is restored. Returns false if it is another link's by now.
-async fn claim_name(sql: &mut dyn Sql, link: &Link, keyspaces: usize) -> Result<bool, StoreError> {
+async fn claim_name(sql: &mut dyn Sql, link: &Link, keyspaces: usize) -> Result<bool> {
     let (domain, Some(slug)) = (link.domain(), link.slug()) else { return Ok(true) };
     if link.claimed_slug().is_none() {
         // Its row is locked, so no other link is picked under its code from now on.

@@ -17,7 +17,7 @@ use super::{
     Sql, Value,
     keys::{grant, is_valid_with_secret},
 };
-use crate::StoreError;
+use crate::Result;
 
 /// Maximum number of open sessions of an API key. Those that expire first end when it is exceeded.
 const OPEN_MAX: usize = 50;
@@ -33,7 +33,7 @@ pub(crate) async fn open_session(
     hash: &SessionHash,
     (key, secret): (ApiKeyId, SecretNumber),
     lasts: Duration,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     // Locks the key's row: concurrent sign-ins with one key then count each other's sessions.
     let open = format!(
         "INSERT INTO session (hash, api_key_id, secret, expires_at)
@@ -50,7 +50,7 @@ pub(crate) async fn open_session(
 
 /// Returns the grant of a session's API key. `None` if the session has ended or expired, the key is
 /// revoked or expired, or the secret that opened the session is not valid any more.
-pub(crate) async fn find_session(sql: &mut dyn Sql, hash: &SessionHash) -> Result<Option<Grant>, StoreError> {
+pub(crate) async fn find_session(sql: &mut dyn Sql, hash: &SessionHash) -> Result<Option<Grant>> {
     let find = format!(
         "SELECT api_key.id, api_key.name, api_key.scopes, {}, session.secret
          FROM session JOIN api_key ON api_key.id = session.api_key_id
@@ -64,12 +64,12 @@ pub(crate) async fn find_session(sql: &mut dyn Sql, hash: &SessionHash) -> Resul
 }
 
 /// Ends a session. Idempotent.
-pub(crate) async fn end_session(sql: &mut dyn Sql, hash: &SessionHash) -> Result<(), StoreError> {
+pub(crate) async fn end_session(sql: &mut dyn Sql, hash: &SessionHash) -> Result<()> {
     sql.query("DELETE FROM session WHERE hash = $1", &[bytes(hash)]).await.map(drop)
 }
 
 /// Removes expired sessions of any key, except rows that another sign-in is removing.
-async fn remove_expired(sql: &mut dyn Sql) -> Result<(), StoreError> {
+async fn remove_expired(sql: &mut dyn Sql) -> Result<()> {
     let (now, skip) = (sql.dialect().now(), sql.dialect().skip_locked());
     let expired = format!(
         "SELECT hash FROM session WHERE expires_at <= {now}
@@ -80,7 +80,7 @@ async fn remove_expired(sql: &mut dyn Sql) -> Result<(), StoreError> {
 
 /// Ends the sessions of a key beyond [`OPEN_MAX`]: those that expire first, and never `opened`,
 /// which may be shorter than the others.
-async fn remove_surplus(sql: &mut dyn Sql, key: ApiKeyId, opened: &SessionHash) -> Result<(), StoreError> {
+async fn remove_surplus(sql: &mut dyn Sql, key: ApiKeyId, opened: &SessionHash) -> Result<()> {
     // Without expired rows: another sign-in may have locked some, and would wait for this one.
     let surplus = format!(
         "SELECT hash FROM session WHERE api_key_id = $1 AND hash <> $2 AND expires_at > {}

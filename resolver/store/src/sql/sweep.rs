@@ -9,7 +9,7 @@ use super::{
     details::{BLOCKED, DELETED_AT, VALID_SINCE},
     edits::delete,
 };
-use crate::{StoreError, Sweep, Swept};
+use crate::{Result, StoreError, Sweep, Swept};
 
 /// Name of the removal in table `chore`.
 const CHORE: &str = "remove unvisited links";
@@ -22,7 +22,7 @@ const NOTED: usize = 500;
 
 /// Records the last visits of links. Idempotent. The ids must ascend, so that two resolvers cannot
 /// deadlock.
-pub(crate) async fn note_visits(sql: &mut dyn Sql, seen: &[(LinkId, Timestamp)]) -> Result<(), StoreError> {
+pub(crate) async fn note_visits(sql: &mut dyn Sql, seen: &[(LinkId, Timestamp)]) -> Result<()> {
     for seen in seen.chunks(NOTED) {
         let rows: Vec<String> =
             (0..seen.len()).map(|row| format!("(${}, ${})", 2 * row + 1, 2 * row + 2)).collect();
@@ -40,7 +40,7 @@ pub(crate) async fn note_visits(sql: &mut dyn Sql, seen: &[(LinkId, Timestamp)])
 
 /// Records imported or restored links as visited now, because they may be old, and adds their
 /// imported visits to them.
-pub(super) async fn note_arrived(sql: &mut dyn Sql, arrived: &mut [(LinkId, u64)]) -> Result<(), StoreError> {
+pub(super) async fn note_arrived(sql: &mut dyn Sql, arrived: &mut [(LinkId, u64)]) -> Result<()> {
     arrived.sort_unstable();
     let now = sql.dialect().now();
     for arrived in arrived.chunks(NOTED) {
@@ -64,7 +64,7 @@ pub(super) async fn note_arrived(sql: &mut dyn Sql, arrived: &mut [(LinkId, u64)
 ///
 /// It examines some links, deletes those without a visit for long enough, and stores its position.
 /// The deletions and the position are one transaction.
-pub(crate) async fn sweep(sql: &mut dyn Sql, sweep: &Sweep) -> Result<Swept, StoreError> {
+pub(crate) async fn sweep(sql: &mut dyn Sql, sweep: &Sweep) -> Result<Swept> {
     let dialect = sql.dialect();
     let now = dialect.now();
     let hold = format!(
@@ -130,7 +130,7 @@ pub(crate) async fn sweep(sql: &mut dyn Sql, sweep: &Sweep) -> Result<Swept, Sto
 }
 
 /// Ends a pass: resets the position, releases the lease and sets the time of the next pass.
-async fn rest(sql: &mut dyn Sql, sweep: &Sweep) -> Result<(), StoreError> {
+async fn rest(sql: &mut dyn Sql, sweep: &Sweep) -> Result<()> {
     let rest = format!(
         "UPDATE chore SET position = 0, holder = '', held_until = {}, due_at = {} WHERE name = $2",
         sql.dialect().now(),

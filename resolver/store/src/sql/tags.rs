@@ -5,7 +5,7 @@ use links::{Tag, api_key::ApiKeyId, audit::Action, nfc, search_key, tag_spelling
 use serde_json::json;
 
 use super::{Sql, TagsOf, Value, audit::note, details::DOMAIN_OR_DEFAULT, like::pattern, places};
-use crate::{Renamed, StoreError, TagCount, Visible};
+use crate::{Renamed, Result, TagCount, Visible};
 
 /// Notes that the tags of a link have changed. The counters of visits follow later.
 const NOTE_CHANGE: &str = "INSERT INTO tag_change (link_id) VALUES ($1)";
@@ -14,7 +14,7 @@ const NOTE_CHANGE: &str = "INSERT INTO tag_change (link_id) VALUES ($1)";
 const GONE_LINKS: i64 = 2_000;
 
 /// Replaces all tags of a link.
-pub(super) async fn set_tags(sql: &mut dyn Sql, id: LinkId, tags: &[Tag]) -> Result<(), StoreError> {
+pub(super) async fn set_tags(sql: &mut dyn Sql, id: LinkId, tags: &[Tag]) -> Result<()> {
     sql.query("DELETE FROM link_tag WHERE link_id = $1", &[Value::Int(id.get())]).await?;
     if tags.is_empty() {
         sql.query(NOTE_CHANGE, &[Value::Int(id.get())]).await?;
@@ -23,7 +23,7 @@ pub(super) async fn set_tags(sql: &mut dyn Sql, id: LinkId, tags: &[Tag]) -> Res
 }
 
 /// Adds tags to a link that has none of them.
-pub(super) async fn add_tags(sql: &mut dyn Sql, id: LinkId, tags: &[Tag]) -> Result<(), StoreError> {
+pub(super) async fn add_tags(sql: &mut dyn Sql, id: LinkId, tags: &[Tag]) -> Result<()> {
     if tags.is_empty() {
         return Ok(());
     }
@@ -52,7 +52,7 @@ pub(super) async fn add_tags(sql: &mut dyn Sql, id: LinkId, tags: &[Tag]) -> Res
 
 /// Renames a tag that an earlier version stored in another spelling, so that links with both have
 /// one tag.
-async fn respell(sql: &mut dyn Sql, name: &str) -> Result<(), StoreError> {
+async fn respell(sql: &mut dyn Sql, name: &str) -> Result<()> {
     let respell = "UPDATE tag SET name = $1
                    WHERE name = $2 AND NOT EXISTS (SELECT 1 FROM tag AS other WHERE other.name = $1)";
     for spelling in tag_spellings(name).into_iter().skip(1) {
@@ -69,7 +69,7 @@ pub(super) fn stored_names<'a>(tags: impl IntoIterator<Item = &'a Tag>) -> Vec<V
 }
 
 /// Returns the name under which a tag is stored.
-async fn stored_name(sql: &mut dyn Sql, tag: &Tag) -> Result<Option<String>, StoreError> {
+async fn stored_name(sql: &mut dyn Sql, tag: &Tag) -> Result<Option<String>> {
     for name in tag_spellings(tag.as_str()) {
         let rows = sql.query("SELECT id FROM tag WHERE name = $1", &[Value::Text(name.to_string())]).await?;
         if !rows.is_empty() {
@@ -80,7 +80,7 @@ async fn stored_name(sql: &mut dyn Sql, tag: &Tag) -> Result<Option<String>, Sto
 }
 
 /// Returns the tags of links, each link's tags sorted.
-pub(crate) async fn tags_of(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<TagsOf, StoreError> {
+pub(crate) async fn tags_of(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<TagsOf> {
     let mut found = TagsOf::new();
     if ids.is_empty() {
         return Ok(found);
@@ -104,7 +104,7 @@ pub(crate) async fn tags(
     search: Option<&str>,
     most: usize,
     of: &Visible,
-) -> Result<Vec<TagCount>, StoreError> {
+) -> Result<Vec<TagCount>> {
     let mut values = vec![Value::Text(pattern(&search_key(search.unwrap_or(""))))];
     let (links, conditions) = visible_only(of, &mut values);
     values.push(Value::count(most));
@@ -123,7 +123,7 @@ pub(crate) async fn tags(
 }
 
 /// Returns the names of at most `most` tags of visible links, sorted.
-pub(crate) async fn tag_names(sql: &mut dyn Sql, most: usize, of: &Visible) -> Result<Vec<Tag>, StoreError> {
+pub(crate) async fn tag_names(sql: &mut dyn Sql, most: usize, of: &Visible) -> Result<Vec<Tag>> {
     let mut values = Vec::new();
     let (_, conditions) = visible_only(of, &mut values);
     // SQLite numbers parameters in the order in which they appear, so this one is the last.
@@ -143,7 +143,7 @@ pub(crate) async fn tag_names(sql: &mut dyn Sql, most: usize, of: &Visible) -> R
 }
 
 /// Returns whether there is such a tag and a visible link has it.
-pub(crate) async fn has_tag(sql: &mut dyn Sql, tag: &Tag, of: &Visible) -> Result<bool, StoreError> {
+pub(crate) async fn has_tag(sql: &mut dyn Sql, tag: &Tag, of: &Visible) -> Result<bool> {
     let mut values = stored_names([tag]);
     let names = places(1, values.len());
     let (links, conditions) = visible_only(of, &mut values);
@@ -175,12 +175,7 @@ pub(super) fn visible_only(of: &Visible, values: &mut Vec<Value>) -> (&'static s
 }
 
 /// Renames a tag.
-pub(crate) async fn rename_tag(
-    sql: &mut dyn Sql,
-    old: &Tag,
-    new: &Tag,
-    by: ApiKeyId,
-) -> Result<Renamed, StoreError> {
+pub(crate) async fn rename_tag(sql: &mut dyn Sql, old: &Tag, new: &Tag, by: ApiKeyId) -> Result<Renamed> {
     let Some(stored) = stored_name(sql, old).await? else { return Ok(Renamed::Absent) };
     if old != new && stored_name(sql, new).await?.is_some() {
         return Ok(Renamed::Taken);
@@ -193,7 +188,7 @@ pub(crate) async fn rename_tag(
 
 /// Deletes tags. Their links are removed later, in steps ([`remove_gone_tag`]): a tag may have a
 /// million.
-pub(crate) async fn delete_tags(sql: &mut dyn Sql, tags: &[Tag], by: ApiKeyId) -> Result<(), StoreError> {
+pub(crate) async fn delete_tags(sql: &mut dyn Sql, tags: &[Tag], by: ApiKeyId) -> Result<()> {
     if tags.is_empty() {
         return Ok(());
     }
@@ -209,13 +204,13 @@ pub(crate) async fn delete_tags(sql: &mut dyn Sql, tags: &[Tag], by: ApiKeyId) -
 }
 
 /// Returns a deleted tag whose links are not removed yet.
-pub(crate) async fn gone_tag(sql: &mut dyn Sql) -> Result<Option<i64>, StoreError> {
+pub(crate) async fn gone_tag(sql: &mut dyn Sql) -> Result<Option<i64>> {
     let rows = sql.query("SELECT tag_id FROM tag_gone ORDER BY tag_id LIMIT 1", &[]).await?;
     rows.first().map(|row| row.int(0)).transpose()
 }
 
 /// Removes some links of a deleted tag, or notes that it has none left.
-pub(crate) async fn remove_gone_tag(sql: &mut dyn Sql, tag: i64) -> Result<(), StoreError> {
+pub(crate) async fn remove_gone_tag(sql: &mut dyn Sql, tag: i64) -> Result<()> {
     let remove = "DELETE FROM link_tag WHERE tag_id = $1 AND link_id IN
          (SELECT link_id FROM link_tag WHERE tag_id = $1 ORDER BY link_id LIMIT $2) RETURNING link_id";
     if sql.query(remove, &[Value::Int(tag), Value::Int(GONE_LINKS)]).await?.is_empty() {

@@ -7,7 +7,7 @@ use codes::LinkId;
 use jiff::Timestamp;
 
 use super::{Dialect, dialect};
-use crate::StoreError;
+use crate::{Result, StoreError};
 
 /// A connection to a database, mostly within a transaction.
 #[async_trait]
@@ -19,19 +19,19 @@ pub trait Sql: Send {
     ///
     /// # Errors
     /// Returns [`StoreError`] if the database refuses the statement or does not answer.
-    async fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, StoreError>;
+    async fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>>;
 
     /// Runs a statement and returns how many rows it has changed.
     ///
     /// # Errors
     /// Returns [`StoreError`] as [`query`](Self::query) does.
-    async fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, StoreError>;
+    async fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64>;
 
     /// Notifies other resolvers of a change when the transaction commits.
     ///
     /// # Errors
     /// Returns [`StoreError`] as [`query`](Self::query) does.
-    async fn notify(&mut self, notice: Notice<'_>) -> Result<(), StoreError>;
+    async fn notify(&mut self, notice: Notice<'_>) -> Result<()>;
 }
 
 /// A change that other resolvers are notified of.
@@ -114,7 +114,7 @@ pub struct Row(pub(crate) Vec<Cell>);
 #[expect(clippy::missing_errors_doc, reason = "the error of all of them is above")]
 impl Row {
     /// Returns a number.
-    pub fn int(&self, column: usize) -> Result<i64, StoreError> {
+    pub fn int(&self, column: usize) -> Result<i64> {
         match &self.0[column] {
             Cell::Int(value) => Ok(*value),
             other => Err(unexpected("a number", other)),
@@ -122,7 +122,7 @@ impl Row {
     }
 
     /// Returns a number of a narrower type.
-    pub fn number<N: TryFrom<i64>>(&self, column: usize) -> Result<N, StoreError> {
+    pub fn number<N: TryFrom<i64>>(&self, column: usize) -> Result<N> {
         let found = self.int(column)?;
         N::try_from(found).map_err(|_| StoreError::Corrupt(format!("number out of range: {found}")))
     }
@@ -134,17 +134,17 @@ impl Row {
     }
 
     /// Returns a truth value.
-    pub fn flag(&self, column: usize) -> Result<bool, StoreError> {
+    pub fn flag(&self, column: usize) -> Result<bool> {
         Ok(self.int(column)? != 0)
     }
 
     /// Returns a text.
-    pub fn text(&self, column: usize) -> Result<&str, StoreError> {
+    pub fn text(&self, column: usize) -> Result<&str> {
         self.opt_text(column)?.ok_or_else(|| unexpected("a text", &Cell::Null))
     }
 
     /// Returns a text or `None` for NULL.
-    pub fn opt_text(&self, column: usize) -> Result<Option<&str>, StoreError> {
+    pub fn opt_text(&self, column: usize) -> Result<Option<&str>> {
         match &self.0[column] {
             Cell::Null => Ok(None),
             Cell::Text(text) => Ok(Some(text)),
@@ -153,7 +153,7 @@ impl Row {
     }
 
     /// Takes bytes out of the row.
-    pub fn take_bytes(&mut self, column: usize) -> Result<Vec<u8>, StoreError> {
+    pub fn take_bytes(&mut self, column: usize) -> Result<Vec<u8>> {
         match std::mem::replace(&mut self.0[column], Cell::Null) {
             Cell::Bytes(bytes) => Ok(bytes),
             other => Err(unexpected("bytes", &other)),
@@ -161,7 +161,7 @@ impl Row {
     }
 
     /// Returns a time.
-    pub(crate) fn time(&self, column: usize) -> Result<Timestamp, StoreError> {
+    pub(crate) fn time(&self, column: usize) -> Result<Timestamp> {
         match &self.0[column] {
             Cell::Time(time) => Ok(*time),
             Cell::Int(milliseconds) => Timestamp::from_millisecond(*milliseconds)
@@ -171,7 +171,7 @@ impl Row {
     }
 
     /// Returns a time or `None` for NULL.
-    pub(super) fn opt_time(&self, column: usize) -> Result<Option<Timestamp>, StoreError> {
+    pub(super) fn opt_time(&self, column: usize) -> Result<Option<Timestamp>> {
         if self.is_null(column) { Ok(None) } else { self.time(column).map(Some) }
     }
 }

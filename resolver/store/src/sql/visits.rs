@@ -10,7 +10,7 @@ use super::{
     places,
     tags::{stored_names, visible_only},
 };
-use crate::{LinkVisits, StoreError, TagChange, Visible, VisitTotals};
+use crate::{LinkVisits, Result, StoreError, TagChange, Visible, VisitTotals};
 
 /// The chore whose position is that of the last visits that were added.
 const CHORE: &str = "add visits to links";
@@ -28,11 +28,7 @@ pub(super) const LAST_VISIT: &str =
 
 /// Adds visits to links, unless the position of what was added is `up_to` or later. The ids must
 /// ascend, so that two resolvers cannot deadlock.
-pub(crate) async fn add_visits(
-    sql: &mut dyn Sql,
-    up_to: i64,
-    visits: &[LinkVisits],
-) -> Result<(), StoreError> {
+pub(crate) async fn add_visits(sql: &mut dyn Sql, up_to: i64, visits: &[LinkVisits]) -> Result<()> {
     if !advance(sql, CHORE, up_to).await? {
         return Ok(());
     }
@@ -58,7 +54,7 @@ pub(crate) async fn add_visits(
 
 /// Moves the position of a chore forward. Returns false if it is there already: what has come up to
 /// this position was added before.
-pub(super) async fn advance(sql: &mut dyn Sql, chore: &str, up_to: i64) -> Result<bool, StoreError> {
+pub(super) async fn advance(sql: &mut dyn Sql, chore: &str, up_to: i64) -> Result<bool> {
     let advance = "INSERT INTO chore (name, position) VALUES ($1, $2)
          ON CONFLICT (name) DO UPDATE SET position = excluded.position WHERE chore.position < excluded.position
          RETURNING position";
@@ -67,7 +63,7 @@ pub(super) async fn advance(sql: &mut dyn Sql, chore: &str, up_to: i64) -> Resul
 }
 
 /// Removes the imported visits of a link from its total, and returns how many there were.
-pub(crate) async fn take_imported_visits(sql: &mut dyn Sql, link: LinkId) -> Result<u64, StoreError> {
+pub(crate) async fn take_imported_visits(sql: &mut dyn Sql, link: LinkId) -> Result<u64> {
     let select = format!(
         "SELECT imported FROM link_seen WHERE link_id = $1 AND imported > 0 {}",
         sql.dialect().for_update()
@@ -80,10 +76,7 @@ pub(crate) async fn take_imported_visits(sql: &mut dyn Sql, link: LinkId) -> Res
 }
 
 /// Returns the visits of links that were ever seen, in any order.
-pub(crate) async fn visit_totals(
-    sql: &mut dyn Sql,
-    ids: &[LinkId],
-) -> Result<Vec<(LinkId, VisitTotals)>, StoreError> {
+pub(crate) async fn visit_totals(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<Vec<(LinkId, VisitTotals)>> {
     let mut found = Vec::with_capacity(ids.len());
     for ids in ids.chunks(STEP) {
         let select = format!(
@@ -107,7 +100,7 @@ pub(crate) async fn tag_visit_totals(
     sql: &mut dyn Sql,
     tags: &[Tag],
     of: &Visible,
-) -> Result<Vec<(Tag, VisitTotals)>, StoreError> {
+) -> Result<Vec<(Tag, VisitTotals)>> {
     let mut found = Vec::with_capacity(tags.len());
     for tags in tags.chunks(STEP) {
         let mut values: Vec<Value> = tags.iter().map(|tag| Value::Text(tag.to_string())).collect();
@@ -134,7 +127,7 @@ pub(crate) async fn tag_visit_totals(
 }
 
 /// Returns the number of a tag.
-pub(crate) async fn tag_id(sql: &mut dyn Sql, tag: &Tag) -> Result<Option<i64>, StoreError> {
+pub(crate) async fn tag_id(sql: &mut dyn Sql, tag: &Tag) -> Result<Option<i64>> {
     let names = stored_names([tag]);
     for name in names {
         if let Some(row) = sql.query("SELECT id FROM tag WHERE name = $1", &[name]).await?.first() {
@@ -145,7 +138,7 @@ pub(crate) async fn tag_id(sql: &mut dyn Sql, tag: &Tag) -> Result<Option<i64>, 
 }
 
 /// Returns the oldest links whose tags have changed.
-pub(crate) async fn tag_changes(sql: &mut dyn Sql, most: usize) -> Result<Vec<TagChange>, StoreError> {
+pub(crate) async fn tag_changes(sql: &mut dyn Sql, most: usize) -> Result<Vec<TagChange>> {
     let select = "SELECT number, link_id FROM tag_change ORDER BY number LIMIT $1";
     let mut changes = Vec::new();
     for row in sql.query(select, &[Value::count(most)]).await? {
@@ -162,11 +155,11 @@ pub(crate) async fn tag_changes(sql: &mut dyn Sql, most: usize) -> Result<Vec<Ta
 }
 
 /// Forgets changes of tags up to a number.
-pub(crate) async fn forget_tag_changes(sql: &mut dyn Sql, up_to: i64) -> Result<(), StoreError> {
+pub(crate) async fn forget_tag_changes(sql: &mut dyn Sql, up_to: i64) -> Result<()> {
     sql.query("DELETE FROM tag_change WHERE number <= $1", &[Value::Int(up_to)]).await.map(drop)
 }
 
-fn count(row: &Row, column: usize) -> Result<u64, StoreError> {
+fn count(row: &Row, column: usize) -> Result<u64> {
     // Below zero only while a deletion was added before visits that it deletes.
     Ok(u64::try_from(row.int(column)?).unwrap_or(0))
 }

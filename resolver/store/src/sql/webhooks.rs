@@ -18,7 +18,7 @@ use links::{
 use serde_json::{Value as Json, json};
 
 use super::{Dialect, Row, Sql, Value, audit::note, keys::is_valid, settings_version::note_change};
-use crate::{Disable, StoreError};
+use crate::{Disable, Result, StoreError};
 use codes::LinkId;
 
 pub(crate) use deliveries::{
@@ -52,7 +52,7 @@ const WITH_KEY: &str =
     "the API key that answers for it was revoked or has expired: enable the webhook with another key";
 
 /// Returns all webhooks in the order of their creation.
-pub(crate) async fn webhooks(sql: &mut dyn Sql) -> Result<Vec<Webhook>, StoreError> {
+pub(crate) async fn webhooks(sql: &mut dyn Sql) -> Result<Vec<Webhook>> {
     let select = format!("{} ORDER BY webhook.id", select(sql.dialect()));
     sql.query(&select, &[]).await?.iter().map(webhook_in).collect()
 }
@@ -60,14 +60,14 @@ pub(crate) async fn webhooks(sql: &mut dyn Sql) -> Result<Vec<Webhook>, StoreErr
 /// Returns what the enabled webhooks are called for.
 ///
 /// Secrets are not read: the role of a process that serves visitors only has no right to them.
-pub(super) async fn subscriptions(sql: &mut dyn Sql) -> Result<Vec<Subscription>, StoreError> {
+pub(super) async fn subscriptions(sql: &mut dyn Sql) -> Result<Vec<Subscription>> {
     let select =
         "SELECT kinds, domain_id, tag_id, link_id FROM webhook WHERE disabled_at IS NULL ORDER BY id";
     sql.query(select, &[]).await?.iter().map(|row| subscription_at(row, 0)).collect()
 }
 
 /// Returns a webhook.
-pub(crate) async fn webhook(sql: &mut dyn Sql, id: WebhookId) -> Result<Option<Webhook>, StoreError> {
+pub(crate) async fn webhook(sql: &mut dyn Sql, id: WebhookId) -> Result<Option<Webhook>> {
     let select = format!("{} WHERE webhook.id = $1", select(sql.dialect()));
     sql.query(&select, &[Value::Int(id.get())]).await?.first().map(webhook_in).transpose()
 }
@@ -78,7 +78,7 @@ pub(crate) async fn add_webhook(
     new: &NewWebhook,
     most: u32,
     by: ApiKeyId,
-) -> Result<Option<Webhook>, StoreError> {
+) -> Result<Option<Webhook>> {
     // Every change of webhooks locks this row, so no other one is added after the count.
     note_change(sql).await?;
     let counted = sql.query("SELECT count(*) FROM webhook", &[]).await?;
@@ -110,7 +110,7 @@ pub(crate) async fn add_webhook(
 }
 
 /// Returns the number of a tag, which is added if it does not exist.
-async fn tag_id(sql: &mut dyn Sql, tag: &Tag) -> Result<i64, StoreError> {
+async fn tag_id(sql: &mut dyn Sql, tag: &Tag) -> Result<i64> {
     let add = "INSERT INTO tag (name) VALUES ($1)
                ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id";
     let rows = sql.query(add, &[Value::Text(tag.to_string())]).await?;
@@ -123,7 +123,7 @@ pub(crate) async fn edit_webhook(
     id: WebhookId,
     edit: &WebhookEdit,
     by: ApiKeyId,
-) -> Result<Option<Webhook>, StoreError> {
+) -> Result<Option<Webhook>> {
     note_change(sql).await?;
     let Some(before) = webhook(sql, id).await? else { return Ok(None) };
     let now = sql.dialect().now();
@@ -157,7 +157,7 @@ pub(crate) async fn rotate_webhook(
     secret: &StoredSecret,
     keep: Duration,
     by: ApiKeyId,
-) -> Result<Option<Webhook>, StoreError> {
+) -> Result<Option<Webhook>> {
     let rotate = format!(
         "UPDATE webhook SET former_secret = secret, former_until = {}, secret = $2, version = version + 1
          WHERE id = $3 RETURNING id",
@@ -172,11 +172,7 @@ pub(crate) async fn rotate_webhook(
 }
 
 /// Removes a webhook. Its open deliveries end, so that they are removed with the others.
-pub(crate) async fn remove_webhook(
-    sql: &mut dyn Sql,
-    id: WebhookId,
-    by: ApiKeyId,
-) -> Result<bool, StoreError> {
+pub(crate) async fn remove_webhook(sql: &mut dyn Sql, id: WebhookId, by: ApiKeyId) -> Result<bool> {
     note_change(sql).await?;
     let Some(before) = webhook(sql, id).await? else { return Ok(false) };
     let own = [Value::Int(id.get())];
@@ -191,7 +187,7 @@ pub(crate) async fn remove_webhook(
 }
 
 /// Disables a webhook after an attempt. Returns whether it was enabled.
-async fn disable(sql: &mut dyn Sql, id: WebhookId, why: Disable) -> Result<bool, StoreError> {
+async fn disable(sql: &mut dyn Sql, id: WebhookId, why: Disable) -> Result<bool> {
     let only = match why {
         Disable::Gone => "",
         Disable::Failing => " AND failing_since IS NOT NULL",
@@ -212,7 +208,7 @@ async fn disable(sql: &mut dyn Sql, id: WebhookId, why: Disable) -> Result<bool,
 }
 
 /// Records that webhooks have ended with their API keys.
-async fn end_with_keys(sql: &mut dyn Sql) -> Result<(), StoreError> {
+async fn end_with_keys(sql: &mut dyn Sql) -> Result<()> {
     for ended in webhooks(sql).await? {
         let Some(Disabled { reason, .. }) = ended.disabled.filter(|disabled| disabled.reason == WITH_KEY)
         else {
@@ -244,7 +240,7 @@ fn told(webhook: &Webhook) -> Json {
     })
 }
 
-fn webhook_in(row: &Row) -> Result<Webhook, StoreError> {
+fn webhook_in(row: &Row) -> Result<Webhook> {
     let former = match (row.opt_text(3)?, row.opt_time(4)?) {
         (Some(secret), Some(until)) => Some((StoredSecret::new(secret), until)),
         _ => None,
@@ -282,7 +278,7 @@ fn webhook_in(row: &Row) -> Result<Webhook, StoreError> {
 }
 
 /// Reads a subscription from four columns, of which this is the first.
-fn subscription_at(row: &Row, first: usize) -> Result<Subscription, StoreError> {
+fn subscription_at(row: &Row, first: usize) -> Result<Subscription> {
     Ok(Subscription {
         kinds: row.text(first)?.split(',').map(str::to_owned).collect(),
         domain: row.opt_int(first + 1)?.map(DomainId::from_stored),
@@ -292,11 +288,11 @@ fn subscription_at(row: &Row, first: usize) -> Result<Subscription, StoreError> 
 }
 
 impl Row {
-    fn opt_int(&self, column: usize) -> Result<Option<i64>, StoreError> {
+    fn opt_int(&self, column: usize) -> Result<Option<i64>> {
         if self.is_null(column) { Ok(None) } else { self.int(column).map(Some) }
     }
 
-    fn count(&self, column: usize) -> Result<u64, StoreError> {
+    fn count(&self, column: usize) -> Result<u64> {
         Ok(u64::try_from(self.int(column)?).unwrap_or(0))
     }
 }

@@ -22,7 +22,7 @@ use rusqlite::{
 
 use super::{open_reader, open_writer, transaction::SqliteSql};
 use crate::{
-    StoreError,
+    Result, StoreError,
     sql::{self, Sql as _},
 };
 
@@ -41,7 +41,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// Returns an error if a file cannot be read, or is locked for long.
-    pub fn of(links: &Path, visits: Option<&Path>) -> Result<(Self, Option<Self>), StoreError> {
+    pub fn of(links: &Path, visits: Option<&Path>) -> Result<(Self, Option<Self>)> {
         let lock = open_writer(links)?;
         lock.execute_batch("BEGIN IMMEDIATE")?;
         let held = (Self::hold(links)?, visits.map(Self::hold).transpose()?);
@@ -49,7 +49,7 @@ impl Snapshot {
         Ok(held)
     }
 
-    fn hold(path: &Path) -> Result<Self, StoreError> {
+    fn hold(path: &Path) -> Result<Self> {
         let connection = open_reader(path)?;
         connection.execute_batch("BEGIN; SELECT count(*) FROM sqlite_master")?;
         Ok(Self(connection))
@@ -65,7 +65,7 @@ impl Snapshot {
         to: &Path,
         made_at: Option<Timestamp>,
         progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         let mut copy = open_writer(to)?;
         copy_pages(&self.0, &mut copy, progress)?;
         // One file, without a log beside it.
@@ -78,11 +78,7 @@ impl Snapshot {
     }
 }
 
-fn copy_pages(
-    source: &Connection,
-    copy: &mut Connection,
-    progress: &mut dyn FnMut(u64, u64),
-) -> Result<(), StoreError> {
+fn copy_pages(source: &Connection, copy: &mut Connection, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
     let backup = Backup::new(source, copy)?;
     loop {
         let step = backup.step(STEP_PAGES)?;
@@ -99,7 +95,7 @@ fn copy_pages(
 
 /// Begins a new history if the file is a backup that was restored, and returns the time of the
 /// backup.
-pub(super) async fn begin_after_restore(sql: &mut SqliteSql<'_>) -> Result<Option<Timestamp>, StoreError> {
+pub(super) async fn begin_after_restore(sql: &mut SqliteSql<'_>) -> Result<Option<Timestamp>> {
     let rows = sql.query("PRAGMA user_version", &[]).await?;
     let minutes = rows.first().map(|row| row.int(0)).transpose()?.unwrap_or(0);
     if minutes == 0 {

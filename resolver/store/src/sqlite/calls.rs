@@ -7,23 +7,23 @@ use numbers::{Mark, StoreEpoch};
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
 use crate::{
-    Inserted, StoreError,
+    Inserted, Result, StoreError,
     sql::{RAISE, details, details_text, mark_of},
 };
 
 /// Begins a transaction that takes the write lock at once, so that writers conflict here and not at
 /// COMMIT.
-fn begin(connection: &mut Connection) -> Result<rusqlite::Transaction<'_>, StoreError> {
+fn begin(connection: &mut Connection) -> Result<rusqlite::Transaction<'_>> {
     Ok(connection.transaction_with_behavior(TransactionBehavior::Immediate)?)
 }
 
-pub(super) fn timestamp(milliseconds: i64) -> Result<Timestamp, StoreError> {
+pub(super) fn timestamp(milliseconds: i64) -> Result<Timestamp> {
     Timestamp::from_millisecond(milliseconds).map_err(|error| StoreError::Corrupt(format!("a time: {error}")))
 }
 
 /// Returns the database's history. Only a restored file begins a new one: nothing else can take
 /// over from a SQLite file.
-pub(super) fn epoch(connection: &Connection) -> Result<StoreEpoch, StoreError> {
+pub(super) fn epoch(connection: &Connection) -> Result<StoreEpoch> {
     let sql = "SELECT 'sqlite:' || history FROM deployment WHERE history > 0";
     let text: Option<String> = connection.query_row(sql, [], |row| row.get(0)).optional()?;
     StoreEpoch::new(text.as_deref().unwrap_or("sqlite"))
@@ -36,7 +36,7 @@ pub(super) fn insert(
     connection: &mut Connection,
     links: &[NewLink],
     raises: bool,
-) -> Result<(Vec<Inserted>, Mark), StoreError> {
+) -> Result<(Vec<Inserted>, Mark)> {
     let transaction = begin(connection)?;
     let mut outcomes = Vec::with_capacity(links.len());
     {
@@ -69,7 +69,7 @@ pub(super) fn insert(
     Ok((outcomes, mark_of(mark.unwrap_or(0))?))
 }
 
-pub(super) fn read(connection: &Connection, ids: &[LinkId]) -> Result<Vec<Link>, StoreError> {
+pub(super) fn read(connection: &Connection, ids: &[LinkId]) -> Result<Vec<Link>> {
     let mut statement = connection.prepare_cached(
         "SELECT id, long_url, title, crawlable, forward_query, created_at, created_by, details FROM link WHERE id = ?1",
     )?;
@@ -82,7 +82,7 @@ pub(super) fn read(connection: &Connection, ids: &[LinkId]) -> Result<Vec<Link>,
     Ok(links)
 }
 
-fn link(row: &Row<'_>) -> Result<Link, StoreError> {
+fn link(row: &Row<'_>) -> Result<Link> {
     Ok(Link {
         id: LinkId::from_stored(row.get(0)?),
         long_url: LongUrl::from_stored(row.get::<_, String>(1)?),

@@ -12,16 +12,12 @@ use super::{
     transaction::{insert_error, read, write},
 };
 use crate::{
-    Change, FullLink, InsertError, Inserted, InsertedFull, InsertedNamed, Links, NamedLink, Reading, Source,
-    StoreError, Witness, sql,
+    Change, FullLink, InsertError, Inserted, InsertedFull, InsertedNamed, Links, NamedLink, Reading, Result,
+    Source, Witness, sql,
 };
 
 /// Inserts links, with an event for each if a webhook is called for new links.
-fn insert(
-    connection: &mut Connection,
-    links: &[NewLink],
-    raises: bool,
-) -> Result<(Vec<Inserted>, Mark), StoreError> {
+fn insert(connection: &mut Connection, links: &[NewLink], raises: bool) -> Result<(Vec<Inserted>, Mark)> {
     if !read(connection, async |sql| sql::wants_creates(sql).await)? {
         return calls::insert(connection, links, raises);
     }
@@ -65,7 +61,7 @@ impl Links for SqliteStore {
         let witness = self.witness.clone();
         self.writer
             .run(move |connection| {
-                let (outcome, mark) = write::<_, StoreError>(connection, async |sql| {
+                let (outcome, mark) = write::<_>(connection, async |sql| {
                     let outcome = sql::insert_full(sql, &link, &tags, idempotency.as_ref()).await?;
                     if let InsertedFull::Stored(at) = outcome {
                         let stored = Link::stored(link.new.id, link.new.draft.clone(), at);
@@ -100,7 +96,7 @@ impl Links for SqliteStore {
             .map_err(insert_error)
     }
 
-    async fn read(&self, ids: &[LinkId], _source: Source) -> Result<Reading, StoreError> {
+    async fn read(&self, ids: &[LinkId], _source: Source) -> Result<Reading> {
         let ids = ids.to_vec();
         let links = self.reader.run(move |connection| calls::read(connection, &ids)).await?;
         Ok(Reading { links, copied: None, complete: true })

@@ -23,8 +23,8 @@ use numbers::StoreEpoch;
 use tokio::sync::watch;
 
 use super::{
-    Catalog, Database, Done, Keys, Lane, Operation, Register, Schema, Settings, SettingsPoll,
-    SettingsVersion, Store, StoreError, Webhooks, Witness, operation::run, sql,
+    Catalog, Database, Done, Keys, Lane, Operation, Register, Result, Schema, Settings, SettingsPoll,
+    SettingsVersion, Store, Webhooks, Witness, operation::run, sql,
 };
 
 pub use backup::Snapshot;
@@ -60,7 +60,7 @@ impl Database for SqliteStore {
         self.witness.as_ref()
     }
 
-    async fn run(&self, lane: Lane, operation: Operation) -> Result<Done, StoreError> {
+    async fn run(&self, lane: Lane, operation: Operation) -> Result<Done> {
         match lane {
             Lane::Write | Lane::LongWrite => {
                 self.writer.write(async move |sql| operation.run(sql).await).await
@@ -79,11 +79,11 @@ impl Webhooks for SqliteStore {}
 
 #[async_trait]
 impl Register for SqliteStore {
-    async fn epoch(&self) -> Result<StoreEpoch, StoreError> {
+    async fn epoch(&self) -> Result<StoreEpoch> {
         self.reader.run(|connection| calls::epoch(connection)).await
     }
 
-    async fn begin_after_restore(&self) -> Result<Option<Timestamp>, StoreError> {
+    async fn begin_after_restore(&self) -> Result<Option<Timestamp>> {
         self.writer.write(backup::begin_after_restore).await
     }
 
@@ -94,7 +94,7 @@ impl Register for SqliteStore {
 
 #[async_trait]
 impl Settings for SqliteStore {
-    async fn poll_settings(&self, known: Option<&SettingsVersion>) -> Result<SettingsPoll, StoreError> {
+    async fn poll_settings(&self, known: Option<&SettingsVersion>) -> Result<SettingsPoll> {
         let settings = run(self, Lane::Read, known.cloned(), |sql, known| {
             Box::pin(sql::shared_settings(sql, known.as_ref()))
         });
@@ -105,11 +105,11 @@ impl Settings for SqliteStore {
 
 #[async_trait]
 impl Store for SqliteStore {
-    async fn migrate(&self) -> Result<(), StoreError> {
+    async fn migrate(&self) -> Result<()> {
         self.writer.run(migrations::run).await
     }
 
-    async fn schema(&self) -> Result<Schema, StoreError> {
+    async fn schema(&self) -> Result<Schema> {
         self.reader.run(migrations::schema).await
     }
 

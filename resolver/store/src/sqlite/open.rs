@@ -16,14 +16,14 @@ use links::{search_key, sort_key};
 use rusqlite::{Connection, OpenFlags, functions::FunctionFlags};
 
 use super::{SqliteStore, worker::Worker};
-use crate::StoreError;
+use crate::{Result, StoreError};
 
 impl SqliteStore {
     /// Opens or creates the file. Blocks on the disk: call it at start-up.
     ///
     /// # Errors
     /// Returns an error if the file cannot be opened or created.
-    pub fn open(path: &Path) -> Result<Self, StoreError> {
+    pub fn open(path: &Path) -> Result<Self> {
         let writer = open_writer(path)?;
         let (reader, lister) = (open_reader(path)?, open_reader(path)?);
         Ok(Self {
@@ -52,7 +52,7 @@ impl SqliteStore {
 ///
 /// # Errors
 /// Returns an error if the file cannot be opened or created.
-pub fn open_writer(path: &Path) -> Result<Connection, StoreError> {
+pub fn open_writer(path: &Path) -> Result<Connection> {
     create_private(path).map_err(|error| StoreError::Unreachable(Box::new(error)))?;
     connect(path)
 }
@@ -62,7 +62,7 @@ pub fn open_writer(path: &Path) -> Result<Connection, StoreError> {
 ///
 /// # Errors
 /// Returns an error if the file cannot be opened.
-pub fn open_reader(path: &Path) -> Result<Connection, StoreError> {
+pub fn open_reader(path: &Path) -> Result<Connection> {
     let connection = connect(path)?;
     connection.pragma_update(None, "query_only", true)?;
     Ok(connection)
@@ -72,13 +72,13 @@ pub fn open_reader(path: &Path) -> Result<Connection, StoreError> {
 ///
 /// # Errors
 /// Returns an error if the file does not exist or cannot be opened.
-pub fn attach(connection: &Connection, name: &str, path: &Path) -> Result<(), StoreError> {
+pub fn attach(connection: &Connection, name: &str, path: &Path) -> Result<()> {
     connection.execute(&format!("ATTACH ?1 AS {name}"), [read_only_uri(path)?])?;
     Ok(())
 }
 
 /// Returns the URI that opens a file for reading, and does not create it.
-fn read_only_uri(path: &Path) -> Result<String, StoreError> {
+fn read_only_uri(path: &Path) -> Result<String> {
     let path = absolute(path)?;
     let mut uri = String::from("file:");
     for byte in path.as_os_str().as_bytes() {
@@ -102,7 +102,7 @@ fn create_private(path: &Path) -> io::Result<()> {
     OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path).map(drop)
 }
 
-fn connect(path: &Path) -> Result<Connection, StoreError> {
+fn connect(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
@@ -119,7 +119,7 @@ fn connect(path: &Path) -> Result<Connection, StoreError> {
 
 /// Adds the functions that statements search and sort by. Indexes must not use them: other programs
 /// that open the file lack them.
-fn add_functions(connection: &Connection) -> Result<(), StoreError> {
+fn add_functions(connection: &Connection) -> Result<()> {
     add_function(connection, "search_key", search_key)?;
     add_function(connection, "sort_key", sort_key)
 }
@@ -128,7 +128,7 @@ fn add_function(
     connection: &Connection,
     name: &str,
     key: impl Fn(&str) -> Cow<'_, str> + Send + 'static,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     Ok(connection.create_scalar_function(name, 1, flags, move |call| {
         let text = call.get_raw(0).as_str_or_null()?;
@@ -136,7 +136,7 @@ fn add_function(
     })?)
 }
 
-fn absolute(path: &Path) -> Result<std::path::PathBuf, StoreError> {
+fn absolute(path: &Path) -> Result<std::path::PathBuf> {
     std::path::absolute(path).map_err(|error| StoreError::Unreachable(Box::new(error)))
 }
 

@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 use super::transaction::{self, SqliteSql};
-use crate::StoreError;
+use crate::{Result, StoreError};
 
 /// Maximum number of queued jobs. The callers are bounded batches and rare commands.
 const QUEUE: usize = 64;
@@ -72,7 +72,7 @@ impl Worker {
     /// Checkpoints the write-ahead log into the main file, so that a copy of that file is complete.
     /// A failure is logged and loses nothing: the log has all data as well.
     pub async fn checkpoint(&self) {
-        let checkpoint = |connection: &mut Connection| -> Result<i64, StoreError> {
+        let checkpoint = |connection: &mut Connection| -> Result<i64> {
             Ok(connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?)
         };
         match self.run(checkpoint).await {

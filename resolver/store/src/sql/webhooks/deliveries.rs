@@ -6,7 +6,7 @@ use links::webhook::{Delivery, DeliveryId, DeliveryState, OPEN_MAX, PING, Webhoo
 
 use super::super::{Dialect, Row, Sql, Value, places};
 use super::{disable, end_with_keys, gone, select, webhook, webhook_in};
-use crate::{AfterAttempt, AttemptEnd, Backlog, ClaimedDelivery, FanOut, FannedOut, StoreError};
+use crate::{AfterAttempt, AttemptEnd, Backlog, ClaimedDelivery, FanOut, FannedOut, Result, StoreError};
 
 /// Columns and tables of a delivery, for [`delivery_in`].
 const SELECT_DELIVERY: &str =
@@ -23,7 +23,7 @@ fn is_due(dialect: Dialect) -> String {
 }
 
 /// Turns events into deliveries.
-pub(crate) async fn fan_out(sql: &mut dyn Sql, events: &[FanOut]) -> Result<FannedOut, StoreError> {
+pub(crate) async fn fan_out(sql: &mut dyn Sql, events: &[FanOut]) -> Result<FannedOut> {
     let mut room = room_of(sql, events).await?;
     let (mut done, mut dropped) = (FannedOut::default(), BTreeMap::<WebhookId, i64>::new());
     for event in events {
@@ -55,7 +55,7 @@ pub(crate) async fn fan_out(sql: &mut dyn Sql, events: &[FanOut]) -> Result<Fann
 }
 
 /// Locks the enabled webhooks of these events, and returns how many more deliveries each may have.
-async fn room_of(sql: &mut dyn Sql, events: &[FanOut]) -> Result<BTreeMap<WebhookId, i64>, StoreError> {
+async fn room_of(sql: &mut dyn Sql, events: &[FanOut]) -> Result<BTreeMap<WebhookId, i64>> {
     let mut ids: Vec<WebhookId> =
         events.iter().flat_map(|event| event.webhooks.iter().map(|(id, _)| *id)).collect();
     ids.sort_unstable();
@@ -82,7 +82,7 @@ async fn room_of(sql: &mut dyn Sql, events: &[FanOut]) -> Result<BTreeMap<Webhoo
 }
 
 /// Writes the body of an event that has no deliveries yet. Returns whether it had none.
-async fn take_event(sql: &mut dyn Sql, event: &FanOut) -> Result<bool, StoreError> {
+async fn take_event(sql: &mut dyn Sql, event: &FanOut) -> Result<bool> {
     let take = format!(
         "UPDATE webhook_event SET payload = $1, fanned_at = {} WHERE id = $2 AND fanned_at IS NULL RETURNING id",
         sql.dialect().now()
@@ -91,7 +91,7 @@ async fn take_event(sql: &mut dyn Sql, event: &FanOut) -> Result<bool, StoreErro
     Ok(!sql.query(&take, &values).await?.is_empty())
 }
 
-async fn queue(sql: &mut dyn Sql, event: &FanOut, to: &[(WebhookId, &str)]) -> Result<(), StoreError> {
+async fn queue(sql: &mut dyn Sql, event: &FanOut, to: &[(WebhookId, &str)]) -> Result<()> {
     if to.is_empty() {
         return Ok(());
     }
@@ -106,7 +106,7 @@ async fn queue(sql: &mut dyn Sql, event: &FanOut, to: &[(WebhookId, &str)]) -> R
 }
 
 /// Removes the events that no webhook is called for.
-async fn forget(sql: &mut dyn Sql, events: &[FanOut]) -> Result<(), StoreError> {
+async fn forget(sql: &mut dyn Sql, events: &[FanOut]) -> Result<()> {
     let unwanted = events.iter().filter(|event| event.webhooks.is_empty());
     let values: Vec<Value> = unwanted.map(|event| Value::Int(event.event.get())).collect();
     if values.is_empty() {
@@ -123,7 +123,7 @@ pub(crate) async fn add_test_delivery(
     id: WebhookId,
     message_id: &str,
     body: &str,
-) -> Result<Option<Delivery>, StoreError> {
+) -> Result<Option<Delivery>> {
     if webhook(sql, id).await?.is_none_or(|webhook| webhook.disabled.is_some()) {
         return Ok(None);
     }
@@ -141,7 +141,7 @@ pub(crate) async fn add_test_delivery(
 }
 
 /// Returns the enabled webhooks with deliveries that are due.
-pub(crate) async fn due_webhooks(sql: &mut dyn Sql) -> Result<Vec<Webhook>, StoreError> {
+pub(crate) async fn due_webhooks(sql: &mut dyn Sql) -> Result<Vec<Webhook>> {
     let select = format!(
         "{} WHERE webhook.disabled_at IS NULL
          AND EXISTS (SELECT 1 FROM webhook_delivery WHERE webhook_id = webhook.id AND {}) ORDER BY webhook.id",
@@ -159,7 +159,7 @@ pub(crate) async fn claim_deliveries(
     sql: &mut dyn Sql,
     most: &[(WebhookId, u32)],
     lease: Duration,
-) -> Result<Vec<ClaimedDelivery>, StoreError> {
+) -> Result<Vec<ClaimedDelivery>> {
     let select = format!(
         "SELECT id FROM webhook_delivery WHERE webhook_id = $1 AND {} ORDER BY due_at LIMIT $2 {}",
         is_due(sql.dialect()),
@@ -191,7 +191,7 @@ pub(crate) async fn claim_deliveries(
     sql.query(&read, &ids).await?.iter().map(claimed_in).collect()
 }
 
-fn claimed_in(row: &Row) -> Result<ClaimedDelivery, StoreError> {
+fn claimed_in(row: &Row) -> Result<ClaimedDelivery> {
     Ok(ClaimedDelivery {
         id: DeliveryId::from_stored(row.int(0)?),
         webhook: WebhookId::from_stored(row.int(1)?),
@@ -204,7 +204,7 @@ fn claimed_in(row: &Row) -> Result<ClaimedDelivery, StoreError> {
 
 /// Records the end of an attempt, unless another process has claimed the delivery since, or
 /// somebody has asked for it again. Returns whether this disabled the webhook.
-pub(crate) async fn end_attempt(sql: &mut dyn Sql, end: &AttemptEnd) -> Result<bool, StoreError> {
+pub(crate) async fn end_attempt(sql: &mut dyn Sql, end: &AttemptEnd) -> Result<bool> {
     let (state, wait) = match end.next {
         AfterAttempt::Delivered => (DeliveryState::Delivered, Duration::ZERO),
         AfterAttempt::RetryIn(wait) => (DeliveryState::Open, wait),
@@ -256,7 +256,7 @@ pub(crate) async fn deliveries(
     webhook: WebhookId,
     before: Option<DeliveryId>,
     most: usize,
-) -> Result<Vec<Delivery>, StoreError> {
+) -> Result<Vec<Delivery>> {
     let select = format!(
         "{SELECT_DELIVERY} WHERE webhook_delivery.webhook_id = $1 AND webhook_delivery.id < $2
          ORDER BY webhook_delivery.id DESC LIMIT $3"
@@ -268,11 +268,7 @@ pub(crate) async fn deliveries(
     sql.query(&select, &values).await?.iter().filter(is_known).map(delivery_in).collect()
 }
 
-async fn delivery(
-    sql: &mut dyn Sql,
-    webhook: WebhookId,
-    id: DeliveryId,
-) -> Result<Option<Delivery>, StoreError> {
+async fn delivery(sql: &mut dyn Sql, webhook: WebhookId, id: DeliveryId) -> Result<Option<Delivery>> {
     let select =
         format!("{SELECT_DELIVERY} WHERE webhook_delivery.webhook_id = $1 AND webhook_delivery.id = $2");
     let values = [Value::Int(webhook.get()), Value::Int(id.get())];
@@ -285,7 +281,7 @@ pub(crate) async fn redeliver(
     sql: &mut dyn Sql,
     webhook: WebhookId,
     id: DeliveryId,
-) -> Result<Option<Delivery>, StoreError> {
+) -> Result<Option<Delivery>> {
     let again = format!(
         "UPDATE webhook_delivery SET state = 0, due_at = {}, ended_at = NULL, attempts = 0
          WHERE webhook_id = $1 AND id = $2",
@@ -295,7 +291,7 @@ pub(crate) async fn redeliver(
     delivery(sql, webhook, id).await
 }
 
-fn delivery_in(row: &Row) -> Result<Delivery, StoreError> {
+fn delivery_in(row: &Row) -> Result<Delivery> {
     let state = row.int(4)?;
     let unknown = || StoreError::Corrupt(format!("table webhook_delivery: the state {state}"));
     Ok(Delivery {
@@ -315,7 +311,7 @@ fn delivery_in(row: &Row) -> Result<Delivery, StoreError> {
 }
 
 /// Returns the open deliveries of all webhooks.
-pub(crate) async fn webhook_backlog(sql: &mut dyn Sql) -> Result<Backlog, StoreError> {
+pub(crate) async fn webhook_backlog(sql: &mut dyn Sql) -> Result<Backlog> {
     let open = sql.query("SELECT count(*) FROM webhook_delivery WHERE state = 0", &[]).await?;
     let oldest = format!(
         "SELECT min(webhook_delivery.due_at), {} FROM webhook
@@ -338,7 +334,7 @@ pub(crate) async fn webhook_backlog(sql: &mut dyn Sql) -> Result<Backlog, StoreE
 
 /// Records which webhooks have ended with their keys, and removes what ended longer ago than
 /// `kept`, at most `most` rows of each kind. Returns whether more may be left.
-pub(crate) async fn purge_webhooks(sql: &mut dyn Sql, kept: Duration, most: u32) -> Result<bool, StoreError> {
+pub(crate) async fn purge_webhooks(sql: &mut dyn Sql, kept: Duration, most: u32) -> Result<bool> {
     end_with_keys(sql).await?;
     let (cut, now, skip) = (sql.dialect().now_minus(kept), sql.dialect().now(), sql.dialect().skip_locked());
     let statements = [

@@ -12,7 +12,7 @@ use links::{
 use serde_json::{Value as Json, json};
 
 use super::super::{Dialect, Row, Sql, Value, create, places, visits::advance};
-use crate::{Inserted, StoreError};
+use crate::{Inserted, Result};
 
 /// The chore whose position is that of the last events of visits that were passed on.
 const CHORE: &str = "pass on events of visits";
@@ -30,7 +30,7 @@ fn is_wanted(kind: &str) -> String {
 }
 
 /// Returns whether an enabled webhook is called for new links.
-pub(crate) async fn wants_creates(sql: &mut dyn Sql) -> Result<bool, StoreError> {
+pub(crate) async fn wants_creates(sql: &mut dyn Sql) -> Result<bool> {
     let select = format!("SELECT 1 WHERE {}", is_wanted("$1"));
     let kind = EventKind::Created.as_str().to_owned();
     Ok(!sql.query(&select, &[Value::Text(kind)]).await?.is_empty())
@@ -44,7 +44,7 @@ pub(in crate::sql) async fn record_link(
     link: &Link,
     tags: &[Tag],
     data: &Json,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let ids = match tags.len() {
         0 => "NULL".to_owned(),
         count => format!(
@@ -69,7 +69,7 @@ pub(in crate::sql) async fn record_link(
 }
 
 /// Records the event of a new link, if a webhook is called for it.
-pub(crate) async fn record_create(sql: &mut dyn Sql, link: &Link, tags: &[Tag]) -> Result<(), StoreError> {
+pub(crate) async fn record_create(sql: &mut dyn Sql, link: &Link, tags: &[Tag]) -> Result<()> {
     record_link(sql, EventKind::Created, link, tags, &created(link, tags)).await
 }
 
@@ -81,10 +81,7 @@ fn created(link: &Link, tags: &[Tag]) -> Json {
 
 /// Inserts links, and records an event for each that is stored. Returns the outcome of each in the
 /// order of `links`.
-pub(crate) async fn insert_announced(
-    sql: &mut dyn Sql,
-    links: &[NewLink],
-) -> Result<Vec<Inserted>, StoreError> {
+pub(crate) async fn insert_announced(sql: &mut dyn Sql, links: &[NewLink]) -> Result<Vec<Inserted>> {
     // In the order of their ids, so that concurrent inserts cannot deadlock.
     let mut order: Vec<&NewLink> = links.iter().collect();
     order.sort_unstable_by_key(|link| link.id);
@@ -126,7 +123,7 @@ fn insert_of(dialect: Dialect, count: usize) -> String {
     )
 }
 
-fn rows_of(links: &[&NewLink]) -> Result<Vec<Value>, StoreError> {
+fn rows_of(links: &[&NewLink]) -> Result<Vec<Value>> {
     let mut values = Vec::with_capacity(7 * links.len());
     for link in links {
         values.extend(create::values(link.id, &link.draft)?);
@@ -139,15 +136,12 @@ pub(crate) async fn pass_on_webhook_events(
     sql: &mut dyn Sql,
     up_to: i64,
     events: &[NewWebhookEvent],
-) -> Result<(), StoreError> {
+) -> Result<()> {
     if advance(sql, CHORE, up_to).await? { add_webhook_events(sql, events).await } else { Ok(()) }
 }
 
 /// Records events.
-pub(crate) async fn add_webhook_events(
-    sql: &mut dyn Sql,
-    events: &[NewWebhookEvent],
-) -> Result<(), StoreError> {
+pub(crate) async fn add_webhook_events(sql: &mut dyn Sql, events: &[NewWebhookEvent]) -> Result<()> {
     for events in events.chunks(EVENTS_AT_ONCE) {
         let rows: Vec<String> =
             (0..events.len()).map(|row| format!("({})", places(5 * row + 1, 5))).collect();
@@ -173,16 +167,13 @@ fn row_of(event: &NewWebhookEvent) -> [Value; 5] {
 }
 
 /// Returns at most `most` events without deliveries yet, the oldest first.
-pub(crate) async fn waiting_webhook_events(
-    sql: &mut dyn Sql,
-    most: usize,
-) -> Result<Vec<WebhookEvent>, StoreError> {
+pub(crate) async fn waiting_webhook_events(sql: &mut dyn Sql, most: usize) -> Result<Vec<WebhookEvent>> {
     let select = "SELECT id, kind, domain_id, link_id, tags, payload, at FROM webhook_event
                   WHERE fanned_at IS NULL ORDER BY id LIMIT $1";
     sql.query(select, &[Value::count(most)]).await?.iter().map(event_in).collect()
 }
 
-fn event_in(row: &Row) -> Result<WebhookEvent, StoreError> {
+fn event_in(row: &Row) -> Result<WebhookEvent> {
     let tags = row.opt_text(4)?.unwrap_or_default();
     Ok(WebhookEvent {
         id: EventId::from_stored(row.int(0)?),
