@@ -120,14 +120,6 @@ pub struct SettingsVersion {
     pub copy: String,
 }
 
-impl SettingsVersion {
-    /// Returns whether this is the version that the resolver has read already.
-    #[must_use]
-    pub fn is(&self, known: &Self) -> bool {
-        self == known
-    }
-}
-
 /// Settings that every resolver keeps a copy of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SharedSettings {

@@ -54,9 +54,7 @@ pub trait Catalog: Database {
 
     /// Returns the tags of a link, sorted.
     async fn tags_of(&self, id: LinkId) -> Result<Vec<Tag>> {
-        let found =
-            run(self, Read, id, |sql, id| Box::pin(sql::tags_of(sql, std::slice::from_ref(id)))).await?;
-        Ok(found.into_values().next().unwrap_or_default())
+        run(self, Read, id, |sql, id| Box::pin(sql::tags_of_link(sql, *id))).await
     }
 
     /// Returns at most `most` tags that contain the searched text, sorted, each with the number of

@@ -12,7 +12,7 @@ use super::{
     PostgresStore, admin, copy,
     deadline::DEADLINE,
     line::{Line, LineError},
-    timestamp::timestamp,
+    transaction::row,
 };
 use crate::{InsertError, Inserted, Result, StoreError, sql};
 
@@ -43,9 +43,9 @@ impl PostgresStore {
             }
         }
         let epoch = history.as_str();
-        let row: [&(dyn ToSql + Sync); 8] =
+        let columns: [&(dyn ToSql + Sync); 8] =
             [&ids, &urls, &titles, &crawlable, &forward, &creators, &details, &epoch];
-        let rows = writer.query(DEADLINE, &row).await?;
+        let rows = writer.query(DEADLINE, &columns).await?;
         if rows.is_empty() {
             self.all_are_taken(history, &ids).await?;
         }
@@ -89,8 +89,12 @@ impl From<LineError> for InsertError {
 /// Maps returned ids to outcomes: returned ids were stored, and the others were taken.
 fn outcomes(links: &[NewLink], rows: &[Row]) -> Result<Vec<Inserted>, InsertError> {
     // The rows are committed by now, so an error while reading them leaves the outcome unknown.
-    let stored = rows.iter().map(|row| Ok((row.try_get::<_, i64>(0)?, timestamp(row, 1)?)));
-    let mut stored: Vec<(i64, Timestamp)> = stored.collect::<Result<_>>().map_err(InsertError::Unknown)?;
+    let stored = |stored: &Row| {
+        let stored = row(stored)?;
+        Ok((stored.int(0)?, stored.time(1)?))
+    };
+    let stored = rows.iter().map(stored).collect::<Result<Vec<(i64, Timestamp)>>>();
+    let mut stored = stored.map_err(InsertError::Unknown)?;
     // Postgres returns them in the order of the insert, but does not guarantee it.
     stored.sort_unstable_by_key(|(id, _)| *id);
     let outcome = |link: &NewLink| match stored.binary_search_by_key(&link.id.get(), |(id, _)| *id) {

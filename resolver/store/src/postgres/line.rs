@@ -36,7 +36,7 @@ use super::{
     connect::{Address, end_with_client},
     replica::{Position, REPLAYED, Replayed},
     statements::COPY,
-    timestamp::{optional_timestamp, timestamp},
+    transaction,
 };
 use crate::{Result, StoreError};
 
@@ -278,15 +278,13 @@ impl Open {
                 .await?;
         // On an error the sink is dropped, which makes the COPY fail, and the connection is dropped
         // with it.
-        let epoch: Option<&str> = row.try_get(1)?;
-        if epoch.ok_or(StoreError::NotCompared)? != history.as_str() {
+        let row = transaction::row(&row)?;
+        if row.opt_text(1)?.ok_or(StoreError::NotCompared)? != history.as_str() {
             return Err(StoreError::AnotherHistory);
         }
-        Ok((timestamp(&row, 0)?, sink))
+        Ok((row.time(0)?, sink))
     }
-}
 
-impl Open {
     /// Pipelines the query for the replay position and the statement. The server answers them in
     /// this order.
     async fn read_replica(&mut self, params: &[&(dyn ToSql + Sync)]) -> Result<(Replayed, Vec<Row>)> {
@@ -296,10 +294,10 @@ impl Open {
         };
         let position = self.client.query_one(&replayed, &[]);
         let (replayed, rows) = try_join(position, self.client.query(&self.statement, params)).await?;
-        let start = optional_timestamp(&replayed, 1)?;
-        let position = replayed.try_get::<_, Option<i64>>(0)?.zip(start);
+        let replayed = transaction::row(&replayed)?;
+        let position = replayed.opt_int(0)?.zip(replayed.opt_time(1)?);
         let position = position.map(|(at, start)| Position { start, at });
-        Ok((Replayed { position, is_all: replayed.try_get(2)? }, rows))
+        Ok((Replayed { position, is_all: replayed.flag(2)? }, rows))
     }
 }
 

@@ -20,7 +20,6 @@ mod reads;
 mod replica;
 mod roles;
 mod statements;
-mod timestamp;
 mod transaction;
 mod url;
 
@@ -34,7 +33,7 @@ use deadline::within;
 use jiff::Timestamp;
 use line::Line;
 use replica::Positions;
-use statements::{INSERT, POLL, READ, READ_PLAIN};
+use statements::{INSERT, POLL, READ};
 use tokio::{sync::watch, time::Instant};
 use tokio_postgres::config::TargetSessionAttrs;
 
@@ -59,8 +58,6 @@ pub struct PostgresStore {
     /// Reads from any server of the URL, also from read-only ones, which prove how old their rows
     /// are: redirects work while there is no primary.
     copy_reader: Line,
-    /// Reads links for lists of visits, which would hold up redirects on the connections above.
-    plain_reader: Line,
     /// The same two connections for slugs.
     slug_reader: Line,
     copy_slug_reader: Line,
@@ -118,7 +115,6 @@ impl PostgresStore {
             writers: (0..budget.writers).map(writer).collect(),
             reader: Line::reader(address.clone(), READ),
             copy_reader: Line::reader(address.reads_anywhere(), READ),
-            plain_reader: Line::reader(address.clone(), READ_PLAIN.as_str()),
             slug_reader: Line::reader(address.clone(), sql::FIND_SLUG),
             copy_slug_reader: Line::reader(address.reads_anywhere(), sql::FIND_SLUG),
             settings_reader: Line::reader(address.clone(), POLL.as_str()),

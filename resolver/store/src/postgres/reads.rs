@@ -8,7 +8,7 @@ use std::{
 };
 
 use codes::LinkId;
-use links::{DomainId, Link, LongUrl, Slug, api_key::ApiKeyId, slug_spellings};
+use links::{DomainId, Link, Slug, slug_spellings};
 use tokio::time::Instant;
 use tokio_postgres::{Row, types::ToSql};
 
@@ -16,9 +16,9 @@ use super::{
     PostgresStore,
     budget::{ReplicaRead, Server},
     deadline::DEADLINE,
-    timestamp::timestamp,
+    transaction,
 };
-use crate::{Reading, Result, Source, StoreError, sql};
+use crate::{Reading, Result, Source, StoreError};
 
 /// Deadline of a read from the primary, for each phase of
 /// [`Line::query`](super::line::Line::query). Any other server is asked after it.
@@ -164,18 +164,5 @@ fn lock<T>(shunned: &Mutex<Option<T>>) -> MutexGuard<'_, Option<T>> {
 }
 
 fn links(rows: &[Row]) -> Result<Vec<Link>> {
-    rows.iter().map(link).collect()
-}
-
-pub(super) fn link(row: &Row) -> Result<Link> {
-    Ok(Link {
-        id: LinkId::from_stored(row.try_get(0)?),
-        long_url: LongUrl::from_stored(row.try_get::<_, String>(1)?),
-        title: row.try_get(2)?,
-        crawlable: row.try_get(3)?,
-        forward_query: row.try_get(4)?,
-        created_at: timestamp(row, 5)?,
-        created_by: ApiKeyId(row.try_get(6)?),
-        details: sql::details(row.try_get(7)?),
-    })
+    rows.iter().map(|row| transaction::row(row)?.link()).collect()
 }

@@ -9,6 +9,7 @@ use std::{
 
 use async_trait::async_trait;
 use bytes::BytesMut;
+use jiff::Timestamp;
 use numbers::StoreEpoch;
 use tokio_postgres::{
     Client, GenericClient, Transaction,
@@ -19,10 +20,9 @@ use tokio_postgres::{
 use super::{
     PostgresStore,
     admin::compared_epoch,
-    connect::{Address, Connections, check_out},
+    connect::{Connections, check_out},
     deadline::{DEADLINE, within},
     line::rolled_back,
-    timestamp::timestamp,
 };
 use crate::{
     Database, Done, InsertError, Lane, Operation, Result, StoreError, Witness,
@@ -99,6 +99,30 @@ impl Database for PostgresStore {
 }
 
 impl PostgresStore {
+    /// Runs an operation that stores links. Its outcome is known, unless COMMIT was sent and not
+    /// answered. An operation that stored nothing is committed as well, without effect.
+    pub(super) async fn run_insert<T>(
+        &self,
+        operation: impl AsyncFnOnce(&mut PostgresSql<'_, Transaction<'_>>) -> Result<T> + Copy,
+    ) -> Result<T, InsertError> {
+        let mut connection = self.connection().await.map_err(InsertError::Failed)?;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match insert_once(&mut connection, operation).await {
+                Err(InsertError::Failed(error)) if tries < TRIES && is_to_be_repeated(&error) => {
+                    self.address.note_error(&error);
+                }
+                end => {
+                    if let Err(InsertError::Failed(error) | InsertError::Unknown(error)) = &end {
+                        self.address.note_error(error);
+                    }
+                    return end;
+                }
+            }
+        }
+    }
+
     async fn run_for(&self, pool: &Connections, deadline: Duration, operation: &Operation) -> Result<Done> {
         let got = check_out(pool).await;
         self.address.note(&got);
@@ -120,30 +144,6 @@ impl PostgresStore {
                     self.address.note(&end);
                     return end;
                 }
-            }
-        }
-    }
-}
-
-/// Runs an operation that stores a link. Its outcome is known, unless COMMIT was sent and not
-/// answered. An operation that stored nothing is committed as well, without effect.
-pub(super) async fn insert<T>(
-    address: &Address,
-    client: &mut Client,
-    operation: impl AsyncFnOnce(&mut PostgresSql<'_, Transaction<'_>>) -> Result<T> + Copy,
-) -> Result<T, InsertError> {
-    let mut tries = 0;
-    loop {
-        tries += 1;
-        match insert_once(client, operation).await {
-            Err(InsertError::Failed(error)) if tries < TRIES && is_to_be_repeated(&error) => {
-                address.note_error(&error);
-            }
-            end => {
-                if let Err(InsertError::Failed(error) | InsertError::Unknown(error)) = &end {
-                    address.note_error(error);
-                }
-                return end;
             }
         }
     }
@@ -228,7 +228,8 @@ impl ToSql for Value {
     to_sql_checked!();
 }
 
-fn row(row: &tokio_postgres::Row) -> Result<Row> {
+/// Reads all columns of a row.
+pub(super) fn row(row: &tokio_postgres::Row) -> Result<Row> {
     let cell = |index: usize| {
         let kind = row.columns()[index].type_();
         Ok(match *kind {
@@ -244,10 +245,14 @@ fn row(row: &tokio_postgres::Row) -> Result<Row> {
             }
             Type::TEXT => row.try_get::<_, Option<String>>(index)?.map_or(Cell::Null, Cell::Text),
             Type::BYTEA => row.try_get::<_, Option<Vec<u8>>>(index)?.map_or(Cell::Null, Cell::Bytes),
-            Type::TIMESTAMPTZ => match row.try_get::<_, Option<SystemTime>>(index)? {
-                Some(_) => Cell::Time(timestamp(row, index)?),
-                None => Cell::Null,
-            },
+            Type::TIMESTAMPTZ => {
+                match row.try_get::<_, Option<SystemTime>>(index)?.map(Timestamp::try_from) {
+                    Some(time) => {
+                        Cell::Time(time.map_err(|error| StoreError::Corrupt(format!("a time: {error}")))?)
+                    }
+                    None => Cell::Null,
+                }
+            }
             _ => return Err(StoreError::Corrupt(format!("a value of type {kind}"))),
         })
     };

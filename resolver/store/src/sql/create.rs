@@ -1,29 +1,83 @@
-//! Inserts of single links: custom slugs, tags, domains and deduplication, which the batch insert
-//! does not support.
+//! Inserts of links: custom slugs, tags, domains, deduplication and events of webhooks, which the
+//! batch insert of Postgres does not support.
+
+use std::collections::HashMap;
 
 use codes::LinkId;
 use jiff::Timestamp;
 use links::{DomainId, Draft, Idempotency, Link, NewLink, PickedCode, Slug, Tag};
 
 use super::{
-    Notice, Sql, Value,
+    Dialect, Notice, Sql, Value,
     blocks::is_reserved,
     details::{DELETED_AT, DOMAIN_OR_DEFAULT, SLUG, VERSION},
     details_text,
     edits::lock,
     idempotency::{Earlier, claim, release},
+    places,
     slugs::{free_slug, keep_domain, take_slug},
     tags::set_tags,
+    webhooks::{record_create, record_creates},
 };
-use crate::{FullLink, InsertedFull, InsertedNamed, NamedLink, Result, StoreError};
+use crate::{FullLink, Inserted, InsertedFull, InsertedNamed, NamedLink, Result, StoreError};
 
-/// Inserts a link under a claimed number, unless `idempotency` matches an earlier
-/// one.
+/// Number of links in one statement.
+const LINKS_AT_ONCE: usize = 500;
+
+/// Inserts links without tags, and returns the outcome of each in the order of `links`. With
+/// `is_announced`, records an event for each that is stored.
+pub(crate) async fn insert_links(
+    sql: &mut dyn Sql,
+    links: &[NewLink],
+    is_announced: bool,
+) -> Result<Vec<Inserted>> {
+    // In the order of their ids, so that concurrent inserts cannot deadlock.
+    let mut order: Vec<&NewLink> = links.iter().collect();
+    order.sort_unstable_by_key(|link| link.id);
+    // A statement of many rows saves round trips, of which SQLite has none: it keeps one prepared.
+    let at_once = if sql.dialect() == Dialect::Sqlite { 1 } else { LINKS_AT_ONCE };
+    let mut stored: HashMap<LinkId, Timestamp> = HashMap::with_capacity(links.len());
+    for links in order.chunks(at_once) {
+        let mut values = Vec::with_capacity(7 * links.len());
+        for link in links {
+            values.extend(self::values(link.id, &link.draft)?);
+        }
+        for row in sql.query(&insert_of(sql.dialect(), links.len()), &values).await? {
+            stored.insert(LinkId::from_stored(row.int(0)?), row.time(1)?);
+        }
+    }
+    if is_announced {
+        let link = |new: &&NewLink| Some(Link::stored(new.id, new.draft.clone(), *stored.get(&new.id)?));
+        let links: Vec<Link> = order.iter().filter_map(link).collect();
+        record_creates(sql, &links).await?;
+    }
+    let outcome = |link: &NewLink| stored.get(&link.id).map_or(Inserted::Taken, |at| Inserted::Stored(*at));
+    Ok(links.iter().map(outcome).collect())
+}
+
+/// Returns the insert of so many links.
+fn insert_of(dialect: Dialect, count: usize) -> String {
+    let row = |first: usize| {
+        let at = |column: usize| format!("${}", first + column);
+        let (plain, details, id) = (places(first, 5), dialect.json(&at(5)), at(6));
+        format!("({plain}, {details}, {id})")
+    };
+    let rows: Vec<String> = (0..count).map(|row_index| row(7 * row_index + 1)).collect();
+    format!(
+        "INSERT INTO link (long_url, title, crawlable, forward_query, created_by, details, id) VALUES {}
+         ON CONFLICT (id) DO NOTHING RETURNING id, created_at",
+        rows.join(", ")
+    )
+}
+
+/// Inserts a link under a claimed number, unless `idempotency` matches an earlier one. With
+/// `is_announced`, records an event if a webhook is called for it.
 pub(crate) async fn insert_full(
     sql: &mut dyn Sql,
     FullLink { new: NewLink { id, draft }, code }: &FullLink,
     tags: &[Tag],
     idempotency: Option<&Idempotency>,
+    is_announced: bool,
 ) -> Result<InsertedFull> {
     match claim(sql, *id, draft.created_by, idempotency).await? {
         Earlier::None => {}
@@ -44,16 +98,20 @@ pub(crate) async fn insert_full(
         return Ok(InsertedFull::Taken);
     };
     set_tags(sql, *id, tags).await?;
+    if is_announced {
+        record_create(sql, &Link::stored(*id, draft.clone(), at), tags).await?;
+    }
     Ok(InsertedFull::Stored(at))
 }
 
-/// Inserts a link under a custom slug, unless `idempotency` matches an earlier
-/// one.
+/// Inserts a link under a custom slug, unless `idempotency` matches an earlier one. With
+/// `is_announced`, records an event if a webhook is called for it.
 pub(crate) async fn insert_named(
     sql: &mut dyn Sql,
     link: &NamedLink,
     tags: &[Tag],
     idempotency: Option<&Idempotency>,
+    is_announced: bool,
 ) -> Result<InsertedNamed> {
     // The id is known before the first write, so that deduplication can record it.
     let spot = spot(sql, link).await?;
@@ -76,6 +134,9 @@ pub(crate) async fn insert_named(
     match spot {
         Spot::Number(_) => sql.notify(Notice::Picked(id)).await?,
         Spot::Entry(_) | Spot::Taken(_) => sql.notify(Notice::Changed(&[id])).await?,
+    }
+    if is_announced {
+        record_create(sql, &link.clone().stored(id, at, version), tags).await?;
     }
     Ok(InsertedNamed::Stored(id, at, version))
 }

@@ -29,7 +29,7 @@ pub(crate) async fn shared_settings(
         Some(row) => SettingsVersion { number: row.int(0)?, copy: row.text(1)?.to_owned() },
         None => SettingsVersion::default(),
     };
-    if known.is_some_and(|known| version.is(known)) {
+    if known == Some(&version) {
         return Ok(None);
     }
     let keyspaces = keyspaces(sql).await?;

@@ -17,7 +17,7 @@ use super::{
     domains::find_domain,
     long_urls::note_long_urls,
     slugs::{find_slug, free_slug, may_have_entry, take_slug},
-    tags::{set_tags, tags_of},
+    tags::{set_tags, tags_of_link},
 };
 use crate::{Deleted, Edited, Result, StoreError};
 
@@ -49,7 +49,7 @@ pub(crate) async fn edit(sql: &mut dyn Sql, id: LinkId, edit: &Edit, by: ApiKeyI
     }
     let tags_before = match &edit.tags {
         Some(tags) => {
-            let before = tags_of(sql, &[id]).await?.remove(&id).unwrap_or_default();
+            let before = tags_of_link(sql, id).await?;
             set_tags(sql, id, tags).await?;
             Some(before)
         }
@@ -58,7 +58,7 @@ pub(crate) async fn edit(sql: &mut dyn Sql, id: LinkId, edit: &Edit, by: ApiKeyI
     if edit.long_url.is_some() {
         note_long_urls(sql, std::iter::once((id, &link.long_url))).await?;
     }
-    let tags = tags_of(sql, &[id]).await?.remove(&id).unwrap_or_default();
+    let tags = tags_of_link(sql, id).await?;
     let mut change = change(&before, &link, tags_before.as_deref().map(|before| (before, &*tags)));
     if before.domain() != link.domain() {
         let [from, to] = [find_domain(sql, before.domain()).await?, find_domain(sql, link.domain()).await?];
@@ -83,7 +83,7 @@ async fn unchanged(
     if !edit.leaves(link, now, by) {
         return Ok(None);
     }
-    let tags = tags_of(sql, &[link.id]).await?.remove(&link.id).unwrap_or_default();
+    let tags = tags_of_link(sql, link.id).await?;
     let is_same =
         |wanted: &Vec<Tag>| wanted.len() == tags.len() && wanted.iter().all(|tag| tags.contains(tag));
     Ok(edit.tags.as_ref().is_none_or(is_same).then(|| Record { link: link.clone(), tags }))
@@ -146,7 +146,7 @@ pub(crate) async fn delete(
         Err(Refusal::Superseded) => return Ok(Deleted::Superseded),
         Err(Refusal::Blocked) => return Ok(Deleted::Blocked),
     }
-    let tags = tags_of(sql, &[id]).await?.remove(&id).unwrap_or_default();
+    let tags = tags_of_link(sql, id).await?;
     let link = link.deleted(tags.clone(), now, by);
     write(sql, &link).await?;
     set_tags(sql, id, &[]).await?;

@@ -15,7 +15,7 @@ use super::{
 use crate::{Advanced, BlockEntry, Comparison, Result, StoreError};
 
 /// SQL statement that raises the mark by one and returns it.
-pub(crate) const RAISE: &str = "UPDATE deployment SET mark = mark + 1 RETURNING mark";
+const RAISE: &str = "UPDATE deployment SET mark = mark + 1 RETURNING mark";
 /// The least number of numbers that a restore without a given number leaves out.
 const SKIP_MIN: u64 = 2_000_000;
 /// The least number of ids of links with a slug, and of domains, that a new history leaves out. As
@@ -131,7 +131,7 @@ pub(crate) async fn raise(sql: &mut dyn Sql) -> Result<Mark> {
 }
 
 /// Converts a stored mark.
-pub(crate) fn mark_of(stored: i64) -> Result<Mark> {
+fn mark_of(stored: i64) -> Result<Mark> {
     u64::try_from(stored)
         .map(Mark)
         .map_err(|_| StoreError::Corrupt(format!("deployment.mark: expected 0 to 2^63 - 1, got {stored}")))

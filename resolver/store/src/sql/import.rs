@@ -7,15 +7,14 @@ use codes::LinkId;
 use links::{ImportCode, ImportItem, PickedCode, Record};
 
 use super::{
-    Notice, Sql, Value,
+    Notice, Row, Sql, Value,
     create::{Placed, insert_deleted, place, same_keyspaces},
     long_urls::note_long_urls,
-    places,
     restore::find_deleted,
     settings_version::note_change,
     slugs::{find_slug, may_have_entry, take_slug},
     sweep::note_arrived,
-    tags::add_tags,
+    tags::{add_tags, tags_of},
     visits::visit_totals,
 };
 use crate::{Exported, ImportBatch, ImportPosition, Imported, NamedLink, Result, StoreError};
@@ -30,8 +29,7 @@ pub(crate) async fn import_position(sql: &mut dyn Sql, name: &str) -> Result<Imp
     let query = "SELECT position, refused FROM import WHERE name = $1";
     let rows = sql.query(query, &[Value::Text(name.to_owned())]).await?;
     let Some(row) = rows.first() else { return Ok(ImportPosition::default()) };
-    let count = |count: i64| u64::try_from(count).unwrap_or(0);
-    Ok(ImportPosition { place: count(row.int(0)?), refused: count(row.int(1)?) })
+    Ok(ImportPosition { place: row.count(0)?, refused: row.count(1)? })
 }
 
 /// Returns the estimated number of links.
@@ -182,7 +180,7 @@ async fn already_there(sql: &mut dyn Sql, item: &ImportItem, code: &PickedCode) 
     for id in code.mintable.into_iter().chain(entry) {
         let select = format!("SELECT {} FROM link WHERE id = $1", sql.dialect().link());
         let rows = sql.query(&select, &[Value::Int(id.get())]).await?;
-        let link = rows.first().map(super::Row::link).transpose()?;
+        let link = rows.first().map(Row::link).transpose()?;
         if link.is_some_and(|link| item.is_there_as(&link)) {
             return Ok(Imported::AlreadyThere);
         }
@@ -203,10 +201,10 @@ pub(crate) async fn export(sql: &mut dyn Sql, after: Option<LinkId>, most: usize
          ORDER BY link.id"
     );
     let rows = sql.query(&select, &[Value::after(after), Value::count(most)]).await?;
-    let links = rows.iter().map(super::Row::link).collect::<Result<Vec<_>, _>>()?;
+    let links = rows.iter().map(Row::link).collect::<Result<Vec<_>, _>>()?;
     let ids: Vec<LinkId> = links.iter().map(|link| link.id).collect();
     let limited: Vec<LinkId> = links.iter().filter(|link| link.is_limited()).map(|link| link.id).collect();
-    let mut tags = super::tags_of(sql, &ids).await?;
+    let mut tags = tags_of(sql, &ids).await?;
     let uses = uses_of(sql, &limited).await?;
     let visits: HashMap<_, _> = visit_totals(sql, &ids).await?.into_iter().collect();
     let exported = links.into_iter().map(|link| Exported {
@@ -219,13 +217,7 @@ pub(crate) async fn export(sql: &mut dyn Sql, after: Option<LinkId>, most: usize
 
 /// Returns how many visits of these links' limits are used up.
 async fn uses_of(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<HashMap<LinkId, u64>> {
-    if ids.is_empty() {
-        return Ok(HashMap::new());
-    }
-    let select = format!("SELECT link_id, used FROM link_use WHERE link_id IN ({})", places(1, ids.len()));
-    let values: Vec<Value> = ids.iter().map(|id| Value::Int(id.get())).collect();
-    let uses = |row: &super::Row| {
-        Ok((LinkId::from_stored(row.int(0)?), u64::try_from(row.int(1)?).unwrap_or_default()))
-    };
-    sql.query(&select, &values).await?.iter().map(uses).collect()
+    let select = format!("SELECT link_id, used FROM link_use WHERE {}", sql.dialect().among("link_id", "$1"));
+    let uses = |row: &Row| Ok((LinkId::from_stored(row.int(0)?), row.count(1)?));
+    sql.query(&select, &[Value::ids(ids)]).await?.iter().map(uses).collect()
 }

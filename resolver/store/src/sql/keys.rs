@@ -9,11 +9,8 @@ use links::{
     scope::Scopes,
 };
 
-use super::{Dialect, Row, Sql, Value, audit::note, places};
+use super::{Dialect, Row, Sql, Value, audit::note};
 use crate::{Result, StoreError};
-
-/// Maximum number of API keys in one statement.
-const NAMED_AT_ONCE: usize = 1_000;
 
 /// Adds an API key. Returns `None` if the name is taken.
 pub(crate) async fn add_api_key(
@@ -116,15 +113,9 @@ pub(super) fn grant(row: &Row) -> Result<Option<Grant>> {
 
 /// Returns the names of those of these API keys that exist.
 pub(crate) async fn key_names(sql: &mut dyn Sql, ids: &[ApiKeyId]) -> Result<Vec<(ApiKeyId, String)>> {
-    let mut names = Vec::with_capacity(ids.len());
-    for ids in ids.chunks(NAMED_AT_ONCE) {
-        let select = format!("SELECT id, name FROM api_key WHERE id IN ({})", places(1, ids.len()));
-        let values: Vec<Value> = ids.iter().map(|id| Value::Int(id.0)).collect();
-        for row in sql.query(&select, &values).await? {
-            names.push((ApiKeyId(row.int(0)?), row.text(1)?.to_owned()));
-        }
-    }
-    Ok(names)
+    let select = format!("SELECT id, name FROM api_key WHERE {}", sql.dialect().among("id", "$1"));
+    let rows = sql.query(&select, &[Value::numbers(ids.iter().map(|id| id.0))]).await?;
+    rows.iter().map(|row| Ok((ApiKeyId(row.int(0)?), row.text(1)?.to_owned()))).collect()
 }
 
 /// Returns all API keys in the order of their creation.
@@ -151,16 +142,9 @@ pub(crate) async fn list_api_keys(sql: &mut dyn Sql) -> Result<Vec<ApiKeyRecord>
 
 /// Records that API keys are in use. Idempotent.
 pub(crate) async fn note_keys_used(sql: &mut dyn Sql, ids: &[ApiKeyId]) -> Result<()> {
-    for ids in ids.chunks(NAMED_AT_ONCE) {
-        let note = format!(
-            "UPDATE api_key SET last_used_at = {} WHERE id IN ({})",
-            sql.dialect().now(),
-            places(1, ids.len())
-        );
-        let values: Vec<Value> = ids.iter().map(|id| Value::Int(id.0)).collect();
-        sql.query(&note, &values).await?;
-    }
-    Ok(())
+    let (now, among) = (sql.dialect().now(), sql.dialect().among("id", "$1"));
+    let note = format!("UPDATE api_key SET last_used_at = {now} WHERE {among}");
+    sql.query(&note, &[Value::numbers(ids.iter().map(|id| id.0))]).await.map(drop)
 }
 
 /// Revokes an API key. Returns whether a key of that name existed that was not revoked yet. Its

@@ -13,7 +13,6 @@ use super::{
     details::{DELETED_AT, DOMAIN, IS_ON_DEFAULT_DOMAIN, MAX_VISITS, SLUG, VALID_UNTIL},
     like::pattern,
     long_urls::candidates,
-    places,
     tags::{stored_names, tags_of},
     visits::{LAST_VISIT, NON_BOT_VISITS, VISITS},
 };
@@ -57,14 +56,10 @@ pub(crate) async fn outline(sql: &mut dyn Sql, filter: &Filter, code: Option<Lin
 
 /// Returns current outlines, in the order of `ids`. Links that do not exist are left out.
 pub(crate) async fn outlines_of(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<Vec<Outlined>> {
-    if ids.is_empty() {
-        return Ok(Vec::new());
-    }
-    let columns = outlined_columns(sql.dialect());
-    let select = format!("SELECT {columns} FROM link WHERE link.id IN ({})", places(1, ids.len()));
-    let values: Vec<Value> = ids.iter().map(|id| Value::Int(id.get())).collect();
-    let rows = sql.query(&select, &values).await?;
-    let entries = rows.iter().map(outlined).collect::<Result<Vec<_>, _>>()?;
+    let (columns, among) = (outlined_columns(sql.dialect()), sql.dialect().among("link.id", "$1"));
+    let select = format!("SELECT {columns} FROM link WHERE {among}");
+    let rows = sql.query(&select, &[Value::ids(ids)]).await?;
+    let entries = rows.iter().map(outlined).collect::<Result<Vec<_>>>()?;
     let mut entries: HashMap<LinkId, Outlined> = entries.into_iter().map(|entry| (entry.id, entry)).collect();
     Ok(ids.iter().filter_map(|id| entries.remove(id)).collect())
 }
@@ -94,13 +89,7 @@ fn outlined(row: &Row) -> Result<Outlined> {
 
 /// Returns links with their tags, in the order of `ids`. Links that do not exist are left out.
 pub(crate) async fn records(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<Vec<Record>> {
-    if ids.is_empty() {
-        return Ok(Vec::new());
-    }
-    let select =
-        format!("SELECT {} FROM link WHERE link.id IN ({})", sql.dialect().link(), places(1, ids.len()));
-    let values: Vec<Value> = ids.iter().map(|id| Value::Int(id.get())).collect();
-    let links = sql.query(&select, &values).await?.iter().map(Row::link).collect::<Result<Vec<_>, _>>()?;
+    let links = links(sql, ids).await?;
     let mut links: HashMap<LinkId, Link> = links.into_iter().map(|link| (link.id, link)).collect();
     let mut tags = tags_of(sql, ids).await?;
     let record = |id: &LinkId| {
@@ -110,15 +99,21 @@ pub(crate) async fn records(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<Vec<Rec
     Ok(ids.iter().filter_map(record).collect())
 }
 
+/// Returns links, deleted ones too, in any order.
+pub(crate) async fn links(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<Vec<Link>> {
+    let columns = sql.dialect().link();
+    select(sql, columns, ids).await
+}
+
 /// Returns links without their redirect rules, descriptions and tags, in any order.
 pub(crate) async fn plain_links(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<Vec<Link>> {
-    if ids.is_empty() {
-        return Ok(Vec::new());
-    }
     let columns = sql.dialect().plain_link();
-    let select = format!("SELECT {columns} FROM link WHERE link.id IN ({})", places(1, ids.len()));
-    let values: Vec<Value> = ids.iter().map(|id| Value::Int(id.get())).collect();
-    sql.query(&select, &values).await?.iter().map(Row::link).collect()
+    select(sql, &columns, ids).await
+}
+
+async fn select(sql: &mut dyn Sql, columns: &str, ids: &[LinkId]) -> Result<Vec<Link>> {
+    let select = format!("SELECT {columns} FROM link WHERE {}", sql.dialect().among("link.id", "$1"));
+    sql.query(&select, &[Value::ids(ids)]).await?.iter().map(Row::link).collect()
 }
 
 /// Returns the ORDER BY terms of a filter. Links with the same value come in the order of their

@@ -24,7 +24,7 @@ use links::{LongUrl, Record};
 use super::{
     Sql, Value,
     details::{DELETED_AT, DOMAIN_OR_DEFAULT},
-    tags_of,
+    tags::tags_of,
 };
 use crate::{IndexStep, Indexed, Result, StoreError, Visible};
 

@@ -42,28 +42,26 @@ mod uses;
 mod visits;
 mod webhooks;
 
-use std::collections::HashMap;
-
 use super::{Result, StoreError};
 use codes::LinkId;
-use links::{Details, Link, LongUrl, StoredObject as _, Tag, api_key::ApiKeyId};
+use links::{Details, Link, LongUrl, StoredObject as _, api_key::ApiKeyId};
 
 pub(super) use audit::{add_audit_entry, audit_entries};
 pub(super) use blocks::{holds, register_block, registered_end, release_block, take_over_block};
-pub(super) use create::{insert_full, insert_named};
+pub(super) use create::{insert_full, insert_links, insert_named};
 pub(super) use deployment::{adopt_fingerprint, adopt_ledger, fingerprint, forget_ledger};
 pub use dialect::Dialect;
 pub(super) use domains::{add_domain, domains_with_links, edit_domain, remove_domain, shared_settings};
 pub(super) use edits::{delete, edit};
 pub(super) use gaps::{Gaps, page_of_links};
-pub(super) use history::{RAISE, Registered, advance, begin_history, mark_of, raise};
+pub(super) use history::{Registered, advance, begin_history, raise};
 pub(super) use import::{export, import, import_position, link_count};
 pub(super) use keys::{
     add_api_key, add_first_api_key, find_api_key, find_grant, key_names, list_api_keys, note_keys_used,
     revoke_api_key, rotate_api_key,
 };
 pub(super) use keyspaces::{adopt_keyspaces, ids_of, number_of_end};
-pub(super) use list::{outline, outlines_of, plain_links, records};
+pub(super) use list::{links, outline, outlines_of, plain_links, records};
 pub(super) use long_urls::{index_long_urls, links_of_url};
 pub(super) use reservations::{
     add_reservation, close_reservation, count_reserved, reservation, reservations,
@@ -73,7 +71,7 @@ pub(super) use sessions::{end_session, find_session, open_session};
 pub(super) use slugs::{FIND_SLUG, find_slug};
 pub(super) use sweep::{note_visits, sweep};
 pub(super) use tags::{
-    delete_tags, gone_tag, has_tag, remove_gone_tag, rename_tag, tag_names, tags, tags_of,
+    delete_tags, gone_tag, has_tag, remove_gone_tag, rename_tag, tag_names, tags, tags_of_link,
 };
 pub(super) use targets::{remove_target, set_target};
 pub(super) use transaction::Cell;
@@ -84,9 +82,8 @@ pub(super) use visits::{
 };
 pub(super) use webhooks::{
     add_test_delivery, add_webhook, add_webhook_events, claim_deliveries, deliveries, due_webhooks,
-    edit_webhook, end_attempt, fan_out, insert_announced, pass_on_webhook_events, purge_webhooks,
-    record_create, redeliver, remove_webhook, rotate_webhook, waiting_webhook_events, wants_creates, webhook,
-    webhook_backlog, webhooks,
+    edit_webhook, end_attempt, fan_out, pass_on_webhook_events, purge_webhooks, redeliver, remove_webhook,
+    rotate_webhook, waiting_webhook_events, wants_creates, webhook, webhook_backlog, webhooks,
 };
 
 impl Row {
@@ -100,14 +97,9 @@ impl Row {
             forward_query: self.flag(4)?,
             created_at: self.time(5)?,
             created_by: ApiKeyId(self.int(6)?),
-            details: details(self.opt_text(7)?),
+            details: self.opt_text(7)?.map(|text| Box::new(Details::from_stored(text))),
         })
     }
-}
-
-/// Parses stored details.
-pub(super) fn details(text: Option<&str>) -> Option<Box<Details>> {
-    text.map(|text| Box::new(Details::from_stored(text)))
 }
 
 /// Serializes details for storage.
@@ -121,6 +113,3 @@ pub(super) fn details_text(details: Option<&Details>) -> Result<Option<String>> 
 fn places(from: usize, count: usize) -> String {
     (from..from + count).map(|place| format!("${place}")).collect::<Vec<_>>().join(", ")
 }
-
-/// Tags by link id.
-pub(super) type TagsOf = HashMap<LinkId, Vec<Tag>>;

@@ -1,10 +1,12 @@
 //! Tags and their links.
 
+use std::collections::HashMap;
+
 use codes::LinkId;
 use links::{Tag, api_key::ApiKeyId, audit::Action, nfc, search_key, tag_spellings};
 use serde_json::json;
 
-use super::{Sql, TagsOf, Value, audit::note, details::DOMAIN_OR_DEFAULT, like::pattern, places};
+use super::{Sql, Value, audit::note, details::DOMAIN_OR_DEFAULT, like::pattern, places};
 use crate::{Renamed, Result, TagCount, Visible};
 
 /// Notes that the tags of a link have changed. The counters of visits follow later.
@@ -80,21 +82,25 @@ async fn stored_name(sql: &mut dyn Sql, tag: &Tag) -> Result<Option<String>> {
 }
 
 /// Returns the tags of links, each link's tags sorted.
-pub(crate) async fn tags_of(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<TagsOf> {
-    let mut found = TagsOf::new();
+pub(super) async fn tags_of(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<HashMap<LinkId, Vec<Tag>>> {
+    let mut found = HashMap::<LinkId, Vec<Tag>>::new();
     if ids.is_empty() {
         return Ok(found);
     }
     let select = format!(
         "SELECT link_tag.link_id, tag.name FROM link_tag JOIN tag ON tag.id = link_tag.tag_id
-         WHERE link_tag.link_id IN ({}) ORDER BY tag.name",
-        places(1, ids.len())
+         WHERE {} ORDER BY tag.name",
+        sql.dialect().among("link_tag.link_id", "$1")
     );
-    let values: Vec<Value> = ids.iter().map(|id| Value::Int(id.get())).collect();
-    for row in sql.query(&select, &values).await? {
+    for row in sql.query(&select, &[Value::ids(ids)]).await? {
         found.entry(LinkId::from_stored(row.int(0)?)).or_default().push(Tag::from_stored(row.text(1)?));
     }
     Ok(found)
+}
+
+/// Returns the tags of a link, sorted.
+pub(crate) async fn tags_of_link(sql: &mut dyn Sql, id: LinkId) -> Result<Vec<Tag>> {
+    Ok(tags_of(sql, &[id]).await?.remove(&id).unwrap_or_default())
 }
 
 /// Returns at most `most` tags that contain the searched text, sorted, each with the number of

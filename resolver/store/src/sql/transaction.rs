@@ -84,6 +84,11 @@ impl Value {
         Self::Text(numbers.join(","))
     }
 
+    /// Joins ids into one text, for [`Dialect::among`].
+    pub(super) fn ids(ids: &[LinkId]) -> Self {
+        Self::numbers(ids.iter().map(|id| id.get()))
+    }
+
     /// Converts a duration to milliseconds.
     pub(super) fn milliseconds(span: Duration) -> Self {
         Self::Int(dialect::milliseconds(span))
@@ -119,6 +124,16 @@ impl Row {
             Cell::Int(value) => Ok(*value),
             other => Err(unexpected("a number", other)),
         }
+    }
+
+    /// Returns a number or `None` for NULL.
+    pub(crate) fn opt_int(&self, column: usize) -> Result<Option<i64>> {
+        if self.is_null(column) { Ok(None) } else { self.int(column).map(Some) }
+    }
+
+    /// Returns a count: 0 for a negative number.
+    pub(crate) fn count(&self, column: usize) -> Result<u64> {
+        Ok(u64::try_from(self.int(column)?).unwrap_or(0))
     }
 
     /// Returns a number of a narrower type.
@@ -171,7 +186,7 @@ impl Row {
     }
 
     /// Returns a time or `None` for NULL.
-    pub(super) fn opt_time(&self, column: usize) -> Result<Option<Timestamp>> {
+    pub(crate) fn opt_time(&self, column: usize) -> Result<Option<Timestamp>> {
         if self.is_null(column) { Ok(None) } else { self.time(column).map(Some) }
     }
 }

@@ -72,27 +72,24 @@ pub(crate) async fn take_imported_visits(sql: &mut dyn Sql, link: LinkId) -> Res
     let Some(row) = rows.first() else { return Ok(0) };
     let take = "UPDATE link_seen SET imported = 0 WHERE link_id = $1";
     sql.query(take, &[Value::Int(link.get())]).await?;
-    count(row, 0)
+    row.count(0)
 }
 
-/// Returns the visits of links that were ever seen, in any order.
+/// Returns the visits of links that were ever seen, in any order. A count is below zero only while a
+/// deletion was added before visits that it deletes.
 pub(crate) async fn visit_totals(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<Vec<(LinkId, VisitTotals)>> {
-    let mut found = Vec::with_capacity(ids.len());
-    for ids in ids.chunks(STEP) {
-        let select = format!(
-            "SELECT link_id, total, bots, seen_at, imported FROM link_seen WHERE link_id IN ({})",
-            places(1, ids.len())
-        );
-        let values: Vec<Value> = ids.iter().map(|id| Value::Int(id.get())).collect();
-        for row in sql.query(&select, &values).await? {
-            let (counted, bots, imported) = (count(&row, 1)?, count(&row, 2)?, count(&row, 4)?);
-            // Imported and restored links count as seen, without a visit here.
-            let last = if counted > 0 { Some(row.time(3)?) } else { None };
-            let total = counted.saturating_add(imported);
-            found.push((LinkId::from_stored(row.int(0)?), VisitTotals { total, bots, last }));
-        }
-    }
-    Ok(found)
+    let select = format!(
+        "SELECT link_id, total, bots, seen_at, imported FROM link_seen WHERE {}",
+        sql.dialect().among("link_id", "$1")
+    );
+    let totals = |row: &Row| {
+        let (counted, bots, imported) = (row.count(1)?, row.count(2)?, row.count(4)?);
+        // Imported and restored links count as seen, without a visit here.
+        let last = if counted > 0 { Some(row.time(3)?) } else { None };
+        let total = counted.saturating_add(imported);
+        Ok((LinkId::from_stored(row.int(0)?), VisitTotals { total, bots, last }))
+    };
+    sql.query(&select, &[Value::ids(ids)]).await?.iter().map(totals).collect()
 }
 
 /// Returns tags with the visits of their visible links, all of them and those of bots.
@@ -119,7 +116,7 @@ pub(crate) async fn tag_visit_totals(
             places(1, tags.len())
         );
         for row in sql.query(&select, &values).await? {
-            let totals = VisitTotals { total: count(&row, 1)?, bots: count(&row, 2)?, last: None };
+            let totals = VisitTotals { total: row.count(1)?, bots: row.count(2)?, last: None };
             found.push((Tag::from_stored(row.text(0)?), totals));
         }
     }
@@ -157,11 +154,6 @@ pub(crate) async fn tag_changes(sql: &mut dyn Sql, most: usize) -> Result<Vec<Ta
 /// Forgets changes of tags up to a number.
 pub(crate) async fn forget_tag_changes(sql: &mut dyn Sql, up_to: i64) -> Result<()> {
     sql.query("DELETE FROM tag_change WHERE number <= $1", &[Value::Int(up_to)]).await.map(drop)
-}
-
-fn count(row: &Row, column: usize) -> Result<u64> {
-    // Below zero only while a deletion was added before visits that it deletes.
-    Ok(u64::try_from(row.int(column)?).unwrap_or(0))
 }
 
 #[cfg(test)]

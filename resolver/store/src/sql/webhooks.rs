@@ -25,11 +25,8 @@ pub(crate) use deliveries::{
     add_test_delivery, claim_deliveries, deliveries, due_webhooks, end_attempt, fan_out, purge_webhooks,
     redeliver, webhook_backlog,
 };
-pub(super) use events::record_link;
-pub(crate) use events::{
-    add_webhook_events, insert_announced, pass_on_webhook_events, record_create, waiting_webhook_events,
-    wants_creates,
-};
+pub(crate) use events::{add_webhook_events, pass_on_webhook_events, waiting_webhook_events, wants_creates};
+pub(super) use events::{record_create, record_creates, record_link};
 
 /// Returns the columns and tables of a webhook, for [`webhook_in`].
 fn select(dialect: Dialect) -> String {
@@ -285,16 +282,6 @@ fn subscription_at(row: &Row, first: usize) -> Result<Subscription> {
         tag: row.opt_int(first + 2)?,
         link: row.opt_int(first + 3)?.map(LinkId::from_stored),
     })
-}
-
-impl Row {
-    fn opt_int(&self, column: usize) -> Result<Option<i64>> {
-        if self.is_null(column) { Ok(None) } else { self.int(column).map(Some) }
-    }
-
-    fn count(&self, column: usize) -> Result<u64> {
-        Ok(u64::try_from(self.int(column)?).unwrap_or(0))
-    }
 }
 
 fn gone() -> StoreError {

@@ -8,7 +8,6 @@
 //! flush.
 
 mod backup;
-mod calls;
 mod links;
 mod migrations;
 mod open;
@@ -20,6 +19,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use numbers::StoreEpoch;
+use rusqlite::{Connection, OptionalExtension as _};
 use tokio::sync::watch;
 
 use super::{
@@ -79,8 +79,15 @@ impl Webhooks for SqliteStore {}
 
 #[async_trait]
 impl Register for SqliteStore {
+    /// Only a restored file begins a new history: nothing else can take over from a SQLite file.
     async fn epoch(&self) -> Result<StoreEpoch> {
-        self.reader.run(|connection| calls::epoch(connection)).await
+        let epoch = |connection: &mut Connection| {
+            let sql = "SELECT 'sqlite:' || history FROM deployment WHERE history > 0";
+            let text: Option<String> = connection.query_row(sql, [], |row| row.get(0)).optional()?;
+            StoreEpoch::new(text.as_deref().unwrap_or("sqlite"))
+                .map_err(|error| StoreError::Corrupt(error.to_string()))
+        };
+        self.reader.run(epoch).await
     }
 
     async fn begin_after_restore(&self) -> Result<Option<Timestamp>> {

@@ -61,16 +61,12 @@ async fn room_of(sql: &mut dyn Sql, events: &[FanOut]) -> Result<BTreeMap<Webhoo
     ids.sort_unstable();
     ids.dedup();
     let mut room = BTreeMap::new();
-    if ids.is_empty() {
-        return Ok(room);
-    }
     let lock = format!(
-        "SELECT id FROM webhook WHERE id IN ({}) AND disabled_at IS NULL ORDER BY id {}",
-        places(1, ids.len()),
+        "SELECT id FROM webhook WHERE {} AND disabled_at IS NULL ORDER BY id {}",
+        sql.dialect().among("id", "$1"),
         sql.dialect().for_update()
     );
-    let values: Vec<Value> = ids.iter().map(|id| Value::Int(id.get())).collect();
-    for row in sql.query(&lock, &values).await? {
+    for row in sql.query(&lock, &[Value::numbers(ids.iter().map(|id| id.get()))]).await? {
         let id = row.int(0)?;
         let count = "SELECT count(*) FROM (SELECT id FROM webhook_delivery
                      WHERE webhook_id = $1 AND state = 0 LIMIT $2) AS open_ones";
@@ -108,13 +104,9 @@ async fn queue(sql: &mut dyn Sql, event: &FanOut, to: &[(WebhookId, &str)]) -> R
 /// Removes the events that no webhook is called for.
 async fn forget(sql: &mut dyn Sql, events: &[FanOut]) -> Result<()> {
     let unwanted = events.iter().filter(|event| event.webhooks.is_empty());
-    let values: Vec<Value> = unwanted.map(|event| Value::Int(event.event.get())).collect();
-    if values.is_empty() {
-        return Ok(());
-    }
     let delete =
-        format!("DELETE FROM webhook_event WHERE id IN ({}) AND fanned_at IS NULL", places(1, values.len()));
-    sql.query(&delete, &values).await.map(drop)
+        format!("DELETE FROM webhook_event WHERE {} AND fanned_at IS NULL", sql.dialect().among("id", "$1"));
+    sql.query(&delete, &[Value::numbers(unwanted.map(|event| event.event.get()))]).await.map(drop)
 }
 
 /// Adds a delivery of a test event, unless the webhook is disabled or does not exist.
@@ -168,27 +160,24 @@ pub(crate) async fn claim_deliveries(
     let mut ids = Vec::new();
     for (webhook, most) in most {
         for row in sql.query(&select, &[Value::Int(webhook.get()), Value::Int(i64::from(*most))]).await? {
-            ids.push(Value::Int(row.int(0)?));
+            ids.push(row.int(0)?);
         }
     }
-    if ids.is_empty() {
-        return Ok(Vec::new());
-    }
+    let ids = Value::numbers(ids);
     let hold = format!(
-        "UPDATE webhook_delivery SET held_until = {}, attempts = attempts + 1 WHERE id IN ({})",
+        "UPDATE webhook_delivery SET held_until = {}, attempts = attempts + 1 WHERE {}",
         sql.dialect().now_plus("$1"),
-        places(2, ids.len())
+        sql.dialect().among("id", "$2")
     );
-    let values: Vec<Value> = std::iter::once(Value::milliseconds(lease)).chain(ids.iter().cloned()).collect();
-    sql.query(&hold, &values).await?;
+    sql.query(&hold, &[Value::milliseconds(lease), ids.clone()]).await?;
     let read = format!(
         "SELECT webhook_delivery.id, webhook_delivery.webhook_id, webhook_delivery.message_id,
                 webhook_delivery.attempts, webhook_event.payload, webhook_delivery.due_at
          FROM webhook_delivery JOIN webhook_event ON webhook_event.id = webhook_delivery.event_id
-         WHERE webhook_delivery.id IN ({}) ORDER BY webhook_delivery.id",
-        places(1, ids.len())
+         WHERE {} ORDER BY webhook_delivery.id",
+        sql.dialect().among("webhook_delivery.id", "$1")
     );
-    sql.query(&read, &ids).await?.iter().map(claimed_in).collect()
+    sql.query(&read, &[ids]).await?.iter().map(claimed_in).collect()
 }
 
 fn claimed_in(row: &Row) -> Result<ClaimedDelivery> {
