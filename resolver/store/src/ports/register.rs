@@ -84,14 +84,24 @@ pub trait Register: Database {
     /// Returns the numbers of a span under which no link is stored, as ascending, disjoint and
     /// non-adjacent spans.
     async fn unused(&self, keyspace: KeyspaceIndex, span: Span) -> Result<Vec<Span>> {
-        let mut gaps = sql::Gaps::new(keyspace, span);
+        let (first, end) = LinkId::range(keyspace, span);
+        let numbers = |from: i64, to: i64| {
+            let offset = u64::try_from(from - first).unwrap_or(0);
+            Span::new(span.start() + offset, u64::try_from(to - from).unwrap_or(0)).ok()
+        };
+        let (mut next, mut unused) = (first, Vec::new());
         loop {
-            let page = (gaps.next, gaps.end);
+            let page = (next, end);
             let ids =
                 run(self, Read, page, |sql, (next, end)| Box::pin(sql::page_of_links(sql, *next, *end)))
                     .await?;
-            if gaps.page(&ids) {
-                return Ok(gaps.finish());
+            for id in &ids {
+                unused.extend(numbers(next, *id));
+                next = id + 1;
+            }
+            if ids.len() < sql::LINKS_PAGE {
+                unused.extend(numbers(next, end));
+                return Ok(unused);
             }
         }
     }

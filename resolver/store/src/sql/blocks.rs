@@ -13,6 +13,9 @@ use crate::{BlockEntry, Registration, Result, StoreError};
 /// Maximum number of spans in one statement.
 const ENTERED_AT_ONCE: usize = 500;
 
+/// Ids in a page of links.
+pub(crate) const LINKS_PAGE: usize = 10_000;
+
 /// Maximum number of a predecessor's commits that one take-over waits for. Each start of a holder
 /// leaves at most one under way.
 const TAKE_OVER_TRIES: usize = 5;
@@ -148,6 +151,12 @@ pub(crate) async fn holds(sql: &mut dyn Sql, id: LinkId, generation: u64, instan
     Ok(!sql.query(&select, &values).await?.is_empty())
 }
 
+/// Returns the next page of the ids of links from `next` to `end`, ascending.
+pub(crate) async fn page_of_links(sql: &mut dyn Sql, next: i64, end: i64) -> Result<Vec<i64>> {
+    let page = format!("SELECT id FROM link WHERE id >= $1 AND id < $2 ORDER BY id LIMIT {LINKS_PAGE}");
+    sql.query(&page, &[next.into(), end.into()]).await?.iter().map(|row| row.int(0)).collect()
+}
+
 /// Returns whether an open reservation owns the id. Its holder knows the code, and may have printed
 /// it.
 pub(super) async fn is_reserved(sql: &mut dyn Sql, id: LinkId) -> Result<bool> {
@@ -163,8 +172,7 @@ pub(super) async fn is_reserved(sql: &mut dyn Sql, id: LinkId) -> Result<bool> {
 /// Blocks do not overlap, so the last one has the highest end.
 pub(crate) async fn registered_end(sql: &mut dyn Sql, keyspace: KeyspaceIndex) -> Result<u64> {
     let (first, end) = ids_of(keyspace);
-    let last = sql.query(sql.dialect().last_block_end(), &[first.into(), end.into()]).await?;
-    let end = last.first().map(|row| row.int(0)).transpose()?;
+    let end = sql.number(sql.dialect().last_block_end(), &[first.into(), end.into()]).await?;
     Ok(number_of_end(keyspace, end))
 }
 

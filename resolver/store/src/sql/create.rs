@@ -231,8 +231,7 @@ async fn next_version(sql: &mut dyn Sql, domain: DomainId, slug: &Slug) -> Resul
          WHERE {DELETED_AT} IS NOT NULL AND {SLUG} = $1 AND {DOMAIN_OR_DEFAULT} = $2"
     );
     let values = [Value::Text(slug.as_str().to_owned()), Value::Int(domain.get())];
-    let rows = sql.query(&next, &values).await?;
-    let next = rows.first().filter(|row| !row.is_null(0)).map(|row| row.int(0)).transpose()?;
+    let next = sql.number(&next, &values).await?;
     Ok(next.and_then(|next| u64::try_from(next).ok()).unwrap_or(0))
 }
 
@@ -252,9 +251,8 @@ pub(super) async fn continue_versions(sql: &mut dyn Sql, link: &mut Link, name: 
 /// Returns [`StoreError::Keyspace`] if the database has another number of keyspaces than `known`.
 pub(super) async fn same_keyspaces(sql: &mut dyn Sql, known: usize) -> Result<()> {
     sql.query(sql.dialect().keep_keyspaces(), &[]).await?;
-    let counted = sql.query("SELECT count(*) FROM keyspace", &[]).await?;
-    let counted = counted.first().ok_or_else(|| corrupt("no count"))?.int(0)?;
-    if counted == i64::try_from(known).unwrap_or(-1) {
+    let counted = sql.number("SELECT count(*) FROM keyspace", &[]).await?;
+    if counted == i64::try_from(known).ok() {
         return Ok(());
     }
     Err(StoreError::Keyspace("a keyspace was added: this resolver has to be restarted".to_owned()))
@@ -309,8 +307,7 @@ async fn insert_link(
     );
     let mut values = Vec::from(values(id, draft)?);
     values.push(Value::OptTime(created_at));
-    let rows = sql.query(&insert, &values).await?;
-    rows.first().map(|row| row.time(0)).transpose()
+    sql.first(&insert, &values).await?.map(|row| row.time(0)).transpose()
 }
 
 /// Parameters `$1` to `$7` of an insert or update of a link.
@@ -328,8 +325,8 @@ pub(super) fn values(id: LinkId, draft: &Draft) -> Result<[Value; 7]> {
 
 /// Allocates an id that belongs to no minted code.
 async fn next_id(sql: &mut dyn Sql) -> Result<LinkId> {
-    let drawn = sql.query(sql.dialect().next_slug_link_id(), &[]).await?;
-    Ok(LinkId::from_stored(drawn.first().ok_or_else(|| corrupt("no next id"))?.int(0)?))
+    let next = sql.number(sql.dialect().next_slug_link_id(), &[]).await?;
+    next.map(LinkId::from_stored).ok_or_else(|| corrupt("no next id"))
 }
 
 fn corrupt(what: &str) -> StoreError {

@@ -7,8 +7,8 @@ use crate::{Result, StoreError};
 
 /// Returns the fingerprint of the adopted code key.
 pub(crate) async fn fingerprint(sql: &mut dyn Sql) -> Result<Option<Fingerprint>> {
-    let rows = sql.query("SELECT code_key_fingerprint FROM deployment", &[]).await?;
-    rows.first().map(|row| Ok(Fingerprint::from_stored(row.text(0)?.to_owned()))).transpose()
+    let row = sql.first("SELECT code_key_fingerprint FROM deployment", &[]).await?;
+    row.map(|row| Ok(Fingerprint::from_stored(row.text(0)?.to_owned()))).transpose()
 }
 
 /// Adopts the fingerprint if none is stored, and returns the stored one. The first insert wins.
@@ -23,8 +23,8 @@ pub(crate) async fn adopt_fingerprint(sql: &mut dyn Sql, mine: &Fingerprint) -> 
 pub(crate) async fn adopt_ledger(sql: &mut dyn Sql, mine: &str) -> Result<String> {
     let adopt = "UPDATE deployment SET ledger = $1 WHERE ledger IS NULL";
     sql.query(adopt, &[Value::Text(mine.to_owned())]).await?;
-    let rows = sql.query("SELECT ledger FROM deployment", &[]).await?;
-    Ok(rows.first().ok_or_else(is_empty)?.text(0)?.to_owned())
+    let row = sql.first("SELECT ledger FROM deployment", &[]).await?.ok_or_else(is_empty)?;
+    Ok(row.text(0)?.to_owned())
 }
 
 /// Clears the adopted ledger.

@@ -25,7 +25,7 @@ pub(crate) async fn shared_settings(
 ) -> Result<Option<SharedSettings>> {
     // The version is read first: a concurrent change gets a version of its own, and is read again.
     let select = format!("SELECT version, {} FROM settings_version", sql.dialect().settings_copy());
-    let version = match sql.query(&select, &[]).await?.first() {
+    let version = match sql.first(&select, &[]).await? {
         Some(row) => SettingsVersion { number: row.int(0)?, copy: row.text(1)?.to_owned() },
         None => SettingsVersion::default(),
     };
@@ -50,15 +50,15 @@ pub(crate) async fn add_domain(
 ) -> Result<Option<DomainId>> {
     let name = [Value::Text(authority.to_string())];
     let find = "SELECT id FROM domain WHERE authority = $1";
-    if let Some(row) = sql.query(find, &name).await?.first() {
-        return Ok(Some(DomainId::from_stored(row.int(0)?)));
+    if let Some(id) = sql.number(find, &name).await? {
+        return Ok(Some(DomainId::from_stored(id)));
     }
     // Every change of a domain locks this row, so no other domain is added between the count and
     // the insert.
     let lock = format!("SELECT version FROM settings_version {}", sql.dialect().for_update());
     sql.query(&lock, &[]).await?;
-    let counted = sql.query("SELECT count(*) FROM domain WHERE id <> 0", &[]).await?;
-    if counted.first().map_or(Ok(0), |row| row.int(0))? >= i64::from(most) {
+    let count = sql.number("SELECT count(*) FROM domain WHERE id <> 0", &[]).await?;
+    if count >= Some(i64::from(most)) {
         return Ok(None);
     }
     let add = "INSERT INTO domain (authority) VALUES ($1) ON CONFLICT (authority) DO NOTHING RETURNING id";
@@ -66,9 +66,9 @@ pub(crate) async fn add_domain(
         note_change(sql).await?;
         note(sql, by, Action::AddDomain, authority.as_str(), None).await?;
     }
-    let rows = sql.query(find, &name).await?;
-    let row = rows.first().ok_or_else(|| StoreError::Corrupt("a domain is gone".to_owned()))?;
-    Ok(Some(DomainId::from_stored(row.int(0)?)))
+    let id = sql.number(find, &name).await?;
+    let id = id.ok_or_else(|| StoreError::Corrupt("a domain is gone".to_owned()))?;
+    Ok(Some(DomainId::from_stored(id)))
 }
 
 /// Removes a domain that has no links in use and to which no API key is limited.
@@ -81,8 +81,7 @@ pub(crate) async fn remove_domain(sql: &mut dyn Sql, id: DomainId, by: ApiKeyId)
     let own = [Value::Int(id.get())];
     let lock =
         format!("SELECT authority FROM domain WHERE id = $1 AND id <> 0 {}", sql.dialect().for_update());
-    let rows = sql.query(&lock, &own).await?;
-    let Some(row) = rows.first() else { return Ok(DomainRemoved::Absent) };
+    let Some(row) = sql.first(&lock, &own).await? else { return Ok(DomainRemoved::Absent) };
     let name = row.text(0)?.to_owned();
     let used = format!(
         "SELECT slug.link_id FROM slug JOIN link ON link.id = slug.link_id
@@ -138,8 +137,7 @@ pub(crate) async fn domains_with_links(sql: &mut dyn Sql, of: Option<ApiKeyId>) 
 /// Returns a domain; `None` if there is none with this number.
 pub(super) async fn find_domain(sql: &mut dyn Sql, id: DomainId) -> Result<Option<Domain>> {
     let select = format!("SELECT {} FROM domain WHERE id = $1", columns(sql.dialect()));
-    let rows = sql.query(&select, &[Value::Int(id.get())]).await?;
-    rows.first().map(domain).transpose()
+    sql.first(&select, &[Value::Int(id.get())]).await?.as_ref().map(domain).transpose()
 }
 
 /// Edits a domain, unless another domain has the new name.
@@ -151,9 +149,10 @@ pub(crate) async fn edit_domain(
 ) -> Result<DomainEdited> {
     let select =
         format!("SELECT {} FROM domain WHERE id = $1 {}", columns(sql.dialect()), sql.dialect().for_update());
-    let rows = sql.query(&select, &[Value::Int(id.get())]).await?;
-    let Some(row) = rows.first() else { return Ok(DomainEdited::Absent) };
-    let before = domain(row)?;
+    let Some(row) = sql.first(&select, &[Value::Int(id.get())]).await? else {
+        return Ok(DomainEdited::Absent);
+    };
+    let before = domain(&row)?;
     let mut domain = before.clone();
     domain.settings = edit.apply(domain.settings);
     if let Some(name) = &edit.authority {

@@ -164,10 +164,8 @@ pub(crate) async fn delete(
 /// Returns [`StoreError::LaterRelease`] if this release cannot tell which link it is, or its state.
 pub(super) async fn lock(sql: &mut dyn Sql, id: LinkId) -> Result<Option<(Link, Timestamp)>> {
     let (link, now, lock) = (sql.dialect().link(), sql.dialect().now(), sql.dialect().for_update());
-    let rows = sql
-        .query(&format!("SELECT {link}, {now} FROM link WHERE id = $1 {lock}"), &[Value::Int(id.get())])
-        .await?;
-    let Some(row) = rows.first() else { return Ok(None) };
+    let select = format!("SELECT {link}, {now} FROM link WHERE id = $1 {lock}");
+    let Some(row) = sql.first(&select, &[Value::Int(id.get())]).await? else { return Ok(None) };
     let link = row.link()?;
     if link.details.as_ref().is_some_and(|details| details.is_opaque()) {
         return Err(StoreError::LaterRelease);

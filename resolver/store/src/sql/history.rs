@@ -59,8 +59,7 @@ pub(crate) async fn advance(
         _ => "",
     };
     let step = format!("UPDATE deployment SET mark = mark + $1{compared} RETURNING mark - $1, mark, history");
-    let rows = sql.query(&step, &[Value::Int(by)]).await?;
-    let row = rows.first().ok_or_else(no_deployment)?;
+    let row = sql.first(&step, &[Value::Int(by)]).await?.ok_or_else(no_deployment)?;
     let (was, mark, history) = (mark_of(row.int(0)?)?, mark_of(row.int(1)?)?, row.int(2)?);
     if was >= at_least {
         if history != registered.history {
@@ -83,8 +82,7 @@ pub(crate) async fn advance(
 /// Begins a new history after a restore, and withholds the next `skip` numbers of each keyspace, or
 /// as many as [`safe_skip`] says.
 pub(crate) async fn begin_history(sql: &mut dyn Sql, skip: Option<u64>) -> Result<Mark> {
-    let rows = sql.query(RAISE, &[]).await?;
-    let mark = mark_of(rows.first().ok_or_else(no_deployment)?.int(0)?)?;
+    let mark = mark_of(sql.number(RAISE, &[]).await?.ok_or_else(no_deployment)?)?;
     let mut ends = Vec::new();
     for (index, keyspace) in keyspaces(sql).await? {
         let end = registered_end(sql, index).await?;
@@ -112,9 +110,8 @@ fn safe_skip(left: u64, drawn: u64) -> u64 {
 /// Returns whether the server has another start time than the one seen before the ledger was asked.
 async fn was_restarted(sql: &mut dyn Sql, seen: Option<Timestamp>) -> Result<bool> {
     let (Dialect::Postgres, Some(seen)) = (sql.dialect(), seen) else { return Ok(false) };
-    let rows = sql.query("SELECT pg_postmaster_start_time()", &[]).await?;
-    let started = rows.first().map(|row| row.time(0)).transpose()?;
-    Ok(started != Some(seen))
+    let started = sql.first("SELECT pg_postmaster_start_time()", &[]).await?;
+    Ok(started.map(|row| row.time(0)).transpose()? != Some(seen))
 }
 
 fn no_deployment() -> StoreError {
@@ -126,8 +123,7 @@ fn no_deployment() -> StoreError {
 /// Raises the mark within a transaction that writes links. Returns 0 before the deployment is set
 /// up.
 pub(crate) async fn raise(sql: &mut dyn Sql) -> Result<Mark> {
-    let rows = sql.query(RAISE, &[]).await?;
-    rows.first().map_or(Ok(Mark(0)), |row| mark_of(row.int(0)?))
+    mark_of(sql.number(RAISE, &[]).await?.unwrap_or(0))
 }
 
 /// Converts a stored mark.
@@ -208,8 +204,7 @@ async fn gaps(sql: &mut dyn Sql, keyspace: KeyspaceIndex, end: u64) -> Result<Ve
     let between = [Value::Int(first), Value::Int(last)];
     let lowest = format!("SELECT min({low}) FROM block WHERE {low} >= $1 AND {low} < $2");
     let number = |id: i64| number_of_end(keyspace, Some(id));
-    let lowest = sql.query(&lowest, &between).await?;
-    let lowest = lowest.first().filter(|row| !row.is_null(0)).map(|row| row.int(0)).transpose()?;
+    let lowest = sql.number(&lowest, &between).await?;
     let (mut gaps, mut from) = (Vec::new(), 0);
     let mut until = lowest.map(number);
     let rows = sql.query(&edges, &between).await?;

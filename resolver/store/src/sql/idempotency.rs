@@ -77,11 +77,10 @@ async fn begin(sql: &mut dyn Sql, id: LinkId, request: &Idempotency) -> Result<b
 async fn lock(sql: &mut dyn Sql, request: &Idempotency) -> Result<Option<EarlierRequest>> {
     let (now, lock) = (sql.dialect().now(), sql.dialect().for_update());
     let look = format!("SELECT fingerprint, expires_at > {now} FROM dedupe WHERE digest = $1 {lock}");
-    let rows = sql.query(&look, &[Value::Text(request.digest.clone())]).await?;
-    let earlier = |row: &Row| {
+    let earlier = |row: Row| {
         Ok(EarlierRequest { fingerprint: row.opt_text(0)?.map(str::to_owned), is_expired: !row.flag(1)? })
     };
-    rows.first().map(earlier).transpose()
+    sql.first(&look, &[Value::Text(request.digest.clone())]).await?.map(earlier).transpose()
 }
 
 /// Returns the link of the entry. It is read after the entry was locked: a statement that did both
@@ -91,8 +90,7 @@ async fn link_of(sql: &mut dyn Sql, request: &Idempotency) -> Result<Option<Link
         "SELECT {} FROM dedupe JOIN link ON link.id = dedupe.link_id WHERE dedupe.digest = $1",
         sql.dialect().link()
     );
-    let rows = sql.query(&select, &[Value::Text(request.digest.clone())]).await?;
-    rows.first().map(Row::link).transpose()
+    sql.first(&select, &[Value::Text(request.digest.clone())]).await?.as_ref().map(Row::link).transpose()
 }
 
 /// Renews the entry for this request, with the link that answers it.

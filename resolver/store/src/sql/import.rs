@@ -27,15 +27,16 @@ const EXPORTED_BYTES: u64 = 8 << 20;
 /// Returns the position of an import: the last item that was stored or refused.
 pub(crate) async fn import_position(sql: &mut dyn Sql, name: &str) -> Result<ImportPosition> {
     let query = "SELECT position, refused FROM import WHERE name = $1";
-    let rows = sql.query(query, &[Value::Text(name.to_owned())]).await?;
-    let Some(row) = rows.first() else { return Ok(ImportPosition::default()) };
+    let Some(row) = sql.first(query, &[Value::Text(name.to_owned())]).await? else {
+        return Ok(ImportPosition::default());
+    };
     Ok(ImportPosition { place: row.count(0)?, refused: row.count(1)? })
 }
 
 /// Returns the estimated number of links.
 pub(crate) async fn link_count(sql: &mut dyn Sql) -> Result<Option<u64>> {
-    let rows = sql.query(sql.dialect().link_count(), &[]).await?;
-    rows.first().map_or(Ok(None), |row| Ok(u64::try_from(row.int(0)?).ok()))
+    let count = sql.number(sql.dialect().link_count(), &[]).await?;
+    Ok(count.and_then(|count| u64::try_from(count).ok()))
 }
 
 /// Stores a batch unless it was stored before, and returns the outcome of each item.
@@ -47,8 +48,7 @@ pub(crate) async fn import(sql: &mut dyn Sql, batch: &ImportBatch) -> Result<Vec
     let begin = "INSERT INTO import (name, position) VALUES ($1, 0) ON CONFLICT (name) DO NOTHING";
     sql.query(begin, std::slice::from_ref(&name)).await?;
     let lock = format!("SELECT position FROM import WHERE name = $1 {}", sql.dialect().for_update());
-    let rows = sql.query(&lock, std::slice::from_ref(&name)).await?;
-    let position = rows.first().map_or(Ok(0), |row| row.int(0))?;
+    let position = sql.number(&lock, std::slice::from_ref(&name)).await?.unwrap_or(0);
     let end = i64::try_from(batch.end).unwrap_or(i64::MAX);
     if position >= end {
         return look_again(sql, batch).await;
@@ -57,12 +57,9 @@ pub(crate) async fn import(sql: &mut dyn Sql, batch: &ImportBatch) -> Result<Vec
     let mut imported = Vec::with_capacity(batch.items.len());
     let (mut changed, mut picked, mut arrived, mut noted) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (index, item) in batch.items.iter().enumerate() {
-        let (done, code) = match store(sql, batch.keyspaces, item).await? {
-            Tried::Under(code, done) => (done, Some(code)),
-            Tried::AllTaken { is_all: true } => (Imported::Taken, None),
-            // Nothing of the batch is stored. It comes again with more candidates.
-            Tried::AllTaken { is_all: false } => return Err(StoreError::NoFreeCode { item: index }),
-        };
+        let tried = store(sql, batch.keyspaces, item).await?;
+        // Nothing of the batch is stored. It comes again with more candidates.
+        let (done, code) = tried.ok_or(StoreError::NoFreeCode { item: index })?;
         if let Imported::Stored(id) = done {
             add_tags(sql, id, &item.tags).await?;
             spend(sql, id, item.uses).await?;
@@ -106,34 +103,32 @@ async fn look_again(sql: &mut dyn Sql, batch: &ImportBatch) -> Result<Vec<Import
     Ok(found)
 }
 
-/// What became of an item.
-enum Tried<'a> {
-    /// The item has its own code, or got this one of its candidates.
-    Under(&'a PickedCode, Imported),
-    /// All of its candidates are taken.
-    AllTaken { is_all: bool },
-}
-
-/// Stores one item under its code, or under the first of its candidates that is free.
-async fn store<'a>(sql: &mut dyn Sql, keyspaces: usize, item: &'a ImportItem) -> Result<Tried<'a>> {
+/// Stores one item under its code, or under the first of its candidates that is free. Returns its
+/// outcome with that code; `None` if all candidates are taken and there are more.
+async fn store<'a>(
+    sql: &mut dyn Sql,
+    keyspaces: usize,
+    item: &'a ImportItem,
+) -> Result<Option<(Imported, Option<&'a PickedCode>)>> {
     match &item.code {
-        ImportCode::Kept(code) if item.is_deleted() => {
-            Ok(Tried::Under(code, store_deleted(sql, item, code).await?))
+        ImportCode::Kept(code) => {
+            let done = if item.is_deleted() {
+                store_deleted(sql, item, code).await?
+            } else {
+                match put(sql, keyspaces, item, code).await? {
+                    Placed::Stored(id, ..) => Imported::Stored(id),
+                    Placed::Taken => already_there(sql, item, code).await?,
+                }
+            };
+            Ok(Some((done, Some(code))))
         }
-        ImportCode::Kept(code) => Ok(Tried::Under(
-            code,
-            match put(sql, keyspaces, item, code).await? {
-                Placed::Stored(id, ..) => Imported::Stored(id),
-                Placed::Taken => already_there(sql, item, code).await?,
-            },
-        )),
         ImportCode::FirstFree { candidates, is_all } => {
             for code in candidates.iter() {
                 if let Placed::Stored(id, ..) = put(sql, keyspaces, item, code).await? {
-                    return Ok(Tried::Under(code, Imported::Stored(id)));
+                    return Ok(Some((Imported::Stored(id), Some(code))));
                 }
             }
-            Ok(Tried::AllTaken { is_all: *is_all })
+            Ok(is_all.then_some((Imported::Taken, None)))
         }
     }
 }
@@ -179,8 +174,7 @@ async fn already_there(sql: &mut dyn Sql, item: &ImportItem, code: &PickedCode) 
     let entry = find_slug(sql, item.draft.domain(), code.slug.as_str()).await?;
     for id in code.mintable.into_iter().chain(entry) {
         let select = format!("SELECT {} FROM link WHERE id = $1", sql.dialect().link());
-        let rows = sql.query(&select, &[Value::Int(id.get())]).await?;
-        let link = rows.first().map(Row::link).transpose()?;
+        let link = sql.first(&select, &[Value::Int(id.get())]).await?.as_ref().map(Row::link).transpose()?;
         if link.is_some_and(|link| item.is_there_as(&link)) {
             return Ok(Imported::AlreadyThere);
         }

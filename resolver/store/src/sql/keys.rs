@@ -32,8 +32,7 @@ pub(crate) async fn add_api_key(
         Value::OptTime(*expires_at),
         Value::OptText(limits),
     ];
-    let rows = sql.query(&add, &values).await?;
-    let Some(row) = rows.first() else { return Ok(None) };
+    let Some(row) = sql.first(&add, &values).await? else { return Ok(None) };
     note(sql, by, Action::CreateKey, name, None).await?;
     Ok(Some(ApiKeyId(row.int(0)?)))
 }
@@ -57,8 +56,8 @@ pub(crate) async fn find_api_key(sql: &mut dyn Sql, hash: &KeyHash) -> Result<Op
         sql.dialect().json_text("limits"),
         is_valid(sql.dialect())
     );
-    let rows = sql.query(&find, &[Value::Bytes(hash.as_bytes().to_vec())]).await?;
-    Ok(rows.first().map(grant).transpose()?.flatten())
+    let row = sql.first(&find, &[Value::Bytes(hash.as_bytes().to_vec())]).await?;
+    row.map_or(Ok(None), |row| grant(&row))
 }
 
 /// Returns the grant of the API key with this id for the holder of one of its secrets, which may be
@@ -73,8 +72,8 @@ pub(crate) async fn find_grant(
         sql.dialect().json_text("limits"),
         is_valid_with_secret(sql.dialect(), "$2")
     );
-    let rows = sql.query(&find, &[Value::Int(id.0), Value::Int(secret.0)]).await?;
-    let found = rows.first().map(grant).transpose()?.flatten();
+    let row = sql.first(&find, &[Value::Int(id.0), Value::Int(secret.0)]).await?;
+    let found = row.map_or(Ok(None), |row| grant(&row))?;
     Ok(found.map(|grant| Grant { secret, ..grant }))
 }
 

@@ -36,8 +36,7 @@ pub(crate) async fn outline(sql: &mut dyn Sql, filter: &Filter, code: Option<Lin
     let count_max = filter.count_max.map_or(COUNTED_MAX, |most| most.min(COUNTED_MAX));
     let count =
         format!("SELECT count(*) FROM (SELECT 1 FROM link WHERE {conditions} LIMIT {count_max}) AS counted");
-    let counted = sql.query(&count, &values).await?;
-    let total = counted.first().map_or(Ok(0), |row| row.int(0))?;
+    let total = sql.number(&count, &values).await?.unwrap_or(0);
 
     let per_page = filter.per_page.unwrap_or(PER_PAGE_MAX).min(PER_PAGE_MAX);
     let first = filter.page.max(1).saturating_sub(1).saturating_mul(per_page);
@@ -82,7 +81,7 @@ pub(super) fn weight(dialect: Dialect) -> String {
 fn outlined(row: &Row) -> Result<Outlined> {
     Ok(Outlined {
         id: LinkId::from_stored(row.int(0)?),
-        bytes: u64::try_from(row.int(1)?).unwrap_or(0),
+        bytes: row.count(1)?,
         slug: row.opt_text(2)?.and_then(|slug| Slug::parse(slug).ok()),
     })
 }

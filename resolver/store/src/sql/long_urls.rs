@@ -41,13 +41,11 @@ pub(super) const TAIL: Duration = Duration::from_secs(60);
 /// Indexes the next links in the order of their creation, if this process holds the lease.
 pub(crate) async fn index_long_urls(sql: &mut dyn Sql, step: &IndexStep) -> Result<Indexed> {
     let dialect = sql.dialect();
-    let settled = sql.query(dialect.settled(), &[]).await?;
-    let settled = settled.first().ok_or_else(|| corrupt("no time"))?.time(0)?;
+    let settled = sql.first(dialect.settled(), &[]).await?.ok_or_else(|| corrupt("no time"))?.time(0)?;
     // Without new links nothing is written, not even the lease.
     let look = "SELECT indexed_until > $1, EXISTS (SELECT 1 FROM link WHERE created_at < $1 AND (created_at, id) > (indexed_until, after_id))
                 FROM long_url_index_state";
-    let rows = sql.query(look, &[Value::Time(settled)]).await?;
-    let row = rows.first().ok_or_else(|| corrupt("no state"))?;
+    let row = sql.first(look, &[Value::Time(settled)]).await?.ok_or_else(|| corrupt("no state"))?;
     let (went_back, is_more) = (row.flag(0)?, row.flag(1)?);
     if !went_back && !is_more {
         return Ok(Indexed::Done);
@@ -59,8 +57,7 @@ pub(crate) async fn index_long_urls(sql: &mut dyn Sql, step: &IndexStep) -> Resu
         dialect.now_plus("$2")
     );
     let values = [Value::Text(step.holder.clone()), Value::milliseconds(step.held_for)];
-    let rows = sql.query(&hold, &values).await?;
-    let Some(row) = rows.first() else { return Ok(Indexed::NotOurs) };
+    let Some(row) = sql.first(&hold, &values).await? else { return Ok(Indexed::NotOurs) };
     let (until, after) = (row.time(0)?, row.int(1)?);
     if until > settled {
         // The database's clock was set back, or another server took over: new links may have
@@ -90,8 +87,7 @@ async fn note_next(sql: &mut dyn Sql, values: &[Value]) -> Result<Option<(usize,
              )
              SELECT count(*) OVER (), created_at, id FROM next ORDER BY created_at DESC, id DESC LIMIT 1"
         );
-        let rows = sql.query(&note, values).await?;
-        let Some(last) = rows.first() else { return Ok(None) };
+        let Some(last) = sql.first(&note, values).await? else { return Ok(None) };
         return Ok(Some((usize::try_from(last.int(0)?).unwrap_or(STEP), last.time(1)?, last.int(2)?)));
     }
     let rows = sql.query(&next, values).await?;

@@ -20,7 +20,6 @@ mod details;
 mod dialect;
 mod domains;
 mod edits;
-mod gaps;
 mod history;
 mod idempotency;
 mod import;
@@ -47,13 +46,14 @@ use codes::LinkId;
 use links::{Details, Link, LongUrl, StoredObject as _, api_key::ApiKeyId};
 
 pub(super) use audit::{add_audit_entry, audit_entries};
-pub(super) use blocks::{holds, register_block, registered_end, release_block, take_over_block};
+pub(super) use blocks::{
+    LINKS_PAGE, holds, page_of_links, register_block, registered_end, release_block, take_over_block,
+};
 pub(super) use create::{insert_full, insert_links, insert_named};
 pub(super) use deployment::{adopt_fingerprint, adopt_ledger, fingerprint, forget_ledger};
 pub use dialect::Dialect;
 pub(super) use domains::{add_domain, domains_with_links, edit_domain, remove_domain, shared_settings};
 pub(super) use edits::{delete, edit};
-pub(super) use gaps::{Gaps, page_of_links};
 pub(super) use history::{Registered, advance, begin_history, raise};
 pub(super) use import::{export, import, import_position, link_count};
 pub(super) use keys::{

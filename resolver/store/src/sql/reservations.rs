@@ -21,7 +21,7 @@ pub(crate) async fn add_reservation(
 ) -> Result<Timestamp> {
     let add = "INSERT INTO reservation (id, keyspace, created_by) VALUES ($1, $2, $3) RETURNING created_at";
     let values = [Value::Text(id.as_str().to_owned()), keyspace.get().into(), key.0.into()];
-    sql.query(add, &values).await?.first().ok_or_else(|| corrupt("no row"))?.time(0)
+    sql.first(add, &values).await?.ok_or_else(|| corrupt("no row"))?.time(0)
 }
 
 /// Returns a reservation with its numbers.
@@ -42,10 +42,8 @@ pub(crate) async fn count_reserved(sql: &mut dyn Sql, of: ApiKeyId) -> Result<Op
          FROM reservation LEFT JOIN block ON block.holder = 'reservation-' || reservation.id
          WHERE reservation.created_by = $1 AND reservation.closed_at IS NULL"
     );
-    let rows = sql.query(&count, &[of.0.into()]).await?;
-    let row = rows.first().ok_or_else(|| corrupt("no count"))?;
-    let count = |column| Ok::<_>(u64::try_from(row.int(column)?).unwrap_or(0));
-    Ok(OpenReservations { count: count(0)?, codes: count(1)? })
+    let row = sql.first(&count, &[of.0.into()]).await?.ok_or_else(|| corrupt("no count"))?;
+    Ok(OpenReservations { count: row.count(0)?, codes: row.count(1)? })
 }
 
 /// Closes a reservation. Idempotent.

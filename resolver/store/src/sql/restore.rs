@@ -8,7 +8,7 @@ use links::{
 };
 
 use super::{
-    Notice, Sql, Value,
+    Notice, Row, Sql, Value,
     audit::note_link,
     create::{continue_versions, same_keyspaces},
     details::{DELETED_AT, DELETED_AT_MS, DOMAIN_OR_DEFAULT, SLUG},
@@ -46,8 +46,7 @@ pub(crate) async fn find_deleted(
         Value::Int(code),
         Value::OptInt(of.map(|key| key.0)),
     ];
-    let rows = sql.query(&find, &values).await?;
-    rows.first().map(super::Row::link).transpose()
+    sql.first(&find, &values).await?.as_ref().map(Row::link).transpose()
 }
 
 /// Restores a deleted link, unless another link has taken its slug or its domain was removed.

@@ -59,8 +59,7 @@ pub(crate) async fn find_session(sql: &mut dyn Sql, hash: &SessionHash) -> Resul
         sql.dialect().now(),
         is_valid_with_secret(sql.dialect(), "session.secret")
     );
-    let rows = sql.query(&find, &[bytes(hash)]).await?;
-    Ok(rows.first().map(grant).transpose()?.flatten())
+    sql.first(&find, &[bytes(hash)]).await?.map_or(Ok(None), |row| grant(&row))
 }
 
 /// Ends a session. Idempotent.

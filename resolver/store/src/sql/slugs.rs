@@ -22,7 +22,7 @@ pub(crate) const FIND_SLUG: &str = "SELECT link_id FROM slug WHERE domain_id = $
 pub(crate) async fn find_slug(sql: &mut dyn Sql, domain: DomainId, slug: &str) -> Result<Option<LinkId>> {
     for spelling in slug_spellings(slug) {
         let values = [Value::Int(domain.get()), Value::Text(spelling.into_owned())];
-        if let Some(row) = sql.query(FIND_SLUG, &values).await?.first() {
+        if let Some(row) = sql.first(FIND_SLUG, &values).await? {
             return Ok(Some(LinkId::from_stored(row.int(0)?)));
         }
     }

@@ -77,8 +77,7 @@ pub(crate) async fn sweep(sql: &mut dyn Sql, sweep: &Sweep) -> Result<Swept> {
         Value::milliseconds(sweep.held_for),
         Value::Text(CHORE.to_owned()),
     ];
-    let rows = sql.query(&hold, &values).await?;
-    let Some(row) = rows.first() else { return Ok(Swept::NotOurs) };
+    let Some(row) = sql.first(&hold, &values).await? else { return Ok(Swept::NotOurs) };
     let (position, begun, now) = (row.int(0)?, row.time(1)?, row.time(2)?);
     let span = SignedDuration::try_from(sweep.unvisited_for).unwrap_or(SignedDuration::MAX);
     let Some(before) = now.checked_sub(span).ok().filter(|before| begun <= *before) else {

@@ -6,7 +6,7 @@ use codes::LinkId;
 use links::{Tag, api_key::ApiKeyId, audit::Action, nfc, search_key, tag_spellings};
 use serde_json::json;
 
-use super::{Sql, Value, audit::note, details::DOMAIN_OR_DEFAULT, like::pattern, places};
+use super::{Row, Sql, Value, audit::note, details::DOMAIN_OR_DEFAULT, like::pattern, places};
 use crate::{Renamed, Result, TagCount, Visible};
 
 /// Notes that the tags of a link have changed. The counters of visits follow later.
@@ -121,10 +121,7 @@ pub(crate) async fn tags(
         values.len()
     );
     let rows = sql.query(&select, &values).await?;
-    let count = |row: &super::Row| {
-        let links = u64::try_from(row.int(1)?).unwrap_or(0);
-        Ok(TagCount { tag: Tag::from_stored(row.text(0)?), links })
-    };
+    let count = |row: &Row| Ok(TagCount { tag: Tag::from_stored(row.text(0)?), links: row.count(1)? });
     rows.iter().map(count).collect()
 }
 
@@ -211,8 +208,7 @@ pub(crate) async fn delete_tags(sql: &mut dyn Sql, tags: &[Tag], by: ApiKeyId) -
 
 /// Returns a deleted tag whose links are not removed yet.
 pub(crate) async fn gone_tag(sql: &mut dyn Sql) -> Result<Option<i64>> {
-    let rows = sql.query("SELECT tag_id FROM tag_gone ORDER BY tag_id LIMIT 1", &[]).await?;
-    rows.first().map(|row| row.int(0)).transpose()
+    sql.number("SELECT tag_id FROM tag_gone ORDER BY tag_id LIMIT 1", &[]).await
 }
 
 /// Removes some links of a deleted tag, or notes that it has none left.

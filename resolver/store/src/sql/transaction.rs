@@ -21,6 +21,23 @@ pub trait Sql: Send {
     /// Returns [`StoreError`] if the database refuses the statement or does not answer.
     async fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>>;
 
+    /// Runs a statement and returns its first row.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] as [`query`](Self::query) does.
+    async fn first(&mut self, sql: &str, values: &[Value]) -> Result<Option<Row>> {
+        Ok(self.query(sql, values).await?.into_iter().next())
+    }
+
+    /// Runs a statement and returns the number in the first column of its first row; `None` without
+    /// a row, and for NULL.
+    ///
+    /// # Errors
+    /// Returns [`StoreError`] as [`query`](Self::query) does.
+    async fn number(&mut self, sql: &str, values: &[Value]) -> Result<Option<i64>> {
+        self.first(sql, values).await?.map_or(Ok(None), |row| row.opt_int(0))
+    }
+
     /// Runs a statement and returns how many rows it has changed.
     ///
     /// # Errors

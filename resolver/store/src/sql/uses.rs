@@ -33,19 +33,15 @@ async fn take(sql: &mut dyn Sql, id: LinkId, count: u64) -> Result<u64> {
     sql.query(begin, std::slice::from_ref(&id)).await?;
     // The limit is read after the lock was taken, so it is that of the last committed edit.
     let lock = format!("SELECT used FROM link_use WHERE link_id = $1 {}", dialect.for_update());
-    let Some(used) = first(&sql.query(&lock, std::slice::from_ref(&id)).await?)? else { return Ok(0) };
+    let Some(used) = sql.number(&lock, std::slice::from_ref(&id)).await? else { return Ok(0) };
     let limit = format!("SELECT {MAX_VISITS} FROM link WHERE id = $1 AND {MAX_VISITS} IS NOT NULL");
-    let limit = first(&sql.query(&limit, std::slice::from_ref(&id)).await?)?;
-    let granted = granted_visits(limit, used, count.min(i64::MAX.unsigned_abs()));
+    let limit = sql.number(&limit, std::slice::from_ref(&id)).await?;
+    let unsigned = |number: i64| u64::try_from(number).unwrap_or(0);
+    let granted = granted_visits(limit.map(unsigned), unsigned(used), count.min(i64::MAX.unsigned_abs()));
     if granted > 0 {
         let spend = "UPDATE link_use SET used = used + CAST($1 AS bigint) WHERE link_id = $2";
         let by = Value::Int(i64::try_from(granted).unwrap_or(i64::MAX));
         sql.query(spend, &[by, id]).await?;
     }
     Ok(granted)
-}
-
-fn first(rows: &[super::Row]) -> Result<Option<u64>> {
-    let count = |row: &super::Row| Ok(u64::try_from(row.int(0)?).unwrap_or(0));
-    rows.first().map(count).transpose()
 }

@@ -68,11 +68,10 @@ pub(crate) async fn take_imported_visits(sql: &mut dyn Sql, link: LinkId) -> Res
         "SELECT imported FROM link_seen WHERE link_id = $1 AND imported > 0 {}",
         sql.dialect().for_update()
     );
-    let rows = sql.query(&select, &[Value::Int(link.get())]).await?;
-    let Some(row) = rows.first() else { return Ok(0) };
+    let Some(imported) = sql.number(&select, &[Value::Int(link.get())]).await? else { return Ok(0) };
     let take = "UPDATE link_seen SET imported = 0 WHERE link_id = $1";
     sql.query(take, &[Value::Int(link.get())]).await?;
-    row.count(0)
+    Ok(u64::try_from(imported).unwrap_or(0))
 }
 
 /// Returns the visits of links that were ever seen, in any order. A count is below zero only while a
@@ -127,8 +126,8 @@ pub(crate) async fn tag_visit_totals(
 pub(crate) async fn tag_id(sql: &mut dyn Sql, tag: &Tag) -> Result<Option<i64>> {
     let names = stored_names([tag]);
     for name in names {
-        if let Some(row) = sql.query("SELECT id FROM tag WHERE name = $1", &[name]).await?.first() {
-            return row.int(0).map(Some);
+        if let Some(id) = sql.number("SELECT id FROM tag WHERE name = $1", &[name]).await? {
+            return Ok(Some(id));
         }
     }
     Ok(None)

@@ -66,7 +66,7 @@ pub(super) async fn subscriptions(sql: &mut dyn Sql) -> Result<Vec<Subscription>
 /// Returns a webhook.
 pub(crate) async fn webhook(sql: &mut dyn Sql, id: WebhookId) -> Result<Option<Webhook>> {
     let select = format!("{} WHERE webhook.id = $1", select(sql.dialect()));
-    sql.query(&select, &[Value::Int(id.get())]).await?.first().map(webhook_in).transpose()
+    sql.first(&select, &[Value::Int(id.get())]).await?.as_ref().map(webhook_in).transpose()
 }
 
 /// Adds a webhook. Returns `None` if there are `most` of them.
@@ -78,8 +78,7 @@ pub(crate) async fn add_webhook(
 ) -> Result<Option<Webhook>> {
     // Every change of webhooks locks this row, so no other one is added after the count.
     note_change(sql).await?;
-    let counted = sql.query("SELECT count(*) FROM webhook", &[]).await?;
-    if counted.first().map_or(Ok(0), |row| row.int(0))? >= i64::from(most) {
+    if sql.number("SELECT count(*) FROM webhook", &[]).await? >= Some(i64::from(most)) {
         return Ok(None);
     }
     let tag = match &new.tag {
@@ -99,8 +98,7 @@ pub(crate) async fn add_webhook(
         Value::OptText(new.description.clone()),
         Value::Int(by.0),
     ];
-    let rows = sql.query(insert, &values).await?;
-    let id = WebhookId::from_stored(rows.first().ok_or_else(gone)?.int(0)?);
+    let id = WebhookId::from_stored(sql.number(insert, &values).await?.ok_or_else(gone)?);
     let added = webhook(sql, id).await?.ok_or_else(gone)?;
     note(sql, by, Action::CreateWebhook, &id.to_string(), Some(told(&added))).await?;
     Ok(Some(added))
@@ -110,8 +108,7 @@ pub(crate) async fn add_webhook(
 async fn tag_id(sql: &mut dyn Sql, tag: &Tag) -> Result<i64> {
     let add = "INSERT INTO tag (name) VALUES ($1)
                ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id";
-    let rows = sql.query(add, &[Value::Text(tag.to_string())]).await?;
-    rows.first().ok_or_else(gone)?.int(0)
+    sql.number(add, &[Value::Text(tag.to_string())]).await?.ok_or_else(gone)
 }
 
 /// Edits a webhook. Enabling it forgets earlier failures, and from then on this key answers for it.
@@ -189,42 +186,34 @@ async fn disable(sql: &mut dyn Sql, id: WebhookId, why: Disable) -> Result<bool>
         Disable::Gone => "",
         Disable::Failing => " AND failing_since IS NOT NULL",
     };
+    disable_for(sql, id, why.reason(), only).await
+}
+
+/// Records that webhooks have ended with their API keys.
+async fn end_with_keys(sql: &mut dyn Sql) -> Result<()> {
+    for webhook in webhooks(sql).await? {
+        if webhook.disabled.is_some_and(|disabled| disabled.reason == WITH_KEY) {
+            disable_for(sql, webhook.id, WITH_KEY, "").await?;
+        }
+    }
+    Ok(())
+}
+
+/// Disables a webhook for a reason, on a further condition. Returns whether it was enabled.
+async fn disable_for(sql: &mut dyn Sql, id: WebhookId, reason: &str, only: &str) -> Result<bool> {
     let disable = format!(
         "UPDATE webhook SET disabled_at = {}, disabled_because = $1
          WHERE id = $2 AND disabled_at IS NULL{only} RETURNING id",
         sql.dialect().now()
     );
-    let values = [Value::Text(why.reason().to_owned()), Value::Int(id.get())];
+    let values = [Value::Text(reason.to_owned()), Value::Int(id.get())];
     if sql.query(&disable, &values).await?.is_empty() {
         return Ok(false);
     }
-    let details = json!({ "reason": why.reason() });
+    let details = json!({ "reason": reason });
     note(sql, OPERATOR, Action::DisableWebhook, &id.to_string(), Some(details)).await?;
     note_change(sql).await?;
     Ok(true)
-}
-
-/// Records that webhooks have ended with their API keys.
-async fn end_with_keys(sql: &mut dyn Sql) -> Result<()> {
-    for ended in webhooks(sql).await? {
-        let Some(Disabled { reason, .. }) = ended.disabled.filter(|disabled| disabled.reason == WITH_KEY)
-        else {
-            continue;
-        };
-        let disable = format!(
-            "UPDATE webhook SET disabled_at = {}, disabled_because = $1
-             WHERE id = $2 AND disabled_at IS NULL RETURNING id",
-            sql.dialect().now()
-        );
-        let values = [Value::Text(reason.clone()), Value::Int(ended.id.get())];
-        if sql.query(&disable, &values).await?.is_empty() {
-            continue;
-        }
-        let details = json!({ "reason": reason });
-        note(sql, OPERATOR, Action::DisableWebhook, &ended.id.to_string(), Some(details)).await?;
-        note_change(sql).await?;
-    }
-    Ok(())
 }
 
 /// Returns what the audit log shows of a webhook: not the path of its URL, which may carry a token.
@@ -238,23 +227,17 @@ fn told(webhook: &Webhook) -> Json {
 }
 
 fn webhook_in(row: &Row) -> Result<Webhook> {
-    let former = match (row.opt_text(3)?, row.opt_time(4)?) {
-        (Some(secret), Some(until)) => Some((StoredSecret::new(secret), until)),
-        _ => None,
-    };
-    let disabled = match row.opt_time(12)? {
-        Some(at) => Some(Disabled { at, reason: row.opt_text(13)?.unwrap_or_default().to_owned() }),
-        None => None,
-    };
+    let former = row.opt_text(3)?.map(StoredSecret::new).zip(row.opt_time(4)?);
     let (created_by, created_at) = (ApiKeyId(row.int(10)?), row.time(11)?);
     // Rows of keys are never removed, so without one the webhook is not a key's.
-    let has_key = row.int(18)? == 1;
-    let disabled = match disabled {
-        None if !has_key => {
+    let has_key = row.flag(18)?;
+    let disabled = match row.opt_time(12)? {
+        Some(at) => Some(Disabled { at, reason: row.opt_text(13)?.unwrap_or_default().to_owned() }),
+        None if has_key => None,
+        None => {
             let at = row.opt_time(19)?.unwrap_or(created_at);
             Some(Disabled { at, reason: WITH_KEY.to_owned() })
         }
-        disabled => disabled,
     };
     let subscription = subscription_at(row, 5)?;
     Ok(Webhook {

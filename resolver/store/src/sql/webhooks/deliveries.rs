@@ -70,9 +70,8 @@ async fn room_of(sql: &mut dyn Sql, events: &[FanOut]) -> Result<BTreeMap<Webhoo
         let id = row.int(0)?;
         let count = "SELECT count(*) FROM (SELECT id FROM webhook_delivery
                      WHERE webhook_id = $1 AND state = 0 LIMIT $2) AS open_ones";
-        let open = sql.query(count, &[Value::Int(id), Value::Int(i64::from(OPEN_MAX))]).await?;
-        let open = open.first().map_or(Ok(0), |row| row.int(0))?;
-        room.insert(WebhookId::from_stored(id), i64::from(OPEN_MAX) - open);
+        let open = sql.number(count, &[Value::Int(id), Value::Int(i64::from(OPEN_MAX))]).await?;
+        room.insert(WebhookId::from_stored(id), i64::from(OPEN_MAX) - open.unwrap_or(0));
     }
     Ok(room)
 }
@@ -123,13 +122,12 @@ pub(crate) async fn add_test_delivery(
         "INSERT INTO webhook_event (kind, payload, fanned_at) VALUES ('{PING}', $1, {}) RETURNING id",
         sql.dialect().now()
     );
-    let rows = sql.query(&insert, &[Value::Text(body.to_owned())]).await?;
-    let event = rows.first().ok_or_else(gone)?.int(0)?;
+    let event = sql.number(&insert, &[Value::Text(body.to_owned())]).await?.ok_or_else(gone)?;
     let insert =
         "INSERT INTO webhook_delivery (webhook_id, event_id, message_id) VALUES ($1, $2, $3) RETURNING id";
     let values = [Value::Int(id.get()), Value::Int(event), Value::Text(message_id.to_owned())];
-    let rows = sql.query(insert, &values).await?;
-    delivery(sql, id, DeliveryId::from_stored(rows.first().ok_or_else(gone)?.int(0)?)).await
+    let added = sql.number(insert, &values).await?.ok_or_else(gone)?;
+    delivery(sql, id, DeliveryId::from_stored(added)).await
 }
 
 /// Returns the enabled webhooks with deliveries that are due.
@@ -261,7 +259,7 @@ async fn delivery(sql: &mut dyn Sql, webhook: WebhookId, id: DeliveryId) -> Resu
     let select =
         format!("{SELECT_DELIVERY} WHERE webhook_delivery.webhook_id = $1 AND webhook_delivery.id = $2");
     let values = [Value::Int(webhook.get()), Value::Int(id.get())];
-    sql.query(&select, &values).await?.first().map(delivery_in).transpose()
+    sql.first(&select, &values).await?.as_ref().map(delivery_in).transpose()
 }
 
 /// Makes a delivery due again, as if it were new. An attempt that is under way keeps its lease, and
@@ -301,22 +299,21 @@ fn delivery_in(row: &Row) -> Result<Delivery> {
 
 /// Returns the open deliveries of all webhooks.
 pub(crate) async fn webhook_backlog(sql: &mut dyn Sql) -> Result<Backlog> {
-    let open = sql.query("SELECT count(*) FROM webhook_delivery WHERE state = 0", &[]).await?;
+    let open = sql.number("SELECT count(*) FROM webhook_delivery WHERE state = 0", &[]).await?;
     let oldest = format!(
         "SELECT min(webhook_delivery.due_at), {} FROM webhook
          JOIN webhook_delivery ON webhook_delivery.webhook_id = webhook.id AND webhook_delivery.state = 0
          WHERE webhook.disabled_at IS NULL",
         sql.dialect().now()
     );
-    let rows = sql.query(&oldest, &[]).await?;
-    let overdue = match rows.first() {
+    let overdue = match sql.first(&oldest, &[]).await? {
         Some(row) => {
             row.opt_time(0)?.map(|due| row.time(1).map(|now| now.duration_since(due))).transpose()?
         }
         None => None,
     };
     Ok(Backlog {
-        open: open.first().map_or(Ok(0), |row| row.count(0))?,
+        open: open.and_then(|open| u64::try_from(open).ok()).unwrap_or(0),
         overdue: overdue.and_then(|overdue| overdue.try_into().ok()).unwrap_or_default(),
     })
 }
