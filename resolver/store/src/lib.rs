@@ -17,9 +17,9 @@ pub(crate) use error::Result;
 pub use error::{InsertError, StoreError};
 pub use operation::{Database, Done, Lane, Operation};
 pub use outcomes::{
-    Advanced, Change, Deleted, DomainEdited, DomainRemoved, Edited, Exported, Imported, Indexed, Inserted,
-    InsertedFull, InsertedNamed, Reading, Registration, Renamed, Restored, Schema, SettingsPoll,
-    SettingsVersion, SharedSettings, Swept, TagChange, TagCount, VisitTotals,
+    Advanced, Change, DomainEdited, DomainRemoved, Exported, Imported, Indexed, Inserted, InsertedFull,
+    InsertedNamed, Reading, Registration, Renamed, Schema, SettingsPoll, SettingsVersion, SharedSettings,
+    Swept, TagChange, TagCount, VisitTotals,
 };
 pub use ports::{
     AfterAttempt, AttemptEnd, Backlog, Catalog, ClaimedDelivery, Disable, FanOut, FannedOut, Keys, Links,

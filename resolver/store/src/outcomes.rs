@@ -225,45 +225,6 @@ pub enum Indexed {
     Some(usize),
 }
 
-/// The outcome of an edit of a link.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Edited {
-    /// The link after the edit.
-    Done(Box<Record>),
-    /// The link does not exist.
-    Absent,
-    /// The link is no longer at the version that the editor expects.
-    Superseded,
-    /// The link was to move, and an operator has blocked it.
-    Blocked,
-    /// The link was to move, and another link has its name there, or the domain was removed.
-    Taken,
-}
-
-/// The outcome of the deletion of a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deleted {
-    /// The link is deleted.
-    Done,
-    /// The link does not exist.
-    Absent,
-    /// The link is no longer at the version that the caller expects.
-    Superseded,
-    /// An operator has blocked the link. It keeps its name until the block is lifted.
-    Blocked,
-}
-
-/// The outcome of the restoration of a deleted link.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Restored {
-    /// The link after its restoration.
-    Done(Box<Record>),
-    /// The link does not exist or is not deleted, or its domain was removed.
-    Absent,
-    /// Another link has taken the slug since.
-    Taken,
-}
-
 /// The outcome of a tag's renaming.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Renamed {

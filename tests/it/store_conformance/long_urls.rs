@@ -56,10 +56,10 @@ pub(super) async fn links_are_found_by_where_they_lead(store: &dyn Store) {
     let old = import(store, "https://i.x/old").await;
     assert_eq!(ids("https://i.x/old", all).await, [old], "though it was created long ago");
     let edit = Edit { long_url: Some(LongUrl::from_stored("https://i.x/ä/7")), ..Edit::default() };
-    store.edit(old, &edit, ApiKeyId(1)).await.unwrap();
+    store.edit(old, &edit, ApiKeyId(1)).await.unwrap().unwrap();
     assert!(ids("https://i.x/old", all).await.is_empty());
     assert!(ids("https://i.x/ä/7", all).await.contains(&old), "it leads there now");
-    store.delete(many[7].id, &Precondition::default(), ApiKeyId(1)).await.unwrap();
+    store.delete(many[7].id, &Precondition::default(), ApiKeyId(1)).await.unwrap().unwrap();
     assert!(!ids("https://i.x/ä/7", all).await.contains(&many[7].id), "it is deleted");
 }
 

@@ -5,8 +5,8 @@ use std::{collections::BTreeSet, time::Duration};
 
 use codes::LinkId;
 use jiff::Timestamp;
-use links::{Edit, ImportCode, ImportItem, Link, PickedCode, Precondition, Slug, api_key::ApiKeyId};
-use store::{Deleted, Edited, ImportBatch, Imported, Restored, Source, Store, Sweep, Swept};
+use links::{Edit, ImportCode, ImportItem, Link, PickedCode, Precondition, Refusal, Slug, api_key::ApiKeyId};
+use store::{ImportBatch, Imported, Source, Store, Sweep, Swept};
 use tokio::time::{Instant, sleep};
 
 use super::new_link;
@@ -32,18 +32,18 @@ pub(super) async fn what_came_or_was_visited_lately_stays_and_one_holder_removes
     // An old visit is no reason to remove a link that was restored today.
     store.note_visits(&[(restored, Timestamp::UNIX_EPOCH)]).await.unwrap();
     store.note_visits(&[(visited, Timestamp::now())]).await.unwrap();
-    assert_eq!(store.delete(restored, &Precondition::default(), ApiKeyId(1)).await.unwrap(), Deleted::Done);
-    assert!(matches!(
-        store.restore(restored, &Precondition::default(), 0, ApiKeyId(1)).await.unwrap(),
-        Restored::Done(_)
-    ));
+    assert_eq!(store.delete(restored, &Precondition::default(), ApiKeyId(1)).await.unwrap(), Ok(()));
+    assert!(store.restore(restored, &Precondition::default(), 0, ApiKeyId(1)).await.unwrap().is_ok());
     let blocked = old[300].id;
     let block = Edit { block: Some(Some("phishing".to_owned())), ..Edit::default() };
-    let Edited::Done(record) = store.edit(blocked, &block, ApiKeyId(1)).await.unwrap() else { panic!() };
+    let Ok(record) = store.edit(blocked, &block, ApiKeyId(1)).await.unwrap() else { panic!() };
     let read = store.read(&[blocked], Source::Primary).await.unwrap().links.remove(0);
     let block_of = |link: Link| link.details.unwrap().blocked.unwrap();
     assert_eq!(block_of(read), block_of(record.link), "reason, key and time are read as written");
-    assert_eq!(store.delete(blocked, &Precondition::default(), ApiKeyId(1)).await.unwrap(), Deleted::Blocked);
+    assert_eq!(
+        store.delete(blocked, &Precondition::default(), ApiKeyId(1)).await.unwrap(),
+        Err(Refusal::Blocked)
+    );
     let imported = import(store).await;
 
     // Removes links that were neither created nor visited since `before`, however long the test

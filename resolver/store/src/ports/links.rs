@@ -2,14 +2,16 @@
 
 use async_trait::async_trait;
 use codes::LinkId;
-use links::{DomainId, Edit, Idempotency, Link, NewLink, Precondition, Slug, Tag, api_key::ApiKeyId};
+use links::{
+    DomainId, Edit, Idempotency, Link, NewLink, Precondition, Record, Refusal, Slug, Tag, api_key::ApiKeyId,
+};
 use numbers::StoreEpoch;
 use tokio::sync::mpsc;
 
 use crate::{
-    Change, Database, Deleted, Edited, FullLink, InsertError, Inserted, InsertedFull, InsertedNamed,
+    Change, Database, FullLink, InsertError, Inserted, InsertedFull, InsertedNamed,
     Lane::{List, Read, Write},
-    NamedLink, Reading, Restored, Result, Source,
+    NamedLink, Reading, Result, Source,
     operation::run,
     sql,
 };
@@ -87,8 +89,8 @@ pub trait Links: Database {
     /// that is not shared sends [`Change::Listening`] and returns.
     async fn send_changes(&self, changes: mpsc::Sender<Change>);
 
-    /// Edits a link.
-    async fn edit(&self, id: LinkId, edit: &Edit, by: ApiKeyId) -> Result<Edited> {
+    /// Edits a link. Returns it as it is then.
+    async fn edit(&self, id: LinkId, edit: &Edit, by: ApiKeyId) -> Result<Result<Record, Refusal>> {
         run(self, Write, (id, edit.clone(), by), |sql, (id, edit, by)| {
             Box::pin(sql::edit(sql, *id, edit, *by))
         })
@@ -96,14 +98,19 @@ pub trait Links: Database {
     }
 
     /// Deletes a link. Its row stays (I7).
-    async fn delete(&self, id: LinkId, precondition: &Precondition, by: ApiKeyId) -> Result<Deleted> {
+    async fn delete(
+        &self,
+        id: LinkId,
+        precondition: &Precondition,
+        by: ApiKeyId,
+    ) -> Result<Result<(), Refusal>> {
         run(self, Write, (id, precondition.clone(), by), |sql, (id, precondition, by)| {
             Box::pin(sql::delete(sql, *id, precondition, *by))
         })
         .await
     }
 
-    /// Restores a deleted link. Its slug must not be a code of any keyspace. The caller has checked
+    /// Restores a deleted link, and returns it as it is then. Its slug must not be a code of any keyspace. The caller has checked
     /// that against `keyspaces` of them, the number of keyspaces that it knows.
     async fn restore(
         &self,
@@ -111,7 +118,7 @@ pub trait Links: Database {
         precondition: &Precondition,
         keyspaces: usize,
         by: ApiKeyId,
-    ) -> Result<Restored> {
+    ) -> Result<Result<Record, Refusal>> {
         run(
             self,
             Write,

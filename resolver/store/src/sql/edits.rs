@@ -19,27 +19,29 @@ use super::{
     slugs::{find_slug, free_slug, may_have_entry, take_slug},
     tags::{set_tags, tags_of_link},
 };
-use crate::{Deleted, Edited, Result, StoreError};
+use crate::{Result, StoreError};
 
 /// Edits a link.
-pub(crate) async fn edit(sql: &mut dyn Sql, id: LinkId, edit: &Edit, by: ApiKeyId) -> Result<Edited> {
-    let Some((link, now)) = lock(sql, id).await? else { return Ok(Edited::Absent) };
-    match edit.check(&link) {
-        Ok(()) => {}
-        Err(Refusal::Superseded) => return Ok(Edited::Superseded),
-        Err(Refusal::Blocked) => return Ok(Edited::Blocked),
-        Err(Refusal::Absent) => return Ok(Edited::Absent),
+pub(crate) async fn edit(
+    sql: &mut dyn Sql,
+    id: LinkId,
+    edit: &Edit,
+    by: ApiKeyId,
+) -> Result<Result<Record, Refusal>> {
+    let Some((link, now)) = lock(sql, id).await? else { return Ok(Err(Refusal::Absent)) };
+    if let Err(refusal) = edit.check(&link) {
+        return Ok(Err(refusal));
     }
     if link.details.as_ref().is_some_and(|details| edit.replaces_unknown(details)) {
         return Err(StoreError::LaterRelease);
     }
     if let Some(record) = unchanged(sql, &link, edit, now, by).await? {
-        return Ok(Edited::Done(Box::new(record)));
+        return Ok(Ok(record));
     }
     let (before, mut link) = (link.clone(), edit.apply(link, now, by));
     if let Some(relocation) = &edit.relocation {
         if !relocate(sql, &before, &link, relocation).await? {
-            return Ok(Edited::Taken);
+            return Ok(Err(Refusal::Taken));
         }
         continue_versions(sql, &mut link, &relocation.name).await?;
     }
@@ -68,7 +70,7 @@ pub(crate) async fn edit(sql: &mut dyn Sql, id: LinkId, edit: &Edit, by: ApiKeyI
     let former = tags_before.as_deref().unwrap_or_default();
     note_link(sql, by, Action::of_edit(edit), (&link, &tags, former), change).await?;
     sql.notify(Notice::Changed(&[id])).await?;
-    Ok(Edited::Done(Box::new(Record { link, tags })))
+    Ok(Ok(Record { link, tags }))
 }
 
 /// Returns the link if the edit changes nothing: such an edit makes no version and no entry in the
@@ -138,13 +140,10 @@ pub(crate) async fn delete(
     id: LinkId,
     precondition: &Precondition,
     by: ApiKeyId,
-) -> Result<Deleted> {
-    let Some((link, now)) = lock(sql, id).await? else { return Ok(Deleted::Absent) };
-    match link.check_deletion(precondition) {
-        Ok(()) => {}
-        Err(Refusal::Absent) => return Ok(Deleted::Absent),
-        Err(Refusal::Superseded) => return Ok(Deleted::Superseded),
-        Err(Refusal::Blocked) => return Ok(Deleted::Blocked),
+) -> Result<Result<(), Refusal>> {
+    let Some((link, now)) = lock(sql, id).await? else { return Ok(Err(Refusal::Absent)) };
+    if let Err(refusal) = link.check_deletion(precondition) {
+        return Ok(Err(refusal));
     }
     let tags = tags_of_link(sql, id).await?;
     let link = link.deleted(tags.clone(), now, by);
@@ -155,7 +154,7 @@ pub(crate) async fn delete(
     }
     note_link(sql, by, Action::DeleteLink, (&link, &tags, &[]), state(&link)).await?;
     sql.notify(Notice::Changed(&[id])).await?;
-    Ok(Deleted::Done)
+    Ok(Ok(()))
 }
 
 /// Locks a link until the transaction ends, and returns it with the database's time.

@@ -2,7 +2,7 @@
 
 use codes::LinkId;
 use links::{
-    DomainId, Link, Precondition, Record,
+    DomainId, Link, Precondition, Record, Refusal,
     api_key::ApiKeyId,
     audit::{Action, state},
 };
@@ -17,7 +17,7 @@ use super::{
     sweep::note_arrived,
     tags::set_tags,
 };
-use crate::{Restored, Result};
+use crate::Result;
 
 /// Returns the most recently deleted link with this name: a slug, or a minted code whose id is
 /// `code`. With `of`, only the links that this API key created count.
@@ -58,17 +58,17 @@ pub(crate) async fn restore(
     precondition: &Precondition,
     keyspaces: usize,
     by: ApiKeyId,
-) -> Result<Restored> {
-    let Some((link, now)) = lock(sql, id).await? else { return Ok(Restored::Absent) };
-    if link.check_restoration(precondition).is_err() {
-        return Ok(Restored::Absent);
+) -> Result<Result<Record, Refusal>> {
+    let Some((link, now)) = lock(sql, id).await? else { return Ok(Err(Refusal::Absent)) };
+    if let Err(refusal) = link.check_restoration(precondition) {
+        return Ok(Err(refusal));
     }
     if !keep_domain(sql, link.domain()).await? {
-        return Ok(Restored::Absent);
+        return Ok(Err(Refusal::Absent));
     }
     let (mut link, mut tags) = link.restored(now, by);
     if !claim_name(sql, &link, keyspaces).await? {
-        return Ok(Restored::Taken);
+        return Ok(Err(Refusal::Taken));
     }
     if let Some(slug) = link.slug().cloned() {
         continue_versions(sql, &mut link, &slug).await?;
@@ -80,7 +80,7 @@ pub(crate) async fn restore(
     tags.sort_unstable();
     note_link(sql, by, Action::RestoreLink, (&link, &tags, &[]), state(&link)).await?;
     sql.notify(Notice::Changed(&[id])).await?;
-    Ok(Restored::Done(Box::new(Record { link, tags })))
+    Ok(Ok(Record { link, tags }))
 }
 
 /// Claims the name of a link that is restored. Returns false if it is another link's by now.
