@@ -145,7 +145,8 @@ pub trait Catalog: Database {
         run(self, List, (), |sql, ()| Box::pin(sql::link_count(sql))).await
     }
 
-    /// Records the last visits of links. The ids must ascend. Idempotent.
+    /// Records the last visits of links. Idempotent. The ids must ascend, so that two resolvers cannot
+    /// deadlock.
     async fn note_visits(&self, seen: &[(LinkId, Timestamp)]) -> Result<()> {
         run(self, Write, seen.to_vec(), |sql, seen| Box::pin(sql::note_visits(sql, seen))).await
     }

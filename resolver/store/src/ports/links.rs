@@ -61,8 +61,8 @@ pub trait Links: Database {
     /// Returns the links with these ids, at most [`BATCH_MAX`](crate::BATCH_MAX), in any order.
     async fn read(&self, ids: &[LinkId], source: Source) -> Result<Reading>;
 
-    /// Returns the id of the link that a slug leads to. On the default domain only slugs that
-    /// cannot be minted are stored; on other domains, all codes.
+    /// Returns the id of the link that a slug leads to, in the best of its spellings. On the default
+    /// domain only slugs that cannot be minted are stored; on other domains, all codes.
     async fn find_slug(&self, domain: DomainId, slug: &Slug) -> Result<Option<LinkId>> {
         run(self, Read, (domain, slug.clone()), |sql, (domain, slug)| {
             Box::pin(sql::find_slug(sql, *domain, slug.as_str()))
@@ -131,7 +131,8 @@ pub trait Links: Database {
     }
 
     /// Takes visits from the budgets of visit-limited links, at most as many as wanted of each.
-    /// Returns how many were granted, in the order of `wanted`. The ids must ascend.
+    /// Returns how many were granted, in the order of `wanted`. The ids must ascend, so that two
+    /// resolvers cannot deadlock.
     async fn take_visits(&self, wanted: &[(LinkId, u64)]) -> Result<Vec<u64>> {
         run(self, Write, wanted.to_vec(), |sql, wanted| Box::pin(sql::take_visits(sql, wanted))).await
     }

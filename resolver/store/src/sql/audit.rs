@@ -38,7 +38,6 @@ pub(super) async fn note(
     sql.query(&insert, &values).await.map(drop)
 }
 
-/// Adds an entry for a change that was made elsewhere.
 pub(crate) async fn add_audit_entry(sql: &mut dyn Sql, by: ApiKeyId, entry: &NewEntry) -> Result<()> {
     note(sql, by, entry.action, &entry.subject, Some(entry.details.clone())).await
 }
@@ -66,7 +65,6 @@ fn link_actions() -> String {
     actions.map(|action| format!("'{}'", action.as_str())).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the latest wanted entries, at most `most`.
 pub(crate) async fn audit_entries(
     sql: &mut dyn Sql,
     filter: &EntryFilter,

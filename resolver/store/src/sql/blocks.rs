@@ -25,8 +25,8 @@ const TAKE_OVER_TRIES: usize = 5;
 const IS_RESERVED: &str = "EXISTS (SELECT 1 FROM reservation
     WHERE closed_at IS NULL AND 'reservation-' || reservation.id = block.holder)";
 
-/// Registers a block. If it is refused because an earlier attempt of this call was committed, that
-/// attempt's row is found.
+/// If the block is refused because an earlier attempt of this call was committed, that attempt's row
+/// is found.
 pub(crate) async fn register_block(sql: &mut dyn Sql, block: &BlockEntry) -> Result<Registration> {
     let is_registered = enter(sql, block, &[block.span]).await? || is_registered(sql, block).await?;
     Ok(if is_registered { Registration::Registered } else { Registration::Overlaps })
@@ -140,7 +140,6 @@ async fn is_registered(sql: &mut dyn Sql, block: &BlockEntry) -> Result<bool> {
     Ok(!sql.query(&select, &values).await?.is_empty())
 }
 
-/// Returns whether the register assigns an id to this allocation.
 pub(crate) async fn holds(sql: &mut dyn Sql, id: LinkId, generation: u64, instance: &str) -> Result<bool> {
     let select = format!(
         "SELECT generation FROM block WHERE {} AND generation = $3 AND instance = $4",
@@ -167,8 +166,6 @@ pub(super) async fn is_reserved(sql: &mut dyn Sql, id: LinkId) -> Result<bool> {
     Ok(!sql.query(&select, &[id.get().into(), (id.get() + 1).into()]).await?.is_empty())
 }
 
-/// Returns the end of a keyspace's registered numbers.
-///
 /// Blocks do not overlap, so the last one has the highest end.
 pub(crate) async fn registered_end(sql: &mut dyn Sql, keyspace: KeyspaceIndex) -> Result<u64> {
     let (first, end) = ids_of(keyspace);

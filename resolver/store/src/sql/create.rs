@@ -104,8 +104,6 @@ pub(crate) async fn insert_full(
     Ok(InsertedFull::Stored(at))
 }
 
-/// Inserts a link under a custom slug, unless `idempotency` matches an earlier one. With
-/// `is_announced`, records an event if a webhook is called for it.
 pub(crate) async fn insert_named(
     sql: &mut dyn Sql,
     link: &NamedLink,

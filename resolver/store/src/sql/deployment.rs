@@ -5,13 +5,11 @@ use codes::Fingerprint;
 use super::{Sql, Value};
 use crate::{Result, StoreError};
 
-/// Returns the fingerprint of the adopted code key.
 pub(crate) async fn fingerprint(sql: &mut dyn Sql) -> Result<Option<Fingerprint>> {
     let row = sql.first("SELECT code_key_fingerprint FROM deployment", &[]).await?;
     row.map(|row| Ok(Fingerprint::from_stored(row.text(0)?.to_owned()))).transpose()
 }
 
-/// Adopts the fingerprint if none is stored, and returns the stored one. The first insert wins.
 pub(crate) async fn adopt_fingerprint(sql: &mut dyn Sql, mine: &Fingerprint) -> Result<Fingerprint> {
     let adopt = "INSERT INTO deployment (code_key_fingerprint)
                  SELECT $1 WHERE NOT EXISTS (SELECT 1 FROM deployment) ON CONFLICT DO NOTHING";
@@ -19,7 +17,6 @@ pub(crate) async fn adopt_fingerprint(sql: &mut dyn Sql, mine: &Fingerprint) -> 
     fingerprint(sql).await?.ok_or_else(is_empty)
 }
 
-/// Adopts the ledger if none is stored, and returns the stored one. The first update wins.
 pub(crate) async fn adopt_ledger(sql: &mut dyn Sql, mine: &str) -> Result<String> {
     let adopt = "UPDATE deployment SET ledger = $1 WHERE ledger IS NULL";
     sql.query(adopt, &[Value::Text(mine.to_owned())]).await?;
@@ -27,7 +24,6 @@ pub(crate) async fn adopt_ledger(sql: &mut dyn Sql, mine: &str) -> Result<String
     Ok(row.text(0)?.to_owned())
 }
 
-/// Clears the adopted ledger.
 pub(crate) async fn forget_ledger(sql: &mut dyn Sql) -> Result<()> {
     sql.query("UPDATE deployment SET ledger = NULL", &[]).await.map(drop)
 }

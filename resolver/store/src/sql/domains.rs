@@ -40,8 +40,6 @@ pub(crate) async fn shared_settings(
     Ok(Some(SharedSettings { version, domains, targets, keyspaces, webhooks }))
 }
 
-/// Returns the id of the domain with this name, and adds the domain if it does not exist. Returns
-/// `None` if it would have to be added and there are `most` domains beside the default one.
 pub(crate) async fn add_domain(
     sql: &mut dyn Sql,
     authority: &Authority,
@@ -101,9 +99,6 @@ pub(crate) async fn remove_domain(sql: &mut dyn Sql, id: DomainId, by: ApiKeyId)
     Ok(DomainRemoved::Done)
 }
 
-/// Returns the domains with links in use, without the default one. With `of`, only links of that
-/// API key count.
-///
 /// The default domain is not checked: it is always shown, and most of its codes have no row in
 /// `slug`.
 pub(crate) async fn domains_with_links(sql: &mut dyn Sql, of: Option<ApiKeyId>) -> Result<Vec<DomainId>> {
@@ -140,7 +135,6 @@ pub(super) async fn find_domain(sql: &mut dyn Sql, id: DomainId) -> Result<Optio
     sql.first(&select, &[Value::Int(id.get())]).await?.as_ref().map(domain).transpose()
 }
 
-/// Edits a domain, unless another domain has the new name.
 pub(crate) async fn edit_domain(
     sql: &mut dyn Sql,
     id: DomainId,

@@ -21,7 +21,6 @@ use super::{
 };
 use crate::{Result, StoreError};
 
-/// Edits a link.
 pub(crate) async fn edit(
     sql: &mut dyn Sql,
     id: LinkId,
@@ -133,8 +132,8 @@ async fn hold_slug(sql: &mut dyn Sql, link: &Link) -> Result<()> {
     Ok(())
 }
 
-/// Deletes a link. Its row stays with all its fields. A custom slug becomes free again; a minted
-/// code stays with its number, on other domains by its row in `slug`.
+/// A custom slug becomes free again; a minted code stays with its number, on other domains by its
+/// row in `slug`.
 pub(crate) async fn delete(
     sql: &mut dyn Sql,
     id: LinkId,

@@ -34,11 +34,8 @@ pub(crate) struct Registered {
     pub(crate) ends: Vec<(KeyspaceIndex, u64)>,
 }
 
-/// Compares the mark with the highest known one, then raises it if requested. Returns the result
-/// and the history that holds from now on.
-///
-/// A lower mark means that the database is an older copy: a new history begins. In a history that
-/// the witness does not know, the numbers up to its ends are withheld.
+/// Returns the result and the history that holds from now on. In a history that the witness does not
+/// know, the numbers up to its ends are withheld.
 pub(crate) async fn advance(
     sql: &mut dyn Sql,
     at_least: Mark,
@@ -79,8 +76,7 @@ pub(crate) async fn advance(
     Ok((Advanced::Began(mark), history))
 }
 
-/// Begins a new history after a restore, and withholds the next `skip` numbers of each keyspace, or
-/// as many as [`safe_skip`] says.
+/// Without `skip`, as many numbers are withheld as [`safe_skip`] says.
 pub(crate) async fn begin_history(sql: &mut dyn Sql, skip: Option<u64>) -> Result<Mark> {
     let mark = mark_of(sql.number(RAISE, &[]).await?.ok_or_else(no_deployment)?)?;
     let mut ends = Vec::new();

@@ -24,7 +24,6 @@ const TOLD_AT_ONCE: usize = 400;
 /// Size in bytes at which a page of an export ends.
 const EXPORTED_BYTES: u64 = 8 << 20;
 
-/// Returns the position of an import: the last item that was stored or refused.
 pub(crate) async fn import_position(sql: &mut dyn Sql, name: &str) -> Result<ImportPosition> {
     let query = "SELECT position, refused FROM import WHERE name = $1";
     let Some(row) = sql.first(query, &[Value::Text(name.to_owned())]).await? else {
@@ -33,16 +32,13 @@ pub(crate) async fn import_position(sql: &mut dyn Sql, name: &str) -> Result<Imp
     Ok(ImportPosition { place: row.count(0)?, refused: row.count(1)? })
 }
 
-/// Returns the estimated number of links.
 pub(crate) async fn link_count(sql: &mut dyn Sql) -> Result<Option<u64>> {
     let count = sql.number(sql.dialect().link_count(), &[]).await?;
     Ok(count.and_then(|count| u64::try_from(count).ok()))
 }
 
-/// Stores a batch unless it was stored before, and returns the outcome of each item.
-///
-/// A batch may have been stored by a call whose answer was lost. Each of its items is then reported
-/// as already there, or as refused.
+/// The batch may have been stored by a call whose answer was lost. Each of its items is then
+/// reported as already there, or as refused.
 pub(crate) async fn import(sql: &mut dyn Sql, batch: &ImportBatch) -> Result<Vec<Imported>> {
     let name = Value::Text(batch.name.clone());
     let begin = "INSERT INTO import (name, position) VALUES ($1, 0) ON CONFLICT (name) DO NOTHING";
@@ -182,8 +178,7 @@ async fn already_there(sql: &mut dyn Sql, item: &ImportItem, code: &PickedCode) 
     Ok(Imported::Taken)
 }
 
-/// Returns links with an id above `after`, in the order of their ids. The page has at most `most`
-/// links, and ends with the first one that exceeds [`EXPORTED_BYTES`].
+/// A page ends with the first link that exceeds [`EXPORTED_BYTES`].
 pub(crate) async fn export(sql: &mut dyn Sql, after: Option<LinkId>, most: usize) -> Result<Vec<Exported>> {
     let (columns, weight) = (sql.dialect().link(), super::list::weight(sql.dialect()));
     let select = format!(

@@ -12,7 +12,6 @@ use links::{
 use super::{Dialect, Row, Sql, Value, audit::note};
 use crate::{Result, StoreError};
 
-/// Adds an API key. Returns `None` if the name is taken.
 pub(crate) async fn add_api_key(
     sql: &mut dyn Sql,
     NewKey { name, hash, scopes, expires_at, limits }: &NewKey,
@@ -37,7 +36,7 @@ pub(crate) async fn add_api_key(
     Ok(Some(ApiKeyId(row.int(0)?)))
 }
 
-/// Adds the first API key. The table is locked, so that only one of several first starts adds it.
+/// The table is locked, so that only one of several first starts adds the key.
 pub(crate) async fn add_first_api_key(sql: &mut dyn Sql, name: &str, hash: &KeyHash) -> Result<bool> {
     sql.query(&sql.dialect().lock_table("api_key"), &[]).await?;
     let add = "INSERT INTO api_key (name, hash)
@@ -46,8 +45,7 @@ pub(crate) async fn add_first_api_key(sql: &mut dyn Sql, name: &str, hash: &KeyH
     Ok(!sql.query(add, &values).await?.is_empty())
 }
 
-/// Returns the grant of the API key with this hash, which may be the hash before a recent rotation.
-/// A revoked or expired key has none.
+/// The hash may be the one before a recent rotation.
 pub(crate) async fn find_api_key(sql: &mut dyn Sql, hash: &KeyHash) -> Result<Option<Grant>> {
     let now = sql.dialect().now();
     let find = format!(
@@ -60,8 +58,7 @@ pub(crate) async fn find_api_key(sql: &mut dyn Sql, hash: &KeyHash) -> Result<Op
     row.map_or(Ok(None), |row| grant(&row))
 }
 
-/// Returns the grant of the API key with this id for the holder of one of its secrets, which may be
-/// the one before a recent rotation. A revoked or expired key has none.
+/// The secret may be the one before a recent rotation.
 pub(crate) async fn find_grant(
     sql: &mut dyn Sql,
     id: ApiKeyId,
@@ -110,14 +107,12 @@ pub(super) fn grant(row: &Row) -> Result<Option<Grant>> {
     Ok(Some(grant))
 }
 
-/// Returns the names of those of these API keys that exist.
 pub(crate) async fn key_names(sql: &mut dyn Sql, ids: &[ApiKeyId]) -> Result<Vec<(ApiKeyId, String)>> {
     let select = format!("SELECT id, name FROM api_key WHERE {}", sql.dialect().among("id", "$1"));
     let rows = sql.query(&select, &[Value::numbers(ids.iter().map(|id| id.0))]).await?;
     rows.iter().map(|row| Ok((ApiKeyId(row.int(0)?), row.text(1)?.to_owned()))).collect()
 }
 
-/// Returns all API keys in the order of their creation.
 pub(crate) async fn list_api_keys(sql: &mut dyn Sql) -> Result<Vec<ApiKeyRecord>> {
     let list = format!(
         "SELECT id, name, scopes, created_at, revoked_at, expires_at, {}, last_used_at, secrets FROM api_key ORDER BY id",
@@ -139,15 +134,13 @@ pub(crate) async fn list_api_keys(sql: &mut dyn Sql) -> Result<Vec<ApiKeyRecord>
     sql.query(&list, &[]).await?.iter().map(record).collect()
 }
 
-/// Records that API keys are in use. Idempotent.
 pub(crate) async fn note_keys_used(sql: &mut dyn Sql, ids: &[ApiKeyId]) -> Result<()> {
     let (now, among) = (sql.dialect().now(), sql.dialect().among("id", "$1"));
     let note = format!("UPDATE api_key SET last_used_at = {now} WHERE {among}");
     sql.query(&note, &[Value::numbers(ids.iter().map(|id| id.0))]).await.map(drop)
 }
 
-/// Revokes an API key. Returns whether a key of that name existed that was not revoked yet. Its
-/// sessions end with it, because a session is found together with a valid key only.
+/// Sessions end with the key, because a session is found together with a valid key only.
 pub(crate) async fn revoke_api_key(sql: &mut dyn Sql, name: &str, by: ApiKeyId) -> Result<bool> {
     let revoke = format!(
         "UPDATE api_key SET revoked_at = {} WHERE name = $1 AND revoked_at IS NULL RETURNING id",
@@ -160,8 +153,6 @@ pub(crate) async fn revoke_api_key(sql: &mut dyn Sql, name: &str, by: ApiKeyId) 
     Ok(is_revoked)
 }
 
-/// Replaces the secret of an API key. The old one stays valid for `keep`, and so do
-/// the sessions that it opened. Returns whether the key exists and is not revoked.
 pub(crate) async fn rotate_api_key(
     sql: &mut dyn Sql,
     name: &str,

@@ -29,8 +29,7 @@ pub(super) async fn keyspaces(sql: &mut dyn Sql) -> Result<Vec<(KeyspaceIndex, K
     rows.iter().map(parse).collect()
 }
 
-/// Adds new keyspaces and returns all. The table is locked, so that two resolvers that start
-/// together give a keyspace one index.
+/// The table is locked, so that two resolvers that start together give a keyspace one index.
 pub(crate) async fn adopt_keyspaces(
     sql: &mut dyn Sql,
     mine: &[Keyspace],

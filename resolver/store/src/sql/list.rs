@@ -24,8 +24,6 @@ const COUNTED_MAX: u64 = 1_000_000;
 /// Estimated memory of a tag beside its text, in bytes.
 const TAG_BYTES: u64 = 32;
 
-/// Returns the outlines of one page, and the total number of links on all pages.
-///
 /// The links themselves are read a few at a time. So no page is in memory as a whole, however long,
 /// and a slow client occupies no connection.
 pub(crate) async fn outline(sql: &mut dyn Sql, filter: &Filter, code: Option<LinkId>) -> Result<Outline> {
@@ -53,7 +51,6 @@ pub(crate) async fn outline(sql: &mut dyn Sql, filter: &Filter, code: Option<Lin
     Ok(Outline { entries, total: u64::try_from(total).unwrap_or(0) })
 }
 
-/// Returns current outlines, in the order of `ids`. Links that do not exist are left out.
 pub(crate) async fn outlines_of(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<Vec<Outlined>> {
     let (columns, among) = (outlined_columns(sql.dialect()), sql.dialect().among("link.id", "$1"));
     let select = format!("SELECT {columns} FROM link WHERE {among}");
@@ -86,7 +83,6 @@ fn outlined(row: &Row) -> Result<Outlined> {
     })
 }
 
-/// Returns links with their tags, in the order of `ids`. Links that do not exist are left out.
 pub(crate) async fn records(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<Vec<Record>> {
     let links = links(sql, ids).await?;
     let mut links: HashMap<LinkId, Link> = links.into_iter().map(|link| (link.id, link)).collect();
@@ -104,7 +100,6 @@ pub(crate) async fn links(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<Vec<Link>
     select(sql, columns, ids).await
 }
 
-/// Returns links without their redirect rules, descriptions and tags, in any order.
 pub(crate) async fn plain_links(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<Vec<Link>> {
     let columns = sql.dialect().plain_link();
     select(sql, &columns, ids).await

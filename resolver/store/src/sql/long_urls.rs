@@ -38,7 +38,6 @@ const LOOKED_AT: usize = 5_000;
 /// Age limit of links that a lookup reads although they are not indexed yet.
 pub(super) const TAIL: Duration = Duration::from_secs(60);
 
-/// Indexes the next links in the order of their creation, if this process holds the lease.
 pub(crate) async fn index_long_urls(sql: &mut dyn Sql, step: &IndexStep) -> Result<Indexed> {
     let dialect = sql.dialect();
     let settled = sql.first(dialect.settled(), &[]).await?.ok_or_else(|| corrupt("no time"))?.time(0)?;
@@ -142,10 +141,7 @@ pub(super) fn candidates(dialect: super::Dialect, digest: &str, url: &str, most:
     )
 }
 
-/// Returns at most `most` links that lead to a long URL and are visible under `of`, in the order of
-/// their ids.
-///
-/// Only the first [`LOOKED_AT`] index entries of a URL are examined, so that a client that creates
+/// Only the first [`LOOKED_AT`] index entries of the URL are examined, so that a client that creates
 /// a million links to one URL does not make each lookup as expensive.
 pub(crate) async fn links_of_url(
     sql: &mut dyn Sql,

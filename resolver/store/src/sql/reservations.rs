@@ -12,7 +12,6 @@ use numbers::Span;
 use super::{Row, Sql, Value};
 use crate::{RESERVATIONS_MAX, Result, StoreError};
 
-/// Records a reservation, and returns its creation time.
 pub(crate) async fn add_reservation(
     sql: &mut dyn Sql,
     id: &ReservationId,
@@ -24,17 +23,14 @@ pub(crate) async fn add_reservation(
     sql.first(add, &values).await?.ok_or_else(|| corrupt("no row"))?.time(0)
 }
 
-/// Returns a reservation with its numbers.
 pub(crate) async fn reservation(sql: &mut dyn Sql, id: &ReservationId) -> Result<Option<Reservation>> {
     Ok(select(sql, "WHERE id = $1", Value::Text(id.as_str().to_owned())).await?.pop())
 }
 
-/// Returns the latest reservations of one API key or of all keys, open ones first.
 pub(crate) async fn reservations(sql: &mut dyn Sql, of: Option<ApiKeyId>) -> Result<Vec<Reservation>> {
     select(sql, "WHERE $1 IS NULL OR created_by = $1", Value::OptInt(of.map(|key| key.0))).await
 }
 
-/// Counts the open reservations of an API key and their codes.
 pub(crate) async fn count_reserved(sql: &mut dyn Sql, of: ApiKeyId) -> Result<OpenReservations> {
     let (low, high) = sql.dialect().block_bounds();
     let count = format!(
@@ -46,7 +42,6 @@ pub(crate) async fn count_reserved(sql: &mut dyn Sql, of: ApiKeyId) -> Result<Op
     Ok(OpenReservations { count: row.count(0)?, codes: row.count(1)? })
 }
 
-/// Closes a reservation. Idempotent.
 pub(crate) async fn close_reservation(sql: &mut dyn Sql, id: &ReservationId) -> Result<()> {
     let now = sql.dialect().now();
     let close = format!("UPDATE reservation SET closed_at = {now} WHERE id = $1 AND closed_at IS NULL");

@@ -19,8 +19,6 @@ use super::{
 };
 use crate::Result;
 
-/// Returns the most recently deleted link with this name: a slug, or a minted code whose id is
-/// `code`. With `of`, only the links that this API key created count.
 pub(crate) async fn find_deleted(
     sql: &mut dyn Sql,
     domain: DomainId,
@@ -49,9 +47,6 @@ pub(crate) async fn find_deleted(
     sql.first(&find, &values).await?.as_ref().map(Row::link).transpose()
 }
 
-/// Restores a deleted link, unless another link has taken its slug or its domain was removed.
-///
-/// `keyspaces` is the number of keyspaces that the caller knows.
 pub(crate) async fn restore(
     sql: &mut dyn Sql,
     id: LinkId,

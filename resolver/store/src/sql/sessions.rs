@@ -24,10 +24,8 @@ const OPEN_MAX: usize = 50;
 /// Maximum number of rows that one statement removes. It ends long before its deadline.
 const REMOVED_AT_ONCE: usize = 1_000;
 
-/// Opens a session for `lasts` milliseconds with a secret of an API key. Idempotent. Other sessions
-/// that have expired, and those of the key beyond [`OPEN_MAX`], are removed.
-///
-/// A key that does not exist has no sessions.
+/// Other sessions that have expired are removed, and those of the key beyond [`OPEN_MAX`]. A key
+/// that does not exist has no sessions.
 pub(crate) async fn open_session(
     sql: &mut dyn Sql,
     hash: &SessionHash,
@@ -48,8 +46,6 @@ pub(crate) async fn open_session(
     remove_surplus(sql, key, hash).await
 }
 
-/// Returns the grant of a session's API key. `None` if the session has ended or expired, the key is
-/// revoked or expired, or the secret that opened the session is not valid any more.
 pub(crate) async fn find_session(sql: &mut dyn Sql, hash: &SessionHash) -> Result<Option<Grant>> {
     let find = format!(
         "SELECT api_key.id, api_key.name, api_key.scopes, {}, session.secret
@@ -62,7 +58,6 @@ pub(crate) async fn find_session(sql: &mut dyn Sql, hash: &SessionHash) -> Resul
     sql.first(&find, &[bytes(hash)]).await?.map_or(Ok(None), |row| grant(&row))
 }
 
-/// Ends a session. Idempotent.
 pub(crate) async fn end_session(sql: &mut dyn Sql, hash: &SessionHash) -> Result<()> {
     sql.query("DELETE FROM session WHERE hash = $1", &[bytes(hash)]).await.map(drop)
 }

@@ -18,7 +18,6 @@ use crate::Result;
 /// visitors wait for it, so a dedicated connection has it prepared.
 pub(crate) const FIND_SLUG: &str = "SELECT link_id FROM slug WHERE domain_id = $1 AND slug = $2";
 
-/// Returns the id of the link that a slug leads to, in the best of its spellings.
 pub(crate) async fn find_slug(sql: &mut dyn Sql, domain: DomainId, slug: &str) -> Result<Option<LinkId>> {
     for spelling in slug_spellings(slug) {
         let values = [Value::Int(domain.get()), Value::Text(spelling.into_owned())];

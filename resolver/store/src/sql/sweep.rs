@@ -20,8 +20,6 @@ const REMOVED: i64 = 200;
 /// Maximum number of links in one statement.
 const NOTED: usize = 500;
 
-/// Records the last visits of links. Idempotent. The ids must ascend, so that two resolvers cannot
-/// deadlock.
 pub(crate) async fn note_visits(sql: &mut dyn Sql, seen: &[(LinkId, Timestamp)]) -> Result<()> {
     for seen in seen.chunks(NOTED) {
         let rows: Vec<String> =
@@ -60,10 +58,8 @@ pub(super) async fn note_arrived(sql: &mut dyn Sql, arrived: &mut [(LinkId, u64)
     Ok(())
 }
 
-/// Runs one step of the removal, if this process holds the lease.
-///
-/// It examines some links, deletes those without a visit for long enough, and stores its position.
-/// The deletions and the position are one transaction.
+/// Only the process that holds the lease examines links. The deletions and the position are one
+/// transaction.
 pub(crate) async fn sweep(sql: &mut dyn Sql, sweep: &Sweep) -> Result<Swept> {
     let dialect = sql.dialect();
     let now = dialect.now();

@@ -103,8 +103,6 @@ pub(crate) async fn tags_of_link(sql: &mut dyn Sql, id: LinkId) -> Result<Vec<Ta
     Ok(tags_of(sql, &[id]).await?.remove(&id).unwrap_or_default())
 }
 
-/// Returns at most `most` tags that contain the searched text, sorted, each with the number of
-/// visible links that have it.
 pub(crate) async fn tags(
     sql: &mut dyn Sql,
     search: Option<&str>,
@@ -125,7 +123,6 @@ pub(crate) async fn tags(
     rows.iter().map(count).collect()
 }
 
-/// Returns the names of at most `most` tags of visible links, sorted.
 pub(crate) async fn tag_names(sql: &mut dyn Sql, most: usize, of: &Visible) -> Result<Vec<Tag>> {
     let mut values = Vec::new();
     let (_, conditions) = visible_only(of, &mut values);
@@ -145,7 +142,6 @@ pub(crate) async fn tag_names(sql: &mut dyn Sql, most: usize, of: &Visible) -> R
     rows.iter().map(|row| Ok(Tag::from_stored(row.text(0)?))).collect()
 }
 
-/// Returns whether there is such a tag and a visible link has it.
 pub(crate) async fn has_tag(sql: &mut dyn Sql, tag: &Tag, of: &Visible) -> Result<bool> {
     let mut values = stored_names([tag]);
     let names = places(1, values.len());
@@ -177,7 +173,6 @@ pub(super) fn visible_only(of: &Visible, values: &mut Vec<Value>) -> (&'static s
     (links, conditions)
 }
 
-/// Renames a tag.
 pub(crate) async fn rename_tag(sql: &mut dyn Sql, old: &Tag, new: &Tag, by: ApiKeyId) -> Result<Renamed> {
     let Some(stored) = stored_name(sql, old).await? else { return Ok(Renamed::Absent) };
     if old != new && stored_name(sql, new).await?.is_some() {
@@ -189,8 +184,7 @@ pub(crate) async fn rename_tag(sql: &mut dyn Sql, old: &Tag, new: &Tag, by: ApiK
     Ok(Renamed::Done)
 }
 
-/// Deletes tags. Their links are removed later, in steps ([`remove_gone_tag`]): a tag may have a
-/// million.
+/// Links of the tags are removed later, in steps ([`remove_gone_tag`]): a tag may have a million.
 pub(crate) async fn delete_tags(sql: &mut dyn Sql, tags: &[Tag], by: ApiKeyId) -> Result<()> {
     if tags.is_empty() {
         return Ok(());
@@ -206,12 +200,10 @@ pub(crate) async fn delete_tags(sql: &mut dyn Sql, tags: &[Tag], by: ApiKeyId) -
     Ok(())
 }
 
-/// Returns a deleted tag whose links are not removed yet.
 pub(crate) async fn gone_tag(sql: &mut dyn Sql) -> Result<Option<i64>> {
     sql.number("SELECT tag_id FROM tag_gone ORDER BY tag_id LIMIT 1", &[]).await
 }
 
-/// Removes some links of a deleted tag, or notes that it has none left.
 pub(crate) async fn remove_gone_tag(sql: &mut dyn Sql, tag: i64) -> Result<()> {
     let remove = "DELETE FROM link_tag WHERE tag_id = $1 AND link_id IN
          (SELECT link_id FROM link_tag WHERE tag_id = $1 ORDER BY link_id LIMIT $2) RETURNING link_id";

@@ -23,7 +23,6 @@ fn rule(row: &super::Row) -> Result<Option<TargetRule>> {
     Ok(rule.ok())
 }
 
-/// Adds a rule, or changes an existing one.
 pub(crate) async fn set_target(sql: &mut dyn Sql, rule: &TargetRule, by: ApiKeyId) -> Result<()> {
     let set = "INSERT INTO target_rule (pattern, allowed) VALUES ($1, $2)
                ON CONFLICT (pattern) DO UPDATE SET allowed = excluded.allowed";
@@ -33,7 +32,6 @@ pub(crate) async fn set_target(sql: &mut dyn Sql, rule: &TargetRule, by: ApiKeyI
     note_change(sql).await
 }
 
-/// Removes a rule. Returns whether it existed.
 pub(crate) async fn remove_target(sql: &mut dyn Sql, pattern: &str, by: ApiKeyId) -> Result<bool> {
     let remove = "DELETE FROM target_rule WHERE pattern = $1 RETURNING pattern";
     let is_gone = !sql.query(remove, &[Value::Text(pattern.to_owned())]).await?.is_empty();

@@ -6,8 +6,6 @@ use links::granted_visits;
 use super::{Sql, Value, details::MAX_VISITS};
 use crate::Result;
 
-/// Takes visits from each link's budget, at most as many as wanted. Returns how many were granted,
-/// in the order of `wanted`. The ids must ascend, so that two resolvers cannot deadlock.
 pub(crate) async fn take_visits(sql: &mut dyn Sql, wanted: &[(LinkId, u64)]) -> Result<Vec<u64>> {
     let mut taken = Vec::with_capacity(wanted.len());
     for (id, count) in wanted {
@@ -16,7 +14,6 @@ pub(crate) async fn take_visits(sql: &mut dyn Sql, wanted: &[(LinkId, u64)]) -> 
     Ok(taken)
 }
 
-/// Returns whether a link's visit limit is exhausted.
 pub(crate) async fn is_spent(sql: &mut dyn Sql, id: LinkId) -> Result<bool> {
     let spent = format!(
         "SELECT link.id FROM link JOIN link_use ON link_use.link_id = link.id

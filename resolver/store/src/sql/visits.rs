@@ -26,8 +26,7 @@ pub(super) const NON_BOT_VISITS: &str = "coalesce((SELECT link_seen.total + link
 pub(super) const LAST_VISIT: &str =
     "(SELECT link_seen.seen_at FROM link_seen WHERE link_seen.link_id = link.id AND link_seen.total > 0)";
 
-/// Adds visits to links, unless the position of what was added is `up_to` or later. The ids must
-/// ascend, so that two resolvers cannot deadlock.
+/// The ids ascend, so that two resolvers cannot deadlock.
 pub(crate) async fn add_visits(sql: &mut dyn Sql, up_to: i64, visits: &[LinkVisits]) -> Result<()> {
     if !advance(sql, CHORE, up_to).await? {
         return Ok(());
@@ -62,7 +61,6 @@ pub(super) async fn advance(sql: &mut dyn Sql, chore: &str, up_to: i64) -> Resul
     Ok(!moved.is_empty())
 }
 
-/// Removes the imported visits of a link from its total, and returns how many there were.
 pub(crate) async fn take_imported_visits(sql: &mut dyn Sql, link: LinkId) -> Result<u64> {
     let select = format!(
         "SELECT imported FROM link_seen WHERE link_id = $1 AND imported > 0 {}",
@@ -91,7 +89,6 @@ pub(crate) async fn visit_totals(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<Ve
     sql.query(&select, &[Value::ids(ids)]).await?.iter().map(totals).collect()
 }
 
-/// Returns tags with the visits of their visible links, all of them and those of bots.
 pub(crate) async fn tag_visit_totals(
     sql: &mut dyn Sql,
     tags: &[Tag],
@@ -122,7 +119,6 @@ pub(crate) async fn tag_visit_totals(
     Ok(found)
 }
 
-/// Returns the number of a tag.
 pub(crate) async fn tag_id(sql: &mut dyn Sql, tag: &Tag) -> Result<Option<i64>> {
     let names = stored_names([tag]);
     for name in names {
@@ -133,7 +129,6 @@ pub(crate) async fn tag_id(sql: &mut dyn Sql, tag: &Tag) -> Result<Option<i64>> 
     Ok(None)
 }
 
-/// Returns the oldest links whose tags have changed.
 pub(crate) async fn tag_changes(sql: &mut dyn Sql, most: usize) -> Result<Vec<TagChange>> {
     let select = "SELECT number, link_id FROM tag_change ORDER BY number LIMIT $1";
     let mut changes = Vec::new();
@@ -150,7 +145,6 @@ pub(crate) async fn tag_changes(sql: &mut dyn Sql, most: usize) -> Result<Vec<Ta
     Ok(changes)
 }
 
-/// Forgets changes of tags up to a number.
 pub(crate) async fn forget_tag_changes(sql: &mut dyn Sql, up_to: i64) -> Result<()> {
     sql.query("DELETE FROM tag_change WHERE number <= $1", &[Value::Int(up_to)]).await.map(drop)
 }

@@ -48,7 +48,6 @@ const BY_KEY: &str = "disabled with an API key";
 const WITH_KEY: &str =
     "the API key that answers for it was revoked or has expired: enable the webhook with another key";
 
-/// Returns all webhooks in the order of their creation.
 pub(crate) async fn webhooks(sql: &mut dyn Sql) -> Result<Vec<Webhook>> {
     let select = format!("{} ORDER BY webhook.id", select(sql.dialect()));
     sql.query(&select, &[]).await?.iter().map(webhook_in).collect()
@@ -63,13 +62,11 @@ pub(super) async fn subscriptions(sql: &mut dyn Sql) -> Result<Vec<Subscription>
     sql.query(select, &[]).await?.iter().map(|row| subscription_at(row, 0)).collect()
 }
 
-/// Returns a webhook.
 pub(crate) async fn webhook(sql: &mut dyn Sql, id: WebhookId) -> Result<Option<Webhook>> {
     let select = format!("{} WHERE webhook.id = $1", select(sql.dialect()));
     sql.first(&select, &[Value::Int(id.get())]).await?.as_ref().map(webhook_in).transpose()
 }
 
-/// Adds a webhook. Returns `None` if there are `most` of them.
 pub(crate) async fn add_webhook(
     sql: &mut dyn Sql,
     new: &NewWebhook,
@@ -111,7 +108,7 @@ async fn tag_id(sql: &mut dyn Sql, tag: &Tag) -> Result<i64> {
     sql.number(add, &[Value::Text(tag.to_string())]).await?.ok_or_else(gone)
 }
 
-/// Edits a webhook. Enabling it forgets earlier failures, and from then on this key answers for it.
+/// Enabling a webhook forgets earlier failures, and from then on this key answers for it.
 pub(crate) async fn edit_webhook(
     sql: &mut dyn Sql,
     id: WebhookId,
@@ -144,7 +141,6 @@ pub(crate) async fn edit_webhook(
     Ok(Some(edited))
 }
 
-/// Replaces the secret of a webhook. The former one signs too for `keep`.
 pub(crate) async fn rotate_webhook(
     sql: &mut dyn Sql,
     id: WebhookId,

@@ -22,7 +22,6 @@ fn is_due(dialect: Dialect) -> String {
     format!("state = 0 AND due_at <= {now} AND (held_until IS NULL OR held_until < {now})")
 }
 
-/// Turns events into deliveries.
 pub(crate) async fn fan_out(sql: &mut dyn Sql, events: &[FanOut]) -> Result<FannedOut> {
     let mut room = room_of(sql, events).await?;
     let (mut done, mut dropped) = (FannedOut::default(), BTreeMap::<WebhookId, i64>::new());
@@ -108,7 +107,6 @@ async fn forget(sql: &mut dyn Sql, events: &[FanOut]) -> Result<()> {
     sql.query(&delete, &[Value::numbers(unwanted.map(|event| event.event.get()))]).await.map(drop)
 }
 
-/// Adds a delivery of a test event, unless the webhook is disabled or does not exist.
 pub(crate) async fn add_test_delivery(
     sql: &mut dyn Sql,
     id: WebhookId,
@@ -130,7 +128,6 @@ pub(crate) async fn add_test_delivery(
     delivery(sql, id, DeliveryId::from_stored(added)).await
 }
 
-/// Returns the enabled webhooks with deliveries that are due.
 pub(crate) async fn due_webhooks(sql: &mut dyn Sql) -> Result<Vec<Webhook>> {
     let select = format!(
         "{} WHERE webhook.disabled_at IS NULL
@@ -144,7 +141,6 @@ pub(crate) async fn due_webhooks(sql: &mut dyn Sql) -> Result<Vec<Webhook>> {
     Ok(due)
 }
 
-/// Claims due deliveries until `lease` milliseconds from now, at most so many of each webhook.
 pub(crate) async fn claim_deliveries(
     sql: &mut dyn Sql,
     most: &[(WebhookId, u32)],
@@ -237,7 +233,6 @@ pub(crate) async fn end_attempt(sql: &mut dyn Sql, end: &AttemptEnd) -> Result<b
     }
 }
 
-/// Returns the latest deliveries of a webhook, at most `most`, only those before `before` if given.
 pub(crate) async fn deliveries(
     sql: &mut dyn Sql,
     webhook: WebhookId,
@@ -262,8 +257,8 @@ async fn delivery(sql: &mut dyn Sql, webhook: WebhookId, id: DeliveryId) -> Resu
     sql.first(&select, &values).await?.as_ref().map(delivery_in).transpose()
 }
 
-/// Makes a delivery due again, as if it were new. An attempt that is under way keeps its lease, and
-/// its end changes nothing else: the delivery is due since another time.
+/// An attempt that is under way keeps its lease, and its end changes nothing else: the delivery is
+/// due since another time.
 pub(crate) async fn redeliver(
     sql: &mut dyn Sql,
     webhook: WebhookId,
@@ -297,7 +292,6 @@ fn delivery_in(row: &Row) -> Result<Delivery> {
     })
 }
 
-/// Returns the open deliveries of all webhooks.
 pub(crate) async fn webhook_backlog(sql: &mut dyn Sql) -> Result<Backlog> {
     let open = sql.number("SELECT count(*) FROM webhook_delivery WHERE state = 0", &[]).await?;
     let oldest = format!(
@@ -318,8 +312,7 @@ pub(crate) async fn webhook_backlog(sql: &mut dyn Sql) -> Result<Backlog> {
     })
 }
 
-/// Records which webhooks have ended with their keys, and removes what ended longer ago than
-/// `kept`, at most `most` rows of each kind. Returns whether more may be left.
+/// Records which webhooks have ended with their keys as well.
 pub(crate) async fn purge_webhooks(sql: &mut dyn Sql, kept: Duration, most: u32) -> Result<bool> {
     end_with_keys(sql).await?;
     let (cut, now, skip) = (sql.dialect().now_minus(kept), sql.dialect().now(), sql.dialect().skip_locked());

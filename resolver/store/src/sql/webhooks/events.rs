@@ -89,7 +89,6 @@ fn created(link: &Link, tags: &[Tag]) -> Json {
     data
 }
 
-/// Records events of visits, unless the position of what was recorded is `up_to` or later.
 pub(crate) async fn pass_on_webhook_events(
     sql: &mut dyn Sql,
     up_to: i64,
@@ -124,7 +123,6 @@ fn row_of(event: &NewWebhookEvent) -> [Value; 5] {
     ]
 }
 
-/// Returns at most `most` events without deliveries yet, the oldest first.
 pub(crate) async fn waiting_webhook_events(sql: &mut dyn Sql, most: usize) -> Result<Vec<WebhookEvent>> {
     let select = "SELECT id, kind, domain_id, link_id, tags, payload, at FROM webhook_event
                   WHERE fanned_at IS NULL ORDER BY id LIMIT $1";
