@@ -80,7 +80,6 @@ pub struct Reading {
 
 impl Reading {
     /// Returns the links, whichever server has shown them.
-    #[must_use]
     pub fn into_links(self) -> Vec<Link> {
         let copied = self.copied.into_iter().flat_map(|(links, _)| links);
         self.links.into_iter().chain(copied).collect()
@@ -269,7 +268,6 @@ pub struct VisitTotals {
 
 impl VisitTotals {
     /// Returns the number of visits that no bot made.
-    #[must_use]
     pub fn non_bots(&self) -> u64 {
         self.total.saturating_sub(self.bots)
     }

@@ -57,7 +57,6 @@ pub struct NamedLink {
 
 impl NamedLink {
     /// Returns the link as it was stored.
-    #[must_use]
     pub fn stored(self, id: LinkId, created_at: Timestamp, version: u64) -> Link {
         let mut draft = self.draft;
         draft.details.get_or_insert_default().version = version;

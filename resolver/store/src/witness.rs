@@ -54,9 +54,6 @@ struct Known {
 
 impl Witness {
     /// Opens or creates the file. Blocks on the disk: call it at start-up.
-    ///
-    /// # Errors
-    /// Returns an error if the file cannot be opened, or is not a valid witness file.
     pub fn open(path: &Path) -> io::Result<Self> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             DirBuilder::new().recursive(true).mode(0o700).create(folder)?;

@@ -110,8 +110,9 @@ pub trait Links: Database {
         .await
     }
 
-    /// Restores a deleted link, and returns it as it is then. Its slug must not be a code of any keyspace. The caller has checked
-    /// that against `keyspaces` of them, the number of keyspaces that it knows.
+    /// Restores a deleted link, and returns it as it is then. Its slug must not be a code of any
+    /// keyspace. The caller has checked that against `keyspaces` of them, the number of keyspaces
+    /// that it knows.
     async fn restore(
         &self,
         id: LinkId,

@@ -103,7 +103,6 @@ pub enum Disable {
 
 impl Disable {
     /// Returns the reason for people.
-    #[must_use]
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Gone => "the receiver answered 410: it wants no more events",

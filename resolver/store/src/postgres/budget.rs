@@ -40,7 +40,6 @@ impl ConnectionBudget {
     pub const MAX: u32 = 1_000;
 
     /// Divides a number of connections, between [`MIN`](Self::MIN) and [`MAX`](Self::MAX).
-    #[must_use]
     pub fn of(total: u32) -> Self {
         let total = total.clamp(Self::MIN, Self::MAX);
         let spare = total - FIXED;
@@ -65,7 +64,6 @@ pub enum Server {
 
 impl Server {
     /// The name on the metrics page.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Database => "database",

@@ -45,7 +45,6 @@ pub struct Connections {
 
 impl Connections {
     /// Returns how many connections are open.
-    #[must_use]
     pub fn count(&self) -> PoolCount {
         let State { connections, idle_connections: idle, .. } = self.pool.state();
         PoolCount { pool: self.name, busy: connections.saturating_sub(idle), idle, max: self.max }
@@ -72,9 +71,6 @@ pub struct Address {
 
 impl Address {
     /// Parses a URL. Every connection has deadlines and TCP keep-alives.
-    ///
-    /// # Errors
-    /// Returns an error if the URL is invalid, or a file that it names cannot be used.
     pub fn parse(url: &str) -> Result<Self> {
         let url = Url::parse(url)?;
         let mut config: Config = url.for_driver.parse()?;
@@ -274,7 +270,6 @@ impl ManageConnection for Address {
 }
 
 /// Creates a pool. It opens no connection before one is needed.
-#[must_use]
 pub fn pool(name: &'static str, address: &Address, size: u32) -> Connections {
     let pool = Pool::builder()
         .max_size(size)
@@ -319,9 +314,6 @@ pub async fn check_out(pool: &Connections) -> Result<PooledConnection<'_, Addres
 
 /// Returns the hosts of a URL that are not this machine, and that its connections may reach in
 /// plaintext.
-///
-/// # Errors
-/// Returns an error if the URL is invalid.
 pub fn hosts_in_plaintext(url: &str) -> Result<Vec<String>> {
     let config: Config = Url::parse(url)?.for_driver.parse()?;
     if config.get_ssl_mode() == SslMode::Require {

@@ -320,7 +320,6 @@ fn failed(error: tokio_postgres::Error) -> LineError {
 
 /// Returns whether the server's error proves that nothing was committed. A server that is shutting
 /// down may have committed first, and its error does not tell.
-#[must_use]
 pub fn rolled_back(error: &tokio_postgres::Error) -> bool {
     let going_down = [
         SqlState::ADMIN_SHUTDOWN,

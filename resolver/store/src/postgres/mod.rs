@@ -90,17 +90,11 @@ pub struct PostgresStore {
 impl PostgresStore {
     /// Prepares connections to the database at a URL, and to a replica at `read_url`. None is
     /// opened before it is needed.
-    ///
-    /// # Errors
-    /// Returns an error if a URL is invalid.
     pub async fn new(url: &str, read_url: Option<&str>) -> Result<Self> {
         Self::with(url, read_url, &ConnectOptions::default()).await
     }
 
     /// Prepares connections like [`new`](Self::new), as many as the options say.
-    ///
-    /// # Errors
-    /// Returns an error if a URL is invalid.
     pub async fn with(url: &str, read_url: Option<&str>, options: &ConnectOptions) -> Result<Self> {
         let ConnectOptions { budget, observer } = options;
         let mut address = Address::parse(url)?.observed_by(Arc::clone(observer));
@@ -151,9 +145,6 @@ impl PostgresStore {
 }
 
 /// Applies pending migrations up to a version, for tests of later ones.
-///
-/// # Errors
-/// Returns `StoreError` as [`Store::migrate`] does.
 pub async fn migrate_to(url: &str, version: i32) -> Result<()> {
     migrations::run(&Address::parse(url)?, Some(version)).await
 }

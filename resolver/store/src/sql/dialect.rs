@@ -21,7 +21,6 @@ impl Dialect {
     }
 
     /// SQL expression for the transaction's time minus `span`.
-    #[must_use]
     pub fn now_minus(self, span: Duration) -> String {
         let span = milliseconds(span);
         match self {
@@ -48,7 +47,6 @@ impl Dialect {
     }
 
     /// SQL expression for the later of two times.
-    #[must_use]
     pub fn later(self, one: &str, other: &str) -> String {
         match self {
             Self::Postgres => format!("greatest({one}, {other})"),
@@ -85,7 +83,6 @@ impl Dialect {
     }
 
     /// SQL expression for the transaction's time.
-    #[must_use]
     pub fn now(self) -> &'static str {
         match self {
             Self::Postgres => "now()",
@@ -94,7 +91,6 @@ impl Dialect {
     }
 
     /// SQL expression for the transaction's time in milliseconds since 1970.
-    #[must_use]
     pub fn now_millis(self) -> &'static str {
         match self {
             Self::Postgres => "CAST(extract(epoch FROM now()) * 1000 AS bigint)",
@@ -211,7 +207,6 @@ impl Dialect {
     /// SQL condition that a column is among some numbers: those of [`Value::numbers`].
     ///
     /// [`Value::numbers`]: super::Value::numbers
-    #[must_use]
     pub fn among(self, column: &str, place: &str) -> String {
         match self {
             Self::Postgres => format!("{column} = ANY(CAST(string_to_array({place}, ',') AS bigint[]))"),
@@ -238,7 +233,6 @@ impl Dialect {
     }
 
     /// Suffix of a SELECT that skips rows locked by other transactions. SQLite has one writer.
-    #[must_use]
     pub fn skip_locked(self) -> &'static str {
         match self {
             Self::Postgres => "FOR UPDATE SKIP LOCKED",
@@ -257,7 +251,6 @@ impl Dialect {
 
     /// Suffix of a SELECT whose rows cannot be changed by others before the transaction ends.
     /// SQLite has one writer.
-    #[must_use]
     pub fn for_update(self) -> &'static str {
         match self {
             Self::Postgres => "FOR UPDATE",

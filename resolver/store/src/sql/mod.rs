@@ -5,8 +5,9 @@
 //!    order in which they first appear: SQLite takes them as names, and numbers names by their
 //!    first appearance.
 //! 2. An operation is an `async fn` over [`Sql`], a transaction of either database. The ports run
-//!    it (`operation.rs`), and their methods say what it does. On Postgres it waits for the network. On SQLite the connection's own
-//!    thread runs it to its end, and may wait (`sqlite/transaction.rs`).
+//!    it (`operation.rs`), and their methods say what it does. On Postgres it waits for the
+//!    network. On SQLite the connection's own thread runs it to its end, and may wait
+//!    (`sqlite/transaction.rs`).
 //! 3. Times are `timestamptz` on Postgres and milliseconds on SQLite; [`Row::time`] reads both.
 //!
 //! Rejected: a query builder. It would express the same statements in more words; the one statement

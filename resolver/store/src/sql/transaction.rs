@@ -16,38 +16,23 @@ pub trait Sql: Send {
     fn dialect(&self) -> Dialect;
 
     /// Runs a statement and returns its rows.
-    ///
-    /// # Errors
-    /// Returns [`StoreError`] if the database refuses the statement or does not answer.
     async fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>>;
 
     /// Runs a statement and returns its first row.
-    ///
-    /// # Errors
-    /// Returns [`StoreError`] as [`query`](Self::query) does.
     async fn first(&mut self, sql: &str, values: &[Value]) -> Result<Option<Row>> {
         Ok(self.query(sql, values).await?.into_iter().next())
     }
 
     /// Runs a statement and returns the number in the first column of its first row; `None` without
     /// a row, and for NULL.
-    ///
-    /// # Errors
-    /// Returns [`StoreError`] as [`query`](Self::query) does.
     async fn number(&mut self, sql: &str, values: &[Value]) -> Result<Option<i64>> {
         self.first(sql, values).await?.map_or(Ok(None), |row| row.opt_int(0))
     }
 
     /// Runs a statement and returns how many rows it has changed.
-    ///
-    /// # Errors
-    /// Returns [`StoreError`] as [`query`](Self::query) does.
     async fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64>;
 
     /// Notifies other resolvers of a change when the transaction commits.
-    ///
-    /// # Errors
-    /// Returns [`StoreError`] as [`query`](Self::query) does.
     async fn notify(&mut self, notice: Notice<'_>) -> Result<()>;
 }
 
@@ -89,13 +74,11 @@ impl<N: Into<i64>> From<N> for Value {
 
 impl Value {
     /// Converts a number of rows, or a position.
-    #[must_use]
     pub fn count(count: impl TryInto<i64>) -> Self {
         Self::Int(count.try_into().unwrap_or(i64::MAX))
     }
 
     /// Joins numbers into one text, for [`Dialect::among`].
-    #[must_use]
     pub fn numbers(numbers: impl IntoIterator<Item = i64>) -> Self {
         let numbers: Vec<String> = numbers.into_iter().map(|number| number.to_string()).collect();
         Self::Text(numbers.join(","))
@@ -160,7 +143,6 @@ impl Row {
     }
 
     /// Returns whether the column is NULL.
-    #[must_use]
     pub fn is_null(&self, column: usize) -> bool {
         matches!(self.0[column], Cell::Null)
     }

@@ -38,9 +38,6 @@ pub struct Snapshot(Connection);
 impl Snapshot {
     /// Holds the states of the files of links and, if there is one, of visits at the same moment.
     /// Writers of the links wait meanwhile. Blocks on the disk.
-    ///
-    /// # Errors
-    /// Returns an error if a file cannot be read, or is locked for long.
     pub fn of(links: &Path, visits: Option<&Path>) -> Result<(Self, Option<Self>)> {
         let lock = open_writer(links)?;
         lock.execute_batch("BEGIN IMMEDIATE")?;
@@ -57,9 +54,6 @@ impl Snapshot {
 
     /// Copies the state to a new file, and reports the pages done and their total. With a time, the
     /// copy is marked as a backup of links made then. Blocks on the disk.
-    ///
-    /// # Errors
-    /// Returns an error if a file cannot be read or written.
     pub fn copy(
         &self,
         to: &Path,

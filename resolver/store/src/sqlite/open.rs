@@ -20,9 +20,6 @@ use crate::{Result, StoreError};
 
 impl SqliteStore {
     /// Opens or creates the file. Blocks on the disk: call it at start-up.
-    ///
-    /// # Errors
-    /// Returns an error if the file cannot be opened or created.
     pub fn open(path: &Path) -> Result<Self> {
         let writer = open_writer(path)?;
         let (reader, lister) = (open_reader(path)?, open_reader(path)?);
@@ -38,7 +35,6 @@ impl SqliteStore {
 #[cfg(any(test, feature = "inline"))]
 impl SqliteStore {
     /// Creates a store that runs each call in place, on a connection that it shares with a test.
-    #[must_use]
     pub fn here(connection: &std::sync::Arc<std::sync::Mutex<Connection>>) -> Self {
         let functions = add_functions(&connection.lock().expect("no code panics while it holds this lock"));
         functions.expect("SQLite takes functions");
@@ -49,9 +45,6 @@ impl SqliteStore {
 
 /// Opens or creates a file for the one connection that writes. Its commits are durable when they
 /// return. Blocks on the disk.
-///
-/// # Errors
-/// Returns an error if the file cannot be opened or created.
 pub fn open_writer(path: &Path) -> Result<Connection> {
     create_private(path).map_err(|error| StoreError::Unreachable(Box::new(error)))?;
     connect(path)
@@ -59,9 +52,6 @@ pub fn open_writer(path: &Path) -> Result<Connection> {
 
 /// Opens a connection that only reads, to a file that [`open_writer`] has opened. Blocks on the
 /// disk.
-///
-/// # Errors
-/// Returns an error if the file cannot be opened.
 pub fn open_reader(path: &Path) -> Result<Connection> {
     let connection = connect(path)?;
     connection.pragma_update(None, "query_only", true)?;
@@ -69,9 +59,6 @@ pub fn open_reader(path: &Path) -> Result<Connection> {
 }
 
 /// Lets a connection read another file too, whose tables are `name.table`. `name` is an identifier.
-///
-/// # Errors
-/// Returns an error if the file does not exist or cannot be opened.
 pub fn attach(connection: &Connection, name: &str, path: &Path) -> Result<()> {
     connection.execute(&format!("ATTACH ?1 AS {name}"), [read_only_uri(path)?])?;
     Ok(())

@@ -29,7 +29,6 @@ enum Queue {
 
 impl Worker {
     /// Starts a thread under a name.
-    #[must_use]
     pub fn start(name: &str, mut connection: Connection) -> Self {
         let (jobs, mut queue) = mpsc::channel::<Job>(QUEUE);
         let run = move || {
@@ -46,16 +45,12 @@ impl Worker {
 
     /// Creates a worker that runs jobs where they are made, on a connection that it shares.
     #[cfg(any(test, feature = "inline"))]
-    #[must_use]
     pub fn here(connection: &Arc<Mutex<Connection>>) -> Self {
         Self(Queue::Here(Arc::clone(connection)))
     }
 
     /// Runs a job on the thread, and returns its result. A job that is queued is done even if the
     /// caller gives up.
-    ///
-    /// # Errors
-    /// Returns [`StoreError::Stopped`] as the job's error if the thread has ended.
     pub async fn run<T: Send + 'static, E: From<StoreError> + Send + 'static>(
         &self,
         call: impl FnOnce(&mut Connection) -> Result<T, E> + Send + 'static,
@@ -87,9 +82,6 @@ impl Worker {
     /// Runs a shared operation on the thread, in a transaction that writes, and commits it.
     ///
     /// The operation borrows the connection, so it is awaited by that thread and not by the caller.
-    ///
-    /// # Errors
-    /// Returns [`StoreError::Stopped`] if the thread has ended.
     pub async fn write<T: Send + 'static, E: From<StoreError> + Send + 'static>(
         &self,
         operation: impl AsyncFnOnce(&mut SqliteSql<'_>) -> Result<T, E> + Send + 'static,
@@ -98,9 +90,6 @@ impl Worker {
     }
 
     /// Runs a shared operation on the thread, in a transaction that reads.
-    ///
-    /// # Errors
-    /// Returns [`StoreError::Stopped`] if the thread has ended.
     pub async fn read<T: Send + 'static, E: From<StoreError> + Send + 'static>(
         &self,
         operation: impl AsyncFnOnce(&mut SqliteSql<'_>) -> Result<T, E> + Send + 'static,
