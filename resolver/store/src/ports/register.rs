@@ -29,7 +29,7 @@ pub trait Register: Database {
     async fn register_block(&self, block: &BlockEntry) -> Result<Registration> {
         let registered =
             run(self, Write, block.clone(), |sql, block| Box::pin(sql::register_block(sql, block))).await?;
-        Witness::note_block(self.witness(), block).await;
+        Witness::note_registered(self.witness(), block.keyspace, block.span.end()).await;
         Ok(registered)
     }
 
@@ -50,7 +50,7 @@ pub trait Register: Database {
             Err(StoreError::Overlap) => Registration::Overlaps,
             Err(error) => return Err(error),
         };
-        Witness::note_block(self.witness(), block).await;
+        Witness::note_registered(self.witness(), block.keyspace, block.span.end()).await;
         Ok(taken)
     }
 
@@ -116,10 +116,10 @@ pub trait Register: Database {
     /// A lower mark means that the database is an older copy. A new history begins, and the numbers
     /// that the witness knows to be registered are withheld.
     async fn advance(&self, at_least: Mark, how: Comparison) -> Result<Advanced> {
-        let at_least = at_least.max(Witness::mark_of(self.witness()));
-        let args = (at_least, how, Witness::registered_of(self.witness()));
-        let advanced = run(self, Write, args, |sql, (at_least, how, registered)| {
-            Box::pin(sql::advance(sql, *at_least, *how, registered))
+        let known = Witness::known_of(self.witness());
+        let args = (at_least.max(known.mark), how, known);
+        let advanced = run(self, Write, args, |sql, (at_least, how, known)| {
+            Box::pin(sql::advance(sql, *at_least, *how, known))
         });
         let (advanced, history) = advanced.await?;
         Witness::note_advanced(self.witness(), advanced, history);

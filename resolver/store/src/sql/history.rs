@@ -1,6 +1,8 @@
 //! The database's mark and history, which detect that it was restored from an older copy: see
 //! [`Mark`].
 
+use std::collections::BTreeMap;
+
 use codes::KeyspaceIndex;
 use jiff::Timestamp;
 use numbers::{Mark, Span};
@@ -12,7 +14,7 @@ use super::{
     keyspaces::keyspaces,
     number_of_end,
 };
-use crate::{Advanced, BlockEntry, Comparison, Result, StoreError};
+use crate::{Advanced, BlockEntry, Comparison, Result, StoreError, witness::Known};
 
 /// SQL statement that raises the mark by one and returns it.
 const RAISE: &str = "UPDATE deployment SET mark = mark + 1 RETURNING mark";
@@ -26,24 +28,16 @@ const DOMAINS_SKIPPED: u64 = 100_000;
 /// The holder of withheld numbers in the register. No allocation has this name.
 const NOBODY: &str = "nobody";
 
-/// The end of the registered numbers of each keyspace according to a witness file, and the history
-/// in which they are known to be registered or withheld.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Registered {
-    pub(crate) history: i64,
-    pub(crate) ends: Vec<(KeyspaceIndex, u64)>,
-}
-
 /// Returns the result and the history that holds from now on. In a history that the witness does not
 /// know, the numbers up to its ends are withheld.
 pub(crate) async fn advance(
     sql: &mut dyn Sql,
     at_least: Mark,
     how: Comparison,
-    registered: &Registered,
+    known: &Known,
 ) -> Result<(Advanced, i64)> {
     if was_restarted(sql, how.since).await? {
-        return Ok((Advanced::Restarted, registered.history));
+        return Ok((Advanced::Restarted, known.history));
     }
     let by = i64::from(how.raises);
     // The update runs even if it adds 0: it locks the row until the new history is visible to all.
@@ -59,14 +53,14 @@ pub(crate) async fn advance(
     let row = sql.first(&step, &[Value::Int(by)]).await?.ok_or_else(no_deployment)?;
     let (was, mark, history) = (mark_of(row.int(0)?)?, mark_of(row.int(1)?)?, row.int(2)?);
     if was >= at_least {
-        if history != registered.history {
+        if history != known.history {
             // Another process has begun this history, and knew less.
-            withhold(sql, &registered.ends, mark).await?;
+            withhold(sql, &known.ends, mark).await?;
         }
         return Ok((Advanced::To(mark), history));
     }
     let mark = at_least.next();
-    let history = begin(sql, mark, &registered.ends).await?;
+    let history = begin(sql, mark, &known.ends).await?;
     tracing::error!(
         mark = mark.0,
         history,
@@ -79,14 +73,14 @@ pub(crate) async fn advance(
 /// Without `skip`, as many numbers are withheld as [`safe_skip`] says.
 pub(crate) async fn begin_history(sql: &mut dyn Sql, skip: Option<u64>) -> Result<Mark> {
     let mark = mark_of(sql.number(RAISE, &[]).await?.ok_or_else(no_deployment)?)?;
-    let mut ends = Vec::new();
+    let mut ends = BTreeMap::new();
     for (index, keyspace) in keyspaces(sql).await? {
         let end = registered_end(sql, index).await?;
         let skip = match skip {
             Some(skip) => skip,
             None => safe_skip(keyspace.capacity().saturating_sub(end), draw()?),
         };
-        ends.push((index, end.saturating_add(skip)));
+        ends.insert(index, end.saturating_add(skip));
     }
     begin(sql, mark, &ends).await?;
     Ok(mark)
@@ -130,7 +124,7 @@ fn mark_of(stored: i64) -> Result<Mark> {
 }
 
 /// Begins a new history at this mark, and withholds the numbers up to the ends. Returns its number.
-async fn begin(sql: &mut dyn Sql, mark: Mark, ends: &[(KeyspaceIndex, u64)]) -> Result<i64> {
+async fn begin(sql: &mut dyn Sql, mark: Mark, ends: &BTreeMap<KeyspaceIndex, u64>) -> Result<i64> {
     withhold(sql, ends, mark).await?;
     let stored = i64::try_from(mark.0)
         .map_err(|_| StoreError::Corrupt(format!("deployment.mark: expected less than 2^63, got {mark}")))?;
@@ -166,7 +160,7 @@ fn draw() -> Result<u64> {
 /// Withholds all unregistered numbers below the ends: registers them for a holder that never uses
 /// them, under a generation that none exceeds. Numbers registered before belong to an earlier
 /// history, and are burned with it.
-async fn withhold(sql: &mut dyn Sql, ends: &[(KeyspaceIndex, u64)], mark: Mark) -> Result<()> {
+async fn withhold(sql: &mut dyn Sql, ends: &BTreeMap<KeyspaceIndex, u64>, mark: Mark) -> Result<()> {
     for (keyspace, end) in ends {
         for span in gaps(sql, *keyspace, *end).await? {
             let entry = BlockEntry {

@@ -55,7 +55,7 @@ pub(super) use deployment::{adopt_fingerprint, adopt_ledger, fingerprint, forget
 pub use dialect::Dialect;
 pub(super) use domains::{add_domain, domains_with_links, edit_domain, remove_domain, shared_settings};
 pub(super) use edits::{delete, edit};
-pub(super) use history::{Registered, advance, begin_history, raise};
+pub(super) use history::{advance, begin_history, raise};
 pub(super) use import::{export, import, import_position, link_count};
 pub(super) use keys::{
     add_api_key, add_first_api_key, find_api_key, find_grant, key_names, list_api_keys, note_keys_used,

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     Change, FullLink, InsertError, Inserted, InsertedFull, InsertedNamed, Lane, Links, NamedLink, Reading,
-    Result, Source, StoreError, Witness, operation::run, sql,
+    Result, Source, StoreError, operation::run, sql,
 };
 
 impl SqliteStore {
@@ -33,7 +33,9 @@ impl SqliteStore {
                     Ok((done, mark))
                 })?;
                 // Recorded before any caller learns of the links.
-                Witness::note_mark_in(witness.as_ref(), mark);
+                if let Some(witness) = &witness {
+                    witness.note_mark(mark);
+                }
                 Ok(done)
             })
             .await
