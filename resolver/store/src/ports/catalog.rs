@@ -20,10 +20,8 @@ pub trait Catalog: Database {
     /// Returns one page of a list of links as outlines. `code` is the id of the searched text, if
     /// that is a code.
     async fn outline(&self, filter: &Filter, code: Option<LinkId>) -> Result<Outline> {
-        run(self, List, (filter.clone(), code), |sql, (filter, code)| {
-            Box::pin(sql::outline(sql, filter, *code))
-        })
-        .await
+        let args = (filter.clone(), code);
+        run(self, List, args, |sql, (filter, code)| Box::pin(sql::outline(sql, filter, *code))).await
     }
 
     /// Returns current outlines of these links, in the order of `ids`. A link may have grown since
@@ -46,10 +44,8 @@ pub trait Catalog: Database {
     /// Returns at most `most` links that lead to a long URL and are visible under `of`, in the
     /// order of their ids. Deleted links are left out.
     async fn links_of_url(&self, url: &LongUrl, of: &Visible, most: usize) -> Result<Vec<Record>> {
-        run(self, List, (url.clone(), *of, most), |sql, (url, of, most)| {
-            Box::pin(sql::links_of_url(sql, url, of, *most))
-        })
-        .await
+        let args = (url.clone(), *of, most);
+        run(self, List, args, |sql, (url, of, most)| Box::pin(sql::links_of_url(sql, url, of, *most))).await
     }
 
     /// Returns the tags of a link, sorted.
@@ -94,10 +90,8 @@ pub trait Catalog: Database {
     /// Returns how often the visible links of tags were visited, deleted links excepted; at most
     /// [`BATCH_MAX`](crate::BATCH_MAX) tags, in any order. Tags without visits may be left out.
     async fn tag_visit_totals(&self, tags: &[Tag], of: &Visible) -> Result<Vec<(Tag, VisitTotals)>> {
-        run(self, List, (tags.to_vec(), *of), |sql, (tags, of)| {
-            Box::pin(sql::tag_visit_totals(sql, tags, of))
-        })
-        .await
+        let args = (tags.to_vec(), *of);
+        run(self, List, args, |sql, (tags, of)| Box::pin(sql::tag_visit_totals(sql, tags, of))).await
     }
 
     /// Renames a tag.
@@ -114,8 +108,8 @@ pub trait Catalog: Database {
 
     /// Removes tags from every link, and deletes them.
     async fn delete_tags(&self, tags: &[Tag], by: ApiKeyId) -> Result<()> {
-        run(self, Write, (tags.to_vec(), by), |sql, (tags, by)| Box::pin(sql::delete_tags(sql, tags, *by)))
-            .await
+        let args = (tags.to_vec(), by);
+        run(self, Write, args, |sql, (tags, by)| Box::pin(sql::delete_tags(sql, tags, *by))).await
     }
 
     /// Stores a batch of an import together with the import's position, in one transaction.

@@ -27,10 +27,8 @@ pub trait Keys: Database {
 
     /// Adds an API key if there has never been one, and returns whether it was added.
     async fn add_first_api_key(&self, name: &str, hash: &KeyHash) -> Result<bool> {
-        run(self, Write, (name.to_owned(), hash.clone()), |sql, (name, hash)| {
-            Box::pin(sql::add_first_api_key(sql, name, hash))
-        })
-        .await
+        let args = (name.to_owned(), hash.clone());
+        run(self, Write, args, |sql, (name, hash)| Box::pin(sql::add_first_api_key(sql, name, hash))).await
     }
 
     /// Returns the grant of the API key with this hash. A revoked or expired key has none.
@@ -41,10 +39,8 @@ pub trait Keys: Database {
     /// Returns the grant of the API key with this id for the holder of this secret. A revoked or
     /// expired key has none, nor has a secret that was replaced and is not valid any more.
     async fn find_grant(&self, id: ApiKeyId, secret: SecretNumber) -> Result<Option<Grant>> {
-        run(self, Authenticate, (id, secret), |sql, (id, secret)| {
-            Box::pin(sql::find_grant(sql, *id, *secret))
-        })
-        .await
+        let args = (id, secret);
+        run(self, Authenticate, args, |sql, (id, secret)| Box::pin(sql::find_grant(sql, *id, *secret))).await
     }
 
     /// Opens a browser session with a secret of an API key. It expires after `lasts`, by the
@@ -102,26 +98,20 @@ pub trait Keys: Database {
     /// Revokes an API key, which ends its sessions. Returns whether a key of that name existed that
     /// was not revoked yet.
     async fn revoke_api_key(&self, name: &str, by: ApiKeyId) -> Result<bool> {
-        run(self, Write, (name.to_owned(), by), |sql, (name, by)| {
-            Box::pin(sql::revoke_api_key(sql, name, *by))
-        })
-        .await
+        let args = (name.to_owned(), by);
+        run(self, Write, args, |sql, (name, by)| Box::pin(sql::revoke_api_key(sql, name, *by))).await
     }
 
     /// Adds an entry to the audit log about a change that is not part of this database. Every other
     /// change adds its own.
     async fn add_audit_entry(&self, by: ApiKeyId, entry: &NewEntry) -> Result<()> {
-        run(self, Write, (by, entry.clone()), |sql, (by, entry)| {
-            Box::pin(sql::add_audit_entry(sql, *by, entry))
-        })
-        .await
+        let args = (by, entry.clone());
+        run(self, Write, args, |sql, (by, entry)| Box::pin(sql::add_audit_entry(sql, *by, entry))).await
     }
 
     /// Returns the latest wanted entries of the audit log, at most `most`.
     async fn audit_entries(&self, filter: &EntryFilter, most: usize) -> Result<Vec<Entry>> {
-        run(self, List, (filter.clone(), most), |sql, (filter, most)| {
-            Box::pin(sql::audit_entries(sql, filter, *most))
-        })
-        .await
+        let args = (filter.clone(), most);
+        run(self, List, args, |sql, (filter, most)| Box::pin(sql::audit_entries(sql, filter, *most))).await
     }
 }

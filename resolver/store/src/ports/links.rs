@@ -91,10 +91,8 @@ pub trait Links: Database {
 
     /// Edits a link. Returns it as it is then.
     async fn edit(&self, id: LinkId, edit: &Edit, by: ApiKeyId) -> Result<Result<Record, Refusal>> {
-        run(self, Write, (id, edit.clone(), by), |sql, (id, edit, by)| {
-            Box::pin(sql::edit(sql, *id, edit, *by))
-        })
-        .await
+        let args = (id, edit.clone(), by);
+        run(self, Write, args, |sql, (id, edit, by)| Box::pin(sql::edit(sql, *id, edit, *by))).await
     }
 
     /// Deletes a link. Its row stays (I7).

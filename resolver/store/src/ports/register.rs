@@ -58,10 +58,8 @@ pub trait Register: Database {
     ///
     /// The removed numbers were not used, and may be allocated to another holder.
     async fn release_block(&self, block: &BlockEntry, kept: &[Span]) -> Result<()> {
-        run(self, Write, (block.clone(), kept.to_vec()), |sql, (block, kept)| {
-            Box::pin(sql::release_block(sql, block, kept))
-        })
-        .await
+        let args = (block.clone(), kept.to_vec());
+        run(self, Write, args, |sql, (block, kept)| Box::pin(sql::release_block(sql, block, kept))).await
     }
 
     /// Returns the first number past all registered ones of a keyspace, or 0 if none is registered.

@@ -50,10 +50,8 @@ pub trait Settings: Database {
 
     /// Edits a domain.
     async fn edit_domain(&self, id: DomainId, edit: &DomainEdit, by: ApiKeyId) -> Result<DomainEdited> {
-        run(self, Write, (id, edit.clone(), by), |sql, (id, edit, by)| {
-            Box::pin(sql::edit_domain(sql, *id, edit, *by))
-        })
-        .await
+        let args = (id, edit.clone(), by);
+        run(self, Write, args, |sql, (id, edit, by)| Box::pin(sql::edit_domain(sql, *id, edit, *by))).await
     }
 
     /// Removes a domain, unless a link or an API key depends on it. Its number is never reused.
@@ -69,15 +67,13 @@ pub trait Settings: Database {
 
     /// Adds a target rule, or changes an existing one.
     async fn set_target(&self, rule: &TargetRule, by: ApiKeyId) -> Result<()> {
-        run(self, Write, (rule.clone(), by), |sql, (rule, by)| Box::pin(sql::set_target(sql, rule, *by)))
-            .await
+        let args = (rule.clone(), by);
+        run(self, Write, args, |sql, (rule, by)| Box::pin(sql::set_target(sql, rule, *by))).await
     }
 
     /// Removes a target rule, and returns whether it existed.
     async fn remove_target(&self, pattern: &str, by: ApiKeyId) -> Result<bool> {
-        run(self, Write, (pattern.to_owned(), by), |sql, (pattern, by)| {
-            Box::pin(sql::remove_target(sql, pattern, *by))
-        })
-        .await
+        let args = (pattern.to_owned(), by);
+        run(self, Write, args, |sql, (pattern, by)| Box::pin(sql::remove_target(sql, pattern, *by))).await
     }
 }

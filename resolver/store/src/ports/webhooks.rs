@@ -140,18 +140,14 @@ pub trait Webhooks: Database {
 
     /// Adds a webhook. Returns `None` if there are `most` of them.
     async fn add_webhook(&self, new: &NewWebhook, most: u32, by: ApiKeyId) -> Result<Option<Webhook>> {
-        run(self, Write, (new.clone(), most, by), |sql, (new, most, by)| {
-            Box::pin(sql::add_webhook(sql, new, *most, *by))
-        })
-        .await
+        let args = (new.clone(), most, by);
+        run(self, Write, args, |sql, (new, most, by)| Box::pin(sql::add_webhook(sql, new, *most, *by))).await
     }
 
     /// Edits a webhook, and returns it; `None` if it does not exist.
     async fn edit_webhook(&self, id: WebhookId, edit: &WebhookEdit, by: ApiKeyId) -> Result<Option<Webhook>> {
-        run(self, Write, (id, edit.clone(), by), |sql, (id, edit, by)| {
-            Box::pin(sql::edit_webhook(sql, *id, edit, *by))
-        })
-        .await
+        let args = (id, edit.clone(), by);
+        run(self, Write, args, |sql, (id, edit, by)| Box::pin(sql::edit_webhook(sql, *id, edit, *by))).await
     }
 
     /// Replaces the secret of a webhook, and returns it; `None` if it does not exist. The former
@@ -224,10 +220,8 @@ pub trait Webhooks: Database {
         most: &[(WebhookId, u32)],
         lease: Duration,
     ) -> Result<Vec<ClaimedDelivery>> {
-        run(self, Write, (most.to_vec(), lease), |sql, (most, lease)| {
-            Box::pin(sql::claim_deliveries(sql, most, *lease))
-        })
-        .await
+        let args = (most.to_vec(), lease);
+        run(self, Write, args, |sql, (most, lease)| Box::pin(sql::claim_deliveries(sql, most, *lease))).await
     }
 
     /// Records the end of an attempt, unless another process has claimed the delivery since.
@@ -268,9 +262,7 @@ pub trait Webhooks: Database {
     /// ends deliveries of webhooks that have been disabled for so long. Returns whether more may be
     /// left.
     async fn purge_webhooks(&self, kept: Duration, most: u32) -> Result<bool> {
-        run(self, LongWrite, (kept, most), |sql, (kept, most)| {
-            Box::pin(sql::purge_webhooks(sql, *kept, *most))
-        })
-        .await
+        let args = (kept, most);
+        run(self, LongWrite, args, |sql, (kept, most)| Box::pin(sql::purge_webhooks(sql, *kept, *most))).await
     }
 }
