@@ -97,7 +97,7 @@ pub(crate) async fn records(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<Vec<Rec
 /// Returns links, deleted ones too, in any order.
 pub(crate) async fn links(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<Vec<Link>> {
     let columns = sql.dialect().link();
-    select(sql, columns, ids).await
+    select(sql, &columns, ids).await
 }
 
 pub(crate) async fn plain_links(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<Vec<Link>> {

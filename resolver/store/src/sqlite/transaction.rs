@@ -32,15 +32,8 @@ pub fn write<T, E: From<StoreError>>(
     run(connection, "BEGIN IMMEDIATE", operation)
 }
 
-/// Runs an operation in a transaction that reads. Blocks the thread.
-pub(super) fn read<T, E: From<StoreError>>(
-    connection: &mut Connection,
-    operation: impl AsyncFnOnce(&mut SqliteSql<'_>) -> Result<T, E>,
-) -> Result<T, E> {
-    run(connection, "BEGIN", operation)
-}
-
-fn run<T, E: From<StoreError>>(
+/// Runs an operation in a transaction that begins in this way. Blocks the thread.
+pub(super) fn run<T, E: From<StoreError>>(
     connection: &mut Connection,
     begin: &str,
     operation: impl AsyncFnOnce(&mut SqliteSql<'_>) -> Result<T, E>,

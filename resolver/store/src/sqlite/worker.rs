@@ -94,7 +94,7 @@ impl Worker {
         &self,
         operation: impl AsyncFnOnce(&mut SqliteSql<'_>) -> Result<T, E> + Send + 'static,
     ) -> Result<T, E> {
-        self.run(move |connection| transaction::read(connection, operation)).await
+        self.run(move |connection| transaction::run(connection, "BEGIN", operation)).await
     }
 }
 
