@@ -19,15 +19,15 @@ pub use operation::{Database, Done, Lane, Operation};
 pub use outcomes::{
     Advanced, Change, DomainEdited, DomainRemoved, Exported, Imported, Indexed, Inserted, InsertedFull,
     InsertedNamed, Reading, Registration, Renamed, Schema, SettingsPoll, SettingsVersion, SharedSettings,
-    Swept, TagChange, TagCount, VisitTotals,
+    TagChange, TagCount, VisitTotals,
 };
 pub use ports::{
     AfterAttempt, AttemptEnd, Backlog, Catalog, ClaimedDelivery, Disable, FanOut, FannedOut, Keys, Links,
     Register, Settings, Store, Webhooks,
 };
 pub use requests::{
-    BlockEntry, Comparison, FullLink, ImportBatch, ImportPosition, IndexStep, LinkVisits, NamedLink, Source,
-    Sweep, Visible,
+    BlockEntry, Comparison, FullLink, ImportBatch, ImportPosition, LinkVisits, NamedLink, Source, Sweep,
+    Visible,
 };
 pub use sql::{Dialect, Notice, Row, Sql, Value};
 pub use witness::Witness;

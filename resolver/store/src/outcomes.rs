@@ -200,19 +200,6 @@ pub struct Exported {
     pub visits: u64,
 }
 
-/// The outcome of one step of the removal of unvisited links.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Swept {
-    /// Another process holds the lease, or the next removal is not due yet.
-    NotOurs,
-    /// Visits have not been recorded for long enough to tell which links are unvisited.
-    TooEarly,
-    /// All links have been examined.
-    Done,
-    /// These links were removed, and more are left to examine.
-    Some(Vec<LinkId>),
-}
-
 /// The outcome of one step of the index of long URLs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Indexed {

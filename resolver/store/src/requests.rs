@@ -100,15 +100,6 @@ pub struct Sweep {
     pub every: Duration,
 }
 
-/// One step of the index of long URLs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IndexStep {
-    /// The process that runs the step, as owner of the lease.
-    pub holder: String,
-    /// How long the lease lasts after a step.
-    pub held_for: Duration,
-}
-
 /// The links that a caller may see; `None` does not restrict them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Visible {

@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, time::Duration};
 use codes::LinkId;
 use jiff::Timestamp;
 use links::{Edit, ImportCode, ImportItem, Link, PickedCode, Precondition, Refusal, Slug, api_key::ApiKeyId};
-use store::{ImportBatch, Imported, Source, Store, Sweep, Swept};
+use store::{ImportBatch, Imported, Source, Store, Sweep};
 use tokio::time::{Instant, sleep};
 
 use super::new_link;
@@ -55,21 +55,18 @@ pub(super) async fn what_came_or_was_visited_lately_stays_and_one_holder_removes
     };
     let sweep = async |holder: &str| sweep_after(holder, HELD_FOR).await;
     let mut removed = BTreeSet::new();
-    let Swept::Some(first) = sweep("one").await else { panic!("there are some") };
+    let Some(first) = sweep("one").await else { panic!("there are some") };
     removed.extend(first);
-    assert_eq!(sweep("other").await, Swept::NotOurs, "while the first one is there");
-    let Swept::Some(more) = sweep_after("one", A_MOMENT).await else { panic!("there are others") };
+    assert_eq!(sweep("other").await, None, "while the first one is there");
+    let Some(more) = sweep_after("one", A_MOMENT).await else { panic!("there are others") };
     assert!(more.iter().all(|id| removed.insert(*id)), "each once");
     sleep(2 * A_MOMENT).await;
     // The first holder's `held_for` has passed. Another continues from its position and examines
     // nothing twice.
-    loop {
-        match sweep_after("other", A_MOMENT).await {
-            Swept::Some(some) => assert!(some.iter().all(|id| removed.insert(*id)), "each once"),
-            end => break assert_eq!(end, Swept::Done),
-        }
+    while let Some(some) = sweep_after("other", A_MOMENT).await {
+        assert!(some.iter().all(|id| removed.insert(*id)), "each once");
     }
-    assert_eq!(sweep("other").await, Swept::NotOurs, "it rests");
+    assert_eq!(sweep("other").await, None, "it rests");
     for link in &old {
         let stays = [visited, restored, blocked].contains(&link.id);
         assert_eq!(removed.contains(&link.id), !stays, "{link:?}");

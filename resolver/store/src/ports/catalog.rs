@@ -1,15 +1,17 @@
 //! Links as a collection: lists, tags, imports and exports, and the upkeep that goes through all of
 //! them.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use codes::LinkId;
 use jiff::Timestamp;
 use links::{Filter, Link, LongUrl, Outline, Outlined, Record, Tag, api_key::ApiKeyId};
 
 use crate::{
-    Database, Exported, ImportBatch, ImportPosition, Imported, IndexStep, Indexed,
+    Database, Exported, ImportBatch, ImportPosition, Imported, Indexed,
     Lane::{List, LongWrite, Read, Write},
-    LinkVisits, Renamed, Result, Sweep, Swept, TagChange, TagCount, Visible, VisitTotals,
+    LinkVisits, Renamed, Result, Sweep, TagChange, TagCount, Visible, VisitTotals,
     operation::run,
     sql,
 };
@@ -139,8 +141,8 @@ pub trait Catalog: Database {
         run(self, List, (), |sql, ()| Box::pin(sql::link_count(sql))).await
     }
 
-    /// Records the last visits of links. Idempotent. The ids must ascend, so that two resolvers cannot
-    /// deadlock.
+    /// Records the last visits of links. Idempotent. The ids must ascend, so that two resolvers
+    /// cannot deadlock.
     async fn note_visits(&self, seen: &[(LinkId, Timestamp)]) -> Result<()> {
         run(self, Write, seen.to_vec(), |sql, seen| Box::pin(sql::note_visits(sql, seen))).await
     }
@@ -187,13 +189,20 @@ pub trait Catalog: Database {
         run(self, Write, tag, |sql, tag| Box::pin(sql::remove_gone_tag(sql, *tag))).await
     }
 
-    /// Runs one step of the removal of unvisited links.
-    async fn sweep(&self, sweep: &Sweep) -> Result<Swept> {
+    /// Runs one step of the removal of unvisited links. Returns the links that were removed, of
+    /// which more may be left; `None` if there is nothing to do for now: another process holds the
+    /// lease, the next removal is not due yet, all links have been examined, or visits have not
+    /// been recorded for long enough to tell which links are unvisited.
+    async fn sweep(&self, sweep: &Sweep) -> Result<Option<Vec<LinkId>>> {
         run(self, LongWrite, sweep.clone(), |sql, sweep| Box::pin(sql::sweep(sql, sweep))).await
     }
 
-    /// Runs one step of the index of long URLs.
-    async fn index_long_urls(&self, step: &IndexStep) -> Result<Indexed> {
-        run(self, LongWrite, step.clone(), |sql, step| Box::pin(sql::index_long_urls(sql, step))).await
+    /// Runs one step of the index of long URLs. The process that runs it has the lease for
+    /// `held_for`.
+    async fn index_long_urls(&self, holder: &str, held_for: Duration) -> Result<Indexed> {
+        run(self, LongWrite, (holder.to_owned(), held_for), |sql, (holder, held_for)| {
+            Box::pin(sql::index_long_urls(sql, holder, *held_for))
+        })
+        .await
     }
 }

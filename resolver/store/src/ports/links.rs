@@ -61,8 +61,8 @@ pub trait Links: Database {
     /// Returns the links with these ids, at most [`BATCH_MAX`](crate::BATCH_MAX), in any order.
     async fn read(&self, ids: &[LinkId], source: Source) -> Result<Reading>;
 
-    /// Returns the id of the link that a slug leads to, in the best of its spellings. On the default
-    /// domain only slugs that cannot be minted are stored; on other domains, all codes.
+    /// Returns the id of the link that a slug leads to, in the best of its spellings. On the
+    /// default domain only slugs that cannot be minted are stored; on other domains, all codes.
     async fn find_slug(&self, domain: DomainId, slug: &Slug) -> Result<Option<LinkId>> {
         run(self, Read, (domain, slug.clone()), |sql, (domain, slug)| {
             Box::pin(sql::find_slug(sql, *domain, slug.as_str()))

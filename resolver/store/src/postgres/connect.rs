@@ -30,8 +30,8 @@ use super::{
 use crate::{Result, StoreError};
 
 /// Deadline of a TCP connection. The address of a pod that has moved answers nothing; the next
-/// attempt resolves the name again. bb8 begins no attempt once [`DEADLINE`] is over, even if callers
-/// wait for a connection, so that one attempt must not take as long.
+/// attempt resolves the name again. bb8 begins no attempt once [`DEADLINE`] is over, even if
+/// callers wait for a connection, so that one attempt must not take as long.
 const ACCEPTED_WITHIN: Duration = Duration::from_secs(1);
 
 /// A pool of connections to the primary.

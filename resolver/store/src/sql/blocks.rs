@@ -25,8 +25,8 @@ const TAKE_OVER_TRIES: usize = 5;
 const IS_RESERVED: &str = "EXISTS (SELECT 1 FROM reservation
     WHERE closed_at IS NULL AND 'reservation-' || reservation.id = block.holder)";
 
-/// If the block is refused because an earlier attempt of this call was committed, that attempt's row
-/// is found.
+/// If the block is refused because an earlier attempt of this call was committed, that attempt's
+/// row is found.
 pub(crate) async fn register_block(sql: &mut dyn Sql, block: &BlockEntry) -> Result<Registration> {
     let is_registered = enter(sql, block, &[block.span]).await? || is_registered(sql, block).await?;
     Ok(if is_registered { Registration::Registered } else { Registration::Overlaps })

@@ -121,7 +121,7 @@ pub(crate) async fn insert_named(
     if link.mintable.is_none() && link.slug.code_on(link.draft.domain()).is_some() {
         same_keyspaces(sql, link.keyspaces).await?;
     }
-    let Placed::Stored(id, at, version) = place_at(sql, spot, link, None).await? else {
+    let Some((id, at, version)) = place_at(sql, spot, link, None).await? else {
         release(sql, spot.id(), idempotency).await?;
         let is_there = keep_domain(sql, link.draft.domain()).await?;
         return Ok(if is_there { InsertedNamed::Taken } else { InsertedNamed::NoDomain });
@@ -172,35 +172,30 @@ async fn spot(sql: &mut dyn Sql, link: &NamedLink) -> Result<Spot> {
     })
 }
 
-/// The outcome of an insert under a custom slug.
-pub(super) enum Placed {
-    Stored(LinkId, Timestamp, u64),
-    Taken,
-}
-
 /// Inserts a link under a custom slug, without tags or deduplication. `created_at` replaces the
 /// current time as its creation time.
 pub(super) async fn place(
     sql: &mut dyn Sql,
     link: &NamedLink,
     created_at: Option<Timestamp>,
-) -> Result<Placed> {
+) -> Result<Option<(LinkId, Timestamp, u64)>> {
     let spot = spot(sql, link).await?;
     place_at(sql, spot, link, created_at).await
 }
 
-/// Inserts a link under a custom slug at this spot. The slug is claimed first: a concurrent claim
+/// Inserts a link under a custom slug at this spot. Returns its id, creation time and version, or
+/// `None` if the slug is taken. The slug is claimed first: a concurrent claim
 /// waits here, and writes nothing else.
 async fn place_at(
     sql: &mut dyn Sql,
     spot: Spot,
     NamedLink { slug, draft, .. }: &NamedLink,
     created_at: Option<Timestamp>,
-) -> Result<Placed> {
+) -> Result<Option<(LinkId, Timestamp, u64)>> {
     let domain = draft.domain();
     let id = match spot {
-        Spot::Taken(_) => return Ok(Placed::Taken),
-        Spot::Entry(id) if !take_slug(sql, domain, slug.as_str(), id).await? => return Ok(Placed::Taken),
+        Spot::Taken(_) => return Ok(None),
+        Spot::Entry(id) if !take_slug(sql, domain, slug.as_str(), id).await? => return Ok(None),
         Spot::Number(id) | Spot::Entry(id) => id,
     };
     let version = next_version(sql, domain, slug).await?.max(draft.version());
@@ -213,12 +208,12 @@ async fn place_at(
         details.origin.get_or_insert_default().minted = true;
     }
     match (insert_link(sql, id, &draft, created_at).await?, spot) {
-        (None, Spot::Number(_)) => return Ok(Placed::Taken),
+        (None, Spot::Number(_)) => return Ok(None),
         (None, _) => return Err(corrupt("the next id is taken")),
         (Some(at), Spot::Number(_)) => pick(sql, id).await.map(|()| at),
         (Some(at), _) => Ok(at),
     }
-    .map(|at| Placed::Stored(id, at, version))
+    .map(|at| Some((id, at, version)))
 }
 
 /// Returns the first version of a link under a slug. It continues those of the deleted links that

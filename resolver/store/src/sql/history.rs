@@ -28,8 +28,8 @@ const DOMAINS_SKIPPED: u64 = 100_000;
 /// The holder of withheld numbers in the register. No allocation has this name.
 const NOBODY: &str = "nobody";
 
-/// Returns the result and the history that holds from now on. In a history that the witness does not
-/// know, the numbers up to its ends are withheld.
+/// Returns the result and the history that holds from now on. In a history that the witness does
+/// not know, the numbers up to its ends are withheld.
 pub(crate) async fn advance(
     sql: &mut dyn Sql,
     at_least: Mark,

@@ -8,7 +8,8 @@ use links::{ImportCode, ImportItem, PickedCode, Record};
 
 use super::{
     Notice, Row, Sql, Value,
-    create::{Placed, insert_deleted, place, same_keyspaces},
+    create::{insert_deleted, place, same_keyspaces},
+    list::links,
     long_urls::note_long_urls,
     restore::find_deleted,
     settings_version::note_change,
@@ -112,15 +113,15 @@ async fn store<'a>(
                 store_deleted(sql, item, code).await?
             } else {
                 match put(sql, keyspaces, item, code).await? {
-                    Placed::Stored(id, ..) => Imported::Stored(id),
-                    Placed::Taken => already_there(sql, item, code).await?,
+                    Some(id) => Imported::Stored(id),
+                    None => already_there(sql, item, code).await?,
                 }
             };
             Ok(Some((done, Some(code))))
         }
         ImportCode::FirstFree { candidates, is_all } => {
             for code in candidates.iter() {
-                if let Placed::Stored(id, ..) = put(sql, keyspaces, item, code).await? {
+                if let Some(id) = put(sql, keyspaces, item, code).await? {
                     return Ok(Some((Imported::Stored(id), Some(code))));
                 }
             }
@@ -129,10 +130,15 @@ async fn store<'a>(
     }
 }
 
-async fn put(sql: &mut dyn Sql, keyspaces: usize, item: &ImportItem, code: &PickedCode) -> Result<Placed> {
+async fn put(
+    sql: &mut dyn Sql,
+    keyspaces: usize,
+    item: &ImportItem,
+    code: &PickedCode,
+) -> Result<Option<LinkId>> {
     let PickedCode { slug, mintable } = code.clone();
     let link = NamedLink { slug, mintable, keyspaces, draft: item.draft_under(code) };
-    place(sql, &link, item.created_at).await
+    Ok(place(sql, &link, item.created_at).await?.map(|(id, ..)| id))
 }
 
 /// Stores a link that was deleted in its former system. Its slug stays free, unless the link is
@@ -168,14 +174,9 @@ async fn spend(sql: &mut dyn Sql, id: LinkId, uses: u64) -> Result<()> {
 async fn already_there(sql: &mut dyn Sql, item: &ImportItem, code: &PickedCode) -> Result<Imported> {
     // The link of the code's number, and the one that was picked after that one was deleted.
     let entry = find_slug(sql, item.draft.domain(), code.slug.as_str()).await?;
-    for id in code.mintable.into_iter().chain(entry) {
-        let select = format!("SELECT {} FROM link WHERE id = $1", sql.dialect().link());
-        let link = sql.first(&select, &[Value::Int(id.get())]).await?.as_ref().map(Row::link).transpose()?;
-        if link.is_some_and(|link| item.is_there_as(&link)) {
-            return Ok(Imported::AlreadyThere);
-        }
-    }
-    Ok(Imported::Taken)
+    let ids: Vec<LinkId> = code.mintable.into_iter().chain(entry).collect();
+    let is_there = links(sql, &ids).await?.iter().any(|link| item.is_there_as(link));
+    Ok(if is_there { Imported::AlreadyThere } else { Imported::Taken })
 }
 
 /// A page ends with the first link that exceeds [`EXPORTED_BYTES`].

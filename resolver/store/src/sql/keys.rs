@@ -47,15 +47,10 @@ pub(crate) async fn add_first_api_key(sql: &mut dyn Sql, name: &str, hash: &KeyH
 
 /// The hash may be the one before a recent rotation.
 pub(crate) async fn find_api_key(sql: &mut dyn Sql, hash: &KeyHash) -> Result<Option<Grant>> {
-    let now = sql.dialect().now();
-    let find = format!(
-        "SELECT id, name, scopes, {}, CASE WHEN hash = $1 THEN secrets ELSE secrets - 1 END FROM api_key
-         WHERE (hash = $1 OR (old_hash = $1 AND old_until > {now})) AND {}",
-        sql.dialect().json_text("limits"),
-        is_valid(sql.dialect())
-    );
-    let row = sql.first(&find, &[Value::Bytes(hash.as_bytes().to_vec())]).await?;
-    row.map_or(Ok(None), |row| grant(&row))
+    let (now, is_valid) = (sql.dialect().now(), is_valid(sql.dialect()));
+    let secret = "CASE WHEN hash = $1 THEN secrets ELSE secrets - 1 END";
+    let of = format!("api_key WHERE (hash = $1 OR (old_hash = $1 AND old_until > {now})) AND {is_valid}");
+    grant(sql, secret, &of, &[Value::Bytes(hash.as_bytes().to_vec())]).await
 }
 
 /// The secret may be the one before a recent rotation.
@@ -64,14 +59,8 @@ pub(crate) async fn find_grant(
     id: ApiKeyId,
     secret: SecretNumber,
 ) -> Result<Option<Grant>> {
-    let find = format!(
-        "SELECT id, name, scopes, {}, secrets FROM api_key WHERE id = $1 AND {}",
-        sql.dialect().json_text("limits"),
-        is_valid_with_secret(sql.dialect(), "$2")
-    );
-    let row = sql.first(&find, &[Value::Int(id.0), Value::Int(secret.0)]).await?;
-    let found = row.map_or(Ok(None), |row| grant(&row))?;
-    Ok(found.map(|grant| Grant { secret, ..grant }))
+    let of = format!("api_key WHERE {} AND api_key.id = $2", is_valid_with_secret(sql.dialect(), "$1"));
+    grant(sql, "CAST($1 AS bigint)", &of, &[Value::Int(secret.0), Value::Int(id.0)]).await
 }
 
 /// SQL condition that the API key of a row is neither revoked nor expired.
@@ -90,9 +79,18 @@ pub(super) fn is_valid_with_secret(dialect: Dialect, secret: &str) -> String {
     )
 }
 
-/// Reads a grant from the columns id, name, scopes, limits and the number of the secret. There is
-/// none if a later release has limited the key in a way that this one does not know.
-pub(super) fn grant(row: &Row) -> Result<Option<Grant>> {
+/// Reads a grant: `of` is what follows FROM, and `secret` an expression for the secret's number.
+/// There is none if a later release has limited the key in a way that this one does not know.
+pub(super) async fn grant(
+    sql: &mut dyn Sql,
+    secret: &str,
+    of: &str,
+    values: &[Value],
+) -> Result<Option<Grant>> {
+    let limits_text = sql.dialect().json_text("api_key.limits");
+    let select =
+        format!("SELECT api_key.id, api_key.name, api_key.scopes, {limits_text}, {secret} FROM {of}");
+    let Some(row) = sql.first(&select, values).await? else { return Ok(None) };
     let grant = Grant {
         id: ApiKeyId(row.int(0)?),
         secret: SecretNumber(row.int(4)?),

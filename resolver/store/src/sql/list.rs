@@ -13,7 +13,7 @@ use super::{
     details::{DELETED_AT, DOMAIN, IS_ON_DEFAULT_DOMAIN, MAX_VISITS, SLUG, VALID_UNTIL},
     like::pattern,
     long_urls::candidates,
-    tags::{stored_names, tags_of},
+    tags::{stored_names, with_tags},
     visits::{LAST_VISIT, NON_BOT_VISITS, VISITS},
 };
 use crate::Result;
@@ -85,13 +85,9 @@ fn outlined(row: &Row) -> Result<Outlined> {
 
 pub(crate) async fn records(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<Vec<Record>> {
     let links = links(sql, ids).await?;
-    let mut links: HashMap<LinkId, Link> = links.into_iter().map(|link| (link.id, link)).collect();
-    let mut tags = tags_of(sql, ids).await?;
-    let record = |id: &LinkId| {
-        let link = links.remove(id)?;
-        Some(Record { link, tags: tags.remove(id).unwrap_or_default() })
-    };
-    Ok(ids.iter().filter_map(record).collect())
+    let records = with_tags(sql, links).await?;
+    let mut records: HashMap<LinkId, Record> = records.into_iter().map(|one| (one.link.id, one)).collect();
+    Ok(ids.iter().filter_map(|id| records.remove(id)).collect())
 }
 
 /// Returns links, deleted ones too, in any order.

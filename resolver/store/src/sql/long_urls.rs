@@ -23,10 +23,10 @@ use links::{LongUrl, Record};
 
 use super::{
     Sql, Value,
-    details::{DELETED_AT, DOMAIN_OR_DEFAULT},
-    tags::tags_of,
+    details::DELETED_AT,
+    tags::{visible, with_tags},
 };
-use crate::{IndexStep, Indexed, Result, StoreError, Visible};
+use crate::{Indexed, Result, StoreError, Visible};
 
 /// Maximum number of links in one step. A statement has three seconds, even if each entry reads
 /// another page from disk.
@@ -38,7 +38,7 @@ const LOOKED_AT: usize = 5_000;
 /// Age limit of links that a lookup reads although they are not indexed yet.
 pub(super) const TAIL: Duration = Duration::from_secs(60);
 
-pub(crate) async fn index_long_urls(sql: &mut dyn Sql, step: &IndexStep) -> Result<Indexed> {
+pub(crate) async fn index_long_urls(sql: &mut dyn Sql, holder: &str, held_for: Duration) -> Result<Indexed> {
     let dialect = sql.dialect();
     let settled = sql.first(dialect.settled(), &[]).await?.ok_or_else(|| corrupt("no time"))?.time(0)?;
     // Without new links nothing is written, not even the lease.
@@ -55,7 +55,7 @@ pub(crate) async fn index_long_urls(sql: &mut dyn Sql, step: &IndexStep) -> Resu
          RETURNING indexed_until, after_id",
         dialect.now_plus("$2")
     );
-    let values = [Value::Text(step.holder.clone()), Value::milliseconds(step.held_for)];
+    let values = [Value::Text(holder.to_owned()), Value::milliseconds(held_for)];
     let Some(row) = sql.first(&hold, &values).await? else { return Ok(Indexed::NotOurs) };
     let (until, after) = (row.time(0)?, row.int(1)?);
     if until > settled {
@@ -141,8 +141,8 @@ pub(super) fn candidates(dialect: super::Dialect, digest: &str, url: &str, most:
     )
 }
 
-/// Only the first [`LOOKED_AT`] index entries of the URL are examined, so that a client that creates
-/// a million links to one URL does not make each lookup as expensive.
+/// Only the first [`LOOKED_AT`] index entries of the URL are examined, so that a client that
+/// creates a million links to one URL does not make each lookup as expensive.
 pub(crate) async fn links_of_url(
     sql: &mut dyn Sql,
     url: &LongUrl,
@@ -150,17 +150,7 @@ pub(crate) async fn links_of_url(
     most: usize,
 ) -> Result<Vec<Record>> {
     let mut values = vec![Value::Int(url.digest()), Value::Text(url.as_str().to_owned())];
-    let mut conditions = String::new();
-    let mut only = |condition: &str, value: i64| {
-        values.push(Value::Int(value));
-        conditions.push_str(&format!(" AND {condition} = ${}", values.len()));
-    };
-    if let Some(domain) = of.domain {
-        only(DOMAIN_OR_DEFAULT, domain.get());
-    }
-    if let Some(key) = of.created_by {
-        only("link.created_by", key.0);
-    }
+    let conditions = visible(of, &mut values);
     values.push(Value::count(most));
     let select = format!(
         "SELECT {} FROM link WHERE link.id IN ({}) AND link.long_url = $2
@@ -170,11 +160,8 @@ pub(crate) async fn links_of_url(
         values.len()
     );
     let rows = sql.query(&select, &values).await?;
-    let links = rows.iter().map(super::Row::link).collect::<Result<Vec<_>, _>>()?;
-    let ids: Vec<LinkId> = links.iter().map(|link| link.id).collect();
-    let mut tags = tags_of(sql, &ids).await?;
-    let record = |link: links::Link| Record { tags: tags.remove(&link.id).unwrap_or_default(), link };
-    Ok(links.into_iter().map(record).collect())
+    let links = rows.iter().map(super::Row::link).collect::<Result<Vec<_>>>()?;
+    with_tags(sql, links).await
 }
 
 fn corrupt(what: &str) -> StoreError {

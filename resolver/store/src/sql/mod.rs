@@ -72,14 +72,14 @@ pub(super) use sessions::{end_session, find_session, open_session};
 pub(super) use slugs::{FIND_SLUG, find_slug};
 pub(super) use sweep::{note_visits, sweep};
 pub(super) use tags::{
-    delete_tags, gone_tag, has_tag, remove_gone_tag, rename_tag, tag_names, tags, tags_of_link,
+    delete_tags, gone_tag, has_tag, remove_gone_tag, rename_tag, tag_id, tag_names, tags, tags_of_link,
 };
 pub(super) use targets::{remove_target, set_target};
 pub(super) use transaction::Cell;
 pub use transaction::{Notice, Row, Sql, Value};
 pub(super) use uses::{is_spent, take_visits};
 pub(super) use visits::{
-    add_visits, forget_tag_changes, tag_changes, tag_id, tag_visit_totals, take_imported_visits, visit_totals,
+    add_visits, forget_tag_changes, tag_changes, tag_visit_totals, take_imported_visits, visit_totals,
 };
 pub(super) use webhooks::{
     add_test_delivery, add_webhook, add_webhook_events, claim_deliveries, deliveries, due_webhooks,

@@ -47,15 +47,13 @@ pub(crate) async fn open_session(
 }
 
 pub(crate) async fn find_session(sql: &mut dyn Sql, hash: &SessionHash) -> Result<Option<Grant>> {
-    let find = format!(
-        "SELECT api_key.id, api_key.name, api_key.scopes, {}, session.secret
-         FROM session JOIN api_key ON api_key.id = session.api_key_id
+    let of = format!(
+        "session JOIN api_key ON api_key.id = session.api_key_id
          WHERE session.hash = $1 AND session.expires_at > {} AND {}",
-        sql.dialect().json_text("api_key.limits"),
         sql.dialect().now(),
         is_valid_with_secret(sql.dialect(), "session.secret")
     );
-    sql.first(&find, &[bytes(hash)]).await?.map_or(Ok(None), |row| grant(&row))
+    grant(sql, "session.secret", &of, &[bytes(hash)]).await
 }
 
 pub(crate) async fn end_session(sql: &mut dyn Sql, hash: &SessionHash) -> Result<()> {

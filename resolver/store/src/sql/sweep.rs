@@ -9,7 +9,7 @@ use super::{
     details::{BLOCKED, DELETED_AT, VALID_SINCE},
     edits::delete,
 };
-use crate::{Result, StoreError, Sweep, Swept};
+use crate::{Result, StoreError, Sweep};
 
 /// Name of the removal in table `chore`.
 const CHORE: &str = "remove unvisited links";
@@ -60,7 +60,7 @@ pub(super) async fn note_arrived(sql: &mut dyn Sql, arrived: &mut [(LinkId, u64)
 
 /// Only the process that holds the lease examines links. The deletions and the position are one
 /// transaction.
-pub(crate) async fn sweep(sql: &mut dyn Sql, sweep: &Sweep) -> Result<Swept> {
+pub(crate) async fn sweep(sql: &mut dyn Sql, sweep: &Sweep) -> Result<Option<Vec<LinkId>>> {
     let dialect = sql.dialect();
     let now = dialect.now();
     let hold = format!(
@@ -73,12 +73,12 @@ pub(crate) async fn sweep(sql: &mut dyn Sql, sweep: &Sweep) -> Result<Swept> {
         Value::milliseconds(sweep.held_for),
         Value::Text(CHORE.to_owned()),
     ];
-    let Some(row) = sql.first(&hold, &values).await? else { return Ok(Swept::NotOurs) };
+    let Some(row) = sql.first(&hold, &values).await? else { return Ok(None) };
     let (position, begun, now) = (row.int(0)?, row.time(1)?, row.time(2)?);
     let span = SignedDuration::try_from(sweep.unvisited_for).unwrap_or(SignedDuration::MAX);
     let Some(before) = now.checked_sub(span).ok().filter(|before| begun <= *before) else {
         // Visits have been recorded for a shorter time than that.
-        return rest(sql, sweep).await.map(|()| Swept::TooEarly);
+        return rest(sql, sweep).await.map(|()| None);
     };
     let looked_at = sql
         .query(
@@ -86,7 +86,7 @@ pub(crate) async fn sweep(sql: &mut dyn Sql, sweep: &Sweep) -> Result<Swept> {
             &[Value::Int(position), Value::Int(LOOKED_AT)],
         )
         .await?;
-    let Some(last) = looked_at.last() else { return rest(sql, sweep).await.map(|()| Swept::Done) };
+    let Some(last) = looked_at.last() else { return rest(sql, sweep).await.map(|()| None) };
     let last = last.int(0)?;
     let unvisited = format!(
         "SELECT link.id FROM link LEFT JOIN link_seen ON link_seen.link_id = link.id
@@ -121,7 +121,7 @@ pub(crate) async fn sweep(sql: &mut dyn Sql, sweep: &Sweep) -> Result<Swept> {
     };
     let keep = "UPDATE chore SET position = $1 WHERE name = $2";
     sql.query(keep, &[Value::Int(position), Value::Text(CHORE.to_owned())]).await?;
-    Ok(Swept::Some(removed))
+    Ok(Some(removed))
 }
 
 /// Ends a pass: resets the position, releases the lease and sets the time of the next pass.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use codes::LinkId;
-use links::{Tag, api_key::ApiKeyId, audit::Action, nfc, search_key, tag_spellings};
+use links::{Link, Record, Tag, api_key::ApiKeyId, audit::Action, nfc, search_key, tag_spellings};
 use serde_json::json;
 
 use super::{Row, Sql, Value, audit::note, details::DOMAIN_OR_DEFAULT, like::pattern, places};
@@ -70,15 +70,19 @@ pub(super) fn stored_names<'a>(tags: impl IntoIterator<Item = &'a Tag>) -> Vec<V
     names.map(|name| Value::Text(name.into_owned())).collect()
 }
 
-/// Returns the name under which a tag is stored.
-async fn stored_name(sql: &mut dyn Sql, tag: &Tag) -> Result<Option<String>> {
+/// Returns the number of a tag, and the name under which it is stored.
+async fn find_tag(sql: &mut dyn Sql, tag: &Tag) -> Result<Option<(i64, String)>> {
     for name in tag_spellings(tag.as_str()) {
-        let rows = sql.query("SELECT id FROM tag WHERE name = $1", &[Value::Text(name.to_string())]).await?;
-        if !rows.is_empty() {
-            return Ok(Some(name.into_owned()));
+        let id = sql.number("SELECT id FROM tag WHERE name = $1", &[Value::Text(name.to_string())]).await?;
+        if let Some(id) = id {
+            return Ok(Some((id, name.into_owned())));
         }
     }
     Ok(None)
+}
+
+pub(crate) async fn tag_id(sql: &mut dyn Sql, tag: &Tag) -> Result<Option<i64>> {
+    Ok(find_tag(sql, tag).await?.map(|(id, _)| id))
 }
 
 /// Returns the tags of links, each link's tags sorted.
@@ -96,6 +100,14 @@ pub(super) async fn tags_of(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<HashMap
         found.entry(LinkId::from_stored(row.int(0)?)).or_default().push(Tag::from_stored(row.text(1)?));
     }
     Ok(found)
+}
+
+/// Returns links with their tags.
+pub(super) async fn with_tags(sql: &mut dyn Sql, links: Vec<Link>) -> Result<Vec<Record>> {
+    let ids: Vec<LinkId> = links.iter().map(|link| link.id).collect();
+    let mut tags = tags_of(sql, &ids).await?;
+    let record = |link: Link| Record { tags: tags.remove(&link.id).unwrap_or_default(), link };
+    Ok(links.into_iter().map(record).collect())
 }
 
 /// Returns the tags of a link, sorted.
@@ -150,20 +162,23 @@ pub(crate) async fn has_tag(sql: &mut dyn Sql, tag: &Tag, of: &Visible) -> Resul
     Ok(!sql.query(&select, &values).await?.is_empty())
 }
 
+/// Returns the conditions that keep visible links, each after an AND. Adds their parameters to
+/// `values`.
+pub(super) fn visible(of: &Visible, values: &mut Vec<Value>) -> String {
+    let mut conditions = String::new();
+    let domain = of.domain.map(|domain| (DOMAIN_OR_DEFAULT, domain.get()));
+    let key = of.created_by.map(|key| ("link.created_by", key.0));
+    for (column, value) in domain.into_iter().chain(key) {
+        values.push(Value::Int(value));
+        conditions.push_str(&format!(" AND {column} = ${}", values.len()));
+    }
+    conditions
+}
+
 /// Returns the joins of a SELECT from the table of tags, and the conditions that keep tags of
 /// visible links. Adds the parameters of the conditions to `values`.
 pub(super) fn visible_only(of: &Visible, values: &mut Vec<Value>) -> (&'static str, String) {
-    let mut conditions = String::new();
-    let mut only = |condition: &str, value: i64| {
-        values.push(Value::Int(value));
-        conditions.push_str(&format!(" AND {condition} = ${}", values.len()));
-    };
-    if let Some(domain) = of.domain {
-        only(DOMAIN_OR_DEFAULT, domain.get());
-    }
-    if let Some(key) = of.created_by {
-        only("link.created_by", key.0);
-    }
+    let conditions = visible(of, values);
     // If all links are visible, tags without a link are included.
     let links = if conditions.is_empty() {
         "LEFT JOIN link_tag ON link_tag.tag_id = tag.id"
@@ -174,8 +189,8 @@ pub(super) fn visible_only(of: &Visible, values: &mut Vec<Value>) -> (&'static s
 }
 
 pub(crate) async fn rename_tag(sql: &mut dyn Sql, old: &Tag, new: &Tag, by: ApiKeyId) -> Result<Renamed> {
-    let Some(stored) = stored_name(sql, old).await? else { return Ok(Renamed::Absent) };
-    if old != new && stored_name(sql, new).await?.is_some() {
+    let Some((_, stored)) = find_tag(sql, old).await? else { return Ok(Renamed::Absent) };
+    if old != new && find_tag(sql, new).await?.is_some() {
         return Ok(Renamed::Taken);
     }
     let rename = "UPDATE tag SET name = $1 WHERE name = $2";

@@ -4,12 +4,7 @@ use codes::LinkId;
 use jiff::Timestamp;
 use links::Tag;
 
-use super::{
-    Row, Sql, Value,
-    details::DELETED_AT,
-    places,
-    tags::{stored_names, visible_only},
-};
+use super::{Row, Sql, Value, details::DELETED_AT, places, tags::visible_only};
 use crate::{LinkVisits, Result, StoreError, TagChange, Visible, VisitTotals};
 
 /// The chore whose position is that of the last visits that were added.
@@ -72,8 +67,8 @@ pub(crate) async fn take_imported_visits(sql: &mut dyn Sql, link: LinkId) -> Res
     Ok(u64::try_from(imported).unwrap_or(0))
 }
 
-/// Returns the visits of links that were ever seen, in any order. A count is below zero only while a
-/// deletion was added before visits that it deletes.
+/// Returns the visits of links that were ever seen, in any order. A count is below zero only while
+/// a deletion was added before visits that it deletes.
 pub(crate) async fn visit_totals(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<Vec<(LinkId, VisitTotals)>> {
     let select = format!(
         "SELECT link_id, total, bots, seen_at, imported FROM link_seen WHERE {}",
@@ -117,16 +112,6 @@ pub(crate) async fn tag_visit_totals(
         }
     }
     Ok(found)
-}
-
-pub(crate) async fn tag_id(sql: &mut dyn Sql, tag: &Tag) -> Result<Option<i64>> {
-    let names = stored_names([tag]);
-    for name in names {
-        if let Some(id) = sql.number("SELECT id FROM tag WHERE name = $1", &[name]).await? {
-            return Ok(Some(id));
-        }
-    }
-    Ok(None)
 }
 
 pub(crate) async fn tag_changes(sql: &mut dyn Sql, most: usize) -> Result<Vec<TagChange>> {
