@@ -8,12 +8,7 @@ use links::NewLink;
 use numbers::StoreEpoch;
 use tokio_postgres::{Row, types::ToSql};
 
-use super::{
-    PostgresStore, admin, copy,
-    deadline::DEADLINE,
-    line::{Line, LineError},
-    transaction::row,
-};
+use super::{PostgresStore, admin, copy, deadline::DEADLINE, line::Line, transaction::row};
 use crate::{InsertError, Inserted, Result, StoreError, sql};
 
 impl PostgresStore {
@@ -39,7 +34,7 @@ impl PostgresStore {
                 Ok(Some(at)) => return Ok(vec![Inserted::Stored(at); order.len()]),
                 // Some id is taken and nothing is stored. The INSERT below tells which id.
                 Ok(None) => {}
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(error),
             }
         }
         let epoch = history.as_str();
@@ -73,16 +68,6 @@ impl PostgresStore {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed) % self.writers.len();
         let free = self.writers.iter().find(|line| line.is_free());
         free.unwrap_or(&self.writers[turn])
-    }
-}
-
-impl From<LineError> for InsertError {
-    fn from(error: LineError) -> Self {
-        match error {
-            LineError::NotSent(error) => Self::Failed(error),
-            LineError::Answered(error) => Self::Failed(error.into()),
-            LineError::InDoubt(error) => Self::Unknown(error),
-        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! How many connections a process opens, and who is told of waits and errors.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use crate::StoreError;
 
@@ -119,12 +119,6 @@ pub struct ConnectOptions {
 impl Default for ConnectOptions {
     fn default() -> Self {
         Self { budget: ConnectionBudget::of(ConnectionBudget::DEFAULT), observer: Arc::new(Unobserved) }
-    }
-}
-
-impl fmt::Debug for ConnectOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ConnectOptions").field("budget", &self.budget).finish_non_exhaustive()
     }
 }
 

@@ -12,7 +12,7 @@ use super::{
     details::{DOMAIN_OR_DEFAULT, IS_IN_USE, KEY_DOMAIN},
     keys::is_valid,
     keyspaces::keyspaces,
-    settings_version::note_change,
+    note_change,
     targets::targets,
     webhooks::subscriptions,
 };

@@ -3,7 +3,7 @@
 use codes::{AdoptionError, Keyspace, KeyspaceIndex, LinkId, check_slugs, plan_adoption};
 use numbers::Span;
 
-use super::{Row, Sql, Value, settings_version::note_change};
+use super::{Row, Sql, Value, note_change};
 use crate::{Result, StoreError};
 
 /// Converts the exclusive end of a keyspace's registered ids into a number; 0 if none is

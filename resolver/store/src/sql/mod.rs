@@ -32,7 +32,6 @@ mod long_urls;
 mod reservations;
 mod restore;
 mod sessions;
-mod settings_version;
 mod slugs;
 mod sweep;
 mod tags;
@@ -101,6 +100,11 @@ impl Row {
             details: self.opt_text(7)?.map(|text| Box::new(Details::from_stored(text))),
         })
     }
+}
+
+/// Raises the settings' version: once the transaction is committed, all resolvers read them again.
+async fn note_change(sql: &mut dyn Sql) -> Result<()> {
+    sql.query("UPDATE settings_version SET version = version + 1", &[]).await.map(drop)
 }
 
 /// Serializes details for storage.

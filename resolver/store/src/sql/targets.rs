@@ -3,7 +3,7 @@
 use links::{api_key::ApiKeyId, audit::Action, targets::TargetRule};
 use serde_json::json;
 
-use super::{Sql, Value, audit::note, settings_version::note_change};
+use super::{Sql, Value, audit::note, note_change};
 use crate::Result;
 
 /// Returns all rules, sorted by pattern.

@@ -17,7 +17,7 @@ use links::{
 };
 use serde_json::{Value as Json, json};
 
-use super::{Dialect, Row, Sql, Value, audit::note, keys::is_valid, settings_version::note_change};
+use super::{Dialect, Row, Sql, Value, audit::note, keys::is_valid, note_change};
 use crate::{Disable, Result, StoreError};
 use codes::LinkId;
 

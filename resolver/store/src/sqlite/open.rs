@@ -13,10 +13,14 @@ use std::{
 };
 
 use links::{search_key, sort_key};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use rusqlite::{Connection, OpenFlags, functions::FunctionFlags};
 
 use super::{SqliteStore, worker::Worker};
 use crate::{Result, StoreError};
+
+/// Bytes of a path that are escaped in a URI.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 impl SqliteStore {
     /// Opens or creates the file. Blocks on the disk: call it at start-up.
@@ -67,16 +71,7 @@ pub fn attach(connection: &Connection, name: &str, path: &Path) -> Result<()> {
 /// Returns the URI that opens a file for reading, and does not create it.
 fn read_only_uri(path: &Path) -> Result<String> {
     let path = absolute(path)?;
-    let mut uri = String::from("file:");
-    for byte in path.as_os_str().as_bytes() {
-        if byte.is_ascii_alphanumeric() || b"/-_.~".contains(byte) {
-            uri.push(char::from(*byte));
-        } else {
-            uri.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    uri.push_str("?mode=ro");
-    Ok(uri)
+    Ok(format!("file:{}?mode=ro", percent_encode(path.as_os_str().as_bytes(), ESCAPED)))
 }
 
 /// Creates the file and its directory readable by their owner only, because they hold links and
