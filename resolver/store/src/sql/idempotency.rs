@@ -118,25 +118,19 @@ async fn clean_up(sql: &mut dyn Sql) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        sync::{Arc, Mutex},
-        time::Duration,
-    };
+    use std::time::Duration;
 
     use links::{Draft, LongUrl, NewLink};
     use numbers::StoreEpoch;
-    use rusqlite::Connection;
 
     use super::*;
-    use crate::{FullLink, InsertError, InsertedFull, Links as _, Store as _, sqlite::SqliteStore};
+    use crate::{FullLink, InsertError, InsertedFull, Links as _, sqlite::SqliteStore};
 
     /// Creates link 2 by a request that an entry has, and returns the outcome with the entry's link
     /// afterwards. The entry has link 1, with a rule of a later release, and expires so many
     /// milliseconds from now.
     async fn create(expires_in: i64) -> (Result<InsertedFull, InsertError>, i64) {
-        let connection = Arc::new(Mutex::new(Connection::open_in_memory().unwrap()));
-        let store = SqliteStore::here(&connection);
-        store.migrate().await.unwrap();
+        let (connection, store) = SqliteStore::in_memory().await;
         let earlier = format!(
             r#"INSERT INTO link (id, long_url, crawlable, forward_query, created_by, details)
                  VALUES (1, 'https://x.y/', 0, 1, 1, '{{"rules": [

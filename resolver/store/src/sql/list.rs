@@ -248,13 +248,11 @@ mod tests {
     use rusqlite::Connection;
 
     use super::*;
-    use crate::{Catalog as _, Store as _, sqlite::SqliteStore};
+    use crate::{Catalog as _, sqlite::SqliteStore};
 
     /// Creates a store with links 1 to `count`; the first one has a hundred long tags.
     async fn store(count: i64) -> (Arc<Mutex<Connection>>, SqliteStore) {
-        let connection = Arc::new(Mutex::new(Connection::open_in_memory().unwrap()));
-        let store = SqliteStore::here(&connection);
-        store.migrate().await.unwrap();
+        let (connection, store) = SqliteStore::in_memory().await;
         let fill = format!(
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})
              INSERT INTO link (id, long_url, crawlable, forward_query, created_by)

@@ -136,20 +136,10 @@ pub(crate) async fn forget_tag_changes(sql: &mut dyn Sql, up_to: i64) -> Result<
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
-
     use links::{DomainId, api_key::ApiKeyId};
-    use rusqlite::Connection;
 
     use super::*;
-    use crate::{Catalog as _, Store as _, sqlite::SqliteStore};
-
-    async fn store() -> (Arc<Mutex<Connection>>, SqliteStore) {
-        let connection = Arc::new(Mutex::new(Connection::open_in_memory().unwrap()));
-        let store = SqliteStore::here(&connection);
-        store.migrate().await.unwrap();
-        (connection, store)
-    }
+    use crate::{Catalog as _, sqlite::SqliteStore};
 
     fn visits(link: i64, total: i64, bots: i64, last: i64) -> LinkVisits {
         LinkVisits { link: LinkId::from_stored(link), total, bots, last }
@@ -162,7 +152,7 @@ mod tests {
 
     #[tokio::test]
     async fn visits_are_added_once_and_the_last_one_stays_the_last() {
-        let (_, store) = store().await;
+        let (_, store) = SqliteStore::in_memory().await;
         let ids: Vec<LinkId> = (1..=1_200).map(LinkId::from_stored).collect();
         let first: Vec<LinkVisits> = (1..=1_100).map(|link| visits(link, 3, 1, 5_000_000)).collect();
         let stored = async || {
@@ -186,7 +176,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_visits_of_a_tag_are_those_of_its_visible_links() {
-        let (connection, store) = store().await;
+        let (connection, store) = SqliteStore::in_memory().await;
         let fill = r#"INSERT INTO link (id, long_url, crawlable, forward_query, created_by, details) VALUES
                 (1, 'a', 0, 0, 1, NULL), (2, 'b', 0, 0, 2, '{"domain":7}'), (3, 'c', 0, 0, 1, '{"domain":7}');
              INSERT INTO tag (id, name) VALUES (1, 'one'), (2, 'two'), (3, 'none');

@@ -36,6 +36,19 @@ impl SqliteStore {
     }
 }
 
+#[cfg(test)]
+impl SqliteStore {
+    /// Creates a migrated store in memory, with the connection that it uses.
+    pub(crate) async fn in_memory() -> (std::sync::Arc<std::sync::Mutex<Connection>>, Self) {
+        use crate::Store as _;
+        let connection = Connection::open_in_memory().expect("a database in memory");
+        let connection = std::sync::Arc::new(std::sync::Mutex::new(connection));
+        let store = Self::here(&connection);
+        store.migrate().await.expect("migrations for an empty database");
+        (connection, store)
+    }
+}
+
 #[cfg(any(test, feature = "inline"))]
 impl SqliteStore {
     /// Creates a store that runs each call in place, on a connection that it shares with a test.
