@@ -7,11 +7,8 @@
 use codes::{KeyspaceIndex, LinkId};
 use numbers::Span;
 
-use super::{Sql, Value, ids_of, number_of_end};
+use super::{ROWS_AT_ONCE, Sql, Value, ids_of, number_of_end};
 use crate::{BlockEntry, Registration, Result, StoreError};
-
-/// Maximum number of spans in one statement.
-const ENTERED_AT_ONCE: usize = 500;
 
 /// Ids in a page of links.
 pub(crate) const LINKS_PAGE: usize = 10_000;
@@ -106,7 +103,7 @@ pub(super) async fn enter(sql: &mut dyn Sql, block: &BlockEntry, spans: &[Span])
         Value::Text(block.instance.clone()),
     ];
     let mut entered = 0;
-    for spans in spans.chunks(ENTERED_AT_ONCE) {
+    for spans in spans.chunks(ROWS_AT_ONCE) {
         let rows: Vec<String> =
             (0..spans.len()).map(|row| format!("(${}, ${})", 2 * row + 5, 2 * row + 6)).collect();
         let insert = format!(

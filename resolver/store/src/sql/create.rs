@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use links::{DomainId, Draft, Idempotency, Link, NewLink, PickedCode, Slug, Tag};
 
 use super::{
-    Dialect, Notice, Sql, Value,
+    Dialect, Notice, ROWS_AT_ONCE, Sql, Value,
     blocks::is_reserved,
     details::{DELETED_AT, DOMAIN_OR_DEFAULT, SLUG, VERSION},
     details_text,
@@ -21,9 +21,6 @@ use super::{
 };
 use crate::{FullLink, Inserted, InsertedFull, InsertedNamed, NamedLink, Result, StoreError};
 
-/// Number of links in one statement.
-const LINKS_AT_ONCE: usize = 500;
-
 /// Inserts links without tags, and returns the outcome of each in the order of `links`. With
 /// `is_announced`, records an event for each that is stored.
 pub(crate) async fn insert_links(
@@ -35,7 +32,7 @@ pub(crate) async fn insert_links(
     let mut order: Vec<&NewLink> = links.iter().collect();
     order.sort_unstable_by_key(|link| link.id);
     // A statement of many rows saves round trips, of which SQLite has none: it keeps one prepared.
-    let at_once = if sql.dialect() == Dialect::Sqlite { 1 } else { LINKS_AT_ONCE };
+    let at_once = if sql.dialect() == Dialect::Sqlite { 1 } else { ROWS_AT_ONCE };
     let mut stored: HashMap<LinkId, Timestamp> = HashMap::with_capacity(links.len());
     for links in order.chunks(at_once) {
         let mut values = Vec::with_capacity(7 * links.len());

@@ -24,6 +24,7 @@ use links::{LongUrl, Record};
 use super::{
     Sql, Value,
     details::DELETED_AT,
+    insert_rows,
     tags::{visible, with_tags},
 };
 use crate::{Indexed, Result, StoreError, Visible};
@@ -31,8 +32,6 @@ use crate::{Indexed, Result, StoreError, Visible};
 /// Maximum number of links in one step. A statement has three seconds, even if each entry reads
 /// another page from disk.
 const STEP: usize = 500;
-/// Maximum number of entries in one statement.
-const NOTED: usize = 500;
 /// Maximum number of index entries of one URL that a lookup examines.
 const LOOKED_AT: usize = 5_000;
 /// Age limit of links that a lookup reads although they are not indexed yet.
@@ -113,18 +112,9 @@ pub(super) async fn note_long_urls(
     // Sorted, because two transactions with different orders could deadlock.
     let mut entries: Vec<(i64, i64)> = links.map(|(id, url)| (url.digest(), id.get())).collect();
     entries.sort_unstable();
-    for entries in entries.chunks(NOTED) {
-        let rows: Vec<String> =
-            (0..entries.len()).map(|row| format!("(${}, ${})", 2 * row + 1, 2 * row + 2)).collect();
-        let note = format!(
-            "INSERT INTO long_url_index (digest, link_id) VALUES {} ON CONFLICT (digest, link_id) DO NOTHING",
-            rows.join(", ")
-        );
-        let values: Vec<Value> =
-            entries.iter().flat_map(|(digest, id)| [Value::Int(*digest), Value::Int(*id)]).collect();
-        sql.query(&note, &values).await?;
-    }
-    Ok(())
+    let rows: Vec<_> = entries.into_iter().map(|(digest, id)| [Value::Int(digest), Value::Int(id)]).collect();
+    let then = "ON CONFLICT (digest, link_id) DO NOTHING";
+    insert_rows(sql, "INSERT INTO long_url_index (digest, link_id)", &rows, then).await
 }
 
 /// SQL query for candidate ids of links that lead to a long URL. The caller must compare the URL as

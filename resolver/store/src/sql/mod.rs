@@ -86,6 +86,9 @@ pub(super) use webhooks::{
     rotate_webhook, waiting_webhook_events, wants_creates, webhook, webhook_backlog, webhooks,
 };
 
+/// Maximum number of rows in one statement.
+const ROWS_AT_ONCE: usize = 500;
+
 impl Row {
     /// Reads a link from the columns of [`Dialect::link`].
     pub(super) fn link(&self) -> Result<Link> {
@@ -112,6 +115,22 @@ pub(super) fn details_text(details: Option<&Details>) -> Result<Option<String>> 
     let write =
         |details| serde_json::to_string(details).map_err(|error| StoreError::Corrupt(error.to_string()));
     details.map(write).transpose()
+}
+
+/// Inserts rows, up to [`ROWS_AT_ONCE`] with one statement. `into` is what stands before VALUES,
+/// and `then` what stands after the rows.
+async fn insert_rows<const N: usize>(
+    sql: &mut dyn Sql,
+    into: &str,
+    rows: &[[Value; N]],
+    then: &str,
+) -> Result<()> {
+    for rows in rows.chunks(ROWS_AT_ONCE) {
+        let row = |row: usize| format!("({})", places(N * row + 1, N));
+        let all = (0..rows.len()).map(row).collect::<Vec<_>>().join(", ");
+        sql.query(&format!("{into} VALUES {all} {then}"), &rows.concat()).await?;
+    }
+    Ok(())
 }
 
 /// Returns `count` placeholders from `$from` on, separated by commas.

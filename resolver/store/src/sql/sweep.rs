@@ -5,9 +5,10 @@ use jiff::{SignedDuration, Timestamp};
 use links::{Precondition, api_key::OPERATOR};
 
 use super::{
-    Sql, Value,
+    ROWS_AT_ONCE, Sql, Value,
     details::{BLOCKED, DELETED_AT, VALID_SINCE},
     edits::delete,
+    insert_rows,
 };
 use crate::{Result, StoreError, Sweep};
 
@@ -17,23 +18,12 @@ const CHORE: &str = "remove unvisited links";
 const LOOKED_AT: i64 = 2_000;
 /// Maximum number of links removed in one step.
 const REMOVED: i64 = 200;
-/// Maximum number of links in one statement.
-const NOTED: usize = 500;
 
 pub(crate) async fn note_visits(sql: &mut dyn Sql, seen: &[(LinkId, Timestamp)]) -> Result<()> {
-    for seen in seen.chunks(NOTED) {
-        let rows: Vec<String> =
-            (0..seen.len()).map(|row| format!("(${}, ${})", 2 * row + 1, 2 * row + 2)).collect();
-        let note = format!(
-            "INSERT INTO link_seen (link_id, seen_at) VALUES {}
-             ON CONFLICT (link_id) DO UPDATE SET seen_at = excluded.seen_at WHERE link_seen.seen_at < excluded.seen_at",
-            rows.join(", ")
-        );
-        let values: Vec<Value> =
-            seen.iter().flat_map(|(id, at)| [Value::Int(id.get()), Value::Time(*at)]).collect();
-        sql.query(&note, &values).await?;
-    }
-    Ok(())
+    let rows: Vec<_> = seen.iter().map(|(id, at)| [Value::Int(id.get()), Value::Time(*at)]).collect();
+    let then = "ON CONFLICT (link_id) DO UPDATE SET seen_at = excluded.seen_at
+                WHERE link_seen.seen_at < excluded.seen_at";
+    insert_rows(sql, "INSERT INTO link_seen (link_id, seen_at)", &rows, then).await
 }
 
 /// Records imported or restored links as visited now, because they may be old, and adds their
@@ -41,7 +31,7 @@ pub(crate) async fn note_visits(sql: &mut dyn Sql, seen: &[(LinkId, Timestamp)])
 pub(super) async fn note_arrived(sql: &mut dyn Sql, arrived: &mut [(LinkId, u64)]) -> Result<()> {
     arrived.sort_unstable();
     let now = sql.dialect().now();
-    for arrived in arrived.chunks(NOTED) {
+    for arrived in arrived.chunks(ROWS_AT_ONCE) {
         let rows: Vec<String> =
             (0..arrived.len()).map(|row| format!("(${}, {now}, ${})", 2 * row + 1, 2 * row + 2)).collect();
         let note = format!(

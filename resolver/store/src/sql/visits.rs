@@ -4,13 +4,11 @@ use codes::LinkId;
 use jiff::Timestamp;
 use links::Tag;
 
-use super::{Row, Sql, Value, details::DELETED_AT, places, tags::visible_only};
+use super::{ROWS_AT_ONCE, Row, Sql, Value, details::DELETED_AT, insert_rows, places, tags::visible_only};
 use crate::{LinkVisits, Result, StoreError, TagChange, Visible, VisitTotals};
 
 /// The chore whose position is that of the last visits that were added.
 const CHORE: &str = "add visits to links";
-/// Maximum number of links or tags in one statement.
-const STEP: usize = 500;
 
 /// SQL expression for the visits of a link.
 pub(super) const VISITS: &str = "coalesce((SELECT link_seen.total + link_seen.imported FROM link_seen WHERE link_seen.link_id = link.id), 0)";
@@ -26,24 +24,18 @@ pub(crate) async fn add_visits(sql: &mut dyn Sql, up_to: i64, visits: &[LinkVisi
     if !advance(sql, CHORE, up_to).await? {
         return Ok(());
     }
-    for visits in visits.chunks(STEP) {
-        let row = |row: usize| format!("({})", places(4 * row + 1, 4));
-        let add = format!(
-            "INSERT INTO link_seen (link_id, seen_at, total, bots) VALUES {}
-             ON CONFLICT (link_id) DO UPDATE SET seen_at = {},
-                 total = link_seen.total + excluded.total, bots = link_seen.bots + excluded.bots",
-            (0..visits.len()).map(row).collect::<Vec<_>>().join(", "),
-            sql.dialect().later("link_seen.seen_at", "excluded.seen_at")
-        );
-        let mut values = Vec::with_capacity(4 * visits.len());
-        for LinkVisits { link, total, bots, last } in visits {
-            let last =
-                Timestamp::from_microsecond(*last).map_err(|error| StoreError::Corrupt(error.to_string()))?;
-            values.extend([Value::Int(link.get()), Value::Time(last), Value::Int(*total), Value::Int(*bots)]);
-        }
-        sql.query(&add, &values).await?;
-    }
-    Ok(())
+    let row = |LinkVisits { link, total, bots, last }: &LinkVisits| {
+        let last =
+            Timestamp::from_microsecond(*last).map_err(|error| StoreError::Corrupt(error.to_string()))?;
+        Ok([Value::Int(link.get()), Value::Time(last), Value::Int(*total), Value::Int(*bots)])
+    };
+    let rows = visits.iter().map(row).collect::<Result<Vec<_>>>()?;
+    let then = format!(
+        "ON CONFLICT (link_id) DO UPDATE SET seen_at = {},
+             total = link_seen.total + excluded.total, bots = link_seen.bots + excluded.bots",
+        sql.dialect().later("link_seen.seen_at", "excluded.seen_at")
+    );
+    insert_rows(sql, "INSERT INTO link_seen (link_id, seen_at, total, bots)", &rows, &then).await
 }
 
 /// Moves the position of a chore forward. Returns false if it is there already: what has come up to
@@ -90,7 +82,7 @@ pub(crate) async fn tag_visit_totals(
     of: &Visible,
 ) -> Result<Vec<(Tag, VisitTotals)>> {
     let mut found = Vec::with_capacity(tags.len());
-    for tags in tags.chunks(STEP) {
+    for tags in tags.chunks(ROWS_AT_ONCE) {
         let mut values: Vec<Value> = tags.iter().map(|tag| Value::Text(tag.to_string())).collect();
         let (links, conditions) = visible_only(of, &mut values);
         let links_too =

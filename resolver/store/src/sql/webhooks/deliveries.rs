@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use links::webhook::{Delivery, DeliveryId, DeliveryState, OPEN_MAX, PING, Webhook, WebhookId};
 
-use super::super::{Dialect, Row, Sql, Value, places};
+use super::super::{Dialect, Row, Sql, Value, insert_rows};
 use super::{disable, end_with_keys, gone, select, webhook, webhook_in};
 use crate::{AfterAttempt, AttemptEnd, Backlog, ClaimedDelivery, FanOut, FannedOut, Result, StoreError};
 
@@ -86,17 +86,11 @@ async fn take_event(sql: &mut dyn Sql, event: &FanOut) -> Result<bool> {
 }
 
 async fn queue(sql: &mut dyn Sql, event: &FanOut, to: &[(WebhookId, &str)]) -> Result<()> {
-    if to.is_empty() {
-        return Ok(());
-    }
-    let rows: Vec<String> = (0..to.len()).map(|row| format!("({})", places(3 * row + 1, 3))).collect();
-    let insert =
-        format!("INSERT INTO webhook_delivery (webhook_id, event_id, message_id) VALUES {}", rows.join(", "));
     let row = |(webhook, message): &(WebhookId, &str)| {
         [Value::Int(webhook.get()), Value::Int(event.event.get()), Value::Text((*message).to_owned())]
     };
-    let values: Vec<Value> = to.iter().flat_map(row).collect();
-    sql.query(&insert, &values).await.map(drop)
+    let rows: Vec<_> = to.iter().map(row).collect();
+    insert_rows(sql, "INSERT INTO webhook_delivery (webhook_id, event_id, message_id)", &rows, "").await
 }
 
 /// Removes the events that no webhook is called for.

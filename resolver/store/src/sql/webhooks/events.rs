@@ -10,13 +10,11 @@ use links::{
 };
 use serde_json::{Value as Json, json};
 
-use super::super::{Row, Sql, Value, places, visits::advance};
+use super::super::{Row, Sql, Value, insert_rows, places, visits::advance};
 use crate::Result;
 
 /// The chore whose position is that of the last events of visits that were passed on.
 const CHORE: &str = "pass on events of visits";
-/// Number of events in one statement.
-const EVENTS_AT_ONCE: usize = 100;
 
 /// SQL condition: an enabled webhook is called for the kind of the parameter.
 fn is_wanted(kind: &str) -> String {
@@ -99,17 +97,9 @@ pub(crate) async fn pass_on_webhook_events(
 
 /// Records events.
 pub(crate) async fn add_webhook_events(sql: &mut dyn Sql, events: &[NewWebhookEvent]) -> Result<()> {
-    for events in events.chunks(EVENTS_AT_ONCE) {
-        let rows: Vec<String> =
-            (0..events.len()).map(|row| format!("({})", places(5 * row + 1, 5))).collect();
-        let insert = format!(
-            "INSERT INTO webhook_event (kind, domain_id, link_id, tags, payload) VALUES {}",
-            rows.join(", ")
-        );
-        let values: Vec<Value> = events.iter().flat_map(row_of).collect();
-        sql.query(&insert, &values).await?;
-    }
-    Ok(())
+    let rows: Vec<[Value; 5]> = events.iter().map(row_of).collect();
+    let into = "INSERT INTO webhook_event (kind, domain_id, link_id, tags, payload)";
+    insert_rows(sql, into, &rows, "").await
 }
 
 fn row_of(event: &NewWebhookEvent) -> [Value; 5] {
