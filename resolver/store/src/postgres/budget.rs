@@ -16,8 +16,6 @@ const SHARES: [u32; 5] = [4, 8, 4, 4, 4];
 /// adds three to what a process opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionBudget {
-    /// Connections in all.
-    pub total: u32,
     /// Batches that are inserted concurrently.
     pub writers: usize,
     /// For all calls but batch inserts, redirects, lists and API keys.
@@ -47,7 +45,7 @@ impl ConnectionBudget {
             SHARES.map(|share| (spare * share / SHARES.iter().sum::<u32>()).max(1));
         let (writers, lists, visits) = (writers.min(16), lists.max(2), visits.max(2));
         let general = spare - writers - lists - keys - visits;
-        Self { total, writers: usize::try_from(writers).unwrap_or(1), general, lists, keys, visits }
+        Self { writers: usize::try_from(writers).unwrap_or(1), general, lists, keys, visits }
     }
 }
 
@@ -153,7 +151,7 @@ mod tests {
     fn a_budget_is_divided_whole_and_each_kind_has_at_least_one() {
         for total in ConnectionBudget::MIN..=ConnectionBudget::MAX {
             let budget = ConnectionBudget::of(total);
-            let ConnectionBudget { writers, general, lists, keys, visits, .. } = budget;
+            let ConnectionBudget { writers, general, lists, keys, visits } = budget;
             let writers = u32::try_from(writers).unwrap();
             assert_eq!(FIXED + writers + general + lists + keys + visits, total);
             assert!([writers, keys].iter().all(|count| *count > 0) && general > 2, "{budget:?}");

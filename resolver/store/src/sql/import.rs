@@ -9,7 +9,7 @@ use links::{ImportCode, ImportItem, PickedCode, Record};
 use super::{
     Notice, Row, Sql, Value,
     create::{insert_deleted, place, same_keyspaces},
-    list::links,
+    list::find_links,
     long_urls::note_long_urls,
     note_change,
     restore::find_deleted,
@@ -175,7 +175,7 @@ async fn already_there(sql: &mut dyn Sql, item: &ImportItem, code: &PickedCode) 
     // The link of the code's number, and the one that was picked after that one was deleted.
     let entry = find_slug(sql, item.draft.domain(), code.slug.as_str()).await?;
     let ids: Vec<LinkId> = code.mintable.into_iter().chain(entry).collect();
-    let is_there = links(sql, &ids).await?.iter().any(|link| item.is_there_as(link));
+    let is_there = find_links(sql, &ids).await?.iter().any(|link| item.is_there_as(link));
     Ok(if is_there { Imported::AlreadyThere } else { Imported::Taken })
 }
 

@@ -84,14 +84,14 @@ fn outlined(row: &Row) -> Result<Outlined> {
 }
 
 pub(crate) async fn records(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<Vec<Record>> {
-    let links = links(sql, ids).await?;
+    let links = find_links(sql, ids).await?;
     let records = with_tags(sql, links).await?;
     let mut records: HashMap<LinkId, Record> = records.into_iter().map(|one| (one.link.id, one)).collect();
     Ok(ids.iter().filter_map(|id| records.remove(id)).collect())
 }
 
 /// Returns links, deleted ones too, in any order.
-pub(crate) async fn links(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<Vec<Link>> {
+pub(crate) async fn find_links(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<Vec<Link>> {
     let columns = sql.dialect().link();
     select(sql, &columns, ids).await
 }

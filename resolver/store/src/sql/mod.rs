@@ -61,7 +61,7 @@ pub(super) use keys::{
     revoke_api_key, rotate_api_key,
 };
 pub(super) use keyspaces::{adopt_keyspaces, ids_of, number_of_end};
-pub(super) use list::{links, outline, outlines_of, plain_links, records};
+pub(super) use list::{find_links, outline, outlines_of, plain_links, records};
 pub(super) use long_urls::{index_long_urls, links_of_url};
 pub(super) use reservations::{
     add_reservation, close_reservation, count_reserved, reservation, reservations,

@@ -87,7 +87,8 @@ impl Links for SqliteStore {
     }
 
     async fn read(&self, ids: &[LinkId], _source: Source) -> Result<Reading> {
-        let links = run(self, Lane::Read, ids.to_vec(), |sql, ids| Box::pin(sql::links(sql, ids))).await?;
+        let links =
+            run(self, Lane::Read, ids.to_vec(), |sql, ids| Box::pin(sql::find_links(sql, ids))).await?;
         Ok(Reading { links, copied: None, complete: true })
     }
 
