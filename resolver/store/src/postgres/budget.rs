@@ -2,8 +2,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use crate::StoreError;
-
 /// Connections that no budget makes fewer: five for single statements, two for notifications (the
 /// second proves the first at its beginning), one for batches of visits.
 const FIXED: u32 = 8;
@@ -131,16 +129,6 @@ pub struct PoolCount {
     pub idle: u32,
     /// Connections that the pool may open.
     pub max: u32,
-}
-
-/// Returns the reason of an error as [`DatabaseObserver::failed`] is told it; `None` for those that
-/// are no error of the connection or the server.
-pub(super) fn reason(error: &StoreError) -> Option<&str> {
-    match error {
-        StoreError::Postgres(error) => Some(error.code().map_or("lost", |code| code.code())),
-        StoreError::TimedOut => Some("timeout"),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

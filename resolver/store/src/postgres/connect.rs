@@ -22,7 +22,7 @@ use tokio_postgres::{
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{
-    budget::{DatabaseObserver, PoolCount, Server, Unobserved, reason},
+    budget::{DatabaseObserver, PoolCount, Server, Unobserved},
     deadline::DEADLINE,
     passfile::Passfile,
     url::Url,
@@ -63,7 +63,7 @@ pub struct Address {
     tls: ClientTls,
     passfile: Option<Arc<Passfile>>,
     server: Server,
-    observer: Arc<dyn DatabaseObserver>,
+    pub(super) observer: Arc<dyn DatabaseObserver>,
     /// Of the servers of the URL, the one to try first: the last that took a connection, or the
     /// next after one that did not answer. A caller may give up before this address does.
     first: Arc<AtomicUsize>,
@@ -111,15 +111,13 @@ impl Address {
         Self { server, ..self }
     }
 
-    /// Tells the observer of an error.
+    /// Tells the observer of an error, if it is one of the connection or the server.
     pub fn note_error(&self, error: &StoreError) {
-        if let Some(reason) = reason(error) {
-            self.note_failure(reason);
-        }
-    }
-
-    /// Tells the observer of a failure for this reason.
-    pub(super) fn note_failure(&self, reason: &str) {
+        let reason = match error {
+            StoreError::Postgres(error) => error.code().map_or("lost", |code| code.code()),
+            StoreError::TimedOut => "timeout",
+            _ => return,
+        };
         self.observer.failed(self.server, reason);
     }
 
@@ -128,10 +126,6 @@ impl Address {
         if let Err(error) = result {
             self.note_error(error);
         }
-    }
-
-    pub(super) fn observer(&self) -> &dyn DatabaseObserver {
-        &*self.observer
     }
 
     /// Returns the address without the demand for a server that can write.
@@ -180,7 +174,7 @@ impl Address {
         }
         // A time-out is counted by the call that waits.
         if matches!(last, StoreError::Unreachable(_)) {
-            self.note_failure("lost");
+            self.observer.failed(self.server, "lost");
         }
         Err(last)
     }

@@ -32,7 +32,7 @@ impl Settings for PostgresStore {
         // Every resolver polls four times a second, and the version rarely changes.
         let sent = Instant::now();
         let rows = self.settings_reader.read(DEADLINE, &[]).await?;
-        self.address.observer().answered(Server::Database);
+        self.address.observer.answered(Server::Database);
         let row =
             rows.first().ok_or_else(|| StoreError::Corrupt("table settings_version is empty".to_owned()))?;
         let row = transaction::row(row)?;

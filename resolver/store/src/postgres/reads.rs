@@ -92,7 +92,7 @@ impl PostgresStore {
     /// Returns `None` without a replica, and if it does not answer, is in its back-off, or cannot
     /// prove that it lags at most `lag` behind.
     async fn read_replica(&self, ids: &[LinkId], lag: Duration) -> Option<(Vec<Link>, Instant)> {
-        let (replica, observer) = (self.replica.as_ref()?, self.address.observer());
+        let (replica, observer) = (self.replica.as_ref()?, &self.address.observer);
         // Reads within the back-off count as well, by its reason: otherwise a replica that lags
         // would be seen once a second, whatever the load.
         let shunned = *lock(&self.replica_shunned);
@@ -124,7 +124,7 @@ impl PostgresStore {
         let Some(replica) = &self.replica else { return };
         let none: &[i64] = &[];
         if replica.read_replica(REPLICA_DEADLINE, &[&none]).await.is_ok() {
-            self.address.observer().answered(Server::Replica);
+            self.address.observer.answered(Server::Replica);
         }
     }
 
