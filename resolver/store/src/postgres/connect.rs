@@ -365,13 +365,20 @@ mod tests {
         assert!(matches!(error, Err(StoreError::Address(text)) if text.contains("3 hosts")));
     }
 
-    /// A caller with less time than a server that stands still takes.
-    #[tokio::test]
-    async fn a_caller_that_gives_up_begins_with_the_next_server() {
+    /// Two servers, and the address that names them. The kernel opens connections to the first,
+    /// which never accepts them.
+    async fn two_servers() -> (TcpListener, TcpListener, Address) {
         let still = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let next = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (one, two) = (still.local_addr().unwrap(), next.local_addr().unwrap());
         let address = Address::parse(&format!("postgres://me@{one},{two}/links")).unwrap();
+        (still, next, address)
+    }
+
+    /// A caller with less time than a server that stands still takes.
+    #[tokio::test]
+    async fn a_caller_that_gives_up_begins_with_the_next_server() {
+        let (_still, next, address) = two_servers().await;
         assert!(timeout(Duration::from_millis(200), address.connect()).await.is_err());
         let again =
             tokio::spawn(async move { timeout(Duration::from_millis(200), address.connect()).await.is_ok() });
@@ -396,13 +403,9 @@ mod tests {
         asked.abort();
     }
 
-    /// The kernel opens connections to a process that never accepts them.
     #[tokio::test]
     async fn a_server_that_stands_still_leaves_time_for_the_next() {
-        let still = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let next = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let (one, two) = (still.local_addr().unwrap(), next.local_addr().unwrap());
-        let address = Address::parse(&format!("postgres://me@{one},{two}/links")).unwrap();
+        let (_still, next, address) = two_servers().await;
         let connecting = tokio::spawn(async move { address.connect().await.map(|_| ()) });
         let (reached, _) = timeout(DEADLINE * 2, next.accept()).await.expect("the second is tried").unwrap();
         drop(reached);

@@ -230,19 +230,14 @@ impl ToSql for Value {
 
 /// Reads all columns of a row.
 pub(super) fn row(row: &tokio_postgres::Row) -> Result<Row> {
+    let int = |value: Option<i64>| value.map_or(Cell::Null, Cell::Int);
     let cell = |index: usize| {
         let kind = row.columns()[index].type_();
         Ok(match *kind {
-            Type::INT8 => row.try_get::<_, Option<i64>>(index)?.map_or(Cell::Null, Cell::Int),
-            Type::INT2 => {
-                row.try_get::<_, Option<i16>>(index)?.map_or(Cell::Null, |value| Cell::Int(value.into()))
-            }
-            Type::INT4 => {
-                row.try_get::<_, Option<i32>>(index)?.map_or(Cell::Null, |value| Cell::Int(value.into()))
-            }
-            Type::BOOL => {
-                row.try_get::<_, Option<bool>>(index)?.map_or(Cell::Null, |value| Cell::Int(value.into()))
-            }
+            Type::INT8 => int(row.try_get(index)?),
+            Type::INT4 => int(row.try_get::<_, Option<i32>>(index)?.map(i64::from)),
+            Type::INT2 => int(row.try_get::<_, Option<i16>>(index)?.map(i64::from)),
+            Type::BOOL => int(row.try_get::<_, Option<bool>>(index)?.map(i64::from)),
             Type::TEXT => row.try_get::<_, Option<String>>(index)?.map_or(Cell::Null, Cell::Text),
             Type::BYTEA => row.try_get::<_, Option<Vec<u8>>>(index)?.map_or(Cell::Null, Cell::Bytes),
             Type::TIMESTAMPTZ => {

@@ -106,26 +106,16 @@ pub(crate) async fn domains_with_links(sql: &mut dyn Sql, of: Option<ApiKeyId>) 
         "FROM slug JOIN link ON link.id = slug.link_id
          WHERE slug.domain_id = domain.id AND {DOMAIN_OR_DEFAULT} = slug.domain_id AND {IS_IN_USE}"
     );
-    let rows = match of {
-        None => {
-            // Not EXISTS: Postgres would join all links, although the first few of each domain
-            // suffice.
-            let used = format!(
-                "SELECT id FROM domain WHERE id <> 0
-                 AND (SELECT slug.link_id {of_domain} LIMIT 1) IS NOT NULL ORDER BY id"
-            );
-            sql.query(&used, &[]).await?
-        }
-        Some(key) => {
-            // The links of one API key may be anywhere or nowhere: one join is cheaper than a
-            // search for each domain.
-            let used = format!(
-                "SELECT id FROM domain WHERE id <> 0
-                 AND EXISTS (SELECT 1 {of_domain} AND link.created_by = $1) ORDER BY id"
-            );
-            sql.query(&used, &[Value::Int(key.0)]).await?
-        }
+    let is_used = match of {
+        // Not EXISTS: Postgres would join all links, although the first few of each domain suffice.
+        None => format!("(SELECT slug.link_id {of_domain} LIMIT 1) IS NOT NULL"),
+        // The links of one API key may be anywhere or nowhere: one join is cheaper than a search
+        // for each domain.
+        Some(_) => format!("EXISTS (SELECT 1 {of_domain} AND link.created_by = $1)"),
     };
+    let select = format!("SELECT id FROM domain WHERE id <> 0 AND {is_used} ORDER BY id");
+    let values: Vec<Value> = of.iter().map(|key| Value::Int(key.0)).collect();
+    let rows = sql.query(&select, &values).await?;
     rows.iter().map(|row| Ok(DomainId::from_stored(row.int(0)?))).collect()
 }
 
