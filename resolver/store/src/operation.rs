@@ -1,8 +1,7 @@
 //! Operations: what the ports do to a database, apart from how a database does it.
 //!
-//! 1. An operation is a function over [`Sql`] with its arguments. A database runs it in a
-//!    transaction and commits it ([`Database::run`]); the ports call [`run`], and only methods in
-//!    which the databases differ are methods of their own.
+//! 1. An operation is an `async fn` over [`Sql`] with its arguments. On Postgres it waits for the
+//!    network, and on SQLite the connection's own thread runs it to its end.
 //! 2. An operation owns its arguments, because SQLite runs it on the thread of its connection. It
 //!    may run more than once: Postgres repeats a transaction that it rolled back.
 //! 3. I4: these transactions may be repeated by the caller whatever their outcome. Inserts of links

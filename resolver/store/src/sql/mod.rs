@@ -4,10 +4,8 @@
 //! 1. Each statement has one text for both dialects. Parameters are numbered `$1`, `$2` in the
 //!    order in which they first appear: SQLite takes them as names, and numbers names by their
 //!    first appearance.
-//! 2. An operation is an `async fn` over [`Sql`], a transaction of either database. The ports run
-//!    it (`operation.rs`), and their methods say what it does. On Postgres it waits for the
-//!    network. On SQLite the connection's own thread runs it to its end, and may wait
-//!    (`sqlite/transaction.rs`).
+//! 2. The method of a port that runs an operation (`operation.rs`) says what it does, and its
+//!    function here how.
 //! 3. Times are `timestamptz` on Postgres and milliseconds on SQLite; [`Row::time`] reads both.
 //!
 //! Rejected: a query builder. It would express the same statements in more words; the one statement
