@@ -24,7 +24,7 @@ use tokio::sync::watch;
 
 use super::{
     Catalog, Database, Done, Keys, Lane, Operation, Register, Result, Schema, Settings, SettingsPoll,
-    SettingsVersion, Store, Webhooks, Witness, operation::run, sql,
+    SettingsVersion, Store, StoreError, Webhooks, Witness, operation::run, sql,
 };
 
 pub use backup::Snapshot;
