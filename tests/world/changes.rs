@@ -5,7 +5,6 @@ use std::time::Duration;
 use app::freshness::AWAY;
 use codes::LinkId;
 use links::{DomainId, Edit, LongUrl, Precondition, Record, Relocation, Slug};
-use store::{Deleted, Edited, Restored};
 use tokio::{join, time::Instant};
 
 use super::{
@@ -78,7 +77,7 @@ impl Shared {
         // like all others.
         let Ok(edited) = ends.store.edit(link.id, &edit, BY).await else { return };
         ends.lookup.changed(link.id);
-        if matches!(edited, Edited::Done(_)) {
+        if edited.is_ok() {
             self.count(|outcome| outcome.changed += 1);
             // A lookup in the process that made the edit must not return an older state.
             let made = self.common.database.led_there_since(link.id, &url);
@@ -94,7 +93,7 @@ impl Shared {
         let began = Instant::now();
         let Ok(deleted) = ends.store.delete(link.id, &Precondition::default(), BY).await else { return };
         ends.lookup.changed(link.id);
-        if deleted == Deleted::Done {
+        if deleted.is_ok() {
             if let Some(gone) = self.common.database.first_held(link.id, None, began) {
                 ends.trouble.note_known(link.id, gone);
             }
@@ -115,10 +114,7 @@ impl Shared {
         let edit = Edit { relocation: Some(relocation), ..Edit::default() };
         let edited = ends.store.edit(link.id, &edit, BY).await.ok()?;
         ends.lookup.changed(link.id);
-        match edited {
-            Edited::Done(record) => Some(*record),
-            _ => None,
-        }
+        edited.ok()
     }
 
     /// Restores a deleted link, or moves one back from another domain, during a lookup. A lookup
@@ -130,11 +126,11 @@ impl Shared {
             let Ok(restored) = restored else { return };
             ends.lookup.changed(link.id);
             let record = match restored {
-                Restored::Done(record) => Some(*record),
-                _ if self.common.database.away().is_some() => {
+                Ok(record) => Some(record),
+                Err(_) if self.common.database.away().is_some() => {
                     self.relocate(ends, link, DomainId::DEFAULT).await
                 }
-                _ => None,
+                Err(_) => None,
             };
             if let Some(record) = record {
                 ends.lookup.wait_until_shown(record.link.id).await;

@@ -8,13 +8,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use codes::LinkId;
 use jiff::Timestamp;
-use links::{Edit, Idempotency, NewLink, Precondition, Tag, api_key::ApiKeyId};
+use links::{Edit, Idempotency, NewLink, Precondition, Record, Refusal, Tag, api_key::ApiKeyId};
 use numbers::{Mark, StoreEpoch};
 use store::{
-    Advanced, BlockEntry, Catalog, Change, Comparison, Database, Deleted, Done, Edited, FullLink,
-    InsertError, Inserted, InsertedFull, InsertedNamed, Keys, Lane, Links, NamedLink, Operation, Reading,
-    Register, Registration, Restored, Schema, Settings, SettingsPoll, SettingsVersion, Source, Store,
-    StoreError, Webhooks,
+    Advanced, BlockEntry, Catalog, Change, Comparison, Database, Done, FullLink, InsertError, Inserted,
+    InsertedFull, InsertedNamed, Keys, Lane, Links, NamedLink, Operation, Reading, Register, Registration,
+    Schema, Settings, SettingsPoll, SettingsVersion, Source, Store, StoreError, Webhooks,
 };
 use tokio::sync::{mpsc, watch};
 
@@ -165,7 +164,12 @@ impl Links for FaultyStore {
         self.tell_all(&changes).await;
     }
 
-    async fn edit(&self, id: LinkId, edit: &Edit, by: ApiKeyId) -> Result<Edited, StoreError> {
+    async fn edit(
+        &self,
+        id: LinkId,
+        edit: &Edit,
+        by: ApiKeyId,
+    ) -> Result<Result<Record, Refusal>, StoreError> {
         self.change(id, self.database.sqlite.edit(id, edit, by)).await
     }
 
@@ -174,7 +178,7 @@ impl Links for FaultyStore {
         id: LinkId,
         precondition: &Precondition,
         by: ApiKeyId,
-    ) -> Result<Deleted, StoreError> {
+    ) -> Result<Result<(), Refusal>, StoreError> {
         self.change(id, self.database.sqlite.delete(id, precondition, by)).await
     }
 
@@ -184,7 +188,7 @@ impl Links for FaultyStore {
         precondition: &Precondition,
         keyspaces: usize,
         by: ApiKeyId,
-    ) -> Result<Restored, StoreError> {
+    ) -> Result<Result<Record, Refusal>, StoreError> {
         self.change(id, self.database.sqlite.restore(id, precondition, keyspaces, by)).await
     }
 }

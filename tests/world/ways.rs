@@ -151,7 +151,7 @@ impl FaultyStore {
             settings.version.copy = format!("{}/{}", self.database.starts(), settings.version.copy);
             let is_known = known.is_some_and(|known| {
                 if rules::keep(StoreRule::SettingsCopy) {
-                    settings.version.is(known)
+                    settings.version == *known
                 } else {
                     settings.version.number <= known.number
                 }

@@ -28,6 +28,9 @@ pub enum Refusal {
     Superseded,
     /// An operator has blocked the link. It keeps its name until the block is lifted.
     Blocked,
+    /// The link was to move or be restored, and another link has its name there; or it was to move
+    /// to a domain that was removed.
+    Taken,
 }
 
 impl Precondition {

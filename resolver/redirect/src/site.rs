@@ -112,7 +112,7 @@ impl Site {
 
     /// Deletes a link.
     pub(crate) async fn delete(&self, link: LinkId) {
-        self.store.delete(link, &links::Precondition::default(), ApiKeyId(1)).await.unwrap();
+        self.store.delete(link, &links::Precondition::default(), ApiKeyId(1)).await.unwrap().unwrap();
     }
 
     /// Returns whether a name is a code.

@@ -2,10 +2,14 @@
 
 use tokio_postgres::error::SqlState;
 
+/// The result of a call to a store.
+pub(crate) type Result<T, E = StoreError> = std::result::Result<T, E>;
+
 /// Error of an insert. It separates a definite failure from an unknown outcome (I4).
 #[derive(Debug, thiserror::Error)]
 pub enum InsertError {
-    /// Nothing was stored.
+    /// Nothing was stored: the database answered with an error, or nothing was sent that it could
+    /// commit.
     #[error("surely not stored")]
     Failed(#[source] StoreError),
     /// The outcome is unknown: the links may be stored already, or may still be committed.
@@ -91,6 +95,13 @@ pub enum StoreError {
     /// The store's thread or connection task has stopped.
     #[error("the store has stopped")]
     Stopped,
+}
+
+impl From<InsertError> for StoreError {
+    fn from(error: InsertError) -> Self {
+        let (InsertError::Failed(error) | InsertError::Unknown(error)) = error;
+        error
+    }
 }
 
 impl StoreError {

@@ -13,20 +13,21 @@ mod sql;
 pub mod sqlite;
 mod witness;
 
+pub(crate) use error::Result;
 pub use error::{InsertError, StoreError};
 pub use operation::{Database, Done, Lane, Operation};
 pub use outcomes::{
-    Advanced, Change, Deleted, DomainEdited, DomainRemoved, Edited, Exported, Imported, Indexed, Inserted,
-    InsertedFull, InsertedNamed, Reading, Registration, Renamed, Restored, Schema, SettingsPoll,
-    SettingsVersion, SharedSettings, Swept, TagChange, TagCount, VisitTotals,
+    Advanced, Change, DomainEdited, DomainRemoved, Exported, Imported, Indexed, Inserted, InsertedFull,
+    InsertedNamed, Reading, Registration, Renamed, Schema, SettingsPoll, SettingsVersion, SharedSettings,
+    TagChange, TagCount, VisitTotals,
 };
 pub use ports::{
     AfterAttempt, AttemptEnd, Backlog, Catalog, ClaimedDelivery, Disable, FanOut, FannedOut, Keys, Links,
     Register, Settings, Store, Webhooks,
 };
 pub use requests::{
-    BlockEntry, Comparison, FullLink, ImportBatch, ImportPosition, IndexStep, LinkVisits, NamedLink, Source,
-    Sweep, Visible,
+    BlockEntry, Comparison, FullLink, ImportBatch, ImportPosition, LinkVisits, NamedLink, Source, Sweep,
+    Visible,
 };
 pub use sql::{Dialect, Notice, Row, Sql, Value};
 pub use witness::Witness;

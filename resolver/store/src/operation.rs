@@ -1,8 +1,7 @@
 //! Operations: what the ports do to a database, apart from how a database does it.
 //!
-//! 1. An operation is a function over [`Sql`] with its arguments. A database runs it in a
-//!    transaction and commits it ([`Database::run`]); the ports call [`run`], and only methods in
-//!    which the databases differ are methods of their own.
+//! 1. An operation is an `async fn` over [`Sql`] with its arguments. On Postgres it waits for the
+//!    network, and on SQLite the connection's own thread runs it to its end.
 //! 2. An operation owns its arguments, because SQLite runs it on the thread of its connection. It
 //!    may run more than once: Postgres repeats a transaction that it rolled back.
 //! 3. I4: these transactions may be repeated by the caller whatever their outcome. Inserts of links
@@ -16,7 +15,7 @@ use std::{any::Any, sync::Arc};
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 
-use crate::{StoreError, Witness, sql::Sql};
+use crate::{Result, Witness, sql::Sql};
 
 /// A database behind the ports.
 #[async_trait]
@@ -30,7 +29,7 @@ pub trait Database: Send + Sync + 'static {
     }
 
     /// Runs an operation in a transaction and commits it.
-    async fn run(&self, lane: Lane, operation: Operation) -> Result<Done, StoreError>;
+    async fn run(&self, lane: Lane, operation: Operation) -> Result<Done>;
 }
 
 /// What an operation needs: a connection that may write or only reads, and how long it may take.
@@ -55,8 +54,7 @@ pub struct Operation(Box<dyn Run>);
 pub struct Done(Box<dyn Any + Send>);
 
 /// The function of an operation whose arguments are `A`.
-pub(crate) type Work<A, T> =
-    for<'a> fn(&'a mut (dyn Sql + 'a), &'a A) -> BoxFuture<'a, Result<T, StoreError>>;
+pub(crate) type Work<A, T> = for<'a> fn(&'a mut (dyn Sql + 'a), &'a A) -> BoxFuture<'a, Result<T>>;
 
 struct Call<A, T> {
     args: A,
@@ -64,18 +62,18 @@ struct Call<A, T> {
 }
 
 trait Run: Send + Sync {
-    fn run<'a>(&'a self, sql: &'a mut (dyn Sql + 'a)) -> BoxFuture<'a, Result<Done, StoreError>>;
+    fn run<'a>(&'a self, sql: &'a mut (dyn Sql + 'a)) -> BoxFuture<'a, Result<Done>>;
 }
 
 impl<A: Send + Sync, T: Send + 'static> Run for Call<A, T> {
-    fn run<'a>(&'a self, sql: &'a mut (dyn Sql + 'a)) -> BoxFuture<'a, Result<Done, StoreError>> {
+    fn run<'a>(&'a self, sql: &'a mut (dyn Sql + 'a)) -> BoxFuture<'a, Result<Done>> {
         Box::pin(async move { Ok(Done(Box::new((self.work)(sql, &self.args).await?))) })
     }
 }
 
 impl Operation {
     /// Runs the operation in a transaction, which the caller commits.
-    pub(crate) async fn run(&self, sql: &mut dyn Sql) -> Result<Done, StoreError> {
+    pub(crate) async fn run(&self, sql: &mut dyn Sql) -> Result<Done> {
         self.0.run(sql).await
     }
 }
@@ -86,7 +84,7 @@ pub(crate) async fn run<A: Send + Sync + 'static, T: Send + 'static>(
     lane: Lane,
     args: A,
     work: Work<A, T>,
-) -> Result<T, StoreError> {
+) -> Result<T> {
     let Done(done) = database.run(lane, Operation(Box::new(Call { args, work }))).await?;
     Ok(*done.downcast::<T>().expect("an operation gives the type of its function"))
 }

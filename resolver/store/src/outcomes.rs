@@ -80,7 +80,6 @@ pub struct Reading {
 
 impl Reading {
     /// Returns the links, whichever server has shown them.
-    #[must_use]
     pub fn into_links(self) -> Vec<Link> {
         let copied = self.copied.into_iter().flat_map(|(links, _)| links);
         self.links.into_iter().chain(copied).collect()
@@ -118,14 +117,6 @@ pub struct SettingsVersion {
     /// The copy of the database in which the number was counted: the start of its server, the
     /// identity of its table, and its history.
     pub copy: String,
-}
-
-impl SettingsVersion {
-    /// Returns whether this is the version that the resolver has read already.
-    #[must_use]
-    pub fn is(&self, known: &Self) -> bool {
-        self == known
-    }
 }
 
 /// Settings that every resolver keeps a copy of.
@@ -209,19 +200,6 @@ pub struct Exported {
     pub visits: u64,
 }
 
-/// The outcome of one step of the removal of unvisited links.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Swept {
-    /// Another process holds the lease, or the next removal is not due yet.
-    NotOurs,
-    /// Visits have not been recorded for long enough to tell which links are unvisited.
-    TooEarly,
-    /// All links have been examined.
-    Done,
-    /// These links were removed, and more are left to examine.
-    Some(Vec<LinkId>),
-}
-
 /// The outcome of one step of the index of long URLs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Indexed {
@@ -231,45 +209,6 @@ pub enum Indexed {
     Done,
     /// This many links were indexed, and there may be more.
     Some(usize),
-}
-
-/// The outcome of an edit of a link.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Edited {
-    /// The link after the edit.
-    Done(Box<Record>),
-    /// The link does not exist.
-    Absent,
-    /// The link is no longer at the version that the editor expects.
-    Superseded,
-    /// The link was to move, and an operator has blocked it.
-    Blocked,
-    /// The link was to move, and another link has its name there, or the domain was removed.
-    Taken,
-}
-
-/// The outcome of the deletion of a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deleted {
-    /// The link is deleted.
-    Done,
-    /// The link does not exist.
-    Absent,
-    /// The link is no longer at the version that the caller expects.
-    Superseded,
-    /// An operator has blocked the link. It keeps its name until the block is lifted.
-    Blocked,
-}
-
-/// The outcome of the restoration of a deleted link.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Restored {
-    /// The link after its restoration.
-    Done(Box<Record>),
-    /// The link does not exist or is not deleted, or its domain was removed.
-    Absent,
-    /// Another link has taken the slug since.
-    Taken,
 }
 
 /// The outcome of a tag's renaming.
@@ -316,7 +255,6 @@ pub struct VisitTotals {
 
 impl VisitTotals {
     /// Returns the number of visits that no bot made.
-    #[must_use]
     pub fn non_bots(&self) -> u64 {
         self.total.saturating_sub(self.bots)
     }

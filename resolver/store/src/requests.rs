@@ -57,7 +57,6 @@ pub struct NamedLink {
 
 impl NamedLink {
     /// Returns the link as it was stored.
-    #[must_use]
     pub fn stored(self, id: LinkId, created_at: Timestamp, version: u64) -> Link {
         let mut draft = self.draft;
         draft.details.get_or_insert_default().version = version;
@@ -99,15 +98,6 @@ pub struct Sweep {
     pub unvisited_for: Duration,
     /// The interval between two complete removals.
     pub every: Duration,
-}
-
-/// One step of the index of long URLs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IndexStep {
-    /// The process that runs the step, as owner of the lease.
-    pub holder: String,
-    /// How long the lease lasts after a step.
-    pub held_for: Duration,
 }
 
 /// The links that a caller may see; `None` does not restrict them.

@@ -26,7 +26,7 @@ use std::{
 use codes::KeyspaceIndex;
 use numbers::Mark;
 
-use super::{Advanced, BlockEntry, sql::Registered};
+use super::Advanced;
 
 /// First line of every witness file; names the format's version.
 const HEADING: &str = "shortmint witness 1";
@@ -44,19 +44,17 @@ pub struct Witness {
 
 /// The contents of a witness file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Known {
-    mark: Mark,
+pub(crate) struct Known {
+    /// The highest mark that the database was seen at.
+    pub(crate) mark: Mark,
     /// The history in which the numbers below the ends are known to be withheld or registered.
-    history: i64,
+    pub(crate) history: i64,
     /// The end of the registered numbers of each keyspace, exclusive.
-    ends: BTreeMap<KeyspaceIndex, u64>,
+    pub(crate) ends: BTreeMap<KeyspaceIndex, u64>,
 }
 
 impl Witness {
     /// Opens or creates the file. Blocks on the disk: call it at start-up.
-    ///
-    /// # Errors
-    /// Returns an error if the file cannot be opened, or is not a valid witness file.
     pub fn open(path: &Path) -> io::Result<Self> {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -76,24 +74,9 @@ impl Witness {
         Ok(Self { file, known: Mutex::new(known) })
     }
 
-    /// Returns the highest mark that the database was seen at, or 0 without a witness.
-    pub(super) fn mark_of(witness: Option<&Arc<Self>>) -> Mark {
-        witness.map_or(Mark(0), |witness| witness.known().mark)
-    }
-
-    /// Returns the end of the registered numbers of each keyspace, and nothing without a witness.
-    pub(super) fn registered_of(witness: Option<&Arc<Self>>) -> Registered {
-        let Some(witness) = witness else { return Registered::default() };
-        let known = witness.known();
-        let ends = known.ends.iter().map(|(keyspace, end)| (*keyspace, *end)).collect();
-        Registered { history: known.history, ends }
-    }
-
-    /// Records a mark that the database has committed.
-    pub(super) fn note_mark_in(witness: Option<&Arc<Self>>, mark: Mark) {
-        if let Some(witness) = witness {
-            witness.note_mark(mark);
-        }
+    /// Returns what the file says, and nothing without one.
+    pub(super) fn known_of(witness: Option<&Arc<Self>>) -> Known {
+        witness.map(|witness| witness.known().clone()).unwrap_or_default()
     }
 
     /// Records the result of a comparison, and the history in which the ends are withheld from now
@@ -109,27 +92,17 @@ impl Witness {
         }
     }
 
-    /// Records the end of a registered block, before a number of the block is claimed.
-    pub(super) async fn note_block(witness: Option<&Arc<Self>>, block: &BlockEntry) {
-        Self::note_registered(witness, block.keyspace, block.span.end()).await;
-    }
-
     /// Records the end of a keyspace's registered numbers, whichever holder the last block belongs
-    /// to.
+    /// to. That of a block is recorded before a number of the block is claimed.
     pub(super) async fn note_registered(witness: Option<&Arc<Self>>, keyspace: KeyspaceIndex, end: u64) {
-        let Some(witness) = witness.filter(|witness| witness.ends_below(keyspace, end)).map(Arc::clone)
-        else {
-            return;
-        };
+        let is_below = |witness: &&Arc<Self>| witness.known().is_below(keyspace, end);
+        let Some(witness) = witness.filter(is_below).map(Arc::clone) else { return };
         let noted = tokio::task::spawn_blocking(move || witness.note_end(keyspace, end)).await;
         noted.expect("to write a few bytes does not panic");
     }
 
-    fn ends_below(&self, keyspace: KeyspaceIndex, end: u64) -> bool {
-        self.known().ends.get(&keyspace).is_none_or(|known| *known < end)
-    }
-
-    fn note_mark(&self, mark: Mark) {
+    /// Records a mark that the database has committed.
+    pub(super) fn note_mark(&self, mark: Mark) {
         let mut known = self.known();
         if mark > known.mark {
             known.mark = mark;
@@ -139,7 +112,7 @@ impl Witness {
 
     fn note_end(&self, keyspace: KeyspaceIndex, end: u64) {
         let mut known = self.known();
-        if known.ends.get(&keyspace).is_none_or(|known| *known < end) {
+        if known.is_below(keyspace, end) {
             known.ends.insert(keyspace, end);
             self.write(&known);
             if let Err(error) = self.file.sync_data() {
@@ -161,6 +134,10 @@ impl Witness {
 }
 
 impl Known {
+    fn is_below(&self, keyspace: KeyspaceIndex, end: u64) -> bool {
+        self.ends.get(&keyspace).is_none_or(|known| *known < end)
+    }
+
     /// Formats the contents. Numbers have leading zeros, so that each stays at its offset.
     fn text(&self) -> String {
         let mut text = format!("{HEADING}\nmark {:020}\nhistory {:020}\n", self.mark.0, self.history);
@@ -196,19 +173,17 @@ mod tests {
     fn what_is_noted_is_read_again_and_never_becomes_less() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("new/witness");
-        let read = |witness: &Arc<Witness>| {
-            (Witness::mark_of(Some(witness)), Witness::registered_of(Some(witness)).ends)
-        };
-        let witness = Arc::new(Witness::open(&path).unwrap());
-        assert_eq!(read(&witness), (Mark(0), Vec::new()));
+        let witness = Witness::open(&path).unwrap();
+        assert_eq!(*witness.known(), Known::default());
         witness.note_mark(Mark(7));
         witness.note_end(keyspace(2), 1_000);
         witness.note_end(keyspace(1), 5);
         witness.note_mark(Mark(3));
         witness.note_end(keyspace(2), 10);
         drop(witness);
-        let witness = Arc::new(Witness::open(&path).unwrap());
-        assert_eq!(read(&witness), (Mark(7), vec![(keyspace(1), 5), (keyspace(2), 1_000)]));
+        let ends = BTreeMap::from([(keyspace(1), 5), (keyspace(2), 1_000)]);
+        let witness = Witness::open(&path).unwrap();
+        assert_eq!(*witness.known(), Known { mark: Mark(7), history: 0, ends });
     }
 
     #[test]

@@ -117,7 +117,7 @@ impl Write {
             Kind::Edit | Kind::Delete | Kind::UseLinks => write.insert(1).await.unwrap(),
             Kind::Restore => {
                 write.insert(1).await.unwrap();
-                store.delete(write.id(0), &Precondition::default(), BY).await.unwrap();
+                let _ = store.delete(write.id(0), &Precondition::default(), BY).await.unwrap();
             }
             Kind::RenameTag | Kind::DeleteTags => write.insert_tagged("old").await.unwrap(),
             Kind::RemoveTarget => store.set_target(&write.target(), BY).await.unwrap(),

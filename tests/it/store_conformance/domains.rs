@@ -1,14 +1,13 @@
 //! Domains, target rules, and one code on several domains.
 
 use links::{
-    Authority, DomainEdit, DomainId, Edit, Precondition, Slug,
+    Authority, DomainEdit, DomainId, Edit, Precondition, Refusal, Slug,
     api_key::{ApiKeyId, KeyHash, KeyLimits, NewKey, OPERATOR},
     scope::Scopes,
     targets::TargetRule,
 };
 use store::{
-    Deleted, DomainEdited, DomainRemoved, Edited, InsertedFull, InsertedNamed, NamedLink, Restored,
-    SettingsVersion, Source, Store,
+    DomainEdited, DomainRemoved, InsertedFull, InsertedNamed, NamedLink, SettingsVersion, Source, Store,
 };
 
 use super::{full_link, new_link};
@@ -92,7 +91,7 @@ pub(super) async fn each_domain_has_links_of_its_own(store: &dyn Store) {
         InsertedFull::Stored(_)
     ));
     assert_eq!(store.find_slug(id, &Slug::parse("other").unwrap()).await.unwrap(), Some(minted.new.id));
-    assert_eq!(store.delete(ids[1], &Precondition::default(), by).await.unwrap(), Deleted::Done);
+    assert_eq!(store.delete(ids[1], &Precondition::default(), by).await.unwrap(), Ok(()));
     assert_eq!(store.find_slug(id, &slug).await.unwrap(), None, "deleted on one domain");
     assert_eq!(store.find_slug(second, &slug).await.unwrap(), Some(ids[2]));
 }
@@ -116,7 +115,7 @@ pub(super) async fn a_domain_is_removed_only_when_nothing_depends_on_it(store: &
     assert_eq!(store.domains_with_links(Some(ApiKeyId(42))).await.unwrap(), []);
 
     assert_eq!(store.remove_domain(id, by).await.unwrap(), DomainRemoved::HasLinks);
-    assert_eq!(store.delete(link, &Precondition::default(), by).await.unwrap(), Deleted::Done);
+    assert_eq!(store.delete(link, &Precondition::default(), by).await.unwrap(), Ok(()));
     let limits = KeyLimits { domain: Some(id), ..KeyLimits::default() };
     let hash = KeyHash::of(b"of one domain");
     let key = NewKey { name: "removed".to_owned(), hash, scopes: Scopes::admin(), expires_at: None, limits };
@@ -141,7 +140,10 @@ pub(super) async fn a_domain_is_removed_only_when_nothing_depends_on_it(store: &
     full.new.draft.details.get_or_insert_default().domain = Some(id);
     let history = store.epoch().await.unwrap();
     assert_eq!(store.insert_full(&history, &full, &[], None).await.unwrap(), InsertedFull::NoDomain);
-    assert_eq!(store.restore(link, &Precondition::default(), keyspaces, by).await.unwrap(), Restored::Absent);
+    assert_eq!(
+        store.restore(link, &Precondition::default(), keyspaces, by).await.unwrap(),
+        Err(Refusal::Absent)
+    );
     let again = store.add_domain(&names[0], u32::MAX, by).await.unwrap().unwrap();
     assert!(again.get() > kept.get(), "a number is never given again");
     for domain in [again, kept] {
@@ -170,24 +172,21 @@ pub(super) async fn deleted_minted_links_keep_no_domain(store: &dyn Store) {
     for _ in 0..2 {
         assert!(uses().await);
         assert_eq!(store.remove_domain(id, by).await.unwrap(), DomainRemoved::HasLinks);
-        assert_eq!(store.delete(link, &Precondition::default(), by).await.unwrap(), Deleted::Done);
+        assert_eq!(store.delete(link, &Precondition::default(), by).await.unwrap(), Ok(()));
         assert!(!uses().await);
         assert_eq!(store.find_slug(id, &code).await.unwrap(), Some(link), "nobody else gets its code");
-        assert!(matches!(
-            store.restore(link, &Precondition::default(), 0, by).await.unwrap(),
-            Restored::Done(_)
-        ));
+        assert!(store.restore(link, &Precondition::default(), 0, by).await.unwrap().is_ok());
     }
-    assert_eq!(store.delete(link, &Precondition::default(), by).await.unwrap(), Deleted::Done);
+    assert_eq!(store.delete(link, &Precondition::default(), by).await.unwrap(), Ok(()));
     for reason in [Some("phishing".to_owned()), None] {
         let is_blocked = reason.is_some();
         let block = Edit { block: Some(reason), ..Edit::default() };
-        assert!(matches!(store.edit(link, &block, by).await.unwrap(), Edited::Done(_)));
+        assert!(store.edit(link, &block, by).await.unwrap().is_ok());
         assert_eq!(uses().await, is_blocked);
         if is_blocked {
             assert_eq!(store.remove_domain(id, by).await.unwrap(), DomainRemoved::HasLinks);
         }
     }
     assert_eq!(store.remove_domain(id, by).await.unwrap(), DomainRemoved::Done);
-    assert_eq!(store.restore(link, &Precondition::default(), 0, by).await.unwrap(), Restored::Absent);
+    assert_eq!(store.restore(link, &Precondition::default(), 0, by).await.unwrap(), Err(Refusal::Absent));
 }

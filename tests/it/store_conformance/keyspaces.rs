@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use codes::Keyspace;
-use links::{DomainId, Precondition, Slug, api_key::ApiKeyId};
-use store::{Deleted, InsertError, InsertedNamed, NamedLink, Store, StoreError};
+use links::{DomainId, Precondition, Refusal, Slug, api_key::ApiKeyId};
+use store::{InsertError, InsertedNamed, NamedLink, Store, StoreError};
 
 use super::{keyspace, new_link};
 
@@ -47,10 +47,10 @@ pub(super) async fn a_keyspace_with_hand_picked_codes_is_refused(store: &dyn Sto
             .delete(id, &Precondition { versions: Some(vec![7]), ..Precondition::default() }, ApiKeyId(1))
             .await
             .unwrap(),
-        Deleted::Superseded
+        Err(Refusal::Superseded)
     );
-    assert_eq!(store.delete(id, &Precondition::default(), ApiKeyId(1)).await.unwrap(), Deleted::Done);
-    assert_eq!(store.delete(id, &Precondition::default(), ApiKeyId(1)).await.unwrap(), Deleted::Absent);
+    assert_eq!(store.delete(id, &Precondition::default(), ApiKeyId(1)).await.unwrap(), Ok(()));
+    assert_eq!(store.delete(id, &Precondition::default(), ApiKeyId(1)).await.unwrap(), Err(Refusal::Absent));
     assert_eq!(store.find_slug(DomainId::DEFAULT, &slug).await.unwrap(), None);
     store.adopt_keyspaces(&[five]).await.unwrap();
     // By now the slug is also the code of a number. Only a process that knows all keyspaces can

@@ -6,7 +6,7 @@ use std::time::Duration;
 use codes::LinkId;
 use jiff::Timestamp;
 use links::{Edit, ImportCode, ImportItem, LongUrl, PickedCode, Precondition, Slug, api_key::ApiKeyId};
-use store::{ImportBatch, Imported, IndexStep, Indexed, Store, Visible};
+use store::{ImportBatch, Imported, Indexed, Store, Visible};
 use tokio::time::{Instant, sleep};
 
 use super::new_link;
@@ -31,10 +31,7 @@ pub(super) async fn links_are_found_by_where_they_lead(store: &dyn Store) {
     assert_eq!(ids("https://i.x/ä/7", all).await, expected, "before they are in the index");
     assert!(ids("https://i.x/ä/7", of_nobody).await.is_empty());
 
-    let step = async |holder: &str| {
-        let step = IndexStep { holder: holder.to_owned(), held_for: HELD_FOR };
-        store.index_long_urls(&step).await.unwrap()
-    };
+    let step = async |holder: &str| store.index_long_urls(holder, HELD_FOR).await.unwrap();
     let (mut noted, begun) = (0, Instant::now());
     while noted < many.len() {
         assert!(begun.elapsed() < SOON, "expected {} links in the index, found {noted}", many.len());
@@ -56,10 +53,10 @@ pub(super) async fn links_are_found_by_where_they_lead(store: &dyn Store) {
     let old = import(store, "https://i.x/old").await;
     assert_eq!(ids("https://i.x/old", all).await, [old], "though it was created long ago");
     let edit = Edit { long_url: Some(LongUrl::from_stored("https://i.x/ä/7")), ..Edit::default() };
-    store.edit(old, &edit, ApiKeyId(1)).await.unwrap();
+    store.edit(old, &edit, ApiKeyId(1)).await.unwrap().unwrap();
     assert!(ids("https://i.x/old", all).await.is_empty());
     assert!(ids("https://i.x/ä/7", all).await.contains(&old), "it leads there now");
-    store.delete(many[7].id, &Precondition::default(), ApiKeyId(1)).await.unwrap();
+    store.delete(many[7].id, &Precondition::default(), ApiKeyId(1)).await.unwrap().unwrap();
     assert!(!ids("https://i.x/ä/7", all).await.contains(&many[7].id), "it is deleted");
 }
 

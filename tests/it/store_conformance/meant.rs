@@ -2,8 +2,8 @@
 //! since.
 
 use codes::LinkId;
-use links::{DetailsEdit, Edit, Link, Precondition, Slug, api_key::ApiKeyId};
-use store::{Deleted, Edited, InsertedNamed, NamedLink, Restored, Source, Store};
+use links::{DetailsEdit, Edit, Link, Precondition, Refusal, Slug, api_key::ApiKeyId};
+use store::{InsertedNamed, NamedLink, Source, Store};
 
 use super::new_link;
 
@@ -30,7 +30,7 @@ pub(super) async fn a_change_leaves_the_next_link_of_the_same_code_alone(store: 
     let (link, any) = (pick().await, Precondition::default());
     assert_eq!(link.id, new.id, "the number of the code has no other link");
     let first = Precondition::of(&link);
-    assert_eq!(store.delete(link.id, &first, by).await.unwrap(), Deleted::Done);
+    assert_eq!(store.delete(link.id, &first, by).await.unwrap(), Ok(()));
     let next = pick().await;
     assert!(next.id != link.id && next.id.unpack().is_none(), "what belongs to an id stays with its link");
     assert_eq!(next.version(), 2, "a version of the one is none of the other");
@@ -40,30 +40,30 @@ pub(super) async fn a_change_leaves_the_next_link_of_the_same_code_alone(store: 
         precondition: precondition.clone(),
         ..Edit::default()
     };
-    assert_eq!(store.edit(link.id, &edit(&first), by).await.unwrap(), Edited::Absent);
-    assert_eq!(store.restore(link.id, &any, keyspaces, by).await.unwrap(), Restored::Taken);
+    assert_eq!(store.edit(link.id, &edit(&first), by).await.unwrap(), Err(Refusal::Absent));
+    assert_eq!(store.restore(link.id, &any, keyspaces, by).await.unwrap(), Err(Refusal::Taken));
 
-    assert_eq!(store.delete(next.id, &Precondition::of(&next), by).await.unwrap(), Deleted::Done);
+    assert_eq!(store.delete(next.id, &Precondition::of(&next), by).await.unwrap(), Ok(()));
     let gone = version(store, next.id).await;
-    assert!(matches!(store.restore(link.id, &any, keyspaces, by).await.unwrap(), Restored::Done(_)));
+    assert!(store.restore(link.id, &any, keyspaces, by).await.unwrap().is_ok());
     let back = version(store, link.id).await;
     assert!(back > gone, "{back}: what was meant for version {gone} of the next link does not apply");
-    assert_eq!(store.restore(next.id, &any, keyspaces, by).await.unwrap(), Restored::Taken);
-    assert_eq!(store.delete(link.id, &any, by).await.unwrap(), Deleted::Done);
-    assert!(matches!(store.restore(next.id, &any, keyspaces, by).await.unwrap(), Restored::Done(_)));
-    assert_eq!(store.delete(next.id, &any, by).await.unwrap(), Deleted::Done);
+    assert_eq!(store.restore(next.id, &any, keyspaces, by).await.unwrap(), Err(Refusal::Taken));
+    assert_eq!(store.delete(link.id, &any, by).await.unwrap(), Ok(()));
+    assert!(store.restore(next.id, &any, keyspaces, by).await.unwrap().is_ok());
+    assert_eq!(store.delete(next.id, &any, by).await.unwrap(), Ok(()));
     let third = pick().await;
     assert!(third.id != next.id && third.version() > 4, "{third:?}");
-    assert_eq!(store.delete(third.id, &any, by).await.unwrap(), Deleted::Done);
+    assert_eq!(store.delete(third.id, &any, by).await.unwrap(), Ok(()));
 
     // A blocked link keeps the name from others, whether or not its id is the number of the code.
     let block = |reason: Option<&str>| Edit { block: Some(reason.map(str::to_owned)), ..Edit::default() };
     for id in [link.id, third.id] {
         let blocked = store.edit(id, &block(Some("phishing")), by).await.unwrap();
-        assert!(matches!(blocked, Edited::Done(_)), "{blocked:?}");
+        assert!(blocked.is_ok(), "{blocked:?}");
         assert_eq!(store.insert_named(&picked, &[], None).await.unwrap(), InsertedNamed::Taken);
-        assert_eq!(store.restore(next.id, &any, keyspaces, by).await.unwrap(), Restored::Taken);
-        assert!(matches!(store.edit(id, &block(None), by).await.unwrap(), Edited::Done(_)));
+        assert_eq!(store.restore(next.id, &any, keyspaces, by).await.unwrap(), Err(Refusal::Taken));
+        assert!(store.edit(id, &block(None), by).await.unwrap().is_ok());
     }
     pick().await;
 }

@@ -5,8 +5,8 @@ use std::{collections::BTreeSet, time::Duration};
 
 use codes::LinkId;
 use jiff::Timestamp;
-use links::{Edit, ImportCode, ImportItem, Link, PickedCode, Precondition, Slug, api_key::ApiKeyId};
-use store::{Deleted, Edited, ImportBatch, Imported, Restored, Source, Store, Sweep, Swept};
+use links::{Edit, ImportCode, ImportItem, Link, PickedCode, Precondition, Refusal, Slug, api_key::ApiKeyId};
+use store::{ImportBatch, Imported, Source, Store, Sweep};
 use tokio::time::{Instant, sleep};
 
 use super::new_link;
@@ -32,18 +32,18 @@ pub(super) async fn what_came_or_was_visited_lately_stays_and_one_holder_removes
     // An old visit is no reason to remove a link that was restored today.
     store.note_visits(&[(restored, Timestamp::UNIX_EPOCH)]).await.unwrap();
     store.note_visits(&[(visited, Timestamp::now())]).await.unwrap();
-    assert_eq!(store.delete(restored, &Precondition::default(), ApiKeyId(1)).await.unwrap(), Deleted::Done);
-    assert!(matches!(
-        store.restore(restored, &Precondition::default(), 0, ApiKeyId(1)).await.unwrap(),
-        Restored::Done(_)
-    ));
+    assert_eq!(store.delete(restored, &Precondition::default(), ApiKeyId(1)).await.unwrap(), Ok(()));
+    assert!(store.restore(restored, &Precondition::default(), 0, ApiKeyId(1)).await.unwrap().is_ok());
     let blocked = old[300].id;
     let block = Edit { block: Some(Some("phishing".to_owned())), ..Edit::default() };
-    let Edited::Done(record) = store.edit(blocked, &block, ApiKeyId(1)).await.unwrap() else { panic!() };
+    let Ok(record) = store.edit(blocked, &block, ApiKeyId(1)).await.unwrap() else { panic!() };
     let read = store.read(&[blocked], Source::Primary).await.unwrap().links.remove(0);
     let block_of = |link: Link| link.details.unwrap().blocked.unwrap();
     assert_eq!(block_of(read), block_of(record.link), "reason, key and time are read as written");
-    assert_eq!(store.delete(blocked, &Precondition::default(), ApiKeyId(1)).await.unwrap(), Deleted::Blocked);
+    assert_eq!(
+        store.delete(blocked, &Precondition::default(), ApiKeyId(1)).await.unwrap(),
+        Err(Refusal::Blocked)
+    );
     let imported = import(store).await;
 
     // Removes links that were neither created nor visited since `before`, however long the test
@@ -55,21 +55,18 @@ pub(super) async fn what_came_or_was_visited_lately_stays_and_one_holder_removes
     };
     let sweep = async |holder: &str| sweep_after(holder, HELD_FOR).await;
     let mut removed = BTreeSet::new();
-    let Swept::Some(first) = sweep("one").await else { panic!("there are some") };
+    let Some(first) = sweep("one").await else { panic!("there are some") };
     removed.extend(first);
-    assert_eq!(sweep("other").await, Swept::NotOurs, "while the first one is there");
-    let Swept::Some(more) = sweep_after("one", A_MOMENT).await else { panic!("there are others") };
+    assert_eq!(sweep("other").await, None, "while the first one is there");
+    let Some(more) = sweep_after("one", A_MOMENT).await else { panic!("there are others") };
     assert!(more.iter().all(|id| removed.insert(*id)), "each once");
     sleep(2 * A_MOMENT).await;
     // The first holder's `held_for` has passed. Another continues from its position and examines
     // nothing twice.
-    loop {
-        match sweep_after("other", A_MOMENT).await {
-            Swept::Some(some) => assert!(some.iter().all(|id| removed.insert(*id)), "each once"),
-            end => break assert_eq!(end, Swept::Done),
-        }
+    while let Some(some) = sweep_after("other", A_MOMENT).await {
+        assert!(some.iter().all(|id| removed.insert(*id)), "each once");
     }
-    assert_eq!(sweep("other").await, Swept::NotOurs, "it rests");
+    assert_eq!(sweep("other").await, None, "it rests");
     for link in &old {
         let stays = [visited, restored, blocked].contains(&link.id);
         assert_eq!(removed.contains(&link.id), !stays, "{link:?}");

@@ -4,10 +4,10 @@
 use codes::LinkId;
 use jiff::Timestamp;
 use links::{
-    Authority, Block, DomainId, Edit, ImportCode, ImportItem, PickedCode, Precondition, Slug,
+    Authority, Block, DomainId, Edit, ImportCode, ImportItem, PickedCode, Precondition, Refusal, Slug,
     api_key::ApiKeyId,
 };
-use store::{Deleted, Edited, ImportBatch, Imported, InsertedNamed, NamedLink, Restored, Store};
+use store::{ImportBatch, Imported, InsertedNamed, NamedLink, Store};
 
 use super::new_link;
 
@@ -29,7 +29,7 @@ async fn pick(store: &dyn Store, domain: DomainId, slug: &Slug) -> Option<LinkId
 
 async fn block(store: &dyn Store, id: LinkId, reason: Option<&str>) {
     let edit = Edit { block: Some(reason.map(str::to_owned)), ..Edit::default() };
-    assert!(matches!(store.edit(id, &edit, BY).await.unwrap(), Edited::Done(_)));
+    assert!(store.edit(id, &edit, BY).await.unwrap().is_ok());
 }
 
 pub(super) async fn a_block_holds_the_slug_of_a_deleted_link(store: &dyn Store) {
@@ -39,20 +39,20 @@ pub(super) async fn a_block_holds_the_slug_of_a_deleted_link(store: &dyn Store) 
     for domain in [DomainId::DEFAULT, other] {
         let holder = async || store.find_slug(domain, &slug).await.unwrap();
         let id = pick(store, domain, &slug).await.expect("the slug is free");
-        assert_eq!(store.delete(id, &Precondition::default(), BY).await.unwrap(), Deleted::Done);
+        assert_eq!(store.delete(id, &Precondition::default(), BY).await.unwrap(), Ok(()));
         assert_eq!(holder().await, None, "a deleted link gives its slug up");
         for _ in 0..2 {
             block(store, id, Some("phishing")).await;
             assert_eq!((holder().await, pick(store, domain, &slug).await), (Some(id), None));
         }
         assert!(
-            matches!(store.restore(id, &Precondition::default(), 0, BY).await.unwrap(), Restored::Done(_)),
+            store.restore(id, &Precondition::default(), 0, BY).await.unwrap().is_ok(),
             "it has its own slug"
         );
-        assert_eq!(store.delete(id, &Precondition::default(), BY).await.unwrap(), Deleted::Blocked);
+        assert_eq!(store.delete(id, &Precondition::default(), BY).await.unwrap(), Err(Refusal::Blocked));
         block(store, id, None).await;
         assert_eq!(holder().await, Some(id), "a link that lives keeps its slug");
-        assert_eq!(store.delete(id, &Precondition::default(), BY).await.unwrap(), Deleted::Done);
+        assert_eq!(store.delete(id, &Precondition::default(), BY).await.unwrap(), Ok(()));
         block(store, id, Some("phishing")).await;
         block(store, id, None).await;
         assert_eq!(holder().await, None);
@@ -61,7 +61,10 @@ pub(super) async fn a_block_holds_the_slug_of_a_deleted_link(store: &dyn Store) 
         for reason in [Some("too late"), None] {
             block(store, id, reason).await;
             assert_eq!(holder().await, Some(next), "another link has it by now");
-            assert_eq!(store.restore(id, &Precondition::default(), 0, BY).await.unwrap(), Restored::Taken);
+            assert_eq!(
+                store.restore(id, &Precondition::default(), 0, BY).await.unwrap(),
+                Err(Refusal::Taken)
+            );
         }
     }
 }

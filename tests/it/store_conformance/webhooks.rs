@@ -116,12 +116,12 @@ pub(super) async fn a_change_of_a_link_records_an_event_while_a_webhook_is_calle
     let (id, any) = (full.new.id, Precondition::default());
     let retitle =
         Edit { title: Some(Some("T".to_owned())), tags: Some(vec![tags[0].clone()]), ..Edit::default() };
-    store.edit(id, &retitle, BY).await.unwrap();
-    store.delete(id, &any, BY).await.unwrap();
-    store.restore(id, &any, keyspaces, BY).await.unwrap();
+    store.edit(id, &retitle, BY).await.unwrap().unwrap();
+    store.delete(id, &any, BY).await.unwrap().unwrap();
+    store.restore(id, &any, keyspaces, BY).await.unwrap().unwrap();
     let block = |reason: Option<&str>| Edit { block: Some(reason.map(str::to_owned)), ..Edit::default() };
-    store.edit(id, &block(Some("phishing")), BY).await.unwrap();
-    store.edit(id, &block(None), BY).await.unwrap();
+    store.edit(id, &block(Some("phishing")), BY).await.unwrap().unwrap();
+    store.edit(id, &block(None), BY).await.unwrap().unwrap();
 
     let events = waiting(store).await;
     let told: Vec<(&str, usize)> = events.iter().map(|event| (&*event.kind, event.tags.len())).collect();
@@ -147,7 +147,7 @@ pub(super) async fn a_change_of_a_link_records_an_event_while_a_webhook_is_calle
     assert_eq!(waiting(store).await, []);
     remove(store, &webhook).await;
     store.insert(&history, &[new_link(70_005, "https://x.y/")]).await.unwrap();
-    store.delete(id, &any, BY).await.unwrap();
+    store.delete(id, &any, BY).await.unwrap().unwrap();
     assert_eq!(waiting(store).await, []);
 }
 

@@ -3,7 +3,6 @@
 
 use codes::LinkId;
 use links::{Block, Edit, Link, Precondition, Record, api_key::Grant};
-use store::Edited;
 
 use crate::{
     Answer, AppError, FieldErrors, LinkService, authorize::require_operator, find_link::LinkName,
@@ -81,10 +80,7 @@ impl LinkService {
         name: &LinkName,
         by: &Grant,
     ) -> Result<Record, AppError> {
-        match self.store_edit(link, edit, by).await? {
-            Edited::Done(record) => Ok(*record),
-            // Only a move is blocked, or finds its name taken.
-            Edited::Absent | Edited::Superseded | Edited::Blocked | Edited::Taken => Err(self.no_link(name)),
-        }
+        // Only a move is blocked, or finds its name taken.
+        self.store_edit(link, edit, by).await?.map_err(|_| self.no_link(name))
     }
 }

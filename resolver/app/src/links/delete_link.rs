@@ -1,7 +1,6 @@
 //! Deletes a link. Its code stays with it and is never minted again; a custom slug becomes free.
 
-use links::{api_key::Grant, scope::Scope};
-use store::Deleted;
+use links::{Refusal, api_key::Grant, scope::Scope};
 
 use crate::{
     Answer, AppError, LinkService,
@@ -23,10 +22,11 @@ impl LinkService {
                 drop(turn);
                 self.lookup.changed(link.id);
                 match deleted {
-                    Deleted::Done => return Ok(()),
-                    Deleted::Absent => {}
-                    Deleted::Superseded => return Err(AppError::Superseded),
-                    Deleted::Blocked => return Err(AppError::Blocked),
+                    Ok(()) => return Ok(()),
+                    // A deletion needs no name, so none is taken.
+                    Err(Refusal::Absent | Refusal::Taken) => {}
+                    Err(Refusal::Superseded) => return Err(AppError::Superseded),
+                    Err(Refusal::Blocked) => return Err(AppError::Blocked),
                 }
             }
             Err(self.no_link(&target.name))

@@ -1,8 +1,7 @@
 //! Edits a link.
 
 use codes::LinkId;
-use links::{DetailsEdit, Edit, Link, Precondition, Record, api_key::Grant, scope::Scope};
-use store::Edited;
+use links::{DetailsEdit, Edit, Link, Precondition, Record, Refusal, api_key::Grant, scope::Scope};
 
 use crate::{
     Answer, AppError, Field, FieldErrors, LinkFields, LinkService, authorize::require, find_link::LinkName,
@@ -66,17 +65,22 @@ impl LinkService {
             self.check_against(&link, &edit)?;
             edit.precondition = target.precondition(&link);
             match self.store_edit(link.id, &edit, by).await? {
-                Edited::Done(record) => return Ok(*record),
-                Edited::Superseded => return Err(AppError::Superseded),
+                Ok(record) => return Ok(record),
+                Err(Refusal::Superseded) => return Err(AppError::Superseded),
                 // `Blocked` and `Taken` answer moves only. After `Absent` the loop looks again.
-                Edited::Absent | Edited::Blocked | Edited::Taken => {}
+                Err(Refusal::Absent | Refusal::Blocked | Refusal::Taken) => {}
             }
         }
         Err(self.no_link(&target.name))
     }
 
     /// Stores an edit and invalidates the caches.
-    pub(crate) async fn store_edit(&self, link: LinkId, edit: &Edit, by: &Grant) -> Result<Edited, AppError> {
+    pub(crate) async fn store_edit(
+        &self,
+        link: LinkId,
+        edit: &Edit,
+        by: &Grant,
+    ) -> Result<Result<Record, Refusal>, AppError> {
         let turn = self.turns.write(by.id).await?;
         let edited = self.links.edit(link, edit, by.id).await?;
         drop(turn);

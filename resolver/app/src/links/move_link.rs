@@ -8,8 +8,9 @@
 //! 3. The link's new address is acknowledged when no resolver denies it any more. Its former one
 //!    may lead to it until the other resolvers are notified, as after an edit.
 
-use links::{Authority, DomainId, Edit, Link, Record, Relocation, Slug, api_key::Grant, scope::Scope};
-use store::Edited;
+use links::{
+    Authority, DomainId, Edit, Link, Record, Refusal, Relocation, Slug, api_key::Grant, scope::Scope,
+};
 
 use crate::{
     Answer, AppError, Field, FieldErrors, LinkService,
@@ -62,14 +63,14 @@ impl LinkService {
                 let precondition = target.precondition(&link);
                 let edit = Edit { relocation: Some(relocation), precondition, ..Edit::default() };
                 match self.store_edit(link.id, &edit, by).await? {
-                    Edited::Done(record) => {
+                    Ok(record) => {
                         self.lookup.wait_until_shown(record.link.id).await;
-                        return Ok(*record);
+                        return Ok(record);
                     }
-                    Edited::Absent => {}
-                    Edited::Superseded => return Err(AppError::Superseded),
-                    Edited::Blocked => return Err(AppError::Blocked),
-                    Edited::Taken => return Err(taken()),
+                    Err(Refusal::Absent) => {}
+                    Err(Refusal::Superseded) => return Err(AppError::Superseded),
+                    Err(Refusal::Blocked) => return Err(AppError::Blocked),
+                    Err(Refusal::Taken) => return Err(taken()),
                 }
             }
             Err(self.no_link(&target.name))

@@ -2,8 +2,7 @@
 //!
 //! The use case requires the scope `delete`: a key that may delete a link may undo that.
 
-use links::{Precondition, Record, api_key::Grant, scope::Scope};
-use store::Restored;
+use links::{Precondition, Record, Refusal, api_key::Grant, scope::Scope};
 
 use crate::{
     Answer, AppError, Field, LinkService, authorize::require, find_link::LinkName, values::check_kept_slug,
@@ -30,12 +29,13 @@ impl LinkService {
             let restored = self.links.restore(link.id, &precondition, keyspaces, by.id).await?;
             self.lookup.changed(link.id);
             match restored {
-                Restored::Done(record) => {
+                Ok(record) => {
                     self.lookup.wait_until_shown(record.link.id).await;
-                    Ok(*record)
+                    Ok(record)
                 }
-                Restored::Absent => Err(self.no_link(name)),
-                Restored::Taken => Err(taken()),
+                Err(Refusal::Taken) => Err(taken()),
+                // A restoration is for no version, and a block does not hold it up.
+                Err(Refusal::Absent | Refusal::Superseded | Refusal::Blocked) => Err(self.no_link(name)),
             }
         })
     }

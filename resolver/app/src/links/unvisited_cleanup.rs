@@ -19,7 +19,7 @@ use codes::LinkId;
 use daemon::TaskSupervisor;
 use foldhash::fast::RandomState;
 use jiff::Timestamp;
-use store::{Catalog, Sweep, Swept};
+use store::{Catalog, Sweep};
 use tokio::{
     sync::mpsc,
     time::{Instant, sleep, timeout_at},
@@ -155,14 +155,12 @@ impl UnvisitedCleanup {
         };
         loop {
             match self.catalog.sweep(&sweep).await {
-                Ok(Swept::Some(removed)) => {
+                Ok(Some(removed)) => {
                     self.metrics.links_removed.increment(removed.len() as u64);
                     removed.iter().for_each(|id| self.lookup.changed(*id));
                     sleep(BREATH).await;
                 }
-                Ok(Swept::NotOurs | Swept::TooEarly | Swept::Done) => {
-                    sleep(ASKED_EVERY.min(self.unvisited_for / 4)).await;
-                }
+                Ok(None) => sleep(ASKED_EVERY.min(self.unvisited_for / 4)).await,
                 Err(error) => {
                     tracing::warn!(error = &error as &dyn std::error::Error, "remove unvisited links");
                     sleep(ASKED_EVERY).await;

@@ -8,7 +8,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use store::{Catalog, IndexStep, Indexed};
+use store::{Catalog, Indexed};
 use tokio::time::{Instant, sleep};
 
 /// How long the running resolver may be silent before another one takes over.
@@ -35,10 +35,9 @@ pub struct UrlIndexer {
 impl UrlIndexer {
     /// Runs steps of the task whenever it is this process's turn.
     pub async fn run(self) {
-        let step = IndexStep { holder: self.holder, held_for: HELD_FOR };
         loop {
             let begun = Instant::now();
-            let rest = match self.catalog.index_long_urls(&step).await {
+            let rest = match self.catalog.index_long_urls(&self.holder, HELD_FOR).await {
                 Ok(Indexed::Some(_)) => (begun.elapsed() * REST).clamp(REST_MIN, REST_MAX),
                 Ok(Indexed::Done) => IDLE,
                 Ok(Indexed::NotOurs) => NOT_OURS,

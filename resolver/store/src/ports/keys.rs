@@ -12,7 +12,7 @@ use links::{
 use crate::{
     Database,
     Lane::{Authenticate, List, Read, Write},
-    StoreError,
+    Result,
     operation::run,
     sql,
 };
@@ -21,30 +21,26 @@ use crate::{
 #[async_trait]
 pub trait Keys: Database {
     /// Adds an API key. Returns `None` if the name is taken.
-    async fn add_api_key(&self, key: &NewKey, by: ApiKeyId) -> Result<Option<ApiKeyId>, StoreError> {
+    async fn add_api_key(&self, key: &NewKey, by: ApiKeyId) -> Result<Option<ApiKeyId>> {
         run(self, Write, (key.clone(), by), |sql, (key, by)| Box::pin(sql::add_api_key(sql, key, *by))).await
     }
 
     /// Adds an API key if there has never been one, and returns whether it was added.
-    async fn add_first_api_key(&self, name: &str, hash: &KeyHash) -> Result<bool, StoreError> {
-        run(self, Write, (name.to_owned(), hash.clone()), |sql, (name, hash)| {
-            Box::pin(sql::add_first_api_key(sql, name, hash))
-        })
-        .await
+    async fn add_first_api_key(&self, name: &str, hash: &KeyHash) -> Result<bool> {
+        let args = (name.to_owned(), hash.clone());
+        run(self, Write, args, |sql, (name, hash)| Box::pin(sql::add_first_api_key(sql, name, hash))).await
     }
 
     /// Returns the grant of the API key with this hash. A revoked or expired key has none.
-    async fn find_api_key(&self, hash: &KeyHash) -> Result<Option<Grant>, StoreError> {
+    async fn find_api_key(&self, hash: &KeyHash) -> Result<Option<Grant>> {
         run(self, Authenticate, hash.clone(), |sql, hash| Box::pin(sql::find_api_key(sql, hash))).await
     }
 
     /// Returns the grant of the API key with this id for the holder of this secret. A revoked or
     /// expired key has none, nor has a secret that was replaced and is not valid any more.
-    async fn find_grant(&self, id: ApiKeyId, secret: SecretNumber) -> Result<Option<Grant>, StoreError> {
-        run(self, Authenticate, (id, secret), |sql, (id, secret)| {
-            Box::pin(sql::find_grant(sql, *id, *secret))
-        })
-        .await
+    async fn find_grant(&self, id: ApiKeyId, secret: SecretNumber) -> Result<Option<Grant>> {
+        let args = (id, secret);
+        run(self, Authenticate, args, |sql, (id, secret)| Box::pin(sql::find_grant(sql, *id, *secret))).await
     }
 
     /// Opens a browser session with a secret of an API key. It expires after `lasts`, by the
@@ -56,7 +52,7 @@ pub trait Keys: Database {
         hash: &SessionHash,
         by: (ApiKeyId, SecretNumber),
         lasts: Duration,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         run(self, Write, (hash.clone(), by, lasts), |sql, (hash, by, lasts)| {
             Box::pin(sql::open_session(sql, hash, *by, *lasts))
         })
@@ -66,39 +62,33 @@ pub trait Keys: Database {
     /// Returns the grant of the API key that opened a session. A session that has ended or expired
     /// has none, nor has one whose key or secret is not valid any more, as in
     /// [`find_grant`](Self::find_grant).
-    async fn find_session(&self, hash: &SessionHash) -> Result<Option<Grant>, StoreError> {
+    async fn find_session(&self, hash: &SessionHash) -> Result<Option<Grant>> {
         run(self, Authenticate, hash.clone(), |sql, hash| Box::pin(sql::find_session(sql, hash))).await
     }
 
     /// Ends a browser session. Idempotent.
-    async fn end_session(&self, hash: &SessionHash) -> Result<(), StoreError> {
+    async fn end_session(&self, hash: &SessionHash) -> Result<()> {
         run(self, Write, hash.clone(), |sql, hash| Box::pin(sql::end_session(sql, hash))).await
     }
 
     /// Returns the names of those of these API keys that exist, in any order.
-    async fn key_names(&self, ids: &[ApiKeyId]) -> Result<Vec<(ApiKeyId, String)>, StoreError> {
+    async fn key_names(&self, ids: &[ApiKeyId]) -> Result<Vec<(ApiKeyId, String)>> {
         run(self, List, ids.to_vec(), |sql, ids| Box::pin(sql::key_names(sql, ids))).await
     }
 
     /// Returns all API keys in the order of their creation.
-    async fn list_api_keys(&self) -> Result<Vec<ApiKeyRecord>, StoreError> {
+    async fn list_api_keys(&self) -> Result<Vec<ApiKeyRecord>> {
         run(self, Read, (), |sql, ()| Box::pin(sql::list_api_keys(sql))).await
     }
 
     /// Records that API keys are in use. The ids must ascend. Idempotent.
-    async fn note_keys_used(&self, ids: &[ApiKeyId]) -> Result<(), StoreError> {
+    async fn note_keys_used(&self, ids: &[ApiKeyId]) -> Result<()> {
         run(self, Write, ids.to_vec(), |sql, ids| Box::pin(sql::note_keys_used(sql, ids))).await
     }
 
     /// Replaces the secret of an API key. The old secret stays valid for `keep`, and so do its
     /// sessions. Returns whether the key exists and is not revoked.
-    async fn rotate_api_key(
-        &self,
-        name: &str,
-        hash: &KeyHash,
-        keep: Duration,
-        by: ApiKeyId,
-    ) -> Result<bool, StoreError> {
+    async fn rotate_api_key(&self, name: &str, hash: &KeyHash, keep: Duration, by: ApiKeyId) -> Result<bool> {
         run(self, Write, (name.to_owned(), hash.clone(), keep, by), |sql, (name, hash, keep, by)| {
             Box::pin(sql::rotate_api_key(sql, name, hash, *keep, *by))
         })
@@ -107,27 +97,21 @@ pub trait Keys: Database {
 
     /// Revokes an API key, which ends its sessions. Returns whether a key of that name existed that
     /// was not revoked yet.
-    async fn revoke_api_key(&self, name: &str, by: ApiKeyId) -> Result<bool, StoreError> {
-        run(self, Write, (name.to_owned(), by), |sql, (name, by)| {
-            Box::pin(sql::revoke_api_key(sql, name, *by))
-        })
-        .await
+    async fn revoke_api_key(&self, name: &str, by: ApiKeyId) -> Result<bool> {
+        let args = (name.to_owned(), by);
+        run(self, Write, args, |sql, (name, by)| Box::pin(sql::revoke_api_key(sql, name, *by))).await
     }
 
     /// Adds an entry to the audit log about a change that is not part of this database. Every other
     /// change adds its own.
-    async fn add_audit_entry(&self, by: ApiKeyId, entry: &NewEntry) -> Result<(), StoreError> {
-        run(self, Write, (by, entry.clone()), |sql, (by, entry)| {
-            Box::pin(sql::add_audit_entry(sql, *by, entry))
-        })
-        .await
+    async fn add_audit_entry(&self, by: ApiKeyId, entry: &NewEntry) -> Result<()> {
+        let args = (by, entry.clone());
+        run(self, Write, args, |sql, (by, entry)| Box::pin(sql::add_audit_entry(sql, *by, entry))).await
     }
 
     /// Returns the latest wanted entries of the audit log, at most `most`.
-    async fn audit_entries(&self, filter: &EntryFilter, most: usize) -> Result<Vec<Entry>, StoreError> {
-        run(self, List, (filter.clone(), most), |sql, (filter, most)| {
-            Box::pin(sql::audit_entries(sql, filter, *most))
-        })
-        .await
+    async fn audit_entries(&self, filter: &EntryFilter, most: usize) -> Result<Vec<Entry>> {
+        let args = (filter.clone(), most);
+        run(self, List, args, |sql, (filter, most)| Box::pin(sql::audit_entries(sql, filter, *most))).await
     }
 }

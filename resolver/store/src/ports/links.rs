@@ -2,14 +2,16 @@
 
 use async_trait::async_trait;
 use codes::LinkId;
-use links::{DomainId, Edit, Idempotency, Link, NewLink, Precondition, Slug, Tag, api_key::ApiKeyId};
+use links::{
+    DomainId, Edit, Idempotency, Link, NewLink, Precondition, Record, Refusal, Slug, Tag, api_key::ApiKeyId,
+};
 use numbers::StoreEpoch;
 use tokio::sync::mpsc;
 
 use crate::{
-    Change, Database, Deleted, Edited, FullLink, InsertError, Inserted, InsertedFull, InsertedNamed,
+    Change, Database, FullLink, InsertError, Inserted, InsertedFull, InsertedNamed,
     Lane::{List, Read, Write},
-    NamedLink, Reading, Restored, Source, StoreError,
+    NamedLink, Reading, Result, Source,
     operation::run,
     sql,
 };
@@ -30,7 +32,7 @@ pub trait Links: Database {
     /// the order of `links`. A taken id does not fail the other links.
     ///
     /// # Errors
-    /// Returns [`StoreError::AnotherHistory`] within the error if the database's history is not
+    /// Returns `StoreError::AnotherHistory` within the error if the database's history is not
     /// `history`. Nothing is stored then.
     async fn insert(&self, history: &StoreEpoch, links: &[NewLink]) -> Result<Vec<Inserted>, InsertError>;
 
@@ -38,7 +40,7 @@ pub trait Links: Database {
     /// create.
     ///
     /// # Errors
-    /// Returns [`StoreError::AnotherHistory`] within the error if the database's history is not
+    /// Returns `StoreError::AnotherHistory` within the error if the database's history is not
     /// `history`. Nothing is stored then.
     async fn insert_full(
         &self,
@@ -57,11 +59,11 @@ pub trait Links: Database {
     ) -> Result<InsertedNamed, InsertError>;
 
     /// Returns the links with these ids, at most [`BATCH_MAX`](crate::BATCH_MAX), in any order.
-    async fn read(&self, ids: &[LinkId], source: Source) -> Result<Reading, StoreError>;
+    async fn read(&self, ids: &[LinkId], source: Source) -> Result<Reading>;
 
-    /// Returns the id of the link that a slug leads to. On the default domain only slugs that
-    /// cannot be minted are stored; on other domains, all codes.
-    async fn find_slug(&self, domain: DomainId, slug: &Slug) -> Result<Option<LinkId>, StoreError> {
+    /// Returns the id of the link that a slug leads to, in the best of its spellings. On the
+    /// default domain only slugs that cannot be minted are stored; on other domains, all codes.
+    async fn find_slug(&self, domain: DomainId, slug: &Slug) -> Result<Option<LinkId>> {
         run(self, Read, (domain, slug.clone()), |sql, (domain, slug)| {
             Box::pin(sql::find_slug(sql, *domain, slug.as_str()))
         })
@@ -76,7 +78,7 @@ pub trait Links: Database {
         name: &str,
         code: Option<LinkId>,
         of: Option<ApiKeyId>,
-    ) -> Result<Option<Link>, StoreError> {
+    ) -> Result<Option<Link>> {
         run(self, List, (domain, name.to_owned(), code, of), |sql, (domain, name, code, of)| {
             Box::pin(sql::find_deleted(sql, *domain, name, *code, *of))
         })
@@ -87,12 +89,10 @@ pub trait Links: Database {
     /// that is not shared sends [`Change::Listening`] and returns.
     async fn send_changes(&self, changes: mpsc::Sender<Change>);
 
-    /// Edits a link.
-    async fn edit(&self, id: LinkId, edit: &Edit, by: ApiKeyId) -> Result<Edited, StoreError> {
-        run(self, Write, (id, edit.clone(), by), |sql, (id, edit, by)| {
-            Box::pin(sql::edit(sql, *id, edit, *by))
-        })
-        .await
+    /// Edits a link. Returns it as it is then.
+    async fn edit(&self, id: LinkId, edit: &Edit, by: ApiKeyId) -> Result<Result<Record, Refusal>> {
+        let args = (id, edit.clone(), by);
+        run(self, Write, args, |sql, (id, edit, by)| Box::pin(sql::edit(sql, *id, edit, *by))).await
     }
 
     /// Deletes a link. Its row stays (I7).
@@ -101,22 +101,23 @@ pub trait Links: Database {
         id: LinkId,
         precondition: &Precondition,
         by: ApiKeyId,
-    ) -> Result<Deleted, StoreError> {
+    ) -> Result<Result<(), Refusal>> {
         run(self, Write, (id, precondition.clone(), by), |sql, (id, precondition, by)| {
             Box::pin(sql::delete(sql, *id, precondition, *by))
         })
         .await
     }
 
-    /// Restores a deleted link. Its slug must not be a code of any keyspace. The caller has checked
-    /// that against `keyspaces` of them, the number of keyspaces that it knows.
+    /// Restores a deleted link, and returns it as it is then. Its slug must not be a code of any
+    /// keyspace. The caller has checked that against `keyspaces` of them, the number of keyspaces
+    /// that it knows.
     async fn restore(
         &self,
         id: LinkId,
         precondition: &Precondition,
         keyspaces: usize,
         by: ApiKeyId,
-    ) -> Result<Restored, StoreError> {
+    ) -> Result<Result<Record, Refusal>> {
         run(
             self,
             Write,
@@ -129,13 +130,14 @@ pub trait Links: Database {
     }
 
     /// Takes visits from the budgets of visit-limited links, at most as many as wanted of each.
-    /// Returns how many were granted, in the order of `wanted`. The ids must ascend.
-    async fn take_visits(&self, wanted: &[(LinkId, u64)]) -> Result<Vec<u64>, StoreError> {
+    /// Returns how many were granted, in the order of `wanted`. The ids must ascend, so that two
+    /// resolvers cannot deadlock.
+    async fn take_visits(&self, wanted: &[(LinkId, u64)]) -> Result<Vec<u64>> {
         run(self, Write, wanted.to_vec(), |sql, wanted| Box::pin(sql::take_visits(sql, wanted))).await
     }
 
     /// Returns whether a link's visit limit is exhausted.
-    async fn is_spent(&self, id: LinkId) -> Result<bool, StoreError> {
+    async fn is_spent(&self, id: LinkId) -> Result<bool> {
         run(self, Read, id, |sql, id| Box::pin(sql::is_spent(sql, *id))).await
     }
 }

@@ -25,7 +25,7 @@ pub use self::{
     settings::Settings,
     webhooks::{AfterAttempt, AttemptEnd, Backlog, ClaimedDelivery, Disable, FanOut, FannedOut, Webhooks},
 };
-use crate::{Schema, StoreError, postgres::PoolCount};
+use crate::{Result, Schema, postgres::PoolCount};
 
 /// A database with all its ports.
 ///
@@ -35,23 +35,23 @@ use crate::{Schema, StoreError, postgres::PoolCount};
 /// store's thread, and up to 3 seconds for a lock of another process.
 ///
 /// # Errors
-/// Methods of all ports return [`StoreError`] if the database cannot be reached, does not answer in
+/// Methods of all ports return `StoreError` if the database cannot be reached, does not answer in
 /// time or refuses the statement. Inserts return [`InsertError`](crate::InsertError), which says
 /// whether the links may be stored all the same.
 #[async_trait]
 pub trait Store: Links + Catalog + Register + Settings + Keys + Webhooks {
     /// Applies all pending migrations.
-    async fn migrate(&self) -> Result<(), StoreError>;
+    async fn migrate(&self) -> Result<()>;
 
     /// Returns the version of the schema, and the one that this build needs.
-    async fn schema(&self) -> Result<Schema, StoreError>;
+    async fn schema(&self) -> Result<Schema>;
 
     /// Checks that notifications arrive, as they do not behind a pooler in transaction mode. A
     /// store without other processes needs none.
     ///
     /// # Errors
-    /// Returns [`StoreError::Deaf`] if they do not.
-    async fn prove_notifications(&self) -> Result<(), StoreError> {
+    /// Returns `StoreError::Deaf` if they do not.
+    async fn prove_notifications(&self) -> Result<()> {
         Ok(())
     }
 
@@ -67,8 +67,8 @@ pub trait Store: Links + Catalog + Register + Settings + Keys + Webhooks {
     /// Checks that the store answers and that its schema is recent enough.
     ///
     /// # Errors
-    /// Returns [`StoreError::SchemaBehind`] if a migration is missing.
-    async fn check(&self) -> Result<(), StoreError> {
+    /// Returns `StoreError::SchemaBehind` if a migration is missing.
+    async fn check(&self) -> Result<()> {
         self.schema().await?.check()
     }
 

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use crate::{
     Advanced, BlockEntry, Comparison, Database,
     Lane::{Read, Write},
-    Registration, StoreError, Witness,
+    Registration, Result, StoreError, Witness,
     operation::run,
     sql,
 };
@@ -26,10 +26,10 @@ use crate::{
 #[async_trait]
 pub trait Register: Database {
     /// Registers a block. Idempotent.
-    async fn register_block(&self, block: &BlockEntry) -> Result<Registration, StoreError> {
+    async fn register_block(&self, block: &BlockEntry) -> Result<Registration> {
         let registered =
             run(self, Write, block.clone(), |sql, block| Box::pin(sql::register_block(sql, block))).await?;
-        Witness::note_block(self.witness(), block).await;
+        Witness::note_registered(self.witness(), block.keyspace, block.span.end()).await;
         Ok(registered)
     }
 
@@ -40,7 +40,7 @@ pub trait Register: Database {
     /// registered the block. The result is [`Registration::Overlaps`] if another holder has taken
     /// over the block since, or if an open reservation owns some of its numbers, whatever their
     /// generation.
-    async fn take_over_block(&self, block: &BlockEntry, leaked: u64) -> Result<Registration, StoreError> {
+    async fn take_over_block(&self, block: &BlockEntry, leaked: u64) -> Result<Registration> {
         let args = (block.clone(), leaked);
         let taken = run(self, Write, args, |sql, (block, leaked)| {
             Box::pin(sql::take_over_block(sql, block, *leaked))
@@ -50,22 +50,20 @@ pub trait Register: Database {
             Err(StoreError::Overlap) => Registration::Overlaps,
             Err(error) => return Err(error),
         };
-        Witness::note_block(self.witness(), block).await;
+        Witness::note_registered(self.witness(), block.keyspace, block.span.end()).await;
         Ok(taken)
     }
 
     /// Removes a block's numbers from the register, except those of `kept`. Idempotent.
     ///
     /// The removed numbers were not used, and may be allocated to another holder.
-    async fn release_block(&self, block: &BlockEntry, kept: &[Span]) -> Result<(), StoreError> {
-        run(self, Write, (block.clone(), kept.to_vec()), |sql, (block, kept)| {
-            Box::pin(sql::release_block(sql, block, kept))
-        })
-        .await
+    async fn release_block(&self, block: &BlockEntry, kept: &[Span]) -> Result<()> {
+        let args = (block.clone(), kept.to_vec());
+        run(self, Write, args, |sql, (block, kept)| Box::pin(sql::release_block(sql, block, kept))).await
     }
 
     /// Returns the first number past all registered ones of a keyspace, or 0 if none is registered.
-    async fn registered_end(&self, keyspace: KeyspaceIndex) -> Result<u64, StoreError> {
+    async fn registered_end(&self, keyspace: KeyspaceIndex) -> Result<u64> {
         let end =
             run(self, Read, keyspace, |sql, keyspace| Box::pin(sql::registered_end(sql, *keyspace))).await?;
         Witness::note_registered(self.witness(), keyspace, end).await;
@@ -74,7 +72,7 @@ pub trait Register: Database {
 
     /// Returns whether the register assigns the id's number to this allocation: same generation and
     /// instance.
-    async fn holds(&self, id: LinkId, generation: u64, instance: &str) -> Result<bool, StoreError> {
+    async fn holds(&self, id: LinkId, generation: u64, instance: &str) -> Result<bool> {
         run(self, Read, (id, generation, instance.to_owned()), |sql, (id, generation, instance)| {
             Box::pin(sql::holds(sql, *id, *generation, instance))
         })
@@ -83,33 +81,43 @@ pub trait Register: Database {
 
     /// Returns the numbers of a span under which no link is stored, as ascending, disjoint and
     /// non-adjacent spans.
-    async fn unused(&self, keyspace: KeyspaceIndex, span: Span) -> Result<Vec<Span>, StoreError> {
-        let mut gaps = sql::Gaps::new(keyspace, span);
+    async fn unused(&self, keyspace: KeyspaceIndex, span: Span) -> Result<Vec<Span>> {
+        let (first, end) = LinkId::range(keyspace, span);
+        let numbers = |from: i64, to: i64| {
+            let offset = u64::try_from(from - first).unwrap_or(0);
+            Span::new(span.start() + offset, u64::try_from(to - from).unwrap_or(0)).ok()
+        };
+        let (mut next, mut unused) = (first, Vec::new());
         loop {
-            let page = (gaps.next, gaps.end);
+            let page = (next, end);
             let ids =
                 run(self, Read, page, |sql, (next, end)| Box::pin(sql::page_of_links(sql, *next, *end)))
                     .await?;
-            if gaps.page(&ids) {
-                return Ok(gaps.finish());
+            for id in &ids {
+                unused.extend(numbers(next, *id));
+                next = id + 1;
+            }
+            if ids.len() < sql::LINKS_PAGE {
+                unused.extend(numbers(next, end));
+                return Ok(unused);
             }
         }
     }
 
     /// Returns the database's current history. It changes when a copy takes over that may lack the
     /// last links.
-    async fn epoch(&self) -> Result<StoreEpoch, StoreError>;
+    async fn epoch(&self) -> Result<StoreEpoch>;
 
     /// Compares the database's mark with `at_least` and with the witness file, then raises it if
     /// requested.
     ///
     /// A lower mark means that the database is an older copy. A new history begins, and the numbers
     /// that the witness knows to be registered are withheld.
-    async fn advance(&self, at_least: Mark, how: Comparison) -> Result<Advanced, StoreError> {
-        let at_least = at_least.max(Witness::mark_of(self.witness()));
-        let args = (at_least, how, Witness::registered_of(self.witness()));
-        let advanced = run(self, Write, args, |sql, (at_least, how, registered)| {
-            Box::pin(sql::advance(sql, *at_least, *how, registered))
+    async fn advance(&self, at_least: Mark, how: Comparison) -> Result<Advanced> {
+        let known = Witness::known_of(self.witness());
+        let args = (at_least.max(known.mark), how, known);
+        let advanced = run(self, Write, args, |sql, (at_least, how, known)| {
+            Box::pin(sql::advance(sql, *at_least, *how, known))
         });
         let (advanced, history) = advanced.await?;
         Witness::note_advanced(self.witness(), advanced, history);
@@ -118,13 +126,13 @@ pub trait Register: Database {
 
     /// Begins a new history on an operator's request, and withholds the next `skip` numbers of each
     /// keyspace.
-    async fn begin_history(&self, skip: Option<u64>) -> Result<Mark, StoreError> {
+    async fn begin_history(&self, skip: Option<u64>) -> Result<Mark> {
         run(self, Write, skip, |sql, skip| Box::pin(sql::begin_history(sql, *skip))).await
     }
 
     /// Begins a new history if the database is a backup that was restored, and has served nobody
     /// since. Returns the time of the backup.
-    async fn begin_after_restore(&self) -> Result<Option<Timestamp>, StoreError> {
+    async fn begin_after_restore(&self) -> Result<Option<Timestamp>> {
         Ok(None)
     }
 
@@ -133,13 +141,13 @@ pub trait Register: Database {
     fn server_start(&self) -> Option<watch::Receiver<Option<Timestamp>>>;
 
     /// Adopts the ledger that numbers come from if none is stored, and returns the stored one.
-    async fn adopt_ledger(&self, mine: &str) -> Result<String, StoreError> {
+    async fn adopt_ledger(&self, mine: &str) -> Result<String> {
         run(self, Write, mine.to_owned(), |sql, mine| Box::pin(sql::adopt_ledger(sql, mine))).await
     }
 
     /// Clears the adopted ledger, so that the next one is adopted. For operators whose ledger is
     /// lost.
-    async fn forget_ledger(&self) -> Result<(), StoreError> {
+    async fn forget_ledger(&self) -> Result<()> {
         run(self, Write, (), |sql, ()| Box::pin(sql::forget_ledger(sql))).await
     }
 
@@ -150,7 +158,7 @@ pub trait Register: Database {
         id: &ReservationId,
         keyspace: KeyspaceIndex,
         key: ApiKeyId,
-    ) -> Result<Timestamp, StoreError> {
+    ) -> Result<Timestamp> {
         run(self, Write, (id.clone(), keyspace, key), |sql, (id, keyspace, key)| {
             Box::pin(sql::add_reservation(sql, id, *keyspace, *key))
         })
@@ -158,23 +166,23 @@ pub trait Register: Database {
     }
 
     /// Returns a reservation with its numbers, or `None` if it does not exist.
-    async fn reservation(&self, id: &ReservationId) -> Result<Option<Reservation>, StoreError> {
+    async fn reservation(&self, id: &ReservationId) -> Result<Option<Reservation>> {
         run(self, Read, id.clone(), |sql, id| Box::pin(sql::reservation(sql, id))).await
     }
 
     /// Returns the latest reservations of one API key or of all keys, open ones first, at most
     /// [`RESERVATIONS_MAX`](crate::RESERVATIONS_MAX).
-    async fn reservations(&self, of: Option<ApiKeyId>) -> Result<Vec<Reservation>, StoreError> {
+    async fn reservations(&self, of: Option<ApiKeyId>) -> Result<Vec<Reservation>> {
         run(self, Read, of, |sql, of| Box::pin(sql::reservations(sql, *of))).await
     }
 
     /// Counts the open reservations of an API key and their codes.
-    async fn count_reserved(&self, of: ApiKeyId) -> Result<OpenReservations, StoreError> {
+    async fn count_reserved(&self, of: ApiKeyId) -> Result<OpenReservations> {
         run(self, Read, of, |sql, of| Box::pin(sql::count_reserved(sql, *of))).await
     }
 
     /// Closes a reservation. Idempotent.
-    async fn close_reservation(&self, id: &ReservationId) -> Result<(), StoreError> {
+    async fn close_reservation(&self, id: &ReservationId) -> Result<()> {
         run(self, Write, id.clone(), |sql, id| Box::pin(sql::close_reservation(sql, id))).await
     }
 }

@@ -8,7 +8,7 @@ use links::{Authority, DomainEdit, DomainId, api_key::ApiKeyId, targets::TargetR
 use crate::{
     Database, DomainEdited, DomainRemoved,
     Lane::{List, Read, Write},
-    SettingsPoll, SettingsVersion, StoreError,
+    Result, SettingsPoll, SettingsVersion,
     operation::run,
     sql,
 };
@@ -17,36 +17,31 @@ use crate::{
 #[async_trait]
 pub trait Settings: Database {
     /// Returns the database's time, and the shared settings unless their version is `known`.
-    async fn poll_settings(&self, known: Option<&SettingsVersion>) -> Result<SettingsPoll, StoreError>;
+    async fn poll_settings(&self, known: Option<&SettingsVersion>) -> Result<SettingsPoll>;
 
     /// Adds new keyspaces and returns all keyspaces ever adopted, with their indexes.
     ///
     /// # Errors
-    /// Returns [`StoreError::Keyspace`] if a keyspace was defined otherwise before, overlaps
+    /// Returns `StoreError::Keyspace` if a keyspace was defined otherwise before, overlaps
     /// another one, or contains the code of an existing custom slug.
-    async fn adopt_keyspaces(&self, mine: &[Keyspace]) -> Result<Vec<(KeyspaceIndex, Keyspace)>, StoreError> {
+    async fn adopt_keyspaces(&self, mine: &[Keyspace]) -> Result<Vec<(KeyspaceIndex, Keyspace)>> {
         run(self, Write, mine.to_vec(), |sql, mine| Box::pin(sql::adopt_keyspaces(sql, mine))).await
     }
 
     /// Returns the fingerprint of the adopted code key, or `None` if no key was adopted yet.
-    async fn fingerprint(&self) -> Result<Option<Fingerprint>, StoreError> {
+    async fn fingerprint(&self) -> Result<Option<Fingerprint>> {
         run(self, Read, (), |sql, ()| Box::pin(sql::fingerprint(sql))).await
     }
 
     /// Adopts the code key's fingerprint if none is stored, and returns the stored one.
-    async fn adopt_fingerprint(&self, mine: &Fingerprint) -> Result<Fingerprint, StoreError> {
+    async fn adopt_fingerprint(&self, mine: &Fingerprint) -> Result<Fingerprint> {
         run(self, Write, mine.clone(), |sql, mine| Box::pin(sql::adopt_fingerprint(sql, mine))).await
     }
 
     /// Returns the id of the domain with this name, and adds the domain if it does not exist.
     /// Returns `None` if it would have to be added and there are `most` domains beside the default
     /// one.
-    async fn add_domain(
-        &self,
-        authority: &Authority,
-        most: u32,
-        by: ApiKeyId,
-    ) -> Result<Option<DomainId>, StoreError> {
+    async fn add_domain(&self, authority: &Authority, most: u32, by: ApiKeyId) -> Result<Option<DomainId>> {
         run(self, Write, (authority.clone(), most, by), |sql, (authority, most, by)| {
             Box::pin(sql::add_domain(sql, authority, *most, *by))
         })
@@ -54,40 +49,31 @@ pub trait Settings: Database {
     }
 
     /// Edits a domain.
-    async fn edit_domain(
-        &self,
-        id: DomainId,
-        edit: &DomainEdit,
-        by: ApiKeyId,
-    ) -> Result<DomainEdited, StoreError> {
-        run(self, Write, (id, edit.clone(), by), |sql, (id, edit, by)| {
-            Box::pin(sql::edit_domain(sql, *id, edit, *by))
-        })
-        .await
+    async fn edit_domain(&self, id: DomainId, edit: &DomainEdit, by: ApiKeyId) -> Result<DomainEdited> {
+        let args = (id, edit.clone(), by);
+        run(self, Write, args, |sql, (id, edit, by)| Box::pin(sql::edit_domain(sql, *id, edit, *by))).await
     }
 
     /// Removes a domain, unless a link or an API key depends on it. Its number is never reused.
-    async fn remove_domain(&self, id: DomainId, by: ApiKeyId) -> Result<DomainRemoved, StoreError> {
+    async fn remove_domain(&self, id: DomainId, by: ApiKeyId) -> Result<DomainRemoved> {
         run(self, Write, (id, by), |sql, (id, by)| Box::pin(sql::remove_domain(sql, *id, *by))).await
     }
 
     /// Returns the domains with links, without the default one. With `of`, only links of that API
     /// key count.
-    async fn domains_with_links(&self, of: Option<ApiKeyId>) -> Result<Vec<DomainId>, StoreError> {
+    async fn domains_with_links(&self, of: Option<ApiKeyId>) -> Result<Vec<DomainId>> {
         run(self, List, of, |sql, of| Box::pin(sql::domains_with_links(sql, *of))).await
     }
 
     /// Adds a target rule, or changes an existing one.
-    async fn set_target(&self, rule: &TargetRule, by: ApiKeyId) -> Result<(), StoreError> {
-        run(self, Write, (rule.clone(), by), |sql, (rule, by)| Box::pin(sql::set_target(sql, rule, *by)))
-            .await
+    async fn set_target(&self, rule: &TargetRule, by: ApiKeyId) -> Result<()> {
+        let args = (rule.clone(), by);
+        run(self, Write, args, |sql, (rule, by)| Box::pin(sql::set_target(sql, rule, *by))).await
     }
 
     /// Removes a target rule, and returns whether it existed.
-    async fn remove_target(&self, pattern: &str, by: ApiKeyId) -> Result<bool, StoreError> {
-        run(self, Write, (pattern.to_owned(), by), |sql, (pattern, by)| {
-            Box::pin(sql::remove_target(sql, pattern, *by))
-        })
-        .await
+    async fn remove_target(&self, pattern: &str, by: ApiKeyId) -> Result<bool> {
+        let args = (pattern.to_owned(), by);
+        run(self, Write, args, |sql, (pattern, by)| Box::pin(sql::remove_target(sql, pattern, *by))).await
     }
 }

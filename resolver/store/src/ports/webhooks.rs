@@ -15,7 +15,7 @@ use links::{
 use crate::{
     Database,
     Lane::{List, LongWrite, Read, Write},
-    StoreError,
+    Result,
     operation::run,
     sql,
 };
@@ -103,7 +103,6 @@ pub enum Disable {
 
 impl Disable {
     /// Returns the reason for people.
-    #[must_use]
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Gone => "the receiver answered 410: it wants no more events",
@@ -130,39 +129,25 @@ pub struct Backlog {
 #[async_trait]
 pub trait Webhooks: Database {
     /// Returns all webhooks in the order of their creation.
-    async fn webhooks(&self) -> Result<Vec<Webhook>, StoreError> {
+    async fn webhooks(&self) -> Result<Vec<Webhook>> {
         run(self, Read, (), |sql, ()| Box::pin(sql::webhooks(sql))).await
     }
 
     /// Returns a webhook.
-    async fn webhook(&self, id: WebhookId) -> Result<Option<Webhook>, StoreError> {
+    async fn webhook(&self, id: WebhookId) -> Result<Option<Webhook>> {
         run(self, Read, id, |sql, id| Box::pin(sql::webhook(sql, *id))).await
     }
 
     /// Adds a webhook. Returns `None` if there are `most` of them.
-    async fn add_webhook(
-        &self,
-        new: &NewWebhook,
-        most: u32,
-        by: ApiKeyId,
-    ) -> Result<Option<Webhook>, StoreError> {
-        run(self, Write, (new.clone(), most, by), |sql, (new, most, by)| {
-            Box::pin(sql::add_webhook(sql, new, *most, *by))
-        })
-        .await
+    async fn add_webhook(&self, new: &NewWebhook, most: u32, by: ApiKeyId) -> Result<Option<Webhook>> {
+        let args = (new.clone(), most, by);
+        run(self, Write, args, |sql, (new, most, by)| Box::pin(sql::add_webhook(sql, new, *most, *by))).await
     }
 
     /// Edits a webhook, and returns it; `None` if it does not exist.
-    async fn edit_webhook(
-        &self,
-        id: WebhookId,
-        edit: &WebhookEdit,
-        by: ApiKeyId,
-    ) -> Result<Option<Webhook>, StoreError> {
-        run(self, Write, (id, edit.clone(), by), |sql, (id, edit, by)| {
-            Box::pin(sql::edit_webhook(sql, *id, edit, *by))
-        })
-        .await
+    async fn edit_webhook(&self, id: WebhookId, edit: &WebhookEdit, by: ApiKeyId) -> Result<Option<Webhook>> {
+        let args = (id, edit.clone(), by);
+        run(self, Write, args, |sql, (id, edit, by)| Box::pin(sql::edit_webhook(sql, *id, edit, *by))).await
     }
 
     /// Replaces the secret of a webhook, and returns it; `None` if it does not exist. The former
@@ -173,7 +158,7 @@ pub trait Webhooks: Database {
         secret: &StoredSecret,
         keep: Duration,
         by: ApiKeyId,
-    ) -> Result<Option<Webhook>, StoreError> {
+    ) -> Result<Option<Webhook>> {
         run(self, Write, (id, secret.clone(), keep, by), |sql, (id, secret, keep, by)| {
             Box::pin(sql::rotate_webhook(sql, *id, secret, *keep, *by))
         })
@@ -181,7 +166,7 @@ pub trait Webhooks: Database {
     }
 
     /// Removes a webhook, and ends its open deliveries. Returns whether it existed.
-    async fn remove_webhook(&self, id: WebhookId, by: ApiKeyId) -> Result<bool, StoreError> {
+    async fn remove_webhook(&self, id: WebhookId, by: ApiKeyId) -> Result<bool> {
         run(self, Write, (id, by), |sql, (id, by)| Box::pin(sql::remove_webhook(sql, *id, *by))).await
     }
 
@@ -191,7 +176,7 @@ pub trait Webhooks: Database {
     ///
     /// A store of visits in another database calls this; a store in the same database records them
     /// in its own transactions.
-    async fn pass_on_webhook_events(&self, up_to: i64, events: &[NewWebhookEvent]) -> Result<(), StoreError> {
+    async fn pass_on_webhook_events(&self, up_to: i64, events: &[NewWebhookEvent]) -> Result<()> {
         run(self, Write, (up_to, events.to_vec()), |sql, (up_to, events)| {
             Box::pin(sql::pass_on_webhook_events(sql, *up_to, events))
         })
@@ -199,13 +184,13 @@ pub trait Webhooks: Database {
     }
 
     /// Returns at most `most` events without deliveries yet, the oldest first.
-    async fn waiting_webhook_events(&self, most: usize) -> Result<Vec<WebhookEvent>, StoreError> {
+    async fn waiting_webhook_events(&self, most: usize) -> Result<Vec<WebhookEvent>> {
         run(self, Read, most, |sql, most| Box::pin(sql::waiting_webhook_events(sql, *most))).await
     }
 
     /// Turns events into deliveries. An event that another process has turned into deliveries, and
     /// a webhook that is disabled or removed, are left out.
-    async fn fan_out(&self, events: &[FanOut]) -> Result<FannedOut, StoreError> {
+    async fn fan_out(&self, events: &[FanOut]) -> Result<FannedOut> {
         run(self, Write, events.to_vec(), |sql, events| Box::pin(sql::fan_out(sql, events))).await
     }
 
@@ -216,7 +201,7 @@ pub trait Webhooks: Database {
         webhook: WebhookId,
         message_id: &str,
         body: &str,
-    ) -> Result<Option<Delivery>, StoreError> {
+    ) -> Result<Option<Delivery>> {
         run(self, Write, (webhook, message_id.to_owned(), body.to_owned()), |sql, (webhook, id, body)| {
             Box::pin(sql::add_test_delivery(sql, *webhook, id, body))
         })
@@ -224,7 +209,7 @@ pub trait Webhooks: Database {
     }
 
     /// Returns the enabled webhooks with deliveries that are due.
-    async fn due_webhooks(&self) -> Result<Vec<Webhook>, StoreError> {
+    async fn due_webhooks(&self) -> Result<Vec<Webhook>> {
         run(self, Read, (), |sql, ()| Box::pin(sql::due_webhooks(sql))).await
     }
 
@@ -234,16 +219,14 @@ pub trait Webhooks: Database {
         &self,
         most: &[(WebhookId, u32)],
         lease: Duration,
-    ) -> Result<Vec<ClaimedDelivery>, StoreError> {
-        run(self, Write, (most.to_vec(), lease), |sql, (most, lease)| {
-            Box::pin(sql::claim_deliveries(sql, most, *lease))
-        })
-        .await
+    ) -> Result<Vec<ClaimedDelivery>> {
+        let args = (most.to_vec(), lease);
+        run(self, Write, args, |sql, (most, lease)| Box::pin(sql::claim_deliveries(sql, most, *lease))).await
     }
 
     /// Records the end of an attempt, unless another process has claimed the delivery since.
     /// Returns whether this disabled the webhook.
-    async fn end_attempt(&self, end: &AttemptEnd) -> Result<bool, StoreError> {
+    async fn end_attempt(&self, end: &AttemptEnd) -> Result<bool> {
         run(self, Write, end.clone(), |sql, end| Box::pin(sql::end_attempt(sql, end))).await
     }
 
@@ -254,7 +237,7 @@ pub trait Webhooks: Database {
         webhook: WebhookId,
         before: Option<DeliveryId>,
         most: usize,
-    ) -> Result<Vec<Delivery>, StoreError> {
+    ) -> Result<Vec<Delivery>> {
         run(self, List, (webhook, before, most), |sql, (webhook, before, most)| {
             Box::pin(sql::deliveries(sql, *webhook, *before, *most))
         })
@@ -263,11 +246,7 @@ pub trait Webhooks: Database {
 
     /// Makes a delivery due again, as if it were new; one whose attempt is under way, once that has
     /// ended. Returns `None` if the webhook has no such delivery.
-    async fn redeliver(
-        &self,
-        webhook: WebhookId,
-        delivery: DeliveryId,
-    ) -> Result<Option<Delivery>, StoreError> {
+    async fn redeliver(&self, webhook: WebhookId, delivery: DeliveryId) -> Result<Option<Delivery>> {
         run(self, Write, (webhook, delivery), |sql, (webhook, delivery)| {
             Box::pin(sql::redeliver(sql, *webhook, *delivery))
         })
@@ -275,17 +254,15 @@ pub trait Webhooks: Database {
     }
 
     /// Returns the open deliveries of all webhooks.
-    async fn webhook_backlog(&self) -> Result<Backlog, StoreError> {
+    async fn webhook_backlog(&self) -> Result<Backlog> {
         run(self, List, (), |sql, ()| Box::pin(sql::webhook_backlog(sql))).await
     }
 
     /// Removes ended deliveries and events that are older than `kept`, at most `most` of each, and
     /// ends deliveries of webhooks that have been disabled for so long. Returns whether more may be
     /// left.
-    async fn purge_webhooks(&self, kept: Duration, most: u32) -> Result<bool, StoreError> {
-        run(self, LongWrite, (kept, most), |sql, (kept, most)| {
-            Box::pin(sql::purge_webhooks(sql, *kept, *most))
-        })
-        .await
+    async fn purge_webhooks(&self, kept: Duration, most: u32) -> Result<bool> {
+        let args = (kept, most);
+        run(self, LongWrite, args, |sql, (kept, most)| Box::pin(sql::purge_webhooks(sql, *kept, *most))).await
     }
 }

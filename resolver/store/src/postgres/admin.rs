@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use numbers::StoreEpoch;
 use tokio_postgres::{Client, GenericClient};
 
-use crate::StoreError;
+use crate::{Result, StoreError};
 
 /// SQL query for the identity of the answering server as text: the cluster's system identifier and
 /// the timeline that it writes. A promoted standby begins a new timeline. The timeline is read from
@@ -48,12 +48,12 @@ pub(super) static COMPARED_EPOCH: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-fn epoch_in(text: String) -> Result<StoreEpoch, StoreError> {
+fn epoch_in(text: String) -> Result<StoreEpoch> {
     StoreEpoch::new(text).map_err(|error| StoreError::Corrupt(error.to_string()))
 }
 
 /// Returns the history of the database that this connection writes to.
-pub(super) async fn epoch(client: &Client) -> Result<StoreEpoch, StoreError> {
+pub(super) async fn epoch(client: &Client) -> Result<StoreEpoch> {
     epoch_in(client.query_one(EPOCH.as_str(), &[]).await?.try_get(0)?)
 }
 
@@ -61,7 +61,7 @@ pub(super) async fn epoch(client: &Client) -> Result<StoreEpoch, StoreError> {
 ///
 /// # Errors
 /// Returns [`StoreError::NotCompared`] if the mark has not been compared since the server's start.
-pub(super) async fn compared_epoch(client: &impl GenericClient) -> Result<StoreEpoch, StoreError> {
+pub(super) async fn compared_epoch(client: &impl GenericClient) -> Result<StoreEpoch> {
     let text: Option<String> = client.query_one(COMPARED_EPOCH.as_str(), &[]).await?.try_get(0)?;
     epoch_in(text.ok_or(StoreError::NotCompared)?)
 }
@@ -70,7 +70,7 @@ pub(super) async fn compared_epoch(client: &impl GenericClient) -> Result<StoreE
 ///
 /// # Errors
 /// Returns [`StoreError::NotCompared`] if the mark has not been compared since the server's start.
-pub(super) async fn taken(client: &Client, ids: &[i64]) -> Result<(StoreEpoch, usize), StoreError> {
+pub(super) async fn taken(client: &Client, ids: &[i64]) -> Result<(StoreEpoch, usize)> {
     let sql = format!("SELECT ({}), (SELECT count(*) FROM link WHERE id = ANY($1))", *COMPARED_EPOCH);
     let row = client.query_one(&sql, &[&ids]).await?;
     let epoch = row.try_get::<_, Option<String>>(0)?.ok_or(StoreError::NotCompared)?;

@@ -8,13 +8,8 @@ use links::NewLink;
 use numbers::StoreEpoch;
 use tokio_postgres::{Row, types::ToSql};
 
-use super::{
-    PostgresStore, admin, copy,
-    deadline::DEADLINE,
-    line::{Line, LineError},
-    timestamp::timestamp,
-};
-use crate::{InsertError, Inserted, StoreError, sql};
+use super::{PostgresStore, admin, copy, deadline::DEADLINE, line::Line, transaction::row};
+use crate::{InsertError, Inserted, Result, StoreError, sql};
 
 impl PostgresStore {
     /// Inserts links, and returns the outcome of each in the order of `links`.
@@ -39,13 +34,13 @@ impl PostgresStore {
                 Ok(Some(at)) => return Ok(vec![Inserted::Stored(at); order.len()]),
                 // Some id is taken and nothing is stored. The INSERT below tells which id.
                 Ok(None) => {}
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(error),
             }
         }
         let epoch = history.as_str();
-        let row: [&(dyn ToSql + Sync); 8] =
+        let columns: [&(dyn ToSql + Sync); 8] =
             [&ids, &urls, &titles, &crawlable, &forward, &creators, &details, &epoch];
-        let rows = writer.query(DEADLINE, &row).await?;
+        let rows = writer.query(DEADLINE, &columns).await?;
         if rows.is_empty() {
             self.all_are_taken(history, &ids).await?;
         }
@@ -76,22 +71,15 @@ impl PostgresStore {
     }
 }
 
-impl From<LineError> for InsertError {
-    fn from(error: LineError) -> Self {
-        match error {
-            LineError::NotSent(error) => Self::Failed(error),
-            LineError::Answered(error) => Self::Failed(error.into()),
-            LineError::InDoubt(error) => Self::Unknown(error),
-        }
-    }
-}
-
 /// Maps returned ids to outcomes: returned ids were stored, and the others were taken.
 fn outcomes(links: &[NewLink], rows: &[Row]) -> Result<Vec<Inserted>, InsertError> {
     // The rows are committed by now, so an error while reading them leaves the outcome unknown.
-    let stored = rows.iter().map(|row| Ok((row.try_get::<_, i64>(0)?, timestamp(row, 1)?)));
-    let mut stored: Vec<(i64, Timestamp)> =
-        stored.collect::<Result<_, StoreError>>().map_err(InsertError::Unknown)?;
+    let stored = |stored: &Row| {
+        let stored = row(stored)?;
+        Ok((stored.int(0)?, stored.time(1)?))
+    };
+    let stored = rows.iter().map(stored).collect::<Result<Vec<(i64, Timestamp)>>>();
+    let mut stored = stored.map_err(InsertError::Unknown)?;
     // Postgres returns them in the order of the insert, but does not guarantee it.
     stored.sort_unstable_by_key(|(id, _)| *id);
     let outcome = |link: &NewLink| match stored.binary_search_by_key(&link.id.get(), |(id, _)| *id) {

@@ -1,12 +1,10 @@
 //! How many connections a process opens, and who is told of waits and errors.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use crate::StoreError;
-
-/// Connections that no budget makes fewer: six for single statements, two for notifications (the
+/// Connections that no budget makes fewer: five for single statements, two for notifications (the
 /// second proves the first at its beginning), one for batches of visits.
-const FIXED: u32 = 9;
+const FIXED: u32 = 8;
 /// Shares of the rest: writers, general, lists, keys, visits.
 const SHARES: [u32; 5] = [4, 8, 4, 4, 4];
 
@@ -16,8 +14,6 @@ const SHARES: [u32; 5] = [4, 8, 4, 4, 4];
 /// adds three to what a process opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionBudget {
-    /// Connections in all.
-    pub total: u32,
     /// Batches that are inserted concurrently.
     pub writers: usize,
     /// For all calls but batch inserts, redirects, lists and API keys.
@@ -33,14 +29,13 @@ pub struct ConnectionBudget {
 impl ConnectionBudget {
     /// The fewest that a process works with: so many that one call which takes long holds up
     /// neither the registration of blocks nor all lists.
-    pub const MIN: u32 = FIXED + 9;
+    pub const MIN: u32 = FIXED + 10;
     /// The default, with which lists have twice as many as one API key may use at a time.
-    pub const DEFAULT: u32 = FIXED + 24;
+    pub const DEFAULT: u32 = FIXED + 25;
     /// More than Postgres should ever have.
     pub const MAX: u32 = 1_000;
 
     /// Divides a number of connections, between [`MIN`](Self::MIN) and [`MAX`](Self::MAX).
-    #[must_use]
     pub fn of(total: u32) -> Self {
         let total = total.clamp(Self::MIN, Self::MAX);
         let spare = total - FIXED;
@@ -48,7 +43,7 @@ impl ConnectionBudget {
             SHARES.map(|share| (spare * share / SHARES.iter().sum::<u32>()).max(1));
         let (writers, lists, visits) = (writers.min(16), lists.max(2), visits.max(2));
         let general = spare - writers - lists - keys - visits;
-        Self { total, writers: usize::try_from(writers).unwrap_or(1), general, lists, keys, visits }
+        Self { writers: usize::try_from(writers).unwrap_or(1), general, lists, keys, visits }
     }
 }
 
@@ -65,7 +60,6 @@ pub enum Server {
 
 impl Server {
     /// The name on the metrics page.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Database => "database",
@@ -124,12 +118,6 @@ impl Default for ConnectOptions {
     }
 }
 
-impl fmt::Debug for ConnectOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ConnectOptions").field("budget", &self.budget).finish_non_exhaustive()
-    }
-}
-
 /// The connections of a pool at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolCount {
@@ -143,16 +131,6 @@ pub struct PoolCount {
     pub max: u32,
 }
 
-/// Returns the reason of an error as [`DatabaseObserver::failed`] is told it; `None` for those that
-/// are no error of the connection or the server.
-pub(super) fn reason(error: &StoreError) -> Option<&str> {
-    match error {
-        StoreError::Postgres(error) => Some(error.code().map_or("lost", |code| code.code())),
-        StoreError::TimedOut => Some("timeout"),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,13 +139,13 @@ mod tests {
     fn a_budget_is_divided_whole_and_each_kind_has_at_least_one() {
         for total in ConnectionBudget::MIN..=ConnectionBudget::MAX {
             let budget = ConnectionBudget::of(total);
-            let ConnectionBudget { writers, general, lists, keys, visits, .. } = budget;
+            let ConnectionBudget { writers, general, lists, keys, visits } = budget;
             let writers = u32::try_from(writers).unwrap();
             assert_eq!(FIXED + writers + general + lists + keys + visits, total);
             assert!([writers, keys].iter().all(|count| *count > 0) && general > 2, "{budget:?}");
             assert!([lists, visits].iter().all(|count| *count > 1), "{budget:?}");
         }
         let usual = ConnectionBudget::of(ConnectionBudget::DEFAULT);
-        assert_eq!((usual.writers, usual.general, usual.lists, usual.keys, usual.visits), (4, 8, 4, 4, 4));
+        assert_eq!((usual.writers, usual.general, usual.lists, usual.keys, usual.visits), (4, 9, 4, 4, 4));
     }
 }

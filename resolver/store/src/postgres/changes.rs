@@ -18,7 +18,7 @@ use tokio_postgres::{
 use tokio_util::task::AbortOnDropHandle;
 
 use super::connect::Address;
-use crate::{Change, StoreError};
+use crate::{Change, Result, StoreError};
 
 /// Subscribes to the channel. A payload is a comma-separated list of ids in decimal, or a plus sign
 /// and the id of one custom slug.
@@ -58,9 +58,7 @@ pub(super) async fn tell(address: &Address, changes: &mpsc::Sender<Change>) {
 }
 
 /// Opens a connection that listens. The task that drives it ends with its handle.
-async fn listen(
-    address: &Address,
-) -> Result<(Client, AbortOnDropHandle<()>, mpsc::Receiver<String>), StoreError> {
+async fn listen(address: &Address) -> Result<(Client, AbortOnDropHandle<()>, mpsc::Receiver<String>)> {
     let connected = timeout(CONNECTED_WITHIN, address.connect()).await;
     let (client, mut connection) = connected.map_err(|_| StoreError::TimedOut)??;
     let (heard, notifications) = mpsc::channel(WAITING_MAX);
@@ -80,7 +78,7 @@ async fn listen(
 async fn tell_until_broken(
     address: &Address,
     changes: &mpsc::Sender<Change>,
-) -> Result<std::convert::Infallible, StoreError> {
+) -> Result<std::convert::Infallible> {
     let (client, _driver, mut notifications) = listen(address).await?;
     prove(address, &client, &mut notifications).await?;
     let stopped = |_| StoreError::Stopped;
@@ -110,7 +108,7 @@ async fn tell_until_broken(
 ///
 /// # Errors
 /// Returns [`StoreError::Deaf`] if they do not.
-pub(super) async fn prove_once(address: &Address) -> Result<(), StoreError> {
+pub(super) async fn prove_once(address: &Address) -> Result<()> {
     let (client, _driver, mut notifications) = listen(address).await?;
     prove(address, &client, &mut notifications).await
 }
@@ -127,7 +125,7 @@ async fn prove(
     address: &Address,
     listening: &Client,
     notifications: &mut mpsc::Receiver<String>,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let connected = timeout(CONNECTED_WITHIN, address.connect()).await;
     let (client, connection) = connected.map_err(|_| StoreError::TimedOut)??;
     let _driver = AbortOnDropHandle::new(tokio::spawn(connection));
@@ -151,7 +149,7 @@ async fn prove(
     }
 }
 
-async fn ask(client: &Client, question: &str) -> Result<(), StoreError> {
+async fn ask(client: &Client, question: &str) -> Result<()> {
     let answered = timeout(ANSWERED_WITHIN, client.batch_execute(question)).await;
     Ok(answered.map_err(|_| StoreError::TimedOut)??)
 }

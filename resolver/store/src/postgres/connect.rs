@@ -22,16 +22,16 @@ use tokio_postgres::{
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{
-    budget::{DatabaseObserver, PoolCount, Server, Unobserved, reason},
+    budget::{DatabaseObserver, PoolCount, Server, Unobserved},
     deadline::DEADLINE,
     passfile::Passfile,
     url::Url,
 };
-use crate::StoreError;
+use crate::{Result, StoreError};
 
 /// Deadline of a TCP connection. The address of a pod that has moved answers nothing; the next
-/// attempt resolves the name again. bb8 begins no attempt once [`DEADLINE`] is over, even if callers
-/// wait for a connection, so that one attempt must not take as long.
+/// attempt resolves the name again. bb8 begins no attempt once [`DEADLINE`] is over, even if
+/// callers wait for a connection, so that one attempt must not take as long.
 const ACCEPTED_WITHIN: Duration = Duration::from_secs(1);
 
 /// A pool of connections to the primary.
@@ -45,7 +45,6 @@ pub struct Connections {
 
 impl Connections {
     /// Returns how many connections are open.
-    #[must_use]
     pub fn count(&self) -> PoolCount {
         let State { connections, idle_connections: idle, .. } = self.pool.state();
         PoolCount { pool: self.name, busy: connections.saturating_sub(idle), idle, max: self.max }
@@ -64,7 +63,7 @@ pub struct Address {
     tls: ClientTls,
     passfile: Option<Arc<Passfile>>,
     server: Server,
-    observer: Arc<dyn DatabaseObserver>,
+    pub(super) observer: Arc<dyn DatabaseObserver>,
     /// Of the servers of the URL, the one to try first: the last that took a connection, or the
     /// next after one that did not answer. A caller may give up before this address does.
     first: Arc<AtomicUsize>,
@@ -72,10 +71,7 @@ pub struct Address {
 
 impl Address {
     /// Parses a URL. Every connection has deadlines and TCP keep-alives.
-    ///
-    /// # Errors
-    /// Returns an error if the URL is invalid, or a file that it names cannot be used.
-    pub fn parse(url: &str) -> Result<Self, StoreError> {
+    pub fn parse(url: &str) -> Result<Self> {
         let url = Url::parse(url)?;
         let mut config: Config = url.for_driver.parse()?;
         config
@@ -115,27 +111,21 @@ impl Address {
         Self { server, ..self }
     }
 
-    /// Tells the observer of an error.
+    /// Tells the observer of an error, if it is one of the connection or the server.
     pub fn note_error(&self, error: &StoreError) {
-        if let Some(reason) = reason(error) {
-            self.note_failure(reason);
-        }
-    }
-
-    /// Tells the observer of a failure for this reason.
-    pub(super) fn note_failure(&self, reason: &str) {
+        let reason = match error {
+            StoreError::Postgres(error) => error.code().map_or("lost", |code| code.code()),
+            StoreError::TimedOut => "timeout",
+            _ => return,
+        };
         self.observer.failed(self.server, reason);
     }
 
     /// Tells the observer of an error, if the result is one.
-    pub(super) fn note<T>(&self, result: &Result<T, StoreError>) {
+    pub(super) fn note<T>(&self, result: &Result<T>) {
         if let Err(error) = result {
             self.note_error(error);
         }
-    }
-
-    pub(super) fn observer(&self) -> &dyn DatabaseObserver {
-        &*self.observer
     }
 
     /// Returns the address without the demand for a server that can write.
@@ -158,7 +148,7 @@ impl Address {
     /// # Errors
     /// Returns [`StoreError::Unreachable`] if there is no connection, and [`StoreError::TimedOut`]
     /// if the last server neither accepts nor refuses it.
-    pub async fn connect(&self) -> Result<(Client, Connection), StoreError> {
+    pub async fn connect(&self) -> Result<(Client, Connection)> {
         let tls = MakeRustlsConnect::new((*self.tls.config()).clone());
         let mut last = StoreError::TimedOut;
         let mut servers = servers(&self.config);
@@ -184,7 +174,7 @@ impl Address {
         }
         // A time-out is counted by the call that waits.
         if matches!(last, StoreError::Unreachable(_)) {
-            self.note_failure("lost");
+            self.observer.failed(self.server, "lost");
         }
         Err(last)
     }
@@ -238,7 +228,7 @@ fn without_servers(config: &Config) -> Config {
 /// was killed, or of a [`Line`](super::line::Line) whose caller gave up. A statement that waits for
 /// a lock would not notice otherwise, and its successors would use up the server's connections.
 /// Postgres before 14 does not know the setting, nor do servers that are not on Linux.
-pub(super) async fn end_with_client(client: &Client) -> Result<(), StoreError> {
+pub(super) async fn end_with_client(client: &Client) -> Result<()> {
     let set = client.batch_execute("SET client_connection_check_interval = '1s'");
     let done = timeout(DEADLINE, set).await.map_err(|_| StoreError::TimedOut)?;
     let unknown = [SqlState::UNDEFINED_OBJECT, SqlState::INVALID_PARAMETER_VALUE];
@@ -254,7 +244,7 @@ impl ManageConnection for Address {
 
     /// The pool counts a connection that is being opened until this returns. After a panic it would
     /// wait for ever for one that nobody opens any more.
-    async fn connect(&self) -> Result<Client, StoreError> {
+    async fn connect(&self) -> Result<Client> {
         let connecting = AssertUnwindSafe(Self::connect(self)).catch_unwind().await;
         let (client, connection) =
             connecting.unwrap_or_else(|_| Err(StoreError::Unreachable("a panic while connecting".into())))?;
@@ -264,7 +254,7 @@ impl ManageConnection for Address {
         Ok(client)
     }
 
-    async fn is_valid(&self, client: &mut Client) -> Result<(), StoreError> {
+    async fn is_valid(&self, client: &mut Client) -> Result<()> {
         Ok(client.simple_query("").await.map(|_| ())?)
     }
 
@@ -274,7 +264,6 @@ impl ManageConnection for Address {
 }
 
 /// Creates a pool. It opens no connection before one is needed.
-#[must_use]
 pub fn pool(name: &'static str, address: &Address, size: u32) -> Connections {
     let pool = Pool::builder()
         .max_size(size)
@@ -307,7 +296,7 @@ impl bb8::ErrorSink<StoreError> for LogErrors {
 ///
 /// # Errors
 /// Returns [`StoreError::TimedOut`] if none is free or connects in time.
-pub async fn check_out(pool: &Connections) -> Result<PooledConnection<'_, Address>, StoreError> {
+pub async fn check_out(pool: &Connections) -> Result<PooledConnection<'_, Address>> {
     let begun = Instant::now();
     let got = pool.pool.get().await;
     pool.observer.waited(pool.name, begun.elapsed());
@@ -319,10 +308,7 @@ pub async fn check_out(pool: &Connections) -> Result<PooledConnection<'_, Addres
 
 /// Returns the hosts of a URL that are not this machine, and that its connections may reach in
 /// plaintext.
-///
-/// # Errors
-/// Returns an error if the URL is invalid.
-pub fn hosts_in_plaintext(url: &str) -> Result<Vec<String>, StoreError> {
+pub fn hosts_in_plaintext(url: &str) -> Result<Vec<String>> {
     let config: Config = Url::parse(url)?.for_driver.parse()?;
     if config.get_ssl_mode() == SslMode::Require {
         return Ok(Vec::new());
@@ -379,13 +365,20 @@ mod tests {
         assert!(matches!(error, Err(StoreError::Address(text)) if text.contains("3 hosts")));
     }
 
-    /// A caller with less time than a server that stands still takes.
-    #[tokio::test]
-    async fn a_caller_that_gives_up_begins_with_the_next_server() {
+    /// Two servers, and the address that names them. The kernel opens connections to the first,
+    /// which never accepts them.
+    async fn two_servers() -> (TcpListener, TcpListener, Address) {
         let still = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let next = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (one, two) = (still.local_addr().unwrap(), next.local_addr().unwrap());
         let address = Address::parse(&format!("postgres://me@{one},{two}/links")).unwrap();
+        (still, next, address)
+    }
+
+    /// A caller with less time than a server that stands still takes.
+    #[tokio::test]
+    async fn a_caller_that_gives_up_begins_with_the_next_server() {
+        let (_still, next, address) = two_servers().await;
         assert!(timeout(Duration::from_millis(200), address.connect()).await.is_err());
         let again =
             tokio::spawn(async move { timeout(Duration::from_millis(200), address.connect()).await.is_ok() });
@@ -410,13 +403,9 @@ mod tests {
         asked.abort();
     }
 
-    /// The kernel opens connections to a process that never accepts them.
     #[tokio::test]
     async fn a_server_that_stands_still_leaves_time_for_the_next() {
-        let still = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let next = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let (one, two) = (still.local_addr().unwrap(), next.local_addr().unwrap());
-        let address = Address::parse(&format!("postgres://me@{one},{two}/links")).unwrap();
+        let (_still, next, address) = two_servers().await;
         let connecting = tokio::spawn(async move { address.connect().await.map(|_| ()) });
         let (reached, _) = timeout(DEADLINE * 2, next.accept()).await.expect("the second is tried").unwrap();
         drop(reached);

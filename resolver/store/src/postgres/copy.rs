@@ -10,12 +10,9 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use links::NewLink;
 use numbers::StoreEpoch;
-use tokio_postgres::error::SqlState;
 
-use super::{
-    deadline::DEADLINE,
-    line::{Line, LineError},
-};
+use super::{deadline::DEADLINE, line::Line};
+use crate::InsertError;
 
 /// Minimum number of links in a COPY batch. With fewer, the second round trip costs more than COPY
 /// saves.
@@ -41,11 +38,11 @@ pub(super) async fn copy(
     history: &StoreEpoch,
     links: &[&NewLink],
     details: &[Option<String>],
-) -> Result<Option<Timestamp>, LineError> {
+) -> Result<Option<Timestamp>, InsertError> {
     let rows = |now: Timestamp| rows(links, details, now);
     match line.copy_in(history, DEADLINE, rows).await {
         Ok(at) => Ok(Some(at)),
-        Err(LineError::Answered(error)) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => Ok(None),
+        Err(InsertError::Failed(error)) if error.is_conflict() => Ok(None),
         Err(error) => Err(error),
     }
 }

@@ -32,13 +32,13 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{
     admin::{COMPARED_EPOCH, NOTE_SERVER},
-    budget::{PoolCount, reason},
+    budget::PoolCount,
     connect::{Address, end_with_client},
     replica::{Position, REPLAYED, Replayed},
     statements::COPY,
-    timestamp::{optional_timestamp, timestamp},
+    transaction,
 };
-use crate::StoreError;
+use crate::{InsertError, Result, StoreError};
 
 /// A dedicated connection that runs one statement at a time.
 pub(super) struct Line {
@@ -69,27 +69,6 @@ struct Open {
 struct Copying {
     now: Statement,
     copy: Statement,
-}
-
-/// Error of a statement, by how far the statement came.
-#[derive(Debug)]
-pub(super) enum LineError {
-    /// Nothing was sent that could be committed: no turn or connection in time, or a COPY that did
-    /// not begin.
-    NotSent(StoreError),
-    /// Postgres answered with an error, so the statement's transaction was rolled back.
-    Answered(tokio_postgres::Error),
-    /// The statement was sent, and its outcome is unknown.
-    InDoubt(StoreError),
-}
-
-impl From<LineError> for StoreError {
-    fn from(error: LineError) -> Self {
-        match error {
-            LineError::NotSent(error) | LineError::InDoubt(error) => error,
-            LineError::Answered(error) => error.into(),
-        }
-    }
 }
 
 impl Line {
@@ -129,7 +108,7 @@ impl Line {
         &self,
         deadline: Duration,
         params: &[&(dyn ToSql + Sync)],
-    ) -> Result<Vec<Row>, LineError> {
+    ) -> Result<Vec<Row>, InsertError> {
         let run = async {
             let mut slot = self.turn(deadline).await?;
             let open = self.take(&mut slot, deadline).await?;
@@ -138,14 +117,9 @@ impl Line {
         run.await.inspect_err(|error| self.note(error))
     }
 
-    fn note(&self, error: &LineError) {
-        let reason = match error {
-            LineError::NotSent(error) | LineError::InDoubt(error) => reason(error),
-            LineError::Answered(error) => error.code().map(SqlState::code),
-        };
-        if let Some(reason) = reason {
-            self.address.note_failure(reason);
-        }
+    fn note(&self, error: &InsertError) {
+        let (InsertError::Failed(error) | InsertError::Unknown(error)) = error;
+        self.address.note_error(error);
     }
 
     /// Runs a read-only statement, which is safe to repeat whatever the outcome of the first
@@ -155,9 +129,9 @@ impl Line {
         &self,
         deadline: Duration,
         params: &[&(dyn ToSql + Sync)],
-    ) -> Result<Vec<Row>, LineError> {
+    ) -> Result<Vec<Row>, InsertError> {
         match self.query(deadline, params).await {
-            Err(LineError::InDoubt(_)) => self.query(deadline, params).await,
+            Err(InsertError::Unknown(_)) => self.query(deadline, params).await,
             answer => answer,
         }
     }
@@ -168,12 +142,12 @@ impl Line {
         &self,
         deadline: Duration,
         params: &[&(dyn ToSql + Sync)],
-    ) -> Result<(Replayed, Vec<Row>), LineError> {
+    ) -> Result<(Replayed, Vec<Row>), InsertError> {
         let run = async {
             let mut slot = self.turn(deadline).await?;
             let mut open = self.take(&mut slot, deadline).await?;
             let read = timeout(deadline, open.read_replica(params)).await;
-            let read = read.unwrap_or(Err(StoreError::TimedOut)).map_err(LineError::InDoubt)?;
+            let read = read.unwrap_or(Err(StoreError::TimedOut)).map_err(InsertError::Unknown)?;
             *slot = Some(open);
             Ok(read)
         };
@@ -196,15 +170,15 @@ impl Line {
         history: &StoreEpoch,
         deadline: Duration,
         rows: impl FnOnce(Timestamp) -> Bytes,
-    ) -> Result<Timestamp, LineError> {
+    ) -> Result<Timestamp, InsertError> {
         let run = async {
             let mut slot = self.turn(deadline).await?;
             let mut open = self.take(&mut slot, deadline).await?;
             let begun =
                 timeout(deadline, open.begin_copy(history)).await.unwrap_or(Err(StoreError::TimedOut));
-            let (now, sink) = begun.map_err(LineError::NotSent)?;
+            let (now, sink) = begun.map_err(InsertError::Failed)?;
             let committed = timeout(deadline, commit_copy(&open.client, sink, rows(now))).await;
-            committed.unwrap_or(Err(LineError::InDoubt(StoreError::TimedOut)))?;
+            committed.unwrap_or(Err(InsertError::Unknown(StoreError::TimedOut)))?;
             *slot = Some(open);
             Ok(now)
         };
@@ -212,18 +186,18 @@ impl Line {
     }
 
     /// Waits for the turn to run a statement. A caller that times out here has sent nothing.
-    async fn turn(&self, deadline: Duration) -> Result<MutexGuard<'_, Option<Open>>, LineError> {
-        timeout(deadline, self.open.lock()).await.map_err(|_| LineError::NotSent(StoreError::TimedOut))
+    async fn turn(&self, deadline: Duration) -> Result<MutexGuard<'_, Option<Open>>, InsertError> {
+        timeout(deadline, self.open.lock()).await.map_err(|_| InsertError::Failed(StoreError::TimedOut))
     }
 
     /// Returns the open connection, or opens a new one.
-    async fn take(&self, slot: &mut Option<Open>, deadline: Duration) -> Result<Open, LineError> {
+    async fn take(&self, slot: &mut Option<Open>, deadline: Duration) -> Result<Open, InsertError> {
         match slot.take().filter(|open| !open.client.is_closed()) {
             Some(open) => Ok(open),
             None => timeout(deadline, self.connect())
                 .await
                 .unwrap_or(Err(StoreError::TimedOut))
-                .map_err(LineError::NotSent),
+                .map_err(InsertError::Failed),
         }
     }
 
@@ -232,18 +206,18 @@ impl Line {
         open: Open,
         deadline: Duration,
         params: &[&(dyn ToSql + Sync)],
-    ) -> Result<Vec<Row>, LineError> {
+    ) -> Result<Vec<Row>, InsertError> {
         match timeout(deadline, open.client.query(&open.statement, params)).await {
             Ok(Ok(rows)) => {
                 *slot = Some(open);
                 Ok(rows)
             }
             Ok(Err(error)) => Err(failed(error)),
-            Err(_) => Err(LineError::InDoubt(StoreError::TimedOut)),
+            Err(_) => Err(InsertError::Unknown(StoreError::TimedOut)),
         }
     }
 
-    async fn connect(&self) -> Result<Open, StoreError> {
+    async fn connect(&self) -> Result<Open> {
         let (client, connection) = self.address.connect().await?;
         let connection = AbortOnDropHandle::new(tokio::spawn(async move {
             // Callers that wait for an answer get the error; here it only ends the task.
@@ -264,10 +238,7 @@ impl Open {
     /// # Errors
     /// Returns [`StoreError::AnotherHistory`] or [`StoreError::NotCompared`] if the database's
     /// history is not `history`.
-    async fn begin_copy(
-        &mut self,
-        history: &StoreEpoch,
-    ) -> Result<(Timestamp, CopyInSink<Bytes>), StoreError> {
+    async fn begin_copy(&mut self, history: &StoreEpoch) -> Result<(Timestamp, CopyInSink<Bytes>)> {
         let Copying { now, copy } = match &self.copy {
             Some(copying) => copying.clone(),
             None => {
@@ -281,37 +252,32 @@ impl Open {
                 .await?;
         // On an error the sink is dropped, which makes the COPY fail, and the connection is dropped
         // with it.
-        let epoch: Option<&str> = row.try_get(1)?;
-        if epoch.ok_or(StoreError::NotCompared)? != history.as_str() {
+        let row = transaction::row(&row)?;
+        if row.opt_text(1)?.ok_or(StoreError::NotCompared)? != history.as_str() {
             return Err(StoreError::AnotherHistory);
         }
-        Ok((timestamp(&row, 0)?, sink))
+        Ok((row.time(0)?, sink))
     }
-}
 
-impl Open {
     /// Pipelines the query for the replay position and the statement. The server answers them in
     /// this order.
-    async fn read_replica(
-        &mut self,
-        params: &[&(dyn ToSql + Sync)],
-    ) -> Result<(Replayed, Vec<Row>), StoreError> {
+    async fn read_replica(&mut self, params: &[&(dyn ToSql + Sync)]) -> Result<(Replayed, Vec<Row>)> {
         let replayed = match &self.replayed {
             Some(replayed) => replayed.clone(),
             None => self.replayed.insert(self.client.prepare(REPLAYED).await?).clone(),
         };
         let position = self.client.query_one(&replayed, &[]);
         let (replayed, rows) = try_join(position, self.client.query(&self.statement, params)).await?;
-        let start = optional_timestamp(&replayed, 1)?;
-        let position = replayed.try_get::<_, Option<i64>>(0)?.zip(start);
+        let replayed = transaction::row(&replayed)?;
+        let position = replayed.opt_int(0)?.zip(replayed.opt_time(1)?);
         let position = position.map(|(at, start)| Position { start, at });
-        Ok((Replayed { position, is_all: replayed.try_get(2)? }, rows))
+        Ok((Replayed { position, is_all: replayed.flag(2)? }, rows))
     }
 }
 
 /// Sends the rows and COMMIT together, and waits for both answers. After a failed COPY, COMMIT
 /// rolls the transaction back without an error of its own, so the error of the COPY counts.
-async fn commit_copy(client: &Client, sink: CopyInSink<Bytes>, rows: Bytes) -> Result<(), LineError> {
+async fn commit_copy(client: &Client, sink: CopyInSink<Bytes>, rows: Bytes) -> Result<(), InsertError> {
     let mut sink = pin!(sink);
     let copy = async {
         sink.send(rows).await?;
@@ -321,14 +287,14 @@ async fn commit_copy(client: &Client, sink: CopyInSink<Bytes>, rows: Bytes) -> R
     copied.and(committed).map_err(failed)
 }
 
-/// Classifies the error of a statement that was sent.
-fn failed(error: tokio_postgres::Error) -> LineError {
-    if rolled_back(&error) { LineError::Answered(error) } else { LineError::InDoubt(error.into()) }
+/// Classifies the error of a statement that was sent. If Postgres answered with it, the statement's
+/// transaction was rolled back.
+fn failed(error: tokio_postgres::Error) -> InsertError {
+    if rolled_back(&error) { InsertError::Failed(error.into()) } else { InsertError::Unknown(error.into()) }
 }
 
 /// Returns whether the server's error proves that nothing was committed. A server that is shutting
 /// down may have committed first, and its error does not tell.
-#[must_use]
 pub fn rolled_back(error: &tokio_postgres::Error) -> bool {
     let going_down = [
         SqlState::ADMIN_SHUTDOWN,

@@ -5,31 +5,25 @@ use std::sync::atomic::Ordering;
 use async_trait::async_trait;
 use codes::LinkId;
 use links::{
-    DomainId, Idempotency, Link, NewLink, Slug, Tag,
+    DomainId, Idempotency, NewLink, Slug, Tag,
     webhook::{EventKind, NewWebhookEvent, Subscription},
 };
 use numbers::StoreEpoch;
 use tokio::sync::mpsc;
 use tokio_postgres::Transaction;
 
-use super::{
-    PostgresStore, changes,
-    transaction::{PostgresSql, insert},
-};
+use super::{PostgresStore, changes, transaction::PostgresSql};
 use crate::{
-    Change, FullLink, InsertError, Inserted, InsertedFull, InsertedNamed, Links, NamedLink, Reading, Source,
-    StoreError, sql,
+    Change, FullLink, InsertError, Inserted, InsertedFull, InsertedNamed, Links, NamedLink, Reading, Result,
+    Source, sql,
 };
 
 /// Records events in a transaction of the caller, such as the one that stores visits.
 ///
 /// # Errors
-/// Returns [`StoreError`] if Postgres refuses the statement. The transaction is then to be rolled
+/// Returns `StoreError` if Postgres refuses the statement. The transaction is then to be rolled
 /// back.
-pub async fn add_webhook_events(
-    transaction: &Transaction<'_>,
-    events: &[NewWebhookEvent],
-) -> Result<(), StoreError> {
+pub async fn add_webhook_events(transaction: &Transaction<'_>, events: &[NewWebhookEvent]) -> Result<()> {
     sql::add_webhook_events(&mut PostgresSql(transaction), events).await
 }
 
@@ -44,20 +38,6 @@ impl PostgresStore {
     pub(super) fn tells_creates(&self) -> bool {
         self.tells_creates.load(Ordering::Relaxed)
     }
-
-    /// Inserts links with an event for each.
-    pub(super) async fn insert_announced(
-        &self,
-        history: &StoreEpoch,
-        links: &[NewLink],
-    ) -> Result<Vec<Inserted>, InsertError> {
-        let mut connection = self.connection().await.map_err(InsertError::Failed)?;
-        insert(&self.address, &mut connection, async |sql| {
-            sql.must_be_of(history).await?;
-            sql::insert_announced(sql, links).await
-        })
-        .await
-    }
 }
 
 #[async_trait]
@@ -67,11 +47,15 @@ impl Links for PostgresStore {
     }
 
     async fn insert(&self, history: &StoreEpoch, links: &[NewLink]) -> Result<Vec<Inserted>, InsertError> {
-        // The batch statement records no events, so that it stays as fast as it is.
-        match self.tells_creates() {
-            true => self.insert_announced(history, links).await,
-            false => self.insert_batch(history, links).await,
+        if !self.tells_creates() {
+            // Its statement records no events, so that it stays as fast as it is.
+            return self.insert_batch(history, links).await;
         }
+        self.run_insert(async |sql| {
+            sql.must_be_of(history).await?;
+            sql::insert_links(sql, links, true).await
+        })
+        .await
     }
 
     async fn insert_full(
@@ -81,14 +65,9 @@ impl Links for PostgresStore {
         tags: &[Tag],
         idempotency: Option<&Idempotency>,
     ) -> Result<InsertedFull, InsertError> {
-        let mut connection = self.connection().await.map_err(InsertError::Failed)?;
-        insert(&self.address, &mut connection, async |sql| {
+        self.run_insert(async |sql| {
             sql.must_be_of(history).await?;
-            let inserted = sql::insert_full(sql, link, tags, idempotency).await?;
-            if let (InsertedFull::Stored(at), true) = (inserted, self.tells_creates()) {
-                sql::record_create(sql, &Link::stored(link.new.id, link.new.draft.clone(), at), tags).await?;
-            }
-            Ok(inserted)
+            sql::insert_full(sql, link, tags, idempotency, self.tells_creates()).await
         })
         .await
     }
@@ -99,22 +78,17 @@ impl Links for PostgresStore {
         tags: &[Tag],
         idempotency: Option<&Idempotency>,
     ) -> Result<InsertedNamed, InsertError> {
-        let mut connection = self.connection().await.map_err(InsertError::Failed)?;
-        insert(&self.address, &mut connection, async |sql| {
-            let inserted = sql::insert_named(sql, link, tags, idempotency).await?;
-            if let (InsertedNamed::Stored(id, at, version), true) = (inserted, self.tells_creates()) {
-                sql::record_create(sql, &link.clone().stored(id, at, version), tags).await?;
-            }
-            Ok(inserted)
+        self.run_insert(async |sql| {
+            sql::insert_named(sql, link, tags, idempotency, self.tells_creates()).await
         })
         .await
     }
 
-    async fn read(&self, ids: &[LinkId], source: Source) -> Result<Reading, StoreError> {
+    async fn read(&self, ids: &[LinkId], source: Source) -> Result<Reading> {
         self.read_links(ids, source).await
     }
 
-    async fn find_slug(&self, domain: DomainId, slug: &Slug) -> Result<Option<LinkId>, StoreError> {
+    async fn find_slug(&self, domain: DomainId, slug: &Slug) -> Result<Option<LinkId>> {
         self.read_slug(domain, slug).await
     }
 

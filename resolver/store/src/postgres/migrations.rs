@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep};
 use tokio_postgres::{Client, error::SqlState};
 
 use super::connect::Address;
-use crate::{Schema, StoreError};
+use crate::{Result, Schema, StoreError};
 
 mod files {
     refinery::embed_migrations!("../../schema/postgres");
@@ -42,7 +42,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// with the connection.
 ///
 /// Each migration is a transaction of its own, so what was applied stays.
-pub(super) async fn run(address: &Address, last: Option<i32>) -> Result<(), StoreError> {
+pub(super) async fn run(address: &Address, last: Option<i32>) -> Result<()> {
     let (mut client, connection) = address.connect().await?;
     let connection = tokio::spawn(connection);
     take_turn(&client).await?;
@@ -67,7 +67,7 @@ pub(super) async fn run(address: &Address, last: Option<i32>) -> Result<(), Stor
 }
 
 /// Waits until no other process migrates.
-async fn take_turn(client: &Client) -> Result<(), StoreError> {
+async fn take_turn(client: &Client) -> Result<()> {
     let until = Instant::now() + TURN_WITHIN;
     loop {
         let row = client.query_one("SELECT pg_try_advisory_lock($1)", &[&LOCK]).await?;
@@ -82,7 +82,7 @@ async fn take_turn(client: &Client) -> Result<(), StoreError> {
 }
 
 /// Applies migrations, and tries again while another transaction uses a table.
-async fn apply(client: &mut Client, target: Target) -> Result<(), StoreError> {
+async fn apply(client: &mut Client, target: Target) -> Result<()> {
     client.batch_execute(LOCK_TIMEOUT).await?;
     let until = Instant::now() + LOCKED_WITHIN;
     loop {
@@ -121,7 +121,7 @@ fn is_locked(error: &refinery::Error) -> bool {
 }
 
 /// Returns the newest migration that has run, and the newest that this version has.
-pub(super) async fn schema(client: &Client) -> Result<Schema, StoreError> {
+pub(super) async fn schema(client: &Client) -> Result<Schema> {
     let runner = files::migrations::runner();
     let needed =
         runner.get_migrations().iter().map(|migration| i64::from(migration.version())).max().unwrap_or(0);

@@ -20,7 +20,6 @@ mod reads;
 mod replica;
 mod roles;
 mod statements;
-mod timestamp;
 mod transaction;
 mod url;
 
@@ -34,11 +33,11 @@ use deadline::within;
 use jiff::Timestamp;
 use line::Line;
 use replica::Positions;
-use statements::{INSERT, POLL, READ, READ_PLAIN};
+use statements::{INSERT, POLL, READ};
 use tokio::{sync::watch, time::Instant};
 use tokio_postgres::config::TargetSessionAttrs;
 
-use super::{Schema, Store, StoreError, Witness, sql};
+use super::{Result, Schema, Store, Witness, sql};
 
 pub use budget::{
     ConnectOptions, ConnectionBudget, DatabaseObserver, PoolCount, ReplicaRead, Server, Unobserved,
@@ -59,8 +58,6 @@ pub struct PostgresStore {
     /// Reads from any server of the URL, also from read-only ones, which prove how old their rows
     /// are: redirects work while there is no primary.
     copy_reader: Line,
-    /// Reads links for lists of visits, which would hold up redirects on the connections above.
-    plain_reader: Line,
     /// The same two connections for slugs.
     slug_reader: Line,
     copy_slug_reader: Line,
@@ -93,22 +90,12 @@ pub struct PostgresStore {
 impl PostgresStore {
     /// Prepares connections to the database at a URL, and to a replica at `read_url`. None is
     /// opened before it is needed.
-    ///
-    /// # Errors
-    /// Returns an error if a URL is invalid.
-    pub async fn new(url: &str, read_url: Option<&str>) -> Result<Self, StoreError> {
+    pub async fn new(url: &str, read_url: Option<&str>) -> Result<Self> {
         Self::with(url, read_url, &ConnectOptions::default()).await
     }
 
     /// Prepares connections like [`new`](Self::new), as many as the options say.
-    ///
-    /// # Errors
-    /// Returns an error if a URL is invalid.
-    pub async fn with(
-        url: &str,
-        read_url: Option<&str>,
-        options: &ConnectOptions,
-    ) -> Result<Self, StoreError> {
+    pub async fn with(url: &str, read_url: Option<&str>, options: &ConnectOptions) -> Result<Self> {
         let ConnectOptions { budget, observer } = options;
         let mut address = Address::parse(url)?.observed_by(Arc::clone(observer));
         // A demoted primary accepts connections too, and refuses every write.
@@ -122,7 +109,6 @@ impl PostgresStore {
             writers: (0..budget.writers).map(writer).collect(),
             reader: Line::reader(address.clone(), READ),
             copy_reader: Line::reader(address.reads_anywhere(), READ),
-            plain_reader: Line::reader(address.clone(), READ_PLAIN.as_str()),
             slug_reader: Line::reader(address.clone(), sql::FIND_SLUG),
             copy_slug_reader: Line::reader(address.reads_anywhere(), sql::FIND_SLUG),
             settings_reader: Line::reader(address.clone(), POLL.as_str()),
@@ -147,32 +133,29 @@ impl PostgresStore {
     }
 
     /// Applies the deadline of calls, and counts a failure.
-    async fn within<T>(&self, call: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+    async fn within<T>(&self, call: impl Future<Output = Result<T>>) -> Result<T> {
         let result = within(call).await;
         self.address.note(&result);
         result
     }
 
-    async fn connection(&self) -> Result<bb8::PooledConnection<'_, Address>, StoreError> {
+    async fn connection(&self) -> Result<bb8::PooledConnection<'_, Address>> {
         check_out(&self.pool).await
     }
 }
 
 /// Applies pending migrations up to a version, for tests of later ones.
-///
-/// # Errors
-/// Returns [`StoreError`] as [`Store::migrate`] does.
-pub async fn migrate_to(url: &str, version: i32) -> Result<(), StoreError> {
+pub async fn migrate_to(url: &str, version: i32) -> Result<()> {
     migrations::run(&Address::parse(url)?, Some(version)).await
 }
 
 #[async_trait]
 impl Store for PostgresStore {
-    async fn migrate(&self) -> Result<(), StoreError> {
+    async fn migrate(&self) -> Result<()> {
         migrations::run(&self.address, None).await
     }
 
-    async fn prove_notifications(&self) -> Result<(), StoreError> {
+    async fn prove_notifications(&self) -> Result<()> {
         changes::prove_once(&self.address).await
     }
 
@@ -186,7 +169,7 @@ impl Store for PostgresStore {
         self.probe_replica().await;
     }
 
-    async fn schema(&self) -> Result<Schema, StoreError> {
+    async fn schema(&self) -> Result<Schema> {
         self.within(async { migrations::schema(&*self.connection().await?).await }).await
     }
 }

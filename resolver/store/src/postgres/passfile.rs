@@ -5,7 +5,7 @@ use std::{path::PathBuf, str::Chars};
 use tokio::io::AsyncReadExt as _;
 use tokio_postgres::{Config, config::Host};
 
-use crate::StoreError;
+use crate::{Result, StoreError};
 
 /// Maximum size of a file, in bytes.
 const FILE_MAX: u64 = 64 * 1024;
@@ -22,7 +22,7 @@ impl Passfile {
     /// # Errors
     /// Returns [`StoreError::Unreachable`] if the file cannot be read, or has different passwords
     /// for the servers.
-    pub(super) async fn password(&self, config: &Config) -> Result<Option<String>, StoreError> {
+    pub(super) async fn password(&self, config: &Config) -> Result<Option<String>> {
         let unreadable = |error: std::io::Error| {
             let error = format!("password file {}: {error}", self.0.display());
             StoreError::Unreachable(error.into())

@@ -1,35 +1,23 @@
 //! What ports do in their own way on Postgres, except [`Links`](crate::Links).
 
 use async_trait::async_trait;
-use codes::LinkId;
 use jiff::Timestamp;
-use links::Link;
 use numbers::StoreEpoch;
 use tokio::{sync::watch, time::Instant};
 
-use super::{
-    PostgresStore, admin, budget::Server, deadline::DEADLINE, reads, replica::Position, timestamp::timestamp,
-};
+use super::{PostgresStore, admin, budget::Server, deadline::DEADLINE, replica::Position, transaction};
 use crate::{
-    Catalog, Keys, Lane, Register, Settings, SettingsPoll, SettingsVersion, StoreError, Webhooks,
+    Catalog, Keys, Lane, Register, Result, Settings, SettingsPoll, SettingsVersion, StoreError, Webhooks,
     operation::run, sql,
 };
 
+impl Catalog for PostgresStore {}
 impl Keys for PostgresStore {}
 impl Webhooks for PostgresStore {}
 
 #[async_trait]
-impl Catalog for PostgresStore {
-    async fn plain_links(&self, ids: &[LinkId]) -> Result<Vec<Link>, StoreError> {
-        let ids: Vec<i64> = ids.iter().map(|id| id.get()).collect();
-        let rows = self.plain_reader.read(DEADLINE, &[&ids]).await.map_err(StoreError::from)?;
-        rows.iter().map(reads::link).collect()
-    }
-}
-
-#[async_trait]
 impl Register for PostgresStore {
-    async fn epoch(&self) -> Result<StoreEpoch, StoreError> {
+    async fn epoch(&self) -> Result<StoreEpoch> {
         self.within(async { admin::epoch(&*self.connection().await?).await }).await
     }
 
@@ -40,19 +28,20 @@ impl Register for PostgresStore {
 
 #[async_trait]
 impl Settings for PostgresStore {
-    async fn poll_settings(&self, known: Option<&SettingsVersion>) -> Result<SettingsPoll, StoreError> {
+    async fn poll_settings(&self, known: Option<&SettingsVersion>) -> Result<SettingsPoll> {
         // Every resolver polls four times a second, and the version rarely changes.
         let sent = Instant::now();
         let rows = self.settings_reader.read(DEADLINE, &[]).await?;
-        self.address.observer().answered(Server::Database);
+        self.address.observer.answered(Server::Database);
         let row =
             rows.first().ok_or_else(|| StoreError::Corrupt("table settings_version is empty".to_owned()))?;
-        let version = SettingsVersion { number: row.try_get(0)?, copy: row.try_get(1)? };
-        let start = timestamp(row, 4)?;
-        self.positions.note(sent, Position { start, at: row.try_get(3)? }, row.try_get(5)?);
+        let row = transaction::row(row)?;
+        let version = SettingsVersion { number: row.int(0)?, copy: row.text(1)?.to_owned() };
+        let start = row.time(4)?;
+        self.positions.note(sent, Position { start, at: row.int(3)? }, row.int(5)?);
         let started = Some(start);
         self.server_start.send_if_modified(|seen| std::mem::replace(seen, started) != started);
-        let settings = match known.is_some_and(|known| version.is(known)) {
+        let settings = match known == Some(&version) {
             true => None,
             false => {
                 run(self, Lane::Read, known.cloned(), |sql, known| {
@@ -64,6 +53,6 @@ impl Settings for PostgresStore {
         if let Some(settings) = &settings {
             self.note_subscriptions(&settings.webhooks);
         }
-        Ok(SettingsPoll { now: timestamp(row, 2)?, settings })
+        Ok(SettingsPoll { now: row.time(2)?, settings })
     }
 }

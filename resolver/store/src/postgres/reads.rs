@@ -8,7 +8,7 @@ use std::{
 };
 
 use codes::LinkId;
-use links::{DomainId, Link, LongUrl, Slug, api_key::ApiKeyId, slug_spellings};
+use links::{DomainId, Link, Slug, slug_spellings};
 use tokio::time::Instant;
 use tokio_postgres::{Row, types::ToSql};
 
@@ -16,9 +16,9 @@ use super::{
     PostgresStore,
     budget::{ReplicaRead, Server},
     deadline::DEADLINE,
-    timestamp::timestamp,
+    transaction,
 };
-use crate::{Reading, Source, StoreError, sql};
+use crate::{Reading, Result, Source, StoreError};
 
 /// Deadline of a read from the primary, for each phase of
 /// [`Line::query`](super::line::Line::query). Any other server is asked after it.
@@ -30,7 +30,7 @@ const SHUNNED: Duration = Duration::from_secs(1);
 
 impl PostgresStore {
     /// Reads the links with these ids, in any order.
-    pub(super) async fn read_links(&self, ids: &[LinkId], source: Source) -> Result<Reading, StoreError> {
+    pub(super) async fn read_links(&self, ids: &[LinkId], source: Source) -> Result<Reading> {
         let replica = match source {
             Source::Any { lag } => self.read_replica(ids, lag).await,
             Source::Primary => None,
@@ -69,7 +69,7 @@ impl PostgresStore {
 
     /// Reads from any server of the URL that has all that the primary is known to have written.
     /// Returns the rows with the instant that they are at least as recent as.
-    async fn read_copy(&self, ids: &[i64]) -> Result<(Vec<Row>, Instant), StoreError> {
+    async fn read_copy(&self, ids: &[i64]) -> Result<(Vec<Row>, Instant)> {
         if lock(&self.copy_shunned).is_some_and(|until| Instant::now() < until) {
             return Err(StoreError::ReplicaBehind);
         }
@@ -92,7 +92,7 @@ impl PostgresStore {
     /// Returns `None` without a replica, and if it does not answer, is in its back-off, or cannot
     /// prove that it lags at most `lag` behind.
     async fn read_replica(&self, ids: &[LinkId], lag: Duration) -> Option<(Vec<Link>, Instant)> {
-        let (replica, observer) = (self.replica.as_ref()?, self.address.observer());
+        let (replica, observer) = (self.replica.as_ref()?, &self.address.observer);
         // Reads within the back-off count as well, by its reason: otherwise a replica that lags
         // would be seen once a second, whatever the load.
         let shunned = *lock(&self.replica_shunned);
@@ -124,16 +124,12 @@ impl PostgresStore {
         let Some(replica) = &self.replica else { return };
         let none: &[i64] = &[];
         if replica.read_replica(REPLICA_DEADLINE, &[&none]).await.is_ok() {
-            self.address.observer().answered(Server::Replica);
+            self.address.observer.answered(Server::Replica);
         }
     }
 
     /// Returns the id of the link that a slug leads to on a domain, in the best of its spellings.
-    pub(super) async fn read_slug(
-        &self,
-        domain: DomainId,
-        slug: &Slug,
-    ) -> Result<Option<LinkId>, StoreError> {
+    pub(super) async fn read_slug(&self, domain: DomainId, slug: &Slug) -> Result<Option<LinkId>> {
         let mut unread = None;
         for spelling in slug_spellings(slug.as_str()) {
             match self.read_spelling(domain, &spelling).await {
@@ -145,7 +141,7 @@ impl PostgresStore {
         unread.map_or(Ok(None), Err)
     }
 
-    async fn read_spelling(&self, domain: DomainId, slug: &str) -> Result<Option<LinkId>, StoreError> {
+    async fn read_spelling(&self, domain: DomainId, slug: &str) -> Result<Option<LinkId>> {
         let id = |rows: Vec<Row>| match rows.first() {
             Some(row) => Ok(Some(LinkId::from_stored(row.try_get(0)?))),
             None => Ok(None),
@@ -167,19 +163,6 @@ fn lock<T>(shunned: &Mutex<Option<T>>) -> MutexGuard<'_, Option<T>> {
     shunned.lock().expect("no code panics while it holds this lock")
 }
 
-fn links(rows: &[Row]) -> Result<Vec<Link>, StoreError> {
-    rows.iter().map(link).collect()
-}
-
-pub(super) fn link(row: &Row) -> Result<Link, StoreError> {
-    Ok(Link {
-        id: LinkId::from_stored(row.try_get(0)?),
-        long_url: LongUrl::from_stored(row.try_get::<_, String>(1)?),
-        title: row.try_get(2)?,
-        crawlable: row.try_get(3)?,
-        forward_query: row.try_get(4)?,
-        created_at: timestamp(row, 5)?,
-        created_by: ApiKeyId(row.try_get(6)?),
-        details: sql::details(row.try_get(7)?),
-    })
+fn links(rows: &[Row]) -> Result<Vec<Link>> {
+    rows.iter().map(|row| transaction::row(row)?.link()).collect()
 }

@@ -4,7 +4,7 @@
 use tokio_postgres::Client;
 
 use super::connect::Address;
-use crate::StoreError;
+use crate::Result;
 
 /// The roles that are granted rights after a migration.
 #[derive(Clone, Debug, Default)]
@@ -32,8 +32,8 @@ const REDIRECT_WEBHOOKS: &str =
 /// Grants the roles what they need, and takes back what they had beyond that.
 ///
 /// # Errors
-/// Returns [`StoreError::Postgres`] if a role does not exist, or the tables belong to another role.
-pub async fn grant(url: &str, roles: &ServingRoles) -> Result<(), StoreError> {
+/// Returns `StoreError::Postgres` if a role does not exist, or the tables belong to another role.
+pub async fn grant(url: &str, roles: &ServingRoles) -> Result<()> {
     let (client, connection) = Address::parse(url)?.connect().await?;
     let connection = tokio::spawn(connection);
     if let Some(role) = &roles.serve {
@@ -51,7 +51,7 @@ pub async fn grant(url: &str, roles: &ServingRoles) -> Result<(), StoreError> {
 }
 
 /// Returns a name as an identifier of SQL, and the schema's beside it.
-async fn quoted(client: &Client, role: &str) -> Result<[String; 2], StoreError> {
+async fn quoted(client: &Client, role: &str) -> Result<[String; 2]> {
     let row = client.query_one("SELECT quote_ident($1), quote_ident(current_schema())", &[&role]).await?;
     Ok([row.try_get(0)?, row.try_get(1)?])
 }

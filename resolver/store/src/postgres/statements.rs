@@ -37,11 +37,6 @@ pub(super) const READ: &str = "
     SELECT id, long_url, title, crawlable, forward_query, created_at, created_by, details::text
     FROM link WHERE id = ANY($1::bigint[])";
 
-/// Reads links by their ids, without redirect rules and descriptions.
-pub(super) static READ_PLAIN: LazyLock<String> = LazyLock::new(|| {
-    format!("SELECT {} FROM link WHERE link.id = ANY($1::bigint[])", sql::Dialect::Postgres.plain_link())
-});
-
 /// Polls the settings' version and copy, the time, the log position, the server's start time and
 /// how much of the log is flushed. The position is the `insert` and not the `flush` position, so
 /// that no commit lies behind it, also of a session that does not wait for the flush.

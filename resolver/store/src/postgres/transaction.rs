@@ -9,6 +9,7 @@ use std::{
 
 use async_trait::async_trait;
 use bytes::BytesMut;
+use jiff::Timestamp;
 use numbers::StoreEpoch;
 use tokio_postgres::{
     Client, GenericClient, Transaction,
@@ -19,13 +20,12 @@ use tokio_postgres::{
 use super::{
     PostgresStore,
     admin::compared_epoch,
-    connect::{Address, Connections, check_out},
+    connect::{Connections, check_out},
     deadline::{DEADLINE, within},
     line::rolled_back,
-    timestamp::timestamp,
 };
 use crate::{
-    Database, Done, InsertError, Lane, Operation, StoreError, Witness,
+    Database, Done, InsertError, Lane, Operation, Result, StoreError, Witness,
     sql::{Cell, Dialect, Notice, Row, Sql, Value},
 };
 
@@ -47,7 +47,7 @@ const LONG: Duration = Duration::from_secs(60);
 const TRIES: usize = 3;
 
 /// Begins a transaction with [`LIMITS`].
-async fn begin(client: &mut Client) -> Result<Transaction<'_>, StoreError> {
+async fn begin(client: &mut Client) -> Result<Transaction<'_>> {
     let transaction = client.transaction().await?;
     transaction.batch_execute(LIMITS).await?;
     Ok(transaction)
@@ -66,7 +66,7 @@ impl PostgresSql<'_, Transaction<'_>> {
     ///
     /// # Errors
     /// Returns [`StoreError::AnotherHistory`] if the history is another one.
-    pub(super) async fn must_be_of(&self, history: &StoreEpoch) -> Result<(), StoreError> {
+    pub(super) async fn must_be_of(&self, history: &StoreEpoch) -> Result<()> {
         if compared_epoch(self.0).await? == *history { Ok(()) } else { Err(StoreError::AnotherHistory) }
     }
 }
@@ -81,7 +81,7 @@ impl Database for PostgresStore {
         self.witness.as_ref()
     }
 
-    async fn run(&self, lane: Lane, operation: Operation) -> Result<Done, StoreError> {
+    async fn run(&self, lane: Lane, operation: Operation) -> Result<Done> {
         let (pool, deadline) = match lane {
             Lane::Write | Lane::Read => (&self.pool, DEADLINE),
             Lane::LongWrite => (&self.pool, LONG),
@@ -99,12 +99,31 @@ impl Database for PostgresStore {
 }
 
 impl PostgresStore {
-    async fn run_for(
+    /// Runs an operation that stores links. Its outcome is known, unless COMMIT was sent and not
+    /// answered. An operation that stored nothing is committed as well, without effect.
+    pub(super) async fn run_insert<T>(
         &self,
-        pool: &Connections,
-        deadline: Duration,
-        operation: &Operation,
-    ) -> Result<Done, StoreError> {
+        operation: impl AsyncFnOnce(&mut PostgresSql<'_, Transaction<'_>>) -> Result<T> + Copy,
+    ) -> Result<T, InsertError> {
+        let mut connection = self.connection().await.map_err(InsertError::Failed)?;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match insert_once(&mut connection, operation).await {
+                Err(InsertError::Failed(error)) if tries < TRIES && is_to_be_repeated(&error) => {
+                    self.address.note_error(&error);
+                }
+                end => {
+                    if let Err(InsertError::Failed(error) | InsertError::Unknown(error)) = &end {
+                        self.address.note_error(error);
+                    }
+                    return end;
+                }
+            }
+        }
+    }
+
+    async fn run_for(&self, pool: &Connections, deadline: Duration, operation: &Operation) -> Result<Done> {
         let got = check_out(pool).await;
         self.address.note(&got);
         let mut connection = got?;
@@ -130,33 +149,9 @@ impl PostgresStore {
     }
 }
 
-/// Runs an operation that stores a link. Its outcome is known, unless COMMIT was sent and not
-/// answered. An operation that stored nothing is committed as well, without effect.
-pub(super) async fn insert<T>(
-    address: &Address,
-    client: &mut Client,
-    operation: impl AsyncFnOnce(&mut PostgresSql<'_, Transaction<'_>>) -> Result<T, StoreError> + Copy,
-) -> Result<T, InsertError> {
-    let mut tries = 0;
-    loop {
-        tries += 1;
-        match insert_once(client, operation).await {
-            Err(InsertError::Failed(error)) if tries < TRIES && is_to_be_repeated(&error) => {
-                address.note_error(&error);
-            }
-            end => {
-                if let Err(InsertError::Failed(error) | InsertError::Unknown(error)) = &end {
-                    address.note_error(error);
-                }
-                return end;
-            }
-        }
-    }
-}
-
 async fn insert_once<T>(
     client: &mut Client,
-    operation: impl AsyncFnOnce(&mut PostgresSql<'_, Transaction<'_>>) -> Result<T, StoreError>,
+    operation: impl AsyncFnOnce(&mut PostgresSql<'_, Transaction<'_>>) -> Result<T>,
 ) -> Result<T, InsertError> {
     let prepared = within(async {
         let transaction = begin(client).await?;
@@ -178,15 +173,15 @@ impl<C: GenericClient + Sync> Sql for PostgresSql<'_, C> {
         Dialect::Postgres
     }
 
-    async fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, StoreError> {
+    async fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>> {
         self.0.query_typed(sql, &parameters(values)).await?.iter().map(row).collect()
     }
 
-    async fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, StoreError> {
+    async fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64> {
         Ok(self.0.execute_typed(sql, &parameters(values)).await?)
     }
 
-    async fn notify(&mut self, notice: Notice<'_>) -> Result<(), StoreError> {
+    async fn notify(&mut self, notice: Notice<'_>) -> Result<()> {
         let text = match notice {
             Notice::Changed(ids) => ids.iter().map(|id| id.get().to_string()).collect::<Vec<_>>().join(","),
             Notice::Picked(id) => format!("+{}", id.get()),
@@ -233,26 +228,26 @@ impl ToSql for Value {
     to_sql_checked!();
 }
 
-fn row(row: &tokio_postgres::Row) -> Result<Row, StoreError> {
+/// Reads all columns of a row.
+pub(super) fn row(row: &tokio_postgres::Row) -> Result<Row> {
+    let int = |value: Option<i64>| value.map_or(Cell::Null, Cell::Int);
     let cell = |index: usize| {
         let kind = row.columns()[index].type_();
         Ok(match *kind {
-            Type::INT8 => row.try_get::<_, Option<i64>>(index)?.map_or(Cell::Null, Cell::Int),
-            Type::INT2 => {
-                row.try_get::<_, Option<i16>>(index)?.map_or(Cell::Null, |value| Cell::Int(value.into()))
-            }
-            Type::INT4 => {
-                row.try_get::<_, Option<i32>>(index)?.map_or(Cell::Null, |value| Cell::Int(value.into()))
-            }
-            Type::BOOL => {
-                row.try_get::<_, Option<bool>>(index)?.map_or(Cell::Null, |value| Cell::Int(value.into()))
-            }
+            Type::INT8 => int(row.try_get(index)?),
+            Type::INT4 => int(row.try_get::<_, Option<i32>>(index)?.map(i64::from)),
+            Type::INT2 => int(row.try_get::<_, Option<i16>>(index)?.map(i64::from)),
+            Type::BOOL => int(row.try_get::<_, Option<bool>>(index)?.map(i64::from)),
             Type::TEXT => row.try_get::<_, Option<String>>(index)?.map_or(Cell::Null, Cell::Text),
             Type::BYTEA => row.try_get::<_, Option<Vec<u8>>>(index)?.map_or(Cell::Null, Cell::Bytes),
-            Type::TIMESTAMPTZ => match row.try_get::<_, Option<SystemTime>>(index)? {
-                Some(_) => Cell::Time(timestamp(row, index)?),
-                None => Cell::Null,
-            },
+            Type::TIMESTAMPTZ => {
+                match row.try_get::<_, Option<SystemTime>>(index)?.map(Timestamp::try_from) {
+                    Some(time) => {
+                        Cell::Time(time.map_err(|error| StoreError::Corrupt(format!("a time: {error}")))?)
+                    }
+                    None => Cell::Null,
+                }
+            }
             _ => return Err(StoreError::Corrupt(format!("a value of type {kind}"))),
         })
     };

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use percent_encoding::percent_decode_str;
 use tls::{TlsFiles, Verify};
 
-use crate::StoreError;
+use crate::{Result, StoreError};
 
 /// A URL, split into what the driver knows and what it does not.
 pub(super) struct Url {
@@ -28,7 +28,7 @@ pub(super) struct Url {
 }
 
 impl Url {
-    pub(super) fn parse(text: &str) -> Result<Self, StoreError> {
+    pub(super) fn parse(text: &str) -> Result<Self> {
         let (base, parameters) = split(text);
         let mut url = Self {
             for_driver: base.to_owned(),
@@ -74,7 +74,7 @@ impl Url {
     }
 
     /// Returns what a mode requires of the server's certificate.
-    fn verified_by(&mut self, mode: &str) -> Result<Verify, StoreError> {
+    fn verified_by(&mut self, mode: &str) -> Result<Verify> {
         if self.files.ca.as_ref().is_some_and(|path| path.as_os_str() == "system") {
             self.files.ca = None;
             return match mode {

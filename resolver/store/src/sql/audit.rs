@@ -15,7 +15,7 @@ use links::{
 use serde_json::{Value as Json, json};
 
 use super::{Sql, Value, places, webhooks::record_link};
-use crate::StoreError;
+use crate::{Result, StoreError};
 
 /// Adds an entry for a change.
 pub(super) async fn note(
@@ -24,7 +24,7 @@ pub(super) async fn note(
     action: Action,
     subject: &str,
     details: Option<Json>,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let insert = format!(
         "INSERT INTO audit (api_key, action, subject, details) VALUES ($1, $2, $3, {})",
         sql.dialect().json("$4")
@@ -38,12 +38,7 @@ pub(super) async fn note(
     sql.query(&insert, &values).await.map(drop)
 }
 
-/// Adds an entry for a change that was made elsewhere.
-pub(crate) async fn add_audit_entry(
-    sql: &mut dyn Sql,
-    by: ApiKeyId,
-    entry: &NewEntry,
-) -> Result<(), StoreError> {
+pub(crate) async fn add_audit_entry(sql: &mut dyn Sql, by: ApiKeyId, entry: &NewEntry) -> Result<()> {
     note(sql, by, entry.action, &entry.subject, Some(entry.details.clone())).await
 }
 
@@ -55,7 +50,7 @@ pub(super) async fn note_link(
     action: Action,
     (link, tags, former): (&Link, &[Tag], &[Tag]),
     details: Json,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     note(sql, by, action, &link.id.get().to_string(), Some(details.clone())).await?;
     let Some(event) = EventKind::of(action) else { return Ok(()) };
     let mut data = details;
@@ -70,12 +65,11 @@ fn link_actions() -> String {
     actions.map(|action| format!("'{}'", action.as_str())).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the latest wanted entries, at most `most`.
 pub(crate) async fn audit_entries(
     sql: &mut dyn Sql,
     filter: &EntryFilter,
     most: usize,
-) -> Result<Vec<Entry>, StoreError> {
+) -> Result<Vec<Entry>> {
     let EntryFilter { before, action, by_name, object, since, until } = filter;
     let mut values = vec![Value::Int(before.unwrap_or(i64::MAX))];
     let mut conditions = String::new();

@@ -7,11 +7,11 @@
 use codes::{KeyspaceIndex, LinkId};
 use numbers::Span;
 
-use super::{Sql, Value, ids_of, number_of_end};
-use crate::{BlockEntry, Registration, StoreError};
+use super::{ROWS_AT_ONCE, Sql, Value, ids_of, number_of_end};
+use crate::{BlockEntry, Registration, Result, StoreError};
 
-/// Maximum number of spans in one statement.
-const ENTERED_AT_ONCE: usize = 500;
+/// Ids in a page of links.
+pub(crate) const LINKS_PAGE: usize = 10_000;
 
 /// Maximum number of a predecessor's commits that one take-over waits for. Each start of a holder
 /// leaves at most one under way.
@@ -22,12 +22,9 @@ const TAKE_OVER_TRIES: usize = 5;
 const IS_RESERVED: &str = "EXISTS (SELECT 1 FROM reservation
     WHERE closed_at IS NULL AND 'reservation-' || reservation.id = block.holder)";
 
-/// Registers a block. If it is refused because an earlier attempt of this call was committed, that
-/// attempt's row is found.
-pub(crate) async fn register_block(
-    sql: &mut dyn Sql,
-    block: &BlockEntry,
-) -> Result<Registration, StoreError> {
+/// If the block is refused because an earlier attempt of this call was committed, that attempt's
+/// row is found.
+pub(crate) async fn register_block(sql: &mut dyn Sql, block: &BlockEntry) -> Result<Registration> {
     let is_registered = enter(sql, block, &[block.span]).await? || is_registered(sql, block).await?;
     Ok(if is_registered { Registration::Registered } else { Registration::Overlaps })
 }
@@ -43,11 +40,7 @@ pub(crate) async fn register_block(
 /// # Errors
 /// Returns [`StoreError::Overlap`] if such a row is in the way. The transaction is rolled back, so
 /// that the rows which were to be replaced stay.
-pub(crate) async fn take_over_block(
-    sql: &mut dyn Sql,
-    block: &BlockEntry,
-    leaked: u64,
-) -> Result<(), StoreError> {
+pub(crate) async fn take_over_block(sql: &mut dyn Sql, block: &BlockEntry, leaked: u64) -> Result<()> {
     let (first, end) = LinkId::range(block.keyspace, block.span);
     let older = format!(
         "DELETE FROM block WHERE generation <= $1 AND {} AND NOT {IS_RESERVED}",
@@ -69,7 +62,7 @@ pub(crate) async fn take_over_block(
 
 /// Returns whether some of the numbers were taken over by another holder, belong to a block that
 /// reaches beyond this one, or are reserved.
-async fn has_newer(sql: &mut dyn Sql, block: &BlockEntry, leaked: u64) -> Result<bool, StoreError> {
+async fn has_newer(sql: &mut dyn Sql, block: &BlockEntry, leaked: u64) -> Result<bool> {
     let (first, end) = LinkId::range(block.keyspace, block.span);
     let newer = format!(
         "SELECT generation FROM block WHERE {}
@@ -85,11 +78,7 @@ async fn has_newer(sql: &mut dyn Sql, block: &BlockEntry, leaked: u64) -> Result
 /// # Errors
 /// Returns [`StoreError::Overlap`] if spans are to be kept and the block has no row, because
 /// another holder has taken it over, or if a kept span overlaps another block.
-pub(crate) async fn release_block(
-    sql: &mut dyn Sql,
-    block: &BlockEntry,
-    kept: &[Span],
-) -> Result<(), StoreError> {
+pub(crate) async fn release_block(sql: &mut dyn Sql, block: &BlockEntry, kept: &[Span]) -> Result<()> {
     let (first, end) = LinkId::range(block.keyspace, block.span);
     let own = format!(
         "DELETE FROM block WHERE generation = $1 AND instance = $2 AND {} RETURNING generation",
@@ -105,7 +94,7 @@ pub(crate) async fn release_block(
 
 /// Inserts a row for each of some spans with the block's other values. Returns whether all of them
 /// were inserted: a span that overlaps a row is left out.
-pub(super) async fn enter(sql: &mut dyn Sql, block: &BlockEntry, spans: &[Span]) -> Result<bool, StoreError> {
+pub(super) async fn enter(sql: &mut dyn Sql, block: &BlockEntry, spans: &[Span]) -> Result<bool> {
     let dialect = sql.dialect();
     let mut values = vec![
         signed(block.generation)?,
@@ -114,7 +103,7 @@ pub(super) async fn enter(sql: &mut dyn Sql, block: &BlockEntry, spans: &[Span])
         Value::Text(block.instance.clone()),
     ];
     let mut entered = 0;
-    for spans in spans.chunks(ENTERED_AT_ONCE) {
+    for spans in spans.chunks(ROWS_AT_ONCE) {
         let rows: Vec<String> =
             (0..spans.len()).map(|row| format!("(${}, ${})", 2 * row + 5, 2 * row + 6)).collect();
         let insert = format!(
@@ -138,7 +127,7 @@ pub(super) async fn enter(sql: &mut dyn Sql, block: &BlockEntry, spans: &[Span])
 }
 
 /// Returns whether the register has exactly this block.
-async fn is_registered(sql: &mut dyn Sql, block: &BlockEntry) -> Result<bool, StoreError> {
+async fn is_registered(sql: &mut dyn Sql, block: &BlockEntry) -> Result<bool> {
     let (first, end) = LinkId::range(block.keyspace, block.span);
     let (low, high) = sql.dialect().block_bounds();
     let select = format!(
@@ -148,13 +137,7 @@ async fn is_registered(sql: &mut dyn Sql, block: &BlockEntry) -> Result<bool, St
     Ok(!sql.query(&select, &values).await?.is_empty())
 }
 
-/// Returns whether the register assigns an id to this allocation.
-pub(crate) async fn holds(
-    sql: &mut dyn Sql,
-    id: LinkId,
-    generation: u64,
-    instance: &str,
-) -> Result<bool, StoreError> {
+pub(crate) async fn holds(sql: &mut dyn Sql, id: LinkId, generation: u64, instance: &str) -> Result<bool> {
     let select = format!(
         "SELECT generation FROM block WHERE {} AND generation = $3 AND instance = $4",
         sql.dialect().block_overlaps("$1", "$2")
@@ -164,9 +147,15 @@ pub(crate) async fn holds(
     Ok(!sql.query(&select, &values).await?.is_empty())
 }
 
+/// Returns the next page of the ids of links from `next` to `end`, ascending.
+pub(crate) async fn page_of_links(sql: &mut dyn Sql, next: i64, end: i64) -> Result<Vec<i64>> {
+    let page = format!("SELECT id FROM link WHERE id >= $1 AND id < $2 ORDER BY id LIMIT {LINKS_PAGE}");
+    sql.query(&page, &[next.into(), end.into()]).await?.iter().map(|row| row.int(0)).collect()
+}
+
 /// Returns whether an open reservation owns the id. Its holder knows the code, and may have printed
 /// it.
-pub(super) async fn is_reserved(sql: &mut dyn Sql, id: LinkId) -> Result<bool, StoreError> {
+pub(super) async fn is_reserved(sql: &mut dyn Sql, id: LinkId) -> Result<bool> {
     let select = format!(
         "SELECT generation FROM block WHERE {} AND {IS_RESERVED}",
         sql.dialect().block_overlaps("$1", "$2")
@@ -174,18 +163,15 @@ pub(super) async fn is_reserved(sql: &mut dyn Sql, id: LinkId) -> Result<bool, S
     Ok(!sql.query(&select, &[id.get().into(), (id.get() + 1).into()]).await?.is_empty())
 }
 
-/// Returns the end of a keyspace's registered numbers.
-///
 /// Blocks do not overlap, so the last one has the highest end.
-pub(crate) async fn registered_end(sql: &mut dyn Sql, keyspace: KeyspaceIndex) -> Result<u64, StoreError> {
+pub(crate) async fn registered_end(sql: &mut dyn Sql, keyspace: KeyspaceIndex) -> Result<u64> {
     let (first, end) = ids_of(keyspace);
-    let last = sql.query(sql.dialect().last_block_end(), &[first.into(), end.into()]).await?;
-    let end = last.first().map(|row| row.int(0)).transpose()?;
+    let end = sql.number(sql.dialect().last_block_end(), &[first.into(), end.into()]).await?;
     Ok(number_of_end(keyspace, end))
 }
 
 /// Converts to `bigint`. Generations and incarnations count by ones and stay far below the limit.
-fn signed(value: u64) -> Result<Value, StoreError> {
+fn signed(value: u64) -> Result<Value> {
     let value = i64::try_from(value);
     value.map(Value::Int).map_err(|error| StoreError::Corrupt(format!("table block: {error}")))
 }

@@ -1,30 +1,81 @@
-//! Inserts of single links: custom slugs, tags, domains and deduplication, which the batch insert
-//! does not support.
+//! Inserts of links: custom slugs, tags, domains, deduplication and events of webhooks, which the
+//! batch insert of Postgres does not support.
+
+use std::collections::HashMap;
 
 use codes::LinkId;
 use jiff::Timestamp;
 use links::{DomainId, Draft, Idempotency, Link, NewLink, PickedCode, Slug, Tag};
 
 use super::{
-    Notice, Sql, Value,
+    Dialect, Notice, ROWS_AT_ONCE, Sql, Value,
     blocks::is_reserved,
     details::{DELETED_AT, DOMAIN_OR_DEFAULT, SLUG, VERSION},
     details_text,
     edits::lock,
     idempotency::{Earlier, claim, release},
+    places,
     slugs::{free_slug, keep_domain, take_slug},
     tags::set_tags,
+    webhooks::{record_create, record_creates},
 };
-use crate::{FullLink, InsertedFull, InsertedNamed, NamedLink, StoreError};
+use crate::{FullLink, Inserted, InsertedFull, InsertedNamed, NamedLink, Result, StoreError};
 
-/// Inserts a link under a claimed number, unless `idempotency` matches an earlier
-/// one.
+/// Inserts links without tags, and returns the outcome of each in the order of `links`. With
+/// `is_announced`, records an event for each that is stored.
+pub(crate) async fn insert_links(
+    sql: &mut dyn Sql,
+    links: &[NewLink],
+    is_announced: bool,
+) -> Result<Vec<Inserted>> {
+    // In the order of their ids, so that concurrent inserts cannot deadlock.
+    let mut order: Vec<&NewLink> = links.iter().collect();
+    order.sort_unstable_by_key(|link| link.id);
+    // A statement of many rows saves round trips, of which SQLite has none: it keeps one prepared.
+    let at_once = if sql.dialect() == Dialect::Sqlite { 1 } else { ROWS_AT_ONCE };
+    let mut stored: HashMap<LinkId, Timestamp> = HashMap::with_capacity(links.len());
+    for links in order.chunks(at_once) {
+        let mut values = Vec::with_capacity(7 * links.len());
+        for link in links {
+            values.extend(self::values(link.id, &link.draft)?);
+        }
+        for row in sql.query(&insert_of(sql.dialect(), links.len()), &values).await? {
+            stored.insert(LinkId::from_stored(row.int(0)?), row.time(1)?);
+        }
+    }
+    if is_announced {
+        let link = |new: &&NewLink| Some(Link::stored(new.id, new.draft.clone(), *stored.get(&new.id)?));
+        let links: Vec<Link> = order.iter().filter_map(link).collect();
+        record_creates(sql, &links).await?;
+    }
+    let outcome = |link: &NewLink| stored.get(&link.id).map_or(Inserted::Taken, |at| Inserted::Stored(*at));
+    Ok(links.iter().map(outcome).collect())
+}
+
+/// Returns the insert of so many links.
+fn insert_of(dialect: Dialect, count: usize) -> String {
+    let row = |first: usize| {
+        let at = |column: usize| format!("${}", first + column);
+        let (plain, details, id) = (places(first, 5), dialect.json(&at(5)), at(6));
+        format!("({plain}, {details}, {id})")
+    };
+    let rows: Vec<String> = (0..count).map(|row_index| row(7 * row_index + 1)).collect();
+    format!(
+        "INSERT INTO link (long_url, title, crawlable, forward_query, created_by, details, id) VALUES {}
+         ON CONFLICT (id) DO NOTHING RETURNING id, created_at",
+        rows.join(", ")
+    )
+}
+
+/// Inserts a link under a claimed number, unless `idempotency` matches an earlier one. With
+/// `is_announced`, records an event if a webhook is called for it.
 pub(crate) async fn insert_full(
     sql: &mut dyn Sql,
     FullLink { new: NewLink { id, draft }, code }: &FullLink,
     tags: &[Tag],
     idempotency: Option<&Idempotency>,
-) -> Result<InsertedFull, StoreError> {
+    is_announced: bool,
+) -> Result<InsertedFull> {
     match claim(sql, *id, draft.created_by, idempotency).await? {
         Earlier::None => {}
         Earlier::Made(other) => return Ok(InsertedFull::Existing(other)),
@@ -44,17 +95,19 @@ pub(crate) async fn insert_full(
         return Ok(InsertedFull::Taken);
     };
     set_tags(sql, *id, tags).await?;
+    if is_announced {
+        record_create(sql, &Link::stored(*id, draft.clone(), at), tags).await?;
+    }
     Ok(InsertedFull::Stored(at))
 }
 
-/// Inserts a link under a custom slug, unless `idempotency` matches an earlier
-/// one.
 pub(crate) async fn insert_named(
     sql: &mut dyn Sql,
     link: &NamedLink,
     tags: &[Tag],
     idempotency: Option<&Idempotency>,
-) -> Result<InsertedNamed, StoreError> {
+    is_announced: bool,
+) -> Result<InsertedNamed> {
     // The id is known before the first write, so that deduplication can record it.
     let spot = spot(sql, link).await?;
     match claim(sql, spot.id(), link.draft.created_by, idempotency).await? {
@@ -65,7 +118,7 @@ pub(crate) async fn insert_named(
     if link.mintable.is_none() && link.slug.code_on(link.draft.domain()).is_some() {
         same_keyspaces(sql, link.keyspaces).await?;
     }
-    let Placed::Stored(id, at, version) = place_at(sql, spot, link, None).await? else {
+    let Some((id, at, version)) = place_at(sql, spot, link, None).await? else {
         release(sql, spot.id(), idempotency).await?;
         let is_there = keep_domain(sql, link.draft.domain()).await?;
         return Ok(if is_there { InsertedNamed::Taken } else { InsertedNamed::NoDomain });
@@ -76,6 +129,9 @@ pub(crate) async fn insert_named(
     match spot {
         Spot::Number(_) => sql.notify(Notice::Picked(id)).await?,
         Spot::Entry(_) | Spot::Taken(_) => sql.notify(Notice::Changed(&[id])).await?,
+    }
+    if is_announced {
+        record_create(sql, &link.clone().stored(id, at, version), tags).await?;
     }
     Ok(InsertedNamed::Stored(id, at, version))
 }
@@ -100,7 +156,7 @@ impl Spot {
 
 /// Finds the spot of a link, and locks the link that had its code before. Of two links that are
 /// picked at once under a code that was left, the primary key of `slug` decides.
-async fn spot(sql: &mut dyn Sql, link: &NamedLink) -> Result<Spot, StoreError> {
+async fn spot(sql: &mut dyn Sql, link: &NamedLink) -> Result<Spot> {
     let Some(number) = link.mintable else { return Ok(Spot::Entry(next_id(sql).await?)) };
     // A reservation that is made at this very moment finds the code taken when it is filled.
     if is_reserved(sql, number).await? {
@@ -113,35 +169,30 @@ async fn spot(sql: &mut dyn Sql, link: &NamedLink) -> Result<Spot, StoreError> {
     })
 }
 
-/// The outcome of an insert under a custom slug.
-pub(super) enum Placed {
-    Stored(LinkId, Timestamp, u64),
-    Taken,
-}
-
 /// Inserts a link under a custom slug, without tags or deduplication. `created_at` replaces the
 /// current time as its creation time.
 pub(super) async fn place(
     sql: &mut dyn Sql,
     link: &NamedLink,
     created_at: Option<Timestamp>,
-) -> Result<Placed, StoreError> {
+) -> Result<Option<(LinkId, Timestamp, u64)>> {
     let spot = spot(sql, link).await?;
     place_at(sql, spot, link, created_at).await
 }
 
-/// Inserts a link under a custom slug at this spot. The slug is claimed first: a concurrent claim
+/// Inserts a link under a custom slug at this spot. Returns its id, creation time and version, or
+/// `None` if the slug is taken. The slug is claimed first: a concurrent claim
 /// waits here, and writes nothing else.
 async fn place_at(
     sql: &mut dyn Sql,
     spot: Spot,
     NamedLink { slug, draft, .. }: &NamedLink,
     created_at: Option<Timestamp>,
-) -> Result<Placed, StoreError> {
+) -> Result<Option<(LinkId, Timestamp, u64)>> {
     let domain = draft.domain();
     let id = match spot {
-        Spot::Taken(_) => return Ok(Placed::Taken),
-        Spot::Entry(id) if !take_slug(sql, domain, slug.as_str(), id).await? => return Ok(Placed::Taken),
+        Spot::Taken(_) => return Ok(None),
+        Spot::Entry(id) if !take_slug(sql, domain, slug.as_str(), id).await? => return Ok(None),
         Spot::Number(id) | Spot::Entry(id) => id,
     };
     let version = next_version(sql, domain, slug).await?.max(draft.version());
@@ -154,34 +205,29 @@ async fn place_at(
         details.origin.get_or_insert_default().minted = true;
     }
     match (insert_link(sql, id, &draft, created_at).await?, spot) {
-        (None, Spot::Number(_)) => return Ok(Placed::Taken),
+        (None, Spot::Number(_)) => return Ok(None),
         (None, _) => return Err(corrupt("the next id is taken")),
         (Some(at), Spot::Number(_)) => pick(sql, id).await.map(|()| at),
         (Some(at), _) => Ok(at),
     }
-    .map(|at| Placed::Stored(id, at, version))
+    .map(|at| Some((id, at, version)))
 }
 
 /// Returns the first version of a link under a slug. It continues those of the deleted links that
 /// had the slug, so that what was meant for a version of one of them never applies to the new one.
-async fn next_version(sql: &mut dyn Sql, domain: DomainId, slug: &Slug) -> Result<u64, StoreError> {
+async fn next_version(sql: &mut dyn Sql, domain: DomainId, slug: &Slug) -> Result<u64> {
     let next = format!(
         "SELECT max(coalesce({VERSION}, 0)) + 1 FROM link
          WHERE {DELETED_AT} IS NOT NULL AND {SLUG} = $1 AND {DOMAIN_OR_DEFAULT} = $2"
     );
     let values = [Value::Text(slug.as_str().to_owned()), Value::Int(domain.get())];
-    let rows = sql.query(&next, &values).await?;
-    let next = rows.first().filter(|row| !row.is_null(0)).map(|row| row.int(0)).transpose()?;
+    let next = sql.number(&next, &values).await?;
     Ok(next.and_then(|next| u64::try_from(next).ok()).unwrap_or(0))
 }
 
 /// Continues the versions of the deleted links that had this name on the domain to which a link
 /// comes back, or moves.
-pub(super) async fn continue_versions(
-    sql: &mut dyn Sql,
-    link: &mut Link,
-    name: &Slug,
-) -> Result<(), StoreError> {
+pub(super) async fn continue_versions(sql: &mut dyn Sql, link: &mut Link, name: &Slug) -> Result<()> {
     let next = next_version(sql, link.domain(), name).await?;
     let details = link.details.get_or_insert_default();
     details.version = details.version.max(next);
@@ -193,11 +239,10 @@ pub(super) async fn continue_versions(
 ///
 /// # Errors
 /// Returns [`StoreError::Keyspace`] if the database has another number of keyspaces than `known`.
-pub(super) async fn same_keyspaces(sql: &mut dyn Sql, known: usize) -> Result<(), StoreError> {
+pub(super) async fn same_keyspaces(sql: &mut dyn Sql, known: usize) -> Result<()> {
     sql.query(sql.dialect().keep_keyspaces(), &[]).await?;
-    let counted = sql.query("SELECT count(*) FROM keyspace", &[]).await?;
-    let counted = counted.first().ok_or_else(|| corrupt("no count"))?.int(0)?;
-    if counted == i64::try_from(known).unwrap_or(-1) {
+    let counted = sql.number("SELECT count(*) FROM keyspace", &[]).await?;
+    if counted == i64::try_from(known).ok() {
         return Ok(());
     }
     Err(StoreError::Keyspace("a keyspace was added: this resolver has to be restarted".to_owned()))
@@ -210,7 +255,7 @@ pub(super) async fn insert_deleted(
     code: &PickedCode,
     draft: &Draft,
     created_at: Option<Timestamp>,
-) -> Result<Option<LinkId>, StoreError> {
+) -> Result<Option<LinkId>> {
     if let Some(number) = code.mintable {
         if is_reserved(sql, number).await? {
             return Ok(None);
@@ -233,7 +278,7 @@ pub(super) async fn insert_deleted(
 
 /// Records the id of a custom slug that is mintable. Only resolvers of the release before read
 /// these ids: while they trust their set, they deny such codes.
-async fn pick(sql: &mut dyn Sql, id: LinkId) -> Result<(), StoreError> {
+async fn pick(sql: &mut dyn Sql, id: LinkId) -> Result<()> {
     let pick = "INSERT INTO picked (id) VALUES ($1) ON CONFLICT (id) DO NOTHING";
     sql.query(pick, &[Value::Int(id.get())]).await.map(drop)
 }
@@ -244,7 +289,7 @@ async fn insert_link(
     id: LinkId,
     draft: &Draft,
     created_at: Option<Timestamp>,
-) -> Result<Option<Timestamp>, StoreError> {
+) -> Result<Option<Timestamp>> {
     let (details, now) = (sql.dialect().json("$6"), sql.dialect().now());
     let insert = format!(
         "INSERT INTO link (long_url, title, crawlable, forward_query, created_by, details, id, created_at)
@@ -252,12 +297,11 @@ async fn insert_link(
     );
     let mut values = Vec::from(values(id, draft)?);
     values.push(Value::OptTime(created_at));
-    let rows = sql.query(&insert, &values).await?;
-    rows.first().map(|row| row.time(0)).transpose()
+    sql.first(&insert, &values).await?.map(|row| row.time(0)).transpose()
 }
 
 /// Parameters `$1` to `$7` of an insert or update of a link.
-pub(super) fn values(id: LinkId, draft: &Draft) -> Result<[Value; 7], StoreError> {
+pub(super) fn values(id: LinkId, draft: &Draft) -> Result<[Value; 7]> {
     Ok([
         Value::Text(draft.long_url.as_str().to_owned()),
         Value::OptText(draft.title.clone()),
@@ -270,9 +314,9 @@ pub(super) fn values(id: LinkId, draft: &Draft) -> Result<[Value; 7], StoreError
 }
 
 /// Allocates an id that belongs to no minted code.
-async fn next_id(sql: &mut dyn Sql) -> Result<LinkId, StoreError> {
-    let drawn = sql.query(sql.dialect().next_slug_link_id(), &[]).await?;
-    Ok(LinkId::from_stored(drawn.first().ok_or_else(|| corrupt("no next id"))?.int(0)?))
+async fn next_id(sql: &mut dyn Sql) -> Result<LinkId> {
+    let next = sql.number(sql.dialect().next_slug_link_id(), &[]).await?;
+    next.map(LinkId::from_stored).ok_or_else(|| corrupt("no next id"))
 }
 
 fn corrupt(what: &str) -> StoreError {

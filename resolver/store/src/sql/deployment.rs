@@ -3,35 +3,28 @@
 use codes::Fingerprint;
 
 use super::{Sql, Value};
-use crate::StoreError;
+use crate::{Result, StoreError};
 
-/// Returns the fingerprint of the adopted code key.
-pub(crate) async fn fingerprint(sql: &mut dyn Sql) -> Result<Option<Fingerprint>, StoreError> {
-    let rows = sql.query("SELECT code_key_fingerprint FROM deployment", &[]).await?;
-    rows.first().map(|row| Ok(Fingerprint::from_stored(row.text(0)?.to_owned()))).transpose()
+pub(crate) async fn fingerprint(sql: &mut dyn Sql) -> Result<Option<Fingerprint>> {
+    let row = sql.first("SELECT code_key_fingerprint FROM deployment", &[]).await?;
+    row.map(|row| Ok(Fingerprint::from_stored(row.text(0)?.to_owned()))).transpose()
 }
 
-/// Adopts the fingerprint if none is stored, and returns the stored one. The first insert wins.
-pub(crate) async fn adopt_fingerprint(
-    sql: &mut dyn Sql,
-    mine: &Fingerprint,
-) -> Result<Fingerprint, StoreError> {
+pub(crate) async fn adopt_fingerprint(sql: &mut dyn Sql, mine: &Fingerprint) -> Result<Fingerprint> {
     let adopt = "INSERT INTO deployment (code_key_fingerprint)
                  SELECT $1 WHERE NOT EXISTS (SELECT 1 FROM deployment) ON CONFLICT DO NOTHING";
     sql.query(adopt, &[Value::Text(mine.as_str().to_owned())]).await?;
     fingerprint(sql).await?.ok_or_else(is_empty)
 }
 
-/// Adopts the ledger if none is stored, and returns the stored one. The first update wins.
-pub(crate) async fn adopt_ledger(sql: &mut dyn Sql, mine: &str) -> Result<String, StoreError> {
+pub(crate) async fn adopt_ledger(sql: &mut dyn Sql, mine: &str) -> Result<String> {
     let adopt = "UPDATE deployment SET ledger = $1 WHERE ledger IS NULL";
     sql.query(adopt, &[Value::Text(mine.to_owned())]).await?;
-    let rows = sql.query("SELECT ledger FROM deployment", &[]).await?;
-    Ok(rows.first().ok_or_else(is_empty)?.text(0)?.to_owned())
+    let row = sql.first("SELECT ledger FROM deployment", &[]).await?.ok_or_else(is_empty)?;
+    Ok(row.text(0)?.to_owned())
 }
 
-/// Clears the adopted ledger.
-pub(crate) async fn forget_ledger(sql: &mut dyn Sql) -> Result<(), StoreError> {
+pub(crate) async fn forget_ledger(sql: &mut dyn Sql) -> Result<()> {
     sql.query("UPDATE deployment SET ledger = NULL", &[]).await.map(drop)
 }
 

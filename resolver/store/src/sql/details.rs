@@ -61,22 +61,17 @@ pub(super) const KEY_DOMAIN: &str = number!("api_key.limits->>'domain'");
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        collections::BTreeSet,
-        path::Path,
-        sync::{Arc, Mutex},
-    };
+    use std::{collections::BTreeSet, path::Path};
 
     use jiff::Timestamp;
     use links::{
         Block, Details, DomainId, Origin, PasswordHash, RedirectStatus, Slug, Tag,
         api_key::{ApiKeyId, KeyLimits},
     };
-    use rusqlite::Connection;
     use serde_json::Value;
 
     use super::{DELETED_AT, SLUG};
-    use crate::{Store as _, sqlite::SqliteStore};
+    use crate::sqlite::SqliteStore;
 
     /// Returns the members of a column that this file names.
     fn named(column: &str) -> BTreeSet<String> {
@@ -158,8 +153,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_index_of_deleted_links_has_these_expressions() {
-        let connection = Arc::new(Mutex::new(Connection::open_in_memory().unwrap()));
-        SqliteStore::here(&connection).migrate().await.unwrap();
+        let (connection, _) = SqliteStore::in_memory().await;
         let plan = format!(
             "EXPLAIN QUERY PLAN SELECT link.id FROM link WHERE {DELETED_AT} IS NOT NULL AND {SLUG} = 'any'"
         );

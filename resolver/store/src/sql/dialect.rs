@@ -12,6 +12,14 @@ pub enum Dialect {
 }
 
 impl Dialect {
+    /// Returns what one database has in place of the other's.
+    fn pick<T>(self, postgres: T, sqlite: T) -> T {
+        match self {
+            Self::Postgres => postgres,
+            Self::Sqlite => sqlite,
+        }
+    }
+
     /// SQL expression for the transaction's time plus `milliseconds`, a placeholder.
     pub(crate) fn now_plus(self, milliseconds: &str) -> String {
         match self {
@@ -21,7 +29,6 @@ impl Dialect {
     }
 
     /// SQL expression for the transaction's time minus `span`.
-    #[must_use]
     pub fn now_minus(self, span: Duration) -> String {
         let span = milliseconds(span);
         match self {
@@ -48,7 +55,6 @@ impl Dialect {
     }
 
     /// SQL expression for the later of two times.
-    #[must_use]
     pub fn later(self, one: &str, other: &str) -> String {
         match self {
             Self::Postgres => format!("greatest({one}, {other})"),
@@ -85,21 +91,16 @@ impl Dialect {
     }
 
     /// SQL expression for the transaction's time.
-    #[must_use]
     pub fn now(self) -> &'static str {
-        match self {
-            Self::Postgres => "now()",
-            Self::Sqlite => "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
-        }
+        self.pick("now()", "CAST(unixepoch('subsec') * 1000 AS INTEGER)")
     }
 
     /// SQL expression for the transaction's time in milliseconds since 1970.
-    #[must_use]
     pub fn now_millis(self) -> &'static str {
-        match self {
-            Self::Postgres => "CAST(extract(epoch FROM now()) * 1000 AS bigint)",
-            Self::Sqlite => "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
-        }
+        self.pick(
+            "CAST(extract(epoch FROM now()) * 1000 AS bigint)",
+            "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
+        )
     }
 
     /// SQL term that orders texts by their bytes, whatever the server's locale.
@@ -144,10 +145,10 @@ impl Dialect {
     /// SQL query for the estimated number of links; negative if there is no estimate. An exact
     /// count takes Postgres seconds.
     pub(crate) fn link_count(self) -> &'static str {
-        match self {
-            Self::Postgres => "SELECT CAST(reltuples AS bigint) FROM pg_class WHERE oid = 'link'::regclass",
-            Self::Sqlite => "SELECT count(*) FROM link",
-        }
+        self.pick(
+            "SELECT CAST(reltuples AS bigint) FROM pg_class WHERE oid = 'link'::regclass",
+            "SELECT count(*) FROM link",
+        )
     }
 
     /// SQL query for the end of the last block that begins between two parameters.
@@ -170,10 +171,7 @@ impl Dialect {
 
     /// The columns of a block's ids, for an insert of [`block_range`](Self::block_range).
     pub(crate) fn block_ids(self) -> &'static str {
-        match self {
-            Self::Postgres => "ids",
-            Self::Sqlite => "first_id, end_id",
-        }
+        self.pick("ids", "first_id, end_id")
     }
 
     /// SQL expressions for a block's ids from the first to the end, exclusive.
@@ -186,10 +184,7 @@ impl Dialect {
 
     /// SQL expressions for the first id of a block and the end of its ids, exclusive.
     pub(crate) fn block_bounds(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Postgres => ("lower(ids)", "upper(ids)"),
-            Self::Sqlite => ("first_id", "end_id"),
-        }
+        self.pick(("lower(ids)", "upper(ids)"), ("first_id", "end_id"))
     }
 
     /// SQL condition that a block has some of the ids from the first to the end, exclusive.
@@ -211,7 +206,6 @@ impl Dialect {
     /// SQL condition that a column is among some numbers: those of [`Value::numbers`].
     ///
     /// [`Value::numbers`]: super::Value::numbers
-    #[must_use]
     pub fn among(self, column: &str, place: &str) -> String {
         match self {
             Self::Postgres => format!("{column} = ANY(CAST(string_to_array({place}, ',') AS bigint[]))"),
@@ -231,61 +225,37 @@ impl Dialect {
     /// SQL statement that keeps keyspaces unchanged until the transaction ends. SQLite has one
     /// writer.
     pub(crate) fn keep_keyspaces(self) -> &'static str {
-        match self {
-            Self::Postgres => "LOCK TABLE keyspace IN SHARE MODE",
-            Self::Sqlite => "SELECT 1",
-        }
+        self.pick("LOCK TABLE keyspace IN SHARE MODE", "SELECT 1")
     }
 
     /// Suffix of a SELECT that skips rows locked by other transactions. SQLite has one writer.
-    #[must_use]
     pub fn skip_locked(self) -> &'static str {
-        match self {
-            Self::Postgres => "FOR UPDATE SKIP LOCKED",
-            Self::Sqlite => "",
-        }
+        self.pick("FOR UPDATE SKIP LOCKED", "")
     }
 
     /// Suffix of a SELECT whose rows cannot be deleted by others before the transaction ends.
     /// SQLite has one writer.
     pub(crate) fn for_key_share(self) -> &'static str {
-        match self {
-            Self::Postgres => "FOR KEY SHARE",
-            Self::Sqlite => "",
-        }
+        self.pick("FOR KEY SHARE", "")
     }
 
     /// Suffix of a SELECT whose rows cannot be changed by others before the transaction ends.
     /// SQLite has one writer.
-    #[must_use]
     pub fn for_update(self) -> &'static str {
-        match self {
-            Self::Postgres => "FOR UPDATE",
-            Self::Sqlite => "",
-        }
+        self.pick("FOR UPDATE", "")
     }
 
     /// Columns of a whole link, for [`Row::link`].
-    pub(crate) fn link(self) -> &'static str {
-        match self {
-            Self::Postgres => {
-                "link.id, link.long_url, link.title, link.crawlable, link.forward_query, link.created_at, link.created_by, CAST(link.details AS text)"
-            }
-            Self::Sqlite => {
-                "link.id, link.long_url, link.title, link.crawlable, link.forward_query, link.created_at, link.created_by, link.details"
-            }
-        }
+    pub(crate) fn link(self) -> String {
+        link_with(&self.json_text("link.details"))
     }
 
     /// Columns of a link without its redirect rules and description, for [`Row::link`].
     pub(crate) fn plain_link(self) -> String {
-        let details = match self {
-            Self::Postgres => "CAST(link.details - 'rules' - 'description' AS text)",
-            Self::Sqlite => "json_remove(link.details, '$.rules', '$.description')",
-        };
-        let columns = self.link();
-        let others = columns.rsplit_once(", ").map_or(columns, |(others, _details)| others);
-        format!("{others}, {details}")
+        link_with(self.pick(
+            "CAST(link.details - 'rules' - 'description' AS text)",
+            "json_remove(link.details, '$.rules', '$.description')",
+        ))
     }
 
     /// SQL expression for the size of a text in bytes; 0 for NULL.
@@ -311,6 +281,12 @@ impl Dialect {
             Self::Sqlite => place.to_owned(),
         }
     }
+}
+
+fn link_with(details: &str) -> String {
+    format!(
+        "link.id, link.long_url, link.title, link.crawlable, link.forward_query, link.created_at, link.created_by, {details}"
+    )
 }
 
 /// Converts a duration to a parameter in milliseconds.

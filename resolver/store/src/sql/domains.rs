@@ -12,24 +12,24 @@ use super::{
     details::{DOMAIN_OR_DEFAULT, IS_IN_USE, KEY_DOMAIN},
     keys::is_valid,
     keyspaces::keyspaces,
-    settings_version::note_change,
+    note_change,
     targets::targets,
     webhooks::subscriptions,
 };
-use crate::{DomainEdited, DomainRemoved, SettingsVersion, SharedSettings, StoreError};
+use crate::{DomainEdited, DomainRemoved, Result, SettingsVersion, SharedSettings, StoreError};
 
 /// Returns the shared settings, or `None` if their version is `known`.
 pub(crate) async fn shared_settings(
     sql: &mut dyn Sql,
     known: Option<&SettingsVersion>,
-) -> Result<Option<SharedSettings>, StoreError> {
+) -> Result<Option<SharedSettings>> {
     // The version is read first: a concurrent change gets a version of its own, and is read again.
     let select = format!("SELECT version, {} FROM settings_version", sql.dialect().settings_copy());
-    let version = match sql.query(&select, &[]).await?.first() {
+    let version = match sql.first(&select, &[]).await? {
         Some(row) => SettingsVersion { number: row.int(0)?, copy: row.text(1)?.to_owned() },
         None => SettingsVersion::default(),
     };
-    if known.is_some_and(|known| version.is(known)) {
+    if known == Some(&version) {
         return Ok(None);
     }
     let keyspaces = keyspaces(sql).await?;
@@ -40,25 +40,23 @@ pub(crate) async fn shared_settings(
     Ok(Some(SharedSettings { version, domains, targets, keyspaces, webhooks }))
 }
 
-/// Returns the id of the domain with this name, and adds the domain if it does not exist. Returns
-/// `None` if it would have to be added and there are `most` domains beside the default one.
 pub(crate) async fn add_domain(
     sql: &mut dyn Sql,
     authority: &Authority,
     most: u32,
     by: ApiKeyId,
-) -> Result<Option<DomainId>, StoreError> {
+) -> Result<Option<DomainId>> {
     let name = [Value::Text(authority.to_string())];
     let find = "SELECT id FROM domain WHERE authority = $1";
-    if let Some(row) = sql.query(find, &name).await?.first() {
-        return Ok(Some(DomainId::from_stored(row.int(0)?)));
+    if let Some(id) = sql.number(find, &name).await? {
+        return Ok(Some(DomainId::from_stored(id)));
     }
     // Every change of a domain locks this row, so no other domain is added between the count and
     // the insert.
     let lock = format!("SELECT version FROM settings_version {}", sql.dialect().for_update());
     sql.query(&lock, &[]).await?;
-    let counted = sql.query("SELECT count(*) FROM domain WHERE id <> 0", &[]).await?;
-    if counted.first().map_or(Ok(0), |row| row.int(0))? >= i64::from(most) {
+    let count = sql.number("SELECT count(*) FROM domain WHERE id <> 0", &[]).await?;
+    if count >= Some(i64::from(most)) {
         return Ok(None);
     }
     let add = "INSERT INTO domain (authority) VALUES ($1) ON CONFLICT (authority) DO NOTHING RETURNING id";
@@ -66,9 +64,9 @@ pub(crate) async fn add_domain(
         note_change(sql).await?;
         note(sql, by, Action::AddDomain, authority.as_str(), None).await?;
     }
-    let rows = sql.query(find, &name).await?;
-    let row = rows.first().ok_or_else(|| StoreError::Corrupt("a domain is gone".to_owned()))?;
-    Ok(Some(DomainId::from_stored(row.int(0)?)))
+    let id = sql.number(find, &name).await?;
+    let id = id.ok_or_else(|| StoreError::Corrupt("a domain is gone".to_owned()))?;
+    Ok(Some(DomainId::from_stored(id)))
 }
 
 /// Removes a domain that has no links in use and to which no API key is limited.
@@ -77,16 +75,11 @@ pub(crate) async fn add_domain(
 /// until the transaction ends ([`super::slugs::keep_domain`]), so none can appear between the check
 /// and the removal. Deleted links keep the domain's number, which is never reused, and cannot be
 /// restored.
-pub(crate) async fn remove_domain(
-    sql: &mut dyn Sql,
-    id: DomainId,
-    by: ApiKeyId,
-) -> Result<DomainRemoved, StoreError> {
+pub(crate) async fn remove_domain(sql: &mut dyn Sql, id: DomainId, by: ApiKeyId) -> Result<DomainRemoved> {
     let own = [Value::Int(id.get())];
     let lock =
         format!("SELECT authority FROM domain WHERE id = $1 AND id <> 0 {}", sql.dialect().for_update());
-    let rows = sql.query(&lock, &own).await?;
-    let Some(row) = rows.first() else { return Ok(DomainRemoved::Absent) };
+    let Some(row) = sql.first(&lock, &own).await? else { return Ok(DomainRemoved::Absent) };
     let name = row.text(0)?.to_owned();
     let used = format!(
         "SELECT slug.link_id FROM slug JOIN link ON link.id = slug.link_id
@@ -106,61 +99,44 @@ pub(crate) async fn remove_domain(
     Ok(DomainRemoved::Done)
 }
 
-/// Returns the domains with links in use, without the default one. With `of`, only links of that
-/// API key count.
-///
 /// The default domain is not checked: it is always shown, and most of its codes have no row in
 /// `slug`.
-pub(crate) async fn domains_with_links(
-    sql: &mut dyn Sql,
-    of: Option<ApiKeyId>,
-) -> Result<Vec<DomainId>, StoreError> {
+pub(crate) async fn domains_with_links(sql: &mut dyn Sql, of: Option<ApiKeyId>) -> Result<Vec<DomainId>> {
     let of_domain = format!(
         "FROM slug JOIN link ON link.id = slug.link_id
          WHERE slug.domain_id = domain.id AND {DOMAIN_OR_DEFAULT} = slug.domain_id AND {IS_IN_USE}"
     );
-    let rows = match of {
-        None => {
-            // Not EXISTS: Postgres would join all links, although the first few of each domain
-            // suffice.
-            let used = format!(
-                "SELECT id FROM domain WHERE id <> 0
-                 AND (SELECT slug.link_id {of_domain} LIMIT 1) IS NOT NULL ORDER BY id"
-            );
-            sql.query(&used, &[]).await?
-        }
-        Some(key) => {
-            // The links of one API key may be anywhere or nowhere: one join is cheaper than a
-            // search for each domain.
-            let used = format!(
-                "SELECT id FROM domain WHERE id <> 0
-                 AND EXISTS (SELECT 1 {of_domain} AND link.created_by = $1) ORDER BY id"
-            );
-            sql.query(&used, &[Value::Int(key.0)]).await?
-        }
+    let is_used = match of {
+        // Not EXISTS: Postgres would join all links, although the first few of each domain suffice.
+        None => format!("(SELECT slug.link_id {of_domain} LIMIT 1) IS NOT NULL"),
+        // The links of one API key may be anywhere or nowhere: one join is cheaper than a search
+        // for each domain.
+        Some(_) => format!("EXISTS (SELECT 1 {of_domain} AND link.created_by = $1)"),
     };
+    let select = format!("SELECT id FROM domain WHERE id <> 0 AND {is_used} ORDER BY id");
+    let values: Vec<Value> = of.iter().map(|key| Value::Int(key.0)).collect();
+    let rows = sql.query(&select, &values).await?;
     rows.iter().map(|row| Ok(DomainId::from_stored(row.int(0)?))).collect()
 }
 
 /// Returns a domain; `None` if there is none with this number.
-pub(super) async fn find_domain(sql: &mut dyn Sql, id: DomainId) -> Result<Option<Domain>, StoreError> {
+pub(super) async fn find_domain(sql: &mut dyn Sql, id: DomainId) -> Result<Option<Domain>> {
     let select = format!("SELECT {} FROM domain WHERE id = $1", columns(sql.dialect()));
-    let rows = sql.query(&select, &[Value::Int(id.get())]).await?;
-    rows.first().map(domain).transpose()
+    sql.first(&select, &[Value::Int(id.get())]).await?.as_ref().map(domain).transpose()
 }
 
-/// Edits a domain, unless another domain has the new name.
 pub(crate) async fn edit_domain(
     sql: &mut dyn Sql,
     id: DomainId,
     edit: &DomainEdit,
     by: ApiKeyId,
-) -> Result<DomainEdited, StoreError> {
+) -> Result<DomainEdited> {
     let select =
         format!("SELECT {} FROM domain WHERE id = $1 {}", columns(sql.dialect()), sql.dialect().for_update());
-    let rows = sql.query(&select, &[Value::Int(id.get())]).await?;
-    let Some(row) = rows.first() else { return Ok(DomainEdited::Absent) };
-    let before = domain(row)?;
+    let Some(row) = sql.first(&select, &[Value::Int(id.get())]).await? else {
+        return Ok(DomainEdited::Absent);
+    };
+    let before = domain(&row)?;
     let mut domain = before.clone();
     domain.settings = edit.apply(domain.settings);
     if let Some(name) = &edit.authority {
@@ -190,7 +166,7 @@ fn columns(dialect: Dialect) -> String {
     format!("id, authority, {}", dialect.json_text("settings"))
 }
 
-fn domain(row: &Row) -> Result<Domain, StoreError> {
+fn domain(row: &Row) -> Result<Domain> {
     let settings = row.opt_text(2)?.map(DomainSettings::from_stored);
     Ok(Domain {
         id: DomainId::from_stored(row.int(0)?),

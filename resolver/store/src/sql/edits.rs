@@ -17,34 +17,30 @@ use super::{
     domains::find_domain,
     long_urls::note_long_urls,
     slugs::{find_slug, free_slug, may_have_entry, take_slug},
-    tags::{set_tags, tags_of},
+    tags::{set_tags, tags_of_link},
 };
-use crate::{Deleted, Edited, StoreError};
+use crate::{Result, StoreError};
 
-/// Edits a link.
 pub(crate) async fn edit(
     sql: &mut dyn Sql,
     id: LinkId,
     edit: &Edit,
     by: ApiKeyId,
-) -> Result<Edited, StoreError> {
-    let Some((link, now)) = lock(sql, id).await? else { return Ok(Edited::Absent) };
-    match edit.check(&link) {
-        Ok(()) => {}
-        Err(Refusal::Superseded) => return Ok(Edited::Superseded),
-        Err(Refusal::Blocked) => return Ok(Edited::Blocked),
-        Err(Refusal::Absent) => return Ok(Edited::Absent),
+) -> Result<Result<Record, Refusal>> {
+    let Some((link, now)) = lock(sql, id).await? else { return Ok(Err(Refusal::Absent)) };
+    if let Err(refusal) = edit.check(&link) {
+        return Ok(Err(refusal));
     }
     if link.details.as_ref().is_some_and(|details| edit.replaces_unknown(details)) {
         return Err(StoreError::LaterRelease);
     }
     if let Some(record) = unchanged(sql, &link, edit, now, by).await? {
-        return Ok(Edited::Done(Box::new(record)));
+        return Ok(Ok(record));
     }
     let (before, mut link) = (link.clone(), edit.apply(link, now, by));
     if let Some(relocation) = &edit.relocation {
         if !relocate(sql, &before, &link, relocation).await? {
-            return Ok(Edited::Taken);
+            return Ok(Err(Refusal::Taken));
         }
         continue_versions(sql, &mut link, &relocation.name).await?;
     }
@@ -54,7 +50,7 @@ pub(crate) async fn edit(
     }
     let tags_before = match &edit.tags {
         Some(tags) => {
-            let before = tags_of(sql, &[id]).await?.remove(&id).unwrap_or_default();
+            let before = tags_of_link(sql, id).await?;
             set_tags(sql, id, tags).await?;
             Some(before)
         }
@@ -63,7 +59,7 @@ pub(crate) async fn edit(
     if edit.long_url.is_some() {
         note_long_urls(sql, std::iter::once((id, &link.long_url))).await?;
     }
-    let tags = tags_of(sql, &[id]).await?.remove(&id).unwrap_or_default();
+    let tags = tags_of_link(sql, id).await?;
     let mut change = change(&before, &link, tags_before.as_deref().map(|before| (before, &*tags)));
     if before.domain() != link.domain() {
         let [from, to] = [find_domain(sql, before.domain()).await?, find_domain(sql, link.domain()).await?];
@@ -73,7 +69,7 @@ pub(crate) async fn edit(
     let former = tags_before.as_deref().unwrap_or_default();
     note_link(sql, by, Action::of_edit(edit), (&link, &tags, former), change).await?;
     sql.notify(Notice::Changed(&[id])).await?;
-    Ok(Edited::Done(Box::new(Record { link, tags })))
+    Ok(Ok(Record { link, tags }))
 }
 
 /// Returns the link if the edit changes nothing: such an edit makes no version and no entry in the
@@ -84,11 +80,11 @@ async fn unchanged(
     edit: &Edit,
     now: Timestamp,
     by: ApiKeyId,
-) -> Result<Option<Record>, StoreError> {
+) -> Result<Option<Record>> {
     if !edit.leaves(link, now, by) {
         return Ok(None);
     }
-    let tags = tags_of(sql, &[link.id]).await?.remove(&link.id).unwrap_or_default();
+    let tags = tags_of_link(sql, link.id).await?;
     let is_same =
         |wanted: &Vec<Tag>| wanted.len() == tags.len() && wanted.iter().all(|tag| tags.contains(tag));
     Ok(edit.tags.as_ref().is_none_or(is_same).then(|| Record { link: link.clone(), tags }))
@@ -102,7 +98,7 @@ async fn relocate(
     before: &Link,
     after: &Link,
     Relocation { domain, name, keyspaces }: &Relocation,
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     if before.domain() == *domain {
         return Ok(true);
     }
@@ -125,7 +121,7 @@ async fn relocate(
 /// Claims the slug of a deleted link that was blocked, and releases it if the block was lifted. If
 /// another link has claimed the slug meanwhile, or it has become the code of a number since the
 /// deletion, that link keeps it.
-async fn hold_slug(sql: &mut dyn Sql, link: &Link) -> Result<(), StoreError> {
+async fn hold_slug(sql: &mut dyn Sql, link: &Link) -> Result<()> {
     let Some(slug) = link.claimed_slug() else { return Ok(()) };
     if !link.is_blocked() {
         return free_slug(sql, link.domain(), slug.as_str(), link.id).await;
@@ -136,22 +132,19 @@ async fn hold_slug(sql: &mut dyn Sql, link: &Link) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Deletes a link. Its row stays with all its fields. A custom slug becomes free again; a minted
-/// code stays with its number, on other domains by its row in `slug`.
+/// A custom slug becomes free again; a minted code stays with its number, on other domains by its
+/// row in `slug`.
 pub(crate) async fn delete(
     sql: &mut dyn Sql,
     id: LinkId,
     precondition: &Precondition,
     by: ApiKeyId,
-) -> Result<Deleted, StoreError> {
-    let Some((link, now)) = lock(sql, id).await? else { return Ok(Deleted::Absent) };
-    match link.check_deletion(precondition) {
-        Ok(()) => {}
-        Err(Refusal::Absent) => return Ok(Deleted::Absent),
-        Err(Refusal::Superseded) => return Ok(Deleted::Superseded),
-        Err(Refusal::Blocked) => return Ok(Deleted::Blocked),
+) -> Result<Result<(), Refusal>> {
+    let Some((link, now)) = lock(sql, id).await? else { return Ok(Err(Refusal::Absent)) };
+    if let Err(refusal) = link.check_deletion(precondition) {
+        return Ok(Err(refusal));
     }
-    let tags = tags_of(sql, &[id]).await?.remove(&id).unwrap_or_default();
+    let tags = tags_of_link(sql, id).await?;
     let link = link.deleted(tags.clone(), now, by);
     write(sql, &link).await?;
     set_tags(sql, id, &[]).await?;
@@ -160,19 +153,17 @@ pub(crate) async fn delete(
     }
     note_link(sql, by, Action::DeleteLink, (&link, &tags, &[]), state(&link)).await?;
     sql.notify(Notice::Changed(&[id])).await?;
-    Ok(Deleted::Done)
+    Ok(Ok(()))
 }
 
 /// Locks a link until the transaction ends, and returns it with the database's time.
 ///
 /// # Errors
 /// Returns [`StoreError::LaterRelease`] if this release cannot tell which link it is, or its state.
-pub(super) async fn lock(sql: &mut dyn Sql, id: LinkId) -> Result<Option<(Link, Timestamp)>, StoreError> {
+pub(super) async fn lock(sql: &mut dyn Sql, id: LinkId) -> Result<Option<(Link, Timestamp)>> {
     let (link, now, lock) = (sql.dialect().link(), sql.dialect().now(), sql.dialect().for_update());
-    let rows = sql
-        .query(&format!("SELECT {link}, {now} FROM link WHERE id = $1 {lock}"), &[Value::Int(id.get())])
-        .await?;
-    let Some(row) = rows.first() else { return Ok(None) };
+    let select = format!("SELECT {link}, {now} FROM link WHERE id = $1 {lock}");
+    let Some(row) = sql.first(&select, &[Value::Int(id.get())]).await? else { return Ok(None) };
     let link = row.link()?;
     if link.details.as_ref().is_some_and(|details| details.is_opaque()) {
         return Err(StoreError::LaterRelease);
@@ -181,7 +172,7 @@ pub(super) async fn lock(sql: &mut dyn Sql, id: LinkId) -> Result<Option<(Link, 
 }
 
 /// Writes all fields of a link but its id, creator and creation time.
-pub(super) async fn write(sql: &mut dyn Sql, link: &Link) -> Result<(), StoreError> {
+pub(super) async fn write(sql: &mut dyn Sql, link: &Link) -> Result<()> {
     let details = sql.dialect().json("$5");
     let update = format!(
         "UPDATE link SET long_url = $1, title = $2, crawlable = $3, forward_query = $4, details = {details} WHERE id = $6"

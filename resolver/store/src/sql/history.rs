@@ -1,6 +1,8 @@
 //! The database's mark and history, which detect that it was restored from an older copy: see
 //! [`Mark`].
 
+use std::collections::BTreeMap;
+
 use codes::KeyspaceIndex;
 use jiff::Timestamp;
 use numbers::{Mark, Span};
@@ -12,10 +14,10 @@ use super::{
     keyspaces::keyspaces,
     number_of_end,
 };
-use crate::{Advanced, BlockEntry, Comparison, StoreError};
+use crate::{Advanced, BlockEntry, Comparison, Result, StoreError, witness::Known};
 
 /// SQL statement that raises the mark by one and returns it.
-pub(crate) const RAISE: &str = "UPDATE deployment SET mark = mark + 1 RETURNING mark";
+const RAISE: &str = "UPDATE deployment SET mark = mark + 1 RETURNING mark";
 /// The least number of numbers that a restore without a given number leaves out.
 const SKIP_MIN: u64 = 2_000_000;
 /// The least number of ids of links with a slug, and of domains, that a new history leaves out. As
@@ -26,27 +28,16 @@ const DOMAINS_SKIPPED: u64 = 100_000;
 /// The holder of withheld numbers in the register. No allocation has this name.
 const NOBODY: &str = "nobody";
 
-/// The end of the registered numbers of each keyspace according to a witness file, and the history
-/// in which they are known to be registered or withheld.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Registered {
-    pub(crate) history: i64,
-    pub(crate) ends: Vec<(KeyspaceIndex, u64)>,
-}
-
-/// Compares the mark with the highest known one, then raises it if requested. Returns the result
-/// and the history that holds from now on.
-///
-/// A lower mark means that the database is an older copy: a new history begins. In a history that
-/// the witness does not know, the numbers up to its ends are withheld.
+/// Returns the result and the history that holds from now on. In a history that the witness does
+/// not know, the numbers up to its ends are withheld.
 pub(crate) async fn advance(
     sql: &mut dyn Sql,
     at_least: Mark,
     how: Comparison,
-    registered: &Registered,
-) -> Result<(Advanced, i64), StoreError> {
+    known: &Known,
+) -> Result<(Advanced, i64)> {
     if was_restarted(sql, how.since).await? {
-        return Ok((Advanced::Restarted, registered.history));
+        return Ok((Advanced::Restarted, known.history));
     }
     let by = i64::from(how.raises);
     // The update runs even if it adds 0: it locks the row until the new history is visible to all.
@@ -59,18 +50,17 @@ pub(crate) async fn advance(
         _ => "",
     };
     let step = format!("UPDATE deployment SET mark = mark + $1{compared} RETURNING mark - $1, mark, history");
-    let rows = sql.query(&step, &[Value::Int(by)]).await?;
-    let row = rows.first().ok_or_else(no_deployment)?;
+    let row = sql.first(&step, &[Value::Int(by)]).await?.ok_or_else(no_deployment)?;
     let (was, mark, history) = (mark_of(row.int(0)?)?, mark_of(row.int(1)?)?, row.int(2)?);
     if was >= at_least {
-        if history != registered.history {
+        if history != known.history {
             // Another process has begun this history, and knew less.
-            withhold(sql, &registered.ends, mark).await?;
+            withhold(sql, &known.ends, mark).await?;
         }
         return Ok((Advanced::To(mark), history));
     }
     let mark = at_least.next();
-    let history = begin(sql, mark, &registered.ends).await?;
+    let history = begin(sql, mark, &known.ends).await?;
     tracing::error!(
         mark = mark.0,
         history,
@@ -80,19 +70,17 @@ pub(crate) async fn advance(
     Ok((Advanced::Began(mark), history))
 }
 
-/// Begins a new history after a restore, and withholds the next `skip` numbers of each keyspace, or
-/// as many as [`safe_skip`] says.
-pub(crate) async fn begin_history(sql: &mut dyn Sql, skip: Option<u64>) -> Result<Mark, StoreError> {
-    let rows = sql.query(RAISE, &[]).await?;
-    let mark = mark_of(rows.first().ok_or_else(no_deployment)?.int(0)?)?;
-    let mut ends = Vec::new();
+/// Without `skip`, as many numbers are withheld as [`safe_skip`] says.
+pub(crate) async fn begin_history(sql: &mut dyn Sql, skip: Option<u64>) -> Result<Mark> {
+    let mark = mark_of(sql.number(RAISE, &[]).await?.ok_or_else(no_deployment)?)?;
+    let mut ends = BTreeMap::new();
     for (index, keyspace) in keyspaces(sql).await? {
         let end = registered_end(sql, index).await?;
         let skip = match skip {
             Some(skip) => skip,
             None => safe_skip(keyspace.capacity().saturating_sub(end), draw()?),
         };
-        ends.push((index, end.saturating_add(skip)));
+        ends.insert(index, end.saturating_add(skip));
     }
     begin(sql, mark, &ends).await?;
     Ok(mark)
@@ -110,11 +98,10 @@ fn safe_skip(left: u64, drawn: u64) -> u64 {
 }
 
 /// Returns whether the server has another start time than the one seen before the ledger was asked.
-async fn was_restarted(sql: &mut dyn Sql, seen: Option<Timestamp>) -> Result<bool, StoreError> {
+async fn was_restarted(sql: &mut dyn Sql, seen: Option<Timestamp>) -> Result<bool> {
     let (Dialect::Postgres, Some(seen)) = (sql.dialect(), seen) else { return Ok(false) };
-    let rows = sql.query("SELECT pg_postmaster_start_time()", &[]).await?;
-    let started = rows.first().map(|row| row.time(0)).transpose()?;
-    Ok(started != Some(seen))
+    let started = sql.first("SELECT pg_postmaster_start_time()", &[]).await?;
+    Ok(started.map(|row| row.time(0)).transpose()? != Some(seen))
 }
 
 fn no_deployment() -> StoreError {
@@ -125,20 +112,19 @@ fn no_deployment() -> StoreError {
 
 /// Raises the mark within a transaction that writes links. Returns 0 before the deployment is set
 /// up.
-pub(crate) async fn raise(sql: &mut dyn Sql) -> Result<Mark, StoreError> {
-    let rows = sql.query(RAISE, &[]).await?;
-    rows.first().map_or(Ok(Mark(0)), |row| mark_of(row.int(0)?))
+pub(crate) async fn raise(sql: &mut dyn Sql) -> Result<Mark> {
+    mark_of(sql.number(RAISE, &[]).await?.unwrap_or(0))
 }
 
 /// Converts a stored mark.
-pub(crate) fn mark_of(stored: i64) -> Result<Mark, StoreError> {
+fn mark_of(stored: i64) -> Result<Mark> {
     u64::try_from(stored)
         .map(Mark)
         .map_err(|_| StoreError::Corrupt(format!("deployment.mark: expected 0 to 2^63 - 1, got {stored}")))
 }
 
 /// Begins a new history at this mark, and withholds the numbers up to the ends. Returns its number.
-async fn begin(sql: &mut dyn Sql, mark: Mark, ends: &[(KeyspaceIndex, u64)]) -> Result<i64, StoreError> {
+async fn begin(sql: &mut dyn Sql, mark: Mark, ends: &BTreeMap<KeyspaceIndex, u64>) -> Result<i64> {
     withhold(sql, ends, mark).await?;
     let stored = i64::try_from(mark.0)
         .map_err(|_| StoreError::Corrupt(format!("deployment.mark: expected less than 2^63, got {mark}")))?;
@@ -151,7 +137,7 @@ async fn begin(sql: &mut dyn Sql, mark: Mark, ends: &[(KeyspaceIndex, u64)]) -> 
 
 /// Leaves out ids that lost links and domains may have had. The spools may hold visits of those,
 /// which would count for whoever has the id next.
-async fn skip_ids(sql: &mut dyn Sql) -> Result<(), StoreError> {
+async fn skip_ids(sql: &mut dyn Sql) -> Result<()> {
     for (skip, least) in sql.dialect().skip_ids().into_iter().zip([DOMAINS_SKIPPED, SLUG_LINKS_SKIPPED]) {
         let by = least + draw()? % least;
         sql.query(skip, &[Value::Int(i64::try_from(by).unwrap_or(i64::MAX))]).await?;
@@ -162,19 +148,19 @@ async fn skip_ids(sql: &mut dyn Sql) -> Result<(), StoreError> {
 /// Draws the number of a history at random, because two histories may begin at one mark: if the
 /// database is restored again before the first one's mark was reported, the second begins where the
 /// first did.
-fn draw_history() -> Result<i64, StoreError> {
+fn draw_history() -> Result<i64> {
     // Positive, because 0 is the first history.
     Ok(i64::try_from(draw()? >> 1).unwrap_or(i64::MAX).max(1))
 }
 
-fn draw() -> Result<u64, StoreError> {
+fn draw() -> Result<u64> {
     getrandom::u64().map_err(|error| StoreError::Unreachable(Box::new(error)))
 }
 
 /// Withholds all unregistered numbers below the ends: registers them for a holder that never uses
 /// them, under a generation that none exceeds. Numbers registered before belong to an earlier
 /// history, and are burned with it.
-async fn withhold(sql: &mut dyn Sql, ends: &[(KeyspaceIndex, u64)], mark: Mark) -> Result<(), StoreError> {
+async fn withhold(sql: &mut dyn Sql, ends: &BTreeMap<KeyspaceIndex, u64>, mark: Mark) -> Result<()> {
     for (keyspace, end) in ends {
         for span in gaps(sql, *keyspace, *end).await? {
             let entry = BlockEntry {
@@ -195,7 +181,7 @@ async fn withhold(sql: &mut dyn Sql, ends: &[(KeyspaceIndex, u64)], mark: Mark) 
 
 /// Returns the unregistered numbers of a keyspace below `end`, or below the register's own end if
 /// that is higher.
-async fn gaps(sql: &mut dyn Sql, keyspace: KeyspaceIndex, end: u64) -> Result<Vec<Span>, StoreError> {
+async fn gaps(sql: &mut dyn Sql, keyspace: KeyspaceIndex, end: u64) -> Result<Vec<Span>> {
     let (low, high) = sql.dialect().block_bounds();
     // Only the edges of gaps are sent over the network: there may be a million blocks.
     let edges = format!(
@@ -208,8 +194,7 @@ async fn gaps(sql: &mut dyn Sql, keyspace: KeyspaceIndex, end: u64) -> Result<Ve
     let between = [Value::Int(first), Value::Int(last)];
     let lowest = format!("SELECT min({low}) FROM block WHERE {low} >= $1 AND {low} < $2");
     let number = |id: i64| number_of_end(keyspace, Some(id));
-    let lowest = sql.query(&lowest, &between).await?;
-    let lowest = lowest.first().filter(|row| !row.is_null(0)).map(|row| row.int(0)).transpose()?;
+    let lowest = sql.number(&lowest, &between).await?;
     let (mut gaps, mut from) = (Vec::new(), 0);
     let mut until = lowest.map(number);
     let rows = sql.query(&edges, &between).await?;

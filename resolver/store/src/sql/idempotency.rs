@@ -5,7 +5,7 @@ use codes::LinkId;
 use links::{EarlierRequest, Idempotency, Link, api_key::ApiKeyId};
 
 use super::{Row, Sql, Value};
-use crate::StoreError;
+use crate::{Result, StoreError};
 
 /// Maximum number of attempts at an entry that other requests release meanwhile.
 const TRIES: usize = 5;
@@ -29,7 +29,7 @@ pub(super) async fn claim(
     id: LinkId,
     by: ApiKeyId,
     request: Option<&Idempotency>,
-) -> Result<Earlier, StoreError> {
+) -> Result<Earlier> {
     let Some(request) = request else { return Ok(Earlier::None) };
     for _ in 0..TRIES {
         if begin(sql, id, request).await? {
@@ -50,11 +50,7 @@ pub(super) async fn claim(
 }
 
 /// Releases the entry after a failed insert: another link has the id or the code.
-pub(super) async fn release(
-    sql: &mut dyn Sql,
-    id: LinkId,
-    request: Option<&Idempotency>,
-) -> Result<(), StoreError> {
+pub(super) async fn release(sql: &mut dyn Sql, id: LinkId, request: Option<&Idempotency>) -> Result<()> {
     let Some(request) = request else { return Ok(()) };
     let release = "DELETE FROM dedupe WHERE digest = $1 AND link_id = $2";
     sql.query(release, &[Value::Text(request.digest.clone()), Value::Int(id.get())]).await.map(drop)
@@ -62,7 +58,7 @@ pub(super) async fn release(
 
 /// Adds the entry, and returns false if there is one. It waits for a concurrent request that has
 /// added it.
-async fn begin(sql: &mut dyn Sql, id: LinkId, request: &Idempotency) -> Result<bool, StoreError> {
+async fn begin(sql: &mut dyn Sql, id: LinkId, request: &Idempotency) -> Result<bool> {
     let begin = format!(
         "INSERT INTO dedupe (digest, link_id, expires_at, fingerprint) VALUES ($1, $2, {}, $4)
          ON CONFLICT (digest) DO NOTHING RETURNING link_id",
@@ -78,29 +74,27 @@ async fn begin(sql: &mut dyn Sql, id: LinkId, request: &Idempotency) -> Result<b
 }
 
 /// Locks the entry until the transaction ends, and returns it.
-async fn lock(sql: &mut dyn Sql, request: &Idempotency) -> Result<Option<EarlierRequest>, StoreError> {
+async fn lock(sql: &mut dyn Sql, request: &Idempotency) -> Result<Option<EarlierRequest>> {
     let (now, lock) = (sql.dialect().now(), sql.dialect().for_update());
     let look = format!("SELECT fingerprint, expires_at > {now} FROM dedupe WHERE digest = $1 {lock}");
-    let rows = sql.query(&look, &[Value::Text(request.digest.clone())]).await?;
-    let earlier = |row: &Row| {
+    let earlier = |row: Row| {
         Ok(EarlierRequest { fingerprint: row.opt_text(0)?.map(str::to_owned), is_expired: !row.flag(1)? })
     };
-    rows.first().map(earlier).transpose()
+    sql.first(&look, &[Value::Text(request.digest.clone())]).await?.map(earlier).transpose()
 }
 
 /// Returns the link of the entry. It is read after the entry was locked: a statement that did both
 /// would see the links from before its wait for the lock.
-async fn link_of(sql: &mut dyn Sql, request: &Idempotency) -> Result<Option<Link>, StoreError> {
+async fn link_of(sql: &mut dyn Sql, request: &Idempotency) -> Result<Option<Link>> {
     let select = format!(
         "SELECT {} FROM dedupe JOIN link ON link.id = dedupe.link_id WHERE dedupe.digest = $1",
         sql.dialect().link()
     );
-    let rows = sql.query(&select, &[Value::Text(request.digest.clone())]).await?;
-    rows.first().map(Row::link).transpose()
+    sql.first(&select, &[Value::Text(request.digest.clone())]).await?.as_ref().map(Row::link).transpose()
 }
 
 /// Renews the entry for this request, with the link that answers it.
-async fn renew(sql: &mut dyn Sql, id: LinkId, request: &Idempotency) -> Result<(), StoreError> {
+async fn renew(sql: &mut dyn Sql, id: LinkId, request: &Idempotency) -> Result<()> {
     let renew = format!(
         "UPDATE dedupe SET link_id = $1, expires_at = {}, fingerprint = $3 WHERE digest = $4",
         sql.dialect().now_plus("$2")
@@ -115,7 +109,7 @@ async fn renew(sql: &mut dyn Sql, id: LinkId, request: &Idempotency) -> Result<(
 }
 
 /// Deletes a few expired entries with each new one, so that they do not pile up.
-async fn clean_up(sql: &mut dyn Sql) -> Result<(), StoreError> {
+async fn clean_up(sql: &mut dyn Sql) -> Result<()> {
     let (now, skip) = (sql.dialect().now(), sql.dialect().skip_locked());
     let some =
         format!("SELECT digest FROM dedupe WHERE expires_at < {now} ORDER BY expires_at LIMIT 3 {skip}");
@@ -124,25 +118,19 @@ async fn clean_up(sql: &mut dyn Sql) -> Result<(), StoreError> {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        sync::{Arc, Mutex},
-        time::Duration,
-    };
+    use std::time::Duration;
 
     use links::{Draft, LongUrl, NewLink};
     use numbers::StoreEpoch;
-    use rusqlite::Connection;
 
     use super::*;
-    use crate::{FullLink, InsertError, InsertedFull, Links as _, Store as _, sqlite::SqliteStore};
+    use crate::{FullLink, InsertError, InsertedFull, Links as _, sqlite::SqliteStore};
 
     /// Creates link 2 by a request that an entry has, and returns the outcome with the entry's link
     /// afterwards. The entry has link 1, with a rule of a later release, and expires so many
     /// milliseconds from now.
     async fn create(expires_in: i64) -> (Result<InsertedFull, InsertError>, i64) {
-        let connection = Arc::new(Mutex::new(Connection::open_in_memory().unwrap()));
-        let store = SqliteStore::here(&connection);
-        store.migrate().await.unwrap();
+        let (connection, store) = SqliteStore::in_memory().await;
         let earlier = format!(
             r#"INSERT INTO link (id, long_url, crawlable, forward_query, created_by, details)
                  VALUES (1, 'https://x.y/', 0, 1, 1, '{{"rules": [

@@ -7,50 +7,45 @@ use codes::LinkId;
 use links::{ImportCode, ImportItem, PickedCode, Record};
 
 use super::{
-    Notice, Sql, Value,
-    create::{Placed, insert_deleted, place, same_keyspaces},
+    Notice, Row, Sql, Value,
+    create::{insert_deleted, place, same_keyspaces},
+    list::find_links,
     long_urls::note_long_urls,
-    places,
+    note_change,
     restore::find_deleted,
-    settings_version::note_change,
     slugs::{find_slug, may_have_entry, take_slug},
     sweep::note_arrived,
-    tags::add_tags,
+    tags::{add_tags, tags_of},
     visits::visit_totals,
 };
-use crate::{Exported, ImportBatch, ImportPosition, Imported, NamedLink, StoreError};
+use crate::{Exported, ImportBatch, ImportPosition, Imported, NamedLink, Result, StoreError};
 
 /// Maximum number of ids in one notification.
 const TOLD_AT_ONCE: usize = 400;
 /// Size in bytes at which a page of an export ends.
 const EXPORTED_BYTES: u64 = 8 << 20;
 
-/// Returns the position of an import: the last item that was stored or refused.
-pub(crate) async fn import_position(sql: &mut dyn Sql, name: &str) -> Result<ImportPosition, StoreError> {
+pub(crate) async fn import_position(sql: &mut dyn Sql, name: &str) -> Result<ImportPosition> {
     let query = "SELECT position, refused FROM import WHERE name = $1";
-    let rows = sql.query(query, &[Value::Text(name.to_owned())]).await?;
-    let Some(row) = rows.first() else { return Ok(ImportPosition::default()) };
-    let count = |count: i64| u64::try_from(count).unwrap_or(0);
-    Ok(ImportPosition { place: count(row.int(0)?), refused: count(row.int(1)?) })
+    let Some(row) = sql.first(query, &[Value::Text(name.to_owned())]).await? else {
+        return Ok(ImportPosition::default());
+    };
+    Ok(ImportPosition { place: row.count(0)?, refused: row.count(1)? })
 }
 
-/// Returns the estimated number of links.
-pub(crate) async fn link_count(sql: &mut dyn Sql) -> Result<Option<u64>, StoreError> {
-    let rows = sql.query(sql.dialect().link_count(), &[]).await?;
-    rows.first().map_or(Ok(None), |row| Ok(u64::try_from(row.int(0)?).ok()))
+pub(crate) async fn link_count(sql: &mut dyn Sql) -> Result<Option<u64>> {
+    let count = sql.number(sql.dialect().link_count(), &[]).await?;
+    Ok(count.and_then(|count| u64::try_from(count).ok()))
 }
 
-/// Stores a batch unless it was stored before, and returns the outcome of each item.
-///
-/// A batch may have been stored by a call whose answer was lost. Each of its items is then reported
-/// as already there, or as refused.
-pub(crate) async fn import(sql: &mut dyn Sql, batch: &ImportBatch) -> Result<Vec<Imported>, StoreError> {
+/// The batch may have been stored by a call whose answer was lost. Each of its items is then
+/// reported as already there, or as refused.
+pub(crate) async fn import(sql: &mut dyn Sql, batch: &ImportBatch) -> Result<Vec<Imported>> {
     let name = Value::Text(batch.name.clone());
     let begin = "INSERT INTO import (name, position) VALUES ($1, 0) ON CONFLICT (name) DO NOTHING";
     sql.query(begin, std::slice::from_ref(&name)).await?;
     let lock = format!("SELECT position FROM import WHERE name = $1 {}", sql.dialect().for_update());
-    let rows = sql.query(&lock, std::slice::from_ref(&name)).await?;
-    let position = rows.first().map_or(Ok(0), |row| row.int(0))?;
+    let position = sql.number(&lock, std::slice::from_ref(&name)).await?.unwrap_or(0);
     let end = i64::try_from(batch.end).unwrap_or(i64::MAX);
     if position >= end {
         return look_again(sql, batch).await;
@@ -59,12 +54,9 @@ pub(crate) async fn import(sql: &mut dyn Sql, batch: &ImportBatch) -> Result<Vec
     let mut imported = Vec::with_capacity(batch.items.len());
     let (mut changed, mut picked, mut arrived, mut noted) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (index, item) in batch.items.iter().enumerate() {
-        let (done, code) = match store(sql, batch.keyspaces, item).await? {
-            Tried::Under(code, done) => (done, Some(code)),
-            Tried::AllTaken { is_all: true } => (Imported::Taken, None),
-            // Nothing of the batch is stored. It comes again with more candidates.
-            Tried::AllTaken { is_all: false } => return Err(StoreError::NoFreeCode { item: index }),
-        };
+        let tried = store(sql, batch.keyspaces, item).await?;
+        // Nothing of the batch is stored. It comes again with more candidates.
+        let (done, code) = tried.ok_or(StoreError::NoFreeCode { item: index })?;
         if let Imported::Stored(id) = done {
             add_tags(sql, id, &item.tags).await?;
             spend(sql, id, item.uses).await?;
@@ -96,7 +88,7 @@ pub(crate) async fn import(sql: &mut dyn Sql, batch: &ImportBatch) -> Result<Vec
 }
 
 /// Returns the outcomes for a batch that was stored before.
-async fn look_again(sql: &mut dyn Sql, batch: &ImportBatch) -> Result<Vec<Imported>, StoreError> {
+async fn look_again(sql: &mut dyn Sql, batch: &ImportBatch) -> Result<Vec<Imported>> {
     let mut found = Vec::with_capacity(batch.items.len());
     for item in &batch.items {
         found.push(match &item.code {
@@ -108,38 +100,32 @@ async fn look_again(sql: &mut dyn Sql, batch: &ImportBatch) -> Result<Vec<Import
     Ok(found)
 }
 
-/// What became of an item.
-enum Tried<'a> {
-    /// The item has its own code, or got this one of its candidates.
-    Under(&'a PickedCode, Imported),
-    /// All of its candidates are taken.
-    AllTaken { is_all: bool },
-}
-
-/// Stores one item under its code, or under the first of its candidates that is free.
+/// Stores one item under its code, or under the first of its candidates that is free. Returns its
+/// outcome with that code; `None` if all candidates are taken and there are more.
 async fn store<'a>(
     sql: &mut dyn Sql,
     keyspaces: usize,
     item: &'a ImportItem,
-) -> Result<Tried<'a>, StoreError> {
+) -> Result<Option<(Imported, Option<&'a PickedCode>)>> {
     match &item.code {
-        ImportCode::Kept(code) if item.is_deleted() => {
-            Ok(Tried::Under(code, store_deleted(sql, item, code).await?))
+        ImportCode::Kept(code) => {
+            let done = if item.is_deleted() {
+                store_deleted(sql, item, code).await?
+            } else {
+                match put(sql, keyspaces, item, code).await? {
+                    Some(id) => Imported::Stored(id),
+                    None => already_there(sql, item, code).await?,
+                }
+            };
+            Ok(Some((done, Some(code))))
         }
-        ImportCode::Kept(code) => Ok(Tried::Under(
-            code,
-            match put(sql, keyspaces, item, code).await? {
-                Placed::Stored(id, ..) => Imported::Stored(id),
-                Placed::Taken => already_there(sql, item, code).await?,
-            },
-        )),
         ImportCode::FirstFree { candidates, is_all } => {
             for code in candidates.iter() {
-                if let Placed::Stored(id, ..) = put(sql, keyspaces, item, code).await? {
-                    return Ok(Tried::Under(code, Imported::Stored(id)));
+                if let Some(id) = put(sql, keyspaces, item, code).await? {
+                    return Ok(Some((Imported::Stored(id), Some(code))));
                 }
             }
-            Ok(Tried::AllTaken { is_all: *is_all })
+            Ok(is_all.then_some((Imported::Taken, None)))
         }
     }
 }
@@ -149,19 +135,15 @@ async fn put(
     keyspaces: usize,
     item: &ImportItem,
     code: &PickedCode,
-) -> Result<Placed, StoreError> {
+) -> Result<Option<LinkId>> {
     let PickedCode { slug, mintable } = code.clone();
     let link = NamedLink { slug, mintable, keyspaces, draft: item.draft_under(code) };
-    place(sql, &link, item.created_at).await
+    Ok(place(sql, &link, item.created_at).await?.map(|(id, ..)| id))
 }
 
 /// Stores a link that was deleted in its former system. Its slug stays free, unless the link is
 /// blocked (`links/src/block.rs`). A mintable code stays with the link.
-async fn store_deleted(
-    sql: &mut dyn Sql,
-    item: &ImportItem,
-    code: &PickedCode,
-) -> Result<Imported, StoreError> {
+async fn store_deleted(sql: &mut dyn Sql, item: &ImportItem, code: &PickedCode) -> Result<Imported> {
     let domain = item.draft.domain();
     let before = find_deleted(sql, domain, code.slug.as_str(), code.mintable, None).await?;
     if before.is_some_and(|link| item.is_there_deleted_as(&link)) {
@@ -178,7 +160,7 @@ async fn store_deleted(
 }
 
 /// Records how many visits of a link's limit are used up.
-async fn spend(sql: &mut dyn Sql, id: LinkId, uses: u64) -> Result<(), StoreError> {
+async fn spend(sql: &mut dyn Sql, id: LinkId, uses: u64) -> Result<()> {
     if uses == 0 {
         return Ok(());
     }
@@ -189,31 +171,16 @@ async fn spend(sql: &mut dyn Sql, id: LinkId, uses: u64) -> Result<(), StoreErro
 }
 
 /// Returns whether the code leads to the item's target already.
-async fn already_there(
-    sql: &mut dyn Sql,
-    item: &ImportItem,
-    code: &PickedCode,
-) -> Result<Imported, StoreError> {
+async fn already_there(sql: &mut dyn Sql, item: &ImportItem, code: &PickedCode) -> Result<Imported> {
     // The link of the code's number, and the one that was picked after that one was deleted.
     let entry = find_slug(sql, item.draft.domain(), code.slug.as_str()).await?;
-    for id in code.mintable.into_iter().chain(entry) {
-        let select = format!("SELECT {} FROM link WHERE id = $1", sql.dialect().link());
-        let rows = sql.query(&select, &[Value::Int(id.get())]).await?;
-        let link = rows.first().map(super::Row::link).transpose()?;
-        if link.is_some_and(|link| item.is_there_as(&link)) {
-            return Ok(Imported::AlreadyThere);
-        }
-    }
-    Ok(Imported::Taken)
+    let ids: Vec<LinkId> = code.mintable.into_iter().chain(entry).collect();
+    let is_there = find_links(sql, &ids).await?.iter().any(|link| item.is_there_as(link));
+    Ok(if is_there { Imported::AlreadyThere } else { Imported::Taken })
 }
 
-/// Returns links with an id above `after`, in the order of their ids. The page has at most `most`
-/// links, and ends with the first one that exceeds [`EXPORTED_BYTES`].
-pub(crate) async fn export(
-    sql: &mut dyn Sql,
-    after: Option<LinkId>,
-    most: usize,
-) -> Result<Vec<Exported>, StoreError> {
+/// A page ends with the first link that exceeds [`EXPORTED_BYTES`].
+pub(crate) async fn export(sql: &mut dyn Sql, after: Option<LinkId>, most: usize) -> Result<Vec<Exported>> {
     let (columns, weight) = (sql.dialect().link(), super::list::weight(sql.dialect()));
     let select = format!(
         "SELECT {columns} FROM link WHERE link.id IN
@@ -224,10 +191,10 @@ pub(crate) async fn export(
          ORDER BY link.id"
     );
     let rows = sql.query(&select, &[Value::after(after), Value::count(most)]).await?;
-    let links = rows.iter().map(super::Row::link).collect::<Result<Vec<_>, _>>()?;
+    let links = rows.iter().map(Row::link).collect::<Result<Vec<_>, _>>()?;
     let ids: Vec<LinkId> = links.iter().map(|link| link.id).collect();
     let limited: Vec<LinkId> = links.iter().filter(|link| link.is_limited()).map(|link| link.id).collect();
-    let mut tags = super::tags_of(sql, &ids).await?;
+    let mut tags = tags_of(sql, &ids).await?;
     let uses = uses_of(sql, &limited).await?;
     let visits: HashMap<_, _> = visit_totals(sql, &ids).await?.into_iter().collect();
     let exported = links.into_iter().map(|link| Exported {
@@ -239,14 +206,8 @@ pub(crate) async fn export(
 }
 
 /// Returns how many visits of these links' limits are used up.
-async fn uses_of(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<HashMap<LinkId, u64>, StoreError> {
-    if ids.is_empty() {
-        return Ok(HashMap::new());
-    }
-    let select = format!("SELECT link_id, used FROM link_use WHERE link_id IN ({})", places(1, ids.len()));
-    let values: Vec<Value> = ids.iter().map(|id| Value::Int(id.get())).collect();
-    let uses = |row: &super::Row| {
-        Ok((LinkId::from_stored(row.int(0)?), u64::try_from(row.int(1)?).unwrap_or_default()))
-    };
-    sql.query(&select, &values).await?.iter().map(uses).collect()
+async fn uses_of(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<HashMap<LinkId, u64>> {
+    let select = format!("SELECT link_id, used FROM link_use WHERE {}", sql.dialect().among("link_id", "$1"));
+    let uses = |row: &Row| Ok((LinkId::from_stored(row.int(0)?), row.count(1)?));
+    sql.query(&select, &[Value::ids(ids)]).await?.iter().map(uses).collect()
 }

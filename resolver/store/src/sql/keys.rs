@@ -9,18 +9,14 @@ use links::{
     scope::Scopes,
 };
 
-use super::{Dialect, Row, Sql, Value, audit::note, places};
-use crate::StoreError;
+use super::{Dialect, Row, Sql, Value, audit::note};
+use crate::{Result, StoreError};
 
-/// Maximum number of API keys in one statement.
-const NAMED_AT_ONCE: usize = 1_000;
-
-/// Adds an API key. Returns `None` if the name is taken.
 pub(crate) async fn add_api_key(
     sql: &mut dyn Sql,
     NewKey { name, hash, scopes, expires_at, limits }: &NewKey,
     by: ApiKeyId,
-) -> Result<Option<ApiKeyId>, StoreError> {
+) -> Result<Option<ApiKeyId>> {
     let add = format!(
         "INSERT INTO api_key (name, hash, scopes, expires_at, limits) VALUES ($1, $2, $3, $4, {})
          ON CONFLICT (name) DO NOTHING RETURNING id",
@@ -35,18 +31,13 @@ pub(crate) async fn add_api_key(
         Value::OptTime(*expires_at),
         Value::OptText(limits),
     ];
-    let rows = sql.query(&add, &values).await?;
-    let Some(row) = rows.first() else { return Ok(None) };
+    let Some(row) = sql.first(&add, &values).await? else { return Ok(None) };
     note(sql, by, Action::CreateKey, name, None).await?;
     Ok(Some(ApiKeyId(row.int(0)?)))
 }
 
-/// Adds the first API key. The table is locked, so that only one of several first starts adds it.
-pub(crate) async fn add_first_api_key(
-    sql: &mut dyn Sql,
-    name: &str,
-    hash: &KeyHash,
-) -> Result<bool, StoreError> {
+/// The table is locked, so that only one of several first starts adds the key.
+pub(crate) async fn add_first_api_key(sql: &mut dyn Sql, name: &str, hash: &KeyHash) -> Result<bool> {
     sql.query(&sql.dialect().lock_table("api_key"), &[]).await?;
     let add = "INSERT INTO api_key (name, hash)
                SELECT $1, $2 WHERE NOT EXISTS (SELECT 1 FROM api_key) RETURNING id";
@@ -54,35 +45,22 @@ pub(crate) async fn add_first_api_key(
     Ok(!sql.query(add, &values).await?.is_empty())
 }
 
-/// Returns the grant of the API key with this hash, which may be the hash before a recent rotation.
-/// A revoked or expired key has none.
-pub(crate) async fn find_api_key(sql: &mut dyn Sql, hash: &KeyHash) -> Result<Option<Grant>, StoreError> {
-    let now = sql.dialect().now();
-    let find = format!(
-        "SELECT id, name, scopes, {}, CASE WHEN hash = $1 THEN secrets ELSE secrets - 1 END FROM api_key
-         WHERE (hash = $1 OR (old_hash = $1 AND old_until > {now})) AND {}",
-        sql.dialect().json_text("limits"),
-        is_valid(sql.dialect())
-    );
-    let rows = sql.query(&find, &[Value::Bytes(hash.as_bytes().to_vec())]).await?;
-    Ok(rows.first().map(grant).transpose()?.flatten())
+/// The hash may be the one before a recent rotation.
+pub(crate) async fn find_api_key(sql: &mut dyn Sql, hash: &KeyHash) -> Result<Option<Grant>> {
+    let (now, is_valid) = (sql.dialect().now(), is_valid(sql.dialect()));
+    let secret = "CASE WHEN hash = $1 THEN secrets ELSE secrets - 1 END";
+    let of = format!("api_key WHERE (hash = $1 OR (old_hash = $1 AND old_until > {now})) AND {is_valid}");
+    grant(sql, secret, &of, &[Value::Bytes(hash.as_bytes().to_vec())]).await
 }
 
-/// Returns the grant of the API key with this id for the holder of one of its secrets, which may be
-/// the one before a recent rotation. A revoked or expired key has none.
+/// The secret may be the one before a recent rotation.
 pub(crate) async fn find_grant(
     sql: &mut dyn Sql,
     id: ApiKeyId,
     secret: SecretNumber,
-) -> Result<Option<Grant>, StoreError> {
-    let find = format!(
-        "SELECT id, name, scopes, {}, secrets FROM api_key WHERE id = $1 AND {}",
-        sql.dialect().json_text("limits"),
-        is_valid_with_secret(sql.dialect(), "$2")
-    );
-    let rows = sql.query(&find, &[Value::Int(id.0), Value::Int(secret.0)]).await?;
-    let found = rows.first().map(grant).transpose()?.flatten();
-    Ok(found.map(|grant| Grant { secret, ..grant }))
+) -> Result<Option<Grant>> {
+    let of = format!("api_key WHERE {} AND api_key.id = $2", is_valid_with_secret(sql.dialect(), "$1"));
+    grant(sql, "CAST($1 AS bigint)", &of, &[Value::Int(secret.0), Value::Int(id.0)]).await
 }
 
 /// SQL condition that the API key of a row is neither revoked nor expired.
@@ -101,9 +79,18 @@ pub(super) fn is_valid_with_secret(dialect: Dialect, secret: &str) -> String {
     )
 }
 
-/// Reads a grant from the columns id, name, scopes, limits and the number of the secret. There is
-/// none if a later release has limited the key in a way that this one does not know.
-pub(super) fn grant(row: &Row) -> Result<Option<Grant>, StoreError> {
+/// Reads a grant: `of` is what follows FROM, and `secret` an expression for the secret's number.
+/// There is none if a later release has limited the key in a way that this one does not know.
+pub(super) async fn grant(
+    sql: &mut dyn Sql,
+    secret: &str,
+    of: &str,
+    values: &[Value],
+) -> Result<Option<Grant>> {
+    let limits_text = sql.dialect().json_text("api_key.limits");
+    let select =
+        format!("SELECT api_key.id, api_key.name, api_key.scopes, {limits_text}, {secret} FROM {of}");
+    let Some(row) = sql.first(&select, values).await? else { return Ok(None) };
     let grant = Grant {
         id: ApiKeyId(row.int(0)?),
         secret: SecretNumber(row.int(4)?),
@@ -118,24 +105,13 @@ pub(super) fn grant(row: &Row) -> Result<Option<Grant>, StoreError> {
     Ok(Some(grant))
 }
 
-/// Returns the names of those of these API keys that exist.
-pub(crate) async fn key_names(
-    sql: &mut dyn Sql,
-    ids: &[ApiKeyId],
-) -> Result<Vec<(ApiKeyId, String)>, StoreError> {
-    let mut names = Vec::with_capacity(ids.len());
-    for ids in ids.chunks(NAMED_AT_ONCE) {
-        let select = format!("SELECT id, name FROM api_key WHERE id IN ({})", places(1, ids.len()));
-        let values: Vec<Value> = ids.iter().map(|id| Value::Int(id.0)).collect();
-        for row in sql.query(&select, &values).await? {
-            names.push((ApiKeyId(row.int(0)?), row.text(1)?.to_owned()));
-        }
-    }
-    Ok(names)
+pub(crate) async fn key_names(sql: &mut dyn Sql, ids: &[ApiKeyId]) -> Result<Vec<(ApiKeyId, String)>> {
+    let select = format!("SELECT id, name FROM api_key WHERE {}", sql.dialect().among("id", "$1"));
+    let rows = sql.query(&select, &[Value::numbers(ids.iter().map(|id| id.0))]).await?;
+    rows.iter().map(|row| Ok((ApiKeyId(row.int(0)?), row.text(1)?.to_owned()))).collect()
 }
 
-/// Returns all API keys in the order of their creation.
-pub(crate) async fn list_api_keys(sql: &mut dyn Sql) -> Result<Vec<ApiKeyRecord>, StoreError> {
+pub(crate) async fn list_api_keys(sql: &mut dyn Sql) -> Result<Vec<ApiKeyRecord>> {
     let list = format!(
         "SELECT id, name, scopes, created_at, revoked_at, expires_at, {}, last_used_at, secrets FROM api_key ORDER BY id",
         sql.dialect().json_text("limits")
@@ -156,23 +132,14 @@ pub(crate) async fn list_api_keys(sql: &mut dyn Sql) -> Result<Vec<ApiKeyRecord>
     sql.query(&list, &[]).await?.iter().map(record).collect()
 }
 
-/// Records that API keys are in use. Idempotent.
-pub(crate) async fn note_keys_used(sql: &mut dyn Sql, ids: &[ApiKeyId]) -> Result<(), StoreError> {
-    for ids in ids.chunks(NAMED_AT_ONCE) {
-        let note = format!(
-            "UPDATE api_key SET last_used_at = {} WHERE id IN ({})",
-            sql.dialect().now(),
-            places(1, ids.len())
-        );
-        let values: Vec<Value> = ids.iter().map(|id| Value::Int(id.0)).collect();
-        sql.query(&note, &values).await?;
-    }
-    Ok(())
+pub(crate) async fn note_keys_used(sql: &mut dyn Sql, ids: &[ApiKeyId]) -> Result<()> {
+    let (now, among) = (sql.dialect().now(), sql.dialect().among("id", "$1"));
+    let note = format!("UPDATE api_key SET last_used_at = {now} WHERE {among}");
+    sql.query(&note, &[Value::numbers(ids.iter().map(|id| id.0))]).await.map(drop)
 }
 
-/// Revokes an API key. Returns whether a key of that name existed that was not revoked yet. Its
-/// sessions end with it, because a session is found together with a valid key only.
-pub(crate) async fn revoke_api_key(sql: &mut dyn Sql, name: &str, by: ApiKeyId) -> Result<bool, StoreError> {
+/// Sessions end with the key, because a session is found together with a valid key only.
+pub(crate) async fn revoke_api_key(sql: &mut dyn Sql, name: &str, by: ApiKeyId) -> Result<bool> {
     let revoke = format!(
         "UPDATE api_key SET revoked_at = {} WHERE name = $1 AND revoked_at IS NULL RETURNING id",
         sql.dialect().now()
@@ -184,15 +151,13 @@ pub(crate) async fn revoke_api_key(sql: &mut dyn Sql, name: &str, by: ApiKeyId) 
     Ok(is_revoked)
 }
 
-/// Replaces the secret of an API key. The old one stays valid for `keep`, and so do
-/// the sessions that it opened. Returns whether the key exists and is not revoked.
 pub(crate) async fn rotate_api_key(
     sql: &mut dyn Sql,
     name: &str,
     hash: &KeyHash,
     keep: Duration,
     by: ApiKeyId,
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     let rotate = format!(
         "UPDATE api_key SET old_hash = hash, old_until = {}, hash = $2, secrets = secrets + 1
          WHERE name = $3 AND revoked_at IS NULL RETURNING id",

@@ -3,8 +3,8 @@
 use codes::{AdoptionError, Keyspace, KeyspaceIndex, LinkId, check_slugs, plan_adoption};
 use numbers::Span;
 
-use super::{Row, Sql, Value, settings_version::note_change};
-use crate::StoreError;
+use super::{Row, Sql, Value, note_change};
+use crate::{Result, StoreError};
 
 /// Converts the exclusive end of a keyspace's registered ids into a number; 0 if none is
 /// registered.
@@ -20,7 +20,7 @@ pub(crate) fn ids_of(keyspace: KeyspaceIndex) -> (i64, i64) {
 }
 
 /// Returns all keyspaces.
-pub(super) async fn keyspaces(sql: &mut dyn Sql) -> Result<Vec<(KeyspaceIndex, Keyspace)>, StoreError> {
+pub(super) async fn keyspaces(sql: &mut dyn Sql) -> Result<Vec<(KeyspaceIndex, Keyspace)>> {
     let rows = sql.query("SELECT \"index\", definition FROM keyspace ORDER BY \"index\"", &[]).await?;
     let parse = |row: &Row| {
         let index = KeyspaceIndex::new(row.int(0)?).map_err(|error| corrupt(&error))?;
@@ -29,12 +29,11 @@ pub(super) async fn keyspaces(sql: &mut dyn Sql) -> Result<Vec<(KeyspaceIndex, K
     rows.iter().map(parse).collect()
 }
 
-/// Adds new keyspaces and returns all. The table is locked, so that two resolvers that start
-/// together give a keyspace one index.
+/// The table is locked, so that two resolvers that start together give a keyspace one index.
 pub(crate) async fn adopt_keyspaces(
     sql: &mut dyn Sql,
     mine: &[Keyspace],
-) -> Result<Vec<(KeyspaceIndex, Keyspace)>, StoreError> {
+) -> Result<Vec<(KeyspaceIndex, Keyspace)>> {
     sql.query(&sql.dialect().lock_table("keyspace"), &[]).await?;
     let mut known = keyspaces(sql).await?;
     let new = plan_adoption(&known, mine)?;
@@ -42,7 +41,7 @@ pub(crate) async fn adopt_keyspaces(
         let slugs = "SELECT slug FROM slug WHERE domain_id = 0 AND length(slug) <= 8";
         let slugs = sql.query(slugs, &[]).await?;
         let slugs = slugs.iter().map(|row| Ok(row.text(0)?.to_owned()));
-        check_slugs(&slugs.collect::<Result<Vec<_>, StoreError>>()?, &new)?;
+        check_slugs(&slugs.collect::<Result<Vec<_>>>()?, &new)?;
         note_change(sql).await?;
     }
     let now = sql.dialect().now();

@@ -13,11 +13,10 @@ use super::{
     details::{DELETED_AT, DOMAIN, IS_ON_DEFAULT_DOMAIN, MAX_VISITS, SLUG, VALID_UNTIL},
     like::pattern,
     long_urls::candidates,
-    places,
-    tags::{stored_names, tags_of},
+    tags::{stored_names, with_tags},
     visits::{LAST_VISIT, NON_BOT_VISITS, VISITS},
 };
-use crate::StoreError;
+use crate::Result;
 
 /// Maximum number of links counted for a list's total. A longer list reports this number, because
 /// an exact total would read all links for each page.
@@ -25,15 +24,9 @@ const COUNTED_MAX: u64 = 1_000_000;
 /// Estimated memory of a tag beside its text, in bytes.
 const TAG_BYTES: u64 = 32;
 
-/// Returns the outlines of one page, and the total number of links on all pages.
-///
 /// The links themselves are read a few at a time. So no page is in memory as a whole, however long,
 /// and a slow client occupies no connection.
-pub(crate) async fn outline(
-    sql: &mut dyn Sql,
-    filter: &Filter,
-    code: Option<LinkId>,
-) -> Result<Outline, StoreError> {
+pub(crate) async fn outline(sql: &mut dyn Sql, filter: &Filter, code: Option<LinkId>) -> Result<Outline> {
     let mut wanted = Wanted::new(sql.dialect());
     wanted.filter(filter, code);
     let Wanted { parts, mut values, .. } = wanted;
@@ -41,8 +34,7 @@ pub(crate) async fn outline(
     let count_max = filter.count_max.map_or(COUNTED_MAX, |most| most.min(COUNTED_MAX));
     let count =
         format!("SELECT count(*) FROM (SELECT 1 FROM link WHERE {conditions} LIMIT {count_max}) AS counted");
-    let counted = sql.query(&count, &values).await?;
-    let total = counted.first().map_or(Ok(0), |row| row.int(0))?;
+    let total = sql.number(&count, &values).await?.unwrap_or(0);
 
     let per_page = filter.per_page.unwrap_or(PER_PAGE_MAX).min(PER_PAGE_MAX);
     let first = filter.page.max(1).saturating_sub(1).saturating_mul(per_page);
@@ -59,16 +51,11 @@ pub(crate) async fn outline(
     Ok(Outline { entries, total: u64::try_from(total).unwrap_or(0) })
 }
 
-/// Returns current outlines, in the order of `ids`. Links that do not exist are left out.
-pub(crate) async fn outlines_of(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<Vec<Outlined>, StoreError> {
-    if ids.is_empty() {
-        return Ok(Vec::new());
-    }
-    let columns = outlined_columns(sql.dialect());
-    let select = format!("SELECT {columns} FROM link WHERE link.id IN ({})", places(1, ids.len()));
-    let values: Vec<Value> = ids.iter().map(|id| Value::Int(id.get())).collect();
-    let rows = sql.query(&select, &values).await?;
-    let entries = rows.iter().map(outlined).collect::<Result<Vec<_>, _>>()?;
+pub(crate) async fn outlines_of(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<Vec<Outlined>> {
+    let (columns, among) = (outlined_columns(sql.dialect()), sql.dialect().among("link.id", "$1"));
+    let select = format!("SELECT {columns} FROM link WHERE {among}");
+    let rows = sql.query(&select, &[Value::ids(ids)]).await?;
+    let entries = rows.iter().map(outlined).collect::<Result<Vec<_>>>()?;
     let mut entries: HashMap<LinkId, Outlined> = entries.into_iter().map(|entry| (entry.id, entry)).collect();
     Ok(ids.iter().filter_map(|id| entries.remove(id)).collect())
 }
@@ -88,41 +75,35 @@ pub(super) fn weight(dialect: Dialect) -> String {
     )
 }
 
-fn outlined(row: &Row) -> Result<Outlined, StoreError> {
+fn outlined(row: &Row) -> Result<Outlined> {
     Ok(Outlined {
         id: LinkId::from_stored(row.int(0)?),
-        bytes: u64::try_from(row.int(1)?).unwrap_or(0),
+        bytes: row.count(1)?,
         slug: row.opt_text(2)?.and_then(|slug| Slug::parse(slug).ok()),
     })
 }
 
-/// Returns links with their tags, in the order of `ids`. Links that do not exist are left out.
-pub(crate) async fn records(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<Vec<Record>, StoreError> {
-    if ids.is_empty() {
-        return Ok(Vec::new());
-    }
-    let select =
-        format!("SELECT {} FROM link WHERE link.id IN ({})", sql.dialect().link(), places(1, ids.len()));
-    let values: Vec<Value> = ids.iter().map(|id| Value::Int(id.get())).collect();
-    let links = sql.query(&select, &values).await?.iter().map(Row::link).collect::<Result<Vec<_>, _>>()?;
-    let mut links: HashMap<LinkId, Link> = links.into_iter().map(|link| (link.id, link)).collect();
-    let mut tags = tags_of(sql, ids).await?;
-    let record = |id: &LinkId| {
-        let link = links.remove(id)?;
-        Some(Record { link, tags: tags.remove(id).unwrap_or_default() })
-    };
-    Ok(ids.iter().filter_map(record).collect())
+pub(crate) async fn records(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<Vec<Record>> {
+    let links = find_links(sql, ids).await?;
+    let records = with_tags(sql, links).await?;
+    let mut records: HashMap<LinkId, Record> = records.into_iter().map(|one| (one.link.id, one)).collect();
+    Ok(ids.iter().filter_map(|id| records.remove(id)).collect())
 }
 
-/// Returns links without their redirect rules, descriptions and tags, in any order.
-pub(crate) async fn plain_links(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<Vec<Link>, StoreError> {
-    if ids.is_empty() {
-        return Ok(Vec::new());
-    }
+/// Returns links, deleted ones too, in any order.
+pub(crate) async fn find_links(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<Vec<Link>> {
+    let columns = sql.dialect().link();
+    select(sql, &columns, ids).await
+}
+
+pub(crate) async fn plain_links(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<Vec<Link>> {
     let columns = sql.dialect().plain_link();
-    let select = format!("SELECT {columns} FROM link WHERE link.id IN ({})", places(1, ids.len()));
-    let values: Vec<Value> = ids.iter().map(|id| Value::Int(id.get())).collect();
-    sql.query(&select, &values).await?.iter().map(Row::link).collect()
+    select(sql, &columns, ids).await
+}
+
+async fn select(sql: &mut dyn Sql, columns: &str, ids: &[LinkId]) -> Result<Vec<Link>> {
+    let select = format!("SELECT {columns} FROM link WHERE {}", sql.dialect().among("link.id", "$1"));
+    sql.query(&select, &[Value::ids(ids)]).await?.iter().map(Row::link).collect()
 }
 
 /// Returns the ORDER BY terms of a filter. Links with the same value come in the order of their
@@ -267,13 +248,11 @@ mod tests {
     use rusqlite::Connection;
 
     use super::*;
-    use crate::{Catalog as _, Store as _, sqlite::SqliteStore};
+    use crate::{Catalog as _, sqlite::SqliteStore};
 
     /// Creates a store with links 1 to `count`; the first one has a hundred long tags.
     async fn store(count: i64) -> (Arc<Mutex<Connection>>, SqliteStore) {
-        let connection = Arc::new(Mutex::new(Connection::open_in_memory().unwrap()));
-        let store = SqliteStore::here(&connection);
-        store.migrate().await.unwrap();
+        let (connection, store) = SqliteStore::in_memory().await;
         let fill = format!(
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})
              INSERT INTO link (id, long_url, crawlable, forward_query, created_by)

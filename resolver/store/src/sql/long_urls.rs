@@ -23,31 +23,27 @@ use links::{LongUrl, Record};
 
 use super::{
     Sql, Value,
-    details::{DELETED_AT, DOMAIN_OR_DEFAULT},
-    tags_of,
+    details::DELETED_AT,
+    insert_rows,
+    tags::{visible, with_tags},
 };
-use crate::{IndexStep, Indexed, StoreError, Visible};
+use crate::{Indexed, Result, StoreError, Visible};
 
 /// Maximum number of links in one step. A statement has three seconds, even if each entry reads
 /// another page from disk.
 const STEP: usize = 500;
-/// Maximum number of entries in one statement.
-const NOTED: usize = 500;
 /// Maximum number of index entries of one URL that a lookup examines.
 const LOOKED_AT: usize = 5_000;
 /// Age limit of links that a lookup reads although they are not indexed yet.
 pub(super) const TAIL: Duration = Duration::from_secs(60);
 
-/// Indexes the next links in the order of their creation, if this process holds the lease.
-pub(crate) async fn index_long_urls(sql: &mut dyn Sql, step: &IndexStep) -> Result<Indexed, StoreError> {
+pub(crate) async fn index_long_urls(sql: &mut dyn Sql, holder: &str, held_for: Duration) -> Result<Indexed> {
     let dialect = sql.dialect();
-    let settled = sql.query(dialect.settled(), &[]).await?;
-    let settled = settled.first().ok_or_else(|| corrupt("no time"))?.time(0)?;
+    let settled = sql.first(dialect.settled(), &[]).await?.ok_or_else(|| corrupt("no time"))?.time(0)?;
     // Without new links nothing is written, not even the lease.
     let look = "SELECT indexed_until > $1, EXISTS (SELECT 1 FROM link WHERE created_at < $1 AND (created_at, id) > (indexed_until, after_id))
                 FROM long_url_index_state";
-    let rows = sql.query(look, &[Value::Time(settled)]).await?;
-    let row = rows.first().ok_or_else(|| corrupt("no state"))?;
+    let row = sql.first(look, &[Value::Time(settled)]).await?.ok_or_else(|| corrupt("no state"))?;
     let (went_back, is_more) = (row.flag(0)?, row.flag(1)?);
     if !went_back && !is_more {
         return Ok(Indexed::Done);
@@ -58,9 +54,8 @@ pub(crate) async fn index_long_urls(sql: &mut dyn Sql, step: &IndexStep) -> Resu
          RETURNING indexed_until, after_id",
         dialect.now_plus("$2")
     );
-    let values = [Value::Text(step.holder.clone()), Value::milliseconds(step.held_for)];
-    let rows = sql.query(&hold, &values).await?;
-    let Some(row) = rows.first() else { return Ok(Indexed::NotOurs) };
+    let values = [Value::Text(holder.to_owned()), Value::milliseconds(held_for)];
+    let Some(row) = sql.first(&hold, &values).await? else { return Ok(Indexed::NotOurs) };
     let (until, after) = (row.time(0)?, row.int(1)?);
     if until > settled {
         // The database's clock was set back, or another server took over: new links may have
@@ -76,10 +71,7 @@ pub(crate) async fn index_long_urls(sql: &mut dyn Sql, step: &IndexStep) -> Resu
 
 /// Indexes the next links. Returns how many there were, and the creation time and id of the last
 /// one.
-async fn note_next(
-    sql: &mut dyn Sql,
-    values: &[Value],
-) -> Result<Option<(usize, Timestamp, i64)>, StoreError> {
+async fn note_next(sql: &mut dyn Sql, values: &[Value]) -> Result<Option<(usize, Timestamp, i64)>> {
     let next = format!(
         "SELECT id, long_url, created_at FROM link WHERE (created_at, id) > ($1, $2) AND created_at < $3
          ORDER BY created_at, id LIMIT {STEP}"
@@ -93,8 +85,7 @@ async fn note_next(
              )
              SELECT count(*) OVER (), created_at, id FROM next ORDER BY created_at DESC, id DESC LIMIT 1"
         );
-        let rows = sql.query(&note, values).await?;
-        let Some(last) = rows.first() else { return Ok(None) };
+        let Some(last) = sql.first(&note, values).await? else { return Ok(None) };
         return Ok(Some((usize::try_from(last.int(0)?).unwrap_or(STEP), last.time(1)?, last.int(2)?)));
     }
     let rows = sql.query(&next, values).await?;
@@ -102,13 +93,13 @@ async fn note_next(
     let entries: Vec<_> = rows
         .iter()
         .map(|row| Ok((LinkId::from_stored(row.int(0)?), LongUrl::from_stored(row.text(1)?))))
-        .collect::<Result<_, StoreError>>()?;
+        .collect::<Result<_>>()?;
     note_long_urls(sql, entries.iter().map(|(id, url)| (*id, url))).await?;
     Ok(Some((rows.len(), last.time(2)?, last.int(0)?)))
 }
 
 /// Stores the position of the index: all links up to this creation time and id are in it.
-async fn come_to(sql: &mut dyn Sql, time: Value, id: i64) -> Result<(), StoreError> {
+async fn come_to(sql: &mut dyn Sql, time: Value, id: i64) -> Result<()> {
     let keep = "UPDATE long_url_index_state SET indexed_until = $1, after_id = $2";
     sql.query(keep, &[time, Value::Int(id)]).await.map(drop)
 }
@@ -117,22 +108,13 @@ async fn come_to(sql: &mut dyn Sql, time: Value, id: i64) -> Result<(), StoreErr
 pub(super) async fn note_long_urls(
     sql: &mut dyn Sql,
     links: impl Iterator<Item = (LinkId, &LongUrl)>,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     // Sorted, because two transactions with different orders could deadlock.
     let mut entries: Vec<(i64, i64)> = links.map(|(id, url)| (url.digest(), id.get())).collect();
     entries.sort_unstable();
-    for entries in entries.chunks(NOTED) {
-        let rows: Vec<String> =
-            (0..entries.len()).map(|row| format!("(${}, ${})", 2 * row + 1, 2 * row + 2)).collect();
-        let note = format!(
-            "INSERT INTO long_url_index (digest, link_id) VALUES {} ON CONFLICT (digest, link_id) DO NOTHING",
-            rows.join(", ")
-        );
-        let values: Vec<Value> =
-            entries.iter().flat_map(|(digest, id)| [Value::Int(*digest), Value::Int(*id)]).collect();
-        sql.query(&note, &values).await?;
-    }
-    Ok(())
+    let rows: Vec<_> = entries.into_iter().map(|(digest, id)| [Value::Int(digest), Value::Int(id)]).collect();
+    let then = "ON CONFLICT (digest, link_id) DO NOTHING";
+    insert_rows(sql, "INSERT INTO long_url_index (digest, link_id)", &rows, then).await
 }
 
 /// SQL query for candidate ids of links that lead to a long URL. The caller must compare the URL as
@@ -149,29 +131,16 @@ pub(super) fn candidates(dialect: super::Dialect, digest: &str, url: &str, most:
     )
 }
 
-/// Returns at most `most` links that lead to a long URL and are visible under `of`, in the order of
-/// their ids.
-///
-/// Only the first [`LOOKED_AT`] index entries of a URL are examined, so that a client that creates
-/// a million links to one URL does not make each lookup as expensive.
+/// Only the first [`LOOKED_AT`] index entries of the URL are examined, so that a client that
+/// creates a million links to one URL does not make each lookup as expensive.
 pub(crate) async fn links_of_url(
     sql: &mut dyn Sql,
     url: &LongUrl,
     of: &Visible,
     most: usize,
-) -> Result<Vec<Record>, StoreError> {
+) -> Result<Vec<Record>> {
     let mut values = vec![Value::Int(url.digest()), Value::Text(url.as_str().to_owned())];
-    let mut conditions = String::new();
-    let mut only = |condition: &str, value: i64| {
-        values.push(Value::Int(value));
-        conditions.push_str(&format!(" AND {condition} = ${}", values.len()));
-    };
-    if let Some(domain) = of.domain {
-        only(DOMAIN_OR_DEFAULT, domain.get());
-    }
-    if let Some(key) = of.created_by {
-        only("link.created_by", key.0);
-    }
+    let conditions = visible(of, &mut values);
     values.push(Value::count(most));
     let select = format!(
         "SELECT {} FROM link WHERE link.id IN ({}) AND link.long_url = $2
@@ -181,11 +150,8 @@ pub(crate) async fn links_of_url(
         values.len()
     );
     let rows = sql.query(&select, &values).await?;
-    let links = rows.iter().map(super::Row::link).collect::<Result<Vec<_>, _>>()?;
-    let ids: Vec<LinkId> = links.iter().map(|link| link.id).collect();
-    let mut tags = tags_of(sql, &ids).await?;
-    let record = |link: links::Link| Record { tags: tags.remove(&link.id).unwrap_or_default(), link };
-    Ok(links.into_iter().map(record).collect())
+    let links = rows.iter().map(super::Row::link).collect::<Result<Vec<_>>>()?;
+    with_tags(sql, links).await
 }
 
 fn corrupt(what: &str) -> StoreError {

@@ -10,59 +10,46 @@ use links::{
 use numbers::Span;
 
 use super::{Row, Sql, Value};
-use crate::{RESERVATIONS_MAX, StoreError};
+use crate::{RESERVATIONS_MAX, Result, StoreError};
 
-/// Records a reservation, and returns its creation time.
 pub(crate) async fn add_reservation(
     sql: &mut dyn Sql,
     id: &ReservationId,
     keyspace: KeyspaceIndex,
     key: ApiKeyId,
-) -> Result<Timestamp, StoreError> {
+) -> Result<Timestamp> {
     let add = "INSERT INTO reservation (id, keyspace, created_by) VALUES ($1, $2, $3) RETURNING created_at";
     let values = [Value::Text(id.as_str().to_owned()), keyspace.get().into(), key.0.into()];
-    sql.query(add, &values).await?.first().ok_or_else(|| corrupt("no row"))?.time(0)
+    sql.first(add, &values).await?.ok_or_else(|| corrupt("no row"))?.time(0)
 }
 
-/// Returns a reservation with its numbers.
-pub(crate) async fn reservation(
-    sql: &mut dyn Sql,
-    id: &ReservationId,
-) -> Result<Option<Reservation>, StoreError> {
+pub(crate) async fn reservation(sql: &mut dyn Sql, id: &ReservationId) -> Result<Option<Reservation>> {
     Ok(select(sql, "WHERE id = $1", Value::Text(id.as_str().to_owned())).await?.pop())
 }
 
-/// Returns the latest reservations of one API key or of all keys, open ones first.
-pub(crate) async fn reservations(
-    sql: &mut dyn Sql,
-    of: Option<ApiKeyId>,
-) -> Result<Vec<Reservation>, StoreError> {
+pub(crate) async fn reservations(sql: &mut dyn Sql, of: Option<ApiKeyId>) -> Result<Vec<Reservation>> {
     select(sql, "WHERE $1 IS NULL OR created_by = $1", Value::OptInt(of.map(|key| key.0))).await
 }
 
-/// Counts the open reservations of an API key and their codes.
-pub(crate) async fn count_reserved(sql: &mut dyn Sql, of: ApiKeyId) -> Result<OpenReservations, StoreError> {
+pub(crate) async fn count_reserved(sql: &mut dyn Sql, of: ApiKeyId) -> Result<OpenReservations> {
     let (low, high) = sql.dialect().block_bounds();
     let count = format!(
         "SELECT count(DISTINCT reservation.id), CAST(coalesce(sum({high} - {low}), 0) AS bigint)
          FROM reservation LEFT JOIN block ON block.holder = 'reservation-' || reservation.id
          WHERE reservation.created_by = $1 AND reservation.closed_at IS NULL"
     );
-    let rows = sql.query(&count, &[of.0.into()]).await?;
-    let row = rows.first().ok_or_else(|| corrupt("no count"))?;
-    let count = |column| Ok::<_, StoreError>(u64::try_from(row.int(column)?).unwrap_or(0));
-    Ok(OpenReservations { count: count(0)?, codes: count(1)? })
+    let row = sql.first(&count, &[of.0.into()]).await?.ok_or_else(|| corrupt("no count"))?;
+    Ok(OpenReservations { count: row.count(0)?, codes: row.count(1)? })
 }
 
-/// Closes a reservation. Idempotent.
-pub(crate) async fn close_reservation(sql: &mut dyn Sql, id: &ReservationId) -> Result<(), StoreError> {
+pub(crate) async fn close_reservation(sql: &mut dyn Sql, id: &ReservationId) -> Result<()> {
     let now = sql.dialect().now();
     let close = format!("UPDATE reservation SET closed_at = {now} WHERE id = $1 AND closed_at IS NULL");
     sql.query(&close, &[Value::Text(id.as_str().to_owned())]).await.map(drop)
 }
 
 /// Reads reservations: a row for each of their blocks, the blocks of one after another.
-async fn select(sql: &mut dyn Sql, wanted: &str, value: Value) -> Result<Vec<Reservation>, StoreError> {
+async fn select(sql: &mut dyn Sql, wanted: &str, value: Value) -> Result<Vec<Reservation>> {
     let (low, high) = sql.dialect().block_bounds();
     let order = "closed_at IS NOT NULL, created_at DESC, id";
     let select = format!(
@@ -83,7 +70,7 @@ async fn select(sql: &mut dyn Sql, wanted: &str, value: Value) -> Result<Vec<Res
     Ok(found)
 }
 
-fn without_blocks(row: &Row) -> Result<Reservation, StoreError> {
+fn without_blocks(row: &Row) -> Result<Reservation> {
     Ok(Reservation {
         id: ReservationId::parse(row.text(0)?).ok_or_else(|| corrupt("id"))?,
         keyspace: KeyspaceIndex::new(row.int(1)?).map_err(|error| corrupt(&error.to_string()))?,

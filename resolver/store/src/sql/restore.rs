@@ -2,13 +2,13 @@
 
 use codes::LinkId;
 use links::{
-    DomainId, Link, Precondition, Record,
+    DomainId, Link, Precondition, Record, Refusal,
     api_key::ApiKeyId,
     audit::{Action, state},
 };
 
 use super::{
-    Notice, Sql, Value,
+    Notice, Row, Sql, Value,
     audit::note_link,
     create::{continue_versions, same_keyspaces},
     details::{DELETED_AT, DELETED_AT_MS, DOMAIN_OR_DEFAULT, SLUG},
@@ -17,17 +17,15 @@ use super::{
     sweep::note_arrived,
     tags::set_tags,
 };
-use crate::{Restored, StoreError};
+use crate::Result;
 
-/// Returns the most recently deleted link with this name: a slug, or a minted code whose id is
-/// `code`. With `of`, only the links that this API key created count.
 pub(crate) async fn find_deleted(
     sql: &mut dyn Sql,
     domain: DomainId,
     name: &str,
     code: Option<LinkId>,
     of: Option<ApiKeyId>,
-) -> Result<Option<Link>, StoreError> {
+) -> Result<Option<Link>> {
     let link = sql.dialect().link();
     // A number has one link at most. Deleted links with a slug are told from minted ones by that
     // slug.
@@ -46,30 +44,26 @@ pub(crate) async fn find_deleted(
         Value::Int(code),
         Value::OptInt(of.map(|key| key.0)),
     ];
-    let rows = sql.query(&find, &values).await?;
-    rows.first().map(super::Row::link).transpose()
+    sql.first(&find, &values).await?.as_ref().map(Row::link).transpose()
 }
 
-/// Restores a deleted link, unless another link has taken its slug or its domain was removed.
-///
-/// `keyspaces` is the number of keyspaces that the caller knows.
 pub(crate) async fn restore(
     sql: &mut dyn Sql,
     id: LinkId,
     precondition: &Precondition,
     keyspaces: usize,
     by: ApiKeyId,
-) -> Result<Restored, StoreError> {
-    let Some((link, now)) = lock(sql, id).await? else { return Ok(Restored::Absent) };
-    if link.check_restoration(precondition).is_err() {
-        return Ok(Restored::Absent);
+) -> Result<Result<Record, Refusal>> {
+    let Some((link, now)) = lock(sql, id).await? else { return Ok(Err(Refusal::Absent)) };
+    if let Err(refusal) = link.check_restoration(precondition) {
+        return Ok(Err(refusal));
     }
     if !keep_domain(sql, link.domain()).await? {
-        return Ok(Restored::Absent);
+        return Ok(Err(Refusal::Absent));
     }
     let (mut link, mut tags) = link.restored(now, by);
     if !claim_name(sql, &link, keyspaces).await? {
-        return Ok(Restored::Taken);
+        return Ok(Err(Refusal::Taken));
     }
     if let Some(slug) = link.slug().cloned() {
         continue_versions(sql, &mut link, &slug).await?;
@@ -81,11 +75,11 @@ pub(crate) async fn restore(
     tags.sort_unstable();
     note_link(sql, by, Action::RestoreLink, (&link, &tags, &[]), state(&link)).await?;
     sql.notify(Notice::Changed(&[id])).await?;
-    Ok(Restored::Done(Box::new(Record { link, tags })))
+    Ok(Ok(Record { link, tags }))
 }
 
 /// Claims the name of a link that is restored. Returns false if it is another link's by now.
-async fn claim_name(sql: &mut dyn Sql, link: &Link, keyspaces: usize) -> Result<bool, StoreError> {
+async fn claim_name(sql: &mut dyn Sql, link: &Link, keyspaces: usize) -> Result<bool> {
     let (domain, Some(slug)) = (link.domain(), link.slug()) else { return Ok(true) };
     if link.claimed_slug().is_none() {
         // Its row is locked, so no other link is picked under its code from now on.

@@ -17,23 +17,21 @@ use super::{
     Sql, Value,
     keys::{grant, is_valid_with_secret},
 };
-use crate::StoreError;
+use crate::Result;
 
 /// Maximum number of open sessions of an API key. Those that expire first end when it is exceeded.
 const OPEN_MAX: usize = 50;
 /// Maximum number of rows that one statement removes. It ends long before its deadline.
 const REMOVED_AT_ONCE: usize = 1_000;
 
-/// Opens a session for `lasts` milliseconds with a secret of an API key. Idempotent. Other sessions
-/// that have expired, and those of the key beyond [`OPEN_MAX`], are removed.
-///
-/// A key that does not exist has no sessions.
+/// Other sessions that have expired are removed, and those of the key beyond [`OPEN_MAX`]. A key
+/// that does not exist has no sessions.
 pub(crate) async fn open_session(
     sql: &mut dyn Sql,
     hash: &SessionHash,
     (key, secret): (ApiKeyId, SecretNumber),
     lasts: Duration,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     // Locks the key's row: concurrent sign-ins with one key then count each other's sessions.
     let open = format!(
         "INSERT INTO session (hash, api_key_id, secret, expires_at)
@@ -48,28 +46,22 @@ pub(crate) async fn open_session(
     remove_surplus(sql, key, hash).await
 }
 
-/// Returns the grant of a session's API key. `None` if the session has ended or expired, the key is
-/// revoked or expired, or the secret that opened the session is not valid any more.
-pub(crate) async fn find_session(sql: &mut dyn Sql, hash: &SessionHash) -> Result<Option<Grant>, StoreError> {
-    let find = format!(
-        "SELECT api_key.id, api_key.name, api_key.scopes, {}, session.secret
-         FROM session JOIN api_key ON api_key.id = session.api_key_id
+pub(crate) async fn find_session(sql: &mut dyn Sql, hash: &SessionHash) -> Result<Option<Grant>> {
+    let of = format!(
+        "session JOIN api_key ON api_key.id = session.api_key_id
          WHERE session.hash = $1 AND session.expires_at > {} AND {}",
-        sql.dialect().json_text("api_key.limits"),
         sql.dialect().now(),
         is_valid_with_secret(sql.dialect(), "session.secret")
     );
-    let rows = sql.query(&find, &[bytes(hash)]).await?;
-    Ok(rows.first().map(grant).transpose()?.flatten())
+    grant(sql, "session.secret", &of, &[bytes(hash)]).await
 }
 
-/// Ends a session. Idempotent.
-pub(crate) async fn end_session(sql: &mut dyn Sql, hash: &SessionHash) -> Result<(), StoreError> {
+pub(crate) async fn end_session(sql: &mut dyn Sql, hash: &SessionHash) -> Result<()> {
     sql.query("DELETE FROM session WHERE hash = $1", &[bytes(hash)]).await.map(drop)
 }
 
 /// Removes expired sessions of any key, except rows that another sign-in is removing.
-async fn remove_expired(sql: &mut dyn Sql) -> Result<(), StoreError> {
+async fn remove_expired(sql: &mut dyn Sql) -> Result<()> {
     let (now, skip) = (sql.dialect().now(), sql.dialect().skip_locked());
     let expired = format!(
         "SELECT hash FROM session WHERE expires_at <= {now}
@@ -80,7 +72,7 @@ async fn remove_expired(sql: &mut dyn Sql) -> Result<(), StoreError> {
 
 /// Ends the sessions of a key beyond [`OPEN_MAX`]: those that expire first, and never `opened`,
 /// which may be shorter than the others.
-async fn remove_surplus(sql: &mut dyn Sql, key: ApiKeyId, opened: &SessionHash) -> Result<(), StoreError> {
+async fn remove_surplus(sql: &mut dyn Sql, key: ApiKeyId, opened: &SessionHash) -> Result<()> {
     // Without expired rows: another sign-in may have locked some, and would wait for this one.
     let surplus = format!(
         "SELECT hash FROM session WHERE api_key_id = $1 AND hash <> $2 AND expires_at > {}

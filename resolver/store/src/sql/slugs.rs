@@ -11,22 +11,17 @@ use super::{
     edits::lock,
     keyspaces::keyspaces,
 };
-use crate::StoreError;
+use crate::Result;
 
 /// SQL query for the link of a slug. On the default domain a slug that can be minted is stored only
 /// if the link of its number was picked and left it; on other domains, all codes are. On Postgres
 /// visitors wait for it, so a dedicated connection has it prepared.
 pub(crate) const FIND_SLUG: &str = "SELECT link_id FROM slug WHERE domain_id = $1 AND slug = $2";
 
-/// Returns the id of the link that a slug leads to, in the best of its spellings.
-pub(crate) async fn find_slug(
-    sql: &mut dyn Sql,
-    domain: DomainId,
-    slug: &str,
-) -> Result<Option<LinkId>, StoreError> {
+pub(crate) async fn find_slug(sql: &mut dyn Sql, domain: DomainId, slug: &str) -> Result<Option<LinkId>> {
     for spelling in slug_spellings(slug) {
         let values = [Value::Int(domain.get()), Value::Text(spelling.into_owned())];
-        if let Some(row) = sql.query(FIND_SLUG, &values).await?.first() {
+        if let Some(row) = sql.first(FIND_SLUG, &values).await? {
             return Ok(Some(LinkId::from_stored(row.int(0)?)));
         }
     }
@@ -37,12 +32,7 @@ pub(crate) async fn find_slug(
 /// domain was removed.
 ///
 /// Minted codes of the default domain are not in the table.
-pub(super) async fn take_slug(
-    sql: &mut dyn Sql,
-    domain: DomainId,
-    slug: &str,
-    id: LinkId,
-) -> Result<bool, StoreError> {
+pub(super) async fn take_slug(sql: &mut dyn Sql, domain: DomainId, slug: &str, id: LinkId) -> Result<bool> {
     // Of ASCII there is one spelling, for which the insert itself finds out.
     if !slug.is_ascii() && find_slug(sql, domain, slug).await?.is_some() {
         return Ok(false);
@@ -65,11 +55,7 @@ pub(super) async fn take_slug(
 /// Returns whether a link may have an entry for a slug on a domain. A slug that is a code of the
 /// default domain belongs to its number, unless the link of that number left it. No keyspace can be
 /// adopted, and that link cannot be restored, before the transaction ends.
-pub(super) async fn may_have_entry(
-    sql: &mut dyn Sql,
-    domain: DomainId,
-    slug: &Slug,
-) -> Result<bool, StoreError> {
+pub(super) async fn may_have_entry(sql: &mut dyn Sql, domain: DomainId, slug: &Slug) -> Result<bool> {
     let Some(code) = slug.code_on(domain) else { return Ok(true) };
     sql.query(sql.dialect().keep_keyspaces(), &[]).await?;
     if !keyspaces(sql).await?.iter().any(|(_, keyspace)| keyspace.contains(&code)) {
@@ -80,7 +66,7 @@ pub(super) async fn may_have_entry(
 }
 
 /// Returns the number whose deleted link was picked under a slug of the default domain.
-async fn number_that_was_left(sql: &mut dyn Sql, slug: &Slug) -> Result<Option<LinkId>, StoreError> {
+async fn number_that_was_left(sql: &mut dyn Sql, slug: &Slug) -> Result<Option<LinkId>> {
     let select = format!(
         "SELECT {} FROM link WHERE {DELETED_AT} IS NOT NULL AND {SLUG} = $1 AND {IS_ON_DEFAULT_DOMAIN}",
         sql.dialect().link()
@@ -92,7 +78,7 @@ async fn number_that_was_left(sql: &mut dyn Sql, slug: &Slug) -> Result<Option<L
 
 /// Protects a domain from removal until the transaction ends. Returns false if it was removed
 /// already: a caller that tried further codes there would never succeed.
-pub(super) async fn keep_domain(sql: &mut dyn Sql, domain: DomainId) -> Result<bool, StoreError> {
+pub(super) async fn keep_domain(sql: &mut dyn Sql, domain: DomainId) -> Result<bool> {
     // The default domain is never removed.
     if domain.is_default() {
         return Ok(true);
@@ -102,12 +88,7 @@ pub(super) async fn keep_domain(sql: &mut dyn Sql, domain: DomainId) -> Result<b
 }
 
 /// Releases a code on a domain.
-pub(super) async fn free_slug(
-    sql: &mut dyn Sql,
-    domain: DomainId,
-    slug: &str,
-    id: LinkId,
-) -> Result<(), StoreError> {
+pub(super) async fn free_slug(sql: &mut dyn Sql, domain: DomainId, slug: &str, id: LinkId) -> Result<()> {
     let free = "DELETE FROM slug WHERE domain_id = $1 AND slug = $2 AND link_id = $3";
     let values = [Value::Int(domain.get()), Value::Text(slug.to_owned()), Value::Int(id.get())];
     sql.query(free, &values).await.map(drop)

@@ -5,11 +5,12 @@ use jiff::{SignedDuration, Timestamp};
 use links::{Precondition, api_key::OPERATOR};
 
 use super::{
-    Sql, Value,
+    ROWS_AT_ONCE, Sql, Value,
     details::{BLOCKED, DELETED_AT, VALID_SINCE},
     edits::delete,
+    insert_rows,
 };
-use crate::{StoreError, Sweep, Swept};
+use crate::{Result, StoreError, Sweep};
 
 /// Name of the removal in table `chore`.
 const CHORE: &str = "remove unvisited links";
@@ -17,33 +18,20 @@ const CHORE: &str = "remove unvisited links";
 const LOOKED_AT: i64 = 2_000;
 /// Maximum number of links removed in one step.
 const REMOVED: i64 = 200;
-/// Maximum number of links in one statement.
-const NOTED: usize = 500;
 
-/// Records the last visits of links. Idempotent. The ids must ascend, so that two resolvers cannot
-/// deadlock.
-pub(crate) async fn note_visits(sql: &mut dyn Sql, seen: &[(LinkId, Timestamp)]) -> Result<(), StoreError> {
-    for seen in seen.chunks(NOTED) {
-        let rows: Vec<String> =
-            (0..seen.len()).map(|row| format!("(${}, ${})", 2 * row + 1, 2 * row + 2)).collect();
-        let note = format!(
-            "INSERT INTO link_seen (link_id, seen_at) VALUES {}
-             ON CONFLICT (link_id) DO UPDATE SET seen_at = excluded.seen_at WHERE link_seen.seen_at < excluded.seen_at",
-            rows.join(", ")
-        );
-        let values: Vec<Value> =
-            seen.iter().flat_map(|(id, at)| [Value::Int(id.get()), Value::Time(*at)]).collect();
-        sql.query(&note, &values).await?;
-    }
-    Ok(())
+pub(crate) async fn note_visits(sql: &mut dyn Sql, seen: &[(LinkId, Timestamp)]) -> Result<()> {
+    let rows: Vec<_> = seen.iter().map(|(id, at)| [Value::Int(id.get()), Value::Time(*at)]).collect();
+    let then = "ON CONFLICT (link_id) DO UPDATE SET seen_at = excluded.seen_at
+                WHERE link_seen.seen_at < excluded.seen_at";
+    insert_rows(sql, "INSERT INTO link_seen (link_id, seen_at)", &rows, then).await
 }
 
 /// Records imported or restored links as visited now, because they may be old, and adds their
 /// imported visits to them.
-pub(super) async fn note_arrived(sql: &mut dyn Sql, arrived: &mut [(LinkId, u64)]) -> Result<(), StoreError> {
+pub(super) async fn note_arrived(sql: &mut dyn Sql, arrived: &mut [(LinkId, u64)]) -> Result<()> {
     arrived.sort_unstable();
     let now = sql.dialect().now();
-    for arrived in arrived.chunks(NOTED) {
+    for arrived in arrived.chunks(ROWS_AT_ONCE) {
         let rows: Vec<String> =
             (0..arrived.len()).map(|row| format!("(${}, {now}, ${})", 2 * row + 1, 2 * row + 2)).collect();
         let note = format!(
@@ -60,11 +48,9 @@ pub(super) async fn note_arrived(sql: &mut dyn Sql, arrived: &mut [(LinkId, u64)
     Ok(())
 }
 
-/// Runs one step of the removal, if this process holds the lease.
-///
-/// It examines some links, deletes those without a visit for long enough, and stores its position.
-/// The deletions and the position are one transaction.
-pub(crate) async fn sweep(sql: &mut dyn Sql, sweep: &Sweep) -> Result<Swept, StoreError> {
+/// Only the process that holds the lease examines links. The deletions and the position are one
+/// transaction.
+pub(crate) async fn sweep(sql: &mut dyn Sql, sweep: &Sweep) -> Result<Option<Vec<LinkId>>> {
     let dialect = sql.dialect();
     let now = dialect.now();
     let hold = format!(
@@ -77,13 +63,12 @@ pub(crate) async fn sweep(sql: &mut dyn Sql, sweep: &Sweep) -> Result<Swept, Sto
         Value::milliseconds(sweep.held_for),
         Value::Text(CHORE.to_owned()),
     ];
-    let rows = sql.query(&hold, &values).await?;
-    let Some(row) = rows.first() else { return Ok(Swept::NotOurs) };
+    let Some(row) = sql.first(&hold, &values).await? else { return Ok(None) };
     let (position, begun, now) = (row.int(0)?, row.time(1)?, row.time(2)?);
     let span = SignedDuration::try_from(sweep.unvisited_for).unwrap_or(SignedDuration::MAX);
     let Some(before) = now.checked_sub(span).ok().filter(|before| begun <= *before) else {
         // Visits have been recorded for a shorter time than that.
-        return rest(sql, sweep).await.map(|()| Swept::TooEarly);
+        return rest(sql, sweep).await.map(|()| None);
     };
     let looked_at = sql
         .query(
@@ -91,7 +76,7 @@ pub(crate) async fn sweep(sql: &mut dyn Sql, sweep: &Sweep) -> Result<Swept, Sto
             &[Value::Int(position), Value::Int(LOOKED_AT)],
         )
         .await?;
-    let Some(last) = looked_at.last() else { return rest(sql, sweep).await.map(|()| Swept::Done) };
+    let Some(last) = looked_at.last() else { return rest(sql, sweep).await.map(|()| None) };
     let last = last.int(0)?;
     let unvisited = format!(
         "SELECT link.id FROM link LEFT JOIN link_seen ON link_seen.link_id = link.id
@@ -126,11 +111,11 @@ pub(crate) async fn sweep(sql: &mut dyn Sql, sweep: &Sweep) -> Result<Swept, Sto
     };
     let keep = "UPDATE chore SET position = $1 WHERE name = $2";
     sql.query(keep, &[Value::Int(position), Value::Text(CHORE.to_owned())]).await?;
-    Ok(Swept::Some(removed))
+    Ok(Some(removed))
 }
 
 /// Ends a pass: resets the position, releases the lease and sets the time of the next pass.
-async fn rest(sql: &mut dyn Sql, sweep: &Sweep) -> Result<(), StoreError> {
+async fn rest(sql: &mut dyn Sql, sweep: &Sweep) -> Result<()> {
     let rest = format!(
         "UPDATE chore SET position = 0, holder = '', held_until = {}, due_at = {} WHERE name = $2",
         sql.dialect().now(),

@@ -1,11 +1,13 @@
 //! Tags and their links.
 
+use std::collections::HashMap;
+
 use codes::LinkId;
-use links::{Tag, api_key::ApiKeyId, audit::Action, nfc, search_key, tag_spellings};
+use links::{Link, Record, Tag, api_key::ApiKeyId, audit::Action, nfc, search_key, tag_spellings};
 use serde_json::json;
 
-use super::{Sql, TagsOf, Value, audit::note, details::DOMAIN_OR_DEFAULT, like::pattern, places};
-use crate::{Renamed, StoreError, TagCount, Visible};
+use super::{Row, Sql, Value, audit::note, details::DOMAIN_OR_DEFAULT, like::pattern, places};
+use crate::{Renamed, Result, TagCount, Visible};
 
 /// Notes that the tags of a link have changed. The counters of visits follow later.
 const NOTE_CHANGE: &str = "INSERT INTO tag_change (link_id) VALUES ($1)";
@@ -14,7 +16,7 @@ const NOTE_CHANGE: &str = "INSERT INTO tag_change (link_id) VALUES ($1)";
 const GONE_LINKS: i64 = 2_000;
 
 /// Replaces all tags of a link.
-pub(super) async fn set_tags(sql: &mut dyn Sql, id: LinkId, tags: &[Tag]) -> Result<(), StoreError> {
+pub(super) async fn set_tags(sql: &mut dyn Sql, id: LinkId, tags: &[Tag]) -> Result<()> {
     sql.query("DELETE FROM link_tag WHERE link_id = $1", &[Value::Int(id.get())]).await?;
     if tags.is_empty() {
         sql.query(NOTE_CHANGE, &[Value::Int(id.get())]).await?;
@@ -23,7 +25,7 @@ pub(super) async fn set_tags(sql: &mut dyn Sql, id: LinkId, tags: &[Tag]) -> Res
 }
 
 /// Adds tags to a link that has none of them.
-pub(super) async fn add_tags(sql: &mut dyn Sql, id: LinkId, tags: &[Tag]) -> Result<(), StoreError> {
+pub(super) async fn add_tags(sql: &mut dyn Sql, id: LinkId, tags: &[Tag]) -> Result<()> {
     if tags.is_empty() {
         return Ok(());
     }
@@ -52,7 +54,7 @@ pub(super) async fn add_tags(sql: &mut dyn Sql, id: LinkId, tags: &[Tag]) -> Res
 
 /// Renames a tag that an earlier version stored in another spelling, so that links with both have
 /// one tag.
-async fn respell(sql: &mut dyn Sql, name: &str) -> Result<(), StoreError> {
+async fn respell(sql: &mut dyn Sql, name: &str) -> Result<()> {
     let respell = "UPDATE tag SET name = $1
                    WHERE name = $2 AND NOT EXISTS (SELECT 1 FROM tag AS other WHERE other.name = $1)";
     for spelling in tag_spellings(name).into_iter().skip(1) {
@@ -68,43 +70,57 @@ pub(super) fn stored_names<'a>(tags: impl IntoIterator<Item = &'a Tag>) -> Vec<V
     names.map(|name| Value::Text(name.into_owned())).collect()
 }
 
-/// Returns the name under which a tag is stored.
-async fn stored_name(sql: &mut dyn Sql, tag: &Tag) -> Result<Option<String>, StoreError> {
+/// Returns the number of a tag, and the name under which it is stored.
+async fn find_tag(sql: &mut dyn Sql, tag: &Tag) -> Result<Option<(i64, String)>> {
     for name in tag_spellings(tag.as_str()) {
-        let rows = sql.query("SELECT id FROM tag WHERE name = $1", &[Value::Text(name.to_string())]).await?;
-        if !rows.is_empty() {
-            return Ok(Some(name.into_owned()));
+        let id = sql.number("SELECT id FROM tag WHERE name = $1", &[Value::Text(name.to_string())]).await?;
+        if let Some(id) = id {
+            return Ok(Some((id, name.into_owned())));
         }
     }
     Ok(None)
 }
 
+pub(crate) async fn tag_id(sql: &mut dyn Sql, tag: &Tag) -> Result<Option<i64>> {
+    Ok(find_tag(sql, tag).await?.map(|(id, _)| id))
+}
+
 /// Returns the tags of links, each link's tags sorted.
-pub(crate) async fn tags_of(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<TagsOf, StoreError> {
-    let mut found = TagsOf::new();
+pub(super) async fn tags_of(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<HashMap<LinkId, Vec<Tag>>> {
+    let mut found = HashMap::<LinkId, Vec<Tag>>::new();
     if ids.is_empty() {
         return Ok(found);
     }
     let select = format!(
         "SELECT link_tag.link_id, tag.name FROM link_tag JOIN tag ON tag.id = link_tag.tag_id
-         WHERE link_tag.link_id IN ({}) ORDER BY tag.name",
-        places(1, ids.len())
+         WHERE {} ORDER BY tag.name",
+        sql.dialect().among("link_tag.link_id", "$1")
     );
-    let values: Vec<Value> = ids.iter().map(|id| Value::Int(id.get())).collect();
-    for row in sql.query(&select, &values).await? {
+    for row in sql.query(&select, &[Value::ids(ids)]).await? {
         found.entry(LinkId::from_stored(row.int(0)?)).or_default().push(Tag::from_stored(row.text(1)?));
     }
     Ok(found)
 }
 
-/// Returns at most `most` tags that contain the searched text, sorted, each with the number of
-/// visible links that have it.
+/// Returns links with their tags.
+pub(super) async fn with_tags(sql: &mut dyn Sql, links: Vec<Link>) -> Result<Vec<Record>> {
+    let ids: Vec<LinkId> = links.iter().map(|link| link.id).collect();
+    let mut tags = tags_of(sql, &ids).await?;
+    let record = |link: Link| Record { tags: tags.remove(&link.id).unwrap_or_default(), link };
+    Ok(links.into_iter().map(record).collect())
+}
+
+/// Returns the tags of a link, sorted.
+pub(crate) async fn tags_of_link(sql: &mut dyn Sql, id: LinkId) -> Result<Vec<Tag>> {
+    Ok(tags_of(sql, &[id]).await?.remove(&id).unwrap_or_default())
+}
+
 pub(crate) async fn tags(
     sql: &mut dyn Sql,
     search: Option<&str>,
     most: usize,
     of: &Visible,
-) -> Result<Vec<TagCount>, StoreError> {
+) -> Result<Vec<TagCount>> {
     let mut values = vec![Value::Text(pattern(&search_key(search.unwrap_or(""))))];
     let (links, conditions) = visible_only(of, &mut values);
     values.push(Value::count(most));
@@ -115,15 +131,11 @@ pub(crate) async fn tags(
         values.len()
     );
     let rows = sql.query(&select, &values).await?;
-    let count = |row: &super::Row| {
-        let links = u64::try_from(row.int(1)?).unwrap_or(0);
-        Ok(TagCount { tag: Tag::from_stored(row.text(0)?), links })
-    };
+    let count = |row: &Row| Ok(TagCount { tag: Tag::from_stored(row.text(0)?), links: row.count(1)? });
     rows.iter().map(count).collect()
 }
 
-/// Returns the names of at most `most` tags of visible links, sorted.
-pub(crate) async fn tag_names(sql: &mut dyn Sql, most: usize, of: &Visible) -> Result<Vec<Tag>, StoreError> {
+pub(crate) async fn tag_names(sql: &mut dyn Sql, most: usize, of: &Visible) -> Result<Vec<Tag>> {
     let mut values = Vec::new();
     let (_, conditions) = visible_only(of, &mut values);
     // SQLite numbers parameters in the order in which they appear, so this one is the last.
@@ -142,8 +154,7 @@ pub(crate) async fn tag_names(sql: &mut dyn Sql, most: usize, of: &Visible) -> R
     rows.iter().map(|row| Ok(Tag::from_stored(row.text(0)?))).collect()
 }
 
-/// Returns whether there is such a tag and a visible link has it.
-pub(crate) async fn has_tag(sql: &mut dyn Sql, tag: &Tag, of: &Visible) -> Result<bool, StoreError> {
+pub(crate) async fn has_tag(sql: &mut dyn Sql, tag: &Tag, of: &Visible) -> Result<bool> {
     let mut values = stored_names([tag]);
     let names = places(1, values.len());
     let (links, conditions) = visible_only(of, &mut values);
@@ -151,20 +162,23 @@ pub(crate) async fn has_tag(sql: &mut dyn Sql, tag: &Tag, of: &Visible) -> Resul
     Ok(!sql.query(&select, &values).await?.is_empty())
 }
 
+/// Returns the conditions that keep visible links, each after an AND. Adds their parameters to
+/// `values`.
+pub(super) fn visible(of: &Visible, values: &mut Vec<Value>) -> String {
+    let mut conditions = String::new();
+    let domain = of.domain.map(|domain| (DOMAIN_OR_DEFAULT, domain.get()));
+    let key = of.created_by.map(|key| ("link.created_by", key.0));
+    for (column, value) in domain.into_iter().chain(key) {
+        values.push(Value::Int(value));
+        conditions.push_str(&format!(" AND {column} = ${}", values.len()));
+    }
+    conditions
+}
+
 /// Returns the joins of a SELECT from the table of tags, and the conditions that keep tags of
 /// visible links. Adds the parameters of the conditions to `values`.
 pub(super) fn visible_only(of: &Visible, values: &mut Vec<Value>) -> (&'static str, String) {
-    let mut conditions = String::new();
-    let mut only = |condition: &str, value: i64| {
-        values.push(Value::Int(value));
-        conditions.push_str(&format!(" AND {condition} = ${}", values.len()));
-    };
-    if let Some(domain) = of.domain {
-        only(DOMAIN_OR_DEFAULT, domain.get());
-    }
-    if let Some(key) = of.created_by {
-        only("link.created_by", key.0);
-    }
+    let conditions = visible(of, values);
     // If all links are visible, tags without a link are included.
     let links = if conditions.is_empty() {
         "LEFT JOIN link_tag ON link_tag.tag_id = tag.id"
@@ -174,15 +188,9 @@ pub(super) fn visible_only(of: &Visible, values: &mut Vec<Value>) -> (&'static s
     (links, conditions)
 }
 
-/// Renames a tag.
-pub(crate) async fn rename_tag(
-    sql: &mut dyn Sql,
-    old: &Tag,
-    new: &Tag,
-    by: ApiKeyId,
-) -> Result<Renamed, StoreError> {
-    let Some(stored) = stored_name(sql, old).await? else { return Ok(Renamed::Absent) };
-    if old != new && stored_name(sql, new).await?.is_some() {
+pub(crate) async fn rename_tag(sql: &mut dyn Sql, old: &Tag, new: &Tag, by: ApiKeyId) -> Result<Renamed> {
+    let Some((_, stored)) = find_tag(sql, old).await? else { return Ok(Renamed::Absent) };
+    if old != new && find_tag(sql, new).await?.is_some() {
         return Ok(Renamed::Taken);
     }
     let rename = "UPDATE tag SET name = $1 WHERE name = $2";
@@ -191,9 +199,8 @@ pub(crate) async fn rename_tag(
     Ok(Renamed::Done)
 }
 
-/// Deletes tags. Their links are removed later, in steps ([`remove_gone_tag`]): a tag may have a
-/// million.
-pub(crate) async fn delete_tags(sql: &mut dyn Sql, tags: &[Tag], by: ApiKeyId) -> Result<(), StoreError> {
+/// Links of the tags are removed later, in steps ([`remove_gone_tag`]): a tag may have a million.
+pub(crate) async fn delete_tags(sql: &mut dyn Sql, tags: &[Tag], by: ApiKeyId) -> Result<()> {
     if tags.is_empty() {
         return Ok(());
     }
@@ -208,14 +215,11 @@ pub(crate) async fn delete_tags(sql: &mut dyn Sql, tags: &[Tag], by: ApiKeyId) -
     Ok(())
 }
 
-/// Returns a deleted tag whose links are not removed yet.
-pub(crate) async fn gone_tag(sql: &mut dyn Sql) -> Result<Option<i64>, StoreError> {
-    let rows = sql.query("SELECT tag_id FROM tag_gone ORDER BY tag_id LIMIT 1", &[]).await?;
-    rows.first().map(|row| row.int(0)).transpose()
+pub(crate) async fn gone_tag(sql: &mut dyn Sql) -> Result<Option<i64>> {
+    sql.number("SELECT tag_id FROM tag_gone ORDER BY tag_id LIMIT 1", &[]).await
 }
 
-/// Removes some links of a deleted tag, or notes that it has none left.
-pub(crate) async fn remove_gone_tag(sql: &mut dyn Sql, tag: i64) -> Result<(), StoreError> {
+pub(crate) async fn remove_gone_tag(sql: &mut dyn Sql, tag: i64) -> Result<()> {
     let remove = "DELETE FROM link_tag WHERE tag_id = $1 AND link_id IN
          (SELECT link_id FROM link_tag WHERE tag_id = $1 ORDER BY link_id LIMIT $2) RETURNING link_id";
     if sql.query(remove, &[Value::Int(tag), Value::Int(GONE_LINKS)]).await?.is_empty() {

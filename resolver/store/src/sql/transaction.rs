@@ -7,7 +7,7 @@ use codes::LinkId;
 use jiff::Timestamp;
 
 use super::{Dialect, dialect};
-use crate::StoreError;
+use crate::{Result, StoreError};
 
 /// A connection to a database, mostly within a transaction.
 #[async_trait]
@@ -16,22 +16,24 @@ pub trait Sql: Send {
     fn dialect(&self) -> Dialect;
 
     /// Runs a statement and returns its rows.
-    ///
-    /// # Errors
-    /// Returns [`StoreError`] if the database refuses the statement or does not answer.
-    async fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, StoreError>;
+    async fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>>;
+
+    /// Runs a statement and returns its first row.
+    async fn first(&mut self, sql: &str, values: &[Value]) -> Result<Option<Row>> {
+        Ok(self.query(sql, values).await?.into_iter().next())
+    }
+
+    /// Runs a statement and returns the number in the first column of its first row; `None` without
+    /// a row, and for NULL.
+    async fn number(&mut self, sql: &str, values: &[Value]) -> Result<Option<i64>> {
+        self.first(sql, values).await?.map_or(Ok(None), |row| row.opt_int(0))
+    }
 
     /// Runs a statement and returns how many rows it has changed.
-    ///
-    /// # Errors
-    /// Returns [`StoreError`] as [`query`](Self::query) does.
-    async fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, StoreError>;
+    async fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64>;
 
     /// Notifies other resolvers of a change when the transaction commits.
-    ///
-    /// # Errors
-    /// Returns [`StoreError`] as [`query`](Self::query) does.
-    async fn notify(&mut self, notice: Notice<'_>) -> Result<(), StoreError>;
+    async fn notify(&mut self, notice: Notice<'_>) -> Result<()>;
 }
 
 /// A change that other resolvers are notified of.
@@ -72,16 +74,19 @@ impl<N: Into<i64>> From<N> for Value {
 
 impl Value {
     /// Converts a number of rows, or a position.
-    #[must_use]
     pub fn count(count: impl TryInto<i64>) -> Self {
         Self::Int(count.try_into().unwrap_or(i64::MAX))
     }
 
     /// Joins numbers into one text, for [`Dialect::among`].
-    #[must_use]
     pub fn numbers(numbers: impl IntoIterator<Item = i64>) -> Self {
         let numbers: Vec<String> = numbers.into_iter().map(|number| number.to_string()).collect();
         Self::Text(numbers.join(","))
+    }
+
+    /// Joins ids into one text, for [`Dialect::among`].
+    pub(super) fn ids(ids: &[LinkId]) -> Self {
+        Self::numbers(ids.iter().map(|id| id.get()))
     }
 
     /// Converts a duration to milliseconds.
@@ -114,37 +119,46 @@ pub struct Row(pub(crate) Vec<Cell>);
 #[expect(clippy::missing_errors_doc, reason = "the error of all of them is above")]
 impl Row {
     /// Returns a number.
-    pub fn int(&self, column: usize) -> Result<i64, StoreError> {
+    pub fn int(&self, column: usize) -> Result<i64> {
         match &self.0[column] {
             Cell::Int(value) => Ok(*value),
             other => Err(unexpected("a number", other)),
         }
     }
 
+    /// Returns a number or `None` for NULL.
+    pub(crate) fn opt_int(&self, column: usize) -> Result<Option<i64>> {
+        if self.is_null(column) { Ok(None) } else { self.int(column).map(Some) }
+    }
+
+    /// Returns a count: 0 for a negative number.
+    pub(crate) fn count(&self, column: usize) -> Result<u64> {
+        Ok(u64::try_from(self.int(column)?).unwrap_or(0))
+    }
+
     /// Returns a number of a narrower type.
-    pub fn number<N: TryFrom<i64>>(&self, column: usize) -> Result<N, StoreError> {
+    pub fn number<N: TryFrom<i64>>(&self, column: usize) -> Result<N> {
         let found = self.int(column)?;
         N::try_from(found).map_err(|_| StoreError::Corrupt(format!("number out of range: {found}")))
     }
 
     /// Returns whether the column is NULL.
-    #[must_use]
     pub fn is_null(&self, column: usize) -> bool {
         matches!(self.0[column], Cell::Null)
     }
 
     /// Returns a truth value.
-    pub fn flag(&self, column: usize) -> Result<bool, StoreError> {
+    pub fn flag(&self, column: usize) -> Result<bool> {
         Ok(self.int(column)? != 0)
     }
 
     /// Returns a text.
-    pub fn text(&self, column: usize) -> Result<&str, StoreError> {
+    pub fn text(&self, column: usize) -> Result<&str> {
         self.opt_text(column)?.ok_or_else(|| unexpected("a text", &Cell::Null))
     }
 
     /// Returns a text or `None` for NULL.
-    pub fn opt_text(&self, column: usize) -> Result<Option<&str>, StoreError> {
+    pub fn opt_text(&self, column: usize) -> Result<Option<&str>> {
         match &self.0[column] {
             Cell::Null => Ok(None),
             Cell::Text(text) => Ok(Some(text)),
@@ -153,7 +167,7 @@ impl Row {
     }
 
     /// Takes bytes out of the row.
-    pub fn take_bytes(&mut self, column: usize) -> Result<Vec<u8>, StoreError> {
+    pub fn take_bytes(&mut self, column: usize) -> Result<Vec<u8>> {
         match std::mem::replace(&mut self.0[column], Cell::Null) {
             Cell::Bytes(bytes) => Ok(bytes),
             other => Err(unexpected("bytes", &other)),
@@ -161,7 +175,7 @@ impl Row {
     }
 
     /// Returns a time.
-    pub(crate) fn time(&self, column: usize) -> Result<Timestamp, StoreError> {
+    pub(crate) fn time(&self, column: usize) -> Result<Timestamp> {
         match &self.0[column] {
             Cell::Time(time) => Ok(*time),
             Cell::Int(milliseconds) => Timestamp::from_millisecond(*milliseconds)
@@ -171,7 +185,7 @@ impl Row {
     }
 
     /// Returns a time or `None` for NULL.
-    pub(super) fn opt_time(&self, column: usize) -> Result<Option<Timestamp>, StoreError> {
+    pub(crate) fn opt_time(&self, column: usize) -> Result<Option<Timestamp>> {
         if self.is_null(column) { Ok(None) } else { self.time(column).map(Some) }
     }
 }

@@ -4,18 +4,11 @@ use codes::LinkId;
 use jiff::Timestamp;
 use links::Tag;
 
-use super::{
-    Row, Sql, Value,
-    details::DELETED_AT,
-    places,
-    tags::{stored_names, visible_only},
-};
-use crate::{LinkVisits, StoreError, TagChange, Visible, VisitTotals};
+use super::{ROWS_AT_ONCE, Row, Sql, Value, details::DELETED_AT, insert_rows, places, tags::visible_only};
+use crate::{LinkVisits, Result, StoreError, TagChange, Visible, VisitTotals};
 
 /// The chore whose position is that of the last visits that were added.
 const CHORE: &str = "add visits to links";
-/// Maximum number of links or tags in one statement.
-const STEP: usize = 500;
 
 /// SQL expression for the visits of a link.
 pub(super) const VISITS: &str = "coalesce((SELECT link_seen.total + link_seen.imported FROM link_seen WHERE link_seen.link_id = link.id), 0)";
@@ -26,39 +19,28 @@ pub(super) const NON_BOT_VISITS: &str = "coalesce((SELECT link_seen.total + link
 pub(super) const LAST_VISIT: &str =
     "(SELECT link_seen.seen_at FROM link_seen WHERE link_seen.link_id = link.id AND link_seen.total > 0)";
 
-/// Adds visits to links, unless the position of what was added is `up_to` or later. The ids must
-/// ascend, so that two resolvers cannot deadlock.
-pub(crate) async fn add_visits(
-    sql: &mut dyn Sql,
-    up_to: i64,
-    visits: &[LinkVisits],
-) -> Result<(), StoreError> {
+/// The ids ascend, so that two resolvers cannot deadlock.
+pub(crate) async fn add_visits(sql: &mut dyn Sql, up_to: i64, visits: &[LinkVisits]) -> Result<()> {
     if !advance(sql, CHORE, up_to).await? {
         return Ok(());
     }
-    for visits in visits.chunks(STEP) {
-        let row = |row: usize| format!("({})", places(4 * row + 1, 4));
-        let add = format!(
-            "INSERT INTO link_seen (link_id, seen_at, total, bots) VALUES {}
-             ON CONFLICT (link_id) DO UPDATE SET seen_at = {},
-                 total = link_seen.total + excluded.total, bots = link_seen.bots + excluded.bots",
-            (0..visits.len()).map(row).collect::<Vec<_>>().join(", "),
-            sql.dialect().later("link_seen.seen_at", "excluded.seen_at")
-        );
-        let mut values = Vec::with_capacity(4 * visits.len());
-        for LinkVisits { link, total, bots, last } in visits {
-            let last =
-                Timestamp::from_microsecond(*last).map_err(|error| StoreError::Corrupt(error.to_string()))?;
-            values.extend([Value::Int(link.get()), Value::Time(last), Value::Int(*total), Value::Int(*bots)]);
-        }
-        sql.query(&add, &values).await?;
-    }
-    Ok(())
+    let row = |LinkVisits { link, total, bots, last }: &LinkVisits| {
+        let last =
+            Timestamp::from_microsecond(*last).map_err(|error| StoreError::Corrupt(error.to_string()))?;
+        Ok([Value::Int(link.get()), Value::Time(last), Value::Int(*total), Value::Int(*bots)])
+    };
+    let rows = visits.iter().map(row).collect::<Result<Vec<_>>>()?;
+    let then = format!(
+        "ON CONFLICT (link_id) DO UPDATE SET seen_at = {},
+             total = link_seen.total + excluded.total, bots = link_seen.bots + excluded.bots",
+        sql.dialect().later("link_seen.seen_at", "excluded.seen_at")
+    );
+    insert_rows(sql, "INSERT INTO link_seen (link_id, seen_at, total, bots)", &rows, &then).await
 }
 
 /// Moves the position of a chore forward. Returns false if it is there already: what has come up to
 /// this position was added before.
-pub(super) async fn advance(sql: &mut dyn Sql, chore: &str, up_to: i64) -> Result<bool, StoreError> {
+pub(super) async fn advance(sql: &mut dyn Sql, chore: &str, up_to: i64) -> Result<bool> {
     let advance = "INSERT INTO chore (name, position) VALUES ($1, $2)
          ON CONFLICT (name) DO UPDATE SET position = excluded.position WHERE chore.position < excluded.position
          RETURNING position";
@@ -66,50 +48,41 @@ pub(super) async fn advance(sql: &mut dyn Sql, chore: &str, up_to: i64) -> Resul
     Ok(!moved.is_empty())
 }
 
-/// Removes the imported visits of a link from its total, and returns how many there were.
-pub(crate) async fn take_imported_visits(sql: &mut dyn Sql, link: LinkId) -> Result<u64, StoreError> {
+pub(crate) async fn take_imported_visits(sql: &mut dyn Sql, link: LinkId) -> Result<u64> {
     let select = format!(
         "SELECT imported FROM link_seen WHERE link_id = $1 AND imported > 0 {}",
         sql.dialect().for_update()
     );
-    let rows = sql.query(&select, &[Value::Int(link.get())]).await?;
-    let Some(row) = rows.first() else { return Ok(0) };
+    let Some(imported) = sql.number(&select, &[Value::Int(link.get())]).await? else { return Ok(0) };
     let take = "UPDATE link_seen SET imported = 0 WHERE link_id = $1";
     sql.query(take, &[Value::Int(link.get())]).await?;
-    count(row, 0)
+    Ok(u64::try_from(imported).unwrap_or(0))
 }
 
-/// Returns the visits of links that were ever seen, in any order.
-pub(crate) async fn visit_totals(
-    sql: &mut dyn Sql,
-    ids: &[LinkId],
-) -> Result<Vec<(LinkId, VisitTotals)>, StoreError> {
-    let mut found = Vec::with_capacity(ids.len());
-    for ids in ids.chunks(STEP) {
-        let select = format!(
-            "SELECT link_id, total, bots, seen_at, imported FROM link_seen WHERE link_id IN ({})",
-            places(1, ids.len())
-        );
-        let values: Vec<Value> = ids.iter().map(|id| Value::Int(id.get())).collect();
-        for row in sql.query(&select, &values).await? {
-            let (counted, bots, imported) = (count(&row, 1)?, count(&row, 2)?, count(&row, 4)?);
-            // Imported and restored links count as seen, without a visit here.
-            let last = if counted > 0 { Some(row.time(3)?) } else { None };
-            let total = counted.saturating_add(imported);
-            found.push((LinkId::from_stored(row.int(0)?), VisitTotals { total, bots, last }));
-        }
-    }
-    Ok(found)
+/// Returns the visits of links that were ever seen, in any order. A count is below zero only while
+/// a deletion was added before visits that it deletes.
+pub(crate) async fn visit_totals(sql: &mut dyn Sql, ids: &[LinkId]) -> Result<Vec<(LinkId, VisitTotals)>> {
+    let select = format!(
+        "SELECT link_id, total, bots, seen_at, imported FROM link_seen WHERE {}",
+        sql.dialect().among("link_id", "$1")
+    );
+    let totals = |row: &Row| {
+        let (counted, bots, imported) = (row.count(1)?, row.count(2)?, row.count(4)?);
+        // Imported and restored links count as seen, without a visit here.
+        let last = if counted > 0 { Some(row.time(3)?) } else { None };
+        let total = counted.saturating_add(imported);
+        Ok((LinkId::from_stored(row.int(0)?), VisitTotals { total, bots, last }))
+    };
+    sql.query(&select, &[Value::ids(ids)]).await?.iter().map(totals).collect()
 }
 
-/// Returns tags with the visits of their visible links, all of them and those of bots.
 pub(crate) async fn tag_visit_totals(
     sql: &mut dyn Sql,
     tags: &[Tag],
     of: &Visible,
-) -> Result<Vec<(Tag, VisitTotals)>, StoreError> {
+) -> Result<Vec<(Tag, VisitTotals)>> {
     let mut found = Vec::with_capacity(tags.len());
-    for tags in tags.chunks(STEP) {
+    for tags in tags.chunks(ROWS_AT_ONCE) {
         let mut values: Vec<Value> = tags.iter().map(|tag| Value::Text(tag.to_string())).collect();
         let (links, conditions) = visible_only(of, &mut values);
         let links_too =
@@ -126,26 +99,14 @@ pub(crate) async fn tag_visit_totals(
             places(1, tags.len())
         );
         for row in sql.query(&select, &values).await? {
-            let totals = VisitTotals { total: count(&row, 1)?, bots: count(&row, 2)?, last: None };
+            let totals = VisitTotals { total: row.count(1)?, bots: row.count(2)?, last: None };
             found.push((Tag::from_stored(row.text(0)?), totals));
         }
     }
     Ok(found)
 }
 
-/// Returns the number of a tag.
-pub(crate) async fn tag_id(sql: &mut dyn Sql, tag: &Tag) -> Result<Option<i64>, StoreError> {
-    let names = stored_names([tag]);
-    for name in names {
-        if let Some(row) = sql.query("SELECT id FROM tag WHERE name = $1", &[name]).await?.first() {
-            return row.int(0).map(Some);
-        }
-    }
-    Ok(None)
-}
-
-/// Returns the oldest links whose tags have changed.
-pub(crate) async fn tag_changes(sql: &mut dyn Sql, most: usize) -> Result<Vec<TagChange>, StoreError> {
+pub(crate) async fn tag_changes(sql: &mut dyn Sql, most: usize) -> Result<Vec<TagChange>> {
     let select = "SELECT number, link_id FROM tag_change ORDER BY number LIMIT $1";
     let mut changes = Vec::new();
     for row in sql.query(select, &[Value::count(most)]).await? {
@@ -161,32 +122,16 @@ pub(crate) async fn tag_changes(sql: &mut dyn Sql, most: usize) -> Result<Vec<Ta
     Ok(changes)
 }
 
-/// Forgets changes of tags up to a number.
-pub(crate) async fn forget_tag_changes(sql: &mut dyn Sql, up_to: i64) -> Result<(), StoreError> {
+pub(crate) async fn forget_tag_changes(sql: &mut dyn Sql, up_to: i64) -> Result<()> {
     sql.query("DELETE FROM tag_change WHERE number <= $1", &[Value::Int(up_to)]).await.map(drop)
-}
-
-fn count(row: &Row, column: usize) -> Result<u64, StoreError> {
-    // Below zero only while a deletion was added before visits that it deletes.
-    Ok(u64::try_from(row.int(column)?).unwrap_or(0))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
-
     use links::{DomainId, api_key::ApiKeyId};
-    use rusqlite::Connection;
 
     use super::*;
-    use crate::{Catalog as _, Store as _, sqlite::SqliteStore};
-
-    async fn store() -> (Arc<Mutex<Connection>>, SqliteStore) {
-        let connection = Arc::new(Mutex::new(Connection::open_in_memory().unwrap()));
-        let store = SqliteStore::here(&connection);
-        store.migrate().await.unwrap();
-        (connection, store)
-    }
+    use crate::{Catalog as _, sqlite::SqliteStore};
 
     fn visits(link: i64, total: i64, bots: i64, last: i64) -> LinkVisits {
         LinkVisits { link: LinkId::from_stored(link), total, bots, last }
@@ -199,7 +144,7 @@ mod tests {
 
     #[tokio::test]
     async fn visits_are_added_once_and_the_last_one_stays_the_last() {
-        let (_, store) = store().await;
+        let (_, store) = SqliteStore::in_memory().await;
         let ids: Vec<LinkId> = (1..=1_200).map(LinkId::from_stored).collect();
         let first: Vec<LinkVisits> = (1..=1_100).map(|link| visits(link, 3, 1, 5_000_000)).collect();
         let stored = async || {
@@ -223,7 +168,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_visits_of_a_tag_are_those_of_its_visible_links() {
-        let (connection, store) = store().await;
+        let (connection, store) = SqliteStore::in_memory().await;
         let fill = r#"INSERT INTO link (id, long_url, crawlable, forward_query, created_by, details) VALUES
                 (1, 'a', 0, 0, 1, NULL), (2, 'b', 0, 0, 2, '{"domain":7}'), (3, 'c', 0, 0, 1, '{"domain":7}');
              INSERT INTO tag (id, name) VALUES (1, 'one'), (2, 'two'), (3, 'none');

@@ -17,19 +17,16 @@ use links::{
 };
 use serde_json::{Value as Json, json};
 
-use super::{Dialect, Row, Sql, Value, audit::note, keys::is_valid, settings_version::note_change};
-use crate::{Disable, StoreError};
+use super::{Dialect, Row, Sql, Value, audit::note, keys::is_valid, note_change};
+use crate::{Disable, Result, StoreError};
 use codes::LinkId;
 
 pub(crate) use deliveries::{
     add_test_delivery, claim_deliveries, deliveries, due_webhooks, end_attempt, fan_out, purge_webhooks,
     redeliver, webhook_backlog,
 };
-pub(super) use events::record_link;
-pub(crate) use events::{
-    add_webhook_events, insert_announced, pass_on_webhook_events, record_create, waiting_webhook_events,
-    wants_creates,
-};
+pub(crate) use events::{add_webhook_events, pass_on_webhook_events, waiting_webhook_events, wants_creates};
+pub(super) use events::{record_create, record_creates, record_link};
 
 /// Returns the columns and tables of a webhook, for [`webhook_in`].
 fn select(dialect: Dialect) -> String {
@@ -51,8 +48,7 @@ const BY_KEY: &str = "disabled with an API key";
 const WITH_KEY: &str =
     "the API key that answers for it was revoked or has expired: enable the webhook with another key";
 
-/// Returns all webhooks in the order of their creation.
-pub(crate) async fn webhooks(sql: &mut dyn Sql) -> Result<Vec<Webhook>, StoreError> {
+pub(crate) async fn webhooks(sql: &mut dyn Sql) -> Result<Vec<Webhook>> {
     let select = format!("{} ORDER BY webhook.id", select(sql.dialect()));
     sql.query(&select, &[]).await?.iter().map(webhook_in).collect()
 }
@@ -60,29 +56,26 @@ pub(crate) async fn webhooks(sql: &mut dyn Sql) -> Result<Vec<Webhook>, StoreErr
 /// Returns what the enabled webhooks are called for.
 ///
 /// Secrets are not read: the role of a process that serves visitors only has no right to them.
-pub(super) async fn subscriptions(sql: &mut dyn Sql) -> Result<Vec<Subscription>, StoreError> {
+pub(super) async fn subscriptions(sql: &mut dyn Sql) -> Result<Vec<Subscription>> {
     let select =
         "SELECT kinds, domain_id, tag_id, link_id FROM webhook WHERE disabled_at IS NULL ORDER BY id";
     sql.query(select, &[]).await?.iter().map(|row| subscription_at(row, 0)).collect()
 }
 
-/// Returns a webhook.
-pub(crate) async fn webhook(sql: &mut dyn Sql, id: WebhookId) -> Result<Option<Webhook>, StoreError> {
+pub(crate) async fn webhook(sql: &mut dyn Sql, id: WebhookId) -> Result<Option<Webhook>> {
     let select = format!("{} WHERE webhook.id = $1", select(sql.dialect()));
-    sql.query(&select, &[Value::Int(id.get())]).await?.first().map(webhook_in).transpose()
+    sql.first(&select, &[Value::Int(id.get())]).await?.as_ref().map(webhook_in).transpose()
 }
 
-/// Adds a webhook. Returns `None` if there are `most` of them.
 pub(crate) async fn add_webhook(
     sql: &mut dyn Sql,
     new: &NewWebhook,
     most: u32,
     by: ApiKeyId,
-) -> Result<Option<Webhook>, StoreError> {
+) -> Result<Option<Webhook>> {
     // Every change of webhooks locks this row, so no other one is added after the count.
     note_change(sql).await?;
-    let counted = sql.query("SELECT count(*) FROM webhook", &[]).await?;
-    if counted.first().map_or(Ok(0), |row| row.int(0))? >= i64::from(most) {
+    if sql.number("SELECT count(*) FROM webhook", &[]).await? >= Some(i64::from(most)) {
         return Ok(None);
     }
     let tag = match &new.tag {
@@ -102,28 +95,26 @@ pub(crate) async fn add_webhook(
         Value::OptText(new.description.clone()),
         Value::Int(by.0),
     ];
-    let rows = sql.query(insert, &values).await?;
-    let id = WebhookId::from_stored(rows.first().ok_or_else(gone)?.int(0)?);
+    let id = WebhookId::from_stored(sql.number(insert, &values).await?.ok_or_else(gone)?);
     let added = webhook(sql, id).await?.ok_or_else(gone)?;
     note(sql, by, Action::CreateWebhook, &id.to_string(), Some(told(&added))).await?;
     Ok(Some(added))
 }
 
 /// Returns the number of a tag, which is added if it does not exist.
-async fn tag_id(sql: &mut dyn Sql, tag: &Tag) -> Result<i64, StoreError> {
+async fn tag_id(sql: &mut dyn Sql, tag: &Tag) -> Result<i64> {
     let add = "INSERT INTO tag (name) VALUES ($1)
                ON CONFLICT (name) DO UPDATE SET name = excluded.name RETURNING id";
-    let rows = sql.query(add, &[Value::Text(tag.to_string())]).await?;
-    rows.first().ok_or_else(gone)?.int(0)
+    sql.number(add, &[Value::Text(tag.to_string())]).await?.ok_or_else(gone)
 }
 
-/// Edits a webhook. Enabling it forgets earlier failures, and from then on this key answers for it.
+/// Enabling a webhook forgets earlier failures, and from then on this key answers for it.
 pub(crate) async fn edit_webhook(
     sql: &mut dyn Sql,
     id: WebhookId,
     edit: &WebhookEdit,
     by: ApiKeyId,
-) -> Result<Option<Webhook>, StoreError> {
+) -> Result<Option<Webhook>> {
     note_change(sql).await?;
     let Some(before) = webhook(sql, id).await? else { return Ok(None) };
     let now = sql.dialect().now();
@@ -150,14 +141,13 @@ pub(crate) async fn edit_webhook(
     Ok(Some(edited))
 }
 
-/// Replaces the secret of a webhook. The former one signs too for `keep`.
 pub(crate) async fn rotate_webhook(
     sql: &mut dyn Sql,
     id: WebhookId,
     secret: &StoredSecret,
     keep: Duration,
     by: ApiKeyId,
-) -> Result<Option<Webhook>, StoreError> {
+) -> Result<Option<Webhook>> {
     let rotate = format!(
         "UPDATE webhook SET former_secret = secret, former_until = {}, secret = $2, version = version + 1
          WHERE id = $3 RETURNING id",
@@ -172,11 +162,7 @@ pub(crate) async fn rotate_webhook(
 }
 
 /// Removes a webhook. Its open deliveries end, so that they are removed with the others.
-pub(crate) async fn remove_webhook(
-    sql: &mut dyn Sql,
-    id: WebhookId,
-    by: ApiKeyId,
-) -> Result<bool, StoreError> {
+pub(crate) async fn remove_webhook(sql: &mut dyn Sql, id: WebhookId, by: ApiKeyId) -> Result<bool> {
     note_change(sql).await?;
     let Some(before) = webhook(sql, id).await? else { return Ok(false) };
     let own = [Value::Int(id.get())];
@@ -191,47 +177,39 @@ pub(crate) async fn remove_webhook(
 }
 
 /// Disables a webhook after an attempt. Returns whether it was enabled.
-async fn disable(sql: &mut dyn Sql, id: WebhookId, why: Disable) -> Result<bool, StoreError> {
+async fn disable(sql: &mut dyn Sql, id: WebhookId, why: Disable) -> Result<bool> {
     let only = match why {
         Disable::Gone => "",
         Disable::Failing => " AND failing_since IS NOT NULL",
     };
+    disable_for(sql, id, why.reason(), only).await
+}
+
+/// Records that webhooks have ended with their API keys.
+async fn end_with_keys(sql: &mut dyn Sql) -> Result<()> {
+    for webhook in webhooks(sql).await? {
+        if webhook.disabled.is_some_and(|disabled| disabled.reason == WITH_KEY) {
+            disable_for(sql, webhook.id, WITH_KEY, "").await?;
+        }
+    }
+    Ok(())
+}
+
+/// Disables a webhook for a reason, on a further condition. Returns whether it was enabled.
+async fn disable_for(sql: &mut dyn Sql, id: WebhookId, reason: &str, only: &str) -> Result<bool> {
     let disable = format!(
         "UPDATE webhook SET disabled_at = {}, disabled_because = $1
          WHERE id = $2 AND disabled_at IS NULL{only} RETURNING id",
         sql.dialect().now()
     );
-    let values = [Value::Text(why.reason().to_owned()), Value::Int(id.get())];
+    let values = [Value::Text(reason.to_owned()), Value::Int(id.get())];
     if sql.query(&disable, &values).await?.is_empty() {
         return Ok(false);
     }
-    let details = json!({ "reason": why.reason() });
+    let details = json!({ "reason": reason });
     note(sql, OPERATOR, Action::DisableWebhook, &id.to_string(), Some(details)).await?;
     note_change(sql).await?;
     Ok(true)
-}
-
-/// Records that webhooks have ended with their API keys.
-async fn end_with_keys(sql: &mut dyn Sql) -> Result<(), StoreError> {
-    for ended in webhooks(sql).await? {
-        let Some(Disabled { reason, .. }) = ended.disabled.filter(|disabled| disabled.reason == WITH_KEY)
-        else {
-            continue;
-        };
-        let disable = format!(
-            "UPDATE webhook SET disabled_at = {}, disabled_because = $1
-             WHERE id = $2 AND disabled_at IS NULL RETURNING id",
-            sql.dialect().now()
-        );
-        let values = [Value::Text(reason.clone()), Value::Int(ended.id.get())];
-        if sql.query(&disable, &values).await?.is_empty() {
-            continue;
-        }
-        let details = json!({ "reason": reason });
-        note(sql, OPERATOR, Action::DisableWebhook, &ended.id.to_string(), Some(details)).await?;
-        note_change(sql).await?;
-    }
-    Ok(())
 }
 
 /// Returns what the audit log shows of a webhook: not the path of its URL, which may carry a token.
@@ -244,24 +222,18 @@ fn told(webhook: &Webhook) -> Json {
     })
 }
 
-fn webhook_in(row: &Row) -> Result<Webhook, StoreError> {
-    let former = match (row.opt_text(3)?, row.opt_time(4)?) {
-        (Some(secret), Some(until)) => Some((StoredSecret::new(secret), until)),
-        _ => None,
-    };
-    let disabled = match row.opt_time(12)? {
-        Some(at) => Some(Disabled { at, reason: row.opt_text(13)?.unwrap_or_default().to_owned() }),
-        None => None,
-    };
+fn webhook_in(row: &Row) -> Result<Webhook> {
+    let former = row.opt_text(3)?.map(StoredSecret::new).zip(row.opt_time(4)?);
     let (created_by, created_at) = (ApiKeyId(row.int(10)?), row.time(11)?);
     // Rows of keys are never removed, so without one the webhook is not a key's.
-    let has_key = row.int(18)? == 1;
-    let disabled = match disabled {
-        None if !has_key => {
+    let has_key = row.flag(18)?;
+    let disabled = match row.opt_time(12)? {
+        Some(at) => Some(Disabled { at, reason: row.opt_text(13)?.unwrap_or_default().to_owned() }),
+        None if has_key => None,
+        None => {
             let at = row.opt_time(19)?.unwrap_or(created_at);
             Some(Disabled { at, reason: WITH_KEY.to_owned() })
         }
-        disabled => disabled,
     };
     let subscription = subscription_at(row, 5)?;
     Ok(Webhook {
@@ -282,23 +254,13 @@ fn webhook_in(row: &Row) -> Result<Webhook, StoreError> {
 }
 
 /// Reads a subscription from four columns, of which this is the first.
-fn subscription_at(row: &Row, first: usize) -> Result<Subscription, StoreError> {
+fn subscription_at(row: &Row, first: usize) -> Result<Subscription> {
     Ok(Subscription {
         kinds: row.text(first)?.split(',').map(str::to_owned).collect(),
         domain: row.opt_int(first + 1)?.map(DomainId::from_stored),
         tag: row.opt_int(first + 2)?,
         link: row.opt_int(first + 3)?.map(LinkId::from_stored),
     })
-}
-
-impl Row {
-    fn opt_int(&self, column: usize) -> Result<Option<i64>, StoreError> {
-        if self.is_null(column) { Ok(None) } else { self.int(column).map(Some) }
-    }
-
-    fn count(&self, column: usize) -> Result<u64, StoreError> {
-        Ok(u64::try_from(self.int(column)?).unwrap_or(0))
-    }
 }
 
 fn gone() -> StoreError {

@@ -22,7 +22,7 @@ use rusqlite::{
 
 use super::{open_reader, open_writer, transaction::SqliteSql};
 use crate::{
-    StoreError,
+    Result, StoreError,
     sql::{self, Sql as _},
 };
 
@@ -38,10 +38,7 @@ pub struct Snapshot(Connection);
 impl Snapshot {
     /// Holds the states of the files of links and, if there is one, of visits at the same moment.
     /// Writers of the links wait meanwhile. Blocks on the disk.
-    ///
-    /// # Errors
-    /// Returns an error if a file cannot be read, or is locked for long.
-    pub fn of(links: &Path, visits: Option<&Path>) -> Result<(Self, Option<Self>), StoreError> {
+    pub fn of(links: &Path, visits: Option<&Path>) -> Result<(Self, Option<Self>)> {
         let lock = open_writer(links)?;
         lock.execute_batch("BEGIN IMMEDIATE")?;
         let held = (Self::hold(links)?, visits.map(Self::hold).transpose()?);
@@ -49,7 +46,7 @@ impl Snapshot {
         Ok(held)
     }
 
-    fn hold(path: &Path) -> Result<Self, StoreError> {
+    fn hold(path: &Path) -> Result<Self> {
         let connection = open_reader(path)?;
         connection.execute_batch("BEGIN; SELECT count(*) FROM sqlite_master")?;
         Ok(Self(connection))
@@ -57,15 +54,12 @@ impl Snapshot {
 
     /// Copies the state to a new file, and reports the pages done and their total. With a time, the
     /// copy is marked as a backup of links made then. Blocks on the disk.
-    ///
-    /// # Errors
-    /// Returns an error if a file cannot be read or written.
     pub fn copy(
         &self,
         to: &Path,
         made_at: Option<Timestamp>,
         progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         let mut copy = open_writer(to)?;
         copy_pages(&self.0, &mut copy, progress)?;
         // One file, without a log beside it.
@@ -78,11 +72,7 @@ impl Snapshot {
     }
 }
 
-fn copy_pages(
-    source: &Connection,
-    copy: &mut Connection,
-    progress: &mut dyn FnMut(u64, u64),
-) -> Result<(), StoreError> {
+fn copy_pages(source: &Connection, copy: &mut Connection, progress: &mut dyn FnMut(u64, u64)) -> Result<()> {
     let backup = Backup::new(source, copy)?;
     loop {
         let step = backup.step(STEP_PAGES)?;
@@ -99,7 +89,7 @@ fn copy_pages(
 
 /// Begins a new history if the file is a backup that was restored, and returns the time of the
 /// backup.
-pub(super) async fn begin_after_restore(sql: &mut SqliteSql<'_>) -> Result<Option<Timestamp>, StoreError> {
+pub(super) async fn begin_after_restore(sql: &mut SqliteSql<'_>) -> Result<Option<Timestamp>> {
     let rows = sql.query("PRAGMA user_version", &[]).await?;
     let minutes = rows.first().map(|row| row.int(0)).transpose()?.unwrap_or(0);
     if minutes == 0 {

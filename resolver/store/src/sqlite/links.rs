@@ -2,34 +2,45 @@
 
 use async_trait::async_trait;
 use codes::LinkId;
-use links::{Idempotency, Link, NewLink, Tag};
+use links::{Idempotency, NewLink, Tag};
 use numbers::{Mark, StoreEpoch};
-use rusqlite::Connection;
 use tokio::{sync::mpsc, time::Instant};
 
 use super::{
-    SqliteStore, calls,
-    transaction::{insert_error, read, write},
+    SqliteStore,
+    transaction::{SqliteSql, insert_error, write},
 };
 use crate::{
-    Change, FullLink, InsertError, Inserted, InsertedFull, InsertedNamed, Links, NamedLink, Reading, Source,
-    StoreError, Witness, sql,
+    Change, FullLink, InsertError, Inserted, InsertedFull, InsertedNamed, Lane, Links, NamedLink, Reading,
+    Result, Source, StoreError, operation::run, sql,
 };
 
-/// Inserts links, with an event for each if a webhook is called for new links.
-fn insert(
-    connection: &mut Connection,
-    links: &[NewLink],
-    raises: bool,
-) -> Result<(Vec<Inserted>, Mark), StoreError> {
-    if !read(connection, async |sql| sql::wants_creates(sql).await)? {
-        return calls::insert(connection, links, raises);
+impl SqliteStore {
+    /// Runs an insert under numbers. With a witness file, it raises the mark.
+    ///
+    /// The history is not checked. One begins before a number of it is claimed, and no other
+    /// process uses the file.
+    async fn insert_numbers<T: Send + 'static>(
+        &self,
+        insert: impl AsyncFnOnce(&mut SqliteSql<'_>) -> Result<T> + Send + 'static,
+    ) -> Result<T, InsertError> {
+        let witness = self.witness.clone();
+        self.writer
+            .run(move |connection| {
+                let (done, mark) = write::<_, StoreError>(connection, async |sql| {
+                    let done = insert(&mut *sql).await?;
+                    let mark = if witness.is_some() { sql::raise(sql).await? } else { Mark(0) };
+                    Ok((done, mark))
+                })?;
+                // Recorded before any caller learns of the links.
+                if let Some(witness) = &witness {
+                    witness.note_mark(mark);
+                }
+                Ok(done)
+            })
+            .await
+            .map_err(insert_error)
     }
-    write(connection, async |sql| {
-        let outcomes = sql::insert_announced(sql, links).await?;
-        let mark = if raises { sql::raise(sql).await? } else { Mark(0) };
-        Ok((outcomes, mark))
-    })
 }
 
 #[async_trait]
@@ -39,19 +50,13 @@ impl Links for SqliteStore {
         1
     }
 
-    /// Inserts links without a check of the history. A history begins before a number of it is
-    /// claimed, and no other process uses the file.
     async fn insert(&self, _history: &StoreEpoch, links: &[NewLink]) -> Result<Vec<Inserted>, InsertError> {
-        let (links, witness) = (links.to_vec(), self.witness.clone());
-        self.writer
-            .run(move |connection| {
-                let (outcomes, mark) = insert(connection, &links, witness.is_some())?;
-                // Recorded before any caller learns of the links.
-                Witness::note_mark_in(witness.as_ref(), mark);
-                Ok(outcomes)
-            })
-            .await
-            .map_err(insert_error)
+        let links = links.to_vec();
+        self.insert_numbers(async move |sql| {
+            let is_announced = sql::wants_creates(sql).await?;
+            sql::insert_links(sql, &links, is_announced).await
+        })
+        .await
     }
 
     async fn insert_full(
@@ -62,23 +67,10 @@ impl Links for SqliteStore {
         idempotency: Option<&Idempotency>,
     ) -> Result<InsertedFull, InsertError> {
         let (link, tags, idempotency) = (link.clone(), tags.to_vec(), idempotency.cloned());
-        let witness = self.witness.clone();
-        self.writer
-            .run(move |connection| {
-                let (outcome, mark) = write::<_, StoreError>(connection, async |sql| {
-                    let outcome = sql::insert_full(sql, &link, &tags, idempotency.as_ref()).await?;
-                    if let InsertedFull::Stored(at) = outcome {
-                        let stored = Link::stored(link.new.id, link.new.draft.clone(), at);
-                        sql::record_create(sql, &stored, &tags).await?;
-                    }
-                    let mark = if witness.is_some() { sql::raise(sql).await? } else { Mark(0) };
-                    Ok((outcome, mark))
-                })?;
-                Witness::note_mark_in(witness.as_ref(), mark);
-                Ok(outcome)
-            })
-            .await
-            .map_err(insert_error)
+        self.insert_numbers(async move |sql| {
+            sql::insert_full(sql, &link, &tags, idempotency.as_ref(), true).await
+        })
+        .await
     }
 
     async fn insert_named(
@@ -89,20 +81,14 @@ impl Links for SqliteStore {
     ) -> Result<InsertedNamed, InsertError> {
         let (link, tags, idempotency) = (link.clone(), tags.to_vec(), idempotency.cloned());
         self.writer
-            .write(async move |sql| {
-                let outcome = sql::insert_named(sql, &link, &tags, idempotency.as_ref()).await?;
-                if let InsertedNamed::Stored(id, at, version) = outcome {
-                    sql::record_create(sql, &link.stored(id, at, version), &tags).await?;
-                }
-                Ok(outcome)
-            })
+            .write(async move |sql| sql::insert_named(sql, &link, &tags, idempotency.as_ref(), true).await)
             .await
             .map_err(insert_error)
     }
 
-    async fn read(&self, ids: &[LinkId], _source: Source) -> Result<Reading, StoreError> {
-        let ids = ids.to_vec();
-        let links = self.reader.run(move |connection| calls::read(connection, &ids)).await?;
+    async fn read(&self, ids: &[LinkId], _source: Source) -> Result<Reading> {
+        let links =
+            run(self, Lane::Read, ids.to_vec(), |sql, ids| Box::pin(sql::find_links(sql, ids))).await?;
         Ok(Reading { links, copied: None, complete: true })
     }
 

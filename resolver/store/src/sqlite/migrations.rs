@@ -2,14 +2,14 @@
 
 use rusqlite::{Connection, OptionalExtension};
 
-use crate::{Schema, StoreError};
+use crate::{Result, Schema};
 
 mod files {
     refinery::embed_migrations!("../../schema/sqlite");
 }
 
 /// Runs all pending migrations.
-pub(super) fn run(connection: &mut Connection) -> Result<(), StoreError> {
+pub(super) fn run(connection: &mut Connection) -> Result<()> {
     let report = files::migrations::runner().run(connection).map_err(Box::new)?;
     for migration in report.applied_migrations() {
         tracing::info!(%migration, "migrated");
@@ -18,7 +18,7 @@ pub(super) fn run(connection: &mut Connection) -> Result<(), StoreError> {
 }
 
 /// Returns the newest migration that has run, and the newest that this version has.
-pub(super) fn schema(connection: &mut Connection) -> Result<Schema, StoreError> {
+pub(super) fn schema(connection: &mut Connection) -> Result<Schema> {
     let runner = files::migrations::runner();
     let needed =
         runner.get_migrations().iter().map(|migration| i64::from(migration.version())).max().unwrap_or(0);

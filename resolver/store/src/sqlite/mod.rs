@@ -8,7 +8,6 @@
 //! flush.
 
 mod backup;
-mod calls;
 mod links;
 mod migrations;
 mod open;
@@ -20,10 +19,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use numbers::StoreEpoch;
+use rusqlite::{Connection, OptionalExtension as _};
 use tokio::sync::watch;
 
 use super::{
-    Catalog, Database, Done, Keys, Lane, Operation, Register, Schema, Settings, SettingsPoll,
+    Catalog, Database, Done, Keys, Lane, Operation, Register, Result, Schema, Settings, SettingsPoll,
     SettingsVersion, Store, StoreError, Webhooks, Witness, operation::run, sql,
 };
 
@@ -60,7 +60,7 @@ impl Database for SqliteStore {
         self.witness.as_ref()
     }
 
-    async fn run(&self, lane: Lane, operation: Operation) -> Result<Done, StoreError> {
+    async fn run(&self, lane: Lane, operation: Operation) -> Result<Done> {
         match lane {
             Lane::Write | Lane::LongWrite => {
                 self.writer.write(async move |sql| operation.run(sql).await).await
@@ -79,11 +79,18 @@ impl Webhooks for SqliteStore {}
 
 #[async_trait]
 impl Register for SqliteStore {
-    async fn epoch(&self) -> Result<StoreEpoch, StoreError> {
-        self.reader.run(|connection| calls::epoch(connection)).await
+    /// Only a restored file begins a new history: nothing else can take over from a SQLite file.
+    async fn epoch(&self) -> Result<StoreEpoch> {
+        let epoch = |connection: &mut Connection| {
+            let sql = "SELECT 'sqlite:' || history FROM deployment WHERE history > 0";
+            let text: Option<String> = connection.query_row(sql, [], |row| row.get(0)).optional()?;
+            StoreEpoch::new(text.as_deref().unwrap_or("sqlite"))
+                .map_err(|error| StoreError::Corrupt(error.to_string()))
+        };
+        self.reader.run(epoch).await
     }
 
-    async fn begin_after_restore(&self) -> Result<Option<Timestamp>, StoreError> {
+    async fn begin_after_restore(&self) -> Result<Option<Timestamp>> {
         self.writer.write(backup::begin_after_restore).await
     }
 
@@ -94,7 +101,7 @@ impl Register for SqliteStore {
 
 #[async_trait]
 impl Settings for SqliteStore {
-    async fn poll_settings(&self, known: Option<&SettingsVersion>) -> Result<SettingsPoll, StoreError> {
+    async fn poll_settings(&self, known: Option<&SettingsVersion>) -> Result<SettingsPoll> {
         let settings = run(self, Lane::Read, known.cloned(), |sql, known| {
             Box::pin(sql::shared_settings(sql, known.as_ref()))
         });
@@ -105,11 +112,11 @@ impl Settings for SqliteStore {
 
 #[async_trait]
 impl Store for SqliteStore {
-    async fn migrate(&self) -> Result<(), StoreError> {
+    async fn migrate(&self) -> Result<()> {
         self.writer.run(migrations::run).await
     }
 
-    async fn schema(&self) -> Result<Schema, StoreError> {
+    async fn schema(&self) -> Result<Schema> {
         self.reader.run(migrations::schema).await
     }
 

@@ -13,17 +13,18 @@ use std::{
 };
 
 use links::{search_key, sort_key};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use rusqlite::{Connection, OpenFlags, functions::FunctionFlags};
 
 use super::{SqliteStore, worker::Worker};
-use crate::StoreError;
+use crate::{Result, StoreError};
+
+/// Bytes of a path that are escaped in a URI.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 impl SqliteStore {
     /// Opens or creates the file. Blocks on the disk: call it at start-up.
-    ///
-    /// # Errors
-    /// Returns an error if the file cannot be opened or created.
-    pub fn open(path: &Path) -> Result<Self, StoreError> {
+    pub fn open(path: &Path) -> Result<Self> {
         let writer = open_writer(path)?;
         let (reader, lister) = (open_reader(path)?, open_reader(path)?);
         Ok(Self {
@@ -35,10 +36,22 @@ impl SqliteStore {
     }
 }
 
+#[cfg(test)]
+impl SqliteStore {
+    /// Creates a migrated store in memory, with the connection that it uses.
+    pub(crate) async fn in_memory() -> (std::sync::Arc<std::sync::Mutex<Connection>>, Self) {
+        use crate::Store as _;
+        let connection = Connection::open_in_memory().expect("a database in memory");
+        let connection = std::sync::Arc::new(std::sync::Mutex::new(connection));
+        let store = Self::here(&connection);
+        store.migrate().await.expect("migrations for an empty database");
+        (connection, store)
+    }
+}
+
 #[cfg(any(test, feature = "inline"))]
 impl SqliteStore {
     /// Creates a store that runs each call in place, on a connection that it shares with a test.
-    #[must_use]
     pub fn here(connection: &std::sync::Arc<std::sync::Mutex<Connection>>) -> Self {
         let functions = add_functions(&connection.lock().expect("no code panics while it holds this lock"));
         functions.expect("SQLite takes functions");
@@ -49,47 +62,29 @@ impl SqliteStore {
 
 /// Opens or creates a file for the one connection that writes. Its commits are durable when they
 /// return. Blocks on the disk.
-///
-/// # Errors
-/// Returns an error if the file cannot be opened or created.
-pub fn open_writer(path: &Path) -> Result<Connection, StoreError> {
+pub fn open_writer(path: &Path) -> Result<Connection> {
     create_private(path).map_err(|error| StoreError::Unreachable(Box::new(error)))?;
     connect(path)
 }
 
 /// Opens a connection that only reads, to a file that [`open_writer`] has opened. Blocks on the
 /// disk.
-///
-/// # Errors
-/// Returns an error if the file cannot be opened.
-pub fn open_reader(path: &Path) -> Result<Connection, StoreError> {
+pub fn open_reader(path: &Path) -> Result<Connection> {
     let connection = connect(path)?;
     connection.pragma_update(None, "query_only", true)?;
     Ok(connection)
 }
 
 /// Lets a connection read another file too, whose tables are `name.table`. `name` is an identifier.
-///
-/// # Errors
-/// Returns an error if the file does not exist or cannot be opened.
-pub fn attach(connection: &Connection, name: &str, path: &Path) -> Result<(), StoreError> {
+pub fn attach(connection: &Connection, name: &str, path: &Path) -> Result<()> {
     connection.execute(&format!("ATTACH ?1 AS {name}"), [read_only_uri(path)?])?;
     Ok(())
 }
 
 /// Returns the URI that opens a file for reading, and does not create it.
-fn read_only_uri(path: &Path) -> Result<String, StoreError> {
+fn read_only_uri(path: &Path) -> Result<String> {
     let path = absolute(path)?;
-    let mut uri = String::from("file:");
-    for byte in path.as_os_str().as_bytes() {
-        if byte.is_ascii_alphanumeric() || b"/-_.~".contains(byte) {
-            uri.push(char::from(*byte));
-        } else {
-            uri.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    uri.push_str("?mode=ro");
-    Ok(uri)
+    Ok(format!("file:{}?mode=ro", percent_encode(path.as_os_str().as_bytes(), ESCAPED)))
 }
 
 /// Creates the file and its directory readable by their owner only, because they hold links and
@@ -102,7 +97,7 @@ fn create_private(path: &Path) -> io::Result<()> {
     OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path).map(drop)
 }
 
-fn connect(path: &Path) -> Result<Connection, StoreError> {
+fn connect(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
@@ -119,7 +114,7 @@ fn connect(path: &Path) -> Result<Connection, StoreError> {
 
 /// Adds the functions that statements search and sort by. Indexes must not use them: other programs
 /// that open the file lack them.
-fn add_functions(connection: &Connection) -> Result<(), StoreError> {
+fn add_functions(connection: &Connection) -> Result<()> {
     add_function(connection, "search_key", search_key)?;
     add_function(connection, "sort_key", sort_key)
 }
@@ -128,7 +123,7 @@ fn add_function(
     connection: &Connection,
     name: &str,
     key: impl Fn(&str) -> Cow<'_, str> + Send + 'static,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     Ok(connection.create_scalar_function(name, 1, flags, move |call| {
         let text = call.get_raw(0).as_str_or_null()?;
@@ -136,7 +131,7 @@ fn add_function(
     })?)
 }
 
-fn absolute(path: &Path) -> Result<std::path::PathBuf, StoreError> {
+fn absolute(path: &Path) -> Result<std::path::PathBuf> {
     std::path::absolute(path).map_err(|error| StoreError::Unreachable(Box::new(error)))
 }
 

@@ -12,7 +12,7 @@ use rusqlite::{
 };
 
 use crate::{
-    InsertError, StoreError,
+    InsertError, Result, StoreError,
     sql::{Cell, Dialect, Notice, Row, Sql, Value},
 };
 
@@ -32,15 +32,8 @@ pub fn write<T, E: From<StoreError>>(
     run(connection, "BEGIN IMMEDIATE", operation)
 }
 
-/// Runs an operation in a transaction that reads. Blocks the thread.
-pub(super) fn read<T, E: From<StoreError>>(
-    connection: &mut Connection,
-    operation: impl AsyncFnOnce(&mut SqliteSql<'_>) -> Result<T, E>,
-) -> Result<T, E> {
-    run(connection, "BEGIN", operation)
-}
-
-fn run<T, E: From<StoreError>>(
+/// Runs an operation in a transaction that begins in this way. Blocks the thread.
+pub(super) fn run<T, E: From<StoreError>>(
     connection: &mut Connection,
     begin: &str,
     operation: impl AsyncFnOnce(&mut SqliteSql<'_>) -> Result<T, E>,
@@ -73,28 +66,27 @@ impl Sql for SqliteSql<'_> {
         Dialect::Sqlite
     }
 
-    async fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, StoreError> {
+    async fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>> {
         query(self.0, sql, values)
     }
 
-    async fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64, StoreError> {
+    async fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64> {
         let mut statement = self.0.prepare_cached(sql)?;
         Ok(u64::try_from(statement.execute(params_from_iter(values))?).unwrap_or(u64::MAX))
     }
 
-    async fn notify(&mut self, _notice: Notice<'_>) -> Result<(), StoreError> {
+    async fn notify(&mut self, _notice: Notice<'_>) -> Result<()> {
         Ok(())
     }
 }
 
-fn query(connection: &Connection, sql: &str, values: &[Value]) -> Result<Vec<Row>, StoreError> {
+fn query(connection: &Connection, sql: &str, values: &[Value]) -> Result<Vec<Row>> {
     let mut statement = connection.prepare_cached(sql)?;
     let columns = statement.column_count();
     let mut rows = statement.query(params_from_iter(values))?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        let cells =
-            (0..columns).map(|column| cell(row.get_ref(column)?)).collect::<Result<_, StoreError>>()?;
+        let cells = (0..columns).map(|column| cell(row.get_ref(column)?)).collect::<Result<_>>()?;
         found.push(Row(cells));
     }
     Ok(found)
@@ -115,7 +107,7 @@ impl ToSql for Value {
     }
 }
 
-fn cell(value: ValueRef<'_>) -> Result<Cell, StoreError> {
+fn cell(value: ValueRef<'_>) -> Result<Cell> {
     match value {
         ValueRef::Null => Ok(Cell::Null),
         ValueRef::Integer(value) => Ok(Cell::Int(value)),

@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 use super::transaction::{self, SqliteSql};
-use crate::StoreError;
+use crate::{Result, StoreError};
 
 /// Maximum number of queued jobs. The callers are bounded batches and rare commands.
 const QUEUE: usize = 64;
@@ -29,7 +29,6 @@ enum Queue {
 
 impl Worker {
     /// Starts a thread under a name.
-    #[must_use]
     pub fn start(name: &str, mut connection: Connection) -> Self {
         let (jobs, mut queue) = mpsc::channel::<Job>(QUEUE);
         let run = move || {
@@ -46,16 +45,12 @@ impl Worker {
 
     /// Creates a worker that runs jobs where they are made, on a connection that it shares.
     #[cfg(any(test, feature = "inline"))]
-    #[must_use]
     pub fn here(connection: &Arc<Mutex<Connection>>) -> Self {
         Self(Queue::Here(Arc::clone(connection)))
     }
 
     /// Runs a job on the thread, and returns its result. A job that is queued is done even if the
     /// caller gives up.
-    ///
-    /// # Errors
-    /// Returns [`StoreError::Stopped`] as the job's error if the thread has ended.
     pub async fn run<T: Send + 'static, E: From<StoreError> + Send + 'static>(
         &self,
         call: impl FnOnce(&mut Connection) -> Result<T, E> + Send + 'static,
@@ -72,7 +67,7 @@ impl Worker {
     /// Checkpoints the write-ahead log into the main file, so that a copy of that file is complete.
     /// A failure is logged and loses nothing: the log has all data as well.
     pub async fn checkpoint(&self) {
-        let checkpoint = |connection: &mut Connection| -> Result<i64, StoreError> {
+        let checkpoint = |connection: &mut Connection| -> Result<i64> {
             Ok(connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?)
         };
         match self.run(checkpoint).await {
@@ -87,9 +82,6 @@ impl Worker {
     /// Runs a shared operation on the thread, in a transaction that writes, and commits it.
     ///
     /// The operation borrows the connection, so it is awaited by that thread and not by the caller.
-    ///
-    /// # Errors
-    /// Returns [`StoreError::Stopped`] if the thread has ended.
     pub async fn write<T: Send + 'static, E: From<StoreError> + Send + 'static>(
         &self,
         operation: impl AsyncFnOnce(&mut SqliteSql<'_>) -> Result<T, E> + Send + 'static,
@@ -98,14 +90,11 @@ impl Worker {
     }
 
     /// Runs a shared operation on the thread, in a transaction that reads.
-    ///
-    /// # Errors
-    /// Returns [`StoreError::Stopped`] if the thread has ended.
     pub async fn read<T: Send + 'static, E: From<StoreError> + Send + 'static>(
         &self,
         operation: impl AsyncFnOnce(&mut SqliteSql<'_>) -> Result<T, E> + Send + 'static,
     ) -> Result<T, E> {
-        self.run(move |connection| transaction::read(connection, operation)).await
+        self.run(move |connection| transaction::run(connection, "BEGIN", operation)).await
     }
 }
 

@@ -6,7 +6,7 @@
 
 use tokio_postgres::Client;
 
-use crate::StoreError;
+use crate::Result;
 
 /// A migration that creates indexes of large tables, and does nothing else.
 pub(super) struct IndexMigration {
@@ -40,7 +40,7 @@ pub(super) const MIGRATIONS: &[IndexMigration] = &[
 
 impl IndexMigration {
     /// Builds the indexes that do not stand yet.
-    pub(super) async fn build(&self, client: &Client) -> Result<(), StoreError> {
+    pub(super) async fn build(&self, client: &Client) -> Result<()> {
         // Building concurrently waits for transactions, and keeps nobody waiting meanwhile.
         client.batch_execute("SET lock_timeout = 0").await?;
         for Index { name, on } in self.indexes {

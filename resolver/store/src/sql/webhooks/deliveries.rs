@@ -4,9 +4,9 @@ use std::{collections::BTreeMap, time::Duration};
 
 use links::webhook::{Delivery, DeliveryId, DeliveryState, OPEN_MAX, PING, Webhook, WebhookId};
 
-use super::super::{Dialect, Row, Sql, Value, places};
+use super::super::{Dialect, Row, Sql, Value, insert_rows};
 use super::{disable, end_with_keys, gone, select, webhook, webhook_in};
-use crate::{AfterAttempt, AttemptEnd, Backlog, ClaimedDelivery, FanOut, FannedOut, StoreError};
+use crate::{AfterAttempt, AttemptEnd, Backlog, ClaimedDelivery, FanOut, FannedOut, Result, StoreError};
 
 /// Columns and tables of a delivery, for [`delivery_in`].
 const SELECT_DELIVERY: &str =
@@ -22,8 +22,7 @@ fn is_due(dialect: Dialect) -> String {
     format!("state = 0 AND due_at <= {now} AND (held_until IS NULL OR held_until < {now})")
 }
 
-/// Turns events into deliveries.
-pub(crate) async fn fan_out(sql: &mut dyn Sql, events: &[FanOut]) -> Result<FannedOut, StoreError> {
+pub(crate) async fn fan_out(sql: &mut dyn Sql, events: &[FanOut]) -> Result<FannedOut> {
     let mut room = room_of(sql, events).await?;
     let (mut done, mut dropped) = (FannedOut::default(), BTreeMap::<WebhookId, i64>::new());
     for event in events {
@@ -55,34 +54,29 @@ pub(crate) async fn fan_out(sql: &mut dyn Sql, events: &[FanOut]) -> Result<Fann
 }
 
 /// Locks the enabled webhooks of these events, and returns how many more deliveries each may have.
-async fn room_of(sql: &mut dyn Sql, events: &[FanOut]) -> Result<BTreeMap<WebhookId, i64>, StoreError> {
+async fn room_of(sql: &mut dyn Sql, events: &[FanOut]) -> Result<BTreeMap<WebhookId, i64>> {
     let mut ids: Vec<WebhookId> =
         events.iter().flat_map(|event| event.webhooks.iter().map(|(id, _)| *id)).collect();
     ids.sort_unstable();
     ids.dedup();
     let mut room = BTreeMap::new();
-    if ids.is_empty() {
-        return Ok(room);
-    }
     let lock = format!(
-        "SELECT id FROM webhook WHERE id IN ({}) AND disabled_at IS NULL ORDER BY id {}",
-        places(1, ids.len()),
+        "SELECT id FROM webhook WHERE {} AND disabled_at IS NULL ORDER BY id {}",
+        sql.dialect().among("id", "$1"),
         sql.dialect().for_update()
     );
-    let values: Vec<Value> = ids.iter().map(|id| Value::Int(id.get())).collect();
-    for row in sql.query(&lock, &values).await? {
+    for row in sql.query(&lock, &[Value::numbers(ids.iter().map(|id| id.get()))]).await? {
         let id = row.int(0)?;
         let count = "SELECT count(*) FROM (SELECT id FROM webhook_delivery
                      WHERE webhook_id = $1 AND state = 0 LIMIT $2) AS open_ones";
-        let open = sql.query(count, &[Value::Int(id), Value::Int(i64::from(OPEN_MAX))]).await?;
-        let open = open.first().map_or(Ok(0), |row| row.int(0))?;
-        room.insert(WebhookId::from_stored(id), i64::from(OPEN_MAX) - open);
+        let open = sql.number(count, &[Value::Int(id), Value::Int(i64::from(OPEN_MAX))]).await?;
+        room.insert(WebhookId::from_stored(id), i64::from(OPEN_MAX) - open.unwrap_or(0));
     }
     Ok(room)
 }
 
 /// Writes the body of an event that has no deliveries yet. Returns whether it had none.
-async fn take_event(sql: &mut dyn Sql, event: &FanOut) -> Result<bool, StoreError> {
+async fn take_event(sql: &mut dyn Sql, event: &FanOut) -> Result<bool> {
     let take = format!(
         "UPDATE webhook_event SET payload = $1, fanned_at = {} WHERE id = $2 AND fanned_at IS NULL RETURNING id",
         sql.dialect().now()
@@ -91,39 +85,28 @@ async fn take_event(sql: &mut dyn Sql, event: &FanOut) -> Result<bool, StoreErro
     Ok(!sql.query(&take, &values).await?.is_empty())
 }
 
-async fn queue(sql: &mut dyn Sql, event: &FanOut, to: &[(WebhookId, &str)]) -> Result<(), StoreError> {
-    if to.is_empty() {
-        return Ok(());
-    }
-    let rows: Vec<String> = (0..to.len()).map(|row| format!("({})", places(3 * row + 1, 3))).collect();
-    let insert =
-        format!("INSERT INTO webhook_delivery (webhook_id, event_id, message_id) VALUES {}", rows.join(", "));
+async fn queue(sql: &mut dyn Sql, event: &FanOut, to: &[(WebhookId, &str)]) -> Result<()> {
     let row = |(webhook, message): &(WebhookId, &str)| {
         [Value::Int(webhook.get()), Value::Int(event.event.get()), Value::Text((*message).to_owned())]
     };
-    let values: Vec<Value> = to.iter().flat_map(row).collect();
-    sql.query(&insert, &values).await.map(drop)
+    let rows: Vec<_> = to.iter().map(row).collect();
+    insert_rows(sql, "INSERT INTO webhook_delivery (webhook_id, event_id, message_id)", &rows, "").await
 }
 
 /// Removes the events that no webhook is called for.
-async fn forget(sql: &mut dyn Sql, events: &[FanOut]) -> Result<(), StoreError> {
+async fn forget(sql: &mut dyn Sql, events: &[FanOut]) -> Result<()> {
     let unwanted = events.iter().filter(|event| event.webhooks.is_empty());
-    let values: Vec<Value> = unwanted.map(|event| Value::Int(event.event.get())).collect();
-    if values.is_empty() {
-        return Ok(());
-    }
     let delete =
-        format!("DELETE FROM webhook_event WHERE id IN ({}) AND fanned_at IS NULL", places(1, values.len()));
-    sql.query(&delete, &values).await.map(drop)
+        format!("DELETE FROM webhook_event WHERE {} AND fanned_at IS NULL", sql.dialect().among("id", "$1"));
+    sql.query(&delete, &[Value::numbers(unwanted.map(|event| event.event.get()))]).await.map(drop)
 }
 
-/// Adds a delivery of a test event, unless the webhook is disabled or does not exist.
 pub(crate) async fn add_test_delivery(
     sql: &mut dyn Sql,
     id: WebhookId,
     message_id: &str,
     body: &str,
-) -> Result<Option<Delivery>, StoreError> {
+) -> Result<Option<Delivery>> {
     if webhook(sql, id).await?.is_none_or(|webhook| webhook.disabled.is_some()) {
         return Ok(None);
     }
@@ -131,17 +114,15 @@ pub(crate) async fn add_test_delivery(
         "INSERT INTO webhook_event (kind, payload, fanned_at) VALUES ('{PING}', $1, {}) RETURNING id",
         sql.dialect().now()
     );
-    let rows = sql.query(&insert, &[Value::Text(body.to_owned())]).await?;
-    let event = rows.first().ok_or_else(gone)?.int(0)?;
+    let event = sql.number(&insert, &[Value::Text(body.to_owned())]).await?.ok_or_else(gone)?;
     let insert =
         "INSERT INTO webhook_delivery (webhook_id, event_id, message_id) VALUES ($1, $2, $3) RETURNING id";
     let values = [Value::Int(id.get()), Value::Int(event), Value::Text(message_id.to_owned())];
-    let rows = sql.query(insert, &values).await?;
-    delivery(sql, id, DeliveryId::from_stored(rows.first().ok_or_else(gone)?.int(0)?)).await
+    let added = sql.number(insert, &values).await?.ok_or_else(gone)?;
+    delivery(sql, id, DeliveryId::from_stored(added)).await
 }
 
-/// Returns the enabled webhooks with deliveries that are due.
-pub(crate) async fn due_webhooks(sql: &mut dyn Sql) -> Result<Vec<Webhook>, StoreError> {
+pub(crate) async fn due_webhooks(sql: &mut dyn Sql) -> Result<Vec<Webhook>> {
     let select = format!(
         "{} WHERE webhook.disabled_at IS NULL
          AND EXISTS (SELECT 1 FROM webhook_delivery WHERE webhook_id = webhook.id AND {}) ORDER BY webhook.id",
@@ -154,12 +135,11 @@ pub(crate) async fn due_webhooks(sql: &mut dyn Sql) -> Result<Vec<Webhook>, Stor
     Ok(due)
 }
 
-/// Claims due deliveries until `lease` milliseconds from now, at most so many of each webhook.
 pub(crate) async fn claim_deliveries(
     sql: &mut dyn Sql,
     most: &[(WebhookId, u32)],
     lease: Duration,
-) -> Result<Vec<ClaimedDelivery>, StoreError> {
+) -> Result<Vec<ClaimedDelivery>> {
     let select = format!(
         "SELECT id FROM webhook_delivery WHERE webhook_id = $1 AND {} ORDER BY due_at LIMIT $2 {}",
         is_due(sql.dialect()),
@@ -168,30 +148,27 @@ pub(crate) async fn claim_deliveries(
     let mut ids = Vec::new();
     for (webhook, most) in most {
         for row in sql.query(&select, &[Value::Int(webhook.get()), Value::Int(i64::from(*most))]).await? {
-            ids.push(Value::Int(row.int(0)?));
+            ids.push(row.int(0)?);
         }
     }
-    if ids.is_empty() {
-        return Ok(Vec::new());
-    }
+    let ids = Value::numbers(ids);
     let hold = format!(
-        "UPDATE webhook_delivery SET held_until = {}, attempts = attempts + 1 WHERE id IN ({})",
+        "UPDATE webhook_delivery SET held_until = {}, attempts = attempts + 1 WHERE {}",
         sql.dialect().now_plus("$1"),
-        places(2, ids.len())
+        sql.dialect().among("id", "$2")
     );
-    let values: Vec<Value> = std::iter::once(Value::milliseconds(lease)).chain(ids.iter().cloned()).collect();
-    sql.query(&hold, &values).await?;
+    sql.query(&hold, &[Value::milliseconds(lease), ids.clone()]).await?;
     let read = format!(
         "SELECT webhook_delivery.id, webhook_delivery.webhook_id, webhook_delivery.message_id,
                 webhook_delivery.attempts, webhook_event.payload, webhook_delivery.due_at
          FROM webhook_delivery JOIN webhook_event ON webhook_event.id = webhook_delivery.event_id
-         WHERE webhook_delivery.id IN ({}) ORDER BY webhook_delivery.id",
-        places(1, ids.len())
+         WHERE {} ORDER BY webhook_delivery.id",
+        sql.dialect().among("webhook_delivery.id", "$1")
     );
-    sql.query(&read, &ids).await?.iter().map(claimed_in).collect()
+    sql.query(&read, &[ids]).await?.iter().map(claimed_in).collect()
 }
 
-fn claimed_in(row: &Row) -> Result<ClaimedDelivery, StoreError> {
+fn claimed_in(row: &Row) -> Result<ClaimedDelivery> {
     Ok(ClaimedDelivery {
         id: DeliveryId::from_stored(row.int(0)?),
         webhook: WebhookId::from_stored(row.int(1)?),
@@ -204,7 +181,7 @@ fn claimed_in(row: &Row) -> Result<ClaimedDelivery, StoreError> {
 
 /// Records the end of an attempt, unless another process has claimed the delivery since, or
 /// somebody has asked for it again. Returns whether this disabled the webhook.
-pub(crate) async fn end_attempt(sql: &mut dyn Sql, end: &AttemptEnd) -> Result<bool, StoreError> {
+pub(crate) async fn end_attempt(sql: &mut dyn Sql, end: &AttemptEnd) -> Result<bool> {
     let (state, wait) = match end.next {
         AfterAttempt::Delivered => (DeliveryState::Delivered, Duration::ZERO),
         AfterAttempt::RetryIn(wait) => (DeliveryState::Open, wait),
@@ -250,13 +227,12 @@ pub(crate) async fn end_attempt(sql: &mut dyn Sql, end: &AttemptEnd) -> Result<b
     }
 }
 
-/// Returns the latest deliveries of a webhook, at most `most`, only those before `before` if given.
 pub(crate) async fn deliveries(
     sql: &mut dyn Sql,
     webhook: WebhookId,
     before: Option<DeliveryId>,
     most: usize,
-) -> Result<Vec<Delivery>, StoreError> {
+) -> Result<Vec<Delivery>> {
     let select = format!(
         "{SELECT_DELIVERY} WHERE webhook_delivery.webhook_id = $1 AND webhook_delivery.id < $2
          ORDER BY webhook_delivery.id DESC LIMIT $3"
@@ -268,24 +244,20 @@ pub(crate) async fn deliveries(
     sql.query(&select, &values).await?.iter().filter(is_known).map(delivery_in).collect()
 }
 
-async fn delivery(
-    sql: &mut dyn Sql,
-    webhook: WebhookId,
-    id: DeliveryId,
-) -> Result<Option<Delivery>, StoreError> {
+async fn delivery(sql: &mut dyn Sql, webhook: WebhookId, id: DeliveryId) -> Result<Option<Delivery>> {
     let select =
         format!("{SELECT_DELIVERY} WHERE webhook_delivery.webhook_id = $1 AND webhook_delivery.id = $2");
     let values = [Value::Int(webhook.get()), Value::Int(id.get())];
-    sql.query(&select, &values).await?.first().map(delivery_in).transpose()
+    sql.first(&select, &values).await?.as_ref().map(delivery_in).transpose()
 }
 
-/// Makes a delivery due again, as if it were new. An attempt that is under way keeps its lease, and
-/// its end changes nothing else: the delivery is due since another time.
+/// An attempt that is under way keeps its lease, and its end changes nothing else: the delivery is
+/// due since another time.
 pub(crate) async fn redeliver(
     sql: &mut dyn Sql,
     webhook: WebhookId,
     id: DeliveryId,
-) -> Result<Option<Delivery>, StoreError> {
+) -> Result<Option<Delivery>> {
     let again = format!(
         "UPDATE webhook_delivery SET state = 0, due_at = {}, ended_at = NULL, attempts = 0
          WHERE webhook_id = $1 AND id = $2",
@@ -295,7 +267,7 @@ pub(crate) async fn redeliver(
     delivery(sql, webhook, id).await
 }
 
-fn delivery_in(row: &Row) -> Result<Delivery, StoreError> {
+fn delivery_in(row: &Row) -> Result<Delivery> {
     let state = row.int(4)?;
     let unknown = || StoreError::Corrupt(format!("table webhook_delivery: the state {state}"));
     Ok(Delivery {
@@ -314,31 +286,28 @@ fn delivery_in(row: &Row) -> Result<Delivery, StoreError> {
     })
 }
 
-/// Returns the open deliveries of all webhooks.
-pub(crate) async fn webhook_backlog(sql: &mut dyn Sql) -> Result<Backlog, StoreError> {
-    let open = sql.query("SELECT count(*) FROM webhook_delivery WHERE state = 0", &[]).await?;
+pub(crate) async fn webhook_backlog(sql: &mut dyn Sql) -> Result<Backlog> {
+    let open = sql.number("SELECT count(*) FROM webhook_delivery WHERE state = 0", &[]).await?;
     let oldest = format!(
         "SELECT min(webhook_delivery.due_at), {} FROM webhook
          JOIN webhook_delivery ON webhook_delivery.webhook_id = webhook.id AND webhook_delivery.state = 0
          WHERE webhook.disabled_at IS NULL",
         sql.dialect().now()
     );
-    let rows = sql.query(&oldest, &[]).await?;
-    let overdue = match rows.first() {
+    let overdue = match sql.first(&oldest, &[]).await? {
         Some(row) => {
             row.opt_time(0)?.map(|due| row.time(1).map(|now| now.duration_since(due))).transpose()?
         }
         None => None,
     };
     Ok(Backlog {
-        open: open.first().map_or(Ok(0), |row| row.count(0))?,
+        open: open.and_then(|open| u64::try_from(open).ok()).unwrap_or(0),
         overdue: overdue.and_then(|overdue| overdue.try_into().ok()).unwrap_or_default(),
     })
 }
 
-/// Records which webhooks have ended with their keys, and removes what ended longer ago than
-/// `kept`, at most `most` rows of each kind. Returns whether more may be left.
-pub(crate) async fn purge_webhooks(sql: &mut dyn Sql, kept: Duration, most: u32) -> Result<bool, StoreError> {
+/// Records which webhooks have ended with their keys as well.
+pub(crate) async fn purge_webhooks(sql: &mut dyn Sql, kept: Duration, most: u32) -> Result<bool> {
     end_with_keys(sql).await?;
     let (cut, now, skip) = (sql.dialect().now_minus(kept), sql.dialect().now(), sql.dialect().skip_locked());
     let statements = [

@@ -3,23 +3,18 @@
 //! Imports record no events: they bring links of another system in, often by the million.
 
 use codes::LinkId;
-use jiff::Timestamp;
 use links::{
-    DomainId, Link, NewLink, Tag,
+    DomainId, Link, Tag,
     audit::state,
     webhook::{EventId, EventKind, NewWebhookEvent, WebhookEvent},
 };
 use serde_json::{Value as Json, json};
 
-use super::super::{Dialect, Row, Sql, Value, create, places, visits::advance};
-use crate::{Inserted, StoreError};
+use super::super::{Row, Sql, Value, insert_rows, places, visits::advance};
+use crate::Result;
 
 /// The chore whose position is that of the last events of visits that were passed on.
 const CHORE: &str = "pass on events of visits";
-/// Number of events in one statement.
-const EVENTS_AT_ONCE: usize = 100;
-/// Number of links in one statement.
-const LINKS_AT_ONCE: usize = 500;
 
 /// SQL condition: an enabled webhook is called for the kind of the parameter.
 fn is_wanted(kind: &str) -> String {
@@ -30,7 +25,7 @@ fn is_wanted(kind: &str) -> String {
 }
 
 /// Returns whether an enabled webhook is called for new links.
-pub(crate) async fn wants_creates(sql: &mut dyn Sql) -> Result<bool, StoreError> {
+pub(crate) async fn wants_creates(sql: &mut dyn Sql) -> Result<bool> {
     let select = format!("SELECT 1 WHERE {}", is_wanted("$1"));
     let kind = EventKind::Created.as_str().to_owned();
     Ok(!sql.query(&select, &[Value::Text(kind)]).await?.is_empty())
@@ -44,7 +39,7 @@ pub(in crate::sql) async fn record_link(
     link: &Link,
     tags: &[Tag],
     data: &Json,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let ids = match tags.len() {
         0 => "NULL".to_owned(),
         count => format!(
@@ -69,8 +64,21 @@ pub(in crate::sql) async fn record_link(
 }
 
 /// Records the event of a new link, if a webhook is called for it.
-pub(crate) async fn record_create(sql: &mut dyn Sql, link: &Link, tags: &[Tag]) -> Result<(), StoreError> {
+pub(in crate::sql) async fn record_create(sql: &mut dyn Sql, link: &Link, tags: &[Tag]) -> Result<()> {
     record_link(sql, EventKind::Created, link, tags, &created(link, tags)).await
+}
+
+/// Records the events of new links without tags.
+pub(in crate::sql) async fn record_creates(sql: &mut dyn Sql, links: &[Link]) -> Result<()> {
+    let event = |link: &Link| NewWebhookEvent {
+        kind: EventKind::Created.as_str(),
+        domain: Some(link.domain()),
+        link: Some(link.id),
+        tags: Vec::new(),
+        data: created(link, &[]).to_string(),
+    };
+    let events: Vec<NewWebhookEvent> = links.iter().map(event).collect();
+    add_webhook_events(sql, &events).await
 }
 
 fn created(link: &Link, tags: &[Tag]) -> Json {
@@ -79,86 +87,19 @@ fn created(link: &Link, tags: &[Tag]) -> Json {
     data
 }
 
-/// Inserts links, and records an event for each that is stored. Returns the outcome of each in the
-/// order of `links`.
-pub(crate) async fn insert_announced(
-    sql: &mut dyn Sql,
-    links: &[NewLink],
-) -> Result<Vec<Inserted>, StoreError> {
-    // In the order of their ids, so that concurrent inserts cannot deadlock.
-    let mut order: Vec<&NewLink> = links.iter().collect();
-    order.sort_unstable_by_key(|link| link.id);
-    let mut stored: Vec<(LinkId, Timestamp)> = Vec::with_capacity(links.len());
-    for links in order.chunks(LINKS_AT_ONCE) {
-        for row in sql.query(&insert_of(sql.dialect(), links.len()), &rows_of(links)?).await? {
-            stored.push((LinkId::from_stored(row.int(0)?), row.time(1)?));
-        }
-    }
-    stored.sort_unstable_by_key(|(id, _)| *id);
-    let stored_at = |id: LinkId| stored.binary_search_by_key(&id, |(id, _)| *id).ok().map(|at| stored[at].1);
-    let event = |link: &&NewLink| {
-        let link = Link::stored(link.id, link.draft.clone(), stored_at(link.id)?);
-        Some(NewWebhookEvent {
-            kind: EventKind::Created.as_str(),
-            domain: Some(link.domain()),
-            link: Some(link.id),
-            tags: Vec::new(),
-            data: created(&link, &[]).to_string(),
-        })
-    };
-    let events: Vec<NewWebhookEvent> = order.iter().filter_map(event).collect();
-    add_webhook_events(sql, &events).await?;
-    Ok(links.iter().map(|link| stored_at(link.id).map_or(Inserted::Taken, Inserted::Stored)).collect())
-}
-
-/// Returns the insert of so many links.
-fn insert_of(dialect: Dialect, count: usize) -> String {
-    let row = |first: usize| {
-        let at = |column: usize| format!("${}", first + column);
-        let (plain, details, id) = (places(first, 5), dialect.json(&at(5)), at(6));
-        format!("({plain}, {details}, {id})")
-    };
-    let rows: Vec<String> = (0..count).map(|row_index| row(7 * row_index + 1)).collect();
-    format!(
-        "INSERT INTO link (long_url, title, crawlable, forward_query, created_by, details, id) VALUES {}
-         ON CONFLICT (id) DO NOTHING RETURNING id, created_at",
-        rows.join(", ")
-    )
-}
-
-fn rows_of(links: &[&NewLink]) -> Result<Vec<Value>, StoreError> {
-    let mut values = Vec::with_capacity(7 * links.len());
-    for link in links {
-        values.extend(create::values(link.id, &link.draft)?);
-    }
-    Ok(values)
-}
-
-/// Records events of visits, unless the position of what was recorded is `up_to` or later.
 pub(crate) async fn pass_on_webhook_events(
     sql: &mut dyn Sql,
     up_to: i64,
     events: &[NewWebhookEvent],
-) -> Result<(), StoreError> {
+) -> Result<()> {
     if advance(sql, CHORE, up_to).await? { add_webhook_events(sql, events).await } else { Ok(()) }
 }
 
 /// Records events.
-pub(crate) async fn add_webhook_events(
-    sql: &mut dyn Sql,
-    events: &[NewWebhookEvent],
-) -> Result<(), StoreError> {
-    for events in events.chunks(EVENTS_AT_ONCE) {
-        let rows: Vec<String> =
-            (0..events.len()).map(|row| format!("({})", places(5 * row + 1, 5))).collect();
-        let insert = format!(
-            "INSERT INTO webhook_event (kind, domain_id, link_id, tags, payload) VALUES {}",
-            rows.join(", ")
-        );
-        let values: Vec<Value> = events.iter().flat_map(row_of).collect();
-        sql.query(&insert, &values).await?;
-    }
-    Ok(())
+pub(crate) async fn add_webhook_events(sql: &mut dyn Sql, events: &[NewWebhookEvent]) -> Result<()> {
+    let rows: Vec<[Value; 5]> = events.iter().map(row_of).collect();
+    let into = "INSERT INTO webhook_event (kind, domain_id, link_id, tags, payload)";
+    insert_rows(sql, into, &rows, "").await
 }
 
 fn row_of(event: &NewWebhookEvent) -> [Value; 5] {
@@ -172,17 +113,13 @@ fn row_of(event: &NewWebhookEvent) -> [Value; 5] {
     ]
 }
 
-/// Returns at most `most` events without deliveries yet, the oldest first.
-pub(crate) async fn waiting_webhook_events(
-    sql: &mut dyn Sql,
-    most: usize,
-) -> Result<Vec<WebhookEvent>, StoreError> {
+pub(crate) async fn waiting_webhook_events(sql: &mut dyn Sql, most: usize) -> Result<Vec<WebhookEvent>> {
     let select = "SELECT id, kind, domain_id, link_id, tags, payload, at FROM webhook_event
                   WHERE fanned_at IS NULL ORDER BY id LIMIT $1";
     sql.query(select, &[Value::count(most)]).await?.iter().map(event_in).collect()
 }
 
-fn event_in(row: &Row) -> Result<WebhookEvent, StoreError> {
+fn event_in(row: &Row) -> Result<WebhookEvent> {
     let tags = row.opt_text(4)?.unwrap_or_default();
     Ok(WebhookEvent {
         id: EventId::from_stored(row.int(0)?),
