@@ -10,7 +10,7 @@ use links::{
 
 use super::{
     call::Call,
-    docs::{Kind, Topic},
+    docs::Topic,
     json::json,
     problem::Problem,
     route::{Route, keyed},
@@ -28,8 +28,7 @@ pub(super) fn routes() -> Vec<Route> {
                 "The latest entry first, {PER_PAGE} on a page. `before` of the answer leads to the next page; null ends the list."
             ))
             .query::<dto::BeforeQuery>()
-            .answers::<dto::AuditPage>("Entries of the log.")
-            .fails(&[Kind::InvalidData]),
+            .answers::<dto::AuditPage>("Entries of the log."),
     ]
 }
 

@@ -115,8 +115,7 @@ pub(super) fn routes() -> Vec<Route> {
             vec![(JSON, results), (NDJSON, result_lines)],
         )
         .fails(&[Kind::OneDomainOnly]);
-    // A missing body has no items, which is no error.
-    vec![create.body_is_optional()]
+    vec![create]
 }
 
 /// Answers a call whose body still arrives.

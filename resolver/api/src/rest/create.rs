@@ -46,14 +46,7 @@ pub(super) fn routes(has_single_step: bool) -> Vec<Route> {
         .body::<dto::NewShortUrl>()
         .answers::<dto::ChangedShortUrl>("The link: a new one, or the one that an earlier equal request made.")
         .with_etag()
-        .fails(&[
-            Kind::MalformedBody,
-            Kind::InvalidData,
-            Kind::SlugTaken,
-            Kind::TooManyDomains,
-            Kind::IdempotencyKeyReused,
-            Kind::Exhausted,
-        ]);
+        .fails(&[Kind::SlugTaken, Kind::TooManyDomains, Kind::Exhausted]);
     let in_one_step = Handler::KeyInQuery(Scope::Create, |call, by| Box::pin(create_in_one_step(call, by)));
     let in_one_step =
         Route::new(Method::GET, "/rest/v3/short-urls/shorten", in_one_step).accepts(&PARAMETERS);

@@ -17,6 +17,7 @@ use super::{
     problem::Problem,
     query::Query,
     route::{Handler, Route},
+    router::NamedRoute,
 };
 use crate::authenticate::check_again;
 use web::Answer;
@@ -46,15 +47,13 @@ impl Call {
         Ok(check_again(&self.api, by, begun).await?)
     }
 
-    /// Runs the handler of the route at this position, and completes the answer.
-    pub(super) async fn answer(mut self, route: usize) -> Answer {
-        let api = Arc::clone(&self.api);
-        let known = api.router.parameters(route);
-        let route = &api.router.routes()[route];
-        let executed = match route.handler {
+    /// Runs the handler of a route, and completes the answer.
+    pub(super) async fn answer(mut self, found: Arc<NamedRoute>) -> Answer {
+        let known = &found.parameters;
+        let executed = match found.route.handler {
             Handler::Create(scope) => self.answer_create(scope, known).await,
             // Boxed: a task is as large as the largest of its calls, and most calls are creates.
-            _ => Box::pin(self.execute(route, known)).await,
+            handler => Box::pin(self.execute(handler, known)).await,
         };
         let kept = executed.and_then(|mut answer| self.keep(&mut answer).map(|()| answer));
         self.finish(kept.unwrap_or_else(Problem::into_answer))
@@ -72,8 +71,8 @@ impl Call {
         if self.uri.query().is_none() { Ok(()) } else { Query::of(&self.uri).check_names(known) }
     }
 
-    async fn execute(&self, route: &Route, known: &[String]) -> Result<Answer, Problem> {
-        match route.handler {
+    async fn execute(&self, handler: Handler, known: &[String]) -> Result<Answer, Problem> {
+        match handler {
             Handler::Open(handler) => handler(self).await,
             Handler::Keyed(scope, handler) => {
                 let by = self.authorize(scope).await?;

@@ -26,8 +26,7 @@ pub(super) fn routes() -> Vec<Route> {
             .text("Also one that does not redirect at the moment.")
             .query::<dto::DomainQuery>()
             .answers::<dto::ShortUrl>("The link.")
-            .with_etag()
-            .fails(&[Kind::NoShortUrl]),
+            .with_etag(),
         Route::new(Method::PATCH, LINK, keyed!(Scope::Edit, edit))
             .document("editShortUrl", Topic::Links, "Edit a link")
             .text("Absent fields stay as they are. Null clears a time, a limit, a title, a description, a status or a password, and leaves any other field as it is. The code of a link never changes; `move` changes its domain. An edit that changes nothing leaves the version as it is. A key without the scope `read` gets the link's code and short URL.")
@@ -36,20 +35,14 @@ pub(super) fn routes() -> Vec<Route> {
             .optional_body::<dto::ShortUrlEdit>()
             .answers::<dto::ChangedShortUrl>("The link after the edit.")
             .with_etag()
-            .fails(&[
-                Kind::MalformedBody,
-                Kind::InvalidData,
-                Kind::NoShortUrl,
-                Kind::Superseded,
-                Kind::LaterRelease,
-            ]),
+            .fails(&[Kind::LaterRelease]),
         Route::new(Method::DELETE, LINK, keyed!(Scope::Delete, delete))
             .document("deleteShortUrl", Topic::Links, "Delete a link")
             .text("A minted code is never given to another link. A custom slug can be picked again.")
             .query::<dto::DomainQuery>()
             .header(Header::IfMatch)
             .done("The link is deleted.")
-            .fails(&[Kind::NoShortUrl, Kind::Superseded, Kind::Blocked, Kind::LaterRelease]),
+            .fails(&[Kind::Blocked, Kind::LaterRelease]),
         Route::new(Method::POST, restore, keyed!(Scope::Delete, restore_link))
             .document("restoreShortUrl", Topic::Links, "Restore a deleted link")
             .addition()
@@ -57,7 +50,7 @@ pub(super) fn routes() -> Vec<Route> {
             .query::<dto::DomainQuery>()
             .answers::<dto::ChangedShortUrl>("The link after its restoration.")
             .with_etag()
-            .fails(&[Kind::InvalidData, Kind::NoShortUrl, Kind::SlugTaken, Kind::LaterRelease]),
+            .fails(&[Kind::SlugTaken, Kind::LaterRelease]),
         relocation(),
         Route::new(Method::POST, block, keyed!(Scope::Admin, block_link))
             .document("blockShortUrl", Topic::Links, "Take a link down")
@@ -67,7 +60,7 @@ pub(super) fn routes() -> Vec<Route> {
             .body::<dto::NewTakedown>()
             .answers::<dto::ChangedShortUrl>("The link after the call.")
             .with_etag()
-            .fails(&[Kind::MalformedBody, Kind::InvalidData, Kind::NoShortUrl, Kind::LaterRelease]),
+            .fails(&[Kind::LaterRelease]),
         Route::new(Method::POST, unblock, keyed!(Scope::Admin, unblock_link))
             .document("unblockShortUrl", Topic::Links, "Lift the block of a link")
             .addition()
@@ -75,7 +68,7 @@ pub(super) fn routes() -> Vec<Route> {
             .query::<dto::DomainQuery>()
             .answers::<dto::ChangedShortUrl>("The link after the call.")
             .with_etag()
-            .fails(&[Kind::NoShortUrl, Kind::LaterRelease]),
+            .fails(&[Kind::LaterRelease]),
     ]
 }
 
@@ -95,16 +88,7 @@ fn relocation() -> Route {
         .body::<dto::MoveShortUrl>()
         .answers::<dto::ChangedShortUrl>("The link after the call.")
         .with_etag()
-        .fails(&[
-            Kind::MalformedBody,
-            Kind::InvalidData,
-            Kind::NoShortUrl,
-            Kind::SlugTaken,
-            Kind::Superseded,
-            Kind::Blocked,
-            Kind::LaterRelease,
-            Kind::TooManyDomains,
-        ])
+        .fails(&[Kind::SlugTaken, Kind::Blocked, Kind::LaterRelease, Kind::TooManyDomains])
 }
 
 impl Fields for dto::MoveShortUrl {}

@@ -21,7 +21,7 @@ use store::VisitTotals;
 
 use super::{
     call::Call,
-    docs::{Kind, Topic},
+    docs::Topic,
     json::json,
     link_fields::short_url,
     pagination::{Paging, page_number, page_size, pagination},
@@ -43,8 +43,7 @@ pub(super) fn routes() -> Vec<Route> {
                  A domain or an API key that does not exist has no links, which is no error."
             ))
             .query::<dto::LinkListQuery>()
-            .answers::<dto::ShortUrlPage>("A page of links.")
-            .fails(&[Kind::InvalidData]),
+            .answers::<dto::ShortUrlPage>("A page of links."),
     ]
 }
 

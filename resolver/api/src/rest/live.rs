@@ -43,7 +43,7 @@ pub(super) fn routes() -> Vec<Route> {
             .text(description())
             .query::<LiveVisitsQuery>()
             .answers_of(200, "The data of each event `visit`.", vec![(EVENT_STREAM, events)])
-            .fails(&[Kind::InvalidData, Kind::NoShortUrl, Kind::NoTag, Kind::NoDomain, Kind::NoMercure]),
+            .fails(&[Kind::NoShortUrl, Kind::NoTag, Kind::NoDomain, Kind::NoMercure]),
     ]
 }
 

@@ -62,6 +62,7 @@ pub(crate) use problem::Problem;
 pub use problem::status_of;
 use route::{Handler, Route};
 pub use router::Router;
+use router::{Found, NamedRoute};
 use web::{Answer, run_to_end::RunToEnd};
 
 /// A create with a longer body is not parsed on a listener's thread: redirects would wait for it.
@@ -116,14 +117,15 @@ pub async fn route(api: &Arc<Api>, client: IpAddr, request: Request<Incoming>) -
         call.leave_unread(&mut body).await;
         return finish(api, call.no_route().into_answer(), is_cross_origin);
     };
-    (call.parameter, call.last_parameter) = (found.parameter, found.last_parameter);
-    let index = found.index;
-    let mut answer = answer_found(api, call, found.route, index, body).await;
-    api.router.name(index).clone().set_on(&mut answer);
+    let Found { found, parameter, last_parameter } = found;
+    (call.parameter, call.last_parameter) = (parameter, last_parameter);
+    let mut answer = answer_found(api, call, &found, body).await;
+    found.name.clone().set_on(&mut answer);
     finish(api, answer, is_cross_origin)
 }
 
-async fn answer_found(api: &Arc<Api>, mut call: Call, route: &Route, index: usize, body: Incoming) -> Answer {
+async fn answer_found(api: &Arc<Api>, mut call: Call, found: &Arc<NamedRoute>, body: Incoming) -> Answer {
+    let route = &found.route;
     if let Handler::Streamed(scope) = route.handler {
         let task: Task<Answer> = Box::pin(bulk::answer(call, scope, body));
         let answer = api.runtime.spawn(in_current(task)).await;
@@ -134,12 +136,12 @@ async fn answer_found(api: &Arc<Api>, mut call: Call, route: &Route, index: usiz
     }
     let is_short_create = matches!(route.handler, Handler::Create(_)) && call.body.len() <= IN_PLACE_BYTES;
     let answer = if is_short_create {
-        RunToEnd::new(&api.runtime, in_current(call.answer(index))).await.map_err(drop)
+        RunToEnd::new(&api.runtime, in_current(call.answer(Arc::clone(found)))).await.map_err(drop)
     } else {
         // Away from the listener's thread, because long calls must not slow redirects down. A read
         // runs to its end too, even if its client has gone: the database would work on, and the
         // permit of its key must not be free meanwhile.
-        let task: Task<Answer> = Box::pin(call.answer(index));
+        let task: Task<Answer> = Box::pin(call.answer(Arc::clone(found)));
         api.runtime.spawn(in_current(task)).await.map_err(drop)
     };
     answer.unwrap_or_else(|_| Problem::INTERNAL.into_answer())

@@ -37,7 +37,8 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn show(call: &Call) -> Result<Answer, Problem> {
     let api = &call.api;
-    let write = || document(api.router.routes(), &api.public_url).to_string().into();
+    let write =
+        || document(api.router.routes.iter().map(|named| &named.route), &api.public_url).to_string().into();
     Ok(answer(StatusCode::OK, JSON, api.openapi.get_or_init(write).clone()))
 }
 
@@ -48,11 +49,11 @@ pub fn problem_schemas() -> Map<String, Value> {
 }
 
 /// Writes the document. `public_url` is the address that its paths belong to.
-fn document(routes: &[Route], public_url: &str) -> Value {
+fn document<'a>(routes: impl Iterator<Item = &'a Route>, public_url: &str) -> Value {
     let (mut schemas, mut parameters) = (Schemas::new(), Parameters::default());
     let mut paths: Map<String, Value> = Map::new();
     for route in routes {
-        let Some(id) = route.docs.id else { continue };
+        let Some(id) = route.id else { continue };
         let operation = describe(route, id, &mut schemas, &mut parameters);
         let path = paths.entry(route.path).or_insert_with(|| json!({}));
         path[route.method.as_str().to_ascii_lowercase()] = operation;
@@ -124,7 +125,7 @@ mod tests {
     use crate::rest::routes;
 
     fn shown() -> Value {
-        document(&routes(true), "https://s.test")
+        document(routes(true).iter(), "https://s.test")
     }
 
     /// Every `$ref` below a value.

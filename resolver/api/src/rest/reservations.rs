@@ -47,18 +47,16 @@ pub(super) fn routes() -> Vec<Route> {
             .text(format!("Up to {COUNT_MAX} codes of one keyspace. No other link gets one of them until the reservation is given up."))
             .body::<dto::NewReservation>()
             .answers::<dto::Reservation>("The reservation with its codes.")
-            .fails(&[Kind::MalformedBody, Kind::InvalidData, Kind::OneDomainOnly, Kind::TooManyReserved, Kind::Exhausted]),
+            .fails(&[Kind::OneDomainOnly, Kind::TooManyReserved, Kind::Exhausted]),
         of(Method::GET, RESERVATIONS, keyed!(Scope::Reserve, list), "listReservations", "List reservations")
             .text(format!("Those of the key, and all for an admin: the latest {RESERVATIONS_MAX}, open ones first, without their codes."))
             .answers::<dto::ReservationList>("Reservations."),
         of(Method::GET, RESERVATION, keyed!(Scope::Reserve, get), "getReservation", "Show a reservation")
             .text("With its codes: a caller that lost the answer to the first call gets them again.")
-            .answers::<dto::Reservation>("The reservation with its codes.")
-            .fails(&[Kind::NoReservation]),
+            .answers::<dto::Reservation>("The reservation with its codes."),
         of(Method::DELETE, RESERVATION, keyed!(Scope::Reserve, give_up), "giveUpReservation", "Give up unfilled codes")
             .text("Links that were filled in stay. Codes without a link may be given to other links. The call may be repeated.")
-            .done("The reservation is given up.")
-            .fails(&[Kind::NoReservation]),
+            .done("The reservation is given up."),
         of(Method::POST, "/rest/v3/reservations/{id}/short-urls", keyed!(Scope::Reserve, fill), "fillReservation", "Create links under reserved codes")
             .body_bytes(FILL_BYTES)
             .text(format!(
@@ -67,7 +65,7 @@ pub(super) fn routes() -> Vec<Route> {
             ))
             .body_of(json_of(|generator| array_of::<dto::FillItem>(generator, FILL_MAX)))
             .answers::<dto::FillResults>("A result for each item, in their order.")
-            .fails(&[Kind::MalformedBody, Kind::InvalidData, Kind::OneDomainOnly, Kind::NoReservation, Kind::ReservationClosed]),
+            .fails(&[Kind::OneDomainOnly, Kind::ReservationClosed]),
     ]
 }
 

@@ -28,8 +28,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::new(Method::GET, RULES, keyed!(Scope::Read, get))
             .document("getRedirectRules", Topic::Rules, "Show the rules of a link")
             .query::<dto::DomainQuery>()
-            .answers::<dto::RedirectRules>("The rules, in the order in which they are tried.")
-            .fails(&[Kind::NoShortUrl]),
+            .answers::<dto::RedirectRules>("The rules, in the order in which they are tried."),
         Route::new(Method::POST, RULES, keyed!(Scope::Edit, set))
             .body_bytes(BODY_BYTES)
             .document("setRedirectRules", Topic::Rules, "Replace the rules of a link")
@@ -38,13 +37,7 @@ pub(super) fn routes() -> Vec<Route> {
             .header(Header::IfMatch)
             .body::<dto::NewRedirectRules>()
             .answers::<dto::ChangedRedirectRules>("The rules after the call; for a key without the scope `read`, the link's code and short URL.")
-            .fails(&[
-                Kind::MalformedBody,
-                Kind::InvalidData,
-                Kind::NoShortUrl,
-                Kind::Superseded,
-                Kind::LaterRelease,
-            ]),
+            .fails(&[Kind::LaterRelease]),
     ]
 }
 

@@ -48,7 +48,7 @@ pub(super) fn routes() -> Vec<Route> {
             ))
             .query::<StatsQuery>()
             .answers::<dto::Stats>("The statistics.")
-            .fails(&[Kind::InvalidData, Kind::NoShortUrl, Kind::NoTag]),
+            .fails(&[Kind::NoShortUrl, Kind::NoTag]),
     ]
 }
 

@@ -5,7 +5,7 @@ use links::{api_key::Grant, scope::Scope, targets::TargetRule};
 
 use super::{
     call::Call,
-    docs::{Kind, Topic},
+    docs::Topic,
     json::json,
     problem::Problem,
     read::Fields,
@@ -26,13 +26,11 @@ pub(super) fn routes() -> Vec<Route> {
             .addition()
             .text("The longest pattern that matches a host decides. The pattern `*` matches every host. A host without a matching pattern is allowed, so only a rule that denies `*` turns the others into an allow-list. Links to a denied host stop redirecting on every resolver within a second, until the rule is removed.")
             .body::<dto::Target>()
-            .answers::<dto::Target>("The rule, with its pattern as it is stored.")
-            .fails(&[Kind::MalformedBody, Kind::InvalidData]),
+            .answers::<dto::Target>("The rule, with its pattern as it is stored."),
         Route::new(Method::DELETE, "/rest/v3/targets/{pattern}", keyed!(Scope::Admin, remove))
             .document("removeTarget", Topic::Targets, "Remove a target rule")
             .addition()
-            .done("The rule is removed.")
-            .fails(&[Kind::NoTarget]),
+            .done("The rule is removed."),
     ]
 }
 

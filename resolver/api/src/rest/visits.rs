@@ -64,7 +64,6 @@ fn lists() -> Vec<Route> {
             .text(text)
             .query::<dto::VisitsQuery>()
             .answers::<dto::VisitPage<'_>>("A page of visits.")
-            .fails(&[Kind::InvalidData])
     };
     let of_link = keyed!(Scope::Visits, list_of_link);
     let of_tag = keyed!(Scope::Visits, list_of_tag);
@@ -89,8 +88,7 @@ fn lists() -> Vec<Route> {
         )
         .query::<dto::VisitsDomainQuery>(),
         page(OF_LINK, of_link, "getShortUrlVisits", "List visits of a link", String::new())
-            .query::<dto::DomainQuery>()
-            .fails(&[Kind::NoShortUrl]),
+            .query::<dto::DomainQuery>(),
         page(
             "/rest/v3/tags/{tag}/visits",
             of_tag,
@@ -98,16 +96,14 @@ fn lists() -> Vec<Route> {
             "List visits of the links with a tag",
             own_links(),
         )
-        .query::<dto::VisitsDomainQuery>()
-        .fails(&[Kind::NoTag]),
+        .query::<dto::VisitsDomainQuery>(),
         page(
             "/rest/v3/domains/{domain}/visits",
             of_domain,
             "getDomainVisits",
             "List visits of a domain",
             own_links(),
-        )
-        .fails(&[Kind::NoDomain]),
+        ),
     ]
 }
 
@@ -124,8 +120,7 @@ fn deletions() -> Vec<Route> {
             .text("The key must have no limits, since these visits belong to all domains."),
         deletion(OF_LINK, of_link, "deleteShortUrlVisits", "Delete the visits of a link")
             .text("Also those that were not stored yet. Later visits count from zero.")
-            .query::<dto::DomainQuery>()
-            .fails(&[Kind::NoShortUrl]),
+            .query::<dto::DomainQuery>(),
         Route::new(Method::DELETE, ALL, keyed!(Scope::Admin, erase))
             .document("eraseVisits", Topic::Visits, "Erase the visits of an address")
             .addition()
@@ -139,7 +134,7 @@ fn deletions() -> Vec<Route> {
                 "The number of visits that are deleted so far. The others follow.",
                 json_of(SchemaGenerator::subschema_for::<dto::ErasedVisits>),
             )
-            .fails(&[Kind::InvalidData, Kind::AddressesNotKept, Kind::TooManyErasures]),
+            .fails(&[Kind::AddressesNotKept, Kind::TooManyErasures]),
     ]
 }
 

@@ -18,11 +18,11 @@ impl Parameters {
 
     /// Adds the parameters of a call, and returns references to them.
     pub(super) fn of(&mut self, route: &Route, generator: &mut SchemaGenerator) -> Vec<Value> {
-        let mut of_call: Vec<(String, Value)> = in_path(route.path).collect();
-        for (name, query) in &route.docs.queries {
+        let mut of_call: Vec<(String, Value)> = names_in(route.path).map(path_parameter).collect();
+        for (name, query) in &route.queries {
             of_call.extend(in_query(name, query(generator).to_value()));
         }
-        of_call.extend(route.docs.headers.iter().map(|header| in_header(*header)));
+        of_call.extend(route.headers.iter().map(|header| in_header(*header)));
         let reference = |(name, parameter): (String, Value)| {
             let reference = json!({ "$ref": format!("#/components/parameters/{name}") });
             self.0.insert(name, parameter);
@@ -32,9 +32,9 @@ impl Parameters {
     }
 }
 
-/// Describes the parameters of a path.
-fn in_path(path: &str) -> impl Iterator<Item = (String, Value)> + '_ {
-    path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}')).map(path_parameter)
+/// Returns the names of the parameters of a path.
+pub(super) fn names_in(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'))
 }
 
 fn path_parameter(name: &str) -> (String, Value) {
