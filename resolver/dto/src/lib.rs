@@ -34,8 +34,8 @@ pub use domain::{
 };
 pub use health::{Health, HealthLinks, HealthStatus, OpenApi};
 pub use link::{
-    BatchItem, ChangedShortUrl, EditUse, FillItem, LinkFields, LinkLimits, MoveShortUrl, NewShortUrl,
-    NewTakedown, ShortUrl, ShortUrlEdit, ShortUrlName, ShortUrlPage, TagName, Takedown,
+    BatchItem, ChangedShortUrl, FillItem, LinkFields, LinkLimits, MoveShortUrl, NewShortUrl, NewTakedown,
+    ShortUrl, ShortUrlEdit, ShortUrlName, ShortUrlPage, TagName, Takedown,
 };
 pub use live::{LiveVisit, LiveVisitsQuery, MercureInfo, SkippedVisits};
 pub use page::{BeforeQuery, Data, Page, Pagination};

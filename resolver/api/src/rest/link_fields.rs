@@ -2,7 +2,7 @@
 //! command, and how a link becomes an answer.
 
 use app::{Field, FieldErrors, LinkFields, create_link::CreateLink, key_names::Names, time::read_time};
-use dto::{EditUse, Flag, Number, Patch, TagName, Time};
+use dto::{Flag, Number, Patch, TagName, Time};
 use links::{Record, Tag};
 use serde_json::{Map, Value};
 use store::VisitTotals;
@@ -41,20 +41,19 @@ pub(super) fn read_create(api: &Api, body: &[u8]) -> Result<(CreateLink, FieldEr
     Ok((command, wrong))
 }
 
-/// Reads the body of an edit. Fields of a create are ignored or refused as [`EditUse`] says.
+/// Reads the body of an edit. Some fields of a create are ignored, others refused.
 pub(super) fn read_edit(api: &Api, body: &[u8]) -> Result<(LinkFields, FieldErrors), Problem> {
     let mut wrong = FieldErrors::default();
     let fields = match parse::<dto::LinkFields>(body) {
         Some(fields) => fields,
         None => {
             let mut fields = object(body)?;
-            fields.retain(|name, _| match dto::LinkFields::edit_use(name) {
-                EditUse::Ignored => false,
-                EditUse::Refused => {
+            fields.retain(|name, _| {
+                let is_refused = dto::LinkFields::REFUSED_IN_EDITS.contains(&&**name);
+                if is_refused {
                     wrong.note::<()>(name, Err(UNKNOWN.to_owned()));
-                    false
                 }
-                EditUse::Taken => true,
+                !is_refused && !dto::LinkFields::IGNORED_IN_EDITS.contains(&&**name)
             });
             read_each(fields, &mut wrong)
         }
