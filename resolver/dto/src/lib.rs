@@ -49,7 +49,7 @@ pub use rule::{
 pub use stats::{Stats, StatsDays, StatsDistinct, StatsPoint, StatsQuery, StatsRange, StatsValue};
 pub use tag::{TagPage, TagRenaming, TagStats, TagStatsPage, TagsDeletionQuery, TagsQuery};
 pub use target::{Target, TargetList};
-pub use values::{Flag, Ignored, Number, Time};
+pub use values::{DateTime, Flag, Ignored, Number, Time};
 pub use visit::{
     DeletedVisits, ErasedVisits, ErasureQuery, OrphanVisitsQuery, Visit, VisitLocation, VisitPage,
     VisitsByKind, VisitsDomainQuery, VisitsOverview, VisitsQuery, VisitsSummary,

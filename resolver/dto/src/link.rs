@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Flag, Ignored, Number, Patch, Time, VisitsSummary, page::Page, values::inline_schema};
+use super::{DateTime, Flag, Ignored, Number, Patch, Time, VisitsSummary, page::Page, values::inline_schema};
 pub use bodies::{BatchItem, FillItem, NewShortUrl, ShortUrlEdit};
 
 /// The fields of a link that a caller sets.
@@ -187,8 +187,7 @@ pub struct ShortUrl<'a> {
     /// The target, as it was written.
     pub long_url: &'a str,
     /// When the link was created.
-    #[schemars(extend("format" = "date-time"))]
-    pub date_created: String,
+    pub date_created: DateTime,
     /// The tags.
     pub tags: Vec<&'a str>,
     /// When and how often the link redirects.
@@ -224,20 +223,20 @@ pub struct ShortUrl<'a> {
     #[schemars(extend("x-addition" = true))]
     pub edited_by: Option<&'a str>,
     /// When the link was last edited.
-    #[schemars(extend("format" = "date-time", "x-addition" = true))]
-    pub edited_at: Option<String>,
+    #[schemars(extend("x-addition" = true))]
+    pub edited_at: Option<DateTime>,
     /// The version, which grows with each edit; it is also in `ETag`.
     #[schemars(extend("x-addition" = true))]
     pub version: u64,
     /// When the link was deleted; null for a link that is not deleted.
-    #[schemars(extend("format" = "date-time", "x-addition" = true))]
-    pub deleted_at: Option<String>,
+    #[schemars(extend("x-addition" = true))]
+    pub deleted_at: Option<DateTime>,
     /// Why an operator took the link down; null for a link that was not taken down.
     #[schemars(extend("x-addition" = true))]
     pub blocked: Option<Takedown<'a>>,
     /// When the link was last visited; null if it never was.
-    #[schemars(extend("format" = "date-time", "x-addition" = true))]
-    pub last_visit: Option<String>,
+    #[schemars(extend("x-addition" = true))]
+    pub last_visit: Option<DateTime>,
 }
 
 /// The answer to a change of a link.
@@ -269,8 +268,7 @@ pub struct Takedown<'a> {
     /// The reason, in the operator's words.
     pub reason: &'a str,
     /// When the link was taken down.
-    #[schemars(extend("format" = "date-time"))]
-    pub date: String,
+    pub date: DateTime,
 }
 
 /// When and how often a link redirects.
@@ -278,11 +276,9 @@ pub struct Takedown<'a> {
 #[serde(rename_all = "camelCase")]
 pub struct LinkLimits {
     /// The link does not redirect before this time.
-    #[schemars(extend("format" = "date-time"))]
-    pub valid_since: Option<String>,
+    pub valid_since: Option<DateTime>,
     /// The link does not redirect from this time on.
-    #[schemars(extend("format" = "date-time"))]
-    pub valid_until: Option<String>,
+    pub valid_until: Option<DateTime>,
     /// How many visits are redirected.
     #[schemars(range(min = 1))]
     pub max_visits: Option<u64>,

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Flag, ShortUrl, Visit};
+use super::{DateTime, Flag, ShortUrl, Visit};
 
 /// A visit that was just stored: the data of an event `visit`, and of Shlink's updates.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -51,6 +51,5 @@ pub struct MercureInfo {
     /// A token that the hub takes: a JWT.
     pub token: String,
     /// When the token expires.
-    #[schemars(extend("format" = "date-time"))]
-    pub jwt_expiration: String,
+    pub jwt_expiration: DateTime,
 }

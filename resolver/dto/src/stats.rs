@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Time, VisitsSummary, values::inline_schema};
+use super::{DateTime, Time, VisitsSummary, values::inline_schema};
 
 /// Statistics of visits.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -42,11 +42,9 @@ pub struct Stats<'a> {
 #[schemars(extend("x-addition" = true))]
 pub struct StatsRange {
     /// The first second. The range is extended to whole quarter hours.
-    #[schemars(extend("format" = "date-time"))]
-    pub start_date: String,
+    pub start_date: DateTime,
     /// The last second.
-    #[schemars(extend("format" = "date-time"))]
-    pub end_date: String,
+    pub end_date: DateTime,
     /// All visits of the range.
     pub visits: VisitsSummary,
     /// Visits by interval, the earliest first. The first and the last point count what lies in the
@@ -59,8 +57,7 @@ pub struct StatsRange {
 #[schemars(extend("x-addition" = true))]
 pub struct StatsPoint {
     /// The beginning of the interval on the clocks of the time zone.
-    #[schemars(extend("format" = "date-time"))]
-    pub start: String,
+    pub start: DateTime,
     /// All visits.
     pub total: u64,
     /// Visits of bots.

@@ -45,6 +45,10 @@ pub struct Ignored;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Time(pub String);
 
+/// A time in an answer, in RFC 3339.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DateTime(pub String);
+
 impl<'de> Deserialize<'de> for Number {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let number = number(&Value::deserialize(from)?);
@@ -106,6 +110,8 @@ inline_schema!(
     Ignored,
     json_schema!({ "deprecated": true, "description": "Ignored, whatever its value: Shlink's clients send it." })
 );
+
+inline_schema!(DateTime, json_schema!({ "type": "string", "format": "date-time" }));
 
 inline_schema!(
     Time,

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Page, Time, page::AnyInteger, values::inline_schema};
+use super::{DateTime, Page, Time, page::AnyInteger, values::inline_schema};
 
 /// Counts of visits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -57,8 +57,7 @@ pub struct Visit<'a> {
     /// The page that the visitor came from.
     pub referer: &'a str,
     /// When the visit was.
-    #[schemars(extend("format" = "date-time"))]
-    pub date: String,
+    pub date: DateTime,
     /// The user agent that the visitor's browser sends.
     pub user_agent: &'a str,
     /// The visitor's location, if it is known.

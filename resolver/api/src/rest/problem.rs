@@ -10,7 +10,7 @@ use store::StoreError;
 
 use super::split::SplitError;
 use app::{AppError, Field};
-use limits::{ExceededShare, PermitTimeout};
+use limits::ExceededShare;
 
 use crate::{authenticate::AuthError, calls::Refused, kind::Kind};
 use web::{Answer, answer, hold_back, retry_later};
@@ -71,12 +71,6 @@ impl From<SplitError> for Problem {
 impl From<ExceededShare> for Problem {
     fn from(spent: ExceededShare) -> Self {
         Self::App(spent.into())
-    }
-}
-
-impl From<PermitTimeout> for Problem {
-    fn from(none: PermitTimeout) -> Self {
-        Self::App(none.into())
     }
 }
 

@@ -8,7 +8,7 @@ use app::{
     reserve_codes::{check_fill_len, expected_count},
 };
 use codes::Code;
-use dto::{FillResult, FillWord};
+use dto::{DateTime, FillResult, FillWord};
 use hyper::{Method, StatusCode};
 use links::{
     Draft,
@@ -83,8 +83,8 @@ fn shown<'a>(api: &'a Api, reservation: &'a Reservation) -> dto::Reservation<'a>
         id: reservation.id.as_str(),
         keyspace: api.links.keyspace_of_reservation(reservation),
         count: reservation.spans.iter().map(|span| span.len()).sum(),
-        date_created: reservation.created_at.to_string(),
-        date_closed: reservation.closed_at.map(|at| at.to_string()),
+        date_created: DateTime(reservation.created_at.to_string()),
+        date_closed: reservation.closed_at.map(|at| DateTime(at.to_string())),
         filled: None,
         short_codes: None,
     }

@@ -9,7 +9,7 @@ use app::{
     visit_stats::{RangeCount, StatsRequest, TOP, VisitStats},
     visit_subjects::{OWN_LINKS_MAX, VisitsOf},
 };
-use dto::{OrphanVisitsQuery, StatsQuery};
+use dto::{DateTime, OrphanVisitsQuery, StatsQuery};
 use hyper::Method;
 use jiff::{Timestamp, tz::TimeZone};
 use links::{api_key::Grant, scope::Scope};
@@ -173,13 +173,13 @@ fn shown<'a>(stats: &'a VisitStats, zone: &'a TimeZone) -> dto::Stats<'a> {
 fn range(count: &RangeCount, zone: &TimeZone) -> dto::StatsRange {
     let TimeRange { from, before } = count.range;
     let series = count.points.iter().map(|(start, count)| dto::StatsPoint {
-        start: rfc3339(*start, zone),
+        start: DateTime(rfc3339(*start, zone)),
         total: count.total,
         bots: count.bots,
     });
     dto::StatsRange {
-        start_date: rfc3339(from, zone),
-        end_date: rfc3339(before - SECOND, zone),
+        start_date: DateTime(rfc3339(from, zone)),
+        end_date: DateTime(rfc3339(before - SECOND, zone)),
         visits: dto::VisitsSummary::new(count.visits.total, count.visits.bots),
         series: series.collect(),
     }

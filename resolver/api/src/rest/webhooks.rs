@@ -4,8 +4,9 @@ use app::{
     FieldErrors,
     webhooks::{PER_PAGE, ShownWebhook, WebhookChanges, WebhookFields},
 };
-use dto::Flag;
+use dto::{DateTime, Flag};
 use hyper::{Method, StatusCode};
+use jiff::Timestamp;
 use links::{
     Tag,
     api_key::Grant,
@@ -149,8 +150,11 @@ fn with_secret(found: &ShownWebhook) -> Answer {
     json(&dto::Webhook { secret, ..shown(found) })
 }
 
+fn time(at: Timestamp) -> DateTime {
+    DateTime(at.to_string())
+}
+
 fn shown(ShownWebhook { webhook, domain, short_code }: &ShownWebhook) -> dto::Webhook<'_> {
-    let time = |at: jiff::Timestamp| at.to_string();
     dto::Webhook {
         id: webhook.id.get(),
         url: &webhook.url,
@@ -177,9 +181,9 @@ fn delivery(delivery: &Delivery) -> dto::WebhookDelivery<'_> {
         event: &delivery.kind,
         state: delivery.state.as_str(),
         attempts: delivery.attempts,
-        date_created: delivery.created_at.to_string(),
-        date_due: is_open.then(|| delivery.due_at.to_string()),
-        date_ended: delivery.ended_at.map(|at| at.to_string()),
+        date_created: time(delivery.created_at),
+        date_due: is_open.then(|| time(delivery.due_at)),
+        date_ended: delivery.ended_at.map(time),
         last_status: delivery.last_status,
         last_error: delivery.last_error.as_deref(),
         excerpt: delivery.excerpt.as_deref(),
