@@ -106,7 +106,6 @@ pub struct DomainEdit {
 #[serde(default)]
 pub struct DomainQuery {
     /// The domain of the link; without it, and with `DEFAULT`, the default one.
-    #[schemars(with = "String")]
     pub domain: Option<String>,
 }
 

@@ -29,13 +29,10 @@ pub struct SkippedVisits {
 #[serde(rename_all = "camelCase", default)]
 pub struct LiveVisitsQuery {
     /// Only visits of the link with this code or slug, on `domain`.
-    #[schemars(with = "String")]
     pub short_code: Option<String>,
     /// Only visits of links with this tag.
-    #[schemars(with = "String")]
     pub tag: Option<String>,
     /// Only visits on this domain; `DEFAULT` for the default one.
-    #[schemars(with = "String")]
     pub domain: Option<String>,
     /// Only visits that no link redirected, or only the others.
     #[schemars(with = "bool")]

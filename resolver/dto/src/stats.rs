@@ -110,13 +110,10 @@ pub struct StatsDistinct {
 pub struct StatsQuery {
     /// Only visits of the link with this code or slug. At most one of `shortCode`, `tag` and
     /// `orphan` can be given; without any, all visits that a link redirected are counted.
-    #[schemars(with = "String")]
     pub short_code: Option<String>,
     /// The domain of the link, or only visits on this domain; `DEFAULT` for the default one.
-    #[schemars(with = "String")]
     pub domain: Option<String>,
     /// Only visits of links with this tag.
-    #[schemars(with = "String")]
     pub tag: Option<String>,
     /// Visits that no link redirected: all of them, or of one kind.
     #[schemars(with = "OrphanChoice")]
@@ -136,7 +133,6 @@ pub struct StatsQuery {
     #[schemars(with = "String", extend("examples" = ["Europe/Berlin"]))]
     pub time_zone: Option<String>,
     /// Leaves out visits of bots. Its presence counts, whatever the value.
-    #[schemars(with = "String")]
     pub exclude_bots: Option<String>,
     /// Names of dimensions, separated by commas; all by default.
     #[schemars(with = "String", extend("examples" = ["referrer,country"]))]

@@ -143,7 +143,6 @@ pub struct VisitsQuery {
     #[schemars(with = "Time")]
     pub end_date: Option<String>,
     /// Leaves out visits of bots. Its presence counts, whatever the value.
-    #[schemars(with = "String")]
     pub exclude_bots: Option<String>,
 }
 
@@ -153,7 +152,6 @@ pub struct VisitsQuery {
 pub struct VisitsDomainQuery {
     /// Only visits on this domain; `DEFAULT` for the default one. A domain that does not exist has
     /// no visits.
-    #[schemars(with = "String")]
     pub domain: Option<String>,
 }
 

@@ -81,6 +81,10 @@ fn in_query(query: &str, mut schema: Value) -> Vec<(String, Value)> {
                 parameter[key] = value;
             }
         }
+        // A query has no null: a parameter is there or not.
+        if schema["type"] == json!(["string", "null"]) {
+            schema["type"] = json!("string");
+        }
         parameter["schema"] = schema;
         let component = format!("{query}.{}", name.trim_end_matches("[]"));
         (component, parameter)
