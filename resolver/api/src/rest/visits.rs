@@ -37,77 +37,51 @@ use limits::Account;
 use web::{Answer, BrokenOff};
 
 const OF_LINK: &str = "/rest/v3/short-urls/{shortCode}/visits";
-const ALL: &str = "/rest/v3/visits";
+const OF_TAG: &str = "/rest/v3/tags/{tag}/visits";
+const OF_DOMAIN: &str = "/rest/v3/domains/{domain}/visits";
+const OF_LINKS: &str = "/rest/v3/visits/non-orphan";
 const ORPHAN: &str = "/rest/v3/visits/orphan";
+const ALL: &str = "/rest/v3/visits";
 /// The parameter whose presence leaves out visits of bots.
 pub(super) const EXCLUDE_BOTS: &str = "excludeBots";
 /// Bytes after which a piece of a long page is sent.
 const PIECE: usize = 256 * 1_024;
 
 pub(super) fn routes() -> Vec<Route> {
-    [totals(), lists(), deletions()].into_iter().flatten().collect()
+    let count = Route::new(Method::GET, ALL, keyed!(Scope::Visits, overview))
+        .document("getVisitsOverview", Topic::Visits, "Count all visits")
+        .text(own_links())
+        .answers::<dto::VisitsOverview>("Counts.");
+    [count].into_iter().chain(lists()).chain(deletions()).collect()
 }
 
-fn totals() -> Vec<Route> {
-    vec![
-        Route::new(Method::GET, ALL, keyed!(Scope::Visits, overview))
-            .document("getVisitsOverview", Topic::Visits, "Count all visits")
-            .text(own_links())
-            .answers::<dto::VisitsOverview>("Counts."),
-    ]
-}
-
-fn lists() -> Vec<Route> {
-    let page = |path, handler, id, summary, text: String| {
+fn lists() -> [Route; 5] {
+    let page = |path, handler, id, summary| {
         Route::new(Method::GET, path, handler)
             .document(id, Topic::Visits, summary)
-            .text(text)
             .query::<dto::VisitsQuery>()
             .answers::<dto::VisitPage<'_>>("A page of visits.")
     };
-    let of_link = keyed!(Scope::Visits, list_of_link);
-    let of_tag = keyed!(Scope::Visits, list_of_tag);
+    let (orphan, of_links) = (keyed!(Scope::Visits, list_orphan), keyed!(Scope::Visits, list_non_orphan));
+    let (of_link, of_tag) = (keyed!(Scope::Visits, list_of_link), keyed!(Scope::Visits, list_of_tag));
     let of_domain = keyed!(Scope::Visits, list_of_domain);
-    let orphan = "Keys that see only their own links get none.";
-    vec![
-        page(
-            ORPHAN,
-            keyed!(Scope::Visits, list_orphan),
-            "getOrphanVisits",
-            "List visits that no link redirected",
-            orphan.to_owned(),
-        )
-        .query::<dto::VisitsDomainQuery>()
-        .query::<OrphanVisitsQuery>(),
-        page(
-            "/rest/v3/visits/non-orphan",
-            keyed!(Scope::Visits, list_non_orphan),
-            "getNonOrphanVisits",
-            "List visits that a link redirected",
-            own_links(),
-        )
-        .query::<dto::VisitsDomainQuery>(),
-        page(OF_LINK, of_link, "getShortUrlVisits", "List visits of a link", String::new())
-            .query::<dto::DomainQuery>(),
-        page(
-            "/rest/v3/tags/{tag}/visits",
-            of_tag,
-            "getTagVisits",
-            "List visits of the links with a tag",
-            own_links(),
-        )
-        .query::<dto::VisitsDomainQuery>(),
-        page(
-            "/rest/v3/domains/{domain}/visits",
-            of_domain,
-            "getDomainVisits",
-            "List visits of a domain",
-            own_links(),
-        ),
+    [
+        page(ORPHAN, orphan, "getOrphanVisits", "List visits that no link redirected")
+            .text("Keys that see only their own links get none.")
+            .query::<dto::VisitsDomainQuery>()
+            .query::<OrphanVisitsQuery>(),
+        page(OF_LINKS, of_links, "getNonOrphanVisits", "List visits that a link redirected")
+            .text(own_links())
+            .query::<dto::VisitsDomainQuery>(),
+        page(OF_LINK, of_link, "getShortUrlVisits", "List visits of a link").query::<dto::DomainQuery>(),
+        page(OF_TAG, of_tag, "getTagVisits", "List visits of the links with a tag")
+            .text(own_links())
+            .query::<dto::VisitsDomainQuery>(),
+        page(OF_DOMAIN, of_domain, "getDomainVisits", "List visits of a domain").text(own_links()),
     ]
 }
 
-fn deletions() -> Vec<Route> {
+fn deletions() -> [Route; 3] {
     let deletion = |path, handler, id, summary| {
         Route::new(Method::DELETE, path, handler)
             .document(id, Topic::Visits, summary)
@@ -115,7 +89,7 @@ fn deletions() -> Vec<Route> {
     };
     let all_orphans = keyed!(Scope::Delete, delete_orphan);
     let of_link = keyed!(Scope::Delete, delete_of_link);
-    vec![
+    [
         deletion(ORPHAN, all_orphans, "deleteOrphanVisits", "Delete visits that no link redirected")
             .text("The key must have no limits, since these visits belong to all domains."),
         deletion(OF_LINK, of_link, "deleteShortUrlVisits", "Delete the visits of a link")
