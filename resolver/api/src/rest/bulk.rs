@@ -184,7 +184,7 @@ async fn answer_all(mut reading: Reading, first: Vec<Item>, mut writer: Writer) 
         }
     }
     if let Some(expected) = refusal
-        && !writer.write(vec![written(&wrong_body(expected))])
+        && !writer.write(vec![wrong("(the body)", expected)])
     {
         return;
     }
@@ -262,7 +262,7 @@ impl Reading {
         self.count += raw.len();
         let trouble = if self.rest.is_empty() { self.trouble.take() } else { None };
         let items: Vec<Item> = raw.into_iter().map(|item| self.read_or_report(&item)).collect();
-        items.into_iter().chain(trouble.map(|expected| Err(wrong_body(expected)))).collect()
+        items.into_iter().chain(trouble.map(|expected| Err(wrong("(the body)", expected)))).collect()
     }
 
     /// Counts the next batch as a call of the key, and returns why the key may not create it, if
@@ -314,7 +314,7 @@ impl Reading {
 
     fn read(&self, item: &[u8]) -> Item {
         let read = read_fields::<dto::LinkFields>(item);
-        let (fields, wrong) = read.map_err(|_| wrong_item("expected a JSON object"))?;
+        let (fields, wrong) = read.map_err(|_| wrong("(the item)", "expected a JSON object"))?;
         draft(&self.api, item, fields, wrong, self.by.id).map_err(|error| match error {
             AppError::Invalid(fields) => invalid(&fields),
             _ => invalid(&[]),
@@ -348,16 +348,12 @@ fn invalid(fields: &[InvalidField]) -> BatchResult {
     if fields.len() <= FIELDS_TOLD && len_of(&all) <= INVALID_BYTES {
         return all;
     }
-    wrong_item("expected fewer wrong fields, and shorter ones")
+    wrong("(the item)", "expected fewer wrong fields, and shorter ones")
 }
 
-fn wrong_item(expected: &str) -> BatchResult {
-    let expected = BTreeMap::from_iter([("(the item)".to_owned(), expected.to_owned())]);
-    BatchResult { expected: Some(expected), ..result(BatchWord::Invalid) }
-}
-
-fn wrong_body(expected: String) -> BatchResult {
-    let expected = BTreeMap::from_iter([("(the body)".to_owned(), expected)]);
+/// Returns the result of an item or a body that is wrong as a whole.
+fn wrong(whole: &str, expected: impl Into<String>) -> BatchResult {
+    let expected = BTreeMap::from_iter([(whole.to_owned(), expected.into())]);
     BatchResult { expected: Some(expected), ..result(BatchWord::Invalid) }
 }
 
@@ -373,31 +369,23 @@ fn written(result: &BatchResult) -> Vec<u8> {
 }
 
 /// Creates the links that may be created. Returns the results in the order of the items.
-async fn create_batch(api: Arc<Api>, items: Vec<Item>) -> Vec<Vec<u8>> {
+async fn create_batch(api: Arc<Api>, items: Vec<Item>) -> Vec<BatchResult> {
     let mut drafts = Vec::with_capacity(items.len());
-    let mut refused = |item: Item| match item {
-        Ok(draft) => {
-            drafts.push(draft);
-            None
-        }
-        Err(invalid) => Some(written(&invalid)),
-    };
-    let refused: Vec<Option<Vec<u8>>> = items.into_iter().map(&mut refused).collect();
+    let refused = items.into_iter().map(|item| item.map(|draft| drafts.push(draft)).err());
+    let refused: Vec<Option<BatchResult>> = refused.collect();
     let mut created = api.links.creator.create_many(drafts).await.into_iter();
-    let answer = |refused: Option<Vec<u8>>| match refused {
-        None => created.next().map(|created| result_of(&api, created)),
-        refused => refused,
+    let next = |refused: Option<BatchResult>| {
+        refused.or_else(|| created.next().map(|created| result_of(&api, created)))
     };
-    refused.into_iter().filter_map(answer).collect()
+    refused.into_iter().filter_map(next).collect()
 }
 
-/// Formats a result. Neither codes nor the public URL need an escape in JSON.
-fn result_of(api: &Api, created: Result<Created, CreateError>) -> Vec<u8> {
+fn result_of(api: &Api, created: Result<Created, CreateError>) -> BatchResult {
     let word = match created {
         Ok(Created { code, .. }) => {
-            let url = &api.public_url;
-            return format!(r#"{{"result":"created","shortCode":"{code}","shortUrl":"{url}/{code}"}}"#)
-                .into_bytes();
+            let short_url = Some(format!("{}/{code}", api.public_url));
+            let short_code = Some(code.to_string());
+            return BatchResult { short_code, short_url, ..result(BatchWord::Created) };
         }
         Err(CreateError::Exhausted) => BatchWord::Exhausted,
         // No item picks its code or has an idempotency key.
@@ -410,7 +398,7 @@ fn result_of(api: &Api, created: Result<Created, CreateError>) -> Vec<u8> {
             | CreateError::NoDomain,
         ) => BatchWord::Unavailable,
     };
-    written(&result(word))
+    result(word)
 }
 
 /// Writes results in the form of the body.
@@ -425,11 +413,11 @@ struct Writer {
 impl Writer {
     /// Queues results. Returns false if the client no longer reads, or if there is no more room for
     /// results that it has not read.
-    fn write(&mut self, answers: Vec<Vec<u8>>) -> bool {
+    fn write(&mut self, results: Vec<BatchResult>) -> bool {
         let mut bytes = Vec::new();
-        for answer in answers {
+        for result in &results {
             bytes.extend_from_slice(self.before_item());
-            bytes.extend(answer);
+            bytes.extend(written(result));
             if self.form == Form::Lines {
                 bytes.push(b'\n');
             }
