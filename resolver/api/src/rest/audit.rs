@@ -11,10 +11,9 @@ use links::{
 use super::{
     call::Call,
     docs::Topic,
-    json::json,
+    json::{atom, json},
     problem::Problem,
     route::{Route, keyed},
-    time::atom,
 };
 use crate::Api;
 use web::Answer;

@@ -16,7 +16,7 @@ use links::{api_key::Grant, scope::Scope};
 use percent_encoding::percent_decode_str;
 
 use super::{
-    body, etag, form,
+    body, form,
     problem::Problem,
     query::Query,
     read::{Fields, read_fields, read_query},
@@ -185,7 +185,7 @@ impl Call {
         let lines: Vec<&[u8]> = self.headers.get_all(IF_MATCH).iter().map(HeaderValue::as_bytes).collect();
         let tags = lines.iter().flat_map(|line| line.split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
         let is_any = lines.is_empty() || tags.clone().any(|tag| tag == b"*");
-        let versions = (!is_any).then(|| tags.filter_map(etag::version).collect());
+        let versions = (!is_any).then(|| tags.filter_map(version).collect());
         Ok(Target { name: self.link()?, versions })
     }
 
@@ -193,4 +193,9 @@ impl Call {
     pub(super) fn no_route(&self) -> Problem {
         Problem::NoRoute { method: self.method.clone(), url: format!("{}{}", self.api.public_url, self.uri) }
     }
+}
+
+/// Returns the version that an entity tag of a link stands for.
+fn version(tag: &[u8]) -> Option<u64> {
+    std::str::from_utf8(tag).ok()?.strip_prefix('"')?.strip_suffix('"')?.parse().ok()
 }

@@ -8,9 +8,9 @@ use serde_json::{Map, Value};
 use store::VisitTotals;
 
 use super::{
+    json::atom,
     problem::Problem,
     read::{Fields, UNKNOWN, object, parse, read_each, read_fields},
-    time::atom,
     visit_json::summary,
 };
 use crate::Api;

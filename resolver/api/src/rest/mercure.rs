@@ -40,11 +40,10 @@ use super::{
     cors,
     docs::{Kind, Topic},
     finish::finish,
-    json::json,
+    json::{atom, json},
     live::{last_event_id, message::Dialect, stream::Opening, visit_id},
     problem::Problem,
     route::{Route, keyed},
-    time::atom,
 };
 use crate::{
     Api, Task,

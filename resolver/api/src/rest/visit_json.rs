@@ -4,7 +4,7 @@ use app::list_visits::VisitView;
 use store::VisitTotals;
 use visits::{OrphanKind, PlaceText};
 
-use super::time::atom;
+use super::json::atom;
 
 /// Returns totals as answers show them.
 pub(super) fn summary(totals: VisitTotals) -> dto::VisitsSummary {
