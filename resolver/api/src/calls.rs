@@ -59,7 +59,6 @@ pub struct Calls {
 
 impl Calls {
     /// Creates rates of which nothing is spent yet.
-    #[must_use]
     pub fn new(limits: CallLimits) -> Self {
         Self {
             limits,

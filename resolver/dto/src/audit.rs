@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::DateTime;
+use super::{Backwards, DateTime};
 
 /// A change that was made.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -36,15 +36,5 @@ pub struct AuditEntry<'a> {
 #[schemars(extend("x-addition" = true))]
 pub struct AuditPage<'a> {
     /// The page.
-    pub audit: AuditData<'a>,
-}
-
-/// Entries, the latest first.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-#[schemars(inline)]
-pub struct AuditData<'a> {
-    /// The entries.
-    pub data: Vec<AuditEntry<'a>>,
-    /// The number to ask for the next page with; null at the end.
-    pub before: Option<i64>,
+    pub audit: Backwards<AuditEntry<'a>>,
 }

@@ -40,6 +40,16 @@ pub struct BeforeQuery {
     pub before: Option<String>,
 }
 
+/// A page of a list that is read backwards.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct Backwards<T> {
+    /// The items, the latest first.
+    pub data: Vec<T>,
+    /// The number to ask for the next page with; null at the end.
+    pub before: Option<i64>,
+}
+
 /// A list that is answered whole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(inline)]

@@ -19,7 +19,6 @@ pub struct VisitsSummary {
 
 impl VisitsSummary {
     /// Makes the summary of all visits and those of bots.
-    #[must_use]
     pub fn new(total: u64, bots: u64) -> Self {
         Self { total, non_bots: total.saturating_sub(bots), bots }
     }

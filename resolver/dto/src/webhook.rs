@@ -4,7 +4,7 @@ use links::{Authority, Tag, webhook::DESCRIPTION_BYTES, webhook::EventKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Data, DateTime, Flag, Patch, values::inline_schema};
+use super::{Backwards, Data, DateTime, Flag, Patch, values::inline_schema};
 
 /// A webhook to be created.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -131,17 +131,7 @@ pub struct WebhookDelivery<'a> {
 #[schemars(extend("x-addition" = true))]
 pub struct DeliveryPage<'a> {
     /// The page.
-    pub deliveries: DeliveryData<'a>,
-}
-
-/// Deliveries, the latest first.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-#[schemars(inline)]
-pub struct DeliveryData<'a> {
-    /// The deliveries.
-    pub data: Vec<WebhookDelivery<'a>>,
-    /// The number to ask for the next page with; null at the end.
-    pub before: Option<i64>,
+    pub deliveries: Backwards<WebhookDelivery<'a>>,
 }
 
 /// The schema of a list of kinds of events.

@@ -36,7 +36,7 @@ async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let entries = call.api.links.audit_log(&filter, by).await?;
     let before = entries.last().filter(|_| entries.len() == PER_PAGE).map(|entry| entry.id);
     let data = entries.iter().map(|entry| shown(&call.api, entry)).collect();
-    Ok(json(&dto::AuditPage { audit: dto::AuditData { data, before } }))
+    Ok(json(&dto::AuditPage { audit: dto::Backwards { data, before } }))
 }
 
 fn shown<'a>(api: &Api, entry: &'a Entry) -> dto::AuditEntry<'a> {

@@ -67,7 +67,6 @@ use web::{Answer, run_to_end::RunToEnd};
 const IN_PLACE_BYTES: usize = 4 * 1024;
 
 /// Returns the router of the API. `has_single_step` adds the create with the key in the address.
-#[must_use]
 pub fn router(has_single_step: bool) -> Router {
     Router::new(routes(has_single_step))
 }
@@ -97,7 +96,6 @@ fn routes(has_single_step: bool) -> Vec<Route> {
 }
 
 /// Returns whether this is the one call whose body is read while it is answered.
-#[must_use]
 pub fn is_bulk(method: &Method, path: &str) -> bool {
     method == Method::POST && version::path(path) == bulk::PATH
 }

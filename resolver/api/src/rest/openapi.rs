@@ -23,7 +23,6 @@ use super::{
     route::{BODY_BYTES, Route, open},
 };
 use operation::{Schemas, describe};
-use parameters::Parameters;
 use web::{Answer, answer};
 
 pub(super) fn routes() -> Vec<Route> {
@@ -43,15 +42,13 @@ async fn show(call: &Call) -> Result<Answer, Problem> {
 }
 
 /// Returns the schemas of all problems, by name, for the reference.
-#[must_use]
 pub fn problem_schemas() -> Map<String, Value> {
     problems::schemas()
 }
 
 /// Writes the document. `public_url` is the address that its paths belong to.
 fn document<'a>(routes: impl Iterator<Item = &'a Route>, public_url: &str) -> Value {
-    let (mut schemas, mut parameters) = (Schemas::new(), Parameters::default());
-    let mut paths: Map<String, Value> = Map::new();
+    let (mut schemas, mut parameters, mut paths) = (Schemas::new(), Map::new(), Map::new());
     for route in routes {
         let Some(id) = route.id else { continue };
         let operation = describe(route, id, &mut schemas, &mut parameters);
@@ -81,7 +78,7 @@ fn document<'a>(routes: impl Iterator<Item = &'a Route>, public_url: &str) -> Va
                 },
             },
             "schemas": schemas,
-            "parameters": parameters.all(),
+            "parameters": parameters,
             "headers": parameters::headers(),
         },
     })

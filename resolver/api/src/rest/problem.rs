@@ -168,7 +168,6 @@ impl Problem {
 }
 
 /// Returns the HTTP status of an error of the application.
-#[must_use]
 pub fn status_of(error: &AppError) -> StatusCode {
     Kind::of(error).status()
 }

@@ -137,7 +137,7 @@ async fn deliveries(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let found = call.api.links.webhook_deliveries(&call.parameter(), call.before()?, by).await?;
     let before = found.last().filter(|_| found.len() == PER_PAGE).map(|last| last.id.get());
     let data = found.iter().map(delivery).collect();
-    Ok(json(&dto::DeliveryPage { deliveries: dto::DeliveryData { data, before } }))
+    Ok(json(&dto::DeliveryPage { deliveries: dto::Backwards { data, before } }))
 }
 
 async fn redeliver(call: &Call, by: &Grant) -> Result<Answer, Problem> {

@@ -9,8 +9,7 @@ use super::{
         docs::{Header, Kind},
         route::{AnswerDocs, Content, Handler, Route, SchemaOf},
     },
-    parameters::{self, Parameters},
-    problems,
+    parameters, problems,
 };
 
 /// Problems that every call has whose body is read.
@@ -55,7 +54,12 @@ impl Schemas {
 }
 
 /// Describes a call for the document. Its parameters and schemas are added to the components.
-pub(super) fn describe(route: &Route, id: &str, schemas: &mut Schemas, parameters: &mut Parameters) -> Value {
+pub(super) fn describe(
+    route: &Route,
+    id: &str,
+    schemas: &mut Schemas,
+    parameters: &mut Map<String, Value>,
+) -> Value {
     let mut operation = json!({ "operationId": id, "tags": [route.topic.name()], "summary": route.summary });
     let description = description(route);
     if !description.is_empty() {
@@ -68,7 +72,7 @@ pub(super) fn describe(route: &Route, id: &str, schemas: &mut Schemas, parameter
         Some(scope) => operation["x-scope"] = json!(scope.as_str()),
         None => operation["security"] = json!([]),
     }
-    let of_call = parameters.of(route, &mut schemas.requests);
+    let of_call = parameters::add(parameters, route, &mut schemas.requests);
     if !of_call.is_empty() {
         operation["parameters"] = json!(of_call);
     }

@@ -6,30 +6,24 @@ use serde_json::{Map, Value, json};
 
 use super::super::{docs::Header, route::Route};
 
-/// The parameters of a document, by the name of their component.
-#[derive(Default)]
-pub(super) struct Parameters(Map<String, Value>);
-
-impl Parameters {
-    /// Returns all parameters that calls refer to.
-    pub(super) fn all(self) -> Map<String, Value> {
-        self.0
+/// Adds the parameters of a call to those of the document, by the name of their component. Returns
+/// references to them.
+pub(super) fn add(
+    parameters: &mut Map<String, Value>,
+    route: &Route,
+    generator: &mut SchemaGenerator,
+) -> Vec<Value> {
+    let mut of_call: Vec<(String, Value)> = names_in(route.path).map(path_parameter).collect();
+    for (name, query) in &route.queries {
+        of_call.extend(in_query(name, query(generator).to_value()));
     }
-
-    /// Adds the parameters of a call, and returns references to them.
-    pub(super) fn of(&mut self, route: &Route, generator: &mut SchemaGenerator) -> Vec<Value> {
-        let mut of_call: Vec<(String, Value)> = names_in(route.path).map(path_parameter).collect();
-        for (name, query) in &route.queries {
-            of_call.extend(in_query(name, query(generator).to_value()));
-        }
-        of_call.extend(route.headers.iter().map(|header| in_header(*header)));
-        let reference = |(name, parameter): (String, Value)| {
-            let reference = json!({ "$ref": format!("#/components/parameters/{name}") });
-            self.0.insert(name, parameter);
-            reference
-        };
-        of_call.into_iter().map(reference).collect()
-    }
+    of_call.extend(route.headers.iter().map(|header| in_header(*header)));
+    let reference = |(name, parameter): (String, Value)| {
+        let reference = json!({ "$ref": format!("#/components/parameters/{name}") });
+        parameters.insert(name, parameter);
+        reference
+    };
+    of_call.into_iter().map(reference).collect()
 }
 
 /// Returns the names of the parameters of a path.
