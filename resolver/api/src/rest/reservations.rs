@@ -117,25 +117,10 @@ async fn give_up(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     Ok(empty(StatusCode::NO_CONTENT))
 }
 
-/// A link and its code, or the result of an item that cannot be stored.
-type Item = Result<(Code, Draft), FillResult>;
-
 /// Stores links under reserved codes. The results are in the order of the items.
 async fn fill(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let api = &call.api;
-    let read = || {
-        let (mut links, mut results) = (Vec::new(), Vec::new());
-        for item in read_all(api, &call.body, by)? {
-            results.push(match item {
-                Ok((code, draft)) => {
-                    links.push((code, draft));
-                    Err(code)
-                }
-                Err(invalid) => Ok(invalid),
-            });
-        }
-        Ok::<_, Problem>((links, results))
-    };
+    let read = || read_all(api, &call.body, by);
     let (results, filled) = api.links.fill_reservation(&call.parameter, by, read).await?;
     let mut filled = filled.into_iter();
     let result = |item: Result<FillResult, Code>| match item {
@@ -145,18 +130,29 @@ async fn fill(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     Ok(json(&dto::FillResults { results: results.into_iter().filter_map(result).collect() }))
 }
 
+/// The links of a fill with their codes, and for each item its result, or its code if it may be
+/// stored.
+type Items = (Vec<(Code, Draft)>, Vec<Result<FillResult, Code>>);
+
 /// Reads the items of a body one by one: parsed JSON takes many times the memory of its text.
-fn read_all(api: &Api, body: &[u8], key: &Grant) -> Result<Vec<Item>, Problem> {
-    let mut items = Vec::new();
+fn read_all(api: &Api, body: &[u8], key: &Grant) -> Result<Items, Problem> {
+    let (mut links, mut results) = (Vec::new(), Vec::new());
     each_of_array::<Problem>(body, |item| {
-        check_fill_len(items.len() + 1)?;
-        items.push(read(api, item, key)?);
+        check_fill_len(results.len() + 1)?;
+        results.push(match read(api, item, key)? {
+            Ok((code, draft)) => {
+                links.push((code, draft));
+                Err(code)
+            }
+            Err(invalid) => Ok(invalid),
+        });
         Ok(())
     })?;
-    Ok(items)
+    Ok((links, results))
 }
 
-fn read(api: &Api, item: &[u8], key: &Grant) -> Result<Item, Problem> {
+/// Reads an item: a link and its code, or the result of an item that cannot be stored.
+fn read(api: &Api, item: &[u8], key: &Grant) -> Result<Result<(Code, Draft), FillResult>, Problem> {
     let (mut fields, wrong) = read_fields::<dto::LinkFields>(item)?;
     let given = given_code(item, &std::mem::take(&mut fields.short_code));
     let Some(code) = given.as_str().and_then(|text| Code::parse(text).ok()) else {
