@@ -28,7 +28,6 @@ use limits::{
     http2_windows::GRPC,
 };
 use links::{Record, api_key::Grant, scope::Scope};
-use list::List;
 use prost::Message as _;
 use proto::links::v1::{
     CreateLinkRequest, DeleteLinkRequest, DeleteLinkResponse, EditLinkRequest, GetLinkRequest, Link,
@@ -43,7 +42,7 @@ use tonic::{
     transport::{self, Server},
 };
 
-use crate::{Api, Task};
+use crate::{Api, Task, authenticate::check_again};
 
 /// The maximum size of a request in bytes, the same as for bodies of the REST API.
 const MESSAGE_BYTES: usize = 64 * 1024;
@@ -135,9 +134,11 @@ struct Service {
 }
 
 impl Service {
-    /// Returns the grant of a call's key.
+    /// Returns the grant of a call's key, checked again now that the message has arrived.
     async fn key_of<T: Sync>(&self, request: &Request<T>) -> Result<Grant, Status> {
-        Admitted::of(request.extensions())?.key(&self.api).await
+        let Admitted { grant, since, .. } = Admitted::of(request.extensions())?;
+        check_again(&self.api, grant, *since).await?;
+        Ok(grant.clone())
     }
 
     /// Makes one create of a stream. Each counts as a call: a key that was revoked or has reached
@@ -251,10 +252,8 @@ impl Links for Service {
         let by = self.key_of(&request).await?;
         let (request, service) = (messages::list_command(request.into_inner()), self.clone());
         let listed = async move { list::list(&service.api, request, &by).await };
-        let List { records, total, held } = self.to_its_end(Box::pin(listed)).await?;
-        let names = self.api.links.names(&records).await;
-        let links = records.iter().filter_map(|record| messages::link(&self.api, record, &names)).collect();
-        let mut answer = Response::new(ListLinksResponse { links, total });
+        let (page, held) = self.to_its_end(Box::pin(listed)).await?;
+        let mut answer = Response::new(page);
         if let Some(held) = held {
             answer.extensions_mut().insert(LongAnswer(Arc::new(held)));
         }

@@ -22,7 +22,7 @@ use tonic::{Code, Extensions, Status, body::Body, codegen::Service, server::Name
 use super::status::of_app;
 use crate::{
     Api,
-    authenticate::{AuthError, authenticate, check_again},
+    authenticate::{AuthError, authenticate},
     calls::Refused,
 };
 use web::{HELD_BACK, client_limits::Clients};
@@ -122,7 +122,7 @@ pub(super) struct Admitted {
     pub(super) grant: Grant,
     pub(super) caller: Caller,
     /// When the key was checked.
-    since: Instant,
+    pub(super) since: Instant,
     #[expect(dead_code, reason = "its drop releases the reservation")]
     held: Arc<Held>,
 }
@@ -131,15 +131,6 @@ impl Admitted {
     pub(super) fn of(extensions: &Extensions) -> Result<&Self, Status> {
         // Every service of the API is behind the check, so the extension is present.
         extensions.get().ok_or_else(|| of_app(&AppError::Internal))
-    }
-
-    /// Returns the grant of the call's key once its message has arrived.
-    ///
-    /// # Errors
-    /// Returns a status if the key has ended meanwhile.
-    pub(super) async fn key(&self, api: &Arc<Api>) -> Result<Grant, Status> {
-        check_again(api, &self.grant, self.since).await?;
-        Ok(self.grant.clone())
     }
 }
 
@@ -162,7 +153,7 @@ impl Caller {
 }
 
 /// Delays the answer to a client with too many wrong keys.
-pub(super) async fn hold_back(error: &AuthError) {
+async fn hold_back(error: &AuthError) {
     if let AuthError::TooManyCalls(Refused { share: None, .. }) = error {
         sleep(HELD_BACK).await;
     }
