@@ -26,9 +26,10 @@ use app::{
 };
 use daemon::traces::in_current;
 use hyper::{
-    HeaderMap, Method, Request, StatusCode, Uri,
+    HeaderMap, Method, Request, StatusCode,
     body::Incoming,
     header::{ALLOW, AUTHORIZATION, COOKIE, HeaderName, HeaderValue, ORIGIN},
+    http::request::Parts,
 };
 use jiff::{SignedDuration, Timestamp};
 use links::{api_key::Grant, scope::Scope};
@@ -148,11 +149,10 @@ pub async fn hub(api: &Arc<Api>, client: IpAddr, request: Request<Incoming>) -> 
         return cors::preflight(&head.headers);
     }
     let is_cross_origin = head.headers.contains_key(ORIGIN);
-    let subscription = Hub { api: Arc::clone(api), client, uri: head.uri, headers: head.headers };
-    let method = head.method;
+    let hub = Hub { api: Arc::clone(api), client, head };
     // Away from the listener's thread, because keys are looked up in the database.
     let task: Task<Answer> =
-        Box::pin(async move { subscription.answer(&method).await.unwrap_or_else(HubError::into_answer) });
+        Box::pin(async move { hub.answer().await.unwrap_or_else(HubError::into_answer) });
     let answer = api.runtime.spawn(in_current(task)).await;
     finish(api, answer.unwrap_or_else(|_| Problem::INTERNAL.into_answer()), is_cross_origin)
 }
@@ -161,20 +161,12 @@ pub async fn hub(api: &Arc<Api>, client: IpAddr, request: Request<Incoming>) -> 
 struct Hub {
     api: Arc<Api>,
     client: IpAddr,
-    uri: Uri,
-    headers: HeaderMap,
-}
-
-/// A token that was accepted.
-struct Authorized {
-    by: Grant,
-    /// For how long the token is valid.
-    open_for: Duration,
-    token: String,
+    head: Parts,
 }
 
 impl Hub {
-    async fn answer(&self, method: &Method) -> Result<Answer, HubError> {
+    async fn answer(&self) -> Result<Answer, HubError> {
+        let method = &self.head.method;
         let refused = |status, reason: &str| HubError::Refused(status, reason.to_owned());
         let no_hub = || refused(StatusCode::NOT_FOUND, "visits are not stored: there are no updates");
         let live = self.api.live.as_ref().ok_or_else(no_hub)?;
@@ -182,8 +174,8 @@ impl Hub {
             let reason = "updates are not published here: use GET";
             return Err(refused(StatusCode::METHOD_NOT_ALLOWED, reason));
         }
-        let Authorized { by, open_for, token } = self.authorize(live).await?;
-        let topics = topics::read(self.parameters("topic"))
+        let (by, open_for, token) = self.authorize(live).await?;
+        let topics = topics::read(parameters(self.head.uri.query(), "topic"))
             .map_err(|error| refused(StatusCode::BAD_REQUEST, &error.to_string()))?;
         if *method == Method::HEAD {
             return Ok(server_sent_events::head());
@@ -204,13 +196,13 @@ impl Hub {
         Ok(answer)
     }
 
-    /// Checks the token and its key.
-    async fn authorize(&self, live: &LiveVisits) -> Result<Authorized, HubError> {
+    /// Checks the token and its key. Returns the key, for how long the token is valid, and the token.
+    async fn authorize(&self, live: &LiveVisits) -> Result<(Grant, Duration, String), HubError> {
         let api = &self.api;
         let refused = |refused| Problem::from(AuthError::TooManyCalls(refused));
         api.calls.spend_of_client(self.client).map_err(refused)?;
-        let token =
-            token_of(&self.headers, self.uri.query()).ok_or_else(|| HubError::unauthorized(NO_TOKEN))?;
+        let token = token_of(&self.head.headers, self.head.uri.query());
+        let token = token.ok_or_else(|| HubError::unauthorized(NO_TOKEN))?;
         let now = api.domain_cache.now();
         let claims = token::verify(secret(live).await?, &token, now)?;
         let (key, number) = claims.key();
@@ -219,20 +211,17 @@ impl Hub {
         [Scope::Read, Scope::Visits].into_iter().try_for_each(|scope| require(&by, scope))?;
         api.calls.spend_of_key(&by).map_err(refused)?;
         let left = claims.expires_at().duration_since(now);
-        Ok(Authorized { by, open_for: Duration::try_from(left).unwrap_or_default(), token })
-    }
-
-    fn parameters<'a>(&'a self, name: &'a str) -> impl Iterator<Item = String> + 'a {
-        parameters(self.uri.query(), name)
+        Ok((by, Duration::try_from(left).unwrap_or_default(), token))
     }
 
     /// Returns the id of the event that the client has received last, as it gives it.
     fn last_event_id(&self) -> Option<String> {
-        if let Some(id) = last_event_id(&self.headers) {
+        if let Some(id) = last_event_id(&self.head.headers) {
             return Some(id.get().to_string());
         }
         // The first is the specification's, the second that of the polyfill of older clients.
-        ["lastEventID", "lastEventId"].into_iter().find_map(|name| self.parameters(name).next())
+        let query = self.head.uri.query();
+        ["lastEventID", "lastEventId"].into_iter().find_map(|name| parameters(query, name).next())
     }
 }
 
