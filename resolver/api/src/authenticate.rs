@@ -42,10 +42,6 @@ pub enum AuthError {
 
 /// Authenticates a call. Returns the grant of its key, and the remaining rate to report. The
 /// function may run on any runtime: it queries the store on the daemon's own.
-///
-/// # Errors
-/// Returns [`AuthError`] if the key is missing or wrong, if the client or the key has made too many
-/// calls, or if the key cannot be looked up.
 pub(crate) async fn authenticate(
     api: &Arc<Api>,
     client: IpAddr,
@@ -135,9 +131,6 @@ pub async fn is_still_granted(api: &Api, by: &Grant) -> Result<bool, StoreError>
 /// Checks a key again when the rest of its request has arrived, unless that took no time: a body
 /// that trickles in would otherwise outlive its key. `since` is when the key was checked first. The
 /// function may run on any runtime.
-///
-/// # Errors
-/// Returns [`AuthError`] if the key has ended or changed since, or cannot be looked up.
 pub(crate) async fn check_again(api: &Arc<Api>, by: &Grant, since: Instant) -> Result<(), AuthError> {
     if since.elapsed() < AT_ONCE {
         return Ok(());

@@ -54,9 +54,6 @@ impl<T> Patch<T> {
     }
 
     /// Converts the value with a function that may fail.
-    ///
-    /// # Errors
-    /// Returns the function's error.
     pub fn try_map<R, E>(self, convert: impl FnOnce(T) -> Result<R, E>) -> Result<Patch<R>, E> {
         Ok(match self {
             Self::Absent => Patch::Absent,

@@ -69,10 +69,6 @@ impl Call {
     }
 
     /// Reads the body, at most `limit` bytes of it, onto the memory account of the key.
-    ///
-    /// # Errors
-    /// Returns a problem if the body is too long, too slow or has too many values, or if the
-    /// account has no room for it.
     pub(super) async fn read_body(&mut self, body: Incoming, limit: usize) -> Result<(), Problem> {
         let holder = self.key.get().map(|(grant, _)| Account::Key(grant.id.0)).ok_or(Problem::INTERNAL)?;
         let mut held = self.api.budgets.bodies.take(holder, 0)?;

@@ -21,10 +21,6 @@ pub(super) enum SplitError {
 }
 
 /// Splits a complete array, a piece at a time, so that few of its items are copied at once.
-///
-/// # Errors
-/// Returns an error if the body is not an array of objects, if an item is too long, or if `each`
-/// fails.
 pub(super) fn each_of_array<E: From<SplitError>>(
     body: &[u8],
     mut each: impl FnMut(&[u8]) -> Result<(), E>,
@@ -128,9 +124,6 @@ impl Splitter {
     }
 
     /// Ends the body. The last line needs no line feed.
-    ///
-    /// # Errors
-    /// Returns an error if an array is not closed.
     pub(super) fn finish(&mut self, items: &mut Vec<Bytes>) -> Result<(), SplitError> {
         match (self.form, self.place) {
             (Form::Array, Place::End) => Ok(()),
