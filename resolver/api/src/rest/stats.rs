@@ -65,15 +65,19 @@ async fn show(call: &Call, by: &Grant) -> Result<Answer, Problem> {
 
 /// Converts a query to a request of the application.
 fn request(query: StatsQuery, zone: &TimeZone, people_only: bool, wrong: &mut FieldErrors) -> StatsRequest {
-    let named = query.time_zone.as_deref().map(parse_zone).transpose();
-    let zone = wrong.note("timeZone", named).flatten().unwrap_or_else(|| zone.clone());
+    let expected_zone = |_| "expected the name of a time zone, such as Europe/Berlin".to_owned();
+    let named = query.time_zone.as_deref().map(TimeZone::get).transpose();
+    let zone = wrong.note("timeZone", named.map_err(expected_zone)).flatten().unwrap_or_else(|| zone.clone());
     let mut time = |name, text: Option<String>| -> Option<Timestamp> {
         wrong.note(name, text.map(|text| read_time(&text, &zone)).transpose()).flatten()
     };
     let (start, end) = (time("startDate", query.start_date), time("endDate", query.end_date));
-    let interval = wrong.note("interval", query.interval.as_deref().map(parse_interval).transpose());
+    let expected_interval = || format!("expected one of {}", StatsQuery::INTERVALS.join(", "));
+    let interval = query.interval.map(|name| Interval::parse(&name).ok_or_else(expected_interval));
+    let interval = wrong.note("interval", interval.transpose());
     let dimensions = wrong.note("dimensions", parse_dimensions(query.dimensions.as_deref()));
-    let top = query.top.as_deref().map_or(Ok(TOP), |text| text.parse().map_err(|_| expected_top()));
+    let expected_top = |_| format!("expected a number from 1 to {}", StatsQuery::TOP_MAX);
+    let top = query.top.map_or(Ok(TOP), |text| text.parse().map_err(expected_top));
     let top = wrong.note("top", top).unwrap_or(TOP);
     let compares = match query.compare.as_deref() {
         None => Ok(false),
@@ -123,18 +127,6 @@ fn subject(
         (None, None, Some(_)) => VisitsOf::Orphans { kind, domain },
         (None, None, None) => VisitsOf::Links { domain },
     }
-}
-
-fn parse_zone(name: &str) -> Result<TimeZone, String> {
-    TimeZone::get(name).map_err(|_| "expected the name of a time zone, such as Europe/Berlin".to_owned())
-}
-
-fn parse_interval(name: &str) -> Result<Interval, String> {
-    Interval::parse(name).ok_or_else(|| format!("expected one of {}", StatsQuery::INTERVALS.join(", ")))
-}
-
-fn expected_top() -> String {
-    format!("expected a number from 1 to {}", StatsQuery::TOP_MAX)
 }
 
 /// Parses names of dimensions; all of them without any.

@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use app::{
     FieldErrors,
-    delete_visits::expected_address,
     list_visits::{ListVisits, ListedVisits, VISITS_READ, VisitView},
     time::read_time,
     visit_subjects::{OWN_LINKS_MAX, VisitsOf},
@@ -122,17 +121,9 @@ impl Fields for dto::VisitsQuery {}
 
 impl Fields for dto::VisitsDomainQuery {}
 
-impl Fields for dto::ErasureQuery {
-    fn expected(_: &str) -> String {
-        expected_address()
-    }
-}
+impl Fields for dto::ErasureQuery {}
 
-impl Fields for OrphanVisitsQuery {
-    fn expected(_: &str) -> String {
-        format!("expected one of {}", Self::TYPES.join(", "))
-    }
-}
+impl Fields for OrphanVisitsQuery {}
 
 async fn overview(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let overview = call.api.links.visits_overview(by).await?;
@@ -164,7 +155,8 @@ async fn list_non_orphan(call: &Call, by: &Grant) -> Result<Answer, Problem> {
 async fn list_orphan(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let (OrphanVisitsQuery { r#type: name }, _) = call.query();
     let (dto::VisitsDomainQuery { domain }, mut wrong) = call.query();
-    let kind = name.map(|name| OrphanKind::parse(&name).ok_or_else(|| OrphanVisitsQuery::expected("type")));
+    let expected = || format!("expected one of {}", OrphanVisitsQuery::TYPES.join(", "));
+    let kind = name.map(|name| OrphanKind::parse(&name).ok_or_else(expected));
     let kind = wrong.note("type", kind.transpose()).flatten();
     list(call, VisitsOf::Orphans { kind, domain }, wrong, by).await
 }

@@ -118,7 +118,8 @@ mod tests {
             AppError::Superseded.into(),
         ] {
             let (schema, (_, body)) = (schema(problem.kind()), problem.shown());
-            for (name, value) in &body {
+            let body = body.as_object().unwrap();
+            for (name, value) in body {
                 let schema = &schema["properties"][name];
                 assert!(schema.is_object(), "{problem:?} {name}");
                 assert!(schema["const"].is_null() || schema["const"] == *value, "{problem:?} {name}");
