@@ -28,10 +28,9 @@ use super::{
     problem::Problem,
     read::Fields,
     route::{LINKS, Route, keyed},
-    streamed::{JsonList, Pieces, stream},
+    streamed::{Pieces, stream},
 };
 use crate::Api;
-use limits::Account;
 use web::{Answer, BrokenOff};
 
 pub(super) fn routes() -> Vec<Route> {
@@ -55,12 +54,7 @@ async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let (request, wrong) = request(api, query, wrong);
     let listed = api.links.list_links(request, wrong, by).await?;
     let Some(piece) = in_one_piece(api, &listed.entries, by).await? else {
-        let under_way = api.budgets.lists.take(Account::Key(by.id.0), 1)?;
-        let (reading, by) = (Arc::clone(api), by.clone());
-        return Ok(stream(api, under_way, |to| {
-            let list = JsonList::new("shortUrls");
-            Box::pin(async move { write(&listed, Pieces { api: &reading, by: &by, to, list }).await })
-        }));
+        return stream(api, by, "shortUrls", |to| write(listed, to));
     };
     let records = api.links.read_piece(&listed, &piece, by).await?;
     let (names, visits) = (api.links.names(&records).await, visits_of(api, &records, by).await?);
@@ -103,20 +97,20 @@ async fn in_one_piece(
 }
 
 /// Writes a list piece by piece.
-async fn write(listed: &ListedLinks, mut to: Pieces<'_>) -> Result<(), BrokenOff> {
-    let (api, by) = (to.api, to.by);
+async fn write(listed: ListedLinks, mut to: Pieces) -> Result<(), BrokenOff> {
+    let (api, by) = (Arc::clone(&to.api), to.by.clone());
     for piece in pieces(&listed.entries) {
-        let piece = api.links.weigh(piece, by).await.map_err(|_| BrokenOff)?;
+        let piece = api.links.weigh(piece, &by).await.map_err(|_| BrokenOff)?;
         for part in pieces(&piece) {
-            let records = api.links.read_piece(listed, part, by).await.map_err(|_| BrokenOff)?;
+            let records = api.links.read_piece(&listed, part, &by).await.map_err(|_| BrokenOff)?;
             let names = api.links.names(&records).await;
-            let visits = visits_of(api, &records, by).await.map_err(|_| BrokenOff)?;
-            let shown = |record| short_url(api, record, &names, of_link(&visits, record));
+            let visits = visits_of(&api, &records, &by).await.map_err(|_| BrokenOff)?;
+            let shown = |record| short_url(&api, record, &names, of_link(&visits, record));
             records.iter().filter_map(shown).try_for_each(|link| to.list.push(&link))?;
             to.send().await?;
         }
     }
-    to.finish(paging(listed), listed.total).await
+    to.finish(paging(&listed), listed.total).await
 }
 
 impl Fields for dto::LinkListQuery {

@@ -29,10 +29,9 @@ use super::{
     query::Query,
     read::Fields,
     route::{Route, json_of, keyed},
-    streamed::{JsonList, Pieces, stream},
+    streamed::{Pieces, stream},
     visit_json::{shown, summary},
 };
-use limits::Account;
 use web::{Answer, BrokenOff};
 
 const OF_LINK: &str = "/rest/v3/short-urls/{shortCode}/visits";
@@ -180,15 +179,7 @@ async fn list(call: &Call, of: VisitsOf, mut wrong: FieldErrors, by: &Grant) -> 
         let pagination = pagination(paging, data.len(), listed.total);
         return Ok(json(&dto::VisitPage { visits: dto::Page { data, pagination } }));
     }
-    let under_way = api.budgets.lists.take(Account::Key(by.id.0), 1)?;
-    let (reading, by) = (Arc::clone(api), by.clone());
-    Ok(stream(api, under_way, |to| {
-        let list = JsonList::new("visits");
-        Box::pin(async move {
-            let to = Pieces { api: &reading, by: &by, to, list };
-            write(listed, first, paging, to).await
-        })
-    }))
+    stream(api, by, "visits", |to| write(listed, first, paging, to))
 }
 
 /// Writes the first visits of a long page, and those that follow.
@@ -196,13 +187,13 @@ async fn write(
     mut listed: ListedVisits,
     first: Vec<VisitView>,
     paging: Paging,
-    mut to: Pieces<'_>,
+    mut to: Pieces,
 ) -> Result<(), BrokenOff> {
-    let (api, by, mut visits) = (to.api, to.by, first);
+    let (api, by, mut visits) = (Arc::clone(&to.api), to.by.clone(), first);
     while !visits.is_empty() {
         // The next ones are read while these are written, and to the end even if the client has
         // gone: a statement that is given up would go on in the database.
-        let next = api.links.next_visits(&mut listed, by);
+        let next = api.links.next_visits(&mut listed, &by);
         let write = async {
             for visit in &visits {
                 to.list.push(&shown(visit))?;
