@@ -22,7 +22,7 @@ use super::{
     problem::Problem,
     query::Query,
     read::in_order,
-    route::{Handler, LINKS, Route},
+    route::{Handler, LINKS, Route, keyed},
     short_url,
 };
 use web::{Answer, answer};
@@ -35,7 +35,7 @@ const LONG_URL: &str = app::Field::LongUrl.name();
 const PARAMETERS: [&str; 3] = ["apiKey", LONG_URL, "format"];
 
 pub(super) fn routes(has_single_step: bool) -> Vec<Route> {
-    let create = Route::new(Method::POST, LINKS, Handler::Create(Scope::Create))
+    let create = Route::new(Method::POST, LINKS, keyed!(Scope::Create, create_short_url))
         .document("createShortUrl", Topic::Links, "Create a link")
         .text(
             "Without a field for its code the link gets the next code of the default keyspace. As in Shlink the status is 200, \
@@ -54,7 +54,7 @@ pub(super) fn routes(has_single_step: bool) -> Vec<Route> {
 }
 
 /// Creates a link. Shlink answers 200, not 201.
-pub(super) async fn create_short_url(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+async fn create_short_url(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let api = &*call.api;
     let key = call.headers.get(IDEMPOTENCY_KEY).map(HeaderValue::as_bytes);
     let new_key = |key| Ok::<_, Problem>(IdempotencyKey::new(key, canonical(&call.body)?)?);

@@ -40,7 +40,7 @@ use super::{
     call::Call,
     cors,
     docs::{Kind, Topic},
-    finish::finish,
+    finish,
     json::{atom, json},
     live::{last_event_id, message::Dialect, stream::Opening, visit_id},
     problem::Problem,

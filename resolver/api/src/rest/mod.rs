@@ -16,7 +16,6 @@ mod create;
 mod dispatch;
 mod docs;
 mod domains;
-mod finish;
 mod form;
 mod health;
 mod json;
@@ -47,18 +46,21 @@ mod webhooks;
 
 use std::{net::IpAddr, sync::Arc};
 
-use hyper::{Method, Request, body::Incoming, header::ORIGIN};
+use hyper::{
+    Method, Request, StatusCode,
+    body::Incoming,
+    header::{CACHE_CONTROL, HeaderValue, ORIGIN},
+};
 
 use crate::{Api, Task};
 use call::Call;
 use daemon::traces::in_current;
-use finish::finish;
 pub use health::HealthCheck;
 pub use mercure::{HUB, hub};
 pub use openapi::problem_schemas;
 pub(crate) use problem::Problem;
 pub use problem::status_of;
-use route::{Handler, Route};
+use route::{Handler, LINKS, Route};
 pub use router::Router;
 use router::{Found, NamedRoute};
 use web::{Answer, run_to_end::RunToEnd};
@@ -130,8 +132,8 @@ async fn answer_found(api: &Arc<Api>, mut call: Call, found: &Arc<NamedRoute>, b
     if let Err(problem) = call.admit(route, body).await {
         return call.finish(problem.into_answer());
     }
-    let is_short_create = matches!(route.handler, Handler::Create(_)) && call.body.len() <= IN_PLACE_BYTES;
-    let answer = if is_short_create {
+    let is_create = route.path == LINKS && route.method == Method::POST;
+    let answer = if is_create && call.body.len() <= IN_PLACE_BYTES {
         RunToEnd::new(&api.runtime, in_current(call.answer(Arc::clone(found)))).await.map_err(drop)
     } else {
         // Away from the listener's thread, because long calls must not slow redirects down. A read
@@ -141,4 +143,18 @@ async fn answer_found(api: &Arc<Api>, mut call: Call, found: &Arc<NamedRoute>, b
         api.runtime.spawn(in_current(task)).await.map_err(drop)
     };
     answer.unwrap_or_else(|_| Problem::INTERNAL.into_answer())
+}
+
+/// Counts and completes an answer.
+fn finish(api: &Api, mut answer: Answer, is_cross_origin: bool) -> Answer {
+    if answer.status() == StatusCode::SERVICE_UNAVAILABLE {
+        api.metrics.unavailable.increment(1);
+    }
+    // Answers depend on a key that shared caches do not know (RFC 9111, section 3.5, knows
+    // Authorization only).
+    answer.headers_mut().entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    if is_cross_origin {
+        cors::allow(&mut answer);
+    }
+    answer
 }

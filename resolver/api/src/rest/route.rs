@@ -37,8 +37,6 @@ pub(super) enum Handler {
     KeyInQuery(Scope, for<'a> fn(&'a Call, &'a Grant) -> Answering<'a>),
     /// Answers while the body still arrives: the bulk call.
     Streamed(Scope),
-    /// Creates a link: the one call that is frequent enough to have no boxed future.
-    Create(Scope),
 }
 
 /// Makes a [`Handler::Keyed`] from a scope and an async function.
@@ -144,10 +142,9 @@ impl Route {
     pub(super) fn scope(&self) -> Option<Scope> {
         match self.handler {
             Handler::Open(_) => None,
-            Handler::Keyed(scope, _)
-            | Handler::KeyInQuery(scope, _)
-            | Handler::Streamed(scope)
-            | Handler::Create(scope) => Some(scope),
+            Handler::Keyed(scope, _) | Handler::KeyInQuery(scope, _) | Handler::Streamed(scope) => {
+                Some(scope)
+            }
         }
     }
 
