@@ -1,22 +1,10 @@
 //! `GET /rest/v3/audit`: the log of changes, the latest first. An addition to Shlink's API.
 
 use app::audit::PER_PAGE;
-use hyper::Method;
-use links::{
-    api_key::Grant,
-    audit::{Entry, EntryFilter, separate_name},
-    scope::Scope,
-};
+use links::audit::{Entry, EntryFilter, separate_name};
 
-use super::{
-    call::Call,
-    docs::Topic,
-    json::{atom, json},
-    problem::Problem,
-    route::{Route, keyed},
-};
+use super::{json::atom, prelude::*};
 use crate::Api;
-use web::Answer;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![

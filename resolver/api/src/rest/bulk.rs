@@ -20,7 +20,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use app::{
-    AppError, FieldErrors, InvalidField,
+    AppError, InvalidField,
     authorize::require_default_domain,
     creator::{CreateError, Created},
     error::FIELDS_TOLD,
@@ -29,15 +29,10 @@ use dto::{BatchResult, BatchWord};
 use futures_util::{StreamExt, stream::FuturesOrdered};
 use http_body_util::BodyExt;
 use hyper::{
-    Method, StatusCode,
     body::{Bytes, Incoming},
     header::{CONTENT_TYPE, HeaderValue},
 };
-use links::{
-    Draft,
-    api_key::{ApiKeyId, Grant},
-    scope::Scope,
-};
+use links::{Draft, api_key::ApiKeyId};
 use schemars::{SchemaGenerator, json_schema};
 use store::BATCH_MAX;
 use tokio::{
@@ -46,18 +41,16 @@ use tokio::{
 };
 
 use super::{
-    call::Call,
-    docs::{Kind, Topic},
     json::JSON,
     link_fields::{self, SHORT_CODE},
-    problem::Problem,
+    prelude::*,
     read::{UNKNOWN, in_order, read_fields},
-    route::{Handler, Route, SchemaOf, array_of},
+    route::{Handler, SchemaOf, array_of},
     split::{Form, ITEM_BYTES, SplitError, Splitter},
 };
 use crate::{Api, authenticate::is_still_granted, calls::Refused};
 use limits::{Account, Pace, TooSlow, budgets::BULK_CALLS};
-use web::{Answer, Body, BrokenOff, Piece};
+use web::{Body, BrokenOff, Piece};
 
 /// The path of the call.
 pub(super) const PATH: &str = "/rest/v3/short-urls/bulk";

@@ -6,26 +6,23 @@
 //! remember. A key for it should have the scope `create` only, and be revoked when it leaks.
 
 use app::{
-    FieldErrors, LinkFields,
+    LinkFields,
     create_link::{CreateLink, IdempotencyKey},
 };
 use hyper::{
-    HeaderMap, Method, StatusCode,
+    HeaderMap,
     header::{ACCEPT, HeaderValue},
 };
-use links::{api_key::Grant, scope::Scope};
 
 use super::{
-    call::Call,
-    docs::{Header, Kind, Topic},
     link_fields::{canonical, read_create},
-    problem::Problem,
+    prelude::*,
     query::Query,
     read::in_order,
-    route::{Handler, LINKS, Route, keyed},
+    route::{Handler, LINKS},
     short_url,
 };
-use web::{Answer, answer};
+use web::answer;
 
 /// The header of draft-ietf-httpapi-idempotency-key-header.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";

@@ -3,20 +3,11 @@
 //! Shlink has the list and the redirects. Editing the other settings of a domain, and removing it,
 //! are additions. Who may do what is decided in `app/src/links/domains.rs`.
 
-use app::{FieldErrors, LinkService, NamedDomain};
+use app::{LinkService, NamedDomain};
 use dto::{Flag, Patch};
-use hyper::{Method, StatusCode};
-use links::{Authority, DomainEdit, Protocol, Redirects, api_key::Grant, scope::Scope};
+use links::{Authority, DomainEdit, Protocol, Redirects};
 
-use super::{
-    call::Call,
-    docs::{Kind, Topic},
-    json::json,
-    problem::Problem,
-    read::Fields,
-    route::{Route, keyed},
-};
-use web::{Answer, empty};
+use super::prelude::*;
 
 const DOMAINS: &str = "/rest/v3/domains";
 const REDIRECTS: &str = "/rest/v3/domains/redirects";

@@ -1,18 +1,8 @@
 //! Calls for one link: show, edit, move, delete, restore, block and unblock.
 
-use hyper::{Method, StatusCode};
-use links::{Block, api_key::Grant, scope::Scope};
+use links::Block;
 
-use super::{
-    call::Call,
-    docs::{Header, Kind, Topic},
-    link_fields::read_edit,
-    problem::Problem,
-    read::{Fields, in_order},
-    route::{Route, keyed},
-    short_url,
-};
-use web::{Answer, empty};
+use super::{link_fields::read_edit, prelude::*, read::in_order, short_url};
 
 const LINK: &str = "/rest/v3/short-urls/{shortCode}";
 const MOVE: &str = "/rest/v3/short-urls/{shortCode}/move";

@@ -9,29 +9,24 @@
 use std::{collections::HashMap, sync::Arc};
 
 use app::{
-    AppError, FieldErrors,
+    AppError,
     list_links::{ListLinks, ListedLinks, PerPage, pieces},
     time::read_time,
 };
 use codes::LinkId;
 use dto::Flag;
-use hyper::Method;
-use links::{Outlined, PER_PAGE_MAX, Record, api_key::Grant, scope::Scope};
+use links::{Outlined, PER_PAGE_MAX, Record};
 use store::VisitTotals;
 
 use super::{
-    call::Call,
-    docs::Topic,
-    json::json,
     link_fields::short_url,
     pagination::{Paging, page_number, page_size, pagination},
-    problem::Problem,
-    read::Fields,
-    route::{LINKS, Route, keyed},
+    prelude::*,
+    route::LINKS,
     streamed::{Pieces, stream},
 };
 use crate::Api;
-use web::{Answer, BrokenOff};
+use web::BrokenOff;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![

@@ -26,32 +26,27 @@ use app::{
 };
 use daemon::traces::in_current;
 use hyper::{
-    HeaderMap, Method, Request, StatusCode,
+    HeaderMap, Request,
     body::Incoming,
     header::{ALLOW, AUTHORIZATION, COOKIE, HeaderName, HeaderValue, ORIGIN},
     http::request::Parts,
 };
 use jiff::{SignedDuration, Timestamp};
-use links::{api_key::Grant, scope::Scope};
 use url::form_urlencoded;
 use visits::VisitId;
 
 use super::{
-    call::Call,
-    cors,
-    docs::{Kind, Topic},
-    finish,
-    json::{atom, json},
+    cors, finish,
+    json::atom,
     live::{last_event_id, message::Dialect, stream::Opening, visit_id},
-    problem::Problem,
-    route::{Route, keyed},
+    prelude::*,
 };
 use crate::{
     Api, Task,
     authenticate::{AuthError, find_grant},
 };
 use token::{Claims, TokenError};
-use web::{Answer, TEXT, answer, hold_back, server_sent_events};
+use web::{TEXT, answer, hold_back, server_sent_events};
 
 /// The path of the hub.
 pub const HUB: &str = "/.well-known/mercure";

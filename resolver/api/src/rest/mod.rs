@@ -26,6 +26,7 @@ mod live;
 mod mercure;
 mod openapi;
 mod pagination;
+mod prelude;
 mod problem;
 mod query;
 mod read;

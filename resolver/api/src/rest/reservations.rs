@@ -9,29 +9,22 @@ use app::{
 };
 use codes::Code;
 use dto::{DateTime, FillResult, FillWord};
-use hyper::{Method, StatusCode};
 use links::{
     Draft,
-    api_key::Grant,
     reservation::{COUNT_MAX, FILL_MAX, Reservation},
-    scope::Scope,
 };
 use serde_json::Value;
 use store::RESERVATIONS_MAX;
 
 use super::{
     bulk::draft,
-    call::Call,
-    docs::{Kind, Topic},
-    json::json,
     link_fields::{SHORT_CODE, given_code},
-    problem::Problem,
-    read::{Fields, read_fields},
-    route::{Route, array_of, json_of, keyed},
+    prelude::*,
+    read::read_fields,
+    route::{array_of, json_of},
     split::each_of_array,
 };
 use crate::Api;
-use web::{Answer, empty};
 
 const RESERVATIONS: &str = "/rest/v3/reservations";
 const RESERVATION: &str = "/rest/v3/reservations/{id}";

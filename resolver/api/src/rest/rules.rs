@@ -4,20 +4,10 @@ use app::{
     Field,
     redirect_rules::{ConditionFields, RuleFields, expected_conditions, expected_rules},
 };
-use hyper::Method;
-use links::{CONDITIONS_MAX, Condition, Link, RULES_MAX, api_key::Grant, scope::Scope};
+use links::{CONDITIONS_MAX, Condition, Link, RULES_MAX};
 use serde_json::{Map, Value};
 
-use super::{
-    call::Call,
-    docs::{Header, Kind, Topic},
-    json::json,
-    problem::Problem,
-    read::{Fields, read_object},
-    route::{Route, keyed},
-    short_url,
-};
-use web::Answer;
+use super::{prelude::*, read::read_object, short_url};
 
 const RULES: &str = "/rest/v3/short-urls/{shortCode}/redirect-rules";
 /// Maximum length of a body: a hundred rules with twenty short conditions each.

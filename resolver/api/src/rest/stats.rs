@@ -3,33 +3,20 @@
 use std::collections::BTreeSet;
 
 use app::{
-    FieldErrors,
     find_link::LinkName,
     time::read_time,
     visit_stats::{RangeCount, StatsRequest, TOP, VisitStats},
     visit_subjects::{OWN_LINKS_MAX, VisitsOf},
 };
 use dto::{DateTime, OrphanVisitsQuery, StatsQuery};
-use hyper::Method;
 use jiff::{Timestamp, tz::TimeZone};
-use links::{api_key::Grant, scope::Scope};
 use visits::{
     Day, OrphanKind, TimeRange,
     series::{Interval, rfc3339},
     tally::{Dimension, Estimate, RELATIVE_ERROR},
 };
 
-use super::{
-    call::Call,
-    docs::{Kind, Topic},
-    json::json,
-    problem::Problem,
-    query::Query,
-    read::Fields,
-    route::{Route, keyed},
-    visits::EXCLUDE_BOTS,
-};
-use web::Answer;
+use super::{prelude::*, query::Query, visits::EXCLUDE_BOTS};
 
 /// Microseconds in a second.
 const SECOND: i64 = 1_000_000;

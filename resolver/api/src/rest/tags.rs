@@ -1,21 +1,13 @@
 //! `/rest/v3/tags`
 
-use app::FieldErrors;
-use hyper::{Method, StatusCode};
-use links::{Tag, api_key::Grant, scope::Scope};
+use links::Tag;
 use store::TagCount;
 
 use super::{
-    call::Call,
-    docs::{Kind, Topic},
-    json::json,
     pagination::{Paging, pagination},
-    problem::Problem,
-    read::Fields,
-    route::{Route, keyed},
+    prelude::*,
     visit_json::summary,
 };
-use web::{Answer, empty};
 
 const TAGS: &str = "/rest/v3/tags";
 

@@ -1,17 +1,8 @@
 //! `/rest/v3/targets`: rules for the hosts that links may lead to. An addition to Shlink's API.
 
-use hyper::{Method, StatusCode};
-use links::{api_key::Grant, scope::Scope, targets::TargetRule};
+use links::targets::TargetRule;
 
-use super::{
-    call::Call,
-    docs::Topic,
-    json::json,
-    problem::Problem,
-    read::Fields,
-    route::{Route, keyed},
-};
-use web::{Answer, empty};
+use super::prelude::*;
 
 const TARGETS: &str = "/rest/v3/targets";
 

@@ -9,30 +9,23 @@
 use std::sync::Arc;
 
 use app::{
-    FieldErrors,
     list_visits::{ListVisits, ListedVisits, VISITS_READ, VisitView},
     time::read_time,
     visit_subjects::{OWN_LINKS_MAX, VisitsOf},
 };
 use dto::OrphanVisitsQuery;
-use hyper::{Method, StatusCode};
-use links::{api_key::Grant, scope::Scope};
 use schemars::SchemaGenerator;
 use visits::OrphanKind;
 
 use super::{
-    call::Call,
-    docs::{Kind, Topic},
-    json::json,
     pagination::{Paging, pagination},
-    problem::Problem,
+    prelude::*,
     query::Query,
-    read::Fields,
-    route::{Route, json_of, keyed},
+    route::json_of,
     streamed::{Pieces, stream},
     visit_json::{shown, summary},
 };
-use web::{Answer, BrokenOff};
+use web::BrokenOff;
 
 const OF_LINK: &str = "/rest/v3/short-urls/{shortCode}/visits";
 const OF_TAG: &str = "/rest/v3/tags/{tag}/visits";

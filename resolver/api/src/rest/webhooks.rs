@@ -1,28 +1,14 @@
 //! `/rest/v3/webhooks`: receivers of events. An addition to Shlink's API.
 
-use app::{
-    FieldErrors,
-    webhooks::{PER_PAGE, ShownWebhook, WebhookChanges, WebhookFields},
-};
+use app::webhooks::{PER_PAGE, ShownWebhook, WebhookChanges, WebhookFields};
 use dto::{DateTime, Flag};
-use hyper::{Method, StatusCode};
 use jiff::Timestamp;
 use links::{
     Tag,
-    api_key::Grant,
-    scope::Scope,
     webhook::{Delivery, DeliveryState, OPEN_MAX, WEBHOOKS_MAX},
 };
 
-use super::{
-    call::Call,
-    docs::{Kind, Topic},
-    json::json,
-    problem::Problem,
-    read::Fields,
-    route::{Handler, Route, keyed},
-};
-use web::{Answer, empty};
+use super::{prelude::*, route::Handler};
 
 const WEBHOOKS: &str = "/rest/v3/webhooks";
 const WEBHOOK: &str = "/rest/v3/webhooks/{webhook}";
