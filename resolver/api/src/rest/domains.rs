@@ -43,9 +43,7 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 impl Fields for dto::DomainsQuery {}
-
 impl Fields for dto::DomainRedirectsEdit {}
-
 impl Fields for dto::DomainEdit {}
 
 const NAME: &str = app::Field::Domain.name();

@@ -39,9 +39,7 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 impl Fields for dto::TagsQuery {}
-
 impl Fields for dto::TagsDeletionQuery {}
-
 impl Fields for dto::TagRenaming {}
 
 /// Reads a page of tags, and the number of all.

@@ -110,11 +110,8 @@ fn own_links() -> String {
 }
 
 impl Fields for dto::VisitsQuery {}
-
 impl Fields for dto::VisitsDomainQuery {}
-
 impl Fields for dto::ErasureQuery {}
-
 impl Fields for OrphanVisitsQuery {}
 
 async fn overview(call: &Call, by: &Grant) -> Result<Answer, Problem> {

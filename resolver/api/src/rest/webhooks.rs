@@ -69,7 +69,6 @@ fn delivering() -> Vec<Route> {
 }
 
 impl Fields for dto::NewWebhook {}
-
 impl Fields for dto::WebhookEdit {}
 
 async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
