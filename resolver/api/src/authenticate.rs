@@ -56,7 +56,11 @@ pub(crate) async fn authenticate(
     }
     let found = match answered {
         Some(found) => found,
-        None => find_key(api, hash).await?,
+        None => {
+            let asking = Arc::clone(api);
+            let found = api.runtime.spawn(async move { asking.keys.find(&*asking.store, hash).await }).await;
+            found.map_err(|_| AppError::Internal)?.map_err(|_| AppError::Unavailable)?
+        }
     };
     let grant = found.ok_or(AuthError::WrongKey)?;
     if !is_known {
@@ -141,10 +145,4 @@ pub(crate) async fn check_again(api: &Arc<Api>, by: &Grant, since: Instant) -> R
         true => Ok(()),
         false => Err(AuthError::WrongKey),
     }
-}
-
-async fn find_key(api: &Arc<Api>, hash: KeyHash) -> Result<Option<Grant>, AppError> {
-    let asking = Arc::clone(api);
-    let found = api.runtime.spawn(async move { asking.keys.find(&*asking.store, hash).await }).await;
-    found.map_err(|_| AppError::Internal)?.map_err(|_| AppError::Unavailable)
 }

@@ -19,7 +19,7 @@ mod status;
 
 use std::{sync::Arc, time::Duration};
 
-use admission::{Admission, Admitted, Caller, LongAnswer, client_of};
+use admission::{Admission, Admitted, Caller, client_of};
 use app::{AppError, FieldErrors, authorize::require, edit_link::Target};
 use create_stream::CreateStreams;
 use limits::{
@@ -102,7 +102,7 @@ pub async fn serve(listener: TcpListener, api: Arc<Api>, stop: CancellationToken
         .concurrency_limit_per_connection(GRPC.streams as usize)
         .http2_max_header_list_size(HEADER_BYTES)
         .layer(calls)
-        .add_service(Admission::new(api, links, MESSAGE_BYTES))
+        .add_service(Admission::new(api, links))
         .add_service(health_service)
         .add_service(reflection)
         .serve_with_incoming_shutdown(incoming, stop.clone().cancelled_owned());
@@ -162,8 +162,7 @@ impl Service {
             let record = links.create_link(request, idempotency, FieldErrors::default(), &by).await?;
             Ok((record, by))
         };
-        let (record, by) = self.to_its_end(Box::pin(created)).await?;
-        self.shown(&record, &by).await
+        self.link_of(Box::pin(created)).await
     }
 
     /// Runs a call that uses the database in a task of its own. A client that disconnects must not
@@ -174,13 +173,14 @@ impl Service {
         ended.unwrap_or(Err(AppError::Internal)).map_err(|error| of_app(&error))
     }
 
-    /// Returns the answer to a call that changed, created or read a link. A key without the scope
-    /// `read` gets the link's name and version.
-    async fn shown(&self, record: &Record, by: &Grant) -> Result<Link, Status> {
+    /// Runs a call that changes, creates or reads a link, and returns the answer. A key without the
+    /// scope `read` gets the link's name and version.
+    async fn link_of(&self, call: Task<Result<(Record, Grant), AppError>>) -> Result<Link, Status> {
+        let (record, by) = self.to_its_end(call).await?;
         let link = if by.may_read() {
-            messages::link(&self.api, record, &self.api.links.names_for(record, by).await)
+            messages::link(&self.api, &record, &self.api.links.names_for(&record, &by).await)
         } else {
-            messages::link_name(&self.api, record)
+            messages::link_name(&self.api, &record)
         };
         link.ok_or_else(|| of_app(&AppError::Internal))
     }
@@ -215,8 +215,7 @@ impl Links for Service {
         let GetLinkRequest { short_code, domain } = request.into_inner();
         let (name, service) = (messages::name(short_code, domain), self.clone());
         let found = async move { Ok((service.api.links.get_link(&name, &by).await?, by)) };
-        let (found, by) = self.to_its_end(Box::pin(found)).await?;
-        self.shown(&found, &by).await.map(Response::new)
+        self.link_of(Box::pin(found)).await.map(Response::new)
     }
 
     async fn edit_link(&self, request: Request<EditLinkRequest>) -> Result<Response<Link>, Status> {
@@ -227,8 +226,7 @@ impl Links for Service {
             let edited = service.api.links.edit_link(&target, edit, FieldErrors::default(), &by).await?;
             Ok((edited, by))
         };
-        let (edited, by) = self.to_its_end(Box::pin(edited)).await?;
-        self.shown(&edited, &by).await.map(Response::new)
+        self.link_of(Box::pin(edited)).await.map(Response::new)
     }
 
     async fn delete_link(
@@ -255,7 +253,7 @@ impl Links for Service {
         let (page, held) = self.to_its_end(Box::pin(listed)).await?;
         let mut answer = Response::new(page);
         if let Some(held) = held {
-            answer.extensions_mut().insert(LongAnswer(Arc::new(held)));
+            answer.extensions_mut().insert(Arc::new(held));
         }
         Ok(answer)
     }
