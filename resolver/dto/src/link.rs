@@ -30,8 +30,8 @@ pub struct LinkFields {
     /// All tags of the link. Spaces become dashes, and letters lower case. An edit with null leaves
     /// them unchanged; one with an empty array removes them.
     #[serde(skip_serializing_if = "Patch::is_absent")]
-    #[schemars(length(max = TAGS_MAX))]
-    pub tags: Patch<Vec<TagName>>,
+    #[schemars(with = "Patch<Vec<TagName>>", length(max = TAGS_MAX))]
+    pub tags: Patch<Vec<String>>,
     /// The name of the link for people. A longer one is cut after 512 bytes.
     #[serde(skip_serializing_if = "Patch::is_absent")]
     pub title: Patch<String>,
@@ -142,9 +142,8 @@ pub struct LinkFields {
     pub has_redirect_rules: Ignored,
 }
 
-/// A tag of a link.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TagName(pub String);
+/// The schema of a tag of a link.
+struct TagName;
 
 /// The schema of a redirect status: a number, or a string of one.
 struct StatusNumber;

@@ -2,7 +2,7 @@
 //! command, and how a link becomes an answer.
 
 use app::{Field, FieldErrors, LinkFields, create_link::CreateLink, key_names::Names, time::read_time};
-use dto::{Flag, Number, Patch, TagName, Time};
+use dto::{Flag, Number, Patch, Time};
 use links::{Record, Tag};
 use serde_json::{Map, Value};
 use store::VisitTotals;
@@ -92,14 +92,13 @@ fn link_fields(api: &Api, fields: dto::LinkFields, wrong: &mut FieldErrors) -> L
         let read = value.try_map(|Time(text)| read_time(&text, &api.time_zone));
         wrong.check(field, read).and_then(Patch::change)
     };
-    let tags = |TagName(name): TagName| name;
     LinkFields {
         valid_since: time(Field::ValidSince, fields.valid_since),
         valid_until: time(Field::ValidUntil, fields.valid_until),
         long_url: fields.long_url.change(),
         title: fields.title.change(),
         description: fields.description.change(),
-        tags: fields.tags.map(|names| names.into_iter().map(tags).collect()).change(),
+        tags: fields.tags.change(),
         max_visits: number(fields.max_visits),
         crawlable: flag(fields.crawlable),
         forward_query: flag(fields.forward_query),
