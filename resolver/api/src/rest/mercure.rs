@@ -191,7 +191,7 @@ impl Hub {
         Ok(answer)
     }
 
-    /// Checks the token and its key. Returns the key, for how long the token is valid, and the token.
+    /// Checks the token and its key. Returns the key, how long the token is valid, and the token.
     async fn authorize(&self, live: &LiveVisits) -> Result<(Grant, Duration, String), HubError> {
         let api = &self.api;
         let refused = |refused| Problem::from(AuthError::TooManyCalls(refused));

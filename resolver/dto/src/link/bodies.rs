@@ -13,8 +13,8 @@ use crate::Ignored;
 const SINGLE: [&str; 6] = ["tags", "password", "customSlug", "pathPrefix", "findIfExists", "domain"];
 
 impl LinkFields {
-    /// Fields that an edit ignores. The code of a link never changes, and `move` changes its domain;
-    /// Shlink's clients have one form for creates and edits.
+    /// Fields that an edit ignores. The code of a link never changes, and `move` changes its
+    /// domain; Shlink's clients have one form for creates and edits.
     pub const IGNORED_IN_EDITS: [&str; 6] =
         ["customSlug", "pathPrefix", "shortCodeLength", "findIfExists", "domain", "shortCode"];
     /// Fields that an edit refuses.

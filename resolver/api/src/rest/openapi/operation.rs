@@ -114,8 +114,8 @@ fn content_of(content: &Content, generator: &mut SchemaGenerator) -> Map<String,
     content.iter().map(media).collect()
 }
 
-/// Returns whether the body is answered item by item. One that is missing, or that cannot be read to
-/// its end, is no problem then.
+/// Returns whether the body is answered item by item. One that is missing, or that cannot be read
+/// to its end, is no problem then.
 fn is_streamed(route: &Route) -> bool {
     matches!(route.handler, Handler::Streamed(_))
 }
