@@ -119,10 +119,7 @@ pub struct DomainsQuery {
     pub all: Flag,
 }
 
-/// The schema of a protocol or null.
-struct ProtocolOrNull;
-
 inline_schema!(
-    ProtocolOrNull,
+    struct ProtocolOrNull,
     json_schema!({ "enum": [Protocol::Http.as_str(), Protocol::Https.as_str(), null] })
 );

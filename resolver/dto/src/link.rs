@@ -142,16 +142,7 @@ pub struct LinkFields {
     pub has_redirect_rules: Ignored,
 }
 
-/// The schema of a tag of a link.
-struct TagName;
-
-/// The schema of a redirect status: a number, or a string of one.
-struct StatusNumber;
-
-/// The schema of a way to choose a code.
-struct StrategyName;
-
-inline_schema!(StrategyName, json_schema!({ "enum": ["sequence", "hash", null] }));
+inline_schema!(struct StrategyName, json_schema!({ "enum": ["sequence", "hash", null] }));
 
 /// The domain that a link moves to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -291,21 +282,18 @@ pub struct ShortUrlPage<'a> {
     pub short_urls: Page<ShortUrl<'a>>,
 }
 
-/// The schema of a redirect status or null.
-struct StatusOrNull;
-
-inline_schema!(StatusOrNull, {
+inline_schema!(struct StatusOrNull, {
     let statuses = (300..400_u16).filter(|status| RedirectStatus::try_from(*status).is_ok());
     let all: Vec<Option<u16>> = statuses.map(Some).chain([None]).collect();
     json_schema!({ "enum": all })
 });
 
 inline_schema!(
-    TagName,
+    struct TagName,
     json_schema!({ "type": "string", "format": "tag", "minLength": 1, "maxLength": Tag::MAX_LEN })
 );
 
-inline_schema!(StatusNumber, {
+inline_schema!(struct StatusNumber, {
     let statuses = (300..400_u16).filter(|status| RedirectStatus::try_from(*status).is_ok());
     let both = statuses.flat_map(|status| [json!(status), json!(status.to_string())]);
     json_schema!({ "enum": both.chain([Value::Null]).collect::<Vec<_>>() })

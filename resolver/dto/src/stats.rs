@@ -156,25 +156,16 @@ impl StatsQuery {
     pub const TOP_MAX: usize = 1_000;
 }
 
-/// The schema of an interval's name.
-struct IntervalName;
+inline_schema!(struct IntervalName, json_schema!({ "type": "string", "enum": StatsQuery::INTERVALS }));
 
-inline_schema!(IntervalName, json_schema!({ "type": "string", "enum": StatsQuery::INTERVALS }));
+inline_schema!(
+    struct TopCount,
+    json_schema!({ "type": "integer", "minimum": 1, "maximum": StatsQuery::TOP_MAX })
+);
 
-/// The schema of the number of values.
-struct TopCount;
+inline_schema!(struct Comparison, json_schema!({ "type": "string", "enum": [StatsQuery::PREVIOUS] }));
 
-inline_schema!(TopCount, json_schema!({ "type": "integer", "minimum": 1, "maximum": StatsQuery::TOP_MAX }));
-
-/// The schema of the ranges to compare with.
-struct Comparison;
-
-inline_schema!(Comparison, json_schema!({ "type": "string", "enum": [StatsQuery::PREVIOUS] }));
-
-/// The schema of a kind of visits that no link redirected, or of all.
-struct OrphanChoice;
-
-inline_schema!(OrphanChoice, {
+inline_schema!(struct OrphanChoice, {
     let kinds = super::OrphanVisitsQuery::TYPES.into_iter();
     let all: Vec<&str> = std::iter::once(StatsQuery::ALL_ORPHANS).chain(kinds).collect();
     json_schema!({ "type": "string", "enum": all })

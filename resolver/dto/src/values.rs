@@ -4,8 +4,14 @@
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::Value;
 
-/// Implements `JsonSchema` for a type whose schema is written where it is used.
+/// Implements `JsonSchema` for a type whose schema is written where it is used. A `struct` that has
+/// no other use is defined as well.
 macro_rules! inline_schema {
+    ($visibility:vis struct $type:ident, $schema:expr) => {
+        $visibility struct $type;
+
+        $crate::values::inline_schema!($type, $schema);
+    };
     ($type:ident, $schema:expr) => {
         impl schemars::JsonSchema for $type {
             fn inline_schema() -> bool {

@@ -168,15 +168,9 @@ impl OrphanVisitsQuery {
     pub const TYPES: [&str; 3] = ["base_url", "invalid_short_url", "regular_404"];
 }
 
-/// The schema of a kind of visits that no link redirected.
-struct OrphanType;
+inline_schema!(struct OrphanType, json_schema!({ "type": "string", "enum": OrphanVisitsQuery::TYPES }));
 
-inline_schema!(OrphanType, json_schema!({ "type": "string", "enum": OrphanVisitsQuery::TYPES }));
-
-/// The schema of an address or a network.
-struct AddressOrNetwork;
-
-inline_schema!(AddressOrNetwork, {
+inline_schema!(struct AddressOrNetwork, {
     let byte = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])";
     let network = format!(r"^{byte}(\.{byte}){{3}}/([89]|[12][0-9]|3[0-2])$");
     json_schema!({

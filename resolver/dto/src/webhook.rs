@@ -134,10 +134,7 @@ pub struct DeliveryPage<'a> {
     pub deliveries: Backwards<WebhookDelivery<'a>>,
 }
 
-/// The schema of a list of kinds of events.
-struct EventNames;
-
 inline_schema!(
-    EventNames,
+    struct EventNames,
     json_schema!({ "type": "array", "minItems": 1, "items": { "type": "string", "enum": EventKind::NAMES } })
 );
