@@ -8,7 +8,7 @@ use links::{
     webhook::{Delivery, DeliveryState, OPEN_MAX, WEBHOOKS_MAX},
 };
 
-use super::{prelude::*, route::Handler};
+use super::prelude::*;
 
 const WEBHOOKS: &str = "/rest/v3/webhooks";
 const WEBHOOK: &str = "/rest/v3/webhooks/{webhook}";
@@ -16,53 +16,37 @@ const DELIVERIES: &str = "/rest/v3/webhooks/{webhook}/deliveries";
 const REDELIVER: &str = "/rest/v3/webhooks/{webhook}/deliveries/{delivery}/redeliver";
 
 pub(super) fn routes() -> Vec<Route> {
-    managing().into_iter().chain(delivering()).collect()
-}
-
-fn route(
-    method: Method,
-    path: &'static str,
-    handler: Handler,
-    id: &'static str,
-    summary: &'static str,
-) -> Route {
-    Route::new(method, path, handler).document(id, Topic::Webhooks, summary).addition()
-}
-
-fn managing() -> Vec<Route> {
+    let of = |method, path, handler, id, summary| {
+        Route::new(method, path, handler).document(id, Topic::Webhooks, summary).addition()
+    };
     vec![
-        route(Method::GET, WEBHOOKS, keyed!(Scope::Admin, list), "listWebhooks", "List webhooks")
+        of(Method::GET, WEBHOOKS, keyed!(Scope::Admin, list), "listWebhooks", "List webhooks")
             .answers::<dto::WebhookList>("All webhooks, without their secrets."),
-        route(Method::POST, WEBHOOKS, keyed!(Scope::Admin, create), "createWebhook", "Create a webhook")
+        of(Method::POST, WEBHOOKS, keyed!(Scope::Admin, create), "createWebhook", "Create a webhook")
             .text(format!("At most {WEBHOOKS_MAX}. The answer shows its secret, for the only time. Events from the answer on are sent, at least once each; creates only if their resolver could read the settings."))
             .body::<dto::NewWebhook>()
             .answers::<dto::Webhook>("The webhook with its secret.")
             .fails(&[Kind::NoDomain, Kind::NoShortUrl, Kind::TooManyWebhooks]),
-        route(Method::GET, WEBHOOK, keyed!(Scope::Admin, get), "getWebhook", "Show a webhook")
+        of(Method::GET, WEBHOOK, keyed!(Scope::Admin, get), "getWebhook", "Show a webhook")
             .answers::<dto::Webhook>("The webhook, without its secret."),
-        route(Method::PATCH, WEBHOOK, keyed!(Scope::Admin, edit), "editWebhook", "Edit a webhook")
+        of(Method::PATCH, WEBHOOK, keyed!(Scope::Admin, edit), "editWebhook", "Edit a webhook")
             .text("Absent fields stay as they are. Enabling a webhook forgets its earlier failures, and its open deliveries go on.")
             .optional_body::<dto::WebhookEdit>()
             .answers::<dto::Webhook>("The webhook after the edit."),
-        route(Method::DELETE, WEBHOOK, keyed!(Scope::Admin, remove), "removeWebhook", "Remove a webhook")
+        of(Method::DELETE, WEBHOOK, keyed!(Scope::Admin, remove), "removeWebhook", "Remove a webhook")
             .done("The webhook is removed with its deliveries."),
-        route(Method::POST, "/rest/v3/webhooks/{webhook}/rotate", keyed!(Scope::Admin, rotate), "rotateWebhook", "Replace the secret of a webhook")
+        of(Method::POST, "/rest/v3/webhooks/{webhook}/rotate", keyed!(Scope::Admin, rotate), "rotateWebhook", "Replace the secret of a webhook")
             .text("The answer shows the new secret, for the only time. For 24 hours the former one signs too, so that a receiver can change over meanwhile.")
             .answers::<dto::Webhook>("The webhook with its new secret."),
-    ]
-}
-
-fn delivering() -> Vec<Route> {
-    vec![
-        route(Method::POST, "/rest/v3/webhooks/{webhook}/test", keyed!(Scope::Admin, test), "testWebhook", "Send a test event")
+        of(Method::POST, "/rest/v3/webhooks/{webhook}/test", keyed!(Scope::Admin, test), "testWebhook", "Send a test event")
             .text("An event of the kind `ping`, whatever the webhook is called for. Its delivery shows how it went.")
             .answers::<dto::WebhookDelivery>("The queued delivery.")
             .fails(&[Kind::WebhookDisabled]),
-        route(Method::GET, DELIVERIES, keyed!(Scope::Admin, deliveries), "listWebhookDeliveries", "List deliveries of a webhook")
+        of(Method::GET, DELIVERIES, keyed!(Scope::Admin, deliveries), "listWebhookDeliveries", "List deliveries of a webhook")
             .text(format!("The latest first, {PER_PAGE} on a page. `before` of the answer leads to the next page; null ends the list. Ended deliveries are listed for a week. At most {OPEN_MAX} are open; further ones are dropped and counted."))
             .query::<dto::BeforeQuery>()
             .answers::<dto::DeliveryPage>("Deliveries."),
-        route(Method::POST, REDELIVER, keyed!(Scope::Admin, redeliver), "redeliverEvent", "Send an event again")
+        of(Method::POST, REDELIVER, keyed!(Scope::Admin, redeliver), "redeliverEvent", "Send an event again")
             .text("With the same `webhook-id`, by a schedule that begins anew. A delivery that is open is attempted at once.")
             .answers::<dto::WebhookDelivery>("The open delivery."),
     ]
