@@ -41,8 +41,7 @@ pub(super) fn routes(has_single_step: bool) -> Vec<Route> {
         )
         .header(Header::IdempotencyKey)
         .body::<dto::NewShortUrl>()
-        .answers::<dto::ChangedShortUrl>("The link: a new one, or the one that an earlier equal request made.")
-        .with_etag()
+        .answers_with_etag::<dto::ChangedShortUrl>("The link: a new one, or the one that an earlier equal request made.")
         .fails(&[Kind::SlugTaken, Kind::TooManyDomains, Kind::Exhausted]);
     let in_one_step = Handler::KeyInQuery(Scope::Create, |call, by| Box::pin(create_in_one_step(call, by)));
     let in_one_step =

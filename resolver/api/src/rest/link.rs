@@ -17,14 +17,12 @@ pub(super) fn routes() -> Vec<Route> {
     vec![
         of(Method::GET, LINK, keyed!(Scope::Read, get), "getShortUrl", "Show a link")
             .text("Also one that does not redirect at the moment.")
-            .answers::<dto::ShortUrl>("The link.")
-            .with_etag(),
+            .answers_with_etag::<dto::ShortUrl>("The link."),
         of(Method::PATCH, LINK, keyed!(Scope::Edit, edit), "editShortUrl", "Edit a link")
             .text("Absent fields stay as they are. Null clears a time, a limit, a title, a description, a status or a password, and leaves any other field as it is. The code of a link never changes; `move` changes its domain. An edit that changes nothing leaves the version as it is. A key without the scope `read` gets the link's code and short URL.")
             .header(Header::IfMatch)
             .optional_body::<dto::ShortUrlEdit>()
-            .answers::<dto::ChangedShortUrl>("The link after the edit.")
-            .with_etag()
+            .answers_with_etag::<dto::ChangedShortUrl>("The link after the edit.")
             .fails(&[Kind::LaterRelease]),
         of(Method::DELETE, LINK, keyed!(Scope::Delete, delete), "deleteShortUrl", "Delete a link")
             .text("A minted code is never given to another link. A custom slug can be picked again.")
@@ -34,29 +32,25 @@ pub(super) fn routes() -> Vec<Route> {
         of(Method::POST, RESTORE, keyed!(Scope::Delete, restore), "restoreShortUrl", "Restore a deleted link")
             .addition()
             .text("Restores the link that was deleted last under this code or slug, with its tags and limits, in a new version. It fails if another link has taken the slug since.")
-            .answers::<dto::ChangedShortUrl>("The link after its restoration.")
-            .with_etag()
+            .answers_with_etag::<dto::ChangedShortUrl>("The link after its restoration.")
             .fails(&[Kind::SlugTaken, Kind::LaterRelease]),
         of(Method::POST, MOVE, keyed!(Scope::Edit, relocate), "moveShortUrl", "Move a link to another domain")
             .addition()
             .text("The link keeps its code or slug, and what it has. Under its former address it is not found any more, unless it moves to the default domain, whose links redirect on every domain. It fails if another link has the name on the other domain. An unknown domain is added as for a new link. Visits that were counted before stay with the former domain.")
             .header(Header::IfMatch)
             .body::<dto::MoveShortUrl>()
-            .answers::<dto::ChangedShortUrl>("The link after the call.")
-            .with_etag()
+            .answers_with_etag::<dto::ChangedShortUrl>("The link after the call.")
             .fails(&[Kind::SlugTaken, Kind::Blocked, Kind::LaterRelease, Kind::TooManyDomains]),
         of(Method::POST, BLOCK, keyed!(Scope::Admin, block), "blockShortUrl", "Take a link down")
             .addition()
             .text("Visitors are told that the link was taken down (410), on every resolver within a second. Only `unblock` lifts the block, whatever the owner edits or restores, and until then the link cannot be deleted. The link that was deleted last under this name can be blocked too. The key must have no limits.")
             .body::<dto::NewTakedown>()
-            .answers::<dto::ChangedShortUrl>("The link after the call.")
-            .with_etag()
+            .answers_with_etag::<dto::ChangedShortUrl>("The link after the call.")
             .fails(&[Kind::LaterRelease]),
         of(Method::POST, UNBLOCK, keyed!(Scope::Admin, unblock), "unblockShortUrl", "Lift the block of a link")
             .addition()
             .text("The other fields of the link stay as they are. The key must have no limits.")
-            .answers::<dto::ChangedShortUrl>("The link after the call.")
-            .with_etag()
+            .answers_with_etag::<dto::ChangedShortUrl>("The link after the call.")
             .fails(&[Kind::LaterRelease]),
     ]
 }

@@ -230,10 +230,11 @@ impl Route {
         self
     }
 
-    /// Adds the version of the link to the answers.
-    pub(super) fn with_etag(mut self) -> Self {
-        self.answers.iter_mut().for_each(|answer| answer.has_etag = true);
-        self
+    /// Adds an answer of JSON with the status 200, and the version of the link as `ETag`.
+    pub(super) fn answers_with_etag<A: JsonSchema>(self, description: &'static str) -> Self {
+        let mut route = self.answers::<A>(description);
+        route.answers.iter_mut().for_each(|answer| answer.has_etag = true);
+        route
     }
 
     /// Sets the problems that do not follow from the rest of the description.
