@@ -254,7 +254,7 @@ impl Reading {
         }
         self.count += raw.len();
         let trouble = if self.rest.is_empty() { self.trouble.take() } else { None };
-        let items: Vec<Item> = raw.into_iter().map(|item| self.read_or_report(&item)).collect();
+        let items: Vec<Item> = raw.into_iter().map(|item| self.read(&item)).collect();
         items.into_iter().chain(trouble.map(|expected| Err(wrong("(the body)", expected)))).collect()
     }
 
@@ -278,8 +278,13 @@ impl Reading {
     }
 
     /// Reads an item. What is wrong with it is reported as long as there is room.
-    fn read_or_report(&mut self, item: &[u8]) -> Item {
-        self.read(item).map_err(|mut invalid| {
+    fn read(&mut self, item: &[u8]) -> Item {
+        let read = read_fields::<dto::LinkFields>(item);
+        let read = read.map_err(|_| wrong("(the item)", "expected a JSON object"));
+        let read = read.and_then(|(fields, wrong)| {
+            draft(&self.api, item, fields, wrong, self.by.id).map_err(|fields| invalid(&fields))
+        });
+        read.map_err(|mut invalid| {
             self.told += len_of(&invalid);
             if self.told > EXPECTED_BYTES {
                 invalid.expected = None;
@@ -304,30 +309,24 @@ impl Reading {
             }
         }
     }
-
-    fn read(&self, item: &[u8]) -> Item {
-        let read = read_fields::<dto::LinkFields>(item);
-        let (fields, wrong) = read.map_err(|_| wrong("(the item)", "expected a JSON object"))?;
-        draft(&self.api, item, fields, wrong, self.by.id).map_err(|error| match error {
-            AppError::Invalid(fields) => invalid(&fields),
-            _ => invalid(&[]),
-        })
-    }
 }
 
-/// Checks the fields of an item: a link of a call for many.
+/// Checks the fields of an item: a link of a call for many. Returns those that are wrong.
 pub(super) fn draft(
     api: &Api,
     item: &[u8],
     fields: dto::LinkFields,
     mut wrong: FieldErrors,
     by: ApiKeyId,
-) -> Result<Draft, AppError> {
+) -> Result<Draft, Vec<InvalidField>> {
     if !fields.short_code.is_absent() {
         wrong.note::<()>(SHORT_CODE, Err(UNKNOWN.to_owned()));
     }
     let request = link_fields::create_command(api, fields, &mut wrong);
-    api.links.check_plain_create(request, wrong, by).map_err(|error| in_order(error, item))
+    api.links.check_plain_create(request, wrong, by).map_err(|error| match in_order(error, item) {
+        AppError::Invalid(fields) => fields,
+        _ => Vec::new(),
+    })
 }
 
 fn result(word: BatchWord) -> BatchResult {

@@ -1,10 +1,8 @@
 //! `GET /rest/v3/short-urls`
 //!
-//! 1. The links of a long page are read a few at a time while the client reads the answer. A list
-//!    takes about a megabyte of memory, whatever it shows, and one that its client does not read
-//!    takes no more.
-//! 2. One key has few lists under way, and a client that takes too long for a piece or for the
-//!    whole is cut off. So is one whose key is revoked meanwhile.
+//! The links of a long page are read a few at a time while the client reads the answer. A list takes
+//! about a megabyte of memory, whatever it shows, and one that its client does not read takes no
+//! more.
 
 use std::{collections::HashMap, sync::Arc};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use app::{
-    AppError, InvalidField, Reserved,
+    InvalidField, Reserved,
     reservation::Filled,
     reserve_codes::{check_fill_len, expected_count},
 };
@@ -153,11 +153,8 @@ fn read(api: &Api, item: &[u8], key: &Grant) -> Result<Result<(Code, Draft), Fil
         let wrong = InvalidField { field: SHORT_CODE.to_owned(), expected };
         return Ok(Err(invalid(given, &[wrong])));
     };
-    Ok(match draft(api, item, fields, wrong, key.id) {
-        Ok(draft) => Ok((code, draft)),
-        Err(AppError::Invalid(fields)) => Err(invalid(given, &fields)),
-        Err(_) => Err(invalid(given, &[])),
-    })
+    let draft = draft(api, item, fields, wrong, key.id);
+    Ok(draft.map(|draft| (code, draft)).map_err(|fields| invalid(given, &fields)))
 }
 
 fn invalid(code: Value, wrong: &[InvalidField]) -> FillResult {

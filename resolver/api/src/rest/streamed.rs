@@ -1,4 +1,6 @@
-//! Lists that are sent while they are still read from the store.
+//! Lists that are sent while they are still read from the store. One key has few under way, and a
+//! client that takes too long for a piece or for the whole is cut off. So is one whose key is
+//! revoked meanwhile.
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,10 +1,8 @@
 //! `/rest/v3/visits`, and the visits of a link, a tag or a domain, in Shlink's shapes.
 //!
-//! 1. A page has any size, and without one all visits are on one page, as in Shlink. So an answer
-//!    of more than [`VISITS_READ`] visits is streamed: a few visits are read once the client has
-//!    taken those before.
-//! 2. One key has few such lists under way, and a client that takes too long for a piece or for the
-//!    whole is cut off. So is one whose key is revoked meanwhile.
+//! A page has any size, and without one all visits are on one page, as in Shlink. So an answer of
+//! more than [`VISITS_READ`] visits is streamed: a few visits are read once the client has taken
+//! those before.
 
 use std::sync::Arc;
 
