@@ -141,7 +141,7 @@ async fn begin(api: &Arc<Api>, by: &Grant, body: Incoming) -> Result<Answer, Pro
     };
     // The first items decide the form of the results: an array or lines.
     let first = reading.next().await;
-    let form = reading.splitter.form();
+    let form = reading.splitter.form;
     let (answers, receiver) = mpsc::channel(ANSWERS);
     tokio::spawn(answer_all(reading, first, Writer { form, started: false, written: 0, answers }));
     let mut answer = Answer::new(Body::stream(receiver, call));

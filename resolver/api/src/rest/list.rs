@@ -1,8 +1,8 @@
 //! `GET /rest/v3/short-urls`
 //!
-//! The links of a long page are read a few at a time while the client reads the answer. A list takes
-//! about a megabyte of memory, whatever it shows, and one that its client does not read takes no
-//! more.
+//! The links of a long page are read a few at a time while the client reads the answer. A list
+//! takes about a megabyte of memory, whatever it shows, and one that its client does not read takes
+//! no more.
 
 use std::{collections::HashMap, sync::Arc};
 

@@ -45,7 +45,7 @@ use crate::{
     Api, Task,
     authenticate::{AuthError, find_grant},
 };
-use token::{Claims, TokenError};
+use token::Claims;
 use web::{TEXT, answer, hold_back, server_sent_events};
 
 /// The path of the hub.
@@ -104,18 +104,6 @@ enum HubError {
 impl From<Problem> for HubError {
     fn from(problem: Problem) -> Self {
         Self::Call(problem)
-    }
-}
-
-impl From<AppError> for HubError {
-    fn from(error: AppError) -> Self {
-        Self::Call(error.into())
-    }
-}
-
-impl From<TokenError> for HubError {
-    fn from(error: TokenError) -> Self {
-        Self::unauthorized(error)
     }
 }
 
@@ -199,11 +187,12 @@ impl Hub {
         let token = token_of(&self.head.headers, self.head.uri.query());
         let token = token.ok_or_else(|| HubError::unauthorized(NO_TOKEN))?;
         let now = api.domain_cache.now();
-        let claims = token::verify(secret(live).await?, &token, now)?;
+        let claims = token::verify(secret(live).await?, &token, now).map_err(HubError::unauthorized)?;
         let (key, number) = claims.key();
         let found = find_grant(api, key, number).await.map_err(Problem::from)?;
         let by = found.ok_or_else(|| HubError::unauthorized(NO_KEY))?;
-        [Scope::Read, Scope::Visits].into_iter().try_for_each(|scope| require(&by, scope))?;
+        let required = [Scope::Read, Scope::Visits].into_iter().try_for_each(|scope| require(&by, scope));
+        required.map_err(Problem::from)?;
         api.calls.spend_of_key(&by).map_err(refused)?;
         let left = claims.expires_at().duration_since(now);
         Ok((by, Duration::try_from(left).unwrap_or_default(), token))
@@ -270,7 +259,7 @@ mod tests {
     fn refusals_are_held_back_and_have_their_status() {
         for (error, status) in [
             (HubError::Refused(StatusCode::METHOD_NOT_ALLOWED, String::new()), 405),
-            (TokenError::Expired.into(), 401),
+            (HubError::unauthorized(token::TokenError::Expired), 401),
             (HubError::Call(Problem::App(AppError::Unavailable)), 503),
         ] {
             let answer = error.into_answer();

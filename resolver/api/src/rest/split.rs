@@ -66,17 +66,13 @@ pub(super) struct Splitter {
     /// The number of these bytes that were examined.
     seen: usize,
     place: Place,
-    form: Form,
+    /// The separation of items; meaningful once the first has arrived.
+    pub(super) form: Form,
 }
 
 impl Splitter {
     pub(super) fn new() -> Self {
         Self { held: Vec::new(), seen: 0, place: Place::Start, form: Form::Lines }
-    }
-
-    /// Returns the separation of items; meaningful once the first has arrived.
-    pub(super) fn form(&self) -> Form {
-        self.form
     }
 
     /// Adds a piece. Items that it completes go to `items`.
