@@ -46,8 +46,8 @@ impl Call {
     }
 
     /// Runs the handler of a route, and completes the answer.
-    pub(super) async fn answer(mut self, found: Arc<NamedRoute>) -> Answer {
-        let executed = self.execute(&found).await;
+    pub(super) async fn answer(mut self, named: Arc<NamedRoute>) -> Answer {
+        let executed = self.execute(&named).await;
         let kept = executed.and_then(|mut answer| self.keep(&mut answer).map(|()| answer));
         self.finish(kept.unwrap_or_else(Problem::into_answer))
     }
@@ -58,9 +58,9 @@ impl Call {
         if self.uri.query().is_none() { Ok(()) } else { Query::of(&self.uri).check_names(known) }
     }
 
-    async fn execute(&self, found: &NamedRoute) -> Result<Answer, Problem> {
-        let known = &found.parameters;
-        match found.route.handler {
+    async fn execute(&self, named: &NamedRoute) -> Result<Answer, Problem> {
+        let known = &named.parameters;
+        match named.route.handler {
             Handler::Open(handler) => handler(self).await,
             Handler::Keyed(scope, handler) => {
                 let by = self.authorize(scope).await?;

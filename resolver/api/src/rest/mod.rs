@@ -116,15 +116,15 @@ pub async fn route(api: &Arc<Api>, client: IpAddr, request: Request<Incoming>) -
         call.leave_unread(&mut body).await;
         return finish(api, call.no_route().into_answer(), is_cross_origin);
     };
-    let Found { found, parameter, last_parameter } = found;
+    let Found { named, parameter, last_parameter } = found;
     (call.parameter, call.last_parameter) = (parameter, last_parameter);
-    let mut answer = answer_found(api, call, &found, body).await;
-    found.name.clone().set_on(&mut answer);
+    let mut answer = answer_found(api, call, &named, body).await;
+    named.name.clone().set_on(&mut answer);
     finish(api, answer, is_cross_origin)
 }
 
-async fn answer_found(api: &Arc<Api>, mut call: Call, found: &Arc<NamedRoute>, body: Incoming) -> Answer {
-    let route = &found.route;
+async fn answer_found(api: &Arc<Api>, mut call: Call, named: &Arc<NamedRoute>, body: Incoming) -> Answer {
+    let route = &named.route;
     if let Handler::Streamed(scope) = route.handler {
         let task: Task<Answer> = Box::pin(bulk::answer(call, scope, body));
         let answer = api.runtime.spawn(in_current(task)).await;
@@ -135,12 +135,12 @@ async fn answer_found(api: &Arc<Api>, mut call: Call, found: &Arc<NamedRoute>, b
     }
     let is_create = route.path == LINKS && route.method == Method::POST;
     let answer = if is_create && call.body.len() <= IN_PLACE_BYTES {
-        RunToEnd::new(&api.runtime, in_current(call.answer(Arc::clone(found)))).await.map_err(drop)
+        RunToEnd::new(&api.runtime, in_current(call.answer(Arc::clone(named)))).await.map_err(drop)
     } else {
         // Away from the listener's thread, because long calls must not slow redirects down. A read
         // runs to its end too, even if its client has gone: the database would work on, and the
         // permit of its key must not be free meanwhile.
-        let task: Task<Answer> = Box::pin(call.answer(Arc::clone(found)));
+        let task: Task<Answer> = Box::pin(call.answer(Arc::clone(named)));
         api.runtime.spawn(in_current(task)).await.map_err(drop)
     };
     answer.unwrap_or_else(|_| Problem::INTERNAL.into_answer())

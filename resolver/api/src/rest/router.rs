@@ -35,7 +35,7 @@ pub(super) struct NamedRoute {
 /// A route with the first and last parameter of its path, still percent-encoded; empty if the path
 /// has none.
 pub(super) struct Found {
-    pub(super) found: Arc<NamedRoute>,
+    pub(super) named: Arc<NamedRoute>,
     pub(super) parameter: String,
     pub(super) last_parameter: String,
 }
@@ -71,7 +71,7 @@ impl Router {
             let found = paths.at(path).ok()?;
             let parameter = found.params.iter().next().map_or("", |(_, value)| value).to_owned();
             let last_parameter = found.params.iter().last().map_or("", |(_, value)| value).to_owned();
-            Some(Found { found: Arc::clone(found.value), parameter, last_parameter })
+            Some(Found { named: Arc::clone(found.value), parameter, last_parameter })
         };
         if let Some(found) = look(path) {
             return Some(found);
@@ -113,7 +113,7 @@ mod tests {
     fn slugs_have_several_segments_and_actions_are_of_one_method() {
         let router = crate::rest::router(true);
         let found = |method: Method, path: &str| {
-            router.find(&method, path).map(|found| (found.found.route.path, found.parameter))
+            router.find(&method, path).map(|found| (found.named.route.path, found.parameter))
         };
         const LINK: &str = "/rest/v3/short-urls/{shortCode}";
         const VISITS: &str = "/rest/v3/short-urls/{shortCode}/visits";
@@ -148,6 +148,6 @@ mod tests {
         }
         let router = crate::rest::router(false);
         let shorten = router.find(&Method::GET, "/rest/v3/short-urls/shorten").unwrap();
-        assert_eq!((shorten.found.route.path, &*shorten.parameter), (LINK, "shorten"));
+        assert_eq!((shorten.named.route.path, &*shorten.parameter), (LINK, "shorten"));
     }
 }
