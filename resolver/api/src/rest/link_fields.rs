@@ -49,11 +49,11 @@ pub(super) fn read_edit(api: &Api, body: &[u8]) -> Result<(LinkFields, FieldErro
         None => {
             let mut fields = object(body)?;
             fields.retain(|name, _| {
-                let is_refused = dto::LinkFields::REFUSED_IN_EDITS.contains(&&**name);
+                let is_refused = dto::LinkFields::REFUSED_IN_EDITS.contains(&name.as_str());
                 if is_refused {
                     wrong.note::<()>(name, Err(UNKNOWN.to_owned()));
                 }
-                !is_refused && !dto::LinkFields::IGNORED_IN_EDITS.contains(&&**name)
+                !is_refused && !dto::LinkFields::IGNORED_IN_EDITS.contains(&name.as_str())
             });
             read_each(fields, &mut wrong)
         }

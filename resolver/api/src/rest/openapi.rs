@@ -20,14 +20,14 @@ use super::{
     health,
     json::JSON,
     problem::Problem,
-    route::{BODY_BYTES, Route, open},
+    route::{BODY_BYTES, Handler, Route},
 };
 use operation::{Schemas, describe};
 use web::{Answer, answer};
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::new(Method::GET, "/rest/v3/openapi.json", open!(show))
+        Route::new(Method::GET, "/rest/v3/openapi.json", Handler::Open(|call| Box::pin(show(call))))
             .document("describe", Topic::Service, "Describe the API")
             .addition()
             .answers::<dto::OpenApi>("The API in OpenAPI 3.1."),

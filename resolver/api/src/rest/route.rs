@@ -46,14 +46,7 @@ macro_rules! keyed {
     };
 }
 
-/// Makes a [`Handler::Open`] from an async function.
-macro_rules! open {
-    ($handler:path) => {
-        $crate::rest::route::Handler::Open(|call| Box::pin($handler(call)))
-    };
-}
-
-pub(super) use {keyed, open};
+pub(super) use keyed;
 
 /// A call of the API, with its description in the document.
 pub(super) struct Route {
