@@ -108,12 +108,12 @@ async fn edit(call: &Call, by: &Grant) -> Result<Answer, Problem> {
         Patch::Null => Err(A_DOMAIN.to_owned()),
         Patch::Set(name) => Authority::parse(&name).map(Some).map_err(|error| error.to_string()),
     };
-    let protocol = fields.protocol.try_map(|name| Protocol::parse(&name).ok_or(A_PROTOCOL.to_owned()));
+    let protocol = fields.protocol.try_change(|name| Protocol::parse(&name).ok_or(A_PROTOCOL.to_owned()));
     let edit = DomainEdit {
         authority: wrong.note(NAME, authority).flatten(),
         disabled: fields.enabled.value().map(|Flag(enabled)| !enabled),
         untracked: fields.track_visitors.value().map(|Flag(tracks)| !tracks),
-        protocol: wrong.note("protocol", protocol).and_then(Patch::change),
+        protocol: wrong.note("protocol", protocol).flatten(),
         ..DomainEdit::default()
     };
     wrong.finish()?;

@@ -86,11 +86,11 @@ pub(super) fn create_command(api: &Api, mut fields: dto::LinkFields, wrong: &mut
 
 /// Converts the fields that creates and edits share.
 fn link_fields(api: &Api, fields: dto::LinkFields, wrong: &mut FieldErrors) -> LinkFields {
-    let number = |field: Patch<Number>| field.map(|Number(number)| number).change();
-    let flag = |field: Patch<Flag>| field.map(|Flag(flag)| flag).change();
+    let number = |field: Patch<Number>| field.change().map(|value| value.map(|Number(number)| number));
+    let flag = |field: Patch<Flag>| field.change().map(|value| value.map(|Flag(flag)| flag));
     let mut time = |field: Field, value: Patch<Time>| {
-        let read = value.try_map(|Time(text)| read_time(&text, &api.time_zone));
-        wrong.check(field, read).and_then(Patch::change)
+        let read = value.try_change(|Time(text)| read_time(&text, &api.time_zone));
+        wrong.check(field, read).flatten()
     };
     LinkFields {
         valid_since: time(Field::ValidSince, fields.valid_since),
