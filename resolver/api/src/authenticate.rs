@@ -25,7 +25,7 @@ pub const AT_ONCE: Duration = Duration::from_millis(100);
 
 /// Why a call is not authenticated.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum AuthError {
+pub enum AuthError {
     /// The call has no key.
     #[error("Expected one of the following authentication headers, [\"X-Api-Key\"], but none were provided")]
     NoKey,
@@ -42,10 +42,6 @@ pub(crate) enum AuthError {
 
 /// Authenticates a call. Returns the grant of its key, and the remaining rate to report. The
 /// function may run on any runtime: it queries the store on the daemon's own.
-///
-/// # Errors
-/// Returns [`AuthError`] if the key is missing or wrong, if the client or the key has made too many
-/// calls, or if the key cannot be looked up.
 pub(crate) async fn authenticate(
     api: &Arc<Api>,
     client: IpAddr,
@@ -60,7 +56,11 @@ pub(crate) async fn authenticate(
     }
     let found = match answered {
         Some(found) => found,
-        None => find_key(api, hash).await?,
+        None => {
+            let asking = Arc::clone(api);
+            let found = api.runtime.spawn(async move { asking.keys.find(&*asking.store, hash).await }).await;
+            found.map_err(|_| AppError::Internal)?.map_err(|_| AppError::Unavailable)?
+        }
     };
     let grant = found.ok_or(AuthError::WrongKey)?;
     if !is_known {
@@ -71,58 +71,38 @@ pub(crate) async fn authenticate(
     Ok((grant, of_key.or(of_client)))
 }
 
-/// Why a person is not signed in.
-#[derive(Debug, thiserror::Error)]
-pub enum SignInError {
-    /// The key is missing, unknown, revoked or expired.
-    #[error("the API key does not exist, was revoked or has expired")]
-    WrongKey,
-    /// There were too many attempts from here, or too many calls with this key.
-    #[error("too many attempts: try again in {} s", .0.as_secs() + 1)]
-    TooManyCalls(Duration),
-    /// The key could not be looked up.
-    #[error(transparent)]
-    App(#[from] AppError),
-}
-
 /// Checks the API key of a person who signs in, within the same limits as that of a call.
 ///
 /// # Errors
-/// Returns [`SignInError`] if the key is missing or wrong, if there were too many attempts, or if
-/// the key cannot be looked up.
-pub async fn sign_in(api: &Arc<Api>, client: IpAddr, key: &[u8]) -> Result<Grant, SignInError> {
-    match authenticate(api, client, Some(key)).await {
-        Ok((grant, _)) => Ok(grant),
-        Err(AuthError::NoKey | AuthError::WrongKey) => Err(SignInError::WrongKey),
-        Err(AuthError::TooManyCalls(Refused { wait, .. })) => Err(SignInError::TooManyCalls(wait)),
-        Err(AuthError::App(error)) => Err(error.into()),
-    }
+/// Returns [`AuthError`] if the key is missing or wrong, if there were too many attempts, or if the
+/// key cannot be looked up.
+pub async fn sign_in(api: &Arc<Api>, client: IpAddr, key: &[u8]) -> Result<Grant, AuthError> {
+    authenticate(api, client, Some(key)).await.map(|(grant, _)| grant)
 }
 
 /// Returns the grant of a session's key, and counts the request as a call of the key; `None` if the
 /// session has ended.
 ///
 /// # Errors
-/// Returns [`SignInError`] if the client or the key has made too many calls, or if the session
-/// cannot be looked up.
+/// Returns [`AuthError`] if the client or the key has made too many calls, or if the session cannot
+/// be looked up.
 pub async fn find_session(
     api: &Arc<Api>,
     client: IpAddr,
     session: SessionHash,
-) -> Result<Option<Grant>, SignInError> {
-    let too_many = |refused: Refused| SignInError::TooManyCalls(refused.wait);
-    api.calls.spend_of_client(client).map_err(too_many)?;
+) -> Result<Option<Grant>, AuthError> {
+    api.calls.spend_of_client(client).map_err(AuthError::TooManyCalls)?;
     let is_known = api.keys.remembers_session(&session);
     if !is_known {
         // A token cannot be guessed, but each attempt costs a query.
-        api.calls.spend_of_wrong_keys(client).await.map_err(too_many)?;
+        api.calls.spend_of_wrong_keys(client).await.map_err(AuthError::TooManyCalls)?;
     }
     let found = api.keys.find_session(&*api.store, session).await.map_err(AppError::from)?;
     let Some(grant) = found.map(|grant| settled(api, grant)) else { return Ok(None) };
     if !is_known {
         api.calls.give_back_wrong_key(client);
     }
-    api.calls.spend_of_key(&grant).map_err(too_many)?;
+    api.calls.spend_of_key(&grant).map_err(AuthError::TooManyCalls)?;
     Ok(Some(grant))
 }
 
@@ -155,9 +135,6 @@ pub async fn is_still_granted(api: &Api, by: &Grant) -> Result<bool, StoreError>
 /// Checks a key again when the rest of its request has arrived, unless that took no time: a body
 /// that trickles in would otherwise outlive its key. `since` is when the key was checked first. The
 /// function may run on any runtime.
-///
-/// # Errors
-/// Returns [`AuthError`] if the key has ended or changed since, or cannot be looked up.
 pub(crate) async fn check_again(api: &Arc<Api>, by: &Grant, since: Instant) -> Result<(), AuthError> {
     if since.elapsed() < AT_ONCE {
         return Ok(());
@@ -168,10 +145,4 @@ pub(crate) async fn check_again(api: &Arc<Api>, by: &Grant, since: Instant) -> R
         true => Ok(()),
         false => Err(AuthError::WrongKey),
     }
-}
-
-async fn find_key(api: &Arc<Api>, hash: KeyHash) -> Result<Option<Grant>, AppError> {
-    let asking = Arc::clone(api);
-    let found = api.runtime.spawn(async move { asking.keys.find(&*asking.store, hash).await }).await;
-    found.map_err(|_| AppError::Internal)?.map_err(|_| AppError::Unavailable)
 }

@@ -41,9 +41,9 @@ pub(crate) struct Share {
 
 /// The error for a call beyond a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Refused {
+pub struct Refused {
     /// The time until the next call is allowed.
-    pub(crate) wait: Duration,
+    pub wait: Duration,
     /// The budget to report; `None` for a client with too many wrong keys.
     pub(crate) share: Option<Share>,
 }
@@ -59,7 +59,6 @@ pub struct Calls {
 
 impl Calls {
     /// Creates rates of which nothing is spent yet.
-    #[must_use]
     pub fn new(limits: CallLimits) -> Self {
         Self {
             limits,

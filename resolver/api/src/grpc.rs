@@ -19,7 +19,7 @@ mod status;
 
 use std::{sync::Arc, time::Duration};
 
-use admission::{Admission, Admitted, Caller, LongAnswer, client_of};
+use admission::{Admission, Admitted, Caller, client_of};
 use app::{AppError, FieldErrors, authorize::require, edit_link::Target};
 use create_stream::CreateStreams;
 use futures_util::future::BoxFuture;
@@ -29,7 +29,6 @@ use limits::{
     http2_windows::GRPC,
 };
 use links::{Record, api_key::Grant, scope::Scope};
-use list::List;
 use prost::Message as _;
 use proto::links::v1::{
     CreateLinkRequest, DeleteLinkRequest, DeleteLinkResponse, EditLinkRequest, GetLinkRequest, Link,
@@ -44,7 +43,7 @@ use tonic::{
     transport::{self, Server},
 };
 
-use crate::{Api, Task};
+use crate::{Api, Task, authenticate::check_again};
 
 /// The maximum size of a request in bytes, the same as for bodies of the REST API.
 const MESSAGE_BYTES: usize = 64 * 1024;
@@ -117,7 +116,7 @@ async fn serve_calls(
         .concurrency_limit_per_connection(GRPC.streams as usize)
         .http2_max_header_list_size(HEADER_BYTES)
         .layer(calls)
-        .add_service(Admission::new(api, links, MESSAGE_BYTES))
+        .add_service(Admission::new(api, links))
         .add_service(health_service)
         .add_service(reflection)
         .serve_with_incoming_shutdown(incoming, stop.clone().cancelled_owned());
@@ -149,9 +148,11 @@ struct Service {
 }
 
 impl Service {
-    /// Returns the grant of a call's key.
+    /// Returns the grant of a call's key, checked again now that the message has arrived.
     async fn key_of<T: Sync>(&self, request: &Request<T>) -> Result<Grant, Status> {
-        Admitted::of(request.extensions())?.key(&self.api).await
+        let Admitted { grant, since, .. } = Admitted::of(request.extensions())?;
+        check_again(&self.api, grant, *since).await?;
+        Ok(grant.clone())
     }
 
     /// Makes one create of a stream. Each counts as a call: a key that was revoked or has reached
@@ -175,8 +176,7 @@ impl Service {
             let record = links.create_link(request, idempotency, FieldErrors::default(), &by).await?;
             Ok((record, by))
         };
-        let (record, by) = self.to_its_end(Box::pin(created)).await?;
-        self.shown(&record, &by).await
+        self.link_of(Box::pin(created)).await
     }
 
     /// Runs a call that uses the database in a task of its own. A client that disconnects must not
@@ -187,13 +187,14 @@ impl Service {
         ended.unwrap_or(Err(AppError::Internal)).map_err(|error| of_app(&error))
     }
 
-    /// Returns the answer to a call that changed, created or read a link. A key without the scope
-    /// `read` gets the link's name and version.
-    async fn shown(&self, record: &Record, by: &Grant) -> Result<Link, Status> {
+    /// Runs a call that changes, creates or reads a link, and returns the answer. A key without the
+    /// scope `read` gets the link's name and version.
+    async fn link_of(&self, call: Task<Result<(Record, Grant), AppError>>) -> Result<Link, Status> {
+        let (record, by) = self.to_its_end(call).await?;
         let link = if by.may_read() {
-            messages::link(&self.api, record, &self.api.links.names_for(record, by).await)
+            messages::link(&self.api, &record, &self.api.links.names_for(&record, &by).await)
         } else {
-            messages::link_name(&self.api, record)
+            messages::link_name(&self.api, &record)
         };
         link.ok_or_else(|| of_app(&AppError::Internal))
     }
@@ -228,8 +229,7 @@ impl Links for Service {
         let GetLinkRequest { short_code, domain } = request.into_inner();
         let (name, service) = (messages::name(short_code, domain), self.clone());
         let found = async move { Ok((service.api.links.get_link(&name, &by).await?, by)) };
-        let (found, by) = self.to_its_end(Box::pin(found)).await?;
-        self.shown(&found, &by).await.map(Response::new)
+        self.link_of(Box::pin(found)).await.map(Response::new)
     }
 
     async fn edit_link(&self, request: Request<EditLinkRequest>) -> Result<Response<Link>, Status> {
@@ -240,8 +240,7 @@ impl Links for Service {
             let edited = service.api.links.edit_link(&target, edit, FieldErrors::default(), &by).await?;
             Ok((edited, by))
         };
-        let (edited, by) = self.to_its_end(Box::pin(edited)).await?;
-        self.shown(&edited, &by).await.map(Response::new)
+        self.link_of(Box::pin(edited)).await.map(Response::new)
     }
 
     async fn delete_link(
@@ -265,12 +264,10 @@ impl Links for Service {
         let by = self.key_of(&request).await?;
         let (request, service) = (messages::list_command(request.into_inner()), self.clone());
         let listed = async move { list::list(&service.api, request, &by).await };
-        let List { records, total, held } = self.to_its_end(Box::pin(listed)).await?;
-        let names = self.api.links.names(&records).await;
-        let links = records.iter().filter_map(|record| messages::link(&self.api, record, &names)).collect();
-        let mut answer = Response::new(ListLinksResponse { links, total });
+        let (page, held) = self.to_its_end(Box::pin(listed)).await?;
+        let mut answer = Response::new(page);
         if let Some(held) = held {
-            answer.extensions_mut().insert(LongAnswer(Arc::new(held)));
+            answer.extensions_mut().insert(Arc::new(held));
         }
         Ok(answer)
     }

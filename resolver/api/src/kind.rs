@@ -4,47 +4,97 @@
 use app::AppError;
 use hyper::StatusCode;
 use limits::ExceededShare;
+use schemars::{JsonSchema, SchemaGenerator};
 use tonic::Code;
 
-/// A kind of problem. Its name is that of its schema in the document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// A kind of problem. Its name is that of its schema in the document, where its comment says when
+/// calls are answered with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, JsonSchema)]
 pub(crate) enum Kind {
+    /// The body is not JSON, or not of the kind that is expected (an object; for fills an array of
+    /// objects).
     MalformedBody,
+    /// The body is longer than is read. The detail says how long it may be.
     BodyTooLarge,
+    /// The body came too slowly: nothing for ten seconds, or less than 16 KiB a second after that.
     SlowBody,
+    /// Fields or parameters are wrong. Up to 16 of them are named at once; `expected` is an
+    /// addition and says for each what would have been right.
     InvalidData,
+    /// There is no `X-Api-Key`, or it is empty.
     NoKey,
+    /// The key does not exist, was revoked or has expired.
     WrongKey,
+    /// The key exists, but lacks the scope that the call needs; or it is limited to some links, and
+    /// the call concerns all of them.
     Forbidden,
+    /// No link has this code on this domain, or the key must not know of it. `domain` is left out
+    /// for the default one.
     NoShortUrl,
+    /// Another link has this slug on this domain, or had this code before. `domain` is left out for
+    /// the default one.
     SlugTaken,
+    /// The Idempotency-Key came with another body before.
     IdempotencyKeyReused,
+    /// No domain has this name, or the key is for another one.
     NoDomain,
+    /// Another domain has this name.
     DomainTaken,
+    /// There are as many domains as the operator allows.
     TooManyDomains,
+    /// Links are on the domain, keys are limited to it, or it is the default one.
     DomainInUse,
+    /// No rule has this pattern.
     NoTarget,
+    /// Only keys that see all links may change tags, which all links share.
     ForbiddenTags,
+    /// There is no Mercure hub: this service sends no updates.
     NoMercure,
+    /// Keys of a domain that is not the default one make links one by one.
     OneDomainOnly,
+    /// Too many calls were made with this key or from this client. `Retry-After` says how long to
+    /// wait.
     TooManyCalls,
+    /// The link was edited since its `ETag` was read: read it, and decide again.
     Superseded,
+    /// An operator took the link down, and has to bring it back before it is deleted or moved.
     Blocked,
+    /// No link has this tag.
     NoTag,
+    /// Another tag has the new name.
     TagConflict,
+    /// No reservation has this id, or it is another key's.
     NoReservation,
+    /// The reservation was given up, so nothing can be filled in any more.
     ReservationClosed,
+    /// The key has as many codes in open reservations as the operator allows, or as many open
+    /// reservations as a key may have.
     TooManyReserved,
+    /// No webhook has this id.
     NoWebhook,
+    /// The webhook has no such delivery, or it was removed a week after its end.
     NoDelivery,
+    /// There are as many webhooks as there may be.
     TooManyWebhooks,
+    /// The webhook is disabled, so that it is not called.
     WebhookDisabled,
+    /// The operator keeps no addresses of visitors, so that no visit can be found by one.
     AddressesNotKept,
+    /// There are as many erasures as are kept for visits that are not stored yet. Each is forgotten
+    /// when single visits of its time are.
     TooManyErasures,
+    /// A later release has stored something of the link that this one cannot read, and that the
+    /// change would lose.
     LaterRelease,
+    /// Nothing is called by this method and path. A wrong method is answered like this too, and not
+    /// with 405.
     NoRoute,
+    /// Every code of the keyspace is taken. An operator has to add a keyspace.
     Exhausted,
+    /// The database or the issuer of numbers does not answer at the moment. Nothing is lost: try
+    /// again.
     Unavailable,
+    /// A mistake of the server, which its log tells more of.
     Internal,
 }
 
@@ -128,75 +178,10 @@ impl Kind {
         }
     }
 
-    /// Describes when calls are answered with this problem.
-    pub(crate) fn when(self) -> &'static str {
-        match self {
-            Self::MalformedBody => {
-                "The body is not JSON, or not of the kind that is expected (an object; for fills an array of objects)."
-            }
-            Self::BodyTooLarge => "The body is longer than is read. The detail says how long it may be.",
-            Self::SlowBody => {
-                "The body came too slowly: nothing for ten seconds, or less than 16 KiB a second after that."
-            }
-            Self::InvalidData => {
-                "Fields or parameters are wrong. Up to 16 of them are named at once; `expected` is an addition and says for each what would have been right."
-            }
-            Self::NoKey => "There is no `X-Api-Key`, or it is empty.",
-            Self::WrongKey => "The key does not exist, was revoked or has expired.",
-            Self::Forbidden => {
-                "The key exists, but lacks the scope that the call needs; or it is limited to some links, and the call concerns all of them."
-            }
-            Self::NoShortUrl => {
-                "No link has this code on this domain, or the key must not know of it. `domain` is left out for the default one."
-            }
-            Self::SlugTaken => {
-                "Another link has this slug on this domain, or had this code before. `domain` is left out for the default one."
-            }
-            Self::IdempotencyKeyReused => "The Idempotency-Key came with another body before.",
-            Self::NoDomain => "No domain has this name, or the key is for another one.",
-            Self::DomainTaken => "Another domain has this name.",
-            Self::TooManyDomains => "There are as many domains as the operator allows.",
-            Self::DomainInUse => "Links are on the domain, keys are limited to it, or it is the default one.",
-            Self::NoTarget => "No rule has this pattern.",
-            Self::ForbiddenTags => "Only keys that see all links may change tags, which all links share.",
-            Self::NoMercure => "There is no Mercure hub: this service sends no updates.",
-            Self::OneDomainOnly => "Keys of a domain that is not the default one make links one by one.",
-            Self::TooManyCalls => {
-                "Too many calls were made with this key or from this client. `Retry-After` says how long to wait."
-            }
-            Self::Superseded => "The link was edited since its `ETag` was read: read it, and decide again.",
-            Self::Blocked => {
-                "An operator took the link down, and has to bring it back before it is deleted or moved."
-            }
-            Self::NoTag => "No link has this tag.",
-            Self::TagConflict => "Another tag has the new name.",
-            Self::NoReservation => "No reservation has this id, or it is another key's.",
-            Self::ReservationClosed => "The reservation was given up, so nothing can be filled in any more.",
-            Self::TooManyReserved => {
-                "The key has as many codes in open reservations as the operator allows, or as many open reservations as a key may have."
-            }
-            Self::NoWebhook => "No webhook has this id.",
-            Self::NoDelivery => "The webhook has no such delivery, or it was removed a week after its end.",
-            Self::TooManyWebhooks => "There are as many webhooks as there may be.",
-            Self::WebhookDisabled => "The webhook is disabled, so that it is not called.",
-            Self::AddressesNotKept => {
-                "The operator keeps no addresses of visitors, so that no visit can be found by one."
-            }
-            Self::TooManyErasures => {
-                "There are as many erasures as are kept for visits that are not stored yet. Each is forgotten when single visits of its time are."
-            }
-            Self::LaterRelease => {
-                "A later release has stored something of the link that this one cannot read, and that the change would lose."
-            }
-            Self::NoRoute => {
-                "Nothing is called by this method and path. A wrong method is answered like this too, and not with 405."
-            }
-            Self::Exhausted => "Every code of the keyspace is taken. An operator has to add a keyspace.",
-            Self::Unavailable => {
-                "The database or the issuer of numbers does not answer at the moment. Nothing is lost: try again."
-            }
-            Self::Internal => "A mistake of the server, which its log tells more of.",
-        }
+    /// Describes when calls are answered with this problem, in the words of its comment.
+    pub(crate) fn when(self) -> String {
+        let schema = Self::json_schema(&mut SchemaGenerator::default()).to_value();
+        schema["oneOf"][self as usize]["description"].as_str().unwrap_or_default().replace('\n', " ")
     }
 
     /// Returns the kind of an error of the application.
@@ -247,6 +232,7 @@ mod tests {
     fn the_table_is_in_the_order_of_the_kinds() {
         for (place, kind) in Kind::all().enumerate() {
             assert_eq!(kind as usize, place);
+            assert!(!kind.when().is_empty(), "{kind:?}");
         }
     }
 }

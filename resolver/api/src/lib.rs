@@ -33,8 +33,8 @@ use tokio::runtime;
 use tokio_util::sync::CancellationToken;
 use web::client_limits::Clients;
 
-pub use authenticate::{AT_ONCE, SignInError, find_session, is_still_granted, sign_in};
-pub use calls::{CallLimits, Calls};
+pub use authenticate::{AT_ONCE, AuthError, find_session, is_still_granted, sign_in};
+pub use calls::{CallLimits, Calls, Refused};
 pub use rest::{HealthCheck, Router};
 
 /// The state that both APIs share.

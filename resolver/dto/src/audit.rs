@@ -5,6 +5,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::{Backwards, DateTime};
+
 /// A change that was made.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -13,8 +15,7 @@ pub struct AuditEntry<'a> {
     /// The number of the entry, which grows with time.
     pub id: i64,
     /// When the change was made.
-    #[schemars(extend("format" = "date-time"))]
-    pub date: String,
+    pub date: DateTime,
     /// The name of the API key; null for the operator's command line.
     pub api_key: Option<&'a str>,
     /// The kind of change.
@@ -35,15 +36,5 @@ pub struct AuditEntry<'a> {
 #[schemars(extend("x-addition" = true))]
 pub struct AuditPage<'a> {
     /// The page.
-    pub audit: AuditData<'a>,
-}
-
-/// Entries, the latest first.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-#[schemars(inline)]
-pub struct AuditData<'a> {
-    /// The entries.
-    pub data: Vec<AuditEntry<'a>>,
-    /// The number to ask for the next page with; null at the end.
-    pub before: Option<i64>,
+    pub audit: Backwards<AuditEntry<'a>>,
 }

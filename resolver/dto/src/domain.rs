@@ -106,7 +106,6 @@ pub struct DomainEdit {
 #[serde(default)]
 pub struct DomainQuery {
     /// The domain of the link; without it, and with `DEFAULT`, the default one.
-    #[schemars(with = "String")]
     pub domain: Option<String>,
 }
 
@@ -120,10 +119,7 @@ pub struct DomainsQuery {
     pub all: Flag,
 }
 
-/// The schema of a protocol or null.
-struct ProtocolOrNull;
-
 inline_schema!(
-    ProtocolOrNull,
+    struct ProtocolOrNull,
     json_schema!({ "enum": [Protocol::Http.as_str(), Protocol::Https.as_str(), null] })
 );

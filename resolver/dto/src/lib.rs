@@ -26,34 +26,20 @@ mod values;
 mod visit;
 mod webhook;
 
-pub use audit::{AuditData, AuditEntry, AuditPage};
-pub use bulk::{BatchResult, BatchResults, BatchWord, FillResult, FillResults, FillWord};
-pub use domain::{
-    Domain, DomainData, DomainEdit, DomainList, DomainQuery, DomainRedirects, DomainRedirectsEdit,
-    DomainsQuery,
-};
-pub use health::{Health, HealthLinks, HealthStatus, OpenApi};
-pub use link::{
-    BatchItem, ChangedShortUrl, EditUse, FillItem, LinkFields, LinkLimits, MoveShortUrl, NewShortUrl,
-    NewTakedown, ShortUrl, ShortUrlEdit, ShortUrlName, ShortUrlPage, TagName, Takedown,
-};
-pub use live::{LiveVisit, LiveVisitsQuery, MercureInfo, SkippedVisits};
-pub use page::{BeforeQuery, Data, Page, Pagination};
-pub use patch::Patch;
-pub use query::{LinkListQuery, MatchMode};
-pub use reservation::{NewReservation, Reservation, ReservationList};
-pub use rule::{
-    ChangedRedirectRules, Condition, NewCondition, NewRedirectRule, NewRedirectRules, RedirectRule,
-    RedirectRules,
-};
-pub use stats::{Stats, StatsDays, StatsDistinct, StatsPoint, StatsQuery, StatsRange, StatsValue};
-pub use tag::{TagPage, TagRenaming, TagStats, TagStatsPage, TagsDeletionQuery, TagsQuery};
-pub use target::{Target, TargetList};
-pub use values::{Flag, Ignored, Number, Time};
-pub use visit::{
-    DeletedVisits, ErasedVisits, ErasureQuery, OrphanVisitsQuery, Visit, VisitLocation, VisitPage,
-    VisitsByKind, VisitsDomainQuery, VisitsOverview, VisitsQuery, VisitsSummary,
-};
-pub use webhook::{
-    DeliveryData, DeliveryPage, NewWebhook, Webhook, WebhookDelivery, WebhookEdit, WebhookList,
-};
+pub use audit::*;
+pub use bulk::*;
+pub use domain::*;
+pub use health::*;
+pub use link::*;
+pub use live::*;
+pub use page::*;
+pub use patch::*;
+pub use query::*;
+pub use reservation::*;
+pub use rule::*;
+pub use stats::*;
+pub use tag::*;
+pub use target::*;
+pub use values::*;
+pub use visit::*;
+pub use webhook::*;

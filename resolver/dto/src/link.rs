@@ -13,8 +13,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Flag, Ignored, Number, Patch, Time, VisitsSummary, page::Page, values::inline_schema};
-pub use bodies::{BatchItem, EditUse, FillItem, NewShortUrl, ShortUrlEdit};
+use super::{DateTime, Flag, Ignored, Number, Patch, Time, VisitsSummary, page::Page, values::inline_schema};
+pub use bodies::{BatchItem, FillItem, NewShortUrl, ShortUrlEdit};
 
 /// The fields of a link that a caller sets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -30,8 +30,8 @@ pub struct LinkFields {
     /// All tags of the link. Spaces become dashes, and letters lower case. An edit with null leaves
     /// them unchanged; one with an empty array removes them.
     #[serde(skip_serializing_if = "Patch::is_absent")]
-    #[schemars(length(max = TAGS_MAX))]
-    pub tags: Patch<Vec<TagName>>,
+    #[schemars(with = "Patch<Vec<TagName>>", length(max = TAGS_MAX))]
+    pub tags: Patch<Vec<String>>,
     /// The name of the link for people. A longer one is cut after 512 bytes.
     #[serde(skip_serializing_if = "Patch::is_absent")]
     pub title: Patch<String>,
@@ -142,17 +142,7 @@ pub struct LinkFields {
     pub has_redirect_rules: Ignored,
 }
 
-/// A tag of a link.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TagName(pub String);
-
-/// The schema of a redirect status: a number, or a string of one.
-struct StatusNumber;
-
-/// The schema of a way to choose a code.
-struct StrategyName;
-
-inline_schema!(StrategyName, json_schema!({ "enum": ["sequence", "hash", null] }));
+inline_schema!(struct StrategyName, json_schema!({ "enum": ["sequence", "hash", null] }));
 
 /// The domain that a link moves to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -187,8 +177,7 @@ pub struct ShortUrl<'a> {
     /// The target, as it was written.
     pub long_url: &'a str,
     /// When the link was created.
-    #[schemars(extend("format" = "date-time"))]
-    pub date_created: String,
+    pub date_created: DateTime,
     /// The tags.
     pub tags: Vec<&'a str>,
     /// When and how often the link redirects.
@@ -224,20 +213,20 @@ pub struct ShortUrl<'a> {
     #[schemars(extend("x-addition" = true))]
     pub edited_by: Option<&'a str>,
     /// When the link was last edited.
-    #[schemars(extend("format" = "date-time", "x-addition" = true))]
-    pub edited_at: Option<String>,
+    #[schemars(extend("x-addition" = true))]
+    pub edited_at: Option<DateTime>,
     /// The version, which grows with each edit; it is also in `ETag`.
     #[schemars(extend("x-addition" = true))]
     pub version: u64,
     /// When the link was deleted; null for a link that is not deleted.
-    #[schemars(extend("format" = "date-time", "x-addition" = true))]
-    pub deleted_at: Option<String>,
+    #[schemars(extend("x-addition" = true))]
+    pub deleted_at: Option<DateTime>,
     /// Why an operator took the link down; null for a link that was not taken down.
     #[schemars(extend("x-addition" = true))]
     pub blocked: Option<Takedown<'a>>,
     /// When the link was last visited; null if it never was.
-    #[schemars(extend("format" = "date-time", "x-addition" = true))]
-    pub last_visit: Option<String>,
+    #[schemars(extend("x-addition" = true))]
+    pub last_visit: Option<DateTime>,
 }
 
 /// The answer to a change of a link.
@@ -269,8 +258,7 @@ pub struct Takedown<'a> {
     /// The reason, in the operator's words.
     pub reason: &'a str,
     /// When the link was taken down.
-    #[schemars(extend("format" = "date-time"))]
-    pub date: String,
+    pub date: DateTime,
 }
 
 /// When and how often a link redirects.
@@ -278,11 +266,9 @@ pub struct Takedown<'a> {
 #[serde(rename_all = "camelCase")]
 pub struct LinkLimits {
     /// The link does not redirect before this time.
-    #[schemars(extend("format" = "date-time"))]
-    pub valid_since: Option<String>,
+    pub valid_since: Option<DateTime>,
     /// The link does not redirect from this time on.
-    #[schemars(extend("format" = "date-time"))]
-    pub valid_until: Option<String>,
+    pub valid_until: Option<DateTime>,
     /// How many visits are redirected.
     #[schemars(range(min = 1))]
     pub max_visits: Option<u64>,
@@ -296,21 +282,18 @@ pub struct ShortUrlPage<'a> {
     pub short_urls: Page<ShortUrl<'a>>,
 }
 
-/// The schema of a redirect status or null.
-struct StatusOrNull;
-
-inline_schema!(StatusOrNull, {
+inline_schema!(struct StatusOrNull, {
     let statuses = (300..400_u16).filter(|status| RedirectStatus::try_from(*status).is_ok());
     let all: Vec<Option<u16>> = statuses.map(Some).chain([None]).collect();
     json_schema!({ "enum": all })
 });
 
 inline_schema!(
-    TagName,
+    struct TagName,
     json_schema!({ "type": "string", "format": "tag", "minLength": 1, "maxLength": Tag::MAX_LEN })
 );
 
-inline_schema!(StatusNumber, {
+inline_schema!(struct StatusNumber, {
     let statuses = (300..400_u16).filter(|status| RedirectStatus::try_from(*status).is_ok());
     let both = statuses.flat_map(|status| [json!(status), json!(status.to_string())]);
     json_schema!({ "enum": both.chain([Value::Null]).collect::<Vec<_>>() })

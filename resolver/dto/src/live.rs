@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Flag, ShortUrl, Visit};
+use super::{DateTime, Flag, ShortUrl, Visit};
 
 /// A visit that was just stored: the data of an event `visit`, and of Shlink's updates.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -29,13 +29,10 @@ pub struct SkippedVisits {
 #[serde(rename_all = "camelCase", default)]
 pub struct LiveVisitsQuery {
     /// Only visits of the link with this code or slug, on `domain`.
-    #[schemars(with = "String")]
     pub short_code: Option<String>,
     /// Only visits of links with this tag.
-    #[schemars(with = "String")]
     pub tag: Option<String>,
     /// Only visits on this domain; `DEFAULT` for the default one.
-    #[schemars(with = "String")]
     pub domain: Option<String>,
     /// Only visits that no link redirected, or only the others.
     #[schemars(with = "bool")]
@@ -51,6 +48,5 @@ pub struct MercureInfo {
     /// A token that the hub takes: a JWT.
     pub token: String,
     /// When the token expires.
-    #[schemars(extend("format" = "date-time"))]
-    pub jwt_expiration: String,
+    pub jwt_expiration: DateTime,
 }

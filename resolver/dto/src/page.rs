@@ -40,6 +40,16 @@ pub struct BeforeQuery {
     pub before: Option<String>,
 }
 
+/// A page of a list that is read backwards.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct Backwards<T> {
+    /// The items, the latest first.
+    pub data: Vec<T>,
+    /// The number to ask for the next page with; null at the end.
+    pub before: Option<i64>,
+}
+
 /// A list that is answered whole.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(inline)]
@@ -48,21 +58,19 @@ pub struct Data<T> {
     pub data: Vec<T>,
 }
 
-/// The schema of a number for which Shlink has a meaning also below 1.
-pub(super) struct AnyInteger;
-
-/// The schema of a page's number.
-pub(super) struct PageNumber;
-
-/// The schema of a page's size: from 1, or -1 for all.
-pub(super) struct PageSize;
-
-inline_schema!(AnyInteger, json_schema!({ "type": "integer", "minimum": i64::MIN, "maximum": i64::MAX }));
-
-inline_schema!(PageNumber, json_schema!({ "type": "integer", "minimum": 1, "maximum": u64::MAX }));
+// For a number that has a meaning to Shlink also below 1.
+inline_schema!(
+    pub(super) struct AnyInteger,
+    json_schema!({ "type": "integer", "minimum": i64::MIN, "maximum": i64::MAX })
+);
 
 inline_schema!(
-    PageSize,
+    pub(super) struct PageNumber,
+    json_schema!({ "type": "integer", "minimum": 1, "maximum": u64::MAX })
+);
+
+inline_schema!(
+    pub(super) struct PageSize,
     json_schema!({
         "type": "integer", "anyOf": [{ "minimum": 1, "maximum": i64::MAX }, { "const": -1 }],
     })

@@ -44,25 +44,9 @@ impl<T> Patch<T> {
         }
     }
 
-    /// Converts the value.
-    pub fn map<R>(self, convert: impl FnOnce(T) -> R) -> Patch<R> {
-        match self {
-            Self::Absent => Patch::Absent,
-            Self::Null => Patch::Null,
-            Self::Set(value) => Patch::Set(convert(value)),
-        }
-    }
-
-    /// Converts the value with a function that may fail.
-    ///
-    /// # Errors
-    /// Returns the function's error.
-    pub fn try_map<R, E>(self, convert: impl FnOnce(T) -> Result<R, E>) -> Result<Patch<R>, E> {
-        Ok(match self {
-            Self::Absent => Patch::Absent,
-            Self::Null => Patch::Null,
-            Self::Set(value) => Patch::Set(convert(value)?),
-        })
+    /// Returns the change that an edit makes, its value converted.
+    pub fn try_change<R, E>(self, convert: impl FnOnce(T) -> Result<R, E>) -> Result<Option<Option<R>>, E> {
+        self.change().map(|value| value.map(convert).transpose()).transpose()
     }
 }
 

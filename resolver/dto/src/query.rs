@@ -25,14 +25,12 @@ pub struct LinkListQuery {
     pub items_per_page: Option<String>,
     /// A text that the slug, long URL, title, a tag or the domain of the links contains, regardless
     /// of case; or a whole code.
-    #[schemars(with = "String")]
     pub search_term: Option<String>,
     /// The exact long URL: all codes that lead there. An index answers it, and new links are found
     /// at once.
     #[schemars(with = "String", extend("x-addition" = true))]
     pub long_url: Option<String>,
     /// The domain of the links; `DEFAULT` for the default one.
-    #[schemars(with = "String")]
     pub domain: Option<String>,
     /// Tags that the links have.
     #[serde(rename = "tags[]")]
@@ -61,7 +59,6 @@ pub struct LinkListQuery {
     pub exclude_max_visits_reached: Flag,
     /// The name of an API key: only links that were created with it. A limited key can ask about
     /// itself only.
-    #[schemars(with = "String")]
     pub api_key_name: Option<String>,
     /// Lists the deleted links, and no others.
     #[schemars(with = "bool", extend("default" = false))]

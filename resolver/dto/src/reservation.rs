@@ -4,7 +4,7 @@ use links::reservation::COUNT_MAX;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Data, Patch};
+use super::{Data, DateTime, Patch};
 
 /// How many codes to reserve.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -32,11 +32,9 @@ pub struct Reservation<'a> {
     /// The number of codes.
     pub count: u64,
     /// When the codes were reserved.
-    #[schemars(extend("format" = "date-time"))]
-    pub date_created: String,
+    pub date_created: DateTime,
     /// When the reservation was given up.
-    #[schemars(extend("format" = "date-time"))]
-    pub date_closed: Option<String>,
+    pub date_closed: Option<DateTime>,
     /// How many of the codes have links. Absent in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u64")]

@@ -95,10 +95,7 @@ pub struct Condition {
     pub match_value: Option<String>,
 }
 
-/// The schema of a condition's type.
-struct ConditionType;
-
-inline_schema!(ConditionType, json_schema!({ "enum": CONDITION_TYPES }));
+inline_schema!(struct ConditionType, json_schema!({ "enum": CONDITION_TYPES }));
 
 impl JsonSchema for NewCondition {
     fn schema_name() -> Cow<'static, str> {

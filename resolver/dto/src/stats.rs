@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Time, VisitsSummary, values::inline_schema};
+use super::{DateTime, Time, VisitsSummary, values::inline_schema};
 
 /// Statistics of visits.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -42,11 +42,9 @@ pub struct Stats<'a> {
 #[schemars(extend("x-addition" = true))]
 pub struct StatsRange {
     /// The first second. The range is extended to whole quarter hours.
-    #[schemars(extend("format" = "date-time"))]
-    pub start_date: String,
+    pub start_date: DateTime,
     /// The last second.
-    #[schemars(extend("format" = "date-time"))]
-    pub end_date: String,
+    pub end_date: DateTime,
     /// All visits of the range.
     pub visits: VisitsSummary,
     /// Visits by interval, the earliest first. The first and the last point count what lies in the
@@ -59,8 +57,7 @@ pub struct StatsRange {
 #[schemars(extend("x-addition" = true))]
 pub struct StatsPoint {
     /// The beginning of the interval on the clocks of the time zone.
-    #[schemars(extend("format" = "date-time"))]
-    pub start: String,
+    pub start: DateTime,
     /// All visits.
     pub total: u64,
     /// Visits of bots.
@@ -113,13 +110,10 @@ pub struct StatsDistinct {
 pub struct StatsQuery {
     /// Only visits of the link with this code or slug. At most one of `shortCode`, `tag` and
     /// `orphan` can be given; without any, all visits that a link redirected are counted.
-    #[schemars(with = "String")]
     pub short_code: Option<String>,
     /// The domain of the link, or only visits on this domain; `DEFAULT` for the default one.
-    #[schemars(with = "String")]
     pub domain: Option<String>,
     /// Only visits of links with this tag.
-    #[schemars(with = "String")]
     pub tag: Option<String>,
     /// Visits that no link redirected: all of them, or of one kind.
     #[schemars(with = "OrphanChoice")]
@@ -139,7 +133,6 @@ pub struct StatsQuery {
     #[schemars(with = "String", extend("examples" = ["Europe/Berlin"]))]
     pub time_zone: Option<String>,
     /// Leaves out visits of bots. Its presence counts, whatever the value.
-    #[schemars(with = "String")]
     pub exclude_bots: Option<String>,
     /// Names of dimensions, separated by commas; all by default.
     #[schemars(with = "String", extend("examples" = ["referrer,country"]))]
@@ -163,25 +156,16 @@ impl StatsQuery {
     pub const TOP_MAX: usize = 1_000;
 }
 
-/// The schema of an interval's name.
-struct IntervalName;
+inline_schema!(struct IntervalName, json_schema!({ "type": "string", "enum": StatsQuery::INTERVALS }));
 
-inline_schema!(IntervalName, json_schema!({ "type": "string", "enum": StatsQuery::INTERVALS }));
+inline_schema!(
+    struct TopCount,
+    json_schema!({ "type": "integer", "minimum": 1, "maximum": StatsQuery::TOP_MAX })
+);
 
-/// The schema of the number of values.
-struct TopCount;
+inline_schema!(struct Comparison, json_schema!({ "type": "string", "enum": [StatsQuery::PREVIOUS] }));
 
-inline_schema!(TopCount, json_schema!({ "type": "integer", "minimum": 1, "maximum": StatsQuery::TOP_MAX }));
-
-/// The schema of the ranges to compare with.
-struct Comparison;
-
-inline_schema!(Comparison, json_schema!({ "type": "string", "enum": [StatsQuery::PREVIOUS] }));
-
-/// The schema of a kind of visits that no link redirected, or of all.
-struct OrphanChoice;
-
-inline_schema!(OrphanChoice, {
+inline_schema!(struct OrphanChoice, {
     let kinds = super::OrphanVisitsQuery::TYPES.into_iter();
     let all: Vec<&str> = std::iter::once(StatsQuery::ALL_ORPHANS).chain(kinds).collect();
     json_schema!({ "type": "string", "enum": all })

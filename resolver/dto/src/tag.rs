@@ -17,7 +17,6 @@ pub struct TagsQuery {
     #[schemars(with = "AnyInteger")]
     pub items_per_page: Option<String>,
     /// A text that the names contain, regardless of case.
-    #[schemars(with = "String")]
     pub search_term: Option<String>,
     /// `tag`, `shortUrlsCount`, `visits` or `nonBotVisits`, followed by `-ASC` or `-DESC`. Any other
     /// order is that of the names.

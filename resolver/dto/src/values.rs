@@ -4,8 +4,14 @@
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::Value;
 
-/// Implements `JsonSchema` for a type whose schema is written where it is used.
+/// Implements `JsonSchema` for a type whose schema is written where it is used. A `struct` that has
+/// no other use is defined as well.
 macro_rules! inline_schema {
+    ($visibility:vis struct $type:ident, $schema:expr) => {
+        $visibility struct $type;
+
+        $crate::values::inline_schema!($type, $schema);
+    };
     ($type:ident, $schema:expr) => {
         impl schemars::JsonSchema for $type {
             fn inline_schema() -> bool {
@@ -44,6 +50,10 @@ pub struct Ignored;
 /// A time in a request. It is text, because a time without an offset is in the server's zone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Time(pub String);
+
+/// A time in an answer, in RFC 3339.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DateTime(pub String);
 
 impl<'de> Deserialize<'de> for Number {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
@@ -106,6 +116,8 @@ inline_schema!(
     Ignored,
     json_schema!({ "deprecated": true, "description": "Ignored, whatever its value: Shlink's clients send it." })
 );
+
+inline_schema!(DateTime, json_schema!({ "type": "string", "format": "date-time" }));
 
 inline_schema!(
     Time,

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Page, Time, page::AnyInteger, values::inline_schema};
+use super::{DateTime, Page, Time, page::AnyInteger, values::inline_schema};
 
 /// Counts of visits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -19,7 +19,6 @@ pub struct VisitsSummary {
 
 impl VisitsSummary {
     /// Makes the summary of all visits and those of bots.
-    #[must_use]
     pub fn new(total: u64, bots: u64) -> Self {
         Self { total, non_bots: total.saturating_sub(bots), bots }
     }
@@ -57,8 +56,7 @@ pub struct Visit<'a> {
     /// The page that the visitor came from.
     pub referer: &'a str,
     /// When the visit was.
-    #[schemars(extend("format" = "date-time"))]
-    pub date: String,
+    pub date: DateTime,
     /// The user agent that the visitor's browser sends.
     pub user_agent: &'a str,
     /// The visitor's location, if it is known.
@@ -144,7 +142,6 @@ pub struct VisitsQuery {
     #[schemars(with = "Time")]
     pub end_date: Option<String>,
     /// Leaves out visits of bots. Its presence counts, whatever the value.
-    #[schemars(with = "String")]
     pub exclude_bots: Option<String>,
 }
 
@@ -154,7 +151,6 @@ pub struct VisitsQuery {
 pub struct VisitsDomainQuery {
     /// Only visits on this domain; `DEFAULT` for the default one. A domain that does not exist has
     /// no visits.
-    #[schemars(with = "String")]
     pub domain: Option<String>,
 }
 
@@ -172,15 +168,9 @@ impl OrphanVisitsQuery {
     pub const TYPES: [&str; 3] = ["base_url", "invalid_short_url", "regular_404"];
 }
 
-/// The schema of a kind of visits that no link redirected.
-struct OrphanType;
+inline_schema!(struct OrphanType, json_schema!({ "type": "string", "enum": OrphanVisitsQuery::TYPES }));
 
-inline_schema!(OrphanType, json_schema!({ "type": "string", "enum": OrphanVisitsQuery::TYPES }));
-
-/// The schema of an address or a network.
-struct AddressOrNetwork;
-
-inline_schema!(AddressOrNetwork, {
+inline_schema!(struct AddressOrNetwork, {
     let byte = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])";
     let network = format!(r"^{byte}(\.{byte}){{3}}/([89]|[12][0-9]|3[0-2])$");
     json_schema!({

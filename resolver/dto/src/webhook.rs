@@ -4,7 +4,7 @@ use links::{Authority, Tag, webhook::DESCRIPTION_BYTES, webhook::EventKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Data, Flag, Patch, values::inline_schema};
+use super::{Backwards, Data, DateTime, Flag, Patch, values::inline_schema};
 
 /// A webhook to be created.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -71,20 +71,17 @@ pub struct Webhook<'a> {
     /// A text for people.
     pub description: Option<&'a str>,
     /// When the webhook was created.
-    #[schemars(extend("format" = "date-time"))]
-    pub date_created: String,
+    pub date_created: DateTime,
     /// Whether the webhook is called.
     pub enabled: bool,
     /// Why it is not called.
     pub disabled_reason: Option<&'a str>,
     /// Since when all its deliveries have failed.
-    #[schemars(extend("format" = "date-time"))]
-    pub failing_since: Option<String>,
+    pub failing_since: Option<DateTime>,
     /// How many deliveries were dropped, because too many were open.
     pub dropped_deliveries: u64,
     /// Until when the secret before the last rotation signs too.
-    #[schemars(extend("format" = "date-time"))]
-    pub former_secret_until: Option<String>,
+    pub former_secret_until: Option<DateTime>,
     /// The secret, in the form of the Standard Webhooks specification. Only in answers to a create
     /// and a rotation: it cannot be shown again.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -116,14 +113,11 @@ pub struct WebhookDelivery<'a> {
     /// How many attempts were made, the one under way included.
     pub attempts: u32,
     /// When the delivery was queued.
-    #[schemars(extend("format" = "date-time"))]
-    pub date_created: String,
+    pub date_created: DateTime,
     /// When the next attempt is due; null if there is none.
-    #[schemars(extend("format" = "date-time"))]
-    pub date_due: Option<String>,
+    pub date_due: Option<DateTime>,
     /// When the delivery ended.
-    #[schemars(extend("format" = "date-time"))]
-    pub date_ended: Option<String>,
+    pub date_ended: Option<DateTime>,
     /// The status of the last answer.
     pub last_status: Option<u16>,
     /// What went wrong in the last attempt.
@@ -137,23 +131,10 @@ pub struct WebhookDelivery<'a> {
 #[schemars(extend("x-addition" = true))]
 pub struct DeliveryPage<'a> {
     /// The page.
-    pub deliveries: DeliveryData<'a>,
+    pub deliveries: Backwards<WebhookDelivery<'a>>,
 }
-
-/// Deliveries, the latest first.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-#[schemars(inline)]
-pub struct DeliveryData<'a> {
-    /// The deliveries.
-    pub data: Vec<WebhookDelivery<'a>>,
-    /// The number to ask for the next page with; null at the end.
-    pub before: Option<i64>,
-}
-
-/// The schema of a list of kinds of events.
-struct EventNames;
 
 inline_schema!(
-    EventNames,
+    struct EventNames,
     json_schema!({ "type": "array", "minItems": 1, "items": { "type": "string", "enum": EventKind::NAMES } })
 );

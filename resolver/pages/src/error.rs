@@ -1,6 +1,6 @@
 //! Why a page is not shown. `error_page.rs` shows the error.
 
-use api::SignInError;
+use api::AuthError;
 use app::AppError;
 
 /// Why a page is not shown.
@@ -11,7 +11,7 @@ pub(crate) enum PageError {
     App(#[from] AppError),
     /// The API key of a sign-in was refused.
     #[error(transparent)]
-    SignIn(#[from] SignInError),
+    SignIn(#[from] AuthError),
     /// The page needs a session.
     #[error("not signed in")]
     NoSession,

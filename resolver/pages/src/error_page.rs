@@ -1,6 +1,6 @@
 //! The pages of errors. This is the only place that maps errors to pages.
 
-use api::SignInError;
+use api::AuthError;
 use askama::Template;
 use hyper::{
     StatusCode,
@@ -37,8 +37,8 @@ pub(crate) fn show(error: &PageError, request: &PageRequest<'_>, session: Option
     let frame = Frame::new(request, session, Place::Elsewhere);
     let (status, title, text) = words(error, frame.t);
     let mut answer = page(request.renderer, status, Forms::Stay, &ErrorPage { frame, title, text });
-    if let PageError::SignIn(SignInError::TooManyCalls(wait)) = error {
-        answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1));
+    if let PageError::SignIn(AuthError::TooManyCalls(refused)) = error {
+        answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(refused.wait.as_secs() + 1));
     }
     match status {
         StatusCode::SERVICE_UNAVAILABLE => retry_later(answer),
@@ -54,13 +54,13 @@ pub(crate) fn show(error: &PageError, request: &PageRequest<'_>, session: Option
 /// Returns status, title and text of an error.
 fn words(error: &PageError, t: &Locale) -> (StatusCode, String, String) {
     let (status, title, text) = match error {
-        PageError::App(error) | PageError::SignIn(SignInError::App(error)) => {
+        PageError::App(error) | PageError::SignIn(AuthError::App(error)) => {
             return (api::rest::status_of(error), t.text("error-title"), message(error, t));
         }
-        PageError::SignIn(SignInError::WrongKey) => {
+        PageError::SignIn(AuthError::NoKey | AuthError::WrongKey) => {
             (StatusCode::FORBIDDEN, t.text("sign-in-title"), t.text("sign-in-wrong"))
         }
-        PageError::SignIn(SignInError::TooManyCalls(_)) => {
+        PageError::SignIn(AuthError::TooManyCalls(_)) => {
             (StatusCode::TOO_MANY_REQUESTS, t.text("too-much-title"), t.text("too-much-text"))
         }
         PageError::NoSession => (StatusCode::UNAUTHORIZED, t.text("sign-in-title"), t.text("sign-in-text")),

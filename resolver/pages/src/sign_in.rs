@@ -57,7 +57,7 @@ pub(crate) async fn sign_in(
             Session::open(pages, &grant, &mut answer).await?;
             Ok(answer)
         }
-        Err(api::SignInError::WrongKey) => {
+        Err(api::AuthError::NoKey | api::AuthError::WrongKey) => {
             let form = SignInPage {
                 frame: Frame::new(request, None, Place::Elsewhere),
                 to: to(request),

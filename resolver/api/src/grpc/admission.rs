@@ -19,10 +19,10 @@ use links::api_key::Grant;
 use tokio::time::{Instant, sleep};
 use tonic::{Code, Extensions, Status, body::Body, codegen::Service, server::NamedService};
 
-use super::status::of_app;
+use super::{MESSAGE_BYTES, status::of_app};
 use crate::{
     Api,
-    authenticate::{AuthError, authenticate, check_again},
+    authenticate::{AuthError, authenticate},
     calls::Refused,
 };
 use web::{HELD_BACK, client_limits::Clients};
@@ -35,13 +35,11 @@ const METHODS: [&str; 6] = ["CreateLink", "CreateLinks", "GetLink", "EditLink", 
 pub(super) struct Admission<S> {
     api: Arc<Api>,
     service: S,
-    /// The bytes of a message, reserved for as long as one may be read.
-    message: u64,
 }
 
 impl<S> Admission<S> {
-    pub(super) fn new(api: Arc<Api>, service: S, message: usize) -> Self {
-        Self { api, service, message: message as u64 }
+    pub(super) fn new(api: Arc<Api>, service: S) -> Self {
+        Self { api, service }
     }
 }
 
@@ -64,15 +62,16 @@ where
     }
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
-        let (api, mut service, message) = (Arc::clone(&self.api), self.service.clone(), self.message);
+        let (api, mut service) = (Arc::clone(&self.api), self.service.clone());
         let (begun, method) = (Instant::now(), method_of(request.uri().path()));
         Box::pin(async move {
             let metrics = Arc::clone(&api.metrics);
             let caller = Caller::of(&api, &request);
             let admitted = async {
                 let grant = caller.authenticate(&api).await?;
-                let held =
-                    api.budgets.messages.take(Account::Key(grant.id.0), message).map_err(AppError::from)?;
+                // The bytes of a message, for as long as one may be read.
+                let held = api.budgets.messages.take(Account::Key(grant.id.0), MESSAGE_BYTES as u64);
+                let held = held.map_err(AppError::from)?;
                 Ok::<_, AuthError>((grant, Arc::new(held)))
             };
             let answer = match admitted.await {
@@ -80,7 +79,8 @@ where
                     let admitted = Admitted { grant, caller, since: Instant::now(), held: Arc::clone(&held) };
                     request.extensions_mut().insert(admitted);
                     let mut answer = service.call(request).await?;
-                    let long = answer.extensions_mut().remove::<LongAnswer>();
+                    // The reservation of an answer that is longer than its message's share.
+                    let long = answer.extensions_mut().remove::<Arc<Held>>();
                     keep_until_sent(answer, (held, long))
                 }
                 Err(error) => {
@@ -110,19 +110,13 @@ fn code_of(answer: &Response<Body>) -> Code {
     answer.headers().get("grpc-status").map_or(Code::Ok, |code| Code::from_bytes(code.as_bytes()))
 }
 
-/// An extension of an answer that is longer than its message's share: its reservation.
-#[derive(Clone)]
-pub(super) struct LongAnswer(
-    #[expect(dead_code, reason = "its drop releases the reservation")] pub(super) Arc<Held>,
-);
-
 /// A call with a valid key.
 #[derive(Clone)]
 pub(super) struct Admitted {
     pub(super) grant: Grant,
     pub(super) caller: Caller,
     /// When the key was checked.
-    since: Instant,
+    pub(super) since: Instant,
     #[expect(dead_code, reason = "its drop releases the reservation")]
     held: Arc<Held>,
 }
@@ -131,15 +125,6 @@ impl Admitted {
     pub(super) fn of(extensions: &Extensions) -> Result<&Self, Status> {
         // Every service of the API is behind the check, so the extension is present.
         extensions.get().ok_or_else(|| of_app(&AppError::Internal))
-    }
-
-    /// Returns the grant of the call's key once its message has arrived.
-    ///
-    /// # Errors
-    /// Returns a status if the key has ended meanwhile.
-    pub(super) async fn key(&self, api: &Arc<Api>) -> Result<Grant, Status> {
-        check_again(api, &self.grant, self.since).await?;
-        Ok(self.grant.clone())
     }
 }
 
@@ -162,7 +147,7 @@ impl Caller {
 }
 
 /// Delays the answer to a client with too many wrong keys.
-pub(super) async fn hold_back(error: &AuthError) {
+async fn hold_back(error: &AuthError) {
     if let AuthError::TooManyCalls(Refused { share: None, .. }) = error {
         sleep(HELD_BACK).await;
     }

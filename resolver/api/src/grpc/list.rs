@@ -4,27 +4,26 @@ use app::{
     AppError, FieldErrors,
     list_links::{ListLinks, pieces, size},
 };
-use links::{Record, api_key::Grant};
-
-use crate::Api;
 use limits::{Account, Held};
+use links::api_key::Grant;
+use proto::links::v1::ListLinksResponse;
+
+use super::messages;
+use crate::Api;
 
 /// The maximum size of a list in bytes. Clients accept messages of 4 MiB by default.
 const MESSAGE_BYTES: u64 = 3 * 1024 * 1024;
 
-/// A page of links with the total number of links, and the reservation for the page's memory.
-pub(super) struct List {
-    pub(super) records: Vec<Record>,
-    pub(super) total: u64,
-    pub(super) held: Option<Held>,
-}
-
-/// Reads a page of links.
+/// Reads a page of links, with the reservation for its memory.
 ///
 /// # Errors
 /// Returns [`AppError::Invalid`] if the page is too long for one message, and an error if the key's
 /// share of memory is used up or the store fails.
-pub(super) async fn list(api: &Api, request: ListLinks, by: &Grant) -> Result<List, AppError> {
+pub(super) async fn list(
+    api: &Api,
+    request: ListLinks,
+    by: &Grant,
+) -> Result<(ListLinksResponse, Option<Held>), AppError> {
     let listed = api.links.list_links(request, FieldErrors::default(), by).await?;
     let outlined = fits_message(listed.entries.iter().map(size).sum())?;
     let (holder, mut held) = (Account::Key(by.id.0), None);
@@ -36,7 +35,9 @@ pub(super) async fn list(api: &Api, request: ListLinks, by: &Grant) -> Result<Li
         api.budgets.widen(&mut held, holder, bytes)?;
         records.extend(api.links.read_piece(&listed, &piece, by).await?);
     }
-    Ok(List { records, total: listed.total, held })
+    let names = api.links.names(&records).await;
+    let links = records.iter().filter_map(|record| messages::link(api, record, &names)).collect();
+    Ok((ListLinksResponse { links, total: listed.total }, held))
 }
 
 fn fits_message(bytes: u64) -> Result<u64, AppError> {

@@ -23,9 +23,6 @@ pub(super) fn name(short_code: String, domain: Option<String>) -> LinkName {
 }
 
 /// Returns the idempotency key of a create.
-///
-/// # Errors
-/// Returns an error if the key is invalid.
 pub(super) fn idempotency(request: &CreateLinkRequest) -> Result<Option<IdempotencyKey>, AppError> {
     let Some(key) = &request.idempotency_key else { return Ok(None) };
     let canonical = CreateLinkRequest { password: None, idempotency_key: None, ..request.clone() };
@@ -33,9 +30,6 @@ pub(super) fn idempotency(request: &CreateLinkRequest) -> Result<Option<Idempote
 }
 
 /// Converts a create.
-///
-/// # Errors
-/// Returns `INVALID_ARGUMENT` if a time is out of range.
 pub(super) fn create_command(request: CreateLinkRequest) -> Result<CreateLink, Status> {
     let fields = LinkFields {
         long_url: Some(Some(request.long_url)),
@@ -64,9 +58,6 @@ pub(super) fn create_command(request: CreateLinkRequest) -> Result<CreateLink, S
 }
 
 /// Converts an edit, and names the link that it is for.
-///
-/// # Errors
-/// Returns `INVALID_ARGUMENT` if a time is out of range.
 pub(super) fn edit_command(request: EditLinkRequest) -> Result<(Target, LinkFields), Status> {
     let edit = LinkFields {
         long_url: request.long_url.map(Some),

@@ -1,23 +1,10 @@
 //! `GET /rest/v3/audit`: the log of changes, the latest first. An addition to Shlink's API.
 
 use app::audit::PER_PAGE;
-use hyper::Method;
-use links::{
-    api_key::Grant,
-    audit::{Entry, EntryFilter, separate_name},
-    scope::Scope,
-};
+use links::audit::{Entry, EntryFilter, separate_name};
 
-use super::{
-    call::Call,
-    docs::{Kind, Topic},
-    json::json,
-    problem::Problem,
-    route::{Route, keyed},
-    time::atom,
-};
+use super::{json::atom, prelude::*};
 use crate::Api;
-use web::Answer;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -28,8 +15,7 @@ pub(super) fn routes() -> Vec<Route> {
                 "The latest entry first, {PER_PAGE} on a page. `before` of the answer leads to the next page; null ends the list."
             ))
             .query::<dto::BeforeQuery>()
-            .answers::<dto::AuditPage>("Entries of the log.")
-            .fails(&[Kind::InvalidData]),
+            .answers::<dto::AuditPage>("Entries of the log."),
     ]
 }
 
@@ -38,7 +24,7 @@ async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let entries = call.api.links.audit_log(&filter, by).await?;
     let before = entries.last().filter(|_| entries.len() == PER_PAGE).map(|entry| entry.id);
     let data = entries.iter().map(|entry| shown(&call.api, entry)).collect();
-    Ok(json(&dto::AuditPage { audit: dto::AuditData { data, before } }))
+    Ok(json(&dto::AuditPage { audit: dto::Backwards { data, before } }))
 }
 
 fn shown<'a>(api: &Api, entry: &'a Entry) -> dto::AuditEntry<'a> {

@@ -63,20 +63,19 @@ fn make_room(bytes: &mut Vec<u8>, more: usize, most: usize, held: &mut Held) -> 
     Ok(())
 }
 
-/// Discards what a client still sends, for a moment. Returns whether the body has ended.
-pub(super) async fn discard(body: &mut Incoming) -> bool {
+/// Discards what a client still sends, for a moment.
+pub(super) async fn discard(body: &mut Incoming) {
     let mut left = DISCARDED;
     let all = async {
         while let Some(Ok(frame)) = from_client(body.frame()).await {
             left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
             if left == 0 {
-                return false;
+                return;
             }
         }
-        true
     };
     // A client that sends nothing more gets its answer after that.
-    timeout(DISCARDED_FOR, all).await.unwrap_or(false)
+    let _ = timeout(DISCARDED_FOR, all).await;
 }
 
 /// The approximate memory of a parsed JSON value: its place in a list or an object, and the first

@@ -20,7 +20,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use app::{
-    AppError, FieldErrors, InvalidField,
+    AppError, InvalidField,
     authorize::require_default_domain,
     creator::{CreateError, Created},
     error::FIELDS_TOLD,
@@ -29,15 +29,10 @@ use dto::{BatchResult, BatchWord};
 use futures_util::{StreamExt, stream::FuturesOrdered};
 use http_body_util::BodyExt;
 use hyper::{
-    Method, StatusCode,
     body::{Bytes, Incoming},
     header::{CONTENT_TYPE, HeaderValue},
 };
-use links::{
-    Draft,
-    api_key::{ApiKeyId, Grant},
-    scope::Scope,
-};
+use links::{Draft, api_key::ApiKeyId};
 use schemars::{SchemaGenerator, json_schema};
 use store::BATCH_MAX;
 use tokio::{
@@ -46,18 +41,16 @@ use tokio::{
 };
 
 use super::{
-    call::Call,
-    docs::{Kind, Topic},
     json::JSON,
     link_fields::{self, SHORT_CODE},
-    problem::Problem,
+    prelude::*,
     read::{UNKNOWN, in_order, read_fields},
-    route::{Handler, Route, SchemaOf, array_of},
+    route::{Handler, SchemaOf, array_of},
     split::{Form, ITEM_BYTES, SplitError, Splitter},
 };
 use crate::{Api, authenticate::is_still_granted, calls::Refused};
 use limits::{Account, Pace, TooSlow, budgets::BULK_CALLS};
-use web::{Answer, Body, BrokenOff, Piece};
+use web::{Body, BrokenOff, Piece};
 
 /// The path of the call.
 pub(super) const PATH: &str = "/rest/v3/short-urls/bulk";
@@ -115,8 +108,7 @@ pub(super) fn routes() -> Vec<Route> {
             vec![(JSON, results), (NDJSON, result_lines)],
         )
         .fails(&[Kind::OneDomainOnly]);
-    // A missing body has no items, which is no error.
-    vec![create.body_is_optional()]
+    vec![create]
 }
 
 /// Answers a call whose body still arrives.
@@ -149,7 +141,7 @@ async fn begin(api: &Arc<Api>, by: &Grant, body: Incoming) -> Result<Answer, Pro
     };
     // The first items decide the form of the results: an array or lines.
     let first = reading.next().await;
-    let form = reading.splitter.form();
+    let form = reading.splitter.form;
     let (answers, receiver) = mpsc::channel(ANSWERS);
     tokio::spawn(answer_all(reading, first, Writer { form, started: false, written: 0, answers }));
     let mut answer = Answer::new(Body::stream(receiver, call));
@@ -185,7 +177,7 @@ async fn answer_all(mut reading: Reading, first: Vec<Item>, mut writer: Writer) 
         }
     }
     if let Some(expected) = refusal
-        && !writer.write(vec![written(&wrong_body(expected))])
+        && !writer.write(vec![wrong("(the body)", expected)])
     {
         return;
     }
@@ -262,8 +254,8 @@ impl Reading {
         }
         self.count += raw.len();
         let trouble = if self.rest.is_empty() { self.trouble.take() } else { None };
-        let items: Vec<Item> = raw.into_iter().map(|item| self.read_or_report(&item)).collect();
-        items.into_iter().chain(trouble.map(|expected| Err(wrong_body(expected)))).collect()
+        let items: Vec<Item> = raw.into_iter().map(|item| self.read(&item)).collect();
+        items.into_iter().chain(trouble.map(|expected| Err(wrong("(the body)", expected)))).collect()
     }
 
     /// Counts the next batch as a call of the key, and returns why the key may not create it, if
@@ -286,8 +278,13 @@ impl Reading {
     }
 
     /// Reads an item. What is wrong with it is reported as long as there is room.
-    fn read_or_report(&mut self, item: &[u8]) -> Item {
-        self.read(item).map_err(|mut invalid| {
+    fn read(&mut self, item: &[u8]) -> Item {
+        let read = read_fields::<dto::LinkFields>(item);
+        let read = read.map_err(|_| wrong("(the item)", "expected a JSON object"));
+        let read = read.and_then(|(fields, wrong)| {
+            draft(&self.api, item, fields, wrong, self.by.id).map_err(|fields| invalid(&fields))
+        });
+        read.map_err(|mut invalid| {
             self.told += len_of(&invalid);
             if self.told > EXPECTED_BYTES {
                 invalid.expected = None;
@@ -312,30 +309,24 @@ impl Reading {
             }
         }
     }
-
-    fn read(&self, item: &[u8]) -> Item {
-        let read = read_fields::<dto::LinkFields>(item);
-        let (fields, wrong) = read.map_err(|_| wrong_item("expected a JSON object"))?;
-        draft(&self.api, item, fields, wrong, self.by.id).map_err(|error| match error {
-            AppError::Invalid(fields) => invalid(&fields),
-            _ => invalid(&[]),
-        })
-    }
 }
 
-/// Checks the fields of an item: a link of a call for many.
+/// Checks the fields of an item: a link of a call for many. Returns those that are wrong.
 pub(super) fn draft(
     api: &Api,
     item: &[u8],
     fields: dto::LinkFields,
     mut wrong: FieldErrors,
     by: ApiKeyId,
-) -> Result<Draft, AppError> {
+) -> Result<Draft, Vec<InvalidField>> {
     if !fields.short_code.is_absent() {
         wrong.note::<()>(SHORT_CODE, Err(UNKNOWN.to_owned()));
     }
     let request = link_fields::create_command(api, fields, &mut wrong);
-    api.links.check_plain_create(request, wrong, by).map_err(|error| in_order(error, item))
+    api.links.check_plain_create(request, wrong, by).map_err(|error| match in_order(error, item) {
+        AppError::Invalid(fields) => fields,
+        _ => Vec::new(),
+    })
 }
 
 fn result(word: BatchWord) -> BatchResult {
@@ -349,16 +340,12 @@ fn invalid(fields: &[InvalidField]) -> BatchResult {
     if fields.len() <= FIELDS_TOLD && len_of(&all) <= INVALID_BYTES {
         return all;
     }
-    wrong_item("expected fewer wrong fields, and shorter ones")
+    wrong("(the item)", "expected fewer wrong fields, and shorter ones")
 }
 
-fn wrong_item(expected: &str) -> BatchResult {
-    let expected = BTreeMap::from_iter([("(the item)".to_owned(), expected.to_owned())]);
-    BatchResult { expected: Some(expected), ..result(BatchWord::Invalid) }
-}
-
-fn wrong_body(expected: String) -> BatchResult {
-    let expected = BTreeMap::from_iter([("(the body)".to_owned(), expected)]);
+/// Returns the result of an item or a body that is wrong as a whole.
+fn wrong(whole: &str, expected: impl Into<String>) -> BatchResult {
+    let expected = BTreeMap::from_iter([(whole.to_owned(), expected.into())]);
     BatchResult { expected: Some(expected), ..result(BatchWord::Invalid) }
 }
 
@@ -374,31 +361,23 @@ fn written(result: &BatchResult) -> Vec<u8> {
 }
 
 /// Creates the links that may be created. Returns the results in the order of the items.
-async fn create_batch(api: Arc<Api>, items: Vec<Item>) -> Vec<Vec<u8>> {
+async fn create_batch(api: Arc<Api>, items: Vec<Item>) -> Vec<BatchResult> {
     let mut drafts = Vec::with_capacity(items.len());
-    let mut refused = |item: Item| match item {
-        Ok(draft) => {
-            drafts.push(draft);
-            None
-        }
-        Err(invalid) => Some(written(&invalid)),
-    };
-    let refused: Vec<Option<Vec<u8>>> = items.into_iter().map(&mut refused).collect();
+    let refused = items.into_iter().map(|item| item.map(|draft| drafts.push(draft)).err());
+    let refused: Vec<Option<BatchResult>> = refused.collect();
     let mut created = api.links.creator.create_many(drafts).await.into_iter();
-    let answer = |refused: Option<Vec<u8>>| match refused {
-        None => created.next().map(|created| result_of(&api, created)),
-        refused => refused,
+    let next = |refused: Option<BatchResult>| {
+        refused.or_else(|| created.next().map(|created| result_of(&api, created)))
     };
-    refused.into_iter().filter_map(answer).collect()
+    refused.into_iter().filter_map(next).collect()
 }
 
-/// Formats a result. Neither codes nor the public URL need an escape in JSON.
-fn result_of(api: &Api, created: Result<Created, CreateError>) -> Vec<u8> {
+fn result_of(api: &Api, created: Result<Created, CreateError>) -> BatchResult {
     let word = match created {
         Ok(Created { code, .. }) => {
-            let url = &api.public_url;
-            return format!(r#"{{"result":"created","shortCode":"{code}","shortUrl":"{url}/{code}"}}"#)
-                .into_bytes();
+            let short_url = Some(format!("{}/{code}", api.public_url));
+            let short_code = Some(code.to_string());
+            return BatchResult { short_code, short_url, ..result(BatchWord::Created) };
         }
         Err(CreateError::Exhausted) => BatchWord::Exhausted,
         // No item picks its code or has an idempotency key.
@@ -411,7 +390,7 @@ fn result_of(api: &Api, created: Result<Created, CreateError>) -> Vec<u8> {
             | CreateError::NoDomain,
         ) => BatchWord::Unavailable,
     };
-    written(&result(word))
+    result(word)
 }
 
 /// Writes results in the form of the body.
@@ -426,11 +405,11 @@ struct Writer {
 impl Writer {
     /// Queues results. Returns false if the client no longer reads, or if there is no more room for
     /// results that it has not read.
-    fn write(&mut self, answers: Vec<Vec<u8>>) -> bool {
+    fn write(&mut self, results: Vec<BatchResult>) -> bool {
         let mut bytes = Vec::new();
-        for answer in answers {
+        for result in &results {
             bytes.extend_from_slice(self.before_item());
-            bytes.extend(answer);
+            bytes.extend(written(result));
             if self.form == Form::Lines {
                 bytes.push(b'\n');
             }

@@ -16,7 +16,7 @@ use links::{api_key::Grant, scope::Scope};
 use percent_encoding::percent_decode_str;
 
 use super::{
-    body, etag, form,
+    body, form,
     problem::Problem,
     query::Query,
     read::{Fields, read_fields, read_query},
@@ -69,10 +69,6 @@ impl Call {
     }
 
     /// Reads the body, at most `limit` bytes of it, onto the memory account of the key.
-    ///
-    /// # Errors
-    /// Returns a problem if the body is too long, too slow or has too many values, or if the
-    /// account has no room for it.
     pub(super) async fn read_body(&mut self, body: Incoming, limit: usize) -> Result<(), Problem> {
         let holder = self.key.get().map(|(grant, _)| Account::Key(grant.id.0)).ok_or(Problem::INTERNAL)?;
         let mut held = self.api.budgets.bodies.take(holder, 0)?;
@@ -185,7 +181,7 @@ impl Call {
         let lines: Vec<&[u8]> = self.headers.get_all(IF_MATCH).iter().map(HeaderValue::as_bytes).collect();
         let tags = lines.iter().flat_map(|line| line.split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
         let is_any = lines.is_empty() || tags.clone().any(|tag| tag == b"*");
-        let versions = (!is_any).then(|| tags.filter_map(etag::version).collect());
+        let versions = (!is_any).then(|| tags.filter_map(version).collect());
         Ok(Target { name: self.link()?, versions })
     }
 
@@ -193,4 +189,9 @@ impl Call {
     pub(super) fn no_route(&self) -> Problem {
         Problem::NoRoute { method: self.method.clone(), url: format!("{}{}", self.api.public_url, self.uri) }
     }
+}
+
+/// Returns the version that an entity tag of a link stands for.
+fn version(tag: &[u8]) -> Option<u64> {
+    std::str::from_utf8(tag).ok()?.strip_prefix('"')?.strip_suffix('"')?.parse().ok()
 }

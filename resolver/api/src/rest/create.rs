@@ -6,26 +6,23 @@
 //! remember. A key for it should have the scope `create` only, and be revoked when it leaks.
 
 use app::{
-    FieldErrors, LinkFields,
+    LinkFields,
     create_link::{CreateLink, IdempotencyKey},
 };
 use hyper::{
-    HeaderMap, Method, StatusCode,
+    HeaderMap,
     header::{ACCEPT, HeaderValue},
 };
-use links::{api_key::Grant, scope::Scope};
 
 use super::{
-    call::Call,
-    docs::{Header, Kind, Topic},
     link_fields::{canonical, read_create},
-    problem::Problem,
+    prelude::*,
     query::Query,
     read::in_order,
-    route::{Handler, LINKS, Route},
+    route::{Handler, LINKS},
     short_url,
 };
-use web::{Answer, answer};
+use web::answer;
 
 /// The header of draft-ietf-httpapi-idempotency-key-header.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
@@ -35,7 +32,7 @@ const LONG_URL: &str = app::Field::LongUrl.name();
 const PARAMETERS: [&str; 3] = ["apiKey", LONG_URL, "format"];
 
 pub(super) fn routes(has_single_step: bool) -> Vec<Route> {
-    let create = Route::new(Method::POST, LINKS, Handler::Create(Scope::Create))
+    let create = Route::new(Method::POST, LINKS, keyed!(Scope::Create, create_short_url))
         .document("createShortUrl", Topic::Links, "Create a link")
         .text(
             "Without a field for its code the link gets the next code of the default keyspace. As in Shlink the status is 200, \
@@ -44,16 +41,8 @@ pub(super) fn routes(has_single_step: bool) -> Vec<Route> {
         )
         .header(Header::IdempotencyKey)
         .body::<dto::NewShortUrl>()
-        .answers::<dto::ChangedShortUrl>("The link: a new one, or the one that an earlier equal request made.")
-        .with_etag()
-        .fails(&[
-            Kind::MalformedBody,
-            Kind::InvalidData,
-            Kind::SlugTaken,
-            Kind::TooManyDomains,
-            Kind::IdempotencyKeyReused,
-            Kind::Exhausted,
-        ]);
+        .answers_with_etag::<dto::ChangedShortUrl>("The link: a new one, or the one that an earlier equal request made.")
+        .fails(&[Kind::SlugTaken, Kind::TooManyDomains, Kind::Exhausted]);
     let in_one_step = Handler::KeyInQuery(Scope::Create, |call, by| Box::pin(create_in_one_step(call, by)));
     let in_one_step =
         Route::new(Method::GET, "/rest/v3/short-urls/shorten", in_one_step).accepts(&PARAMETERS);
@@ -61,7 +50,7 @@ pub(super) fn routes(has_single_step: bool) -> Vec<Route> {
 }
 
 /// Creates a link. Shlink answers 200, not 201.
-pub(super) async fn create_short_url(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+async fn create_short_url(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let api = &*call.api;
     let key = call.headers.get(IDEMPOTENCY_KEY).map(HeaderValue::as_bytes);
     let new_key = |key| Ok::<_, Problem>(IdempotencyKey::new(key, canonical(&call.body)?)?);

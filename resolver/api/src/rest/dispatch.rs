@@ -8,15 +8,14 @@
 use std::sync::Arc;
 
 use hyper::body::{Body as _, Incoming};
-use links::scope::Scope;
 use tokio::time::Instant;
 
 use super::{
     call::Call,
-    create,
     problem::Problem,
     query::Query,
     route::{Handler, Route},
+    router::NamedRoute,
 };
 use crate::authenticate::check_again;
 use web::Answer;
@@ -31,7 +30,7 @@ impl Call {
         if body.is_end_stream() {
             return Ok(());
         }
-        let (Handler::Keyed(scope, _) | Handler::Create(scope)) = route.handler else {
+        let Handler::Keyed(scope, _) = route.handler else {
             self.leave_unread(&mut body).await;
             return Ok(());
         };
@@ -46,24 +45,11 @@ impl Call {
         Ok(check_again(&self.api, by, begun).await?)
     }
 
-    /// Runs the handler of the route at this position, and completes the answer.
-    pub(super) async fn answer(mut self, route: usize) -> Answer {
-        let api = Arc::clone(&self.api);
-        let known = api.router.parameters(route);
-        let route = &api.router.routes()[route];
-        let executed = match route.handler {
-            Handler::Create(scope) => self.answer_create(scope, known).await,
-            // Boxed: a task is as large as the largest of its calls, and most calls are creates.
-            _ => Box::pin(self.execute(route, known)).await,
-        };
+    /// Runs the handler of a route, and completes the answer.
+    pub(super) async fn answer(mut self, named: Arc<NamedRoute>) -> Answer {
+        let executed = self.execute(&named).await;
         let kept = executed.and_then(|mut answer| self.keep(&mut answer).map(|()| answer));
         self.finish(kept.unwrap_or_else(Problem::into_answer))
-    }
-
-    async fn answer_create(&self, scope: Scope, known: &[String]) -> Result<Answer, Problem> {
-        let by = self.authorize(scope).await?;
-        self.check_query(known)?;
-        create::create_short_url(self, by).await
     }
 
     /// Refuses a query with a parameter that the call does not have. A caller without a key does
@@ -72,8 +58,9 @@ impl Call {
         if self.uri.query().is_none() { Ok(()) } else { Query::of(&self.uri).check_names(known) }
     }
 
-    async fn execute(&self, route: &Route, known: &[String]) -> Result<Answer, Problem> {
-        match route.handler {
+    async fn execute(&self, named: &NamedRoute) -> Result<Answer, Problem> {
+        let known = &named.parameters;
+        match named.route.handler {
             Handler::Open(handler) => handler(self).await,
             Handler::Keyed(scope, handler) => {
                 let by = self.authorize(scope).await?;
@@ -87,7 +74,6 @@ impl Call {
                 query.check_names(known)?;
                 handler(self, by).await
             }
-            Handler::Create(scope) => self.answer_create(scope, known).await,
             // The router hands these on before their bodies are read.
             Handler::Streamed(_) => Err(Problem::INTERNAL),
         }

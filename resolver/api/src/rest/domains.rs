@@ -3,20 +3,11 @@
 //! Shlink has the list and the redirects. Editing the other settings of a domain, and removing it,
 //! are additions. Who may do what is decided in `app/src/links/domains.rs`.
 
-use app::{FieldErrors, LinkService, NamedDomain};
+use app::{LinkService, NamedDomain};
 use dto::{Flag, Patch};
-use hyper::{Method, StatusCode};
-use links::{Authority, DomainEdit, Protocol, Redirects, api_key::Grant, scope::Scope};
+use links::{Authority, DomainEdit, Protocol, Redirects};
 
-use super::{
-    call::Call,
-    docs::{Kind, Topic},
-    json::json,
-    problem::Problem,
-    read::Fields,
-    route::{Route, keyed},
-};
-use web::{Answer, empty};
+use super::prelude::*;
 
 const DOMAINS: &str = "/rest/v3/domains";
 const REDIRECTS: &str = "/rest/v3/domains/redirects";
@@ -28,34 +19,31 @@ pub(super) fn routes() -> Vec<Route> {
             .document("listDomains", Topic::Domains, "List domains")
             .text("The default domain first, which the operator names with `--public-url`, then the others by name. A key of one domain sees that one only, and a key of its own links those that they are on. A domain without links and settings is left out.")
             .query::<dto::DomainsQuery>()
-            .answers::<dto::DomainList>("All domains.")
-            .fails(&[Kind::InvalidData]),
+            .answers::<dto::DomainList>("All domains."),
         Route::new(Method::PATCH, REDIRECTS, keyed!(Scope::Admin, edit_redirects))
             .document("editDomainRedirects", Topic::Domains, "Edit where a domain sends visitors that no link redirects")
             .text("Visitors of the domain itself, of paths that cannot be codes, and of codes without a link. An unknown domain is added. Absent fields stay as they are; null removes a redirect.")
             .body::<dto::DomainRedirectsEdit>()
             .answers::<dto::DomainRedirects>("The redirects after the edit.")
-            .fails(&[Kind::MalformedBody, Kind::InvalidData, Kind::NoDomain, Kind::TooManyDomains]),
+            .fails(&[Kind::NoDomain, Kind::TooManyDomains]),
         Route::new(Method::PATCH, DOMAIN, keyed!(Scope::Admin, edit))
             .document("editDomain", Topic::Domains, "Edit a domain")
             .addition()
             .text("Its name, which its links follow; whether its links redirect; and the scheme of its short URLs. Name and scheme of the default domain are those of `--public-url`, and cannot be edited here.")
             .optional_body::<dto::DomainEdit>()
             .answers::<dto::Domain>("The domain after the edit.")
-            .fails(&[Kind::MalformedBody, Kind::InvalidData, Kind::NoDomain, Kind::DomainTaken]),
+            .fails(&[Kind::DomainTaken]),
         Route::new(Method::DELETE, DOMAIN, keyed!(Scope::Admin, remove))
             .document("removeDomain", Topic::Domains, "Remove a domain")
             .addition()
             .text("The domain must have no links, and no key may be limited to it. Links that were deleted on it cannot be restored.")
             .done("The domain is removed.")
-            .fails(&[Kind::NoDomain, Kind::DomainInUse]),
+            .fails(&[Kind::DomainInUse]),
     ]
 }
 
 impl Fields for dto::DomainsQuery {}
-
 impl Fields for dto::DomainRedirectsEdit {}
-
 impl Fields for dto::DomainEdit {}
 
 const NAME: &str = app::Field::Domain.name();
@@ -120,12 +108,12 @@ async fn edit(call: &Call, by: &Grant) -> Result<Answer, Problem> {
         Patch::Null => Err(A_DOMAIN.to_owned()),
         Patch::Set(name) => Authority::parse(&name).map(Some).map_err(|error| error.to_string()),
     };
-    let protocol = fields.protocol.try_map(|name| Protocol::parse(&name).ok_or(A_PROTOCOL.to_owned()));
+    let protocol = fields.protocol.try_change(|name| Protocol::parse(&name).ok_or(A_PROTOCOL.to_owned()));
     let edit = DomainEdit {
         authority: wrong.note(NAME, authority).flatten(),
         disabled: fields.enabled.value().map(|Flag(enabled)| !enabled),
         untracked: fields.track_visitors.value().map(|Flag(tracks)| !tracks),
-        protocol: wrong.note("protocol", protocol).and_then(Patch::change),
+        protocol: wrong.note("protocol", protocol).flatten(),
         ..DomainEdit::default()
     };
     wrong.finish()?;

@@ -25,10 +25,8 @@ pub(super) fn is_one(headers: &HeaderMap, body: &[u8]) -> bool {
     is_form(headers) && !matches!(body.trim_ascii_start().first(), None | Some(b'{' | b'['))
 }
 
-/// Converts a form to equivalent JSON. An empty field is null.
-///
-/// # Errors
-/// Returns [`Problem::BodyTooLarge`] or [`Problem::TooManyValues`], before anything is decoded.
+/// Converts a form to equivalent JSON. An empty field is null. A form that is too long is refused
+/// before it is decoded.
 pub(super) fn read(body: &[u8]) -> Result<Bytes, Problem> {
     if body.len() > BYTES {
         return Err(Problem::BodyTooLarge { limit: BYTES });

@@ -14,7 +14,7 @@ use super::{
     call::Call,
     docs::Topic,
     problem::Problem,
-    route::{Route, SchemaOf, open},
+    route::{Handler, Route, SchemaOf},
 };
 use web::{Answer, answer};
 
@@ -57,7 +57,7 @@ pub(super) fn routes() -> Vec<Route> {
     let health = |path, id| {
         let schema: SchemaOf = schemars::SchemaGenerator::subschema_for::<Health>;
         let content = || vec![(HEALTH_JSON, schema)];
-        Route::new(Method::GET, path, open!(report))
+        Route::new(Method::GET, path, Handler::Open(|call| Box::pin(report(call))))
             .document(id, Topic::Service, "Check whether the database answers")
             .text("`version` is the level of Shlink's API that clients may expect; they choose by it what they offer. The answer is 503 with `\"status\": \"fail\"` if the database does not answer.")
             .answers_of(200, "The database answers.", content())

@@ -1,6 +1,8 @@
-//! Answers of JSON.
+//! Answers of JSON, and times in them.
 
+use dto::DateTime;
 use hyper::StatusCode;
+use jiff::Timestamp;
 use serde::Serialize;
 
 use super::problem::Problem;
@@ -18,4 +20,10 @@ pub(super) fn json(body: &impl Serialize) -> Answer {
             Problem::INTERNAL.into_answer()
         }
     }
+}
+
+/// Formats a time as RFC 3339 with `+00:00` and whole seconds, as PHP's `DateTimeInterface::ATOM`
+/// does.
+pub(super) fn atom(time: Timestamp) -> DateTime {
+    DateTime(time.strftime("%Y-%m-%dT%H:%M:%S+00:00").to_string())
 }

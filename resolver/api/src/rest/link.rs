@@ -1,81 +1,57 @@
 //! Calls for one link: show, edit, move, delete, restore, block and unblock.
 
-use hyper::{Method, StatusCode};
-use links::{Block, api_key::Grant, scope::Scope};
+use links::Block;
 
-use super::{
-    call::Call,
-    docs::{Header, Kind, Topic},
-    link_fields::read_edit,
-    problem::Problem,
-    read::{Fields, in_order},
-    route::{Route, keyed},
-    short_url,
-};
-use web::{Answer, empty};
+use super::{link_fields::read_edit, prelude::*, read::in_order, short_url};
 
 const LINK: &str = "/rest/v3/short-urls/{shortCode}";
+const MOVE: &str = "/rest/v3/short-urls/{shortCode}/move";
+const RESTORE: &str = "/rest/v3/short-urls/{shortCode}/restore";
+const BLOCK: &str = "/rest/v3/short-urls/{shortCode}/block";
+const UNBLOCK: &str = "/rest/v3/short-urls/{shortCode}/unblock";
 
 pub(super) fn routes() -> Vec<Route> {
-    let restore = "/rest/v3/short-urls/{shortCode}/restore";
-    let block = "/rest/v3/short-urls/{shortCode}/block";
-    let unblock = "/rest/v3/short-urls/{shortCode}/unblock";
+    let of = |method, path, handler, id, summary| {
+        Route::new(method, path, handler).document(id, Topic::Links, summary).query::<dto::DomainQuery>()
+    };
     vec![
-        Route::new(Method::GET, LINK, keyed!(Scope::Read, get))
-            .document("getShortUrl", Topic::Links, "Show a link")
+        of(Method::GET, LINK, keyed!(Scope::Read, get), "getShortUrl", "Show a link")
             .text("Also one that does not redirect at the moment.")
-            .query::<dto::DomainQuery>()
-            .answers::<dto::ShortUrl>("The link.")
-            .with_etag()
-            .fails(&[Kind::NoShortUrl]),
-        Route::new(Method::PATCH, LINK, keyed!(Scope::Edit, edit))
-            .document("editShortUrl", Topic::Links, "Edit a link")
+            .answers_with_etag::<dto::ShortUrl>("The link."),
+        of(Method::PATCH, LINK, keyed!(Scope::Edit, edit), "editShortUrl", "Edit a link")
             .text("Absent fields stay as they are. Null clears a time, a limit, a title, a description, a status or a password, and leaves any other field as it is. The code of a link never changes; `move` changes its domain. An edit that changes nothing leaves the version as it is. A key without the scope `read` gets the link's code and short URL.")
-            .query::<dto::DomainQuery>()
             .header(Header::IfMatch)
             .optional_body::<dto::ShortUrlEdit>()
-            .answers::<dto::ChangedShortUrl>("The link after the edit.")
-            .with_etag()
-            .fails(&[
-                Kind::MalformedBody,
-                Kind::InvalidData,
-                Kind::NoShortUrl,
-                Kind::Superseded,
-                Kind::LaterRelease,
-            ]),
-        Route::new(Method::DELETE, LINK, keyed!(Scope::Delete, delete))
-            .document("deleteShortUrl", Topic::Links, "Delete a link")
+            .answers_with_etag::<dto::ChangedShortUrl>("The link after the edit.")
+            .fails(&[Kind::LaterRelease]),
+        of(Method::DELETE, LINK, keyed!(Scope::Delete, delete), "deleteShortUrl", "Delete a link")
             .text("A minted code is never given to another link. A custom slug can be picked again.")
-            .query::<dto::DomainQuery>()
             .header(Header::IfMatch)
             .done("The link is deleted.")
-            .fails(&[Kind::NoShortUrl, Kind::Superseded, Kind::Blocked, Kind::LaterRelease]),
-        Route::new(Method::POST, restore, keyed!(Scope::Delete, restore_link))
-            .document("restoreShortUrl", Topic::Links, "Restore a deleted link")
+            .fails(&[Kind::Blocked, Kind::LaterRelease]),
+        of(Method::POST, RESTORE, keyed!(Scope::Delete, restore), "restoreShortUrl", "Restore a deleted link")
             .addition()
             .text("Restores the link that was deleted last under this code or slug, with its tags and limits, in a new version. It fails if another link has taken the slug since.")
-            .query::<dto::DomainQuery>()
-            .answers::<dto::ChangedShortUrl>("The link after its restoration.")
-            .with_etag()
-            .fails(&[Kind::InvalidData, Kind::NoShortUrl, Kind::SlugTaken, Kind::LaterRelease]),
-        relocation(),
-        Route::new(Method::POST, block, keyed!(Scope::Admin, block_link))
-            .document("blockShortUrl", Topic::Links, "Take a link down")
+            .answers_with_etag::<dto::ChangedShortUrl>("The link after its restoration.")
+            .fails(&[Kind::SlugTaken, Kind::LaterRelease]),
+        of(Method::POST, MOVE, keyed!(Scope::Edit, relocate), "moveShortUrl", "Move a link to another domain")
+            .addition()
+            .text("The link keeps its code or slug, and what it has. Under its former address it is not found any more, unless it moves to the default domain, whose links redirect on every domain. It fails if another link has the name on the other domain. An unknown domain is added as for a new link. Visits that were counted before stay with the former domain.")
+            .header(Header::IfMatch)
+            .body::<dto::MoveShortUrl>()
+            .answers_with_etag::<dto::ChangedShortUrl>("The link after the call.")
+            .fails(&[Kind::SlugTaken, Kind::Blocked, Kind::LaterRelease, Kind::TooManyDomains]),
+        of(Method::POST, BLOCK, keyed!(Scope::Admin, block), "blockShortUrl", "Take a link down")
             .addition()
             .text("Visitors are told that the link was taken down (410), on every resolver within a second. Only `unblock` lifts the block, whatever the owner edits or restores, and until then the link cannot be deleted. The link that was deleted last under this name can be blocked too. The key must have no limits.")
-            .query::<dto::DomainQuery>()
             .body::<dto::NewTakedown>()
-            .answers::<dto::ChangedShortUrl>("The link after the call.")
-            .with_etag()
-            .fails(&[Kind::MalformedBody, Kind::InvalidData, Kind::NoShortUrl, Kind::LaterRelease]),
-        Route::new(Method::POST, unblock, keyed!(Scope::Admin, unblock_link))
-            .document("unblockShortUrl", Topic::Links, "Lift the block of a link")
+            .answers_with_etag::<dto::ChangedShortUrl>("The link after the call.")
+            .fails(&[Kind::LaterRelease]),
+        of(Method::POST, UNBLOCK, keyed!(Scope::Admin, unblock), "unblockShortUrl", "Lift the block of a link")
             .addition()
             .text("The other fields of the link stay as they are. The key must have no limits.")
-            .query::<dto::DomainQuery>()
-            .answers::<dto::ChangedShortUrl>("The link after the call.")
-            .with_etag()
-            .fails(&[Kind::NoShortUrl, Kind::LaterRelease]),
+            .answers_with_etag::<dto::ChangedShortUrl>("The link after the call.")
+            .fails(&[Kind::LaterRelease]),
     ]
 }
 
@@ -83,28 +59,6 @@ impl Fields for dto::NewTakedown {
     fn expected(_: &str) -> String {
         Block::expected_reason()
     }
-}
-
-fn relocation() -> Route {
-    Route::new(Method::POST, "/rest/v3/short-urls/{shortCode}/move", keyed!(Scope::Edit, move_link))
-        .document("moveShortUrl", Topic::Links, "Move a link to another domain")
-        .addition()
-        .text("The link keeps its code or slug, and what it has. Under its former address it is not found any more, unless it moves to the default domain, whose links redirect on every domain. It fails if another link has the name on the other domain. An unknown domain is added as for a new link. Visits that were counted before stay with the former domain.")
-        .query::<dto::DomainQuery>()
-        .header(Header::IfMatch)
-        .body::<dto::MoveShortUrl>()
-        .answers::<dto::ChangedShortUrl>("The link after the call.")
-        .with_etag()
-        .fails(&[
-            Kind::MalformedBody,
-            Kind::InvalidData,
-            Kind::NoShortUrl,
-            Kind::SlugTaken,
-            Kind::Superseded,
-            Kind::Blocked,
-            Kind::LaterRelease,
-            Kind::TooManyDomains,
-        ])
 }
 
 impl Fields for dto::MoveShortUrl {}
@@ -128,22 +82,22 @@ async fn delete(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     Ok(empty(StatusCode::NO_CONTENT))
 }
 
-async fn restore_link(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+async fn restore(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     short_url::changed(&call.api, &call.api.links.restore_link(&call.link()?, by).await?, by).await
 }
 
-async fn move_link(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+async fn relocate(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let (dto::MoveShortUrl { domain }, wrong) = call.fields()?;
     let moved = call.api.links.move_link(&call.target()?, domain.as_deref(), wrong, by).await?;
     short_url::changed(&call.api, &moved, by).await
 }
 
-async fn block_link(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+async fn block(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let (dto::NewTakedown { reason }, wrong) = call.fields()?;
     let blocked = call.api.links.block_link(&call.link()?, reason.as_deref(), wrong, by).await?;
     short_url::changed(&call.api, &blocked, by).await
 }
 
-async fn unblock_link(call: &Call, by: &Grant) -> Result<Answer, Problem> {
+async fn unblock(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     short_url::changed(&call.api, &call.api.links.unblock_link(&call.link()?, by).await?, by).await
 }

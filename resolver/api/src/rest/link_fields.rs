@@ -2,15 +2,15 @@
 //! command, and how a link becomes an answer.
 
 use app::{Field, FieldErrors, LinkFields, create_link::CreateLink, key_names::Names, time::read_time};
-use dto::{EditUse, Flag, Number, Patch, TagName, Time};
+use dto::{Flag, Number, Patch, Time};
 use links::{Record, Tag};
 use serde_json::{Map, Value};
 use store::VisitTotals;
 
 use super::{
+    json::atom,
     problem::Problem,
     read::{Fields, UNKNOWN, object, parse, read_each, read_fields},
-    time::atom,
     visit_json::summary,
 };
 use crate::Api;
@@ -41,20 +41,19 @@ pub(super) fn read_create(api: &Api, body: &[u8]) -> Result<(CreateLink, FieldEr
     Ok((command, wrong))
 }
 
-/// Reads the body of an edit. Fields of a create are ignored or refused as [`EditUse`] says.
+/// Reads the body of an edit. Some fields of a create are ignored, others refused.
 pub(super) fn read_edit(api: &Api, body: &[u8]) -> Result<(LinkFields, FieldErrors), Problem> {
     let mut wrong = FieldErrors::default();
     let fields = match parse::<dto::LinkFields>(body) {
         Some(fields) => fields,
         None => {
             let mut fields = object(body)?;
-            fields.retain(|name, _| match dto::LinkFields::edit_use(name) {
-                EditUse::Ignored => false,
-                EditUse::Refused => {
+            fields.retain(|name, _| {
+                let is_refused = dto::LinkFields::REFUSED_IN_EDITS.contains(&name.as_str());
+                if is_refused {
                     wrong.note::<()>(name, Err(UNKNOWN.to_owned()));
-                    false
                 }
-                EditUse::Taken => true,
+                !is_refused && !dto::LinkFields::IGNORED_IN_EDITS.contains(&name.as_str())
             });
             read_each(fields, &mut wrong)
         }
@@ -87,20 +86,19 @@ pub(super) fn create_command(api: &Api, mut fields: dto::LinkFields, wrong: &mut
 
 /// Converts the fields that creates and edits share.
 fn link_fields(api: &Api, fields: dto::LinkFields, wrong: &mut FieldErrors) -> LinkFields {
-    let number = |field: Patch<Number>| field.map(|Number(number)| number).change();
-    let flag = |field: Patch<Flag>| field.map(|Flag(flag)| flag).change();
+    let number = |field: Patch<Number>| field.change().map(|value| value.map(|Number(number)| number));
+    let flag = |field: Patch<Flag>| field.change().map(|value| value.map(|Flag(flag)| flag));
     let mut time = |field: Field, value: Patch<Time>| {
-        let read = value.try_map(|Time(text)| read_time(&text, &api.time_zone));
-        wrong.check(field, read).and_then(Patch::change)
+        let read = value.try_change(|Time(text)| read_time(&text, &api.time_zone));
+        wrong.check(field, read).flatten()
     };
-    let tags = |TagName(name): TagName| name;
     LinkFields {
         valid_since: time(Field::ValidSince, fields.valid_since),
         valid_until: time(Field::ValidUntil, fields.valid_until),
         long_url: fields.long_url.change(),
         title: fields.title.change(),
         description: fields.description.change(),
-        tags: fields.tags.map(|names| names.into_iter().map(tags).collect()).change(),
+        tags: fields.tags.change(),
         max_visits: number(fields.max_visits),
         crawlable: flag(fields.crawlable),
         forward_query: flag(fields.forward_query),

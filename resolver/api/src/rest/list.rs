@@ -1,38 +1,30 @@
 //! `GET /rest/v3/short-urls`
 //!
-//! 1. The links of a long page are read a few at a time while the client reads the answer. A list
-//!    takes about a megabyte of memory, whatever it shows, and one that its client does not read
-//!    takes no more.
-//! 2. One key has few lists under way, and a client that takes too long for a piece or for the
-//!    whole is cut off. So is one whose key is revoked meanwhile.
+//! The links of a long page are read a few at a time while the client reads the answer. A list
+//! takes about a megabyte of memory, whatever it shows, and one that its client does not read takes
+//! no more.
 
 use std::{collections::HashMap, sync::Arc};
 
 use app::{
-    AppError, FieldErrors,
+    AppError,
     list_links::{ListLinks, ListedLinks, PerPage, pieces},
     time::read_time,
 };
 use codes::LinkId;
 use dto::Flag;
-use hyper::Method;
-use links::{Outlined, PER_PAGE_MAX, Record, api_key::Grant, scope::Scope};
+use links::{Outlined, PER_PAGE_MAX, Record};
 use store::VisitTotals;
 
 use super::{
-    call::Call,
-    docs::{Kind, Topic},
-    json::json,
     link_fields::short_url,
     pagination::{Paging, page_number, page_size, pagination},
-    problem::Problem,
-    read::Fields,
-    route::{LINKS, Route, keyed},
-    streamed::{JsonList, Pieces, stream},
+    prelude::*,
+    route::LINKS,
+    streamed::{Pieces, stream},
 };
 use crate::Api;
-use limits::Account;
-use web::{Answer, BrokenOff};
+use web::BrokenOff;
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -43,8 +35,7 @@ pub(super) fn routes() -> Vec<Route> {
                  A domain or an API key that does not exist has no links, which is no error."
             ))
             .query::<dto::LinkListQuery>()
-            .answers::<dto::ShortUrlPage>("A page of links.")
-            .fails(&[Kind::InvalidData]),
+            .answers::<dto::ShortUrlPage>("A page of links."),
     ]
 }
 
@@ -56,12 +47,7 @@ async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let (request, wrong) = request(api, query, wrong);
     let listed = api.links.list_links(request, wrong, by).await?;
     let Some(piece) = in_one_piece(api, &listed.entries, by).await? else {
-        let under_way = api.budgets.lists.take(Account::Key(by.id.0), 1)?;
-        let (reading, by) = (Arc::clone(api), by.clone());
-        return Ok(stream(api, under_way, |to| {
-            let list = JsonList::new("shortUrls");
-            Box::pin(async move { write(&listed, Pieces { api: &reading, by: &by, to, list }).await })
-        }));
+        return stream(api, by, "shortUrls", |to| write(listed, to));
     };
     let records = api.links.read_piece(&listed, &piece, by).await?;
     let (names, visits) = (api.links.names(&records).await, visits_of(api, &records, by).await?);
@@ -104,20 +90,20 @@ async fn in_one_piece(
 }
 
 /// Writes a list piece by piece.
-async fn write(listed: &ListedLinks, mut to: Pieces<'_>) -> Result<(), BrokenOff> {
-    let (api, by) = (to.api, to.by);
+async fn write(listed: ListedLinks, mut to: Pieces) -> Result<(), BrokenOff> {
+    let (api, by) = (Arc::clone(&to.api), to.by.clone());
     for piece in pieces(&listed.entries) {
-        let piece = api.links.weigh(piece, by).await.map_err(|_| BrokenOff)?;
+        let piece = api.links.weigh(piece, &by).await.map_err(|_| BrokenOff)?;
         for part in pieces(&piece) {
-            let records = api.links.read_piece(listed, part, by).await.map_err(|_| BrokenOff)?;
+            let records = api.links.read_piece(&listed, part, &by).await.map_err(|_| BrokenOff)?;
             let names = api.links.names(&records).await;
-            let visits = visits_of(api, &records, by).await.map_err(|_| BrokenOff)?;
-            let shown = |record| short_url(api, record, &names, of_link(&visits, record));
+            let visits = visits_of(&api, &records, &by).await.map_err(|_| BrokenOff)?;
+            let shown = |record| short_url(&api, record, &names, of_link(&visits, record));
             records.iter().filter_map(shown).try_for_each(|link| to.list.push(&link))?;
             to.send().await?;
         }
     }
-    to.finish(paging(listed), listed.total).await
+    to.finish(paging(&listed), listed.total).await
 }
 
 impl Fields for dto::LinkListQuery {

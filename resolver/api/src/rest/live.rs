@@ -7,29 +7,19 @@ pub(super) mod message;
 pub(super) mod stream;
 
 use app::{
-    FieldErrors,
     find_link::LinkName,
     live::{LiveFilter, SUBSCRIPTIONS_OF_CLIENT, Start, Topics},
 };
 use dto::{Flag, LiveVisitsQuery};
-use hyper::{HeaderMap, Method};
-use links::{Tag, api_key::Grant, scope::Scope};
+use hyper::HeaderMap;
+use links::Tag;
 use schemars::SchemaGenerator;
 use visits::VisitId;
 
-use super::{
-    call::Call,
-    docs::{Kind, Topic},
-    problem::Problem,
-    read::Fields,
-    route::{Route, SchemaOf, keyed},
-};
+use super::{prelude::*, route::SchemaOf};
 use message::Dialect;
 use stream::{HEARTBEAT, LONGEST, Opening, RETRY_MS};
-use web::{
-    Answer,
-    server_sent_events::{self, EVENT_STREAM},
-};
+use web::server_sent_events::{self, EVENT_STREAM};
 
 /// The header with the id of the last event that a client has received.
 const LAST_EVENT_ID: &str = "last-event-id";
@@ -43,7 +33,7 @@ pub(super) fn routes() -> Vec<Route> {
             .text(description())
             .query::<LiveVisitsQuery>()
             .answers_of(200, "The data of each event `visit`.", vec![(EVENT_STREAM, events)])
-            .fails(&[Kind::InvalidData, Kind::NoShortUrl, Kind::NoTag, Kind::NoDomain, Kind::NoMercure]),
+            .fails(&[Kind::NoShortUrl, Kind::NoTag, Kind::NoDomain, Kind::NoMercure]),
     ]
 }
 

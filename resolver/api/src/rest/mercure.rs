@@ -27,32 +27,27 @@ use app::{
 use daemon::traces::in_current;
 use futures_util::future::BoxFuture;
 use hyper::{
-    HeaderMap, Method, Request, StatusCode, Uri,
+    HeaderMap, Request,
     body::Incoming,
     header::{ALLOW, AUTHORIZATION, COOKIE, HeaderName, HeaderValue, ORIGIN},
+    http::request::Parts,
 };
 use jiff::{SignedDuration, Timestamp};
-use links::{api_key::Grant, scope::Scope};
 use url::form_urlencoded;
 use visits::VisitId;
 
 use super::{
-    call::Call,
-    cors,
-    docs::{Kind, Topic},
-    finish::finish,
-    json::json,
+    cors, finish,
+    json::atom,
     live::{last_event_id, message::Dialect, stream::Opening, visit_id},
-    problem::Problem,
-    route::{Route, keyed},
-    time::atom,
+    prelude::*,
 };
 use crate::{
     Api, Task,
     authenticate::{AuthError, find_grant},
 };
-use token::{Claims, TokenError};
-use web::{Answer, TEXT, answer, hold_back, server_sent_events};
+use token::Claims;
+use web::{TEXT, answer, hold_back, server_sent_events};
 
 /// The path of the hub.
 pub const HUB: &str = "/.well-known/mercure";
@@ -113,18 +108,6 @@ impl From<Problem> for HubError {
     }
 }
 
-impl From<AppError> for HubError {
-    fn from(error: AppError) -> Self {
-        Self::Call(error.into())
-    }
-}
-
-impl From<TokenError> for HubError {
-    fn from(error: TokenError) -> Self {
-        Self::unauthorized(error)
-    }
-}
-
 impl HubError {
     fn unauthorized(reason: impl ToString) -> Self {
         Self::Refused(StatusCode::UNAUTHORIZED, reason.to_string())
@@ -154,11 +137,10 @@ async fn answer_hub(api: &Arc<Api>, client: IpAddr, request: Request<Incoming>) 
         return cors::preflight(&head.headers);
     }
     let is_cross_origin = head.headers.contains_key(ORIGIN);
-    let subscription = Hub { api: Arc::clone(api), client, uri: head.uri, headers: head.headers };
-    let method = head.method;
+    let hub = Hub { api: Arc::clone(api), client, head };
     // Away from the listener's thread, because keys are looked up in the database.
     let task: Task<Answer> =
-        Box::pin(async move { subscription.answer(&method).await.unwrap_or_else(HubError::into_answer) });
+        Box::pin(async move { hub.answer().await.unwrap_or_else(HubError::into_answer) });
     let answer = api.runtime.spawn(in_current(task)).await;
     finish(api, answer.unwrap_or_else(|_| Problem::INTERNAL.into_answer()), is_cross_origin)
 }
@@ -167,20 +149,12 @@ async fn answer_hub(api: &Arc<Api>, client: IpAddr, request: Request<Incoming>) 
 struct Hub {
     api: Arc<Api>,
     client: IpAddr,
-    uri: Uri,
-    headers: HeaderMap,
-}
-
-/// A token that was accepted.
-struct Authorized {
-    by: Grant,
-    /// For how long the token is valid.
-    open_for: Duration,
-    token: String,
+    head: Parts,
 }
 
 impl Hub {
-    async fn answer(&self, method: &Method) -> Result<Answer, HubError> {
+    async fn answer(&self) -> Result<Answer, HubError> {
+        let method = &self.head.method;
         let refused = |status, reason: &str| HubError::Refused(status, reason.to_owned());
         let no_hub = || refused(StatusCode::NOT_FOUND, "visits are not stored: there are no updates");
         let live = self.api.live.as_ref().ok_or_else(no_hub)?;
@@ -188,8 +162,8 @@ impl Hub {
             let reason = "updates are not published here: use GET";
             return Err(refused(StatusCode::METHOD_NOT_ALLOWED, reason));
         }
-        let Authorized { by, open_for, token } = self.authorize(live).await?;
-        let topics = topics::read(self.parameters("topic"))
+        let (by, open_for, token) = self.authorize(live).await?;
+        let topics = topics::read(parameters(self.head.uri.query(), "topic"))
             .map_err(|error| refused(StatusCode::BAD_REQUEST, &error.to_string()))?;
         if *method == Method::HEAD {
             return Ok(server_sent_events::head());
@@ -210,35 +184,33 @@ impl Hub {
         Ok(answer)
     }
 
-    /// Checks the token and its key.
-    async fn authorize(&self, live: &LiveVisits) -> Result<Authorized, HubError> {
+    /// Checks the token and its key. Returns the key, how long the token is valid, and the token.
+    async fn authorize(&self, live: &LiveVisits) -> Result<(Grant, Duration, String), HubError> {
         let api = &self.api;
         let refused = |refused| Problem::from(AuthError::TooManyCalls(refused));
         api.calls.spend_of_client(self.client).map_err(refused)?;
-        let token =
-            token_of(&self.headers, self.uri.query()).ok_or_else(|| HubError::unauthorized(NO_TOKEN))?;
+        let token = token_of(&self.head.headers, self.head.uri.query());
+        let token = token.ok_or_else(|| HubError::unauthorized(NO_TOKEN))?;
         let now = api.domain_cache.now();
-        let claims = token::verify(secret(live).await?, &token, now)?;
+        let claims = token::verify(secret(live).await?, &token, now).map_err(HubError::unauthorized)?;
         let (key, number) = claims.key();
         let found = find_grant(api, key, number).await.map_err(Problem::from)?;
         let by = found.ok_or_else(|| HubError::unauthorized(NO_KEY))?;
-        [Scope::Read, Scope::Visits].into_iter().try_for_each(|scope| require(&by, scope))?;
+        let required = [Scope::Read, Scope::Visits].into_iter().try_for_each(|scope| require(&by, scope));
+        required.map_err(Problem::from)?;
         api.calls.spend_of_key(&by).map_err(refused)?;
         let left = claims.expires_at().duration_since(now);
-        Ok(Authorized { by, open_for: Duration::try_from(left).unwrap_or_default(), token })
-    }
-
-    fn parameters<'a>(&'a self, name: &'a str) -> impl Iterator<Item = String> + 'a {
-        parameters(self.uri.query(), name)
+        Ok((by, Duration::try_from(left).unwrap_or_default(), token))
     }
 
     /// Returns the id of the event that the client has received last, as it gives it.
     fn last_event_id(&self) -> Option<String> {
-        if let Some(id) = last_event_id(&self.headers) {
+        if let Some(id) = last_event_id(&self.head.headers) {
             return Some(id.get().to_string());
         }
         // The first is the specification's, the second that of the polyfill of older clients.
-        ["lastEventID", "lastEventId"].into_iter().find_map(|name| self.parameters(name).next())
+        let query = self.head.uri.query();
+        ["lastEventID", "lastEventId"].into_iter().find_map(|name| parameters(query, name).next())
     }
 }
 
@@ -292,7 +264,7 @@ mod tests {
     fn refusals_are_held_back_and_have_their_status() {
         for (error, status) in [
             (HubError::Refused(StatusCode::METHOD_NOT_ALLOWED, String::new()), 405),
-            (TokenError::Expired.into(), 401),
+            (HubError::unauthorized(token::TokenError::Expired), 401),
             (HubError::Call(Problem::App(AppError::Unavailable)), 503),
         ] {
             let answer = error.into_answer();

@@ -16,8 +16,6 @@ mod create;
 mod dispatch;
 mod docs;
 mod domains;
-mod etag;
-mod finish;
 mod form;
 mod health;
 mod json;
@@ -28,6 +26,7 @@ mod live;
 mod mercure;
 mod openapi;
 mod pagination;
+mod prelude;
 mod problem;
 mod query;
 mod read;
@@ -41,7 +40,6 @@ mod stats;
 mod streamed;
 mod tags;
 mod targets;
-mod time;
 mod version;
 mod visit_json;
 mod visits;
@@ -50,26 +48,29 @@ mod webhooks;
 use std::{net::IpAddr, sync::Arc};
 
 use futures_util::future::BoxFuture;
-use hyper::{Method, Request, body::Incoming, header::ORIGIN};
+use hyper::{
+    Method, Request, StatusCode,
+    body::Incoming,
+    header::{CACHE_CONTROL, HeaderValue, ORIGIN},
+};
 
 use crate::{Api, Task};
 use call::Call;
 use daemon::traces::in_current;
-use finish::finish;
 pub use health::HealthCheck;
 pub use mercure::{HUB, hub};
 pub use openapi::problem_schemas;
 pub(crate) use problem::Problem;
 pub use problem::status_of;
-use route::{Handler, Route};
+use route::{Handler, LINKS, Route};
 pub use router::Router;
+use router::{Found, NamedRoute};
 use web::{Answer, run_to_end::RunToEnd};
 
 /// A create with a longer body is not parsed on a listener's thread: redirects would wait for it.
 const IN_PLACE_BYTES: usize = 4 * 1024;
 
 /// Returns the router of the API. `has_single_step` adds the create with the key in the address.
-#[must_use]
 pub fn router(has_single_step: bool) -> Router {
     Router::new(routes(has_single_step))
 }
@@ -99,7 +100,6 @@ fn routes(has_single_step: bool) -> Vec<Route> {
 }
 
 /// Returns whether this is the one call whose body is read while it is answered.
-#[must_use]
 pub fn is_bulk(method: &Method, path: &str) -> bool {
     method == Method::POST && version::path(path) == bulk::PATH
 }
@@ -122,14 +122,15 @@ async fn answer(api: &Arc<Api>, client: IpAddr, request: Request<Incoming>) -> A
         call.leave_unread(&mut body).await;
         return finish(api, call.no_route().into_answer(), is_cross_origin);
     };
-    (call.parameter, call.last_parameter) = (found.parameter, found.last_parameter);
-    let index = found.index;
-    let mut answer = answer_found(api, call, found.route, index, body).await;
-    api.router.name(index).clone().set_on(&mut answer);
+    let Found { named, parameter, last_parameter } = found;
+    (call.parameter, call.last_parameter) = (parameter, last_parameter);
+    let mut answer = answer_found(api, call, &named, body).await;
+    named.name.clone().set_on(&mut answer);
     finish(api, answer, is_cross_origin)
 }
 
-async fn answer_found(api: &Arc<Api>, mut call: Call, route: &Route, index: usize, body: Incoming) -> Answer {
+async fn answer_found(api: &Arc<Api>, mut call: Call, named: &Arc<NamedRoute>, body: Incoming) -> Answer {
+    let route = &named.route;
     if let Handler::Streamed(scope) = route.handler {
         let task: Task<Answer> = Box::pin(bulk::answer(call, scope, body));
         let answer = api.runtime.spawn(in_current(task)).await;
@@ -138,15 +139,29 @@ async fn answer_found(api: &Arc<Api>, mut call: Call, route: &Route, index: usiz
     if let Err(problem) = call.admit(route, body).await {
         return call.finish(problem.into_answer());
     }
-    let is_short_create = matches!(route.handler, Handler::Create(_)) && call.body.len() <= IN_PLACE_BYTES;
-    let answer = if is_short_create {
-        RunToEnd::new(&api.runtime, in_current(call.answer(index))).await.map_err(drop)
+    let is_create = route.path == LINKS && route.method == Method::POST;
+    let answer = if is_create && call.body.len() <= IN_PLACE_BYTES {
+        RunToEnd::new(&api.runtime, in_current(call.answer(Arc::clone(named)))).await.map_err(drop)
     } else {
         // Away from the listener's thread, because long calls must not slow redirects down. A read
         // runs to its end too, even if its client has gone: the database would work on, and the
         // permit of its key must not be free meanwhile.
-        let task: Task<Answer> = Box::pin(call.answer(index));
+        let task: Task<Answer> = Box::pin(call.answer(Arc::clone(named)));
         api.runtime.spawn(in_current(task)).await.map_err(drop)
     };
     answer.unwrap_or_else(|_| Problem::INTERNAL.into_answer())
+}
+
+/// Counts and completes an answer.
+fn finish(api: &Api, mut answer: Answer, is_cross_origin: bool) -> Answer {
+    if answer.status() == StatusCode::SERVICE_UNAVAILABLE {
+        api.metrics.unavailable.increment(1);
+    }
+    // Answers depend on a key that shared caches do not know (RFC 9111, section 3.5, knows
+    // Authorization only).
+    answer.headers_mut().entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    if is_cross_origin {
+        cors::allow(&mut answer);
+    }
+    answer
 }

@@ -20,15 +20,14 @@ use super::{
     health,
     json::JSON,
     problem::Problem,
-    route::{BODY_BYTES, Route, open},
+    route::{BODY_BYTES, Handler, Route},
 };
 use operation::{Schemas, describe};
-use parameters::Parameters;
 use web::{Answer, answer};
 
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::new(Method::GET, "/rest/v3/openapi.json", open!(show))
+        Route::new(Method::GET, "/rest/v3/openapi.json", Handler::Open(|call| Box::pin(show(call))))
             .document("describe", Topic::Service, "Describe the API")
             .addition()
             .answers::<dto::OpenApi>("The API in OpenAPI 3.1."),
@@ -37,22 +36,21 @@ pub(super) fn routes() -> Vec<Route> {
 
 async fn show(call: &Call) -> Result<Answer, Problem> {
     let api = &call.api;
-    let write = || document(api.router.routes(), &api.public_url).to_string().into();
+    let write =
+        || document(api.router.routes.iter().map(|named| &named.route), &api.public_url).to_string().into();
     Ok(answer(StatusCode::OK, JSON, api.openapi.get_or_init(write).clone()))
 }
 
 /// Returns the schemas of all problems, by name, for the reference.
-#[must_use]
 pub fn problem_schemas() -> Map<String, Value> {
     problems::schemas()
 }
 
 /// Writes the document. `public_url` is the address that its paths belong to.
-fn document(routes: &[Route], public_url: &str) -> Value {
-    let (mut schemas, mut parameters) = (Schemas::new(), Parameters::default());
-    let mut paths: Map<String, Value> = Map::new();
+fn document<'a>(routes: impl Iterator<Item = &'a Route>, public_url: &str) -> Value {
+    let (mut schemas, mut parameters, mut paths) = (Schemas::new(), Map::new(), Map::new());
     for route in routes {
-        let Some(id) = route.docs.id else { continue };
+        let Some(id) = route.id else { continue };
         let operation = describe(route, id, &mut schemas, &mut parameters);
         let path = paths.entry(route.path).or_insert_with(|| json!({}));
         path[route.method.as_str().to_ascii_lowercase()] = operation;
@@ -80,7 +78,7 @@ fn document(routes: &[Route], public_url: &str) -> Value {
                 },
             },
             "schemas": schemas,
-            "parameters": parameters.all(),
+            "parameters": parameters,
             "headers": parameters::headers(),
         },
     })
@@ -124,7 +122,7 @@ mod tests {
     use crate::rest::routes;
 
     fn shown() -> Value {
-        document(&routes(true), "https://s.test")
+        document(routes(true).iter(), "https://s.test")
     }
 
     /// Every `$ref` below a value.
@@ -152,6 +150,7 @@ mod tests {
     #[test]
     fn every_reference_leads_somewhere_and_every_component_is_referred_to() {
         let document = shown();
+        assert_eq!(document["servers"][0]["url"], "https://s.test");
         let mut found = BTreeSet::new();
         references(&document, &mut found);
         for reference in &found {
@@ -199,10 +198,5 @@ mod tests {
                 assert_eq!(is_told, !is_open || is_health, "{method} {path} {status}");
             }
         }
-    }
-
-    #[test]
-    fn paths_stand_behind_the_public_url() {
-        assert_eq!(shown()["servers"][0]["url"], "https://s.test");
     }
 }

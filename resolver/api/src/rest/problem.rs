@@ -10,7 +10,7 @@ use store::StoreError;
 
 use super::split::SplitError;
 use app::{AppError, Field};
-use limits::{ExceededShare, PermitTimeout};
+use limits::ExceededShare;
 
 use crate::{authenticate::AuthError, calls::Refused, kind::Kind};
 use web::{Answer, answer, hold_back, retry_later};
@@ -74,12 +74,6 @@ impl From<ExceededShare> for Problem {
     }
 }
 
-impl From<PermitTimeout> for Problem {
-    fn from(none: PermitTimeout) -> Self {
-        Self::App(none.into())
-    }
-}
-
 impl Problem {
     /// A defect of this program.
     pub(super) const INTERNAL: Self = Self::App(AppError::Internal);
@@ -93,7 +87,7 @@ impl Problem {
         let (status, body) = self.shown();
         let refused =
             if let Self::Auth(AuthError::TooManyCalls(refused)) = &self { Some(*refused) } else { None };
-        let mut answer = answer(status, "application/problem+json", Value::Object(body).to_string());
+        let mut answer = answer(status, "application/problem+json", body.to_string());
         if status == StatusCode::PAYLOAD_TOO_LARGE {
             // The rest of the body would be read as the next request.
             answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -110,18 +104,21 @@ impl Problem {
         if is_full || status == StatusCode::SERVICE_UNAVAILABLE { retry_later(answer) } else { answer }
     }
 
-    /// Returns the status, and all members of the body.
-    pub(super) fn shown(&self) -> (StatusCode, Map<String, Value>) {
+    /// Returns the status and the body.
+    pub(super) fn shown(&self) -> (StatusCode, Value) {
         let (title, kind, status) = self.kind().facts();
-        let mut body = self.extra();
-        for (name, value) in [
-            ("title", json!(title)),
-            ("type", json!(kind)),
-            ("status", json!(status.as_u16())),
-            ("detail", json!(self.detail())),
-        ] {
-            body.insert(name.to_owned(), value);
-        }
+        // Members of their own are in front of the common ones, as in Shlink. `expected` is an
+        // addition.
+        let mut body = match self {
+            Self::Auth(AuthError::NoKey) => json!({ "expectedHeaders": ["X-Api-Key"] }),
+            Self::NoKeyInQuery => json!({ "param": "apiKey" }),
+            Self::App(error) => members_of(error),
+            _ => json!({}),
+        };
+        body["title"] = json!(title);
+        body["type"] = json!(kind);
+        body["status"] = json!(status.as_u16());
+        body["detail"] = json!(self.detail());
         (status, body)
     }
 
@@ -160,43 +157,31 @@ impl Problem {
             Self::NoRoute { method, url } => format!("Cannot {method} {url}!"),
         }
     }
-
-    /// Returns members in front of the common ones, as in Shlink. `expected` is an addition.
-    fn extra(&self) -> Map<String, Value> {
-        let fields = match self {
-            Self::Auth(AuthError::NoKey) => vec![("expectedHeaders", json!(["X-Api-Key"]))],
-            Self::NoKeyInQuery => vec![("param", json!("apiKey"))],
-            Self::App(error) => extra_of_app(error),
-            _ => Vec::new(),
-        };
-        fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
-    }
 }
 
 /// Returns the HTTP status of an error of the application.
-#[must_use]
 pub fn status_of(error: &AppError) -> StatusCode {
     Kind::of(error).status()
 }
 
-/// Returns members of Shlink's problems beside the common ones.
-fn extra_of_app(error: &AppError) -> Vec<(&'static str, Value)> {
-    let named = |name, value: &str, domain: &Option<String>| {
-        let domain = domain.iter().map(|domain| ("domain", json!(domain)));
-        std::iter::once((name, json!(value))).chain(domain).collect()
+/// Returns the members of Shlink's problems beside the common ones.
+fn members_of(error: &AppError) -> Value {
+    let named = |name: &str, value: &str, domain: &Option<String>| match domain {
+        Some(domain) => json!({ name: value, "domain": domain }),
+        None => json!({ name: value }),
     };
     match error {
         AppError::Invalid(invalid) => {
             let names: Vec<_> = invalid.iter().map(|one| one.field.as_str()).collect();
             let expected: Map<_, _> =
                 invalid.iter().map(|one| (one.field.clone(), json!(one.expected))).collect();
-            vec![("invalidElements", json!(names)), ("expected", Value::Object(expected))]
+            json!({ "invalidElements": names, "expected": expected })
         }
         AppError::SlugTaken { slug, domain } => named(Field::CustomSlug.name(), slug, domain),
         AppError::NoLink { code, domain } => named("shortCode", code, domain),
-        AppError::NoDomain { name } => vec![("authority", json!(name))],
-        AppError::NoTag { tag } => vec![("tag", json!(tag))],
-        AppError::TagConflict { old, new } => vec![("oldName", json!(old)), ("newName", json!(new))],
-        _ => Vec::new(),
+        AppError::NoDomain { name } => json!({ "authority": name }),
+        AppError::NoTag { tag } => json!({ "tag": tag }),
+        AppError::TagConflict { old, new } => json!({ "oldName": old, "newName": new }),
+        _ => json!({}),
     }
 }

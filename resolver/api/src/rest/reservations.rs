@@ -3,35 +3,28 @@
 use std::collections::BTreeMap;
 
 use app::{
-    AppError, InvalidField, Reserved,
+    InvalidField, Reserved,
     reservation::Filled,
     reserve_codes::{check_fill_len, expected_count},
 };
 use codes::Code;
-use dto::{FillResult, FillWord};
-use hyper::{Method, StatusCode};
+use dto::{DateTime, FillResult, FillWord};
 use links::{
     Draft,
-    api_key::Grant,
     reservation::{COUNT_MAX, FILL_MAX, Reservation},
-    scope::Scope,
 };
 use serde_json::Value;
 use store::RESERVATIONS_MAX;
 
 use super::{
     bulk::draft,
-    call::Call,
-    docs::{Kind, Topic},
-    json::json,
     link_fields::{SHORT_CODE, given_code},
-    problem::Problem,
-    read::{Fields, read_fields},
-    route::{Route, array_of, json_of, keyed},
+    prelude::*,
+    read::read_fields,
+    route::{array_of, json_of},
     split::each_of_array,
 };
 use crate::Api;
-use web::{Answer, empty};
 
 const RESERVATIONS: &str = "/rest/v3/reservations";
 const RESERVATION: &str = "/rest/v3/reservations/{id}";
@@ -47,18 +40,16 @@ pub(super) fn routes() -> Vec<Route> {
             .text(format!("Up to {COUNT_MAX} codes of one keyspace. No other link gets one of them until the reservation is given up."))
             .body::<dto::NewReservation>()
             .answers::<dto::Reservation>("The reservation with its codes.")
-            .fails(&[Kind::MalformedBody, Kind::InvalidData, Kind::OneDomainOnly, Kind::TooManyReserved, Kind::Exhausted]),
+            .fails(&[Kind::OneDomainOnly, Kind::TooManyReserved, Kind::Exhausted]),
         of(Method::GET, RESERVATIONS, keyed!(Scope::Reserve, list), "listReservations", "List reservations")
             .text(format!("Those of the key, and all for an admin: the latest {RESERVATIONS_MAX}, open ones first, without their codes."))
             .answers::<dto::ReservationList>("Reservations."),
         of(Method::GET, RESERVATION, keyed!(Scope::Reserve, get), "getReservation", "Show a reservation")
             .text("With its codes: a caller that lost the answer to the first call gets them again.")
-            .answers::<dto::Reservation>("The reservation with its codes.")
-            .fails(&[Kind::NoReservation]),
+            .answers::<dto::Reservation>("The reservation with its codes."),
         of(Method::DELETE, RESERVATION, keyed!(Scope::Reserve, give_up), "giveUpReservation", "Give up unfilled codes")
             .text("Links that were filled in stay. Codes without a link may be given to other links. The call may be repeated.")
-            .done("The reservation is given up.")
-            .fails(&[Kind::NoReservation]),
+            .done("The reservation is given up."),
         of(Method::POST, "/rest/v3/reservations/{id}/short-urls", keyed!(Scope::Reserve, fill), "fillReservation", "Create links under reserved codes")
             .body_bytes(FILL_BYTES)
             .text(format!(
@@ -67,7 +58,7 @@ pub(super) fn routes() -> Vec<Route> {
             ))
             .body_of(json_of(|generator| array_of::<dto::FillItem>(generator, FILL_MAX)))
             .answers::<dto::FillResults>("A result for each item, in their order.")
-            .fails(&[Kind::MalformedBody, Kind::InvalidData, Kind::OneDomainOnly, Kind::NoReservation, Kind::ReservationClosed]),
+            .fails(&[Kind::OneDomainOnly, Kind::ReservationClosed]),
     ]
 }
 
@@ -85,8 +76,8 @@ fn shown<'a>(api: &'a Api, reservation: &'a Reservation) -> dto::Reservation<'a>
         id: reservation.id.as_str(),
         keyspace: api.links.keyspace_of_reservation(reservation),
         count: reservation.spans.iter().map(|span| span.len()).sum(),
-        date_created: reservation.created_at.to_string(),
-        date_closed: reservation.closed_at.map(|at| at.to_string()),
+        date_created: DateTime(reservation.created_at.to_string()),
+        date_closed: reservation.closed_at.map(|at| DateTime(at.to_string())),
         filled: None,
         short_codes: None,
     }
@@ -119,25 +110,10 @@ async fn give_up(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     Ok(empty(StatusCode::NO_CONTENT))
 }
 
-/// A link and its code, or the result of an item that cannot be stored.
-type Item = Result<(Code, Draft), FillResult>;
-
 /// Stores links under reserved codes. The results are in the order of the items.
 async fn fill(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let api = &call.api;
-    let read = || {
-        let (mut links, mut results) = (Vec::new(), Vec::new());
-        for item in read_all(api, &call.body, by)? {
-            results.push(match item {
-                Ok((code, draft)) => {
-                    links.push((code, draft));
-                    Err(code)
-                }
-                Err(invalid) => Ok(invalid),
-            });
-        }
-        Ok::<_, Problem>((links, results))
-    };
+    let read = || read_all(api, &call.body, by);
     let (results, filled) = api.links.fill_reservation(&call.parameter, by, read).await?;
     let mut filled = filled.into_iter();
     let result = |item: Result<FillResult, Code>| match item {
@@ -147,18 +123,29 @@ async fn fill(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     Ok(json(&dto::FillResults { results: results.into_iter().filter_map(result).collect() }))
 }
 
+/// The links of a fill with their codes, and for each item its result, or its code if it may be
+/// stored.
+type Items = (Vec<(Code, Draft)>, Vec<Result<FillResult, Code>>);
+
 /// Reads the items of a body one by one: parsed JSON takes many times the memory of its text.
-fn read_all(api: &Api, body: &[u8], key: &Grant) -> Result<Vec<Item>, Problem> {
-    let mut items = Vec::new();
+fn read_all(api: &Api, body: &[u8], key: &Grant) -> Result<Items, Problem> {
+    let (mut links, mut results) = (Vec::new(), Vec::new());
     each_of_array::<Problem>(body, |item| {
-        check_fill_len(items.len() + 1)?;
-        items.push(read(api, item, key)?);
+        check_fill_len(results.len() + 1)?;
+        results.push(match read(api, item, key)? {
+            Ok((code, draft)) => {
+                links.push((code, draft));
+                Err(code)
+            }
+            Err(invalid) => Ok(invalid),
+        });
         Ok(())
     })?;
-    Ok(items)
+    Ok((links, results))
 }
 
-fn read(api: &Api, item: &[u8], key: &Grant) -> Result<Item, Problem> {
+/// Reads an item: a link and its code, or the result of an item that cannot be stored.
+fn read(api: &Api, item: &[u8], key: &Grant) -> Result<Result<(Code, Draft), FillResult>, Problem> {
     let (mut fields, wrong) = read_fields::<dto::LinkFields>(item)?;
     let given = given_code(item, &std::mem::take(&mut fields.short_code));
     let Some(code) = given.as_str().and_then(|text| Code::parse(text).ok()) else {
@@ -166,11 +153,8 @@ fn read(api: &Api, item: &[u8], key: &Grant) -> Result<Item, Problem> {
         let wrong = InvalidField { field: SHORT_CODE.to_owned(), expected };
         return Ok(Err(invalid(given, &[wrong])));
     };
-    Ok(match draft(api, item, fields, wrong, key.id) {
-        Ok(draft) => Ok((code, draft)),
-        Err(AppError::Invalid(fields)) => Err(invalid(given, &fields)),
-        Err(_) => Err(invalid(given, &[])),
-    })
+    let draft = draft(api, item, fields, wrong, key.id);
+    Ok(draft.map(|draft| (code, draft)).map_err(|fields| invalid(given, &fields)))
 }
 
 fn invalid(code: Value, wrong: &[InvalidField]) -> FillResult {

@@ -37,8 +37,6 @@ pub(super) enum Handler {
     KeyInQuery(Scope, for<'a> fn(&'a Call, &'a Grant) -> Answering<'a>),
     /// Answers while the body still arrives: the bulk call.
     Streamed(Scope),
-    /// Creates a link: the one call that is frequent enough to have no boxed future.
-    Create(Scope),
 }
 
 /// Makes a [`Handler::Keyed`] from a scope and an async function.
@@ -48,16 +46,9 @@ macro_rules! keyed {
     };
 }
 
-/// Makes a [`Handler::Open`] from an async function.
-macro_rules! open {
-    ($handler:path) => {
-        $crate::rest::route::Handler::Open(|call| Box::pin($handler(call)))
-    };
-}
+pub(super) use keyed;
 
-pub(super) use {keyed, open};
-
-/// A call of the API.
+/// A call of the API, with its description in the document.
 pub(super) struct Route {
     pub(super) method: Method,
     /// The path, with at most two parameters in braces. A link's slug may have several segments.
@@ -66,12 +57,7 @@ pub(super) struct Route {
     /// Maximum length of the body.
     pub(super) body_bytes: usize,
     /// Parameters that the document does not name.
-    undocumented: Vec<&'static str>,
-    pub(super) docs: Docs,
-}
-
-/// The description of a call for the document.
-pub(super) struct Docs {
+    undocumented: &'static [&'static str],
     /// The operation's id; `None` leaves the call out of the document.
     pub(super) id: Option<&'static str>,
     pub(super) topic: Topic,
@@ -82,9 +68,13 @@ pub(super) struct Docs {
     /// Names and schemas of the queries.
     pub(super) queries: Vec<(Cow<'static, str>, SchemaOf)>,
     pub(super) headers: Vec<Header>,
-    pub(super) body: Option<BodyDocs>,
+    pub(super) body: Option<Content>,
+    /// Whether the body may be left out, or be the empty array that PHP writes for an empty object.
+    pub(super) may_be_empty: bool,
     pub(super) answers: Vec<AnswerDocs>,
-    pub(super) problems: Vec<Kind>,
+    /// Problems beside those that follow from the rest: from the key, the body, the parameters of
+    /// the path and the headers.
+    pub(super) problems: &'static [Kind],
 }
 
 /// A function that adds a schema to those of the document, and returns a reference to it.
@@ -103,14 +93,6 @@ pub(super) fn array_of<T: JsonSchema>(generator: &mut SchemaGenerator, most: usi
     json_schema!({ "type": "array", "items": generator.subschema_for::<T>(), "maxItems": most })
 }
 
-/// The description of a body.
-pub(super) struct BodyDocs {
-    pub(super) is_required: bool,
-    /// Whether an empty array stands for an empty object, as PHP writes it.
-    pub(super) may_be_empty_array: bool,
-    pub(super) content: Content,
-}
-
 /// The description of an answer other than a problem.
 pub(super) struct AnswerDocs {
     pub(super) status: u16,
@@ -123,7 +105,12 @@ pub(super) struct AnswerDocs {
 impl Route {
     /// Defines a call that is left out of the document until [`Route::document`] describes it.
     pub(super) fn new(method: Method, path: &'static str, handler: Handler) -> Self {
-        let docs = Docs {
+        Self {
+            method,
+            path,
+            handler,
+            body_bytes: BODY_BYTES,
+            undocumented: &[],
             id: None,
             topic: Topic::Service,
             summary: "",
@@ -132,10 +119,10 @@ impl Route {
             queries: Vec::new(),
             headers: Vec::new(),
             body: None,
+            may_be_empty: false,
             answers: Vec::new(),
-            problems: Vec::new(),
-        };
-        Self { method, path, handler, body_bytes: BODY_BYTES, undocumented: Vec::new(), docs }
+            problems: &[],
+        }
     }
 
     /// Sets the maximum length of the body.
@@ -148,34 +135,33 @@ impl Route {
     pub(super) fn scope(&self) -> Option<Scope> {
         match self.handler {
             Handler::Open(_) => None,
-            Handler::Keyed(scope, _)
-            | Handler::KeyInQuery(scope, _)
-            | Handler::Streamed(scope)
-            | Handler::Create(scope) => Some(scope),
+            Handler::Keyed(scope, _) | Handler::KeyInQuery(scope, _) | Handler::Streamed(scope) => {
+                Some(scope)
+            }
         }
     }
 
     /// Puts the call into the document.
     pub(super) fn document(mut self, id: &'static str, topic: Topic, summary: &'static str) -> Self {
-        (self.docs.id, self.docs.topic, self.docs.summary) = (Some(id), topic, summary);
+        (self.id, self.topic, self.summary) = (Some(id), topic, summary);
         self
     }
 
     /// Adds a description to the summary.
     pub(super) fn text(mut self, description: impl Into<String>) -> Self {
-        self.docs.description = description.into();
+        self.description = description.into();
         self
     }
 
     /// Marks the call as one that Shlink lacks.
     pub(super) fn addition(mut self) -> Self {
-        self.docs.is_addition = true;
+        self.is_addition = true;
         self
     }
 
     /// Adds the parameters of a query.
     pub(super) fn query<Q: JsonSchema>(mut self) -> Self {
-        self.docs.queries.push((Q::schema_name(), Q::json_schema));
+        self.queries.push((Q::schema_name(), Q::json_schema));
         self
     }
 
@@ -183,22 +169,25 @@ impl Route {
     /// its name.
     pub(super) fn parameters(&self) -> Vec<String> {
         let mut generator = SchemaGenerator::default();
-        let schemas = self.docs.queries.iter().map(|(_, schema)| schema(&mut generator).to_value());
-        let names =
-            schemas.filter_map(|schema| Some(schema["properties"].as_object()?.keys().cloned().collect()));
-        let documented = names.flat_map(|names: Vec<String>| names);
-        documented.chain(self.undocumented.iter().map(|name| (*name).to_owned())).collect()
+        let mut names = Vec::new();
+        for (_, schema) in &self.queries {
+            let schema = schema(&mut generator).to_value();
+            let fields = schema["properties"].as_object().into_iter();
+            names.extend(fields.flat_map(|fields| fields.keys().cloned()));
+        }
+        names.extend(self.undocumented.iter().map(|name| (*name).to_owned()));
+        names
     }
 
     /// Accepts parameters that the document does not name.
-    pub(super) fn accepts(mut self, names: &[&'static str]) -> Self {
-        self.undocumented.extend(names);
+    pub(super) fn accepts(mut self, names: &'static [&'static str]) -> Self {
+        self.undocumented = names;
         self
     }
 
     /// Adds a header of the request.
     pub(super) fn header(mut self, header: Header) -> Self {
-        self.docs.headers.push(header);
+        self.headers.push(header);
         self
     }
 
@@ -209,24 +198,12 @@ impl Route {
 
     /// Sets the schema of a body that may be left out, as may each of its fields.
     pub(super) fn optional_body<B: JsonSchema>(self) -> Self {
-        let mut route = self.body::<B>();
-        if let Some(body) = &mut route.docs.body {
-            (body.is_required, body.may_be_empty_array) = (false, true);
-        }
-        route
+        Self { may_be_empty: true, ..self.body::<B>() }
     }
 
     /// Sets the content of the body by media type.
     pub(super) fn body_of(mut self, content: Content) -> Self {
-        self.docs.body = Some(BodyDocs { is_required: true, may_be_empty_array: false, content });
-        self
-    }
-
-    /// Lets the body be left out.
-    pub(super) fn body_is_optional(mut self) -> Self {
-        if let Some(body) = &mut self.docs.body {
-            body.is_required = false;
-        }
+        self.body = Some(content);
         self
     }
 
@@ -242,19 +219,20 @@ impl Route {
 
     /// Adds an answer with its content by media type.
     pub(super) fn answers_of(mut self, status: u16, description: &'static str, content: Content) -> Self {
-        self.docs.answers.push(AnswerDocs { status, description, content, has_etag: false });
+        self.answers.push(AnswerDocs { status, description, content, has_etag: false });
         self
     }
 
-    /// Adds the version of the link to the answers.
-    pub(super) fn with_etag(mut self) -> Self {
-        self.docs.answers.iter_mut().for_each(|answer| answer.has_etag = true);
-        self
+    /// Adds an answer of JSON with the status 200, and the version of the link as `ETag`.
+    pub(super) fn answers_with_etag<A: JsonSchema>(self, description: &'static str) -> Self {
+        let mut route = self.answers::<A>(description);
+        route.answers.iter_mut().for_each(|answer| answer.has_etag = true);
+        route
     }
 
-    /// Adds problems beside those of every call.
-    pub(super) fn fails(mut self, problems: &[Kind]) -> Self {
-        self.docs.problems.extend(problems);
+    /// Sets the problems that do not follow from the rest of the description.
+    pub(super) fn fails(mut self, problems: &'static [Kind]) -> Self {
+        self.problems = problems;
         self
     }
 }

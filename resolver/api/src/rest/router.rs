@@ -11,7 +11,7 @@
 //! `bulk`, and its bodies would have to be unwrapped again to put them on the memory accounts of
 //! keys. This uses axum's own path tree (matchit).
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use hyper::Method;
 
@@ -20,20 +20,22 @@ use web::request_durations::RouteName;
 
 /// All routes, by method and path.
 pub struct Router {
-    routes: Vec<Route>,
-    /// The name of each route, in the same order.
-    names: Vec<RouteName>,
-    /// The names of the parameters that the query of each route may have, in the same order.
-    parameters: Vec<Vec<String>>,
-    paths: HashMap<Method, matchit::Router<usize>>,
+    /// All routes, in the order of the table.
+    pub(super) routes: Vec<Arc<NamedRoute>>,
+    paths: HashMap<Method, matchit::Router<Arc<NamedRoute>>>,
+}
+
+/// A route with its name and the names of the parameters that its query may have.
+pub(super) struct NamedRoute {
+    pub(super) route: Route,
+    pub(super) name: RouteName,
+    pub(super) parameters: Vec<String>,
 }
 
 /// A route with the first and last parameter of its path, still percent-encoded; empty if the path
 /// has none.
-pub(super) struct Found<'a> {
-    pub(super) route: &'a Route,
-    /// The position of the route, for a task that outlives the borrow.
-    pub(super) index: usize,
+pub(super) struct Found {
+    pub(super) named: Arc<NamedRoute>,
     pub(super) parameter: String,
     pub(super) last_parameter: String,
 }
@@ -44,47 +46,32 @@ impl Router {
     /// # Panics
     /// Panics if two routes have the same method and path.
     pub(super) fn new(routes: Vec<Route>) -> Self {
-        let mut paths: HashMap<Method, matchit::Router<usize>> = HashMap::new();
-        let mut insert = |method: Method, path: &'static str, index| {
-            let inserted = paths.entry(method).or_default().insert(path, index);
+        let mut paths: HashMap<Method, matchit::Router<Arc<NamedRoute>>> = HashMap::new();
+        let mut insert = |method: Method, named: &Arc<NamedRoute>| {
+            let inserted = paths.entry(method).or_default().insert(named.route.path, Arc::clone(named));
             inserted.expect("no two routes have the same method and path");
         };
-        for (index, route) in routes.iter().enumerate() {
-            insert(route.method.clone(), route.path, index);
+        let named =
+            |route: Route| Arc::new(NamedRoute { name: name(&route), parameters: route.parameters(), route });
+        let routes: Vec<_> = routes.into_iter().map(named).collect();
+        for named in &routes {
+            insert(named.route.method.clone(), named);
             // The create with its key in the URL answers GET only: a HEAD must not create a link.
-            if route.method == Method::GET && !matches!(route.handler, Handler::KeyInQuery(..)) {
-                insert(Method::HEAD, route.path, index);
+            if named.route.method == Method::GET && !matches!(named.route.handler, Handler::KeyInQuery(..)) {
+                insert(Method::HEAD, named);
             }
         }
-        let names = routes.iter().map(name).collect();
-        let parameters = routes.iter().map(Route::parameters).collect();
-        Self { routes, names, parameters, paths }
-    }
-
-    /// Returns all routes, in the order of the table.
-    pub(super) fn routes(&self) -> &[Route] {
-        &self.routes
-    }
-
-    /// Returns the name of the route at this position.
-    pub(super) fn name(&self, index: usize) -> &RouteName {
-        &self.names[index]
-    }
-
-    /// Returns the names of the parameters that the query of the route at this position may have.
-    pub(super) fn parameters(&self, index: usize) -> &[String] {
-        &self.parameters[index]
+        Self { routes, paths }
     }
 
     /// Finds the route of a call.
-    pub(super) fn find(&self, method: &Method, path: &str) -> Option<Found<'_>> {
+    pub(super) fn find(&self, method: &Method, path: &str) -> Option<Found> {
         let paths = self.paths.get(method)?;
         let look = |path: &str| {
             let found = paths.at(path).ok()?;
             let parameter = found.params.iter().next().map_or("", |(_, value)| value).to_owned();
             let last_parameter = found.params.iter().last().map_or("", |(_, value)| value).to_owned();
-            let index = *found.value;
-            Some(Found { route: &self.routes[index], index, parameter, last_parameter })
+            Some(Found { named: Arc::clone(found.value), parameter, last_parameter })
         };
         if let Some(found) = look(path) {
             return Some(found);
@@ -107,7 +94,7 @@ impl Router {
 /// Returns the name of a route: its operation id in the document, in snake case. Shlink's forms of
 /// documented calls have none.
 fn name(route: &Route) -> RouteName {
-    let Some(id) = route.docs.id else { return RouteName::new("other") };
+    let Some(id) = route.id else { return RouteName::new("other") };
     let mut name = String::new();
     for letter in id.chars() {
         if letter.is_ascii_uppercase() {
@@ -126,7 +113,7 @@ mod tests {
     fn slugs_have_several_segments_and_actions_are_of_one_method() {
         let router = crate::rest::router(true);
         let found = |method: Method, path: &str| {
-            router.find(&method, path).map(|found| (found.route.path, found.parameter))
+            router.find(&method, path).map(|found| (found.named.route.path, found.parameter))
         };
         const LINK: &str = "/rest/v3/short-urls/{shortCode}";
         const VISITS: &str = "/rest/v3/short-urls/{shortCode}/visits";
@@ -161,6 +148,6 @@ mod tests {
         }
         let router = crate::rest::router(false);
         let shorten = router.find(&Method::GET, "/rest/v3/short-urls/shorten").unwrap();
-        assert_eq!((shorten.route.path, &*shorten.parameter), (LINK, "shorten"));
+        assert_eq!((shorten.named.route.path, &*shorten.parameter), (LINK, "shorten"));
     }
 }

@@ -4,20 +4,10 @@ use app::{
     Field,
     redirect_rules::{ConditionFields, RuleFields, expected_conditions, expected_rules},
 };
-use hyper::Method;
-use links::{CONDITIONS_MAX, Condition, Link, RULES_MAX, api_key::Grant, scope::Scope};
+use links::{CONDITIONS_MAX, Condition, Link, RULES_MAX};
 use serde_json::{Map, Value};
 
-use super::{
-    call::Call,
-    docs::{Header, Kind, Topic},
-    json::json,
-    problem::Problem,
-    read::{Fields, read_object},
-    route::{Route, keyed},
-    short_url,
-};
-use web::Answer;
+use super::{prelude::*, read::read_object, short_url};
 
 const RULES: &str = "/rest/v3/short-urls/{shortCode}/redirect-rules";
 /// Maximum length of a body: a hundred rules with twenty short conditions each.
@@ -28,8 +18,7 @@ pub(super) fn routes() -> Vec<Route> {
         Route::new(Method::GET, RULES, keyed!(Scope::Read, get))
             .document("getRedirectRules", Topic::Rules, "Show the rules of a link")
             .query::<dto::DomainQuery>()
-            .answers::<dto::RedirectRules>("The rules, in the order in which they are tried.")
-            .fails(&[Kind::NoShortUrl]),
+            .answers::<dto::RedirectRules>("The rules, in the order in which they are tried."),
         Route::new(Method::POST, RULES, keyed!(Scope::Edit, set))
             .body_bytes(BODY_BYTES)
             .document("setRedirectRules", Topic::Rules, "Replace the rules of a link")
@@ -38,13 +27,7 @@ pub(super) fn routes() -> Vec<Route> {
             .header(Header::IfMatch)
             .body::<dto::NewRedirectRules>()
             .answers::<dto::ChangedRedirectRules>("The rules after the call; for a key without the scope `read`, the link's code and short URL.")
-            .fails(&[
-                Kind::MalformedBody,
-                Kind::InvalidData,
-                Kind::NoShortUrl,
-                Kind::Superseded,
-                Kind::LaterRelease,
-            ]),
+            .fails(&[Kind::LaterRelease]),
     ]
 }
 

@@ -1,11 +1,11 @@
 //! Answers with a link.
 
 use app::key_names::Names;
+use hyper::header::{ETAG, HeaderValue};
 use links::{Record, api_key::Grant};
 use store::VisitTotals;
 
 use super::{
-    etag::with_etag,
     json::json,
     link_fields::{link_name, short_url},
     problem::Problem,
@@ -33,4 +33,12 @@ pub(super) fn answer_with(
 ) -> Result<Answer, Problem> {
     let shown = short_url(api, record, names, visits).ok_or(Problem::INTERNAL)?;
     Ok(with_etag(json(&shown), record))
+}
+
+/// Adds the version of a link to an answer, in quotes.
+fn with_etag(mut answer: Answer, record: &Record) -> Answer {
+    if let Ok(tag) = HeaderValue::try_from(format!("\"{}\"", record.link.version())) {
+        answer.headers_mut().insert(ETAG, tag);
+    }
+    answer
 }

@@ -21,10 +21,6 @@ pub(super) enum SplitError {
 }
 
 /// Splits a complete array, a piece at a time, so that few of its items are copied at once.
-///
-/// # Errors
-/// Returns an error if the body is not an array of objects, if an item is too long, or if `each`
-/// fails.
 pub(super) fn each_of_array<E: From<SplitError>>(
     body: &[u8],
     mut each: impl FnMut(&[u8]) -> Result<(), E>,
@@ -70,17 +66,13 @@ pub(super) struct Splitter {
     /// The number of these bytes that were examined.
     seen: usize,
     place: Place,
-    form: Form,
+    /// The separation of items; meaningful once the first has arrived.
+    pub(super) form: Form,
 }
 
 impl Splitter {
     pub(super) fn new() -> Self {
         Self { held: Vec::new(), seen: 0, place: Place::Start, form: Form::Lines }
-    }
-
-    /// Returns the separation of items; meaningful once the first has arrived.
-    pub(super) fn form(&self) -> Form {
-        self.form
     }
 
     /// Adds a piece. Items that it completes go to `items`.
@@ -128,9 +120,6 @@ impl Splitter {
     }
 
     /// Ends the body. The last line needs no line feed.
-    ///
-    /// # Errors
-    /// Returns an error if an array is not closed.
     pub(super) fn finish(&mut self, items: &mut Vec<Bytes>) -> Result<(), SplitError> {
         match (self.form, self.place) {
             (Form::Array, Place::End) => Ok(()),

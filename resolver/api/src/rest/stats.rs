@@ -3,33 +3,20 @@
 use std::collections::BTreeSet;
 
 use app::{
-    FieldErrors,
     find_link::LinkName,
     time::read_time,
     visit_stats::{RangeCount, StatsRequest, TOP, VisitStats},
     visit_subjects::{OWN_LINKS_MAX, VisitsOf},
 };
-use dto::{OrphanVisitsQuery, StatsQuery};
-use hyper::Method;
+use dto::{DateTime, OrphanVisitsQuery, StatsQuery};
 use jiff::{Timestamp, tz::TimeZone};
-use links::{api_key::Grant, scope::Scope};
 use visits::{
     Day, OrphanKind, TimeRange,
     series::{Interval, rfc3339},
     tally::{Dimension, Estimate, RELATIVE_ERROR},
 };
 
-use super::{
-    call::Call,
-    docs::{Kind, Topic},
-    json::json,
-    problem::Problem,
-    query::Query,
-    read::Fields,
-    route::{Route, keyed},
-    visits::EXCLUDE_BOTS,
-};
-use web::Answer;
+use super::{prelude::*, query::Query, visits::EXCLUDE_BOTS};
 
 /// Microseconds in a second.
 const SECOND: i64 = 1_000_000;
@@ -48,7 +35,7 @@ pub(super) fn routes() -> Vec<Route> {
             ))
             .query::<StatsQuery>()
             .answers::<dto::Stats>("The statistics.")
-            .fails(&[Kind::InvalidData, Kind::NoShortUrl, Kind::NoTag]),
+            .fails(&[Kind::NoShortUrl, Kind::NoTag]),
     ]
 }
 
@@ -65,15 +52,19 @@ async fn show(call: &Call, by: &Grant) -> Result<Answer, Problem> {
 
 /// Converts a query to a request of the application.
 fn request(query: StatsQuery, zone: &TimeZone, people_only: bool, wrong: &mut FieldErrors) -> StatsRequest {
-    let named = query.time_zone.as_deref().map(parse_zone).transpose();
-    let zone = wrong.note("timeZone", named).flatten().unwrap_or_else(|| zone.clone());
+    let expected_zone = |_| "expected the name of a time zone, such as Europe/Berlin".to_owned();
+    let named = query.time_zone.as_deref().map(TimeZone::get).transpose();
+    let zone = wrong.note("timeZone", named.map_err(expected_zone)).flatten().unwrap_or_else(|| zone.clone());
     let mut time = |name, text: Option<String>| -> Option<Timestamp> {
         wrong.note(name, text.map(|text| read_time(&text, &zone)).transpose()).flatten()
     };
     let (start, end) = (time("startDate", query.start_date), time("endDate", query.end_date));
-    let interval = wrong.note("interval", query.interval.as_deref().map(parse_interval).transpose());
+    let expected_interval = || format!("expected one of {}", StatsQuery::INTERVALS.join(", "));
+    let interval = query.interval.map(|name| Interval::parse(&name).ok_or_else(expected_interval));
+    let interval = wrong.note("interval", interval.transpose());
     let dimensions = wrong.note("dimensions", parse_dimensions(query.dimensions.as_deref()));
-    let top = query.top.as_deref().map_or(Ok(TOP), |text| text.parse().map_err(|_| expected_top()));
+    let expected_top = |_| format!("expected a number from 1 to {}", StatsQuery::TOP_MAX);
+    let top = query.top.map_or(Ok(TOP), |text| text.parse().map_err(expected_top));
     let top = wrong.note("top", top).unwrap_or(TOP);
     let compares = match query.compare.as_deref() {
         None => Ok(false),
@@ -125,18 +116,6 @@ fn subject(
     }
 }
 
-fn parse_zone(name: &str) -> Result<TimeZone, String> {
-    TimeZone::get(name).map_err(|_| "expected the name of a time zone, such as Europe/Berlin".to_owned())
-}
-
-fn parse_interval(name: &str) -> Result<Interval, String> {
-    Interval::parse(name).ok_or_else(|| format!("expected one of {}", StatsQuery::INTERVALS.join(", ")))
-}
-
-fn expected_top() -> String {
-    format!("expected a number from 1 to {}", StatsQuery::TOP_MAX)
-}
-
 /// Parses names of dimensions; all of them without any.
 fn parse_dimensions(text: Option<&str>) -> Result<Vec<Dimension>, String> {
     let Some(text) = text else { return Ok(Dimension::ALL.into()) };
@@ -173,13 +152,13 @@ fn shown<'a>(stats: &'a VisitStats, zone: &'a TimeZone) -> dto::Stats<'a> {
 fn range(count: &RangeCount, zone: &TimeZone) -> dto::StatsRange {
     let TimeRange { from, before } = count.range;
     let series = count.points.iter().map(|(start, count)| dto::StatsPoint {
-        start: rfc3339(*start, zone),
+        start: DateTime(rfc3339(*start, zone)),
         total: count.total,
         bots: count.bots,
     });
     dto::StatsRange {
-        start_date: rfc3339(from, zone),
-        end_date: rfc3339(before - SECOND, zone),
+        start_date: DateTime(rfc3339(from, zone)),
+        end_date: DateTime(rfc3339(before - SECOND, zone)),
         visits: dto::VisitsSummary::new(count.visits.total, count.visits.bots),
         series: series.collect(),
     }

@@ -1,9 +1,11 @@
-//! Lists that are sent while they are still read from the store.
+//! Lists that are sent while they are still read from the store. One key has few under way, and a
+//! client that takes too long for a piece or for the whole is cut off. So is one whose key is
+//! revoked meanwhile.
 
 use std::{sync::Arc, time::Duration};
 
 use hyper::header::{CONTENT_TYPE, HeaderValue};
-use limits::Held;
+use limits::Account;
 use links::api_key::Grant;
 use serde::Serialize;
 use tokio::{sync::mpsc, time::timeout};
@@ -12,6 +14,7 @@ use web::{Answer, Body, BrokenOff, Piece};
 use super::{
     json::JSON,
     pagination::{Paging, pagination},
+    problem::Problem,
 };
 use crate::{Api, Task, authenticate::is_still_granted};
 
@@ -21,15 +24,18 @@ const PIECE_TIME: Duration = Duration::from_secs(30);
 /// would keep one of few places for days.
 const LIST_TIME: Duration = Duration::from_secs(3_600);
 
-/// Answers with a list while `write` still reads it from the store. `under_way` is its place among
-/// long lists.
-pub(super) fn stream(
+/// Answers with a list, the only member of an object, while `write` still reads it from the store.
+pub(super) fn stream<W: Future<Output = Result<(), BrokenOff>> + Send + 'static>(
     api: &Arc<Api>,
-    under_way: Held,
-    write: impl FnOnce(mpsc::Sender<Piece>) -> Task<Result<(), BrokenOff>>,
-) -> Answer {
+    by: &Grant,
+    name: &str,
+    write: impl FnOnce(Pieces) -> W,
+) -> Result<Answer, Problem> {
+    let under_way = api.budgets.lists.take(Account::Key(by.id.0), 1)?;
     let (to, pieces) = mpsc::channel(1);
-    let writing = api.runtime.spawn(timeout(LIST_TIME, write(to.clone())));
+    let list = Pieces { api: Arc::clone(api), by: by.clone(), to: to.clone(), list: JsonList::new(name) };
+    let task: Task<Result<(), BrokenOff>> = Box::pin(write(list));
+    let writing = api.runtime.spawn(timeout(LIST_TIME, task));
     api.runtime.spawn(async move {
         // Also after a panic: an answer that only stops would look like a whole one.
         if !matches!(writing.await, Ok(Ok(Ok(())))) {
@@ -38,22 +44,22 @@ pub(super) fn stream(
     });
     let mut answer = Answer::new(Body::stream(pieces, under_way));
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
-    answer
+    Ok(answer)
 }
 
 /// A list that is sent piece by piece, each once the client has taken the one before.
-pub(super) struct Pieces<'a> {
-    pub(super) api: &'a Api,
-    pub(super) by: &'a Grant,
-    pub(super) to: mpsc::Sender<Piece>,
+pub(super) struct Pieces {
+    pub(super) api: Arc<Api>,
+    pub(super) by: Grant,
+    to: mpsc::Sender<Piece>,
     pub(super) list: JsonList,
 }
 
-impl Pieces<'_> {
+impl Pieces {
     /// Sends what was written, which the client has [`PIECE_TIME`] to take. A list whose key was
     /// revoked, has expired or has other limits by now is broken off.
     pub(super) async fn send(&mut self) -> Result<(), BrokenOff> {
-        if !is_still_granted(self.api, self.by).await.is_ok_and(|is_granted| is_granted) {
+        if !is_still_granted(&self.api, &self.by).await.is_ok_and(|is_granted| is_granted) {
             return Err(BrokenOff);
         }
         let text = std::mem::take(&mut self.list.text);
@@ -76,8 +82,7 @@ pub(super) struct JsonList {
 }
 
 impl JsonList {
-    /// Begins a list, the only member of an object.
-    pub(super) fn new(name: &str) -> Self {
+    fn new(name: &str) -> Self {
         Self { text: format!(r#"{{"{name}":{{"data":["#).into_bytes(), count: 0 }
     }
 

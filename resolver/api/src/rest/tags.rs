@@ -1,21 +1,13 @@
 //! `/rest/v3/tags`
 
-use app::FieldErrors;
-use hyper::{Method, StatusCode};
-use links::{Tag, api_key::Grant, scope::Scope};
+use links::Tag;
 use store::TagCount;
 
 use super::{
-    call::Call,
-    docs::{Kind, Topic},
-    json::json,
     pagination::{Paging, pagination},
-    problem::Problem,
-    read::Fields,
-    route::{Route, keyed},
+    prelude::*,
     visit_json::summary,
 };
-use web::{Answer, empty};
 
 const TAGS: &str = "/rest/v3/tags";
 
@@ -26,25 +18,17 @@ pub(super) fn routes() -> Vec<Route> {
             .query::<dto::TagsQuery>()
             // Of Shlink before version 3, and without a meaning here.
             .accepts(&["withStats"])
-            .answers::<dto::TagPage>("Names of tags.")
-            .fails(&[Kind::InvalidData]),
+            .answers::<dto::TagPage>("Names of tags."),
         Route::new(Method::GET, "/rest/v3/tags/stats", keyed!(Scope::Read, stats))
             .document("tagsStats", Topic::Tags, "List tags with their counts")
             .query::<dto::TagsQuery>()
-            .answers::<dto::TagStatsPage>("Tags with the numbers of their links and visits.")
-            .fails(&[Kind::InvalidData]),
+            .answers::<dto::TagStatsPage>("Tags with the numbers of their links and visits."),
         Route::new(Method::PUT, TAGS, keyed!(Scope::Edit, rename))
             .document("renameTag", Topic::Tags, "Rename a tag")
             .text("The tag has its new name on all links.")
             .body::<dto::TagRenaming>()
             .done("The tag has the new name.")
-            .fails(&[
-                Kind::MalformedBody,
-                Kind::InvalidData,
-                Kind::ForbiddenTags,
-                Kind::NoTag,
-                Kind::TagConflict,
-            ]),
+            .fails(&[Kind::ForbiddenTags, Kind::NoTag, Kind::TagConflict]),
         Route::new(Method::DELETE, TAGS, keyed!(Scope::Delete, delete))
             .document("deleteTags", Topic::Tags, "Delete tags")
             .text("The tags are removed from all links. Tags that do not exist are no error.")
@@ -55,9 +39,7 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 impl Fields for dto::TagsQuery {}
-
 impl Fields for dto::TagsDeletionQuery {}
-
 impl Fields for dto::TagRenaming {}
 
 /// Reads a page of tags, and the number of all.

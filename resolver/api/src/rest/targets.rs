@@ -1,17 +1,8 @@
 //! `/rest/v3/targets`: rules for the hosts that links may lead to. An addition to Shlink's API.
 
-use hyper::{Method, StatusCode};
-use links::{api_key::Grant, scope::Scope, targets::TargetRule};
+use links::targets::TargetRule;
 
-use super::{
-    call::Call,
-    docs::{Kind, Topic},
-    json::json,
-    problem::Problem,
-    read::Fields,
-    route::{Route, keyed},
-};
-use web::{Answer, empty};
+use super::prelude::*;
 
 const TARGETS: &str = "/rest/v3/targets";
 
@@ -26,13 +17,11 @@ pub(super) fn routes() -> Vec<Route> {
             .addition()
             .text("The longest pattern that matches a host decides. The pattern `*` matches every host. A host without a matching pattern is allowed, so only a rule that denies `*` turns the others into an allow-list. Links to a denied host stop redirecting on every resolver within a second, until the rule is removed.")
             .body::<dto::Target>()
-            .answers::<dto::Target>("The rule, with its pattern as it is stored.")
-            .fails(&[Kind::MalformedBody, Kind::InvalidData]),
+            .answers::<dto::Target>("The rule, with its pattern as it is stored."),
         Route::new(Method::DELETE, "/rest/v3/targets/{pattern}", keyed!(Scope::Admin, remove))
             .document("removeTarget", Topic::Targets, "Remove a target rule")
             .addition()
-            .done("The rule is removed.")
-            .fails(&[Kind::NoTarget]),
+            .done("The rule is removed."),
     ]
 }
 

@@ -4,7 +4,7 @@ use app::list_visits::VisitView;
 use store::VisitTotals;
 use visits::{OrphanKind, PlaceText};
 
-use super::time::atom;
+use super::json::atom;
 
 /// Returns totals as answers show them.
 pub(super) fn summary(totals: VisitTotals) -> dto::VisitsSummary {
@@ -39,12 +39,12 @@ fn location(place: &PlaceText) -> dto::VisitLocation<'_> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use serde_json::json;
 
     use super::*;
 
-    fn visit() -> VisitView {
+    pub(in super::super) fn visit() -> VisitView {
         VisitView {
             referrer: "https://a.b/".into(),
             at: "2026-11-25T10:00:00.999999Z".parse().unwrap(),

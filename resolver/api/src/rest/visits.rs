@@ -1,117 +1,76 @@
 //! `/rest/v3/visits`, and the visits of a link, a tag or a domain, in Shlink's shapes.
 //!
-//! 1. A page has any size, and without one all visits are on one page, as in Shlink. So an answer
-//!    of more than [`VISITS_READ`] visits is streamed: a few visits are read once the client has
-//!    taken those before.
-//! 2. One key has few such lists under way, and a client that takes too long for a piece or for the
-//!    whole is cut off. So is one whose key is revoked meanwhile.
+//! A page has any size, and without one all visits are on one page, as in Shlink. So an answer of
+//! more than [`VISITS_READ`] visits is streamed: a few visits are read once the client has taken
+//! those before.
 
 use std::sync::Arc;
 
 use app::{
-    FieldErrors,
-    delete_visits::expected_address,
     list_visits::{ListVisits, ListedVisits, VISITS_READ, VisitView},
     time::read_time,
     visit_subjects::{OWN_LINKS_MAX, VisitsOf},
 };
 use dto::OrphanVisitsQuery;
-use hyper::{Method, StatusCode};
-use links::{api_key::Grant, scope::Scope};
 use schemars::SchemaGenerator;
 use visits::OrphanKind;
 
 use super::{
-    call::Call,
-    docs::{Kind, Topic},
-    json::json,
     pagination::{Paging, pagination},
-    problem::Problem,
+    prelude::*,
     query::Query,
-    read::Fields,
-    route::{Route, json_of, keyed},
-    streamed::{JsonList, Pieces, stream},
+    route::json_of,
+    streamed::{Pieces, stream},
     visit_json::{shown, summary},
 };
-use limits::Account;
-use web::{Answer, BrokenOff};
+use web::BrokenOff;
 
 const OF_LINK: &str = "/rest/v3/short-urls/{shortCode}/visits";
-const ALL: &str = "/rest/v3/visits";
+const OF_TAG: &str = "/rest/v3/tags/{tag}/visits";
+const OF_DOMAIN: &str = "/rest/v3/domains/{domain}/visits";
+const OF_LINKS: &str = "/rest/v3/visits/non-orphan";
 const ORPHAN: &str = "/rest/v3/visits/orphan";
+const ALL: &str = "/rest/v3/visits";
 /// The parameter whose presence leaves out visits of bots.
 pub(super) const EXCLUDE_BOTS: &str = "excludeBots";
 /// Bytes after which a piece of a long page is sent.
 const PIECE: usize = 256 * 1_024;
 
 pub(super) fn routes() -> Vec<Route> {
-    [totals(), lists(), deletions()].into_iter().flatten().collect()
+    let count = Route::new(Method::GET, ALL, keyed!(Scope::Visits, overview))
+        .document("getVisitsOverview", Topic::Visits, "Count all visits")
+        .text(own_links())
+        .answers::<dto::VisitsOverview>("Counts.");
+    [count].into_iter().chain(lists()).chain(deletions()).collect()
 }
 
-fn totals() -> Vec<Route> {
-    vec![
-        Route::new(Method::GET, ALL, keyed!(Scope::Visits, overview))
-            .document("getVisitsOverview", Topic::Visits, "Count all visits")
-            .text(own_links())
-            .answers::<dto::VisitsOverview>("Counts."),
-    ]
-}
-
-fn lists() -> Vec<Route> {
-    let page = |path, handler, id, summary, text: String| {
+fn lists() -> [Route; 5] {
+    let page = |path, handler, id, summary| {
         Route::new(Method::GET, path, handler)
             .document(id, Topic::Visits, summary)
-            .text(text)
             .query::<dto::VisitsQuery>()
             .answers::<dto::VisitPage<'_>>("A page of visits.")
-            .fails(&[Kind::InvalidData])
     };
-    let of_link = keyed!(Scope::Visits, list_of_link);
-    let of_tag = keyed!(Scope::Visits, list_of_tag);
+    let (orphan, of_links) = (keyed!(Scope::Visits, list_orphan), keyed!(Scope::Visits, list_non_orphan));
+    let (of_link, of_tag) = (keyed!(Scope::Visits, list_of_link), keyed!(Scope::Visits, list_of_tag));
     let of_domain = keyed!(Scope::Visits, list_of_domain);
-    let orphan = "Keys that see only their own links get none.";
-    vec![
-        page(
-            ORPHAN,
-            keyed!(Scope::Visits, list_orphan),
-            "getOrphanVisits",
-            "List visits that no link redirected",
-            orphan.to_owned(),
-        )
-        .query::<dto::VisitsDomainQuery>()
-        .query::<OrphanVisitsQuery>(),
-        page(
-            "/rest/v3/visits/non-orphan",
-            keyed!(Scope::Visits, list_non_orphan),
-            "getNonOrphanVisits",
-            "List visits that a link redirected",
-            own_links(),
-        )
-        .query::<dto::VisitsDomainQuery>(),
-        page(OF_LINK, of_link, "getShortUrlVisits", "List visits of a link", String::new())
-            .query::<dto::DomainQuery>()
-            .fails(&[Kind::NoShortUrl]),
-        page(
-            "/rest/v3/tags/{tag}/visits",
-            of_tag,
-            "getTagVisits",
-            "List visits of the links with a tag",
-            own_links(),
-        )
-        .query::<dto::VisitsDomainQuery>()
-        .fails(&[Kind::NoTag]),
-        page(
-            "/rest/v3/domains/{domain}/visits",
-            of_domain,
-            "getDomainVisits",
-            "List visits of a domain",
-            own_links(),
-        )
-        .fails(&[Kind::NoDomain]),
+    [
+        page(ORPHAN, orphan, "getOrphanVisits", "List visits that no link redirected")
+            .text("Keys that see only their own links get none.")
+            .query::<dto::VisitsDomainQuery>()
+            .query::<OrphanVisitsQuery>(),
+        page(OF_LINKS, of_links, "getNonOrphanVisits", "List visits that a link redirected")
+            .text(own_links())
+            .query::<dto::VisitsDomainQuery>(),
+        page(OF_LINK, of_link, "getShortUrlVisits", "List visits of a link").query::<dto::DomainQuery>(),
+        page(OF_TAG, of_tag, "getTagVisits", "List visits of the links with a tag")
+            .text(own_links())
+            .query::<dto::VisitsDomainQuery>(),
+        page(OF_DOMAIN, of_domain, "getDomainVisits", "List visits of a domain").text(own_links()),
     ]
 }
 
-fn deletions() -> Vec<Route> {
+fn deletions() -> [Route; 3] {
     let deletion = |path, handler, id, summary| {
         Route::new(Method::DELETE, path, handler)
             .document(id, Topic::Visits, summary)
@@ -119,13 +78,12 @@ fn deletions() -> Vec<Route> {
     };
     let all_orphans = keyed!(Scope::Delete, delete_orphan);
     let of_link = keyed!(Scope::Delete, delete_of_link);
-    vec![
+    [
         deletion(ORPHAN, all_orphans, "deleteOrphanVisits", "Delete visits that no link redirected")
             .text("The key must have no limits, since these visits belong to all domains."),
         deletion(OF_LINK, of_link, "deleteShortUrlVisits", "Delete the visits of a link")
             .text("Also those that were not stored yet. Later visits count from zero.")
-            .query::<dto::DomainQuery>()
-            .fails(&[Kind::NoShortUrl]),
+            .query::<dto::DomainQuery>(),
         Route::new(Method::DELETE, ALL, keyed!(Scope::Admin, erase))
             .document("eraseVisits", Topic::Visits, "Erase the visits of an address")
             .addition()
@@ -139,7 +97,7 @@ fn deletions() -> Vec<Route> {
                 "The number of visits that are deleted so far. The others follow.",
                 json_of(SchemaGenerator::subschema_for::<dto::ErasedVisits>),
             )
-            .fails(&[Kind::InvalidData, Kind::AddressesNotKept, Kind::TooManyErasures]),
+            .fails(&[Kind::AddressesNotKept, Kind::TooManyErasures]),
     ]
 }
 
@@ -150,20 +108,9 @@ fn own_links() -> String {
 }
 
 impl Fields for dto::VisitsQuery {}
-
 impl Fields for dto::VisitsDomainQuery {}
-
-impl Fields for dto::ErasureQuery {
-    fn expected(_: &str) -> String {
-        expected_address()
-    }
-}
-
-impl Fields for OrphanVisitsQuery {
-    fn expected(_: &str) -> String {
-        format!("expected one of {}", Self::TYPES.join(", "))
-    }
-}
+impl Fields for dto::ErasureQuery {}
+impl Fields for OrphanVisitsQuery {}
 
 async fn overview(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let overview = call.api.links.visits_overview(by).await?;
@@ -195,7 +142,8 @@ async fn list_non_orphan(call: &Call, by: &Grant) -> Result<Answer, Problem> {
 async fn list_orphan(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let (OrphanVisitsQuery { r#type: name }, _) = call.query();
     let (dto::VisitsDomainQuery { domain }, mut wrong) = call.query();
-    let kind = name.map(|name| OrphanKind::parse(&name).ok_or_else(|| OrphanVisitsQuery::expected("type")));
+    let expected = || format!("expected one of {}", OrphanVisitsQuery::TYPES.join(", "));
+    let kind = name.map(|name| OrphanKind::parse(&name).ok_or_else(expected));
     let kind = wrong.note("type", kind.transpose()).flatten();
     list(call, VisitsOf::Orphans { kind, domain }, wrong, by).await
 }
@@ -219,15 +167,7 @@ async fn list(call: &Call, of: VisitsOf, mut wrong: FieldErrors, by: &Grant) -> 
         let pagination = pagination(paging, data.len(), listed.total);
         return Ok(json(&dto::VisitPage { visits: dto::Page { data, pagination } }));
     }
-    let under_way = api.budgets.lists.take(Account::Key(by.id.0), 1)?;
-    let (reading, by) = (Arc::clone(api), by.clone());
-    Ok(stream(api, under_way, |to| {
-        let list = JsonList::new("visits");
-        Box::pin(async move {
-            let to = Pieces { api: &reading, by: &by, to, list };
-            write(listed, first, paging, to).await
-        })
-    }))
+    stream(api, by, "visits", |to| write(listed, first, paging, to))
 }
 
 /// Writes the first visits of a long page, and those that follow.
@@ -235,13 +175,13 @@ async fn write(
     mut listed: ListedVisits,
     first: Vec<VisitView>,
     paging: Paging,
-    mut to: Pieces<'_>,
+    mut to: Pieces,
 ) -> Result<(), BrokenOff> {
-    let (api, by, mut visits) = (to.api, to.by, first);
+    let (api, by, mut visits) = (Arc::clone(&to.api), to.by.clone(), first);
     while !visits.is_empty() {
         // The next ones are read while these are written, and to the end even if the client has
         // gone: a statement that is given up would go on in the database.
-        let next = api.links.next_visits(&mut listed, by);
+        let next = api.links.next_visits(&mut listed, &by);
         let write = async {
             for visit in &visits {
                 to.list.push(&shown(visit))?;

@@ -1,27 +1,14 @@
 //! `/rest/v3/webhooks`: receivers of events. An addition to Shlink's API.
 
-use app::{
-    FieldErrors,
-    webhooks::{PER_PAGE, ShownWebhook, WebhookChanges, WebhookFields},
-};
-use dto::Flag;
-use hyper::{Method, StatusCode};
+use app::webhooks::{PER_PAGE, ShownWebhook, WebhookChanges, WebhookFields};
+use dto::{DateTime, Flag};
+use jiff::Timestamp;
 use links::{
     Tag,
-    api_key::Grant,
-    scope::Scope,
     webhook::{Delivery, DeliveryState, OPEN_MAX, WEBHOOKS_MAX},
 };
 
-use super::{
-    call::Call,
-    docs::{Kind, Topic},
-    json::json,
-    problem::Problem,
-    read::Fields,
-    route::{Handler, Route, keyed},
-};
-use web::{Answer, empty};
+use super::prelude::*;
 
 const WEBHOOKS: &str = "/rest/v3/webhooks";
 const WEBHOOK: &str = "/rest/v3/webhooks/{webhook}";
@@ -29,66 +16,43 @@ const DELIVERIES: &str = "/rest/v3/webhooks/{webhook}/deliveries";
 const REDELIVER: &str = "/rest/v3/webhooks/{webhook}/deliveries/{delivery}/redeliver";
 
 pub(super) fn routes() -> Vec<Route> {
-    managing().into_iter().chain(delivering()).collect()
-}
-
-fn route(
-    method: Method,
-    path: &'static str,
-    handler: Handler,
-    id: &'static str,
-    summary: &'static str,
-) -> Route {
-    Route::new(method, path, handler).document(id, Topic::Webhooks, summary).addition()
-}
-
-fn managing() -> Vec<Route> {
+    let of = |method, path, handler, id, summary| {
+        Route::new(method, path, handler).document(id, Topic::Webhooks, summary).addition()
+    };
     vec![
-        route(Method::GET, WEBHOOKS, keyed!(Scope::Admin, list), "listWebhooks", "List webhooks")
+        of(Method::GET, WEBHOOKS, keyed!(Scope::Admin, list), "listWebhooks", "List webhooks")
             .answers::<dto::WebhookList>("All webhooks, without their secrets."),
-        route(Method::POST, WEBHOOKS, keyed!(Scope::Admin, create), "createWebhook", "Create a webhook")
+        of(Method::POST, WEBHOOKS, keyed!(Scope::Admin, create), "createWebhook", "Create a webhook")
             .text(format!("At most {WEBHOOKS_MAX}. The answer shows its secret, for the only time. Events from the answer on are sent, at least once each; creates only if their resolver could read the settings."))
             .body::<dto::NewWebhook>()
             .answers::<dto::Webhook>("The webhook with its secret.")
-            .fails(&[Kind::MalformedBody, Kind::InvalidData, Kind::NoDomain, Kind::NoShortUrl, Kind::TooManyWebhooks]),
-        route(Method::GET, WEBHOOK, keyed!(Scope::Admin, get), "getWebhook", "Show a webhook")
-            .answers::<dto::Webhook>("The webhook, without its secret.")
-            .fails(&[Kind::NoWebhook]),
-        route(Method::PATCH, WEBHOOK, keyed!(Scope::Admin, edit), "editWebhook", "Edit a webhook")
+            .fails(&[Kind::NoDomain, Kind::NoShortUrl, Kind::TooManyWebhooks]),
+        of(Method::GET, WEBHOOK, keyed!(Scope::Admin, get), "getWebhook", "Show a webhook")
+            .answers::<dto::Webhook>("The webhook, without its secret."),
+        of(Method::PATCH, WEBHOOK, keyed!(Scope::Admin, edit), "editWebhook", "Edit a webhook")
             .text("Absent fields stay as they are. Enabling a webhook forgets its earlier failures, and its open deliveries go on.")
             .optional_body::<dto::WebhookEdit>()
-            .answers::<dto::Webhook>("The webhook after the edit.")
-            .fails(&[Kind::MalformedBody, Kind::InvalidData, Kind::NoWebhook]),
-        route(Method::DELETE, WEBHOOK, keyed!(Scope::Admin, remove), "removeWebhook", "Remove a webhook")
-            .done("The webhook is removed with its deliveries.")
-            .fails(&[Kind::NoWebhook]),
-        route(Method::POST, "/rest/v3/webhooks/{webhook}/rotate", keyed!(Scope::Admin, rotate), "rotateWebhook", "Replace the secret of a webhook")
+            .answers::<dto::Webhook>("The webhook after the edit."),
+        of(Method::DELETE, WEBHOOK, keyed!(Scope::Admin, remove), "removeWebhook", "Remove a webhook")
+            .done("The webhook is removed with its deliveries."),
+        of(Method::POST, "/rest/v3/webhooks/{webhook}/rotate", keyed!(Scope::Admin, rotate), "rotateWebhook", "Replace the secret of a webhook")
             .text("The answer shows the new secret, for the only time. For 24 hours the former one signs too, so that a receiver can change over meanwhile.")
-            .answers::<dto::Webhook>("The webhook with its new secret.")
-            .fails(&[Kind::NoWebhook]),
-    ]
-}
-
-fn delivering() -> Vec<Route> {
-    vec![
-        route(Method::POST, "/rest/v3/webhooks/{webhook}/test", keyed!(Scope::Admin, test), "testWebhook", "Send a test event")
+            .answers::<dto::Webhook>("The webhook with its new secret."),
+        of(Method::POST, "/rest/v3/webhooks/{webhook}/test", keyed!(Scope::Admin, test), "testWebhook", "Send a test event")
             .text("An event of the kind `ping`, whatever the webhook is called for. Its delivery shows how it went.")
             .answers::<dto::WebhookDelivery>("The queued delivery.")
-            .fails(&[Kind::NoWebhook, Kind::WebhookDisabled]),
-        route(Method::GET, DELIVERIES, keyed!(Scope::Admin, deliveries), "listWebhookDeliveries", "List deliveries of a webhook")
+            .fails(&[Kind::WebhookDisabled]),
+        of(Method::GET, DELIVERIES, keyed!(Scope::Admin, deliveries), "listWebhookDeliveries", "List deliveries of a webhook")
             .text(format!("The latest first, {PER_PAGE} on a page. `before` of the answer leads to the next page; null ends the list. Ended deliveries are listed for a week. At most {OPEN_MAX} are open; further ones are dropped and counted."))
             .query::<dto::BeforeQuery>()
-            .answers::<dto::DeliveryPage>("Deliveries.")
-            .fails(&[Kind::InvalidData, Kind::NoWebhook]),
-        route(Method::POST, REDELIVER, keyed!(Scope::Admin, redeliver), "redeliverEvent", "Send an event again")
+            .answers::<dto::DeliveryPage>("Deliveries."),
+        of(Method::POST, REDELIVER, keyed!(Scope::Admin, redeliver), "redeliverEvent", "Send an event again")
             .text("With the same `webhook-id`, by a schedule that begins anew. A delivery that is open is attempted at once.")
-            .answers::<dto::WebhookDelivery>("The open delivery.")
-            .fails(&[Kind::NoWebhook, Kind::NoDelivery]),
+            .answers::<dto::WebhookDelivery>("The open delivery."),
     ]
 }
 
 impl Fields for dto::NewWebhook {}
-
 impl Fields for dto::WebhookEdit {}
 
 async fn list(call: &Call, by: &Grant) -> Result<Answer, Problem> {
@@ -142,7 +106,7 @@ async fn deliveries(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let found = call.api.links.webhook_deliveries(&call.parameter(), call.before()?, by).await?;
     let before = found.last().filter(|_| found.len() == PER_PAGE).map(|last| last.id.get());
     let data = found.iter().map(delivery).collect();
-    Ok(json(&dto::DeliveryPage { deliveries: dto::DeliveryData { data, before } }))
+    Ok(json(&dto::DeliveryPage { deliveries: dto::Backwards { data, before } }))
 }
 
 async fn redeliver(call: &Call, by: &Grant) -> Result<Answer, Problem> {
@@ -155,8 +119,11 @@ fn with_secret(found: &ShownWebhook) -> Answer {
     json(&dto::Webhook { secret, ..shown(found) })
 }
 
+fn time(at: Timestamp) -> DateTime {
+    DateTime(at.to_string())
+}
+
 fn shown(ShownWebhook { webhook, domain, short_code }: &ShownWebhook) -> dto::Webhook<'_> {
-    let time = |at: jiff::Timestamp| at.to_string();
     dto::Webhook {
         id: webhook.id.get(),
         url: &webhook.url,
@@ -183,9 +150,9 @@ fn delivery(delivery: &Delivery) -> dto::WebhookDelivery<'_> {
         event: &delivery.kind,
         state: delivery.state.as_str(),
         attempts: delivery.attempts,
-        date_created: delivery.created_at.to_string(),
-        date_due: is_open.then(|| delivery.due_at.to_string()),
-        date_ended: delivery.ended_at.map(|at| at.to_string()),
+        date_created: time(delivery.created_at),
+        date_due: is_open.then(|| time(delivery.due_at)),
+        date_ended: delivery.ended_at.map(time),
         last_status: delivery.last_status,
         last_error: delivery.last_error.as_deref(),
         excerpt: delivery.excerpt.as_deref(),

@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-use dto::{Flag, LinkFields, Number, Patch, TagName, Time};
+use dto::{Flag, LinkFields, Number, Patch, Time};
 use serde_json::Value;
 
 use super::args::{LinkCreateArgs, LinkEditArgs, LinkListArgs, LinkSetters};
@@ -87,9 +87,8 @@ pub(super) fn edit_body(args: &LinkEditArgs, password: Option<String>) -> Value 
 
 /// Returns the fields that creates and edits set.
 fn fields(setters: &LinkSetters, password: Option<String>) -> LinkFields {
-    let tags: Vec<TagName> = setters.tag.iter().cloned().map(TagName).collect();
     LinkFields {
-        tags: Some(tags).filter(|tags| !tags.is_empty()).into(),
+        tags: Some(setters.tag.clone()).filter(|tags| !tags.is_empty()).into(),
         title: setters.title.clone().into(),
         description: setters.description.clone().into(),
         valid_since: setters.valid_since.clone().map(Time).into(),

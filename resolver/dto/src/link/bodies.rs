@@ -9,80 +9,31 @@ use serde_json::{Value, json};
 use super::LinkFields;
 use crate::Ignored;
 
-/// The bodies that take a field. Fields without an entry in [`USES`] are taken by all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Use {
-    create: bool,
-    bulk: bool,
-    fill: bool,
-    edit: EditUse,
-}
-
-/// How an edit uses a field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EditUse {
-    /// The edit changes it.
-    Taken,
-    /// The edit ignores it. The code of a link never changes, and `move` changes its domain;
-    /// Shlink's clients have one form for creates and edits.
-    Ignored,
-    /// The edit refuses it.
-    Refused,
-}
-
-impl Use {
-    const ALL: Self = Self { create: true, bulk: true, fill: true, edit: EditUse::Taken };
-    const SINGLE: Self = Self { bulk: false, fill: false, ..Self::ALL };
-    const CREATE: Self = Self { edit: EditUse::Ignored, ..Self::ALL };
-    const SINGLE_CREATE: Self = Self { edit: EditUse::Ignored, ..Self::SINGLE };
-    const CODE: Self = Self { edit: EditUse::Refused, ..Self::ALL };
-    const FILL: Self = Self { create: false, bulk: false, fill: true, edit: EditUse::Ignored };
-}
-
-/// The fields that not all bodies take.
-const USES: [(&str, Use); 10] = [
-    ("tags", Use::SINGLE),
-    ("password", Use::SINGLE),
-    ("customSlug", Use::SINGLE_CREATE),
-    ("pathPrefix", Use::SINGLE_CREATE),
-    ("shortCodeLength", Use::CREATE),
-    ("strategy", Use { bulk: false, ..Use::CODE }),
-    ("keyspace", Use::CODE),
-    ("findIfExists", Use::SINGLE_CREATE),
-    ("domain", Use::SINGLE_CREATE),
-    ("shortCode", Use::FILL),
-];
-
-fn use_of(field: &str) -> Use {
-    USES.iter().find(|(name, _)| *name == field).map_or(Use::ALL, |(_, of_bodies)| *of_bodies)
-}
+/// Fields of single creates and edits, which items of calls for many do not have.
+const SINGLE: [&str; 6] = ["tags", "password", "customSlug", "pathPrefix", "findIfExists", "domain"];
 
 impl LinkFields {
-    /// Returns how an edit uses the field of this name. Unknown ones count as taken.
-    #[must_use]
-    pub fn edit_use(name: &str) -> EditUse {
-        use_of(name).edit
-    }
+    /// Fields that an edit ignores. The code of a link never changes, and `move` changes its
+    /// domain; Shlink's clients have one form for creates and edits.
+    pub const IGNORED_IN_EDITS: [&str; 6] =
+        ["customSlug", "pathPrefix", "shortCodeLength", "findIfExists", "domain", "shortCode"];
+    /// Fields that an edit refuses.
+    pub const REFUSED_IN_EDITS: [&str; 2] = ["strategy", "keyspace"];
 }
 
-/// Derives the schema of a body from that of all fields: the body has the fields that `keeps`
-/// returns, and needs those of `required`.
+/// Derives the schema of a body from that of all fields: without some, and needing `required`.
 fn schema_of(
     generator: &mut SchemaGenerator,
     description: &str,
     required: &[&str],
-    keeps: impl Fn(Use, Value) -> Option<Value>,
+    is_left_out: impl Fn(&str) -> bool,
 ) -> Schema {
     let mut schema = LinkFields::json_schema(generator);
     if let Some(Value::Object(fields)) = schema.get_mut("properties") {
-        let kept = std::mem::take(fields).into_iter().filter_map(|(name, field)| {
-            let mut field = keeps(use_of(&name), field)?;
-            if required.contains(&name.as_str()) {
-                field["type"] = json!("string");
-            }
-            Some((name, field))
-        });
-        *fields = kept.collect();
+        fields.retain(|name, _| !is_left_out(name));
+        for name in required {
+            fields[*name]["type"] = json!("string");
+        }
     }
     schema.insert("description".to_owned(), json!(description));
     if !required.is_empty() {
@@ -117,23 +68,20 @@ macro_rules! body {
 body!(
     /// The schema of a create's body.
     NewShortUrl,
-    |generator| {
-        let keeps = |of: Use, field| of.create.then_some(field);
-        schema_of(generator, "A link to be created.", &["longUrl"], keeps)
-    }
+    |generator| schema_of(generator, "A link to be created.", &["longUrl"], |name| name == "shortCode")
 );
 
 body!(
     /// The schema of an edit's body.
     ShortUrlEdit,
     |generator| {
+        let is_refused = |name: &str| LinkFields::REFUSED_IN_EDITS.contains(&name);
+        let mut schema = schema_of(generator, "A partial update of a link.", &[], is_refused);
         let ignored = Ignored::json_schema(generator).to_value();
-        let keeps = |of: Use, field| match of.edit {
-            EditUse::Taken => Some(field),
-            EditUse::Ignored => Some(ignored.clone()),
-            EditUse::Refused => None,
-        };
-        schema_of(generator, "A partial update of a link.", &[], keeps)
+        if let Some(fields) = schema.get_mut("properties") {
+            LinkFields::IGNORED_IN_EDITS.iter().for_each(|name| fields[name] = ignored.clone());
+        }
+        schema
     }
 );
 
@@ -142,8 +90,8 @@ body!(
     BatchItem,
     |generator| {
         let description = "One of many links to be created. Its code comes from the default keyspace.";
-        let keeps = |of: Use, field| of.bulk.then_some(field);
-        addition(schema_of(generator, description, &["longUrl"], keeps))
+        let is_left_out = |name: &str| SINGLE.contains(&name) || matches!(name, "strategy" | "shortCode");
+        addition(schema_of(generator, description, &["longUrl"], is_left_out))
     }
 );
 
@@ -152,8 +100,8 @@ body!(
     FillItem,
     |generator| {
         let description = "A link to be created under a reserved code.";
-        let keeps = |of: Use, field| of.fill.then_some(field);
-        addition(schema_of(generator, description, &["longUrl", "shortCode"], keeps))
+        let is_left_out = |name: &str| SINGLE.contains(&name);
+        addition(schema_of(generator, description, &["longUrl", "shortCode"], is_left_out))
     }
 );
 
@@ -172,7 +120,9 @@ mod tests {
     #[test]
     fn each_body_has_its_own_part_of_the_fields() {
         let all = fields_of::<LinkFields>();
-        assert!(USES.iter().all(|(name, _)| all.contains_key(*name)));
+        let mut named =
+            SINGLE.iter().chain(&LinkFields::IGNORED_IN_EDITS).chain(&LinkFields::REFUSED_IN_EDITS);
+        assert!(named.all(|name| all.contains_key(*name)));
         let new = fields_of::<NewShortUrl>();
         assert_eq!(new["longUrl"]["type"], "string");
         assert!(new.contains_key("customSlug") && !new.contains_key("shortCode"));
@@ -180,7 +130,7 @@ mod tests {
         assert_eq!(edit["longUrl"]["type"], json!(["string", "null"]));
         assert_eq!(edit["customSlug"]["deprecated"], true);
         assert!(!edit.contains_key("keyspace") && edit["tags"]["deprecated"].is_null());
-        assert_eq!(LinkFields::edit_use("shortUrl"), EditUse::Taken, "ignored whatever its value");
+        assert_eq!(edit["shortUrl"]["deprecated"], true);
         assert!(!fields_of::<BatchItem>().contains_key("tags"));
         assert_eq!(fields_of::<FillItem>()["shortCode"]["type"], "string");
     }

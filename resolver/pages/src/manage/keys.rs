@@ -179,7 +179,7 @@ async fn is_confirmed(context: &Context<'_>, known: &[ListedKey]) -> Result<bool
     };
     match api::sign_in(&context.pages.api, context.request.client, typed.as_bytes()).await {
         Ok(grant) => Ok(grant.id == context.by().id && is_current(&grant)),
-        Err(api::SignInError::WrongKey) => Ok(false),
+        Err(api::AuthError::NoKey | api::AuthError::WrongKey) => Ok(false),
         Err(error) => Err(error.into()),
     }
 }

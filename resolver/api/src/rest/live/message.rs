@@ -60,50 +60,24 @@ fn shown_link<'a>(api: &Api, link: &'a LiveLink) -> Option<dto::ShortUrl<'a>> {
 #[cfg(test)]
 mod tests {
     use app::list_visits::VisitView;
-    use jiff::Timestamp;
     use serde_json::{Value, json as value};
-
     use visits::OrphanKind;
 
-    use super::*;
+    use super::{super::super::visit_json::tests::visit, *};
 
-    fn view(orphan: Option<OrphanKind>) -> VisitView {
-        VisitView {
-            referrer: "https://a.test/".into(),
-            at: Timestamp::from_second(1_764_028_800).unwrap(),
-            user_agent: "curl".into(),
-            place: None,
-            is_bot: true,
-            visited_url: Some("https://s.test/abc".into()),
-            redirect_url: None,
-            orphan,
+    #[test]
+    fn a_message_is_that_of_the_document_with_a_link_or_without() {
+        let plain = visit();
+        let orphan = VisitView { orphan: Some(OrphanKind::RegularNotFound), ..visit() };
+        let link = br#"{"shortCode":"abc","domain":null}"#;
+        let shown_plain = serde_json::to_value(shown(&plain)).unwrap();
+        let of_link = value!({ "shortUrl": { "shortCode": "abc", "domain": null }, "visit": shown_plain });
+        let alone = serde_json::to_value(dto::LiveVisit { short_url: None, visit: shown(&orphan) }).unwrap();
+        assert_eq!(alone["visit"]["type"], "regular_404");
+        for (link, visit, expected) in [(Some(&link[..]), &plain, of_link), (None, &orphan, alone)] {
+            let written: Value =
+                serde_json::from_slice(&message(link, &json(&shown(visit))).concat()).unwrap();
+            assert_eq!(written, expected);
         }
-    }
-
-    fn written(link: Option<&[u8]>, visit: &VisitView) -> Value {
-        serde_json::from_slice(&message(link, &json(&shown(visit))).concat()).unwrap()
-    }
-
-    #[test]
-    fn a_visit_of_a_link_has_the_link_and_no_type() {
-        let message = written(Some(br#"{"shortCode":"abc","domain":null}"#), &view(None));
-        let expected = value!({
-            "shortUrl": { "shortCode": "abc", "domain": null },
-            "visit": {
-                "referer": "https://a.test/", "date": "2025-11-25T00:00:00+00:00", "userAgent": "curl",
-                "visitLocation": null, "potentialBot": true, "visitedUrl": "https://s.test/abc", "redirectUrl": null,
-            },
-        });
-        assert_eq!(message, expected);
-    }
-
-    #[test]
-    fn an_orphan_visit_has_a_type_and_no_link() {
-        let message = written(None, &view(Some(OrphanKind::RegularNotFound)));
-        assert_eq!(message["visit"]["type"], "regular_404");
-        assert_eq!(message.as_object().unwrap().keys().collect::<Vec<_>>(), ["visit"]);
-        let orphan = view(Some(OrphanKind::RegularNotFound));
-        let dto = dto::LiveVisit { short_url: None, visit: shown(&orphan) };
-        assert_eq!(message, serde_json::to_value(dto).unwrap());
     }
 }

@@ -11,7 +11,7 @@
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use app::live::{LiveEvent, LiveFilter, LiveVisits, Refusal, Start, Subscription};
-use links::{api_key::Grant, scope::Scope};
+use links::api_key::Grant;
 use tokio::{
     sync::mpsc,
     time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout},
@@ -117,13 +117,6 @@ struct Stream {
     to: mpsc::Sender<Piece>,
 }
 
-/// The reason why a stream goes on.
-enum Next {
-    Events(Vec<LiveEvent>),
-    Heartbeat,
-    CheckKey,
-}
-
 impl Stream {
     /// Sends events until the stream has to end.
     async fn run(mut self) {
@@ -133,40 +126,32 @@ impl Stream {
         let mut key_checks = interval_at(Instant::now() + KEY_CHECK, KEY_CHECK);
         key_checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while goes_on {
-            let next = tokio::select! {
+            goes_on = tokio::select! {
                 biased;
-                () = self.to.closed() => return,
-                () = sleep_until(self.until) => return,
-                _ = key_checks.tick() => Next::CheckKey,
+                () = self.to.closed() => false,
+                () = sleep_until(self.until) => false,
+                _ = key_checks.tick() => self.has_its_key().await,
                 events = next_events(&mut self.subscription, self.paused_until) => match events {
-                    Some(events) => Next::Events(events),
-                    None => return,
+                    Some(events) => self.send_events(&events).await,
+                    None => false,
                 },
-                () = sleep_until(self.quiet_until) => Next::Heartbeat,
-            };
-            goes_on = match next {
-                Next::CheckKey => self.has_its_key().await,
-                Next::Heartbeat => self.send(heartbeat()).await,
-                Next::Events(events) => {
-                    let written = self.written(&events);
-                    if self.dialect == Dialect::Mercure && events.len() == 1 {
-                        let is_first = !std::mem::replace(&mut self.has_stayed, true);
-                        let pause = if is_first { RECONNECTS_WITHIN } else { BETWEEN_EVENTS };
-                        self.paused_until = Instant::now() + pause;
-                    }
-                    self.has_its_key().await && self.send(written).await
-                }
+                () = sleep_until(self.quiet_until) => self.send(heartbeat()).await,
             };
         }
     }
 
-    fn written(&self, events: &[LiveEvent]) -> Events {
+    async fn send_events(&mut self, events: &[LiveEvent]) -> bool {
         let mut written = Events::default();
-        let has_links = self.by.scopes.allow(Scope::Read);
-        events
-            .iter()
-            .for_each(|event| message::write(&self.api, self.dialect, has_links, event, &mut written));
-        written
+        let has_links = self.by.may_read();
+        for event in events {
+            message::write(&self.api, self.dialect, has_links, event, &mut written);
+        }
+        if self.dialect == Dialect::Mercure && events.len() == 1 {
+            let is_first = !std::mem::replace(&mut self.has_stayed, true);
+            let pause = if is_first { RECONNECTS_WITHIN } else { BETWEEN_EVENTS };
+            self.paused_until = Instant::now() + pause;
+        }
+        self.has_its_key().await && self.send(written).await
     }
 
     /// Hands a piece to the connection, and returns whether that took it in time.

@@ -6,11 +6,10 @@ use serde_json::{Map, Value, json};
 
 use super::{
     super::{
-        docs::Kind,
-        route::{AnswerDocs, BodyDocs, Content, Route, SchemaOf},
+        docs::{Header, Kind},
+        route::{AnswerDocs, Content, Handler, Route, SchemaOf},
     },
-    parameters::{self, Parameters},
-    problems,
+    parameters, problems,
 };
 
 /// Problems that every call has whose body is read.
@@ -55,33 +54,37 @@ impl Schemas {
 }
 
 /// Describes a call for the document. Its parameters and schemas are added to the components.
-pub(super) fn describe(route: &Route, id: &str, schemas: &mut Schemas, parameters: &mut Parameters) -> Value {
-    let docs = &route.docs;
-    let mut operation = json!({ "operationId": id, "tags": [docs.topic.name()], "summary": docs.summary });
+pub(super) fn describe(
+    route: &Route,
+    id: &str,
+    schemas: &mut Schemas,
+    parameters: &mut Map<String, Value>,
+) -> Value {
+    let mut operation = json!({ "operationId": id, "tags": [route.topic.name()], "summary": route.summary });
     let description = description(route);
     if !description.is_empty() {
         operation["description"] = json!(description);
     }
-    if docs.is_addition {
+    if route.is_addition {
         operation["x-addition"] = json!(true);
     }
     match route.scope() {
         Some(scope) => operation["x-scope"] = json!(scope.as_str()),
         None => operation["security"] = json!([]),
     }
-    let of_call = parameters.of(route, &mut schemas.requests);
+    let of_call = parameters::add(parameters, route, &mut schemas.requests);
     if !of_call.is_empty() {
         operation["parameters"] = json!(of_call);
     }
-    if let Some(body) = &docs.body {
-        operation["requestBody"] = body_of(body, &mut schemas.requests);
+    if let Some(content) = &route.body {
+        operation["requestBody"] = body_of(route, content, &mut schemas.requests);
     }
     operation["responses"] = Value::Object(responses(route, &mut schemas.answers));
     operation
 }
 
 fn description(route: &Route) -> String {
-    let mut description = route.docs.description.clone();
+    let mut description = route.description.clone();
     if let Some(scope) = route.scope() {
         let gap = if description.is_empty() { "" } else { "\n\n" };
         let or_admin = match scope {
@@ -93,15 +96,15 @@ fn description(route: &Route) -> String {
     description
 }
 
-fn body_of(body: &BodyDocs, generator: &mut SchemaGenerator) -> Value {
-    let mut content = content_of(&body.content, generator);
-    if body.may_be_empty_array {
+fn body_of(route: &Route, content: &Content, generator: &mut SchemaGenerator) -> Value {
+    let mut content = content_of(content, generator);
+    if route.may_be_empty {
         for media in content.values_mut() {
             let schema = media["schema"].take();
             media["schema"] = json!({ "anyOf": [schema, { "type": "array", "maxItems": 0 }] });
         }
     }
-    json!({ "required": body.is_required, "content": content })
+    json!({ "required": !route.may_be_empty && !is_streamed(route), "content": content })
 }
 
 fn content_of(content: &Content, generator: &mut SchemaGenerator) -> Map<String, Value> {
@@ -111,17 +114,44 @@ fn content_of(content: &Content, generator: &mut SchemaGenerator) -> Map<String,
     content.iter().map(media).collect()
 }
 
+/// Returns whether the body is answered item by item. One that is missing, or that cannot be read
+/// to its end, is no problem then.
+fn is_streamed(route: &Route) -> bool {
+    matches!(route.handler, Handler::Streamed(_))
+}
+
+/// Returns the problem of a path whose parameter names nothing.
+fn not_found(parameter: &str) -> Kind {
+    match parameter {
+        "shortCode" => Kind::NoShortUrl,
+        "tag" => Kind::NoTag,
+        "domain" => Kind::NoDomain,
+        "pattern" => Kind::NoTarget,
+        "webhook" => Kind::NoWebhook,
+        "delivery" => Kind::NoDelivery,
+        _ => Kind::NoReservation,
+    }
+}
+
 fn responses(route: &Route, generator: &mut SchemaGenerator) -> Map<String, Value> {
     let is_keyed = route.scope().is_some();
-    let mut kinds = route.docs.problems.clone();
+    let mut kinds = route.problems.to_vec();
     kinds.extend(OF_EVERY_CALL);
+    kinds.extend(parameters::names_in(route.path).map(not_found));
+    kinds.extend(route.headers.iter().map(|header| match header {
+        Header::IfMatch => Kind::Superseded,
+        Header::IdempotencyKey => Kind::IdempotencyKeyReused,
+    }));
+    if route.body.is_some() && !is_streamed(route) {
+        kinds.push(Kind::MalformedBody);
+    }
     if is_keyed {
         kinds.extend(OF_KEYS);
     }
     kinds.sort_unstable();
     kinds.dedup();
     let mut responses = Map::new();
-    for answer in &route.docs.answers {
+    for answer in &route.answers {
         responses.insert(answer.status.to_string(), response(answer, is_keyed, generator));
     }
     for (status, problem) in problems::responses(&kinds, is_keyed) {

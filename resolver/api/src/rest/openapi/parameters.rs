@@ -6,35 +6,29 @@ use serde_json::{Map, Value, json};
 
 use super::super::{docs::Header, route::Route};
 
-/// The parameters of a document, by the name of their component.
-#[derive(Default)]
-pub(super) struct Parameters(Map<String, Value>);
-
-impl Parameters {
-    /// Returns all parameters that calls refer to.
-    pub(super) fn all(self) -> Map<String, Value> {
-        self.0
+/// Adds the parameters of a call to those of the document, by the name of their component. Returns
+/// references to them.
+pub(super) fn add(
+    parameters: &mut Map<String, Value>,
+    route: &Route,
+    generator: &mut SchemaGenerator,
+) -> Vec<Value> {
+    let mut of_call: Vec<(String, Value)> = names_in(route.path).map(path_parameter).collect();
+    for (name, query) in &route.queries {
+        of_call.extend(in_query(name, query(generator).to_value()));
     }
-
-    /// Adds the parameters of a call, and returns references to them.
-    pub(super) fn of(&mut self, route: &Route, generator: &mut SchemaGenerator) -> Vec<Value> {
-        let mut of_call: Vec<(String, Value)> = in_path(route.path).collect();
-        for (name, query) in &route.docs.queries {
-            of_call.extend(in_query(name, query(generator).to_value()));
-        }
-        of_call.extend(route.docs.headers.iter().map(|header| in_header(*header)));
-        let reference = |(name, parameter): (String, Value)| {
-            let reference = json!({ "$ref": format!("#/components/parameters/{name}") });
-            self.0.insert(name, parameter);
-            reference
-        };
-        of_call.into_iter().map(reference).collect()
-    }
+    of_call.extend(route.headers.iter().map(|header| in_header(*header)));
+    let reference = |(name, parameter): (String, Value)| {
+        let reference = json!({ "$ref": format!("#/components/parameters/{name}") });
+        parameters.insert(name, parameter);
+        reference
+    };
+    of_call.into_iter().map(reference).collect()
 }
 
-/// Describes the parameters of a path.
-fn in_path(path: &str) -> impl Iterator<Item = (String, Value)> + '_ {
-    path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}')).map(path_parameter)
+/// Returns the names of the parameters of a path.
+pub(super) fn names_in(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'))
 }
 
 fn path_parameter(name: &str) -> (String, Value) {
@@ -80,6 +74,10 @@ fn in_query(query: &str, mut schema: Value) -> Vec<(String, Value)> {
             if let Some(value) = schema.as_object_mut().and_then(|schema| schema.remove(key)) {
                 parameter[key] = value;
             }
+        }
+        // A query has no null: a parameter is there or not.
+        if schema["type"] == json!(["string", "null"]) {
+            schema["type"] = json!("string");
         }
         parameter["schema"] = schema;
         let component = format!("{query}.{}", name.trim_end_matches("[]"));

@@ -58,29 +58,29 @@ pub(super) fn schemas() -> Map<String, Value> {
 
 /// Returns the answers with these kinds, by status.
 pub(super) fn responses(kinds: &[Kind], is_limited: bool) -> Map<String, Value> {
-    let mut by_status: BTreeMap<u16, Vec<Kind>> = BTreeMap::new();
+    let mut by_status: BTreeMap<StatusCode, Vec<Kind>> = BTreeMap::new();
     for kind in kinds {
-        by_status.entry(kind.status().as_u16()).or_default().push(*kind);
+        by_status.entry(kind.status()).or_default().push(*kind);
     }
-    let answer =
-        |(status, kinds): (u16, Vec<Kind>)| (status.to_string(), response(status, &kinds, is_limited));
-    by_status.into_iter().map(answer).collect()
+    let answer = |(status, kinds): (&StatusCode, &Vec<Kind>)| {
+        (status.as_str().to_owned(), response(*status, kinds, is_limited))
+    };
+    by_status.iter().map(answer).collect()
 }
 
-fn response(status: u16, kinds: &[Kind], is_limited: bool) -> Value {
-    let name =
-        StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or("Error");
+fn response(status: StatusCode, kinds: &[Kind], is_limited: bool) -> Value {
+    let name = status.canonical_reason().unwrap_or("Error");
     let schema = |kind: &Kind| json!({ "$ref": format!("#/components/schemas/{kind:?}") });
     let schema = match kinds {
         [only] => schema(only),
         _ => json!({ "anyOf": kinds.iter().map(schema).collect::<Vec<_>>() }),
     };
     let mut headers = Map::new();
-    if matches!(status, 429 | 503) {
+    if matches!(status.as_u16(), 429 | 503) {
         headers.insert("Retry-After".to_owned(), parameters::header("RetryAfter"));
     }
     // These are answered before the key is looked up, or have none.
-    if is_limited && !matches!(status, 401 | 408 | 413) {
+    if is_limited && !matches!(status.as_u16(), 401 | 408 | 413) {
         parameters::add_rate_limit(&mut headers);
     }
     // The schemas describe the kinds.
@@ -118,7 +118,8 @@ mod tests {
             AppError::Superseded.into(),
         ] {
             let (schema, (_, body)) = (schema(problem.kind()), problem.shown());
-            for (name, value) in &body {
+            let body = body.as_object().unwrap();
+            for (name, value) in body {
                 let schema = &schema["properties"][name];
                 assert!(schema.is_object(), "{problem:?} {name}");
                 assert!(schema["const"].is_null() || schema["const"] == *value, "{problem:?} {name}");
