@@ -11,6 +11,7 @@ mod dispatcher;
 mod fan_out;
 mod filters;
 pub mod metrics;
+mod schedule;
 mod visit_events;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
@@ -30,7 +31,7 @@ use crate::{
     Answer, AppError, FieldErrors, LinkService, authorize::require_operator, find_link::LinkName,
     values::Checked,
 };
-use ::webhooks::{Policy, Secret, WebhookUrl};
+use ::webhooks::{Policy, WebhookUrl, generate_secret};
 
 pub use dispatcher::{Dispatcher, STOP_WITHIN};
 pub use visit_events::VisitEvents;
@@ -286,11 +287,11 @@ impl LinkService {
 }
 
 fn draw_secret() -> Result<StoredSecret, AppError> {
-    let secret = Secret::generate().map_err(|error| {
+    let secret = generate_secret().map_err(|error| {
         tracing::error!(%error, "draw a secret");
         AppError::Internal
     })?;
-    Ok(StoredSecret::new(&secret.reveal()))
+    Ok(StoredSecret::new(&secret))
 }
 
 /// Checks names of kinds. Repetitions are dropped.

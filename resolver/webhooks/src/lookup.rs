@@ -13,10 +13,18 @@ use std::{
 use tokio::sync::{Semaphore, oneshot};
 use url::Host;
 
-use crate::{outcome::Reason, webhook_url::literal};
+use crate::{outcome::Failure, webhook_url::literal};
 
 /// The number of lookups that may be under way at once.
 const MAX_UNDER_WAY: usize = 64;
+
+fn busy() -> Failure {
+    Failure::again("too many lookups of hosts are under way")
+}
+
+fn no_address(reason: &str) -> Failure {
+    Failure::again(format!("the host has no address: {reason}"))
+}
 
 /// The lookups of a sender.
 #[derive(Debug)]
@@ -28,12 +36,12 @@ impl Lookups {
     }
 
     /// Resolves a host. The answer has at least one address.
-    pub(crate) async fn resolve(&self, host: &Host<String>, port: u16) -> Result<Vec<SocketAddr>, Reason> {
+    pub(crate) async fn resolve(&self, host: &Host<String>, port: u16) -> Result<Vec<SocketAddr>, Failure> {
         if let Some(address) = literal(host) {
             return Ok(vec![SocketAddr::new(address, port)]);
         }
         let name = host.to_string();
-        let slot = Arc::clone(&self.0).try_acquire_owned().map_err(|_| Reason::Busy)?;
+        let slot = Arc::clone(&self.0).try_acquire_owned().map_err(|_| busy())?;
         let (answer, answered) = oneshot::channel();
         let lookup = move || {
             let found = (name.as_str(), port).to_socket_addrs().map(Vec::from_iter);
@@ -42,11 +50,11 @@ impl Lookups {
             let _ = answer.send(found);
         };
         let spawned = thread::Builder::new().name("webhook-lookup".to_owned()).spawn(lookup);
-        spawned.map_err(|_| Reason::Busy)?;
-        match answered.await.map_err(|_| Reason::Busy)? {
-            Ok(found) if found.is_empty() => Err(Reason::NoAddress("found none".to_owned())),
+        spawned.map_err(|_| busy())?;
+        match answered.await.map_err(|_| busy())? {
+            Ok(found) if found.is_empty() => Err(no_address("found none")),
             Ok(found) => Ok(found),
-            Err(error) => Err(Reason::NoAddress(error.to_string())),
+            Err(error) => Err(no_address(&error.to_string())),
         }
     }
 }
@@ -64,15 +72,15 @@ mod tests {
         let found = Lookups::new().resolve(&name("localhost"), 81).await.unwrap();
         assert!(found.iter().all(|address| address.ip().is_loopback() && address.port() == 81), "{found:?}");
         // Longer than a name in DNS can be, so that no server is asked.
-        let found = Lookups::new().resolve(&name(&"x".repeat(300)), 1).await;
-        assert!(matches!(found, Err(Reason::NoAddress(_))), "{found:?}");
+        let refused = Lookups::new().resolve(&name(&"x".repeat(300)), 1).await.unwrap_err();
+        assert!(refused.error.starts_with("the host has no address"), "{refused:?}");
     }
 
     #[tokio::test]
     async fn a_lookup_beyond_the_limit_is_refused_and_a_literal_address_needs_none() {
         let lookups = Lookups::new();
         let slots = lookups.0.try_acquire_many(u32::try_from(MAX_UNDER_WAY).unwrap()).unwrap();
-        assert_eq!(lookups.resolve(&name("localhost"), 1).await, Err(Reason::Busy));
+        assert_eq!(lookups.resolve(&name("localhost"), 1).await, Err(busy()));
         let host = Host::Ipv4([8, 8, 8, 8].into());
         assert_eq!(lookups.resolve(&host, 443).await, Ok(vec![([8, 8, 8, 8], 443).into()]));
         drop(slots);

@@ -36,10 +36,10 @@ use tokio::{
 use crate::{
     connect::{dial, secure},
     lookup::Lookups,
-    outcome::{Attempt, Outcome, Phase, Reason, RetryAdvice, Silence},
+    outcome::{Attempt, Failure, Outcome},
     policy::Policy,
     signature::SignedHeaders,
-    webhook_url::WebhookUrl,
+    webhook_url::{PLAIN_TEXT, WebhookUrl},
 };
 
 /// The largest body of a request in bytes.
@@ -52,6 +52,9 @@ const MAX_HEAD: usize = 16 * 1024;
 const MAX_TOTAL: Duration = Duration::from_secs(60);
 /// The value of the header `User-Agent`.
 const USER_AGENT: &str = concat!("Shortmint-Webhooks/", env!("CARGO_PKG_VERSION"));
+
+/// The reason of an attempt whose answer did not come in time.
+const LATE: &str = "no answer came in time: the receiver may have the event";
 
 /// The time limits of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +90,6 @@ pub enum RootsError {
 
 impl Roots {
     /// Returns the authorities of Mozilla's list, as it was when this program was built.
-    #[must_use]
     pub fn mozilla() -> Self {
         Self(webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect())
     }
@@ -117,7 +119,6 @@ pub struct Sender {
 
 impl Sender {
     /// Creates a sender.
-    #[must_use]
     pub fn new(policy: Policy, roots: Roots) -> Self {
         let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
@@ -128,7 +129,6 @@ impl Sender {
     }
 
     /// Returns the policy, with which URLs are to be parsed.
-    #[must_use]
     pub fn policy(&self) -> &Policy {
         &self.policy
     }
@@ -147,10 +147,10 @@ impl Sender {
         let connect = timeouts.connect.min(total);
         let answered = match self.request(url, headers, body) {
             Ok(request) => self.exchange(url, request, connect, deadline).await,
-            Err(reason) => Err(Outcome::Failed(reason, RetryAdvice::GiveUp)),
+            Err(failure) => Err(failure),
         };
         match answered {
-            Err(outcome) => Attempt { outcome, excerpt: String::new() },
+            Err(failure) => failure.into(),
             Ok((response, _connection)) => Attempt {
                 outcome: Outcome::of_answer(response.status(), response.headers(), SystemTime::now()),
                 excerpt: excerpt(response.into_body(), deadline).await,
@@ -165,13 +165,16 @@ impl Sender {
         url: &WebhookUrl,
         headers: &SignedHeaders,
         body: &[u8],
-    ) -> Result<Request<Full<Bytes>>, Reason> {
+    ) -> Result<Request<Full<Bytes>>, Failure> {
         if url.is_plain_text() && !self.policy.allow_http {
-            return Err(Reason::PlainText);
+            return Err(Failure::for_good(PLAIN_TEXT));
         }
         if body.len() > MAX_BODY {
-            return Err(Reason::BodyTooLarge(body.len()));
+            let found = body.len();
+            return Err(Failure::for_good(format!("the event has {found} bytes, and may have {MAX_BODY}")));
         }
+        let unsendable =
+            |error: &dyn Display| Failure::for_good(format!("the request cannot be sent: {error}"));
         let uri = Uri::try_from(url.as_str()).map_err(|error| unsendable(&error))?;
         let host = uri.authority().map_or("", |authority| authority.as_str());
         let target = uri.path_and_query().map_or("/", |target| target.as_str());
@@ -180,8 +183,8 @@ impl Sender {
             .header(header::CONTENT_TYPE, "application/json")
             .header(header::USER_AGENT, USER_AGENT)
             .header(header::CONNECTION, "close");
-        for (name, value) in headers.pairs() {
-            request = request.header(name, value);
+        for (name, value) in headers {
+            request = request.header(*name, value.as_str());
         }
         request.body(Full::new(Bytes::copy_from_slice(body))).map_err(|error| unsendable(&error))
     }
@@ -192,41 +195,37 @@ impl Sender {
         request: Request<Full<Bytes>>,
         connect: Duration,
         deadline: Instant,
-    ) -> Result<(Response<Incoming>, Connection), Outcome> {
+    ) -> Result<(Response<Incoming>, Connection), Failure> {
         let resolved = timeout_at(deadline, self.lookups.resolve(url.host(), url.port())).await;
-        let addresses = resolved.unwrap_or(Err(Reason::Timeout(Phase::Resolve))).map_err(Outcome::again)?;
-        let checked = self.policy.check_all(&addresses);
-        checked.map_err(|refused| Outcome::again(Reason::Address(refused)))?;
+        let addresses =
+            resolved.map_err(|_| Failure::again("the time was over while resolving the host"))??;
+        self.policy.check_all(&addresses).map_err(|refused| Failure::again(refused.to_string()))?;
         let connected_by = deadline.min(Instant::now() + connect);
-        let stream = dial(&addresses, connected_by).await.map_err(Outcome::again)?;
+        let stream = dial(&addresses, connected_by).await?;
         if url.is_plain_text() {
             return send(stream, request, deadline).await;
         }
-        let tls = secure(stream, url.host(), Arc::clone(&self.tls), connected_by).await;
-        send(tls.map_err(Outcome::again)?, request, deadline).await
+        let tls = secure(stream, url.host(), Arc::clone(&self.tls), connected_by).await?;
+        send(tls, request, deadline).await
     }
 }
 
 /// The task that moves the bytes of a connection. It ends when this is dropped.
 type Connection = JoinSet<hyper::Result<()>>;
 
-fn unsendable(error: &impl Display) -> Reason {
-    Reason::Unsendable(error.to_string())
-}
-
 /// Sends a request over a new connection, and waits for the head of the answer.
 async fn send(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     request: Request<Full<Bytes>>,
     deadline: Instant,
-) -> Result<(Response<Incoming>, Connection), Outcome> {
+) -> Result<(Response<Incoming>, Connection), Failure> {
     let handshake = http1::Builder::new().max_buf_size(MAX_HEAD).handshake(TokioIo::new(stream));
-    let (mut sender, connection) = handshake.await.map_err(|error| Outcome::of_error(&error))?;
+    let (mut sender, connection) = handshake.await.map_err(|error| Failure::of_error(&error))?;
     let mut task = Connection::new();
     task.spawn(connection);
     match timeout_at(deadline, sender.send_request(request)).await {
-        Err(_) => Err(Outcome::Uncertain(Silence::Late)),
-        Ok(answered) => Ok((answered.map_err(|error| Outcome::of_error(&error))?, task)),
+        Err(_) => Err(Failure::again(LATE)),
+        Ok(answered) => Ok((answered.map_err(|error| Failure::of_error(&error))?, task)),
     }
 }
 

@@ -22,9 +22,10 @@ use tokio_util::sync::CancellationToken;
 use super::{
     attempt::{attempt, end_of},
     metrics::WebhookMetrics,
+    schedule::UNCHANGED,
 };
 use crate::{domain_cache::DomainCache, lookup::Lookup};
-use ::webhooks::{Jitter, Sender};
+use ::webhooks::Sender;
 
 /// Maximum number of attempts under way.
 const ATTEMPTS_MAX: usize = 16;
@@ -191,7 +192,7 @@ impl Dispatcher {
     async fn deliver(&self, webhook: &Webhook, delivery: &ClaimedDelivery) {
         let now = || -> Timestamp { self.domain_cache.now() };
         let attempt = attempt(&self.sender, webhook, delivery, now()).await;
-        let jitter = getrandom::u32().map_or(Jitter::NONE, Jitter::from_bits);
+        let jitter = getrandom::u32().unwrap_or(UNCHANGED);
         let end = end_of(webhook, delivery, attempt, now(), jitter);
         match end.next {
             AfterAttempt::Delivered => {

@@ -88,7 +88,8 @@ impl Dispatcher {
     }
 }
 
-/// Draws the id of a message: 128 random bits, so that no two databases have the same.
+/// Draws the id of a message: 128 random bits, so that no two databases have the same. It has no full
+/// stop, which separates the id from the rest of what is signed.
 pub(super) fn draw_message_id() -> Result<String, AppError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| {
@@ -106,6 +107,7 @@ mod tests {
     fn message_ids_are_valid_and_differ() {
         let (one, other) = (draw_message_id().unwrap(), draw_message_id().unwrap());
         assert_ne!(one, other);
-        assert!(one.parse::<::webhooks::MessageId>().is_ok(), "{one}");
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        assert!(one.len() <= 64 && one.bytes().all(is_plain), "{one}");
     }
 }
