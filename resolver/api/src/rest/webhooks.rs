@@ -2,7 +2,7 @@
 
 use app::{
     FieldErrors,
-    webhooks::{PER_PAGE, ShownWebhook, WebhookChanges, WebhookFields},
+    webhooks::{PER_PAGE, ShownWebhook, WebhookFields},
 };
 use dto::Flag;
 use hyper::{Method, StatusCode};
@@ -10,7 +10,7 @@ use links::{
     Tag,
     api_key::Grant,
     scope::Scope,
-    webhook::{Delivery, DeliveryState, OPEN_MAX, WEBHOOKS_MAX},
+    webhook::{Delivery, DeliveryState, OPEN_MAX, WEBHOOKS_MAX, WebhookEdit},
 };
 
 use super::{
@@ -116,9 +116,9 @@ async fn get(call: &Call, by: &Grant) -> Result<Answer, Problem> {
 
 async fn edit(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let (fields, wrong): (dto::WebhookEdit, FieldErrors) = call.fields()?;
-    let changes = WebhookChanges {
+    let changes = WebhookEdit {
         url: fields.url.value(),
-        events: fields.events.value(),
+        kinds: fields.events.value(),
         description: fields.description.change(),
         enabled: fields.enabled.value().map(|Flag(enabled)| enabled),
     };
