@@ -41,9 +41,6 @@ pub enum AdoptionError {
 }
 
 /// Returns those of these keyspaces that are new, with the indexes after those of the adopted ones.
-///
-/// # Errors
-/// Returns [`AdoptionError::Overlap`] if a new keyspace overlaps an adopted one.
 pub fn plan_adoption(
     adopted: &[(KeyspaceIndex, Keyspace)],
     wanted: &[Keyspace],
@@ -65,9 +62,6 @@ pub fn plan_adoption(
 
 /// Checks that no custom slug is a code of a new keyspace. Such a code would be minted, and until
 /// then treated as unused.
-///
-/// # Errors
-/// Returns [`AdoptionError::Slugs`] if there is such a slug.
 pub fn check_slugs(slugs: &[String], new: &[(KeyspaceIndex, Keyspace)]) -> Result<(), AdoptionError> {
     for (_, keyspace) in new {
         let is_code = |slug: &&String| Code::parse(slug).is_ok_and(|code| keyspace.contains(&code));

@@ -24,10 +24,6 @@ impl Code {
     pub const MAX_LEN: usize = MAX_LEN;
 
     /// Parses a code from a path segment.
-    ///
-    /// # Errors
-    /// Returns [`CodeError`] if the text is empty, too long or has a character outside the
-    /// alphabet.
     pub fn parse(text: &str) -> Result<Self, CodeError> {
         let source = text.as_bytes();
         let len = u8::try_from(source.len()).map_err(|_| CodeError)?;

@@ -23,9 +23,6 @@ pub struct CodeKeyError;
 
 impl CodeKey {
     /// Generates a random key.
-    ///
-    /// # Errors
-    /// Returns an error if the system provides no random bytes.
     pub fn draw() -> Result<Self, getrandom::Error> {
         let mut bytes = [0; LEN];
         getrandom::fill(&mut bytes)?;
@@ -33,9 +30,6 @@ impl CodeKey {
     }
 
     /// Parses a key of 64 hexadecimal characters.
-    ///
-    /// # Errors
-    /// Returns [`CodeKeyError`] for any other text.
     pub fn parse(text: &str) -> Result<Self, CodeKeyError> {
         // `from_str_radix` would take a sign.
         if text.len() != 2 * LEN || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {

@@ -73,9 +73,6 @@ pub enum KeyspaceError {
 const KEYSPACES_MAX: usize = 64;
 
 /// Parses a list of disjoint keyspaces such as `web=6:A-Z,mobile=6:a-z`.
-///
-/// # Errors
-/// Returns [`KeyspaceError`] if a keyspace is invalid, there are more than 64, or two overlap.
 pub fn parse_keyspaces(text: &str) -> Result<Vec<Keyspace>, KeyspaceError> {
     let keyspaces = text.split(',').map(Keyspace::parse).collect::<Result<Vec<_>, _>>()?;
     if keyspaces.len() > KEYSPACES_MAX {
@@ -91,9 +88,6 @@ pub fn parse_keyspaces(text: &str) -> Result<Vec<Keyspace>, KeyspaceError> {
 
 impl Keyspace {
     /// Parses a keyspace such as `web=6:A-Z` or `manual=6:0-9:hand-picked`.
-    ///
-    /// # Errors
-    /// Returns [`KeyspaceError`] if the form, the name, the length or the class is invalid.
     pub fn parse(text: &str) -> Result<Self, KeyspaceError> {
         let form = || KeyspaceError::Form(text.to_owned());
         let (name, rest) = text.trim().split_once('=').ok_or_else(form)?;
@@ -157,10 +151,6 @@ impl fmt::Display for Keyspace {
 
 impl Class {
     /// Parses ranges and single characters: `A-Z`, `0-9a-f`, `xyz`.
-    ///
-    /// # Errors
-    /// Returns [`KeyspaceError::Class`] if the text is empty, has a descending range or leaves the
-    /// alphabet.
     pub fn parse(text: &str) -> Result<Self, KeyspaceError> {
         let wrong = || KeyspaceError::Class { got: text.to_owned() };
         let mut members = Vec::new();

@@ -71,9 +71,6 @@ pub enum Contradiction {
 
 impl KeyspaceIndex {
     /// Validates and wraps an index.
-    ///
-    /// # Errors
-    /// Returns [`MintError::Index`] if the index is not from 1 to 32767: link ids stay positive.
     pub fn new(index: i64) -> Result<Self, MintError> {
         match u16::try_from(index) {
             Ok(small) if (1..1 << 15).contains(&small) => Ok(Self(small)),
@@ -172,10 +169,6 @@ impl Mint {
     /// Compares the keyspaces in use with all keyspaces in the database. Keyspaces are never
     /// removed from a database or changed. So a difference means that the keyspace was adopted in a
     /// history that has ended, and an older copy of the database has taken over.
-    ///
-    /// # Errors
-    /// Returns [`Contradiction`] if the database lacks a keyspace in use, or has another one under
-    /// its index.
     pub fn compare(&self, stored: &[(KeyspaceIndex, Keyspace)]) -> Result<(), Contradiction> {
         for minter in self.minters().iter() {
             let (index, keyspace) = (minter.index, minter.keyspace.clone());

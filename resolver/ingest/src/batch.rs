@@ -158,7 +158,6 @@ impl BatchMaker {
     }
 
     /// Returns the batch of the blocks from `from` to before `to`.
-    #[must_use]
     pub fn finish(
         mut self,
         from: u64,

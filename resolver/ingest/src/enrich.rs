@@ -79,7 +79,6 @@ pub struct Derived {
 
 impl Enricher {
     /// Creates an enricher that has seen nothing yet.
-    #[must_use]
     pub fn new(options: Options, places: GeoIp, addresses: AddressSecret) -> Self {
         Self {
             agents: None,

@@ -50,7 +50,6 @@ impl KnownTexts {
     }
 
     /// Returns the texts that the next batch adds.
-    #[must_use]
     pub fn added(&self) -> Vec<StoredText> {
         self.added.iter().map(|(at, text)| StoredText { at: *at, text: text.clone() }).collect()
     }
@@ -68,7 +67,6 @@ impl KnownTexts {
     }
 
     /// Returns how many texts were not kept since the start.
-    #[must_use]
     pub fn refused(&self) -> u64 {
         self.refused
     }

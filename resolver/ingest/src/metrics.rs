@@ -64,7 +64,6 @@ struct Rate {
 
 impl IngestMetrics {
     /// Registers the metrics.
-    #[must_use]
     pub fn new(recorder: &Recorder) -> Arc<Self> {
         recorder.with(|| {
             describe();

@@ -33,7 +33,6 @@ impl BacklogGauge {
     }
 
     /// Returns what waits now.
-    #[must_use]
     pub fn read(&self) -> Backlog {
         let state = self.0.state();
         let waiting = |segment: &Segment| {
@@ -50,7 +49,6 @@ impl BacklogGauge {
 
     /// Returns how many events wait now. Reads the segment that is stored in part, if there is one;
     /// all of its events count if it cannot be read.
-    #[must_use]
     pub fn events(&self) -> u64 {
         let (segments, stored) = {
             let state = self.0.state();

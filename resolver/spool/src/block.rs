@@ -17,19 +17,16 @@ pub struct Sequence(u64);
 
 impl Sequence {
     /// Wraps a number.
-    #[must_use]
     pub fn new(number: u64) -> Self {
         Self(number)
     }
 
     /// Returns the number.
-    #[must_use]
     pub fn get(self) -> u64 {
         self.0
     }
 
     /// Returns the next number.
-    #[must_use]
     pub fn next(self) -> Self {
         Self(self.0.saturating_add(1))
     }

@@ -60,7 +60,6 @@ impl DropReason {
     pub const ALL: [Self; 4] = [Self::SpoolFull, Self::DiskFull, Self::Io, Self::TooLarge];
 
     /// Returns the name of the reason, for metrics.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::SpoolFull => "spool-full",

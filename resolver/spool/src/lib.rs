@@ -88,11 +88,6 @@ pub struct Spool {
 
 impl Spool {
     /// Opens the spool in a folder, or creates it. Blocks on the disk.
-    ///
-    /// # Errors
-    /// Returns [`SpoolError::Locked`] if another process has the spool open,
-    /// [`SpoolError::Identity`] if its identity cannot be read, and [`SpoolError::Io`] if a file or
-    /// the folder cannot be read or written.
     pub fn open(folder: &Path, limits: Limits) -> Result<Self, SpoolError> {
         let lock: Arc<File> = Arc::new(folder::claim(folder)?);
         let identity = identity::read_or_create(folder)?;

@@ -40,9 +40,6 @@ impl Reader {
     ///
     /// Their segments are synced first. So a position that is stored elsewhere is never ahead of
     /// what outlasts a loss of power, and no later block gets a number before it.
-    ///
-    /// # Errors
-    /// Returns [`SpoolError::Io`] if a segment cannot be read.
     pub fn next(
         &mut self,
         after: Option<Sequence>,
@@ -126,19 +123,16 @@ impl Reader {
     }
 
     /// Returns the bytes on disk.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.shared.state().bytes()
     }
 
     /// Returns the bytes on disk in thousandths of their bound.
-    #[must_use]
     pub fn filled_permille(&self) -> u64 {
         self.bytes().saturating_mul(1_000) / self.shared.limits.total_bytes.max(1)
     }
 
     /// Returns the bytes of damaged blocks that were skipped so far.
-    #[must_use]
     pub fn skipped_bytes(&self) -> u64 {
         self.skipped
     }

@@ -64,9 +64,6 @@ impl Writer {
     }
 
     /// Appends a block, and returns its number. Once this returns, the block outlasts the process.
-    ///
-    /// # Errors
-    /// Returns [`DropReason`] if the block was refused; nothing of it is in the spool then.
     pub fn append(&mut self, block: &Block<'_>) -> Result<Sequence, DropReason> {
         if block.bytes.len() > BLOCK_MAX {
             return Err(DropReason::TooLarge);
@@ -93,9 +90,6 @@ impl Writer {
     }
 
     /// Makes everything that was appended outlast a loss of power.
-    ///
-    /// # Errors
-    /// Returns [`SpoolError::Io`] if the disk fails.
     pub fn sync(&mut self) -> Result<(), SpoolError> {
         let Some(open) = &self.open else { return Ok(()) };
         open.file.sync_data().map_err(SpoolError::at(&self.shared.folder))

@@ -45,9 +45,6 @@ impl fmt::Display for RefusedAddress {
 
 impl Policy {
     /// Checks one address.
-    ///
-    /// # Errors
-    /// Returns the address if it is neither public nor in an allowed network.
     pub fn check(&self, address: IpAddr) -> Result<(), RefusedAddress> {
         // Allowed networks are written in IPv4, and a system may map what it resolves to IPv6.
         let canonical = address.to_canonical();

@@ -18,9 +18,6 @@ const MAX_BYTES: usize = 64;
 pub struct SecretError;
 
 /// Generates a secret of 32 random bytes.
-///
-/// # Errors
-/// Returns an error if the operating system has no random bytes.
 pub fn generate_secret() -> Result<String, getrandom::Error> {
     let mut bytes = [0; GENERATED_BYTES];
     getrandom::fill(&mut bytes)?;

@@ -96,9 +96,6 @@ impl Roots {
 
     /// Returns exactly the authorities of a PEM bundle, without those of Mozilla's list. For an
     /// authority of one's own beside the public ones, the bundle has to have both.
-    ///
-    /// # Errors
-    /// Returns an error if the text is not PEM, has no certificate, or one that cannot be read.
     pub fn from_pem(pem: &[u8]) -> Result<Self, RootsError> {
         let mut roots = RootCertStore::empty();
         for found in CertificateDer::pem_slice_iter(pem) {

@@ -16,9 +16,6 @@ pub type SignedHeaders = [(&'static str, String); 3];
 
 /// Signs an attempt with each secret: the current one, and the former one while it still counts
 /// after a rotation. A receiver accepts an attempt if one signature is right.
-///
-/// # Errors
-/// Returns [`SecretError`] if one of the texts is no secret.
 pub fn sign(
     secrets: &[&str],
     id: &str,

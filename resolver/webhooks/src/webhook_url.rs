@@ -50,9 +50,6 @@ fn check_len(text: &str) -> Result<(), UrlError> {
 
 impl WebhookUrl {
     /// Parses a URL and normalizes it.
-    ///
-    /// # Errors
-    /// Returns the [`UrlError`] of the first check that failed.
     pub fn parse(text: &str, policy: &Policy) -> Result<Self, UrlError> {
         let refused = |reason: &str| Err(UrlError(reason.to_owned()));
         check_len(text)?;

@@ -33,9 +33,6 @@ impl Default for KeyNames {
 
 impl KeyNames {
     /// Returns the names of the keys that created and edited these links.
-    ///
-    /// # Errors
-    /// Returns [`StoreError`] if the store does not answer.
     pub async fn of_links(
         &self,
         keys: &dyn Keys,

@@ -53,7 +53,6 @@ impl Default for KeyRing {
 
 impl KeyRing {
     /// Creates an empty cache.
-    #[must_use]
     pub fn new() -> Self {
         let strangers = Arc::new(Semaphore::new(STRANGERS));
         let grants = Answers::new();
@@ -62,28 +61,22 @@ impl KeyRing {
     }
 
     /// Returns whether a key was valid recently.
-    #[must_use]
     pub fn remembers(&self, hash: &KeyHash) -> bool {
         self.keys.remembers(hash)
     }
 
     /// Returns whether a session was valid recently, and has not ended on this process.
-    #[must_use]
     pub fn remembers_session(&self, hash: &SessionHash) -> bool {
         self.sessions.remembers(hash)
     }
 
     /// Returns the cached answer for a key; the inner `None` means that the key is unknown or
     /// revoked.
-    #[must_use]
     pub fn answered(&self, hash: &KeyHash) -> Option<Option<Grant>> {
         self.keys.answered(hash)
     }
 
     /// Returns the grant of a key; `None` if the key is unknown or revoked.
-    ///
-    /// # Errors
-    /// Returns [`StoreError`] if the store does not answer.
     pub async fn find(&self, store: &dyn Keys, hash: KeyHash) -> Result<Option<Grant>, StoreError> {
         if let Some(answer) = self.keys.answered(&hash) {
             return Ok(answer);
@@ -96,9 +89,6 @@ impl KeyRing {
     /// Returns the grant of the key with an id; `None` if the key was revoked or has expired, or
     /// its secret is not valid any more. The caller has presented that before, or a token that was
     /// signed for it.
-    ///
-    /// # Errors
-    /// Returns [`StoreError`] if the store does not answer.
     pub async fn find_by_id(
         &self,
         store: &dyn Keys,
@@ -117,9 +107,6 @@ impl KeyRing {
 
     /// Returns the grant of the key that opened a session; `None` if the session is unknown, has
     /// ended or expired, or its key or secret is not valid any more.
-    ///
-    /// # Errors
-    /// Returns [`StoreError`] if the store does not answer.
     pub async fn find_session(
         &self,
         store: &dyn Keys,

@@ -114,7 +114,6 @@ pub struct LiveVisits {
 impl LiveVisits {
     /// Creates live visits without a subscription. Visits are read on the current runtime. There are
     /// at most `most` subscriptions, and never more than [`SUBSCRIPTIONS_MAX`].
-    #[must_use]
     pub fn new(supervisor: &TaskSupervisor, source: Arc<dyn LiveSource>, most: u64) -> Arc<Self> {
         let most = most.min(SUBSCRIPTIONS_MAX);
         Arc::new(Self {
@@ -132,9 +131,6 @@ impl LiveVisits {
 
     /// Begins a subscription of a client: from now on, or from an earlier place, as far as the log
     /// reaches back. It counts as one until both results are dropped.
-    ///
-    /// # Errors
-    /// Returns [`Refusal`] if there are too many subscriptions, or none any more.
     pub fn subscribe(
         self: &Arc<Self>,
         client: IpAddr,
@@ -163,7 +159,6 @@ impl LiveVisits {
     }
 
     /// Returns what a client is known by that subscribes anew with this token and these topics.
-    #[must_use]
     pub fn resumption(&self, token: &str, topics: &Topics) -> Resumption {
         Resumption::new(self.hasher.hash_one((token, topics)))
     }
@@ -175,9 +170,6 @@ impl LiveVisits {
     }
 
     /// Returns the secret that tokens are signed with.
-    ///
-    /// # Errors
-    /// Returns [`AppError`] if the store of visits does not answer.
     pub async fn token_secret(&self) -> Result<&TokenSecret, AppError> {
         self.secret.get_or_try_init(|| self.source.token_secret()).await
     }
@@ -198,7 +190,6 @@ pub struct Subscription {
 
 impl Subscription {
     /// Returns whether it surely continues after the visit that it was to continue after.
-    #[must_use]
     pub fn is_complete(&self) -> bool {
         self.is_complete
     }

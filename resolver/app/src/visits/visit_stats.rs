@@ -194,7 +194,6 @@ async fn count(
 
 /// Keeps the first `most` values of a ranking. The others are added to [`OTHER`], so that the sum
 /// stays the same.
-#[must_use]
 pub fn keep_first(values: RankedValues, most: usize) -> RankedValues {
     let (mut other, mut values): (RankedValues, RankedValues) =
         values.into_iter().partition(|(value, _)| value == OTHER);

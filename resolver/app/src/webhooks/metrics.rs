@@ -26,7 +26,6 @@ pub struct WebhookMetrics {
 
 impl WebhookMetrics {
     /// Registers all metrics, so that the first scrape shows zeros rather than nothing.
-    #[must_use]
     pub fn new(recorder: &Recorder) -> Arc<Self> {
         recorder.with(|| {
             describe();

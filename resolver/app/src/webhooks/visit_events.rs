@@ -19,7 +19,6 @@ pub struct VisitEvents {
 impl VisitEvents {
     /// Selects the webhooks that are called for visits from those of the settings
     /// (`DomainCache::entries`, `webhooks`).
-    #[must_use]
     pub fn of(subscriptions: &[Subscription]) -> Self {
         let is_for_visits = |subscription: &&Subscription| {
             subscription.kinds.iter().any(|kind| kind.ends_with("visits.recorded"))
@@ -28,14 +27,12 @@ impl VisitEvents {
     }
 
     /// Returns whether no webhook is called for visits, so that nothing has to be collected.
-    #[must_use]
     pub fn is_idle(&self) -> bool {
         self.subscriptions.is_empty()
     }
 
     /// Returns the events of a batch: one for each group that a webhook is called for, at most
     /// 1,000. If there are more groups, those with the fewest visits share a summary for each kind.
-    #[must_use]
     pub fn events(&self, groups: &[RecordedVisits]) -> Vec<NewWebhookEvent> {
         let mut matched: Vec<&RecordedVisits> =
             groups.iter().filter(|group| self.is_for_webhook(group)).collect();

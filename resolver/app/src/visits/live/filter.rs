@@ -20,7 +20,6 @@ pub struct Topics {
 
 impl Topics {
     /// All visits.
-    #[must_use]
     pub fn all() -> Self {
         Self { links: true, orphans: true, names: BTreeSet::new() }
     }
@@ -50,7 +49,6 @@ pub struct LiveFilter {
 
 impl LiveFilter {
     /// Returns whether the subscription sees a visit.
-    #[must_use]
     pub fn matches(&self, visit: &LiveVisit) -> bool {
         let link = visit.link.as_deref();
         self.topics.includes(link)
