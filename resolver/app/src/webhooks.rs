@@ -1,4 +1,4 @@
-//! Webhooks: use cases of their owners, events of visits, and the task that delivers.
+//! Webhooks: use cases of their owners, and the task that delivers.
 //!
 //! 1. An event is recorded in the transaction that it tells of, and delivered later: at least once,
 //!    in no particular order. A receiver tells repetitions by the message id.
@@ -9,10 +9,8 @@
 mod attempt;
 mod dispatcher;
 mod fan_out;
-mod filters;
 pub mod metrics;
 mod schedule;
-mod visit_events;
 
 use std::{collections::HashMap, time::Duration};
 
@@ -34,7 +32,6 @@ use crate::{
 use ::webhooks::{WebhookUrl, generate_secret};
 
 pub use dispatcher::{Dispatcher, STOP_WITHIN};
-pub use visit_events::VisitEvents;
 
 /// Number of deliveries on a page.
 pub const PER_PAGE: usize = 100;

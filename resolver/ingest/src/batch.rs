@@ -1,7 +1,6 @@
 //! Batches: recorded visits turned into rows, texts and counters.
 
 use std::{
-    cell::Cell,
     collections::{BTreeMap, HashMap},
     net::IpAddr,
     time::Duration,
@@ -33,10 +32,8 @@ pub struct Context<'a> {
     pub cuts: &'a HashMap<Option<LinkId>, VisitId>,
     /// The tags that visits of a link count for.
     pub tags: &'a HashMap<LinkId, Vec<i64>>,
-    /// Who tells webhooks; `None` if none is called for visits.
-    pub announcer: Option<&'a dyn Announcer>,
-    /// Bytes of single visits that webhooks may be told still.
-    pub samples: &'a Cell<usize>,
+    /// The webhooks that are told; `None` if none is called for visits.
+    pub announcer: Option<&'a Announcer<'a>>,
     /// The current day.
     pub today: Day,
     /// The time since any fixed instant.
@@ -85,13 +82,8 @@ impl BatchMaker {
         }
         if let Some(announcer) = context.announcer {
             let tags = listed_under.and_then(|link| context.tags.get(&link));
-            self.groups.add(
-                event,
-                listed_under,
-                &derived,
-                tags.map_or(&[], Vec::as_slice),
-                (announcer, context.samples),
-            );
+            let tags = tags.map_or(&[][..], Vec::as_slice);
+            self.groups.add(event, listed_under, &derived, tags, announcer);
         }
         if derived.is_listed {
             let row = row(event, id, listed_under, &derived, context, known);
@@ -163,7 +155,7 @@ impl BatchMaker {
         from: u64,
         to: u64,
         known: &KnownTexts,
-        announcer: Option<&dyn Announcer>,
+        announcer: Option<&Announcer<'_>>,
     ) -> Batch {
         // In the order of the index on rows, and of the counters' keys.
         self.rows.sort_unstable_by_key(|row| (row.link, row.id));
@@ -248,15 +240,12 @@ fn visitor(key: Option<u64>) -> i32 {
 #[cfg(test)]
 mod tests {
     use geoip::GeoIp;
-    use links::{
-        DomainId,
-        webhook::{NewWebhookEvent, RecordedVisits},
-    };
+    use links::DomainId;
     use serde_json::{Value, json};
     use visits::{AddressMode, AddressSecret, OrphanKind, Outcome, tally::Dimension};
 
     use super::*;
-    use crate::enrich::Options;
+    use crate::{announce::tests::subscription, enrich::Options};
 
     const NOON: i64 = 1_795_608_000_000_000;
 
@@ -292,28 +281,17 @@ mod tests {
         ]
     }
 
-    /// Tells of every group, with its data.
-    struct All;
-
-    impl Announcer for All {
-        fn is_idle(&self) -> bool {
-            false
-        }
-
-        fn base(&self, domain: DomainId) -> String {
-            format!("https://d{}.test", domain.get())
-        }
-
-        fn events(&self, groups: &[RecordedVisits]) -> Vec<NewWebhookEvent> {
-            groups.iter().map(|group| group.event(2)).collect()
-        }
-    }
-
     fn batch(cuts: &[(Option<i64>, i64)], keep_days: i32) -> (Batch, u64) {
-        batch_with(cuts, keep_days, &Cell::new(1 << 20))
+        let (batch, deleted, _) = batch_with(cuts, keep_days, 1 << 20);
+        (batch, deleted)
     }
 
-    fn batch_with(cuts: &[(Option<i64>, i64)], keep_days: i32, samples: &Cell<usize>) -> (Batch, u64) {
+    /// Returns a batch that tells of every group, how many visits were deleted, and the room that is
+    /// left for single visits.
+    fn batch_with(cuts: &[(Option<i64>, i64)], keep_days: i32, room: usize) -> (Batch, u64, usize) {
+        let kinds = ["visits.recorded", "orphan-visits.recorded"].map(subscription).into();
+        let base = |domain: DomainId| format!("https://d{}.test", domain.get());
+        let announcer = Announcer::new(kinds, &base, room).unwrap();
         let options = Options { addresses: AddressMode::Cut, respects_opt_out: true, keep_days };
         let mut enricher = Enricher::new(options, GeoIp::default(), AddressSecret::new([1; 16]));
         let mut known = KnownTexts::default();
@@ -325,8 +303,7 @@ mod tests {
             secrets: &HashMap::from([(day, Some(DaySecret::new([3; 16])))]),
             cuts: &cuts.collect(),
             tags: &HashMap::from([(LinkId::from_stored(7), vec![70])]),
-            announcer: Some(&All),
-            samples,
+            announcer: Some(&announcer),
             today: day,
             now: Duration::ZERO,
         };
@@ -335,7 +312,7 @@ mod tests {
             maker.add(&event, Thread::of(1), &context, &mut enricher, &mut known);
         }
         let deleted = maker.deleted;
-        (maker.finish(5, 6, &known, Some(&All)), deleted)
+        (maker.finish(5, 6, &known, Some(&announcer)), deleted, announcer.room.get())
     }
 
     fn tally(batch: &Batch, subject: SubjectKey) -> Tally {
@@ -346,13 +323,12 @@ mod tests {
     #[test]
     fn without_room_for_single_visits_webhooks_are_told_of_counts() {
         let told = |room: usize| {
-            let room = Cell::new(room);
-            let (batch, _) = batch_with(&[], 90, &room);
+            let (batch, _, left) = batch_with(&[], 90, room);
             let data: Vec<Value> =
                 batch.events.iter().map(|event| serde_json::from_str(&event.data).unwrap()).collect();
             let visits: u64 = data.iter().map(|data| data["visits"].as_u64().unwrap()).sum();
             let samples: usize = data.iter().map(|data| data["sample"].as_array().unwrap().len()).sum();
-            (visits, samples, room.get())
+            (visits, samples, left)
         };
         let (visits, samples, left) = told(1 << 20);
         assert!(samples > 1 && left < 1 << 20);

@@ -11,7 +11,6 @@
 //!    its position. So does one whose task has panicked.
 
 use std::{
-    cell::Cell,
     collections::{HashMap, HashSet},
     panic::AssertUnwindSafe,
     sync::Arc,
@@ -21,7 +20,7 @@ use std::{
 use codes::LinkId;
 use futures_util::FutureExt as _;
 use jiff::Timestamp;
-use links::DomainId;
+use links::{DomainId, webhook::Subscription};
 use spool::{OwnedBlock, Reader, Sequence, Sidecars};
 use tokio::{
     sync::watch,
@@ -74,8 +73,10 @@ pub struct StorerConfig {
     pub places: geoip::GeoIp,
     /// Returns the domains whose visitors are not tracked.
     pub untracked: Box<dyn Fn() -> HashSet<DomainId> + Send + Sync>,
-    /// Decides what webhooks are told.
-    pub announcer: Box<dyn Announcer>,
+    /// Returns what the enabled webhooks are called for.
+    pub webhooks: Box<dyn Fn() -> Vec<Subscription> + Send + Sync>,
+    /// Returns the beginning of the URLs of a domain.
+    pub base: Box<dyn Fn(DomainId) -> String + Send + Sync>,
     /// Visits recorded so far by this process; wakes the task.
     pub recorded: watch::Receiver<u64>,
     /// Becomes true when nothing more will be recorded.
@@ -328,17 +329,16 @@ impl<'a> Storer<'a> {
         }
         let mut tags = self.config.store.tags_of(&links).await?;
         // The same for the whole batch.
-        let announcer = Some(&*self.config.announcer).filter(|announcer| !announcer.is_idle());
         let now = self.started.elapsed();
-        let samples = Cell::new(self.samples.left(now));
+        let room = self.samples.left(now);
+        let announcer = Announcer::new((self.config.webhooks)(), &*self.config.base, room);
         let context = Context {
             slot: self.producer.slot,
             texts: &self.texts,
             secrets: &self.secrets,
             cuts: &self.cuts,
             tags: &tags,
-            announcer,
-            samples: &samples,
+            announcer: announcer.as_ref(),
             today: Day::of((self.config.now)().as_microsecond()),
             now,
         };
@@ -351,9 +351,9 @@ impl<'a> Storer<'a> {
         }
         self.config.metrics.malformed.increment(malformed);
         self.config.metrics.deleted.increment(maker.deleted);
-        self.samples.leave(samples.get());
+        self.samples.leave(announcer.as_ref().map_or(room, |announcer| announcer.room.get()));
         let to = blocks.last().map_or(self.producer.position, |block| block.sequence.get() + 1);
-        let batch = maker.finish(self.producer.position, to, &self.known, announcer);
+        let batch = maker.finish(self.producer.position, to, &self.known, announcer.as_ref());
         // The store compares them: links without a tag may have got one meanwhile.
         links.into_iter().for_each(|link| _ = tags.entry(link).or_default());
         Ok(Batch { tags, ..batch })

@@ -1,7 +1,6 @@
 //! Made-up visits, as they would be recorded.
 
 use std::{
-    cell::Cell,
     collections::HashMap,
     net::{IpAddr, Ipv4Addr},
     time::Duration,
@@ -91,7 +90,6 @@ impl Load {
             cuts: &cuts,
             tags: &tags,
             announcer: None,
-            samples: &Cell::new(0),
             today,
             now: Duration::ZERO,
         };

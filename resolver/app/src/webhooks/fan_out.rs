@@ -6,10 +6,7 @@ use codes::LinkId;
 use links::webhook::{Shown, Webhook, WebhookEvent, body};
 use store::{FanOut, Source, StoreError};
 
-use super::{
-    dispatcher::Dispatcher,
-    filters::{EventSubject, matches},
-};
+use super::dispatcher::Dispatcher;
 use crate::AppError;
 
 /// Number of events in one transaction.
@@ -49,9 +46,8 @@ impl Dispatcher {
     ) -> Result<FanOut, StoreError> {
         let mut webhooks = Vec::new();
         let WebhookEvent { kind, domain, link, tags, .. } = event;
-        let subject = EventSubject { kind, domain: *domain, link: *link, tags };
         for webhook in enabled {
-            if matches(&webhook.subscription, subject) {
+            if webhook.subscription.matches(kind, *domain, *link, tags) {
                 let message = draw_message_id().map_err(|_| StoreError::Stopped)?;
                 webhooks.push((webhook.id, message));
             }
