@@ -114,12 +114,6 @@ pub enum Ended {
     Unregistered,
 }
 
-/// Whether the task may go on.
-enum Turn {
-    Stored,
-    Ended(Ended),
-}
-
 /// How much lower the priority of the thread is than that of redirects.
 const NICE: i32 = 10;
 
@@ -227,7 +221,7 @@ impl<'a> Storer<'a> {
                 continue;
             }
             alive = Instant::now();
-            if let Turn::Ended(ended) = self.store(&blocks).await {
+            if let Err(ended) = self.store(&blocks).await {
                 return ended;
             }
             if !is_ending {
@@ -271,7 +265,7 @@ impl<'a> Storer<'a> {
     }
 
     /// Stores blocks, and repeats that until the store has answered.
-    async fn store(&mut self, blocks: &[OwnedBlock]) -> Turn {
+    async fn store(&mut self, blocks: &[OwnedBlock]) -> Result<(), Ended> {
         let mut attempts = Attempts::default();
         loop {
             let batch = match self.make(blocks).await {
@@ -288,29 +282,32 @@ impl<'a> Storer<'a> {
                 attempts.failed("record the rows of visits", &error).await;
                 continue;
             }
-            match self.config.store.store(&self.producer, &batch, self.version).await {
-                Ok(()) => return self.stored(&batch, blocks).await,
-                Err(WriteError::Outdated) => {}
+            let is_stored = match self.config.store.store(&self.producer, &batch, self.version).await {
+                Ok(()) => true,
+                Err(WriteError::Outdated) => false,
                 // An earlier attempt may have been stored after all.
-                Err(WriteError::Fenced) => match self.position().await {
-                    Err(ended) => return Turn::Ended(ended),
-                    Ok(position) if position == batch.to => return self.stored(&batch, blocks).await,
-                    Ok(position) => {
+                Err(WriteError::Fenced) => {
+                    let position = self.position().await?;
+                    if position != batch.to {
                         self.known.discard();
                         self.producer.position = position;
-                        return Turn::Stored;
+                        return Ok(());
                     }
-                },
+                    true
+                }
                 Err(WriteError::Unknown(error)) => {
                     self.config.metrics.unknown.increment(1);
                     attempts.failed("await the COMMIT of visits", &error).await;
-                    match self.position().await {
-                        Err(ended) => return Turn::Ended(ended),
-                        Ok(position) if position == batch.to => return self.stored(&batch, blocks).await,
-                        Ok(_) => {}
-                    }
+                    self.position().await? == batch.to
                 }
-                Err(WriteError::Failed(error)) => attempts.failed("store visits", &error).await,
+                Err(WriteError::Failed(error)) => {
+                    attempts.failed("store visits", &error).await;
+                    false
+                }
+            };
+            if is_stored {
+                self.stored(&batch, blocks).await;
+                return Ok(());
             }
             self.known.discard();
             self.version = -1;
@@ -381,7 +378,7 @@ impl<'a> Storer<'a> {
 
     /// Notes that a batch is stored, stores its rows where they are apart, and removes its blocks
     /// from the spool.
-    async fn stored(&mut self, batch: &Batch, blocks: &[OwnedBlock]) -> Turn {
+    async fn stored(&mut self, batch: &Batch, blocks: &[OwnedBlock]) {
         self.known.stored();
         self.producer.position = batch.to;
         self.rows.store().await;
@@ -397,7 +394,6 @@ impl<'a> Storer<'a> {
         {
             tracing::warn!(error = &error as &dyn std::error::Error, "remove stored visits from the spool");
         }
-        Turn::Stored
     }
 
     /// Returns the stored position, and repeats the question until the store answers.
@@ -417,7 +413,15 @@ impl<'a> Storer<'a> {
         match standing {
             Standing::At(_) => None,
             Standing::Unregistered => Some(Ended::Unregistered),
-            Standing::Replaced => Some(self.fenced()),
+            Standing::Replaced => {
+                self.config.metrics.fenced.set(1.0);
+                tracing::error!(
+                    holder = self.config.holder,
+                    "another process stores the visits of this spool, so this one stops storing: expected a spool folder of \
+                     its own for each process"
+                );
+                Some(Ended::Fenced)
+            }
         }
     }
 
@@ -434,12 +438,11 @@ impl<'a> Storer<'a> {
             age: micros(now.saturating_sub(last)),
             filled_permille: self.config.reader.filled_permille(),
         };
-        let ending = self.config.ending.clone();
+        let mut ending = self.config.ending.clone();
         let is_small = blocks.iter().map(|block| block.bytes.len()).sum::<usize>() < BATCH_BYTES / 2;
         let least = if self.rows.is_used() && is_small { APART } else { Duration::ZERO };
         let pause = pause(backlog).max(least);
         if !pause.is_zero() {
-            let mut ending = ending;
             let _ = timeout(pause, ending.wait_for(|is_ending| *is_ending)).await;
         }
     }
@@ -450,16 +453,6 @@ impl<'a> Storer<'a> {
             tracing::warn!(error = &error as &dyn std::error::Error, "release the slot of visits");
         }
         Ended::Drained
-    }
-
-    fn fenced(&self) -> Ended {
-        self.config.metrics.fenced.set(1.0);
-        tracing::error!(
-            holder = self.config.holder,
-            "another process stores the visits of this spool, so this one stops storing: expected a spool folder of its own \
-             for each process"
-        );
-        Ended::Fenced
     }
 }
 

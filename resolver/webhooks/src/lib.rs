@@ -27,7 +27,7 @@ pub use ipnet::IpNet;
 
 pub use self::{
     outcome::{Attempt, Failure, Outcome},
-    policy::{Policy, RefusedAddress},
+    policy::Policy,
     secret::{SecretError, generate_secret},
     sender::{MAX_BODY, Roots, RootsError, Sender, Timeouts},
     signature::{SignedHeaders, sign},

@@ -196,7 +196,7 @@ impl Sender {
         let resolved = timeout_at(deadline, self.lookups.resolve(url.host(), url.port())).await;
         let addresses =
             resolved.map_err(|_| Failure::again("the time was over while resolving the host"))??;
-        self.policy.check_all(&addresses).map_err(|refused| Failure::again(refused.to_string()))?;
+        self.policy.check(&addresses).map_err(|refused| Failure::again(refused.to_string()))?;
         let connected_by = deadline.min(Instant::now() + connect);
         let stream = dial(&addresses, connected_by).await?;
         if url.is_plain_text() {

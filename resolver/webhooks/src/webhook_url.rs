@@ -7,7 +7,7 @@
 
 use std::{
     fmt::{self, Display},
-    net::IpAddr,
+    net::{IpAddr, SocketAddr},
 };
 
 use hyper::Uri;
@@ -72,7 +72,9 @@ impl WebhookUrl {
             return Err(malformed("expected a host"));
         };
         if let Some(address) = literal(&host) {
-            policy.check(address).map_err(|refused| UrlError(refused.to_string()))?;
+            policy
+                .check(&[SocketAddr::new(address, port)])
+                .map_err(|refused| UrlError(refused.to_string()))?;
         }
         check_agreement(&url)?;
         Ok(Self { text: url.as_str().into(), host: host.to_owned(), port, is_plain_text })

@@ -7,7 +7,11 @@ use std::{
 
 use async_trait::async_trait;
 use codes::{KeyspaceIndex, LinkId};
-use links::DomainId;
+use links::{
+    DomainId,
+    api_key::{ApiKeyId, Grant, KeyLimits, SecretNumber},
+    scope::Scopes,
+};
 use visit_store::{Columns, DayCounters, Days, RowQuery, VisitReader, VisitStoreError};
 use visits::{
     DAY, Day, Flags, Language, Outcome, QUARTER, Slot, StoredAddress, Subject, TextHash, Thread, VisitId,
@@ -23,6 +27,12 @@ pub(crate) struct MemoryStore(Arc<Mutex<State>>);
 struct State {
     rows: Vec<VisitRow>,
     rows_from: Option<Day>,
+}
+
+/// An administrator's key with these limits.
+pub(crate) fn grant(limits: KeyLimits) -> Grant {
+    let (id, secret) = (ApiKeyId(1), SecretNumber(1));
+    Grant { id, secret, name: "a".into(), scopes: Scopes::admin(), limits }
 }
 
 /// The link with a number.
