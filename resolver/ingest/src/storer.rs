@@ -21,7 +21,7 @@ use codes::LinkId;
 use futures_util::FutureExt as _;
 use jiff::Timestamp;
 use links::{DomainId, webhook::Subscription};
-use spool::{OwnedBlock, Reader, Sequence, Sidecars};
+use spool::{OwnedBlock, Reader, Sidecars};
 use tokio::{
     sync::watch,
     time::{Instant, timeout},
@@ -174,7 +174,7 @@ impl<'a> Storer<'a> {
             attempts.failed("register the spool of visits", &error).await;
         };
         config.metrics.registered.set(1.0);
-        if config.reader.continue_from(Sequence::new(producer.position)) {
+        if config.reader.continue_from(producer.position) {
             tracing::error!(
                 position = producer.position,
                 "the spool of visits is older than what is stored of it: visits that it has again are not stored twice"
@@ -233,9 +233,8 @@ impl<'a> Storer<'a> {
     /// Reads the next blocks. A spool that cannot be read is logged, and read again later. Blocks
     /// that were damaged are skipped: their visits are lost, and that is told.
     fn read(&mut self) -> Vec<OwnedBlock> {
-        let after = self.producer.position.checked_sub(1).map(Sequence::new);
         let before = self.config.reader.skipped_bytes();
-        let read = self.config.reader.next(after, BATCH_BYTES, BATCH_BLOCKS);
+        let read = self.config.reader.next(self.producer.position, BATCH_BYTES, BATCH_BLOCKS);
         let damaged = self.config.reader.skipped_bytes() - before;
         // A damaged end is skipped again by each read until there is a block behind it.
         if damaged > 0 && read.as_ref().is_ok_and(|blocks| !blocks.is_empty()) {
@@ -349,7 +348,7 @@ impl<'a> Storer<'a> {
         self.config.metrics.malformed.increment(malformed);
         self.config.metrics.deleted.increment(maker.deleted);
         self.samples.leave(announcer.as_ref().map_or(room, |announcer| announcer.room.get()));
-        let to = blocks.last().map_or(self.producer.position, |block| block.sequence.get() + 1);
+        let to = blocks.last().map_or(self.producer.position, |block| block.sequence + 1);
         let batch = maker.finish(self.producer.position, to, &self.known, announcer.as_ref());
         // The store compares them: links without a tag may have got one meanwhile.
         links.into_iter().for_each(|link| _ = tags.entry(link).or_default());
@@ -389,9 +388,7 @@ impl<'a> Storer<'a> {
         if let Some(last) = blocks.iter().map(|block| block.span.1).max() {
             metrics.set_last_stored(last);
         }
-        if let Some(last) = batch.to.checked_sub(1)
-            && let Err(error) = self.config.reader.release(Sequence::new(last))
-        {
+        if let Err(error) = self.config.reader.release(batch.to) {
             tracing::warn!(error = &error as &dyn std::error::Error, "remove stored visits from the spool");
         }
     }

@@ -32,7 +32,7 @@ mod writer;
 use std::{fs::File, path::Path, sync::Arc};
 
 pub use backlog::{Backlog, BacklogGauge};
-pub use block::{BLOCK_MAX, Block, OwnedBlock, Sequence};
+pub use block::{BLOCK_MAX, Block, OwnedBlock};
 pub use error::{DropReason, SpoolError};
 pub use reader::Reader;
 pub use sidecar::Sidecars;
@@ -93,7 +93,7 @@ impl Spool {
         let identity = identity::read_or_create(folder)?;
         let mut opened = Opened { identity, ..Opened::default() };
         let mut segments = folder::segments(folder)?;
-        let (mut next, mut oldest) = (Sequence::new(0), None);
+        let (mut next, mut oldest) = (0_u64, None);
         let last = segments.len().saturating_sub(1);
         let mut kept = Vec::new();
         for (place, first) in segments.drain(..).enumerate() {
@@ -111,7 +111,7 @@ impl Spool {
         if opened.cut_bytes > 0 {
             // The number of a torn block may have been stored as a position already. The name of an
             // empty segment keeps the number that comes next.
-            next = Sequence::new(next.get().saturating_add(LEFT_OUT));
+            next = next.saturating_add(LEFT_OUT);
             folder::create_segment(folder, next)?;
             kept.push(Segment { first: next, bytes: 0, blocks: 0, events: 0 });
         }

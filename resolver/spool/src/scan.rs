@@ -3,7 +3,7 @@
 use std::{fs::File, io, os::unix::fs::FileExt as _, path::Path};
 
 use crate::{
-    OwnedBlock, Sequence, SpoolError,
+    OwnedBlock, SpoolError,
     block::{HEADER, Header, MAGIC},
     folder::private,
 };
@@ -17,13 +17,13 @@ pub(crate) struct Scanned {
     pub(crate) cut_bytes: u64,
     pub(crate) damaged_bytes: u64,
     /// The number of the block after the last one.
-    pub(crate) next: Sequence,
+    pub(crate) next: u64,
     /// The time of the first event.
     pub(crate) oldest: Option<i64>,
 }
 
 /// Scans a segment. The torn tail of the last one is cut off.
-pub(crate) fn scan(path: &Path, first: Sequence, is_last: bool) -> Result<Scanned, SpoolError> {
+pub(crate) fn scan(path: &Path, first: u64, is_last: bool) -> Result<Scanned, SpoolError> {
     let at = SpoolError::at;
     let file = private().read(true).write(true).open(path).map_err(at(path))?;
     let len = file.metadata().map_err(at(path))?.len();
@@ -41,7 +41,7 @@ pub(crate) fn scan(path: &Path, first: Sequence, is_last: bool) -> Result<Scanne
     while let Some((block, place)) = blocks.next().map_err(at(path))? {
         scanned.blocks += 1;
         scanned.events += u64::from(block.count);
-        scanned.next = block.sequence.next();
+        scanned.next = block.sequence.saturating_add(1);
         scanned.oldest.get_or_insert(block.span.0);
         end = place;
     }
@@ -61,14 +61,14 @@ pub(crate) struct Blocks<'a> {
     end: u64,
     /// The lowest number that the next block may have: numbers ascend, so old bytes that look like
     /// a block are not taken for one.
-    least: Sequence,
+    least: u64,
     /// Bytes that belong to no valid block.
     pub(crate) skipped: u64,
 }
 
 impl<'a> Blocks<'a> {
     /// Reads from `place` to `end`.
-    pub(crate) fn new(file: &'a File, place: u64, end: u64, least: Sequence) -> Self {
+    pub(crate) fn new(file: &'a File, place: u64, end: u64, least: u64) -> Self {
         Self { file, place, end, least, skipped: 0 }
     }
 
@@ -77,7 +77,7 @@ impl<'a> Blocks<'a> {
         while self.place < self.end {
             if let Some((block, after)) = self.block_at(self.place)? {
                 self.place = after;
-                self.least = block.sequence.next();
+                self.least = block.sequence.saturating_add(1);
                 return Ok(Some((block, after)));
             }
             let from = self.place;

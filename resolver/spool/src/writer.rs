@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    BLOCK_MAX, Block, DropReason, Sequence, SpoolError,
+    BLOCK_MAX, Block, DropReason, SpoolError,
     block::encode,
     folder::{private, segment_path, sync_folder},
     shared::{Segment, Shared},
@@ -64,7 +64,7 @@ impl Writer {
     }
 
     /// Appends a block, and returns its number. Once this returns, the block outlasts the process.
-    pub fn append(&mut self, block: &Block<'_>) -> Result<Sequence, DropReason> {
+    pub fn append(&mut self, block: &Block<'_>) -> Result<u64, DropReason> {
         if block.bytes.len() > BLOCK_MAX {
             return Err(DropReason::TooLarge);
         }
@@ -79,7 +79,7 @@ impl Writer {
         }
         self.write(sequence).map_err(|error| DropReason::of(&error))?;
         let mut state = self.shared.state();
-        state.next = sequence.next();
+        state.next = sequence.saturating_add(1);
         if let Some(segment) = state.segments.back_mut() {
             segment.bytes += len;
             segment.blocks += 1;
@@ -96,7 +96,7 @@ impl Writer {
     }
 
     /// Writes the encoded block to the end of the current segment, or to a new one.
-    fn write(&mut self, sequence: Sequence) -> io::Result<()> {
+    fn write(&mut self, sequence: u64) -> io::Result<()> {
         let len = self.encoded.len() as u64;
         let is_full = |open: &Open| open.bytes > 0 && open.bytes + len > self.shared.limits.segment_bytes;
         if self.open.as_ref().is_none_or(is_full) {
@@ -136,7 +136,7 @@ impl Writer {
     }
 
     /// Opens the last segment if it has room and no torn tail, or else begins one.
-    fn next_segment(&self, sequence: Sequence) -> io::Result<Open> {
+    fn next_segment(&self, sequence: u64) -> io::Result<Open> {
         let last = self.shared.state().segments.back().copied();
         let is_new = self.open.is_none();
         if let Some(last) = last.filter(|last| is_new && last.bytes < self.shared.limits.segment_bytes) {
@@ -174,13 +174,13 @@ mod tests {
 
     fn append(writer: &mut Writer, number: u8) -> Result<u64, DropReason> {
         let bytes = vec![number; 300];
-        writer.append(&Block { bytes: &bytes, count: 1, span: (0, 0) }).map(Sequence::get)
+        writer.append(&Block { bytes: &bytes, count: 1, span: (0, 0) })
     }
 
     fn read(folder: &std::path::Path) -> Vec<(u64, u8)> {
         let mut spool = Spool::open(folder, Limits::DEFAULT).unwrap();
-        let blocks = spool.reader.next(None, usize::MAX, usize::MAX).unwrap();
-        blocks.iter().map(|block| (block.sequence.get(), block.bytes[0])).collect()
+        let blocks = spool.reader.next(0, usize::MAX, usize::MAX).unwrap();
+        blocks.iter().map(|block| (block.sequence, block.bytes[0])).collect()
     }
 
     #[test]
@@ -196,7 +196,7 @@ mod tests {
                     assert_eq!(append(&mut writer, 9), Err(DropReason::DiskFull), "{after}");
                     assert_eq!(append(&mut writer, 2), Ok(after as u64 + 1), "{after}");
                 }
-                assert_eq!(reader.next(None, usize::MAX, usize::MAX).unwrap().len(), 61);
+                assert_eq!(reader.next(0, usize::MAX, usize::MAX).unwrap().len(), 61);
             }
             let expected = (0..61).map(|number| (number, if number == 0 { 1 } else { 2 }));
             assert_eq!(read(folder.path()), expected.collect::<Vec<_>>());
@@ -214,7 +214,7 @@ mod tests {
         }
         assert!(stored > 2 && reader.bytes() <= 400);
         assert_eq!(append(&mut writer, 1), Err(DropReason::SpoolFull));
-        reader.release(Sequence::new(stored - 1)).unwrap();
+        reader.release(stored).unwrap();
         assert_eq!(append(&mut writer, 1), Ok(stored));
         let huge = vec![0; BLOCK_MAX + 1];
         let huge = Block { bytes: &huge, count: 1, span: (0, 0) };
