@@ -12,10 +12,6 @@ const LEN: usize = 32;
 #[derive(Clone)]
 pub struct CodeKey([u8; LEN]);
 
-/// A one-way digest of a key, kept in the database. A resolver with another key is refused.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Fingerprint(String);
-
 /// The error for a text that is not a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected {} hexadecimal characters", 2 * LEN)]
@@ -59,10 +55,10 @@ impl CodeKey {
         derived
     }
 
-    /// Returns the fingerprint of this key.
-    pub fn fingerprint(&self) -> Fingerprint {
-        let derived = self.derive("code key fingerprint");
-        Fingerprint(hex(&derived[..16]))
+    /// Returns the fingerprint of this key: a one-way digest, kept in the database, which refuses a
+    /// resolver with another key.
+    pub fn fingerprint(&self) -> String {
+        hex(&self.derive("code key fingerprint")[..16])
     }
 }
 
@@ -73,30 +69,6 @@ fn hex(bytes: &[u8]) -> String {
 impl fmt::Debug for CodeKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "CodeKey({})", self.fingerprint())
-    }
-}
-
-impl Fingerprint {
-    /// Wraps a fingerprint as the database stores it.
-    pub fn from_stored(text: String) -> Self {
-        Self(text)
-    }
-
-    /// Returns the fingerprint as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for Fingerprint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl fmt::Debug for Fingerprint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Fingerprint({self})")
     }
 }
 

@@ -1,24 +1,19 @@
 //! What a deployment is: the code key and the ledger that its numbers come from.
 
-use codes::Fingerprint;
-
 use super::{Sql, Value};
 use crate::StoreError;
 
 /// Returns the fingerprint of the adopted code key.
-pub(crate) async fn fingerprint(sql: &mut dyn Sql) -> Result<Option<Fingerprint>, StoreError> {
+pub(crate) async fn fingerprint(sql: &mut dyn Sql) -> Result<Option<String>, StoreError> {
     let rows = sql.query("SELECT code_key_fingerprint FROM deployment", &[]).await?;
-    rows.first().map(|row| Ok(Fingerprint::from_stored(row.text(0)?.to_owned()))).transpose()
+    rows.first().map(|row| Ok(row.text(0)?.to_owned())).transpose()
 }
 
 /// Adopts the fingerprint if none is stored, and returns the stored one. The first insert wins.
-pub(crate) async fn adopt_fingerprint(
-    sql: &mut dyn Sql,
-    mine: &Fingerprint,
-) -> Result<Fingerprint, StoreError> {
+pub(crate) async fn adopt_fingerprint(sql: &mut dyn Sql, mine: &str) -> Result<String, StoreError> {
     let adopt = "INSERT INTO deployment (code_key_fingerprint)
                  SELECT $1 WHERE NOT EXISTS (SELECT 1 FROM deployment) ON CONFLICT DO NOTHING";
-    sql.query(adopt, &[Value::Text(mine.as_str().to_owned())]).await?;
+    sql.query(adopt, &[Value::Text(mine.to_owned())]).await?;
     fingerprint(sql).await?.ok_or_else(is_empty)
 }
 
