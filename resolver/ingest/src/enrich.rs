@@ -37,7 +37,7 @@ pub struct Enricher {
     addresses: AddressSecret,
     options: Options,
     /// Domains whose visitors are never tracked.
-    untracked: HashSet<DomainId>,
+    pub(crate) untracked: HashSet<DomainId>,
     /// Erasures of visits that may still be in the spool.
     erasures: Vec<Erasure>,
 }
@@ -89,11 +89,6 @@ impl Enricher {
             untracked: HashSet::new(),
             erasures: Vec::new(),
         }
-    }
-
-    /// Replaces the set of domains whose visitors are not tracked.
-    pub fn set_untracked(&mut self, domains: HashSet<DomainId>) {
-        self.untracked = domains;
     }
 
     /// Replaces the erasures that visits of the spool are subject to. An erased visit is counted

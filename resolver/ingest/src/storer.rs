@@ -233,9 +233,9 @@ impl<'a> Storer<'a> {
     /// Reads the next blocks. A spool that cannot be read is logged, and read again later. Blocks
     /// that were damaged are skipped: their visits are lost, and that is told.
     fn read(&mut self) -> Vec<OwnedBlock> {
-        let before = self.config.reader.skipped_bytes();
+        let before = self.config.reader.skipped_bytes;
         let read = self.config.reader.next(self.producer.position, BATCH_BYTES, BATCH_BLOCKS);
-        let damaged = self.config.reader.skipped_bytes() - before;
+        let damaged = self.config.reader.skipped_bytes - before;
         // A damaged end is skipped again by each read until there is a block behind it.
         if damaged > 0 && read.as_ref().is_ok_and(|blocks| !blocks.is_empty()) {
             self.config.metrics.spool_errors.increment(1);
@@ -357,7 +357,7 @@ impl<'a> Storer<'a> {
 
     /// Reads what changes from time to time: deletions, erasures, domains, places, days.
     async fn refresh(&mut self) -> Result<(), VisitStoreError> {
-        self.enricher.set_untracked((self.config.untracked)());
+        self.enricher.untracked = (self.config.untracked)();
         if self.places_from.elapsed() >= PLACES {
             self.places_from = Instant::now();
             self.enricher.forget_places();
@@ -384,7 +384,7 @@ impl<'a> Storer<'a> {
         let metrics = &self.config.metrics;
         metrics.rows.increment(batch.rows.len() as u64);
         metrics.batches.increment(1);
-        metrics.set_other_texts(self.known.refused());
+        metrics.set_other_texts(self.known.refused);
         if let Some(last) = blocks.iter().map(|block| block.span.1).max() {
             metrics.set_last_stored(last);
         }

@@ -117,7 +117,7 @@ fn a_damaged_block_in_the_middle_costs_only_itself() {
         assert_eq!(found.len(), 39, "{place}");
         let lost: Vec<u64> = (0..40).filter(|number| !found.contains(&text(*number))).collect();
         assert_eq!(lost.len(), 1, "{place}");
-        assert!(spool.reader.skipped_bytes() > 0 && spool.opened.damaged_bytes > 0);
+        assert!(spool.reader.skipped_bytes > 0 && spool.opened.damaged_bytes > 0);
         drop(spool);
         fs::write(path, &content).unwrap();
     }

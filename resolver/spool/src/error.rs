@@ -39,19 +39,15 @@ impl SpoolError {
 }
 
 /// Why a block was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DropReason {
     /// The spool has reached its bound.
-    #[error("the spool is full")]
     SpoolFull,
     /// The disk, or the user's share of it, is full.
-    #[error("the disk is full")]
     DiskFull,
     /// The disk failed.
-    #[error("the disk failed")]
     Io,
     /// The block is larger than [`BLOCK_MAX`](crate::BLOCK_MAX).
-    #[error("the block is too large")]
     TooLarge,
 }
 

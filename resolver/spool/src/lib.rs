@@ -92,21 +92,20 @@ impl Spool {
         let lock: Arc<File> = Arc::new(folder::claim(folder)?);
         let identity = identity::read_or_create(folder)?;
         let mut opened = Opened { identity, ..Opened::default() };
-        let mut segments = folder::segments(folder)?;
+        let segments = folder::segments(folder)?;
         let (mut next, mut oldest) = (0_u64, None);
         let last = segments.len().saturating_sub(1);
         let mut kept = Vec::new();
-        for (place, first) in segments.drain(..).enumerate() {
+        for (place, first) in segments.into_iter().enumerate() {
             let path = folder::segment_path(folder, first);
             let found = scan::scan(&path, first, place == last)?;
-            opened.blocks += found.blocks;
-            opened.events += found.events;
+            opened.blocks += found.segment.blocks;
+            opened.events += found.segment.events;
             opened.cut_bytes += found.cut_bytes;
             opened.damaged_bytes += found.damaged_bytes;
             next = next.max(found.next);
             oldest = oldest.or(found.oldest);
-            let scan::Scanned { bytes, blocks, events, .. } = found;
-            kept.push(Segment { first, bytes, blocks, events });
+            kept.push(found.segment);
         }
         if opened.cut_bytes > 0 {
             // The number of a torn block may have been stored as a position already. The name of an

@@ -18,7 +18,8 @@ pub struct Reader {
     shared: Arc<Shared>,
     /// Where the block after the last one that was read begins.
     cursor: Option<Cursor>,
-    skipped: u64,
+    /// Bytes of damaged blocks that were skipped so far.
+    pub skipped_bytes: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -31,7 +32,7 @@ struct Cursor {
 
 impl Reader {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, cursor: None, skipped: 0 }
+        Self { shared, cursor: None, skipped_bytes: 0 }
     }
 
     /// Returns blocks from a number on, in their order: at least one if there is any, then as many as
@@ -71,11 +72,11 @@ impl Reader {
                 bytes += block.bytes.len();
                 blocks.push(block);
                 if blocks.len() >= blocks_max || bytes >= bytes_max {
-                    self.skipped += found.skipped;
+                    self.skipped_bytes += found.skipped;
                     return Ok(blocks);
                 }
             }
-            self.skipped += found.skipped;
+            self.skipped_bytes += found.skipped;
         }
         Ok(blocks)
     }
@@ -132,11 +133,6 @@ impl Reader {
     /// Returns the bytes on disk in thousandths of their bound.
     pub fn filled_permille(&self) -> u64 {
         self.bytes().saturating_mul(1_000) / self.shared.limits.total_bytes.max(1)
-    }
-
-    /// Returns the bytes of damaged blocks that were skipped so far.
-    pub fn skipped_bytes(&self) -> u64 {
-        self.skipped
     }
 
     /// Notes that blocks before a number are stored elsewhere, for the gauge.

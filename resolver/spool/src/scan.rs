@@ -6,14 +6,13 @@ use crate::{
     OwnedBlock, SpoolError,
     block::{HEADER, Header, MAGIC},
     folder::private,
+    shared::Segment,
 };
 
 /// What a segment holds.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Scanned {
-    pub(crate) blocks: u64,
-    pub(crate) events: u64,
-    pub(crate) bytes: u64,
+    pub(crate) segment: Segment,
     pub(crate) cut_bytes: u64,
     pub(crate) damaged_bytes: u64,
     /// The number of the block after the last one.
@@ -29,9 +28,7 @@ pub(crate) fn scan(path: &Path, first: u64, is_last: bool) -> Result<Scanned, Sp
     let len = file.metadata().map_err(at(path))?.len();
     let mut blocks = Blocks::new(&file, 0, len, first);
     let mut scanned = Scanned {
-        blocks: 0,
-        events: 0,
-        bytes: len,
+        segment: Segment { first, bytes: len, blocks: 0, events: 0 },
         cut_bytes: 0,
         damaged_bytes: 0,
         next: first,
@@ -39,8 +36,8 @@ pub(crate) fn scan(path: &Path, first: u64, is_last: bool) -> Result<Scanned, Sp
     };
     let mut end = 0;
     while let Some((block, place)) = blocks.next().map_err(at(path))? {
-        scanned.blocks += 1;
-        scanned.events += u64::from(block.count);
+        scanned.segment.blocks += 1;
+        scanned.segment.events += u64::from(block.count);
         scanned.next = block.sequence.saturating_add(1);
         scanned.oldest.get_or_insert(block.span.0);
         end = place;
@@ -49,7 +46,7 @@ pub(crate) fn scan(path: &Path, first: u64, is_last: bool) -> Result<Scanned, Sp
     if is_last && end < len {
         scanned.damaged_bytes -= len - end;
         file.set_len(end).and_then(|()| file.sync_all()).map_err(at(path))?;
-        (scanned.cut_bytes, scanned.bytes) = (len - end, end);
+        (scanned.cut_bytes, scanned.segment.bytes) = (len - end, end);
     }
     Ok(scanned)
 }

@@ -296,7 +296,7 @@ impl Parts {
             key_names: KeyNames::default(),
             passwords: Arc::clone(&shared.passwords),
             webhooks: self.store.clone(),
-            webhook_policy: settings.webhooks.policy().clone(),
+            webhook_policy: settings.webhooks.policy.clone(),
             turns,
             deletions: DeletionPace::default(),
             policy: LinkPolicy {

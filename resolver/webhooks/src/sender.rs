@@ -109,7 +109,8 @@ impl Roots {
 /// Makes delivery attempts.
 #[derive(Debug)]
 pub struct Sender {
-    policy: Policy,
+    /// The policy, with which URLs are to be parsed.
+    pub policy: Policy,
     tls: Arc<ClientConfig>,
     lookups: Lookups,
 }
@@ -123,11 +124,6 @@ impl Sender {
         let mut tls = tls.with_root_certificates(roots.0).with_no_client_auth();
         tls.resumption = Resumption::disabled();
         Self { policy, tls: Arc::new(tls), lookups: Lookups::new() }
-    }
-
-    /// Returns the policy, with which URLs are to be parsed.
-    pub fn policy(&self) -> &Policy {
-        &self.policy
     }
 
     /// Makes one attempt: sends the JSON body with the signed headers, and reads the answer, at
@@ -163,7 +159,7 @@ impl Sender {
         headers: &SignedHeaders,
         body: &[u8],
     ) -> Result<Request<Full<Bytes>>, Failure> {
-        if url.is_plain_text() && !self.policy.allow_http {
+        if url.is_plain_text && !self.policy.allow_http {
             return Err(Failure::for_good(PLAIN_TEXT));
         }
         if body.len() > MAX_BODY {
@@ -193,16 +189,16 @@ impl Sender {
         connect: Duration,
         deadline: Instant,
     ) -> Result<(Response<Incoming>, Connection), Failure> {
-        let resolved = timeout_at(deadline, self.lookups.resolve(url.host(), url.port())).await;
+        let resolved = timeout_at(deadline, self.lookups.resolve(&url.host, url.port)).await;
         let addresses =
             resolved.map_err(|_| Failure::again("the time was over while resolving the host"))??;
         self.policy.check(&addresses).map_err(|refused| Failure::again(refused.to_string()))?;
         let connected_by = deadline.min(Instant::now() + connect);
         let stream = dial(&addresses, connected_by).await?;
-        if url.is_plain_text() {
+        if url.is_plain_text {
             return send(stream, request, deadline).await;
         }
-        let tls = secure(stream, url.host(), Arc::clone(&self.tls), connected_by).await?;
+        let tls = secure(stream, &url.host, Arc::clone(&self.tls), connected_by).await?;
         send(tls, request, deadline).await
     }
 }

@@ -23,9 +23,10 @@ const MAX_LEN: usize = 2_048;
 #[derive(Clone, PartialEq, Eq)]
 pub struct WebhookUrl {
     text: Box<str>,
-    host: Host<String>,
-    port: u16,
-    is_plain_text: bool,
+    pub(crate) host: Host<String>,
+    pub(crate) port: u16,
+    /// Whether the scheme is http.
+    pub(crate) is_plain_text: bool,
 }
 
 /// Why a URL was refused, for its owner.
@@ -83,19 +84,6 @@ impl WebhookUrl {
     /// Returns the URL in its normal form, in which it is sent.
     pub fn as_str(&self) -> &str {
         &self.text
-    }
-
-    /// Tells whether the scheme is http.
-    pub const fn is_plain_text(&self) -> bool {
-        self.is_plain_text
-    }
-
-    pub(crate) const fn host(&self) -> &Host<String> {
-        &self.host
-    }
-
-    pub(crate) const fn port(&self) -> u16 {
-        self.port
     }
 }
 
@@ -159,7 +147,7 @@ mod tests {
             ("https://[2606:4700::1111]:1/", "https://[2606:4700::1111]:1/", 1),
         ] {
             let url = parse(text).unwrap();
-            assert_eq!((url.as_str(), url.port()), (kept, port), "{text}");
+            assert_eq!((url.as_str(), url.port), (kept, port), "{text}");
         }
     }
 
@@ -209,8 +197,8 @@ mod tests {
     fn a_policy_can_allow_plain_text_and_private_networks() {
         let policy = Policy { allowed_networks: vec!["127.0.0.0/8".parse().unwrap()], allow_http: true };
         let url = WebhookUrl::parse("http://127.0.0.1/hook", &policy).unwrap();
-        assert!(url.is_plain_text());
-        assert_eq!(url.port(), 80);
+        assert!(url.is_plain_text);
+        assert_eq!(url.port, 80);
         let refused = WebhookUrl::parse("http://10.0.0.1/", &policy).unwrap_err();
         assert!(refused.0.contains("is not a public address"), "{refused}");
     }

@@ -93,7 +93,7 @@ impl LinkService {
             let _turn = self.turns.query(by.id).await?;
             let left = request.per_page.unwrap_or(u64::MAX);
             let reader = Reader::open(self.visits.clone(), &subjects, selection, (skip, left)).await?;
-            let total = reader.total();
+            let total = reader.total;
             Ok(ListedVisits { reader, known: Known::default(), left, total })
         })
     }

@@ -183,17 +183,13 @@ impl LiveVisits {
 pub struct Subscription {
     live: Arc<LiveVisits>,
     number: u64,
-    is_complete: bool,
+    /// Whether it surely continues after the visit that it was to continue after.
+    pub is_complete: bool,
     changed: watch::Receiver<()>,
     _of_key: Held,
 }
 
 impl Subscription {
-    /// Returns whether it surely continues after the visit that it was to continue after.
-    pub fn is_complete(&self) -> bool {
-        self.is_complete
-    }
-
     /// Waits for the next events, of which there is at least one. Returns `None` when the process is
     /// about to stop. A call that is dropped has taken none.
     pub async fn next(&mut self) -> Option<Vec<LiveEvent>> {

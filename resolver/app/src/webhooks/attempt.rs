@@ -14,7 +14,7 @@ pub(super) async fn attempt(
     delivery: &ClaimedDelivery,
     now: Timestamp,
 ) -> Attempt {
-    let prepared = WebhookUrl::parse(&webhook.url, sender.policy())
+    let prepared = WebhookUrl::parse(&webhook.url, &sender.policy)
         .map_err(|error| error.to_string())
         .and_then(|url| Ok((url, signed(webhook, delivery, now).map_err(|error| error.to_string())?)));
     match prepared {

@@ -58,7 +58,8 @@ impl Selection {
 pub(super) struct Reader {
     store: Arc<dyn VisitReader>,
     selection: Selection,
-    total: u64,
+    /// The number of visits on all pages.
+    pub(super) total: u64,
     sources: Vec<Source>,
     /// For each source with rows left: an id that no row of it exceeds, and its place.
     heads: BinaryHeap<(VisitId, usize)>,
@@ -120,11 +121,6 @@ impl Reader {
         let heads = reader.sources.iter().enumerate();
         reader.heads = heads.filter_map(|(place, source)| Some((source.bound()?, place))).collect();
         Ok(reader)
-    }
-
-    /// Returns the number of visits on all pages.
-    pub(super) fn total(&self) -> u64 {
-        self.total
     }
 
     /// Adds the listed visits of a subject to those of each quarter hour.
@@ -311,7 +307,7 @@ mod tests {
         loop {
             let rows = reader.next(at_a_time).await.unwrap();
             if rows.is_empty() {
-                return (reader.total(), ids);
+                return (reader.total, ids);
             }
             ids.extend(rows.iter().map(|row| row.id.get()));
         }

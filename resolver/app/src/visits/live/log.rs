@@ -38,17 +38,12 @@ impl Entry {
 #[derive(Default)]
 pub(super) struct Log {
     /// The number of the first entry.
-    first: u64,
+    pub(super) first: u64,
     entries: VecDeque<(Instant, Entry)>,
     bytes: usize,
 }
 
 impl Log {
-    /// Returns the number of the first entry.
-    pub(super) fn first(&self) -> u64 {
-        self.first
-    }
-
     /// Returns the number of the next entry that is added.
     pub(super) fn end(&self) -> u64 {
         self.first + self.entries.len() as u64
@@ -125,11 +120,11 @@ mod tests {
         for second in 0..62 {
             log.push(start + Duration::from_secs(second), visit(1), |number, _| removed.push(number));
         }
-        assert_eq!((log.first(), log.end(), removed), (2, 62, vec![0, 1]));
+        assert_eq!((log.first, log.end(), removed), (2, 62, vec![0, 1]));
         assert_eq!((numbers(&log, 0).len(), numbers(&log, 60)), (60, vec![60, 61]));
         assert!(numbers(&log, 62).is_empty());
         log.clear();
-        assert_eq!((log.first(), log.end(), log.bytes), (62, 62, 0));
+        assert_eq!((log.first, log.end(), log.bytes), (62, 62, 0));
     }
 
     #[test]
@@ -138,7 +133,7 @@ mod tests {
         for _ in 0..ENTRIES_MAX + 5 {
             log.push(now, Entry::Skipped(1), |_, _| ());
         }
-        assert_eq!((log.first(), log.entries.len()), (5, ENTRIES_MAX));
+        assert_eq!((log.first, log.entries.len()), (5, ENTRIES_MAX));
         let mut long = live_visit(1, None);
         long.view.referrer = "x".repeat(BYTES_MAX / 5).into();
         let long = Arc::new(long);

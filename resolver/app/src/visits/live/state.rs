@@ -89,7 +89,7 @@ impl State {
         let open = self.subscribers.values().filter(|other| other.start.resumption == Some(resumption));
         let open = open.filter(|other| other.is_just_fed(now)).filter_map(|other| other.next).max();
         let ended = self.places.take(resumption, now);
-        [open, ended].into_iter().flatten().max().map(|next| next.max(self.log.first()))
+        [open, ended].into_iter().flatten().max().map(|next| next.max(self.log.first))
     }
 
     /// Removes a subscription.
@@ -191,7 +191,7 @@ impl Subscriber {
         let most = if is_single { 1 } else { EVENTS_TAKEN };
         let lost = self.lost.take().map(|count| LiveEvent::Skipped(Some(count).filter(|count| *count > 0)));
         let mut events: Vec<LiveEvent> = lost.into_iter().collect();
-        let (mut bytes, mut reached) = (0, next.max(log.first()));
+        let (mut bytes, mut reached) = (0, next.max(log.first));
         for (number, entry) in log.since(next) {
             if let Some(event) = self.event(entry) {
                 bytes += entry.bytes();

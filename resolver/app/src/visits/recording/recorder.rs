@@ -55,7 +55,8 @@ pub struct RecorderConfig {
 /// Records the visits of all listeners' threads.
 pub struct Recorder {
     flush: Flush,
-    rules: CaptureRules,
+    /// Which visits are recorded, and how much of each.
+    pub rules: CaptureRules,
     buffers: Vec<Arc<VisitBuffer>>,
     jobs: mpsc::SyncSender<Job>,
 }
@@ -91,12 +92,6 @@ impl Recorder {
     /// others.
     pub fn buffer(&self, index: usize) -> Arc<VisitBuffer> {
         Arc::clone(&self.buffers[index % self.buffers.len()])
-    }
-
-    /// Returns the rules for which visits are recorded, and how much of each.
-    #[inline]
-    pub fn rules(&self) -> &CaptureRules {
-        &self.rules
     }
 
     /// Returns the interval at which each listener's thread calls [`VisitBuffer::flush`].
