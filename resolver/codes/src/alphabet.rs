@@ -4,7 +4,6 @@
 /// positions do.
 pub(super) const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// The number of characters in the alphabet, 62.
 pub(super) const BASE: u64 = ALPHABET.len() as u64;
 
 /// The position of each byte in the alphabet; 255 for a byte outside it.

@@ -46,7 +46,6 @@ impl Code {
         usize::from(self.len)
     }
 
-    /// Returns the alphabet positions of the characters.
     pub(super) fn positions(&self) -> impl Iterator<Item = u8> + '_ {
         self.bytes[..self.len()]
             .iter()

@@ -5,7 +5,6 @@ use std::fmt;
 use hkdf::Hkdf;
 use sha2::Sha256;
 
-/// The length of the key in bytes.
 const LEN: usize = 32;
 
 /// The secret key; never printed. Its `Debug` output shows only the fingerprint.

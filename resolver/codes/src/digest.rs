@@ -21,7 +21,6 @@ use super::{
     code::Code,
 };
 
-/// The number of candidates from one digest.
 const CANDIDATES: usize = 4;
 
 /// Returns the candidates of a URL with `len` characters each, after `salt` digests without a free

@@ -122,7 +122,6 @@ impl Keyspace {
         Some(class * self.tails() + tail)
     }
 
-    /// Returns the number of codes for each first character.
     fn tails(&self) -> u64 {
         // At most 62^7, which is less than 2^42.
         (1..self.len).fold(1, |product, _| product * BASE)

@@ -119,7 +119,6 @@ impl fmt::Debug for LinkId {
     }
 }
 
-/// A keyspace with its index and its bijection.
 struct Minter {
     index: KeyspaceIndex,
     keyspace: Keyspace,

@@ -124,7 +124,6 @@ impl Groups {
         }
     }
 
-    /// Returns the events of the visits.
     pub(crate) fn events(self, announcer: &Announcer<'_>) -> Vec<NewWebhookEvent> {
         let mut groups: Vec<RecordedVisits> = self.0.into_values().collect();
         groups.sort_unstable_by_key(|group| (group.link, group.domain));

@@ -97,7 +97,6 @@ impl BatchMaker {
         }
     }
 
-    /// Counts a visit for each of its subjects.
     fn count(&mut self, event: &Event<'_>, derived: &Derived, context: &Context<'_>, day: Day) {
         let (language, rule) = (derived.language.tag(), rule_name(event.rule));
         let values = Values::of(|dimension| match dimension {

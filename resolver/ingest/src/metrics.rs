@@ -56,7 +56,6 @@ struct RowsWaiting {
     oldest: Option<i64>,
 }
 
-/// The rate at which visits are recorded.
 struct Rate {
     since: Instant,
     recorded: u64,

@@ -42,7 +42,6 @@ use crate::{
 
 /// Uncompressed bytes of the blocks in a batch: about 20,000 usual visits.
 const BATCH_BYTES: usize = 4 << 20;
-/// Blocks in a batch.
 const BATCH_BLOCKS: usize = 1_024;
 /// Pause after a small batch whose rows are in a database of their own, which is made for few and
 /// large insertions.
@@ -87,7 +86,6 @@ pub struct StorerConfig {
     pub now: Box<dyn Fn() -> Timestamp + Send + Sync>,
 }
 
-/// The registered task.
 struct Storer<'a> {
     config: &'a mut StorerConfig,
     producer: Producer,
@@ -251,7 +249,6 @@ impl<'a> Storer<'a> {
         }
     }
 
-    /// Waits for visits, or for the end.
     async fn wait(&mut self) {
         let Self { config, .. } = self;
         let recorded = async {

@@ -4,7 +4,6 @@ use lz4_flex::block::{compress_into, decompress_into, get_maximum_output_size};
 
 /// Maximum number of bytes in a block, before compression.
 pub const BLOCK_MAX: usize = 1 << 20;
-/// Bytes of a header.
 pub(crate) const HEADER: usize = 48;
 /// The first bytes of a block, with the format's version as the last one.
 pub(crate) const MAGIC: [u8; 4] = *b"SMB\x01";

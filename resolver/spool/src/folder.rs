@@ -8,7 +8,6 @@ use std::{
 
 use crate::SpoolError;
 
-/// The ending of segments.
 const SEGMENT: &str = ".segment";
 
 /// Creates the folder, readable by its owner only, and locks it for this process.
@@ -24,7 +23,6 @@ pub(crate) fn claim(folder: &Path) -> Result<File, SpoolError> {
     }
 }
 
-/// Returns options for files that only their owner may read.
 pub(crate) fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(0o600);
@@ -36,7 +34,6 @@ pub(crate) fn segment_path(folder: &Path, first: u64) -> PathBuf {
     folder.join(format!("{:016x}{SEGMENT}", first))
 }
 
-/// Creates an empty segment.
 pub(crate) fn create_segment(folder: &Path, first: u64) -> Result<(), SpoolError> {
     let path = segment_path(folder, first);
     let create = || {

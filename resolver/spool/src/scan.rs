@@ -9,7 +9,6 @@ use crate::{
     shared::Segment,
 };
 
-/// What a segment holds.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Scanned {
     pub(crate) segment: Segment,
@@ -17,7 +16,6 @@ pub(crate) struct Scanned {
     pub(crate) damaged_bytes: u64,
     /// The number of the block after the last one.
     pub(crate) next: u64,
-    /// The time of the first event.
     pub(crate) oldest: Option<i64>,
 }
 
@@ -64,7 +62,6 @@ pub(crate) struct Blocks<'a> {
 }
 
 impl<'a> Blocks<'a> {
-    /// Reads from `place` to `end`.
     pub(crate) fn new(file: &'a File, place: u64, end: u64, least: u64) -> Self {
         Self { file, place, end, least, skipped: 0 }
     }

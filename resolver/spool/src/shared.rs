@@ -22,7 +22,6 @@ pub(crate) struct Segment {
 pub(crate) struct State {
     /// Segments, ascending. The last one may be written to.
     pub(crate) segments: VecDeque<Segment>,
-    /// The number of the next block.
     pub(crate) next: u64,
     /// The first number that may not be stored elsewhere yet.
     pub(crate) stored: u64,
@@ -32,13 +31,11 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Returns the bytes of all segments.
     pub(crate) fn bytes(&self) -> u64 {
         self.segments.iter().map(|segment| segment.bytes).sum()
     }
 }
 
-/// A spool, shared by its two ends.
 pub(crate) struct Shared {
     pub(crate) folder: PathBuf,
     pub(crate) limits: Limits,

@@ -23,7 +23,6 @@ pub struct Writer {
     fail: Option<Failure>,
 }
 
-/// The segment that is written to.
 struct Open {
     file: File,
     bytes: u64,

@@ -7,9 +7,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 const PREFIX: &str = "whsec_";
 /// The size of a new secret in bytes: as much as the signature's hash.
 const GENERATED_BYTES: usize = 32;
-/// The smallest secret in bytes.
 const MIN_BYTES: usize = 24;
-/// The largest secret in bytes.
 const MAX_BYTES: usize = 64;
 
 /// A text is no secret. It is never part of the error.

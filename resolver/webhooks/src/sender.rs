@@ -50,7 +50,6 @@ const MAX_EXCERPT: usize = 4 * 1024;
 const MAX_HEAD: usize = 16 * 1024;
 /// The longest time limit. Longer ones are cut to it.
 const MAX_TOTAL: Duration = Duration::from_secs(60);
-/// The value of the header `User-Agent`.
 const USER_AGENT: &str = concat!("Shortmint-Webhooks/", env!("CARGO_PKG_VERSION"));
 
 /// The reason of an attempt whose answer did not come in time.

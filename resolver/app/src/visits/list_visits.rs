@@ -21,7 +21,6 @@ use reader::{Reader, Selection};
 
 /// Maximum number of visits that [`LinkService::next_visits`] returns. Each has up to 7 KB of text.
 pub const VISITS_READ: usize = 250;
-/// Microseconds in a second.
 const SECOND: i64 = 1_000_000;
 
 /// A request for visits.

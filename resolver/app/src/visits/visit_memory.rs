@@ -35,7 +35,6 @@ pub(crate) fn grant(limits: KeyLimits) -> Grant {
     Grant { id, secret, name: "a".into(), scopes: Scopes::admin(), limits }
 }
 
-/// The link with a number.
 pub(crate) fn link(number: i64) -> LinkId {
     LinkId::new(KeyspaceIndex::new(1).unwrap(), number.unsigned_abs())
 }
@@ -58,7 +57,6 @@ pub(crate) fn row(at: i64, number: i64) -> VisitRow {
     }
 }
 
-/// The same visit by a bot.
 pub(crate) fn bot(row: VisitRow) -> VisitRow {
     VisitRow { flags: Flags::new(row.flags.outcome(), true), ..row }
 }

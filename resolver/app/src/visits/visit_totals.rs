@@ -145,7 +145,6 @@ impl LinkService {
     }
 }
 
-/// Adds totals up.
 fn sum(one: VisitTotals, other: VisitTotals) -> VisitTotals {
     VisitTotals {
         total: one.total.saturating_add(other.total),

@@ -7,7 +7,6 @@ use store::{AfterAttempt, AttemptEnd, ClaimedDelivery, Disable};
 use super::schedule::{is_exhausted, next};
 use ::webhooks::{Attempt, Failure, Outcome, SecretError, Sender, SignedHeaders, Timeouts, WebhookUrl, sign};
 
-/// Makes an attempt.
 pub(super) async fn attempt(
     sender: &Sender,
     webhook: &Webhook,

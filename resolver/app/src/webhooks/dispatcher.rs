@@ -27,7 +27,6 @@ use super::{
 use crate::{domain_cache::DomainCache, lookup::Lookup};
 use ::webhooks::Sender;
 
-/// Maximum number of attempts under way.
 const ATTEMPTS_MAX: usize = 16;
 /// Maximum number of attempts under way for one webhook, and for one host.
 const PER_RECEIVER: usize = 4;
@@ -37,7 +36,6 @@ const INTERVAL: Duration = Duration::from_secs(1);
 const LEASE: Duration = Duration::from_secs(60);
 /// How long the report of an attempt is tried. After it, the lease of the delivery ends.
 const REPORT_FOR: Duration = Duration::from_secs(30);
-/// Pause between two tries of a report.
 const REPORT_PAUSE: Duration = Duration::from_secs(2);
 /// How often old deliveries are removed and the gauges are set.
 const UPKEEP_EVERY: Duration = Duration::from_secs(30);
@@ -66,14 +64,12 @@ pub struct Dispatcher {
     pub metrics: Arc<WebhookMetrics>,
 }
 
-/// An attempt under way, by its receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Slot {
     webhook: WebhookId,
     host: String,
 }
 
-/// The attempts under way.
 #[derive(Debug, Default)]
 struct UnderWay {
     slots: Vec<Slot>,
@@ -188,7 +184,6 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Makes an attempt, and reports its end.
     async fn deliver(&self, webhook: &Webhook, delivery: &ClaimedDelivery) {
         let now = || -> Timestamp { self.domain_cache.now() };
         let attempt = attempt(&self.sender, webhook, delivery, now()).await;

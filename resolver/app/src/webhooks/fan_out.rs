@@ -9,7 +9,6 @@ use store::{FanOut, Source, StoreError};
 use super::dispatcher::Dispatcher;
 use crate::AppError;
 
-/// Number of events in one transaction.
 const PAGE: usize = 100;
 /// Maximum number of such transactions in a row. Attempts are started between them.
 const PAGES_MAX: usize = 10;

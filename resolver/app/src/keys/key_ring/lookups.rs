@@ -39,7 +39,6 @@ impl<H: Hash + Eq + Clone + Send + Sync + 'static> Lookups<H> {
         Self { asked, strangers, answers: Answers::new(), good }
     }
 
-    /// Returns whether a hash was valid recently.
     pub(super) fn remembers(&self, hash: &H) -> bool {
         self.good.contains_key(hash)
     }

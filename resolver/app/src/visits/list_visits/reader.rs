@@ -39,9 +39,7 @@ const DAYS_MAX: i32 = 31;
 /// Which visits a list has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Selection {
-    /// When they were.
     pub(super) range: TimeRange,
-    /// Whether those of bots are left out.
     pub(super) people_only: bool,
 }
 
@@ -54,7 +52,6 @@ impl Selection {
     }
 }
 
-/// A list of visits that is being read.
 pub(super) struct Reader {
     store: Arc<dyn VisitReader>,
     selection: Selection,
@@ -71,7 +68,6 @@ pub(super) struct Reader {
     left: u64,
 }
 
-/// The rows of one subject.
 struct Source {
     subject: Subject,
     /// The days that rows are still to be read of, the latest last, with the number of their rows.

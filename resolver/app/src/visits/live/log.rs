@@ -7,9 +7,7 @@ use visits::VisitId;
 
 use super::LiveVisit;
 
-/// How long a visit stays in the log.
 pub(super) const KEPT_FOR: Duration = Duration::from_secs(60);
-/// Maximum number of entries.
 const ENTRIES_MAX: usize = 20_000;
 /// Maximum memory of the entries, as it is estimated.
 const BYTES_MAX: usize = 32 << 20;
@@ -44,7 +42,6 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Returns the number of the next entry that is added.
     pub(super) fn end(&self) -> u64 {
         self.first + self.entries.len() as u64
     }
@@ -90,7 +87,6 @@ impl Log {
         (next.map_or(self.end(), |(number, _)| number), false)
     }
 
-    /// Removes all entries.
     pub(super) fn clear(&mut self) {
         self.first = self.end();
         self.entries.clear();

@@ -19,7 +19,6 @@ use super::{
     log::{Entry, KEPT_FOR},
 };
 
-/// The pause between two reads.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Maximum number of visits that are told after one read.
 const VISITS_MAX: usize = 2_000;

@@ -24,10 +24,8 @@ impl Resumption {
 /// subscribes anew: it draws its page before. A person who returns to a page later has read the
 /// visits up to then from the API.
 pub(super) const WITHIN: Duration = Duration::from_secs(6);
-/// Maximum number of places that are kept.
 const PLACES_MAX: usize = 1_000;
 
-/// A place in the log.
 struct Place {
     of: Resumption,
     /// The number of the entry to be read next.
@@ -40,7 +38,6 @@ struct Place {
 pub(super) struct Places(Vec<Place>);
 
 impl Places {
-    /// Keeps a place for a moment.
     pub(super) fn keep(&mut self, of: Resumption, next: u64, now: Instant) {
         self.forget_old(now);
         if self.0.len() < PLACES_MAX {

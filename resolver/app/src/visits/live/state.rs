@@ -35,7 +35,6 @@ pub(super) struct State {
     is_closed: bool,
 }
 
-/// A subscription.
 struct Subscriber {
     filter: LiveFilter,
     start: Start,
@@ -56,7 +55,6 @@ pub struct Start {
     pub resumption: Option<Resumption>,
 }
 
-/// The beginning of a subscription.
 pub(super) struct Begun {
     pub(super) number: u64,
     /// Whether it surely continues after the visit that it was to continue after.
@@ -92,7 +90,6 @@ impl State {
         [open, ended].into_iter().flatten().max().map(|next| next.max(self.log.first))
     }
 
-    /// Removes a subscription.
     pub(super) fn unsubscribe(&mut self, now: Instant, number: u64) {
         let Some(ended) = self.subscribers.remove(&number).filter(|ended| ended.is_just_fed(now)) else {
             return;
@@ -102,7 +99,6 @@ impl State {
         }
     }
 
-    /// Ends all subscriptions.
     pub(super) fn close(&mut self) {
         self.is_closed = true;
         self.subscribers.clear();

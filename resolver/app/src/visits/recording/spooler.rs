@@ -15,7 +15,6 @@ use super::{pool::ArenaPool, sink::BlockSink};
 /// Learns of each visit of a link once it has been written: the link, and the time of the visit.
 pub type Seen = Box<dyn FnMut(LinkId, Timestamp) + Send>;
 
-/// A job of the spool's thread.
 pub(super) enum Job {
     /// Write the visits of a thread.
     Write(Thread, Arena),
@@ -23,7 +22,6 @@ pub(super) enum Job {
     Finish(oneshot::Sender<()>),
 }
 
-/// Writes arenas and recycles them.
 pub(super) struct Spooler {
     pub(super) pool: ArenaPool,
     sink: Arc<dyn BlockSink>,
@@ -59,7 +57,6 @@ impl Spooler {
     }
 }
 
-/// The work of the spool's thread.
 pub(super) struct Writer {
     pub(super) jobs: Receiver<Job>,
     pub(super) spooler: Arc<Spooler>,

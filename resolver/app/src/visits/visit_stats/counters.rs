@@ -18,11 +18,8 @@ pub(super) struct Counters<'a> {
 pub(super) struct Sums {
     /// The first day with visits.
     pub(super) first: Option<Day>,
-    /// Visits by value.
     pub(super) dimensions: DimensionCounts,
-    /// Visitors.
     pub(super) visitors: Uniques,
-    /// Addresses.
     pub(super) addresses: Uniques,
 }
 
@@ -44,7 +41,6 @@ impl<'a> Counters<'a> {
         Ok(sums)
     }
 
-    /// Adds visits to a series.
     pub(super) async fn fill(&self, series: &mut Series) -> Result<(), VisitStoreError> {
         let columns = Columns { quarters: series.needs_quarters(), ..Columns::default() };
         for subject in self.subjects {
