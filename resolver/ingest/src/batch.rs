@@ -244,26 +244,24 @@ mod tests {
     use visits::{AddressMode, AddressSecret, OrphanKind, Outcome, tally::Dimension};
 
     use super::*;
-    use crate::{announce::tests::subscription, enrich::Options};
+    use crate::{
+        announce::tests::subscription,
+        enrich::{self, Options},
+    };
 
     const NOON: i64 = 1_795_608_000_000_000;
 
     fn event(at: i64, link: i64, outcome: Outcome, user_agent: &'static [u8]) -> Event<'static> {
         Event {
-            at,
             outcome,
             link: (link != 0).then(|| LinkId::from_stored(link)),
             domain: DomainId::from_stored(4),
-            rule: 0,
-            client: [192, 0, 2, u8::try_from(at % 7).unwrap()].into(),
             country: Some(*b"DE"),
             is_opted_out: link == 9,
             user_agent,
             referrer: b"https://www.example.com/x",
             languages: b"de",
-            request: b"",
-            target: b"",
-            cookie: b"",
+            ..enrich::tests::event(&format!("192.0.2.{}", at % 7), at)
         }
     }
 
@@ -291,7 +289,7 @@ mod tests {
         let kinds = ["visits.recorded", "orphan-visits.recorded"].map(subscription).into();
         let base = |domain: DomainId| format!("https://d{}.test", domain.get());
         let announcer = Announcer::new(kinds, &base, room).unwrap();
-        let options = Options { addresses: AddressMode::Cut, respects_opt_out: true, keep_days };
+        let options = Options { addresses: AddressMode::Cut, keep_days };
         let mut enricher = Enricher::new(options, GeoIp::default(), AddressSecret::new([1; 16]));
         let mut known = KnownTexts::default();
         let day = Day::of(NOON);

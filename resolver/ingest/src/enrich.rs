@@ -22,8 +22,6 @@ const PLACES: usize = 50_000;
 pub struct Options {
     /// How much of an address is kept.
     pub addresses: AddressMode,
-    /// Whether visitors who ask not to be tracked are counted without a row and a visitor key.
-    pub respects_opt_out: bool,
     /// Days for which rows are kept; 0 for none.
     pub keep_days: i32,
 }
@@ -111,7 +109,9 @@ impl Enricher {
         let agents = self.agents.get_or_insert_with(|| Cache::new(Parser::new(), Cache::BYTES_MAX));
         let agent = agents.agent(event.user_agent);
         let kept = self.options.addresses.keep(event.client);
-        let is_private = event.is_opted_out && self.options.respects_opt_out
+        // Visitors who ask not to be tracked are counted without a row and a visitor key. Where the
+        // operator does not respect that, it is not recorded.
+        let is_private = event.is_opted_out
             || self.untracked.contains(&event.domain)
             || kept.is_some_and(|kept| self.is_erased(event, kept));
         let oldest = today.minus(self.options.keep_days);
@@ -189,7 +189,7 @@ fn joined(parts: &[&str]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::net::IpAddr;
 
     use visits::{AddressNetwork, Outcome};
@@ -198,7 +198,7 @@ mod tests {
 
     const NOON: i64 = 1_795_608_000_000_000;
 
-    fn event(client: &str, at: i64) -> Event<'static> {
+    pub(crate) fn event(client: &str, at: i64) -> Event<'static> {
         Event {
             at,
             outcome: Outcome::Redirected,
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_country_that_a_proxy_named_is_that_of_one_visit() {
-        let options = Options { addresses: AddressMode::Full, respects_opt_out: false, keep_days: 90 };
+        let options = Options { addresses: AddressMode::Full, keep_days: 90 };
         let mut enricher = Enricher::new(options, GeoIp::default(), AddressSecret::new([1; 16]));
         for country in [None, Some(*b"SG"), None, Some(*b"AT"), Some(*b"SG"), None] {
             let event = Event { country, ..event("192.0.2.77", NOON) };
@@ -230,7 +230,7 @@ mod tests {
 
     /// Returns whether a visit is counted without a row, a visitor and an address.
     fn is_erased(mode: AddressMode, client: &str, at: i64) -> bool {
-        let options = Options { addresses: mode, respects_opt_out: false, keep_days: 90 };
+        let options = Options { addresses: mode, keep_days: 90 };
         let mut enricher = Enricher::new(options, GeoIp::default(), AddressSecret::new([1; 16]));
         let erasure = |network, before| {
             let network = AddressNetwork::parse(network).unwrap();

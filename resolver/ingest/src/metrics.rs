@@ -43,17 +43,12 @@ pub struct IngestMetrics {
     last_stored: Gauge,
     /// By reason, in the order of [`DropReason::ALL`], which is that of its values.
     dropped: [Counter; DropReason::ALL.len()],
-    other_texts: Counter,
+    /// Texts that were not kept.
+    pub other_texts: Counter,
     rate: Mutex<Rate>,
-    waiting_rows: Mutex<RowsWaiting>,
-}
-
-/// The rows that ClickHouse has not taken.
-#[derive(Clone, Copy, Default)]
-struct RowsWaiting {
-    count: u64,
-    /// The time of the first visit, in microseconds since 1970.
-    oldest: Option<i64>,
+    /// The number of rows that ClickHouse has not taken, and the time of the first visit among them,
+    /// in microseconds since 1970.
+    waiting_rows: Mutex<(u64, Option<i64>)>,
 }
 
 struct Rate {
@@ -108,9 +103,9 @@ impl IngestMetrics {
             seconds(oldest.map_or(0, |oldest| now.as_microsecond().saturating_sub(oldest)).max(0))
         };
         self.oldest.set(age(backlog.oldest));
-        let rows = *self.waiting_rows.lock().expect("no code panics while it holds this lock");
-        self.rows_waiting.set(gauge_value(rows.count));
-        self.rows_oldest.set(age(rows.oldest));
+        let (count, oldest) = *self.waiting_rows.lock().expect("no code panics while it holds this lock");
+        self.rows_waiting.set(gauge_value(count));
+        self.rows_oldest.set(age(oldest));
     }
 
     /// Publishes the time of the latest visit that is stored, in microseconds since 1970.
@@ -120,13 +115,7 @@ impl IngestMetrics {
 
     /// Notes how many rows are counted and not stored yet, and the time of the first of them.
     pub(crate) fn set_rows_waiting(&self, rows: usize, oldest: Option<i64>) {
-        *self.waiting_rows.lock().expect("no code panics while it holds this lock") =
-            RowsWaiting { count: rows as u64, oldest };
-    }
-
-    /// Publishes how many texts were not kept since the start.
-    pub(crate) fn set_other_texts(&self, count: u64) {
-        self.other_texts.absolute(count);
+        *self.waiting_rows.lock().expect("no code panics while it holds this lock") = (rows as u64, oldest);
     }
 
     /// Returns how many visits are recorded in a second. `recorded` is their number so far.

@@ -381,7 +381,7 @@ impl<'a> Storer<'a> {
         let metrics = &self.config.metrics;
         metrics.rows.increment(batch.rows.len() as u64);
         metrics.batches.increment(1);
-        metrics.set_other_texts(self.known.refused);
+        metrics.other_texts.absolute(self.known.refused);
         if let Some(last) = blocks.iter().map(|block| block.span.1).max() {
             metrics.set_last_stored(last);
         }

@@ -198,7 +198,7 @@ impl VisitTasks {
             sidecars: spool.sidecars,
             spool: spool.id,
             holder: settings.holder.to_string(),
-            options: Options { addresses: settings.visits.addresses, respects_opt_out: true, keep_days },
+            options: Options { addresses: settings.visits.addresses, keep_days },
             places: settings.geoip.clone(),
             untracked: Box::new(move || untracked.untracked()),
             webhooks: Box::new(move || webhooks.entries().webhooks().to_vec()),

@@ -29,13 +29,14 @@ use rustls::{
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
+    sync::Semaphore,
     task::JoinSet,
     time::{Instant, timeout_at},
 };
 
 use crate::{
     connect::{dial, secure},
-    lookup::Lookups,
+    lookup::{MAX_UNDER_WAY, resolve},
     outcome::{Attempt, Failure, Outcome},
     policy::Policy,
     signature::SignedHeaders,
@@ -78,14 +79,8 @@ pub struct Roots(RootCertStore);
 
 /// Why a bundle of certificates was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RootsError {
-    /// Not PEM.
-    #[error("expected certificates in PEM: {0}")]
-    Pem(String),
-    /// PEM without a certificate.
-    #[error("expected at least one certificate in PEM, found none")]
-    Empty,
-}
+#[error("expected {0}")]
+pub struct RootsError(String);
 
 impl Roots {
     /// Returns the authorities of Mozilla's list, as it was when this program was built.
@@ -98,10 +93,14 @@ impl Roots {
     pub fn from_pem(pem: &[u8]) -> Result<Self, RootsError> {
         let mut roots = RootCertStore::empty();
         for found in CertificateDer::pem_slice_iter(pem) {
-            let certificate = found.map_err(|error| RootsError::Pem(error.to_string()))?;
-            roots.add(certificate).map_err(|error| RootsError::Pem(error.to_string()))?;
+            let no_pem = |error: &dyn Display| RootsError(format!("certificates in PEM: {error}"));
+            let certificate = found.map_err(|error| no_pem(&error))?;
+            roots.add(certificate).map_err(|error| no_pem(&error))?;
         }
-        if roots.is_empty() { Err(RootsError::Empty) } else { Ok(Self(roots)) }
+        match roots.is_empty() {
+            true => Err(RootsError("at least one certificate in PEM, found none".to_owned())),
+            false => Ok(Self(roots)),
+        }
     }
 }
 
@@ -111,7 +110,8 @@ pub struct Sender {
     /// The policy, with which URLs are to be parsed.
     pub policy: Policy,
     tls: Arc<ClientConfig>,
-    lookups: Lookups,
+    /// Slots of lookups of hosts that are under way.
+    lookups: Arc<Semaphore>,
 }
 
 impl Sender {
@@ -122,7 +122,7 @@ impl Sender {
             .expect("the provider has all versions of TLS");
         let mut tls = tls.with_root_certificates(roots.0).with_no_client_auth();
         tls.resumption = Resumption::disabled();
-        Self { policy, tls: Arc::new(tls), lookups: Lookups::new() }
+        Self { policy, tls: Arc::new(tls), lookups: Arc::new(Semaphore::new(MAX_UNDER_WAY)) }
     }
 
     /// Makes one attempt: sends the JSON body with the signed headers, and reads the answer, at
@@ -188,7 +188,7 @@ impl Sender {
         connect: Duration,
         deadline: Instant,
     ) -> Result<(Response<Incoming>, Connection), Failure> {
-        let resolved = timeout_at(deadline, self.lookups.resolve(&url.host, url.port)).await;
+        let resolved = timeout_at(deadline, resolve(&self.lookups, &url.host, url.port)).await;
         let addresses =
             resolved.map_err(|_| Failure::again("the time was over while resolving the host"))??;
         self.policy.check(&addresses).map_err(|refused| Failure::again(refused.to_string()))?;

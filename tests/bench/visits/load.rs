@@ -53,7 +53,7 @@ pub(crate) struct Load {
 impl Load {
     /// Creates a source.
     pub(crate) fn new(seed: u64) -> Self {
-        let options = Options { addresses: AddressMode::Cut, respects_opt_out: false, keep_days: 10_000 };
+        let options = Options { addresses: AddressMode::Cut, keep_days: 10_000 };
         Self {
             state: seed | 1,
             enricher: Enricher::new(options, GeoIp::default(), AddressSecret::new([1; 16])),

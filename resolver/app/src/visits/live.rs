@@ -160,7 +160,7 @@ impl LiveVisits {
 
     /// Returns what a client is known by that subscribes anew with this token and these topics.
     pub fn resumption(&self, token: &str, topics: &Topics) -> Resumption {
-        Resumption::new(self.hasher.hash_one((token, topics)))
+        Resumption(self.hasher.hash_one((token, topics)))
     }
 
     /// Ends all subscriptions, and refuses others: the process is about to stop.

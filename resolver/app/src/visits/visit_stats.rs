@@ -124,7 +124,7 @@ impl LinkService {
             }
             let subjects = self.visit_subjects(&request.of, by).await?;
             let _turn = self.turns.query(by.id).await?;
-            compute(&Counters::new(&*self.visits, &subjects), &request, now).await
+            compute(&Counters { store: &*self.visits, subjects: &subjects }, &request, now).await
         })
     }
 }
@@ -248,7 +248,9 @@ mod tests {
         rows.push(row(START + 6, 2));
         let store = MemoryStore::new(rows);
         let subjects = [1, 2].map(|number| Subject::Link(link(number)));
-        compute(&Counters::new(&store, &subjects), request, at(START + 10 * DAY)).await.unwrap()
+        compute(&Counters { store: &store, subjects: &subjects }, request, at(START + 10 * DAY))
+            .await
+            .unwrap()
     }
 
     fn totals(count: &RangeCount) -> Vec<u64> {
@@ -294,7 +296,7 @@ mod tests {
         assert_eq!((stats.interval, stats.current.visits.total), (Interval::Hour, 8));
         assert_eq!(stats.days, (Day::of(START - DAY), Day::of(START + DAY)));
         let (store, open) = (MemoryStore::default(), StatsRequest { start: None, ..request() });
-        let none = compute(&Counters::new(&store, &[]), &open, at(START)).await.unwrap();
+        let none = compute(&Counters { store: &store, subjects: &[] }, &open, at(START)).await.unwrap();
         assert_eq!(totals(&none.current), [0]);
     }
 
@@ -303,7 +305,8 @@ mod tests {
         let start = Some(at(START - 1_000 * DAY));
         let request = StatsRequest { start, interval: Some(Interval::QuarterHour), ..request() };
         let store = MemoryStore::default();
-        let error = compute(&Counters::new(&store, &[]), &request, at(START)).await.unwrap_err();
+        let error =
+            compute(&Counters { store: &store, subjects: &[] }, &request, at(START)).await.unwrap_err();
         let AppError::Invalid(fields) = error else { panic!("expected a wrong field, found {error}") };
         assert_eq!(fields[0].field, "interval");
         assert!(fields[0].expected.contains("15min"), "{fields:?}");

@@ -9,16 +9,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// What a client that subscribes anew is known by: its token and its topics, as a hash.
+/// What a client that subscribes anew is known by: its token and its topics, as a hash that clients
+/// cannot choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Resumption(u64);
-
-impl Resumption {
-    /// Creates it from a hash that clients cannot choose.
-    pub(super) fn new(hash: u64) -> Self {
-        Self(hash)
-    }
-}
+pub struct Resumption(pub(super) u64);
 
 /// How soon after an event a client ends its subscription because of it, and how soon after that it
 /// subscribes anew: it draws its page before. A person who returns to a page later has read the

@@ -356,7 +356,7 @@ mod tests {
 
     /// A client that subscribes anew after each event, `times` times in all.
     fn resubscribing(state: &mut State, start: Instant, times: u32) -> Vec<i64> {
-        let resumption = Some(Resumption::new(7));
+        let resumption = Some(Resumption(7));
         let mut seen = Vec::new();
         for turn in 0..times {
             let now = start + WITHIN / 4 * turn;
@@ -372,7 +372,7 @@ mod tests {
     #[test]
     fn a_client_that_subscribes_anew_after_each_event_gets_each_once() {
         let (mut state, now) = (primed(), Instant::now());
-        let resumption = Some(Resumption::new(7));
+        let resumption = Some(Resumption(7));
         let first = state.subscribe(now, all(), Start { since: None, resumption }).unwrap().number;
         for number in 1..=5 {
             state.push(now, entry(number));
@@ -383,7 +383,7 @@ mod tests {
         state.unsubscribe(now + WITHIN / 2, first);
         assert!(state.has_subscriptions(now + WITHIN));
         assert_eq!([seen, resubscribing(&mut state, now + WITHIN / 4 * 3, 2)].concat(), [2, 3, 4, 5]);
-        let other = Start { since: None, resumption: Some(Resumption::new(8)) };
+        let other = Start { since: None, resumption: Some(Resumption(8)) };
         let other = state.subscribe(now + WITHIN, all(), other).unwrap().number;
         assert!(told(&state.take(now + WITHIN, other).unwrap()).is_empty(), "another client");
     }
@@ -391,7 +391,7 @@ mod tests {
     #[test]
     fn a_client_that_comes_back_later_or_left_for_another_reason_begins_with_the_next_visit() {
         let (mut state, now) = (primed(), Instant::now());
-        let start = Start { since: None, resumption: Some(Resumption::new(7)) };
+        let start = Start { since: None, resumption: Some(Resumption(7)) };
         let first = state.subscribe(now, all(), start).unwrap().number;
         state.unsubscribe(now, first);
         state.push(now, entry(1));
@@ -411,7 +411,7 @@ mod tests {
     #[test]
     fn a_crowd_of_visits_is_not_sent_one_by_one() {
         let (mut state, now) = (primed(), Instant::now());
-        let start = Start { since: None, resumption: Some(Resumption::new(7)) };
+        let start = Start { since: None, resumption: Some(Resumption(7)) };
         let number = state.subscribe(now, all(), start).unwrap().number;
         for number in 0..100 {
             state.push(now, entry(number));

@@ -9,8 +9,8 @@ use visits::{
 
 /// The counters of some subjects, which share no visit.
 pub(super) struct Counters<'a> {
-    store: &'a dyn VisitReader,
-    subjects: &'a [Subject],
+    pub(super) store: &'a dyn VisitReader,
+    pub(super) subjects: &'a [Subject],
 }
 
 /// What was counted in all days of a range.
@@ -23,11 +23,7 @@ pub(super) struct Sums {
     pub(super) addresses: Uniques,
 }
 
-impl<'a> Counters<'a> {
-    pub(super) fn new(store: &'a dyn VisitReader, subjects: &'a [Subject]) -> Self {
-        Self { store, subjects }
-    }
-
+impl Counters<'_> {
     /// Adds up what is counted by day.
     pub(super) async fn sums(&self, range: TimeRange, has_dimensions: bool) -> Result<Sums, VisitStoreError> {
         let columns =
