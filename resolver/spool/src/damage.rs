@@ -8,7 +8,7 @@ use std::{
 
 use proptest::prelude::*;
 
-use crate::{Block, Limits, OwnedBlock, Spool, SpoolError};
+use crate::{Block, Limits, Opened, OwnedBlock, Spool, SpoolError};
 
 const SMALL: Limits = Limits { segment_bytes: 600, total_bytes: 1 << 20 };
 
@@ -60,8 +60,9 @@ fn check_goes_on(folder: &Path, before: &[Vec<u8>], what: &str) {
     assert_eq!(texts(&mut spool).last(), Some(&text(99)), "{what}");
 }
 
-#[test]
-fn the_last_block_cut_at_every_byte_costs_nothing_before_it() {
+/// Puts each of some contents in the place of a spool's last segment, whose last block begins at
+/// the second argument, and checks that nothing before that is lost. Returns what was found.
+fn damage_last_block(contents: impl FnOnce(&[u8], usize) -> Vec<Vec<u8>>) -> Vec<Opened> {
     let folder = tempfile::tempdir().unwrap();
     let mut spool = open(folder.path());
     append_all(&mut spool, 4);
@@ -70,33 +71,36 @@ fn the_last_block_cut_at_every_byte_costs_nothing_before_it() {
     let content = fs::read(&path).unwrap();
     let before: Vec<_> = (0..3).map(text).collect();
     let start = content.windows(4).rposition(|bytes| bytes == b"SMB\x01").unwrap();
-    for len in start..content.len() {
-        fs::write(&path, &content[..len]).unwrap();
+    let check = |(number, damaged): (usize, Vec<u8>)| {
+        fs::write(&path, damaged).unwrap();
         let opened = open(folder.path()).opened;
-        assert_eq!((opened.blocks, opened.cut_bytes), (3, (len - start) as u64), "{len}");
-        check_goes_on(folder.path(), &before, &format!("cut at {len}"));
+        assert_eq!(opened.blocks, 3, "{number}");
+        check_goes_on(folder.path(), &before, &number.to_string());
         segments(folder.path()).iter().for_each(|path| fs::remove_file(path).unwrap());
+        opened
+    };
+    contents(&content, start).into_iter().enumerate().map(check).collect()
+}
+
+#[test]
+fn the_last_block_cut_at_every_byte_costs_nothing_before_it() {
+    let cut =
+        |content: &[u8], start: usize| (start..content.len()).map(|len| content[..len].to_vec()).collect();
+    for (opened, cut_bytes) in damage_last_block(cut).into_iter().zip(0..) {
+        assert_eq!(opened.cut_bytes, cut_bytes);
     }
 }
 
 #[test]
 fn each_flipped_bit_of_the_last_block_costs_nothing_before_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut spool = open(folder.path());
-    append_all(&mut spool, 4);
-    drop(spool);
-    let path = segments(folder.path()).pop().unwrap();
-    let content = fs::read(&path).unwrap();
-    let before: Vec<_> = (0..3).map(text).collect();
-    let start = content.windows(4).rposition(|bytes| bytes == b"SMB\x01").unwrap();
-    for bit in 8 * start..8 * content.len() {
-        let mut damaged = content.clone();
-        damaged[bit / 8] ^= 1 << (bit % 8);
-        fs::write(&path, &damaged).unwrap();
-        assert_eq!(open(folder.path()).opened.blocks, 3, "bit {bit}");
-        check_goes_on(folder.path(), &before, &format!("bit {bit}"));
-        segments(folder.path()).iter().for_each(|path| fs::remove_file(path).unwrap());
-    }
+    damage_last_block(|content, start| {
+        let flip = |bit: usize| {
+            let mut damaged = content.to_vec();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            damaged
+        };
+        (8 * start..8 * content.len()).map(flip).collect()
+    });
 }
 
 #[test]

@@ -19,47 +19,21 @@ pub struct Writer {
     open: Option<Open>,
     /// The encoded block; its memory is used again and again.
     encoded: Vec<u8>,
-    #[cfg(test)]
-    fail: Option<Failure>,
+    write_all: WriteAll,
 }
+
+/// Writes to a file. A test puts a disk that fails in its place.
+type WriteAll = Box<dyn FnMut(&mut File, &[u8]) -> io::Result<()> + Send>;
 
 struct Open {
     file: File,
     bytes: u64,
-    #[cfg(test)]
-    is_stuck: bool,
-}
-
-impl Open {
-    fn new(file: File, bytes: u64) -> Self {
-        Self {
-            file,
-            bytes,
-            #[cfg(test)]
-            is_stuck: false,
-        }
-    }
-}
-
-/// A failure that a test injects into the next write.
-#[cfg(test)]
-#[derive(Clone, Copy, Debug)]
-struct Failure {
-    /// Bytes written before the failure.
-    after: usize,
-    /// Whether the file cannot be truncated afterwards.
-    is_stuck: bool,
 }
 
 impl Writer {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self {
-            shared,
-            open: None,
-            encoded: Vec::new(),
-            #[cfg(test)]
-            fail: None,
-        }
+        let write_all = Box::new(|file: &mut File, bytes: &[u8]| file.write_all(bytes));
+        Self { shared, open: None, encoded: Vec::new(), write_all }
     }
 
     /// Appends a block, and returns its number. Once this returns, the block outlasts the process.
@@ -102,14 +76,7 @@ impl Writer {
             self.open = Some(self.next_segment(sequence)?);
         }
         let Some(open) = &mut self.open else { return Ok(()) };
-        #[cfg(test)]
-        let written = match self.fail.take() {
-            Some(failure) => open.fail(&self.encoded, failure),
-            None => open.file.write_all(&self.encoded),
-        };
-        #[cfg(not(test))]
-        let written = open.file.write_all(&self.encoded);
-        match written {
+        match (self.write_all)(&mut open.file, &self.encoded) {
             Ok(()) => {
                 open.bytes += len;
                 Ok(())
@@ -126,9 +93,6 @@ impl Writer {
     fn take_back(&mut self) {
         let Some(open) = &mut self.open else { return };
         let back = open.file.set_len(open.bytes).and_then(|()| open.file.seek(SeekFrom::End(0)));
-        #[cfg(test)]
-        let back =
-            back.and_then(|place| if open.is_stuck { Err(io::ErrorKind::Other.into()) } else { Ok(place) });
         if back.is_err() {
             self.open = None;
         }
@@ -142,7 +106,7 @@ impl Writer {
             let mut file =
                 private().read(true).append(true).open(segment_path(&self.shared.folder, last.first))?;
             if file.seek(SeekFrom::End(0))? == last.bytes {
-                return Ok(Open::new(file, last.bytes));
+                return Ok(Open { file, bytes: last.bytes });
             }
         }
         let path = segment_path(&self.shared.folder, sequence);
@@ -153,16 +117,7 @@ impl Writer {
         if state.segments.back().is_none_or(|last| last.first != sequence) {
             state.segments.push_back(Segment { first: sequence, bytes: 0, blocks: 0, events: 0 });
         }
-        Ok(Open::new(file, 0))
-    }
-}
-
-#[cfg(test)]
-impl Open {
-    fn fail(&mut self, bytes: &[u8], failure: Failure) -> io::Result<()> {
-        self.is_stuck = failure.is_stuck;
-        self.file.write_all(&bytes[..failure.after.min(bytes.len())])?;
-        Err(io::ErrorKind::StorageFull.into())
+        Ok(Open { file, bytes: 0 })
     }
 }
 
@@ -170,6 +125,22 @@ impl Open {
 mod tests {
     use super::*;
     use crate::{Limits, Spool};
+
+    /// Returns a disk that fills once, after some bytes. If it is stuck, the file cannot be truncated
+    /// afterwards.
+    fn filling(after: usize, is_stuck: bool) -> WriteAll {
+        let mut has_failed = false;
+        Box::new(move |file: &mut File, bytes: &[u8]| {
+            if std::mem::replace(&mut has_failed, true) {
+                return file.write_all(bytes);
+            }
+            file.write_all(&bytes[..after.min(bytes.len())])?;
+            if is_stuck {
+                *file = File::open("/dev/null")?;
+            }
+            Err(io::ErrorKind::StorageFull.into())
+        })
+    }
 
     fn append(writer: &mut Writer, number: u8) -> Result<u64, DropReason> {
         let bytes = vec![number; 300];
@@ -191,7 +162,7 @@ mod tests {
                     Spool::open(folder.path(), Limits::DEFAULT).unwrap();
                 assert_eq!(append(&mut writer, 1), Ok(0));
                 for after in 0..60 {
-                    writer.fail = Some(Failure { after, is_stuck });
+                    writer.write_all = filling(after, is_stuck);
                     assert_eq!(append(&mut writer, 9), Err(DropReason::DiskFull), "{after}");
                     assert_eq!(append(&mut writer, 2), Ok(after as u64 + 1), "{after}");
                 }
