@@ -169,17 +169,17 @@ impl BatchMaker {
             to,
             rows: self.rows,
             texts: known.added(),
-            addresses: self.addresses.into_iter().map(address).collect(),
+            addresses: self
+                .addresses
+                .into_iter()
+                .map(|(at, octets)| StoredText { at, text: octets.into() })
+                .collect(),
             days,
             links: self.links.into_values().collect(),
             tags: HashMap::new(),
             events: announcer.map(|announcer| self.groups.events(announcer)).unwrap_or_default(),
         }
     }
-}
-
-fn address((at, octets): (TextRef, [u8; 16])) -> StoredText {
-    StoredText { at, text: octets.to_vec() }
 }
 
 fn quarter(at: i64, day: Day) -> Quarter {

@@ -62,6 +62,9 @@ impl IngestMetrics {
     pub fn new(recorder: &Recorder) -> Arc<Self> {
         recorder.with(|| {
             describe();
+            let last_stored = gauge!("resolver_visit_last_stored_timestamp_seconds");
+            // Not known yet, so that it is not on the page.
+            last_stored.set(f64::NAN);
             Arc::new(Self {
                 rows: counter!("resolver_visits_stored_total"),
                 batches: counter!("resolver_visit_batches_total"),
@@ -78,7 +81,7 @@ impl IngestMetrics {
                 spool_bytes: gauge!("resolver_visit_spool_bytes"),
                 spool_bytes_max: gauge!("resolver_visit_spool_bytes_max"),
                 oldest: gauge!("resolver_visit_oldest_waiting_seconds"),
-                last_stored: unknown(gauge!("resolver_visit_last_stored_timestamp_seconds")),
+                last_stored,
                 dropped: DropReason::ALL
                     .map(|reason| counter!("resolver_visits_dropped_total", "reason" => reason.name())),
                 other_texts: counter!("resolver_visit_texts_other_total"),
@@ -139,12 +142,6 @@ fn gauge_value(count: u64) -> f64 {
 #[expect(clippy::cast_precision_loss, reason = "a fraction of a microsecond does not matter")]
 fn seconds(micros: i64) -> f64 {
     micros as f64 / 1e6
-}
-
-/// Returns a gauge whose value is not known yet, so that it is not on the page.
-fn unknown(gauge: Gauge) -> Gauge {
-    gauge.set(f64::NAN);
-    gauge
 }
 
 fn describe() {

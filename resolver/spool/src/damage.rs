@@ -73,8 +73,9 @@ fn damage_last_block(contents: impl FnOnce(&[u8], usize) -> Vec<Vec<u8>>) -> Vec
     let start = content.windows(4).rposition(|bytes| bytes == b"SMB\x01").unwrap();
     let check = |(number, damaged): (usize, Vec<u8>)| {
         fs::write(&path, damaged).unwrap();
-        let opened = open(folder.path()).opened;
-        assert_eq!(opened.blocks, 3, "{number}");
+        let Spool { gauge, opened, .. } = open(folder.path());
+        assert_eq!(gauge.read().blocks, 3, "{number}");
+        drop(gauge);
         check_goes_on(folder.path(), &before, &number.to_string());
         segments(folder.path()).iter().for_each(|path| fs::remove_file(path).unwrap());
         opened

@@ -1,7 +1,7 @@
 //! An append-only spool of blocks on disk.
 //!
 //! 1. A block is in the spool once [`Writer::append`] has returned: a process that is killed loses
-//!    nothing of it. A machine that loses power may lose what [`Writer::sync`] has not covered.
+//!    nothing of it. A machine that loses power may lose what [`Reader::next`] has not read.
 //! 2. Every block has a checksum. A torn tail is cut off when the spool is opened, and a damaged
 //!    block is skipped when it is read: nothing before or after it is lost.
 //! 3. Sequence numbers ascend without gaps and are never used again, also after everything was read
@@ -62,10 +62,6 @@ impl Limits {
 pub struct Opened {
     /// The identity of the spool: random, and the same for its whole life.
     pub identity: u128,
-    /// Blocks that wait.
-    pub blocks: u64,
-    /// Events in them.
-    pub events: u64,
     /// Bytes of a torn tail that were cut off.
     pub cut_bytes: u64,
     /// Bytes of damaged blocks within segments, which reads skip.
@@ -99,8 +95,6 @@ impl Spool {
         for (place, first) in segments.into_iter().enumerate() {
             let path = folder::segment_path(folder, first);
             let found = scan::scan(&path, first, place == last)?;
-            opened.blocks += found.segment.blocks;
-            opened.events += found.segment.events;
             opened.cut_bytes += found.cut_bytes;
             opened.damaged_bytes += found.damaged_bytes;
             next = next.max(found.next);

@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    BLOCK_MAX, Block, DropReason, SpoolError,
+    BLOCK_MAX, Block, DropReason,
     block::encode,
     folder::{private, segment_path, sync_folder},
     shared::{Segment, Shared},
@@ -60,12 +60,6 @@ impl Writer {
         }
         state.oldest.get_or_insert(block.span.0);
         Ok(sequence)
-    }
-
-    /// Makes everything that was appended outlast a loss of power.
-    pub fn sync(&mut self) -> Result<(), SpoolError> {
-        let Some(open) = &self.open else { return Ok(()) };
-        open.file.sync_data().map_err(SpoolError::at(&self.shared.folder))
     }
 
     /// Writes the encoded block to the end of the current segment, or to a new one.

@@ -80,7 +80,7 @@ fn check_spool(folder: &Path, len: u64) -> Vec<OwnedBlock> {
     let mut spool = open(folder);
     let found = read(&mut spool);
     let events: u64 = found.iter().map(|block| u64::from(block.count)).sum();
-    assert_eq!((spool.opened.blocks, spool.opened.events), (found.len() as u64, events));
+    assert_eq!((spool.gauge.read().blocks, spool.gauge.events()), (found.len() as u64, events));
     assert!(spool.opened.cut_bytes + spool.opened.damaged_bytes <= len);
     assert_eq!(spool.reader.bytes(), len - spool.opened.cut_bytes);
     let last = found.last().map(|block| block.sequence);

@@ -85,7 +85,7 @@ pub enum Refusal {
     Closing,
 }
 
-/// What a subscription is told.
+/// What a subscription is told, and an entry of the log.
 #[derive(Clone, Debug)]
 pub enum LiveEvent {
     /// A visit.

@@ -7,7 +7,7 @@ use visits::VisitId;
 
 use super::{
     LiveEvent, LiveFilter,
-    log::{Entry, Log},
+    log::Log,
     resume::{Places, Resumption, WITHIN},
 };
 
@@ -131,7 +131,7 @@ impl State {
     }
 
     /// Adds an entry to the log. Subscriptions that have not read what leaves it lose that.
-    pub(super) fn push(&mut self, now: Instant, entry: Entry) {
+    pub(super) fn push(&mut self, now: Instant, entry: LiveEvent) {
         let Self { log, subscribers, .. } = self;
         log.push(now, entry, |number, entry| {
             let slow = subscribers.values_mut();
@@ -166,12 +166,11 @@ impl Subscriber {
         }
     }
 
-    fn lose(&mut self, entry: &Entry) {
+    fn lose(&mut self, entry: &LiveEvent) {
         let count = match entry {
-            Entry::Visit(visit) if !self.filter.matches(visit) => return,
-            Entry::Visit(_) => 1,
-            Entry::Skipped(count) if self.filter.sees_counts() => *count,
-            Entry::Skipped(_) => 0,
+            LiveEvent::Visit(visit) if !self.filter.matches(visit) => return,
+            LiveEvent::Visit(_) => 1,
+            LiveEvent::Skipped(count) => count.filter(|_| self.filter.sees_counts()).unwrap_or(0),
         };
         self.lost = Some(self.lost.unwrap_or(0).saturating_add(count));
     }
@@ -203,11 +202,11 @@ impl Subscriber {
     }
 
     /// Returns an entry as the subscription sees it, if it does.
-    fn event(&self, entry: &Entry) -> Option<LiveEvent> {
+    fn event(&self, entry: &LiveEvent) -> Option<LiveEvent> {
         match entry {
-            Entry::Visit(visit) => self.filter.matches(visit).then(|| LiveEvent::Visit(visit.clone())),
-            Entry::Skipped(count) => {
-                Some(LiveEvent::Skipped(Some(*count).filter(|_| self.filter.sees_counts())))
+            LiveEvent::Visit(visit) => self.filter.matches(visit).then(|| entry.clone()),
+            LiveEvent::Skipped(count) => {
+                Some(LiveEvent::Skipped(count.filter(|_| self.filter.sees_counts())))
             }
         }
     }
@@ -229,8 +228,8 @@ mod tests {
         *,
     };
 
-    fn entry(number: i64) -> Entry {
-        Entry::Visit(Arc::new(live_visit(number, Some(live_link(7)))))
+    fn entry(number: i64) -> LiveEvent {
+        LiveEvent::Visit(Arc::new(live_visit(number, Some(live_link(7)))))
     }
 
     fn subscribe(state: &mut State, filter: LiveFilter, since: Option<VisitId>) -> Option<Begun> {
@@ -292,7 +291,7 @@ mod tests {
         for number in 0..5 {
             state.push(start, entry(number));
         }
-        state.push(start, Entry::Skipped(40));
+        state.push(start, LiveEvent::Skipped(Some(40)));
         let later = start + KEPT_FOR;
         state.push(later, entry(9));
         assert_eq!(told(&take(&mut state, slow).unwrap()), [-45, 9]);
