@@ -312,6 +312,10 @@ mod tests {
         (maker.finish(5, 6, &known, Some(&announcer)), deleted, announcer.room.get())
     }
 
+    fn key_of(link: i64) -> SubjectKey {
+        SubjectKey::of_link(LinkId::from_stored(link), DomainId::from_stored(4))
+    }
+
     fn tally(batch: &Batch, subject: SubjectKey) -> Tally {
         let found = batch.days.iter().find(|delta| delta.subject == subject);
         found.map_or_else(Tally::default, |found| Tally::from_chunks(found.delta.columns()).unwrap())
@@ -361,8 +365,7 @@ mod tests {
         let (batch, _) = batch(&[], 90);
         let total = |subject: SubjectKey| tally(&batch, subject).quarters.total().total;
         let domain = Some(DomainId::from_stored(4));
-        let link = |id| SubjectKey::of_link(LinkId::from_stored(id), DomainId::from_stored(4));
-        assert_eq!([7, 8, 9].map(|id| total(link(id))), [2, 1, 1]);
+        assert_eq!([7, 8, 9].map(|id| total(key_of(id))), [2, 1, 1]);
         assert_eq!(total(Subject::Tag(70, None).key()), 2);
         assert_eq!(total(Subject::Tag(70, domain).key()), 2);
         assert_eq!([None, domain].map(|domain| total(Subject::All(domain).key())), [4, 4]);
@@ -370,7 +373,7 @@ mod tests {
         assert_eq!([orphans(None, None), orphans(None, domain)], [3, 3]);
         let kinds = OrphanKind::ALL.map(|kind| orphans(Some(kind), domain));
         assert_eq!(kinds, [1, 2, 0]);
-        let outcomes = tally(&batch, link(7)).dimensions.sum(Dimension::Outcome);
+        let outcomes = tally(&batch, key_of(7)).dimensions.sum(Dimension::Outcome);
         assert_eq!(outcomes.total, 3, "an ineffective redirect counts by its outcome");
     }
 
@@ -379,7 +382,7 @@ mod tests {
         let (batch, _) = batch(&[], 90);
         for link in [7, 8] {
             let id = LinkId::from_stored(link);
-            let tally = tally(&batch, SubjectKey::of_link(id, DomainId::from_stored(4)));
+            let tally = tally(&batch, key_of(link));
             let rows = batch.rows.iter().filter(|row| row.link == Some(id)).count();
             let counts = tally.quarters.total();
             assert_eq!(counts.total - counts.unlisted, i64::try_from(rows).unwrap(), "{link}");
@@ -399,7 +402,7 @@ mod tests {
         let (batch, _) = batch(&[], 90);
         let id = LinkId::from_stored(9);
         assert!(batch.rows.iter().all(|row| row.link != Some(id)));
-        let tally = tally(&batch, SubjectKey::of_link(id, DomainId::from_stored(4)));
+        let tally = tally(&batch, key_of(9));
         let counts = tally.quarters.total();
         assert_eq!((counts.total, counts.unlisted), (1, 1));
         assert!(tally.visitors.is_empty() && tally.addresses.is_empty());
@@ -417,8 +420,7 @@ mod tests {
     fn deleted_visits_do_not_come_back_from_the_spool() {
         let (batch, deleted) = batch(&[(Some(7), NOON + 1), (None, NOON + 6)], 90);
         assert_eq!(deleted, 1 + 2, "one of link 7, and two orphans");
-        let link = SubjectKey::of_link(LinkId::from_stored(7), DomainId::from_stored(4));
-        assert_eq!(tally(&batch, link).quarters.total().total, 1);
+        assert_eq!(tally(&batch, key_of(7)).quarters.total().total, 1);
         assert_eq!(tally(&batch, Subject::Orphans(None, None).key()).quarters.total().total, 1);
         assert_eq!(batch.rows.iter().filter(|row| row.link.is_none()).count(), 1);
     }

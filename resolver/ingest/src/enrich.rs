@@ -217,10 +217,14 @@ pub(crate) mod tests {
         }
     }
 
+    fn enricher(addresses: AddressMode) -> Enricher {
+        let options = Options { addresses, keep_days: 90 };
+        Enricher::new(options, GeoIp::default(), AddressSecret::new([1; 16]))
+    }
+
     #[test]
     fn a_country_that_a_proxy_named_is_that_of_one_visit() {
-        let options = Options { addresses: AddressMode::Full, keep_days: 90 };
-        let mut enricher = Enricher::new(options, GeoIp::default(), AddressSecret::new([1; 16]));
+        let mut enricher = enricher(AddressMode::Full);
         for country in [None, Some(*b"SG"), None, Some(*b"AT"), Some(*b"SG"), None] {
             let event = Event { country, ..event("192.0.2.77", NOON) };
             let derived = enricher.derive(&event, None, Day::of(NOON));
@@ -230,8 +234,7 @@ pub(crate) mod tests {
 
     /// Returns whether a visit is counted without a row, a visitor and an address.
     fn is_erased(mode: AddressMode, client: &str, at: i64) -> bool {
-        let options = Options { addresses: mode, keep_days: 90 };
-        let mut enricher = Enricher::new(options, GeoIp::default(), AddressSecret::new([1; 16]));
+        let mut enricher = enricher(mode);
         let erasure = |network, before| {
             let network = AddressNetwork::parse(network).unwrap();
             Erasure { network, before: VisitId::floor(before) }

@@ -48,8 +48,6 @@ use state::State;
 pub use visit::{LiveLink, LiveVisit};
 pub use visit_store::TokenSecret;
 
-/// Maximum number of subscriptions of the process.
-pub const SUBSCRIPTIONS_MAX: u64 = LIVE_STREAMS.0;
 /// Maximum number of subscriptions of one client.
 pub const SUBSCRIPTIONS_OF_CLIENT: u64 = LIVE_STREAMS.1;
 /// One key has at most this part of all subscriptions, from however many clients, but no less
@@ -113,9 +111,9 @@ pub struct LiveVisits {
 
 impl LiveVisits {
     /// Creates live visits without a subscription. Visits are read on the current runtime. There are
-    /// at most `most` subscriptions, and never more than [`SUBSCRIPTIONS_MAX`].
+    /// at most `most` subscriptions, and never more than the budget of streams.
     pub fn new(supervisor: &TaskSupervisor, source: Arc<dyn LiveSource>, most: u64) -> Arc<Self> {
-        let most = most.min(SUBSCRIPTIONS_MAX);
+        let most = most.min(LIVE_STREAMS.0);
         Arc::new(Self {
             source,
             supervisor: supervisor.clone(),

@@ -136,10 +136,10 @@ impl LinkService {
         let days = range.days();
         let days = Days { first: days.start, end: days.end };
         let spans = self.visits.spans(subject, days, Columns::default()).await?;
-        let add = |(total, bots): (i64, i64), (more, more_bots): (i64, i64)| {
-            (total.saturating_add(more), bots.saturating_add(more_bots))
-        };
-        let (total, bots) = spans.iter().map(|span| (span.total, span.bots)).fold((0, 0), add);
+        let (mut total, mut bots) = (0_i64, 0_i64);
+        for span in spans {
+            (total, bots) = (total.saturating_add(span.total), bots.saturating_add(span.bots));
+        }
         let [total, bots] = [total, bots].map(|count| u64::try_from(count).unwrap_or(0));
         Ok(VisitTotals { total, bots, last: None })
     }
