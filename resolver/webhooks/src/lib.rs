@@ -23,7 +23,6 @@ mod signature;
 mod webhook_url;
 
 pub use hyper::StatusCode;
-pub use ipnet::IpNet;
 
 pub use self::{
     outcome::{Attempt, Failure, Outcome},

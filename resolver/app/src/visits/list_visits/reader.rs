@@ -65,7 +65,7 @@ pub(super) struct Reader {
     /// Maximum number of rows in one read of a source.
     most: usize,
     /// Rows that the page lacks.
-    left: u64,
+    pub(super) left: u64,
 }
 
 struct Source {
