@@ -173,9 +173,10 @@ mod tests {
     fn every_condition_that_is_set_has_to_hold() {
         let domain = |number| Some(DomainId::from_stored(number));
         let link = |number| Some(LinkId::from_stored(number));
-        let edit = ("link.updated", domain(3), link(40), &[500, 501][..]);
-        let orphans = ("orphan-visits.recorded", domain(3), None, &[][..]);
-        let of_domains = ("orphan-visits.recorded", None, None, &[][..]);
+        let (tags, none): (&[i64], &[i64]) = (&[500, 501], &[]);
+        let edit = ("link.updated", domain(3), link(40), tags);
+        let orphans = ("orphan-visits.recorded", domain(3), None, none);
+        let of_domains = ("orphan-visits.recorded", None, None, none);
         let kinds = vec![edit.0.to_owned(), orphans.0.to_owned()];
         let any = Subscription { kinds, domain: None, tag: None, link: None };
         let all = Subscription { domain: domain(3), tag: Some(501), link: link(40), ..any.clone() };
