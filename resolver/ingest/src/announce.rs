@@ -59,8 +59,8 @@ pub struct Announcer<'a> {
 }
 
 impl<'a> Announcer<'a> {
-    /// Selects the webhooks that are called for visits; `None` if none is, so that nothing has to be
-    /// collected.
+    /// Selects the webhooks that are called for visits; `None` if none is, so that nothing has to
+    /// be collected.
     pub fn new(
         mut subscriptions: Vec<Subscription>,
         base: &'a dyn Fn(DomainId) -> String,

@@ -283,8 +283,8 @@ mod tests {
         (batch, deleted)
     }
 
-    /// Returns a batch that tells of every group, how many visits were deleted, and the room that is
-    /// left for single visits.
+    /// Returns a batch that tells of every group, how many visits were deleted, and the room that
+    /// is left for single visits.
     fn batch_with(cuts: &[(Option<i64>, i64)], keep_days: i32, room: usize) -> (Batch, u64, usize) {
         let kinds = ["visits.recorded", "orphan-visits.recorded"].map(subscription).into();
         let base = |domain: DomainId| format!("https://d{}.test", domain.get());

@@ -46,8 +46,8 @@ pub struct IngestMetrics {
     /// Texts that were not kept.
     pub other_texts: Counter,
     rate: Mutex<Rate>,
-    /// The number of rows that ClickHouse has not taken, and the time of the first visit among them,
-    /// in microseconds since 1970.
+    /// The number of rows that ClickHouse has not taken, and the time of the first visit among
+    /// them, in microseconds since 1970.
     waiting_rows: Mutex<(u64, Option<i64>)>,
 }
 

@@ -35,9 +35,9 @@ impl Reader {
         Self { shared, cursor: None, skipped_bytes: 0 }
     }
 
-    /// Returns blocks from a number on, in their order: at least one if there is any, then as many as
-    /// have fewer than `bytes_max` bytes together, and at most `blocks_max`. Damaged ones are left
-    /// out.
+    /// Returns blocks from a number on, in their order: at least one if there is any, then as many
+    /// as have fewer than `bytes_max` bytes together, and at most `blocks_max`. Damaged ones are
+    /// left out.
     ///
     /// Their segments are synced first. So a position that is stored elsewhere is never ahead of
     /// what outlasts a loss of power, and no later block gets a number before it.
@@ -81,8 +81,8 @@ impl Reader {
         Ok(blocks)
     }
 
-    /// Removes segments all of whose blocks have numbers before this one. The last segment stays: its
-    /// name keeps the numbers ascending.
+    /// Removes segments all of whose blocks have numbers before this one. The last segment stays:
+    /// its name keeps the numbers ascending.
     ///
     /// # Errors
     /// Returns [`SpoolError::Io`] if a segment cannot be removed; it is removed by a later call.

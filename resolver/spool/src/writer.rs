@@ -120,8 +120,8 @@ mod tests {
     use super::*;
     use crate::{Limits, Spool};
 
-    /// Returns a disk that fills once, after some bytes. If it is stuck, the file cannot be truncated
-    /// afterwards.
+    /// Returns a disk that fills once, after some bytes. If it is stuck, the file cannot be
+    /// truncated afterwards.
     fn filling(after: usize, is_stuck: bool) -> WriteAll {
         let mut has_failed = false;
         Box::new(move |file: &mut File, bytes: &[u8]| {

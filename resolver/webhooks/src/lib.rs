@@ -7,8 +7,8 @@
 //!    address that nothing has checked.
 //! 3. An attempt is bounded in time and bytes, whatever the receiver sends or does not read
 //!    ([`Timeouts`], [`MAX_BODY`]).
-//! 4. Every attempt of a delivery has the same message id, so that a receiver can tell an event that
-//!    it already has. Deliveries happen at least once.
+//! 4. Every attempt of a delivery has the same message id, so that a receiver can tell an event
+//!    that it already has. Deliveries happen at least once.
 //! 5. This crate keeps nothing: webhooks, deliveries and their times are stored by the caller.
 
 mod address;

@@ -83,8 +83,8 @@ struct UnderWay {
     tasks: JoinSet<()>,
 }
 
-/// Returns how many attempts each of these webhooks may begin beside those that have taken slots. The
-/// share of each is small, so that all get their turn.
+/// Returns how many attempts each of these webhooks may begin beside those that have taken slots.
+/// The share of each is small, so that all get their turn.
 fn room(mut taken: Vec<Slot>, due: &[Webhook]) -> Vec<(WebhookId, u32)> {
     let mut room: Vec<(WebhookId, u32)> = due.iter().map(|webhook| (webhook.id, 0)).collect();
     for _ in 0..PER_RECEIVER {

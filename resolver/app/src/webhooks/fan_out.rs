@@ -83,8 +83,8 @@ impl Dispatcher {
     }
 }
 
-/// Draws the id of a message: 128 random bits, so that no two databases have the same. It has no full
-/// stop, which separates the id from the rest of what is signed.
+/// Draws the id of a message: 128 random bits, so that no two databases have the same. It has no
+/// full stop, which separates the id from the rest of what is signed.
 pub(super) fn draw_message_id() -> Result<String, AppError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| {
