@@ -8,7 +8,7 @@ use cli::{
     code_key_file::{self, CodeKeyFileError},
     wait_for,
 };
-use codes::{CodeKey, Fingerprint};
+use codes::CodeKey;
 use links::api_key::ApiKey;
 use numbers::Mark;
 use store::{Comparison, Keys, SettingsPoll, Store, StoreError};
@@ -119,9 +119,9 @@ async fn adopt_code_key(settings: &Settings, store: &dyn store::Settings) -> Res
 }
 
 /// Compares the code key with the fingerprint of the database's.
-fn agree(settings: &Settings, key: &CodeKey, adopted: &Fingerprint) -> Result<(), Error> {
+fn agree(settings: &Settings, key: &CodeKey, adopted: &str) -> Result<(), Error> {
     let mine = key.fingerprint();
-    if *adopted == mine {
+    if adopted == mine {
         return Ok(());
     }
     Err(wrong_key(

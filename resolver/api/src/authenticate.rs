@@ -49,8 +49,8 @@ pub(crate) async fn authenticate(
 ) -> Result<(Grant, Option<Share>), AuthError> {
     let of_client = api.calls.spend_of_client(client).map_err(AuthError::TooManyCalls)?;
     let hash = KeyHash::of(key.filter(|key| !key.is_empty()).ok_or(AuthError::NoKey)?);
-    let answered = api.keys.answered(&hash);
-    let is_known = matches!(answered, Some(Some(_))) || api.keys.remembers(&hash);
+    let answered = api.keys.secrets.answered(&hash);
+    let is_known = matches!(answered, Some(Some(_))) || api.keys.secrets.remembers(&hash);
     if !is_known {
         api.calls.spend_of_wrong_keys(client).await.map_err(AuthError::TooManyCalls)?;
     }
@@ -92,7 +92,7 @@ pub async fn find_session(
     session: SessionHash,
 ) -> Result<Option<Grant>, AuthError> {
     api.calls.spend_of_client(client).map_err(AuthError::TooManyCalls)?;
-    let is_known = api.keys.remembers_session(&session);
+    let is_known = api.keys.sessions.remembers(&session);
     if !is_known {
         // A token cannot be guessed, but each attempt costs a query.
         api.calls.spend_of_wrong_keys(client).await.map_err(AuthError::TooManyCalls)?;

@@ -37,11 +37,11 @@ use std::{sync::Arc, time::Duration};
 
 use ::links::Schemes;
 use ::visits::AddressMode;
+use ::webhooks::Policy;
 use futures_util::future::BoxFuture;
-use store::{Catalog, Keys, Links, Register, Settings};
+use store::{Catalog, Keys, Links, Register, Settings, Webhooks};
 use visit_store::VisitStore;
 
-use self::webhooks::WebhookParts;
 use cluster::SpoolGauge;
 use creator::Creator;
 use domain_cache::DomainCache;
@@ -100,8 +100,10 @@ pub struct LinkService {
     pub key_names: KeyNames,
     /// Password hashing and verification, rate-limited.
     pub passwords: Arc<PasswordGuard>,
-    /// Webhooks, and the addresses that they may reach.
-    pub webhooks: WebhookParts,
+    /// Webhooks.
+    pub webhooks: Arc<dyn Webhooks>,
+    /// The addresses that webhooks may reach.
+    pub webhook_policy: Policy,
     /// Permits that limit the concurrent database calls of each API key.
     pub turns: DatabasePermits,
     /// Spaces deletions of visits out.

@@ -1,4 +1,4 @@
-//! Webhooks: use cases of their owners, events of visits, and the task that delivers.
+//! Webhooks: use cases of their owners, and the task that delivers.
 //!
 //! 1. An event is recorded in the transaction that it tells of, and delivered later: at least once,
 //!    in no particular order. A receiver tells repetitions by the message id.
@@ -9,11 +9,10 @@
 mod attempt;
 mod dispatcher;
 mod fan_out;
-mod filters;
 pub mod metrics;
-mod visit_events;
+mod schedule;
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, time::Duration};
 
 use codes::LinkId;
 use links::{
@@ -24,16 +23,15 @@ use links::{
         Subscription, WEBHOOKS_MAX, Webhook, WebhookEdit, WebhookEvent, WebhookId, body,
     },
 };
-use store::{Source, StoreError, Webhooks};
+use store::{Source, StoreError};
 
 use crate::{
     Answer, AppError, FieldErrors, LinkService, authorize::require_operator, find_link::LinkName,
     values::Checked,
 };
-use ::webhooks::{Policy, Secret, WebhookUrl};
+use ::webhooks::{WebhookUrl, generate_secret};
 
 pub use dispatcher::{Dispatcher, STOP_WITHIN};
-pub use visit_events::VisitEvents;
 
 /// Number of deliveries on a page.
 pub const PER_PAGE: usize = 100;
@@ -41,14 +39,6 @@ pub const PER_PAGE: usize = 100;
 const KIND_CHARS_SHOWN: usize = 40;
 /// How long the former secret signs too after a rotation.
 pub const FORMER_FOR: Duration = Duration::from_secs(24 * 3_600);
-
-/// The parts that the use cases of webhooks work with.
-pub struct WebhookParts {
-    /// The database.
-    pub store: Arc<dyn Webhooks>,
-    /// The addresses that webhooks may reach.
-    pub policy: Arc<Policy>,
-}
 
 /// The fields of a webhook to be created, as the caller wrote them.
 #[derive(Clone, Debug, Default)]
@@ -65,19 +55,6 @@ pub struct WebhookFields {
     pub short_code: Option<String>,
     /// Text for people.
     pub description: Option<String>,
-}
-
-/// The changes of a webhook, as the caller wrote them; `None` leaves a field unchanged.
-#[derive(Clone, Debug, Default)]
-pub struct WebhookChanges {
-    /// Receiver.
-    pub url: Option<String>,
-    /// Names of the kinds of events.
-    pub events: Option<Vec<String>>,
-    /// Text for people; `Some(None)` removes it.
-    pub description: Option<Option<String>>,
-    /// Whether the webhook is called.
-    pub enabled: Option<bool>,
 }
 
 /// A webhook with the names that its conditions are known by.
@@ -97,7 +74,7 @@ impl LinkService {
         Box::pin(async move {
             require_operator(by)?;
             let _turn = self.turns.query(by.id).await?;
-            Ok(self.shown_webhooks(self.webhooks.store.webhooks().await?).await?)
+            Ok(self.shown_webhooks(self.webhooks.webhooks().await?).await?)
         })
     }
 
@@ -106,7 +83,7 @@ impl LinkService {
         Box::pin(async move {
             require_operator(by)?;
             let _turn = self.turns.query(by.id).await?;
-            let found = self.webhooks.store.webhook(webhook_id(id)?).await?;
+            let found = self.webhooks.webhook(webhook_id(id)?).await?;
             self.shown_webhook(found.ok_or_else(|| no_webhook(id))?).await
         })
     }
@@ -141,18 +118,18 @@ impl LinkService {
             let url = url.ok_or(AppError::Internal)?;
             let new = NewWebhook { url, secret: draw_secret()?, subscription, tag, description };
             let _turn = self.turns.write(by.id).await?;
-            let added = self.webhooks.store.add_webhook(&new, WEBHOOKS_MAX, by.id).await?;
+            let added = self.webhooks.add_webhook(&new, WEBHOOKS_MAX, by.id).await?;
             let added = added.ok_or(AppError::TooManyWebhooks { most: WEBHOOKS_MAX })?;
             self.domain_cache.show().await;
             self.shown_webhook(added).await
         })
     }
 
-    /// Edits a webhook.
+    /// Edits a webhook. The values of `changes` are as the caller wrote them.
     pub fn edit_webhook<'a>(
         &'a self,
         id: &'a str,
-        changes: WebhookChanges,
+        changes: WebhookEdit,
         mut wrong: FieldErrors,
         by: &'a Grant,
     ) -> Answer<'a, ShownWebhook> {
@@ -162,13 +139,13 @@ impl LinkService {
             let description = changes.description.map(check_description).transpose();
             let edit = WebhookEdit {
                 url: wrong.note("url", url).flatten(),
-                kinds: wrong.note("events", changes.events.map(check_kinds).transpose()).flatten(),
+                kinds: wrong.note("events", changes.kinds.map(check_kinds).transpose()).flatten(),
                 description: wrong.note("description", description).flatten(),
                 enabled: changes.enabled,
             };
             wrong.finish()?;
             let _turn = self.turns.write(by.id).await?;
-            let edited = self.webhooks.store.edit_webhook(webhook_id(id)?, &edit, by.id).await?;
+            let edited = self.webhooks.edit_webhook(webhook_id(id)?, &edit, by.id).await?;
             let edited = edited.ok_or_else(|| no_webhook(id))?;
             self.domain_cache.show().await;
             self.shown_webhook(edited).await
@@ -179,7 +156,7 @@ impl LinkService {
     pub async fn remove_webhook(&self, id: &str, by: &Grant) -> Result<(), AppError> {
         require_operator(by)?;
         let _turn = self.turns.write(by.id).await?;
-        let is_gone = self.webhooks.store.remove_webhook(webhook_id(id)?, by.id).await?;
+        let is_gone = self.webhooks.remove_webhook(webhook_id(id)?, by.id).await?;
         if is_gone { Ok(()) } else { Err(no_webhook(id)) }
     }
 
@@ -189,7 +166,7 @@ impl LinkService {
             require_operator(by)?;
             let _turn = self.turns.write(by.id).await?;
             let secret = draw_secret()?;
-            let store = &self.webhooks.store;
+            let store = &self.webhooks;
             let rotated = store.rotate_webhook(webhook_id(id)?, &secret, FORMER_FOR, by.id).await?;
             self.shown_webhook(rotated.ok_or_else(|| no_webhook(id))?).await
         })
@@ -200,7 +177,7 @@ impl LinkService {
         Box::pin(async move {
             require_operator(by)?;
             let _turn = self.turns.write(by.id).await?;
-            let (id_found, store) = (webhook_id(id)?, &self.webhooks.store);
+            let (id_found, store) = (webhook_id(id)?, &self.webhooks);
             let event = WebhookEvent {
                 id: EventId::from_stored(0),
                 kind: PING.to_owned(),
@@ -230,7 +207,7 @@ impl LinkService {
         Box::pin(async move {
             require_operator(by)?;
             let _turn = self.turns.query(by.id).await?;
-            let (found, store) = (webhook_id(id)?, &self.webhooks.store);
+            let (found, store) = (webhook_id(id)?, &self.webhooks);
             let before = before.map(DeliveryId::from_stored);
             let deliveries = store.deliveries(found, before, PER_PAGE).await?;
             if deliveries.is_empty() && store.webhook(found).await?.is_none() {
@@ -245,7 +222,7 @@ impl LinkService {
         Box::pin(async move {
             require_operator(by)?;
             let _turn = self.turns.write(by.id).await?;
-            let (webhook, store) = (webhook_id(id)?, &self.webhooks.store);
+            let (webhook, store) = (webhook_id(id)?, &self.webhooks);
             if store.webhook(webhook).await?.is_none() {
                 return Err(no_webhook(id));
             }
@@ -256,7 +233,7 @@ impl LinkService {
     }
 
     fn check_webhook_url(&self, text: &str) -> Checked<String> {
-        let url = WebhookUrl::parse(text, &self.webhooks.policy).map_err(|error| error.to_string())?;
+        let url = WebhookUrl::parse(text, &self.webhook_policy).map_err(|error| error.to_string())?;
         Ok(url.as_str().to_owned())
     }
 
@@ -286,11 +263,11 @@ impl LinkService {
 }
 
 fn draw_secret() -> Result<StoredSecret, AppError> {
-    let secret = Secret::generate().map_err(|error| {
+    let secret = generate_secret().map_err(|error| {
         tracing::error!(%error, "draw a secret");
         AppError::Internal
     })?;
-    Ok(StoredSecret::new(&secret.reveal()))
+    Ok(StoredSecret::new(&secret))
 }
 
 /// Checks names of kinds. Repetitions are dropped.

@@ -3,7 +3,7 @@
 use super::{
     code::Code,
     keyspace::Keyspace,
-    minting::{KeyspaceIndex, MintError},
+    minting::{IndexError, KeyspaceIndex},
 };
 
 /// The maximum number of slugs that an error names.
@@ -14,15 +14,10 @@ const NAMED_MAX: usize = 5;
 pub enum AdoptionError {
     /// A keyspace shares its name or codes with an adopted one, and is not equal to it.
     #[error(
-        "keyspace {keyspace} shares its name or codes with {adopted}, which this database has had before: \
+        "keyspace {0} shares its name or codes with {1}, which this database has had before: \
          expected the same definition, or another name and other codes"
     )]
-    Overlap {
-        /// The keyspace.
-        keyspace: Keyspace,
-        /// The adopted keyspace.
-        adopted: Keyspace,
-    },
+    Overlap(Keyspace, Keyspace),
     /// Custom slugs are codes of a keyspace.
     #[error(
         "keyspace {keyspace} has codes that are custom slugs of links, such as {}: expected other codes, or these \
@@ -37,13 +32,10 @@ pub enum AdoptionError {
     },
     /// All indexes are in use.
     #[error(transparent)]
-    Index(#[from] MintError),
+    Index(#[from] IndexError),
 }
 
 /// Returns those of these keyspaces that are new, with the indexes after those of the adopted ones.
-///
-/// # Errors
-/// Returns [`AdoptionError::Overlap`] if a new keyspace overlaps an adopted one.
 pub fn plan_adoption(
     adopted: &[(KeyspaceIndex, Keyspace)],
     wanted: &[Keyspace],
@@ -55,7 +47,7 @@ pub fn plan_adoption(
             continue;
         }
         if let Some(other) = known.find(|other| other.overlaps(keyspace)) {
-            return Err(AdoptionError::Overlap { keyspace: keyspace.clone(), adopted: other.clone() });
+            return Err(AdoptionError::Overlap(keyspace.clone(), other.clone()));
         }
         let highest = adopted.iter().chain(&new).map(|(index, _)| index.get()).max().unwrap_or(0);
         new.push((KeyspaceIndex::new(i64::from(highest) + 1)?, keyspace.clone()));
@@ -65,9 +57,6 @@ pub fn plan_adoption(
 
 /// Checks that no custom slug is a code of a new keyspace. Such a code would be minted, and until
 /// then treated as unused.
-///
-/// # Errors
-/// Returns [`AdoptionError::Slugs`] if there is such a slug.
 pub fn check_slugs(slugs: &[String], new: &[(KeyspaceIndex, Keyspace)]) -> Result<(), AdoptionError> {
     for (_, keyspace) in new {
         let is_code = |slug: &&String| Code::parse(slug).is_ok_and(|code| keyspace.contains(&code));

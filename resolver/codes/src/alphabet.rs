@@ -4,24 +4,16 @@
 /// positions do.
 pub(super) const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// The number of characters in the alphabet, 62.
 pub(super) const BASE: u64 = ALPHABET.len() as u64;
-
-/// The position of each byte in the alphabet; 255 for a byte outside it.
-const POSITIONS: [u8; 256] = {
-    let mut positions = [u8::MAX; 256];
-    let mut position: u8 = 0;
-    while (position as usize) < ALPHABET.len() {
-        positions[ALPHABET[position as usize] as usize] = position;
-        position += 1;
-    }
-    positions
-};
 
 /// Returns the position of a character, 0 to 61; `None` if it is not in the alphabet.
 pub(super) fn position(character: u8) -> Option<u8> {
-    let position = POSITIONS[usize::from(character)];
-    (position != u8::MAX).then_some(position)
+    match character {
+        b'0'..=b'9' => Some(character - b'0'),
+        b'A'..=b'Z' => Some(character - b'A' + 10),
+        b'a'..=b'z' => Some(character - b'a' + 36),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -36,5 +28,6 @@ mod tests {
         assert!(sorted.windows(2).all(|pair| pair[0] < pair[1]));
         assert!(sorted.iter().all(u8::is_ascii_alphanumeric));
         assert_eq!((0..=255).filter(|byte| position(*byte).is_some()).count(), 62);
+        assert!((0..62).all(|place: u8| position(ALPHABET[usize::from(place)]) == Some(place)));
     }
 }

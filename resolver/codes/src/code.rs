@@ -4,14 +4,11 @@ use std::fmt;
 
 use super::alphabet::{ALPHABET, BASE, position};
 
-/// The length of the longest minted code, in characters.
-pub(super) const MAX_LEN: usize = 8;
-
 /// A string of the form that minting produces, stored inline.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Code {
     len: u8,
-    bytes: [u8; MAX_LEN],
+    bytes: [u8; Code::MAX_LEN],
 }
 
 /// The error for a text that is not a code: empty, too long, or with other characters.
@@ -20,22 +17,20 @@ pub struct Code {
 pub struct CodeError;
 
 impl Code {
-    /// The length of the longest code, in characters.
-    pub const MAX_LEN: usize = MAX_LEN;
+    /// The length of the longest minted code, in characters.
+    pub const MAX_LEN: usize = 8;
 
     /// Parses a code from a path segment.
-    ///
-    /// # Errors
-    /// Returns [`CodeError`] if the text is empty, too long or has a character outside the
-    /// alphabet.
     pub fn parse(text: &str) -> Result<Self, CodeError> {
         let source = text.as_bytes();
         let len = u8::try_from(source.len()).map_err(|_| CodeError)?;
-        if source.is_empty() || source.len() > MAX_LEN || source.iter().any(|byte| position(*byte).is_none())
+        if source.is_empty()
+            || source.len() > Self::MAX_LEN
+            || source.iter().any(|byte| position(*byte).is_none())
         {
             return Err(CodeError);
         }
-        let mut bytes = [0; MAX_LEN];
+        let mut bytes = [0; Self::MAX_LEN];
         bytes[..source.len()].copy_from_slice(source);
         Ok(Self { len, bytes })
     }
@@ -51,7 +46,6 @@ impl Code {
         usize::from(self.len)
     }
 
-    /// Returns the alphabet positions of the characters.
     pub(super) fn positions(&self) -> impl Iterator<Item = u8> + '_ {
         self.bytes[..self.len()]
             .iter()
@@ -61,8 +55,8 @@ impl Code {
     /// Returns the code of `len` characters whose first has position `first` and whose others spell
     /// `rest` in base 62.
     pub(super) fn compose(len: usize, first: u8, rest: u64) -> Self {
-        debug_assert!((1..=MAX_LEN).contains(&len));
-        let mut bytes = [0; MAX_LEN];
+        debug_assert!((1..=Self::MAX_LEN).contains(&len));
+        let mut bytes = [0; Self::MAX_LEN];
         let mut left = rest;
         for byte in bytes[1..len].iter_mut().rev() {
             *byte = ALPHABET[usize::try_from(left % BASE).expect("a remainder of 62 fits")];

@@ -5,16 +5,11 @@ use std::fmt;
 use hkdf::Hkdf;
 use sha2::Sha256;
 
-/// The length of the key in bytes.
 const LEN: usize = 32;
 
 /// The secret key; never printed. Its `Debug` output shows only the fingerprint.
 #[derive(Clone)]
 pub struct CodeKey([u8; LEN]);
-
-/// A one-way digest of a key, kept in the database. A resolver with another key is refused.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Fingerprint(String);
 
 /// The error for a text that is not a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,9 +18,6 @@ pub struct CodeKeyError;
 
 impl CodeKey {
     /// Generates a random key.
-    ///
-    /// # Errors
-    /// Returns an error if the system provides no random bytes.
     pub fn draw() -> Result<Self, getrandom::Error> {
         let mut bytes = [0; LEN];
         getrandom::fill(&mut bytes)?;
@@ -33,9 +25,6 @@ impl CodeKey {
     }
 
     /// Parses a key of 64 hexadecimal characters.
-    ///
-    /// # Errors
-    /// Returns [`CodeKeyError`] for any other text.
     pub fn parse(text: &str) -> Result<Self, CodeKeyError> {
         // `from_str_radix` would take a sign.
         if text.len() != 2 * LEN || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
@@ -65,10 +54,10 @@ impl CodeKey {
         derived
     }
 
-    /// Returns the fingerprint of this key.
-    pub fn fingerprint(&self) -> Fingerprint {
-        let derived = self.derive("code key fingerprint");
-        Fingerprint(hex(&derived[..16]))
+    /// Returns the fingerprint of this key: a one-way digest, kept in the database, which refuses a
+    /// resolver with another key.
+    pub fn fingerprint(&self) -> String {
+        hex(&self.derive("code key fingerprint")[..16])
     }
 }
 
@@ -79,30 +68,6 @@ fn hex(bytes: &[u8]) -> String {
 impl fmt::Debug for CodeKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "CodeKey({})", self.fingerprint())
-    }
-}
-
-impl Fingerprint {
-    /// Wraps a fingerprint as the database stores it.
-    pub fn from_stored(text: String) -> Self {
-        Self(text)
-    }
-
-    /// Returns the fingerprint as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for Fingerprint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl fmt::Debug for Fingerprint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Fingerprint({self})")
     }
 }
 

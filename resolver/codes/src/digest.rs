@@ -18,22 +18,21 @@ use sha2::{Digest, Sha512};
 
 use super::{
     alphabet::{ALPHABET, BASE},
-    code::MAX_LEN,
+    code::Code,
 };
 
-/// The number of candidates from one digest.
 const CANDIDATES: usize = 4;
 
 /// Returns the candidates of a URL with `len` characters each, after `salt` digests without a free
 /// candidate.
 pub(super) fn candidates(key: &[u8; 32], long_url: &str, salt: u32, len: usize) -> [String; CANDIDATES] {
     let mut codes: [String; CANDIDATES] = Default::default();
-    for (piece, first) in (0..len).step_by(MAX_LEN).enumerate() {
+    for (piece, first) in (0..len).step_by(Code::MAX_LEN).enumerate() {
         let digest = digest(key, long_url, salt, u32::try_from(piece).unwrap_or(u32::MAX));
         for (candidate, code) in codes.iter_mut().enumerate() {
             let part = &digest[candidate * 16..candidate * 16 + 16];
             let number = u128::from_be_bytes(part.try_into().expect("a quarter of 64 bytes has 16"));
-            code.extend(letters(number).take(MAX_LEN.min(len - first)));
+            code.extend(letters(number).take(Code::MAX_LEN.min(len - first)));
         }
     }
     codes
@@ -80,14 +79,14 @@ mod tests {
     #[test]
     fn every_character_is_as_likely_as_any_other() {
         const URLS: u32 = 1_000_000;
-        let mut counts = [[0_u32; 128]; MAX_LEN + CANDIDATES];
+        let mut counts = [[0_u32; 128]; Code::MAX_LEN + CANDIDATES];
         for n in 0..URLS {
-            let codes = candidates(&KEY, &format!("https://example.com/page/{n}"), 0, MAX_LEN);
+            let codes = candidates(&KEY, &format!("https://example.com/page/{n}"), 0, Code::MAX_LEN);
             for (place, letter) in codes[0].bytes().enumerate() {
                 counts[place][usize::from(letter)] += 1;
             }
             for (candidate, code) in codes.iter().enumerate() {
-                counts[MAX_LEN + candidate][usize::from(code.as_bytes()[0])] += 1;
+                counts[Code::MAX_LEN + candidate][usize::from(code.as_bytes()[0])] += 1;
             }
         }
         let expected = f64::from(URLS) / 62.0;

@@ -15,7 +15,6 @@ use aes::{
     },
 };
 
-/// The standard's number of rounds.
 const ROUNDS: u8 = 10;
 /// The standard's largest radix: it has at most two bytes.
 const RADIX_MAX: u64 = 1 << 16;
@@ -136,7 +135,6 @@ mod tests {
 
     use super::*;
 
-    /// Encrypts a value with the crate `fpe`.
     fn reference(key: &[u8; 32], radix: u64, digits: usize, value: u64) -> u64 {
         let mut numerals = vec![0_u16; digits];
         let mut left = value;

@@ -6,7 +6,7 @@ use numbers::Namespace;
 
 use super::{
     alphabet::{ALPHABET, BASE, position},
-    code::{Code, MAX_LEN},
+    code::Code,
 };
 
 /// The class of a keyspace: the set of first characters of its codes.
@@ -42,30 +42,17 @@ pub enum KeyspaceError {
     #[error(transparent)]
     Name(#[from] numbers::NameError),
     /// The length is not from 1 to 8.
-    #[error("length of {name}: expected 1 to 8, got {got:?}")]
-    Length {
-        /// The name of the keyspace.
-        name: Namespace,
-        /// The rejected length.
-        got: String,
-    },
+    #[error("length of {0}: expected 1 to 8, got {1:?}")]
+    Length(Namespace, String),
     /// The class is empty or malformed, or has a character outside the alphabet.
-    #[error("class {got:?}: expected ranges and characters of 0-9, A-Z and a-z, for example A-Z or 0-9a-f")]
-    Class {
-        /// The rejected class.
-        got: String,
-    },
+    #[error("class {0:?}: expected ranges and characters of 0-9, A-Z and a-z, for example A-Z or 0-9a-f")]
+    Class(String),
     /// Two keyspaces have a name or a code in common.
     #[error("keyspaces {0} and {1} share a name or codes: expected disjoint keyspaces")]
     Overlap(Namespace, Namespace),
     /// The list has too many keyspaces.
-    #[error("expected 1 to {max} keyspaces, got {got}")]
-    Count {
-        /// The maximum number of keyspaces.
-        max: usize,
-        /// The number of keyspaces in the list.
-        got: usize,
-    },
+    #[error("expected 1 to {KEYSPACES_MAX} keyspaces, got {0}")]
+    Count(usize),
 }
 
 /// The maximum number of keyspaces in one deployment. Each has two blocks in hand, and `head` in
@@ -73,13 +60,10 @@ pub enum KeyspaceError {
 const KEYSPACES_MAX: usize = 64;
 
 /// Parses a list of disjoint keyspaces such as `web=6:A-Z,mobile=6:a-z`.
-///
-/// # Errors
-/// Returns [`KeyspaceError`] if a keyspace is invalid, there are more than 64, or two overlap.
 pub fn parse_keyspaces(text: &str) -> Result<Vec<Keyspace>, KeyspaceError> {
     let keyspaces = text.split(',').map(Keyspace::parse).collect::<Result<Vec<_>, _>>()?;
     if keyspaces.len() > KEYSPACES_MAX {
-        return Err(KeyspaceError::Count { max: KEYSPACES_MAX, got: keyspaces.len() });
+        return Err(KeyspaceError::Count(keyspaces.len()));
     }
     for (index, one) in keyspaces.iter().enumerate() {
         if let Some(other) = keyspaces[..index].iter().find(|other| one.overlaps(other)) {
@@ -91,16 +75,13 @@ pub fn parse_keyspaces(text: &str) -> Result<Vec<Keyspace>, KeyspaceError> {
 
 impl Keyspace {
     /// Parses a keyspace such as `web=6:A-Z` or `manual=6:0-9:hand-picked`.
-    ///
-    /// # Errors
-    /// Returns [`KeyspaceError`] if the form, the name, the length or the class is invalid.
     pub fn parse(text: &str) -> Result<Self, KeyspaceError> {
         let form = || KeyspaceError::Form(text.to_owned());
         let (name, rest) = text.trim().split_once('=').ok_or_else(form)?;
         let (len, class) = rest.split_once(':').ok_or_else(form)?;
         let name = Namespace::new(name)?;
-        let parsed = len.parse().ok().filter(|len| (1..=MAX_LEN).contains(len));
-        let len = parsed.ok_or_else(|| KeyspaceError::Length { name: name.clone(), got: len.to_owned() })?;
+        let parsed = len.parse().ok().filter(|len| (1..=Code::MAX_LEN).contains(len));
+        let len = parsed.ok_or_else(|| KeyspaceError::Length(name.clone(), len.to_owned()))?;
         let (class, hand_picked) =
             class.strip_suffix(HAND_PICKED).map_or((class, false), |class| (class, true));
         Ok(Self { name, len, class: Class::parse(class)?, hand_picked })
@@ -141,7 +122,6 @@ impl Keyspace {
         Some(class * self.tails() + tail)
     }
 
-    /// Returns the number of codes for each first character.
     fn tails(&self) -> u64 {
         // At most 62^7, which is less than 2^42.
         (1..self.len).fold(1, |product, _| product * BASE)
@@ -157,12 +137,8 @@ impl fmt::Display for Keyspace {
 
 impl Class {
     /// Parses ranges and single characters: `A-Z`, `0-9a-f`, `xyz`.
-    ///
-    /// # Errors
-    /// Returns [`KeyspaceError::Class`] if the text is empty, has a descending range or leaves the
-    /// alphabet.
     pub fn parse(text: &str) -> Result<Self, KeyspaceError> {
-        let wrong = || KeyspaceError::Class { got: text.to_owned() };
+        let wrong = || KeyspaceError::Class(text.to_owned());
         let mut members = Vec::new();
         let mut rest = text.as_bytes();
         while let [from, tail @ ..] = rest {

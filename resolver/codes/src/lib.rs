@@ -17,7 +17,7 @@ mod value_types;
 
 pub use adoption::{AdoptionError, check_slugs, plan_adoption};
 pub use code::{Code, CodeError, is_reserved};
-pub use code_key::{CodeKey, CodeKeyError, Fingerprint};
+pub use code_key::{CodeKey, CodeKeyError};
 pub use keyspace::{Class, Keyspace, KeyspaceError, parse_keyspaces};
-pub use minting::{Contradiction, KeyspaceIndex, LinkId, Mint, MintError, Minted};
+pub use minting::{Contradiction, IndexError, KeyspaceIndex, LinkId, Mint, Minted};
 pub use random::random_code;

@@ -8,11 +8,7 @@ use std::{
 use numbers::{Namespace, Span};
 
 use super::{
-    code::{Code, MAX_LEN},
-    code_key::CodeKey,
-    digest::candidates,
-    keyspace::Keyspace,
-    permutation::Permutation,
+    code::Code, code_key::CodeKey, digest::candidates, keyspace::Keyspace, permutation::Permutation,
 };
 
 /// The number of low bits of a link id that hold the number. The keyspace's index is in the bits
@@ -38,13 +34,10 @@ pub struct Minted {
     pub code: Code,
 }
 
-/// An invalid keyspace index.
+/// A keyspace index that is not from 1 to 32767.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum MintError {
-    /// The index is not from 1 to 32767.
-    #[error("keyspace index: expected 1 to 32767, got {0}")]
-    Index(i64),
-}
+#[error("keyspace index: expected 1 to 32767, got {0}")]
+pub struct IndexError(i64);
 
 /// A difference between a keyspace in use by this process and the database's record of it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -70,14 +63,11 @@ pub enum Contradiction {
 }
 
 impl KeyspaceIndex {
-    /// Validates and wraps an index.
-    ///
-    /// # Errors
-    /// Returns [`MintError::Index`] if the index is not from 1 to 32767: link ids stay positive.
-    pub fn new(index: i64) -> Result<Self, MintError> {
+    /// Validates and wraps an index: link ids stay positive.
+    pub fn new(index: i64) -> Result<Self, IndexError> {
         match u16::try_from(index) {
             Ok(small) if (1..1 << 15).contains(&small) => Ok(Self(small)),
-            _ => Err(MintError::Index(index)),
+            _ => Err(IndexError(index)),
         }
     }
 
@@ -129,7 +119,6 @@ impl fmt::Debug for LinkId {
     }
 }
 
-/// A keyspace with its index and its bijection.
 struct Minter {
     index: KeyspaceIndex,
     keyspace: Keyspace,
@@ -172,10 +161,6 @@ impl Mint {
     /// Compares the keyspaces in use with all keyspaces in the database. Keyspaces are never
     /// removed from a database or changed. So a difference means that the keyspace was adopted in a
     /// history that has ended, and an older copy of the database has taken over.
-    ///
-    /// # Errors
-    /// Returns [`Contradiction`] if the database lacks a keyspace in use, or has another one under
-    /// its index.
     pub fn compare(&self, stored: &[(KeyspaceIndex, Keyspace)]) -> Result<(), Contradiction> {
         for minter in self.minters().iter() {
             let (index, keyspace) = (minter.index, minter.keyspace.clone());
@@ -235,10 +220,8 @@ impl Mint {
     /// Returns the name of the keyspace that a code belongs to.
     pub fn keyspace_of(&self, code: &Code) -> Option<Namespace> {
         let minters = self.minters();
-        minters
-            .iter()
-            .find(|minter| minter.keyspace.contains(code))
-            .map(|minter| minter.keyspace.name.clone())
+        let minter = minters.iter().find(|minter| minter.keyspace.contains(code));
+        minter.map(|minter| minter.keyspace.name.clone())
     }
 
     /// Returns whether a code belongs to any keyspace.
@@ -248,7 +231,6 @@ impl Mint {
 
     /// Returns the id of a code; `None` if the code belongs to no keyspace, so was never minted.
     pub fn read(&self, code: &Code) -> Option<LinkId> {
-        debug_assert!(code.len() <= MAX_LEN);
         self.minters().iter().find_map(|minter| {
             let position = minter.keyspace.position_of(code)?;
             Some(LinkId::new(minter.index, minter.permutation.invert(position)))
@@ -379,8 +361,8 @@ mod tests {
     fn an_id_packs_keyspace_and_number_and_stays_positive() {
         let largest = LinkId::new(KeyspaceIndex::new(32_767).unwrap(), Span::LIMIT - 1);
         assert_eq!(largest.get(), i64::MAX);
-        assert_eq!(KeyspaceIndex::new(32_768), Err(MintError::Index(32_768)));
-        assert_eq!(KeyspaceIndex::new(0), Err(MintError::Index(0)));
+        assert_eq!(KeyspaceIndex::new(32_768), Err(IndexError(32_768)));
+        assert_eq!(KeyspaceIndex::new(0), Err(IndexError(0)));
         let one = KeyspaceIndex::new(1).unwrap();
         assert_eq!(LinkId::range(one, Span::new(2, 3).unwrap()), ((1 << 48) + 2, (1 << 48) + 5));
         assert!(LinkId::new(one, Span::LIMIT - 1) < LinkId::new(KeyspaceIndex::new(2).unwrap(), 0));

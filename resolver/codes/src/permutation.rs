@@ -23,10 +23,8 @@ use super::ff1::Ff1;
 
 /// The smallest domain that FF1 is defined on.
 const FF1_MIN: u64 = 1_000_000;
-/// FF1's largest radix.
 const RADIX_MAX: u64 = 1 << 16;
 
-/// A keyed bijection on `0..size`.
 pub(super) enum Permutation {
     /// FF1 with cycle-walking, for sizes from a million on.
     Ff1 { cipher: Box<Ff1>, size: u64 },
@@ -35,7 +33,6 @@ pub(super) enum Permutation {
 }
 
 impl Permutation {
-    /// Creates the bijection on `0..size` for a key.
     pub(super) fn new(key: &[u8; 32], size: u64) -> Self {
         if size < FF1_MIN { Self::shuffle(key, size) } else { Self::ff1(key, size) }
     }
@@ -62,7 +59,6 @@ impl Permutation {
         Self::Table { forward, backward }
     }
 
-    /// Maps a number to a position.
     pub(super) fn apply(&self, number: u64) -> u64 {
         match self {
             Self::Ff1 { cipher, size } => walk(number, *size, |value| cipher.encrypt(value)),
@@ -70,7 +66,6 @@ impl Permutation {
         }
     }
 
-    /// Maps a position to its number.
     pub(super) fn invert(&self, position: u64) -> u64 {
         match self {
             Self::Ff1 { cipher, size } => walk(position, *size, |value| cipher.decrypt(value)),

@@ -3,9 +3,6 @@
 use super::alphabet::{ALPHABET, BASE};
 
 /// Returns a random code of `len` characters, drawn uniformly from the alphabet.
-///
-/// # Errors
-/// Returns an error if the system provides no random bytes.
 pub fn random_code(len: usize) -> Result<String, getrandom::Error> {
     // Bytes from this value on are rejected: they would make the first characters likelier.
     let fair = 256 - 256 % BASE;

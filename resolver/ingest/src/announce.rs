@@ -9,7 +9,7 @@ use codes::LinkId;
 use jiff::Timestamp;
 use links::{
     DomainId,
-    webhook::{NewWebhookEvent, RecordedVisits},
+    webhook::{NewWebhookEvent, RecordedVisits, Subscription},
 };
 use serde_json::{Value, json};
 use visits::{Event, PlaceText};
@@ -18,6 +18,8 @@ use crate::enrich::Derived;
 
 /// Visits of a group that are told of one by one.
 const SAMPLES: usize = 20;
+/// Maximum number of events of links and domains in one batch, without summaries.
+const EVENTS_MAX: usize = 998;
 
 /// Bytes of such visits in a minute. They are kept with their deliveries for a week, and visitors
 /// could fill the database with them. Events beyond have counts alone.
@@ -46,16 +48,45 @@ impl SampleRoom {
     }
 }
 
-/// Decides which events tell of visits.
-pub trait Announcer: Send + Sync {
-    /// Returns whether no webhook is called for visits.
-    fn is_idle(&self) -> bool;
-
+/// The webhooks that a batch is announced to.
+pub struct Announcer<'a> {
+    /// What those are called for that are called for visits.
+    subscriptions: Vec<Subscription>,
     /// Returns the beginning of the URLs of a domain.
-    fn base(&self, domain: DomainId) -> String;
+    base: &'a dyn Fn(DomainId) -> String,
+    /// Bytes of single visits that may be told still.
+    pub(crate) room: Cell<usize>,
+}
 
-    /// Returns the events of some groups of visits.
-    fn events(&self, groups: &[RecordedVisits]) -> Vec<NewWebhookEvent>;
+impl<'a> Announcer<'a> {
+    /// Selects the webhooks that are called for visits; `None` if none is, so that nothing has to
+    /// be collected.
+    pub fn new(
+        mut subscriptions: Vec<Subscription>,
+        base: &'a dyn Fn(DomainId) -> String,
+        room: usize,
+    ) -> Option<Self> {
+        subscriptions.retain(|one| one.kinds.iter().any(|kind| kind.ends_with("visits.recorded")));
+        (!subscriptions.is_empty()).then(|| Self { subscriptions, base, room: Cell::new(room) })
+    }
+
+    /// Returns the events of a batch: one for each group that a webhook is called for, at most
+    /// 1,000. If there are more groups, those with the fewest visits share a summary for each kind.
+    fn events(&self, groups: &[RecordedVisits]) -> Vec<NewWebhookEvent> {
+        let mut matched: Vec<&RecordedVisits> = groups.iter().filter(|group| self.is_called(group)).collect();
+        if matched.len() > EVENTS_MAX {
+            matched.sort_by_key(|group| std::cmp::Reverse(group.visits));
+        }
+        let rest = matched.split_off(matched.len().min(EVENTS_MAX));
+        let (links, orphans): (Vec<_>, Vec<_>) = rest.into_iter().partition(|group| group.link.is_some());
+        let summaries = [links, orphans].into_iter().filter_map(|groups| RecordedVisits::summary(&groups));
+        matched.iter().map(|group| group.event(SAMPLES)).chain(summaries).collect()
+    }
+
+    fn is_called(&self, group: &RecordedVisits) -> bool {
+        let (kind, domain) = (group.kind(), Some(group.domain));
+        self.subscriptions.iter().any(|one| one.matches(kind, domain, group.link, &group.tags))
+    }
 }
 
 /// The visits of a batch, by link or domain.
@@ -63,15 +94,14 @@ pub trait Announcer: Send + Sync {
 pub(crate) struct Groups(HashMap<(Option<LinkId>, DomainId), RecordedVisits>);
 
 impl Groups {
-    /// Adds a visit that `link` redirected. `tags` are those of the link, and `room` is left for
-    /// single visits, in bytes.
+    /// Adds a visit that `link` redirected. `tags` are those of the link.
     pub(crate) fn add(
         &mut self,
         event: &Event<'_>,
         link: Option<LinkId>,
         derived: &Derived,
         tags: &[i64],
-        (announcer, room): (&dyn Announcer, &Cell<usize>),
+        announcer: &Announcer<'_>,
     ) {
         let at = Timestamp::from_microsecond(event.at).unwrap_or_default();
         let group = self.0.entry((link, event.domain)).or_insert_with(|| RecordedVisits {
@@ -87,15 +117,14 @@ impl Groups {
         group.visits += 1;
         group.bots += u64::from(derived.is_bot);
         (group.first, group.last) = (group.first.min(at), group.last.max(at));
-        if derived.is_listed && group.samples.len() < SAMPLES && room.get() > 0 {
-            let sample = sample(event, link, at, derived, &announcer.base(event.domain));
-            room.set(room.get().saturating_sub(sample.to_string().len()));
+        if derived.is_listed && group.samples.len() < SAMPLES && announcer.room.get() > 0 {
+            let sample = sample(event, link, at, derived, &(announcer.base)(event.domain));
+            announcer.room.set(announcer.room.get().saturating_sub(sample.to_string().len()));
             group.samples.push(sample);
         }
     }
 
-    /// Returns the events of the visits.
-    pub(crate) fn events(self, announcer: &dyn Announcer) -> Vec<NewWebhookEvent> {
+    pub(crate) fn events(self, announcer: &Announcer<'_>) -> Vec<NewWebhookEvent> {
         let mut groups: Vec<RecordedVisits> = self.0.into_values().collect();
         groups.sort_unstable_by_key(|group| (group.link, group.domain));
         announcer.events(&groups)
@@ -132,8 +161,60 @@ fn sample(event: &Event<'_>, link: Option<LinkId>, at: Timestamp, derived: &Deri
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    pub(crate) fn subscription(kind: &str) -> Subscription {
+        Subscription { kinds: vec![kind.to_owned()], domain: None, tag: None, link: None }
+    }
+
+    fn group(link: Option<i64>, visits: u64) -> RecordedVisits {
+        RecordedVisits {
+            link: link.map(LinkId::from_stored),
+            domain: DomainId::DEFAULT,
+            tags: vec![7],
+            visits,
+            bots: 0,
+            first: Timestamp::UNIX_EPOCH,
+            last: Timestamp::UNIX_EPOCH,
+            samples: Vec::new(),
+        }
+    }
+
+    fn events(subscription: Subscription, groups: &[RecordedVisits]) -> Option<Vec<NewWebhookEvent>> {
+        Some(Announcer::new(vec![subscription], &|_| String::new(), 0)?.events(groups))
+    }
+
+    #[test]
+    fn only_groups_that_a_webhook_is_called_for_have_events() {
+        let groups = [group(Some(1), 5), group(Some(2), 6), group(None, 7)];
+        let visits = || subscription("visits.recorded");
+        for (subscription, expected) in [
+            (visits(), Some(vec![Some(1), Some(2)])),
+            (subscription("orphan-visits.recorded"), Some(vec![None])),
+            (Subscription { link: Some(LinkId::from_stored(2)), ..visits() }, Some(vec![Some(2)])),
+            (Subscription { tag: Some(8), ..visits() }, Some(Vec::new())),
+            (subscription("link.created"), None),
+        ] {
+            let links = |events: Vec<NewWebhookEvent>| -> Vec<Option<i64>> {
+                events.iter().map(|event| event.link.map(LinkId::get)).collect()
+            };
+            assert_eq!(events(subscription, &groups).map(links), expected);
+        }
+    }
+
+    #[test]
+    fn a_batch_of_many_links_has_a_summary_of_those_with_the_fewest_visits() {
+        let groups: Vec<RecordedVisits> =
+            (1..=1_500).map(|link| group(Some(link), u64::try_from(link).unwrap())).collect();
+        let events = events(subscription("visits.recorded"), &groups).unwrap();
+        assert_eq!(events.len(), EVENTS_MAX + 1);
+        assert_eq!(events[0].link, Some(LinkId::from_stored(1_500)));
+        let summary = events.last().unwrap();
+        assert_eq!((summary.link, summary.domain), (None, None));
+        assert!(summary.data.contains("\"links\":502"), "{}", summary.data);
+        assert!(summary.data.contains(&format!("\"visits\":{}", 502 * 503 / 2)), "{}", summary.data);
+    }
 
     #[test]
     fn the_room_for_single_visits_is_that_of_a_minute() {

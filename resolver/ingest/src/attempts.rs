@@ -15,12 +15,10 @@ pub(crate) struct Attempts {
 }
 
 impl Attempts {
-    /// Returns how many have failed.
     pub(crate) fn count(&self) -> u32 {
         self.failed
     }
 
-    /// Notes a failure, and waits.
     pub(crate) async fn failed(&mut self, what: &'static str, error: &(dyn std::error::Error + 'static)) {
         if self.failed.is_multiple_of(10) {
             tracing::warn!(error, attempts = self.failed + 1, "{what}");

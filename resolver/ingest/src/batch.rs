@@ -1,7 +1,6 @@
 //! Batches: recorded visits turned into rows, texts and counters.
 
 use std::{
-    cell::Cell,
     collections::{BTreeMap, HashMap},
     net::IpAddr,
     time::Duration,
@@ -33,10 +32,8 @@ pub struct Context<'a> {
     pub cuts: &'a HashMap<Option<LinkId>, VisitId>,
     /// The tags that visits of a link count for.
     pub tags: &'a HashMap<LinkId, Vec<i64>>,
-    /// Who tells webhooks; `None` if none is called for visits.
-    pub announcer: Option<&'a dyn Announcer>,
-    /// Bytes of single visits that webhooks may be told still.
-    pub samples: &'a Cell<usize>,
+    /// The webhooks that are told; `None` if none is called for visits.
+    pub announcer: Option<&'a Announcer<'a>>,
     /// The current day.
     pub today: Day,
     /// The time since any fixed instant.
@@ -85,13 +82,8 @@ impl BatchMaker {
         }
         if let Some(announcer) = context.announcer {
             let tags = listed_under.and_then(|link| context.tags.get(&link));
-            self.groups.add(
-                event,
-                listed_under,
-                &derived,
-                tags.map_or(&[], Vec::as_slice),
-                (announcer, context.samples),
-            );
+            let tags = tags.map_or(&[][..], Vec::as_slice);
+            self.groups.add(event, listed_under, &derived, tags, announcer);
         }
         if derived.is_listed {
             let row = row(event, id, listed_under, &derived, context, known);
@@ -105,7 +97,6 @@ impl BatchMaker {
         }
     }
 
-    /// Counts a visit for each of its subjects.
     fn count(&mut self, event: &Event<'_>, derived: &Derived, context: &Context<'_>, day: Day) {
         let (language, rule) = (derived.language.tag(), rule_name(event.rule));
         let values = Values::of(|dimension| match dimension {
@@ -158,13 +149,12 @@ impl BatchMaker {
     }
 
     /// Returns the batch of the blocks from `from` to before `to`.
-    #[must_use]
     pub fn finish(
         mut self,
         from: u64,
         to: u64,
         known: &KnownTexts,
-        announcer: Option<&dyn Announcer>,
+        announcer: Option<&Announcer<'_>>,
     ) -> Batch {
         // In the order of the index on rows, and of the counters' keys.
         self.rows.sort_unstable_by_key(|row| (row.link, row.id));
@@ -179,7 +169,11 @@ impl BatchMaker {
             to,
             rows: self.rows,
             texts: known.added(),
-            addresses: self.addresses.into_iter().map(address).collect(),
+            addresses: self
+                .addresses
+                .into_iter()
+                .map(|(at, octets)| StoredText { at, text: octets.into() })
+                .collect(),
             days,
             links: self.links.into_values().collect(),
             tags: HashMap::new(),
@@ -188,9 +182,6 @@ impl BatchMaker {
     }
 }
 
-fn address((at, octets): (TextRef, [u8; 16])) -> StoredText {
-    StoredText { at, text: octets.to_vec() }
-}
 
 fn rule_name(rule: u8) -> String {
     if rule == 0 { String::new() } else { rule.to_string() }
@@ -244,34 +235,29 @@ fn visitor(key: Option<u64>) -> i32 {
 #[cfg(test)]
 mod tests {
     use geoip::GeoIp;
-    use links::{
-        DomainId,
-        webhook::{NewWebhookEvent, RecordedVisits},
-    };
+    use links::DomainId;
     use serde_json::{Value, json};
     use visits::{AddressMode, AddressSecret, OrphanKind, Outcome, tally::Dimension};
 
     use super::*;
-    use crate::enrich::Options;
+    use crate::{
+        announce::tests::subscription,
+        enrich::{self, Options},
+    };
 
     const NOON: i64 = 1_795_608_000_000_000;
 
     fn event(at: i64, link: i64, outcome: Outcome, user_agent: &'static [u8]) -> Event<'static> {
         Event {
-            at,
             outcome,
             link: (link != 0).then(|| LinkId::from_stored(link)),
             domain: DomainId::from_stored(4),
-            rule: 0,
-            client: [192, 0, 2, u8::try_from(at % 7).unwrap()].into(),
             country: Some(*b"DE"),
             is_opted_out: link == 9,
             user_agent,
             referrer: b"https://www.example.com/x",
             languages: b"de",
-            request: b"",
-            target: b"",
-            cookie: b"",
+            ..enrich::tests::event(&format!("192.0.2.{}", at % 7), at)
         }
     }
 
@@ -288,29 +274,18 @@ mod tests {
         ]
     }
 
-    /// Tells of every group, with its data.
-    struct All;
-
-    impl Announcer for All {
-        fn is_idle(&self) -> bool {
-            false
-        }
-
-        fn base(&self, domain: DomainId) -> String {
-            format!("https://d{}.test", domain.get())
-        }
-
-        fn events(&self, groups: &[RecordedVisits]) -> Vec<NewWebhookEvent> {
-            groups.iter().map(|group| group.event(2)).collect()
-        }
-    }
-
     fn batch(cuts: &[(Option<i64>, i64)], keep_days: i32) -> (Batch, u64) {
-        batch_with(cuts, keep_days, &Cell::new(1 << 20))
+        let (batch, deleted, _) = batch_with(cuts, keep_days, 1 << 20);
+        (batch, deleted)
     }
 
-    fn batch_with(cuts: &[(Option<i64>, i64)], keep_days: i32, samples: &Cell<usize>) -> (Batch, u64) {
-        let options = Options { addresses: AddressMode::Cut, respects_opt_out: true, keep_days };
+    /// Returns a batch that tells of every group, how many visits were deleted, and the room that
+    /// is left for single visits.
+    fn batch_with(cuts: &[(Option<i64>, i64)], keep_days: i32, room: usize) -> (Batch, u64, usize) {
+        let kinds = ["visits.recorded", "orphan-visits.recorded"].map(subscription).into();
+        let base = |domain: DomainId| format!("https://d{}.test", domain.get());
+        let announcer = Announcer::new(kinds, &base, room).unwrap();
+        let options = Options { addresses: AddressMode::Cut, keep_days };
         let mut enricher = Enricher::new(options, GeoIp::default(), AddressSecret::new([1; 16]));
         let mut known = KnownTexts::default();
         let day = Day::of(NOON);
@@ -321,8 +296,7 @@ mod tests {
             secrets: &HashMap::from([(day, Some(DaySecret::new([3; 16])))]),
             cuts: &cuts.collect(),
             tags: &HashMap::from([(LinkId::from_stored(7), vec![70])]),
-            announcer: Some(&All),
-            samples,
+            announcer: Some(&announcer),
             today: day,
             now: Duration::ZERO,
         };
@@ -331,7 +305,11 @@ mod tests {
             maker.add(&event, Thread::of(1), &context, &mut enricher, &mut known);
         }
         let deleted = maker.deleted;
-        (maker.finish(5, 6, &known, Some(&All)), deleted)
+        (maker.finish(5, 6, &known, Some(&announcer)), deleted, announcer.room.get())
+    }
+
+    fn key_of(link: i64) -> SubjectKey {
+        SubjectKey::of_link(LinkId::from_stored(link), DomainId::from_stored(4))
     }
 
     fn tally(batch: &Batch, subject: SubjectKey) -> Tally {
@@ -342,13 +320,12 @@ mod tests {
     #[test]
     fn without_room_for_single_visits_webhooks_are_told_of_counts() {
         let told = |room: usize| {
-            let room = Cell::new(room);
-            let (batch, _) = batch_with(&[], 90, &room);
+            let (batch, _, left) = batch_with(&[], 90, room);
             let data: Vec<Value> =
                 batch.events.iter().map(|event| serde_json::from_str(&event.data).unwrap()).collect();
             let visits: u64 = data.iter().map(|data| data["visits"].as_u64().unwrap()).sum();
             let samples: usize = data.iter().map(|data| data["sample"].as_array().unwrap().len()).sum();
-            (visits, samples, room.get())
+            (visits, samples, left)
         };
         let (visits, samples, left) = told(1 << 20);
         assert!(samples > 1 && left < 1 << 20);
@@ -384,8 +361,7 @@ mod tests {
         let (batch, _) = batch(&[], 90);
         let total = |subject: SubjectKey| tally(&batch, subject).quarters.total().total;
         let domain = Some(DomainId::from_stored(4));
-        let link = |id| SubjectKey::of_link(LinkId::from_stored(id), DomainId::from_stored(4));
-        assert_eq!([7, 8, 9].map(|id| total(link(id))), [2, 1, 1]);
+        assert_eq!([7, 8, 9].map(|id| total(key_of(id))), [2, 1, 1]);
         assert_eq!(total(Subject::Tag(70, None).key()), 2);
         assert_eq!(total(Subject::Tag(70, domain).key()), 2);
         assert_eq!([None, domain].map(|domain| total(Subject::All(domain).key())), [4, 4]);
@@ -393,7 +369,7 @@ mod tests {
         assert_eq!([orphans(None, None), orphans(None, domain)], [3, 3]);
         let kinds = OrphanKind::ALL.map(|kind| orphans(Some(kind), domain));
         assert_eq!(kinds, [1, 2, 0]);
-        let outcomes = tally(&batch, link(7)).dimensions.sum(Dimension::Outcome);
+        let outcomes = tally(&batch, key_of(7)).dimensions.sum(Dimension::Outcome);
         assert_eq!(outcomes.total, 3, "an ineffective redirect counts by its outcome");
     }
 
@@ -402,7 +378,7 @@ mod tests {
         let (batch, _) = batch(&[], 90);
         for link in [7, 8] {
             let id = LinkId::from_stored(link);
-            let tally = tally(&batch, SubjectKey::of_link(id, DomainId::from_stored(4)));
+            let tally = tally(&batch, key_of(link));
             let rows = batch.rows.iter().filter(|row| row.link == Some(id)).count();
             let counts = tally.quarters.total();
             assert_eq!(counts.total - counts.unlisted, i64::try_from(rows).unwrap(), "{link}");
@@ -422,7 +398,7 @@ mod tests {
         let (batch, _) = batch(&[], 90);
         let id = LinkId::from_stored(9);
         assert!(batch.rows.iter().all(|row| row.link != Some(id)));
-        let tally = tally(&batch, SubjectKey::of_link(id, DomainId::from_stored(4)));
+        let tally = tally(&batch, key_of(9));
         let counts = tally.quarters.total();
         assert_eq!((counts.total, counts.unlisted), (1, 1));
         assert!(tally.visitors.estimate().count == 0 && tally.addresses.estimate().count == 0);
@@ -440,8 +416,7 @@ mod tests {
     fn deleted_visits_do_not_come_back_from_the_spool() {
         let (batch, deleted) = batch(&[(Some(7), NOON + 1), (None, NOON + 6)], 90);
         assert_eq!(deleted, 1 + 2, "one of link 7, and two orphans");
-        let link = SubjectKey::of_link(LinkId::from_stored(7), DomainId::from_stored(4));
-        assert_eq!(tally(&batch, link).quarters.total().total, 1);
+        assert_eq!(tally(&batch, key_of(7)).quarters.total().total, 1);
         assert_eq!(tally(&batch, Subject::Orphans(None, None).key()).quarters.total().total, 1);
         assert_eq!(batch.rows.iter().filter(|row| row.link.is_none()).count(), 1);
     }

@@ -22,8 +22,6 @@ const PLACES: usize = 50_000;
 pub struct Options {
     /// How much of an address is kept.
     pub addresses: AddressMode,
-    /// Whether visitors who ask not to be tracked are counted without a row and a visitor key.
-    pub respects_opt_out: bool,
     /// Days for which rows are kept; 0 for none.
     pub keep_days: i32,
 }
@@ -37,7 +35,7 @@ pub struct Enricher {
     addresses: AddressSecret,
     options: Options,
     /// Domains whose visitors are never tracked.
-    untracked: HashSet<DomainId>,
+    pub(crate) untracked: HashSet<DomainId>,
     /// Erasures of visits that may still be in the spool.
     erasures: Vec<Erasure>,
 }
@@ -79,7 +77,6 @@ pub struct Derived {
 
 impl Enricher {
     /// Creates an enricher that has seen nothing yet.
-    #[must_use]
     pub fn new(options: Options, places: GeoIp, addresses: AddressSecret) -> Self {
         Self {
             agents: None,
@@ -90,11 +87,6 @@ impl Enricher {
             untracked: HashSet::new(),
             erasures: Vec::new(),
         }
-    }
-
-    /// Replaces the set of domains whose visitors are not tracked.
-    pub fn set_untracked(&mut self, domains: HashSet<DomainId>) {
-        self.untracked = domains;
     }
 
     /// Replaces the erasures that visits of the spool are subject to. An erased visit is counted
@@ -117,7 +109,9 @@ impl Enricher {
         let agents = self.agents.get_or_insert_with(|| Cache::new(Cache::BYTES_MAX));
         let agent = agents.agent(event.user_agent);
         let kept = self.options.addresses.keep(event.client);
-        let is_private = event.is_opted_out && self.options.respects_opt_out
+        // Visitors who ask not to be tracked are counted without a row and a visitor key. Where the
+        // operator does not respect that, it is not recorded.
+        let is_private = event.is_opted_out
             || self.untracked.contains(&event.domain)
             || kept.is_some_and(|kept| self.is_erased(event, kept));
         let oldest = today.minus(self.options.keep_days);
@@ -195,7 +189,7 @@ fn joined(parts: &[&str]) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::net::IpAddr;
 
     use visits::{AddressNetwork, Outcome};
@@ -204,7 +198,7 @@ mod tests {
 
     const NOON: i64 = 1_795_608_000_000_000;
 
-    fn event(client: &str, at: i64) -> Event<'static> {
+    pub(crate) fn event(client: &str, at: i64) -> Event<'static> {
         Event {
             at,
             outcome: Outcome::Redirected,
@@ -223,10 +217,14 @@ mod tests {
         }
     }
 
+    fn enricher(addresses: AddressMode) -> Enricher {
+        let options = Options { addresses, keep_days: 90 };
+        Enricher::new(options, GeoIp::default(), AddressSecret::new([1; 16]))
+    }
+
     #[test]
     fn a_country_that_a_proxy_named_is_that_of_one_visit() {
-        let options = Options { addresses: AddressMode::Full, respects_opt_out: false, keep_days: 90 };
-        let mut enricher = Enricher::new(options, GeoIp::default(), AddressSecret::new([1; 16]));
+        let mut enricher = enricher(AddressMode::Full);
         for country in [None, Some(*b"SG"), None, Some(*b"AT"), Some(*b"SG"), None] {
             let event = Event { country, ..event("192.0.2.77", NOON) };
             let derived = enricher.derive(&event, None, Day::of(NOON));
@@ -236,8 +234,7 @@ mod tests {
 
     /// Returns whether a visit is counted without a row, a visitor and an address.
     fn is_erased(mode: AddressMode, client: &str, at: i64) -> bool {
-        let options = Options { addresses: mode, respects_opt_out: false, keep_days: 90 };
-        let mut enricher = Enricher::new(options, GeoIp::default(), AddressSecret::new([1; 16]));
+        let mut enricher = enricher(mode);
         let erasure = |network, before| {
             let network = AddressNetwork::parse(network).unwrap();
             Erasure { network, before: VisitId::floor(before) }

@@ -23,7 +23,7 @@ pub struct KnownTexts {
     minute: Duration,
     new_in_minute: u32,
     /// Texts that were not kept since the start.
-    refused: u64,
+    pub(crate) refused: u64,
 }
 
 impl KnownTexts {
@@ -50,7 +50,6 @@ impl KnownTexts {
     }
 
     /// Returns the texts that the next batch adds.
-    #[must_use]
     pub fn added(&self) -> Vec<StoredText> {
         self.added.iter().map(|(at, text)| StoredText { at: *at, text: text.clone() }).collect()
     }
@@ -65,12 +64,6 @@ impl KnownTexts {
     /// Forgets the added texts: their batch is made anew.
     pub fn discard(&mut self) {
         self.added.clear();
-    }
-
-    /// Returns how many texts were not kept since the start.
-    #[must_use]
-    pub fn refused(&self) -> u64 {
-        self.refused
     }
 
     fn remember(&mut self, at: TextRef) {
@@ -114,7 +107,7 @@ mod tests {
         assert_eq!(kept(&mut known, 0, 0), 10_000);
         known.stored();
         assert_eq!(kept(&mut known, 0, 59), 10_000);
-        assert_eq!(known.refused(), 20_000);
+        assert_eq!(known.refused, 20_000);
         assert_eq!(kept(&mut known, 0, 60), 20_000);
     }
 

@@ -41,21 +41,16 @@ pub struct IngestMetrics {
     spool_bytes_max: Gauge,
     oldest: Gauge,
     last_stored: Gauge,
+    /// By reason, in the order of [`DropReason::ALL`], which is that of its values.
     dropped: [Counter; DropReason::ALL.len()],
-    other_texts: Counter,
+    /// Texts that were not kept.
+    pub other_texts: Counter,
     rate: Mutex<Rate>,
-    waiting_rows: Mutex<RowsWaiting>,
+    /// The number of rows that ClickHouse has not taken, and the time of the first visit among
+    /// them, in microseconds since 1970.
+    waiting_rows: Mutex<(u64, Option<i64>)>,
 }
 
-/// The rows that ClickHouse has not taken.
-#[derive(Clone, Copy, Default)]
-struct RowsWaiting {
-    count: u64,
-    /// The time of the first visit, in microseconds since 1970.
-    oldest: Option<i64>,
-}
-
-/// The rate at which visits are recorded.
 struct Rate {
     since: Instant,
     recorded: u64,
@@ -64,10 +59,12 @@ struct Rate {
 
 impl IngestMetrics {
     /// Registers the metrics.
-    #[must_use]
     pub fn new(recorder: &Recorder) -> Arc<Self> {
         recorder.with(|| {
             describe();
+            let last_stored = gauge!("resolver_visit_last_stored_timestamp_seconds");
+            // Not known yet, so that it is not on the page.
+            last_stored.set(f64::NAN);
             Arc::new(Self {
                 rows: counter!("resolver_visits_stored_total"),
                 batches: counter!("resolver_visit_batches_total"),
@@ -84,7 +81,7 @@ impl IngestMetrics {
                 spool_bytes: gauge!("resolver_visit_spool_bytes"),
                 spool_bytes_max: gauge!("resolver_visit_spool_bytes_max"),
                 oldest: gauge!("resolver_visit_oldest_waiting_seconds"),
-                last_stored: unknown(gauge!("resolver_visit_last_stored_timestamp_seconds")),
+                last_stored,
                 dropped: DropReason::ALL
                     .map(|reason| counter!("resolver_visits_dropped_total", "reason" => reason.name())),
                 other_texts: counter!("resolver_visit_texts_other_total"),
@@ -96,10 +93,7 @@ impl IngestMetrics {
 
     /// Counts visits that the spool refused.
     pub fn count_dropped(&self, reason: DropReason, count: u32) {
-        let place = DropReason::ALL.iter().position(|other| *other == reason);
-        if let Some(counter) = place.and_then(|place| self.dropped.get(place)) {
-            counter.increment(u64::from(count));
-        }
+        self.dropped[reason as usize].increment(u64::from(count));
     }
 
     /// Publishes what waits in the spool. Called when a metrics page is requested: the task that
@@ -112,9 +106,9 @@ impl IngestMetrics {
             seconds(oldest.map_or(0, |oldest| now.as_microsecond().saturating_sub(oldest)).max(0))
         };
         self.oldest.set(age(backlog.oldest));
-        let rows = *self.waiting_rows.lock().expect("no code panics while it holds this lock");
-        self.rows_waiting.set(gauge_value(rows.count));
-        self.rows_oldest.set(age(rows.oldest));
+        let (count, oldest) = *self.waiting_rows.lock().expect("no code panics while it holds this lock");
+        self.rows_waiting.set(gauge_value(count));
+        self.rows_oldest.set(age(oldest));
     }
 
     /// Publishes the time of the latest visit that is stored, in microseconds since 1970.
@@ -124,13 +118,7 @@ impl IngestMetrics {
 
     /// Notes how many rows are counted and not stored yet, and the time of the first of them.
     pub(crate) fn set_rows_waiting(&self, rows: usize, oldest: Option<i64>) {
-        *self.waiting_rows.lock().expect("no code panics while it holds this lock") =
-            RowsWaiting { count: rows as u64, oldest };
-    }
-
-    /// Publishes how many texts were not kept since the start.
-    pub(crate) fn set_other_texts(&self, count: u64) {
-        self.other_texts.absolute(count);
+        *self.waiting_rows.lock().expect("no code panics while it holds this lock") = (rows as u64, oldest);
     }
 
     /// Returns how many visits are recorded in a second. `recorded` is their number so far.
@@ -154,12 +142,6 @@ fn gauge_value(count: u64) -> f64 {
 #[expect(clippy::cast_precision_loss, reason = "a fraction of a microsecond does not matter")]
 fn seconds(micros: i64) -> f64 {
     micros as f64 / 1e6
-}
-
-/// Returns a gauge whose value is not known yet, so that it is not on the page.
-fn unknown(gauge: Gauge) -> Gauge {
-    gauge.set(f64::NAN);
-    gauge
 }
 
 fn describe() {

@@ -16,7 +16,6 @@ const LATE: Duration = Duration::from_secs(60);
 /// What the pace depends on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Backlog {
-    /// Visits recorded in the last second.
     pub(crate) recorded: u64,
     /// Visits of the last batch, and the time in which they were recorded.
     pub(crate) batch: (u64, Duration),

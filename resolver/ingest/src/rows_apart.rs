@@ -17,7 +17,6 @@ const RECORD: &str = "rows";
 /// Attempts from one try to create missing tables to the next.
 const TABLES_EVERY: u32 = 4;
 
-/// The rows that may not be stored yet.
 pub(crate) struct RowsApart {
     store: Arc<dyn VisitStore>,
     sidecars: Sidecars,
@@ -30,7 +29,6 @@ impl RowsApart {
         Self { store, sidecars, metrics, record: None }
     }
 
-    /// Returns whether rows are in a database of their own.
     pub(crate) fn is_used(&self) -> bool {
         self.store.keeps_rows_apart()
     }

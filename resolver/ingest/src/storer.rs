@@ -11,7 +11,6 @@
 //!    its position. So does one whose task has panicked.
 
 use std::{
-    cell::Cell,
     collections::{HashMap, HashSet},
     panic::AssertUnwindSafe,
     sync::Arc,
@@ -21,8 +20,8 @@ use std::{
 use codes::LinkId;
 use futures_util::FutureExt as _;
 use jiff::Timestamp;
-use links::DomainId;
-use spool::{OwnedBlock, Reader, Sequence, Sidecars};
+use links::{DomainId, webhook::Subscription};
+use spool::{OwnedBlock, Reader, Sidecars};
 use tokio::{
     sync::watch,
     time::{Instant, timeout},
@@ -43,7 +42,6 @@ use crate::{
 
 /// Uncompressed bytes of the blocks in a batch: about 20,000 usual visits.
 const BATCH_BYTES: usize = 4 << 20;
-/// Blocks in a batch.
 const BATCH_BLOCKS: usize = 1_024;
 /// Pause after a small batch whose rows are in a database of their own, which is made for few and
 /// large insertions.
@@ -74,8 +72,10 @@ pub struct StorerConfig {
     pub places: geoip::GeoIp,
     /// Returns the domains whose visitors are not tracked.
     pub untracked: Box<dyn Fn() -> HashSet<DomainId> + Send + Sync>,
-    /// Decides what webhooks are told.
-    pub announcer: Box<dyn Announcer>,
+    /// Returns what the enabled webhooks are called for.
+    pub webhooks: Box<dyn Fn() -> Vec<Subscription> + Send + Sync>,
+    /// Returns the beginning of the URLs of a domain.
+    pub base: Box<dyn Fn(DomainId) -> String + Send + Sync>,
     /// Visits recorded so far by this process; wakes the task.
     pub recorded: watch::Receiver<u64>,
     /// Becomes true when nothing more will be recorded.
@@ -86,7 +86,6 @@ pub struct StorerConfig {
     pub now: Box<dyn Fn() -> Timestamp + Send + Sync>,
 }
 
-/// The registered task.
 struct Storer<'a> {
     config: &'a mut StorerConfig,
     producer: Producer,
@@ -111,12 +110,6 @@ pub enum Ended {
     Fenced,
     /// The slot was taken, after a long silence, or the store has forgotten the registration.
     Unregistered,
-}
-
-/// Whether the task may go on.
-enum Turn {
-    Stored,
-    Ended(Ended),
 }
 
 /// How much lower the priority of the thread is than that of redirects.
@@ -179,7 +172,7 @@ impl<'a> Storer<'a> {
             attempts.failed("register the spool of visits", &error).await;
         };
         config.metrics.registered.set(1.0);
-        if config.reader.continue_from(Sequence::new(producer.position)) {
+        if config.reader.continue_from(producer.position) {
             tracing::error!(
                 position = producer.position,
                 "the spool of visits is older than what is stored of it: visits that it has again are not stored twice"
@@ -226,7 +219,7 @@ impl<'a> Storer<'a> {
                 continue;
             }
             alive = Instant::now();
-            if let Turn::Ended(ended) = self.store(&blocks).await {
+            if let Err(ended) = self.store(&blocks).await {
                 return ended;
             }
             if !is_ending {
@@ -238,10 +231,9 @@ impl<'a> Storer<'a> {
     /// Reads the next blocks. A spool that cannot be read is logged, and read again later. Blocks
     /// that were damaged are skipped: their visits are lost, and that is told.
     fn read(&mut self) -> Vec<OwnedBlock> {
-        let after = self.producer.position.checked_sub(1).map(Sequence::new);
-        let before = self.config.reader.skipped_bytes();
-        let read = self.config.reader.next(after, BATCH_BYTES, BATCH_BLOCKS);
-        let damaged = self.config.reader.skipped_bytes() - before;
+        let before = self.config.reader.skipped_bytes;
+        let read = self.config.reader.next(self.producer.position, BATCH_BYTES, BATCH_BLOCKS);
+        let damaged = self.config.reader.skipped_bytes - before;
         // A damaged end is skipped again by each read until there is a block behind it.
         if damaged > 0 && read.as_ref().is_ok_and(|blocks| !blocks.is_empty()) {
             self.config.metrics.spool_errors.increment(1);
@@ -257,7 +249,6 @@ impl<'a> Storer<'a> {
         }
     }
 
-    /// Waits for visits, or for the end.
     async fn wait(&mut self) {
         let Self { config, .. } = self;
         let recorded = async {
@@ -270,7 +261,7 @@ impl<'a> Storer<'a> {
     }
 
     /// Stores blocks, and repeats that until the store has answered.
-    async fn store(&mut self, blocks: &[OwnedBlock]) -> Turn {
+    async fn store(&mut self, blocks: &[OwnedBlock]) -> Result<(), Ended> {
         let mut attempts = Attempts::default();
         loop {
             let batch = match self.make(blocks).await {
@@ -287,29 +278,32 @@ impl<'a> Storer<'a> {
                 attempts.failed("record the rows of visits", &error).await;
                 continue;
             }
-            match self.config.store.store(&self.producer, &batch, self.version).await {
-                Ok(()) => return self.stored(&batch, blocks).await,
-                Err(WriteError::Outdated) => {}
+            let is_stored = match self.config.store.store(&self.producer, &batch, self.version).await {
+                Ok(()) => true,
+                Err(WriteError::Outdated) => false,
                 // An earlier attempt may have been stored after all.
-                Err(WriteError::Fenced) => match self.position().await {
-                    Err(ended) => return Turn::Ended(ended),
-                    Ok(position) if position == batch.to => return self.stored(&batch, blocks).await,
-                    Ok(position) => {
+                Err(WriteError::Fenced) => {
+                    let position = self.position().await?;
+                    if position != batch.to {
                         self.known.discard();
                         self.producer.position = position;
-                        return Turn::Stored;
+                        return Ok(());
                     }
-                },
+                    true
+                }
                 Err(WriteError::Unknown(error)) => {
                     self.config.metrics.unknown.increment(1);
                     attempts.failed("await the COMMIT of visits", &error).await;
-                    match self.position().await {
-                        Err(ended) => return Turn::Ended(ended),
-                        Ok(position) if position == batch.to => return self.stored(&batch, blocks).await,
-                        Ok(_) => {}
-                    }
+                    self.position().await? == batch.to
                 }
-                Err(WriteError::Failed(error)) => attempts.failed("store visits", &error).await,
+                Err(WriteError::Failed(error)) => {
+                    attempts.failed("store visits", &error).await;
+                    false
+                }
+            };
+            if is_stored {
+                self.stored(&batch, blocks).await;
+                return Ok(());
             }
             self.known.discard();
             self.version = -1;
@@ -328,17 +322,16 @@ impl<'a> Storer<'a> {
         }
         let mut tags = self.config.store.tags_of(&links).await?;
         // The same for the whole batch.
-        let announcer = Some(&*self.config.announcer).filter(|announcer| !announcer.is_idle());
         let now = self.started.elapsed();
-        let samples = Cell::new(self.samples.left(now));
+        let room = self.samples.left(now);
+        let announcer = Announcer::new((self.config.webhooks)(), &*self.config.base, room);
         let context = Context {
             slot: self.producer.slot,
             texts: &self.texts,
             secrets: &self.secrets,
             cuts: &self.cuts,
             tags: &tags,
-            announcer,
-            samples: &samples,
+            announcer: announcer.as_ref(),
             today: Day::of((self.config.now)().as_microsecond()),
             now,
         };
@@ -351,9 +344,9 @@ impl<'a> Storer<'a> {
         }
         self.config.metrics.malformed.increment(malformed);
         self.config.metrics.deleted.increment(maker.deleted);
-        self.samples.leave(samples.get());
-        let to = blocks.last().map_or(self.producer.position, |block| block.sequence.get() + 1);
-        let batch = maker.finish(self.producer.position, to, &self.known, announcer);
+        self.samples.leave(announcer.as_ref().map_or(room, |announcer| announcer.room.get()));
+        let to = blocks.last().map_or(self.producer.position, |block| block.sequence + 1);
+        let batch = maker.finish(self.producer.position, to, &self.known, announcer.as_ref());
         // The store compares them: links without a tag may have got one meanwhile.
         links.into_iter().for_each(|link| _ = tags.entry(link).or_default());
         Ok(Batch { tags, ..batch })
@@ -361,7 +354,7 @@ impl<'a> Storer<'a> {
 
     /// Reads what changes from time to time: deletions, erasures, domains, places, days.
     async fn refresh(&mut self) -> Result<(), VisitStoreError> {
-        self.enricher.set_untracked((self.config.untracked)());
+        self.enricher.untracked = (self.config.untracked)();
         if self.places_from.elapsed() >= PLACES {
             self.places_from = Instant::now();
             self.enricher.forget_places();
@@ -381,23 +374,20 @@ impl<'a> Storer<'a> {
 
     /// Notes that a batch is stored, stores its rows where they are apart, and removes its blocks
     /// from the spool.
-    async fn stored(&mut self, batch: &Batch, blocks: &[OwnedBlock]) -> Turn {
+    async fn stored(&mut self, batch: &Batch, blocks: &[OwnedBlock]) {
         self.known.stored();
         self.producer.position = batch.to;
         self.rows.store().await;
         let metrics = &self.config.metrics;
         metrics.rows.increment(batch.rows.len() as u64);
         metrics.batches.increment(1);
-        metrics.set_other_texts(self.known.refused());
+        metrics.other_texts.absolute(self.known.refused);
         if let Some(last) = blocks.iter().map(|block| block.span.1).max() {
             metrics.set_last_stored(last);
         }
-        if let Some(last) = batch.to.checked_sub(1)
-            && let Err(error) = self.config.reader.release(Sequence::new(last))
-        {
+        if let Err(error) = self.config.reader.release(batch.to) {
             tracing::warn!(error = &error as &dyn std::error::Error, "remove stored visits from the spool");
         }
-        Turn::Stored
     }
 
     /// Returns the stored position, and repeats the question until the store answers.
@@ -417,7 +407,15 @@ impl<'a> Storer<'a> {
         match standing {
             Standing::At(_) => None,
             Standing::Unregistered => Some(Ended::Unregistered),
-            Standing::Replaced => Some(self.fenced()),
+            Standing::Replaced => {
+                self.config.metrics.fenced.set(1.0);
+                tracing::error!(
+                    holder = self.config.holder,
+                    "another process stores the visits of this spool, so this one stops storing: expected a spool folder of \
+                     its own for each process"
+                );
+                Some(Ended::Fenced)
+            }
         }
     }
 
@@ -434,12 +432,11 @@ impl<'a> Storer<'a> {
             age: micros(now.saturating_sub(last)),
             filled_permille: self.config.reader.filled_permille(),
         };
-        let ending = self.config.ending.clone();
+        let mut ending = self.config.ending.clone();
         let is_small = blocks.iter().map(|block| block.bytes.len()).sum::<usize>() < BATCH_BYTES / 2;
         let least = if self.rows.is_used() && is_small { APART } else { Duration::ZERO };
         let pause = pause(backlog).max(least);
         if !pause.is_zero() {
-            let mut ending = ending;
             let _ = timeout(pause, ending.wait_for(|is_ending| *is_ending)).await;
         }
     }
@@ -450,16 +447,6 @@ impl<'a> Storer<'a> {
             tracing::warn!(error = &error as &dyn std::error::Error, "release the slot of visits");
         }
         Ended::Drained
-    }
-
-    fn fenced(&self) -> Ended {
-        self.config.metrics.fenced.set(1.0);
-        tracing::error!(
-            holder = self.config.holder,
-            "another process stores the visits of this spool, so this one stops storing: expected a spool folder of its own \
-             for each process"
-        );
-        Ended::Fenced
     }
 }
 

@@ -72,6 +72,19 @@ pub struct Subscription {
     pub link: Option<LinkId>,
 }
 
+impl Subscription {
+    /// Returns whether the webhook is called for an event: every condition that is set has to hold.
+    /// All are ids, so that a domain or a tag that is renamed keeps its webhooks.
+    pub fn matches(&self, kind: &str, domain: Option<DomainId>, link: Option<LinkId>, tags: &[i64]) -> bool {
+        // A webhook for one link follows it to other domains.
+        let is_on_domain = self.link.is_some() || self.domain.is_none() || self.domain == domain;
+        self.kinds.iter().any(|asked| asked == kind)
+            && is_on_domain
+            && self.tag.is_none_or(|tag| tags.contains(&tag))
+            && (self.link.is_none() || self.link == link)
+    }
+}
+
 /// Why and since when a webhook is disabled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Disabled {
@@ -155,6 +168,37 @@ pub struct WebhookEdit {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_condition_that_is_set_has_to_hold() {
+        let domain = |number| Some(DomainId::from_stored(number));
+        let link = |number| Some(LinkId::from_stored(number));
+        let (tags, none): (&[i64], &[i64]) = (&[500, 501], &[]);
+        let edit = ("link.updated", domain(3), link(40), tags);
+        let orphans = ("orphan-visits.recorded", domain(3), None, none);
+        let of_domains = ("orphan-visits.recorded", None, None, none);
+        let kinds = vec![edit.0.to_owned(), orphans.0.to_owned()];
+        let any = Subscription { kinds, domain: None, tag: None, link: None };
+        let all = Subscription { domain: domain(3), tag: Some(501), link: link(40), ..any.clone() };
+        for (subscription, is_for_edit, is_for_orphans, is_for_domains) in [
+            (any.clone(), true, true, true),
+            (Subscription { kinds: Vec::new(), ..any.clone() }, false, false, false),
+            (Subscription { kinds: vec!["link.deleted".to_owned()], ..any.clone() }, false, false, false),
+            (Subscription { domain: domain(3), ..any.clone() }, true, true, false),
+            (Subscription { domain: domain(4), ..any.clone() }, false, false, false),
+            (Subscription { tag: Some(501), ..any.clone() }, true, false, false),
+            (Subscription { tag: Some(502), ..any.clone() }, false, false, false),
+            (Subscription { link: link(40), ..any.clone() }, true, false, false),
+            (Subscription { link: link(40), domain: domain(4), ..any }, true, false, false),
+            (all.clone(), true, false, false),
+            (Subscription { link: link(41), ..all.clone() }, false, false, false),
+            (Subscription { tag: Some(502), ..all }, false, false, false),
+        ] {
+            let found = [edit, orphans, of_domains]
+                .map(|(kind, domain, link, tags)| subscription.matches(kind, domain, link, tags));
+            assert_eq!(found, [is_for_edit, is_for_orphans, is_for_domains], "{subscription:?}");
+        }
+    }
 
     #[test]
     fn neither_a_secret_nor_the_path_of_a_url_is_shown() {

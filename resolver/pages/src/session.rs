@@ -84,7 +84,7 @@ impl Session {
             .await
             .map_err(app::AppError::from)?;
         // A lookup of this token before could only have been a guess; it must not be believed now.
-        pages.api.keys.forget_session(&hash);
+        pages.api.keys.sessions.forget(&hash);
         let (name, lasts) = (cookie_name(pages), LASTS.as_secs());
         cookies::set(answer, cookies::Kind::Secret, name, &token, lasts, pages.is_https());
         Ok(())
@@ -96,7 +96,7 @@ impl Session {
     /// Returns [`PageError`] if the database does not answer: the session may go on.
     pub(crate) async fn end(&self, pages: &Pages, answer: &mut Answer) -> Result<(), PageError> {
         pages.api.store.end_session(&self.hash).await.map_err(app::AppError::from)?;
-        pages.api.keys.forget_session(&self.hash);
+        pages.api.keys.sessions.forget(&self.hash);
         cookies::set(answer, cookies::Kind::Secret, cookie_name(pages), "", 0, pages.is_https());
         Ok(())
     }

@@ -102,7 +102,7 @@ pub(crate) fn note(
     at: Timestamp,
     Visit { outcome, link, domain, rule, target }: Visit<'_>,
 ) {
-    let rules = thread.redirector.visits.rules();
+    let rules = &thread.redirector.visits.rules;
     if head.is_head || head.is_prefetch || !rules.record(outcome, visitor.client, head.query) {
         if outcome == Outcome::Redirected {
             thread.visits.note_redirect();

@@ -3,7 +3,6 @@
 use std::{fs::File, sync::Arc};
 
 use crate::{
-    Sequence,
     folder::segment_path,
     scan::Blocks,
     shared::{Segment, Shared},
@@ -33,11 +32,10 @@ impl BacklogGauge {
     }
 
     /// Returns what waits now.
-    #[must_use]
     pub fn read(&self) -> Backlog {
         let state = self.0.state();
         let waiting = |segment: &Segment| {
-            let stored = state.stored.get().saturating_sub(segment.first.get());
+            let stored = state.stored.saturating_sub(segment.first);
             segment.blocks.saturating_sub(stored)
         };
         Backlog {
@@ -50,15 +48,14 @@ impl BacklogGauge {
 
     /// Returns how many events wait now. Reads the segment that is stored in part, if there is one;
     /// all of its events count if it cannot be read.
-    #[must_use]
     pub fn events(&self) -> u64 {
         let (segments, stored) = {
             let state = self.0.state();
             (state.segments.clone(), state.stored)
         };
         let waiting = |segment: &Segment| {
-            let end = segment.first.get().saturating_add(segment.blocks);
-            match (segment.first >= stored, end <= stored.get()) {
+            let end = segment.first.saturating_add(segment.blocks);
+            match (segment.first >= stored, end <= stored) {
                 (true, _) => segment.events,
                 (false, true) => 0,
                 (false, false) => self.events_from(segment, stored).unwrap_or(segment.events),
@@ -68,7 +65,7 @@ impl BacklogGauge {
     }
 
     /// Counts the events of a segment from a block on.
-    fn events_from(&self, segment: &Segment, stored: Sequence) -> std::io::Result<u64> {
+    fn events_from(&self, segment: &Segment, stored: u64) -> std::io::Result<u64> {
         let file = File::open(segment_path(&self.0.folder, segment.first))?;
         let mut blocks = Blocks::new(&file, 0, segment.bytes, segment.first);
         let mut events = 0;
@@ -83,7 +80,7 @@ impl BacklogGauge {
 mod tests {
     use std::path::Path;
 
-    use crate::{Block, Limits, Sequence, Spool};
+    use crate::{Block, Limits, Spool};
 
     fn open(folder: &Path) -> Spool {
         // Two blocks in each segment.
@@ -115,19 +112,19 @@ mod tests {
             assert_eq!((read.bytes, read.bytes_max), (on_disk(folder.path()), 4_000));
         };
         check(&spool, 7, Some(10));
-        spool.reader.next(None, usize::MAX, 3).unwrap();
+        spool.reader.next(0, usize::MAX, 3).unwrap();
         check(&spool, 7, Some(10));
         // Three blocks are stored, and the batch after them is read and is not.
-        spool.reader.release(Sequence::new(2)).unwrap();
+        spool.reader.release(3).unwrap();
         check(&spool, 4, Some(13));
-        spool.reader.next(Some(Sequence::new(2)), usize::MAX, 2).unwrap();
+        spool.reader.next(3, usize::MAX, 2).unwrap();
         check(&spool, 4, Some(13));
         drop(spool);
         let mut spool = open(folder.path());
         check(&spool, 5, Some(12));
-        assert!(!spool.reader.continue_from(Sequence::new(3)));
+        assert!(!spool.reader.continue_from(3));
         check(&spool, 4, Some(13));
-        spool.reader.release(Sequence::new(6)).unwrap();
+        spool.reader.release(7).unwrap();
         check(&spool, 0, None);
         append(&mut spool, 30);
         check(&spool, 1, Some(30));

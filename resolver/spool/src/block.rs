@@ -4,36 +4,11 @@ use lz4_flex::block::{compress_into, decompress_into, get_maximum_output_size};
 
 /// Maximum number of bytes in a block, before compression.
 pub const BLOCK_MAX: usize = 1 << 20;
-/// Bytes of a header.
 pub(crate) const HEADER: usize = 48;
 /// The first bytes of a block, with the format's version as the last one.
 pub(crate) const MAGIC: [u8; 4] = *b"SMB\x01";
 /// Marks bytes that are stored as they are, because compression does not shrink them.
 const RAW: u32 = 1 << 31;
-
-/// The number of a block in its spool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Sequence(u64);
-
-impl Sequence {
-    /// Wraps a number.
-    #[must_use]
-    pub fn new(number: u64) -> Self {
-        Self(number)
-    }
-
-    /// Returns the number.
-    #[must_use]
-    pub fn get(self) -> u64 {
-        self.0
-    }
-
-    /// Returns the next number.
-    #[must_use]
-    pub fn next(self) -> Self {
-        Self(self.0.saturating_add(1))
-    }
-}
 
 /// Events to append.
 #[derive(Clone, Copy, Debug)]
@@ -49,8 +24,8 @@ pub struct Block<'a> {
 /// A block that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnedBlock {
-    /// The number of the block.
-    pub sequence: Sequence,
+    /// The number of the block in its spool.
+    pub sequence: u64,
     /// The number of events.
     pub count: u32,
     /// The times of the first and the last event, in microseconds since 1970.
@@ -73,7 +48,7 @@ pub struct OwnedBlock {
 /// | 44–47 | CRC-32C of the header before: lengths are trusted only with it |
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
-    pub(crate) sequence: Sequence,
+    pub(crate) sequence: u64,
     pub(crate) count: u32,
     pub(crate) len: usize,
     pub(crate) stored: usize,
@@ -100,7 +75,7 @@ impl Header {
             return None;
         }
         Some(Self {
-            sequence: Sequence(u64_at(4)),
+            sequence: u64_at(4),
             count: u32_at(12),
             len,
             stored,
@@ -129,7 +104,7 @@ fn checksum(header: &[u8], stored: &[u8]) -> u32 {
 }
 
 /// Encodes a block into `out`, whose former content is replaced. `out` keeps its memory.
-pub(crate) fn encode(block: &Block<'_>, sequence: Sequence, out: &mut Vec<u8>) {
+pub(crate) fn encode(block: &Block<'_>, sequence: u64, out: &mut Vec<u8>) {
     let room = get_maximum_output_size(block.bytes.len());
     out.clear();
     out.resize(HEADER + room, 0);
@@ -145,7 +120,7 @@ pub(crate) fn encode(block: &Block<'_>, sequence: Sequence, out: &mut Vec<u8>) {
     let len = |len: usize| u32::try_from(len).expect("a block has at most BLOCK_MAX bytes");
     let (header, stored_bytes) = out.split_at_mut(HEADER);
     header[..4].copy_from_slice(&MAGIC);
-    header[4..12].copy_from_slice(&sequence.0.to_le_bytes());
+    header[4..12].copy_from_slice(&sequence.to_le_bytes());
     header[12..16].copy_from_slice(&block.count.to_le_bytes());
     header[16..20].copy_from_slice(&len(block.bytes.len()).to_le_bytes());
     header[20..24].copy_from_slice(&(len(stored) | mark).to_le_bytes());
@@ -179,17 +154,17 @@ mod tests {
                 .map(|(byte, place)| if noise { place.wrapping_mul(2_654_435_761).to_le_bytes()[3] } else { *byte })
                 .collect();
             let mut out = vec![9; 5];
-            encode(&Block { bytes: &bytes, count, span }, Sequence(sequence), &mut out);
+            encode(&Block { bytes: &bytes, count, span }, sequence, &mut out);
             let (header, read) = decode(&out).unwrap();
             prop_assert_eq!(read, bytes);
-            prop_assert_eq!((header.sequence, header.count, header.span), (Sequence(sequence), count, span));
+            prop_assert_eq!((header.sequence, header.count, header.span), (sequence, count, span));
         }
 
         #[test]
         fn no_flipped_bit_goes_unnoticed(flipped in 0_usize..8 * 400) {
             let text = b"visit visit visit 12345".repeat(20);
             let mut out = Vec::new();
-            encode(&Block { bytes: &text, count: 3, span: (1, 2) }, Sequence(7), &mut out);
+            encode(&Block { bytes: &text, count: 3, span: (1, 2) }, 7, &mut out);
             let place = flipped / 8 % out.len();
             out[place] ^= 1 << (flipped % 8);
             prop_assert_eq!(decode(&out), None);

@@ -8,7 +8,7 @@ use std::{
 
 use proptest::prelude::*;
 
-use crate::{Block, Limits, OwnedBlock, Sequence, Spool, SpoolError};
+use crate::{Block, Limits, Opened, OwnedBlock, Spool, SpoolError};
 
 const SMALL: Limits = Limits { segment_bytes: 600, total_bytes: 1 << 20 };
 
@@ -23,7 +23,7 @@ fn text(number: u64) -> Vec<u8> {
 fn append(spool: &mut Spool, number: u64) -> u64 {
     let bytes = text(number);
     let block = Block { bytes: &bytes, count: 2, span: (number.cast_signed(), 9) };
-    spool.writer.append(&block).unwrap().get()
+    spool.writer.append(&block).unwrap()
 }
 
 fn append_all(spool: &mut Spool, count: u64) {
@@ -33,7 +33,7 @@ fn append_all(spool: &mut Spool, count: u64) {
 }
 
 fn read(spool: &mut Spool) -> Vec<OwnedBlock> {
-    spool.reader.next(None, usize::MAX, usize::MAX).unwrap()
+    spool.reader.next(0, usize::MAX, usize::MAX).unwrap()
 }
 
 fn texts(spool: &mut Spool) -> Vec<Vec<u8>> {
@@ -56,12 +56,13 @@ fn check_goes_on(folder: &Path, before: &[Vec<u8>], what: &str) {
     assert_eq!(found[..before.len()], *before, "{what}");
     let last = read(&mut spool).last().map(|block| block.sequence);
     let next = append(&mut spool, 99);
-    assert!(last.is_none_or(|last| next > last.get()), "{what}: a number is never used again");
+    assert!(last.is_none_or(|last| next > last), "{what}: a number is never used again");
     assert_eq!(texts(&mut spool).last(), Some(&text(99)), "{what}");
 }
 
-#[test]
-fn the_last_block_cut_at_every_byte_costs_nothing_before_it() {
+/// Puts each of some contents in the place of a spool's last segment, whose last block begins at
+/// the second argument, and checks that nothing before that is lost. Returns what was found.
+fn damage_last_block(contents: impl FnOnce(&[u8], usize) -> Vec<Vec<u8>>) -> Vec<Opened> {
     let folder = tempfile::tempdir().unwrap();
     let mut spool = open(folder.path());
     append_all(&mut spool, 4);
@@ -70,33 +71,37 @@ fn the_last_block_cut_at_every_byte_costs_nothing_before_it() {
     let content = fs::read(&path).unwrap();
     let before: Vec<_> = (0..3).map(text).collect();
     let start = content.windows(4).rposition(|bytes| bytes == b"SMB\x01").unwrap();
-    for len in start..content.len() {
-        fs::write(&path, &content[..len]).unwrap();
-        let opened = open(folder.path()).opened;
-        assert_eq!((opened.blocks, opened.cut_bytes), (3, (len - start) as u64), "{len}");
-        check_goes_on(folder.path(), &before, &format!("cut at {len}"));
+    let check = |(number, damaged): (usize, Vec<u8>)| {
+        fs::write(&path, damaged).unwrap();
+        let Spool { gauge, opened, .. } = open(folder.path());
+        assert_eq!(gauge.read().blocks, 3, "{number}");
+        drop(gauge);
+        check_goes_on(folder.path(), &before, &number.to_string());
         segments(folder.path()).iter().for_each(|path| fs::remove_file(path).unwrap());
+        opened
+    };
+    contents(&content, start).into_iter().enumerate().map(check).collect()
+}
+
+#[test]
+fn the_last_block_cut_at_every_byte_costs_nothing_before_it() {
+    let cut =
+        |content: &[u8], start: usize| (start..content.len()).map(|len| content[..len].to_vec()).collect();
+    for (opened, cut_bytes) in damage_last_block(cut).into_iter().zip(0..) {
+        assert_eq!(opened.cut_bytes, cut_bytes);
     }
 }
 
 #[test]
 fn each_flipped_bit_of_the_last_block_costs_nothing_before_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut spool = open(folder.path());
-    append_all(&mut spool, 4);
-    drop(spool);
-    let path = segments(folder.path()).pop().unwrap();
-    let content = fs::read(&path).unwrap();
-    let before: Vec<_> = (0..3).map(text).collect();
-    let start = content.windows(4).rposition(|bytes| bytes == b"SMB\x01").unwrap();
-    for bit in 8 * start..8 * content.len() {
-        let mut damaged = content.clone();
-        damaged[bit / 8] ^= 1 << (bit % 8);
-        fs::write(&path, &damaged).unwrap();
-        assert_eq!(open(folder.path()).opened.blocks, 3, "bit {bit}");
-        check_goes_on(folder.path(), &before, &format!("bit {bit}"));
-        segments(folder.path()).iter().for_each(|path| fs::remove_file(path).unwrap());
-    }
+    damage_last_block(|content, start| {
+        let flip = |bit: usize| {
+            let mut damaged = content.to_vec();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            damaged
+        };
+        (8 * start..8 * content.len()).map(flip).collect()
+    });
 }
 
 #[test]
@@ -117,7 +122,7 @@ fn a_damaged_block_in_the_middle_costs_only_itself() {
         assert_eq!(found.len(), 39, "{place}");
         let lost: Vec<u64> = (0..40).filter(|number| !found.contains(&text(*number))).collect();
         assert_eq!(lost.len(), 1, "{place}");
-        assert!(spool.reader.skipped_bytes() > 0 && spool.opened.damaged_bytes > 0);
+        assert!(spool.reader.skipped_bytes > 0 && spool.opened.damaged_bytes > 0);
         drop(spool);
         fs::write(path, &content).unwrap();
     }
@@ -134,10 +139,10 @@ fn numbers_ascend_after_everything_was_read_and_removed() {
             last = append(&mut spool, number);
         }
         assert_eq!(last, 20 * round + 19);
-        spool.reader.release(Sequence::new(last)).unwrap();
-        spool.reader.release(Sequence::new(last)).unwrap();
+        spool.reader.release(last + 1).unwrap();
+        spool.reader.release(last + 1).unwrap();
         assert_eq!(segments(folder.path()).len(), 1, "the last segment keeps the numbers");
-        assert_eq!(spool.reader.next(Some(Sequence::new(last)), 1, 1).unwrap(), []);
+        assert_eq!(spool.reader.next(last + 1, 1, 1).unwrap(), []);
     }
 }
 
@@ -148,8 +153,8 @@ fn a_missing_old_segment_is_no_error() {
     append_all(&mut spool, 30);
     fs::remove_file(&segments(folder.path())[0]).unwrap();
     let found = read(&mut spool);
-    assert!(found.len() < 30 && found.last().unwrap().sequence == Sequence::new(29));
-    spool.reader.release(Sequence::new(29)).unwrap();
+    assert!(found.len() < 30 && found.last().unwrap().sequence == 29);
+    spool.reader.release(30).unwrap();
     assert_eq!(segments(folder.path()).len(), 1);
 }
 
@@ -213,8 +218,8 @@ fn a_position_ahead_of_the_spool_is_continued_from() {
     let folder = tempfile::tempdir().unwrap();
     let mut spool = open(folder.path());
     append(&mut spool, 1);
-    assert!(!spool.reader.continue_from(Sequence::new(1)));
-    assert!(spool.reader.continue_from(Sequence::new(500)));
+    assert!(!spool.reader.continue_from(1));
+    assert!(spool.reader.continue_from(500));
     assert_eq!(append(&mut spool, 2), 500);
     assert_eq!(read(&mut spool).len(), 2);
 }
@@ -229,15 +234,13 @@ fn one_thread_appends_while_another_reads_and_releases() {
             writer.append(&Block { bytes: &bytes, count: 1, span: (0, 0) }).unwrap();
         }
     });
-    let (mut after, mut expected) = (None, 0_u64);
+    let mut expected = 0;
     while expected < 3_000 {
-        for block in reader.next(after, 2_000, 7).unwrap() {
-            assert_eq!((block.sequence.get(), block.bytes), (expected, text(expected)));
-            (after, expected) = (Some(block.sequence), expected + 1);
+        for block in reader.next(expected, 2_000, 7).unwrap() {
+            assert_eq!((block.sequence, block.bytes), (expected, text(expected)));
+            expected += 1;
         }
-        if let Some(after) = after {
-            reader.release(after).unwrap();
-        }
+        reader.release(expected).unwrap();
     }
     appending.join().unwrap();
     assert!(segments(folder.path()).len() <= 2);
@@ -270,28 +273,24 @@ proptest! {
         let mut spool = Some(open(folder.path()));
         // The blocks that have to be read, in their order.
         let mut waiting: Vec<(u64, Vec<u8>)> = Vec::new();
-        let mut after: Option<Sequence> = None;
+        let mut from = 0;
         for step in steps {
             let now = spool.as_mut().unwrap();
             match step {
                 Step::Append(number) => {
                     let sequence = append(now, u64::from(number));
-                    prop_assert!(after.is_none_or(|after| sequence > after.get()));
+                    prop_assert!(sequence >= from);
                     waiting.push((sequence, text(u64::from(number))));
                 }
                 Step::Read(most) => {
-                    let found = now.reader.next(after, usize::MAX, usize::from(most)).unwrap();
+                    let found = now.reader.next(from, usize::MAX, usize::from(most)).unwrap();
                     prop_assert_eq!(found.len(), waiting.len().min(usize::from(most)));
                     for (block, (sequence, text)) in found.iter().zip(waiting.drain(..found.len())) {
-                        prop_assert_eq!((block.sequence.get(), &block.bytes), (sequence, &text));
-                        after = Some(block.sequence);
+                        prop_assert_eq!((block.sequence, &block.bytes), (sequence, &text));
+                        from = block.sequence + 1;
                     }
                 }
-                Step::Release => {
-                    if let Some(after) = after {
-                        now.reader.release(after).unwrap();
-                    }
-                }
+                Step::Release => now.reader.release(from).unwrap(),
                 Step::Reopen => {
                     drop(spool.take());
                     spool = Some(open(folder.path()));
@@ -311,8 +310,8 @@ proptest! {
             }
         }
         let mut now = spool.unwrap();
-        let found = now.reader.next(after, usize::MAX, usize::MAX).unwrap();
-        let found: Vec<_> = found.into_iter().map(|block| (block.sequence.get(), block.bytes)).collect();
+        let found = now.reader.next(from, usize::MAX, usize::MAX).unwrap();
+        let found: Vec<_> = found.into_iter().map(|block| (block.sequence, block.bytes)).collect();
         prop_assert_eq!(found, waiting);
     }
 }

@@ -39,19 +39,15 @@ impl SpoolError {
 }
 
 /// Why a block was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DropReason {
     /// The spool has reached its bound.
-    #[error("the spool is full")]
     SpoolFull,
     /// The disk, or the user's share of it, is full.
-    #[error("the disk is full")]
     DiskFull,
     /// The disk failed.
-    #[error("the disk failed")]
     Io,
     /// The block is larger than [`BLOCK_MAX`](crate::BLOCK_MAX).
-    #[error("the block is too large")]
     TooLarge,
 }
 
@@ -60,7 +56,6 @@ impl DropReason {
     pub const ALL: [Self; 4] = [Self::SpoolFull, Self::DiskFull, Self::Io, Self::TooLarge];
 
     /// Returns the name of the reason, for metrics.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::SpoolFull => "spool-full",

@@ -6,9 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{Sequence, SpoolError};
+use crate::SpoolError;
 
-/// The ending of segments.
 const SEGMENT: &str = ".segment";
 
 /// Creates the folder, readable by its owner only, and locks it for this process.
@@ -24,7 +23,6 @@ pub(crate) fn claim(folder: &Path) -> Result<File, SpoolError> {
     }
 }
 
-/// Returns options for files that only their owner may read.
 pub(crate) fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(0o600);
@@ -32,12 +30,11 @@ pub(crate) fn private() -> OpenOptions {
 }
 
 /// Returns the path of the segment that begins with a block.
-pub(crate) fn segment_path(folder: &Path, first: Sequence) -> PathBuf {
-    folder.join(format!("{:016x}{SEGMENT}", first.get()))
+pub(crate) fn segment_path(folder: &Path, first: u64) -> PathBuf {
+    folder.join(format!("{:016x}{SEGMENT}", first))
 }
 
-/// Creates an empty segment.
-pub(crate) fn create_segment(folder: &Path, first: Sequence) -> Result<(), SpoolError> {
+pub(crate) fn create_segment(folder: &Path, first: u64) -> Result<(), SpoolError> {
     let path = segment_path(folder, first);
     let create = || {
         private().create(true).truncate(true).write(true).open(&path)?.sync_all()?;
@@ -47,14 +44,14 @@ pub(crate) fn create_segment(folder: &Path, first: Sequence) -> Result<(), Spool
 }
 
 /// Returns the first blocks of all segments, ascending.
-pub(crate) fn segments(folder: &Path) -> Result<Vec<Sequence>, SpoolError> {
+pub(crate) fn segments(folder: &Path) -> Result<Vec<u64>, SpoolError> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).map_err(SpoolError::at(folder))? {
         let name = entry.map_err(SpoolError::at(folder))?.file_name();
         let Some(name) = name.to_str().and_then(|name| name.strip_suffix(SEGMENT)) else { continue };
         // `from_str_radix` would take a sign.
         let is_number = name.len() == 16 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
-        found.extend(u64::from_str_radix(name, 16).ok().filter(|_| is_number).map(Sequence::new));
+        found.extend(u64::from_str_radix(name, 16).ok().filter(|_| is_number));
     }
     found.sort_unstable();
     Ok(found)

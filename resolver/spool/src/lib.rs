@@ -1,7 +1,7 @@
 //! An append-only spool of blocks on disk.
 //!
 //! 1. A block is in the spool once [`Writer::append`] has returned: a process that is killed loses
-//!    nothing of it. A machine that loses power may lose what [`Writer::sync`] has not covered.
+//!    nothing of it. A machine that loses power may lose what [`Reader::next`] has not read.
 //! 2. Every block has a checksum. A torn tail is cut off when the spool is opened, and a damaged
 //!    block is skipped when it is read: nothing before or after it is lost.
 //! 3. Sequence numbers ascend without gaps and are never used again, also after everything was read
@@ -32,7 +32,7 @@ mod writer;
 use std::{fs::File, path::Path, sync::Arc};
 
 pub use backlog::{Backlog, BacklogGauge};
-pub use block::{BLOCK_MAX, Block, OwnedBlock, Sequence};
+pub use block::{BLOCK_MAX, Block, OwnedBlock};
 pub use error::{DropReason, SpoolError};
 pub use reader::Reader;
 pub use sidecar::Sidecars;
@@ -62,10 +62,6 @@ impl Limits {
 pub struct Opened {
     /// The identity of the spool: random, and the same for its whole life.
     pub identity: u128,
-    /// Blocks that wait.
-    pub blocks: u64,
-    /// Events in them.
-    pub events: u64,
     /// Bytes of a torn tail that were cut off.
     pub cut_bytes: u64,
     /// Bytes of damaged blocks within segments, which reads skip.
@@ -88,35 +84,27 @@ pub struct Spool {
 
 impl Spool {
     /// Opens the spool in a folder, or creates it. Blocks on the disk.
-    ///
-    /// # Errors
-    /// Returns [`SpoolError::Locked`] if another process has the spool open,
-    /// [`SpoolError::Identity`] if its identity cannot be read, and [`SpoolError::Io`] if a file or
-    /// the folder cannot be read or written.
     pub fn open(folder: &Path, limits: Limits) -> Result<Self, SpoolError> {
         let lock: Arc<File> = Arc::new(folder::claim(folder)?);
         let identity = identity::read_or_create(folder)?;
         let mut opened = Opened { identity, ..Opened::default() };
-        let mut segments = folder::segments(folder)?;
-        let (mut next, mut oldest) = (Sequence::new(0), None);
+        let segments = folder::segments(folder)?;
+        let (mut next, mut oldest) = (0_u64, None);
         let last = segments.len().saturating_sub(1);
         let mut kept = Vec::new();
-        for (place, first) in segments.drain(..).enumerate() {
+        for (place, first) in segments.into_iter().enumerate() {
             let path = folder::segment_path(folder, first);
             let found = scan::scan(&path, first, place == last)?;
-            opened.blocks += found.blocks;
-            opened.events += found.events;
             opened.cut_bytes += found.cut_bytes;
             opened.damaged_bytes += found.damaged_bytes;
             next = next.max(found.next);
             oldest = oldest.or(found.oldest);
-            let scan::Scanned { bytes, blocks, events, .. } = found;
-            kept.push(Segment { first, bytes, blocks, events });
+            kept.push(found.segment);
         }
         if opened.cut_bytes > 0 {
             // The number of a torn block may have been stored as a position already. The name of an
             // empty segment keeps the number that comes next.
-            next = Sequence::new(next.get().saturating_add(LEFT_OUT));
+            next = next.saturating_add(LEFT_OUT);
             folder::create_segment(folder, next)?;
             kept.push(Segment { first: next, bytes: 0, blocks: 0, events: 0 });
         }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    OwnedBlock, Sequence, SpoolError,
+    OwnedBlock, SpoolError,
     folder::{segment_path, sync_folder},
     scan::Blocks,
     shared::{Segment, Shared},
@@ -18,38 +18,35 @@ pub struct Reader {
     shared: Arc<Shared>,
     /// Where the block after the last one that was read begins.
     cursor: Option<Cursor>,
-    skipped: u64,
+    /// Bytes of damaged blocks that were skipped so far.
+    pub skipped_bytes: u64,
 }
 
 #[derive(Clone, Copy)]
 struct Cursor {
-    segment: Sequence,
+    segment: u64,
     place: u64,
     /// The number of the block there.
-    next: Sequence,
+    next: u64,
 }
 
 impl Reader {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, cursor: None, skipped: 0 }
+        Self { shared, cursor: None, skipped_bytes: 0 }
     }
 
-    /// Returns blocks after a number, in their order: at least one if there is any, then as many as
-    /// have fewer than `bytes_max` bytes together, and at most `blocks_max`. Damaged ones are left
-    /// out.
+    /// Returns blocks from a number on, in their order: at least one if there is any, then as many
+    /// as have fewer than `bytes_max` bytes together, and at most `blocks_max`. Damaged ones are
+    /// left out.
     ///
     /// Their segments are synced first. So a position that is stored elsewhere is never ahead of
     /// what outlasts a loss of power, and no later block gets a number before it.
-    ///
-    /// # Errors
-    /// Returns [`SpoolError::Io`] if a segment cannot be read.
     pub fn next(
         &mut self,
-        after: Option<Sequence>,
+        least: u64,
         bytes_max: usize,
         blocks_max: usize,
     ) -> Result<Vec<OwnedBlock>, SpoolError> {
-        let least = after.map_or(Sequence::new(0), Sequence::next);
         let (mut blocks, mut bytes) = (Vec::new(), 0);
         for segment in self.segments_from(least) {
             let path = segment_path(&self.shared.folder, segment.first);
@@ -64,37 +61,40 @@ impl Reader {
             let (start, first) = self.start(segment, least);
             let mut found = Blocks::new(&file, start, segment.bytes, first);
             while let Some((block, after)) = found.next().map_err(at)? {
-                self.cursor =
-                    Some(Cursor { segment: segment.first, place: after, next: block.sequence.next() });
+                self.cursor = Some(Cursor {
+                    segment: segment.first,
+                    place: after,
+                    next: block.sequence.saturating_add(1),
+                });
                 if block.sequence < least {
                     continue;
                 }
                 bytes += block.bytes.len();
                 blocks.push(block);
                 if blocks.len() >= blocks_max || bytes >= bytes_max {
-                    self.skipped += found.skipped;
+                    self.skipped_bytes += found.skipped;
                     return Ok(blocks);
                 }
             }
-            self.skipped += found.skipped;
+            self.skipped_bytes += found.skipped;
         }
         Ok(blocks)
     }
 
-    /// Removes segments all of whose blocks have numbers up to this one. The last segment stays:
+    /// Removes segments all of whose blocks have numbers before this one. The last segment stays:
     /// its name keeps the numbers ascending.
     ///
     /// # Errors
     /// Returns [`SpoolError::Io`] if a segment cannot be removed; it is removed by a later call.
-    pub fn release(&mut self, up_to: Sequence) -> Result<(), SpoolError> {
-        self.note_stored(up_to.next());
+    pub fn release(&mut self, before: u64) -> Result<(), SpoolError> {
+        self.note_stored(before);
         loop {
             let first = {
                 let state = self.shared.state();
                 let (Some(first), Some(second)) = (state.segments.front(), state.segments.get(1)) else {
                     return Ok(());
                 };
-                if second.first > up_to.next() {
+                if second.first > before {
                     return Ok(());
                 }
                 first.first
@@ -114,7 +114,7 @@ impl Reader {
     /// Continues with a number, if the spool's next one is lower: the position that is stored
     /// elsewhere is ahead, because the folder was put back from an older copy. Returns whether it
     /// was.
-    pub fn continue_from(&mut self, position: Sequence) -> bool {
+    pub fn continue_from(&mut self, position: u64) -> bool {
         let is_behind = {
             let mut state = self.shared.state();
             let is_behind = state.next < position;
@@ -126,25 +126,17 @@ impl Reader {
     }
 
     /// Returns the bytes on disk.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.shared.state().bytes()
     }
 
     /// Returns the bytes on disk in thousandths of their bound.
-    #[must_use]
     pub fn filled_permille(&self) -> u64 {
         self.bytes().saturating_mul(1_000) / self.shared.limits.total_bytes.max(1)
     }
 
-    /// Returns the bytes of damaged blocks that were skipped so far.
-    #[must_use]
-    pub fn skipped_bytes(&self) -> u64 {
-        self.skipped
-    }
-
     /// Notes that blocks before a number are stored elsewhere, for the gauge.
-    fn note_stored(&mut self, position: Sequence) {
+    fn note_stored(&mut self, position: u64) {
         {
             let mut state = self.shared.state();
             state.stored = position;
@@ -161,7 +153,7 @@ impl Reader {
 
     /// Returns the time of the first event in the first block from a number on. The block is read
     /// again by the next read, which begins there.
-    fn time_of(&mut self, least: Sequence) -> io::Result<Option<i64>> {
+    fn time_of(&mut self, least: u64) -> io::Result<Option<i64>> {
         for segment in self.segments_from(least) {
             let file = File::open(segment_path(&self.shared.folder, segment.first))?;
             let (mut place, mut next) = self.start(segment, least);
@@ -171,14 +163,14 @@ impl Reader {
                     self.cursor = Some(Cursor { segment: segment.first, place, next });
                     return Ok(Some(block.span.0));
                 }
-                (place, next) = (after, block.sequence.next());
+                (place, next) = (after, block.sequence.saturating_add(1));
             }
         }
         Ok(None)
     }
 
     /// Returns the segments that may have blocks from a number on.
-    fn segments_from(&self, least: Sequence) -> Vec<Segment> {
+    fn segments_from(&self, least: u64) -> Vec<Segment> {
         let state = self.shared.state();
         let mut segments: Vec<Segment> = state.segments.iter().copied().collect();
         let passed = segments.partition_point(|segment| segment.first <= least).saturating_sub(1);
@@ -187,7 +179,7 @@ impl Reader {
     }
 
     /// Returns where to begin in a segment, and the lowest number that a block there may have.
-    fn start(&self, segment: Segment, least: Sequence) -> (u64, Sequence) {
+    fn start(&self, segment: Segment, least: u64) -> (u64, u64) {
         let known = self.cursor.filter(|cursor| cursor.segment == segment.first && cursor.next <= least);
         known.map_or((0, segment.first), |cursor| (cursor.place, cursor.next))
     }

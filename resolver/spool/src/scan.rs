@@ -3,35 +3,30 @@
 use std::{fs::File, io, os::unix::fs::FileExt as _, path::Path};
 
 use crate::{
-    OwnedBlock, Sequence, SpoolError,
+    OwnedBlock, SpoolError,
     block::{HEADER, Header, MAGIC},
     folder::private,
+    shared::Segment,
 };
 
-/// What a segment holds.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Scanned {
-    pub(crate) blocks: u64,
-    pub(crate) events: u64,
-    pub(crate) bytes: u64,
+    pub(crate) segment: Segment,
     pub(crate) cut_bytes: u64,
     pub(crate) damaged_bytes: u64,
     /// The number of the block after the last one.
-    pub(crate) next: Sequence,
-    /// The time of the first event.
+    pub(crate) next: u64,
     pub(crate) oldest: Option<i64>,
 }
 
 /// Scans a segment. The torn tail of the last one is cut off.
-pub(crate) fn scan(path: &Path, first: Sequence, is_last: bool) -> Result<Scanned, SpoolError> {
+pub(crate) fn scan(path: &Path, first: u64, is_last: bool) -> Result<Scanned, SpoolError> {
     let at = SpoolError::at;
     let file = private().read(true).write(true).open(path).map_err(at(path))?;
     let len = file.metadata().map_err(at(path))?.len();
     let mut blocks = Blocks::new(&file, 0, len, first);
     let mut scanned = Scanned {
-        blocks: 0,
-        events: 0,
-        bytes: len,
+        segment: Segment { first, bytes: len, blocks: 0, events: 0 },
         cut_bytes: 0,
         damaged_bytes: 0,
         next: first,
@@ -39,9 +34,9 @@ pub(crate) fn scan(path: &Path, first: Sequence, is_last: bool) -> Result<Scanne
     };
     let mut end = 0;
     while let Some((block, place)) = blocks.next().map_err(at(path))? {
-        scanned.blocks += 1;
-        scanned.events += u64::from(block.count);
-        scanned.next = block.sequence.next();
+        scanned.segment.blocks += 1;
+        scanned.segment.events += u64::from(block.count);
+        scanned.next = block.sequence.saturating_add(1);
         scanned.oldest.get_or_insert(block.span.0);
         end = place;
     }
@@ -49,7 +44,7 @@ pub(crate) fn scan(path: &Path, first: Sequence, is_last: bool) -> Result<Scanne
     if is_last && end < len {
         scanned.damaged_bytes -= len - end;
         file.set_len(end).and_then(|()| file.sync_all()).map_err(at(path))?;
-        (scanned.cut_bytes, scanned.bytes) = (len - end, end);
+        (scanned.cut_bytes, scanned.segment.bytes) = (len - end, end);
     }
     Ok(scanned)
 }
@@ -61,14 +56,13 @@ pub(crate) struct Blocks<'a> {
     end: u64,
     /// The lowest number that the next block may have: numbers ascend, so old bytes that look like
     /// a block are not taken for one.
-    least: Sequence,
+    least: u64,
     /// Bytes that belong to no valid block.
     pub(crate) skipped: u64,
 }
 
 impl<'a> Blocks<'a> {
-    /// Reads from `place` to `end`.
-    pub(crate) fn new(file: &'a File, place: u64, end: u64, least: Sequence) -> Self {
+    pub(crate) fn new(file: &'a File, place: u64, end: u64, least: u64) -> Self {
         Self { file, place, end, least, skipped: 0 }
     }
 
@@ -77,7 +71,7 @@ impl<'a> Blocks<'a> {
         while self.place < self.end {
             if let Some((block, after)) = self.block_at(self.place)? {
                 self.place = after;
-                self.least = block.sequence.next();
+                self.least = block.sequence.saturating_add(1);
                 return Ok(Some((block, after)));
             }
             let from = self.place;

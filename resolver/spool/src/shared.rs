@@ -7,12 +7,12 @@ use std::{
     sync::{Arc, Mutex, MutexGuard},
 };
 
-use crate::{Limits, Sequence};
+use crate::Limits;
 
 /// A segment, as far as it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
-    pub(crate) first: Sequence,
+    pub(crate) first: u64,
     pub(crate) bytes: u64,
     pub(crate) blocks: u64,
     pub(crate) events: u64,
@@ -22,23 +22,20 @@ pub(crate) struct Segment {
 pub(crate) struct State {
     /// Segments, ascending. The last one may be written to.
     pub(crate) segments: VecDeque<Segment>,
-    /// The number of the next block.
-    pub(crate) next: Sequence,
+    pub(crate) next: u64,
     /// The first number that may not be stored elsewhere yet.
-    pub(crate) stored: Sequence,
+    pub(crate) stored: u64,
     /// The time of the first event that is not stored elsewhere, in microseconds since 1970; `None`
     /// if all are.
     pub(crate) oldest: Option<i64>,
 }
 
 impl State {
-    /// Returns the bytes of all segments.
     pub(crate) fn bytes(&self) -> u64 {
         self.segments.iter().map(|segment| segment.bytes).sum()
     }
 }
 
-/// A spool, shared by its two ends.
 pub(crate) struct Shared {
     pub(crate) folder: PathBuf,
     pub(crate) limits: Limits,

@@ -19,9 +19,6 @@ impl Sidecars {
     }
 
     /// Writes a file, in place of an earlier one of this name. It outlasts a loss of power.
-    ///
-    /// # Errors
-    /// Returns [`SpoolError::Io`] if the file cannot be written; the earlier one is kept then.
     pub fn put(&self, name: &str, bytes: &[u8]) -> Result<(), SpoolError> {
         let mut content = crc32c::crc32c(bytes).to_le_bytes().to_vec();
         content.extend_from_slice(bytes);
@@ -29,10 +26,6 @@ impl Sidecars {
     }
 
     /// Returns the content of a file, if it exists.
-    ///
-    /// # Errors
-    /// Returns [`SpoolError::Sidecar`] if the file is damaged, and [`SpoolError::Io`] if it cannot be
-    /// read.
     pub fn get(&self, name: &str) -> Result<Option<Vec<u8>>, SpoolError> {
         let path = self.path(name);
         let content = match fs::read(&path) {
@@ -47,9 +40,6 @@ impl Sidecars {
     }
 
     /// Renames a file, so that it is kept and no longer found. Returns its new path.
-    ///
-    /// # Errors
-    /// Returns [`SpoolError::Io`] if it cannot be renamed.
     pub fn set_aside(&self, name: &str) -> Result<PathBuf, SpoolError> {
         let path = self.path(name);
         let aside = path.with_extension("aside");
@@ -58,9 +48,6 @@ impl Sidecars {
     }
 
     /// Removes a file, if it exists.
-    ///
-    /// # Errors
-    /// Returns [`SpoolError::Io`] if it cannot be removed.
     pub fn remove(&self, name: &str) -> Result<(), SpoolError> {
         let path = self.path(name);
         match fs::remove_file(&path) {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    BLOCK_MAX, Block, DropReason, Sequence, SpoolError,
+    BLOCK_MAX, Block, DropReason,
     block::encode,
     folder::{private, segment_path, sync_folder},
     shared::{Segment, Shared},
@@ -19,55 +19,25 @@ pub struct Writer {
     open: Option<Open>,
     /// The encoded block; its memory is used again and again.
     encoded: Vec<u8>,
-    #[cfg(test)]
-    fail: Option<Failure>,
+    write_all: WriteAll,
 }
 
-/// The segment that is written to.
+/// Writes to a file. A test puts a disk that fails in its place.
+type WriteAll = Box<dyn FnMut(&mut File, &[u8]) -> io::Result<()> + Send>;
+
 struct Open {
     file: File,
     bytes: u64,
-    #[cfg(test)]
-    is_stuck: bool,
-}
-
-impl Open {
-    fn new(file: File, bytes: u64) -> Self {
-        Self {
-            file,
-            bytes,
-            #[cfg(test)]
-            is_stuck: false,
-        }
-    }
-}
-
-/// A failure that a test injects into the next write.
-#[cfg(test)]
-#[derive(Clone, Copy, Debug)]
-struct Failure {
-    /// Bytes written before the failure.
-    after: usize,
-    /// Whether the file cannot be truncated afterwards.
-    is_stuck: bool,
 }
 
 impl Writer {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self {
-            shared,
-            open: None,
-            encoded: Vec::new(),
-            #[cfg(test)]
-            fail: None,
-        }
+        let write_all = Box::new(|file: &mut File, bytes: &[u8]| file.write_all(bytes));
+        Self { shared, open: None, encoded: Vec::new(), write_all }
     }
 
     /// Appends a block, and returns its number. Once this returns, the block outlasts the process.
-    ///
-    /// # Errors
-    /// Returns [`DropReason`] if the block was refused; nothing of it is in the spool then.
-    pub fn append(&mut self, block: &Block<'_>) -> Result<Sequence, DropReason> {
+    pub fn append(&mut self, block: &Block<'_>) -> Result<u64, DropReason> {
         if block.bytes.len() > BLOCK_MAX {
             return Err(DropReason::TooLarge);
         }
@@ -82,7 +52,7 @@ impl Writer {
         }
         self.write(sequence).map_err(|error| DropReason::of(&error))?;
         let mut state = self.shared.state();
-        state.next = sequence.next();
+        state.next = sequence.saturating_add(1);
         if let Some(segment) = state.segments.back_mut() {
             segment.bytes += len;
             segment.blocks += 1;
@@ -92,31 +62,15 @@ impl Writer {
         Ok(sequence)
     }
 
-    /// Makes everything that was appended outlast a loss of power.
-    ///
-    /// # Errors
-    /// Returns [`SpoolError::Io`] if the disk fails.
-    pub fn sync(&mut self) -> Result<(), SpoolError> {
-        let Some(open) = &self.open else { return Ok(()) };
-        open.file.sync_data().map_err(SpoolError::at(&self.shared.folder))
-    }
-
     /// Writes the encoded block to the end of the current segment, or to a new one.
-    fn write(&mut self, sequence: Sequence) -> io::Result<()> {
+    fn write(&mut self, sequence: u64) -> io::Result<()> {
         let len = self.encoded.len() as u64;
         let is_full = |open: &Open| open.bytes > 0 && open.bytes + len > self.shared.limits.segment_bytes;
         if self.open.as_ref().is_none_or(is_full) {
             self.open = Some(self.next_segment(sequence)?);
         }
         let Some(open) = &mut self.open else { return Ok(()) };
-        #[cfg(test)]
-        let written = match self.fail.take() {
-            Some(failure) => open.fail(&self.encoded, failure),
-            None => open.file.write_all(&self.encoded),
-        };
-        #[cfg(not(test))]
-        let written = open.file.write_all(&self.encoded);
-        match written {
+        match (self.write_all)(&mut open.file, &self.encoded) {
             Ok(()) => {
                 open.bytes += len;
                 Ok(())
@@ -133,23 +87,20 @@ impl Writer {
     fn take_back(&mut self) {
         let Some(open) = &mut self.open else { return };
         let back = open.file.set_len(open.bytes).and_then(|()| open.file.seek(SeekFrom::End(0)));
-        #[cfg(test)]
-        let back =
-            back.and_then(|place| if open.is_stuck { Err(io::ErrorKind::Other.into()) } else { Ok(place) });
         if back.is_err() {
             self.open = None;
         }
     }
 
     /// Opens the last segment if it has room and no torn tail, or else begins one.
-    fn next_segment(&self, sequence: Sequence) -> io::Result<Open> {
+    fn next_segment(&self, sequence: u64) -> io::Result<Open> {
         let last = self.shared.state().segments.back().copied();
         let is_new = self.open.is_none();
         if let Some(last) = last.filter(|last| is_new && last.bytes < self.shared.limits.segment_bytes) {
             let mut file =
                 private().read(true).append(true).open(segment_path(&self.shared.folder, last.first))?;
             if file.seek(SeekFrom::End(0))? == last.bytes {
-                return Ok(Open::new(file, last.bytes));
+                return Ok(Open { file, bytes: last.bytes });
             }
         }
         let path = segment_path(&self.shared.folder, sequence);
@@ -160,16 +111,7 @@ impl Writer {
         if state.segments.back().is_none_or(|last| last.first != sequence) {
             state.segments.push_back(Segment { first: sequence, bytes: 0, blocks: 0, events: 0 });
         }
-        Ok(Open::new(file, 0))
-    }
-}
-
-#[cfg(test)]
-impl Open {
-    fn fail(&mut self, bytes: &[u8], failure: Failure) -> io::Result<()> {
-        self.is_stuck = failure.is_stuck;
-        self.file.write_all(&bytes[..failure.after.min(bytes.len())])?;
-        Err(io::ErrorKind::StorageFull.into())
+        Ok(Open { file, bytes: 0 })
     }
 }
 
@@ -178,15 +120,31 @@ mod tests {
     use super::*;
     use crate::{Limits, Spool};
 
+    /// Returns a disk that fills once, after some bytes. If it is stuck, the file cannot be
+    /// truncated afterwards.
+    fn filling(after: usize, is_stuck: bool) -> WriteAll {
+        let mut has_failed = false;
+        Box::new(move |file: &mut File, bytes: &[u8]| {
+            if std::mem::replace(&mut has_failed, true) {
+                return file.write_all(bytes);
+            }
+            file.write_all(&bytes[..after.min(bytes.len())])?;
+            if is_stuck {
+                *file = File::open("/dev/null")?;
+            }
+            Err(io::ErrorKind::StorageFull.into())
+        })
+    }
+
     fn append(writer: &mut Writer, number: u8) -> Result<u64, DropReason> {
         let bytes = vec![number; 300];
-        writer.append(&Block { bytes: &bytes, count: 1, span: (0, 0) }).map(Sequence::get)
+        writer.append(&Block { bytes: &bytes, count: 1, span: (0, 0) })
     }
 
     fn read(folder: &std::path::Path) -> Vec<(u64, u8)> {
         let mut spool = Spool::open(folder, Limits::DEFAULT).unwrap();
-        let blocks = spool.reader.next(None, usize::MAX, usize::MAX).unwrap();
-        blocks.iter().map(|block| (block.sequence.get(), block.bytes[0])).collect()
+        let blocks = spool.reader.next(0, usize::MAX, usize::MAX).unwrap();
+        blocks.iter().map(|block| (block.sequence, block.bytes[0])).collect()
     }
 
     #[test]
@@ -198,11 +156,11 @@ mod tests {
                     Spool::open(folder.path(), Limits::DEFAULT).unwrap();
                 assert_eq!(append(&mut writer, 1), Ok(0));
                 for after in 0..60 {
-                    writer.fail = Some(Failure { after, is_stuck });
+                    writer.write_all = filling(after, is_stuck);
                     assert_eq!(append(&mut writer, 9), Err(DropReason::DiskFull), "{after}");
                     assert_eq!(append(&mut writer, 2), Ok(after as u64 + 1), "{after}");
                 }
-                assert_eq!(reader.next(None, usize::MAX, usize::MAX).unwrap().len(), 61);
+                assert_eq!(reader.next(0, usize::MAX, usize::MAX).unwrap().len(), 61);
             }
             let expected = (0..61).map(|number| (number, if number == 0 { 1 } else { 2 }));
             assert_eq!(read(folder.path()), expected.collect::<Vec<_>>());
@@ -220,7 +178,7 @@ mod tests {
         }
         assert!(stored > 2 && reader.bytes() <= 400);
         assert_eq!(append(&mut writer, 1), Err(DropReason::SpoolFull));
-        reader.release(Sequence::new(stored - 1)).unwrap();
+        reader.release(stored).unwrap();
         assert_eq!(append(&mut writer, 1), Ok(stored));
         let huge = vec![0; BLOCK_MAX + 1];
         let huge = Block { bytes: &huge, count: 1, span: (0, 0) };

@@ -22,7 +22,7 @@ use app::{
     url_indexer::UrlIndexer,
     visit_limit::VisitLimiter,
     visits::{BlockSink, Recorder, RecorderConfig},
-    webhooks::{Dispatcher, WebhookParts, metrics::WebhookMetrics},
+    webhooks::{Dispatcher, metrics::WebhookMetrics},
 };
 use codes::Mint;
 use daemon::{TaskSupervisor, traces::Traces};
@@ -295,10 +295,8 @@ impl Parts {
             backlog: self.backlog.clone(),
             key_names: KeyNames::default(),
             passwords: Arc::clone(&shared.passwords),
-            webhooks: WebhookParts {
-                store: self.store.clone(),
-                policy: Arc::new(settings.webhooks.policy().clone()),
-            },
+            webhooks: self.store.clone(),
+            webhook_policy: settings.webhooks.policy.clone(),
             turns,
             deletions: DeletionPace::default(),
             policy: LinkPolicy {

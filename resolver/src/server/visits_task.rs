@@ -11,21 +11,15 @@ use app::{
     cluster::{SpoolGauge, SpoolState},
     domain_cache::DomainCache,
     visits::BlockSink,
-    webhooks::VisitEvents,
 };
 use cli::args::Database;
 use daemon::{Recorder, TaskSupervisor};
 use ingest::{
     IngestMetrics, Options,
-    announce::Announcer,
     storer::{self, StorerConfig},
     upkeep,
 };
 use jiff::Timestamp;
-use links::{
-    DomainId,
-    webhook::{NewWebhookEvent, RecordedVisits},
-};
 use spool::{Backlog, BacklogGauge, Block, Limits, Reader, Sidecars, Spool, Writer};
 use store::{Store, postgres::ConnectOptions};
 use tokio::{
@@ -164,29 +158,6 @@ impl BlockSink for SpoolSink {
     }
 }
 
-/// Tells the webhooks of the settings.
-struct WebhookAnnouncer(Arc<DomainCache>);
-
-impl WebhookAnnouncer {
-    fn visit_events(&self) -> VisitEvents {
-        VisitEvents::of(self.0.entries().webhooks())
-    }
-}
-
-impl Announcer for WebhookAnnouncer {
-    fn is_idle(&self) -> bool {
-        self.visit_events().is_idle()
-    }
-
-    fn base(&self, domain: DomainId) -> String {
-        self.0.base(domain)
-    }
-
-    fn events(&self, groups: &[RecordedVisits]) -> Vec<NewWebhookEvent> {
-        self.visit_events().events(groups)
-    }
-}
-
 /// Starts to look after the store of visits.
 pub(super) fn start_upkeep(
     supervisor: &TaskSupervisor,
@@ -217,17 +188,18 @@ impl VisitTasks {
         let (keep_days, left) = (settings.visits.keep_days(), spool.left());
         let (ending, is_ending) = watch::channel(false);
         let (end, ended) = oneshot::channel();
-        let (clock, untracked) = (Arc::clone(domains), Arc::clone(domains));
+        let [clock, untracked, webhooks, bases] = std::array::from_fn(|_| Arc::clone(domains));
         let config = StorerConfig {
             store: Arc::clone(store),
             reader: spool.reader,
             sidecars: spool.sidecars,
             spool: spool.id,
             holder: settings.holder.to_string(),
-            options: Options { addresses: settings.visits.addresses, respects_opt_out: true, keep_days },
+            options: Options { addresses: settings.visits.addresses, keep_days },
             places: settings.geoip.clone(),
             untracked: Box::new(move || untracked.untracked()),
-            announcer: Box::new(WebhookAnnouncer(Arc::clone(domains))),
+            webhooks: Box::new(move || webhooks.entries().webhooks().to_vec()),
+            base: Box::new(move |domain| bases.base(domain)),
             recorded: spool.recorded,
             ending: is_ending,
             metrics: spool.metrics,

@@ -55,15 +55,8 @@ const V6: [(Ipv6Net, &str); 12] = [
 /// Global unicast, the only part of IPv6 from which addresses are assigned.
 const GLOBAL_UNICAST: Ipv6Net = v6([0x2000, 0, 0, 0, 0, 0, 0, 0], 3);
 
-/// Tells whether an address is on the public Internet, so that a webhook may reach it.
-#[must_use]
-pub fn is_public(address: IpAddr) -> bool {
-    special_range(address).is_none()
-}
-
 /// Returns the purpose of the special range that an address belongs to. `None` if it is public.
-#[must_use]
-pub fn special_range(address: IpAddr) -> Option<&'static str> {
+pub(crate) fn special_range(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => special_v4(address),
         IpAddr::V6(address) => special_v6(address),
@@ -122,6 +115,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    fn is_public(address: IpAddr) -> bool {
+        special_range(address).is_none()
+    }
 
     fn judge(addresses: &str, expected: bool) {
         for text in addresses.split_whitespace() {

@@ -1,6 +1,6 @@
 //! The connection of one attempt. It goes to the checked addresses and to no other.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{fmt::Display, net::SocketAddr, sync::Arc};
 
 use rustls::{ClientConfig, pki_types::ServerName};
 use tokio::{
@@ -10,25 +10,23 @@ use tokio::{
 use tokio_rustls::{TlsConnector, client::TlsStream};
 use url::Host;
 
-use crate::{
-    outcome::{Phase, Reason},
-    webhook_url::literal,
-};
+use crate::{outcome::Failure, webhook_url::literal};
 
 /// The number of checked addresses of a host that are tried.
 const MAX_TRIED: usize = 8;
 
 /// Tries addresses in turn. Each but the last gets half of the remaining time.
-pub(crate) async fn dial(addresses: &[SocketAddr], deadline: Instant) -> Result<TcpStream, Reason> {
+pub(crate) async fn dial(addresses: &[SocketAddr], deadline: Instant) -> Result<TcpStream, Failure> {
     let addresses = &addresses[..addresses.len().min(MAX_TRIED)];
-    let mut failure = Reason::Timeout(Phase::Connect);
+    let late = || Failure::again("the time was over while connecting");
+    let mut failure = late();
     for (position, address) in addresses.iter().enumerate() {
         let left = deadline.saturating_duration_since(Instant::now());
         let limit = if position + 1 == addresses.len() { left } else { left / 2 };
         failure = match timeout(limit, TcpStream::connect(address)).await {
             Ok(Ok(stream)) => return Ok(stream),
-            Ok(Err(error)) => Reason::Connection(error.kind()),
-            Err(_) => Reason::Timeout(Phase::Connect),
+            Ok(Err(error)) => Failure::again(format!("no connection: {}", error.kind())),
+            Err(_) => late(),
         };
     }
     Err(failure)
@@ -40,19 +38,20 @@ pub(crate) async fn secure(
     host: &Host<String>,
     config: Arc<ClientConfig>,
     deadline: Instant,
-) -> Result<TlsStream<TcpStream>, Reason> {
+) -> Result<TlsStream<TcpStream>, Failure> {
+    let failed = |error: &dyn Display| Failure::again(format!("the TLS handshake failed: {error}"));
     let name = match literal(host) {
         Some(address) => ServerName::from(address),
-        None => ServerName::try_from(host.to_string()).map_err(|error| Reason::Tls(error.to_string()))?,
+        None => ServerName::try_from(host.to_string()).map_err(|error| failed(&error))?,
     };
     let negotiated = timeout_at(deadline, TlsConnector::from(config).connect(name, stream)).await;
-    let negotiated = negotiated.map_err(|_| Reason::Timeout(Phase::Handshake))?;
-    negotiated.map_err(|error| Reason::Tls(error.to_string()))
+    let late = |_| Failure::again("the time was over while negotiating TLS");
+    negotiated.map_err(late)?.map_err(|error| failed(&error))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{io::ErrorKind, net::TcpListener, time::Duration};
+    use std::{net::TcpListener, time::Duration};
 
     use super::*;
 
@@ -65,6 +64,6 @@ mod tests {
         let stream = dial(&[refusing, address], deadline).await.unwrap();
         assert_eq!(stream.peer_addr().unwrap(), address);
         let refused = dial(&[refusing], deadline).await.unwrap_err();
-        assert_eq!(refused, Reason::Connection(ErrorKind::ConnectionRefused));
+        assert_eq!(refused, Failure::again("no connection: connection refused"));
     }
 }

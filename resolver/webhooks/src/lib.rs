@@ -1,13 +1,13 @@
 //! Webhooks: signatures, the addresses that they may reach, and their delivery.
 //!
-//! 1. A request reaches only addresses that were checked in the same attempt: [`is_public`], or a
-//!    network that the operator allows ([`Policy`]). The name is resolved once, and the connection
-//!    goes to an address of that answer.
+//! 1. A request reaches only addresses that were checked in the same attempt: public ones, or those
+//!    of a network that the operator allows ([`Policy`]). The name is resolved once, and the
+//!    connection goes to an address of that answer.
 //! 2. No redirect is followed, and no proxy of the environment is used: both would choose an
 //!    address that nothing has checked.
 //! 3. An attempt is bounded in time and bytes, whatever the receiver sends or does not read
 //!    ([`Timeouts`], [`MAX_BODY`]).
-//! 4. Every attempt of a delivery has the same [`MessageId`], so that a receiver can tell an event
+//! 4. Every attempt of a delivery has the same message id, so that a receiver can tell an event
 //!    that it already has. Deliveries happen at least once.
 //! 5. This crate keeps nothing: webhooks, deliveries and their times are stored by the caller.
 
@@ -17,22 +17,18 @@ mod lookup;
 mod outcome;
 mod policy;
 mod retry_after;
-mod schedule;
 mod secret;
 mod sender;
 mod signature;
 mod webhook_url;
 
 pub use hyper::StatusCode;
-pub use ipnet::IpNet;
 
 pub use self::{
-    address::{is_public, special_range},
-    outcome::{Attempt, Outcome, Phase, Reason, RetryAdvice, Silence},
-    policy::{Policy, RefusedAddress},
-    schedule::{Jitter, Next, failing_since, is_exhausted, next},
-    secret::{Secret, SecretError},
+    outcome::{Attempt, Failure, Outcome},
+    policy::Policy,
+    secret::{SecretError, generate_secret},
     sender::{MAX_BODY, Roots, RootsError, Sender, Timeouts},
-    signature::{MessageId, MessageIdError, SignedHeaders, sign},
+    signature::{SignedHeaders, sign},
     webhook_url::{UrlError, WebhookUrl},
 };

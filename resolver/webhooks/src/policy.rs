@@ -1,9 +1,6 @@
 //! What the operator allows beyond public addresses and TLS.
 
-use std::{
-    fmt,
-    net::{IpAddr, SocketAddr},
-};
+use std::net::{IpAddr, SocketAddr};
 
 use ipnet::IpNet;
 
@@ -18,67 +15,39 @@ pub struct Policy {
     pub allow_http: bool,
 }
 
-/// An address that webhooks may not reach.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub struct RefusedAddress {
-    /// The first such address.
-    pub address: IpAddr,
-    /// The purpose of its range.
-    pub range: &'static str,
-    /// The number of addresses of the same host that webhooks may reach.
-    pub permitted: usize,
-}
+/// Why webhooks may not reach an address, for their owner.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct RefusedAddress(String);
 
-impl fmt::Display for RefusedAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is not a public address ({})", self.address, self.range)?;
-        match self.permitted {
-            0 => write!(f, ": the operator can allow its network with --webhooks network=CIDR"),
-            permitted => write!(
-                f,
+impl Policy {
+    /// Checks that each address of a host is public or in an allowed network. One refused address
+    /// refuses the host, because a name that mixes public and private addresses is an attack or a
+    /// mistake.
+    pub(crate) fn check(&self, addresses: &[SocketAddr]) -> Result<(), RefusedAddress> {
+        let range = |address: &SocketAddr| Some((address.ip(), self.refused_range(address)?));
+        let refused: Vec<(IpAddr, &str)> = addresses.iter().filter_map(range).collect();
+        let Some((address, range)) = refused.first() else { return Ok(()) };
+        let hint = match addresses.len() - refused.len() {
+            0 => ": the operator can allow its network with --webhooks network=CIDR".to_owned(),
+            permitted => format!(
                 ", while {permitted} other addresses of the host are permitted: such a mix is an attack or a \
                  mistake in the host's DNS records"
             ),
-        }
+        };
+        Err(RefusedAddress(format!("{address} is not a public address ({range}){hint}")))
     }
-}
 
-impl Policy {
-    /// Checks one address.
-    ///
-    /// # Errors
-    /// Returns the address if it is neither public nor in an allowed network.
-    pub fn check(&self, address: IpAddr) -> Result<(), RefusedAddress> {
+    /// Returns the purpose of the range of an address that webhooks may not reach.
+    fn refused_range(&self, address: &SocketAddr) -> Option<&'static str> {
+        // A zone id selects an interface of this machine.
+        if matches!(address, SocketAddr::V6(zoned) if zoned.scope_id() != 0) {
+            return Some("of one network interface");
+        }
         // Allowed networks are written in IPv4, and a system may map what it resolves to IPv6.
-        let canonical = address.to_canonical();
+        let (address, canonical) = (address.ip(), address.ip().to_canonical());
         let is_allowed = |network: &IpNet| network.contains(&address) || network.contains(&canonical);
-        match special_range(address) {
-            Some(range) if !self.allowed_networks.iter().any(is_allowed) => {
-                Err(RefusedAddress { address, range, permitted: 0 })
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Checks every address of a host. One refused address refuses the host, because a name that
-    /// mixes public and private addresses is an attack or a mistake.
-    pub(crate) fn check_all(&self, addresses: &[SocketAddr]) -> Result<(), RefusedAddress> {
-        let (permitted, refused): (Vec<_>, Vec<_>) =
-            addresses.iter().map(|address| self.check_socket(address)).partition(Result::is_ok);
-        match refused.into_iter().find_map(Result::err) {
-            Some(refused) => Err(RefusedAddress { permitted: permitted.len(), ..refused }),
-            None => Ok(()),
-        }
-    }
-
-    fn check_socket(&self, address: &SocketAddr) -> Result<(), RefusedAddress> {
-        match address {
-            // A zone id selects an interface of this machine.
-            SocketAddr::V6(zoned) if zoned.scope_id() != 0 => {
-                Err(RefusedAddress { address: address.ip(), range: "of one network interface", permitted: 0 })
-            }
-            _ => self.check(address.ip()),
-        }
+        special_range(address).filter(|_| !self.allowed_networks.iter().any(is_allowed))
     }
 }
 
@@ -102,20 +71,22 @@ mod tests {
         for (address, is_permitted) in
             [("10.1.2.3", true), ("::ffff:10.1.2.3", true), ("10.2.0.0", false), ("64:ff9b::10.1.2.3", false)]
         {
-            assert_eq!(policy.check(address.parse().unwrap()).is_ok(), is_permitted, "{address}");
+            assert_eq!(policy.check(&sockets(&[address])).is_ok(), is_permitted, "{address}");
         }
     }
 
     #[test]
     fn one_refused_address_refuses_the_host_and_the_mix_is_named() {
         let policy = Policy::default();
-        assert_eq!(policy.check_all(&sockets(&["8.8.8.8", "2606:4700::1111"])), Ok(()));
-        let refused = policy.check_all(&sockets(&["8.8.8.8", "127.0.0.1", "10.0.0.1"])).unwrap_err();
-        let address = "127.0.0.1".parse().unwrap();
-        assert_eq!(refused, RefusedAddress { address, range: "loopback", permitted: 1 });
-        assert!(refused.to_string().contains("attack or a mistake"), "{refused}");
-        let refused = policy.check_all(&sockets(&["127.0.0.1"])).unwrap_err();
-        assert!(!refused.to_string().contains("attack"), "{refused}");
+        assert_eq!(policy.check(&sockets(&["8.8.8.8", "2606:4700::1111"])), Ok(()));
+        for (addresses, reason) in [
+            (&["8.8.8.8", "127.0.0.1", "10.0.0.1"][..], "(loopback), while 1 other addresses"),
+            (&["127.0.0.1"], "(loopback): the operator can allow"),
+        ] {
+            let refused = policy.check(&sockets(addresses)).unwrap_err();
+            let expected = format!("127.0.0.1 is not a public address {reason}");
+            assert!(refused.0.starts_with(&expected), "{refused}");
+        }
     }
 
     #[test]
@@ -124,7 +95,8 @@ mod tests {
         let address = "fe80::1".parse().unwrap();
         let without: SocketAddr = SocketAddrV6::new(address, 443, 0, 0).into();
         let with: SocketAddr = SocketAddrV6::new(address, 443, 0, 2).into();
-        assert_eq!(policy.check_all(&[without]), Ok(()));
-        assert_eq!(policy.check_all(&[with]).unwrap_err().address, IpAddr::V6(address));
+        assert_eq!(policy.check(&[without]), Ok(()));
+        let refused = policy.check(&[with]).unwrap_err();
+        assert!(refused.0.starts_with("fe80::1 is not"), "{refused}");
     }
 }

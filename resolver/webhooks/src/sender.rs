@@ -29,17 +29,18 @@ use rustls::{
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
+    sync::Semaphore,
     task::JoinSet,
     time::{Instant, timeout_at},
 };
 
 use crate::{
     connect::{dial, secure},
-    lookup::Lookups,
-    outcome::{Attempt, Outcome, Phase, Reason, RetryAdvice, Silence},
+    lookup::{MAX_UNDER_WAY, resolve},
+    outcome::{Attempt, Failure, Outcome},
     policy::Policy,
     signature::SignedHeaders,
-    webhook_url::WebhookUrl,
+    webhook_url::{PLAIN_TEXT, WebhookUrl},
 };
 
 /// The largest body of a request in bytes.
@@ -50,8 +51,10 @@ const MAX_EXCERPT: usize = 4 * 1024;
 const MAX_HEAD: usize = 16 * 1024;
 /// The longest time limit. Longer ones are cut to it.
 const MAX_TOTAL: Duration = Duration::from_secs(60);
-/// The value of the header `User-Agent`.
 const USER_AGENT: &str = concat!("Shortmint-Webhooks/", env!("CARGO_PKG_VERSION"));
+
+/// The reason of an attempt whose answer did not come in time.
+const LATE: &str = "no answer came in time: the receiver may have the event";
 
 /// The time limits of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,61 +79,50 @@ pub struct Roots(RootCertStore);
 
 /// Why a bundle of certificates was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RootsError {
-    /// Not PEM.
-    #[error("expected certificates in PEM: {0}")]
-    Pem(String),
-    /// PEM without a certificate.
-    #[error("expected at least one certificate in PEM, found none")]
-    Empty,
-}
+#[error("expected {0}")]
+pub struct RootsError(String);
 
 impl Roots {
     /// Returns the authorities of Mozilla's list, as it was when this program was built.
-    #[must_use]
     pub fn mozilla() -> Self {
         Self(webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect())
     }
 
     /// Returns exactly the authorities of a PEM bundle, without those of Mozilla's list. For an
     /// authority of one's own beside the public ones, the bundle has to have both.
-    ///
-    /// # Errors
-    /// Returns an error if the text is not PEM, has no certificate, or one that cannot be read.
     pub fn from_pem(pem: &[u8]) -> Result<Self, RootsError> {
         let mut roots = RootCertStore::empty();
         for found in CertificateDer::pem_slice_iter(pem) {
-            let certificate = found.map_err(|error| RootsError::Pem(error.to_string()))?;
-            roots.add(certificate).map_err(|error| RootsError::Pem(error.to_string()))?;
+            let no_pem = |error: &dyn Display| RootsError(format!("certificates in PEM: {error}"));
+            let certificate = found.map_err(|error| no_pem(&error))?;
+            roots.add(certificate).map_err(|error| no_pem(&error))?;
         }
-        if roots.is_empty() { Err(RootsError::Empty) } else { Ok(Self(roots)) }
+        match roots.is_empty() {
+            true => Err(RootsError("at least one certificate in PEM, found none".to_owned())),
+            false => Ok(Self(roots)),
+        }
     }
 }
 
 /// Makes delivery attempts.
 #[derive(Debug)]
 pub struct Sender {
-    policy: Policy,
+    /// The policy, with which URLs are to be parsed.
+    pub policy: Policy,
     tls: Arc<ClientConfig>,
-    lookups: Lookups,
+    /// Slots of lookups of hosts that are under way.
+    lookups: Arc<Semaphore>,
 }
 
 impl Sender {
     /// Creates a sender.
-    #[must_use]
     pub fn new(policy: Policy, roots: Roots) -> Self {
         let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .expect("the provider has all versions of TLS");
         let mut tls = tls.with_root_certificates(roots.0).with_no_client_auth();
         tls.resumption = Resumption::disabled();
-        Self { policy, tls: Arc::new(tls), lookups: Lookups::new() }
-    }
-
-    /// Returns the policy, with which URLs are to be parsed.
-    #[must_use]
-    pub fn policy(&self) -> &Policy {
-        &self.policy
+        Self { policy, tls: Arc::new(tls), lookups: Arc::new(Semaphore::new(MAX_UNDER_WAY)) }
     }
 
     /// Makes one attempt: sends the JSON body with the signed headers, and reads the answer, at
@@ -147,10 +139,10 @@ impl Sender {
         let connect = timeouts.connect.min(total);
         let answered = match self.request(url, headers, body) {
             Ok(request) => self.exchange(url, request, connect, deadline).await,
-            Err(reason) => Err(Outcome::Failed(reason, RetryAdvice::GiveUp)),
+            Err(failure) => Err(failure),
         };
         match answered {
-            Err(outcome) => Attempt { outcome, excerpt: String::new() },
+            Err(failure) => failure.into(),
             Ok((response, _connection)) => Attempt {
                 outcome: Outcome::of_answer(response.status(), response.headers(), SystemTime::now()),
                 excerpt: excerpt(response.into_body(), deadline).await,
@@ -165,13 +157,16 @@ impl Sender {
         url: &WebhookUrl,
         headers: &SignedHeaders,
         body: &[u8],
-    ) -> Result<Request<Full<Bytes>>, Reason> {
-        if url.is_plain_text() && !self.policy.allow_http {
-            return Err(Reason::PlainText);
+    ) -> Result<Request<Full<Bytes>>, Failure> {
+        if url.is_plain_text && !self.policy.allow_http {
+            return Err(Failure::for_good(PLAIN_TEXT));
         }
         if body.len() > MAX_BODY {
-            return Err(Reason::BodyTooLarge(body.len()));
+            let found = body.len();
+            return Err(Failure::for_good(format!("the event has {found} bytes, and may have {MAX_BODY}")));
         }
+        let unsendable =
+            |error: &dyn Display| Failure::for_good(format!("the request cannot be sent: {error}"));
         let uri = Uri::try_from(url.as_str()).map_err(|error| unsendable(&error))?;
         let host = uri.authority().map_or("", |authority| authority.as_str());
         let target = uri.path_and_query().map_or("/", |target| target.as_str());
@@ -180,8 +175,8 @@ impl Sender {
             .header(header::CONTENT_TYPE, "application/json")
             .header(header::USER_AGENT, USER_AGENT)
             .header(header::CONNECTION, "close");
-        for (name, value) in headers.pairs() {
-            request = request.header(name, value);
+        for (name, value) in headers {
+            request = request.header(*name, value.as_str());
         }
         request.body(Full::new(Bytes::copy_from_slice(body))).map_err(|error| unsendable(&error))
     }
@@ -192,41 +187,37 @@ impl Sender {
         request: Request<Full<Bytes>>,
         connect: Duration,
         deadline: Instant,
-    ) -> Result<(Response<Incoming>, Connection), Outcome> {
-        let resolved = timeout_at(deadline, self.lookups.resolve(url.host(), url.port())).await;
-        let addresses = resolved.unwrap_or(Err(Reason::Timeout(Phase::Resolve))).map_err(Outcome::again)?;
-        let checked = self.policy.check_all(&addresses);
-        checked.map_err(|refused| Outcome::again(Reason::Address(refused)))?;
+    ) -> Result<(Response<Incoming>, Connection), Failure> {
+        let resolved = timeout_at(deadline, resolve(&self.lookups, &url.host, url.port)).await;
+        let addresses =
+            resolved.map_err(|_| Failure::again("the time was over while resolving the host"))??;
+        self.policy.check(&addresses).map_err(|refused| Failure::again(refused.to_string()))?;
         let connected_by = deadline.min(Instant::now() + connect);
-        let stream = dial(&addresses, connected_by).await.map_err(Outcome::again)?;
-        if url.is_plain_text() {
+        let stream = dial(&addresses, connected_by).await?;
+        if url.is_plain_text {
             return send(stream, request, deadline).await;
         }
-        let tls = secure(stream, url.host(), Arc::clone(&self.tls), connected_by).await;
-        send(tls.map_err(Outcome::again)?, request, deadline).await
+        let tls = secure(stream, &url.host, Arc::clone(&self.tls), connected_by).await?;
+        send(tls, request, deadline).await
     }
 }
 
 /// The task that moves the bytes of a connection. It ends when this is dropped.
 type Connection = JoinSet<hyper::Result<()>>;
 
-fn unsendable(error: &impl Display) -> Reason {
-    Reason::Unsendable(error.to_string())
-}
-
 /// Sends a request over a new connection, and waits for the head of the answer.
 async fn send(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     request: Request<Full<Bytes>>,
     deadline: Instant,
-) -> Result<(Response<Incoming>, Connection), Outcome> {
+) -> Result<(Response<Incoming>, Connection), Failure> {
     let handshake = http1::Builder::new().max_buf_size(MAX_HEAD).handshake(TokioIo::new(stream));
-    let (mut sender, connection) = handshake.await.map_err(|error| Outcome::of_error(&error))?;
+    let (mut sender, connection) = handshake.await.map_err(|error| Failure::of_error(&error))?;
     let mut task = Connection::new();
     task.spawn(connection);
     match timeout_at(deadline, sender.send_request(request)).await {
-        Err(_) => Err(Outcome::Uncertain(Silence::Late)),
-        Ok(answered) => Ok((answered.map_err(|error| Outcome::of_error(&error))?, task)),
+        Err(_) => Err(Failure::again(LATE)),
+        Ok(answered) => Ok((answered.map_err(|error| Failure::of_error(&error))?, task)),
     }
 }
 

@@ -5,12 +5,15 @@
 //! 2. Two parsers read the URL: the one that finds the host to check, and the HTTP client's, which
 //!    writes the request. A text that they read differently is refused.
 
-use std::{fmt, net::IpAddr};
+use std::{
+    fmt::{self, Display},
+    net::{IpAddr, SocketAddr},
+};
 
 use hyper::Uri;
 use url::{Host, Url};
 
-use crate::policy::{Policy, RefusedAddress};
+use crate::policy::Policy;
 
 /// The longest URL in bytes, as it was given and as it is sent.
 const MAX_LEN: usize = 2_048;
@@ -20,85 +23,67 @@ const MAX_LEN: usize = 2_048;
 #[derive(Clone, PartialEq, Eq)]
 pub struct WebhookUrl {
     text: Box<str>,
-    host: Host<String>,
-    port: u16,
-    is_plain_text: bool,
+    pub(crate) host: Host<String>,
+    pub(crate) port: u16,
+    /// Whether the scheme is http.
+    pub(crate) is_plain_text: bool,
 }
 
-/// Why a URL was refused.
+/// Why a URL was refused, for its owner.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum UrlError {
-    /// Longer than [`WebhookUrl::MAX_LEN`].
-    #[error("the URL has {0} bytes, and may have {MAX_LEN}")]
-    TooLong(usize),
-    /// Not a URL, or one that HTTP cannot send.
-    #[error("not a URL such as https://example.com/hook: {0}")]
-    Malformed(String),
-    /// Another scheme than https.
-    #[error("expected a URL that begins with https://")]
-    Scheme,
-    /// The scheme http, which the operator has not allowed.
-    #[error("this server does not allow http: use https, or start it with --webhooks http")]
-    PlainText,
-    /// A user name or a password.
-    #[error("the URL has a user name or a password: leave it out, receivers check the signature")]
-    UserInfo,
-    /// A fragment, which is never sent.
-    #[error("the URL has a fragment, which is never sent: leave out the part after #")]
-    Fragment,
-    /// A literal address that webhooks may not reach.
-    #[error(transparent)]
-    Address(RefusedAddress),
+#[error("{0}")]
+pub struct UrlError(String);
+
+/// The reason of a refusal of http, which the operator has not allowed.
+pub(crate) const PLAIN_TEXT: &str =
+    "this server does not allow http: use https, or start it with --webhooks http";
+
+fn malformed(reason: impl Display) -> UrlError {
+    UrlError(format!("not a URL such as https://example.com/hook: {reason}"))
+}
+
+fn check_len(text: &str) -> Result<(), UrlError> {
+    match text.len() {
+        ..=MAX_LEN => Ok(()),
+        found => Err(UrlError(format!("the URL has {found} bytes, and may have {MAX_LEN}"))),
+    }
 }
 
 impl WebhookUrl {
-    /// The longest URL in bytes.
-    pub const MAX_LEN: usize = MAX_LEN;
-
     /// Parses a URL and normalizes it.
-    ///
-    /// # Errors
-    /// Returns the [`UrlError`] of the first check that failed.
     pub fn parse(text: &str, policy: &Policy) -> Result<Self, UrlError> {
-        if text.len() > MAX_LEN {
-            return Err(UrlError::TooLong(text.len()));
-        }
-        let url = Url::parse(text).map_err(|error| UrlError::Malformed(error.to_string()))?;
-        let is_plain_text = is_plain_text(&url, policy)?;
+        let refused = |reason: &str| Err(UrlError(reason.to_owned()));
+        check_len(text)?;
+        let url = Url::parse(text).map_err(malformed)?;
+        let is_plain_text = match url.scheme() {
+            "https" => false,
+            "http" if policy.allow_http => true,
+            "http" => return refused(PLAIN_TEXT),
+            _ => return refused("expected a URL that begins with https://"),
+        };
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(UrlError::UserInfo);
+            return refused(
+                "the URL has a user name or a password: leave it out, receivers check the signature",
+            );
         }
         if url.fragment().is_some() {
-            return Err(UrlError::Fragment);
+            return refused("the URL has a fragment, which is never sent: leave out the part after #");
         }
         let (Some(host), Some(port)) = (url.host(), url.port_or_known_default()) else {
-            return Err(UrlError::Malformed("expected a host".to_owned()));
+            return Err(malformed("expected a host"));
         };
         if let Some(address) = literal(&host) {
-            policy.check(address).map_err(UrlError::Address)?;
+            policy
+                .check(&[SocketAddr::new(address, port)])
+                .map_err(|refused| UrlError(refused.to_string()))?;
         }
         check_agreement(&url)?;
         Ok(Self { text: url.as_str().into(), host: host.to_owned(), port, is_plain_text })
     }
 
     /// Returns the URL in its normal form, in which it is sent.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
-    }
-
-    /// Tells whether the scheme is http.
-    #[must_use]
-    pub const fn is_plain_text(&self) -> bool {
-        self.is_plain_text
-    }
-
-    pub(crate) const fn host(&self) -> &Host<String> {
-        &self.host
-    }
-
-    pub(crate) const fn port(&self) -> u16 {
-        self.port
     }
 }
 
@@ -119,25 +104,14 @@ pub(crate) fn literal<S>(host: &Host<S>) -> Option<IpAddr> {
     }
 }
 
-fn is_plain_text(url: &Url, policy: &Policy) -> Result<bool, UrlError> {
-    match url.scheme() {
-        "https" => Ok(false),
-        "http" if policy.allow_http => Ok(true),
-        "http" => Err(UrlError::PlainText),
-        _ => Err(UrlError::Scheme),
-    }
-}
-
 /// Checks that the HTTP client reads the URL in its normal form as the URL parser did.
 fn check_agreement(url: &Url) -> Result<(), UrlError> {
     let text = url.as_str();
     // Percent encoding and Punycode lengthen what was given.
-    if text.len() > MAX_LEN {
-        return Err(UrlError::TooLong(text.len()));
-    }
-    let uri = Uri::try_from(text).map_err(|error| UrlError::Malformed(error.to_string()))?;
+    check_len(text)?;
+    let uri = Uri::try_from(text).map_err(malformed)?;
     if uri.host() != url.host_str() || uri.port_u16() != url.port() {
-        return Err(UrlError::Malformed("expected a host that is read in one way only".to_owned()));
+        return Err(malformed("expected a host that is read in one way only"));
     }
     Ok(())
 }
@@ -150,6 +124,11 @@ mod tests {
 
     fn parse(text: &str) -> Result<WebhookUrl, UrlError> {
         WebhookUrl::parse(text, &Policy::default())
+    }
+
+    fn check_refused(text: &str, reason: &str) {
+        let refused = parse(text).unwrap_err();
+        assert!(refused.0.contains(reason), "{text}: {refused}");
     }
 
     fn with_length(length: usize) -> String {
@@ -168,27 +147,28 @@ mod tests {
             ("https://[2606:4700::1111]:1/", "https://[2606:4700::1111]:1/", 1),
         ] {
             let url = parse(text).unwrap();
-            assert_eq!((url.as_str(), url.port()), (kept, port), "{text}");
+            assert_eq!((url.as_str(), url.port), (kept, port), "{text}");
         }
     }
 
     #[test]
     fn other_urls_are_refused_with_the_reason() {
         for (text, reason) in [
-            ("http://example.com/", UrlError::PlainText),
-            ("ftp://example.com/", UrlError::Scheme),
-            ("file:///etc/passwd", UrlError::Scheme),
-            ("https://user@example.com/", UrlError::UserInfo),
-            ("https://:secret@example.com/", UrlError::UserInfo),
-            ("https://example.com/#part", UrlError::Fragment),
-            ("https://example.com/#", UrlError::Fragment),
+            ("http://example.com/", PLAIN_TEXT),
+            ("ftp://example.com/", "begins with https://"),
+            ("file:///etc/passwd", "begins with https://"),
+            ("https://user@example.com/", "user name or a password"),
+            ("https://:secret@example.com/", "user name or a password"),
+            ("https://example.com/#part", "fragment"),
+            ("https://example.com/#", "fragment"),
+            ("", "not a URL"),
+            ("example.com", "not a URL"),
+            ("https://", "not a URL"),
+            ("https://a b/", "not a URL"),
+            ("https://[fe80::1%25eth0]/", "not a URL"),
+            ("https://1.2.3.256/", "not a URL"),
         ] {
-            assert_eq!(parse(text).unwrap_err(), reason, "{text}");
-        }
-        for text in
-            ["", "example.com", "https://", "https://a b/", "https://[fe80::1%25eth0]/", "https://1.2.3.256/"]
-        {
-            assert!(matches!(parse(text), Err(UrlError::Malformed(_))), "{text}: {:?}", parse(text));
+            check_refused(text, reason);
         }
     }
 
@@ -209,8 +189,7 @@ mod tests {
             "[fd00:ec2::254]",
             "[64:ff9b::a00:1]",
         ] {
-            let parsed = parse(&format!("https://{host}/"));
-            assert!(matches!(parsed, Err(UrlError::Address(_))), "{host}: {parsed:?}");
+            check_refused(&format!("https://{host}/"), "is not a public address");
         }
     }
 
@@ -218,17 +197,18 @@ mod tests {
     fn a_policy_can_allow_plain_text_and_private_networks() {
         let policy = Policy { allowed_networks: vec!["127.0.0.0/8".parse().unwrap()], allow_http: true };
         let url = WebhookUrl::parse("http://127.0.0.1/hook", &policy).unwrap();
-        assert!(url.is_plain_text());
-        assert_eq!(url.port(), 80);
-        assert!(matches!(WebhookUrl::parse("http://10.0.0.1/", &policy), Err(UrlError::Address(_))));
+        assert!(url.is_plain_text);
+        assert_eq!(url.port, 80);
+        let refused = WebhookUrl::parse("http://10.0.0.1/", &policy).unwrap_err();
+        assert!(refused.0.contains("is not a public address"), "{refused}");
     }
 
     #[test]
     fn the_length_is_limited_as_given_and_as_sent() {
         assert!(parse(&with_length(MAX_LEN)).is_ok());
-        assert_eq!(parse(&with_length(MAX_LEN + 1)), Err(UrlError::TooLong(MAX_LEN + 1)));
+        check_refused(&with_length(MAX_LEN + 1), "the URL has 2049 bytes");
         let grows = format!("https://example.com/{}", "ä".repeat(500));
-        assert_eq!(parse(&grows), Err(UrlError::TooLong(20 + 500 * 6)));
+        check_refused(&grows, "the URL has 3020 bytes");
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! Made-up visits, as they would be recorded.
 
 use std::{
-    cell::Cell,
     collections::HashMap,
     net::{IpAddr, Ipv4Addr},
     time::Duration,
@@ -54,7 +53,7 @@ pub(crate) struct Load {
 impl Load {
     /// Creates a source.
     pub(crate) fn new(seed: u64) -> Self {
-        let options = Options { addresses: AddressMode::Cut, respects_opt_out: false, keep_days: 10_000 };
+        let options = Options { addresses: AddressMode::Cut, keep_days: 10_000 };
         Self {
             state: seed | 1,
             enricher: Enricher::new(options, GeoIp::default(), AddressSecret::new([1; 16])),
@@ -91,7 +90,6 @@ impl Load {
             cuts: &cuts,
             tags: &tags,
             announcer: None,
-            samples: &Cell::new(0),
             today,
             now: Duration::ZERO,
         };

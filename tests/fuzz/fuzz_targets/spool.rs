@@ -20,7 +20,7 @@
 use std::{cell::RefCell, fs, path::Path};
 
 use libfuzzer_sys::fuzz_target;
-use spool::{BLOCK_MAX, Block, Limits, OwnedBlock, Sequence, Spool};
+use spool::{BLOCK_MAX, Block, Limits, OwnedBlock, Spool};
 use tempfile::TempDir;
 
 /// Small segments, so that a few blocks fill several.
@@ -66,7 +66,7 @@ fn open(folder: &Path) -> Spool {
 }
 
 fn read(spool: &mut Spool) -> Vec<OwnedBlock> {
-    spool.reader.next(None, usize::MAX, usize::MAX).expect("a damaged segment is no error")
+    spool.reader.next(0, usize::MAX, usize::MAX).expect("a damaged segment is no error")
 }
 
 fn check_any(folder: &Path, content: &[u8]) {
@@ -80,11 +80,11 @@ fn check_spool(folder: &Path, len: u64) -> Vec<OwnedBlock> {
     let mut spool = open(folder);
     let found = read(&mut spool);
     let events: u64 = found.iter().map(|block| u64::from(block.count)).sum();
-    assert_eq!((spool.opened.blocks, spool.opened.events), (found.len() as u64, events));
+    assert_eq!((spool.gauge.read().blocks, spool.gauge.events()), (found.len() as u64, events));
     assert!(spool.opened.cut_bytes + spool.opened.damaged_bytes <= len);
     assert_eq!(spool.reader.bytes(), len - spool.opened.cut_bytes);
     let last = found.last().map(|block| block.sequence);
-    if last == Some(Sequence::new(u64::MAX)) {
+    if last == Some(u64::MAX) {
         // No spool reaches the last number, which has no next one.
         return found;
     }
@@ -94,19 +94,19 @@ fn check_spool(folder: &Path, len: u64) -> Vec<OwnedBlock> {
         steps.push(block);
     }
     assert!(steps == found, "in steps");
-    if last.is_none_or(|last| last.get() < u64::MAX >> 1) {
+    if last.is_none_or(|last| last < u64::MAX >> 1) {
         check_append(folder, spool, &found, last);
     }
     found
 }
 
 fn step(spool: &mut Spool, after: Option<&OwnedBlock>) -> Option<OwnedBlock> {
-    let mut blocks = spool.reader.next(after.map(|block| block.sequence), 1, 1).expect("it was read before");
+    let mut blocks = spool.reader.next(after.map_or(0, |block| block.sequence + 1), 1, 1).expect("it was read before");
     assert!(blocks.len() <= 1);
     blocks.pop()
 }
 
-fn check_append(folder: &Path, mut spool: Spool, found: &[OwnedBlock], last: Option<Sequence>) {
+fn check_append(folder: &Path, mut spool: Spool, found: &[OwnedBlock], last: Option<u64>) {
     let bytes = b"after the damage";
     let number = spool.writer.append(&Block { bytes, count: 1, span: (1, 1) }).expect("there is room");
     assert!(last.is_none_or(|last| number > last), "{number:?} after {last:?}");

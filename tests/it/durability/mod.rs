@@ -9,7 +9,7 @@ mod writes;
 
 use std::{sync::Arc, time::Duration};
 
-use codes::{Fingerprint, Keyspace};
+use codes::Keyspace;
 use futures_util::future::join_all;
 use harness::{Flow, Postgres, Proxy};
 use numbers::Mark;
@@ -38,7 +38,7 @@ impl Slow {
         store.migrate().await.unwrap();
         let keyspace = Keyspace::parse("default=6:0-9A-Za-z").unwrap();
         store.adopt_keyspaces(&[keyspace]).await.unwrap();
-        store.adopt_fingerprint(&Fingerprint::from_stored("aa".to_owned())).await.unwrap();
+        store.adopt_fingerprint("aa").await.unwrap();
         slow
     }
 

@@ -1,11 +1,11 @@
 //! `/rest/v3/webhooks`: receivers of events. An addition to Shlink's API.
 
-use app::webhooks::{PER_PAGE, ShownWebhook, WebhookChanges, WebhookFields};
+use app::webhooks::{PER_PAGE, ShownWebhook, WebhookFields};
 use dto::{DateTime, Flag};
 use jiff::Timestamp;
 use links::{
     Tag,
-    webhook::{Delivery, DeliveryState, OPEN_MAX, WEBHOOKS_MAX},
+    webhook::{Delivery, DeliveryState, OPEN_MAX, WEBHOOKS_MAX, WebhookEdit},
 };
 
 use super::prelude::*;
@@ -80,9 +80,9 @@ async fn get(call: &Call, by: &Grant) -> Result<Answer, Problem> {
 
 async fn edit(call: &Call, by: &Grant) -> Result<Answer, Problem> {
     let (fields, wrong): (dto::WebhookEdit, FieldErrors) = call.fields()?;
-    let changes = WebhookChanges {
+    let changes = WebhookEdit {
         url: fields.url.value(),
-        events: fields.events.value(),
+        kinds: fields.events.value(),
         description: fields.description.change(),
         enabled: fields.enabled.value().map(|Flag(enabled)| enabled),
     };

@@ -94,7 +94,6 @@ pub enum KeyError {
 
 impl ApiKeys {
     /// Returns the use cases over this database, for its operator.
-    #[must_use]
     pub fn new(keys: Arc<dyn Keys>, settings: Arc<dyn Settings>) -> Self {
         Self { keys, settings, by: OPERATOR }
     }
@@ -163,9 +162,6 @@ impl ApiKeys {
     }
 
     /// Returns all API keys in the order of their creation.
-    ///
-    /// # Errors
-    /// Returns [`StoreError`] if the database refuses the call.
     pub async fn list(&self) -> Result<Vec<ListedKey>, StoreError> {
         let records = self.keys.list_api_keys().await?;
         let domains = self.settings.poll_settings(None).await?.settings.unwrap_or_default().domains;
@@ -231,9 +227,6 @@ impl ApiKeys {
 
 impl LinkService {
     /// Returns the use cases for an API key.
-    ///
-    /// # Errors
-    /// Returns [`AppError`] unless it is an administrator's key without limits.
     pub fn api_keys(&self, by: &Grant) -> Result<ApiKeys, AppError> {
         require_operator(by)?;
         let (keys, settings) = (Arc::clone(&self.keys), Arc::clone(&self.settings));

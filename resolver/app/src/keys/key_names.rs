@@ -17,9 +17,7 @@ use store::{Keys, StoreError};
 const KEPT: u64 = 20_000;
 
 /// A cache of the names of API keys.
-pub struct KeyNames {
-    known: Cache<ApiKeyId, Arc<str>>,
-}
+pub struct KeyNames(Cache<ApiKeyId, Arc<str>>);
 
 /// The names that one answer needs, sorted by key id. Usually there is one.
 #[derive(Clone, Debug, Default)]
@@ -27,15 +25,12 @@ pub struct Names(Vec<(ApiKeyId, Arc<str>)>);
 
 impl Default for KeyNames {
     fn default() -> Self {
-        Self { known: Cache::new(KEPT) }
+        Self(Cache::new(KEPT))
     }
 }
 
 impl KeyNames {
     /// Returns the names of the keys that created and edited these links.
-    ///
-    /// # Errors
-    /// Returns [`StoreError`] if the store does not answer.
     pub async fn of_links(
         &self,
         keys: &dyn Keys,
@@ -49,7 +44,7 @@ impl KeyNames {
         wanted.dedup();
         let (mut names, mut missing) = (Vec::with_capacity(wanted.len()), Vec::new());
         for id in wanted {
-            match self.known.get(&id) {
+            match self.0.get(&id) {
                 Some(name) => names.push((id, name)),
                 None => missing.push(id),
             }
@@ -57,7 +52,7 @@ impl KeyNames {
         if !missing.is_empty() {
             for (id, name) in keys.key_names(&missing).await? {
                 let name: Arc<str> = name.into();
-                self.known.insert(id, Arc::clone(&name));
+                self.0.insert(id, Arc::clone(&name));
                 names.push((id, name));
             }
             names.sort_unstable_by_key(|(id, _)| *id);

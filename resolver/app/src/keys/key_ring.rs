@@ -20,7 +20,7 @@ use tokio::{
 };
 
 use answers::Answers;
-use lookups::Lookups;
+pub use lookups::Lookups;
 
 /// How long an answer of the database counts after its question was sent. A revoked key and its
 /// sessions stop working within it, everywhere, however slow the database is.
@@ -36,8 +36,10 @@ const STRANGERS: usize = 2;
 
 /// A cache of API keys and browser sessions in front of the store.
 pub struct KeyRing {
-    keys: Lookups<KeyHash>,
-    sessions: Lookups<SessionHash>,
+    /// Keys by the hash of their secret.
+    pub secrets: Lookups<KeyHash>,
+    /// Keys by the hash of the token of a session that they opened.
+    pub sessions: Lookups<SessionHash>,
     /// Answers by key id, for calls that outlast many of them.
     grants: Answers<(ApiKeyId, SecretNumber)>,
     /// Keys that were used since the last record in the store. There are never more than keys
@@ -53,42 +55,19 @@ impl Default for KeyRing {
 
 impl KeyRing {
     /// Creates an empty cache.
-    #[must_use]
     pub fn new() -> Self {
         let strangers = Arc::new(Semaphore::new(STRANGERS));
         let grants = Answers::new();
-        let (keys, sessions) = (Lookups::new(Arc::clone(&strangers)), Lookups::new(strangers));
-        Self { keys, sessions, grants, used: Mutex::default() }
-    }
-
-    /// Returns whether a key was valid recently.
-    #[must_use]
-    pub fn remembers(&self, hash: &KeyHash) -> bool {
-        self.keys.remembers(hash)
-    }
-
-    /// Returns whether a session was valid recently, and has not ended on this process.
-    #[must_use]
-    pub fn remembers_session(&self, hash: &SessionHash) -> bool {
-        self.sessions.remembers(hash)
-    }
-
-    /// Returns the cached answer for a key; the inner `None` means that the key is unknown or
-    /// revoked.
-    #[must_use]
-    pub fn answered(&self, hash: &KeyHash) -> Option<Option<Grant>> {
-        self.keys.answered(hash)
+        let (secrets, sessions) = (Lookups::new(Arc::clone(&strangers)), Lookups::new(strangers));
+        Self { secrets, sessions, grants, used: Mutex::default() }
     }
 
     /// Returns the grant of a key; `None` if the key is unknown or revoked.
-    ///
-    /// # Errors
-    /// Returns [`StoreError`] if the store does not answer.
     pub async fn find(&self, store: &dyn Keys, hash: KeyHash) -> Result<Option<Grant>, StoreError> {
-        if let Some(answer) = self.keys.answered(&hash) {
+        if let Some(answer) = self.secrets.answered(&hash) {
             return Ok(answer);
         }
-        let answer = self.keys.in_turn(&hash, store.find_api_key(&hash)).await?;
+        let answer = self.secrets.in_turn(&hash, store.find_api_key(&hash)).await?;
         self.note_use(answer.as_ref());
         Ok(answer)
     }
@@ -96,9 +75,6 @@ impl KeyRing {
     /// Returns the grant of the key with an id; `None` if the key was revoked or has expired, or
     /// its secret is not valid any more. The caller has presented that before, or a token that was
     /// signed for it.
-    ///
-    /// # Errors
-    /// Returns [`StoreError`] if the store does not answer.
     pub async fn find_by_id(
         &self,
         store: &dyn Keys,
@@ -117,9 +93,6 @@ impl KeyRing {
 
     /// Returns the grant of the key that opened a session; `None` if the session is unknown, has
     /// ended or expired, or its key or secret is not valid any more.
-    ///
-    /// # Errors
-    /// Returns [`StoreError`] if the store does not answer.
     pub async fn find_session(
         &self,
         store: &dyn Keys,
@@ -131,12 +104,6 @@ impl KeyRing {
         let answer = self.sessions.in_turn(&hash, store.find_session(&hash)).await?;
         self.note_use(answer.as_ref());
         Ok(answer)
-    }
-
-    /// Evicts a session that the store has just opened or ended. A lookup under way meanwhile may
-    /// still cache an older answer, which then counts for a second, as on other processes.
-    pub fn forget_session(&self, hash: &SessionHash) {
-        self.sessions.forget(hash);
     }
 
     /// Marks the key of a grant as used. The cached answer of a key in use expires every second, so
@@ -199,14 +166,14 @@ mod tests {
         let (keys, hash) = (KeyRing::new(), SessionHash::of(b"token"));
         let find = async || keys.find_session(&store, hash.clone()).await.unwrap().map(|grant| grant.id);
 
-        assert_eq!((find().await, keys.remembers_session(&hash)), (None, false));
+        assert_eq!((find().await, keys.sessions.remembers(&hash)), (None, false));
         store.open_session(&hash, (id, SecretNumber(1)), HOUR).await.unwrap();
-        keys.forget_session(&hash);
-        assert_eq!((find().await, keys.remembers_session(&hash)), (Some(id), true));
+        keys.sessions.forget(&hash);
+        assert_eq!((find().await, keys.sessions.remembers(&hash)), (Some(id), true));
         assert_eq!(keys.used().iter().copied().collect::<Vec<_>>(), [id]);
 
         store.end_session(&hash).await.unwrap();
-        keys.forget_session(&hash);
-        assert_eq!((find().await, keys.remembers_session(&hash)), (None, false));
+        keys.sessions.forget(&hash);
+        assert_eq!((find().await, keys.sessions.remembers(&hash)), (None, false));
     }
 }

@@ -21,7 +21,6 @@ use reader::{Reader, Selection};
 
 /// Maximum number of visits that [`LinkService::next_visits`] returns. Each has up to 7 KB of text.
 pub const VISITS_READ: usize = 250;
-/// Microseconds in a second.
 const SECOND: i64 = 1_000_000;
 
 /// A request for visits.
@@ -67,8 +66,6 @@ pub struct VisitView {
 pub struct ListedVisits {
     reader: Reader,
     known: Known,
-    /// Visits of the page that were not read yet.
-    left: u64,
     /// The number of visits on all pages.
     pub total: u64,
 }
@@ -91,10 +88,9 @@ impl LinkService {
             let selection = Selection { range, people_only: request.people_only };
             let skip = request.per_page.map_or(0, |size| request.page.saturating_sub(1).saturating_mul(size));
             let _turn = self.turns.query(by.id).await?;
-            let left = request.per_page.unwrap_or(u64::MAX);
-            let reader = Reader::open(self.visits.clone(), &subjects, selection, (skip, left)).await?;
-            let total = reader.total();
-            Ok(ListedVisits { reader, known: Known::default(), left, total })
+            let size = request.per_page.unwrap_or(u64::MAX);
+            let reader = Reader::open(self.visits.clone(), &subjects, selection, (skip, size)).await?;
+            Ok(ListedVisits { total: reader.total, reader, known: Known::default() })
         })
     }
 
@@ -105,13 +101,12 @@ impl LinkService {
         by: &'a Grant,
     ) -> Answer<'a, Vec<VisitView>> {
         Box::pin(async move {
-            let most = usize::try_from(listed.left).unwrap_or(usize::MAX).min(VISITS_READ);
+            let most = usize::try_from(listed.reader.left).unwrap_or(usize::MAX).min(VISITS_READ);
             if most == 0 {
                 return Ok(Vec::new());
             }
             let _turn = self.turns.query(by.id).await?;
             let rows = listed.reader.next(most).await?;
-            listed.left -= rows.len() as u64;
             self.views(&rows, &mut listed.known).await
         })
     }

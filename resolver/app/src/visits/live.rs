@@ -48,8 +48,6 @@ use state::State;
 pub use visit::{LiveLink, LiveVisit};
 pub use visit_store::TokenSecret;
 
-/// Maximum number of subscriptions of the process.
-pub const SUBSCRIPTIONS_MAX: u64 = LIVE_STREAMS.0;
 /// Maximum number of subscriptions of one client.
 pub const SUBSCRIPTIONS_OF_CLIENT: u64 = LIVE_STREAMS.1;
 /// One key has at most this part of all subscriptions, from however many clients, but no less
@@ -85,7 +83,7 @@ pub enum Refusal {
     Closing,
 }
 
-/// What a subscription is told.
+/// What a subscription is told, and an entry of the log.
 #[derive(Clone, Debug)]
 pub enum LiveEvent {
     /// A visit.
@@ -113,10 +111,9 @@ pub struct LiveVisits {
 
 impl LiveVisits {
     /// Creates live visits without a subscription. Visits are read on the current runtime. There are
-    /// at most `most` subscriptions, and never more than [`SUBSCRIPTIONS_MAX`].
-    #[must_use]
+    /// at most `most` subscriptions, and never more than the budget of streams.
     pub fn new(supervisor: &TaskSupervisor, source: Arc<dyn LiveSource>, most: u64) -> Arc<Self> {
-        let most = most.min(SUBSCRIPTIONS_MAX);
+        let most = most.min(LIVE_STREAMS.0);
         Arc::new(Self {
             source,
             supervisor: supervisor.clone(),
@@ -132,9 +129,6 @@ impl LiveVisits {
 
     /// Begins a subscription of a client: from now on, or from an earlier place, as far as the log
     /// reaches back. It counts as one until both results are dropped.
-    ///
-    /// # Errors
-    /// Returns [`Refusal`] if there are too many subscriptions, or none any more.
     pub fn subscribe(
         self: &Arc<Self>,
         client: IpAddr,
@@ -163,9 +157,8 @@ impl LiveVisits {
     }
 
     /// Returns what a client is known by that subscribes anew with this token and these topics.
-    #[must_use]
     pub fn resumption(&self, token: &str, topics: &Topics) -> Resumption {
-        Resumption::new(self.hasher.hash_one((token, topics)))
+        Resumption(self.hasher.hash_one((token, topics)))
     }
 
     /// Ends all subscriptions, and refuses others: the process is about to stop.
@@ -175,9 +168,6 @@ impl LiveVisits {
     }
 
     /// Returns the secret that tokens are signed with.
-    ///
-    /// # Errors
-    /// Returns [`AppError`] if the store of visits does not answer.
     pub async fn token_secret(&self) -> Result<&TokenSecret, AppError> {
         self.secret.get_or_try_init(|| self.source.token_secret()).await
     }
@@ -191,18 +181,13 @@ impl LiveVisits {
 pub struct Subscription {
     live: Arc<LiveVisits>,
     number: u64,
-    is_complete: bool,
+    /// Whether it surely continues after the visit that it was to continue after.
+    pub is_complete: bool,
     changed: watch::Receiver<()>,
     _of_key: Held,
 }
 
 impl Subscription {
-    /// Returns whether it surely continues after the visit that it was to continue after.
-    #[must_use]
-    pub fn is_complete(&self) -> bool {
-        self.is_complete
-    }
-
     /// Waits for the next events, of which there is at least one. Returns `None` when the process is
     /// about to stop. A call that is dropped has taken none.
     pub async fn next(&mut self) -> Option<Vec<LiveEvent>> {

@@ -18,11 +18,9 @@ mod buffer;
 mod pool;
 mod recorder;
 mod rules;
-mod sink;
 mod spooler;
 
 pub use buffer::VisitBuffer;
 pub use recorder::{Flush, Recorder, RecorderConfig};
 pub use rules::CaptureRules;
-pub use sink::{BlockSink, NoSink};
-pub use spooler::Seen;
+pub use spooler::{BlockSink, NoSink, Seen};

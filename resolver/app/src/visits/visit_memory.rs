@@ -7,7 +7,11 @@ use std::{
 
 use async_trait::async_trait;
 use codes::{KeyspaceIndex, LinkId};
-use links::DomainId;
+use links::{
+    DomainId,
+    api_key::{ApiKeyId, Grant, KeyLimits, SecretNumber},
+    scope::Scopes,
+};
 use visit_store::{Columns, DayCounters, Days, RowQuery, VisitReader, VisitStoreError};
 use visits::{
     DAY, Day, Flags, Language, Outcome, Slot, StoredAddress, Subject, TextHash, Thread, VisitId, VisitRow,
@@ -24,7 +28,12 @@ struct State {
     rows_from: Option<Day>,
 }
 
-/// The link with a number.
+/// An administrator's key with these limits.
+pub(crate) fn grant(limits: KeyLimits) -> Grant {
+    let (id, secret) = (ApiKeyId(1), SecretNumber(1));
+    Grant { id, secret, name: "a".into(), scopes: Scopes::admin(), limits }
+}
+
 pub(crate) fn link(number: i64) -> LinkId {
     LinkId::new(KeyspaceIndex::new(1).unwrap(), number.unsigned_abs())
 }
@@ -47,7 +56,6 @@ pub(crate) fn row(at: i64, number: i64) -> VisitRow {
     }
 }
 
-/// The same visit by a bot.
 pub(crate) fn bot(row: VisitRow) -> VisitRow {
     VisitRow { flags: Flags::new(row.flags.outcome(), true), ..row }
 }

@@ -124,12 +124,11 @@ impl LinkService {
             }
             let subjects = self.visit_subjects(&request.of, by).await?;
             let _turn = self.turns.query(by.id).await?;
-            compute(&Counters::new(&*self.visits, &subjects), &request, now).await
+            compute(&Counters { store: &*self.visits, subjects: &subjects }, &request, now).await
         })
     }
 }
 
-/// Records what is wrong with a request.
 fn check(request: &StatsRequest, now: Timestamp, wrong: &mut FieldErrors) {
     let end = request.end.unwrap_or(now);
     if request.start.is_some_and(|start| start > end) {
@@ -172,7 +171,6 @@ async fn compute(
     })
 }
 
-/// Counts the visits of a range.
 async fn count(
     counters: &Counters<'_>,
     range: TimeRange,
@@ -194,7 +192,6 @@ async fn count(
 
 /// Keeps the first `most` values of a ranking. The others are added to [`OTHER`], so that the sum
 /// stays the same.
-#[must_use]
 pub fn keep_first(values: RankedValues, most: usize) -> RankedValues {
     let (mut other, mut values): (RankedValues, RankedValues) =
         values.into_iter().partition(|(value, _)| value == OTHER);
@@ -207,7 +204,6 @@ pub fn keep_first(values: RankedValues, most: usize) -> RankedValues {
     values
 }
 
-/// Returns the most frequent values of a dimension.
 fn rank(counts: &DimensionCounts, dimension: Dimension, request: &StatsRequest) -> RankedValues {
     let values = counts.values(dimension).map(|(value, count)| {
         (value.to_owned(), VisitCount::new((count.total, count.bots), request.people_only))
@@ -252,7 +248,9 @@ mod tests {
         rows.push(row(START + 6, 2));
         let store = MemoryStore::new(rows);
         let subjects = [1, 2].map(|number| Subject::Link(link(number)));
-        compute(&Counters::new(&store, &subjects), request, at(START + 10 * DAY)).await.unwrap()
+        compute(&Counters { store: &store, subjects: &subjects }, request, at(START + 10 * DAY))
+            .await
+            .unwrap()
     }
 
     fn totals(count: &RangeCount) -> Vec<u64> {
@@ -298,7 +296,7 @@ mod tests {
         assert_eq!((stats.interval, stats.current.visits.total), (Interval::Hour, 8));
         assert_eq!(stats.days, (Day::of(START - DAY), Day::of(START + DAY)));
         let (store, open) = (MemoryStore::default(), StatsRequest { start: None, ..request() });
-        let none = compute(&Counters::new(&store, &[]), &open, at(START)).await.unwrap();
+        let none = compute(&Counters { store: &store, subjects: &[] }, &open, at(START)).await.unwrap();
         assert_eq!(totals(&none.current), [0]);
     }
 
@@ -307,7 +305,8 @@ mod tests {
         let start = Some(at(START - 1_000 * DAY));
         let request = StatsRequest { start, interval: Some(Interval::QuarterHour), ..request() };
         let store = MemoryStore::default();
-        let error = compute(&Counters::new(&store, &[]), &request, at(START)).await.unwrap_err();
+        let error =
+            compute(&Counters { store: &store, subjects: &[] }, &request, at(START)).await.unwrap_err();
         let AppError::Invalid(fields) = error else { panic!("expected a wrong field, found {error}") };
         assert_eq!(fields[0].field, "interval");
         assert!(fields[0].expected.contains("15min"), "{fields:?}");

@@ -46,22 +46,15 @@ pub enum VisitsOf {
     },
 }
 
-/// The domains whose visits a key asks for and sees.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reach {
-    All,
-    Only(DomainId),
-    Nothing,
-}
+/// The domains whose visits a key asks for and sees: one, `Some(None)` for all, `None` for none.
+type Reach = Option<Option<DomainId>>;
 
-impl Reach {
-    /// Returns the part that a key sees.
-    fn seen_by(self, by: &Grant) -> Self {
-        match (self, by.limits.domain) {
-            (Self::All, Some(own)) => Self::Only(own),
-            (Self::Only(asked), Some(own)) if asked != own => Self::Nothing,
-            (reach, _) => reach,
-        }
+/// Returns the part of what a key asks for that it sees. It asks for one domain, or `None` for all.
+fn seen(asked: Option<DomainId>, by: &Grant) -> Reach {
+    match (asked, by.limits.domain) {
+        (None, own) => Some(own),
+        (Some(asked), Some(own)) if asked != own => None,
+        _ => Some(asked),
     }
 }
 
@@ -75,24 +68,14 @@ impl LinkService {
                 self.find_tag(tag, by).await?;
                 (self.reach(domain.as_deref(), by).await?, Some(tag.as_str()))
             }
-            VisitsOf::Domain(name) => (Reach::Only(self.find_domain(name, by).await?).seen_by(by), None),
+            VisitsOf::Domain(name) => (seen(Some(self.find_domain(name, by).await?), by), None),
             VisitsOf::Links { domain } => (self.reach(domain.as_deref(), by).await?, None),
             VisitsOf::Orphans { kind, domain } => {
-                let reach = self.reach(domain.as_deref(), by).await?;
-                let domain = match reach {
-                    _ if !by.limits.sees_orphans() => return Ok(Vec::new()),
-                    Reach::Nothing => return Ok(Vec::new()),
-                    Reach::All => None,
-                    Reach::Only(domain) => Some(domain),
-                };
-                return Ok(vec![Subject::Orphans(*kind, domain)]);
+                let reach = self.reach(domain.as_deref(), by).await?.filter(|_| by.limits.sees_orphans());
+                return Ok(reach.map(|domain| Subject::Orphans(*kind, domain)).into_iter().collect());
             }
         };
-        let domain = match reach {
-            Reach::Nothing => return Ok(Vec::new()),
-            Reach::All => None,
-            Reach::Only(domain) => Some(domain),
-        };
+        let Some(domain) = reach else { return Ok(Vec::new()) };
         if by.limits.own_links_only {
             let own = self.own_links(domain, tag, by).await?;
             return Ok(own.into_iter().map(Subject::Link).collect());
@@ -102,11 +85,8 @@ impl LinkService {
     }
 
     async fn reach(&self, domain: Option<&str>, by: &Grant) -> Result<Reach, AppError> {
-        let asked = match domain {
-            None => Reach::All,
-            Some(name) => self.domain_cache.find(name).await?.map_or(Reach::Nothing, Reach::Only),
-        };
-        Ok(asked.seen_by(by))
+        let Some(name) = domain else { return Ok(seen(None, by)) };
+        Ok(self.domain_cache.find(name).await?.and_then(|asked| seen(Some(asked), by)))
     }
 
     /// Returns the links that a key has created and sees.
@@ -145,30 +125,23 @@ impl LinkService {
 
 #[cfg(test)]
 mod tests {
-    use links::api_key::{ApiKeyId, KeyLimits, SecretNumber};
-    use links::scope::Scopes;
+    use links::api_key::KeyLimits;
 
     use super::*;
+    use crate::visits::visit_memory::grant;
 
     #[test]
     fn a_key_of_a_domain_reaches_no_other() {
         let (own, other) = (DomainId::from_stored(3), DomainId::from_stored(4));
-        let grant = |domain| Grant {
-            secret: SecretNumber(1),
-            id: ApiKeyId(1),
-            name: "a".into(),
-            scopes: Scopes::admin(),
-            limits: KeyLimits { domain, ..KeyLimits::default() },
-        };
-        for (asked, limit, seen) in [
-            (Reach::All, None, Reach::All),
-            (Reach::Only(other), None, Reach::Only(other)),
-            (Reach::All, Some(own), Reach::Only(own)),
-            (Reach::Only(own), Some(own), Reach::Only(own)),
-            (Reach::Only(other), Some(own), Reach::Nothing),
-            (Reach::Nothing, Some(own), Reach::Nothing),
+        for (asked, domain, expected) in [
+            (None, None, Some(None)),
+            (Some(other), None, Some(Some(other))),
+            (None, Some(own), Some(Some(own))),
+            (Some(own), Some(own), Some(Some(own))),
+            (Some(other), Some(own), None),
         ] {
-            assert_eq!(asked.seen_by(&grant(limit)), seen, "{asked:?} {limit:?}");
+            let by = grant(KeyLimits { domain, ..KeyLimits::default() });
+            assert_eq!(seen(asked, &by), expected, "{asked:?} {domain:?}");
         }
     }
 }

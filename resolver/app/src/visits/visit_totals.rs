@@ -134,17 +134,15 @@ impl LinkService {
         range: TimeRange,
     ) -> Result<VisitTotals, AppError> {
         let spans = self.visits.spans(subject, range.days(), Columns::default()).await?;
-        let add = |(total, bots): (i64, i64), (more, more_bots): (i64, i64)| {
-            (total.saturating_add(more), bots.saturating_add(more_bots))
-        };
-        let (total, bots) =
-            spans.iter().map(|span| (span.counters.total, span.counters.bots)).fold((0, 0), add);
+        let (mut total, mut bots) = (0_i64, 0_i64);
+        for span in spans {
+            (total, bots) = (total.saturating_add(span.total), bots.saturating_add(span.bots));
+        }
         let [total, bots] = [total, bots].map(|count| u64::try_from(count).unwrap_or(0));
         Ok(VisitTotals { total, bots, last: None })
     }
 }
 
-/// Adds totals up.
 fn sum(one: VisitTotals, other: VisitTotals) -> VisitTotals {
     VisitTotals {
         total: one.total.saturating_add(other.total),

@@ -8,13 +8,13 @@
 //! 3. Without webhooks the task only removes what is left of former ones: the settings say that
 //!    there are none.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use links::webhook::{Webhook, WebhookId};
 use store::{AfterAttempt, ClaimedDelivery, Links, StoreError, Webhooks};
 use tokio::{
-    task::JoinSet,
+    task::{self, JoinSet},
     time::{Instant, sleep, timeout},
 };
 use tokio_util::sync::CancellationToken;
@@ -22,11 +22,11 @@ use tokio_util::sync::CancellationToken;
 use super::{
     attempt::{attempt, end_of},
     metrics::WebhookMetrics,
+    schedule::UNCHANGED,
 };
 use crate::{domain_cache::DomainCache, lookup::Lookup};
-use ::webhooks::{Jitter, Sender};
+use ::webhooks::Sender;
 
-/// Maximum number of attempts under way.
 const ATTEMPTS_MAX: usize = 16;
 /// Maximum number of attempts under way for one webhook, and for one host.
 const PER_RECEIVER: usize = 4;
@@ -36,7 +36,6 @@ const INTERVAL: Duration = Duration::from_secs(1);
 const LEASE: Duration = Duration::from_secs(60);
 /// How long the report of an attempt is tried. After it, the lease of the delivery ends.
 const REPORT_FOR: Duration = Duration::from_secs(30);
-/// Pause between two tries of a report.
 const REPORT_PAUSE: Duration = Duration::from_secs(2);
 /// How often old deliveries are removed and the gauges are set.
 const UPKEEP_EVERY: Duration = Duration::from_secs(30);
@@ -65,71 +64,57 @@ pub struct Dispatcher {
     pub metrics: Arc<WebhookMetrics>,
 }
 
-/// An attempt under way, by its receiver.
+/// The receiver of an attempt under way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Slot {
     webhook: WebhookId,
     host: String,
 }
 
-/// The attempts under way.
+impl Slot {
+    fn of(webhook: &Webhook) -> Self {
+        Self { webhook: webhook.id, host: webhook.host() }
+    }
+}
+
 #[derive(Debug, Default)]
 struct UnderWay {
-    slots: Vec<Slot>,
-    tasks: JoinSet<Slot>,
+    slots: HashMap<task::Id, Slot>,
+    tasks: JoinSet<()>,
+}
+
+/// Returns how many attempts each of these webhooks may begin beside those that have taken slots.
+/// The share of each is small, so that all get their turn.
+fn room(mut taken: Vec<Slot>, due: &[Webhook]) -> Vec<(WebhookId, u32)> {
+    let mut room: Vec<(WebhookId, u32)> = due.iter().map(|webhook| (webhook.id, 0)).collect();
+    for _ in 0..PER_RECEIVER {
+        for (webhook, (_, share)) in due.iter().zip(&mut room) {
+            let slot = Slot::of(webhook);
+            let of_webhook = taken.iter().filter(|other| other.webhook == slot.webhook).count();
+            let of_host = taken.iter().filter(|other| other.host == slot.host).count();
+            if taken.len() < ATTEMPTS_MAX && of_webhook < PER_RECEIVER && of_host < PER_RECEIVER {
+                taken.push(slot);
+                *share += 1;
+            }
+        }
+    }
+    room.retain(|(_, share)| *share > 0);
+    room
 }
 
 impl UnderWay {
-    /// Returns how many attempts each of these webhooks may begin. The share of each is small, so
-    /// that all get their turn.
-    fn room(&self, due: &[Webhook]) -> Vec<(WebhookId, u32)> {
-        let mut taken = self.slots.clone();
-        let mut room: Vec<(WebhookId, u32)> = due.iter().map(|webhook| (webhook.id, 0)).collect();
-        for _ in 0..PER_RECEIVER {
-            for (webhook, (_, share)) in due.iter().zip(&mut room) {
-                let slot = Slot { webhook: webhook.id, host: webhook.host() };
-                let of_webhook = taken.iter().filter(|other| other.webhook == slot.webhook).count();
-                let of_host = taken.iter().filter(|other| other.host == slot.host).count();
-                if taken.len() < ATTEMPTS_MAX && of_webhook < PER_RECEIVER && of_host < PER_RECEIVER {
-                    taken.push(slot);
-                    *share += 1;
-                }
-            }
-        }
-        room.retain(|(_, share)| *share > 0);
-        room
-    }
-
-    fn ended(&mut self, slot: &Slot) {
-        if let Some(place) = self.slots.iter().position(|other| other == slot) {
-            self.slots.swap_remove(place);
-        }
-    }
-
-    /// Waits for the end of an attempt; for ever if none is under way.
+    /// Waits for the end of an attempt; for ever if none is under way. Frees the slots of all that
+    /// have ended, also of those that panicked.
     async fn next(&mut self) {
-        match self.tasks.join_next().await {
-            Some(ended) => self.note(ended.ok()),
-            None => std::future::pending().await,
+        let mut ended = self.tasks.join_next_with_id().await;
+        if ended.is_none() {
+            std::future::pending::<()>().await;
         }
-        while let Some(ended) = self.tasks.try_join_next() {
-            self.note(ended.ok());
+        while let Some(attempt) = ended {
+            let id = attempt.map_or_else(|error| error.id(), |(id, ())| id);
+            self.slots.remove(&id);
+            ended = self.tasks.try_join_next_with_id();
         }
-    }
-
-    /// Frees the slot of an attempt that has ended. A task that panicked does not name its slot, so
-    /// all are free once no task is left.
-    fn note(&mut self, slot: Option<Slot>) {
-        if let Some(slot) = slot {
-            self.ended(&slot);
-        }
-        if self.tasks.is_empty() {
-            self.slots.clear();
-        }
-    }
-
-    async fn all(&mut self) {
-        while self.tasks.join_next().await.is_some() {}
     }
 }
 
@@ -153,7 +138,8 @@ impl Dispatcher {
                 () = sleep(INTERVAL) => {}
             }
         }
-        if timeout(STOP_WITHIN, under_way.all()).await.is_err() {
+        let ended = async { while under_way.tasks.join_next().await.is_some() {} };
+        if timeout(STOP_WITHIN, ended).await.is_err() {
             tracing::warn!("attempts to deliver events were under way at the end: they will be made again");
         }
     }
@@ -170,28 +156,23 @@ impl Dispatcher {
         // Each process begins with another webhook, and in each round.
         let first = usize::try_from(getrandom::u32().unwrap_or(0)).unwrap_or(0) % due.len().max(1);
         due.rotate_left(first);
-        let room = under_way.room(&due);
+        let room = room(under_way.slots.values().cloned().collect(), &due);
         if room.is_empty() {
             return Ok(());
         }
         for delivery in self.store.claim_deliveries(&room, LEASE).await? {
             let Some(webhook) = due.iter().find(|webhook| webhook.id == delivery.webhook) else { continue };
-            let slot = Slot { webhook: webhook.id, host: webhook.host() };
-            under_way.slots.push(slot.clone());
-            let (this, webhook) = (Arc::clone(self), webhook.clone());
-            under_way.tasks.spawn(async move {
-                this.deliver(&webhook, &delivery).await;
-                slot
-            });
+            let (this, slot, webhook) = (Arc::clone(self), Slot::of(webhook), webhook.clone());
+            let task = under_way.tasks.spawn(async move { this.deliver(&webhook, &delivery).await });
+            under_way.slots.insert(task.id(), slot);
         }
         Ok(())
     }
 
-    /// Makes an attempt, and reports its end.
     async fn deliver(&self, webhook: &Webhook, delivery: &ClaimedDelivery) {
         let now = || -> Timestamp { self.domain_cache.now() };
         let attempt = attempt(&self.sender, webhook, delivery, now()).await;
-        let jitter = getrandom::u32().map_or(Jitter::NONE, Jitter::from_bits);
+        let jitter = getrandom::u32().unwrap_or(UNCHANGED);
         let end = end_of(webhook, delivery, attempt, now(), jitter);
         match end.next {
             AfterAttempt::Delivered => {
@@ -250,30 +231,29 @@ impl Dispatcher {
 mod tests {
     use super::{super::tests::webhook, *};
 
-    fn shares(under_way: &UnderWay, due: &[Webhook]) -> Vec<(i64, u32)> {
-        under_way.room(due).into_iter().map(|(id, share)| (id.get(), share)).collect()
+    fn shares(taken: Vec<Slot>, due: &[Webhook]) -> Vec<(i64, u32)> {
+        room(taken, due).into_iter().map(|(id, share)| (id.get(), share)).collect()
     }
 
     #[test]
     fn webhooks_of_one_host_share_its_attempts() {
         let due =
             [webhook(1, "https://a.test/1"), webhook(2, "https://a.test/2"), webhook(3, "https://b.test/")];
-        assert_eq!(shares(&UnderWay::default(), &due), [(1, 2), (2, 2), (3, 4)]);
+        assert_eq!(shares(Vec::new(), &due), [(1, 2), (2, 2), (3, 4)]);
         let slot = |webhook: i64, host: &str| Slot {
             webhook: WebhookId::from_stored(webhook),
             host: host.to_owned(),
         };
-        let mut under_way = UnderWay { slots: vec![slot(3, "b.test"); 3], ..UnderWay::default() };
-        under_way.slots.push(slot(9, "a.test"));
-        assert_eq!(shares(&under_way, &due), [(1, 2), (2, 1), (3, 1)]);
-        under_way.ended(&slot(3, "b.test"));
-        assert_eq!(shares(&under_way, &due[2..]), [(3, 2)]);
+        let mut taken = vec![slot(3, "b.test"); 3];
+        taken.push(slot(9, "a.test"));
+        assert_eq!(shares(taken.clone(), &due), [(1, 2), (2, 1), (3, 1)]);
+        assert_eq!(shares(taken.split_off(1), &due[2..]), [(3, 2)]);
     }
 
     #[test]
     fn many_webhooks_get_a_turn_each_and_no_more_than_all_attempts() {
         let due: Vec<Webhook> = (1..=20).map(|id| webhook(id, &format!("https://h{id}.test/"))).collect();
-        let room = shares(&UnderWay::default(), &due);
+        let room = shares(Vec::new(), &due);
         assert_eq!(room.len(), ATTEMPTS_MAX);
         assert!(room.iter().all(|(_, share)| *share == 1), "{room:?}");
     }

@@ -26,7 +26,6 @@ pub struct WebhookMetrics {
 
 impl WebhookMetrics {
     /// Registers all metrics, so that the first scrape shows zeros rather than nothing.
-    #[must_use]
     pub fn new(recorder: &Recorder) -> Arc<Self> {
         recorder.with(|| {
             describe();
@@ -43,9 +42,7 @@ impl WebhookMetrics {
             })
         })
     }
-}
 
-impl WebhookMetrics {
     /// Sets the open deliveries, and how long the oldest is due. `None`: the database does not
     /// tell, and the gauges leave the page.
     #[expect(clippy::cast_precision_loss, reason = "a gauge is a float, and exact for such numbers")]

@@ -2,7 +2,7 @@
 //! key.
 
 use async_trait::async_trait;
-use codes::{Fingerprint, Keyspace, KeyspaceIndex};
+use codes::{Keyspace, KeyspaceIndex};
 use links::{Authority, DomainEdit, DomainId, api_key::ApiKeyId, targets::TargetRule};
 
 use crate::{
@@ -29,13 +29,13 @@ pub trait Settings: Database {
     }
 
     /// Returns the fingerprint of the adopted code key, or `None` if no key was adopted yet.
-    async fn fingerprint(&self) -> Result<Option<Fingerprint>> {
+    async fn fingerprint(&self) -> Result<Option<String>> {
         run(self, Read, (), |sql, ()| Box::pin(sql::fingerprint(sql))).await
     }
 
     /// Adopts the code key's fingerprint if none is stored, and returns the stored one.
-    async fn adopt_fingerprint(&self, mine: &Fingerprint) -> Result<Fingerprint> {
-        run(self, Write, mine.clone(), |sql, mine| Box::pin(sql::adopt_fingerprint(sql, mine))).await
+    async fn adopt_fingerprint(&self, mine: &str) -> Result<String> {
+        run(self, Write, mine.to_owned(), |sql, mine| Box::pin(sql::adopt_fingerprint(sql, mine))).await
     }
 
     /// Returns the id of the domain with this name, and adds the domain if it does not exist.

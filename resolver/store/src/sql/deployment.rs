@@ -1,19 +1,17 @@
 //! What a deployment is: the code key and the ledger that its numbers come from.
 
-use codes::Fingerprint;
-
 use super::{Sql, Value};
 use crate::{Result, StoreError};
 
-pub(crate) async fn fingerprint(sql: &mut dyn Sql) -> Result<Option<Fingerprint>> {
+pub(crate) async fn fingerprint(sql: &mut dyn Sql) -> Result<Option<String>> {
     let row = sql.first("SELECT code_key_fingerprint FROM deployment", &[]).await?;
-    row.map(|row| Ok(Fingerprint::from_stored(row.text(0)?.to_owned()))).transpose()
+    row.map(|row| Ok(row.text(0)?.to_owned())).transpose()
 }
 
-pub(crate) async fn adopt_fingerprint(sql: &mut dyn Sql, mine: &Fingerprint) -> Result<Fingerprint> {
+pub(crate) async fn adopt_fingerprint(sql: &mut dyn Sql, mine: &str) -> Result<String> {
     let adopt = "INSERT INTO deployment (code_key_fingerprint)
                  SELECT $1 WHERE NOT EXISTS (SELECT 1 FROM deployment) ON CONFLICT DO NOTHING";
-    sql.query(adopt, &[Value::Text(mine.as_str().to_owned())]).await?;
+    sql.query(adopt, &[Value::Text(mine.to_owned())]).await?;
     fingerprint(sql).await?.ok_or_else(is_empty)
 }
 

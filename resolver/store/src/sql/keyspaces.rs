@@ -58,7 +58,7 @@ pub(crate) async fn adopt_keyspaces(
 impl From<AdoptionError> for StoreError {
     fn from(error: AdoptionError) -> Self {
         match error {
-            AdoptionError::Overlap { .. } | AdoptionError::Slugs { .. } => Self::Keyspace(error.to_string()),
+            AdoptionError::Overlap(..) | AdoptionError::Slugs { .. } => Self::Keyspace(error.to_string()),
             AdoptionError::Index(error) => corrupt(&error),
         }
     }

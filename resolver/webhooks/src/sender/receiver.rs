@@ -29,7 +29,6 @@ impl<S: Read + Write> Stream for S {}
 
 /// A request as it came over the connection.
 pub(super) struct Request {
-    /// The request line and the headers.
     pub(super) head: String,
     pub(super) body: Vec<u8>,
 }
@@ -42,7 +41,6 @@ impl Request {
     }
 }
 
-/// A receiver of one connection.
 pub(super) struct Receiver {
     pub(super) address: SocketAddr,
     requests: mpsc::Receiver<Request>,
@@ -89,7 +87,6 @@ impl Receiver {
         Self { address, requests }
     }
 
-    /// Returns the request that was received.
     pub(super) fn request(&self) -> Request {
         self.requests.recv_timeout(Duration::from_secs(60)).unwrap()
     }
@@ -119,7 +116,6 @@ fn read(stream: &mut impl Read) -> io::Result<Request> {
     Ok(request)
 }
 
-/// Returns code that sends a whole answer.
 pub(super) fn sends(answer: &'static str) -> impl FnOnce(&mut dyn Stream) + Send + 'static {
     move |stream| {
         stream.write_all(answer.as_bytes()).ok();

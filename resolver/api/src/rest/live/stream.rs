@@ -71,7 +71,7 @@ impl Opening {
         let Self { dialect, filter, start, open_for } = self;
         let by = filter.by.clone();
         let (subscription, held) = live.subscribe(client, filter, start)?;
-        let is_complete = subscription.is_complete();
+        let is_complete = subscription.is_complete;
         let (to, pieces) = mpsc::channel(1);
         let stream = Stream {
             api: Arc::clone(api),

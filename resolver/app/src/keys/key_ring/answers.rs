@@ -22,11 +22,9 @@ struct Answer {
     grant: Option<Grant>,
 }
 
-/// A cache of answers.
 pub(super) struct Answers<Q>(Cache<Q, Arc<Answer>, RandomState>);
 
 impl<Q: Hash + Eq + Clone + Send + Sync + 'static> Answers<Q> {
-    /// Creates an empty cache.
     pub(super) fn new() -> Self {
         // Counted from the insertion, so that it only frees memory.
         let cache = Cache::builder().max_capacity(REMEMBERED).time_to_live(2 * BELIEVED);
@@ -49,7 +47,6 @@ impl<Q: Hash + Eq + Clone + Send + Sync + 'static> Answers<Q> {
         });
     }
 
-    /// Removes the answer to a question.
     pub(super) fn forget(&self, question: &Q) {
         self.0.invalidate(question);
     }

@@ -19,7 +19,7 @@ const GOOD_LATELY: Duration = Duration::from_secs(600);
 pub(super) const LOOKUP_WITHIN: Duration = Duration::from_secs(5);
 
 /// A cache of the grants of one kind of hash.
-pub(super) struct Lookups<H> {
+pub struct Lookups<H> {
     /// A lock for each hash that is being looked up: concurrent calls with the same one send one
     /// query.
     asked: Cache<H, Arc<tokio::sync::Mutex<()>>>,
@@ -39,18 +39,20 @@ impl<H: Hash + Eq + Clone + Send + Sync + 'static> Lookups<H> {
         Self { asked, strangers, answers: Answers::new(), good }
     }
 
-    /// Returns whether a hash was valid recently.
-    pub(super) fn remembers(&self, hash: &H) -> bool {
+    /// Returns whether a hash was valid recently, and was not forgotten.
+    pub fn remembers(&self, hash: &H) -> bool {
         self.good.contains_key(hash)
     }
 
     /// Returns the cached answer for a hash; the inner `None` means that it has no grant.
-    pub(super) fn answered(&self, hash: &H) -> Option<Option<Grant>> {
+    pub fn answered(&self, hash: &H) -> Option<Option<Grant>> {
         self.answers.get(hash, Instant::now())
     }
 
-    /// Removes a hash from the cache. The next lookup sends a query.
-    pub(super) fn forget(&self, hash: &H) {
+    /// Removes a hash, such as that of a session which the store has just opened or ended. A lookup
+    /// under way meanwhile may still cache an older answer, which then counts for a second, as on
+    /// other processes.
+    pub fn forget(&self, hash: &H) {
         self.good.invalidate(hash);
         self.answers.forget(hash);
     }

@@ -39,9 +39,7 @@ const DAYS_MAX: i32 = 31;
 /// Which visits a list has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Selection {
-    /// When they were.
     pub(super) range: TimeRange,
-    /// Whether those of bots are left out.
     pub(super) people_only: bool,
 }
 
@@ -54,11 +52,11 @@ impl Selection {
     }
 }
 
-/// A list of visits that is being read.
 pub(super) struct Reader {
     store: Arc<dyn VisitReader>,
     selection: Selection,
-    total: u64,
+    /// The number of visits on all pages.
+    pub(super) total: u64,
     sources: Vec<Source>,
     /// For each source with rows left: an id that no row of it exceeds, and its place.
     heads: BinaryHeap<(VisitId, usize)>,
@@ -67,10 +65,9 @@ pub(super) struct Reader {
     /// Maximum number of rows in one read of a source.
     most: usize,
     /// Rows that the page lacks.
-    left: u64,
+    pub(super) left: u64,
 }
 
-/// The rows of one subject.
 struct Source {
     subject: Subject,
     /// The days that rows are still to be read of, the latest last, with the number of their rows.
@@ -119,11 +116,6 @@ impl Reader {
         let heads = reader.sources.iter().enumerate();
         reader.heads = heads.filter_map(|(place, source)| Some((source.bound()?, place))).collect();
         Ok(reader)
-    }
-
-    /// Returns the number of visits on all pages.
-    pub(super) fn total(&self) -> u64 {
-        self.total
     }
 
     /// Adds the listed visits of a subject to those of each quarter hour.
@@ -309,7 +301,7 @@ mod tests {
         loop {
             let rows = reader.next(at_a_time).await.unwrap();
             if rows.is_empty() {
-                return (reader.total(), ids);
+                return (reader.total, ids);
             }
             ids.extend(rows.iter().map(|row| row.id.get()));
         }

@@ -30,7 +30,7 @@ impl LinkService {
         let mut texts = references(rows);
         texts.retain(|text| !known.has_text(*text));
         let mut links: Vec<LinkId> = rows.iter().filter_map(|row| row.link).collect();
-        links.retain(|id| !known.has_link(*id));
+        links.retain(|id| !known.links.contains_key(id));
         links.sort_unstable();
         links.dedup();
         // Both at once: a long page waits for little else.

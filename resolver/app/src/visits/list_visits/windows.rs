@@ -37,7 +37,6 @@ impl Windows {
         }
     }
 
-    /// Makes the first window begin at an id.
     pub(super) fn begin_at(&mut self, id: VisitId) {
         self.first = Some(id);
     }
@@ -120,7 +119,6 @@ mod tests {
         VisitId::floor(START)..VisitId::floor(START + DAY)
     }
 
-    /// Returns a window in quarter hours.
     fn quarters(window: &Range<VisitId>) -> (i64, i64) {
         let number = |id: VisitId| (id.micros() - START) / QUARTER;
         (number(window.start), number(window.end))

@@ -20,7 +20,6 @@ pub struct Topics {
 
 impl Topics {
     /// All visits.
-    #[must_use]
     pub fn all() -> Self {
         Self { links: true, orphans: true, names: BTreeSet::new() }
     }
@@ -50,7 +49,6 @@ pub struct LiveFilter {
 
 impl LiveFilter {
     /// Returns whether the subscription sees a visit.
-    #[must_use]
     pub fn matches(&self, visit: &LiveVisit) -> bool {
         let link = visit.link.as_deref();
         self.topics.includes(link)
@@ -82,25 +80,18 @@ impl LiveFilter {
 pub(super) mod tests {
     use links::{
         Details,
-        api_key::{ApiKeyId, KeyLimits, SecretNumber},
-        scope::Scopes,
+        api_key::{ApiKeyId, KeyLimits},
     };
 
     use super::{
         super::poller::tests::{live_link, live_visit},
         *,
     };
+    use crate::visits::visit_memory::grant;
 
     /// A filter of all visits, with these limits of a key.
     pub(in super::super) fn filter(limits: KeyLimits) -> LiveFilter {
-        let by = Grant {
-            id: ApiKeyId(1),
-            secret: SecretNumber(1),
-            name: "a".into(),
-            scopes: Scopes::admin(),
-            limits,
-        };
-        LiveFilter { by, topics: Topics::all(), link: None, tag: None, domain: None }
+        LiveFilter { by: grant(limits), topics: Topics::all(), link: None, tag: None, domain: None }
     }
 
     fn own_only() -> LiveFilter {

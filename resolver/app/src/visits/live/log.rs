@@ -1,30 +1,20 @@
 //! The log of live visits: those of the last minute, as far as they fit.
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{collections::VecDeque, time::Duration};
 
 use tokio::time::Instant;
 use visits::VisitId;
 
-use super::LiveVisit;
+use super::LiveEvent;
 
-/// How long a visit stays in the log.
 pub(super) const KEPT_FOR: Duration = Duration::from_secs(60);
-/// Maximum number of entries.
 const ENTRIES_MAX: usize = 20_000;
 /// Maximum memory of the entries, as it is estimated.
 const BYTES_MAX: usize = 32 << 20;
 /// Memory of an entry without a visit.
 const ENTRY_BYTES: usize = 64;
 
-/// An entry of the log.
-#[derive(Clone, Debug)]
-pub(super) enum Entry {
-    Visit(Arc<LiveVisit>),
-    /// So many visits at least were stored and are not told.
-    Skipped(u64),
-}
-
-impl Entry {
+impl LiveEvent {
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Visit(visit) => visit.bytes(),
@@ -38,25 +28,19 @@ impl Entry {
 #[derive(Default)]
 pub(super) struct Log {
     /// The number of the first entry.
-    first: u64,
-    entries: VecDeque<(Instant, Entry)>,
+    pub(super) first: u64,
+    entries: VecDeque<(Instant, LiveEvent)>,
     bytes: usize,
 }
 
 impl Log {
-    /// Returns the number of the first entry.
-    pub(super) fn first(&self) -> u64 {
-        self.first
-    }
-
-    /// Returns the number of the next entry that is added.
     pub(super) fn end(&self) -> u64 {
         self.first + self.entries.len() as u64
     }
 
     /// Adds an entry, and removes those that are too old or do not fit any more. `removed` receives
     /// these with their numbers.
-    pub(super) fn push(&mut self, now: Instant, entry: Entry, mut removed: impl FnMut(u64, &Entry)) {
+    pub(super) fn push(&mut self, now: Instant, entry: LiveEvent, mut removed: impl FnMut(u64, &LiveEvent)) {
         self.bytes += entry.bytes();
         self.entries.push_back((now, entry));
         while let Some((added, entry)) = self.entries.front() {
@@ -73,7 +57,7 @@ impl Log {
 
     /// Returns the entries from a number on, each with its number. Numbers before the first entry
     /// stand for the first.
-    pub(super) fn since(&self, number: u64) -> impl Iterator<Item = (u64, &Entry)> {
+    pub(super) fn since(&self, number: u64) -> impl Iterator<Item = (u64, &LiveEvent)> {
         let passed = usize::try_from(number.saturating_sub(self.first)).unwrap_or(usize::MAX);
         let numbers = self.first.max(number)..;
         numbers.zip(self.entries.iter().skip(passed).map(|(_, entry)| entry))
@@ -84,8 +68,8 @@ impl Log {
     pub(super) fn after(&self, id: VisitId) -> (u64, bool) {
         let ids = || {
             self.since(0).filter_map(|(number, entry)| match entry {
-                Entry::Visit(visit) => Some((number, visit.id)),
-                Entry::Skipped(_) => None,
+                LiveEvent::Visit(visit) => Some((number, visit.id)),
+                LiveEvent::Skipped(_) => None,
             })
         };
         if let Some((number, _)) = ids().find(|(_, other)| *other == id) {
@@ -95,7 +79,6 @@ impl Log {
         (next.map_or(self.end(), |(number, _)| number), false)
     }
 
-    /// Removes all entries.
     pub(super) fn clear(&mut self) {
         self.first = self.end();
         self.entries.clear();
@@ -105,10 +88,12 @@ impl Log {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::{super::poller::tests::live_visit, *};
 
-    fn visit(number: i64) -> Entry {
-        Entry::Visit(Arc::new(live_visit(number, None)))
+    fn visit(number: i64) -> LiveEvent {
+        LiveEvent::Visit(Arc::new(live_visit(number, None)))
     }
 
     fn id(number: i64) -> VisitId {
@@ -125,25 +110,25 @@ mod tests {
         for second in 0..62 {
             log.push(start + Duration::from_secs(second), visit(1), |number, _| removed.push(number));
         }
-        assert_eq!((log.first(), log.end(), removed), (2, 62, vec![0, 1]));
+        assert_eq!((log.first, log.end(), removed), (2, 62, vec![0, 1]));
         assert_eq!((numbers(&log, 0).len(), numbers(&log, 60)), (60, vec![60, 61]));
         assert!(numbers(&log, 62).is_empty());
         log.clear();
-        assert_eq!((log.first(), log.end(), log.bytes), (62, 62, 0));
+        assert_eq!((log.first, log.end(), log.bytes), (62, 62, 0));
     }
 
     #[test]
     fn the_memory_of_the_log_is_bounded() {
         let (mut log, now) = (Log::default(), Instant::now());
         for _ in 0..ENTRIES_MAX + 5 {
-            log.push(now, Entry::Skipped(1), |_, _| ());
+            log.push(now, LiveEvent::Skipped(Some(1)), |_, _| ());
         }
-        assert_eq!((log.first(), log.entries.len()), (5, ENTRIES_MAX));
+        assert_eq!((log.first, log.entries.len()), (5, ENTRIES_MAX));
         let mut long = live_visit(1, None);
         long.view.referrer = "x".repeat(BYTES_MAX / 5).into();
         let long = Arc::new(long);
         for _ in 0..3 {
-            log.push(now, Entry::Visit(Arc::clone(&long)), |_, _| ());
+            log.push(now, LiveEvent::Visit(Arc::clone(&long)), |_, _| ());
         }
         assert!(log.bytes <= BYTES_MAX && log.entries.len() == 2, "{} bytes", log.bytes);
     }

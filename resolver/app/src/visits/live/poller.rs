@@ -14,12 +14,9 @@ use tokio::time::{Instant, sleep};
 use visits::{VisitId, VisitRow};
 
 use super::{
-    AppError, LiveLink, LiveSource, LiveVisit, LiveVisits,
-    cursors::Cursors,
-    log::{Entry, KEPT_FOR},
+    AppError, LiveEvent, LiveLink, LiveSource, LiveVisit, LiveVisits, cursors::Cursors, log::KEPT_FOR,
 };
 
-/// The pause between two reads.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Maximum number of visits that are told after one read.
 const VISITS_MAX: usize = 2_000;
@@ -87,8 +84,8 @@ fn add(live: &LiveVisits, visits: &[Arc<LiveVisit>], skipped: usize) {
         return;
     }
     let now = Instant::now();
-    let skipped = Some(Entry::Skipped(skipped as u64)).filter(|_| skipped > 0);
-    let visits = visits.iter().map(|visit| Entry::Visit(Arc::clone(visit)));
+    let skipped = Some(LiveEvent::Skipped(Some(skipped as u64))).filter(|_| skipped > 0);
+    let visits = visits.iter().map(|visit| LiveEvent::Visit(Arc::clone(visit)));
     let mut state = live.state();
     skipped.into_iter().chain(visits).for_each(|entry| state.push(now, entry));
     drop(state);
@@ -146,7 +143,7 @@ pub(super) mod tests {
 
     use super::{
         super::{
-            LiveEvent, Refusal, SUBSCRIPTIONS_OF_CLIENT, Start, Subscription, TokenSecret, VisitView,
+            Refusal, SUBSCRIPTIONS_OF_CLIENT, Start, Subscription, TokenSecret, VisitView,
             filter::tests::filter,
         },
         *,

@@ -9,25 +9,17 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// What a client that subscribes anew is known by: its token and its topics, as a hash.
+/// What a client that subscribes anew is known by: its token and its topics, as a hash that clients
+/// cannot choose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Resumption(u64);
-
-impl Resumption {
-    /// Creates it from a hash that clients cannot choose.
-    pub(super) fn new(hash: u64) -> Self {
-        Self(hash)
-    }
-}
+pub struct Resumption(pub(super) u64);
 
 /// How soon after an event a client ends its subscription because of it, and how soon after that it
 /// subscribes anew: it draws its page before. A person who returns to a page later has read the
 /// visits up to then from the API.
 pub(super) const WITHIN: Duration = Duration::from_secs(6);
-/// Maximum number of places that are kept.
 const PLACES_MAX: usize = 1_000;
 
-/// A place in the log.
 struct Place {
     of: Resumption,
     /// The number of the entry to be read next.
@@ -40,7 +32,6 @@ struct Place {
 pub(super) struct Places(Vec<Place>);
 
 impl Places {
-    /// Keeps a place for a moment.
     pub(super) fn keep(&mut self, of: Resumption, next: u64, now: Instant) {
         self.forget_old(now);
         if self.0.len() < PLACES_MAX {

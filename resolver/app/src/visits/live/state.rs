@@ -7,7 +7,7 @@ use visits::VisitId;
 
 use super::{
     LiveEvent, LiveFilter,
-    log::{Entry, Log},
+    log::Log,
     resume::{Places, Resumption, WITHIN},
 };
 
@@ -35,7 +35,6 @@ pub(super) struct State {
     is_closed: bool,
 }
 
-/// A subscription.
 struct Subscriber {
     filter: LiveFilter,
     start: Start,
@@ -56,7 +55,6 @@ pub struct Start {
     pub resumption: Option<Resumption>,
 }
 
-/// The beginning of a subscription.
 pub(super) struct Begun {
     pub(super) number: u64,
     /// Whether it surely continues after the visit that it was to continue after.
@@ -89,10 +87,9 @@ impl State {
         let open = self.subscribers.values().filter(|other| other.start.resumption == Some(resumption));
         let open = open.filter(|other| other.is_just_fed(now)).filter_map(|other| other.next).max();
         let ended = self.places.take(resumption, now);
-        [open, ended].into_iter().flatten().max().map(|next| next.max(self.log.first()))
+        [open, ended].into_iter().flatten().max().map(|next| next.max(self.log.first))
     }
 
-    /// Removes a subscription.
     pub(super) fn unsubscribe(&mut self, now: Instant, number: u64) {
         let Some(ended) = self.subscribers.remove(&number).filter(|ended| ended.is_just_fed(now)) else {
             return;
@@ -102,7 +99,6 @@ impl State {
         }
     }
 
-    /// Ends all subscriptions.
     pub(super) fn close(&mut self) {
         self.is_closed = true;
         self.subscribers.clear();
@@ -135,7 +131,7 @@ impl State {
     }
 
     /// Adds an entry to the log. Subscriptions that have not read what leaves it lose that.
-    pub(super) fn push(&mut self, now: Instant, entry: Entry) {
+    pub(super) fn push(&mut self, now: Instant, entry: LiveEvent) {
         let Self { log, subscribers, .. } = self;
         log.push(now, entry, |number, entry| {
             let slow = subscribers.values_mut();
@@ -170,12 +166,11 @@ impl Subscriber {
         }
     }
 
-    fn lose(&mut self, entry: &Entry) {
+    fn lose(&mut self, entry: &LiveEvent) {
         let count = match entry {
-            Entry::Visit(visit) if !self.filter.matches(visit) => return,
-            Entry::Visit(_) => 1,
-            Entry::Skipped(count) if self.filter.sees_counts() => *count,
-            Entry::Skipped(_) => 0,
+            LiveEvent::Visit(visit) if !self.filter.matches(visit) => return,
+            LiveEvent::Visit(_) => 1,
+            LiveEvent::Skipped(count) => count.filter(|_| self.filter.sees_counts()).unwrap_or(0),
         };
         self.lost = Some(self.lost.unwrap_or(0).saturating_add(count));
     }
@@ -191,7 +186,7 @@ impl Subscriber {
         let most = if is_single { 1 } else { EVENTS_TAKEN };
         let lost = self.lost.take().map(|count| LiveEvent::Skipped(Some(count).filter(|count| *count > 0)));
         let mut events: Vec<LiveEvent> = lost.into_iter().collect();
-        let (mut bytes, mut reached) = (0, next.max(log.first()));
+        let (mut bytes, mut reached) = (0, next.max(log.first));
         for (number, entry) in log.since(next) {
             if let Some(event) = self.event(entry) {
                 bytes += entry.bytes();
@@ -207,11 +202,11 @@ impl Subscriber {
     }
 
     /// Returns an entry as the subscription sees it, if it does.
-    fn event(&self, entry: &Entry) -> Option<LiveEvent> {
+    fn event(&self, entry: &LiveEvent) -> Option<LiveEvent> {
         match entry {
-            Entry::Visit(visit) => self.filter.matches(visit).then(|| LiveEvent::Visit(visit.clone())),
-            Entry::Skipped(count) => {
-                Some(LiveEvent::Skipped(Some(*count).filter(|_| self.filter.sees_counts())))
+            LiveEvent::Visit(visit) => self.filter.matches(visit).then(|| entry.clone()),
+            LiveEvent::Skipped(count) => {
+                Some(LiveEvent::Skipped(count.filter(|_| self.filter.sees_counts())))
             }
         }
     }
@@ -233,8 +228,8 @@ mod tests {
         *,
     };
 
-    fn entry(number: i64) -> Entry {
-        Entry::Visit(Arc::new(live_visit(number, Some(live_link(7)))))
+    fn entry(number: i64) -> LiveEvent {
+        LiveEvent::Visit(Arc::new(live_visit(number, Some(live_link(7)))))
     }
 
     fn subscribe(state: &mut State, filter: LiveFilter, since: Option<VisitId>) -> Option<Begun> {
@@ -296,7 +291,7 @@ mod tests {
         for number in 0..5 {
             state.push(start, entry(number));
         }
-        state.push(start, Entry::Skipped(40));
+        state.push(start, LiveEvent::Skipped(Some(40)));
         let later = start + KEPT_FOR;
         state.push(later, entry(9));
         assert_eq!(told(&take(&mut state, slow).unwrap()), [-45, 9]);
@@ -360,7 +355,7 @@ mod tests {
 
     /// A client that subscribes anew after each event, `times` times in all.
     fn resubscribing(state: &mut State, start: Instant, times: u32) -> Vec<i64> {
-        let resumption = Some(Resumption::new(7));
+        let resumption = Some(Resumption(7));
         let mut seen = Vec::new();
         for turn in 0..times {
             let now = start + WITHIN / 4 * turn;
@@ -376,7 +371,7 @@ mod tests {
     #[test]
     fn a_client_that_subscribes_anew_after_each_event_gets_each_once() {
         let (mut state, now) = (primed(), Instant::now());
-        let resumption = Some(Resumption::new(7));
+        let resumption = Some(Resumption(7));
         let first = state.subscribe(now, all(), Start { since: None, resumption }).unwrap().number;
         for number in 1..=5 {
             state.push(now, entry(number));
@@ -387,7 +382,7 @@ mod tests {
         state.unsubscribe(now + WITHIN / 2, first);
         assert!(state.has_subscriptions(now + WITHIN));
         assert_eq!([seen, resubscribing(&mut state, now + WITHIN / 4 * 3, 2)].concat(), [2, 3, 4, 5]);
-        let other = Start { since: None, resumption: Some(Resumption::new(8)) };
+        let other = Start { since: None, resumption: Some(Resumption(8)) };
         let other = state.subscribe(now + WITHIN, all(), other).unwrap().number;
         assert!(told(&state.take(now + WITHIN, other).unwrap()).is_empty(), "another client");
     }
@@ -395,7 +390,7 @@ mod tests {
     #[test]
     fn a_client_that_comes_back_later_or_left_for_another_reason_begins_with_the_next_visit() {
         let (mut state, now) = (primed(), Instant::now());
-        let start = Start { since: None, resumption: Some(Resumption::new(7)) };
+        let start = Start { since: None, resumption: Some(Resumption(7)) };
         let first = state.subscribe(now, all(), start).unwrap().number;
         state.unsubscribe(now, first);
         state.push(now, entry(1));
@@ -415,7 +410,7 @@ mod tests {
     #[test]
     fn a_crowd_of_visits_is_not_sent_one_by_one() {
         let (mut state, now) = (primed(), Instant::now());
-        let start = Start { since: None, resumption: Some(Resumption::new(7)) };
+        let start = Start { since: None, resumption: Some(Resumption(7)) };
         let number = state.subscribe(now, all(), start).unwrap().number;
         for number in 0..100 {
             state.push(now, entry(number));

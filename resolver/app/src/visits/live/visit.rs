@@ -41,7 +41,6 @@ pub struct LiveVisit {
 
 impl LiveLink {
     /// Combines a link with its name, the names of its keys, and its visits.
-    #[must_use]
     pub fn new(record: Record, name: String, names: Names, visits: VisitTotals) -> Self {
         Self { record, name, names, visits, written: OnceLock::new() }
     }
@@ -63,7 +62,6 @@ impl LiveLink {
 
 impl LiveVisit {
     /// Combines a visit with its link.
-    #[must_use]
     pub fn new(id: VisitId, domain: DomainId, view: VisitView, link: Option<Arc<LiveLink>>) -> Self {
         Self { id, domain, view, link, written: OnceLock::new() }
     }

@@ -13,7 +13,6 @@ pub(super) struct ArenaPool(Mutex<Spares>);
 
 struct Spares {
     arenas: Vec<Arena>,
-    /// The number of arenas that may still be allocated.
     left: usize,
 }
 
@@ -36,7 +35,6 @@ impl ArenaPool {
         spares.arenas.pop()
     }
 
-    /// Gives back an empty arena.
     pub(super) fn give(&self, arena: Arena) {
         self.spares().arenas.push(arena);
     }

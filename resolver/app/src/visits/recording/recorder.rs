@@ -55,7 +55,8 @@ pub struct RecorderConfig {
 /// Records the visits of all listeners' threads.
 pub struct Recorder {
     flush: Flush,
-    rules: CaptureRules,
+    /// Which visits are recorded, and how much of each.
+    pub rules: CaptureRules,
     buffers: Vec<Arc<VisitBuffer>>,
     jobs: mpsc::SyncSender<Job>,
 }
@@ -63,7 +64,6 @@ pub struct Recorder {
 impl Recorder {
     /// Creates the recorder, and starts the thread that writes. A failure of the thread counts as
     /// one of a supervised task.
-    #[must_use]
     pub fn start(supervisor: &TaskSupervisor, config: RecorderConfig) -> Arc<Self> {
         let (recorder, writer) = Self::new(config);
         supervisor.spawn("writer of visits", run_on_a_thread(writer));
@@ -90,20 +90,11 @@ impl Recorder {
 
     /// Returns the buffer of a listener's thread. Threads beyond [`Thread::COUNT`] share those of
     /// others.
-    #[must_use]
     pub fn buffer(&self, index: usize) -> Arc<VisitBuffer> {
         Arc::clone(&self.buffers[index % self.buffers.len()])
     }
 
-    /// Returns the rules for which visits are recorded, and how much of each.
-    #[must_use]
-    #[inline]
-    pub fn rules(&self) -> &CaptureRules {
-        &self.rules
-    }
-
     /// Returns the interval at which each listener's thread calls [`VisitBuffer::flush`].
-    #[must_use]
     pub fn flush_every(&self) -> Duration {
         match self.flush {
             Flush::Every(interval) => interval,

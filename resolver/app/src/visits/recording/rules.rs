@@ -43,13 +43,11 @@ impl Default for CaptureRules {
 impl CaptureRules {
     /// The rules of a process that keeps no visits: only those of links are recorded, for the removal of
     /// unvisited links, and without their headers.
-    #[must_use]
     pub fn least() -> Self {
         Self { orphans: false, referrers: false, user_agents: false, ..Self::default() }
     }
 
     /// Returns whether a visit is recorded.
-    #[must_use]
     #[inline]
     pub fn record(&self, outcome: Outcome, client: IpAddr, query: Option<&str>) -> bool {
         (self.orphans || outcome.is_of_link())

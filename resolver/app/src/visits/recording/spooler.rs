@@ -10,12 +10,31 @@ use jiff::Timestamp;
 use tokio::sync::oneshot;
 use visits::{Arena, Thread, read_block};
 
-use super::{pool::ArenaPool, sink::BlockSink};
+use super::pool::ArenaPool;
+
+/// Writes blocks of visits.
+///
+/// The spool's thread calls it, and with [`Flush::Turn`](super::Flush::Turn) all listeners' threads
+/// do. It must not panic.
+pub trait BlockSink: Send + Sync {
+    /// Writes a block, which [`visits::read_block`] reads. `count` is the number of its visits, and
+    /// `span` the times of the first and the last, in microseconds since 1970.
+    ///
+    /// A block that cannot be written is dropped. The implementation counts its visits as dropped.
+    fn write(&self, block: &[u8], count: u32, span: (i64, i64));
+}
+
+/// The sink of a process that keeps no visits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NoSink;
+
+impl BlockSink for NoSink {
+    fn write(&self, _: &[u8], _: u32, _: (i64, i64)) {}
+}
 
 /// Learns of each visit of a link once it has been written: the link, and the time of the visit.
 pub type Seen = Box<dyn FnMut(LinkId, Timestamp) + Send>;
 
-/// A job of the spool's thread.
 pub(super) enum Job {
     /// Write the visits of a thread.
     Write(Thread, Arena),
@@ -23,7 +42,6 @@ pub(super) enum Job {
     Finish(oneshot::Sender<()>),
 }
 
-/// Writes arenas and recycles them.
 pub(super) struct Spooler {
     pub(super) pool: ArenaPool,
     sink: Arc<dyn BlockSink>,
@@ -59,7 +77,6 @@ impl Spooler {
     }
 }
 
-/// The work of the spool's thread.
 pub(super) struct Writer {
     pub(super) jobs: Receiver<Job>,
     pub(super) spooler: Arc<Spooler>,

@@ -9,8 +9,8 @@ use visits::{
 
 /// The counters of some subjects, which share no visit.
 pub(super) struct Counters<'a> {
-    store: &'a dyn VisitReader,
-    subjects: &'a [Subject],
+    pub(super) store: &'a dyn VisitReader,
+    pub(super) subjects: &'a [Subject],
 }
 
 /// What was counted in all days of a range.
@@ -18,19 +18,12 @@ pub(super) struct Counters<'a> {
 pub(super) struct Sums {
     /// The first day with visits.
     pub(super) first: Option<Day>,
-    /// Visits by value.
     pub(super) dimensions: DimensionCounts,
-    /// Visitors.
     pub(super) visitors: Uniques,
-    /// Addresses.
     pub(super) addresses: Uniques,
 }
 
-impl<'a> Counters<'a> {
-    pub(super) fn new(store: &'a dyn VisitReader, subjects: &'a [Subject]) -> Self {
-        Self { store, subjects }
-    }
-
+impl Counters<'_> {
     /// Adds up what is counted by day.
     pub(super) async fn sums(&self, range: TimeRange, has_dimensions: bool) -> Result<Sums, VisitStoreError> {
         let columns =
@@ -44,7 +37,6 @@ impl<'a> Counters<'a> {
         Ok(sums)
     }
 
-    /// Adds visits to a series.
     pub(super) async fn fill(&self, series: &mut Series) -> Result<(), VisitStoreError> {
         let columns = Columns { quarters: series.needs_quarters(), ..Columns::default() };
         for subject in self.subjects {

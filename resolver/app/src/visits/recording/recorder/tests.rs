@@ -36,6 +36,11 @@ impl Kept {
     }
 }
 
+fn config(threads: usize, sink: Arc<dyn BlockSink>, page: &daemon::Recorder) -> RecorderConfig {
+    let (rules, metrics) = (CaptureRules::default(), Metrics::new(page));
+    RecorderConfig { threads, flush: EVERY, rules, sink, seen: Box::new(|_, _| {}), metrics }
+}
+
 struct Bench {
     recorder: Recorder,
     writer: Writer,
@@ -49,16 +54,11 @@ impl Bench {
         let (kept, seen, page) =
             (Arc::<Kept>::default(), Arc::<Mutex<Vec<_>>>::default(), daemon::Recorder::new());
         let told = Arc::clone(&seen);
-        let (recorder, writer) = Recorder::new(RecorderConfig {
-            threads,
-            flush,
-            rules: CaptureRules::default(),
-            sink: kept.clone(),
-            seen: Box::new(move |link: LinkId, at: Timestamp| {
-                told.lock().unwrap().push((link.get(), at.as_microsecond()));
-            }),
-            metrics: Metrics::new(&page),
-        });
+        let tell = move |link: LinkId, at: Timestamp| {
+            told.lock().unwrap().push((link.get(), at.as_microsecond()));
+        };
+        let config = config(threads, kept.clone(), &page);
+        let (recorder, writer) = Recorder::new(RecorderConfig { flush, seen: Box::new(tell), ..config });
         Self { recorder, writer, kept, seen, page }
     }
 
@@ -222,17 +222,7 @@ fn threads_beyond_the_last_buffer_share_one() {
 async fn the_end_waits_for_all_visits_and_later_ones_are_dropped() {
     let (kept, page) = (Arc::<Kept>::default(), daemon::Recorder::new());
     let (supervisor, _failures) = TaskSupervisor::new();
-    let recorder = Recorder::start(
-        &supervisor,
-        RecorderConfig {
-            threads: 2,
-            flush: EVERY,
-            rules: CaptureRules::default(),
-            sink: kept.clone(),
-            seen: Box::new(|_, _| {}),
-            metrics: Metrics::new(&page),
-        },
-    );
+    let recorder = Recorder::start(&supervisor, config(2, kept.clone(), &page));
     // Fewer flushes than arenas: the other thread may begin only now.
     for link in 1..=20 {
         for index in 0..2 {
@@ -257,17 +247,7 @@ async fn a_failure_of_the_thread_that_writes_is_heard_of() {
         }
     }
     let (supervisor, mut failures) = TaskSupervisor::new();
-    let recorder = Recorder::start(
-        &supervisor,
-        RecorderConfig {
-            threads: 1,
-            flush: EVERY,
-            rules: CaptureRules::default(),
-            sink: Arc::new(Broken),
-            seen: Box::new(|_, _| {}),
-            metrics: Metrics::new(&daemon::Recorder::new()),
-        },
-    );
+    let recorder = Recorder::start(&supervisor, config(1, Arc::new(Broken), &daemon::Recorder::new()));
     recorder.buffer(0).note(&event(1, 1, b""));
     recorder.buffer(0).flush();
     assert_eq!(failures.first().await, "writer of visits");
