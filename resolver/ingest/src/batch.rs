@@ -182,7 +182,6 @@ impl BatchMaker {
     }
 }
 
-
 fn rule_name(rule: u8) -> String {
     if rule == 0 { String::new() } else { rule.to_string() }
 }

@@ -136,7 +136,8 @@ impl LinkService {
         let spans = self.visits.spans(subject, range.days(), Columns::default()).await?;
         let (mut total, mut bots) = (0_i64, 0_i64);
         for span in spans {
-            (total, bots) = (total.saturating_add(span.total), bots.saturating_add(span.bots));
+            (total, bots) =
+                (total.saturating_add(span.counters.total), bots.saturating_add(span.counters.bots));
         }
         let [total, bots] = [total, bots].map(|count| u64::try_from(count).unwrap_or(0));
         Ok(VisitTotals { total, bots, last: None })
