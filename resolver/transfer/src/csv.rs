@@ -63,7 +63,6 @@ pub(super) const LAYOUT: Layout = Layout {
 };
 
 /// Returns the name under which exports have the column that is meant; `None` for an unknown one.
-#[must_use]
 pub fn link_column(name: &str) -> Option<&'static str> {
     LAYOUT.column(name)
 }
@@ -135,7 +134,11 @@ fn row(item: &Item, tags: Vec<String>, left_out: &[String]) -> Result<Row, RowEr
         blocked: item.text("blocked")?,
         blocked_at: item.time("blockedAt")?,
         blocked_by: item.text("blockedBy")?,
-        left_out: left_out.iter().map(|name| LeftOut::parse(name)).collect(),
+        // A name of a later version is never taken for harmless.
+        left_out: left_out
+            .iter()
+            .map(|name| LeftOut::parse(name.trim()).unwrap_or(LeftOut::Unknown))
+            .collect(),
         ..Row::default()
     })
 }
@@ -163,14 +166,13 @@ fn rules(item: &Item) -> Result<Option<String>, RowError> {
         }
         let Some(Value::String(text)) = condition.get_mut("matchValue") else { continue };
         let time = stored_time(text, &item.zone);
-        *text = time.map_err(|error| item.broken("redirectRules", format!("{text:?}: {error}")))?;
+        *text = time.map_err(|error| item.broken("redirectRules", &format!("{text:?}: {error}")))?;
     }
     Ok((!rules.is_empty()).then(|| list.to_string()))
 }
 
 /// Escapes a text for a cell. A spreadsheet would evaluate a text that begins like a formula
 /// (CWE-1236); an apostrophe before it prevents that.
-#[must_use]
 pub fn harmless(text: &str) -> Cow<'_, str> {
     if looks_computed(text) { Cow::Owned(format!("'{text}")) } else { Cow::Borrowed(text) }
 }
@@ -208,7 +210,6 @@ pub(super) fn join_tags(tags: &[Value]) -> String {
 /// Splits the tags of a cell at bars and commas, and drops blank ones. A backslash before a
 /// separator or a backslash makes it part of the tag; before any other character it stands for
 /// itself.
-#[must_use]
 pub fn split_tags(text: &str) -> Vec<String> {
     let mut tags = vec![String::new()];
     let mut characters = text.chars().peekable();

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 
 use serde_json::json;
 
-use super::{item::Item, row::RowError};
+use super::{item::Item, row::RowError, table::clip};
 
 /// The name of the format.
 const FORMAT: &str = "shortmint-links";
@@ -41,21 +41,18 @@ pub(super) fn mark(item: &Item) -> Result<Option<Mark>, RowError> {
     if format.as_str() == Some(FORMAT) && version.as_u64() == Some(VERSION) {
         return Ok(Some(Mark::Begin));
     }
-    Err(RowError::Version { known: VERSION, found: super::table::clip(&format!("{format} {version}")) })
+    Err(RowError::Form(format!(
+        "an export of {}, and this release reads version {VERSION}: import it with the release that wrote it, or a later one",
+        clip(&format!("{format} {version}"))
+    )))
 }
 
 /// Writes the header line.
-///
-/// # Errors
-/// Returns an error if the writer fails.
 pub fn write_header(to: impl Write) -> io::Result<()> {
     write(to, &json!({ FIELD: FORMAT, "version": VERSION }))
 }
 
 /// Writes the trailer line after `links` links.
-///
-/// # Errors
-/// Returns an error if the writer fails.
 pub fn write_end(links: u64, to: impl Write) -> io::Result<()> {
     write(to, &json!({ FIELD: FORMAT, "end": links }))
 }

@@ -40,7 +40,6 @@ impl Record {
     }
 
     /// Returns the number of cells up to the last filled one.
-    #[must_use]
     pub fn width(&self) -> usize {
         let is_filled = |cell: Option<&str>| cell.is_none_or(|cell| !cell.trim().is_empty());
         self.cells().enumerate().filter(|(_, cell)| is_filled(*cell)).last().map_or(0, |(last, _)| last + 1)
@@ -284,7 +283,6 @@ fn separator_line(line: &[u8]) -> Option<u8> {
 
 /// Returns whether two names of columns are the same: case, spaces, dashes and underscores do not
 /// count.
-#[must_use]
 pub fn is_same_name(one: &str, other: &str) -> bool {
     let letters = |text: &str| -> Vec<char> {
         let letters = text.chars().filter(|letter| !letter.is_whitespace() && !matches!(letter, '-' | '_'));

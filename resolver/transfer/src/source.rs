@@ -17,7 +17,7 @@ use super::{
     item::Item,
     json::{Found, Shape, each_item},
     kutt,
-    row::{Row, RowError},
+    row::{Row, RowError, UNREADABLE},
     shlink,
     table::{self, Layout},
     yourls,
@@ -26,24 +26,20 @@ use super::{
 /// The size of the read buffer, in bytes.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// A system that links are imported from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Source {
-    /// Shlink: API responses, or the table of its web client.
-    Shlink,
-    /// Kutt: API responses.
-    Kutt,
-    /// YOURLS: API responses, or a table of its plugins or its database.
-    Yourls,
-    /// Any system: a table, or one JSON object per line.
-    Csv,
-    /// This project: an export with header and trailer.
-    Shortmint,
-}
-
-impl Source {
-    /// All sources.
-    pub const ALL: [Self; 5] = [Self::Shlink, Self::Kutt, Self::Yourls, Self::Csv, Self::Shortmint];
+codes::named_values! {
+    /// A system that links are imported from.
+    pub enum Source {
+        /// Shlink: API responses, or the table of its web client.
+        Shlink => "shlink",
+        /// Kutt: API responses.
+        Kutt => "kutt",
+        /// YOURLS: API responses, or a table of its plugins or its database.
+        Yourls => "yourls",
+        /// Any system: a table, or one JSON object per line.
+        Csv => "csv",
+        /// This project: an export with header and trailer.
+        Shortmint => "shortmint",
+    }
 }
 
 /// The error for a word that names no source.
@@ -51,26 +47,17 @@ impl Source {
 #[error("expected shortmint, shlink, kutt, yourls or csv")]
 pub struct SourceError;
 
-/// The sources with their names.
-const NAMES: [(Source, &str); 5] = [
-    (Source::Shlink, "shlink"),
-    (Source::Kutt, "kutt"),
-    (Source::Yourls, "yourls"),
-    (Source::Csv, "csv"),
-    (Source::Shortmint, "shortmint"),
-];
-
 impl FromStr for Source {
     type Err = SourceError;
 
     fn from_str(text: &str) -> Result<Self, SourceError> {
-        NAMES.iter().find(|(_, name)| *name == text).map(|(source, _)| *source).ok_or(SourceError)
+        Self::parse(text).ok_or(SourceError)
     }
 }
 
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        NAMES.iter().filter(|(source, _)| source == self).try_for_each(|(_, name)| f.write_str(name))
+        f.write_str(self.as_str())
     }
 }
 
@@ -117,7 +104,7 @@ pub fn each_row(
     let zone = if source.writes_utc() { TimeZone::UTC } else { zone.clone() };
     let broken = |problem: &str| Err(RowError::Broken { after: 0, problem: problem.to_owned() });
     let read = match (decoded(reader).and_then(begin), source.table()) {
-        (Err(cause), _) => Err(RowError::Read { after: 0, cause }),
+        (Err(cause), _) => broken(&format!("{UNREADABLE}{cause}")),
         (Ok((None, _)), _) => broken("the input is empty"),
         (Ok((Some(b'{' | b'['), input)), _) => Documents::new(source, zone).read(input, &mut take),
         (Ok((Some(_), input)), Some((layout, reading))) => {
@@ -175,7 +162,9 @@ impl Documents {
             if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         match read {
-            Err(error) if error.is_io() => Err(RowError::Read { after: self.count, cause: error.into() }),
+            Err(error) if error.is_io() => {
+                Err(self.broken(format!("{UNREADABLE}{}", io::Error::from(error))))
+            }
             Err(error) => Err(self.broken(error.to_string())),
             Ok(_) if !is_over && self.is_framed() && self.framing == Framing::Inside => {
                 Err(self.broken("the export ends without its last line: it may have been cut off".to_owned()))

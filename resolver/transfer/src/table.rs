@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::{
     item::Item,
     records::{Record, RecordError, Records, is_same_name},
-    row::RowError,
+    row::{RowError, UNREADABLE},
 };
 
 /// Maximum length of a row's cells, in bytes: the limit of a single create request.
@@ -61,15 +61,17 @@ impl Layout {
 
     /// Finds the columns by the first line.
     fn begin(&self, line: Option<Record>) -> Result<Beginning, RowError> {
-        let problem = |problem: String| RowError::Header { known: self.known(), problem };
-        let line = line.ok_or_else(|| problem("there is none".to_owned()))?;
+        let problem = |problem: &str| {
+            RowError::Form(format!("the first line has to name the columns: {}; {problem}", self.known()))
+        };
+        let line = line.ok_or_else(|| problem("there is none"))?;
         let names: Option<Vec<&str>> = line.cells().collect();
-        let names = names.ok_or_else(|| problem(NOT_UTF_8.to_owned()))?;
+        let names = names.ok_or_else(|| problem(NOT_UTF_8))?;
         let unnamed = self.unnamed.filter(|unnamed| unnamed.len() == names.len());
         match (self.columns(&names), unnamed) {
             (Ok(columns), _) => Ok((columns, None)),
             (Err(_), Some(unnamed)) => Ok((unnamed.iter().copied().map(Some).collect(), Some(line))),
-            (Err(text), None) => Err(problem(text)),
+            (Err(text), None) => Err(problem(&text)),
         }
     }
 
@@ -132,10 +134,8 @@ pub(super) fn each_item(
 }
 
 fn unreadable(after: u64, error: RecordError) -> RowError {
-    match error {
-        RecordError::Read(cause) => RowError::Read { after, cause },
-        error => RowError::Broken { after, problem: error.to_string() },
-    }
+    let prefix = if matches!(error, RecordError::Read(_)) { UNREADABLE } else { "" };
+    RowError::Broken { after, problem: format!("{prefix}{error}") }
 }
 
 /// Returns the filled cells of a record under the names of their columns. Cells that are missing at
@@ -167,7 +167,7 @@ fn fields(
     let mut fields = Map::new();
     for (column, cell) in columns.iter().zip(record.cells()) {
         let Some(column) = *column else { continue };
-        let cell = cell.ok_or_else(|| RowError::Field { place, field: column, problem: NOT_UTF_8.into() })?;
+        let cell = cell.ok_or_else(|| wrong(format!("{column}: {NOT_UTF_8}")))?;
         let is_none = cell.is_empty() || (has_nulls && cell == "\\N");
         if !is_none {
             fields.insert(column.to_owned(), Value::from(cell));
