@@ -135,9 +135,6 @@ pub enum ApiKeyError {
 
 impl ApiKey {
     /// Generates a random key of 256 bits, as 64 hexadecimal digits.
-    ///
-    /// # Errors
-    /// Returns [`getrandom::Error`] if the system provides no random bytes.
     pub fn draw() -> Result<Self, getrandom::Error> {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes)?;
@@ -145,9 +142,6 @@ impl ApiKey {
     }
 
     /// Validates a key that an operator chose.
-    ///
-    /// # Errors
-    /// Returns [`ApiKeyError::Key`] unless it has 16 to 128 visible ASCII characters.
     pub fn chosen(text: &str) -> Result<Self, ApiKeyError> {
         let fits = (16..=128).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
         if fits { Ok(Self(text.to_owned())) } else { Err(ApiKeyError::Key) }
@@ -165,10 +159,6 @@ impl ApiKey {
 }
 
 /// Validates the name of an API key.
-///
-/// # Errors
-/// Returns [`ApiKeyError::Name`] unless it has 1 to 64 characters of `A-Z`, `a-z`, `0-9`, `-`, `_`
-/// and `.`.
 pub fn check_name(name: &str) -> Result<(), ApiKeyError> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     if (1..=64).contains(&name.len()) && name.bytes().all(plain) { Ok(()) } else { Err(ApiKeyError::Name) }

@@ -68,10 +68,6 @@ impl Authority {
     pub const MAX_LEN: usize = HOST_MAX + 6;
 
     /// Parses a host name with an optional port.
-    ///
-    /// # Errors
-    /// Returns [`AuthorityError`] unless it is a host name with a valid port or none. IP addresses
-    /// are refused.
     pub fn parse(text: &str) -> Result<Self, AuthorityError> {
         let text = text.trim();
         if text.is_empty() || text.len() > Self::MAX_LEN {

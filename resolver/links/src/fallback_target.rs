@@ -33,9 +33,6 @@ pub enum FallbackTargetError {
 
 /// Checks a fallback target: an http or https URL, or a path of the domain itself. As in Shlink, a
 /// path may be any other text.
-///
-/// # Errors
-/// Returns the [`FallbackTargetError`] of the first check that failed.
 pub fn check_fallback_target(text: &str) -> Result<(), FallbackTargetError> {
     if text.len() > STRAY_TARGET_BYTES {
         return Err(FallbackTargetError::TooLong);
@@ -45,9 +42,6 @@ pub fn check_fallback_target(text: &str) -> Result<(), FallbackTargetError> {
 
 /// Checks a fallback target of the process: an http or https URL of at most the length of a long
 /// URL.
-///
-/// # Errors
-/// Returns the [`FallbackTargetError`] of the first check that failed.
 pub fn check_process_target(text: &str) -> Result<(), FallbackTargetError> {
     // A longer target would count as none as soon as its placeholders are filled.
     if text.len() > LongUrl::MAX_LEN {

@@ -41,10 +41,7 @@ impl Precondition {
 
 impl Edit {
     /// Checks that the edit applies to a link. A deleted link can be blocked, so that it cannot be
-    /// restored, and no other edit applies to it.
-    ///
-    /// # Errors
-    /// Returns the [`Refusal`] of the first check that failed. Only a move of a blocked link is
+    /// restored, and no other edit applies to it. Only a move of a blocked link is
     /// [refused](Refusal::Blocked) as such.
     pub fn check(&self, link: &Link) -> Result<(), Refusal> {
         if link.is_deleted() && self.block.is_none() {
@@ -57,9 +54,6 @@ impl Edit {
 
 impl Link {
     /// Checks that a link may be deleted.
-    ///
-    /// # Errors
-    /// Returns the [`Refusal`] of the first check that failed.
     pub fn check_deletion(&self, precondition: &Precondition) -> Result<(), Refusal> {
         if self.is_deleted() {
             return Err(Refusal::Absent);
@@ -78,9 +72,6 @@ impl Link {
     }
 
     /// Checks that a link may be restored. The precondition's versions do not matter.
-    ///
-    /// # Errors
-    /// Returns [`Refusal::Absent`] if it is another link, or not deleted.
     pub fn check_restoration(&self, precondition: &Precondition) -> Result<(), Refusal> {
         if self.is_deleted() && precondition.is_of(self) { Ok(()) } else { Err(Refusal::Absent) }
     }

@@ -65,18 +65,12 @@ impl LongUrl {
     ///
     /// `own` holds the hosts and ports of the default domain's short links. A URL there is refused
     /// if its path could be a short link, and accepted otherwise.
-    ///
-    /// # Errors
-    /// Returns the [`LongUrlError`] of the first check that failed.
     pub fn parse(text: &str, own: &[(Host, u16)]) -> Result<Self, LongUrlError> {
         Self::parse_allowed(text, own, &Schemes::default())
     }
 
     /// Validates a URL with the schemes that the operator allows. Otherwise like
     /// [`LongUrl::parse`].
-    ///
-    /// # Errors
-    /// Returns the [`LongUrlError`] of the first check that failed.
     pub fn parse_allowed(text: &str, own: &[(Host, u16)], schemes: &Schemes) -> Result<Self, LongUrlError> {
         let text = text.trim_matches(is_around);
         if text.len() > MAX_LEN {

@@ -44,11 +44,6 @@ impl PasswordHash {
 
     /// Hashes a password with a random salt. Takes tens of milliseconds, so it must not block a
     /// thread that serves others.
-    ///
-    /// # Errors
-    /// Returns [`PasswordError::Password`] if the password is empty, longer than
-    /// [`PasswordHash::MAX_LEN`] or has control characters, and [`PasswordError::Salt`] if the
-    /// system provides no random bytes.
     pub fn of(password: &str) -> Result<Self, PasswordError> {
         let fits =
             (1..=PasswordHash::MAX_LEN).contains(&password.len()) && !password.chars().any(char::is_control);
@@ -63,10 +58,6 @@ impl PasswordHash {
     }
 
     /// Accepts a hash that another deployment computed, in the PHC string format.
-    ///
-    /// # Errors
-    /// Returns [`PasswordError::Phc`] unless it is an Argon2 hash that takes at most 64 MiB, 8
-    /// passes and 4 lanes to verify.
     pub fn from_phc(text: &str) -> Result<Self, PasswordError> {
         let parsed = Parsed::new(text).map_err(|_| PasswordError::Phc)?;
         let params = Params::try_from(&parsed).map_err(|_| PasswordError::Phc)?;

@@ -22,9 +22,6 @@ pub struct ReservationId(String);
 
 impl ReservationId {
     /// Generates a random id of 128 bits.
-    ///
-    /// # Errors
-    /// Returns [`getrandom::Error`] if the system provides no random bytes.
     pub fn draw() -> Result<Self, getrandom::Error> {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes)?;

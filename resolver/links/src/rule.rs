@@ -65,9 +65,6 @@ impl Rule {
 
     /// Parses a JSON list of rules in their stored form, as exports carry it. The long URLs are not
     /// checked.
-    ///
-    /// # Errors
-    /// Returns [`RulesError`] if the text is not such a list, or the list is too long for a link.
     pub fn parse_list(text: &str) -> Result<Vec<Self>, RulesError> {
         let rules: Vec<Self> = serde_json::from_str(text)?;
         let is_short =
@@ -152,9 +149,6 @@ pub const CONDITION_TYPES: [&str; 11] = [
 impl Condition {
     /// Parses Shlink's fields `type`, `matchKey` and `matchValue`. A key or value that the type
     /// does not use is dropped.
-    ///
-    /// # Errors
-    /// Returns the [`ConditionError`] of the wrong field.
     pub fn parse(kind: &str, key: Option<&str>, value: Option<&str>) -> Result<Self, ConditionError> {
         let wrong = |field, reason| ConditionError { field, reason };
         let wrong_value = |expected: &str| wrong("matchValue", format!("expected {expected}"));

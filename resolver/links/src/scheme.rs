@@ -41,10 +41,6 @@ pub enum SchemesError {
 
 impl Schemes {
     /// Validates a list of schemes. Case, surrounding white space and duplicates do not matter.
-    ///
-    /// # Errors
-    /// Returns [`SchemesError`] if the list is empty or too long, or has a wrong or forbidden
-    /// scheme.
     pub fn parse(names: &[String]) -> Result<Self, SchemesError> {
         if names.is_empty() || names.len() > SCHEMES_MAX {
             return Err(SchemesError::Count);

@@ -59,10 +59,7 @@ impl Slug {
     pub const MAX_LEN: usize = 255;
 
     /// Parses a slug as Shlink does: slashes at its ends are dropped, spaces become dashes, several
-    /// segments are allowed.
-    ///
-    /// # Errors
-    /// Returns the [`SlugError`] of the first check that failed. Lookalikes are not refused here.
+    /// segments are allowed. Lookalikes are not refused here.
     pub fn parse(text: &str) -> Result<Self, SlugError> {
         let text = text.trim().trim_matches('/').trim().replace(' ', "-");
         if text.is_empty() {
@@ -89,9 +86,6 @@ impl Slug {
 
     /// Parses the slug of a new link in its canonical spelling, and refuses lookalikes of other
     /// slugs and names with a meaning of their own.
-    ///
-    /// # Errors
-    /// Returns the [`SlugError`] of the first check that failed.
     pub fn pick(text: &str) -> Result<Self, SlugError> {
         let written = Self::parse(text)?;
         if let Some(one) = first_invisible(&written.0) {
@@ -110,10 +104,6 @@ impl Slug {
 
     /// Returns the slug under which a new link is kept that has this name already elsewhere, such
     /// as an imported one: in its canonical spelling. Lookalikes are accepted.
-    ///
-    /// # Errors
-    /// Returns [`SlugError`] if its canonical spelling is too long, or if the name has a meaning of
-    /// its own.
     pub fn kept(&self) -> Result<Self, SlugError> {
         let text = canonical(&self.0);
         if text.is_empty() {
@@ -128,10 +118,6 @@ impl Slug {
     }
 
     /// Checks that no new link under this name would stand for something else.
-    ///
-    /// # Errors
-    /// Returns [`SlugError::Reserved`] for a path of the service in another case, and
-    /// [`SlugError::WellKnown`] for a name with a meaning of its own.
     pub fn check_meaning(&self) -> Result<(), SlugError> {
         let first = self.0.split('/').next().unwrap_or_default();
         if reserved::is_ours(first) {

@@ -25,20 +25,12 @@ impl Tag {
 
     /// Parses a tag as Shlink does: in lower case, with dashes for spaces. All spellings of a text
     /// are one tag, in NFC.
-    ///
-    /// # Errors
-    /// Returns [`TagError`] if the tag is empty, longer than [`Tag::MAX_LEN`], or has control
-    /// characters.
     pub fn parse(text: &str) -> Result<Self, TagError> {
         Self::exactly(&text.trim().to_lowercase().replace(' ', "-"))
     }
 
     /// Parses a tag without changing its case or inner spaces. Shlink renames and deletes tags by
     /// such exact names. It is in NFC.
-    ///
-    /// # Errors
-    /// Returns [`TagError`] if the tag is empty, longer than [`Tag::MAX_LEN`], or has control
-    /// characters.
     pub fn exactly(text: &str) -> Result<Self, TagError> {
         let text = nfc(text.trim());
         let fits = (1..=Tag::MAX_LEN).contains(&text.len()) && !text.chars().any(char::is_control);

@@ -50,10 +50,6 @@ impl TargetRule {
 
     /// Parses a pattern. Hosts are kept as URLs name them: lower case, in Punycode, without
     /// trailing dots.
-    ///
-    /// # Errors
-    /// Returns [`PatternError`] if the pattern names no hosts, or is longer than
-    /// [`TargetRule::MAX_LEN`].
     pub fn parse(pattern: &str, allowed: bool) -> Result<Self, PatternError> {
         let pattern = pattern.trim();
         if pattern == ALL {

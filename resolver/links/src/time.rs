@@ -59,9 +59,6 @@ pub enum TimeError {
 }
 
 /// Reads a time. Without an offset and a zone of its own it is in `zone`.
-///
-/// # Errors
-/// Returns [`TimeError`] if the text is no time, or contradicts itself.
 pub fn read_time(text: &str, zone: &TimeZone) -> Result<Timestamp, TimeError> {
     let text = text.trim();
     let (head, tags) = text.find('[').map_or((text, ""), |at| text.split_at(at));
@@ -85,9 +82,6 @@ pub fn read_time(text: &str, zone: &TimeZone) -> Result<Timestamp, TimeError> {
 /// Returns a time in the form in which a redirect rule keeps it. It stays as it was written if it
 /// says the moment by itself; otherwise it gets its offset, so that it keeps its meaning when the
 /// operator changes the zone.
-///
-/// # Errors
-/// As [`read_time`].
 pub fn stored_time(text: &str, zone: &TimeZone) -> Result<String, TimeError> {
     let text = text.trim();
     let time = read_time(text, zone)?;

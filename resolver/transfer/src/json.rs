@@ -40,10 +40,6 @@ pub enum Found {
 }
 
 /// Passes each item of an input to `take` until that breaks. Returns the number of documents.
-///
-/// # Errors
-/// Returns an error if the input cannot be read, ends within a document or is not JSON, or if an
-/// item is too long.
 pub fn each_item(
     input: impl Read,
     shape: Shape,

@@ -88,9 +88,6 @@ pub struct Records<R> {
 impl<R: BufRead> Records<R> {
     /// Begins a table. `score` says how well the cells of the first line fit as names of columns;
     /// the separator is the one with which they fit best.
-    ///
-    /// # Errors
-    /// Returns [`RecordError`] if the first line cannot be read.
     pub fn open(mut input: R, score: impl Fn(&[&str]) -> usize) -> Result<Self, RecordError> {
         let (mut first, mut passed, mut declared) = (first_line(&mut input)?, 0, None);
         while !first.is_empty() {
@@ -136,9 +133,7 @@ impl<R: BufRead> Records<R> {
     }
 
     /// Reads the next record that has a filled cell; returns `None` at the end of the input.
-    ///
-    /// # Errors
-    /// Returns [`RecordError`]; nothing can be read after it.
+    /// Nothing can be read after an error.
     #[expect(clippy::should_implement_trait, reason = "the end of the input is `Ok(None)`")]
     pub fn next(&mut self) -> Result<Option<Record>, RecordError> {
         loop {

@@ -104,9 +104,6 @@ pub(super) fn clip(name: &str) -> String {
 }
 
 /// Passes the rows of a table as items to `take` until that breaks.
-///
-/// # Errors
-/// Returns an error if the first line does not name the columns, or the rest cannot be read.
 pub(super) fn each_item(
     input: impl BufRead,
     layout: Layout,
