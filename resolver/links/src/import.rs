@@ -58,7 +58,7 @@ pub struct ImportItem {
 impl ImportItem {
     /// Returns `true` if the link was deleted in its former system.
     pub fn is_deleted(&self) -> bool {
-        self.draft.details.as_ref().is_some_and(|details| details.deleted_at.is_some())
+        self.draft.details().deleted_at.is_some()
     }
 
     /// Returns the draft to store under a code. A mintable code that its former system minted
@@ -85,14 +85,13 @@ impl ImportItem {
 
     /// Returns `true` if this deleted link is the item, which was deleted in its former system.
     pub fn is_there_deleted_as(&self, link: &Link) -> bool {
-        let deleted_at = |details: &crate::Details| details.deleted_at;
-        let wanted = self.draft.details.as_deref().and_then(deleted_at);
-        link.long_url == self.draft.long_url && link.details.as_deref().and_then(deleted_at) == wanted
+        let is_same_time = link.details().deleted_at == self.draft.details().deleted_at;
+        link.long_url == self.draft.long_url && is_same_time
     }
 
     /// Returns `true` if an operator had taken the link down in its former system.
     pub fn is_blocked(&self) -> bool {
-        self.draft.details.as_ref().is_some_and(|details| details.blocked.is_some())
+        self.draft.details().blocked.is_some()
     }
 }
 

@@ -17,8 +17,7 @@ pub struct Record {
 impl Record {
     /// Returns `true` if this API key created the link and no other key was the last to edit it.
     pub fn is_only_of(&self, key: ApiKeyId) -> bool {
-        let editor = self.link.details.as_ref().and_then(|details| details.edited_by);
-        self.link.created_by == key && editor.is_none_or(|editor| editor == key)
+        self.link.created_by == key && self.link.details().edited_by.is_none_or(|editor| editor == key)
     }
 }
 
@@ -100,7 +99,7 @@ impl Edit {
     /// when and by whom, so it always changes something, and so does a password, whose hash is new.
     pub fn leaves(&self, link: &Link, now: Timestamp, by: ApiKeyId) -> bool {
         let mut after = self.apply(link.clone(), now, by);
-        let had = link.details.as_deref().cloned().unwrap_or_default();
+        let had = link.details().clone();
         let details = after.details.get_or_insert_default();
         (details.version, details.edited_at, details.edited_by) = (had.version, had.edited_at, had.edited_by);
         details.origin.clone_from(&had.origin);

@@ -9,7 +9,7 @@ use codes::LinkId;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::{Details, DomainId, Link, RedirectStatus, Rule, Tag};
+use crate::{DomainId, Link, RedirectStatus, Rule, Tag};
 
 /// Field of the link's slug, as it is stored.
 pub(super) const SLUG: &str = "slug";
@@ -22,7 +22,7 @@ pub(super) const CHANGED: &str = "changed";
 pub fn state(link: &Link) -> Value {
     let mut state = fields(link);
     state.insert(SLUG.to_owned(), json!(link.slug()));
-    state.insert(DOMAIN.to_owned(), json!(link.details.as_ref().and_then(|details| details.domain)));
+    state.insert(DOMAIN.to_owned(), json!(link.details().domain));
     state.retain(|_, value| !value.is_null());
     Value::Object(state)
 }
@@ -84,8 +84,7 @@ struct Fields<'a> {
 }
 
 fn fields(link: &Link) -> Map<String, Value> {
-    let none = Details::default();
-    let details = link.details.as_deref().unwrap_or(&none);
+    let details = link.details();
     let time = |time: Option<jiff::Timestamp>| time.map(|time| time.to_string());
     let fields = Fields {
         long_url: link.long_url.as_str(),
@@ -138,7 +137,7 @@ pub fn separate_name(subject: &str, details: Option<&Value>) -> LinkEntry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{PasswordHash, Slug};
+    use crate::{Details, PasswordHash, Slug};
 
     fn link(details: Details) -> Link {
         Link { title: Some("T".to_owned()), ..Link::sample(details) }

@@ -22,7 +22,7 @@ pub struct NewEntry {
 impl NewEntry {
     /// Makes the entry of a deletion of a link's visits.
     pub fn of_link_visits(link: &Link, deleted: u64) -> Self {
-        let domain = link.details.as_ref().and_then(|details| details.domain);
+        let domain = link.details().domain;
         Self {
             action: Action::DeleteLinkVisits,
             subject: link.id.get().to_string(),
