@@ -136,9 +136,7 @@ pub enum ApiKeyError {
 impl ApiKey {
     /// Generates a random key of 256 bits, as 64 hexadecimal digits.
     pub fn draw() -> Result<Self, getrandom::Error> {
-        let mut bytes = [0; 32];
-        getrandom::fill(&mut bytes)?;
-        Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
+        random_hex::<32>().map(Self)
     }
 
     /// Validates a key that an operator chose.
@@ -156,6 +154,13 @@ impl ApiKey {
     pub fn reveal(&self) -> &str {
         &self.0
     }
+}
+
+/// Draws random bytes, and writes each as two hexadecimal digits.
+pub(crate) fn random_hex<const BYTES: usize>() -> Result<String, getrandom::Error> {
+    let mut bytes = [0; BYTES];
+    getrandom::fill(&mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Validates the name of an API key.

@@ -1,5 +1,6 @@
 //! Target URL of a link, validated once, at creation.
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use url::{Host, Url};
 
@@ -10,17 +11,16 @@ use crate::{
     text_value::text_value,
 };
 
-/// Maximum length of a URL, in bytes. Browsers and proxies have little more than that in common.
-const MAX_LEN: usize = 8 * 1024;
-
 /// Returns whether a character may surround a URL that was pasted: white space, or a character
 /// without width.
 fn is_around(character: char) -> bool {
     character.is_whitespace() || matches!(character, '\u{200B}'..='\u{200D}' | '\u{2060}' | '\u{FEFF}')
 }
 
-/// A validated URL, kept as it was written apart from white space around it.
-#[derive(Clone, PartialEq, Eq)]
+/// A validated URL, kept as it was written apart from white space around it. Serialized as text,
+/// the form of the column that links have for it.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct LongUrl(Box<str>);
 
 text_value!(LongUrl);
@@ -29,7 +29,7 @@ text_value!(LongUrl);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LongUrlError {
     /// Longer than [`LongUrl::MAX_LEN`], so that a redirect could not carry it.
-    #[error("expected at most {MAX_LEN} bytes")]
+    #[error("expected at most {} bytes", LongUrl::MAX_LEN)]
     TooLong,
     /// Control characters or white space, which could inject a header or a log line.
     #[error("expected no control characters and no white space inside")]
@@ -58,8 +58,8 @@ pub enum LongUrlError {
 }
 
 impl LongUrl {
-    /// Maximum length of a URL, in bytes.
-    pub const MAX_LEN: usize = MAX_LEN;
+    /// Maximum length of a URL, in bytes. Browsers and proxies have little more than that in common.
+    pub const MAX_LEN: usize = 8 * 1024;
 
     /// Validates a URL with the default schemes.
     ///
@@ -73,7 +73,7 @@ impl LongUrl {
     /// [`LongUrl::parse`].
     pub fn parse_allowed(text: &str, own: &[(Host, u16)], schemes: &Schemes) -> Result<Self, LongUrlError> {
         let text = text.trim_matches(is_around);
-        if text.len() > MAX_LEN {
+        if text.len() > Self::MAX_LEN {
             return Err(LongUrlError::TooLong);
         }
         // The URL parser drops tabs and line feeds silently, so they are refused before it runs.
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn each_rule_refuses_with_its_own_reason() {
         let own = [(Host::parse("s.test").unwrap(), 80), (Host::parse("s.test").unwrap(), 443)];
-        let long = format!("https://example.com/{}", "a".repeat(MAX_LEN));
+        let long = format!("https://example.com/{}", "a".repeat(LongUrl::MAX_LEN));
         let hosts =
             ["a".repeat(HOST_MAX + 1), "字".repeat(AUTHORITY_MAX / 3 + 1), ".a".repeat(AUTHORITY_MAX)];
         for host in hosts {

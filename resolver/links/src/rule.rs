@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::LongUrl;
-use value::MAX_LEN;
 
 pub use value::{AddressPattern, Browser, Country, Date, Device, Text, unmapped_network};
 
@@ -27,7 +26,6 @@ pub const CONDITIONS_MAX: usize = 20;
 #[serde(rename_all = "camelCase")]
 pub struct Rule {
     /// Target URL.
-    #[serde(with = "stored_url")]
     pub long_url: LongUrl,
     /// Conditions, all of which have to hold. A rule without conditions matches every visitor.
     pub conditions: Vec<Condition>,
@@ -154,12 +152,15 @@ impl Condition {
         let wrong_value = |expected: &str| wrong("matchValue", format!("expected {expected}"));
         let named = || {
             key.and_then(Text::parse).ok_or_else(|| {
-                wrong("matchKey", format!("expected the name of a query parameter, 1 to {MAX_LEN} bytes"))
+                wrong(
+                    "matchKey",
+                    format!("expected the name of a query parameter, 1 to {} bytes", Text::MAX_LEN),
+                )
             })
         };
         let valued = || {
             let value = value.and_then(Text::parse);
-            value.ok_or_else(|| wrong_value(&format!("a value of 1 to {MAX_LEN} bytes")))
+            value.ok_or_else(|| wrong_value(&format!("a value of 1 to {} bytes", Text::MAX_LEN)))
         };
         let dated = || Date::parse(valued()?).ok_or_else(|| wrong("matchValue", NO_DATE.to_owned()));
         Ok(match kind {
@@ -249,21 +250,6 @@ impl From<Value> for Condition {
     }
 }
 
-/// Serialization of the URL as text, the form of the column that links have for it.
-mod stored_url {
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    use crate::LongUrl;
-
-    pub(super) fn serialize<S: Serializer>(url: &LongUrl, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(url.as_str())
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<LongUrl, D::Error> {
-        Box::<str>::deserialize(from).map(LongUrl::from_stored)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -304,8 +290,8 @@ mod tests {
 
     #[test]
     fn what_is_refused_is_refused_with_its_field() {
-        let fits = "ü".repeat(MAX_LEN / 2);
-        let long = "ü".repeat(MAX_LEN / 2 + 1);
+        let fits = "ü".repeat(Text::MAX_LEN / 2);
+        let long = "ü".repeat(Text::MAX_LEN / 2 + 1);
         assert!(Condition::parse(QUERY_PARAM, Some(&fits), Some(&fits)).is_ok());
         for (kind, key, value, reason, field) in [
             ("", None, None, "of the types", "type"),

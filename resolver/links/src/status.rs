@@ -12,13 +12,6 @@ pub struct RedirectStatus(u16);
 #[error("expected 301, 302, 307 or 308")]
 pub struct RedirectStatusError;
 
-impl RedirectStatus {
-    /// Returns the status as a number.
-    pub fn code(self) -> u16 {
-        self.0
-    }
-}
-
 impl TryFrom<u16> for RedirectStatus {
     type Error = RedirectStatusError;
 

@@ -29,8 +29,6 @@ use crate::{
 
 /// Pattern that matches every host.
 const ALL: &str = "*";
-/// Maximum length of a pattern, in bytes.
-const MAX_LEN: usize = 255;
 
 /// A target rule: allows or denies the hosts of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +44,7 @@ pub struct PatternError;
 
 impl TargetRule {
     /// Maximum length of a pattern, in bytes.
-    pub const MAX_LEN: usize = MAX_LEN;
+    pub const MAX_LEN: usize = 255;
 
     /// Parses a pattern. Hosts are kept as URLs name them: lower case, in Punycode, without
     /// trailing dots.
@@ -56,7 +54,7 @@ impl TargetRule {
             return Ok(Self { pattern: ALL.into(), allowed });
         }
         match normal(pattern) {
-            Some(kept) if kept.len() <= MAX_LEN => Ok(Self { pattern: kept.into(), allowed }),
+            Some(kept) if kept.len() <= Self::MAX_LEN => Ok(Self { pattern: kept.into(), allowed }),
             _ => Err(PatternError),
         }
     }

@@ -15,7 +15,7 @@ use url::Url;
 use crate::{DomainId, Tag, api_key::ApiKeyId};
 use codes::LinkId;
 
-pub use body::{BODY_BYTES, SampleVisit, Shown, body};
+pub use body::{BODY_BYTES, Shown, body};
 pub use delivery::{Delivery, DeliveryId, DeliveryState};
 pub use event::{EventId, EventKind, NewWebhookEvent, PING, RecordedVisits, WebhookEvent};
 

@@ -308,7 +308,7 @@ pub(crate) async fn lead_visitor<B>(
         target: if to.is_own { &[] } else { to.location.as_bytes() },
     };
     note(thread, visitor, &request_head(request), now, visit);
-    let status = link.details().status.and_then(|status| StatusCode::from_u16(status.code()).ok());
+    let status = link.details().status.and_then(|status| StatusCode::from_u16(status.into()).ok());
     Ok(redirect(status.unwrap_or(redirector.status), to.location))
 }
 

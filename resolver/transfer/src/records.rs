@@ -76,11 +76,11 @@ enum End {
 pub struct Records<R> {
     input: io::Chain<Cursor<Vec<u8>>, R>,
     separator: u8,
-    /// Whether a line `sep=…` named the separator.
-    is_declared: bool,
+    /// Whether a first line such as `sep=;` says that the text is a table.
+    pub is_declared: bool,
     line: u64,
-    /// The line that the last record began on.
-    begun: u64,
+    /// The line that the last record began on, also if it could not be read.
+    pub began_on: u64,
     /// The bytes that the present record may still take.
     left: usize,
 }
@@ -112,24 +112,14 @@ impl<R: BufRead> Records<R> {
             separator: declared.unwrap_or(found),
             is_declared: declared.is_some(),
             line: passed + 1,
-            begun: passed + 1,
+            began_on: passed + 1,
             left: RECORD_BYTES,
         })
     }
 
     fn over(input: R, separator: u8) -> Self {
         let input = Cursor::new(Vec::new()).chain(input);
-        Self { input, separator, is_declared: false, line: 1, begun: 1, left: RECORD_BYTES }
-    }
-
-    /// Returns whether a first line such as `sep=;` says that the text is a table.
-    pub fn is_declared(&self) -> bool {
-        self.is_declared
-    }
-
-    /// Returns the line that the last record began on, also if it could not be read.
-    pub fn began_on(&self) -> u64 {
-        self.begun
+        Self { input, separator, is_declared: false, line: 1, began_on: 1, left: RECORD_BYTES }
     }
 
     /// Reads the next record that has a filled cell; returns `None` at the end of the input.
@@ -137,7 +127,7 @@ impl<R: BufRead> Records<R> {
     #[expect(clippy::should_implement_trait, reason = "the end of the input is `Ok(None)`")]
     pub fn next(&mut self) -> Result<Option<Record>, RecordError> {
         loop {
-            (self.left, self.begun) = (RECORD_BYTES, self.line);
+            (self.left, self.began_on) = (RECORD_BYTES, self.line);
             let mut record = Record { line: self.line, ..Record::default() };
             let is_end = loop {
                 match self.cell(&mut record)? {

@@ -106,7 +106,9 @@ pub fn each_row(
     let read = match (decoded(reader).and_then(begin), source.table()) {
         (Err(cause), _) => broken(&format!("{UNREADABLE}{cause}")),
         (Ok((None, _)), _) => broken("the input is empty"),
-        (Ok((Some(b'{' | b'['), input)), _) => Documents::new(source, zone).read(input, &mut take),
+        (Ok((Some(b'{' | b'['), input)), _) => {
+            Documents { source, zone, framing: Framing::Before, count: 0 }.read(input, &mut take)
+        }
         (Ok((Some(_), input)), Some((layout, reading))) => {
             table::each_item(input, layout, &zone, |item| take(item.and_then(|item| reading(&item))))
         }
@@ -139,10 +141,6 @@ enum Framing {
 }
 
 impl Documents {
-    fn new(source: Source, zone: TimeZone) -> Self {
-        Self { source, zone, framing: Framing::Before, count: 0 }
-    }
-
     fn read(
         mut self,
         input: impl Read,

@@ -5,8 +5,6 @@ use std::net::{IpAddr, Ipv4Addr};
 use ipnet::{IpNet, Ipv4Net};
 use jiff::{Timestamp, civil, tz::TimeZone};
 
-/// Maximum length of a key or value, in bytes.
-pub(super) const MAX_LEN: usize = 255;
 /// Assigned codes of ISO 3166-1 alpha-2.
 const COUNTRIES: &str = "AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT \
     BV BW BY BZ CA CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI FJ FK FM \
@@ -22,12 +20,12 @@ pub struct Text(Box<str>);
 
 impl Text {
     /// Maximum length of a text, in bytes.
-    pub const MAX_LEN: usize = MAX_LEN;
+    pub const MAX_LEN: usize = 255;
 
     /// Validates a text. Returns `None` if it is empty, too long, or contains NUL, which Postgres
     /// cannot store in text.
     pub fn parse(text: &str) -> Option<Self> {
-        let fits = (1..=MAX_LEN).contains(&text.len()) && !text.contains('\0');
+        let fits = (1..=Self::MAX_LEN).contains(&text.len()) && !text.contains('\0');
         fits.then(|| Self(text.into()))
     }
 
