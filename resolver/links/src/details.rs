@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::api_key::ApiKeyId;
 
 use super::{
-    Block, DomainId, Edit, PasswordHash, RedirectStatus, Rule, Slug, StoredObject, Tag, update::set,
+    Block, DomainId, Edit, PasswordHash, RedirectStatus, Rule, Slug, StoredObject, Tag, record::set,
 };
 
 /// Members that tell which link it is and in which state, or that every change writes. Without one

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use url::Host;
 
-use super::{StoredObject, destination::HOST_MAX, text_value::text_value, update::set};
+use super::{StoredObject, destination::HOST_MAX, record::set, text_value::text_value};
 
 codes::stored_number! {
     /// Number of a domain in the database.

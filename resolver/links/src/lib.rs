@@ -40,8 +40,6 @@ mod tag;
 pub mod targets;
 mod text_value;
 mod time;
-mod update;
-mod visit_limit;
 mod visitor;
 pub mod webhook;
 
@@ -58,7 +56,9 @@ pub use forward::forward_query;
 pub use idempotency::{EarlierRequest, Idempotency};
 pub use import::{IMPORTED_VISITS_MAX, ImportCode, ImportItem, PickedCode};
 pub use lifecycle::Refusal;
-pub use limits::{CODE_LEN_MAX, DESCRIPTION_BYTES, PER_PAGE, PER_PAGE_MAX, STRAY_TARGET_BYTES, TITLE_BYTES};
+pub use limits::{
+    CODE_LEN_MAX, DESCRIPTION_BYTES, PER_PAGE, PER_PAGE_MAX, STRAY_TARGET_BYTES, TITLE_BYTES, granted_visits,
+};
 pub use link::{Draft, Link, NewLink};
 pub use location::{location, location_with_query};
 pub use long_url::{LongUrl, LongUrlError};
@@ -78,5 +78,4 @@ pub use status::{RedirectStatus, RedirectStatusError};
 pub use stored::StoredObject;
 pub use tag::{TAGS_MAX, Tag, TagError};
 pub use time::{TimeError, find_zone, read_time, stored_time};
-pub use visit_limit::granted_visits;
 pub use visitor::{Facts, asks_where, choose};

@@ -35,7 +35,8 @@ impl Precondition {
         if !self.is_of(link) {
             return Err(Refusal::Absent);
         }
-        if self.has_version_of(link) { Ok(()) } else { Err(Refusal::Superseded) }
+        let is_accepted = self.versions.as_ref().is_none_or(|versions| versions.contains(&link.version()));
+        if is_accepted { Ok(()) } else { Err(Refusal::Superseded) }
     }
 }
 

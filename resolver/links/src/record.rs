@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{Block, Details, DetailsEdit, DomainId, Draft, Link, LongUrl, Slug, Tag, update::set};
+use super::{Block, Details, DetailsEdit, DomainId, Draft, Link, LongUrl, Slug, Tag};
 use crate::api_key::ApiKeyId;
 
 /// A link with its tags, as the API shows it.
@@ -87,11 +87,6 @@ impl Precondition {
         self.created_at.is_none_or(|at| micros(at) == micros(link.created_at))
             && self.domain.is_none_or(|domain| domain == link.domain())
     }
-
-    /// Returns `true` if the link's version is accepted.
-    pub fn has_version_of(&self, link: &Link) -> bool {
-        self.versions.as_ref().is_none_or(|versions| versions.contains(&link.version()))
-    }
 }
 
 impl Edit {
@@ -141,6 +136,13 @@ impl Edit {
         details.version += 1;
         link.details = Some(Box::new(details));
         link
+    }
+}
+
+/// Overwrites `place` if a value is given.
+pub(super) fn set<T: Clone>(place: &mut T, value: Option<&T>) {
+    if let Some(value) = value {
+        place.clone_from(value);
     }
 }
 

@@ -43,7 +43,7 @@ impl fmt::Display for Scope {
 }
 
 /// Set of scopes of an API key, one bit for each. Only a set of a later release is empty here.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scopes(u8);
 
 /// Error of parsing a list of scopes: an empty list or an unknown name.
@@ -80,10 +80,6 @@ impl Scopes {
         let known = text.split(',').filter_map(|name| Scope::parse(name.trim()));
         Self(known.fold(0, |bits, scope| bits | scope.bit()))
     }
-
-    fn iter(self) -> impl Iterator<Item = Scope> {
-        Scope::ALL.into_iter().filter(move |scope| self.0 & scope.bit() != 0)
-    }
 }
 
 impl FromStr for Scopes {
@@ -97,14 +93,9 @@ impl FromStr for Scopes {
 
 impl fmt::Display for Scopes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<_> = self.iter().map(Scope::as_str).collect();
+        let has = |scope: &Scope| self.0 & scope.bit() != 0;
+        let names: Vec<_> = Scope::ALL.into_iter().filter(has).map(Scope::as_str).collect();
         f.write_str(&names.join(","))
-    }
-}
-
-impl fmt::Debug for Scopes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.iter()).finish()
     }
 }
 

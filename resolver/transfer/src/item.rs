@@ -102,7 +102,8 @@ impl Item {
             Some(_) => return Err(wrong()),
         };
         let texts: Option<Vec<&str>> = list.iter().map(Value::as_str).collect();
-        Ok(texts.ok_or_else(wrong)?.into_iter().filter(|text| is_filled(text)).map(str::to_owned).collect())
+        let filled = texts.ok_or_else(wrong)?.into_iter().filter(|text| !text.trim().is_empty());
+        Ok(filled.map(str::to_owned).collect())
     }
 
     /// Reads a short URL field, split into domain and code.
@@ -111,11 +112,6 @@ impl Item {
         let expected = "an absolute URL such as https://s.example/code";
         ShortUrl::parse(&text).map(Some).ok_or_else(|| self.wrong(field, expected))
     }
-}
-
-/// Returns whether a text has a character other than white space.
-pub(super) fn is_filled(text: &str) -> bool {
-    !text.trim().is_empty()
 }
 
 fn digit(number: Option<u64>) -> Option<bool> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::state::{CHANGED, differences};
+use super::state::{CHANGED, differences, named};
 use crate::{Authority, Domain};
 
 /// Name of the default domain in the log: its own name is set by `--public-url`.
@@ -25,15 +25,14 @@ pub fn domain_change(before: &Domain, after: &Domain) -> Value {
 
 fn fields(domain: &Domain) -> Map<String, Value> {
     let (settings, redirects) = (&domain.settings, &domain.settings.redirects);
-    let fields = [
+    named([
         ("domain", json!(domain_name(domain))),
         ("enabled", json!(!settings.disabled)),
         ("protocol", json!(settings.protocol)),
         ("baseUrlRedirect", json!(redirects.base_url)),
         ("regular404Redirect", json!(redirects.regular_404)),
         ("invalidShortUrlRedirect", json!(redirects.invalid_short_url)),
-    ];
-    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    ])
 }
 
 #[cfg(test)]

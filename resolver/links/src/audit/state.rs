@@ -6,10 +6,9 @@
 //! the rest, so that an entry can be shown with the name and the domain that visitors know.
 
 use codes::LinkId;
-use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::{DomainId, Link, RedirectStatus, Rule, Tag};
+use crate::{DomainId, Link, Tag};
 
 /// Field of the link's slug, as it is stored.
 pub(super) const SLUG: &str = "slug";
@@ -61,53 +60,31 @@ fn texts(tags: &[Tag]) -> Vec<&str> {
     tags.iter().map(Tag::as_str).collect()
 }
 
-/// The fields of a link that the log keeps, named as in the API. `null` for a field that is not
-/// set.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Fields<'a> {
-    long_url: &'a str,
-    title: Option<&'a str>,
-    description: Option<&'a str>,
-    crawlable: bool,
-    forward_query: bool,
-    enabled: bool,
-    has_password: bool,
-    redirect_status: Option<RedirectStatus>,
-    valid_since: Option<String>,
-    valid_until: Option<String>,
-    max_visits: Option<u64>,
-    redirect_rules: Option<&'a [Rule]>,
-    blocked: Option<&'a str>,
-    deleted_at: Option<String>,
-    version: u64,
-}
-
+/// Returns the fields of a link that the log keeps, named as in the API. `null` for a field that is
+/// not set.
 fn fields(link: &Link) -> Map<String, Value> {
     let details = link.details();
-    let time = |time: Option<jiff::Timestamp>| time.map(|time| time.to_string());
-    let fields = Fields {
-        long_url: link.long_url.as_str(),
-        title: link.title.as_deref(),
-        description: details.description.as_deref(),
-        crawlable: link.crawlable,
-        forward_query: link.forward_query,
-        enabled: !details.disabled,
-        has_password: details.password.is_some(),
-        redirect_status: details.status,
-        valid_since: time(details.valid_since),
-        valid_until: time(details.valid_until),
-        max_visits: details.max_visits,
-        redirect_rules: Some(&*details.rules).filter(|rules| !rules.is_empty()),
-        blocked: details.blocked.as_ref().map(|block| &*block.reason),
-        deleted_at: time(details.deleted_at),
-        version: details.version,
-    };
-    match serde_json::to_value(fields) {
-        Ok(Value::Object(fields)) => fields,
-        // A struct of plain values always serializes to an object.
-        _ => Map::new(),
-    }
+    named([
+        ("longUrl", json!(link.long_url)),
+        ("title", json!(link.title)),
+        ("description", json!(details.description)),
+        ("crawlable", json!(link.crawlable)),
+        ("forwardQuery", json!(link.forward_query)),
+        ("enabled", json!(!details.disabled)),
+        ("hasPassword", json!(details.password.is_some())),
+        ("redirectStatus", json!(details.status)),
+        ("validSince", json!(details.valid_since)),
+        ("validUntil", json!(details.valid_until)),
+        ("maxVisits", json!(details.max_visits)),
+        ("redirectRules", json!(Some(&details.rules).filter(|rules| !rules.is_empty()))),
+        ("blocked", json!(details.blocked.as_ref().map(|block| &block.reason))),
+        ("deletedAt", json!(details.deleted_at)),
+        ("version", json!(details.version)),
+    ])
+}
+
+pub(super) fn named<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> {
+    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// An entry about a link, prepared to be shown.
