@@ -277,14 +277,10 @@ mod tests {
             let text = serde_json::to_string(&condition).unwrap();
             assert_eq!(serde_json::from_str::<Condition>(&text).unwrap(), condition, "{text}");
         }
-    }
-
-    #[test]
-    fn a_field_without_a_use_is_dropped() {
-        let of = |kind, key, value| Condition::parse(kind, key, value).unwrap();
-        let device = of(DEVICE, Some("x"), Some("ios"));
+        // A field without a use is dropped.
+        let device = Condition::parse(DEVICE, Some("x"), Some("ios")).unwrap();
         assert_eq!(device.parts(), (DEVICE, None, Some("ios")));
-        let any = of(ANY_VALUE_QUERY_PARAM, Some("x"), Some(""));
+        let any = Condition::parse(ANY_VALUE_QUERY_PARAM, Some("x"), Some("")).unwrap();
         assert_eq!(any.parts(), (ANY_VALUE_QUERY_PARAM, Some("x"), None));
     }
 

@@ -61,7 +61,7 @@ pub enum RecordError {
     #[error("a line has more than 1 MiB; a quotation mark may be missing")]
     TooLong,
     /// The input failed.
-    #[error(transparent)]
+    #[error("the rest cannot be read: {0}")]
     Read(#[from] io::Error),
 }
 

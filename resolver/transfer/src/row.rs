@@ -180,9 +180,6 @@ pub enum RowError {
     },
 }
 
-/// What precedes the cause when reading fails.
-pub(super) const UNREADABLE: &str = "the rest cannot be read: ";
-
 impl RowError {
     /// Returns the position of the item at fault; `None` for an error between items.
     pub fn place(&self) -> Option<u64> {

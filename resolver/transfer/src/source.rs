@@ -17,7 +17,8 @@ use super::{
     item::Item,
     json::{Found, Shape, each_item},
     kutt,
-    row::{Row, RowError, UNREADABLE},
+    records::RecordError,
+    row::{Row, RowError},
     shlink,
     table::{self, Layout},
     yourls,
@@ -104,7 +105,7 @@ pub fn each_row(
     let zone = if source.writes_utc() { TimeZone::UTC } else { zone.clone() };
     let broken = |problem: &str| Err(RowError::Broken { after: 0, problem: problem.to_owned() });
     let read = match (decoded(reader).and_then(begin), source.table()) {
-        (Err(cause), _) => broken(&format!("{UNREADABLE}{cause}")),
+        (Err(cause), _) => broken(&RecordError::from(cause).to_string()),
         (Ok((None, _)), _) => broken("the input is empty"),
         (Ok((Some(b'{' | b'['), input)), _) => {
             Documents { source, zone, framing: Framing::Before, count: 0 }.read(input, &mut take)
@@ -161,7 +162,7 @@ impl Documents {
         });
         match read {
             Err(error) if error.is_io() => {
-                Err(self.broken(format!("{UNREADABLE}{}", io::Error::from(error))))
+                Err(self.broken(RecordError::from(io::Error::from(error)).to_string()))
             }
             Err(error) => Err(self.broken(error.to_string())),
             Ok(_) if !is_over && self.is_framed() && self.framing == Framing::Inside => {

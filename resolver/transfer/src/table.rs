@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::{
     item::Item,
     records::{Record, RecordError, Records, is_same_name},
-    row::{RowError, UNREADABLE},
+    row::RowError,
 };
 
 /// Maximum length of a row's cells, in bytes: the limit of a single create request.
@@ -112,13 +112,13 @@ pub(super) fn each_item(
 ) -> Result<(), RowError> {
     let mut place = 0;
     let mut records =
-        Records::open(input, |line| layout.score(line)).map_err(|error| unreadable(place, error))?;
-    let first = records.next().map_err(|error| unreadable(place, error))?;
+        Records::open(input, |line| layout.score(line)).map_err(|error| unreadable(place, &error))?;
+    let first = records.next().map_err(|error| unreadable(place, &error))?;
     let (columns, mut first) = layout.begin(first)?;
     loop {
         let next = match first.take() {
             Some(first) => Some(first),
-            None => records.next().map_err(|error| unreadable(place, error))?,
+            None => records.next().map_err(|error| unreadable(place, &error))?,
         };
         let Some(record) = next else { return Ok(()) };
         place += 1;
@@ -130,9 +130,8 @@ pub(super) fn each_item(
     }
 }
 
-fn unreadable(after: u64, error: RecordError) -> RowError {
-    let prefix = if matches!(error, RecordError::Read(_)) { UNREADABLE } else { "" };
-    RowError::Broken { after, problem: format!("{prefix}{error}") }
+fn unreadable(after: u64, error: &RecordError) -> RowError {
+    RowError::Broken { after, problem: error.to_string() }
 }
 
 /// Returns the filled cells of a record under the names of their columns. Cells that are missing at
