@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::{DomainId, StoredObject, scope::Scopes};
+use crate::{DomainId, Invalid, StoredObject, scope::Scopes};
 
 pub use grant::Grant;
 
@@ -122,17 +122,6 @@ pub struct ApiKeyRecord {
     pub secret: SecretNumber,
 }
 
-/// Why an API key or its name was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ApiKeyError {
-    /// Too short to be safe, too long, or unfit for a header.
-    #[error("expected 16 to 128 visible ASCII characters")]
-    Key,
-    /// Unfit for a table: wrong length or characters.
-    #[error("expected 1 to 64 characters of A-Z, a-z, 0-9, '-', '_' and '.'")]
-    Name,
-}
-
 impl ApiKey {
     /// Generates a random key of 256 bits, as 64 hexadecimal digits.
     pub fn draw() -> Result<Self, getrandom::Error> {
@@ -140,9 +129,10 @@ impl ApiKey {
     }
 
     /// Validates a key that an operator chose.
-    pub fn chosen(text: &str) -> Result<Self, ApiKeyError> {
+    pub fn chosen(text: &str) -> Result<Self, Invalid> {
         let fits = (16..=128).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
-        if fits { Ok(Self(text.to_owned())) } else { Err(ApiKeyError::Key) }
+        let invalid = Invalid::because("expected 16 to 128 visible ASCII characters");
+        if fits { Ok(Self(text.to_owned())) } else { Err(invalid) }
     }
 
     /// Returns the hash that is stored.
@@ -164,9 +154,11 @@ pub(crate) fn random_hex<const BYTES: usize>() -> Result<String, getrandom::Erro
 }
 
 /// Validates the name of an API key.
-pub fn check_name(name: &str) -> Result<(), ApiKeyError> {
+pub fn check_name(name: &str) -> Result<(), Invalid> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-    if (1..=64).contains(&name.len()) && name.bytes().all(plain) { Ok(()) } else { Err(ApiKeyError::Name) }
+    let fits = (1..=64).contains(&name.len()) && name.bytes().all(plain);
+    let invalid = Invalid::because("expected 1 to 64 characters of A-Z, a-z, 0-9, '-', '_' and '.'");
+    if fits { Ok(()) } else { Err(invalid) }
 }
 
 impl KeyHash {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use url::Host;
 
-use super::{StoredObject, destination::HOST_MAX, record::set, text_value::text_value};
+use super::{Invalid, StoredObject, destination::HOST_MAX, record::set, text_value::text_value};
 
 codes::stored_number! {
     /// Number of a domain in the database.
@@ -58,36 +58,34 @@ pub struct Authority(Box<str>);
 
 text_value!(Authority);
 
-/// Error of [`Authority::parse`]: not a host name, or an IP address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected a host name such as sho.rt, with or without a port, and no address")]
-pub struct AuthorityError;
+const NOT_A_HOST: Invalid =
+    Invalid::because("expected a host name such as sho.rt, with or without a port, and no address");
 
 impl Authority {
     /// Maximum length of an authority with its port, in bytes: a DNS name, a colon and five digits.
     pub const MAX_LEN: usize = HOST_MAX + 6;
 
     /// Parses a host name with an optional port.
-    pub fn parse(text: &str) -> Result<Self, AuthorityError> {
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
         let text = text.trim();
         if text.is_empty() || text.len() > Self::MAX_LEN {
-            return Err(AuthorityError);
+            return Err(NOT_A_HOST);
         }
         let (host, port) = text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port)));
-        let Ok(Host::Domain(host)) = Host::parse(host) else { return Err(AuthorityError) };
+        let Ok(Host::Domain(host)) = Host::parse(host) else { return Err(NOT_A_HOST) };
         let plain = |label: &str| {
             !label.is_empty() && !label.starts_with('-') && !label.ends_with('-') && is_word(label)
         };
         // Punycode may be longer than what was written.
         if host.len() > HOST_MAX || !host.split('.').all(plain) {
-            return Err(AuthorityError);
+            return Err(NOT_A_HOST);
         }
         let Some(port) = port else { return Ok(Self(host.into())) };
         let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
         match port.parse::<u16>() {
             Ok(80 | 443) if is_number => Ok(Self(host.into())),
             Ok(port @ 1..) if is_number => Ok(Self(format!("{host}:{port}").into())),
-            _ => Err(AuthorityError),
+            _ => Err(NOT_A_HOST),
         }
     }
 
@@ -246,7 +244,7 @@ mod tests {
             &long,
             &in_punycode,
         ] {
-            assert_eq!(Authority::parse(text), Err(AuthorityError), "{text:?}");
+            assert_eq!(Authority::parse(text), Err(NOT_A_HOST), "{text:?}");
         }
     }
 

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::LongUrl;
+use super::{Invalid, LongUrl};
 
 pub use value::{AddressPattern, Browser, Country, Date, Device, Text, unmapped_network};
 
@@ -19,6 +19,9 @@ const NO_DATE: &str =
     "not a date: write it like 2030-12-31, 2030-12-31T18:00:00+01:00 or 2030-12-31T18:00:00[Europe/Berlin]";
 /// Maximum number of conditions of one rule.
 pub const CONDITIONS_MAX: usize = 20;
+const UNKNOWN_RULE: Invalid = Invalid::because(
+    "a rule has a condition or member that this release does not know: import it with a later one",
+);
 
 /// A target for visitors who meet all conditions. A link stores its rules in the order in which
 /// they are tried.
@@ -32,20 +35,6 @@ pub struct Rule {
     /// Members that only a later release can read. A rule with one of them matches no visitor.
     #[serde(flatten)]
     pub others: Map<String, Value>,
-}
-
-/// Why the text of a list of rules was refused.
-#[derive(Debug, thiserror::Error)]
-pub enum RulesError {
-    /// Not a JSON list of rules.
-    #[error(transparent)]
-    Json(#[from] serde_json::Error),
-    /// Too many rules, or too many conditions of a rule.
-    #[error("expected at most {RULES_MAX} rules with {CONDITIONS_MAX} conditions each")]
-    TooMany,
-    /// A rule of a later release.
-    #[error("a rule has a condition or member that this release does not know: import it with a later one")]
-    Unknown,
 }
 
 impl Rule {
@@ -63,14 +52,15 @@ impl Rule {
 
     /// Parses a JSON list of rules in their stored form, as exports carry it. The long URLs are not
     /// checked.
-    pub fn parse_list(text: &str) -> Result<Vec<Self>, RulesError> {
-        let rules: Vec<Self> = serde_json::from_str(text)?;
+    pub fn parse_list(text: &str) -> Result<Vec<Self>, Invalid> {
+        let rules: Vec<Self> = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let is_short =
             rules.len() <= RULES_MAX && rules.iter().all(|rule| rule.conditions.len() <= CONDITIONS_MAX);
         if !is_short {
-            return Err(RulesError::TooMany);
+            let most = format!("expected at most {RULES_MAX} rules with {CONDITIONS_MAX} conditions each");
+            return Err(most.into());
         }
-        if rules.iter().any(Self::is_of_later_release) { Err(RulesError::Unknown) } else { Ok(rules) }
+        if rules.iter().any(Self::is_of_later_release) { Err(UNKNOWN_RULE) } else { Ok(rules) }
     }
 }
 
@@ -348,7 +338,7 @@ mod tests {
             let (written, stored): (Value, Value) =
                 (serde_json::to_value(read).unwrap(), serde_json::from_str(rule).unwrap());
             assert_eq!(written, stored);
-            assert!(matches!(Rule::parse_list(&format!("[{rule}]")), Err(RulesError::Unknown)), "{rule}");
+            assert_eq!(Rule::parse_list(&format!("[{rule}]")), Err(UNKNOWN_RULE), "{rule}");
         }
     }
 }

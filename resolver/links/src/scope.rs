@@ -7,6 +7,8 @@
 
 use std::{fmt, str::FromStr};
 
+use crate::Invalid;
+
 codes::named_values! {
     /// A kind of action that an API key may be allowed, with its name on the command line and in
     /// the database.
@@ -46,13 +48,6 @@ impl fmt::Display for Scope {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scopes(u8);
 
-/// Error of parsing a list of scopes: an empty list or an unknown name.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "expected one or more of create, read, edit, delete, visits, reserve, domains and admin, separated by commas, got {0:?}"
-)]
-pub struct ScopesError(String);
-
 impl Scopes {
     /// Returns the scope `admin`, which includes all others.
     pub fn admin() -> Self {
@@ -83,11 +78,13 @@ impl Scopes {
 }
 
 impl FromStr for Scopes {
-    type Err = ScopesError;
+    type Err = Invalid;
 
-    fn from_str(text: &str) -> Result<Self, ScopesError> {
+    fn from_str(text: &str) -> Result<Self, Invalid> {
         let add = |bits, name: &str| Scope::parse(name.trim()).map(|scope| bits | scope.bit());
-        text.split(',').try_fold(0, add).map(Self).ok_or_else(|| ScopesError(text.to_owned()))
+        let names = "create, read, edit, delete, visits, reserve, domains and admin";
+        let invalid = || format!("expected one or more of {names}, separated by commas, got {text:?}");
+        text.split(',').try_fold(0, add).map(Self).ok_or_else(|| invalid().into())
     }
 }
 
@@ -112,7 +109,8 @@ mod tests {
         assert!(!scopes.allow(Scope::Read) && !scopes.is_admin());
         assert!(Scope::ALL.into_iter().all(|scope| Scopes::admin().allow(scope)));
         for wrong in ["", "create,", "Create", "all"] {
-            assert_eq!(wrong.parse::<Scopes>(), Err(ScopesError(wrong.to_owned())));
+            let error = wrong.parse::<Scopes>().unwrap_err().to_string();
+            assert!(error.ends_with(&format!("got {wrong:?}")), "{error}");
         }
     }
 }

@@ -23,7 +23,7 @@ use std::{
 use url::Host;
 
 use crate::{
-    LongUrl,
+    Invalid, LongUrl,
     destination::{Base, hosts, name_of},
 };
 
@@ -37,10 +37,9 @@ pub struct TargetRule {
     allowed: bool,
 }
 
-/// Error of [`TargetRule::parse`]: not a pattern of hosts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected a host such as example.com, *.example.com for all below it, or * for every host")]
-pub struct PatternError;
+const NOT_A_PATTERN: Invalid = Invalid::because(
+    "expected a host such as example.com, *.example.com for all below it, or * for every host",
+);
 
 impl TargetRule {
     /// Maximum length of a pattern, in bytes.
@@ -48,14 +47,14 @@ impl TargetRule {
 
     /// Parses a pattern. Hosts are kept as URLs name them: lower case, in Punycode, without
     /// trailing dots.
-    pub fn parse(pattern: &str, allowed: bool) -> Result<Self, PatternError> {
+    pub fn parse(pattern: &str, allowed: bool) -> Result<Self, Invalid> {
         let pattern = pattern.trim();
         if pattern == ALL {
             return Ok(Self { pattern: ALL.into(), allowed });
         }
         match normal(pattern) {
             Some(kept) if kept.len() <= Self::MAX_LEN => Ok(Self { pattern: kept.into(), allowed }),
-            _ => Err(PatternError),
+            _ => Err(NOT_A_PATTERN),
         }
     }
 
@@ -290,7 +289,7 @@ mod tests {
             assert_eq!(TargetRule::parse(text, false).unwrap().pattern(), kept);
         }
         for text in ["", "*.", "*.*.com", "a*.com", "https://a.b", "a/b", "*.10.0.0.1"] {
-            assert_eq!(TargetRule::parse(text, false), Err(PatternError), "{text}");
+            assert_eq!(TargetRule::parse(text, false), Err(NOT_A_PATTERN), "{text}");
         }
     }
 }
