@@ -75,9 +75,9 @@ pub(super) fn of_json(item: &Item) -> Result<Row, RowError> {
     let place = item.place;
     let mut fields = Map::new();
     for (name, value) in &item.fields {
-        let unknown = || RowError::Item {
-            place,
-            problem: format!("{:?} is none of the known fields: {}", clip(name), LAYOUT.known()),
+        let unknown = || {
+            let known = LAYOUT.known();
+            RowError::item(place, format_args!("{:?} is none of the known fields: {known}", clip(name)))
         };
         let json_only = || JSON_ONLY.into_iter().find(|known| known == name);
         let column = LAYOUT.column(name).or_else(json_only).ok_or_else(unknown)?;
@@ -166,7 +166,7 @@ fn rules(item: &Item) -> Result<Option<String>, RowError> {
         }
         let Some(Value::String(text)) = condition.get_mut("matchValue") else { continue };
         let time = stored_time(text, &item.zone);
-        *text = time.map_err(|error| item.broken("redirectRules", &format!("{text:?}: {error}")))?;
+        *text = time.map_err(|error| item.broken("redirectRules", format_args!("{text:?}: {error}")))?;
     }
     Ok((!rules.is_empty()).then(|| list.to_string()))
 }

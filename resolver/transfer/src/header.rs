@@ -32,16 +32,15 @@ pub(super) enum Mark {
 pub(super) fn mark(item: &Item) -> Result<Option<Mark>, RowError> {
     let Some(format) = item.fields.get(FIELD) else { return Ok(None) };
     if let (Some(FORMAT), Some(links)) = (format.as_str(), item.fields.get("end")) {
-        return links.as_u64().map(|links| Some(Mark::End(links))).ok_or_else(|| RowError::Broken {
-            after: item.place.saturating_sub(1),
-            problem: "the last line does not say how many links there are".to_owned(),
-        });
+        let problem = "the last line does not say how many links there are";
+        let wrong = || RowError::broken(item.place.saturating_sub(1), problem);
+        return links.as_u64().map(|links| Some(Mark::End(links))).ok_or_else(wrong);
     }
     let version = item.fields.get("version").cloned().unwrap_or_default();
     if format.as_str() == Some(FORMAT) && version.as_u64() == Some(VERSION) {
         return Ok(Some(Mark::Begin));
     }
-    Err(RowError::Form(format!(
+    Err(RowError::form(format!(
         "an export of {}, and this release reads version {VERSION}: import it with the release that wrote it, or a later one",
         clip(&format!("{format} {version}"))
     )))

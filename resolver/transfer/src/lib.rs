@@ -22,7 +22,7 @@ mod yourls;
 pub use csv::{harmless, link_column, split_tags};
 pub use export::{write_csv, write_csv_head, write_ndjson, write_record};
 pub use header::{write_end, write_header};
-pub use json::{Found, Shape, each_item};
+pub use json::{Shape, each_item};
 pub use records::{Record, RecordError, Records, is_same_name};
 pub use row::{LeftOut, Row, RowError, Secret};
 pub use source::{Source, SourceError, each_row};

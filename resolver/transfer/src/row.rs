@@ -149,45 +149,35 @@ impl LeftOut {
 
 /// An error about one item, or about the rest of the input.
 #[derive(Debug, thiserror::Error)]
-pub enum RowError {
-    /// An item is invalid; reading continues with the next one.
-    #[error("item {place}: {problem}")]
-    Item {
-        /// The item's position in the input, counted from 1.
-        place: u64,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// A document has no list of links, for example an error response; reading continues with the
-    /// next document.
-    #[error("after item {after}: the document has no list of links in {path}")]
-    Document {
-        /// The number of items before the error.
-        after: u64,
-        /// The path of the expected list; a dot leads into an object.
-        path: String,
-    },
-    /// The input is in no form that is read; reading ends.
-    #[error("{0}")]
-    Form(String),
-    /// The input is malformed, or cannot be read any further; reading ends.
-    #[error("after item {after}: {problem}")]
-    Broken {
-        /// The number of items before the error.
-        after: u64,
-        /// What is wrong.
-        problem: String,
-    },
+#[error("{text}")]
+pub struct RowError {
+    /// The position of the item at fault; `None` for an error between items.
+    pub place: Option<u64>,
+    /// Whether reading ends with this error, so that the rest of the input is lost.
+    pub is_final: bool,
+    text: String,
 }
 
 impl RowError {
-    /// Returns the position of the item at fault; `None` for an error between items.
-    pub fn place(&self) -> Option<u64> {
-        if let Self::Item { place, .. } = self { Some(*place) } else { None }
+    /// An item is invalid; reading continues with the next one.
+    pub(super) fn item(place: u64, problem: impl fmt::Display) -> Self {
+        Self { place: Some(place), is_final: false, text: format!("item {place}: {problem}") }
     }
 
-    /// Returns whether reading ends with this error, so that the rest of the input is lost.
-    pub fn is_final(&self) -> bool {
-        matches!(self, Self::Form(_) | Self::Broken { .. })
+    /// A document has no list of links, for example an error response; reading continues with the
+    /// next document.
+    pub(super) fn document(after: u64, path: &str) -> Self {
+        let text = format!("after item {after}: the document has no list of links in {path}");
+        Self { place: None, is_final: false, text }
+    }
+
+    /// The input is malformed, or cannot be read any further.
+    pub(super) fn broken(after: u64, problem: impl fmt::Display) -> Self {
+        Self::form(format!("after item {after}: {problem}"))
+    }
+
+    /// The input is in no form that is read.
+    pub(super) fn form(text: String) -> Self {
+        Self { place: None, is_final: true, text }
     }
 }

@@ -15,7 +15,7 @@ use super::{
     encoding::decoded,
     header::{self, Mark},
     item::Item,
-    json::{Found, Shape, each_item},
+    json::{Shape, each_item},
     kutt,
     records::RecordError,
     row::{Row, RowError},
@@ -103,9 +103,9 @@ pub fn each_row(
     mut take: impl FnMut(Result<Row, RowError>) -> ControlFlow<()>,
 ) {
     let zone = if source.writes_utc() { TimeZone::UTC } else { zone.clone() };
-    let broken = |problem: &str| Err(RowError::Broken { after: 0, problem: problem.to_owned() });
+    let broken = |problem: &str| Err(RowError::broken(0, problem));
     let read = match (decoded(reader).and_then(begin), source.table()) {
-        (Err(cause), _) => broken(&RecordError::from(cause).to_string()),
+        (Err(cause), _) => Err(RowError::broken(0, RecordError::from(cause))),
         (Ok((None, _)), _) => broken("the input is empty"),
         (Ok((Some(b'{' | b'['), input)), _) => {
             Documents { source, zone, framing: Framing::Before, count: 0 }.read(input, &mut take)
@@ -151,22 +151,21 @@ impl Documents {
         let mut is_over = false;
         let read = each_item(input, shape, |found| {
             let row = match found {
-                Found::Item(value) => self.row(value, reading).transpose(),
-                Found::NoList => {
-                    Some(Err(RowError::Document { after: self.count, path: shape.path.join(".") }))
-                }
+                Some(value) => self.row(value, reading).transpose(),
+                None => Some(Err(RowError::document(self.count, &shape.path.join(".")))),
             };
-            let is_final = matches!(&row, Some(Err(error)) if error.is_final());
+            let is_final = matches!(&row, Some(Err(error)) if error.is_final);
             is_over = row.is_some_and(|row| take(row).is_break()) || is_final;
             if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         match read {
             Err(error) if error.is_io() => {
-                Err(self.broken(RecordError::from(io::Error::from(error)).to_string()))
+                Err(RowError::broken(self.count, RecordError::from(io::Error::from(error))))
             }
-            Err(error) => Err(self.broken(error.to_string())),
+            Err(error) => Err(RowError::broken(self.count, error)),
             Ok(_) if !is_over && self.is_framed() && self.framing == Framing::Inside => {
-                Err(self.broken("the export ends without its last line: it may have been cut off".to_owned()))
+                let problem = "the export ends without its last line: it may have been cut off";
+                Err(RowError::broken(self.count, problem))
             }
             Ok(_) => Ok(()),
         }
@@ -177,7 +176,7 @@ impl Documents {
         let place = self.count + 1;
         let Value::Object(fields) = value else {
             self.count = place;
-            return Err(RowError::Item { place, problem: "expected a JSON object".to_owned() });
+            return Err(RowError::item(place, "expected a JSON object"));
         };
         let item = Item { place, fields, zone: self.zone.clone() };
         let is_ours = matches!(self.source, Source::Csv | Source::Shortmint);
@@ -194,7 +193,7 @@ impl Documents {
             Framing::After => Some("more follows after the last line of the export"),
         };
         if let Some(problem) = problem {
-            return Err(self.broken(problem.to_owned()));
+            return Err(RowError::broken(self.count, problem));
         }
         self.count = place;
         reading(&item).map(Some)
@@ -205,7 +204,8 @@ impl Documents {
         match mark {
             Mark::Begin => self.framing = Framing::Inside,
             Mark::End(told) if told != self.count && self.is_framed() => {
-                return Err(self.broken(format!("the last line says that there are {told} links")));
+                let problem = format!("the last line says that there are {told} links");
+                return Err(RowError::broken(self.count, problem));
             }
             Mark::End(_) => self.framing = Framing::After,
         }
@@ -215,10 +215,6 @@ impl Documents {
     /// Returns whether an export needs its header and its trailer.
     fn is_framed(&self) -> bool {
         self.source == Source::Shortmint
-    }
-
-    fn broken(&self, problem: String) -> RowError {
-        RowError::Broken { after: self.count, problem }
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::{
     item::Item,
-    records::{Record, RecordError, Records, is_same_name},
+    records::{Record, Records, is_same_name},
     row::RowError,
 };
 
@@ -62,7 +62,7 @@ impl Layout {
     /// Finds the columns by the first line.
     fn begin(&self, line: Option<Record>) -> Result<Beginning, RowError> {
         let problem = |problem: &str| {
-            RowError::Form(format!("the first line has to name the columns: {}; {problem}", self.known()))
+            RowError::form(format!("the first line has to name the columns: {}; {problem}", self.known()))
         };
         let line = line.ok_or_else(|| problem("there is none"))?;
         let names: Option<Vec<&str>> = line.cells().collect();
@@ -112,13 +112,13 @@ pub(super) fn each_item(
 ) -> Result<(), RowError> {
     let mut place = 0;
     let mut records =
-        Records::open(input, |line| layout.score(line)).map_err(|error| unreadable(place, &error))?;
-    let first = records.next().map_err(|error| unreadable(place, &error))?;
+        Records::open(input, |line| layout.score(line)).map_err(|error| RowError::broken(place, error))?;
+    let first = records.next().map_err(|error| RowError::broken(place, error))?;
     let (columns, mut first) = layout.begin(first)?;
     loop {
         let next = match first.take() {
             Some(first) => Some(first),
-            None => records.next().map_err(|error| unreadable(place, &error))?,
+            None => records.next().map_err(|error| RowError::broken(place, error))?,
         };
         let Some(record) = next else { return Ok(()) };
         place += 1;
@@ -128,10 +128,6 @@ pub(super) fn each_item(
             return Ok(());
         }
     }
-}
-
-fn unreadable(after: u64, error: &RecordError) -> RowError {
-    RowError::Broken { after, problem: error.to_string() }
 }
 
 /// Returns the filled cells of a record under the names of their columns. Cells that are missing at
@@ -144,7 +140,7 @@ fn fields(
     has_nulls: bool,
 ) -> Result<Map<String, Value>, RowError> {
     let (width, cells) = (record.width(), record.cells().count());
-    let wrong = |problem: String| RowError::Item { place, problem };
+    let wrong = |problem: String| RowError::item(place, problem);
     if record.len() > ITEM_BYTES {
         return Err(wrong("it has more than 64 KiB".to_owned()));
     }
