@@ -112,14 +112,7 @@ pub struct Webhook {
     pub version: u64,
 }
 
-impl Webhook {
-    /// Returns the host of the receiver, without path and query, which may carry a token.
-    pub fn host(&self) -> String {
-        host(&self.url)
-    }
-}
-
-/// Returns the host of a URL.
+/// Returns the host of a receiver's URL, without path and query, which may carry a token.
 pub fn host(url: &str) -> String {
     Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
 }

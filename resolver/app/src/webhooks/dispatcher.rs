@@ -11,7 +11,7 @@
 use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use links::webhook::{Webhook, WebhookId};
+use links::webhook::{Webhook, WebhookId, host};
 use store::{AfterAttempt, ClaimedDelivery, Links, StoreError, Webhooks};
 use tokio::{
     task::JoinSet,
@@ -87,7 +87,7 @@ impl UnderWay {
         let mut room: Vec<(WebhookId, u32)> = due.iter().map(|webhook| (webhook.id, 0)).collect();
         for _ in 0..PER_RECEIVER {
             for (webhook, (_, share)) in due.iter().zip(&mut room) {
-                let slot = Slot { webhook: webhook.id, host: webhook.host() };
+                let slot = Slot { webhook: webhook.id, host: host(&webhook.url) };
                 let of_webhook = taken.iter().filter(|other| other.webhook == slot.webhook).count();
                 let of_host = taken.iter().filter(|other| other.host == slot.host).count();
                 if taken.len() < ATTEMPTS_MAX && of_webhook < PER_RECEIVER && of_host < PER_RECEIVER {
@@ -176,7 +176,7 @@ impl Dispatcher {
         }
         for delivery in self.store.claim_deliveries(&room, LEASE).await? {
             let Some(webhook) = due.iter().find(|webhook| webhook.id == delivery.webhook) else { continue };
-            let slot = Slot { webhook: webhook.id, host: webhook.host() };
+            let slot = Slot { webhook: webhook.id, host: host(&webhook.url) };
             under_way.slots.push(slot.clone());
             let (this, webhook) = (Arc::clone(self), webhook.clone());
             under_way.tasks.spawn(async move {
@@ -214,7 +214,7 @@ impl Dispatcher {
                 Ok(true) => {
                     self.metrics.disabled.increment(1);
                     let reason = end.disable.map_or("", store::Disable::reason);
-                    tracing::warn!(webhook = %webhook.id, host = webhook.host(), reason, "a webhook is disabled");
+                    tracing::warn!(webhook = %webhook.id, host = host(&webhook.url), reason, "a webhook is disabled");
                     return;
                 }
                 Err(error) if Instant::now() >= until => {

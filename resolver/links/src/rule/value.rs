@@ -137,40 +137,33 @@ impl Date {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressPattern {
     text: Text,
-    addresses: Addresses,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Addresses {
-    Net(IpNet),
-    /// Octets of an IPv4 address; `None` matches any octet.
-    Octets([Option<u8>; 4]),
+    /// An address of the set.
+    base: IpAddr,
+    /// The bits in which all addresses of the set are like `base`.
+    mask: u128,
 }
 
 impl AddressPattern {
     /// Parses an address, a network such as `192.0.2.0/24`, or an IPv4 pattern such as `192.0.*.7`.
     pub fn parse(text: Text) -> Option<Self> {
         let written = text.as_str();
-        let addresses = if written.contains('*') {
-            Addresses::Octets(octets(written)?)
+        let (base, mask) = if written.contains('*') {
+            octets(written)?
         } else if written.contains('/') {
-            Addresses::Net(unmapped_network(written.parse().ok()?))
+            let net = unmapped_network(written.parse().ok()?);
+            (net.addr(), bits(net.netmask()))
         } else {
-            Addresses::Net(written.parse::<IpAddr>().ok()?.to_canonical().into())
+            (written.parse::<IpAddr>().ok()?.to_canonical(), u128::MAX)
         };
-        Some(Self { text, addresses })
+        Some(Self { text, base, mask })
     }
 
     /// Returns `true` if the pattern matches the address. An IPv4-mapped IPv6 address (RFC 4291,
     /// section 2.5.5.2) counts as IPv4.
     pub fn contains(&self, address: IpAddr) -> bool {
-        match (&self.addresses, address.to_canonical()) {
-            (Addresses::Net(net), address) => net.contains(&address),
-            (Addresses::Octets(octets), IpAddr::V4(address)) => {
-                octets.iter().zip(address.octets()).all(|(one, octet)| one.is_none_or(|one| one == octet))
-            }
-            (Addresses::Octets(_), IpAddr::V6(_)) => false,
-        }
+        let address = address.to_canonical();
+        let differing = bits(self.base) ^ bits(address);
+        self.base.is_ipv4() == address.is_ipv4() && differing & self.mask == 0
     }
 
     /// Returns the pattern as it was written.
@@ -179,18 +172,26 @@ impl AddressPattern {
     }
 }
 
-fn octets(pattern: &str) -> Option<[Option<u8>; 4]> {
+fn bits(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(four) => four.to_bits().into(),
+        IpAddr::V6(six) => six.to_bits(),
+    }
+}
+
+/// Returns an address of an IPv4 pattern, and the bits of the octets that it names.
+fn octets(pattern: &str) -> Option<(IpAddr, u128)> {
     // The parser of the standard library defines an octet: it refuses signs and leading zeros.
-    let address: Ipv4Addr = pattern.replace('*', "0").parse().ok()?;
-    let mut octets = address.octets().map(Some);
-    for (octet, written) in octets.iter_mut().zip(pattern.split('.')) {
-        match written {
-            "*" => *octet = None,
-            written if written.contains('*') => return None,
-            _ => {}
+    let base: Ipv4Addr = pattern.replace('*', "0").parse().ok()?;
+    let mut mask = 0;
+    for octet in pattern.split('.') {
+        match octet {
+            "*" => mask <<= 8,
+            octet if octet.contains('*') => return None,
+            _ => mask = (mask << 8) | 0xff,
         }
     }
-    Some(octets)
+    Some((base.into(), mask))
 }
 
 /// Converts a network of IPv4-mapped IPv6 addresses to the IPv4 network. Others stay as they are.

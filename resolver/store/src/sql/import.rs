@@ -100,7 +100,9 @@ async fn look_again(sql: &mut dyn Sql, batch: &ImportBatch) -> Result<Vec<Import
     let mut found = Vec::with_capacity(batch.items.len());
     for item in &batch.items {
         found.push(match &item.code {
-            ImportCode::Kept(code) if !item.is_deleted() => already_there(sql, item, code).await?,
+            ImportCode::Kept(code) if item.draft.details().deleted_at.is_none() => {
+                already_there(sql, item, code).await?
+            }
             // A deleted link leads nowhere, and an item that had no code cannot conflict.
             ImportCode::Kept(_) | ImportCode::FirstFree { .. } => Imported::AlreadyThere,
         });
@@ -123,7 +125,7 @@ async fn store<'a>(
     item: &'a ImportItem,
 ) -> Result<Tried<'a>, StoreError> {
     match &item.code {
-        ImportCode::Kept(code) if item.is_deleted() => {
+        ImportCode::Kept(code) if item.draft.details().deleted_at.is_some() => {
             Ok(Tried::Under(code, store_deleted(sql, item, code).await?))
         }
         ImportCode::Kept(code) => Ok(Tried::Under(
@@ -170,7 +172,7 @@ async fn store_deleted(
     let stored = insert_deleted(sql, code, &item.draft_under(code), item.created_at).await?;
     let Some(id) = stored else { return Ok(Imported::Taken) };
     let has_entry = code.mintable != Some(id);
-    if item.is_blocked() && has_entry && may_have_entry(sql, domain, &code.slug).await? {
+    if item.draft.details().blocked.is_some() && has_entry && may_have_entry(sql, domain, &code.slug).await? {
         // Another link may have taken the slug, there or here, before this one was blocked.
         take_slug(sql, domain, code.slug.as_str(), id).await?;
     }
