@@ -73,11 +73,15 @@ impl Authority {
         }
         let (host, port) = text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port)));
         let Ok(Host::Domain(host)) = Host::parse(host) else { return Err(NOT_A_HOST) };
-        let plain = |label: &str| {
-            !label.is_empty() && !label.starts_with('-') && !label.ends_with('-') && is_word(label)
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        let is_label = |label: &str| {
+            !label.is_empty()
+                && !label.starts_with('-')
+                && !label.ends_with('-')
+                && label.bytes().all(is_plain)
         };
         // Punycode may be longer than what was written.
-        if host.len() > HOST_MAX || !host.split('.').all(plain) {
+        if host.len() > HOST_MAX || !host.split('.').all(is_label) {
             return Err(NOT_A_HOST);
         }
         let Some(port) = port else { return Ok(Self(host.into())) };
@@ -93,10 +97,6 @@ impl Authority {
     pub fn from_stored(text: &str) -> Self {
         Self(text.into())
     }
-}
-
-fn is_word(label: &str) -> bool {
-    label.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
 
 codes::named_values! {

@@ -115,11 +115,7 @@ impl Item {
 }
 
 fn digit(number: Option<u64>) -> Option<bool> {
-    match number {
-        Some(0) => Some(false),
-        Some(1) => Some(true),
-        _ => None,
-    }
+    number.filter(|number| *number <= 1).map(|number| number == 1)
 }
 
 /// A short URL, split into domain and code.

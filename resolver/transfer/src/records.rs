@@ -150,11 +150,13 @@ impl<R: BufRead> Records<R> {
 
     /// Reads a cell.
     fn cell(&mut self, to: &mut Record) -> Result<End, RecordError> {
-        while self.peek()?.is_some_and(|byte| self.is_space(byte)) {
+        // A tab may be the separator.
+        let is_space = |byte: u8, separator: u8| byte == b' ' || byte == b'\t' && separator != b'\t';
+        while peek(&mut self.input)?.is_some_and(|byte| is_space(byte, self.separator)) {
             self.take()?;
         }
         let mut start = to.text.len();
-        if self.peek()? == Some(b'"') {
+        if peek(&mut self.input)? == Some(b'"') {
             self.take()?;
             self.quoted(&mut to.text)?;
             start = to.text.len();
@@ -164,7 +166,7 @@ impl<R: BufRead> Records<R> {
                 None => End::Input,
                 Some(b'\n') => End::Line,
                 Some(b'\r') => {
-                    if self.peek()? == Some(b'\n') {
+                    if peek(&mut self.input)? == Some(b'\n') {
                         self.take()?;
                     }
                     End::Line
@@ -187,7 +189,7 @@ impl<R: BufRead> Records<R> {
     fn quoted(&mut self, to: &mut Vec<u8>) -> Result<(), RecordError> {
         loop {
             let byte = self.take()?.ok_or(RecordError::OpenQuote)?;
-            let next = self.peek()?;
+            let next = peek(&mut self.input)?;
             match byte {
                 b'"' if next == Some(b'"') => {
                     self.take()?;
@@ -201,16 +203,8 @@ impl<R: BufRead> Records<R> {
         }
     }
 
-    fn is_space(&self, byte: u8) -> bool {
-        byte == b' ' || byte == b'\t' && self.separator != b'\t'
-    }
-
-    fn peek(&mut self) -> Result<Option<u8>, RecordError> {
-        peek(&mut self.input)
-    }
-
     fn take(&mut self) -> Result<Option<u8>, RecordError> {
-        let byte = self.peek()?;
+        let byte = peek(&mut self.input)?;
         if byte.is_some() {
             self.left = self.left.checked_sub(1).ok_or(RecordError::TooLong)?;
             self.input.consume(1);

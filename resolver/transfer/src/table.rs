@@ -17,6 +17,9 @@ const ITEM_BYTES: usize = 64 * 1024;
 /// What is wrong with a text in another encoding.
 const NOT_UTF_8: &str = "the text is not in UTF-8: save the table as \"CSV UTF-8\"";
 
+/// The canonical names of a table's columns; `None` for an unknown column.
+type Columns = Vec<Option<&'static str>>;
+
 /// The column layout of a kind of table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
@@ -59,8 +62,8 @@ impl Layout {
         2 * named + usize::from(is_unnamed)
     }
 
-    /// Finds the columns by the first line.
-    fn begin(&self, line: Option<Record>) -> Result<Beginning, RowError> {
+    /// Finds the columns by the first line. Returns the line as well if it has no names.
+    fn begin(&self, line: Option<Record>) -> Result<(Columns, Option<Record>), RowError> {
         let problem = |problem: &str| {
             RowError::form(format!("the first line has to name the columns: {}; {problem}", self.known()))
         };
@@ -75,8 +78,8 @@ impl Layout {
         }
     }
 
-    /// Returns the canonical names of the columns in the first line; `None` for an unknown column.
-    fn columns(&self, line: &[&str]) -> Result<Vec<Option<&'static str>>, String> {
+    /// Returns the columns that the first line names.
+    fn columns(&self, line: &[&str]) -> Result<Columns, String> {
         let mut columns = Vec::new();
         for name in line {
             let column = self.column(name);
@@ -94,9 +97,6 @@ impl Layout {
         }
     }
 }
-
-/// The columns of a table, `None` for an unknown one, and its first line if that has no names.
-type Beginning = (Vec<Option<&'static str>>, Option<Record>);
 
 /// Returns the first 40 characters of a name, for an error message.
 pub(super) fn clip(name: &str) -> String {
