@@ -63,7 +63,12 @@ pub fn write_ndjson(row: &Row, mut to: impl Write) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use proptest::{collection::vec, option, prelude::*};
+    use proptest::{
+        array::{uniform5, uniform8},
+        collection::vec,
+        option,
+        prelude::*,
+    };
 
     use super::*;
     use crate::{
@@ -141,38 +146,20 @@ mod tests {
         )
     }
 
-    fn limits() -> impl Strategy<Value = Row> {
-        let count = any::<Option<u64>>;
-        (count(), count(), count(), count(), count(), any::<[Option<bool>; 4]>()).prop_map(
-            |(max_visits, visits, uses, redirect_status, version, flags)| Row {
-                max_visits,
-                visits,
-                uses,
-                redirect_status,
-                version,
-                crawlable: flags[0],
-                forward_query: flags[1],
-                enabled: flags[2],
-                minted: flags[3],
-                ..Row::default()
-            },
-        )
-    }
-
     prop_compose! {
         fn row()(
             long_url in text(),
-            (code, domain, title, description) in (option::of(text()), option::of(text()), option::of(text()), option::of(text())),
-            (created_by, edited_by, blocked, blocked_by) in
-                (option::of(text()), option::of(text()), option::of(text()), option::of(text())),
+            [code, domain, title, description, created_by, edited_by, blocked, blocked_by] in uniform8(option::of(text())),
             // Tags have no white space around them.
             tags in vec(text().prop_map(|tag| tag.trim().to_owned()).prop_filter("blank", |tag| !tag.is_empty()), 0..5),
-            (created_at, valid_since, valid_until, edited_at, blocked_at) in (time(), time(), time(), time(), time()),
-            rest in limits(),
+            [created_at, valid_since, valid_until, edited_at, blocked_at] in uniform5(time()),
+            [max_visits, visits, uses, redirect_status, version] in any::<[Option<u64>; 5]>(),
+            [crawlable, forward_query, enabled, minted] in any::<[Option<bool>; 4]>(),
         ) -> Row {
             Row {
-                code, domain, long_url, title, description, tags, created_at, valid_since, valid_until, edited_at,
-                created_by, edited_by, blocked, blocked_by, blocked_at, ..rest
+                code, domain, long_url, title, description, tags, created_at, valid_since, valid_until, max_visits,
+                crawlable, forward_query, visits, uses, enabled, redirect_status, minted, created_by, edited_at, edited_by,
+                version, blocked, blocked_at, blocked_by, ..Row::default()
             }
         }
     }
