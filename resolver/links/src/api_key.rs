@@ -1,16 +1,15 @@
 //! API keys: random, shown once, stored as a hash.
 
-mod grant;
-
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::{DomainId, Invalid, StoredObject, scope::Scopes};
-
-pub use grant::Grant;
+use crate::{
+    DomainId, Invalid, Link, StoredObject,
+    scope::{Scope, Scopes},
+};
 
 /// Number of an API key in the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -176,5 +175,58 @@ impl KeyHash {
 impl fmt::Debug for KeyHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("KeyHash(..)")
+    }
+}
+
+/// An authenticated API key: its id, name, scopes and limits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// Key number.
+    pub id: ApiKeyId,
+    /// The secret that the caller has.
+    pub secret: SecretNumber,
+    /// Key name, shared because every call has its own grant.
+    pub name: Arc<str>,
+    /// Scopes of the key.
+    pub scopes: Scopes,
+    /// Restrictions beyond the scopes.
+    pub limits: KeyLimits,
+}
+
+impl Grant {
+    /// Returns `true` if the key may know that this link exists.
+    pub fn sees(&self, link: &Link) -> bool {
+        let is_own = !self.limits.own_links_only || link.created_by == self.id;
+        is_own && self.limits.domain.is_none_or(|domain| domain == link.domain())
+    }
+
+    /// Returns a text that is the same for the keys that see the same links, and that begins no
+    /// URL; empty for a key that sees all. Codes from a digest of the long URL depend on it:
+    /// otherwise a caller could find out by the code whether others have shortened a URL.
+    pub fn tenant(&self) -> String {
+        match self.limits.domain {
+            _ if self.finds_own_only() => format!("key {}\n", self.id.0),
+            Some(domain) => format!("domain {}\n", domain.get()),
+            None => String::new(),
+        }
+    }
+
+    /// Returns `true` if answers may show links. The answer to a change of a link gives any other
+    /// key the link's name only.
+    pub fn may_read(&self) -> bool {
+        self.scopes.allow(Scope::Read)
+    }
+
+    /// Returns `true` if a create may be answered only with the key's own existing links.
+    ///
+    /// A key without the scope `read` could otherwise learn titles, tags and limits of other links
+    /// by asking for a link to the same target.
+    pub fn finds_own_only(&self) -> bool {
+        self.limits.own_links_only || !self.may_read()
+    }
+
+    /// Returns `true` if a create may be answered with this existing link.
+    pub fn may_be_given(&self, link: &Link) -> bool {
+        self.sees(link) && (link.created_by == self.id || !self.finds_own_only())
     }
 }

@@ -1,6 +1,5 @@
 //! Audit log: which API key changed what, and when.
 
-mod domain;
 mod state;
 
 use codes::LinkId;
@@ -10,8 +9,7 @@ use serde_json::{Value, json};
 use crate::{Edit, Link, api_key::ApiKeyId, webhook::EventKind};
 use state::{DOMAIN, SLUG};
 
-pub use domain::{domain_change, domain_name};
-pub use state::{LinkEntry, change, note_move, separate_name, state};
+pub use state::{LinkEntry, change, domain_change, domain_name, note_move, separate_name, state};
 
 codes::named_values! {
     /// Kind of change that an entry records, with its name in the log and in the database.

@@ -47,17 +47,13 @@ pub(super) fn mark(item: &Item) -> Result<Option<Mark>, RowError> {
 }
 
 /// Writes the header line.
-pub fn write_header(to: impl Write) -> io::Result<()> {
-    write(to, &json!({ FIELD: FORMAT, "version": VERSION }))
+pub fn write_header(mut to: impl Write) -> io::Result<()> {
+    writeln!(to, "{}", json!({ FIELD: FORMAT, "version": VERSION }))
 }
 
 /// Writes the trailer line after `links` links.
-pub fn write_end(links: u64, to: impl Write) -> io::Result<()> {
-    write(to, &json!({ FIELD: FORMAT, "end": links }))
-}
-
-fn write(mut to: impl Write, line: &serde_json::Value) -> io::Result<()> {
-    writeln!(to, "{line}")
+pub fn write_end(links: u64, mut to: impl Write) -> io::Result<()> {
+    writeln!(to, "{}", json!({ FIELD: FORMAT, "end": links }))
 }
 
 #[cfg(test)]

@@ -25,4 +25,4 @@ pub use header::{write_end, write_header};
 pub use json::{Shape, each_item};
 pub use records::{Record, RecordError, Records, is_same_name};
 pub use row::{LeftOut, Row, RowError, Secret};
-pub use source::{Source, SourceError, each_row};
+pub use source::{Source, each_row};

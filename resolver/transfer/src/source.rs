@@ -8,6 +8,7 @@ use std::{
 };
 
 use jiff::tz::TimeZone;
+use links::Invalid;
 use serde_json::Value;
 
 use super::{
@@ -43,16 +44,12 @@ codes::named_values! {
     }
 }
 
-/// The error for a word that names no source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected shortmint, shlink, kutt, yourls or csv")]
-pub struct SourceError;
-
 impl FromStr for Source {
-    type Err = SourceError;
+    type Err = Invalid;
 
-    fn from_str(text: &str) -> Result<Self, SourceError> {
-        Self::parse(text).ok_or(SourceError)
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        let expected = || "expected shortmint, shlink, kutt, yourls or csv".to_owned();
+        Self::parse(text).ok_or_else(|| expected().into())
     }
 }
 
@@ -267,8 +264,8 @@ mod tests {
         for source in Source::ALL {
             assert_eq!(source.to_string().parse(), Ok(source));
         }
-        assert_eq!("Shlink".parse::<Source>(), Err(SourceError));
-        assert_eq!(SourceError.to_string(), "expected shortmint, shlink, kutt, yourls or csv");
+        let error = "Shlink".parse::<Source>().unwrap_err();
+        assert_eq!(error.to_string(), "expected shortmint, shlink, kutt, yourls or csv");
     }
 
     #[test]
