@@ -1,4 +1,4 @@
-//! API keys: random, shown once, stored as a hash.
+//! API keys and the sessions that they open: random secrets, stored as hashes.
 
 use std::{fmt, sync::Arc};
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    DomainId, Invalid, Link, StoredObject,
+    DomainId, Invalid, Link,
     scope::{Scope, Scopes},
 };
 
@@ -25,6 +25,10 @@ pub struct SecretNumber(pub i64);
 /// bits.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct KeyHash([u8; 32]);
+
+/// SHA-256 of the token of a browser session, which has 256 random bits too.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct SessionHash([u8; 32]);
 
 /// API key in clear text, as a client sends it. It is printed once, to the person who requested it.
 pub struct ApiKey(String);
@@ -53,16 +57,6 @@ pub struct KeyLimits {
     /// Members that only a later release can read. A key with one of them is valid there only.
     #[serde(flatten)]
     pub others: serde_json::Map<String, serde_json::Value>,
-}
-
-impl StoredObject for KeyLimits {
-    fn unknown(&self) -> &serde_json::Map<String, serde_json::Value> {
-        &self.others
-    }
-
-    fn unknown_mut(&mut self) -> &mut serde_json::Map<String, serde_json::Value> {
-        &mut self.others
-    }
 }
 
 impl KeyLimits {
@@ -160,23 +154,31 @@ pub fn check_name(name: &str) -> Result<(), Invalid> {
     if fits { Ok(()) } else { Err(invalid) }
 }
 
-impl KeyHash {
-    /// Hashes a key that a client sent, valid or not.
-    pub fn of(key: &[u8]) -> Self {
-        Self(Sha256::digest(key).into())
-    }
+/// Gives a type around a SHA-256 its constructor, its bytes, and a debug form that hides them.
+macro_rules! secret_hash {
+    ($name:ident) => {
+        impl $name {
+            /// Hashes a secret that a client sent, valid or not.
+            pub fn of(secret: &[u8]) -> Self {
+                Self(Sha256::digest(secret).into())
+            }
 
-    /// Returns the 32 bytes of the hash, as they are stored.
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.0
-    }
+            /// Returns the 32 bytes of the hash, as they are stored.
+            pub fn as_bytes(&self) -> &[u8] {
+                &self.0
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(concat!(stringify!($name), "(..)"))
+            }
+        }
+    };
 }
 
-impl fmt::Debug for KeyHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("KeyHash(..)")
-    }
-}
+secret_hash!(KeyHash);
+secret_hash!(SessionHash);
 
 /// An authenticated API key: its id, name, scopes and limits.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use url::Host;
 
-use super::{Invalid, StoredObject, destination::HOST_MAX, record::set, text_value::text_value};
+use super::{Invalid, destination::HOST_MAX, record::set, text_value::text_value};
 
 codes::stored_number! {
     /// Number of a domain in the database.
@@ -148,16 +148,6 @@ pub struct DomainSettings {
     /// Members that only a later release can read. An edit by this release keeps them.
     #[serde(flatten)]
     pub others: serde_json::Map<String, serde_json::Value>,
-}
-
-impl StoredObject for DomainSettings {
-    fn unknown(&self) -> &serde_json::Map<String, serde_json::Value> {
-        &self.others
-    }
-
-    fn unknown_mut(&mut self) -> &mut serde_json::Map<String, serde_json::Value> {
-        &mut self.others
-    }
 }
 
 /// Placeholder for the name of a removed domain. Deleted links and revoked keys keep its number.

@@ -32,7 +32,6 @@ mod rule;
 mod scheme;
 pub mod scope;
 mod search;
-mod session;
 mod slug;
 mod spelling;
 mod status;
@@ -44,6 +43,7 @@ mod time;
 mod visitor;
 pub mod webhook;
 
+pub use api_key::SessionHash;
 pub use block::Block;
 pub use destination::Base;
 pub use details::{Details, DetailsEdit, LinkState, Origin};
@@ -73,7 +73,6 @@ pub use rule::{
 };
 pub use scheme::Schemes;
 pub use search::{search_key, sort_key};
-pub use session::SessionHash;
 pub use slug::Slug;
 pub use spelling::{nfc, slug_spellings, tag_spellings};
 pub use status::RedirectStatus;

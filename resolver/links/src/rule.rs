@@ -140,29 +140,21 @@ impl Condition {
     pub fn parse(kind: &str, key: Option<&str>, value: Option<&str>) -> Result<Self, ConditionError> {
         let wrong = |field, reason| ConditionError { field, reason };
         let wrong_value = |expected: &str| wrong("matchValue", format!("expected {expected}"));
-        let named = || {
-            key.and_then(Text::parse).ok_or_else(|| {
-                wrong(
-                    "matchKey",
-                    format!("expected the name of a query parameter, 1 to {} bytes", Text::MAX_LEN),
-                )
-            })
-        };
-        let valued = || {
-            let value = value.and_then(Text::parse);
-            value.ok_or_else(|| wrong_value(&format!("a value of 1 to {} bytes", Text::MAX_LEN)))
-        };
+        let one_of =
+            |kind: &str, names: &[&str]| wrong_value(&format!("one of the {kind} {}", names.join(", ")));
+        let no_key = || format!("expected the name of a query parameter, 1 to {} bytes", Text::MAX_LEN);
+        let named = || key.and_then(Text::parse).ok_or_else(|| wrong("matchKey", no_key()));
+        let no_value = || wrong_value(&format!("a value of 1 to {} bytes", Text::MAX_LEN));
+        let valued = || value.and_then(Text::parse).ok_or_else(no_value);
         let dated = || Date::parse(valued()?).ok_or_else(|| wrong("matchValue", NO_DATE.to_owned()));
         Ok(match kind {
             DEVICE => {
-                Self::Device(value.and_then(Device::parse).ok_or_else(|| {
-                    wrong_value(&format!("one of the devices {}", Device::NAMES.join(", ")))
-                })?)
+                let device = value.and_then(Device::parse);
+                Self::Device(device.ok_or_else(|| one_of("devices", &Device::NAMES))?)
             }
             BROWSER => {
-                Self::Browser(value.and_then(Browser::parse).ok_or_else(|| {
-                    wrong_value(&format!("one of the browsers {}", Browser::NAMES.join(", ")))
-                })?)
+                let browser = value.and_then(Browser::parse);
+                Self::Browser(browser.ok_or_else(|| one_of("browsers", &Browser::NAMES))?)
             }
             LANGUAGE => Self::Language(valued()?),
             QUERY_PARAM => Self::QueryParam { key: named()?, value: valued()? },
@@ -171,11 +163,11 @@ impl Condition {
             IP_ADDRESS => Self::IpAddress(AddressPattern::parse(valued()?).ok_or_else(|| {
                 wrong_value("an IP address, a network such as 192.0.2.0/24, or a pattern such as 192.0.*.7")
             })?),
-            COUNTRY => Self::Country(
-                value
-                    .and_then(Country::parse)
-                    .ok_or_else(|| wrong_value("two capital letters of ISO 3166-1, such as DE"))?,
-            ),
+            COUNTRY => {
+                let country = value.and_then(Country::parse);
+                let expected = "two capital letters of ISO 3166-1, such as DE";
+                Self::Country(country.ok_or_else(|| wrong_value(expected))?)
+            }
             CITY => Self::City(valued()?),
             BEFORE_DATE => Self::BeforeDate(dated()?),
             AFTER_DATE => Self::AfterDate(dated()?),
