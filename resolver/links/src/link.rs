@@ -98,12 +98,6 @@ impl Link {
         self.state(now) == LinkState::Live
     }
 
-    /// Returns `true` if the link has passed its start time, and so may have redirected before
-    /// `now`.
-    pub fn was_live(&self, now: Timestamp) -> bool {
-        self.details().valid_since.is_none_or(|since| since <= now)
-    }
-
     /// Returns `true` if a later release has stored something about the link that this one cannot
     /// read, and that may protect or limit it.
     pub fn is_of_later_release(&self) -> bool {

@@ -114,24 +114,16 @@ impl LongUrl {
         Self(text.into())
     }
 
-    /// Returns the host without trailing dots, with its port unless that is the scheme's default.
-    /// Empty if the URL has no host.
-    pub fn authority(&self) -> String {
-        let Some(url) = self.parsed() else { return String::new() };
-        let host = url.host_str().unwrap_or_default();
-        let host = host.trim_end_matches('.');
-        url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
-    }
-
-    /// Returns the path as the URL parser normalizes it. Empty if the URL cannot be parsed.
-    pub fn path(&self) -> String {
-        self.parsed().map_or_else(String::new, |url| url.path().to_owned())
-    }
-
-    /// Parses the stored URL. Returns `None` for a URL whose authority is too long to be parsed,
-    /// because it was stored before that limit existed.
-    fn parsed(&self) -> Option<Url> {
-        Reference::split(&self.0).has_plausible_authority().then(|| Url::parse(&self.0).ok()).flatten()
+    /// Returns the host without trailing dots, with its port unless that is the scheme's default,
+    /// and the path as the URL parser normalizes it. Both are empty for a URL whose authority is too
+    /// long to be parsed, because it was stored before that limit existed.
+    pub fn authority_and_path(&self) -> (String, String) {
+        let is_short = Reference::split(&self.0).has_plausible_authority();
+        let parsed = is_short.then(|| Url::parse(&self.0).ok()).flatten();
+        let Some(url) = parsed else { return (String::new(), String::new()) };
+        let host = url.host_str().unwrap_or_default().trim_end_matches('.');
+        let authority = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+        (authority, url.path().to_owned())
     }
 
     /// Returns the key of the long URL index: the first eight bytes of the SHA-256, big-endian.
@@ -191,7 +183,7 @@ mod tests {
         let pasted = "\u{feff}\u{a0}\thttps://example.com/a\u{200b}\r\n ";
         assert_eq!(LongUrl::parse(pasted, &own).unwrap().as_str(), "https://example.com/a");
         let stored = LongUrl::from_stored(format!("https://{}/x", "字".repeat(2_000)));
-        assert_eq!((stored.authority(), stored.path()), (String::new(), String::new()));
+        assert_eq!(stored.authority_and_path(), (String::new(), String::new()));
         for (text, reason) in [
             (long.as_str(), LongUrlError::TooLong),
             ("https://example.com/a\nb", LongUrlError::Characters),

@@ -64,11 +64,6 @@ impl Scopes {
         self.0 & (scope.bit() | Scope::Admin.bit()) != 0
     }
 
-    /// Returns `true` if the set contains `admin`, which includes objects of other keys.
-    pub fn is_admin(&self) -> bool {
-        self.0 & Scope::Admin.bit() != 0
-    }
-
     /// Parses stored scopes. Those of a later release are left out: in this one the key may do
     /// less.
     pub fn from_stored(text: &str) -> Self {
@@ -106,7 +101,7 @@ mod tests {
         assert_eq!(scopes.to_string(), "create,reserve");
         assert_eq!(scopes.to_string().parse(), Ok(scopes));
         assert!(scopes.allow(Scope::Create) && scopes.allow(Scope::Reserve));
-        assert!(!scopes.allow(Scope::Read) && !scopes.is_admin());
+        assert!(!scopes.allow(Scope::Read) && !scopes.allow(Scope::Admin));
         assert!(Scope::ALL.into_iter().all(|scope| Scopes::admin().allow(scope)));
         for wrong in ["", "create,", "Create", "all"] {
             let error = wrong.parse::<Scopes>().unwrap_err().to_string();

@@ -97,11 +97,6 @@ impl Targets {
         Self { rules: set }
     }
 
-    /// Returns `true` if there are no rules.
-    pub fn is_empty(&self) -> bool {
-        self.rules.is_empty()
-    }
-
     /// Returns `true` if visitors may be led to this target. `base` serves the redirect; without
     /// one, a relative target cannot be judged.
     pub fn allow(&self, target: &str, base: Option<&Base>) -> bool {
@@ -156,7 +151,7 @@ impl Gate {
     /// Replaces the rules. The caller must afterwards invalidate copies of links that the former
     /// rules allowed.
     pub fn replace(&self, targets: Targets) {
-        let has_rules = u64::from(!targets.is_empty());
+        let has_rules = u64::from(!targets.rules.is_empty());
         let mut place = self.targets.write().unwrap_or_else(PoisonError::into_inner);
         *place = Arc::new(targets);
         let changes = self.state.load(Ordering::Relaxed) / 2 + 1;

@@ -139,7 +139,8 @@ pub(crate) fn check_live(
 ) -> Result<(), Refusal> {
     let FoundLink { link, visited, key } = found;
     let Some(outcome) = outcome_of(link.state(now)) else { return Ok(()) };
-    let answer = if link.was_live(now) {
+    let was_live = link.details().valid_since.is_none_or(|since| since <= now);
+    let answer = if was_live {
         gone(redirector, visited, key, path, page_of(outcome))
     } else {
         not_found(redirector, visited, Unmatched::Code(key), path)

@@ -108,6 +108,8 @@ pub(super) fn of_table(item: &Item) -> Result<Row, RowError> {
 
 fn row(item: &Item, tags: Vec<String>, left_out: &[String]) -> Result<Row, RowError> {
     let (code, domain) = name(item)?;
+    // A name of a later version is never taken for harmless.
+    let known = |name: &String| LeftOut::parse(name.trim()).unwrap_or(LeftOut::Unknown);
     Ok(Row {
         place: item.place,
         code,
@@ -134,11 +136,7 @@ fn row(item: &Item, tags: Vec<String>, left_out: &[String]) -> Result<Row, RowEr
         blocked: item.text("blocked")?,
         blocked_at: item.time("blockedAt")?,
         blocked_by: item.text("blockedBy")?,
-        // A name of a later version is never taken for harmless.
-        left_out: left_out
-            .iter()
-            .map(|name| LeftOut::parse(name.trim()).unwrap_or(LeftOut::Unknown))
-            .collect(),
+        left_out: left_out.iter().map(known).collect(),
         ..Row::default()
     })
 }
