@@ -188,11 +188,11 @@ impl Condition {
             Self::QueryParam { key, value } => (QUERY_PARAM, Some(key.as_str()), Some(value.as_str())),
             Self::AnyValueQueryParam(key) => (ANY_VALUE_QUERY_PARAM, Some(key.as_str()), None),
             Self::ValuelessQueryParam(key) => (VALUELESS_QUERY_PARAM, Some(key.as_str()), None),
-            Self::IpAddress(pattern) => (IP_ADDRESS, None, Some(pattern.as_str())),
+            Self::IpAddress(pattern) => (IP_ADDRESS, None, Some(pattern.text.as_str())),
             Self::Country(country) => (COUNTRY, None, Some(country.as_str())),
             Self::City(city) => (CITY, None, Some(city.as_str())),
-            Self::BeforeDate(date) => (BEFORE_DATE, None, Some(date.as_str())),
-            Self::AfterDate(date) => (AFTER_DATE, None, Some(date.as_str())),
+            Self::BeforeDate(date) => (BEFORE_DATE, None, Some(date.text.as_str())),
+            Self::AfterDate(date) => (AFTER_DATE, None, Some(date.text.as_str())),
             Self::Unknown(stored) => {
                 let text = |name| stored.get(name).and_then(Value::as_str);
                 (text("type").unwrap_or_default(), text("matchKey"), text("matchValue"))

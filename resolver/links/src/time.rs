@@ -86,7 +86,7 @@ pub fn stored_time(text: &str, zone: &TimeZone) -> Result<String, TimeError> {
     let text = text.trim();
     let time = read_time(text, zone)?;
     let alone = Text::parse(text).and_then(Date::parse).filter(|_| !text.contains('['));
-    if alone.is_some_and(|date| date.time() == time) {
+    if alone.is_some_and(|date| date.time == time) {
         return Ok(text.to_owned());
     }
     Ok(time.to_zoned(zone.clone()).strftime("%Y-%m-%dT%H:%M:%S%.f%:z").to_string())

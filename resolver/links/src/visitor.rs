@@ -35,7 +35,8 @@ pub struct Facts<'a> {
 
 /// Returns the first rule whose conditions all hold.
 pub fn choose<'r>(rules: &'r [Rule], facts: &Facts<'_>) -> Option<&'r Rule> {
-    let visitor = Visitor::new(facts);
+    let visitor =
+        Visitor { facts, agent: OnceCell::new(), languages: OnceCell::new(), query: OnceCell::new() };
     // Checked first, so that the others of its conditions cost nothing.
     let mut known = rules.iter().filter(|rule| !rule.is_of_later_release());
     known.find(|rule| rule.conditions.iter().all(|condition| visitor.meets(condition)))
@@ -61,10 +62,6 @@ struct Visitor<'a> {
 }
 
 impl<'a> Visitor<'a> {
-    fn new(facts: &'a Facts<'a>) -> Self {
-        Self { facts, agent: OnceCell::new(), languages: OnceCell::new(), query: OnceCell::new() }
-    }
-
     fn meets(&self, condition: &Condition) -> bool {
         let is_located =
             |place: Option<&str>, name: &str| place.is_some_and(|at| at.eq_ignore_ascii_case(name));
@@ -82,8 +79,8 @@ impl<'a> Visitor<'a> {
             Condition::IpAddress(pattern) => pattern.contains(self.facts.ip),
             Condition::Country(country) => is_located(self.facts.country, country.as_str()),
             Condition::City(city) => is_located(self.facts.city, city.as_str()),
-            Condition::BeforeDate(date) => self.facts.now < date.time(),
-            Condition::AfterDate(date) => self.facts.now > date.time(),
+            Condition::BeforeDate(date) => self.facts.now < date.time,
+            Condition::AfterDate(date) => self.facts.now > date.time,
             Condition::Unknown(_) => false,
         }
     }

@@ -105,8 +105,9 @@ impl Country {
 /// A point in time, written as a date or with a time of day.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Date {
-    text: Text,
-    time: Timestamp,
+    /// The date as it was written.
+    pub(crate) text: Text,
+    pub(crate) time: Timestamp,
 }
 
 impl Date {
@@ -121,22 +122,13 @@ impl Date {
         };
         Some(Self { text, time })
     }
-
-    /// Returns the point in time.
-    pub fn time(&self) -> Timestamp {
-        self.time
-    }
-
-    /// Returns the date as it was written.
-    pub fn as_str(&self) -> &str {
-        self.text.as_str()
-    }
 }
 
 /// A set of IP addresses: one address, a network or an IPv4 pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressPattern {
-    text: Text,
+    /// The pattern as it was written.
+    pub(crate) text: Text,
     /// An address of the set.
     base: IpAddr,
     /// The bits in which all addresses of the set are like `base`.
@@ -164,11 +156,6 @@ impl AddressPattern {
         let address = address.to_canonical();
         let differing = bits(self.base) ^ bits(address);
         self.base.is_ipv4() == address.is_ipv4() && differing & self.mask == 0
-    }
-
-    /// Returns the pattern as it was written.
-    pub fn as_str(&self) -> &str {
-        self.text.as_str()
     }
 }
 
@@ -230,7 +217,7 @@ mod tests {
             ("1970-01-01T00:00:00-00:30", 1800),
             ("1970-01-01T00:00:00.5Z", 0),
         ] {
-            assert_eq!(Date::parse(text(written)).unwrap().time().as_second(), seconds, "{written}");
+            assert_eq!(Date::parse(text(written)).unwrap().time.as_second(), seconds, "{written}");
         }
         for written in [
             "tomorrow",
