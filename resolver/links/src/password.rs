@@ -23,8 +23,8 @@ const IMPORTED_MAX: (u32, u32, u32) = (64 * 1024, 8, 4);
 /// Maximum length of a hash in the PHC string format, in bytes.
 const PHC_BYTES: usize = 512;
 
-/// Empty, with control characters, which cannot be typed, or so long that hashing would take long:
-/// the length is [`PasswordHash::MAX_LEN`].
+/// Control characters cannot be typed, and a long password would take long to hash. The length is
+/// [`PasswordHash::MAX_LEN`].
 const NOT_A_PASSWORD: Invalid = Invalid::because("expected 1 to 256 bytes without control characters");
 const NOT_CHEAP: Invalid = Invalid::because(
     "expected an Argon2 hash such as $argon2id$v=19$m=19456,t=2,p=1$…$…, of at most 64 MiB, 8 passes and 4 lanes",

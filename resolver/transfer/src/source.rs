@@ -63,12 +63,6 @@ impl fmt::Display for Source {
 type Reading = fn(&Item) -> Result<Row, RowError>;
 
 impl Source {
-    /// Returns whether times without an offset are in UTC in what this system writes, whatever zone
-    /// its server is in.
-    fn writes_utc(self) -> bool {
-        matches!(self, Self::Kutt | Self::Yourls)
-    }
-
     fn objects(self) -> (Shape, Reading) {
         match self {
             Self::Shlink => (shlink::SHAPE, shlink::of_json),
@@ -99,7 +93,9 @@ pub fn each_row(
     zone: &TimeZone,
     mut take: impl FnMut(Result<Row, RowError>) -> ControlFlow<()>,
 ) {
-    let zone = if source.writes_utc() { TimeZone::UTC } else { zone.clone() };
+    // These two write UTC, whatever zone their server is in.
+    let writes_utc = matches!(source, Source::Kutt | Source::Yourls);
+    let zone = if writes_utc { TimeZone::UTC } else { zone.clone() };
     let broken = |problem: &str| Err(RowError::broken(0, problem));
     let read = match (decoded(reader).and_then(begin), source.table()) {
         (Err(cause), _) => Err(RowError::broken(0, RecordError::from(cause))),
