@@ -178,18 +178,16 @@ impl Documents {
             return Ok(None);
         }
         let problem = match self.framing {
-            _ if !self.is_framed() => None,
-            Framing::Inside => None,
-            Framing::Before => {
-                Some("the first line of an export is missing; lines without it are read with --from csv")
+            Framing::Before if self.is_framed() => {
+                "the first line of an export is missing; lines without it are read with --from csv"
             }
-            Framing::After => Some("more follows after the last line of the export"),
+            Framing::After if self.is_framed() => "more follows after the last line of the export",
+            _ => {
+                self.count = place;
+                return reading(&item).map(Some);
+            }
         };
-        if let Some(problem) = problem {
-            return Err(RowError::broken(self.count, problem));
-        }
-        self.count = place;
-        reading(&item).map(Some)
+        Err(RowError::broken(self.count, problem))
     }
 
     /// Handles a header or trailer.
