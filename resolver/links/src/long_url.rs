@@ -61,17 +61,11 @@ impl LongUrl {
     /// Maximum length of a URL, in bytes. Browsers and proxies have little more than that in common.
     pub const MAX_LEN: usize = 8 * 1024;
 
-    /// Validates a URL with the default schemes.
+    /// Validates a URL with the schemes that the operator allows.
     ///
     /// `own` holds the hosts and ports of the default domain's short links. A URL there is refused
     /// if its path could be a short link, and accepted otherwise.
-    pub fn parse(text: &str, own: &[(Host, u16)]) -> Result<Self, LongUrlError> {
-        Self::parse_allowed(text, own, &Schemes::default())
-    }
-
-    /// Validates a URL with the schemes that the operator allows. Otherwise like
-    /// [`LongUrl::parse`].
-    pub fn parse_allowed(text: &str, own: &[(Host, u16)], schemes: &Schemes) -> Result<Self, LongUrlError> {
+    pub fn parse(text: &str, own: &[(Host, u16)], schemes: &Schemes) -> Result<Self, LongUrlError> {
         let text = text.trim_matches(is_around);
         if text.len() > Self::MAX_LEN {
             return Err(LongUrlError::TooLong);
@@ -170,18 +164,19 @@ mod tests {
     #[test]
     fn each_rule_refuses_with_its_own_reason() {
         let own = [(Host::parse("s.test").unwrap(), 80), (Host::parse("s.test").unwrap(), 443)];
+        let parse = |text: &str| LongUrl::parse(text, &own, &Schemes::default());
         let long = format!("https://example.com/{}", "a".repeat(LongUrl::MAX_LEN));
         let hosts =
             ["a".repeat(HOST_MAX + 1), "字".repeat(AUTHORITY_MAX / 3 + 1), ".a".repeat(AUTHORITY_MAX)];
         for host in hosts {
             for scheme in ["https://", "HTTP://"] {
                 let text = format!("{scheme}{host}/path");
-                assert_eq!(LongUrl::parse(&text, &own), Err(LongUrlError::Host), "{text:?}");
+                assert_eq!(parse(&text), Err(LongUrlError::Host), "{text:?}");
             }
         }
-        assert!(LongUrl::parse(&format!("https://{}.example/", "ä".repeat(50)), &own).is_ok());
+        assert!(parse(&format!("https://{}.example/", "ä".repeat(50))).is_ok());
         let pasted = "\u{feff}\u{a0}\thttps://example.com/a\u{200b}\r\n ";
-        assert_eq!(LongUrl::parse(pasted, &own).unwrap().as_str(), "https://example.com/a");
+        assert_eq!(parse(pasted).unwrap().as_str(), "https://example.com/a");
         let stored = LongUrl::from_stored(format!("https://{}/x", "字".repeat(2_000)));
         assert_eq!(stored.authority_and_path(), (String::new(), String::new()));
         for (text, reason) in [
@@ -209,7 +204,7 @@ mod tests {
             ("https://S.TEST../a/b?x#y", LongUrlError::OwnDomain),
             ("https://s.test/%61bc", LongUrlError::OwnDomain),
         ] {
-            assert_eq!(LongUrl::parse(text, &own), Err(reason), "{text:?}");
+            assert_eq!(parse(text), Err(reason), "{text:?}");
         }
         for text in [
             "https://example.com",
@@ -222,8 +217,8 @@ mod tests {
             "mailto:a@s.test",
             "tel:+491234",
         ] {
-            assert_eq!(LongUrl::parse(text, &own).unwrap().as_str(), text);
+            assert_eq!(parse(text).unwrap().as_str(), text);
         }
-        assert_eq!(LongUrl::parse("  https://example.com/ ", &own).unwrap().as_str(), "https://example.com/");
+        assert_eq!(parse("  https://example.com/ ").unwrap().as_str(), "https://example.com/");
     }
 }
