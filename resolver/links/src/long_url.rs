@@ -58,7 +58,8 @@ pub enum LongUrlError {
 }
 
 impl LongUrl {
-    /// Maximum length of a URL, in bytes. Browsers and proxies have little more than that in common.
+    /// Maximum length of a URL, in bytes. Browsers and proxies have little more than that in
+    /// common.
     pub const MAX_LEN: usize = 8 * 1024;
 
     /// Validates a URL with the schemes that the operator allows.
@@ -109,8 +110,8 @@ impl LongUrl {
     }
 
     /// Returns the host without trailing dots, with its port unless that is the scheme's default,
-    /// and the path as the URL parser normalizes it. Both are empty for a URL whose authority is too
-    /// long to be parsed, because it was stored before that limit existed.
+    /// and the path as the URL parser normalizes it. Both are empty for a URL whose authority is
+    /// too long to be parsed, because it was stored before that limit existed.
     pub fn authority_and_path(&self) -> (String, String) {
         let is_short = Reference::split(&self.0).has_plausible_authority();
         let parsed = is_short.then(|| Url::parse(&self.0).ok()).flatten();

@@ -41,7 +41,8 @@ pub(super) fn mark(item: &Item) -> Result<Option<Mark>, RowError> {
         return Ok(Some(Mark::Begin));
     }
     Err(RowError::form(format!(
-        "an export of {}, and this release reads version {VERSION}: import it with the release that wrote it, or a later one",
+        "an export of {}, and this release reads version {VERSION}: import it with the release that wrote \
+         it, or a later one",
         clip(&format!("{format} {version}"))
     )))
 }

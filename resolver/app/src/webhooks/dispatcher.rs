@@ -214,7 +214,8 @@ impl Dispatcher {
                 Ok(true) => {
                     self.metrics.disabled.increment(1);
                     let reason = end.disable.map_or("", store::Disable::reason);
-                    tracing::warn!(webhook = %webhook.id, host = host(&webhook.url), reason, "a webhook is disabled");
+                    let host = host(&webhook.url);
+                    tracing::warn!(webhook = %webhook.id, host, reason, "a webhook is disabled");
                     return;
                 }
                 Err(error) if Instant::now() >= until => {
