@@ -189,7 +189,7 @@ impl Condition {
             Self::AnyValueQueryParam(key) => (ANY_VALUE_QUERY_PARAM, Some(key.as_str()), None),
             Self::ValuelessQueryParam(key) => (VALUELESS_QUERY_PARAM, Some(key.as_str()), None),
             Self::IpAddress(pattern) => (IP_ADDRESS, None, Some(pattern.text.as_str())),
-            Self::Country(country) => (COUNTRY, None, Some(country.as_str())),
+            Self::Country(country) => (COUNTRY, None, Some(country.0)),
             Self::City(city) => (CITY, None, Some(city.as_str())),
             Self::BeforeDate(date) => (BEFORE_DATE, None, Some(date.text.as_str())),
             Self::AfterDate(date) => (AFTER_DATE, None, Some(date.text.as_str())),

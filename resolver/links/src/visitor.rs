@@ -77,7 +77,7 @@ impl<'a> Visitor<'a> {
             // Shlink uses PHP's `empty`, for which "0" is empty.
             Condition::ValuelessQueryParam(key) => matches!(self.parameter(key.as_str()), Some("" | "0")),
             Condition::IpAddress(pattern) => pattern.contains(self.facts.ip),
-            Condition::Country(country) => is_located(self.facts.country, country.as_str()),
+            Condition::Country(country) => is_located(self.facts.country, country.0),
             Condition::City(city) => is_located(self.facts.city, city.as_str()),
             Condition::BeforeDate(date) => self.facts.now < date.time,
             Condition::AfterDate(date) => self.facts.now > date.time,

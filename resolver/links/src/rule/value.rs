@@ -86,19 +86,14 @@ codes::named_values! {
     }
 }
 
-/// Country code of ISO 3166-1 alpha-2.
+/// Country code of ISO 3166-1 alpha-2, in capital letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Country(&'static str);
+pub struct Country(pub(crate) &'static str);
 
 impl Country {
     /// Parses an assigned country code in capital letters.
     pub fn parse(code: &str) -> Option<Self> {
         COUNTRIES.split_ascii_whitespace().find(|one| *one == code).map(Self)
-    }
-
-    /// Returns the code in capital letters.
-    pub fn as_str(self) -> &'static str {
-        self.0
     }
 }
 
@@ -201,7 +196,7 @@ mod tests {
         assert_eq!(COUNTRIES.split_ascii_whitespace().count(), 249);
         assert!(COUNTRIES.split_ascii_whitespace().is_sorted_by(|one, next| one < next));
         for code in ["AD", "DE", "GB", "US", "ZW"] {
-            assert_eq!(Country::parse(code).unwrap().as_str(), code);
+            assert_eq!(Country::parse(code).unwrap().0, code);
         }
         for code in ["", "D", "de", "De", "DEU", "UK", "XX", "D E", "AD AE", " "] {
             assert_eq!(Country::parse(code), None, "{code:?}");
