@@ -374,12 +374,12 @@ impl DomainCache {
     #[must_use]
     pub fn is_short_url(&self, url: &LongUrl, domain: DomainId, name: &str) -> bool {
         let entries = self.entries();
-        let authority = url.authority();
+        let (authority, path) = url.authority_and_path();
         let is_there = match self.of_host(&entries, &authority) {
             Some(other) => other.id == domain,
             None => domain.is_default() && self.is_default_name(&authority),
         };
-        is_there && Slug::of_path(&url.path()).is_some_and(|slug| slug.is_same(name))
+        is_there && Slug::of_path(&path).is_some_and(|slug| slug.is_same(name))
     }
 
     /// Returns the default domain's name.

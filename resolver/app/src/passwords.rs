@@ -15,7 +15,7 @@ use limits::{
     budgets::{HASHES, LATE, PASSWORDS_PER_MINUTE},
     network,
 };
-use links::{PasswordError, PasswordHash, api_key::ApiKeyId};
+use links::{Invalid, PasswordHash, api_key::ApiKeyId};
 use tokio::{sync::Semaphore, task::spawn_blocking, time::timeout};
 
 /// Maximum number of concurrent hashes, of new passwords and of attempts.
@@ -65,7 +65,7 @@ pub enum Tried {
 
 impl PasswordGuard {
     /// Returns the hash of a new password; `None` if too many hashes are waiting.
-    pub async fn hash(&self, by: ApiKeyId, password: String) -> Option<Result<PasswordHash, PasswordError>> {
+    pub async fn hash(&self, by: ApiKeyId, password: String) -> Option<Result<PasswordHash, Invalid>> {
         // Visitors wait in the same queue, and creates must not fill it.
         let _new = self.new.try_acquire().ok()?;
         let waiting = self.waiting.take(Account::Key(by.0), 1).ok()?;

@@ -1,16 +1,15 @@
-//! API keys: random, shown once, stored as a hash.
+//! API keys and the sessions that they open: random secrets, stored as hashes.
 
-mod grant;
-
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::{DomainId, StoredObject, scope::Scopes};
-
-pub use grant::Grant;
+use crate::{
+    DomainId, Invalid, Link,
+    scope::{Scope, Scopes},
+};
 
 /// Number of an API key in the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -26,6 +25,10 @@ pub struct SecretNumber(pub i64);
 /// bits.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct KeyHash([u8; 32]);
+
+/// SHA-256 of the token of a browser session, which has 256 random bits too.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct SessionHash([u8; 32]);
 
 /// API key in clear text, as a client sends it. It is printed once, to the person who requested it.
 pub struct ApiKey(String);
@@ -54,16 +57,6 @@ pub struct KeyLimits {
     /// Members that only a later release can read. A key with one of them is valid there only.
     #[serde(flatten)]
     pub others: serde_json::Map<String, serde_json::Value>,
-}
-
-impl StoredObject for KeyLimits {
-    fn unknown(&self) -> &serde_json::Map<String, serde_json::Value> {
-        &self.others
-    }
-
-    fn unknown_mut(&mut self) -> &mut serde_json::Map<String, serde_json::Value> {
-        &mut self.others
-    }
 }
 
 impl KeyLimits {
@@ -122,35 +115,17 @@ pub struct ApiKeyRecord {
     pub secret: SecretNumber,
 }
 
-/// Why an API key or its name was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ApiKeyError {
-    /// Too short to be safe, too long, or unfit for a header.
-    #[error("expected 16 to 128 visible ASCII characters")]
-    Key,
-    /// Unfit for a table: wrong length or characters.
-    #[error("expected 1 to 64 characters of A-Z, a-z, 0-9, '-', '_' and '.'")]
-    Name,
-}
-
 impl ApiKey {
     /// Generates a random key of 256 bits, as 64 hexadecimal digits.
-    ///
-    /// # Errors
-    /// Returns [`getrandom::Error`] if the system provides no random bytes.
     pub fn draw() -> Result<Self, getrandom::Error> {
-        let mut bytes = [0; 32];
-        getrandom::fill(&mut bytes)?;
-        Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
+        random_hex::<32>().map(Self)
     }
 
     /// Validates a key that an operator chose.
-    ///
-    /// # Errors
-    /// Returns [`ApiKeyError::Key`] unless it has 16 to 128 visible ASCII characters.
-    pub fn chosen(text: &str) -> Result<Self, ApiKeyError> {
+    pub fn chosen(text: &str) -> Result<Self, Invalid> {
         let fits = (16..=128).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
-        if fits { Ok(Self(text.to_owned())) } else { Err(ApiKeyError::Key) }
+        let invalid = Invalid::because("expected 16 to 128 visible ASCII characters");
+        if fits { Ok(Self(text.to_owned())) } else { Err(invalid) }
     }
 
     /// Returns the hash that is stored.
@@ -164,30 +139,96 @@ impl ApiKey {
     }
 }
 
+/// Draws random bytes, and writes each as two hexadecimal digits.
+pub(crate) fn random_hex<const BYTES: usize>() -> Result<String, getrandom::Error> {
+    let mut bytes = [0; BYTES];
+    getrandom::fill(&mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
 /// Validates the name of an API key.
-///
-/// # Errors
-/// Returns [`ApiKeyError::Name`] unless it has 1 to 64 characters of `A-Z`, `a-z`, `0-9`, `-`, `_`
-/// and `.`.
-pub fn check_name(name: &str) -> Result<(), ApiKeyError> {
+pub fn check_name(name: &str) -> Result<(), Invalid> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-    if (1..=64).contains(&name.len()) && name.bytes().all(plain) { Ok(()) } else { Err(ApiKeyError::Name) }
+    let fits = (1..=64).contains(&name.len()) && name.bytes().all(plain);
+    let invalid = Invalid::because("expected 1 to 64 characters of A-Z, a-z, 0-9, '-', '_' and '.'");
+    if fits { Ok(()) } else { Err(invalid) }
 }
 
-impl KeyHash {
-    /// Hashes a key that a client sent, valid or not.
-    pub fn of(key: &[u8]) -> Self {
-        Self(Sha256::digest(key).into())
-    }
+/// Gives a type around a SHA-256 its constructor, its bytes, and a debug form that hides them.
+macro_rules! secret_hash {
+    ($name:ident) => {
+        impl $name {
+            /// Hashes a secret that a client sent, valid or not.
+            pub fn of(secret: &[u8]) -> Self {
+                Self(Sha256::digest(secret).into())
+            }
 
-    /// Returns the 32 bytes of the hash, as they are stored.
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.0
-    }
+            /// Returns the 32 bytes of the hash, as they are stored.
+            pub fn as_bytes(&self) -> &[u8] {
+                &self.0
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(concat!(stringify!($name), "(..)"))
+            }
+        }
+    };
 }
 
-impl fmt::Debug for KeyHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("KeyHash(..)")
+secret_hash!(KeyHash);
+secret_hash!(SessionHash);
+
+/// An authenticated API key: its id, name, scopes and limits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// Key number.
+    pub id: ApiKeyId,
+    /// The secret that the caller has.
+    pub secret: SecretNumber,
+    /// Key name, shared because every call has its own grant.
+    pub name: Arc<str>,
+    /// Scopes of the key.
+    pub scopes: Scopes,
+    /// Restrictions beyond the scopes.
+    pub limits: KeyLimits,
+}
+
+impl Grant {
+    /// Returns `true` if the key may know that this link exists.
+    pub fn sees(&self, link: &Link) -> bool {
+        let is_own = !self.limits.own_links_only || link.created_by == self.id;
+        is_own && self.limits.domain.is_none_or(|domain| domain == link.domain())
+    }
+
+    /// Returns a text that is the same for the keys that see the same links, and that begins no
+    /// URL; empty for a key that sees all. Codes from a digest of the long URL depend on it:
+    /// otherwise a caller could find out by the code whether others have shortened a URL.
+    pub fn tenant(&self) -> String {
+        match self.limits.domain {
+            _ if self.finds_own_only() => format!("key {}\n", self.id.0),
+            Some(domain) => format!("domain {}\n", domain.get()),
+            None => String::new(),
+        }
+    }
+
+    /// Returns `true` if answers may show links. The answer to a change of a link gives any other
+    /// key the link's name only.
+    pub fn may_read(&self) -> bool {
+        self.scopes.allow(Scope::Read)
+    }
+
+    /// Returns `true` if a create may be answered only with the key's own existing links.
+    ///
+    /// A key without the scope `read` could otherwise learn titles, tags and limits of other links
+    /// by asking for a link to the same target.
+    pub fn finds_own_only(&self) -> bool {
+        self.limits.own_links_only || !self.may_read()
+    }
+
+    /// Returns `true` if a create may be answered with this existing link.
+    pub fn may_be_given(&self, link: &Link) -> bool {
+        self.sees(link) && (link.created_by == self.id || !self.finds_own_only())
     }
 }

@@ -1,18 +1,15 @@
 //! Audit log: which API key changed what, and when.
 
-mod domain;
 mod state;
-mod visits;
 
 use codes::LinkId;
 use jiff::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::{Edit, api_key::ApiKeyId, webhook::EventKind};
+use crate::{Edit, Link, api_key::ApiKeyId, webhook::EventKind};
+use state::{DOMAIN, SLUG};
 
-pub use domain::{domain_change, domain_name};
-pub use state::{LinkEntry, change, note_move, separate_name, state};
-pub use visits::NewEntry;
+pub use state::{LinkEntry, change, domain_change, domain_name, note_move, separate_name, state};
 
 codes::named_values! {
     /// Kind of change that an entry records, with its name in the log and in the database.
@@ -132,5 +129,62 @@ impl Entry {
     /// Returns `true` if the entry is about a link. Its subject is then the link's id.
     pub fn is_of_link(&self) -> bool {
         Action::parse(&self.action).is_some_and(Action::is_of_link)
+    }
+}
+
+/// An entry that is not in the log yet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewEntry {
+    /// Kind of change.
+    pub action: Action,
+    /// Object of the change, as in [`Entry`].
+    pub subject: String,
+    /// Result of the change, as JSON.
+    pub details: Value,
+}
+
+impl NewEntry {
+    /// Makes the entry of a deletion of a link's visits.
+    pub fn of_link_visits(link: &Link, deleted: u64) -> Self {
+        let domain = link.details().domain;
+        Self {
+            action: Action::DeleteLinkVisits,
+            subject: link.id.get().to_string(),
+            details: json!({ SLUG: link.slug(), DOMAIN: domain, "deletedVisits": deleted }),
+        }
+    }
+
+    /// Makes the entry of a deletion of the visits that no link redirected.
+    pub fn of_orphan_visits(deleted: u64) -> Self {
+        let details = json!({ "deletedVisits": deleted });
+        Self { action: Action::DeleteOrphanVisits, subject: "orphans".to_owned(), details }
+    }
+
+    /// Makes the entry of an erasure of visits by their addresses. `is_done` says whether the
+    /// number is final. The log is kept for ever, so `network` is not the whole address of a
+    /// person.
+    pub fn of_erasure(network: String, deleted: u64, is_done: bool) -> Self {
+        let details = json!({ "deletedVisits": deleted, "isComplete": is_done });
+        Self { action: Action::EraseVisits, subject: network, details }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Details, DomainId, Slug};
+
+    #[test]
+    fn a_deletion_of_visits_is_told_with_the_name_of_the_link() {
+        let details = Details {
+            slug: Slug::parse("x").ok(),
+            domain: Some(DomainId::from_stored(3)),
+            ..Details::default()
+        };
+        let link = Link::sample(details);
+        let entry = NewEntry::of_link_visits(&link, 5);
+        let told = separate_name(&entry.subject, Some(&entry.details));
+        assert_eq!((told.id, told.slug.as_deref(), told.domain.get()), (Some(link.id), Some("x"), 3));
+        assert_eq!(told.fields, json!({ "deletedVisits": 5 }));
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::api_key::ApiKeyId;
 
 use super::{
-    Block, DomainId, Edit, PasswordHash, RedirectStatus, Rule, Slug, StoredObject, Tag, update::set,
+    Block, DomainId, Edit, PasswordHash, RedirectStatus, Rule, Slug, StoredObject as _, Tag, record::set,
 };
 
 /// Members that tell which link it is and in which state, or that every change writes. Without one
@@ -82,16 +82,6 @@ pub struct Details {
     /// Members that only a later release can read. An edit by this release keeps them.
     #[serde(flatten)]
     pub others: Others,
-}
-
-impl StoredObject for Details {
-    fn unknown(&self) -> &serde_json::Map<String, serde_json::Value> {
-        &self.others
-    }
-
-    fn unknown_mut(&mut self) -> &mut serde_json::Map<String, serde_json::Value> {
-        &mut self.others
-    }
 }
 
 /// Whether a link redirects, and if not, why. Of several reasons, the first in this order counts.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use url::Host;
 
-use super::{StoredObject, destination::HOST_MAX, text_value::text_value, update::set};
+use super::{Invalid, destination::HOST_MAX, record::set, text_value::text_value};
 
 codes::stored_number! {
     /// Number of a domain in the database.
@@ -58,40 +58,38 @@ pub struct Authority(Box<str>);
 
 text_value!(Authority);
 
-/// Error of [`Authority::parse`]: not a host name, or an IP address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected a host name such as sho.rt, with or without a port, and no address")]
-pub struct AuthorityError;
+const NOT_A_HOST: Invalid =
+    Invalid::because("expected a host name such as sho.rt, with or without a port, and no address");
 
 impl Authority {
     /// Maximum length of an authority with its port, in bytes: a DNS name, a colon and five digits.
     pub const MAX_LEN: usize = HOST_MAX + 6;
 
     /// Parses a host name with an optional port.
-    ///
-    /// # Errors
-    /// Returns [`AuthorityError`] unless it is a host name with a valid port or none. IP addresses
-    /// are refused.
-    pub fn parse(text: &str) -> Result<Self, AuthorityError> {
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
         let text = text.trim();
         if text.is_empty() || text.len() > Self::MAX_LEN {
-            return Err(AuthorityError);
+            return Err(NOT_A_HOST);
         }
         let (host, port) = text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port)));
-        let Ok(Host::Domain(host)) = Host::parse(host) else { return Err(AuthorityError) };
-        let plain = |label: &str| {
-            !label.is_empty() && !label.starts_with('-') && !label.ends_with('-') && is_word(label)
+        let Ok(Host::Domain(host)) = Host::parse(host) else { return Err(NOT_A_HOST) };
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        let is_label = |label: &str| {
+            !label.is_empty()
+                && !label.starts_with('-')
+                && !label.ends_with('-')
+                && label.bytes().all(is_plain)
         };
         // Punycode may be longer than what was written.
-        if host.len() > HOST_MAX || !host.split('.').all(plain) {
-            return Err(AuthorityError);
+        if host.len() > HOST_MAX || !host.split('.').all(is_label) {
+            return Err(NOT_A_HOST);
         }
         let Some(port) = port else { return Ok(Self(host.into())) };
         let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
         match port.parse::<u16>() {
             Ok(80 | 443) if is_number => Ok(Self(host.into())),
             Ok(port @ 1..) if is_number => Ok(Self(format!("{host}:{port}").into())),
-            _ => Err(AuthorityError),
+            _ => Err(NOT_A_HOST),
         }
     }
 
@@ -99,10 +97,6 @@ impl Authority {
     pub fn from_stored(text: &str) -> Self {
         Self(text.into())
     }
-}
-
-fn is_word(label: &str) -> bool {
-    label.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
 
 codes::named_values! {
@@ -154,16 +148,6 @@ pub struct DomainSettings {
     /// Members that only a later release can read. An edit by this release keeps them.
     #[serde(flatten)]
     pub others: serde_json::Map<String, serde_json::Value>,
-}
-
-impl StoredObject for DomainSettings {
-    fn unknown(&self) -> &serde_json::Map<String, serde_json::Value> {
-        &self.others
-    }
-
-    fn unknown_mut(&mut self) -> &mut serde_json::Map<String, serde_json::Value> {
-        &mut self.others
-    }
 }
 
 /// Placeholder for the name of a removed domain. Deleted links and revoked keys keep its number.
@@ -250,7 +234,7 @@ mod tests {
             &long,
             &in_punycode,
         ] {
-            assert_eq!(Authority::parse(text), Err(AuthorityError), "{text:?}");
+            assert_eq!(Authority::parse(text), Err(NOT_A_HOST), "{text:?}");
         }
     }
 

@@ -56,11 +56,6 @@ pub struct ImportItem {
 }
 
 impl ImportItem {
-    /// Returns `true` if the link was deleted in its former system.
-    pub fn is_deleted(&self) -> bool {
-        self.draft.details.as_ref().is_some_and(|details| details.deleted_at.is_some())
-    }
-
     /// Returns the draft to store under a code. A mintable code that its former system minted
     /// belongs to its number, as if it had been minted here; any other code is a custom slug.
     pub fn draft_under(&self, code: &PickedCode) -> Draft {
@@ -85,14 +80,8 @@ impl ImportItem {
 
     /// Returns `true` if this deleted link is the item, which was deleted in its former system.
     pub fn is_there_deleted_as(&self, link: &Link) -> bool {
-        let deleted_at = |details: &crate::Details| details.deleted_at;
-        let wanted = self.draft.details.as_deref().and_then(deleted_at);
-        link.long_url == self.draft.long_url && link.details.as_deref().and_then(deleted_at) == wanted
-    }
-
-    /// Returns `true` if an operator had taken the link down in its former system.
-    pub fn is_blocked(&self) -> bool {
-        self.draft.details.as_ref().is_some_and(|details| details.blocked.is_some())
+        let is_same_time = link.details().deleted_at == self.draft.details().deleted_at;
+        link.long_url == self.draft.long_url && is_same_time
     }
 }
 
@@ -157,7 +146,7 @@ mod tests {
     #[test]
     fn a_deleted_link_is_there_already_if_it_was_deleted_at_the_same_time() {
         let wanted = item(deleted(1), false);
-        assert!(wanted.is_deleted() && wanted.is_there_deleted_as(&stored(&wanted)));
+        assert!(wanted.is_there_deleted_as(&stored(&wanted)));
         assert!(!wanted.is_there_deleted_as(&stored(&item(deleted(2), false))));
         let other = Link { long_url: LongUrl::from_stored("https://z/"), ..stored(&wanted) };
         assert!(!wanted.is_there_deleted_as(&other));

@@ -15,6 +15,7 @@ mod filter;
 mod forward;
 mod idempotency;
 mod import;
+mod invalid;
 mod lifecycle;
 mod limits;
 mod link;
@@ -31,7 +32,6 @@ mod rule;
 mod scheme;
 pub mod scope;
 mod search;
-mod session;
 mod slug;
 mod spelling;
 mod status;
@@ -40,43 +40,43 @@ mod tag;
 pub mod targets;
 mod text_value;
 mod time;
-mod update;
-mod visit_limit;
 mod visitor;
 pub mod webhook;
 
+pub use api_key::SessionHash;
 pub use block::Block;
 pub use destination::Base;
 pub use details::{Details, DetailsEdit, LinkState, Origin};
 pub use domain::{
-    Authority, AuthorityError, Domain, DomainEdit, DomainId, DomainSettings, Protocol, REMOVED, Redirects,
+    Authority, Domain, DomainEdit, DomainId, DomainSettings, Protocol, REMOVED, Redirects,
     requested_authority,
 };
-pub use fallback_target::{FallbackTargetError, check_fallback_target, check_process_target};
+pub use fallback_target::{check_fallback_target, check_process_target};
 pub use filter::{Filter, OrderBy, OrderField, Outline, Outlined, Page, TagsMode};
 pub use forward::forward_query;
 pub use idempotency::{EarlierRequest, Idempotency};
 pub use import::{IMPORTED_VISITS_MAX, ImportCode, ImportItem, PickedCode};
+pub use invalid::Invalid;
 pub use lifecycle::Refusal;
-pub use limits::{CODE_LEN_MAX, DESCRIPTION_BYTES, PER_PAGE, PER_PAGE_MAX, STRAY_TARGET_BYTES, TITLE_BYTES};
+pub use limits::{
+    CODE_LEN_MAX, DESCRIPTION_BYTES, PER_PAGE, PER_PAGE_MAX, STRAY_TARGET_BYTES, TITLE_BYTES, granted_visits,
+};
 pub use link::{Draft, Link, NewLink};
 pub use location::{location, location_with_query};
 pub use long_url::{LongUrl, LongUrlError};
-pub use password::{PasswordError, PasswordHash};
+pub use password::PasswordHash;
 pub use placeholder::{fill_placeholders, has_safe_placeholders};
 pub use record::{Edit, Precondition, Record, Relocation};
 pub use rule::{
     AddressPattern, Browser, CONDITION_TYPES, CONDITIONS_MAX, Condition, ConditionError, Country, Date,
-    Device, RULES_MAX, Rule, RulesError, Text, unmapped_network,
+    Device, RULES_MAX, Rule, Text, unmapped_network,
 };
-pub use scheme::{Schemes, SchemesError};
+pub use scheme::Schemes;
 pub use search::{search_key, sort_key};
-pub use session::SessionHash;
-pub use slug::{Slug, SlugError};
+pub use slug::Slug;
 pub use spelling::{nfc, slug_spellings, tag_spellings};
-pub use status::{RedirectStatus, RedirectStatusError};
+pub use status::RedirectStatus;
 pub use stored::StoredObject;
-pub use tag::{TAGS_MAX, Tag, TagError};
+pub use tag::{TAGS_MAX, Tag};
 pub use time::{TimeError, find_zone, read_time, stored_time};
-pub use visit_limit::granted_visits;
 pub use visitor::{Facts, asks_where, choose};

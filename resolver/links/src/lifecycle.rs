@@ -38,16 +38,14 @@ impl Precondition {
         if !self.is_of(link) {
             return Err(Refusal::Absent);
         }
-        if self.has_version_of(link) { Ok(()) } else { Err(Refusal::Superseded) }
+        let is_accepted = self.versions.as_ref().is_none_or(|versions| versions.contains(&link.version()));
+        if is_accepted { Ok(()) } else { Err(Refusal::Superseded) }
     }
 }
 
 impl Edit {
     /// Checks that the edit applies to a link. A deleted link can be blocked, so that it cannot be
-    /// restored, and no other edit applies to it.
-    ///
-    /// # Errors
-    /// Returns the [`Refusal`] of the first check that failed. Only a move of a blocked link is
+    /// restored, and no other edit applies to it. Only a move of a blocked link is
     /// [refused](Refusal::Blocked) as such.
     pub fn check(&self, link: &Link) -> Result<(), Refusal> {
         if link.is_deleted() && self.block.is_none() {
@@ -60,9 +58,6 @@ impl Edit {
 
 impl Link {
     /// Checks that a link may be deleted.
-    ///
-    /// # Errors
-    /// Returns the [`Refusal`] of the first check that failed.
     pub fn check_deletion(&self, precondition: &Precondition) -> Result<(), Refusal> {
         if self.is_deleted() {
             return Err(Refusal::Absent);
@@ -81,9 +76,6 @@ impl Link {
     }
 
     /// Checks that a link may be restored. The precondition's versions do not matter.
-    ///
-    /// # Errors
-    /// Returns [`Refusal::Absent`] if it is another link, or not deleted.
     pub fn check_restoration(&self, precondition: &Precondition) -> Result<(), Refusal> {
         if self.is_deleted() && precondition.is_of(self) { Ok(()) } else { Err(Refusal::Absent) }
     }

@@ -1,12 +1,16 @@
 //! Links as they are stored, and drafts of links to be created.
 
+use std::sync::LazyLock;
+
 use codes::LinkId;
 use jiff::Timestamp;
 
 use super::{
-    Details, DomainId, LinkState, LongUrl, PasswordHash, RedirectStatus, Rule, Slug, StoredObject as _,
-    api_key::ApiKeyId,
+    Details, DomainId, LinkState, LongUrl, PasswordHash, Rule, Slug, StoredObject as _, api_key::ApiKeyId,
 };
+
+/// The details of a link that has none.
+static NONE: LazyLock<Details> = LazyLock::new(Details::default);
 
 /// A stored link.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,19 +51,19 @@ pub struct Draft {
 }
 
 impl Draft {
+    /// Returns the optional attributes.
+    pub fn details(&self) -> &Details {
+        self.details.as_deref().unwrap_or(&NONE)
+    }
+
     /// Returns the domain of the link.
     pub fn domain(&self) -> DomainId {
-        self.details.as_ref().and_then(|details| details.domain).unwrap_or(DomainId::DEFAULT)
+        self.details().domain.unwrap_or(DomainId::DEFAULT)
     }
 
     /// Returns the slug, if the code is picked.
     pub fn slug(&self) -> Option<&Slug> {
-        self.details.as_ref()?.slug.as_ref()
-    }
-
-    /// Returns the version that the link begins with.
-    pub fn version(&self) -> u64 {
-        self.details.as_ref().map_or(0, |details| details.version)
+        self.details().slug.as_ref()
     }
 }
 
@@ -79,9 +83,14 @@ impl Link {
         Self { id, long_url, title, crawlable, forward_query, created_at, created_by, details }
     }
 
+    /// Returns the optional attributes.
+    pub fn details(&self) -> &Details {
+        self.details.as_deref().unwrap_or(&NONE)
+    }
+
     /// Returns whether the link redirects at `now`, and if not, why.
     pub fn state(&self, now: Timestamp) -> LinkState {
-        self.details.as_ref().map_or(LinkState::Live, |details| details.state(now))
+        self.details().state(now)
     }
 
     /// Returns `true` if the link redirects at `now`.
@@ -89,66 +98,50 @@ impl Link {
         self.state(now) == LinkState::Live
     }
 
-    /// Returns `true` if the link has passed its start time, and so may have redirected before
-    /// `now`.
-    pub fn was_live(&self, now: Timestamp) -> bool {
-        self.details.as_ref().is_none_or(|details| details.valid_since.is_none_or(|since| since <= now))
-    }
-
     /// Returns `true` if a later release has stored something about the link that this one cannot
     /// read, and that may protect or limit it.
     pub fn is_of_later_release(&self) -> bool {
-        self.details.as_ref().is_some_and(|details| details.is_of_later_release())
+        self.details().is_of_later_release()
     }
 
     /// Returns `true` if the link has a visit limit.
     pub fn is_limited(&self) -> bool {
-        self.details.as_ref().is_some_and(|details| details.max_visits.is_some())
+        self.details().max_visits.is_some()
     }
 
     /// Returns the hash of the password that visitors have to enter.
     pub fn password(&self) -> Option<&PasswordHash> {
-        self.details.as_ref()?.password.as_ref()
-    }
-
-    /// Returns the redirect status, if it differs from the deployment's default.
-    pub fn status(&self) -> Option<RedirectStatus> {
-        self.details.as_ref()?.status
+        self.details().password.as_ref()
     }
 
     /// Returns the redirect rules, in the order in which they are tried.
     pub fn rules(&self) -> &[Rule] {
-        self.details.as_ref().map_or(&[], |details| &details.rules)
-    }
-
-    /// Returns the random mark of a link that was created under a hand-picked code (I4).
-    pub fn mark(&self) -> Option<u32> {
-        self.details.as_ref()?.mark
+        &self.details().rules
     }
 
     /// Returns the version: it grows with each edit, and is 0 for a link that was never edited.
     pub fn version(&self) -> u64 {
-        self.details.as_ref().map_or(0, |details| details.version)
+        self.details().version
     }
 
     /// Returns `true` if an operator has taken the link down.
     pub fn is_blocked(&self) -> bool {
-        self.details.as_ref().is_some_and(|details| details.blocked.is_some())
+        self.details().blocked.is_some()
     }
 
     /// Returns `true` if the link is deleted.
     pub fn is_deleted(&self) -> bool {
-        self.details.as_ref().is_some_and(|details| details.deleted_at.is_some())
+        self.details().deleted_at.is_some()
     }
 
     /// Returns the domain of the link.
     pub fn domain(&self) -> DomainId {
-        self.details.as_ref().and_then(|details| details.domain).unwrap_or(DomainId::DEFAULT)
+        self.details().domain.unwrap_or(DomainId::DEFAULT)
     }
 
     /// Returns the slug, if the code was hand-picked.
     pub fn slug(&self) -> Option<&Slug> {
-        self.details.as_ref()?.slug.as_ref()
+        self.details().slug.as_ref()
     }
 
     /// Returns `true` if this row holds exactly `draft`: an insert whose outcome was unknown was

@@ -12,6 +12,7 @@
 
 use std::net::Ipv6Addr;
 
+use percent_encoding::percent_encode_byte;
 use url::Host;
 
 use crate::{
@@ -101,19 +102,17 @@ fn push_host(text: &mut String, host: &str, is_special: bool) {
 /// Appends a part in which all bytes are escaped that `is_plain` does not allow. What is escaped
 /// already is appended as it is.
 fn escape(text: &mut String, part: &str, is_plain: impl Fn(u8) -> bool) {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
     let bytes = part.as_bytes();
     for (at, &byte) in bytes.iter().enumerate() {
         let digits = bytes.get(at + 1..at + 3);
         let is_escape = byte == b'%' && digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit));
-        if is_escape || is_plain(byte) {
-            text.push(char::from(byte));
-        } else {
-            text.push('%');
-            text.push(char::from(DIGITS[usize::from(byte >> 4)]));
-            text.push(char::from(DIGITS[usize::from(byte & 15)]));
-        }
+        push_byte(text, byte, is_escape || is_plain(byte));
     }
+}
+
+/// Appends a byte, escaped if it is not plain.
+pub(crate) fn push_byte(text: &mut String, byte: u8, is_plain: bool) {
+    if is_plain { text.push(char::from(byte)) } else { text.push_str(percent_encode_byte(byte)) }
 }
 
 /// Returns `true` for `unreserved` and `sub-delims` of RFC 3986.
@@ -122,7 +121,7 @@ fn is_in_host(byte: u8) -> bool {
 }
 
 /// Returns `true` for `pchar`, apart from escapes, and the slash.
-fn is_in_path(byte: u8) -> bool {
+pub(crate) fn is_in_path(byte: u8) -> bool {
     is_in_host(byte) || b":@/".contains(&byte)
 }
 

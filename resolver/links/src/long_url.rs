@@ -1,5 +1,6 @@
 //! Target URL of a link, validated once, at creation.
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use url::{Host, Url};
 
@@ -10,17 +11,16 @@ use crate::{
     text_value::text_value,
 };
 
-/// Maximum length of a URL, in bytes. Browsers and proxies have little more than that in common.
-const MAX_LEN: usize = 8 * 1024;
-
 /// Returns whether a character may surround a URL that was pasted: white space, or a character
 /// without width.
 fn is_around(character: char) -> bool {
     character.is_whitespace() || matches!(character, '\u{200B}'..='\u{200D}' | '\u{2060}' | '\u{FEFF}')
 }
 
-/// A validated URL, kept as it was written apart from white space around it.
-#[derive(Clone, PartialEq, Eq)]
+/// A validated URL, kept as it was written apart from white space around it. Serialized as text,
+/// the form of the column that links have for it.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct LongUrl(Box<str>);
 
 text_value!(LongUrl);
@@ -29,7 +29,7 @@ text_value!(LongUrl);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LongUrlError {
     /// Longer than [`LongUrl::MAX_LEN`], so that a redirect could not carry it.
-    #[error("expected at most {MAX_LEN} bytes")]
+    #[error("expected at most {} bytes", LongUrl::MAX_LEN)]
     TooLong,
     /// Control characters or white space, which could inject a header or a log line.
     #[error("expected no control characters and no white space inside")]
@@ -58,28 +58,17 @@ pub enum LongUrlError {
 }
 
 impl LongUrl {
-    /// Maximum length of a URL, in bytes.
-    pub const MAX_LEN: usize = MAX_LEN;
+    /// Maximum length of a URL, in bytes. Browsers and proxies have little more than that in
+    /// common.
+    pub const MAX_LEN: usize = 8 * 1024;
 
-    /// Validates a URL with the default schemes.
+    /// Validates a URL with the schemes that the operator allows.
     ///
     /// `own` holds the hosts and ports of the default domain's short links. A URL there is refused
     /// if its path could be a short link, and accepted otherwise.
-    ///
-    /// # Errors
-    /// Returns the [`LongUrlError`] of the first check that failed.
-    pub fn parse(text: &str, own: &[(Host, u16)]) -> Result<Self, LongUrlError> {
-        Self::parse_allowed(text, own, &Schemes::default())
-    }
-
-    /// Validates a URL with the schemes that the operator allows. Otherwise like
-    /// [`LongUrl::parse`].
-    ///
-    /// # Errors
-    /// Returns the [`LongUrlError`] of the first check that failed.
-    pub fn parse_allowed(text: &str, own: &[(Host, u16)], schemes: &Schemes) -> Result<Self, LongUrlError> {
+    pub fn parse(text: &str, own: &[(Host, u16)], schemes: &Schemes) -> Result<Self, LongUrlError> {
         let text = text.trim_matches(is_around);
-        if text.len() > MAX_LEN {
+        if text.len() > Self::MAX_LEN {
             return Err(LongUrlError::TooLong);
         }
         // The URL parser drops tabs and line feeds silently, so they are refused before it runs.
@@ -120,24 +109,16 @@ impl LongUrl {
         Self(text.into())
     }
 
-    /// Returns the host without trailing dots, with its port unless that is the scheme's default.
-    /// Empty if the URL has no host.
-    pub fn authority(&self) -> String {
-        let Some(url) = self.parsed() else { return String::new() };
-        let host = url.host_str().unwrap_or_default();
-        let host = host.trim_end_matches('.');
-        url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
-    }
-
-    /// Returns the path as the URL parser normalizes it. Empty if the URL cannot be parsed.
-    pub fn path(&self) -> String {
-        self.parsed().map_or_else(String::new, |url| url.path().to_owned())
-    }
-
-    /// Parses the stored URL. Returns `None` for a URL whose authority is too long to be parsed,
-    /// because it was stored before that limit existed.
-    fn parsed(&self) -> Option<Url> {
-        Reference::split(&self.0).has_plausible_authority().then(|| Url::parse(&self.0).ok()).flatten()
+    /// Returns the host without trailing dots, with its port unless that is the scheme's default,
+    /// and the path as the URL parser normalizes it. Both are empty for a URL whose authority is
+    /// too long to be parsed, because it was stored before that limit existed.
+    pub fn authority_and_path(&self) -> (String, String) {
+        let is_short = Reference::split(&self.0).has_plausible_authority();
+        let parsed = is_short.then(|| Url::parse(&self.0).ok()).flatten();
+        let Some(url) = parsed else { return (String::new(), String::new()) };
+        let host = url.host_str().unwrap_or_default().trim_end_matches('.');
+        let authority = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+        (authority, url.path().to_owned())
     }
 
     /// Returns the key of the long URL index: the first eight bytes of the SHA-256, big-endian.
@@ -184,20 +165,21 @@ mod tests {
     #[test]
     fn each_rule_refuses_with_its_own_reason() {
         let own = [(Host::parse("s.test").unwrap(), 80), (Host::parse("s.test").unwrap(), 443)];
-        let long = format!("https://example.com/{}", "a".repeat(MAX_LEN));
+        let parse = |text: &str| LongUrl::parse(text, &own, &Schemes::default());
+        let long = format!("https://example.com/{}", "a".repeat(LongUrl::MAX_LEN));
         let hosts =
             ["a".repeat(HOST_MAX + 1), "字".repeat(AUTHORITY_MAX / 3 + 1), ".a".repeat(AUTHORITY_MAX)];
         for host in hosts {
             for scheme in ["https://", "HTTP://"] {
                 let text = format!("{scheme}{host}/path");
-                assert_eq!(LongUrl::parse(&text, &own), Err(LongUrlError::Host), "{text:?}");
+                assert_eq!(parse(&text), Err(LongUrlError::Host), "{text:?}");
             }
         }
-        assert!(LongUrl::parse(&format!("https://{}.example/", "ä".repeat(50)), &own).is_ok());
+        assert!(parse(&format!("https://{}.example/", "ä".repeat(50))).is_ok());
         let pasted = "\u{feff}\u{a0}\thttps://example.com/a\u{200b}\r\n ";
-        assert_eq!(LongUrl::parse(pasted, &own).unwrap().as_str(), "https://example.com/a");
+        assert_eq!(parse(pasted).unwrap().as_str(), "https://example.com/a");
         let stored = LongUrl::from_stored(format!("https://{}/x", "字".repeat(2_000)));
-        assert_eq!((stored.authority(), stored.path()), (String::new(), String::new()));
+        assert_eq!(stored.authority_and_path(), (String::new(), String::new()));
         for (text, reason) in [
             (long.as_str(), LongUrlError::TooLong),
             ("https://example.com/a\nb", LongUrlError::Characters),
@@ -223,7 +205,7 @@ mod tests {
             ("https://S.TEST../a/b?x#y", LongUrlError::OwnDomain),
             ("https://s.test/%61bc", LongUrlError::OwnDomain),
         ] {
-            assert_eq!(LongUrl::parse(text, &own), Err(reason), "{text:?}");
+            assert_eq!(parse(text), Err(reason), "{text:?}");
         }
         for text in [
             "https://example.com",
@@ -236,8 +218,8 @@ mod tests {
             "mailto:a@s.test",
             "tel:+491234",
         ] {
-            assert_eq!(LongUrl::parse(text, &own).unwrap().as_str(), text);
+            assert_eq!(parse(text).unwrap().as_str(), text);
         }
-        assert_eq!(LongUrl::parse("  https://example.com/ ", &own).unwrap().as_str(), "https://example.com/");
+        assert_eq!(parse("  https://example.com/ ").unwrap().as_str(), "https://example.com/");
     }
 }

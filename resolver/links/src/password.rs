@@ -7,6 +7,8 @@ use argon2::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::Invalid;
+
 /// Length of a salt, in bytes.
 const SALT: usize = 16;
 
@@ -21,22 +23,12 @@ const IMPORTED_MAX: (u32, u32, u32) = (64 * 1024, 8, 4);
 /// Maximum length of a hash in the PHC string format, in bytes.
 const PHC_BYTES: usize = 512;
 
-/// Why a password could not be hashed, or a hash was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PasswordError {
-    /// Empty, with control characters, which cannot be typed, or so long that hashing would take
-    /// long.
-    #[error("expected 1 to {} bytes without control characters", PasswordHash::MAX_LEN)]
-    Password,
-    /// The system provided no random bytes.
-    #[error("the system provided no random bytes for a salt")]
-    Salt,
-    /// Not an Argon2 hash, or one that is expensive to verify.
-    #[error(
-        "expected an Argon2 hash such as $argon2id$v=19$m=19456,t=2,p=1$…$…, of at most 64 MiB, 8 passes and 4 lanes"
-    )]
-    Phc,
-}
+/// Control characters cannot be typed, and a long password would take long to hash. The length is
+/// [`PasswordHash::MAX_LEN`].
+const NOT_A_PASSWORD: Invalid = Invalid::because("expected 1 to 256 bytes without control characters");
+const NOT_CHEAP: Invalid = Invalid::because(
+    "expected an Argon2 hash such as $argon2id$v=19$m=19456,t=2,p=1$…$…, of at most 64 MiB, 8 passes and 4 lanes",
+);
 
 impl PasswordHash {
     /// Maximum length of a password, in bytes.
@@ -44,32 +36,24 @@ impl PasswordHash {
 
     /// Hashes a password with a random salt. Takes tens of milliseconds, so it must not block a
     /// thread that serves others.
-    ///
-    /// # Errors
-    /// Returns [`PasswordError::Password`] if the password is empty, longer than
-    /// [`PasswordHash::MAX_LEN`] or has control characters, and [`PasswordError::Salt`] if the
-    /// system provides no random bytes.
-    pub fn of(password: &str) -> Result<Self, PasswordError> {
+    pub fn of(password: &str) -> Result<Self, Invalid> {
         let fits =
             (1..=PasswordHash::MAX_LEN).contains(&password.len()) && !password.chars().any(char::is_control);
         if !fits {
-            return Err(PasswordError::Password);
+            return Err(NOT_A_PASSWORD);
         }
         let mut salt = [0; SALT];
-        getrandom::fill(&mut salt).map_err(|_| PasswordError::Salt)?;
-        let salt = SaltString::encode_b64(&salt).map_err(|_| PasswordError::Salt)?;
+        let no_salt = || Invalid::because("the system provided no random bytes for a salt");
+        getrandom::fill(&mut salt).map_err(|_| no_salt())?;
+        let salt = SaltString::encode_b64(&salt).map_err(|_| no_salt())?;
         let hash = Argon2::default().hash_password(password.as_bytes(), &salt);
-        Ok(Self(hash.map_err(|_| PasswordError::Password)?.to_string().into()))
+        Ok(Self(hash.map_err(|_| NOT_A_PASSWORD)?.to_string().into()))
     }
 
     /// Accepts a hash that another deployment computed, in the PHC string format.
-    ///
-    /// # Errors
-    /// Returns [`PasswordError::Phc`] unless it is an Argon2 hash that takes at most 64 MiB, 8
-    /// passes and 4 lanes to verify.
-    pub fn from_phc(text: &str) -> Result<Self, PasswordError> {
-        let parsed = Parsed::new(text).map_err(|_| PasswordError::Phc)?;
-        let params = Params::try_from(&parsed).map_err(|_| PasswordError::Phc)?;
+    pub fn from_phc(text: &str) -> Result<Self, Invalid> {
+        let parsed = Parsed::new(text).map_err(|_| NOT_CHEAP)?;
+        let params = Params::try_from(&parsed).map_err(|_| NOT_CHEAP)?;
         let (memory, passes, lanes) = IMPORTED_MAX;
         let is_cheap = params.m_cost() <= memory && params.t_cost() <= passes && params.p_cost() <= lanes;
         let is_argon2 = argon2::Algorithm::try_from(parsed.algorithm).is_ok();
@@ -77,7 +61,7 @@ impl PasswordHash {
         if text.len() <= PHC_BYTES && is_argon2 && is_cheap && is_whole {
             Ok(Self(text.into()))
         } else {
-            Err(PasswordError::Phc)
+            Err(NOT_CHEAP)
         }
     }
 
@@ -114,7 +98,7 @@ mod tests {
         let stored = serde_json::to_string(&hash).unwrap();
         assert!(serde_json::from_str::<PasswordHash>(&stored).unwrap().is_of("öffne dich"));
         for wrong in ["", "a\nb", &"x".repeat(PasswordHash::MAX_LEN + 1)] {
-            assert_eq!(PasswordHash::of(wrong), Err(PasswordError::Password));
+            assert_eq!(PasswordHash::of(wrong), Err(NOT_A_PASSWORD));
         }
     }
 
@@ -128,7 +112,7 @@ mod tests {
         let scrypt =
             "$scrypt$ln=16,r=8,p=1$aM15713r3Xsvxbi31lqr1Q$nFNh2CVHVjNldFVKDHDlm4CbdRSCdEBsjjJxD+iCs5E";
         for wrong in ["", "hush", &costly, &long, bcrypt, scrypt, "$argon2id$v=19$m=19456,t=2,p=1"] {
-            assert_eq!(PasswordHash::from_phc(wrong), Err(PasswordError::Phc), "{wrong}");
+            assert_eq!(PasswordHash::from_phc(wrong), Err(NOT_CHEAP), "{wrong}");
         }
     }
 }

@@ -4,32 +4,16 @@
 //! values. In `https://example.com{ORIGINAL_PATH}` the path `/@evil.example/` would name another
 //! host, and `{ORIGINAL_PATH}` alone could become any URL.
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
+use percent_encoding::percent_decode_str;
 
-use crate::{LongUrl, reference::is_web};
+use crate::{
+    LongUrl,
+    location::{is_in_path, push_byte},
+    reference::is_web,
+};
 
 const DOMAIN: &str = "{DOMAIN}";
 const ORIGINAL_PATH: &str = "{ORIGINAL_PATH}";
-
-/// What is escaped in a segment of a path: all but `pchar` of RFC 3986.
-const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~')
-    .remove(b'!')
-    .remove(b'$')
-    .remove(b'&')
-    .remove(b'\'')
-    .remove(b'(')
-    .remove(b')')
-    .remove(b'*')
-    .remove(b'+')
-    .remove(b',')
-    .remove(b';')
-    .remove(b'=')
-    .remove(b':')
-    .remove(b'@');
 
 /// Maximum length of a target with filled placeholders, in bytes: that of a long URL. A target may
 /// repeat a placeholder many times, and the visitor chooses the length of the path.
@@ -52,20 +36,22 @@ pub fn fill_placeholders(target: &str, domain: &str, path: &str) -> Option<Strin
         return Some(fixed.to_owned());
     }
     let (before, query) = rest.split_once('?').map_or((rest, None), |(before, query)| (before, Some(query)));
-    let segments: Vec<_> =
-        path.trim_start_matches('/').split('/').map(|segment| escaped_once(segment, SEGMENT)).collect();
+    // An escaped slash is part of a segment.
+    let escape = |segment| escaped_once(segment, |byte| byte != b'/' && is_in_path(byte));
+    let segments: Vec<_> = path.trim_start_matches('/').split('/').map(escape).collect();
     let mut filled = fixed.to_owned() + &fill_part(before, domain, &segments.join("/"))?;
     if let Some(query) = query {
-        let escape = |text| escaped_once(text, NON_ALPHANUMERIC);
+        let escape = |text| escaped_once(text, |byte| byte.is_ascii_alphanumeric());
         filled.push('?');
         filled.push_str(&fill_part(query, &escape(domain), &escape(path))?);
     }
     (filled.len() <= FILLED_BYTES).then_some(filled)
 }
 
-fn escaped_once(text: &str, set: &'static AsciiSet) -> String {
-    let decoded: Vec<u8> = percent_decode_str(text).collect();
-    percent_encode(&decoded, set).to_string()
+fn escaped_once(text: &str, is_plain: impl Fn(u8) -> bool) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    percent_decode_str(text).for_each(|byte| push_byte(&mut escaped, byte, is_plain(byte)));
+    escaped
 }
 
 /// Returns a part of a target with its placeholders filled; `None` if that alone is too long.

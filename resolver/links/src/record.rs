@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{Block, Details, DetailsEdit, DomainId, Draft, Link, LongUrl, Slug, Tag, update::set};
+use super::{Block, Details, DetailsEdit, DomainId, Draft, Link, LongUrl, Slug, Tag};
 use crate::api_key::ApiKeyId;
 
 /// A link with its tags, as the API shows it.
@@ -17,8 +17,7 @@ pub struct Record {
 impl Record {
     /// Returns `true` if this API key created the link and no other key was the last to edit it.
     pub fn is_only_of(&self, key: ApiKeyId) -> bool {
-        let editor = self.link.details.as_ref().and_then(|details| details.edited_by);
-        self.link.created_by == key && editor.is_none_or(|editor| editor == key)
+        self.link.created_by == key && self.link.details().edited_by.is_none_or(|editor| editor == key)
     }
 }
 
@@ -88,11 +87,6 @@ impl Precondition {
         self.created_at.is_none_or(|at| micros(at) == micros(link.created_at))
             && self.domain.is_none_or(|domain| domain == link.domain())
     }
-
-    /// Returns `true` if the link's version is accepted.
-    pub fn has_version_of(&self, link: &Link) -> bool {
-        self.versions.as_ref().is_none_or(|versions| versions.contains(&link.version()))
-    }
 }
 
 impl Edit {
@@ -100,7 +94,7 @@ impl Edit {
     /// when and by whom, so it always changes something, and so does a password, whose hash is new.
     pub fn leaves(&self, link: &Link, now: Timestamp, by: ApiKeyId) -> bool {
         let mut after = self.apply(link.clone(), now, by);
-        let had = link.details.as_deref().cloned().unwrap_or_default();
+        let had = link.details().clone();
         let details = after.details.get_or_insert_default();
         (details.version, details.edited_at, details.edited_by) = (had.version, had.edited_at, had.edited_by);
         details.origin.clone_from(&had.origin);
@@ -142,6 +136,13 @@ impl Edit {
         details.version += 1;
         link.details = Some(Box::new(details));
         link
+    }
+}
+
+/// Overwrites `place` if a value is given.
+pub(super) fn set<T: Clone>(place: &mut T, value: Option<&T>) {
+    if let Some(value) = value {
+        place.clone_from(value);
     }
 }
 

@@ -1,12 +1,13 @@
 //! Reservations: numbers set aside, whose codes are known before their links exist.
 
-use std::fmt;
-
 use codes::KeyspaceIndex;
 use jiff::Timestamp;
 use numbers::{HolderId, Span};
 
-use crate::api_key::ApiKeyId;
+use crate::{
+    api_key::{ApiKeyId, random_hex},
+    text_value::text_value,
+};
 
 /// Maximum number of codes in a reservation: more would make the answer megabytes long.
 pub const COUNT_MAX: u64 = 100_000;
@@ -17,41 +18,27 @@ pub const OPEN_MAX: u64 = 1_000;
 pub const FILL_MAX: usize = 10_000;
 
 /// Random id of a reservation: 32 hexadecimal digits in lower case.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ReservationId(String);
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct ReservationId(Box<str>);
+
+text_value!(ReservationId);
 
 impl ReservationId {
     /// Generates a random id of 128 bits.
-    ///
-    /// # Errors
-    /// Returns [`getrandom::Error`] if the system provides no random bytes.
     pub fn draw() -> Result<Self, getrandom::Error> {
-        let mut bytes = [0; 16];
-        getrandom::fill(&mut bytes)?;
-        Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
+        Ok(Self(random_hex::<16>()?.into()))
     }
 
     /// Parses an id from a request path. Returns `None` unless it has 32 hexadecimal digits in
     /// lower case.
     pub fn parse(text: &str) -> Option<Self> {
         let hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-        (text.len() == 32 && text.bytes().all(hex)).then(|| Self(text.to_owned()))
-    }
-
-    /// Returns the id as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
+        (text.len() == 32 && text.bytes().all(hex)).then(|| Self(text.into()))
     }
 
     /// Returns the holder name under which the reservation's blocks are registered.
     pub fn holder(&self) -> String {
         format!("{}{}", HolderId::RESERVATION, self.0)
-    }
-}
-
-impl fmt::Display for ReservationId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
     }
 }
 

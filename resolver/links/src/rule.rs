@@ -8,8 +8,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::LongUrl;
-use value::MAX_LEN;
+use super::{Invalid, LongUrl};
 
 pub use value::{AddressPattern, Browser, Country, Date, Device, Text, unmapped_network};
 
@@ -20,6 +19,9 @@ const NO_DATE: &str =
     "not a date: write it like 2030-12-31, 2030-12-31T18:00:00+01:00 or 2030-12-31T18:00:00[Europe/Berlin]";
 /// Maximum number of conditions of one rule.
 pub const CONDITIONS_MAX: usize = 20;
+const UNKNOWN_RULE: Invalid = Invalid::because(
+    "a rule has a condition or member that this release does not know: import it with a later one",
+);
 
 /// A target for visitors who meet all conditions. A link stores its rules in the order in which
 /// they are tried.
@@ -27,27 +29,12 @@ pub const CONDITIONS_MAX: usize = 20;
 #[serde(rename_all = "camelCase")]
 pub struct Rule {
     /// Target URL.
-    #[serde(with = "stored_url")]
     pub long_url: LongUrl,
     /// Conditions, all of which have to hold. A rule without conditions matches every visitor.
     pub conditions: Vec<Condition>,
     /// Members that only a later release can read. A rule with one of them matches no visitor.
     #[serde(flatten)]
     pub others: Map<String, Value>,
-}
-
-/// Why the text of a list of rules was refused.
-#[derive(Debug, thiserror::Error)]
-pub enum RulesError {
-    /// Not a JSON list of rules.
-    #[error(transparent)]
-    Json(#[from] serde_json::Error),
-    /// Too many rules, or too many conditions of a rule.
-    #[error("expected at most {RULES_MAX} rules with {CONDITIONS_MAX} conditions each")]
-    TooMany,
-    /// A rule of a later release.
-    #[error("a rule has a condition or member that this release does not know: import it with a later one")]
-    Unknown,
 }
 
 impl Rule {
@@ -65,17 +52,15 @@ impl Rule {
 
     /// Parses a JSON list of rules in their stored form, as exports carry it. The long URLs are not
     /// checked.
-    ///
-    /// # Errors
-    /// Returns [`RulesError`] if the text is not such a list, or the list is too long for a link.
-    pub fn parse_list(text: &str) -> Result<Vec<Self>, RulesError> {
-        let rules: Vec<Self> = serde_json::from_str(text)?;
+    pub fn parse_list(text: &str) -> Result<Vec<Self>, Invalid> {
+        let rules: Vec<Self> = serde_json::from_str(text).map_err(|error| error.to_string())?;
         let is_short =
             rules.len() <= RULES_MAX && rules.iter().all(|rule| rule.conditions.len() <= CONDITIONS_MAX);
         if !is_short {
-            return Err(RulesError::TooMany);
+            let most = format!("expected at most {RULES_MAX} rules with {CONDITIONS_MAX} conditions each");
+            return Err(most.into());
         }
-        if rules.iter().any(Self::is_of_later_release) { Err(RulesError::Unknown) } else { Ok(rules) }
+        if rules.iter().any(Self::is_of_later_release) { Err(UNKNOWN_RULE) } else { Ok(rules) }
     }
 }
 
@@ -152,32 +137,24 @@ pub const CONDITION_TYPES: [&str; 11] = [
 impl Condition {
     /// Parses Shlink's fields `type`, `matchKey` and `matchValue`. A key or value that the type
     /// does not use is dropped.
-    ///
-    /// # Errors
-    /// Returns the [`ConditionError`] of the wrong field.
     pub fn parse(kind: &str, key: Option<&str>, value: Option<&str>) -> Result<Self, ConditionError> {
         let wrong = |field, reason| ConditionError { field, reason };
         let wrong_value = |expected: &str| wrong("matchValue", format!("expected {expected}"));
-        let named = || {
-            key.and_then(Text::parse).ok_or_else(|| {
-                wrong("matchKey", format!("expected the name of a query parameter, 1 to {MAX_LEN} bytes"))
-            })
-        };
-        let valued = || {
-            let value = value.and_then(Text::parse);
-            value.ok_or_else(|| wrong_value(&format!("a value of 1 to {MAX_LEN} bytes")))
-        };
+        let one_of =
+            |kind: &str, names: &[&str]| wrong_value(&format!("one of the {kind} {}", names.join(", ")));
+        let no_key = || format!("expected the name of a query parameter, 1 to {} bytes", Text::MAX_LEN);
+        let named = || key.and_then(Text::parse).ok_or_else(|| wrong("matchKey", no_key()));
+        let no_value = || wrong_value(&format!("a value of 1 to {} bytes", Text::MAX_LEN));
+        let valued = || value.and_then(Text::parse).ok_or_else(no_value);
         let dated = || Date::parse(valued()?).ok_or_else(|| wrong("matchValue", NO_DATE.to_owned()));
         Ok(match kind {
             DEVICE => {
-                Self::Device(value.and_then(Device::parse).ok_or_else(|| {
-                    wrong_value(&format!("one of the devices {}", Device::NAMES.join(", ")))
-                })?)
+                let device = value.and_then(Device::parse);
+                Self::Device(device.ok_or_else(|| one_of("devices", &Device::NAMES))?)
             }
             BROWSER => {
-                Self::Browser(value.and_then(Browser::parse).ok_or_else(|| {
-                    wrong_value(&format!("one of the browsers {}", Browser::NAMES.join(", ")))
-                })?)
+                let browser = value.and_then(Browser::parse);
+                Self::Browser(browser.ok_or_else(|| one_of("browsers", &Browser::NAMES))?)
             }
             LANGUAGE => Self::Language(valued()?),
             QUERY_PARAM => Self::QueryParam { key: named()?, value: valued()? },
@@ -186,11 +163,11 @@ impl Condition {
             IP_ADDRESS => Self::IpAddress(AddressPattern::parse(valued()?).ok_or_else(|| {
                 wrong_value("an IP address, a network such as 192.0.2.0/24, or a pattern such as 192.0.*.7")
             })?),
-            COUNTRY => Self::Country(
-                value
-                    .and_then(Country::parse)
-                    .ok_or_else(|| wrong_value("two capital letters of ISO 3166-1, such as DE"))?,
-            ),
+            COUNTRY => {
+                let country = value.and_then(Country::parse);
+                let expected = "two capital letters of ISO 3166-1, such as DE";
+                Self::Country(country.ok_or_else(|| wrong_value(expected))?)
+            }
             CITY => Self::City(valued()?),
             BEFORE_DATE => Self::BeforeDate(dated()?),
             AFTER_DATE => Self::AfterDate(dated()?),
@@ -211,11 +188,11 @@ impl Condition {
             Self::QueryParam { key, value } => (QUERY_PARAM, Some(key.as_str()), Some(value.as_str())),
             Self::AnyValueQueryParam(key) => (ANY_VALUE_QUERY_PARAM, Some(key.as_str()), None),
             Self::ValuelessQueryParam(key) => (VALUELESS_QUERY_PARAM, Some(key.as_str()), None),
-            Self::IpAddress(pattern) => (IP_ADDRESS, None, Some(pattern.as_str())),
-            Self::Country(country) => (COUNTRY, None, Some(country.as_str())),
+            Self::IpAddress(pattern) => (IP_ADDRESS, None, Some(pattern.text.as_str())),
+            Self::Country(country) => (COUNTRY, None, Some(country.0)),
             Self::City(city) => (CITY, None, Some(city.as_str())),
-            Self::BeforeDate(date) => (BEFORE_DATE, None, Some(date.as_str())),
-            Self::AfterDate(date) => (AFTER_DATE, None, Some(date.as_str())),
+            Self::BeforeDate(date) => (BEFORE_DATE, None, Some(date.text.as_str())),
+            Self::AfterDate(date) => (AFTER_DATE, None, Some(date.text.as_str())),
             Self::Unknown(stored) => {
                 let text = |name| stored.get(name).and_then(Value::as_str);
                 (text("type").unwrap_or_default(), text("matchKey"), text("matchValue"))
@@ -255,21 +232,6 @@ impl From<Value> for Condition {
     }
 }
 
-/// Serialization of the URL as text, the form of the column that links have for it.
-mod stored_url {
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    use crate::LongUrl;
-
-    pub(super) fn serialize<S: Serializer>(url: &LongUrl, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(url.as_str())
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<LongUrl, D::Error> {
-        Box::<str>::deserialize(from).map(LongUrl::from_stored)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -297,21 +259,17 @@ mod tests {
             let text = serde_json::to_string(&condition).unwrap();
             assert_eq!(serde_json::from_str::<Condition>(&text).unwrap(), condition, "{text}");
         }
-    }
-
-    #[test]
-    fn a_field_without_a_use_is_dropped() {
-        let of = |kind, key, value| Condition::parse(kind, key, value).unwrap();
-        let device = of(DEVICE, Some("x"), Some("ios"));
+        // A field without a use is dropped.
+        let device = Condition::parse(DEVICE, Some("x"), Some("ios")).unwrap();
         assert_eq!(device.parts(), (DEVICE, None, Some("ios")));
-        let any = of(ANY_VALUE_QUERY_PARAM, Some("x"), Some(""));
+        let any = Condition::parse(ANY_VALUE_QUERY_PARAM, Some("x"), Some("")).unwrap();
         assert_eq!(any.parts(), (ANY_VALUE_QUERY_PARAM, Some("x"), None));
     }
 
     #[test]
     fn what_is_refused_is_refused_with_its_field() {
-        let fits = "ü".repeat(MAX_LEN / 2);
-        let long = "ü".repeat(MAX_LEN / 2 + 1);
+        let fits = "ü".repeat(Text::MAX_LEN / 2);
+        let long = "ü".repeat(Text::MAX_LEN / 2 + 1);
         assert!(Condition::parse(QUERY_PARAM, Some(&fits), Some(&fits)).is_ok());
         for (kind, key, value, reason, field) in [
             ("", None, None, "of the types", "type"),
@@ -372,7 +330,7 @@ mod tests {
             let (written, stored): (Value, Value) =
                 (serde_json::to_value(read).unwrap(), serde_json::from_str(rule).unwrap());
             assert_eq!(written, stored);
-            assert!(matches!(Rule::parse_list(&format!("[{rule}]")), Err(RulesError::Unknown)), "{rule}");
+            assert_eq!(Rule::parse_list(&format!("[{rule}]")), Err(UNKNOWN_RULE), "{rule}");
         }
     }
 }

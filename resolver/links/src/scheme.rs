@@ -11,6 +11,8 @@
 
 use std::{fmt, sync::Arc};
 
+use crate::Invalid;
+
 /// Schemes that are allowed by default.
 const DEFAULT: [&str; 4] = ["http", "https", "mailto", "tel"];
 /// Schemes that are never allowed.
@@ -25,38 +27,26 @@ const MAX_LEN: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schemes(Arc<[String]>);
 
-/// Why a list of schemes was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SchemesError {
-    /// An empty list, which would allow no link, or too long a list to search.
-    #[error("expected 1 to {SCHEMES_MAX} schemes")]
-    Count,
-    /// Not a scheme by RFC 3986, section 3.1.
-    #[error("expected a letter, then letters, digits, +, - or ., at most {MAX_LEN} in all, such as https")]
-    Name,
-    /// A scheme that runs script or shows content that no site served.
-    #[error("expected none of {}: their links act in the visitor's browser", NEVER.join(", "))]
-    Never,
-}
+/// An empty list would allow no link, and a long one would take long to search.
+const COUNT: Invalid = Invalid::because("expected 1 to 100 schemes");
+/// Not a scheme by RFC 3986, section 3.1.
+const NAME: Invalid =
+    Invalid::because("expected a letter, then letters, digits, +, - or ., at most 64 in all, such as https");
 
 impl Schemes {
     /// Validates a list of schemes. Case, surrounding white space and duplicates do not matter.
-    ///
-    /// # Errors
-    /// Returns [`SchemesError`] if the list is empty or too long, or has a wrong or forbidden
-    /// scheme.
-    pub fn parse(names: &[String]) -> Result<Self, SchemesError> {
+    pub fn parse(names: &[String]) -> Result<Self, Invalid> {
         if names.is_empty() || names.len() > SCHEMES_MAX {
-            return Err(SchemesError::Count);
+            return Err(COUNT);
         }
         let mut schemes = Vec::with_capacity(names.len());
         for name in names {
             let name = name.trim().to_ascii_lowercase();
             if name.len() > MAX_LEN || !is_scheme(&name) {
-                return Err(SchemesError::Name);
+                return Err(NAME);
             }
             if acts_in_the_browser(&name) {
-                return Err(SchemesError::Never);
+                return Err(never());
             }
             if !schemes.contains(&name) {
                 schemes.push(name);
@@ -70,6 +60,11 @@ impl Schemes {
     pub fn allow(&self, scheme: &str) -> bool {
         self.0.iter().any(|allowed| allowed == scheme)
     }
+}
+
+/// Refuses a scheme that runs script or shows content that no site served.
+fn never() -> Invalid {
+    format!("expected none of {}: their links act in the visitor's browser", NEVER.join(", ")).into()
 }
 
 impl Default for Schemes {
@@ -100,7 +95,7 @@ pub(crate) fn acts_in_the_browser(scheme: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn parse(names: &[&str]) -> Result<Schemes, SchemesError> {
+    fn parse(names: &[&str]) -> Result<Schemes, Invalid> {
         Schemes::parse(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
     }
 
@@ -110,13 +105,13 @@ mod tests {
         assert_eq!(schemes.to_string(), "https, shlink");
         assert!(schemes.allow("shlink") && !schemes.allow("http"));
         for scheme in NEVER {
-            assert_eq!(parse(&["https", &scheme.to_uppercase()]), Err(SchemesError::Never), "{scheme}");
+            assert_eq!(parse(&["https", &scheme.to_uppercase()]), Err(never()), "{scheme}");
             assert!(!Schemes::default().allow(scheme), "{scheme}");
         }
         for wrong in ["", "1a", "a b", "a:", "ä", "*", &"a".repeat(MAX_LEN + 1)] {
-            assert_eq!(parse(&[wrong]), Err(SchemesError::Name), "{wrong:?}");
+            assert_eq!(parse(&[wrong]), Err(NAME), "{wrong:?}");
         }
-        assert_eq!(parse(&[]), Err(SchemesError::Count));
-        assert_eq!(parse(&["a"; SCHEMES_MAX + 1]), Err(SchemesError::Count));
+        assert_eq!(parse(&[]), Err(COUNT));
+        assert_eq!(parse(&["a"; SCHEMES_MAX + 1]), Err(COUNT));
     }
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
+    Invalid,
     lookalike::{first_invisible, is_one_script},
     reserved::{self, OUR_FIRST},
     spelling::canonical,
@@ -23,104 +24,79 @@ pub struct Slug(Box<str>);
 
 text_value!(Slug);
 
-/// Why a slug was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SlugError {
-    /// Nothing but slashes and white space.
-    #[error("expected at least one character beside slashes and spaces")]
-    Empty,
-    /// Longer than [`Slug::MAX_LEN`].
-    #[error("expected at most {} bytes", Slug::MAX_LEN)]
-    TooLong,
-    /// Characters that a path cannot have.
-    #[error("expected no control characters and none of {FORBIDDEN}")]
-    Characters,
-    /// An empty segment, or a dot segment, which browsers remove from a path.
-    #[error("expected no empty segment, and none that is . or ..")]
-    Segments,
-    /// A character that is invisible or changes the text direction.
-    #[error("expected no character that is invisible or changes the direction of text: U+{:04X} is one", u32::from(*.0))]
-    Invisible(char),
-    /// Mixed scripts, so that the slug could pass for another one.
-    #[error("expected the letters of a word to be of one script, or of scripts that are written together")]
-    Scripts,
-    /// A path of the service itself.
-    #[error("expected another word: this one is a path of the service itself")]
-    Reserved,
-    /// A name that has a meaning of its own on every host.
-    #[error(
-        "expected another word: this one has a meaning of its own for browsers, crawlers or other services"
-    )]
-    WellKnown,
-}
+const EMPTY: Invalid = Invalid::because("expected at least one character beside slashes and spaces");
+/// The length is [`Slug::MAX_LEN`].
+const TOO_LONG: Invalid = Invalid::because("expected at most 255 bytes");
+/// Those of [`FORBIDDEN`].
+const CHARACTERS: Invalid = Invalid::because("expected no control characters and none of :?#[]@%\\\"<>^`{|}");
+/// Browsers remove dot segments from a path.
+const SEGMENTS: Invalid = Invalid::because("expected no empty segment, and none that is . or ..");
+/// With mixed scripts, a slug could pass for another one.
+const SCRIPTS: Invalid = Invalid::because(
+    "expected the letters of a word to be of one script, or of scripts that are written together",
+);
+const RESERVED: Invalid = Invalid::because("expected another word: this one is a path of the service itself");
+const WELL_KNOWN: Invalid = Invalid::because(
+    "expected another word: this one has a meaning of its own for browsers, crawlers or other services",
+);
 
 impl Slug {
     /// Maximum length of a slug, in bytes.
     pub const MAX_LEN: usize = 255;
 
     /// Parses a slug as Shlink does: slashes at its ends are dropped, spaces become dashes, several
-    /// segments are allowed.
-    ///
-    /// # Errors
-    /// Returns the [`SlugError`] of the first check that failed. Lookalikes are not refused here.
-    pub fn parse(text: &str) -> Result<Self, SlugError> {
+    /// segments are allowed. Lookalikes are not refused here.
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
         let text = text.trim().trim_matches('/').trim().replace(' ', "-");
         if text.is_empty() {
-            return Err(SlugError::Empty);
+            return Err(EMPTY);
         }
         if text.len() > Slug::MAX_LEN {
-            return Err(SlugError::TooLong);
+            return Err(TOO_LONG);
         }
         let is_forbidden = |one: char| one.is_control() || one.is_whitespace() || FORBIDDEN.contains(one);
         if text.chars().any(is_forbidden) {
-            return Err(SlugError::Characters);
+            return Err(CHARACTERS);
         }
         let segments: Vec<&str> = text.split('/').collect();
         if segments.iter().any(|segment| matches!(*segment, "" | "." | "..")) {
-            return Err(SlugError::Segments);
+            return Err(SEGMENTS);
         }
         let is_ours = OUR_FIRST.contains(&segments[0])
             || segments.len() > 1 && segments.last().is_some_and(|last| OUR_LAST.contains(last));
         if is_ours {
-            return Err(SlugError::Reserved);
+            return Err(RESERVED);
         }
         Ok(Self(text.into()))
     }
 
     /// Parses the slug of a new link in its canonical spelling, and refuses lookalikes of other
     /// slugs and names with a meaning of their own.
-    ///
-    /// # Errors
-    /// Returns the [`SlugError`] of the first check that failed.
-    pub fn pick(text: &str) -> Result<Self, SlugError> {
+    pub fn pick(text: &str) -> Result<Self, Invalid> {
         let written = Self::parse(text)?;
         if let Some(one) = first_invisible(&written.0) {
-            return Err(SlugError::Invisible(one));
+            return Err(invisible(one));
         }
         let slug = written.kept()?;
         if slug.0.ends_with('+') {
             // It would take the place of the preview of another link.
-            return Err(SlugError::Reserved);
+            return Err(RESERVED);
         }
         if !slug.0.split(BETWEEN_WORDS).all(is_one_script) {
-            return Err(SlugError::Scripts);
+            return Err(SCRIPTS);
         }
         Ok(slug)
     }
 
     /// Returns the slug under which a new link is kept that has this name already elsewhere, such
     /// as an imported one: in its canonical spelling. Lookalikes are accepted.
-    ///
-    /// # Errors
-    /// Returns [`SlugError`] if its canonical spelling is too long, or if the name has a meaning of
-    /// its own.
-    pub fn kept(&self) -> Result<Self, SlugError> {
+    pub fn kept(&self) -> Result<Self, Invalid> {
         let text = canonical(&self.0);
         if text.is_empty() {
-            return Err(SlugError::Empty);
+            return Err(EMPTY);
         }
         if text.len() > Slug::MAX_LEN {
-            return Err(SlugError::TooLong);
+            return Err(TOO_LONG);
         }
         let slug = Self(text.into());
         slug.check_meaning()?;
@@ -128,16 +104,12 @@ impl Slug {
     }
 
     /// Checks that no new link under this name would stand for something else.
-    ///
-    /// # Errors
-    /// Returns [`SlugError::Reserved`] for a path of the service in another case, and
-    /// [`SlugError::WellKnown`] for a name with a meaning of its own.
-    pub fn check_meaning(&self) -> Result<(), SlugError> {
+    pub fn check_meaning(&self) -> Result<(), Invalid> {
         let first = self.0.split('/').next().unwrap_or_default();
         if reserved::is_ours(first) {
-            return Err(SlugError::Reserved);
+            return Err(RESERVED);
         }
-        if reserved::is_well_known(first) { Err(SlugError::WellKnown) } else { Ok(()) }
+        if reserved::is_well_known(first) { Err(WELL_KNOWN) } else { Ok(()) }
     }
 
     /// Returns whether two slugs are spellings of the same name.
@@ -154,12 +126,19 @@ impl Slug {
     }
 }
 
+/// Refuses a character that is invisible or changes the text direction.
+fn invisible(one: char) -> Invalid {
+    let code = u32::from(one);
+    format!("expected no character that is invisible or changes the direction of text: U+{code:04X} is one")
+        .into()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn slugs_are_read_as_shlink_reads_them() {
+    fn slugs_are_read_as_shlink_reads_them_or_refused_with_the_reason() {
         for (text, kept) in [
             ("promo", "promo"),
             (" /summer sale/ ", "summer-sale"),
@@ -170,27 +149,23 @@ mod tests {
         ] {
             assert_eq!(Slug::parse(text).unwrap().as_str(), kept, "{text:?}");
         }
-    }
-
-    #[test]
-    fn what_cannot_be_a_path_or_is_one_of_ours_is_refused_with_the_reason() {
         let long = "x".repeat(Slug::MAX_LEN + 1);
         for (text, reason) in [
-            ("", SlugError::Empty),
-            (" / ", SlugError::Empty),
-            (long.as_str(), SlugError::TooLong),
-            ("a?b", SlugError::Characters),
-            ("a\nb", SlugError::Characters),
-            ("a%20b", SlugError::Characters),
-            ("a//b", SlugError::Segments),
-            ("a/../b", SlugError::Segments),
-            ("rest", SlugError::Reserved),
-            ("rest/v3", SlugError::Reserved),
-            ("manage", SlugError::Reserved),
-            ("_pages/x", SlugError::Reserved),
-            ("robots.txt", SlugError::Reserved),
-            ("promo/qr-code", SlugError::Reserved),
-            ("promo/visits", SlugError::Reserved),
+            ("", EMPTY),
+            (" / ", EMPTY),
+            (long.as_str(), TOO_LONG),
+            ("a?b", CHARACTERS),
+            ("a\nb", CHARACTERS),
+            ("a%20b", CHARACTERS),
+            ("a//b", SEGMENTS),
+            ("a/../b", SEGMENTS),
+            ("rest", RESERVED),
+            ("rest/v3", RESERVED),
+            ("manage", RESERVED),
+            ("_pages/x", RESERVED),
+            ("robots.txt", RESERVED),
+            ("promo/qr-code", RESERVED),
+            ("promo/visits", RESERVED),
         ] {
             assert_eq!(Slug::parse(text), Err(reason), "{text:?}");
         }
@@ -199,14 +174,14 @@ mod tests {
     #[test]
     fn a_new_slug_cannot_pass_for_another_and_an_old_one_is_still_found() {
         for (text, reason) in [
-            ("pro\u{200b}mo", SlugError::Invisible('\u{200b}')),
-            ("promo\u{202e}gpj", SlugError::Invisible('\u{202e}')),
-            ("promo\u{fe0f}", SlugError::Invisible('\u{fe0f}')),
-            ("ads.txt", SlugError::WellKnown),
-            ("Sitemap.xml/2", SlugError::WellKnown),
-            ("Manage", SlugError::Reserved),
-            ("sale/p\u{430}ypal", SlugError::Scripts),
-            ("my-p\u{430}ypal-login", SlugError::Scripts),
+            ("pro\u{200b}mo", invisible('\u{200b}')),
+            ("promo\u{202e}gpj", invisible('\u{202e}')),
+            ("promo\u{fe0f}", invisible('\u{fe0f}')),
+            ("ads.txt", WELL_KNOWN),
+            ("Sitemap.xml/2", WELL_KNOWN),
+            ("Manage", RESERVED),
+            ("sale/p\u{430}ypal", SCRIPTS),
+            ("my-p\u{430}ypal-login", SCRIPTS),
         ] {
             assert_eq!(Slug::pick(text), Err(reason), "{text:?}");
             assert_eq!(Slug::of_path(&format!("/{text}")).unwrap().as_str(), text);
@@ -231,7 +206,7 @@ mod tests {
         assert!(!Slug::pick("cafe").unwrap().is_same("caf\u{e9}"));
         // Composed, this letter is longer.
         let long = "\u{958}".repeat(Slug::MAX_LEN / 3);
-        assert_eq!(Slug::pick(&long), Err(SlugError::TooLong));
+        assert_eq!(Slug::pick(&long), Err(TOO_LONG));
         let error = Slug::pick("a\u{200b}").unwrap_err().to_string();
         assert!(error.contains("U+200B"), "{error}");
     }

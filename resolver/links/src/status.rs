@@ -2,28 +2,19 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Invalid;
+
 /// A redirect status: 301, 302, 307 or 308.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "u16", into = "u16")]
 pub struct RedirectStatus(u16);
 
-/// Error of converting a number that is not a redirect status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected 301, 302, 307 or 308")]
-pub struct RedirectStatusError;
-
-impl RedirectStatus {
-    /// Returns the status as a number.
-    pub fn code(self) -> u16 {
-        self.0
-    }
-}
-
 impl TryFrom<u16> for RedirectStatus {
-    type Error = RedirectStatusError;
+    type Error = Invalid;
 
-    fn try_from(status: u16) -> Result<Self, RedirectStatusError> {
-        if matches!(status, 301 | 302 | 307 | 308) { Ok(Self(status)) } else { Err(RedirectStatusError) }
+    fn try_from(status: u16) -> Result<Self, Invalid> {
+        let is_known = matches!(status, 301 | 302 | 307 | 308);
+        if is_known { Ok(Self(status)) } else { Err(Invalid::because("expected 301, 302, 307 or 308")) }
     }
 }
 

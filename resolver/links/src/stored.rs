@@ -11,6 +11,8 @@
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use crate::{Details, DomainSettings, api_key::KeyLimits};
+
 /// First character of the names of members that releases without them may ignore.
 const MAY_BE_IGNORED: char = '_';
 /// Name under which a value is set aside that is no object.
@@ -35,6 +37,23 @@ pub trait StoredObject: Default + DeserializeOwned {
     }
 }
 
+/// Implements [`StoredObject`] for types that keep such members in `others`.
+macro_rules! stored_objects {
+    ($($name:ident),+) => {$(
+        impl StoredObject for $name {
+            fn unknown(&self) -> &Map<String, Value> {
+                &self.others
+            }
+
+            fn unknown_mut(&mut self) -> &mut Map<String, Value> {
+                &mut self.others
+            }
+        }
+    )+};
+}
+
+stored_objects!(Details, DomainSettings, KeyLimits);
+
 /// Parses an object member by member, and sets aside those that cannot be read.
 fn set_aside<T: StoredObject>(text: &str) -> T {
     let members = match serde_json::from_str(text) {
@@ -56,7 +75,6 @@ fn set_aside<T: StoredObject>(text: &str) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Details, DomainSettings, api_key::KeyLimits};
 
     #[test]
     fn what_cannot_be_read_is_set_aside_and_written_back() {

@@ -2,10 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{spelling::nfc, text_value::text_value};
+use super::{Invalid, spelling::nfc, text_value::text_value};
 
 /// Maximum number of tags of one link.
 pub const TAGS_MAX: usize = 100;
+/// The length is [`Tag::MAX_LEN`].
+const INVALID: Invalid = Invalid::because("expected a tag of 1 to 255 bytes without control characters");
 
 /// A validated tag.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -14,35 +16,22 @@ pub struct Tag(Box<str>);
 
 text_value!(Tag);
 
-/// Error of [`Tag::parse`] and [`Tag::exactly`]: wrong length, or control characters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected a tag of 1 to {} bytes without control characters", Tag::MAX_LEN)]
-pub struct TagError;
-
 impl Tag {
     /// Maximum length of a tag, in bytes.
     pub const MAX_LEN: usize = 255;
 
     /// Parses a tag as Shlink does: in lower case, with dashes for spaces. All spellings of a text
     /// are one tag, in NFC.
-    ///
-    /// # Errors
-    /// Returns [`TagError`] if the tag is empty, longer than [`Tag::MAX_LEN`], or has control
-    /// characters.
-    pub fn parse(text: &str) -> Result<Self, TagError> {
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
         Self::exactly(&text.trim().to_lowercase().replace(' ', "-"))
     }
 
     /// Parses a tag without changing its case or inner spaces. Shlink renames and deletes tags by
     /// such exact names. It is in NFC.
-    ///
-    /// # Errors
-    /// Returns [`TagError`] if the tag is empty, longer than [`Tag::MAX_LEN`], or has control
-    /// characters.
-    pub fn exactly(text: &str) -> Result<Self, TagError> {
+    pub fn exactly(text: &str) -> Result<Self, Invalid> {
         let text = nfc(text.trim());
         let fits = (1..=Tag::MAX_LEN).contains(&text.len()) && !text.chars().any(char::is_control);
-        if fits { Ok(Self((*text).into())) } else { Err(TagError) }
+        if fits { Ok(Self((*text).into())) } else { Err(INVALID) }
     }
 
     /// Wraps a tag that was validated when it was stored.
@@ -63,7 +52,7 @@ mod tests {
         assert_eq!(Tag::exactly("Cafe\u{301}").unwrap().as_str(), "Caf\u{e9}");
         assert_eq!(Tag::exactly(" Summer Sale ").unwrap().as_str(), "Summer Sale");
         for wrong in ["", "  ", "a\u{7}b", &"x".repeat(Tag::MAX_LEN + 1)] {
-            assert_eq!(Tag::parse(wrong), Err(TagError), "{wrong:?}");
+            assert_eq!(Tag::parse(wrong), Err(INVALID), "{wrong:?}");
         }
     }
 }

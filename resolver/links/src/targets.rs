@@ -23,14 +23,12 @@ use std::{
 use url::Host;
 
 use crate::{
-    LongUrl,
+    Invalid, LongUrl,
     destination::{Base, hosts, name_of},
 };
 
 /// Pattern that matches every host.
 const ALL: &str = "*";
-/// Maximum length of a pattern, in bytes.
-const MAX_LEN: usize = 255;
 
 /// A target rule: allows or denies the hosts of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,29 +37,24 @@ pub struct TargetRule {
     allowed: bool,
 }
 
-/// Error of [`TargetRule::parse`]: not a pattern of hosts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected a host such as example.com, *.example.com for all below it, or * for every host")]
-pub struct PatternError;
+const NOT_A_PATTERN: Invalid = Invalid::because(
+    "expected a host such as example.com, *.example.com for all below it, or * for every host",
+);
 
 impl TargetRule {
     /// Maximum length of a pattern, in bytes.
-    pub const MAX_LEN: usize = MAX_LEN;
+    pub const MAX_LEN: usize = 255;
 
     /// Parses a pattern. Hosts are kept as URLs name them: lower case, in Punycode, without
     /// trailing dots.
-    ///
-    /// # Errors
-    /// Returns [`PatternError`] if the pattern names no hosts, or is longer than
-    /// [`TargetRule::MAX_LEN`].
-    pub fn parse(pattern: &str, allowed: bool) -> Result<Self, PatternError> {
+    pub fn parse(pattern: &str, allowed: bool) -> Result<Self, Invalid> {
         let pattern = pattern.trim();
         if pattern == ALL {
             return Ok(Self { pattern: ALL.into(), allowed });
         }
         match normal(pattern) {
-            Some(kept) if kept.len() <= MAX_LEN => Ok(Self { pattern: kept.into(), allowed }),
-            _ => Err(PatternError),
+            Some(kept) if kept.len() <= Self::MAX_LEN => Ok(Self { pattern: kept.into(), allowed }),
+            _ => Err(NOT_A_PATTERN),
         }
     }
 
@@ -102,11 +95,6 @@ impl Targets {
             *set.entry(pattern.clone()).or_insert(true) &= allowed;
         }
         Self { rules: set }
-    }
-
-    /// Returns `true` if there are no rules.
-    pub fn is_empty(&self) -> bool {
-        self.rules.is_empty()
     }
 
     /// Returns `true` if visitors may be led to this target. `base` serves the redirect; without
@@ -163,7 +151,7 @@ impl Gate {
     /// Replaces the rules. The caller must afterwards invalidate copies of links that the former
     /// rules allowed.
     pub fn replace(&self, targets: Targets) {
-        let has_rules = u64::from(!targets.is_empty());
+        let has_rules = u64::from(!targets.rules.is_empty());
         let mut place = self.targets.write().unwrap_or_else(PoisonError::into_inner);
         *place = Arc::new(targets);
         let changes = self.state.load(Ordering::Relaxed) / 2 + 1;
@@ -296,7 +284,7 @@ mod tests {
             assert_eq!(TargetRule::parse(text, false).unwrap().pattern(), kept);
         }
         for text in ["", "*.", "*.*.com", "a*.com", "https://a.b", "a/b", "*.10.0.0.1"] {
-            assert_eq!(TargetRule::parse(text, false), Err(PatternError), "{text}");
+            assert_eq!(TargetRule::parse(text, false), Err(NOT_A_PATTERN), "{text}");
         }
     }
 }

@@ -4,7 +4,6 @@
 //! texts, and a kind of event is a name.
 
 mod body;
-mod delivery;
 mod event;
 
 use std::fmt;
@@ -15,8 +14,7 @@ use url::Url;
 use crate::{DomainId, Tag, api_key::ApiKeyId};
 use codes::LinkId;
 
-pub use body::{BODY_BYTES, SampleVisit, Shown, body};
-pub use delivery::{Delivery, DeliveryId, DeliveryState};
+pub use body::{BODY_BYTES, Shown, body};
 pub use event::{EventId, EventKind, NewWebhookEvent, PING, RecordedVisits, WebhookEvent};
 
 /// Maximum number of webhooks.
@@ -125,14 +123,7 @@ pub struct Webhook {
     pub version: u64,
 }
 
-impl Webhook {
-    /// Returns the host of the receiver, without path and query, which may carry a token.
-    pub fn host(&self) -> String {
-        host(&self.url)
-    }
-}
-
-/// Returns the host of a URL.
+/// Returns the host of a receiver's URL, without path and query, which may carry a token.
 pub fn host(url: &str) -> String {
     Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default()
 }
@@ -163,6 +154,64 @@ pub struct WebhookEdit {
     pub description: Option<Option<String>>,
     /// Whether the webhook is called. Enabling it forgets earlier failures.
     pub enabled: Option<bool>,
+}
+
+codes::stored_number! {
+    /// Number of a delivery in the database.
+    pub struct DeliveryId(i64);
+}
+
+codes::named_values! {
+    /// How far a delivery has come. The numbers are stored.
+    pub enum DeliveryState {
+        /// Another attempt is due, now or later.
+        Open = 0 => "open",
+        /// The receiver has the event.
+        Delivered = 1 => "delivered",
+        /// Every attempt failed, and there is no other one.
+        Dead = 2 => "dead",
+    }
+}
+
+impl DeliveryState {
+    /// Returns the state as it is stored.
+    pub const fn stored(self) -> i64 {
+        self as i64
+    }
+
+    /// Reads a stored state.
+    pub fn from_stored(number: i64) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.stored() == number)
+    }
+}
+
+/// A delivery with its last attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// Number.
+    pub id: DeliveryId,
+    /// Webhook.
+    pub webhook: WebhookId,
+    /// Receiver's idempotency key, the same in all attempts.
+    pub message_id: String,
+    /// Name of the event's kind.
+    pub kind: String,
+    /// How far it has come.
+    pub state: DeliveryState,
+    /// Number of attempts, the one under way included.
+    pub attempts: u32,
+    /// When the delivery was queued.
+    pub created_at: Timestamp,
+    /// When the next attempt of an open delivery is due.
+    pub due_at: Timestamp,
+    /// Status of the last answer.
+    pub last_status: Option<u16>,
+    /// What went wrong in the last attempt.
+    pub last_error: Option<String>,
+    /// Beginning of the last answer's body.
+    pub excerpt: Option<String>,
+    /// When the delivery ended.
+    pub ended_at: Option<Timestamp>,
 }
 
 #[cfg(test)]

@@ -92,7 +92,8 @@ impl<'a> Frame<'a> {
 
     /// Returns whether the key of the session may see what concerns all links.
     pub(crate) fn is_operator(&self) -> bool {
-        self.session.is_some_and(|session| session.grant.scopes.is_admin() && !session.grant.limits.hide())
+        self.session
+            .is_some_and(|session| session.grant.scopes.allow(Scope::Admin) && !session.grant.limits.hide())
     }
 
     /// Returns whether the key of the session may reserve codes.

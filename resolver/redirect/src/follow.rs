@@ -139,7 +139,8 @@ pub(crate) fn check_live(
 ) -> Result<(), Refusal> {
     let FoundLink { link, visited, key } = found;
     let Some(outcome) = outcome_of(link.state(now)) else { return Ok(()) };
-    let answer = if link.was_live(now) {
+    let was_live = link.details().valid_since.is_none_or(|since| since <= now);
+    let answer = if was_live {
         gone(redirector, visited, key, path, page_of(outcome))
     } else {
         not_found(redirector, visited, Unmatched::Code(key), path)
@@ -308,7 +309,7 @@ pub(crate) async fn lead_visitor<B>(
         target: if to.is_own { &[] } else { to.location.as_bytes() },
     };
     note(thread, visitor, &request_head(request), now, visit);
-    let status = link.status().and_then(|status| StatusCode::from_u16(status.code()).ok());
+    let status = link.details().status.and_then(|status| StatusCode::from_u16(status.into()).ok());
     Ok(redirect(status.unwrap_or(redirector.status), to.location))
 }
 

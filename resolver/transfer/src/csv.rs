@@ -63,7 +63,6 @@ pub(super) const LAYOUT: Layout = Layout {
 };
 
 /// Returns the name under which exports have the column that is meant; `None` for an unknown one.
-#[must_use]
 pub fn link_column(name: &str) -> Option<&'static str> {
     LAYOUT.column(name)
 }
@@ -76,9 +75,9 @@ pub(super) fn of_json(item: &Item) -> Result<Row, RowError> {
     let place = item.place;
     let mut fields = Map::new();
     for (name, value) in &item.fields {
-        let unknown = || RowError::Item {
-            place,
-            problem: format!("{:?} is none of the known fields: {}", clip(name), LAYOUT.known()),
+        let unknown = || {
+            let known = LAYOUT.known();
+            RowError::item(place, format_args!("{:?} is none of the known fields: {known}", clip(name)))
         };
         let json_only = || JSON_ONLY.into_iter().find(|known| known == name);
         let column = LAYOUT.column(name).or_else(json_only).ok_or_else(unknown)?;
@@ -109,6 +108,8 @@ pub(super) fn of_table(item: &Item) -> Result<Row, RowError> {
 
 fn row(item: &Item, tags: Vec<String>, left_out: &[String]) -> Result<Row, RowError> {
     let (code, domain) = name(item)?;
+    // A name of a later version is never taken for harmless.
+    let known = |name: &String| LeftOut::parse(name.trim()).unwrap_or(LeftOut::Unknown);
     Ok(Row {
         place: item.place,
         code,
@@ -135,7 +136,7 @@ fn row(item: &Item, tags: Vec<String>, left_out: &[String]) -> Result<Row, RowEr
         blocked: item.text("blocked")?,
         blocked_at: item.time("blockedAt")?,
         blocked_by: item.text("blockedBy")?,
-        left_out: left_out.iter().map(|name| LeftOut::parse(name)).collect(),
+        left_out: left_out.iter().map(known).collect(),
         ..Row::default()
     })
 }
@@ -163,14 +164,13 @@ fn rules(item: &Item) -> Result<Option<String>, RowError> {
         }
         let Some(Value::String(text)) = condition.get_mut("matchValue") else { continue };
         let time = stored_time(text, &item.zone);
-        *text = time.map_err(|error| item.broken("redirectRules", format!("{text:?}: {error}")))?;
+        *text = time.map_err(|error| item.broken("redirectRules", format_args!("{text:?}: {error}")))?;
     }
     Ok((!rules.is_empty()).then(|| list.to_string()))
 }
 
 /// Escapes a text for a cell. A spreadsheet would evaluate a text that begins like a formula
 /// (CWE-1236); an apostrophe before it prevents that.
-#[must_use]
 pub fn harmless(text: &str) -> Cow<'_, str> {
     if looks_computed(text) { Cow::Owned(format!("'{text}")) } else { Cow::Borrowed(text) }
 }
@@ -208,7 +208,6 @@ pub(super) fn join_tags(tags: &[Value]) -> String {
 /// Splits the tags of a cell at bars and commas, and drops blank ones. A backslash before a
 /// separator or a backslash makes it part of the tag; before any other character it stands for
 /// itself.
-#[must_use]
 pub fn split_tags(text: &str) -> Vec<String> {
     let mut tags = vec![String::new()];
     let mut characters = text.chars().peekable();

@@ -11,14 +11,11 @@ const PIECE: usize = 8 * 1024;
 /// refused and not changed.
 const NOT_UTF_8: u8 = 0xff;
 
-/// Reads a unit of UTF-16 in one of the byte orders.
-type ReadUnit = fn([u8; 2]) -> u16;
-
 /// Returns a reader of the input's text as UTF-8, without its byte order mark.
 pub(super) fn decoded<'a>(mut input: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
     let mut head = Vec::new();
     input.by_ref().take(HEAD).read_to_end(&mut head)?;
-    let (mark, unit): (_, Option<ReadUnit>) = match head[..] {
+    let (mark, unit): (_, Option<fn([u8; 2]) -> u16>) = match head[..] {
         [0xff, 0xfe, ..] => (2, Some(u16::from_le_bytes)),
         [0xfe, 0xff, ..] => (2, Some(u16::from_be_bytes)),
         [0xef, 0xbb, 0xbf, ..] => (3, None),

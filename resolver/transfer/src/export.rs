@@ -4,34 +4,28 @@
 
 use std::io::{self, Write};
 
-use jiff::Timestamp;
-use serde::Serializer as _;
-use serde_json::{Serializer, Value, json};
+use serde_json::{Value, json};
 
 use super::{
     csv::{LAYOUT, WRITTEN, harmless, join_tags},
-    row::{LeftOut, Row},
+    row::Row,
 };
 
 /// Writes the first line of a CSV table: the column names.
-///
-/// # Errors
-/// Returns an error if the writer fails.
 pub fn write_csv_head(to: impl Write) -> io::Result<()> {
     write_record(columns(), to)
 }
 
-/// Writes a link as a row of a CSV table. The writer should be buffered.
-///
-/// # Errors
-/// Returns an error if the writer fails or `redirect_rules` is not valid JSON.
+/// Writes a link as a row of a CSV table. The writer should be buffered. `redirect_rules` that are
+/// not valid JSON are an error, here and in [`write_ndjson`].
 pub fn write_csv(row: &Row, to: impl Write) -> io::Result<()> {
-    let fields = fields(row, &row.left_out_of_table())?;
-    let cell = |column| match fields.iter().find(|(name, _)| *name == column) {
-        Some((_, Value::String(text))) => harmless(text).into_owned(),
-        Some((_, Value::Array(list))) => harmless(&join_tags(list)).into_owned(),
-        None | Some((_, Value::Null)) => String::new(),
-        Some((_, value)) => value.to_string(),
+    let mut fields = serde_json::to_value(row)?;
+    fields["leftOut"] = json!(row.left_out_of_table());
+    let cell = |column: &str| match &fields[column] {
+        Value::String(text) => harmless(text).into_owned(),
+        Value::Array(list) => harmless(&join_tags(list)).into_owned(),
+        Value::Null => String::new(),
+        value => value.to_string(),
     };
     let cells: Vec<String> = columns().map(cell).collect();
     write_record(cells.iter().map(String::as_str), to)
@@ -44,9 +38,6 @@ fn columns() -> impl Iterator<Item = &'static str> {
 
 /// Writes a record (RFC 4180). A cell is in quotation marks if it would be read differently without
 /// them, as one with white space around it would be.
-///
-/// # Errors
-/// Returns an error if the writer fails.
 pub fn write_record<'a>(cells: impl Iterator<Item = &'a str>, mut to: impl Write) -> io::Result<()> {
     for (index, cell) in cells.enumerate() {
         let before = if index == 0 { "" } else { "," };
@@ -59,64 +50,31 @@ pub fn write_record<'a>(cells: impl Iterator<Item = &'a str>, mut to: impl Write
     writeln!(to)
 }
 
-/// Returns the fields of a link under their names. Absent ones are null.
-fn fields(row: &Row, left_out: &[LeftOut]) -> io::Result<[(&'static str, Value); 28]> {
-    let time = |time: Option<Timestamp>| time.map(|time| time.to_string());
-    let rules = row.redirect_rules.as_deref().map(serde_json::from_str::<Value>).transpose()?;
-    let left_out: Vec<&str> = left_out.iter().map(|one| one.as_str()).collect();
-    Ok([
-        ("shortCode", json!(row.code)),
-        ("longUrl", json!(row.long_url)),
-        ("title", json!(row.title)),
-        ("description", json!(row.description)),
-        ("tags", json!(row.tags)),
-        ("domain", json!(row.domain)),
-        ("createdAt", json!(time(row.created_at))),
-        ("validSince", json!(time(row.valid_since))),
-        ("validUntil", json!(time(row.valid_until))),
-        ("maxVisits", json!(row.max_visits)),
-        ("crawlable", json!(row.crawlable)),
-        ("forwardQuery", json!(row.forward_query)),
-        ("visits", json!(row.visits)),
-        ("uses", json!(row.uses)),
-        ("enabled", json!(row.enabled)),
-        ("redirectStatus", json!(row.redirect_status)),
-        ("minted", json!(row.minted)),
-        ("passwordHash", json!(row.password_hash.as_ref().map(|hash| &hash.0))),
-        ("redirectRules", json!(rules)),
-        ("createdBy", json!(row.created_by)),
-        ("editedAt", json!(time(row.edited_at))),
-        ("editedBy", json!(row.edited_by)),
-        ("version", json!(row.version)),
-        ("blocked", json!(row.blocked)),
-        ("blockedAt", json!(time(row.blocked_at))),
-        ("blockedBy", json!(row.blocked_by)),
-        ("deletedAt", json!(time(row.deleted_at))),
-        ("leftOut", json!(left_out)),
-    ])
-}
-
 /// Writes a link as a JSON object on a line of its own. The writer should be buffered.
-///
-/// # Errors
-/// Returns an error if the writer fails or `redirect_rules` is not valid JSON.
 pub fn write_ndjson(row: &Row, mut to: impl Write) -> io::Result<()> {
-    // Absent values and empty lists are omitted.
-    let has =
-        |(_, value): &(&str, Value)| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty());
-    Serializer::new(&mut to).collect_map(fields(row, &row.left_out)?.into_iter().filter(has))?;
-    to.write_all(b"\n")
+    let mut fields = serde_json::to_value(row)?;
+    if let Some(fields) = fields.as_object_mut() {
+        // Absent values and empty lists are omitted.
+        fields.retain(|_, value| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty()));
+    }
+    writeln!(to, "{fields}")
 }
 
 #[cfg(test)]
 mod tests {
-    use proptest::{collection::vec, option, prelude::*};
+    use jiff::Timestamp;
+    use proptest::{
+        array::{uniform5, uniform8},
+        collection::vec,
+        option,
+        prelude::*,
+    };
 
     use super::*;
     use crate::{
         Source,
         header::{write_end, write_header},
-        row::Secret,
+        row::{LeftOut, Secret},
         source::read,
     };
 
@@ -188,38 +146,20 @@ mod tests {
         )
     }
 
-    fn limits() -> impl Strategy<Value = Row> {
-        let count = any::<Option<u64>>;
-        (count(), count(), count(), count(), count(), any::<[Option<bool>; 4]>()).prop_map(
-            |(max_visits, visits, uses, redirect_status, version, flags)| Row {
-                max_visits,
-                visits,
-                uses,
-                redirect_status,
-                version,
-                crawlable: flags[0],
-                forward_query: flags[1],
-                enabled: flags[2],
-                minted: flags[3],
-                ..Row::default()
-            },
-        )
-    }
-
     prop_compose! {
         fn row()(
             long_url in text(),
-            (code, domain, title, description) in (option::of(text()), option::of(text()), option::of(text()), option::of(text())),
-            (created_by, edited_by, blocked, blocked_by) in
-                (option::of(text()), option::of(text()), option::of(text()), option::of(text())),
+            [code, domain, title, description, created_by, edited_by, blocked, blocked_by] in uniform8(option::of(text())),
             // Tags have no white space around them.
             tags in vec(text().prop_map(|tag| tag.trim().to_owned()).prop_filter("blank", |tag| !tag.is_empty()), 0..5),
-            (created_at, valid_since, valid_until, edited_at, blocked_at) in (time(), time(), time(), time(), time()),
-            rest in limits(),
+            [created_at, valid_since, valid_until, edited_at, blocked_at] in uniform5(time()),
+            [max_visits, visits, uses, redirect_status, version] in any::<[Option<u64>; 5]>(),
+            [crawlable, forward_query, enabled, minted] in any::<[Option<bool>; 4]>(),
         ) -> Row {
             Row {
-                code, domain, long_url, title, description, tags, created_at, valid_since, valid_until, edited_at,
-                created_by, edited_by, blocked, blocked_by, blocked_at, ..rest
+                code, domain, long_url, title, description, tags, created_at, valid_since, valid_until, max_visits,
+                crawlable, forward_query, visits, uses, enabled, redirect_status, minted, created_by, edited_at, edited_by,
+                version, blocked, blocked_at, blocked_by, ..Row::default()
             }
         }
     }

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 
 use serde_json::json;
 
-use super::{item::Item, row::RowError};
+use super::{item::Item, row::RowError, table::clip};
 
 /// The name of the format.
 const FORMAT: &str = "shortmint-links";
@@ -32,36 +32,29 @@ pub(super) enum Mark {
 pub(super) fn mark(item: &Item) -> Result<Option<Mark>, RowError> {
     let Some(format) = item.fields.get(FIELD) else { return Ok(None) };
     if let (Some(FORMAT), Some(links)) = (format.as_str(), item.fields.get("end")) {
-        return links.as_u64().map(|links| Some(Mark::End(links))).ok_or_else(|| RowError::Broken {
-            after: item.place.saturating_sub(1),
-            problem: "the last line does not say how many links there are".to_owned(),
-        });
+        let problem = "the last line does not say how many links there are";
+        let wrong = || RowError::broken(item.place.saturating_sub(1), problem);
+        return links.as_u64().map(|links| Some(Mark::End(links))).ok_or_else(wrong);
     }
     let version = item.fields.get("version").cloned().unwrap_or_default();
     if format.as_str() == Some(FORMAT) && version.as_u64() == Some(VERSION) {
         return Ok(Some(Mark::Begin));
     }
-    Err(RowError::Version { known: VERSION, found: super::table::clip(&format!("{format} {version}")) })
+    Err(RowError::form(format!(
+        "an export of {}, and this release reads version {VERSION}: import it with the release that wrote \
+         it, or a later one",
+        clip(&format!("{format} {version}"))
+    )))
 }
 
 /// Writes the header line.
-///
-/// # Errors
-/// Returns an error if the writer fails.
-pub fn write_header(to: impl Write) -> io::Result<()> {
-    write(to, &json!({ FIELD: FORMAT, "version": VERSION }))
+pub fn write_header(mut to: impl Write) -> io::Result<()> {
+    writeln!(to, "{}", json!({ FIELD: FORMAT, "version": VERSION }))
 }
 
 /// Writes the trailer line after `links` links.
-///
-/// # Errors
-/// Returns an error if the writer fails.
-pub fn write_end(links: u64, to: impl Write) -> io::Result<()> {
-    write(to, &json!({ FIELD: FORMAT, "end": links }))
-}
-
-fn write(mut to: impl Write, line: &serde_json::Value) -> io::Result<()> {
-    writeln!(to, "{line}")
+pub fn write_end(links: u64, mut to: impl Write) -> io::Result<()> {
+    writeln!(to, "{}", json!({ FIELD: FORMAT, "end": links }))
 }
 
 #[cfg(test)]

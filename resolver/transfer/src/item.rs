@@ -1,6 +1,6 @@
 //! A raw item of an input, whose fields are not interpreted yet.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt};
 
 use jiff::{Timestamp, tz::TimeZone};
 use links::read_time;
@@ -38,12 +38,12 @@ impl Item {
 
     /// Returns the error for an invalid field of this item.
     pub(super) fn wrong(&self, field: &'static str, expected: &'static str) -> RowError {
-        self.broken(field, format!("expected {expected}"))
+        self.broken(field, format_args!("expected {expected}"))
     }
 
     /// Returns the error for a field of this item with this problem.
-    pub(super) fn broken(&self, field: &'static str, problem: String) -> RowError {
-        RowError::Field { place: self.place, field, problem: problem.into() }
+    pub(super) fn broken(&self, field: &'static str, problem: impl fmt::Display) -> RowError {
+        RowError::item(self.place, format_args!("{field}: {problem}"))
     }
 
     /// Reads a string field.
@@ -90,7 +90,7 @@ impl Item {
     /// Reads a timestamp field.
     pub(super) fn time(&self, field: &'static str) -> Result<Option<Timestamp>, RowError> {
         let Some(text) = self.text(field)? else { return Ok(None) };
-        read_time(&text, &self.zone).map(Some).map_err(|error| self.broken(field, error.to_string()))
+        read_time(&text, &self.zone).map(Some).map_err(|error| self.broken(field, error))
     }
 
     /// Reads a list of strings, without the blank ones.
@@ -102,7 +102,8 @@ impl Item {
             Some(_) => return Err(wrong()),
         };
         let texts: Option<Vec<&str>> = list.iter().map(Value::as_str).collect();
-        Ok(texts.ok_or_else(wrong)?.into_iter().filter(|text| is_filled(text)).map(str::to_owned).collect())
+        let filled = texts.ok_or_else(wrong)?.into_iter().filter(|text| !text.trim().is_empty());
+        Ok(filled.map(str::to_owned).collect())
     }
 
     /// Reads a short URL field, split into domain and code.
@@ -113,17 +114,8 @@ impl Item {
     }
 }
 
-/// Returns whether a text has a character other than white space.
-pub(super) fn is_filled(text: &str) -> bool {
-    !text.trim().is_empty()
-}
-
 fn digit(number: Option<u64>) -> Option<bool> {
-    match number {
-        Some(0) => Some(false),
-        Some(1) => Some(true),
-        _ => None,
-    }
+    number.filter(|number| *number <= 1).map(|number| number == 1)
 }
 
 /// A short URL, split into domain and code.

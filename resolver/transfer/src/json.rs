@@ -30,24 +30,12 @@ pub struct Shape {
     pub beside: Option<&'static str>,
 }
 
-/// What a document has.
-#[derive(Debug)]
-pub enum Found {
-    /// An item.
-    Item(Value),
-    /// No list of items, for example because it tells of an error.
-    NoList,
-}
-
-/// Passes each item of an input to `take` until that breaks. Returns the number of documents.
-///
-/// # Errors
-/// Returns an error if the input cannot be read, ends within a document or is not JSON, or if an
-/// item is too long.
+/// Passes each item of an input to `take` until that breaks, and `None` for a document without a
+/// list of items, for example because it tells of an error. Returns the number of documents.
 pub fn each_item(
     input: impl Read,
     shape: Shape,
-    mut take: impl FnMut(Found) -> ControlFlow<()>,
+    mut take: impl FnMut(Option<Value>) -> ControlFlow<()>,
 ) -> serde_json::Result<u64> {
     let left = Cell::new(ITEM_BYTES);
     let mut json = serde_json::Deserializer::from_reader(Bounded { input, left: &left });
@@ -64,7 +52,7 @@ pub fn each_item(
         reading.has_list = false;
         let read = Part { path: shape.path, depth: 0, reading: &mut reading }.deserialize(&mut json);
         if !reading.is_over && read.is_ok() && !reading.has_list {
-            reading.is_over = (reading.take)(Found::NoList).is_break();
+            reading.is_over = (reading.take)(None).is_break();
         }
         if reading.is_over {
             return Ok(documents + 1);
@@ -96,7 +84,7 @@ impl<R: Read> Read for Bounded<'_, R> {
 struct Reading<'a> {
     /// The bytes that the present item may still take.
     left: &'a Cell<u64>,
-    take: &'a mut dyn FnMut(Found) -> ControlFlow<()>,
+    take: &'a mut dyn FnMut(Option<Value>) -> ControlFlow<()>,
     beside: Option<&'static str>,
     /// Whether the current document has a list.
     has_list: bool,
@@ -106,7 +94,7 @@ struct Reading<'a> {
 
 impl Reading<'_> {
     fn pass<E: serde::de::Error>(&mut self, item: Value) -> Result<(), E> {
-        self.is_over = (self.take)(Found::Item(item)).is_break();
+        self.is_over = (self.take)(Some(item)).is_break();
         self.left.set(ITEM_BYTES);
         if self.is_over { Err(E::custom("no more items are taken")) } else { Ok(()) }
     }
@@ -200,10 +188,7 @@ mod tests {
     fn read(shape: Shape, input: impl Read) -> (Vec<String>, Option<String>) {
         let mut found = Vec::new();
         let read = each_item(input, shape, |item| {
-            found.push(match item {
-                Found::Item(item) => item.to_string(),
-                Found::NoList => "none".to_owned(),
-            });
+            found.push(item.map_or_else(|| "none".to_owned(), |item| item.to_string()));
             if found.len() < 50 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
         (found, read.err().map(|error| error.to_string()))

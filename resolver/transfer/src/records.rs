@@ -40,7 +40,6 @@ impl Record {
     }
 
     /// Returns the number of cells up to the last filled one.
-    #[must_use]
     pub fn width(&self) -> usize {
         let is_filled = |cell: Option<&str>| cell.is_none_or(|cell| !cell.trim().is_empty());
         self.cells().enumerate().filter(|(_, cell)| is_filled(*cell)).last().map_or(0, |(last, _)| last + 1)
@@ -62,7 +61,7 @@ pub enum RecordError {
     #[error("a line has more than 1 MiB; a quotation mark may be missing")]
     TooLong,
     /// The input failed.
-    #[error(transparent)]
+    #[error("the rest cannot be read: {0}")]
     Read(#[from] io::Error),
 }
 
@@ -77,11 +76,11 @@ enum End {
 pub struct Records<R> {
     input: io::Chain<Cursor<Vec<u8>>, R>,
     separator: u8,
-    /// Whether a line `sep=…` named the separator.
-    is_declared: bool,
+    /// Whether a first line such as `sep=;` says that the text is a table.
+    pub is_declared: bool,
     line: u64,
-    /// The line that the last record began on.
-    begun: u64,
+    /// The line that the last record began on, also if it could not be read.
+    pub began_on: u64,
     /// The bytes that the present record may still take.
     left: usize,
 }
@@ -89,9 +88,6 @@ pub struct Records<R> {
 impl<R: BufRead> Records<R> {
     /// Begins a table. `score` says how well the cells of the first line fit as names of columns;
     /// the separator is the one with which they fit best.
-    ///
-    /// # Errors
-    /// Returns [`RecordError`] if the first line cannot be read.
     pub fn open(mut input: R, score: impl Fn(&[&str]) -> usize) -> Result<Self, RecordError> {
         let (mut first, mut passed, mut declared) = (first_line(&mut input)?, 0, None);
         while !first.is_empty() {
@@ -116,34 +112,22 @@ impl<R: BufRead> Records<R> {
             separator: declared.unwrap_or(found),
             is_declared: declared.is_some(),
             line: passed + 1,
-            begun: passed + 1,
+            began_on: passed + 1,
             left: RECORD_BYTES,
         })
     }
 
     fn over(input: R, separator: u8) -> Self {
         let input = Cursor::new(Vec::new()).chain(input);
-        Self { input, separator, is_declared: false, line: 1, begun: 1, left: RECORD_BYTES }
-    }
-
-    /// Returns whether a first line such as `sep=;` says that the text is a table.
-    pub fn is_declared(&self) -> bool {
-        self.is_declared
-    }
-
-    /// Returns the line that the last record began on, also if it could not be read.
-    pub fn began_on(&self) -> u64 {
-        self.begun
+        Self { input, separator, is_declared: false, line: 1, began_on: 1, left: RECORD_BYTES }
     }
 
     /// Reads the next record that has a filled cell; returns `None` at the end of the input.
-    ///
-    /// # Errors
-    /// Returns [`RecordError`]; nothing can be read after it.
+    /// Nothing can be read after an error.
     #[expect(clippy::should_implement_trait, reason = "the end of the input is `Ok(None)`")]
     pub fn next(&mut self) -> Result<Option<Record>, RecordError> {
         loop {
-            (self.left, self.begun) = (RECORD_BYTES, self.line);
+            (self.left, self.began_on) = (RECORD_BYTES, self.line);
             let mut record = Record { line: self.line, ..Record::default() };
             let is_end = loop {
                 match self.cell(&mut record)? {
@@ -166,11 +150,13 @@ impl<R: BufRead> Records<R> {
 
     /// Reads a cell.
     fn cell(&mut self, to: &mut Record) -> Result<End, RecordError> {
-        while self.peek()?.is_some_and(|byte| self.is_space(byte)) {
+        // A tab may be the separator.
+        let is_space = |byte: u8, separator: u8| byte == b' ' || byte == b'\t' && separator != b'\t';
+        while peek(&mut self.input)?.is_some_and(|byte| is_space(byte, self.separator)) {
             self.take()?;
         }
         let mut start = to.text.len();
-        if self.peek()? == Some(b'"') {
+        if peek(&mut self.input)? == Some(b'"') {
             self.take()?;
             self.quoted(&mut to.text)?;
             start = to.text.len();
@@ -180,7 +166,7 @@ impl<R: BufRead> Records<R> {
                 None => End::Input,
                 Some(b'\n') => End::Line,
                 Some(b'\r') => {
-                    if self.peek()? == Some(b'\n') {
+                    if peek(&mut self.input)? == Some(b'\n') {
                         self.take()?;
                     }
                     End::Line
@@ -203,7 +189,7 @@ impl<R: BufRead> Records<R> {
     fn quoted(&mut self, to: &mut Vec<u8>) -> Result<(), RecordError> {
         loop {
             let byte = self.take()?.ok_or(RecordError::OpenQuote)?;
-            let next = self.peek()?;
+            let next = peek(&mut self.input)?;
             match byte {
                 b'"' if next == Some(b'"') => {
                     self.take()?;
@@ -217,16 +203,8 @@ impl<R: BufRead> Records<R> {
         }
     }
 
-    fn is_space(&self, byte: u8) -> bool {
-        byte == b' ' || byte == b'\t' && self.separator != b'\t'
-    }
-
-    fn peek(&mut self) -> Result<Option<u8>, RecordError> {
-        peek(&mut self.input)
-    }
-
     fn take(&mut self) -> Result<Option<u8>, RecordError> {
-        let byte = self.peek()?;
+        let byte = peek(&mut self.input)?;
         if byte.is_some() {
             self.left = self.left.checked_sub(1).ok_or(RecordError::TooLong)?;
             self.input.consume(1);
@@ -284,7 +262,6 @@ fn separator_line(line: &[u8]) -> Option<u8> {
 
 /// Returns whether two names of columns are the same: case, spaces, dashes and underscores do not
 /// count.
-#[must_use]
 pub fn is_same_name(one: &str, other: &str) -> bool {
     let letters = |text: &str| -> Vec<char> {
         let letters = text.chars().filter(|letter| !letter.is_whitespace() && !matches!(letter, '-' | '_'));

@@ -1,21 +1,24 @@
 //! A link as exported by another system, and the errors of reading one.
 
-use std::{borrow::Cow, fmt, io};
+use std::fmt;
 
 use jiff::Timestamp;
+use serde::{Serialize, Serializer, ser::Error as _};
+use serde_json::Value;
 
 /// A link as exported by another system, not yet checked against the rules for links. Optional
-/// texts are never empty: an empty text is `None`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// texts are never empty: an empty text is `None`. Exports have the fields under the serialized
+/// names and in this order.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Row {
     /// The item's position in the input, counted from 1. Unreadable items count too; header lines
     /// do not.
+    #[serde(skip)]
     pub place: u64,
     /// The code or slug: the path of the short URL.
+    #[serde(rename = "shortCode")]
     pub code: Option<String>,
-    /// The host of the short URL, with its port if it has one. `None` if the input does not name
-    /// the domain, or marks it as the default domain.
-    pub domain: Option<String>,
     /// The redirect target.
     pub long_url: String,
     /// The title.
@@ -24,6 +27,9 @@ pub struct Row {
     pub description: Option<String>,
     /// The tags in the order of the input; none is blank.
     pub tags: Vec<String>,
+    /// The host of the short URL, with its port if it has one. `None` if the input does not name
+    /// the domain, or marks it as the default domain.
+    pub domain: Option<String>,
     /// The time of creation.
     pub created_at: Option<Timestamp>,
     /// The start of validity; before it the link does not redirect.
@@ -49,6 +55,7 @@ pub struct Row {
     /// The Argon2 hash of the password, in PHC string format.
     pub password_hash: Option<Secret>,
     /// The redirect rules, as the text of a JSON list.
+    #[serde(serialize_with = "as_list")]
     pub redirect_rules: Option<String>,
     /// The name of the API key that created the link.
     pub created_by: Option<String>,
@@ -70,8 +77,15 @@ pub struct Row {
     pub left_out: Vec<LeftOut>,
 }
 
+/// Serializes rules as a list, and not as its text.
+fn as_list<S: Serializer>(rules: &Option<String>, to: S) -> Result<S::Ok, S::Error> {
+    let list: Option<Value> =
+        rules.as_deref().map(serde_json::from_str).transpose().map_err(S::Error::custom)?;
+    list.serialize(to)
+}
+
 /// A string whose `Debug` output hides its content, so that it never appears in logs.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize)]
 pub struct Secret(pub String);
 
 impl fmt::Debug for Secret {
@@ -82,7 +96,6 @@ impl fmt::Debug for Secret {
 
 impl Row {
     /// Returns the approximate size of the row in bytes.
-    #[must_use]
     pub fn weight(&self) -> usize {
         let texts = [&self.code, &self.domain, &self.title, &self.description, &self.redirect_rules];
         let tags = self.tags.iter().map(|tag| tag.len() + size_of::<String>());
@@ -92,7 +105,6 @@ impl Row {
 
     /// Returns the properties that a table does not carry, together with those in `left_out`.
     /// Without duplicates.
-    #[must_use]
     pub fn left_out_of_table(&self) -> Vec<LeftOut> {
         let mut left_out = self.left_out.clone();
         left_out.extend(self.password_hash.is_some().then_some(LeftOut::Password));
@@ -103,49 +115,28 @@ impl Row {
     }
 }
 
-/// A property of a link that is not transferred.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum LeftOut {
-    /// The password. Without it the link is open to every visitor.
-    Password,
-    /// Redirect rules or URLs for devices, which redirected some visitors elsewhere.
-    RedirectRules,
-    /// The disabled state of the link's whole domain.
-    DisabledDomain,
-    /// Limits, times and states, which the format cannot express. Whether a link had any is
-    /// unknown.
-    Limits,
-    /// A property of a later version, which may protect the link.
-    Unknown,
+codes::named_values! {
+    /// A property of a link that is not transferred, with its name in exports and summaries.
+    #[derive(Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum LeftOut {
+        /// The password. Without it the link is open to every visitor.
+        Password => "password",
+        /// Redirect rules or URLs for devices, which redirected some visitors elsewhere.
+        RedirectRules => "redirect-rules",
+        /// The disabled state of the link's whole domain.
+        DisabledDomain => "disabled-domain",
+        /// Limits, times and states, which the format cannot express. Whether a link had any is
+        /// unknown.
+        Limits => "limits",
+        /// A property of a later version, which may protect the link.
+        Unknown => "unknown",
+    }
 }
 
 impl LeftOut {
-    /// All variants.
-    pub const ALL: [Self; 5] =
-        [Self::Password, Self::RedirectRules, Self::DisabledDomain, Self::Limits, Self::Unknown];
-
-    /// Returns the name of the property in exports and summaries.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Password => "password",
-            Self::RedirectRules => "redirect-rules",
-            Self::DisabledDomain => "disabled-domain",
-            Self::Limits => "limits",
-            Self::Unknown => "unknown",
-        }
-    }
-
-    /// Parses a name. A name of a later version is [`Self::Unknown`]: it is never taken for
-    /// harmless.
-    #[must_use]
-    pub fn parse(name: &str) -> Self {
-        Self::ALL.into_iter().find(|one| one.as_str() == name.trim()).unwrap_or(Self::Unknown)
-    }
-
     /// Returns whether the loss of the property opens the link to visitors who were kept out
     /// before.
-    #[must_use]
     pub fn is_protection(self) -> bool {
         match self {
             Self::Password | Self::DisabledDomain | Self::Unknown => true,
@@ -158,86 +149,35 @@ impl LeftOut {
 
 /// An error about one item, or about the rest of the input.
 #[derive(Debug, thiserror::Error)]
-pub enum RowError {
-    /// A field of an item is invalid; reading continues with the next item.
-    #[error("item {place}: {field}: {problem}")]
-    Field {
-        /// The item's position in the input, counted from 1.
-        place: u64,
-        /// The name of the field in the input; a dot leads into an object.
-        field: &'static str,
-        /// What is wrong with it.
-        problem: Cow<'static, str>,
-    },
-    /// An item is invalid as a whole; reading continues with the next one.
-    #[error("item {place}: {problem}")]
-    Item {
-        /// The item's position in the input, counted from 1.
-        place: u64,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// A document has no list of links, for example an error response; reading continues with the
-    /// next document.
-    #[error("after item {after}: the document has no list of links in {path}")]
-    Document {
-        /// The number of items before the error.
-        after: u64,
-        /// The path of the expected list; a dot leads into an object.
-        path: String,
-    },
-    /// The first line of a table does not name its columns; reading ends.
-    #[error("the first line has to name the columns: {known}; {problem}")]
-    Header {
-        /// The known column names.
-        known: String,
-        /// A description of the problem.
-        problem: String,
-    },
-    /// The export has an unsupported format version; reading ends.
-    #[error(
-        "an export of {found}, and this release reads version {known}: import it with the release that wrote it, or a later one"
-    )]
-    Version {
-        /// The supported version.
-        known: u64,
-        /// The format and the version found, cut to 40 characters.
-        found: String,
-    },
-    /// The input is malformed; reading ends.
-    #[error("after item {after}: {problem}")]
-    Broken {
-        /// The number of items before the error.
-        after: u64,
-        /// What is wrong.
-        problem: String,
-    },
-    /// Reading the input failed; reading ends.
-    #[error("after item {after}: the rest cannot be read: {cause}")]
-    Read {
-        /// The number of items before the error.
-        after: u64,
-        /// The I/O error.
-        cause: io::Error,
-    },
+#[error("{text}")]
+pub struct RowError {
+    /// The position of the item at fault; `None` for an error between items.
+    pub place: Option<u64>,
+    /// Whether reading ends with this error, so that the rest of the input is lost.
+    pub is_final: bool,
+    text: String,
 }
 
 impl RowError {
-    /// Returns the position of the item at fault; `None` for an error between items.
-    #[must_use]
-    pub fn place(&self) -> Option<u64> {
-        match self {
-            Self::Field { place, .. } | Self::Item { place, .. } => Some(*place),
-            _ => None,
-        }
+    /// An item is invalid; reading continues with the next one.
+    pub(super) fn item(place: u64, problem: impl fmt::Display) -> Self {
+        Self { place: Some(place), is_final: false, text: format!("item {place}: {problem}") }
     }
 
-    /// Returns whether reading ends with this error, so that the rest of the input is lost.
-    #[must_use]
-    pub fn is_final(&self) -> bool {
-        match self {
-            Self::Header { .. } | Self::Version { .. } | Self::Broken { .. } | Self::Read { .. } => true,
-            Self::Field { .. } | Self::Item { .. } | Self::Document { .. } => false,
-        }
+    /// A document has no list of links, for example an error response; reading continues with the
+    /// next document.
+    pub(super) fn document(after: u64, path: &str) -> Self {
+        let text = format!("after item {after}: the document has no list of links in {path}");
+        Self { place: None, is_final: false, text }
+    }
+
+    /// The input is malformed, or cannot be read any further.
+    pub(super) fn broken(after: u64, problem: impl fmt::Display) -> Self {
+        Self::form(format!("after item {after}: {problem}"))
+    }
+
+    /// The input is in no form that is read.
+    pub(super) fn form(text: String) -> Self {
+        Self { place: None, is_final: true, text }
     }
 }

@@ -162,17 +162,12 @@ mod tests {
     }
 
     #[test]
-    fn urls_for_devices_are_left_out_too() {
-        let devices = BARE.replace("\"android\":null", "\"android\":\"https://a.test\"");
-        let (links, _) = read(Source::Shlink, &page(&devices));
+    fn urls_for_devices_are_left_out_too_and_a_deleted_link_stays_so() {
+        let other = BARE
+            .replace("\"android\":null", "\"android\":\"https://a.test\"")
+            .replace("\"title\":null", "\"title\":null,\"deletedAt\":\"2026-01-31T12:00:00+00:00\"");
+        let (links, errors) = read(Source::Shlink, &page(&other));
         assert_eq!(links[0].left_out, [LeftOut::RedirectRules]);
-    }
-
-    #[test]
-    fn a_link_that_was_deleted_stays_so() {
-        let deleted =
-            BARE.replace("\"title\":null", "\"title\":null,\"deletedAt\":\"2026-01-31T12:00:00+00:00\"");
-        let (links, errors) = read(Source::Shlink, &page(&deleted));
         assert_eq!(links[0].deleted_at, Some("2026-01-31T12:00:00Z".parse().unwrap()), "{errors:?}");
     }
 

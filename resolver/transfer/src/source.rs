@@ -8,6 +8,7 @@ use std::{
 };
 
 use jiff::tz::TimeZone;
+use links::Invalid;
 use serde_json::Value;
 
 use super::{
@@ -15,8 +16,9 @@ use super::{
     encoding::decoded,
     header::{self, Mark},
     item::Item,
-    json::{Found, Shape, each_item},
+    json::{Shape, each_item},
     kutt,
+    records::RecordError,
     row::{Row, RowError},
     shlink,
     table::{self, Layout},
@@ -26,51 +28,34 @@ use super::{
 /// The size of the read buffer, in bytes.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// A system that links are imported from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Source {
-    /// Shlink: API responses, or the table of its web client.
-    Shlink,
-    /// Kutt: API responses.
-    Kutt,
-    /// YOURLS: API responses, or a table of its plugins or its database.
-    Yourls,
-    /// Any system: a table, or one JSON object per line.
-    Csv,
-    /// This project: an export with header and trailer.
-    Shortmint,
+codes::named_values! {
+    /// A system that links are imported from.
+    pub enum Source {
+        /// Shlink: API responses, or the table of its web client.
+        Shlink => "shlink",
+        /// Kutt: API responses.
+        Kutt => "kutt",
+        /// YOURLS: API responses, or a table of its plugins or its database.
+        Yourls => "yourls",
+        /// Any system: a table, or one JSON object per line.
+        Csv => "csv",
+        /// This project: an export with header and trailer.
+        Shortmint => "shortmint",
+    }
 }
-
-impl Source {
-    /// All sources.
-    pub const ALL: [Self; 5] = [Self::Shlink, Self::Kutt, Self::Yourls, Self::Csv, Self::Shortmint];
-}
-
-/// The error for a word that names no source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected shortmint, shlink, kutt, yourls or csv")]
-pub struct SourceError;
-
-/// The sources with their names.
-const NAMES: [(Source, &str); 5] = [
-    (Source::Shlink, "shlink"),
-    (Source::Kutt, "kutt"),
-    (Source::Yourls, "yourls"),
-    (Source::Csv, "csv"),
-    (Source::Shortmint, "shortmint"),
-];
 
 impl FromStr for Source {
-    type Err = SourceError;
+    type Err = Invalid;
 
-    fn from_str(text: &str) -> Result<Self, SourceError> {
-        NAMES.iter().find(|(_, name)| *name == text).map(|(source, _)| *source).ok_or(SourceError)
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        let expected = || "expected shortmint, shlink, kutt, yourls or csv".to_owned();
+        Self::parse(text).ok_or_else(|| expected().into())
     }
 }
 
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        NAMES.iter().filter(|(source, _)| source == self).try_for_each(|(_, name)| f.write_str(name))
+        f.write_str(self.as_str())
     }
 }
 
@@ -78,12 +63,6 @@ impl fmt::Display for Source {
 type Reading = fn(&Item) -> Result<Row, RowError>;
 
 impl Source {
-    /// Returns whether times without an offset are in UTC in what this system writes, whatever zone
-    /// its server is in.
-    fn writes_utc(self) -> bool {
-        matches!(self, Self::Kutt | Self::Yourls)
-    }
-
     fn objects(self) -> (Shape, Reading) {
         match self {
             Self::Shlink => (shlink::SHAPE, shlink::of_json),
@@ -114,12 +93,16 @@ pub fn each_row(
     zone: &TimeZone,
     mut take: impl FnMut(Result<Row, RowError>) -> ControlFlow<()>,
 ) {
-    let zone = if source.writes_utc() { TimeZone::UTC } else { zone.clone() };
-    let broken = |problem: &str| Err(RowError::Broken { after: 0, problem: problem.to_owned() });
+    // These two write UTC, whatever zone their server is in.
+    let writes_utc = matches!(source, Source::Kutt | Source::Yourls);
+    let zone = if writes_utc { TimeZone::UTC } else { zone.clone() };
+    let broken = |problem: &str| Err(RowError::broken(0, problem));
     let read = match (decoded(reader).and_then(begin), source.table()) {
-        (Err(cause), _) => Err(RowError::Read { after: 0, cause }),
+        (Err(cause), _) => Err(RowError::broken(0, RecordError::from(cause))),
         (Ok((None, _)), _) => broken("the input is empty"),
-        (Ok((Some(b'{' | b'['), input)), _) => Documents::new(source, zone).read(input, &mut take),
+        (Ok((Some(b'{' | b'['), input)), _) => {
+            Documents { source, zone, framing: Framing::Before, count: 0 }.read(input, &mut take)
+        }
         (Ok((Some(_), input)), Some((layout, reading))) => {
             table::each_item(input, layout, &zone, |item| take(item.and_then(|item| reading(&item))))
         }
@@ -152,10 +135,6 @@ enum Framing {
 }
 
 impl Documents {
-    fn new(source: Source, zone: TimeZone) -> Self {
-        Self { source, zone, framing: Framing::Before, count: 0 }
-    }
-
     fn read(
         mut self,
         input: impl Read,
@@ -165,20 +144,21 @@ impl Documents {
         let mut is_over = false;
         let read = each_item(input, shape, |found| {
             let row = match found {
-                Found::Item(value) => self.row(value, reading).transpose(),
-                Found::NoList => {
-                    Some(Err(RowError::Document { after: self.count, path: shape.path.join(".") }))
-                }
+                Some(value) => self.row(value, reading).transpose(),
+                None => Some(Err(RowError::document(self.count, &shape.path.join(".")))),
             };
-            let is_final = matches!(&row, Some(Err(error)) if error.is_final());
+            let is_final = matches!(&row, Some(Err(error)) if error.is_final);
             is_over = row.is_some_and(|row| take(row).is_break()) || is_final;
             if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         match read {
-            Err(error) if error.is_io() => Err(RowError::Read { after: self.count, cause: error.into() }),
-            Err(error) => Err(self.broken(error.to_string())),
+            Err(error) if error.is_io() => {
+                Err(RowError::broken(self.count, RecordError::from(io::Error::from(error))))
+            }
+            Err(error) => Err(RowError::broken(self.count, error)),
             Ok(_) if !is_over && self.is_framed() && self.framing == Framing::Inside => {
-                Err(self.broken("the export ends without its last line: it may have been cut off".to_owned()))
+                let problem = "the export ends without its last line: it may have been cut off";
+                Err(RowError::broken(self.count, problem))
             }
             Ok(_) => Ok(()),
         }
@@ -189,7 +169,7 @@ impl Documents {
         let place = self.count + 1;
         let Value::Object(fields) = value else {
             self.count = place;
-            return Err(RowError::Item { place, problem: "expected a JSON object".to_owned() });
+            return Err(RowError::item(place, "expected a JSON object"));
         };
         let item = Item { place, fields, zone: self.zone.clone() };
         let is_ours = matches!(self.source, Source::Csv | Source::Shortmint);
@@ -198,18 +178,16 @@ impl Documents {
             return Ok(None);
         }
         let problem = match self.framing {
-            _ if !self.is_framed() => None,
-            Framing::Inside => None,
-            Framing::Before => {
-                Some("the first line of an export is missing; lines without it are read with --from csv")
+            Framing::Before if self.is_framed() => {
+                "the first line of an export is missing; lines without it are read with --from csv"
             }
-            Framing::After => Some("more follows after the last line of the export"),
+            Framing::After if self.is_framed() => "more follows after the last line of the export",
+            _ => {
+                self.count = place;
+                return reading(&item).map(Some);
+            }
         };
-        if let Some(problem) = problem {
-            return Err(self.broken(problem.to_owned()));
-        }
-        self.count = place;
-        reading(&item).map(Some)
+        Err(RowError::broken(self.count, problem))
     }
 
     /// Handles a header or trailer.
@@ -217,7 +195,8 @@ impl Documents {
         match mark {
             Mark::Begin => self.framing = Framing::Inside,
             Mark::End(told) if told != self.count && self.is_framed() => {
-                return Err(self.broken(format!("the last line says that there are {told} links")));
+                let problem = format!("the last line says that there are {told} links");
+                return Err(RowError::broken(self.count, problem));
             }
             Mark::End(_) => self.framing = Framing::After,
         }
@@ -227,10 +206,6 @@ impl Documents {
     /// Returns whether an export needs its header and its trailer.
     fn is_framed(&self) -> bool {
         self.source == Source::Shortmint
-    }
-
-    fn broken(&self, problem: String) -> RowError {
-        RowError::Broken { after: self.count, problem }
     }
 }
 
@@ -283,8 +258,8 @@ mod tests {
         for source in Source::ALL {
             assert_eq!(source.to_string().parse(), Ok(source));
         }
-        assert_eq!("Shlink".parse::<Source>(), Err(SourceError));
-        assert_eq!(SourceError.to_string(), "expected shortmint, shlink, kutt, yourls or csv");
+        let error = "Shlink".parse::<Source>().unwrap_err();
+        assert_eq!(error.to_string(), "expected shortmint, shlink, kutt, yourls or csv");
     }
 
     #[test]

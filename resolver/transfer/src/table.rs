@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::{
     item::Item,
-    records::{Record, RecordError, Records, is_same_name},
+    records::{Record, Records, is_same_name},
     row::RowError,
 };
 
@@ -16,6 +16,9 @@ const ITEM_BYTES: usize = 64 * 1024;
 
 /// What is wrong with a text in another encoding.
 const NOT_UTF_8: &str = "the text is not in UTF-8: save the table as \"CSV UTF-8\"";
+
+/// The canonical names of a table's columns; `None` for an unknown column.
+type Columns = Vec<Option<&'static str>>;
 
 /// The column layout of a kind of table.
 #[derive(Clone, Copy, Debug)]
@@ -59,22 +62,24 @@ impl Layout {
         2 * named + usize::from(is_unnamed)
     }
 
-    /// Finds the columns by the first line.
-    fn begin(&self, line: Option<Record>) -> Result<Beginning, RowError> {
-        let problem = |problem: String| RowError::Header { known: self.known(), problem };
-        let line = line.ok_or_else(|| problem("there is none".to_owned()))?;
+    /// Finds the columns by the first line. Returns the line as well if it has no names.
+    fn begin(&self, line: Option<Record>) -> Result<(Columns, Option<Record>), RowError> {
+        let problem = |problem: &str| {
+            RowError::form(format!("the first line has to name the columns: {}; {problem}", self.known()))
+        };
+        let line = line.ok_or_else(|| problem("there is none"))?;
         let names: Option<Vec<&str>> = line.cells().collect();
-        let names = names.ok_or_else(|| problem(NOT_UTF_8.to_owned()))?;
+        let names = names.ok_or_else(|| problem(NOT_UTF_8))?;
         let unnamed = self.unnamed.filter(|unnamed| unnamed.len() == names.len());
         match (self.columns(&names), unnamed) {
             (Ok(columns), _) => Ok((columns, None)),
             (Err(_), Some(unnamed)) => Ok((unnamed.iter().copied().map(Some).collect(), Some(line))),
-            (Err(text), None) => Err(problem(text)),
+            (Err(text), None) => Err(problem(&text)),
         }
     }
 
-    /// Returns the canonical names of the columns in the first line; `None` for an unknown column.
-    fn columns(&self, line: &[&str]) -> Result<Vec<Option<&'static str>>, String> {
+    /// Returns the columns that the first line names.
+    fn columns(&self, line: &[&str]) -> Result<Columns, String> {
         let mut columns = Vec::new();
         for name in line {
             let column = self.column(name);
@@ -93,18 +98,12 @@ impl Layout {
     }
 }
 
-/// The columns of a table, `None` for an unknown one, and its first line if that has no names.
-type Beginning = (Vec<Option<&'static str>>, Option<Record>);
-
 /// Returns the first 40 characters of a name, for an error message.
 pub(super) fn clip(name: &str) -> String {
     name.chars().take(40).collect()
 }
 
 /// Passes the rows of a table as items to `take` until that breaks.
-///
-/// # Errors
-/// Returns an error if the first line does not name the columns, or the rest cannot be read.
 pub(super) fn each_item(
     input: impl BufRead,
     layout: Layout,
@@ -113,13 +112,13 @@ pub(super) fn each_item(
 ) -> Result<(), RowError> {
     let mut place = 0;
     let mut records =
-        Records::open(input, |line| layout.score(line)).map_err(|error| unreadable(place, error))?;
-    let first = records.next().map_err(|error| unreadable(place, error))?;
+        Records::open(input, |line| layout.score(line)).map_err(|error| RowError::broken(place, error))?;
+    let first = records.next().map_err(|error| RowError::broken(place, error))?;
     let (columns, mut first) = layout.begin(first)?;
     loop {
         let next = match first.take() {
             Some(first) => Some(first),
-            None => records.next().map_err(|error| unreadable(place, error))?,
+            None => records.next().map_err(|error| RowError::broken(place, error))?,
         };
         let Some(record) = next else { return Ok(()) };
         place += 1;
@@ -128,13 +127,6 @@ pub(super) fn each_item(
         if take(fields.map(|fields| Item { place, fields, zone: zone.clone() })).is_break() {
             return Ok(());
         }
-    }
-}
-
-fn unreadable(after: u64, error: RecordError) -> RowError {
-    match error {
-        RecordError::Read(cause) => RowError::Read { after, cause },
-        error => RowError::Broken { after, problem: error.to_string() },
     }
 }
 
@@ -148,7 +140,7 @@ fn fields(
     has_nulls: bool,
 ) -> Result<Map<String, Value>, RowError> {
     let (width, cells) = (record.width(), record.cells().count());
-    let wrong = |problem: String| RowError::Item { place, problem };
+    let wrong = |problem: String| RowError::item(place, problem);
     if record.len() > ITEM_BYTES {
         return Err(wrong("it has more than 64 KiB".to_owned()));
     }
@@ -167,7 +159,7 @@ fn fields(
     let mut fields = Map::new();
     for (column, cell) in columns.iter().zip(record.cells()) {
         let Some(column) = *column else { continue };
-        let cell = cell.ok_or_else(|| RowError::Field { place, field: column, problem: NOT_UTF_8.into() })?;
+        let cell = cell.ok_or_else(|| wrong(format!("{column}: {NOT_UTF_8}")))?;
         let is_none = cell.is_empty() || (has_nulls && cell == "\\N");
         if !is_none {
             fields.insert(column.to_owned(), Value::from(cell));

@@ -16,7 +16,8 @@ use std::net::Ipv4Addr;
 use jiff::Timestamp;
 use libfuzzer_sys::fuzz_target;
 use links::{
-    CONDITION_TYPES, CONDITIONS_MAX, Condition, Facts, LongUrl, RULES_MAX, Rule, Text, asks_where, choose,
+    CONDITION_TYPES, CONDITIONS_MAX, Condition, Facts, LongUrl, RULES_MAX, Rule, Schemes, Text, asks_where,
+    choose,
 };
 use serde_json::{Value, json};
 
@@ -52,7 +53,7 @@ fn of_request(json: &str) -> Vec<Rule> {
 
 fn rule(value: Value) -> Option<Rule> {
     let rule: dto::NewRedirectRule = serde_json::from_value(value).ok()?;
-    let long_url = LongUrl::parse(&rule.long_url?, &[]).ok()?;
+    let long_url = LongUrl::parse(&rule.long_url?, &[], &Schemes::default()).ok()?;
     let conditions = rule.conditions.unwrap_or_default();
     let conditions = conditions.into_iter().take(CONDITIONS_MAX).filter_map(condition).collect();
     Some(Rule { long_url, conditions })
@@ -94,7 +95,9 @@ fn check_stored(rules: &[Rule]) {
 /// Sends the API's answer back to the API. Rules whose URL it would not take are left out: the
 /// stored form is not checked again.
 fn check_answer(rules: &[Rule]) {
-    let is_valid = |rule: &&Rule| LongUrl::parse(rule.long_url.as_str(), &[]).as_ref() == Ok(&rule.long_url);
+    let schemes = Schemes::default();
+    let is_valid =
+        |rule: &&Rule| LongUrl::parse(rule.long_url.as_str(), &[], &schemes).as_ref() == Ok(&rule.long_url);
     let rules: Vec<Rule> = rules.iter().filter(is_valid).cloned().collect();
     let shown = |condition: &Condition| {
         let (kind, match_key, match_value) = condition.parts();

@@ -12,7 +12,8 @@ use std::{env, fmt::Write as _, fs, time::Duration};
 
 use harness::{Api, Launch, Scratch};
 use links::{
-    Base, LongUrl, check_fallback_target, fill_placeholders, forward_query, location, location_with_query,
+    Base, LongUrl, Schemes, check_fallback_target, fill_placeholders, forward_query, location,
+    location_with_query,
     targets::{Gate, TargetRule, Targets},
 };
 use reqwest::Method;
@@ -196,7 +197,8 @@ async fn whatever_leads_chromium_to_a_denied_host_is_refused() {
         }
         unread += u64::from(own.is_none());
         // Of those that can be stored at all.
-        let is_known = check_fallback_target(target.trim()).is_ok() || LongUrl::parse(target, &[]).is_ok();
+        let is_known = check_fallback_target(target.trim()).is_ok()
+            || LongUrl::parse(target, &[], &Schemes::default()).is_ok();
         let [filled, to] = [filled, to].map(|read| read.as_ref().map(|address| escaped(&address.href)));
         assert!(
             filled.is_none() || filled == to || !is_known,
@@ -231,7 +233,7 @@ async fn a_location_is_a_uri_and_leads_chromium_where_the_long_url_does() {
     for number in 0..count {
         let rng = &mut Rng::new(seed ^ 0x4C6F_6361, number);
         let (long_url, query) = (long_url(rng), visitors_query(rng));
-        if LongUrl::parse(&long_url, &[]).is_err() {
+        if LongUrl::parse(&long_url, &[], &Schemes::default()).is_err() {
             refused += 1;
             continue;
         }

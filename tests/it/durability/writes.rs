@@ -314,7 +314,7 @@ impl Write {
     fn draft(&self, offset: u64) -> Draft {
         let url = format!("https://example.com/{}/{offset}", self.number);
         Draft {
-            long_url: LongUrl::parse(&url, &[]).unwrap(),
+            long_url: LongUrl::from_stored(url),
             title: None,
             crawlable: false,
             forward_query: true,

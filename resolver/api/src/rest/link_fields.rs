@@ -176,7 +176,7 @@ pub(super) fn short_url<'a>(
         has_redirect_rules: !link.rules().is_empty(),
         description: details.and_then(|details| details.description.as_deref()),
         enabled: !details.is_some_and(|details| details.disabled),
-        redirect_status: link.status(),
+        redirect_status: link.details().status,
         has_password: link.password().is_some(),
         created_by: names.creator(link),
         edited_by: names.editor(link),

@@ -196,7 +196,7 @@ impl Parts {
         if let Some(number) = link.mintable {
             former = self.lookup.read_fresh(number).await.map_err(|_| CreateError::NoStore)?;
             match &former {
-                Some(found) if found.mark() != Some(mark) && found.leaves_code(&link.slug) => {}
+                Some(found) if found.details().mark != Some(mark) && found.leaves_code(&link.slug) => {}
                 Some(found) => return Ok(is_own(found, mark)),
                 None => return Err(CreateError::NoStore),
             }
@@ -207,7 +207,7 @@ impl Parts {
             None => former,
         };
         match found {
-            Some(found) if found.mark() == Some(mark) => Ok(is_own(&found, mark)),
+            Some(found) if found.details().mark == Some(mark) => Ok(is_own(&found, mark)),
             Some(found) if !found.is_deleted() || found.is_blocked() => Ok(None),
             Some(_) | None => Err(CreateError::NoStore),
         }
@@ -216,5 +216,5 @@ impl Parts {
 
 /// Returns the id, creation time and version of a link, if it has this mark.
 fn is_own(link: &Link, mark: u32) -> Option<(LinkId, Timestamp, u64)> {
-    (link.mark() == Some(mark)).then(|| (link.id, link.created_at, link.version()))
+    (link.details().mark == Some(mark)).then(|| (link.id, link.created_at, link.version()))
 }

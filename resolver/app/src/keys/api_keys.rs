@@ -12,8 +12,8 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 use links::{
-    Authority, DomainId,
-    api_key::{ApiKey, ApiKeyError, ApiKeyId, ApiKeyRecord, Grant, KeyLimits, NewKey, OPERATOR, check_name},
+    Authority, DomainId, Invalid,
+    api_key::{ApiKey, ApiKeyId, ApiKeyRecord, Grant, KeyLimits, NewKey, OPERATOR, check_name},
     scope::{Scope, Scopes},
 };
 use store::{Keys, Settings, StoreError};
@@ -71,7 +71,7 @@ pub struct ListedKey {
 pub enum KeyError {
     /// The name of the new key is malformed.
     #[error(transparent)]
-    Name(#[from] ApiKeyError),
+    Name(#[from] Invalid),
     /// Another key has the name of the new one.
     #[error("a key of this name exists: choose another name")]
     NameTaken,
@@ -322,7 +322,7 @@ mod tests {
         let again = async || store.find_grant(grant.id, grant.secret).await.unwrap();
         assert_eq!(again().await.as_ref(), Some(&grant));
         assert!(matches!(api_keys.create(wish("ci")).await, Err(KeyError::NameTaken)));
-        assert!(matches!(api_keys.create(wish("c i")).await, Err(KeyError::Name(ApiKeyError::Name))));
+        assert!(matches!(api_keys.create(wish("c i")).await, Err(KeyError::Name(_))));
         let listed = api_keys.list().await.unwrap();
         let ci = listed.iter().find(|key| key.record.name == "ci").unwrap();
         assert_eq!(ci.domain_name.as_deref(), Some("sho.rt"));

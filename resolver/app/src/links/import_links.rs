@@ -176,7 +176,7 @@ impl LinkImport {
             for row in piece {
                 match row {
                     Ok(row) => self.take(row, refuse).await?,
-                    Err(error) if error.is_final() => {
+                    Err(error) if error.is_final => {
                         self.store_taken(refuse).await?;
                         return Err(ImportError::Input(error));
                     }
@@ -193,8 +193,8 @@ impl LinkImport {
     /// Refuses an item that cannot be read.
     fn pass_over(&mut self, error: &RowError, refuse: &mut Refuse<'_>) -> io::Result<()> {
         // An error between two items is not an item: it does not advance the position.
-        self.place = error.place().unwrap_or(self.place);
-        if error.place().is_none_or(|place| place > self.position) {
+        self.place = error.place.unwrap_or(self.place);
+        if error.place.is_none_or(|place| place > self.position) {
             refuse(error.to_string())
         } else {
             self.counts.before += 1;

@@ -14,15 +14,12 @@ impl LinkService {
     /// Checks a long URL: its form, its scheme, and that the target rules allow its host.
     pub fn check_long_url(&self, text: &str) -> Checked<LongUrl> {
         let policy = &self.policy;
-        let url =
-            LongUrl::parse_allowed(text, &policy.own_hosts, &policy.schemes).map_err(
-                |error| match error {
-                    LongUrlError::Scheme => {
-                        format!("expected one of the schemes {} (--allowed-schemes)", policy.schemes)
-                    }
-                    error => error.to_string(),
-                },
-            )?;
+        let url = LongUrl::parse(text, &policy.own_hosts, &policy.schemes).map_err(|error| match error {
+            LongUrlError::Scheme => {
+                format!("expected one of the schemes {} (--allowed-schemes)", policy.schemes)
+            }
+            error => error.to_string(),
+        })?;
         if self.domain_cache.entries().targets().allow(url.as_str(), None) {
             Ok(url)
         } else {

@@ -125,7 +125,7 @@ mod tests {
     use crate::freshness::Freshness;
 
     fn cached(number: u64) -> Arc<Cached> {
-        let long_url = LongUrl::parse(&format!("https://example.com/{number}"), &[]).unwrap();
+        let long_url = LongUrl::from_stored(format!("https://example.com/{number}"));
         let draft = Draft {
             long_url,
             title: None,

@@ -11,7 +11,7 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use links::webhook::{Webhook, WebhookId};
+use links::webhook::{Webhook, WebhookId, host};
 use store::{AfterAttempt, ClaimedDelivery, Links, StoreError, Webhooks};
 use tokio::{
     task::{self, JoinSet},
@@ -195,7 +195,8 @@ impl Dispatcher {
                 Ok(true) => {
                     self.metrics.disabled.increment(1);
                     let reason = end.disable.map_or("", store::Disable::reason);
-                    tracing::warn!(webhook = %webhook.id, host = webhook.host(), reason, "a webhook is disabled");
+                    let host = host(&webhook.url);
+                    tracing::warn!(webhook = %webhook.id, host, reason, "a webhook is disabled");
                     return;
                 }
                 Err(error) if Instant::now() >= until => {

@@ -1,4 +1,4 @@
-//! State of a link for the audit log, with the field names of the API.
+//! State of a link or a domain for the audit log, with the field names of the API.
 //!
 //! An entry keeps the state after a write. Under `changed` it has each field that the write
 //! changed, with its value before and after. The log is written in a transaction that does not know
@@ -6,23 +6,22 @@
 //! the rest, so that an entry can be shown with the name and the domain that visitors know.
 
 use codes::LinkId;
-use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::{Details, DomainId, Link, RedirectStatus, Rule, Tag};
+use crate::{Authority, Domain, DomainId, Link, Tag};
 
 /// Field of the link's slug, as it is stored.
 pub(super) const SLUG: &str = "slug";
 /// Field of the link's domain number, as it is stored.
 pub(super) const DOMAIN: &str = "domain";
 /// Field with the changes of a write.
-pub(super) const CHANGED: &str = "changed";
+const CHANGED: &str = "changed";
 
 /// Returns the state of a link as a log entry keeps it. It never contains the password.
 pub fn state(link: &Link) -> Value {
     let mut state = fields(link);
     state.insert(SLUG.to_owned(), json!(link.slug()));
-    state.insert(DOMAIN.to_owned(), json!(link.details.as_ref().and_then(|details| details.domain)));
+    state.insert(DOMAIN.to_owned(), json!(link.details().domain));
     state.retain(|_, value| !value.is_null());
     Value::Object(state)
 }
@@ -49,7 +48,7 @@ pub fn note_move(state: &mut Value, from: &str, to: &str) {
 }
 
 /// Returns each field that differs, with its value before and after.
-pub(super) fn differences(before: &Map<String, Value>, after: &Map<String, Value>) -> Map<String, Value> {
+fn differences(before: &Map<String, Value>, after: &Map<String, Value>) -> Map<String, Value> {
     let differs = |(name, to): (&String, &Value)| {
         let from = before.get(name).filter(|from| *from != to)?;
         Some((name.clone(), json!({ "from": from, "to": to })))
@@ -61,54 +60,61 @@ fn texts(tags: &[Tag]) -> Vec<&str> {
     tags.iter().map(Tag::as_str).collect()
 }
 
-/// The fields of a link that the log keeps, named as in the API. `null` for a field that is not
-/// set.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Fields<'a> {
-    long_url: &'a str,
-    title: Option<&'a str>,
-    description: Option<&'a str>,
-    crawlable: bool,
-    forward_query: bool,
-    enabled: bool,
-    has_password: bool,
-    redirect_status: Option<RedirectStatus>,
-    valid_since: Option<String>,
-    valid_until: Option<String>,
-    max_visits: Option<u64>,
-    redirect_rules: Option<&'a [Rule]>,
-    blocked: Option<&'a str>,
-    deleted_at: Option<String>,
-    version: u64,
+/// Returns the fields of a link that the log keeps, named as in the API. `null` for a field that is
+/// not set.
+fn fields(link: &Link) -> Map<String, Value> {
+    let details = link.details();
+    named([
+        ("longUrl", json!(link.long_url)),
+        ("title", json!(link.title)),
+        ("description", json!(details.description)),
+        ("crawlable", json!(link.crawlable)),
+        ("forwardQuery", json!(link.forward_query)),
+        ("enabled", json!(!details.disabled)),
+        ("hasPassword", json!(details.password.is_some())),
+        ("redirectStatus", json!(details.status)),
+        ("validSince", json!(details.valid_since)),
+        ("validUntil", json!(details.valid_until)),
+        ("maxVisits", json!(details.max_visits)),
+        ("redirectRules", json!(Some(&details.rules).filter(|rules| !rules.is_empty()))),
+        ("blocked", json!(details.blocked.as_ref().map(|block| &block.reason))),
+        ("deletedAt", json!(details.deleted_at)),
+        ("version", json!(details.version)),
+    ])
 }
 
-fn fields(link: &Link) -> Map<String, Value> {
-    let none = Details::default();
-    let details = link.details.as_deref().unwrap_or(&none);
-    let time = |time: Option<jiff::Timestamp>| time.map(|time| time.to_string());
-    let fields = Fields {
-        long_url: link.long_url.as_str(),
-        title: link.title.as_deref(),
-        description: details.description.as_deref(),
-        crawlable: link.crawlable,
-        forward_query: link.forward_query,
-        enabled: !details.disabled,
-        has_password: details.password.is_some(),
-        redirect_status: details.status,
-        valid_since: time(details.valid_since),
-        valid_until: time(details.valid_until),
-        max_visits: details.max_visits,
-        redirect_rules: Some(&*details.rules).filter(|rules| !rules.is_empty()),
-        blocked: details.blocked.as_ref().map(|block| &*block.reason),
-        deleted_at: time(details.deleted_at),
-        version: details.version,
-    };
-    match serde_json::to_value(fields) {
-        Ok(Value::Object(fields)) => fields,
-        // A struct of plain values always serializes to an object.
-        _ => Map::new(),
-    }
+fn named<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> {
+    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// Name of the default domain in the log: its own name is set by `--public-url`.
+const DEFAULT: &str = "DEFAULT";
+
+/// Returns the name of a domain in the log.
+pub fn domain_name(domain: &Domain) -> &str {
+    domain.authority.as_ref().map_or(DEFAULT, Authority::as_str)
+}
+
+/// Returns the state of a domain after an edit. `changed` has each field that the edit changed,
+/// with its value before and after.
+pub fn domain_change(before: &Domain, after: &Domain) -> Value {
+    let mut state = domain_fields(after);
+    let changed = differences(&domain_fields(before), &state);
+    state.retain(|_, value| !value.is_null());
+    state.insert(CHANGED.to_owned(), Value::Object(changed));
+    Value::Object(state)
+}
+
+fn domain_fields(domain: &Domain) -> Map<String, Value> {
+    let (settings, redirects) = (&domain.settings, &domain.settings.redirects);
+    named([
+        ("domain", json!(domain_name(domain))),
+        ("enabled", json!(!settings.disabled)),
+        ("protocol", json!(settings.protocol)),
+        ("baseUrlRedirect", json!(redirects.base_url)),
+        ("regular404Redirect", json!(redirects.regular_404)),
+        ("invalidShortUrlRedirect", json!(redirects.invalid_short_url)),
+    ])
 }
 
 /// An entry about a link, prepared to be shown.
@@ -138,7 +144,7 @@ pub fn separate_name(subject: &str, details: Option<&Value>) -> LinkEntry {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{PasswordHash, Slug};
+    use crate::{Details, DomainEdit, DomainSettings, PasswordHash, Slug};
 
     fn link(details: Details) -> Link {
         Link { title: Some("T".to_owned()), ..Link::sample(details) }
@@ -171,5 +177,29 @@ mod tests {
     fn an_entry_without_a_name_has_none() {
         let none = separate_name("an odd subject", None);
         assert_eq!((none.id, none.slug, none.fields), (None, None, json!({})));
+    }
+
+    #[test]
+    fn a_change_says_what_a_domain_was_before_and_after() {
+        let name = |text| Some(Authority::from_stored(text));
+        let settings = DomainSettings::default();
+        let before = Domain { id: DomainId::from_stored(3), authority: name("old.example"), settings };
+        let edit = DomainEdit {
+            disabled: Some(true),
+            base_url: Some(Some("https://e.test/".into())),
+            ..DomainEdit::default()
+        };
+        let settings = edit.apply(before.settings.clone());
+        let after = Domain { authority: name("new.example"), settings, ..before };
+        let expected = json!({
+            "domain": "new.example", "enabled": false, "baseUrlRedirect": "https://e.test/", "changed": {
+                "domain": { "from": "old.example", "to": "new.example" }, "enabled": { "from": true, "to": false },
+                "baseUrlRedirect": { "from": null, "to": "https://e.test/" },
+            },
+        });
+        assert_eq!(domain_change(&before, &after), expected);
+        let default = Domain { id: DomainId::DEFAULT, authority: None, ..before };
+        assert_eq!(domain_change(&default, &default)["changed"], json!({}));
+        assert_eq!(domain_name(&default), "DEFAULT");
     }
 }

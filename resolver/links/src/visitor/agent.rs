@@ -11,39 +11,18 @@ use crate::rule::{Browser, Device};
 pub(super) struct Agent {
     /// Most specific device that is known.
     device: Option<Device>,
-    browser: Option<Browser>,
+    /// The browser, if conditions can match it.
+    pub(super) browser: Option<Browser>,
 }
 
-/// Platforms in ascending rank: a later one overrules those before it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Platform {
-    Linux,
-    /// Named together with X11, as Linux is.
-    Bsd,
-    /// Named together with X11.
-    ChromeOs,
-    Mac,
-    Windows,
-    Ios,
-    /// Named together with Linux, and by some Microsoft phones together with Windows.
-    Android,
-    /// A platform that no condition can match and that names some of the above: Microsoft phones,
-    /// consoles, television sets.
-    Foreign,
-}
+/// What a word names, behind its rank: a higher one overrules those below.
+type Ranked<T> = (u8, Option<T>);
 
-/// Browsers in ascending rank: a later one overrules those before it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Product {
-    WebKit,
-    Safari,
-    Chrome,
-    Firefox,
-    /// A browser or robot that no condition can match.
-    Foreign,
-    Edge,
-    Opera,
-}
+/// A platform that no condition can match and that names some of the others: Microsoft phones,
+/// consoles, television sets.
+const FOREIGN_PLATFORM: Ranked<Device> = (8, None);
+/// A browser or robot that no condition can match.
+const FOREIGN_BROWSER: Ranked<Browser> = (5, None);
 
 impl Agent {
     /// Parses a user agent in one pass.
@@ -62,17 +41,16 @@ impl Agent {
                 previous = word;
             }
         }
-        Self { device: device(platform, is_mobile), browser: browser(product, platform) }
+        let device = platform.and_then(|(_, device)| device);
+        Self {
+            device: device.or(is_mobile.then_some(Device::Mobile)),
+            browser: product.and_then(|(_, browser)| shipped_on(platform, browser?)),
+        }
     }
 
     /// Returns `true` if the device is the wanted one or of the wanted kind.
     pub(super) fn is(&self, wanted: Device) -> bool {
         self.device.is_some_and(|device| device == wanted || device.kind() == wanted)
-    }
-
-    /// Returns the browser, if conditions can match it.
-    pub(super) fn browser(&self) -> Option<Browser> {
-        self.browser
     }
 }
 
@@ -80,68 +58,57 @@ fn is_separator(one: char) -> bool {
     !one.is_ascii_alphanumeric() && one != '_'
 }
 
-fn platform_of(word: &str, previous: &str) -> Option<Platform> {
+fn platform_of(word: &str, previous: &str) -> Option<Ranked<Device>> {
     Some(match word {
-        "Linux" | "linux" | "X11" => Platform::Linux,
-        "FreeBSD" | "NetBSD" | "OpenBSD" => Platform::Bsd,
-        "CrOS" => Platform::ChromeOs,
-        "Macintosh" => Platform::Mac,
-        "Windows" => Platform::Windows,
-        "iPhone" | "iPad" | "iPod" => Platform::Ios,
-        "Android" | "Adr" => Platform::Android,
+        "Linux" | "linux" | "X11" => (1, Some(Device::Linux)),
+        // These two are named together with X11, as Linux is.
+        "FreeBSD" | "NetBSD" | "OpenBSD" => (2, Some(Device::Desktop)),
+        "CrOS" => (3, Some(Device::Chromeos)),
+        "Macintosh" => (4, Some(Device::Macos)),
+        "Windows" => (5, Some(Device::Windows)),
+        "iPhone" | "iPad" | "iPod" => (6, Some(Device::Ios)),
+        // Named together with Linux, and by some Microsoft phones together with Windows.
+        "Android" | "Adr" => (7, Some(Device::Android)),
         // On its own the word is also part of the names of Android phones.
-        "Phone" if previous == "Windows" => Platform::Foreign,
+        "Phone" if previous == "Windows" => FOREIGN_PLATFORM,
         "BlackBerry" | "BB10" | "PlayBook" | "Sailfish" | "Tizen" | "Web0S" | "SmartTV" | "Xbox"
-        | "Nintendo" | "PlayStation" | "Playstation" | "PLAYSTATION" => Platform::Foreign,
+        | "Nintendo" | "PlayStation" | "Playstation" | "PLAYSTATION" => FOREIGN_PLATFORM,
         _ => return None,
     })
 }
 
 /// Returns the browser that a word names. `has_version` distinguishes a product from the same word
 /// elsewhere: some phones are called Edge.
-fn product_of(word: &str, has_version: bool) -> Option<Product> {
+fn product_of(word: &str, has_version: bool) -> Option<Ranked<Browser>> {
     Some(match word {
-        "AppleWebKit" => Product::WebKit,
-        "Safari" if has_version => Product::Safari,
-        "Chrome" | "CriOS" if has_version => Product::Chrome,
-        "Firefox" | "FxiOS" | "Iceweasel" | "IceCat" if has_version => Product::Firefox,
-        "Edg" | "EdgA" | "EdgiOS" | "Edge" if has_version => Product::Edge,
-        "OPR" | "OPiOS" | "OPT" | "OPX" if has_version => Product::Opera,
+        // Android's own browser names no product but this engine, and Safari.
+        "AppleWebKit" => (1, Some(Browser::AndroidBrowser)),
+        "Safari" if has_version => (2, Some(Browser::Safari)),
+        "Chrome" | "CriOS" if has_version => (3, Some(Browser::Chrome)),
+        "Firefox" | "FxiOS" | "Iceweasel" | "IceCat" if has_version => (4, Some(Browser::Firefox)),
+        "Edg" | "EdgA" | "EdgiOS" | "Edge" if has_version => (6, Some(Browser::Edge)),
+        "OPR" | "OPiOS" | "OPT" | "OPX" if has_version => (7, Some(Browser::Opera)),
         // Before version 9.8 Opera came after the other products, followed by a space.
-        "Opera" => Product::Opera,
+        "Opera" => (7, Some(Browser::Opera)),
         "MSIE" | "Trident" | "IEMobile" | "SamsungBrowser" | "Vivaldi" | "YaBrowser" | "YaApp_Android"
         | "UCBrowser" | "MiuiBrowser" | "Whale" | "Silk" | "Kindle" | "OculusBrowser" | "Puffin"
-        | "Midori" | "SailfishBrowser" | "Tenfoot" | "HeadlessChrome" => Product::Foreign,
+        | "Midori" | "SailfishBrowser" | "Tenfoot" | "HeadlessChrome" => FOREIGN_BROWSER,
         "Googlebot" | "AdsBot" | "bingbot" | "Applebot" | "YandexBot" | "GPTBot" | "Facebot" => {
-            Product::Foreign
+            FOREIGN_BROWSER
         }
         _ => return None,
     })
 }
 
-fn device(platform: Option<Platform>, is_mobile: bool) -> Option<Device> {
-    match platform {
-        Some(Platform::Linux) => Some(Device::Linux),
-        Some(Platform::Bsd) => Some(Device::Desktop),
-        Some(Platform::ChromeOs) => Some(Device::Chromeos),
-        Some(Platform::Mac) => Some(Device::Macos),
-        Some(Platform::Windows) => Some(Device::Windows),
-        Some(Platform::Ios) => Some(Device::Ios),
-        Some(Platform::Android) => Some(Device::Android),
-        Some(Platform::Foreign) | None => is_mobile.then_some(Device::Mobile),
-    }
-}
-
-fn browser(product: Option<Product>, platform: Option<Platform>) -> Option<Browser> {
-    match (product?, platform) {
-        (Product::Opera, _) => Some(Browser::Opera),
-        (Product::Edge, _) => Some(Browser::Edge),
-        (Product::Firefox, _) => Some(Browser::Firefox),
-        (Product::Chrome, _) => Some(Browser::Chrome),
-        (Product::Safari | Product::WebKit, Some(Platform::Android)) => Some(Browser::AndroidBrowser),
+/// Returns the browser of this platform that names `product` and none of a higher rank.
+fn shipped_on(platform: Option<Ranked<Device>>, product: Browser) -> Option<Browser> {
+    let is_android = platform.is_some_and(|(_, device)| device == Some(Device::Android));
+    match product {
+        Browser::Safari | Browser::AndroidBrowser if is_android => Some(Browser::AndroidBrowser),
+        Browser::AndroidBrowser => None,
         // Browsers of consoles and television sets name Safari and no product of their own.
-        (Product::Foreign | Product::WebKit, _) | (Product::Safari, Some(Platform::Foreign)) => None,
-        (Product::Safari, _) => Some(Browser::Safari),
+        Browser::Safari if platform == Some(FOREIGN_PLATFORM) => None,
+        named => Some(named),
     }
 }
 
@@ -216,7 +183,7 @@ mobile - Mozilla/5.0 (Maemo; Linux; U; Jolla; Sailfish; Mobile; rv:31.0) Gecko/3
             let (device, browser) = (fields.next().unwrap(), fields.next().unwrap());
             let agent = Agent::read(fields.next().unwrap());
             assert_eq!(agent.device.map_or("-", Device::as_str), device, "{line}");
-            assert_eq!(agent.browser().map_or("-", Browser::as_str), browser, "{line}");
+            assert_eq!(agent.browser.map_or("-", Browser::as_str), browser, "{line}");
         }
     }
 
@@ -248,8 +215,8 @@ mobile - Mozilla/5.0 (Maemo; Linux; U; Jolla; Sailfish; Mobile; rv:31.0) Gecko/3
             ["", "/", "like", "like Android", "Edge", "Chrome 1", "\u{fffd}Ünïcode/1 ✓", "ChromeX/1", &long]
         {
             let agent = Agent::read(user_agent);
-            assert_eq!((agent.device, agent.browser()), (None, None), "{user_agent}");
+            assert_eq!((agent.device, agent.browser), (None, None), "{user_agent}");
         }
-        assert_eq!(Agent::read(&("/".repeat(16 * 1024) + "Chrome/1")).browser(), Some(Browser::Chrome));
+        assert_eq!(Agent::read(&("/".repeat(16 * 1024) + "Chrome/1")).browser, Some(Browser::Chrome));
     }
 }

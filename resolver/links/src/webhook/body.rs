@@ -6,9 +6,6 @@ use serde_json::{Map, Value, json};
 use super::WebhookEvent;
 use crate::audit::separate_name;
 
-/// A visit in the form of the API.
-pub type SampleVisit = Value;
-
 /// Maximum size of a body in bytes. Receivers accept no more, and deliveries of more would fail.
 pub const BODY_BYTES: usize = 256 * 1024;
 /// Maximum size of the sample visits of an event in bytes.

@@ -2,9 +2,9 @@
 
 use codes::LinkId;
 use jiff::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{SampleVisit, body::SAMPLE_BYTES};
+use super::body::SAMPLE_BYTES;
 use crate::{DomainId, audit::Action};
 
 /// Name of a test event, which every webhook gets when it is tested.
@@ -103,7 +103,7 @@ pub struct RecordedVisits {
     /// Time of the last visit.
     pub last: Timestamp,
     /// Some of the visits, in the form of the API.
-    pub samples: Vec<SampleVisit>,
+    pub samples: Vec<Value>,
 }
 
 impl RecordedVisits {
@@ -148,7 +148,7 @@ impl RecordedVisits {
         Some(NewWebhookEvent { kind, domain: None, link: None, tags: Vec::new(), data: data.to_string() })
     }
 
-    fn counts(&self) -> serde_json::Value {
+    fn counts(&self) -> Value {
         json!({
             "visits": self.visits,
             "bots": self.bots,
@@ -175,7 +175,7 @@ mod tests {
         }
     }
 
-    fn data(event: &NewWebhookEvent) -> serde_json::Value {
+    fn data(event: &NewWebhookEvent) -> Value {
         serde_json::from_str(&event.data).unwrap()
     }
 

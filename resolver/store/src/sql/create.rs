@@ -195,7 +195,7 @@ async fn place_at(
         Spot::Entry(id) if !take_slug(sql, domain, slug.as_str(), id).await? => return Ok(None),
         Spot::Number(id) | Spot::Entry(id) => id,
     };
-    let version = next_version(sql, domain, slug).await?.max(draft.version());
+    let version = next_version(sql, domain, slug).await?.max(draft.details().version);
     let mut draft = draft.clone();
     let details = draft.details.get_or_insert_default();
     details.version = version;

@@ -92,7 +92,9 @@ async fn look_again(sql: &mut dyn Sql, batch: &ImportBatch) -> Result<Vec<Import
     let mut found = Vec::with_capacity(batch.items.len());
     for item in &batch.items {
         found.push(match &item.code {
-            ImportCode::Kept(code) if !item.is_deleted() => already_there(sql, item, code).await?,
+            ImportCode::Kept(code) if item.draft.details().deleted_at.is_none() => {
+                already_there(sql, item, code).await?
+            }
             // A deleted link leads nowhere, and an item that had no code cannot conflict.
             ImportCode::Kept(_) | ImportCode::FirstFree { .. } => Imported::AlreadyThere,
         });
@@ -109,7 +111,7 @@ async fn store<'a>(
 ) -> Result<Option<(Imported, Option<&'a PickedCode>)>> {
     match &item.code {
         ImportCode::Kept(code) => {
-            let done = if item.is_deleted() {
+            let done = if item.draft.details().deleted_at.is_some() {
                 store_deleted(sql, item, code).await?
             } else {
                 match put(sql, keyspaces, item, code).await? {
@@ -152,7 +154,7 @@ async fn store_deleted(sql: &mut dyn Sql, item: &ImportItem, code: &PickedCode) 
     let stored = insert_deleted(sql, code, &item.draft_under(code), item.created_at).await?;
     let Some(id) = stored else { return Ok(Imported::Taken) };
     let has_entry = code.mintable != Some(id);
-    if item.is_blocked() && has_entry && may_have_entry(sql, domain, &code.slug).await? {
+    if item.draft.details().blocked.is_some() && has_entry && may_have_entry(sql, domain, &code.slug).await? {
         // Another link may have taken the slug, there or here, before this one was blocked.
         take_slug(sql, domain, code.slug.as_str(), id).await?;
     }

@@ -152,7 +152,7 @@ impl Adoption {
     }
 
     fn long_url(&self, field: &str, row: &Row, text: &str) -> Result<LongUrl, String> {
-        let url = LongUrl::parse_allowed(text, &[], &self.schemes).map_err(|error| match error {
+        let url = LongUrl::parse(text, &[], &self.schemes).map_err(|error| match error {
             LongUrlError::Scheme => {
                 format!(
                     "{field} {text:?}: only {} are allowed: add its scheme with --allowed-schemes",

@@ -168,7 +168,7 @@ pub(super) mod tests {
     pub(in super::super) fn live_link(number: u64) -> LiveLink {
         let link = Link {
             id: id_of(number),
-            long_url: LongUrl::parse("https://a.test/", &[]).unwrap(),
+            long_url: LongUrl::from_stored("https://a.test/"),
             title: None,
             crawlable: false,
             forward_query: true,

@@ -6,7 +6,7 @@ use std::{
 };
 
 use serde_json::Value;
-use transfer::{Found, Shape, each_item};
+use transfer::{Shape, each_item};
 
 /// The location of the visits in an answer.
 const LIST: Shape = Shape { path: &["visits", "data"], beside: None };
@@ -31,11 +31,8 @@ pub(super) fn each_visit(
     mut take: impl FnMut(&Value) -> io::Result<()>,
 ) -> Result<(), Ended> {
     let mut ended = None;
-    let read = each_item(answer, LIST, |found| {
-        let visit = match found {
-            Found::Item(item) => Some(item).filter(|item| item["date"].is_string()),
-            Found::NoList => None,
-        };
+    let read = each_item(answer, LIST, |item| {
+        let visit = item.filter(|item| item["date"].is_string());
         ended = match visit.as_ref().map(&mut take) {
             Some(Ok(())) => return ControlFlow::Continue(()),
             Some(Err(error)) => Some(Ended::Write(error)),

@@ -87,7 +87,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Row>, TextError> {
     let is_table = match records.next() {
         Ok(first) => {
             let first = first.ok_or(TextError::Empty)?;
-            if records.is_declared() || is_header(&first) { Some(columns(&first)?) } else { None }
+            if records.is_declared || is_header(&first) { Some(columns(&first)?) } else { None }
         }
         // A quotation mark that nothing ends makes no names of columns.
         Err(_) => None,
@@ -138,7 +138,7 @@ fn table(mut records: Records<&[u8]>, columns: &[Option<Field>]) -> Vec<Row> {
             Ok(Some(record)) => rows.push(row(&record, columns)),
             Ok(None) => break,
             Err(error) => {
-                let line = usize::try_from(records.began_on()).unwrap_or(usize::MAX);
+                let line = usize::try_from(records.began_on).unwrap_or(usize::MAX);
                 let fault =
                     if matches!(error, RecordError::OpenQuote) { Fault::OpenQuote } else { Fault::Break };
                 rows.push(Row { line, cells: Vec::new(), fault: Some(fault) });
