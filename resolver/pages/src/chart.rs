@@ -154,7 +154,7 @@ fn grid_step(most: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::locale::Locales;
+    use crate::locale::english;
 
     fn drawn(numbers: &[u64], before: &[u64]) -> Chart {
         let value = |number: &u64| Value {
@@ -162,9 +162,8 @@ mod tests {
             text: format!("2026-11-25: {number}"),
             number: *number,
         };
-        let (values, locales) = (numbers.iter().map(value).collect(), Locales::embedded());
-        let t = locales.find("en").unwrap();
-        Chart::new("Visits".to_owned(), "Bars".to_owned(), values, before.to_vec(), t)
+        let values = numbers.iter().map(value).collect();
+        Chart::new("Visits".to_owned(), "Bars".to_owned(), values, before.to_vec(), english())
     }
 
     #[test]

@@ -5,12 +5,7 @@ use askama::Template;
 use hyper::StatusCode;
 use web::Answer;
 
-use crate::{
-    context::Context,
-    error::PageError,
-    frame::{Frame, Place},
-    locale::Locale,
-};
+use crate::{context::Context, error::PageError, frame::Frame, locale::Locale};
 
 /// The address of the page.
 pub(crate) const PATH: &str = "/cluster";
@@ -58,8 +53,8 @@ fn holder_lasts(seconds: &Option<u64>, t: &Locale) -> String {
 
 /// Shows the page.
 pub(crate) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
-    let status = context.links().cluster_status(context.by()).await?;
-    Ok(context.page(StatusCode::OK, &ClusterPage { frame: context.frame(Place::Cluster), status }))
+    let status = context.links.cluster_status(context.by).await?;
+    Ok(context.page(StatusCode::OK, &ClusterPage { frame: context.frame(PATH), status }))
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::{
     addresses::SIGN_IN,
     answer::{Forms, page, redirect},
     error::PageError,
-    frame::{Frame, Place},
+    frame::Frame,
     locale::Locale,
     messages::message,
     request::PageRequest,
@@ -34,7 +34,7 @@ pub(crate) fn show(error: &PageError, request: &PageRequest<'_>, session: Option
         let back: String = byte_serialize(request.back().as_bytes()).collect();
         return redirect(StatusCode::SEE_OTHER, &format!("{SIGN_IN}?to={back}"));
     }
-    let frame = Frame::new(request, session, Place::Elsewhere);
+    let frame = Frame::new(request, session, "");
     let (status, title, text) = words(error, frame.t);
     let mut answer = page(request.renderer, status, Forms::Stay, &ErrorPage { frame, title, text });
     if let PageError::SignIn(SignInError::TooManyCalls(wait)) = error {

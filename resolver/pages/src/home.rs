@@ -22,10 +22,11 @@ use web::Answer;
 
 use crate::{
     Pages,
+    addresses::CREATE,
     answer::{Forms, page},
     error::PageError,
     form::Form,
-    frame::{Frame, Place},
+    frame::Frame,
     link_input::{mark, read_create, tags},
     markup::Markup,
     messages::{message, wrong_fields},
@@ -107,7 +108,7 @@ fn form(
     status: StatusCode,
     refused: Option<&AppError>,
 ) -> Answer {
-    let frame = Frame::new(request, session, Place::Home);
+    let frame = Frame::new(request, session, CREATE);
     // A link of the form's own address, such as a bookmark makes it, fills the field.
     let form = if refused.is_some() { &request.form } else { &request.query };
     let home = HomePage {
@@ -161,7 +162,7 @@ fn created_page(
     let ends = link.details.as_ref().and_then(|details| details.valid_until);
     let reads = session.is_some_and(|session| session.grant.scopes.allow(Scope::Read));
     let created = CreatedPage {
-        frame: Frame::new(request, session, Place::Home),
+        frame: Frame::new(request, session, CREATE),
         long_url: link.long_url.as_str().to_owned(),
         qr_code: qr_picture(&short_url),
         path: link.domain().is_default().then(|| format!("/{name}")),

@@ -56,7 +56,7 @@ use limits::{Rate, budgets::CREATES_PER_MINUTE};
 use links::Link;
 
 pub use addresses::is_page;
-pub use theme::{Colour, Theme, ThemeError};
+pub use theme::{Theme, ThemeError};
 
 use assets::Assets;
 use locale::Locales;

@@ -4,6 +4,8 @@
 //! the choice of languages shows. A new language is a new file there, and nothing else.
 
 use std::fmt;
+#[cfg(test)]
+use std::sync::LazyLock;
 
 use fluent_bundle::{FluentArgs, FluentResource, FluentValue, concurrent::FluentBundle};
 use unic_langid::LanguageIdentifier;
@@ -18,13 +20,13 @@ struct Files;
 /// One language.
 pub(crate) struct Locale {
     /// The language, as `lang` attributes have it.
-    tag: String,
+    pub(crate) tag: String,
     bundle: FluentBundle<FluentResource>,
 }
 
 /// All languages, in the order of their tags.
 #[derive(Debug)]
-pub(crate) struct Locales(Vec<Locale>);
+pub(crate) struct Locales(pub(crate) Vec<Locale>);
 
 impl fmt::Debug for Locale {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -41,11 +43,6 @@ impl Locale {
         bundle.set_use_isolating(false);
         bundle.add_resource(resource).expect("a test reads every file");
         Self { tag: tag.to_owned(), bundle }
-    }
-
-    /// Returns the language, as `lang` attributes have it.
-    pub(crate) fn tag(&self) -> &str {
-        &self.tag
     }
 
     /// Returns the name of the language in itself.
@@ -121,11 +118,6 @@ impl Locales {
         Self(locales)
     }
 
-    /// Returns all languages.
-    pub(crate) fn all(&self) -> &[Locale] {
-        &self.0
-    }
-
     /// Finds a language by its tag.
     pub(crate) fn find(&self, tag: &str) -> Option<&Locale> {
         self.0.iter().find(|locale| locale.tag == tag)
@@ -148,12 +140,15 @@ impl Locales {
                 best = Some((locale, quality));
             }
         }
-        best.map_or_else(|| self.default_locale(), |(locale, _)| locale)
+        best.map(|(locale, _)| locale).or_else(|| self.find(DEFAULT)).unwrap_or(&self.0[0])
     }
+}
 
-    fn default_locale(&self) -> &Locale {
-        self.find(DEFAULT).unwrap_or(&self.0[0])
-    }
+/// Returns the English texts, for tests.
+#[cfg(test)]
+pub(crate) fn english() -> &'static Locale {
+    static LOCALES: LazyLock<Locales> = LazyLock::new(Locales::embedded);
+    LOCALES.find(DEFAULT).expect("there is an English file")
 }
 
 #[cfg(test)]
@@ -163,6 +158,8 @@ mod tests {
         fs,
         path::{Path, PathBuf},
     };
+
+    use links::{CONDITION_TYPES, audit::Action};
 
     use super::*;
 
@@ -200,7 +197,7 @@ mod tests {
             ("*", "en"),
             (";;;q=,,", "en"),
         ] {
-            assert_eq!(locales.negotiate(accepted).tag(), tag, "{accepted}");
+            assert_eq!(locales.negotiate(accepted).tag, tag, "{accepted}");
         }
     }
 
@@ -209,8 +206,30 @@ mod tests {
         let locales = Locales::embedded();
         let english = messages(DEFAULT);
         assert!(english.len() > 20);
-        for locale in locales.all() {
-            assert_eq!(messages(locale.tag()), english, "{}", locale.tag());
+        for locale in &locales.0 {
+            assert_eq!(messages(&locale.tag), english, "{}", locale.tag);
+        }
+    }
+
+    /// Texts whose names end in names of other modules.
+    #[test]
+    fn every_name_has_a_text_in_every_language() {
+        let devices = ["desktop", "mobile", "tablet", "tv", "console", "wearable", "bot", "other", "unknown"];
+        let states = ["deleted", "blocked", "disabled", "expired", "not-yet", "live"];
+        for (beginning, names) in [
+            ("audit", Action::ALL.map(Action::as_str).to_vec()),
+            ("rules-type", CONDITION_TYPES.to_vec()),
+            ("rules-condition", CONDITION_TYPES.to_vec()),
+            ("rules-wrong", vec!["ip", "time"]),
+            ("state", states.to_vec()),
+            ("stats-device", devices.to_vec()),
+        ] {
+            for locale in &Locales::embedded().0 {
+                for name in &names {
+                    let id = format!("{beginning}-{name}");
+                    assert_ne!(locale.with_two(&id, "key", "value"), id, "{}", locale.tag);
+                }
+            }
         }
     }
 
@@ -237,8 +256,7 @@ mod tests {
 
     #[test]
     fn numbers_have_separators_and_plurals() {
-        let english = Locales::embedded();
-        let english = english.find("en").unwrap();
+        let english = english();
         assert_eq!(
             [0, 999, 1_000, 1_234_567].map(|n| english.number(&n)),
             ["0", "999", "1,000", "1,234,567"]

@@ -93,7 +93,7 @@ mod tests {
             AppError::TooManyReservations { held: 1_000, most: 1_000 },
             AppError::Exhausted,
         ];
-        for locale in Locales::embedded().all() {
+        for locale in &Locales::embedded().0 {
             for error in &errors {
                 let told = message(error, locale);
                 // A text that does not exist or lacks a value is its own name.

@@ -142,7 +142,7 @@ impl Pages {
         }
         let signed = || {
             let session = session.ok_or(PageError::NoSession)?;
-            Ok::<_, PageError>(Context { pages: self, request: &*request, session })
+            Ok::<_, PageError>(Context::new(self, &*request, session))
         };
         match (request.path(), is_form) {
             ("/" | CREATE, false) => Ok(home::show(self, request, session)),

@@ -12,7 +12,7 @@ use crate::{
     addresses::{CREATE, LINKS, is_page, is_same_site},
     answer::{Forms, page, redirect},
     error::PageError,
-    frame::{Frame, Place},
+    frame::Frame,
     request::PageRequest,
     session::Session,
 };
@@ -30,11 +30,7 @@ struct SignInPage<'a> {
 
 /// Shows the form.
 pub(crate) fn show(request: &PageRequest<'_>, session: Option<&Session>) -> Answer {
-    let form = SignInPage {
-        frame: Frame::new(request, session, Place::Elsewhere),
-        to: to(request),
-        is_wrong: false,
-    };
+    let form = SignInPage { frame: Frame::new(request, session, ""), to: to(request), is_wrong: false };
     page(request.renderer, StatusCode::OK, Forms::Stay, &form)
 }
 
@@ -58,11 +54,7 @@ pub(crate) async fn sign_in(
             Ok(answer)
         }
         Err(api::SignInError::WrongKey) => {
-            let form = SignInPage {
-                frame: Frame::new(request, None, Place::Elsewhere),
-                to: to(request),
-                is_wrong: true,
-            };
+            let form = SignInPage { frame: Frame::new(request, None, ""), to: to(request), is_wrong: true };
             Ok(hold_back(page(request.renderer, StatusCode::FORBIDDEN, Forms::Stay, &form)))
         }
         Err(error) => Err(error.into()),

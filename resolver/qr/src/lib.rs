@@ -17,7 +17,7 @@ use fast_qr::{ECL, QRBuilder};
 use drawing::Drawing;
 pub use logo::{Logo, LogoError};
 use options::{ErrorCorrection, Format};
-pub use options::{QrError, QrOptions, QrWarning};
+pub use options::{QrError, QrOptions, QrWarning, Rgb};
 
 /// An image of a QR code, encoded as a file.
 #[derive(Clone, Debug, PartialEq, Eq)]

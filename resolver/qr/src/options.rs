@@ -142,7 +142,7 @@ pub(super) enum ErrorCorrection {
 
 /// An RGB colour with 8 bits for each of red, green and blue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Rgb(pub(super) [u8; 3]);
+pub struct Rgb(pub(super) [u8; 3]);
 
 impl Default for QrOptions {
     /// Returns the options of a black and white PNG of 300 pixels without a margin, with the lowest
@@ -231,7 +231,7 @@ impl ErrorCorrection {
 
 impl Rgb {
     /// Returns the relative luminance, from 0 to 1 (WCAG 2.2).
-    fn luminance(self) -> f64 {
+    pub fn luminance(self) -> f64 {
         let linear = self.0.map(|channel| {
             let value = f64::from(channel) / 255.0;
             if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
@@ -239,7 +239,8 @@ impl Rgb {
         0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
     }
 
-    fn parse(text: &str) -> Option<Self> {
+    /// Parses three or six hexadecimal digits, with or without a leading `#`.
+    pub fn parse(text: &str) -> Option<Self> {
         let digits = text.strip_prefix('#').unwrap_or(text);
         // `from_str_radix` would also accept a sign.
         if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {

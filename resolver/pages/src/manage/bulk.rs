@@ -12,14 +12,7 @@ use hyper::StatusCode;
 use links::scope::Scope;
 use web::Answer;
 
-use crate::{
-    context::Context,
-    error::PageError,
-    frame::{Frame, Place},
-    link_input::mark,
-    locale::Locale,
-    table,
-};
+use crate::{context::Context, error::PageError, frame::Frame, link_input::mark, locale::Locale, table};
 use creation::{RowRefusal, check, create_all};
 use rows::{COLUMNS, ROWS_MAX, Row, TextError, read};
 
@@ -132,7 +125,7 @@ pub(super) fn show(context: &Context<'_>) -> Answer {
 
 /// Shows the preview of the rows, or creates their links, as the pressed button says.
 pub(super) async fn submit(context: &Context<'_>) -> Result<Answer, PageError> {
-    let (form_sent, t) = (context.form(), context.t());
+    let (form_sent, t) = (context.form, context.t);
     let rows = match read(form_sent.get("rows").unwrap_or_default()) {
         Ok(rows) => rows,
         Err(error) => return Ok(form(context, Some(reason(&error, t)), None)),
@@ -153,12 +146,12 @@ pub(super) async fn submit(context: &Context<'_>) -> Result<Answer, PageError> {
 fn form(context: &Context<'_>, refused: Option<String>, preview: Option<Preview>) -> Answer {
     let status = if refused.is_some() { StatusCode::BAD_REQUEST } else { StatusCode::OK };
     let page = BulkPage {
-        mark: context.form().owned("mark").unwrap_or_else(mark),
-        frame: context.frame(Place::Bulk),
+        mark: context.form.owned("mark").unwrap_or_else(mark),
+        frame: context.frame(PATH),
         may_create: context.allows(Scope::Create),
         rows_max: ROWS_MAX as u64,
         columns: column_names(),
-        text: context.form().get("rows").unwrap_or_default(),
+        text: context.form.get("rows").unwrap_or_default(),
         refused,
         preview,
     };
@@ -171,7 +164,7 @@ fn result(
     rows: &[Row],
     created: Vec<Result<String, RowRefusal>>,
 ) -> Result<Answer, PageError> {
-    let frame = context.frame(Place::Bulk);
+    let frame = context.frame(PATH);
     let count = created.iter().filter(|created| created.is_ok()).count() as u64;
     let results = rows.iter().zip(created).map(|(row, created)| ShownResult::new(row, created, frame.t));
     let results: Vec<ShownResult> = results.collect();

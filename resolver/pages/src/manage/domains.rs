@@ -11,12 +11,7 @@ use super::{
     notices::{Notices, Refusal, stored},
     paged::Paged,
 };
-use crate::{
-    context::Context,
-    error::PageError,
-    form::Form,
-    frame::{Frame, Place},
-};
+use crate::{context::Context, error::PageError, form::Form, frame::Frame};
 
 /// The address of the page.
 pub(super) const PATH: &str = "/manage/domains";
@@ -125,7 +120,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
 
 /// Adds, edits or removes a domain, as the pressed button says.
 pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
-    let (links, by, form) = (context.links(), context.by(), context.form());
+    let (links, by, form) = (context.links, context.by, context.form);
     let name = form.get("domain").unwrap_or_default();
     let changed = match form.get("do") {
         Some("add") => add(links, name, by).await,
@@ -137,7 +132,7 @@ pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
     };
     match changed {
         Ok(()) => Ok(stored(context, PATH)),
-        Err(error) => answer(context, Some(Refusal::new(error, context.t())?)).await,
+        Err(error) => answer(context, Some(Refusal::new(error, context.t)?)).await,
     }
 }
 
@@ -182,15 +177,15 @@ fn read_edit(form: &Form, name: &str) -> Result<DomainEdit, AppError> {
 }
 
 async fn answer(context: &Context<'_>, refusal: Option<Refusal>) -> Result<Answer, PageError> {
-    let (form, by) = (context.form(), context.by());
-    let domains = context.links().domains(true, by).await?;
-    let (paged, domains) = Paged::cut(domains, PATH, context.query());
-    let notices = Notices::new(context.query(), refusal);
+    let (form, by) = (context.form, context.by);
+    let domains = context.links.domains(true, by).await?;
+    let (paged, domains) = Paged::cut(domains, PATH, context.query);
+    let notices = Notices::new(context.query, refusal);
     // What was typed stays in its form.
     let refused =
         |what: &str| Some(form).filter(|_| notices.refusal.is_some() && form.get("do") == Some(what));
     let (of_edit, of_new) = (refused("edit"), refused("add"));
-    let frame = context.frame(Place::Domains);
+    let frame = context.frame(PATH);
     let page = DomainsPage {
         domains: domains.into_iter().map(|domain| ShownDomain::new(domain, of_edit)).collect(),
         redirect_fields: REDIRECTS,

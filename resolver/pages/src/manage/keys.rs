@@ -28,13 +28,7 @@ use super::{
     notices::{Notices, Refusal, stored},
     paged::{Paged, is_stored},
 };
-use crate::{
-    context::Context,
-    error::PageError,
-    form::Form,
-    frame::{Frame, Place},
-    locale::Locale,
-};
+use crate::{context::Context, error::PageError, form::Form, frame::Frame, locale::Locale};
 
 /// The address of the page.
 pub(super) const PATH: &str = "/manage/keys";
@@ -103,9 +97,9 @@ impl KeysPage<'_> {
 
 impl ShownKey {
     fn new(context: &Context<'_>, key: &ListedKey) -> Self {
-        let (record, limits, t) = (&key.record, &key.record.limits, context.t());
+        let (record, limits, t) = (&key.record, &key.record.limits, context.t);
         let domains = &context.pages.api.domain_cache;
-        let time = |time: Option<Timestamp>| time.map(|time| context.time(time));
+        let time = |time: Option<Timestamp>| time.map(|time| context.pages.shown_time(time));
         let domain = limits.domain.map(|id| match (&key.domain_name, id.is_default()) {
             (Some(name), _) => name.clone(),
             (None, true) => domains.default_name().to_owned(),
@@ -122,7 +116,7 @@ impl ShownKey {
             scopes: scopes(record, t),
             secret: record.secret.0,
             limits: domain.into_iter().chain(own).chain(orphans).chain(calls).collect(),
-            created: context.time(record.created_at),
+            created: context.pages.shown_time(record.created_at),
             last_used: time(record.last_used_at),
             expires: time(record.expires_at),
             is_revoked: record.revoked_at.is_some(),
@@ -145,7 +139,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
 
 /// Makes a key, replaces its secret or revokes it, as the pressed button says.
 pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
-    let (form, keys) = (context.form(), context.links().api_keys(context.by())?);
+    let (form, keys) = (context.form, context.links.api_keys(context.by)?);
     let known = keys.list().await.map_err(AppError::from)?;
     let done = if is_confirmed(context, &known).await? {
         apply(context, &keys, &known).await
@@ -159,12 +153,12 @@ pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
             answer(context, Some((name, key.reveal().to_owned())), None).await
         }
         Err(Refused::NotConfirmed) => {
-            let text = context.t().text("keys-not-confirmed");
+            let text = context.t.text("keys-not-confirmed");
             let refusal = Refusal { status: StatusCode::FORBIDDEN, ..Refusal::of_page(text) };
             Ok(hold_back(answer(context, None, Some(refusal)).await?))
         }
         Err(refused) => {
-            let refusal = Refusal::of_page(context.t().text(reason(refused)?));
+            let refusal = Refusal::of_page(context.t.text(reason(refused)?));
             answer(context, None, Some(refusal)).await
         }
     }
@@ -172,13 +166,13 @@ pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
 
 /// Returns whether the form has the key that is signed in, in its current secret.
 async fn is_confirmed(context: &Context<'_>, known: &[ListedKey]) -> Result<bool, PageError> {
-    let typed = context.form().get("apiKey").unwrap_or("").trim();
+    let typed = context.form.get("apiKey").unwrap_or("").trim();
     let is_current = |grant: &Grant| {
         let own = known.iter().find(|key| key.record.id == grant.id);
         own.is_some_and(|own| own.record.secret == grant.secret)
     };
     match api::sign_in(&context.pages.api, context.request.client, typed.as_bytes()).await {
-        Ok(grant) => Ok(grant.id == context.by().id && is_current(&grant)),
+        Ok(grant) => Ok(grant.id == context.by.id && is_current(&grant)),
         Err(api::SignInError::WrongKey) => Ok(false),
         Err(error) => Err(error.into()),
     }
@@ -190,7 +184,7 @@ async fn apply(
     keys: &ApiKeys,
     known: &[ListedKey],
 ) -> Result<Option<ApiKey>, Refused> {
-    let form = context.form();
+    let form = context.form;
     let name = form.filled("name").unwrap_or_default();
     match form.get("do") {
         Some("create") => {
@@ -226,7 +220,7 @@ async fn read_new_key(context: &Context<'_>, form: &Form) -> Result<CreateKey, &
     let domain = match form.filled("domain") {
         None => None,
         Some(name) => {
-            let named = context.links().check_domain(name).map_err(|_| "expected-domain")?;
+            let named = context.links.check_domain(name).map_err(|_| "expected-domain")?;
             // The page offers domains that exist. On the command line others are added.
             if !matches!(context.pages.api.domain_cache.find(name).await, Ok(Some(_))) {
                 return Err("expected-domain");
@@ -269,22 +263,22 @@ async fn answer(
     secret: Option<(String, String)>,
     refusal: Option<Refusal>,
 ) -> Result<Answer, PageError> {
-    let (links, by, t) = (context.links(), context.by(), context.t());
+    let (links, by, t) = (context.links, context.by, context.t);
     let mut keys = links.api_keys(by)?.list().await.map_err(AppError::from)?;
     keys.reverse();
-    let (paged, keys) = Paged::cut(keys, PATH, context.query());
-    let is_wrong = refusal.is_some() && context.form().get("do") == Some("create");
-    let is_stored = secret.is_none() && is_stored(context.query());
+    let (paged, keys) = Paged::cut(keys, PATH, context.query);
+    let is_wrong = refusal.is_some() && context.form.get("do") == Some("create");
+    let is_stored = secret.is_none() && is_stored(context.query);
     // What was typed stays in the form, but for the key.
     let kept: &[&str] = if is_wrong { &FIELDS } else { &[] };
     let scope = |scope: Scope| (scope.as_str(), t.text(&format!("scope-{scope}")));
     let page = KeysPage {
-        frame: context.frame(Place::Keys),
+        frame: context.frame(PATH),
         keys: keys.iter().map(|key| ShownKey::new(context, key)).collect(),
         scopes: Scope::ALL.map(scope).to_vec(),
         domains: links.domains(true, by).await?.into_iter().map(|domain| domain.name).collect(),
         keep_hours: KEEP_HOURS,
-        typed: context.form().only(kept),
+        typed: context.form.only(kept),
         is_wrong,
         notices: Notices { is_stored: is_stored && refusal.is_none(), refusal },
         secret,

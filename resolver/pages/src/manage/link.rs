@@ -22,7 +22,7 @@ use crate::{
     context::Context,
     error::PageError,
     form::Form,
-    frame::{Frame, Place},
+    frame::Frame,
     markup::Markup,
     qr_picture::qr_picture,
 };
@@ -54,40 +54,40 @@ impl LinkPage<'_> {
 
 /// Shows the page of a link.
 pub(super) async fn show(context: &Context<'_>, name: &str) -> Result<Answer, PageError> {
-    let record = context.links().get_link(&context.link_name(name), context.by()).await?;
+    let record = context.links.get_link(&context.link_name(name), context.by).await?;
     let page = page_of(context, &record, None).await;
     Ok(context.page(StatusCode::OK, &page))
 }
 
 /// Edits, deletes or restores a link, as the pressed button says.
 pub(super) async fn change(context: &Context<'_>, name: &str) -> Result<Answer, PageError> {
-    let (links, by, name) = (context.links(), context.by(), context.link_name(name));
-    let to = match context.form().get("do") {
+    let (links, by, name) = (context.links, context.by, context.link_name(name));
+    let to = match context.form.get("do") {
         Some("delete") => {
             links.delete_link(&Target { name: name.clone(), versions: None }, by).await?;
             format!("{LINKS}?{}", Form::default().query_with("gone", &Choice(name).to_string()))
         }
-        Some("restore") => context.link_page(&links.restore_link(&name, by).await?.link),
+        Some("restore") => context.pages.link_page(&links.restore_link(&name, by).await?.link),
         _ => return edit(context, name).await,
     };
     Ok(redirect(StatusCode::SEE_OTHER, &to))
 }
 
 async fn edit(context: &Context<'_>, name: LinkName) -> Result<Answer, PageError> {
-    let (links, by, zone) = (context.links(), context.by(), &context.pages.api.time_zone);
-    let version = context.form().filled("version").and_then(|text| text.parse().ok());
+    let (links, by, zone) = (context.links, context.by, &context.pages.api.time_zone);
+    let version = context.form.filled("version").and_then(|text| text.parse().ok());
     let target = Target { name: name.clone(), versions: version.map(|version| vec![version]) };
-    let (form, mut wrong) = (LinkForm::read(context.form()), FieldErrors::default());
+    let (form, mut wrong) = (LinkForm::read(context.form), FieldErrors::default());
     let fields = form.changes(zone, &mut wrong);
     let error = match links.edit_link(&target, fields, wrong, by).await {
         Ok(record) => {
-            let stored = with_parameter(&context.link_page(&record.link), "stored");
+            let stored = with_parameter(&context.pages.link_page(&record.link), "stored");
             return Ok(redirect(StatusCode::SEE_OTHER, &stored));
         }
         Err(error) => error,
     };
     let is_superseded = matches!(error, AppError::Superseded);
-    let refusal = Refusal::new(error, context.t())?;
+    let refusal = Refusal::new(error, context.t)?;
     let record = links.get_link(&name, by).await?;
     let mut page = page_of(context, &record, Some(refusal)).await;
     if is_superseded {
@@ -103,10 +103,10 @@ async fn edit(context: &Context<'_>, name: LinkName) -> Result<Answer, PageError
 
 /// Makes the page of a link, its form filled with what is stored.
 async fn page_of<'a>(context: &Context<'a>, record: &Record, refusal: Option<Refusal>) -> LinkPage<'a> {
-    let visits = context.links().visit_totals_of(record).await;
+    let visits = context.links.visit_totals_of(record).await;
     let link = ShownLink::new(context, record, visits.total);
     LinkPage {
-        frame: context.frame(Place::Links),
+        frame: context.frame(LINKS),
         form: LinkForm::of(record, &context.pages.api.time_zone),
         version: record.link.version(),
         has_password: record.link.password().is_some(),
@@ -114,7 +114,7 @@ async fn page_of<'a>(context: &Context<'a>, record: &Record, refusal: Option<Ref
         path: link.domain.is_none().then(|| format!("/{}", link.name)),
         may_edit: context.allows(Scope::Edit),
         may_delete: context.allows(Scope::Delete),
-        notices: Notices::new(context.query(), refusal),
+        notices: Notices::new(context.query, refusal),
         conflicts: Vec::new(),
         link,
     }

@@ -22,7 +22,7 @@ use crate::{
     context::Context,
     error::PageError,
     form::Form,
-    frame::{Frame, Place},
+    frame::Frame,
 };
 
 /// Links on a page, unless the query says otherwise.
@@ -166,7 +166,7 @@ fn visit_days(period: Period, now: Timestamp, zone: &TimeZone) -> Option<VisitDa
 
 /// Shows a page of the list.
 pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
-    answer(context, StatusCode::OK, Done::of(context.query())).await
+    answer(context, StatusCode::OK, Done::of(context.query)).await
 }
 
 /// Answers with the page of the list that the query asks for. `done` is what became of the last
@@ -176,7 +176,7 @@ pub(super) async fn answer(
     status: StatusCode,
     done: Done,
 ) -> Result<Answer, PageError> {
-    let (query, by, service) = (context.query(), context.by(), context.links());
+    let (query, by, service) = (context.query, context.by, context.links);
     let mut wrong = FieldErrors::default();
     let list = read_query(context, query, &mut wrong);
     let (is_trash, days) = (list.deleted, list.visits_in);
@@ -196,7 +196,7 @@ pub(super) async fn answer(
     let chosen = query.filled("tag").and_then(|name| Tag::exactly(name).ok());
     tags.extend(chosen.filter(|chosen| !tags.contains(chosen)));
     let page = ListPage {
-        frame: context.frame(Place::Links),
+        frame: context.frame(LINKS),
         links: read_links(context, &listed, days).await?,
         paged,
         tags,
@@ -204,7 +204,7 @@ pub(super) async fn answer(
         is_trash,
         orders: ORDERS,
         counts: COUNTS,
-        periods: period_choices(context.t()),
+        periods: period_choices(context.t),
         visits_in: read_period(query, "visits", &mut ignored),
         created_in: read_period(query, "created", &mut ignored),
         may_count: context.allows(Scope::Visits),
@@ -240,7 +240,7 @@ async fn read_links(
     listed: &ListedLinks,
     days: Option<VisitDays>,
 ) -> Result<Vec<ShownLink>, PageError> {
-    let (by, service) = (context.by(), context.links());
+    let (by, service) = (context.by, context.links);
     let mut links = Vec::with_capacity(listed.entries.len());
     for piece in pieces(&listed.entries) {
         let records = service.read_piece(listed, piece, by).await?;

@@ -70,5 +70,5 @@ impl Refusal {
 
 /// Leads back to a list after a change.
 pub(super) fn stored(context: &Context<'_>, path: &str) -> Answer {
-    redirect(StatusCode::SEE_OTHER, &stored_address(path, context.query()))
+    redirect(StatusCode::SEE_OTHER, &stored_address(path, context.query))
 }

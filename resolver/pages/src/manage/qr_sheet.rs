@@ -18,7 +18,7 @@ use crate::{
     context::Context,
     error::PageError,
     form::Form,
-    frame::{Frame, Place},
+    frame::Frame,
     markup::Markup,
     qr_picture::qr_picture,
 };
@@ -43,9 +43,9 @@ struct ShownCode {
 
 /// Shows the sheet of a page of the list.
 pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
-    let (links, by) = (context.links(), context.by());
+    let (links, by) = (context.links, context.by);
     // Nothing is printed for the trash, whose links lead nowhere.
-    let query = Form::parse(context.query().without(&["deleted"]).as_bytes());
+    let query = Form::parse(context.query.without(&["deleted"]).as_bytes());
     let mut wrong = FieldErrors::default();
     // Sheets are numbered, so all links are counted.
     let list = ListLinks { count_max: None, ..read_query(context, &query, &mut wrong) };
@@ -59,6 +59,6 @@ pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
     }
     let paged = Paged::new(listed.total, listed.page, listed.per_page, QR_SHEET, &query);
     let list = address(LINKS, &query);
-    let page = SheetPage { frame: context.frame(Place::Links), codes, paged, list };
+    let page = SheetPage { frame: context.frame(LINKS), codes, paged, list };
     Ok(context.page(StatusCode::OK, &page))
 }

@@ -14,14 +14,7 @@ use super::{
     notices::{Notices, Refusal},
     paged::{Paged, stored_address},
 };
-use crate::{
-    answer::redirect,
-    context::Context,
-    error::PageError,
-    form::Form,
-    frame::{Frame, Place},
-    table,
-};
+use crate::{answer::redirect, context::Context, error::PageError, form::Form, frame::Frame, table};
 
 /// The address of the page.
 pub(super) const PATH: &str = "/manage/reservations";
@@ -86,11 +79,11 @@ impl ShownReservation {
     fn new(context: &Context<'_>, reservation: &Reservation) -> Self {
         Self {
             id: reservation.id.to_string(),
-            created: context.time(reservation.created_at),
+            created: context.pages.shown_time(reservation.created_at),
             exact_created: reservation.created_at.to_string(),
-            keyspace: context.links().keyspace_of_reservation(reservation).to_owned(),
+            keyspace: context.links.keyspace_of_reservation(reservation).to_owned(),
             count: reservation.spans.iter().map(|span| span.len()).sum(),
-            is_own: reservation.created_by == context.by().id,
+            is_own: reservation.created_by == context.by.id,
         }
     }
 }
@@ -102,7 +95,7 @@ impl ShownCodes {
             id: reservation.id.to_string(),
             count: codes.len() as u64,
             filled: *filled,
-            given_up: reservation.closed_at.map(|at| context.time(at)),
+            given_up: reservation.closed_at.map(|at| context.pages.shown_time(at)),
             text: codes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"),
         }
     }
@@ -110,16 +103,16 @@ impl ShownCodes {
 
 /// Shows a page of the open reservations, and the codes of the one that the query names.
 pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
-    let Some(id) = context.query().filled("id") else { return answer(context, None, None).await };
-    match context.links().reservation(id, context.by()).await {
+    let Some(id) = context.query.filled("id") else { return answer(context, None, None).await };
+    match context.links.reservation(id, context.by).await {
         Ok(reserved) => answer(context, Some(ShownCodes::new(context, &reserved)), None).await,
-        Err(error) => answer(context, None, Some(Refusal::new(error, context.t())?)).await,
+        Err(error) => answer(context, None, Some(Refusal::new(error, context.t)?)).await,
     }
 }
 
 /// Makes a reservation or gives one up, as the pressed button says.
 pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
-    let (links, by, form) = (context.links(), context.by(), context.form());
+    let (links, by, form) = (context.links, context.by, context.form);
     let changed = if form.get("do") == Some("give-up") {
         let given_up = links.give_up_reservation(form.get("id").unwrap_or_default(), by).await;
         given_up.map(|()| stored_address(PATH, &list_query(context)))
@@ -131,14 +124,14 @@ pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
     };
     match changed {
         Ok(to) => Ok(redirect(StatusCode::SEE_OTHER, &to)),
-        Err(error) => answer(context, None, Some(Refusal::new(error, context.t())?)).await,
+        Err(error) => answer(context, None, Some(Refusal::new(error, context.t)?)).await,
     }
 }
 
 /// Answers with the codes of a reservation as a file.
 pub(super) async fn download(context: &Context<'_>) -> Result<Answer, PageError> {
-    let id = context.query().filled("id").unwrap_or_default();
-    let Reserved { reservation, codes, .. } = context.links().reservation(id, context.by()).await?;
+    let id = context.query.filled("id").unwrap_or_default();
+    let Reserved { reservation, codes, .. } = context.links.reservation(id, context.by).await?;
     let public_url = &context.pages.api.public_url;
     let rows = codes.iter().map(|code| [code.to_string(), format!("{public_url}/{code}")]);
     Ok(table::answer(&format!("reservation-{}", reservation.id), table::write(COLUMNS, rows)?))
@@ -149,20 +142,20 @@ async fn answer(
     chosen: Option<ShownCodes>,
     refusal: Option<Refusal>,
 ) -> Result<Answer, PageError> {
-    let (links, by) = (context.links(), context.by());
+    let (links, by) = (context.links, context.by);
     let mut reservations = links.reservations(by).await?;
     reservations.retain(|reservation| reservation.closed_at.is_none());
     let query = list_query(context);
     let (paged, reservations) = Paged::cut(reservations, PATH, &query);
     let keyspaces = links.reserver.mintings.iter().map(|minting| minting.namespace.to_string());
     let page = ReservationsPage {
-        frame: context.frame(Place::Reservations),
+        frame: context.frame(PATH),
         chosen,
         reservations: reservations.iter().map(|one| ShownReservation::new(context, one)).collect(),
         keyspaces: keyspaces.collect(),
         count_max: COUNT_MAX,
         may_reserve: by.limits.domain.is_none_or(|domain| domain.is_default()),
-        form: context.form(),
+        form: context.form,
         paged,
         notices: Notices::new(&query, refusal),
     };
@@ -171,5 +164,5 @@ async fn answer(
 
 /// Returns the query of the list, which the codes of one reservation are no part of.
 fn list_query(context: &Context<'_>) -> Form {
-    Form::parse(context.query().without(&["id"]).as_bytes())
+    Form::parse(context.query.without(&["id"]).as_bytes())
 }

@@ -12,12 +12,7 @@ use super::{
     notices::{Notices, Refusal, stored},
     paged::Paged,
 };
-use crate::{
-    context::Context,
-    error::PageError,
-    form::Form,
-    frame::{Frame, Place},
-};
+use crate::{context::Context, error::PageError, form::Form, frame::Frame};
 
 /// The address of the page.
 pub(super) const PATH: &str = "/manage/tags";
@@ -76,7 +71,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
 
 /// Renames or deletes a tag, as the pressed button says.
 pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
-    let (links, by, form) = (context.links(), context.by(), context.form());
+    let (links, by, form) = (context.links, context.by, context.form);
     let name = form.get("tag").unwrap_or_default();
     let changed = match form.get("do") {
         Some("delete") => links.delete_tags(std::iter::once(name), by).await,
@@ -84,12 +79,12 @@ pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
     };
     match changed {
         Ok(()) => Ok(stored(context, PATH)),
-        Err(error) => answer(context, Some(Refusal::new(error, context.t())?)).await,
+        Err(error) => answer(context, Some(Refusal::new(error, context.t)?)).await,
     }
 }
 
 async fn answer(context: &Context<'_>, refusal: Option<Refusal>) -> Result<Answer, PageError> {
-    let (query, by, links) = (context.query(), context.by(), context.links());
+    let (query, by, links) = (context.query, context.by, context.links);
     let (search, order) = (query.filled("search"), query.filled("order"));
     let tags = links.tags(search, order, by).await?;
     let (paged, tags) = Paged::cut(tags, PATH, query);
@@ -104,14 +99,14 @@ async fn answer(context: &Context<'_>, refusal: Option<Refusal>) -> Result<Answe
     // The use cases decide. Tags belong to all links.
     let may_change = |scope| context.allows(scope) && !by.limits.hides_links();
     let page = TagsPage {
-        frame: context.frame(Place::Tags),
+        frame: context.frame(PATH),
         tags: tags.into_iter().map(shown).collect(),
         query,
         orders: ORDERS,
         may_rename: may_change(Scope::Edit),
         may_delete: may_change(Scope::Delete),
         may_count: context.allows(Scope::Visits),
-        typed: context.form(),
+        typed: context.form,
         paged,
         notices: Notices::new(query, refusal),
     };

@@ -9,12 +9,7 @@ use super::{
     notices::{Notices, Refusal, stored},
     paged::Paged,
 };
-use crate::{
-    context::Context,
-    error::PageError,
-    form::Form,
-    frame::{Frame, Place},
-};
+use crate::{context::Context, error::PageError, form::Form, frame::Frame};
 
 /// The address of the page.
 pub(super) const PATH: &str = "/manage/targets";
@@ -42,7 +37,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
 
 /// Sets or removes a rule, as the pressed button says.
 pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
-    let (links, by, form) = (context.links(), context.by(), context.form());
+    let (links, by, form) = (context.links, context.by, context.form);
     let changed = if form.get("do") == Some("remove") {
         links.remove_target_rule(form.get("pattern").unwrap_or_default(), by).await
     } else {
@@ -53,7 +48,7 @@ pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
     };
     match changed {
         Ok(()) => Ok(stored(context, PATH)),
-        Err(error) => answer(context, Some(Refusal::new(error, context.t())?)).await,
+        Err(error) => answer(context, Some(Refusal::new(error, context.t)?)).await,
     }
 }
 
@@ -69,19 +64,19 @@ fn read_rule(form: &Form) -> Result<TargetRule, AppError> {
 }
 
 async fn answer(context: &Context<'_>, refusal: Option<Refusal>) -> Result<Answer, PageError> {
-    let form = context.form();
-    let rules = context.links().target_rules(context.by()).await?;
-    let (paged, rules) = Paged::cut(rules, PATH, context.query());
+    let form = context.form;
+    let rules = context.links.target_rules(context.by).await?;
+    let (paged, rules) = Paged::cut(rules, PATH, context.query);
     let is_wrong = refusal.is_some() && form.get("do") != Some("remove");
     let page = TargetsPage {
-        frame: context.frame(Place::Targets),
+        frame: context.frame(PATH),
         rules,
         // What was typed stays in the form.
         new_pattern: form.get("pattern").filter(|_| is_wrong).unwrap_or_default(),
         new_allowed: is_wrong && form.get("allowed") == Some("true"),
         is_wrong,
         paged,
-        notices: Notices::new(context.query(), refusal),
+        notices: Notices::new(context.query, refusal),
     };
     Ok(context.page(page.notices.status(), &page))
 }

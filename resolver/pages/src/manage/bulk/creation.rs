@@ -53,7 +53,7 @@ pub(super) fn check(context: &Context<'_>, row: &Row) -> Result<(), RowRefusal> 
     if let Some(fault) = row.fault {
         return Err(RowRefusal::Fault(fault));
     }
-    let links = context.links();
+    let links = context.links;
     let mut wrong = FieldErrors::default();
     let mut command = read_row(context, row, &mut wrong);
     // The check for many links refuses these three, so they are checked here.
@@ -67,7 +67,7 @@ pub(super) fn check(context: &Context<'_>, row: &Row) -> Result<(), RowRefusal> 
     if let Some(domain) = command.domain.take() {
         wrong.check(Field::Domain, links.check_domain(&domain));
     }
-    links.check_plain_create(command, wrong, context.by().id)?;
+    links.check_plain_create(command, wrong, context.by.id)?;
     Ok(())
 }
 
@@ -80,8 +80,8 @@ pub(super) async fn create_all(
     mark: Option<&str>,
     rows: &[Row],
 ) -> Result<Vec<Result<String, RowRefusal>>, AppError> {
-    require(context.by(), Scope::Create)?;
-    let _call = context.pages.api.budgets.bulk_calls.take(Account::Key(context.by().id.0), 1)?;
+    require(context.by, Scope::Create)?;
+    let _call = context.pages.api.budgets.bulk_calls.take(Account::Key(context.by.id.0), 1)?;
     let creates: Vec<_> = rows.iter().map(|row| create(context, mark, row)).collect();
     Ok(stream::iter(creates).buffered(AT_ONCE).collect().await)
 }
@@ -92,14 +92,14 @@ async fn create(context: &Context<'_>, mark: Option<&str>, row: &Row) -> Result<
         return Err(RowRefusal::Fault(fault));
     }
     // The key may have been revoked since the form was sent.
-    let is_granted = api::is_still_granted(&context.pages.api, context.by()).await;
+    let is_granted = api::is_still_granted(&context.pages.api, context.by).await;
     if !is_granted.map_err(AppError::from)? {
         return Err(AppError::Forbidden { scope: Scope::Create }.into());
     }
     let mut wrong = FieldErrors::default();
     let command = read_row(context, row, &mut wrong);
     let key = idempotency(mark, row)?;
-    let record = context.links().create_link(command, key, wrong, context.by()).await?;
+    let record = context.links.create_link(command, key, wrong, context.by).await?;
     Ok(context.pages.short_url(&record.link))
 }
 

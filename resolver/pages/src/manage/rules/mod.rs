@@ -32,11 +32,7 @@ use super::{
     shown::ShownLink,
 };
 use crate::{
-    Pages,
-    answer::redirect,
-    context::Context,
-    error::PageError,
-    frame::{Frame, Place},
+    Pages, addresses::LINKS, answer::redirect, context::Context, error::PageError, frame::Frame,
     locale::Locale,
 };
 use change::{Change, Typed, TypedIn};
@@ -77,7 +73,7 @@ struct RulesPage<'a> {
 
 /// Shows the rules.
 pub(super) async fn show(context: &Context<'_>, name: &str) -> Result<Answer, PageError> {
-    let link = context.links().get_redirect_rules(&context.link_name(name), context.by()).await?;
+    let link = context.links.get_redirect_rules(&context.link_name(name), context.by).await?;
     let page = page_of(context, &link, None, None);
     let is_wrong = page.example.refused.is_some();
     Ok(context.page(if is_wrong { StatusCode::BAD_REQUEST } else { StatusCode::OK }, &page))
@@ -85,7 +81,7 @@ pub(super) async fn show(context: &Context<'_>, name: &str) -> Result<Answer, Pa
 
 /// Changes the rules, as the pressed button says.
 pub(super) async fn change(context: &Context<'_>, name: &str) -> Result<Answer, PageError> {
-    let (by, pages, form) = (context.by(), context.pages, context.form());
+    let (by, pages, form) = (context.by, context.pages, context.form);
     require(by, Scope::Edit)?;
     let name = context.link_name(name);
     let version = form.filled("version").and_then(|text| text.parse().ok());
@@ -98,7 +94,7 @@ pub(super) async fn change(context: &Context<'_>, name: &str) -> Result<Answer, 
     };
     let error = match stored {
         Ok(place) => {
-            let stored = stored_address(context.request.path(), context.query());
+            let stored = stored_address(context.request.path(), context.query);
             let anchor = place.map(|place| format!("#rule-{}", place + 1)).unwrap_or_default();
             return Ok(redirect(StatusCode::SEE_OTHER, &format!("{stored}{anchor}")));
         }
@@ -107,13 +103,13 @@ pub(super) async fn change(context: &Context<'_>, name: &str) -> Result<Answer, 
     let change = read();
     let rules = change.as_ref().map_or(&[][..], |change| &change.rules[..]);
     let allows = |url: &str| pages.api.lookup.allows(&LongUrl::from_stored(url));
-    let text = reason(&error, rules, &allows, context.t());
+    let text = reason(&error, rules, &allows, context.t);
     let refused = change.as_ref().and_then(|change| {
         let wrong = wrong_fields(&error, change);
         Some(RefusedForm { typed_in: change.typed_in?, typed: Typed::read(form), wrong })
     });
-    let refusal = Refusal { text, ..Refusal::new(error, context.t())? };
-    let link = context.links().get_redirect_rules(&name, by).await?;
+    let refusal = Refusal { text, ..Refusal::new(error, context.t)? };
+    let link = context.links.get_redirect_rules(&name, by).await?;
     let page = page_of(context, &link, refused.as_ref(), Some(refusal));
     Ok(context.page(page.notices.status(), &page))
 }
@@ -157,12 +153,12 @@ fn page_of<'a>(
     refused: Option<&RefusedForm>,
     refusal: Option<Refusal>,
 ) -> RulesPage<'a> {
-    let (t, query, api) = (context.t(), context.query(), &context.pages.api);
+    let (t, query, api) = (context.t, context.query, &context.pages.api);
     let record = Record { link: link.clone(), tags: Vec::new() };
     let rules = link.rules().iter().enumerate();
     let most = || t.with("rules-full", RULES_MAX.to_string());
     RulesPage {
-        frame: context.frame(Place::Links),
+        frame: context.frame(LINKS),
         link: ShownLink::new(context, &record, 0),
         path: context.request.path(),
         domain: query.filled("domain"),

@@ -143,7 +143,7 @@ mod tests {
     use links::{Condition, LongUrl, Rule};
 
     use super::*;
-    use crate::{form::Form, locale::Locales};
+    use crate::{form::Form, locale::english};
 
     fn invalid(paths: &[&str]) -> AppError {
         let field =
@@ -177,8 +177,7 @@ mod tests {
 
     #[test]
     fn errors_name_the_rule_and_what_was_expected() {
-        let locales = Locales::embedded();
-        let t = locales.find("en").unwrap();
+        let t = english();
         let change = change("do=add-rule&longUrl=https://b.example/&type=geolocation-country-code");
         let told = |path: &str, denied: &str| {
             reason(&invalid(&[path]), &change.rules, &|url: &str| url != denied, t)

@@ -77,12 +77,11 @@ pub(super) fn percent(tenths: u64, t: &Locale) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::locale::Locales;
+    use crate::locale::english;
 
     #[test]
     fn changes_have_a_sign_and_words() {
-        let locales = Locales::embedded();
-        let t = locales.find("en").unwrap();
+        let t = english();
         let shown = |visits, before| Change::new(visits, before, t).sign;
         assert_eq!(shown(30, 20), "+50.0 %");
         assert_eq!(shown(20, 30), "−33.3 %");
@@ -96,8 +95,7 @@ mod tests {
 
     #[test]
     fn estimates_state_their_error() {
-        let locales = Locales::embedded();
-        let t = locales.find("en").unwrap();
+        let t = english();
         let estimate = Distinct::new(Estimate { count: 1_234, is_exact: false }, t);
         assert_eq!((&*estimate.count, &*estimate.error), ("1,234", "± 1.6 %"));
         let exact = Distinct::new(Estimate { count: 7, is_exact: true }, t);

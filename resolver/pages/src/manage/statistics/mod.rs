@@ -25,12 +25,7 @@ use web::Answer;
 
 use super::period::{Period, was_text};
 use crate::{
-    addresses, answer,
-    context::Context,
-    error::PageError,
-    frame::{Frame, Place},
-    locale::Locale,
-    messages::message,
+    addresses, answer, context::Context, error::PageError, frame::Frame, locale::Locale, messages::message,
 };
 use figures::{Change, Distinct};
 use rankings::Ranking;
@@ -140,7 +135,7 @@ impl Shown {
 
 /// Shows the page.
 pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
-    let (api, t, query) = (&context.pages.api, context.t(), context.query());
+    let (api, t, query) = (&context.pages.api, context.t, context.query);
     let zone = &api.time_zone;
     let (selection, read) = read(context, &rankings::SHOWN).await;
     let (status, stats, wrong) = match read {
@@ -158,7 +153,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
     let is_live = selection.period.bounds(api.domain_cache.now(), zone).end.is_none();
     let (tags, domains) = suggestions(context).await?;
     let page = StatisticsPage {
-        frame: context.frame(Place::Statistics),
+        frame: context.frame(addresses::STATISTICS),
         title: selection.title(t),
         domain: selection.on_domain().map(str::to_owned),
         link: link_page(&selection.of),
@@ -203,15 +198,15 @@ pub(super) async fn count(context: &Context<'_>) -> Result<Answer, PageError> {
 async fn read(context: &Context<'_>, dimensions: &[Dimension]) -> (Selection, Result<VisitStats, AppError>) {
     let api = &context.pages.api;
     let mut wrong = FieldErrors::default();
-    let selection = Selection::read(context.query(), &mut wrong);
+    let selection = Selection::read(context.query, &mut wrong);
     let request = selection.request(api.domain_cache.now(), &api.time_zone, dimensions);
-    let stats = context.links().visit_stats(request, wrong, context.by()).await;
+    let stats = context.links.visit_stats(request, wrong, context.by).await;
     (selection, stats)
 }
 
 /// Returns the tags and domains that the forms suggest. Keys that may not list them type the names.
 async fn suggestions(context: &Context<'_>) -> Result<(Vec<String>, Vec<String>), PageError> {
-    let (links, by) = (context.links(), context.by());
+    let (links, by) = (context.links, context.by);
     if !context.allows(Scope::Read) {
         return Ok((Vec::new(), Vec::new()));
     }

@@ -101,19 +101,17 @@ mod tests {
         super::sample::{START, counted, stats},
         *,
     };
-    use crate::locale::Locales;
+    use crate::locale::english;
 
     fn befores(stats: &VisitStats) -> Vec<String> {
-        let locales = Locales::embedded();
-        let shown = ShownSeries::new(stats, &TimeZone::UTC, locales.find("en").unwrap());
+        let shown = ShownSeries::new(stats, &TimeZone::UTC, english());
         shown.points.into_iter().map(|point| point.before).collect()
     }
 
     #[test]
     fn the_table_has_the_numbers_of_the_chart() {
-        let locales = Locales::embedded();
         let stats = stats(&[1_000, 0], Some(&[7, 8]));
-        let shown = ShownSeries::new(&stats, &TimeZone::UTC, locales.find("en").unwrap());
+        let shown = ShownSeries::new(&stats, &TimeZone::UTC, english());
         let svg = shown.chart.to_string();
         assert!(svg.contains("<title>2025-11-25: 1,000 visits</title>"), "{svg}");
         assert!(svg.contains("class=\"before\"") && shown.has_before);
