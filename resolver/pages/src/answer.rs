@@ -22,16 +22,12 @@ const POLICY_OF_PASSWORDS: &str = "default-src 'none'; style-src 'self'; img-src
 /// Two years, for this host alone: those below it are not of this service.
 const HSTS: &str = "max-age=63072000";
 
-/// What a page's forms lead to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Forms {
-    /// Pages of this service.
     Stay,
-    /// The target of a link.
     Leave,
 }
 
-/// Answers with a page.
 pub(crate) fn page(renderer: &Renderer, status: StatusCode, forms: Forms, page: &impl Template) -> Answer {
     match page.render() {
         Ok(text) => {
@@ -65,7 +61,6 @@ fn secure(renderer: &Renderer, forms: Forms, headers: &mut HeaderMap) {
     }
 }
 
-/// Answers with a redirect to a path of this service.
 pub(crate) fn redirect(status: StatusCode, to: &str) -> Answer {
     let mut answer = empty(status);
     answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));

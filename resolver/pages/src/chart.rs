@@ -26,7 +26,6 @@ const RIGHT: f64 = WIDTH - 36.0;
 const TOP: f64 = 14.0;
 /// Lower edge of the bars; times stand below it.
 const BASE: f64 = HEIGHT - 28.0;
-/// The part of a slot that its bar takes.
 const BAR_SHARE: f64 = 0.8;
 /// Distance of texts from the edges of the bars.
 const TEXT_GAP: f64 = 8.0;
@@ -35,14 +34,12 @@ const GRID_MAX: u64 = 4;
 /// See [`GRID_MAX`].
 const TIMES_MAX: usize = 8;
 
-/// A number that a chart shows as a bar.
 #[derive(Clone, Debug)]
 pub(crate) struct Value {
     /// The time below the bar, if there is room for it.
     pub(crate) time: String,
     /// The text of the bar: its time and number.
     pub(crate) text: String,
-    /// The number.
     pub(crate) number: u64,
 }
 
@@ -106,7 +103,6 @@ impl Chart {
         rounded(LEFT + (*slot as f64 + within) * width)
     }
 
-    /// Returns the height of the bar of a number.
     fn height(&self, number: &u64) -> f64 {
         let end = self.grid.last().map_or(1, |(end, _)| *end).max(1);
         rounded((*number as f64 / end as f64).min(1.0) * (BASE - TOP))
@@ -137,7 +133,6 @@ impl Chart {
     }
 }
 
-/// Rounds a coordinate to two decimals.
 fn rounded(coordinate: f64) -> f64 {
     (coordinate * 100.0).round() / 100.0
 }

@@ -7,7 +7,6 @@ use web::Answer;
 
 use crate::{context::Context, error::PageError, frame::Frame, locale::Locale};
 
-/// The address of the page.
 pub(crate) const PATH: &str = "/cluster";
 
 #[derive(Template)]
@@ -18,7 +17,6 @@ struct ClusterPage<'a> {
 }
 
 impl ClusterPage<'_> {
-    /// Returns a share of numbers in percent, with two digits.
     fn percent(&self, part: &u64, whole: &u64) -> String {
         percent(*part, *whole)
     }
@@ -40,18 +38,15 @@ fn lasts(seconds: &f64, t: &Locale) -> String {
     }
 }
 
-/// Formats how long a namespace lasts.
 fn time_left(seconds: &Option<f64>, t: &Locale) -> String {
     seconds.map_or_else(|| t.text("cluster-unused"), |seconds| lasts(&seconds, t))
 }
 
-/// Formats how long the numbers of a holder last.
 #[expect(clippy::cast_precision_loss, reason = "seconds stay below 2^53")]
 fn holder_lasts(seconds: &Option<u64>, t: &Locale) -> String {
     time_left(&seconds.map(|seconds| seconds as f64), t)
 }
 
-/// Shows the page.
 pub(crate) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
     let status = context.links.cluster_status(context.by).await?;
     Ok(context.page(StatusCode::OK, &ClusterPage { frame: context.frame(PATH), status }))

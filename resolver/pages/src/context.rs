@@ -17,7 +17,6 @@ use crate::{
 /// largest handler.
 pub(crate) type Answering<'a> = Pin<Box<dyn Future<Output = Result<Answer, PageError>> + Send + 'a>>;
 
-/// A request of a session.
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'a> {
     pub(crate) pages: &'a Arc<Pages>,
@@ -45,7 +44,6 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Returns whether the key of the session has a scope.
     pub(crate) fn allows(&self, scope: Scope) -> bool {
         self.by.scopes.allow(scope)
     }
@@ -61,7 +59,6 @@ impl<'a> Context<'a> {
         Frame::new(self.request, Some(self.session), part)
     }
 
-    /// Answers with a page.
     pub(crate) fn page(&self, status: StatusCode, page: &impl Template) -> Answer {
         answer::page(self.request.renderer, status, answer::Forms::Stay, page)
     }

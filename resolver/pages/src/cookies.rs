@@ -6,7 +6,6 @@ use hyper::{
 };
 use web::Answer;
 
-/// Returns the value of a cookie.
 pub(crate) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     // A cookie of another program may have other letters. It must not hide those behind it.
     let lines = headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes);

@@ -3,7 +3,6 @@
 use api::SignInError;
 use app::AppError;
 
-/// Why a page is not shown.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PageError {
     /// A use case refused, or failed.
@@ -27,7 +26,6 @@ pub(crate) enum PageError {
     /// The form did not arrive in time.
     #[error("form upload timed out")]
     SlowForm,
-    /// There is no such page.
     #[error("no such page")]
     NoPage,
 }

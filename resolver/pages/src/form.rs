@@ -16,18 +16,15 @@ impl Form {
         Self(form_urlencoded::parse(bytes).into_owned().take(FIELDS_MAX).collect())
     }
 
-    /// Returns the fields with these names.
     pub(crate) fn only(&self, names: &[&str]) -> Self {
         let kept = self.0.iter().filter(|(name, _)| names.contains(&name.as_str()));
         Self(kept.cloned().collect())
     }
 
-    /// Returns the first value of a field.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(has, _)| has == name).map(|(_, value)| value.as_str())
     }
 
-    /// Returns the values of a field, in their order.
     pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.0.iter().filter(move |(has, _)| has == name).map(|(_, value)| value.as_str())
     }
@@ -42,7 +39,6 @@ impl Form {
         self.filled(name).map(str::to_owned)
     }
 
-    /// Returns whether a checkbox is checked.
     pub(crate) fn is_on(&self, name: &str) -> bool {
         self.get(name).is_some()
     }

@@ -6,12 +6,10 @@ use crate::{
     Renderer, Theme, locale::Locale, preferences::Preferences, request::PageRequest, session::Session,
 };
 
-/// The frame of one page.
 #[derive(Clone, Copy)]
 pub(crate) struct Frame<'a> {
     renderer: &'a Renderer,
     pub(crate) theme: &'a Theme,
-    /// The texts.
     pub(crate) t: &'a Locale,
     preferences: Preferences<'a>,
     session: Option<&'a Session>,
@@ -22,7 +20,6 @@ pub(crate) struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// Makes the frame of the answer to a request.
     pub(crate) fn new(
         request: &'a PageRequest<'_>,
         session: Option<&'a Session>,
@@ -37,7 +34,6 @@ impl<'a> Frame<'a> {
         Self { renderer, theme, t, preferences, session: None, part: "", back }
     }
 
-    /// Returns the address of a file.
     pub(crate) fn asset(&self, name: &str) -> String {
         self.renderer.assets.url(name)
     }
@@ -51,7 +47,6 @@ impl<'a> Frame<'a> {
         self.preferences.colours
     }
 
-    /// Returns the other languages.
     pub(crate) fn languages(&self) -> impl Iterator<Item = &'a Locale> {
         self.renderer.locales.0.iter().filter(move |locale| locale.tag != self.t.tag)
     }

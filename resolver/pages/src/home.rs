@@ -35,28 +35,23 @@ use crate::{
     session::Session,
 };
 
-/// The fields that are put into the long URL.
 const UTM: [&str; 5] = ["utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content"];
 
-/// The form.
 #[derive(Template)]
 #[template(path = "home.html")]
 struct HomePage<'a> {
     frame: Frame<'a>,
-    /// Whether this visitor may create links.
     may_create: bool,
     /// Whether the visitor is no guest: guests choose neither tags nor a domain.
     has_session: bool,
     form: &'a Form,
     mark: String,
     utm: [&'a str; 5],
-    /// Why the form was refused.
     wrong: Option<String>,
     /// The fields that were refused, as the form names them.
     wrong_fields: Vec<String>,
 }
 
-/// The created link.
 #[derive(Template)]
 #[template(path = "created.html")]
 struct CreatedPage<'a> {
@@ -96,7 +91,6 @@ impl HomePage<'_> {
     }
 }
 
-/// Shows the form.
 pub(crate) fn show(pages: &Pages, request: &PageRequest<'_>, session: Option<&Session>) -> Answer {
     form(pages, request, session, StatusCode::OK, None)
 }
@@ -124,7 +118,6 @@ fn form(
     page(request.renderer, status, Forms::Stay, &home)
 }
 
-/// Creates the link of the form, and shows it.
 pub(crate) async fn submit(
     pages: &Arc<Pages>,
     request: &PageRequest<'_>,
@@ -193,7 +186,6 @@ fn public() -> Grant {
     }
 }
 
-/// Reads the form; what is wrong is recorded.
 fn read_form(pages: &Pages, form: &Form, wrong: &mut FieldErrors) -> CreateLink {
     let mut command = read_create(&pages.api, |field| form.filled(field.name()), tags, wrong);
     if let Some(Some(long_url)) = &mut command.fields.long_url {

@@ -73,7 +73,6 @@ pub struct Renderer {
 
 impl Renderer {
     /// Reads the texts and files that are part of the program.
-    #[must_use]
     pub fn new(theme: Theme, hsts: bool) -> Self {
         let assets = Assets::new(&theme);
         Self { locales: Locales::embedded(), assets, theme, hsts }
@@ -92,24 +91,20 @@ pub struct Pages {
 
 impl Pages {
     /// Creates the pages of an API. With `public_create`, the home page needs no key.
-    #[must_use]
     pub fn new(renderer: Arc<Renderer>, api: Arc<Api>, public_create: bool) -> Self {
         Self { renderer, api, public_create, creates: Rate::new(CREATES_PER_MINUTE) }
     }
 
-    /// Returns the short URL of a link.
     fn short_url(&self, link: &Link) -> String {
         let name = self.api.lookup.name_of(link).unwrap_or_default();
         format!("{}/{name}", self.api.base(link.domain()))
     }
 
-    /// Returns the address of the page of a link.
     fn link_page(&self, link: &Link) -> String {
         let name = self.api.lookup.name_of(link).unwrap_or_default();
         addresses::link_page(&name, self.api.domain_cache.shown_name(link.domain()).as_deref())
     }
 
-    /// Formats a time in the zone of the service.
     fn shown_time(&self, time: Timestamp) -> String {
         time.to_zoned(self.api.time_zone.clone()).strftime("%Y-%m-%d %H:%M %Z").to_string()
     }

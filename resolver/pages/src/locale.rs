@@ -17,7 +17,6 @@ const DEFAULT: &str = "en";
 #[folder = "locales"]
 struct Files;
 
-/// One language.
 pub(crate) struct Locale {
     /// The language, as `lang` attributes have it.
     pub(crate) tag: String,
@@ -50,12 +49,10 @@ impl Locale {
         self.text("language-name")
     }
 
-    /// Returns a text.
     pub(crate) fn text(&self, id: &str) -> String {
         self.format(id, None).unwrap_or_else(|| id.to_owned())
     }
 
-    /// Returns a text if there is one.
     pub(crate) fn try_text(&self, id: &str) -> Option<String> {
         self.format(id, None)
     }
@@ -118,7 +115,6 @@ impl Locales {
         Self(locales)
     }
 
-    /// Finds a language by its tag.
     pub(crate) fn find(&self, tag: &str) -> Option<&Locale> {
         self.0.iter().find(|locale| locale.tag == tag)
     }

@@ -20,13 +20,11 @@ const LEVELS: u32 = 5;
 pub(crate) struct Country {
     /// The code of ISO 3166-1 alpha-2.
     pub(crate) code: String,
-    /// The number.
     pub(crate) number: u64,
     /// The name with the number, for people.
     pub(crate) text: String,
 }
 
-/// A map with its shapes. The template escapes every text.
 #[derive(Debug, Template)]
 #[template(
     ext = "html",
@@ -43,7 +41,6 @@ pub(crate) struct WorldMap {
     shapes: Vec<Shape>,
 }
 
-/// The outline of a country.
 #[derive(Clone, Debug)]
 struct Shape {
     level: u32,
@@ -70,7 +67,6 @@ impl WorldMap {
     }
 }
 
-/// Returns the codes and paths of all countries.
 fn outlines() -> impl Iterator<Item = (&'static str, &'static str)> {
     WORLD.lines().filter_map(|line| line.split_once(' '))
 }

@@ -54,7 +54,6 @@ pub(crate) fn expected(field: &InvalidField, t: &Locale) -> String {
     }
 }
 
-/// Returns the fields of a form that an error is about.
 pub(crate) fn wrong_fields(error: &AppError) -> Vec<String> {
     let name = match error {
         AppError::Invalid(fields) => return fields.iter().map(|field| field.field.clone()).collect(),

@@ -29,7 +29,6 @@ fn colours_of(name: &str) -> Option<&'static str> {
     COLOUR_NAMES.into_iter().find(|colours| *colours == name)
 }
 
-/// The choices of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Preferences<'a> {
     pub(crate) locale: &'a Locale,

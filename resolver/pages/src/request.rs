@@ -28,10 +28,8 @@ const LONG_FORM_BYTES: usize = 2 * 1024 * 1024;
 /// How long a form may take to arrive, without and with a session. A slow one keeps others of the
 /// same client waiting.
 const BODY_TIME: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(30));
-/// The field with the session's form token.
 const FORM_TOKEN: &str = "formToken";
 
-/// A request for a page.
 pub(crate) struct PageRequest<'a> {
     pub(crate) renderer: &'a Renderer,
     pub(crate) method: &'a Method,
@@ -39,7 +37,6 @@ pub(crate) struct PageRequest<'a> {
     pub(crate) headers: &'a HeaderMap,
     pub(crate) client: IpAddr,
     pub(crate) preferences: Preferences<'a>,
-    /// The fields of the query.
     pub(crate) query: Form,
     /// The fields of the form; empty without one.
     pub(crate) form: Form,
@@ -48,7 +45,6 @@ pub(crate) struct PageRequest<'a> {
 }
 
 impl<'a> PageRequest<'a> {
-    /// Makes the request of a head, without a form.
     pub(crate) fn new(renderer: &'a Renderer, head: &'a hyper::http::request::Parts, client: IpAddr) -> Self {
         Self {
             renderer,
@@ -63,12 +59,10 @@ impl<'a> PageRequest<'a> {
         }
     }
 
-    /// Returns the host, if the request names one.
     pub(crate) fn host(&self) -> Option<&'a str> {
         host_of(self.uri, self.headers)
     }
 
-    /// Returns the path.
     pub(crate) fn path(&self) -> &'a str {
         self.uri.path()
     }

@@ -33,7 +33,6 @@ fn needs_session(path: &str) -> bool {
 impl Renderer {
     /// Answers a request for a file, or for a choice of language or colours; `None` for others.
     /// Every process answers them.
-    #[must_use]
     pub fn answer<B>(&self, request: &Request<B>, is_https: bool) -> Option<Answer> {
         let path = request.uri().path();
         if !matches!(*request.method(), Method::GET | Method::HEAD) {

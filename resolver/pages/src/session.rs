@@ -28,7 +28,6 @@ const LASTS: Duration = Duration::from_secs(12 * 3600);
 const TOKEN_BYTES: usize = 32;
 const TOKEN_LEN: usize = 2 * TOKEN_BYTES;
 
-/// A session of the request.
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
     pub(crate) grant: Grant,

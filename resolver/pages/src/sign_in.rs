@@ -17,7 +17,6 @@ use crate::{
     session::Session,
 };
 
-/// The address that ends the session.
 pub(crate) const SIGN_OUT: &str = "/_pages/sign-out";
 
 #[derive(Template)]
@@ -28,7 +27,6 @@ struct SignInPage<'a> {
     is_wrong: bool,
 }
 
-/// Shows the form.
 pub(crate) fn show(request: &PageRequest<'_>, session: Option<&Session>) -> Answer {
     let form = SignInPage { frame: Frame::new(request, session, ""), to: to(request), is_wrong: false };
     page(request.renderer, StatusCode::OK, Forms::Stay, &form)
@@ -61,7 +59,6 @@ pub(crate) async fn sign_in(
     }
 }
 
-/// Ends the session.
 pub(crate) async fn sign_out(pages: &Pages, session: Option<&Session>) -> Result<Answer, PageError> {
     let mut answer = redirect(StatusCode::SEE_OTHER, "/");
     if let Some(session) = session {

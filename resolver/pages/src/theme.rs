@@ -3,7 +3,6 @@
 use qr::Rgb;
 use url::Url;
 
-/// The theme of an operator that has chosen nothing.
 const NAME: &str = "Shortmint";
 /// Maximum length of a name and of a footer, in bytes.
 const NAME_BYTES: usize = 60;
@@ -13,7 +12,6 @@ const FOOTER_BYTES: usize = 300;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Theme {
     pub(crate) name: String,
-    /// The logo as a `data:` URL.
     pub(crate) logo: Option<String>,
     accent: Option<Rgb>,
     /// The text at the end of each page.
@@ -84,7 +82,6 @@ impl Theme {
         if 1.05 / (accent.luminance() + 0.05) < 4.5 { Err(ThemeError::Contrast) } else { Ok(accent) }
     }
 
-    /// Returns the style sheet that follows `assets/style.css`.
     pub(crate) fn style(&self) -> String {
         // A dark page needs the colour lighter; the style sheet mixes it with white there.
         self.accent.map_or_else(String::new, |accent| format!(":root {{ --accent: {accent}; }}\n"))

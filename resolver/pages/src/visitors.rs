@@ -74,7 +74,6 @@ impl Renderer {
     }
 }
 
-/// Returns the title and the text of a page.
 fn words(shown: &VisitorPage, t: &Locale) -> (String, String) {
     match shown {
         VisitorPage::Home => (t.text("visitor-home-title"), t.text("visitor-home-text")),

@@ -8,7 +8,6 @@ use super::options::{Margin, QUIET_MODULES, QrError, QrOptions};
 pub(super) struct Drawing<'a> {
     code: QRCode,
     pub(super) options: &'a QrOptions,
-    /// Modules on each side.
     modules: u16,
     /// Pixels on each side of a module.
     pub(super) scale: u16,
@@ -35,7 +34,6 @@ impl<'a> Drawing<'a> {
         Ok(Self { code, options, modules, scale, offset, side })
     }
 
-    /// Returns the number of modules on each side.
     pub(super) fn modules(&self) -> u16 {
         self.modules
     }

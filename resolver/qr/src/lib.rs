@@ -71,7 +71,6 @@ mod tests {
 
     type Rgb = [u8; 3];
 
-    /// A decoded image.
     #[derive(PartialEq, Eq)]
     struct Pixels {
         side: usize,

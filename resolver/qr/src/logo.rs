@@ -9,7 +9,6 @@ use super::drawing::Drawing;
 
 /// Maximum pixels on each side of a logo.
 const SIDE_MAX: u32 = 1024;
-/// Maximum memory that the decoder of a logo may take, in bytes.
 const DECODER_BYTES: usize = 16 << 20;
 /// The part of the modules on a side that a logo takes, as a divisor.
 const SIDE_DIVISOR: u16 = 4;

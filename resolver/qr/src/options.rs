@@ -2,11 +2,8 @@
 
 use std::{borrow::Cow, fmt};
 
-/// Minimum pixels on each side, without the margin.
 const SIZE_MIN: u16 = 50;
-/// Maximum pixels on each side, without the margin.
 const SIZE_MAX: u16 = 1000;
-/// Default pixels on each side, without the margin.
 const SIZE_DEFAULT: u16 = 300;
 /// The quiet zone that readers need around a code, in modules (ISO/IEC 18004, section 5.3.8). On a dark
 /// page a code without it cannot be told from the page.
@@ -63,7 +60,6 @@ pub enum QrError {
 
 impl QrError {
     /// Returns the query parameter at fault, as it is spelled in the query.
-    #[must_use]
     pub fn parameter(self) -> &'static str {
         match self {
             Self::Format | Self::LogoFormat => "format",
@@ -81,7 +77,6 @@ impl QrError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QrOptions {
     pub(super) format: Format,
-    /// Pixels on each side, without the margin.
     pub(super) size: u16,
     pub(super) margin: Margin,
     pub(super) error_correction: ErrorCorrection,
@@ -89,14 +84,11 @@ pub struct QrOptions {
     pub(super) color: Rgb,
     /// The colour of the light modules and the margin.
     pub(super) background: Rgb,
-    /// Whether the logo is in the middle, if there is one.
     pub(super) logo: bool,
 }
 
-/// The margin on each side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Margin {
-    /// So many pixels.
     Pixels(u16),
     /// The quiet zone: [`QUIET_MODULES`].
     Quiet,
@@ -113,7 +105,6 @@ pub enum QrWarning {
 
 impl QrWarning {
     /// Returns the warning in words, for a header.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::LowContrast => {
@@ -124,7 +115,6 @@ impl QrWarning {
     }
 }
 
-/// A file format of the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     Png,
@@ -190,7 +180,6 @@ impl QrOptions {
     }
 
     /// Returns why many readers may fail to read the code.
-    #[must_use]
     pub fn warning(&self) -> Option<QrWarning> {
         let (color, background) = (self.color.luminance(), self.background.luminance());
         let (dark, light) = if color < background { (color, background) } else { (background, color) };

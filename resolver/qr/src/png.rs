@@ -7,7 +7,6 @@ use super::{
     logo::{Logo, Place},
 };
 
-/// The number of pixels in a byte, one for each bit.
 const PIXELS_PER_BYTE: usize = 8;
 
 pub(super) fn write(drawing: &Drawing<'_>, logo: Option<&Logo>) -> Vec<u8> {

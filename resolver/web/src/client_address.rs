@@ -50,27 +50,23 @@ impl ClientAddresses {
     /// Creates a reader. `header` is the only one to read, and `None` stands for `X-Forwarded-For`
     /// and `Forwarded`. `unread` counts requests of trusted proxies that name no client that can be
     /// read or believed.
-    #[must_use]
     pub fn new(proxies: Vec<IpNet>, header: Option<HeaderName>, unread: Counter) -> Self {
         Self { proxies, header, unread }
     }
 
     /// Returns whether a peer is a trusted proxy.
-    #[must_use]
     #[inline]
     pub fn trusts(&self, peer: IpAddr) -> bool {
         self.proxies.iter().any(|proxies| proxies.contains(&peer.to_canonical()))
     }
 
     /// Returns the header whose lines are lists of addresses.
-    #[must_use]
     pub fn list_header(&self) -> &HeaderName {
         self.header.as_ref().unwrap_or(&FORWARDED_FOR)
     }
 
     /// Returns the client behind a trusted proxy. `listed` are the lines of [`Self::list_header`],
     /// `forwarded` those of `Forwarded`.
-    #[must_use]
     pub fn behind<'a>(
         &self,
         proxy: IpAddr,

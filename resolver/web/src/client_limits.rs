@@ -46,7 +46,6 @@ pub struct Clients {
 
 impl Clients {
     /// Creates the budgets. `unread` counts requests of proxies whose client cannot be read.
-    #[must_use]
     pub fn new(limits: ClientLimits, unread: Counter) -> Self {
         Self {
             addresses: ClientAddresses::new(limits.trusted_proxies, limits.client_header, unread),
@@ -56,21 +55,18 @@ impl Clients {
     }
 
     /// Returns whether a peer is a trusted proxy.
-    #[must_use]
     #[inline]
     pub fn trusts(&self, peer: IpAddr) -> bool {
         self.addresses.trusts(peer)
     }
 
     /// Returns the reader of the headers in which trusted proxies name their clients.
-    #[must_use]
     pub fn addresses(&self) -> &ClientAddresses {
         &self.addresses
     }
 
     /// Returns the client on a connection from this peer: the peer itself, unless it is a trusted
     /// proxy, which names its client in these headers.
-    #[must_use]
     pub fn client_of(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         if !self.trusts(peer) {
             return peer;
@@ -80,7 +76,6 @@ impl Clients {
     }
 
     /// Returns the header in which trusted proxies give the client's country, if there is one.
-    #[must_use]
     pub fn country_header(&self) -> Option<&HeaderName> {
         self.country_header.as_ref()
     }
@@ -88,7 +83,6 @@ impl Clients {
     /// Returns the country that a trusted proxy gives for its client, verbatim from the configured
     /// header. Returns `None` if the header is absent, empty or not ASCII, or if the peer is not
     /// trusted.
-    #[must_use]
     pub fn country<'a>(&self, peer: IpAddr, headers: &'a HeaderMap) -> Option<&'a str> {
         let name = self.country_header.as_ref().filter(|_| self.trusts(peer))?;
         headers.get(name)?.to_str().ok().filter(|country| !country.is_empty())

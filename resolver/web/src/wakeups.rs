@@ -30,7 +30,6 @@ pub struct Wakeups {
 
 impl Wakeups {
     /// Creates a group for requests that the current thread polls.
-    #[must_use]
     pub fn of_this_thread() -> Arc<Self> {
         Arc::new(Self { thread: thread::current().id(), woken: Mutex::default(), some: Notify::new() })
     }

@@ -13,19 +13,16 @@ use web::Answer;
 use super::period::{Period, period_choices, read_period};
 use crate::{addresses, context::Context, error::PageError, form::Form, frame::Frame, locale::Locale};
 
-/// The address of the page.
 pub(super) const PATH: &str = "/manage/audit";
 /// Entries on a page: fewer than the use case returns, which tells whether there are older ones.
 const PER_PAGE: usize = 50;
 const _: () = assert!(PER_PAGE < app::audit::PER_PAGE);
-/// The fields of the filter.
 const FIELDS: [&str; 4] = ["action", "key", "object", "created"];
 /// The member of an entry's details with the changed fields.
 const CHANGED: &str = "changed";
 /// The fields of a link that are shown if the entry is not about single fields.
 const OF_LINK: [&str; 3] = ["longUrl", "title", "deletedVisits"];
 
-/// A page of the log.
 #[derive(Template)]
 #[template(path = "manage/audit.html")]
 struct AuditPage<'a> {
@@ -34,11 +31,9 @@ struct AuditPage<'a> {
     is_latest: bool,
     /// The query of the page with older entries.
     older: Option<String>,
-    /// The actions to choose from: names and texts.
     actions: Vec<(&'static str, String)>,
     periods: Vec<(&'static str, String)>,
     period: Period,
-    /// The filter.
     query: Form,
 }
 
@@ -48,22 +43,18 @@ impl AuditPage<'_> {
     }
 }
 
-/// An entry, its values as texts.
 struct ShownEntry {
     time: String,
-    /// The time for programs.
     exact_time: String,
     key: String,
     action: String,
     object: String,
     /// The domain of a link on another domain than the default one.
     domain: Option<String>,
-    /// The page of the link.
     address: Option<String>,
     changes: Vec<Change>,
 }
 
-/// A field of an entry.
 #[derive(Debug, PartialEq, Eq)]
 struct Change {
     field: String,
@@ -72,7 +63,6 @@ struct Change {
     after: String,
 }
 
-/// Shows a page of the log.
 pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
     let query = context.query;
     let filter = read_filter(context).await?;
@@ -188,7 +178,6 @@ fn field(name: &str, t: &Locale) -> String {
     known.unwrap_or_else(|| name.to_owned())
 }
 
-/// Returns a value for people.
 fn text(value: &Value, t: &Locale) -> String {
     match value {
         Value::Null => t.text("audit-none"),

@@ -16,17 +16,12 @@ use crate::{context::Context, error::PageError, frame::Frame, link_input::mark, 
 use creation::{RowRefusal, check, create_all};
 use rows::{COLUMNS, ROWS_MAX, Row, TextError, read};
 
-/// The address of the page.
 pub(super) const PATH: &str = "/manage/bulk";
-/// Rows that the preview shows.
 const SHOWN: usize = 10;
-/// The columns of the result as CSV.
 const RESULT_COLUMNS: [&str; 4] = ["line", "longUrl", "shortUrl", "error"];
 
-/// Maximum length of a shown cell, in characters.
 const CELL_CHARS: usize = 2_000;
 
-/// The form, with the preview of its rows.
 #[derive(Template)]
 #[template(path = "manage/bulk.html")]
 struct BulkPage<'a> {
@@ -35,40 +30,32 @@ struct BulkPage<'a> {
     frame: Frame<'a>,
     may_create: bool,
     rows_max: u64,
-    /// The names of the columns that a table may have.
     columns: String,
     text: &'a str,
-    /// Why the whole text was refused.
     refused: Option<String>,
     preview: Option<Preview>,
 }
 
-/// What the rows would become.
 struct Preview {
-    /// The number of all rows.
     rows: u64,
     /// The number of rows that are right, as far as that is known.
     right: u64,
-    /// The columns that the first rows have.
     columns: Vec<String>,
     first: Vec<ShownRow>,
     wrong: Vec<WrongRow>,
 }
 
-/// One of the first rows.
 struct ShownRow {
     line: u64,
     cells: Vec<String>,
 }
 
-/// A row that cannot become a link.
 struct WrongRow {
     line: u64,
     long_url: String,
     reason: String,
 }
 
-/// The results of all rows.
 #[derive(Template)]
 #[template(path = "manage/bulk_result.html")]
 struct ResultPage<'a> {
@@ -76,7 +63,6 @@ struct ResultPage<'a> {
     created: u64,
     refused: u64,
     results: Vec<ShownResult>,
-    /// The results as CSV.
     csv: String,
 }
 
@@ -118,12 +104,10 @@ impl ShownResult {
     }
 }
 
-/// Shows the form.
 pub(super) fn show(context: &Context<'_>) -> Answer {
     form(context, None, None)
 }
 
-/// Shows the preview of the rows, or creates their links, as the pressed button says.
 pub(super) async fn submit(context: &Context<'_>) -> Result<Answer, PageError> {
     let (form_sent, t) = (context.form, context.t);
     let rows = match read(form_sent.get("rows").unwrap_or_default()) {
@@ -158,7 +142,6 @@ fn form(context: &Context<'_>, refused: Option<String>, preview: Option<Preview>
     context.page(status, &page)
 }
 
-/// Answers with the results of a creation.
 fn result(
     context: &Context<'_>,
     rows: &[Row],
@@ -182,7 +165,6 @@ fn result(
     Ok(context.page(StatusCode::OK, &page))
 }
 
-/// Returns the long URL of a row as it was written.
 fn long_url(row: &Row) -> String {
     shortened(row.get(Field::LongUrl).unwrap_or_default())
 }
@@ -196,12 +178,10 @@ fn shortened(text: &str) -> String {
     shown
 }
 
-/// Lists the columns that a table may have.
 fn column_names() -> String {
     COLUMNS.map(Field::name).join(", ")
 }
 
-/// Returns why the whole text was refused.
 fn reason(error: &TextError, t: &Locale) -> String {
     match error {
         TextError::Empty => t.text("bulk-empty"),

@@ -16,7 +16,6 @@ pub(super) const DONE: &str = "done";
 pub(super) struct Choice(pub(super) LinkName);
 
 impl Choice {
-    /// Reads the value of a field.
     pub(super) fn parse(value: &str) -> Option<Self> {
         let (domain, code) = value.split_once(' ')?;
         let domain = Some(domain).filter(|domain| !domain.is_empty()).map(str::to_owned);
@@ -25,12 +24,10 @@ impl Choice {
         is_name.then(|| Self(LinkName { code: code.to_owned(), domain }))
     }
 
-    /// Returns the address of the page of the link.
     pub(super) fn address(&self) -> String {
         addresses::link_page(&self.0.code, self.0.domain.as_deref())
     }
 
-    /// Returns the name of the link.
     pub(super) fn name(&self) -> &str {
         &self.0.code
     }

@@ -37,7 +37,6 @@ const WITHIN: Duration = Duration::from_secs(20);
 /// How often the tags of a link are read if others change them meanwhile.
 const ATTEMPTS: usize = 3;
 
-/// What is done with each chosen link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Action<'a> {
     Move(&'a str),
@@ -111,7 +110,6 @@ async fn set_tag(
     Err(AppError::Superseded)
 }
 
-/// Changes the chosen links, as the pressed button says.
 pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
     let form = context.form;
     let mut chosen: Vec<Choice> = Vec::new();

@@ -13,13 +13,11 @@ use super::{
 };
 use crate::{context::Context, error::PageError, form::Form, frame::Frame};
 
-/// The address of the page.
 pub(super) const PATH: &str = "/manage/domains";
 /// The fields of the fallback redirects, named as in the REST API. The column of each is
 /// `domains-` with its name.
 const REDIRECTS: [&str; 3] = ["baseUrlRedirect", "regular404Redirect", "invalidShortUrlRedirect"];
 
-/// The table of domains.
 #[derive(Template)]
 #[template(path = "manage/domains.html")]
 struct DomainsPage<'a> {
@@ -27,18 +25,15 @@ struct DomainsPage<'a> {
     domains: Vec<ShownDomain>,
     paged: Paged,
     notices: Notices,
-    /// The fields of the fallback redirects.
     redirect_fields: [&'static str; 3],
     /// The names of the fallback redirects.
     columns: [String; 3],
     /// The redirects of domains that have none of their own.
     defaults: [String; 3],
     may: Changes,
-    /// The name that was typed for another domain.
     new_domain: &'a str,
 }
 
-/// A domain in the table.
 struct ShownDomain {
     is_default: bool,
     stored: Values,
@@ -48,7 +43,6 @@ struct ShownDomain {
     is_refused: bool,
 }
 
-/// The values of a domain's form.
 #[derive(Clone)]
 struct Values {
     name: String,
@@ -113,12 +107,10 @@ impl ShownDomain {
     }
 }
 
-/// Shows a page of the domains.
 pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
     answer(context, None).await
 }
 
-/// Adds, edits or removes a domain, as the pressed button says.
 pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
     let (links, by, form) = (context.links, context.by, context.form);
     let name = form.get("domain").unwrap_or_default();

@@ -30,18 +30,13 @@ use super::{
 };
 use crate::{context::Context, error::PageError, form::Form, frame::Frame, locale::Locale};
 
-/// The address of the page.
 pub(super) const PATH: &str = "/manage/keys";
-/// Seconds of a day.
 const DAY: u64 = 24 * 3600;
-/// Maximum number of days until a key expires.
 const DAYS_MAX: u64 = 36_500;
-/// The fields of a new key that stay in its form.
 const FIELDS: [&str; 7] = ["name", "scope", "domain", "ownLinks", "noOrphans", "days", "calls"];
 /// How many hours an old secret may stay valid.
 const KEEP_HOURS: [u64; 4] = [0, 1, 24, 168];
 
-/// The table of keys.
 #[derive(Template)]
 #[template(path = "manage/keys.html")]
 struct KeysPage<'a> {
@@ -49,19 +44,15 @@ struct KeysPage<'a> {
     keys: Vec<ShownKey>,
     paged: Paged,
     notices: Notices,
-    /// The names of the scopes, with what they allow.
     scopes: Vec<(&'static str, String)>,
     domains: Vec<String>,
     keep_hours: [u64; 4],
     /// What was typed for a key that was refused.
     typed: Form,
-    /// Whether the form of a new key was refused.
     is_wrong: bool,
-    /// A new secret, with the name of its key.
     secret: Option<(String, String)>,
 }
 
-/// A key in the table.
 struct ShownKey {
     name: String,
     scopes: String,
@@ -76,7 +67,6 @@ struct ShownKey {
     is_expired: bool,
 }
 
-/// Why a form was refused.
 enum Refused {
     /// The form lacks the key of the session, or has a former secret of it.
     NotConfirmed,
@@ -125,19 +115,16 @@ impl ShownKey {
     }
 }
 
-/// Returns what a key may do, in words.
 fn scopes(record: &ApiKeyRecord, t: &Locale) -> String {
     let names = record.scopes.to_string();
     let words = names.split(',').map(|name| t.try_text(&format!("scope-{name}")).unwrap_or(name.to_owned()));
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// Shows a page of the keys.
 pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
     answer(context, None, None).await
 }
 
-/// Makes a key, replaces its secret or revokes it, as the pressed button says.
 pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
     let (form, keys) = (context.form, context.links.api_keys(context.by)?);
     let known = keys.list().await.map_err(AppError::from)?;
@@ -207,7 +194,6 @@ async fn apply(
     }
 }
 
-/// Reads the form of a new key; the name of a text if a field is wrong.
 async fn read_new_key(context: &Context<'_>, form: &Form) -> Result<CreateKey, &'static str> {
     let names: Vec<&str> = form.all("scope").collect();
     let scopes: Scopes = names.join(",").parse().map_err(|_| "keys-expected-scopes")?;

@@ -46,20 +46,17 @@ struct LinkPage<'a> {
 }
 
 impl LinkPage<'_> {
-    /// Returns the name of a field for people.
     fn label(&self, field: &Field) -> String {
         self.frame.t.text(&format!("field-{}", field.name()))
     }
 }
 
-/// Shows the page of a link.
 pub(super) async fn show(context: &Context<'_>, name: &str) -> Result<Answer, PageError> {
     let record = context.links.get_link(&context.link_name(name), context.by).await?;
     let page = page_of(context, &record, None).await;
     Ok(context.page(StatusCode::OK, &page))
 }
 
-/// Edits, deletes or restores a link, as the pressed button says.
 pub(super) async fn change(context: &Context<'_>, name: &str) -> Result<Answer, PageError> {
     let (links, by, name) = (context.links, context.by, context.link_name(name));
     let to = match context.form.get("do") {

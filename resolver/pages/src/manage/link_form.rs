@@ -15,7 +15,6 @@ use links::{Details, Record};
 
 use crate::{form::Form, link_input::tags};
 
-/// How a field is typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Input {
     Text,
@@ -28,7 +27,6 @@ pub(super) enum Input {
 /// Writes the value of a link's field as the form has it. Times are in the zone of the service.
 type Write = fn(&Record, &TimeZone) -> String;
 
-/// The fields in their order.
 const FIELDS: [(Field, Input, Write); 10] = [
     (Field::LongUrl, Input::Text, |record, _| record.link.long_url.as_str().to_owned()),
     (Field::Title, Input::Text, |record, _| record.link.title.clone().unwrap_or_default()),
@@ -55,13 +53,10 @@ const FIELDS: [(Field, Input, Write); 10] = [
     (Field::Crawlable, Input::Checkbox, |record, _| checkbox(record.link.crawlable)),
 ];
 
-/// A filled form.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct LinkForm {
     pub(super) fields: Vec<FormField>,
-    /// The new password; empty for none.
     pub(super) password: String,
-    /// Whether the password is to be removed.
     pub(super) removes_password: bool,
 }
 
@@ -75,7 +70,6 @@ pub(super) struct FormField {
     pub(super) typed: String,
 }
 
-/// A field that was changed meanwhile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Conflict {
     pub(super) field: Field,
@@ -84,7 +78,6 @@ pub(super) struct Conflict {
 }
 
 impl LinkForm {
-    /// Fills the form with the values of a link.
     pub(super) fn of(record: &Record, zone: &TimeZone) -> Self {
         let filled = |(field, input, write): (Field, Input, Write)| {
             let value = with_plain_breaks(&write(record, zone));
@@ -93,7 +86,6 @@ impl LinkForm {
         Self { fields: FIELDS.into_iter().map(filled).collect(), ..Self::default() }
     }
 
-    /// Reads the form as it was sent.
     pub(super) fn read(form: &Form) -> Self {
         let sent = |(field, input, _): (Field, Input, Write)| {
             let typed = match input {

@@ -27,13 +27,10 @@ use crate::{
 
 /// Links on a page, unless the query says otherwise.
 const PER_PAGE: u64 = 50;
-/// The numbers of links on a page that can be chosen.
 const COUNTS: [u64; 3] = [10, PER_PAGE, 100];
 /// The number of links at which the count of a list ends.
 const COUNTED_MAX: u64 = 100_000;
-/// Maximum number of tags to choose from. The others are found by the search.
 const TAGS_MAX: usize = 300;
-/// The orders that a list can have, with the texts that name them.
 const ORDERS: [(&str, &str); 5] = [
     ("dateCreated-DESC", "order-newest"),
     ("dateCreated-ASC", "order-oldest"),
@@ -55,7 +52,6 @@ struct ListPage<'a> {
     is_trash: bool,
     orders: [(&'static str, &'static str); 5],
     counts: [u64; 3],
-    /// The periods, with their names.
     periods: Vec<(&'static str, String)>,
     /// The chosen periods: that in which visits are counted, and that in which links were made.
     visits_in: Period,
@@ -63,13 +59,11 @@ struct ListPage<'a> {
     may_count: bool,
     /// What the key may do with chosen links.
     may: May,
-    /// What became of the last change of chosen links.
     done: Done,
     /// A deleted link that can be restored.
     deleted: Option<Choice>,
 }
 
-/// What a key may do with chosen links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct May {
     edit: bool,
@@ -84,7 +78,6 @@ impl May {
 }
 
 impl ListPage<'_> {
-    /// Returns the number of links as a text.
     fn total(&self) -> String {
         let (t, Paged { total, pages, .. }) = (self.frame.t, &self.paged);
         if pages.is_some() {
@@ -103,7 +96,6 @@ impl ListPage<'_> {
         Form::parse(self.query.without(&["page"]).as_bytes()).query_with("tag", tag)
     }
 
-    /// Returns the address of the QR codes of these links.
     fn sheet(&self) -> String {
         address(QR_SHEET, &self.query)
     }
@@ -112,7 +104,6 @@ impl ListPage<'_> {
         per_page(&self.query)
     }
 
-    /// Returns whether a filter hides links.
     fn is_filtered(&self) -> bool {
         let is_filled = |name: &&str| self.query.filled(name).is_some();
         self.created_in != Period::All || ["search", "tag", "domain", "ended"].iter().any(is_filled)
@@ -148,7 +139,6 @@ pub(super) fn read_query(context: &Context<'_>, query: &Form, wrong: &mut FieldE
     }
 }
 
-/// Returns the number of links on a page.
 fn per_page(query: &Form) -> u64 {
     let asked = query.filled("count").and_then(|text| text.parse().ok());
     asked.filter(|count| COUNTS.contains(count)).unwrap_or(PER_PAGE)
@@ -164,7 +154,6 @@ fn visit_days(period: Period, now: Timestamp, zone: &TimeZone) -> Option<VisitDa
     Some(VisitDays { first: first?.min(today), last: last.unwrap_or(today) })
 }
 
-/// Shows a page of the list.
 pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
     answer(context, StatusCode::OK, Done::of(context.query)).await
 }

@@ -30,7 +30,6 @@ use crate::{
     error::PageError,
 };
 
-/// Answers a request for a management page.
 pub(crate) async fn answer(context: &Context<'_>) -> Result<Answer, PageError> {
     let (path, is_form) = (context.request.path(), *context.request.method == Method::POST);
     for prefix in [LINK, rules::PATH] {

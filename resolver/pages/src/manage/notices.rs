@@ -26,23 +26,19 @@ impl Notices {
         Self { is_stored: refusal.is_none() && is_stored(query), refusal }
     }
 
-    /// Returns the status of the page.
     pub(super) fn status(&self) -> StatusCode {
         self.refusal.as_ref().map_or(StatusCode::OK, |refusal| refusal.status)
     }
 
-    /// Returns whether the form was refused because of this field.
     pub(super) fn is_wrong(&self, field: &str) -> bool {
         self.refusal.as_ref().is_some_and(|refusal| refusal.fields.iter().any(|wrong| wrong == field))
     }
 }
 
-/// Why a form was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub(super) status: StatusCode,
     pub(super) text: String,
-    /// The fields that are wrong.
     pub(super) fields: Vec<String>,
 }
 

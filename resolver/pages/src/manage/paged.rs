@@ -3,7 +3,6 @@
 
 use crate::{addresses::with_parameter, form::Form, locale::Locale};
 
-/// Entries on a page.
 const PER_PAGE: usize = 50;
 /// The field of a query that says that a form was stored.
 const STORED: &str = "stored";
@@ -18,13 +17,10 @@ pub(super) const KNOWN: [&str; 12] = [
 pub(super) struct Paged {
     /// The number of entries on all pages. If they were not all counted, there are more.
     pub(super) total: u64,
-    /// The number of the page, from 1.
     pub(super) page: u64,
     /// The number of pages; `None` if the entries were not all counted.
     pub(super) pages: Option<u64>,
-    /// The address of the page before.
     pub(super) before: Option<String>,
-    /// The address of the page after.
     pub(super) after: Option<String>,
     /// Where the forms of the list are sent to: the same page of it.
     pub(super) action: String,
@@ -40,7 +36,6 @@ impl Paged {
         Self { total, page, pages: Some(pages), before, after, action: address(path, query) }
     }
 
-    /// Returns whether the list has more pages than this one.
     pub(super) fn is_long(&self) -> bool {
         self.before.is_some() || self.after.is_some()
     }

@@ -13,10 +13,8 @@ use crate::{form::Form, locale::Locale};
 
 /// The value of the field `range` that stands for dates.
 const DATES: &str = "dates";
-/// Length of a date, as the fields have it.
 const DATE_LEN: usize = "2026-11-25".len();
 
-/// A period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Period {
     /// Since midnight.
@@ -40,7 +38,6 @@ pub(super) enum Period {
     Dates(Option<Date>, Option<Date>),
 }
 
-/// The first and the last second of a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bounds {
     /// The first second; `None` for the first visit.
@@ -62,7 +59,6 @@ impl Period {
         Self::All,
     ];
 
-    /// Returns the value of the field `range`.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Today => "today",
@@ -77,7 +73,6 @@ impl Period {
         }
     }
 
-    /// Returns the text for people.
     pub(super) fn text(self, t: &Locale) -> String {
         t.text(&format!("period-{}", self.name()))
     }
@@ -138,7 +133,6 @@ impl Period {
         }
     }
 
-    /// Returns the bounds of the period at a time, in a zone.
     pub(super) fn bounds(self, now: Timestamp, zone: &TimeZone) -> Bounds {
         let (first, last) = self.dates(now, zone);
         let end = last.map(|last| end_of(last, zone)).filter(|end| *end < now);
@@ -167,7 +161,6 @@ pub(super) fn was_text(from: &str, until: &str) -> String {
     format!("{from}/{until}")
 }
 
-/// Parses a date without a time.
 fn parse(text: &str) -> Option<Date> {
     text.parse().ok().filter(|_| text.len() == DATE_LEN)
 }
@@ -177,7 +170,6 @@ fn start_of(date: Date, zone: &TimeZone) -> Timestamp {
     date.to_zoned(zone.clone()).map_or(Timestamp::MAX, |start| start.timestamp())
 }
 
-/// Returns the last second of a day.
 fn end_of(date: Date, zone: &TimeZone) -> Timestamp {
     let Ok(next) = date.tomorrow() else { return Timestamp::MAX };
     let next = start_of(next, zone);

@@ -23,7 +23,6 @@ use crate::{
     qr_picture::qr_picture,
 };
 
-/// The sheet.
 #[derive(Template)]
 #[template(path = "manage/qr_sheet.html")]
 struct SheetPage<'a> {
@@ -34,7 +33,6 @@ struct SheetPage<'a> {
     list: String,
 }
 
-/// A link on the sheet.
 struct ShownCode {
     picture: Markup,
     short_url: String,

@@ -16,14 +16,10 @@ use super::{
 };
 use crate::{answer::redirect, context::Context, error::PageError, form::Form, frame::Frame, table};
 
-/// The address of the page.
 pub(super) const PATH: &str = "/manage/reservations";
-/// The address of the codes of a reservation as CSV.
 pub(super) const TABLE: &str = "/manage/reservations.csv";
-/// The columns of the table.
 const COLUMNS: [&str; 2] = ["shortCode", "shortUrl"];
 
-/// The table of open reservations.
 #[derive(Template)]
 #[template(path = "manage/reservations.html")]
 struct ReservationsPage<'a> {
@@ -38,24 +34,19 @@ struct ReservationsPage<'a> {
     count_max: u64,
     /// Whether the key may use the domain that reserved codes belong to.
     may_reserve: bool,
-    /// The form that was refused; empty without one.
     form: &'a Form,
 }
 
-/// A reservation in the table.
 struct ShownReservation {
     id: String,
     created: String,
-    /// The creation time for programs.
     exact_created: String,
     /// The name of its keyspace; empty if another process mints from it, which can give it up.
     keyspace: String,
     count: u64,
-    /// Whether the key of the session has made it.
     is_own: bool,
 }
 
-/// The codes of a reservation.
 struct ShownCodes {
     id: String,
     count: u64,
@@ -68,14 +59,12 @@ struct ShownCodes {
 }
 
 impl ReservationsPage<'_> {
-    /// Returns what was typed in a field.
     fn value(&self, name: &str) -> &str {
         self.form.get(name).unwrap_or("")
     }
 }
 
 impl ShownReservation {
-    /// Shows a reservation without its codes.
     fn new(context: &Context<'_>, reservation: &Reservation) -> Self {
         Self {
             id: reservation.id.to_string(),
@@ -89,7 +78,6 @@ impl ShownReservation {
 }
 
 impl ShownCodes {
-    /// Shows the codes of a reservation.
     fn new(context: &Context<'_>, Reserved { reservation, filled, codes }: &Reserved) -> Self {
         Self {
             id: reservation.id.to_string(),
@@ -128,7 +116,6 @@ pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
     }
 }
 
-/// Answers with the codes of a reservation as a file.
 pub(super) async fn download(context: &Context<'_>) -> Result<Answer, PageError> {
     let id = context.query.filled("id").unwrap_or_default();
     let Reserved { reservation, codes, .. } = context.links.reservation(id, context.by).await?;

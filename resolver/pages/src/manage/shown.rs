@@ -6,7 +6,6 @@ use links::{LinkState, Record};
 use super::choice::Choice;
 use crate::{addresses, context::Context};
 
-/// A link, its values as texts.
 pub(super) struct ShownLink {
     pub(super) short_url: String,
     pub(super) long_url: String,
@@ -16,9 +15,7 @@ pub(super) struct ShownLink {
     pub(super) tags: Vec<String>,
     pub(super) created: String,
     pub(super) visits: u64,
-    /// The page of the link.
     pub(super) address: String,
-    /// The page of its statistics.
     pub(super) statistics: String,
     /// Whether the link redirects, and if not, why: the name of a class of the style sheet, and
     /// with `state-` that of a text.
@@ -29,7 +26,6 @@ pub(super) struct ShownLink {
 }
 
 impl ShownLink {
-    /// Shows a link with the number of its visits.
     pub(super) fn new(context: &Context<'_>, record: &Record, visits: u64) -> Self {
         let (link, api) = (&record.link, &context.pages.api);
         let name = api.lookup.name_of(link).unwrap_or_default();

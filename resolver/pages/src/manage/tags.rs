@@ -14,16 +14,13 @@ use super::{
 };
 use crate::{context::Context, error::PageError, form::Form, frame::Frame};
 
-/// The address of the page.
 pub(super) const PATH: &str = "/manage/tags";
-/// The orders that the list can have, with the texts that name them.
 const ORDERS: [(&str, &str); 3] = [
     ("tag-ASC", "tags-order-name"),
     ("shortUrlsCount-DESC", "tags-order-links"),
     ("visits-DESC", "order-visits"),
 ];
 
-/// The table of tags.
 #[derive(Template)]
 #[template(path = "manage/tags.html")]
 struct TagsPage<'a> {
@@ -40,7 +37,6 @@ struct TagsPage<'a> {
     typed: &'a Form,
 }
 
-/// A tag in the table.
 struct ShownTag {
     name: String,
     links: u64,
@@ -48,7 +44,6 @@ struct ShownTag {
 }
 
 impl TagsPage<'_> {
-    /// Returns a field of the query.
     fn value(&self, name: &str) -> &str {
         self.query.get(name).unwrap_or("")
     }
@@ -64,12 +59,10 @@ impl TagsPage<'_> {
     }
 }
 
-/// Shows a page of the tags.
 pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
     answer(context, None).await
 }
 
-/// Renames or deletes a tag, as the pressed button says.
 pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
     let (links, by, form) = (context.links, context.by, context.form);
     let name = form.get("tag").unwrap_or_default();

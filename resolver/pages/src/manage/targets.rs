@@ -11,10 +11,8 @@ use super::{
 };
 use crate::{context::Context, error::PageError, form::Form, frame::Frame};
 
-/// The address of the page.
 pub(super) const PATH: &str = "/manage/targets";
 
-/// The table of rules.
 #[derive(Template)]
 #[template(path = "manage/targets.html")]
 struct TargetsPage<'a> {
@@ -30,12 +28,10 @@ struct TargetsPage<'a> {
     new_allowed: bool,
 }
 
-/// Shows a page of the rules.
 pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
     answer(context, None).await
 }
 
-/// Sets or removes a rule, as the pressed button says.
 pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
     let (links, by, form) = (context.links, context.by, context.form);
     let changed = if form.get("do") == Some("remove") {
@@ -52,7 +48,6 @@ pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
     }
 }
 
-/// Reads the form of a rule.
 fn read_rule(form: &Form) -> Result<TargetRule, AppError> {
     let allowed = match form.get("allowed") {
         Some("true") => true,

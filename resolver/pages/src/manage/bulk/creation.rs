@@ -20,17 +20,14 @@ use crate::{context::Context, link_input::read_create, locale::Locale, messages:
 /// and holds no connection of the database meanwhile.
 const AT_ONCE: usize = 64;
 
-/// Why a row did not become a link.
 #[derive(Debug)]
 pub(super) enum RowRefusal {
-    /// The row cannot be read.
     Fault(Fault),
     /// The use case refused the row, or failed.
     App(AppError),
 }
 
 impl RowRefusal {
-    /// Returns the text for people.
     pub(super) fn text(&self, t: &Locale) -> String {
         match self {
             Self::Fault(Fault::Cells) => t.text("bulk-wrong-cells"),
@@ -86,7 +83,6 @@ pub(super) async fn create_all(
     Ok(stream::iter(creates).buffered(AT_ONCE).collect().await)
 }
 
-/// Creates the link of a row, and returns its short URL.
 async fn create(context: &Context<'_>, mark: Option<&str>, row: &Row) -> Result<String, RowRefusal> {
     if let Some(fault) = row.fault {
         return Err(RowRefusal::Fault(fault));
@@ -103,7 +99,6 @@ async fn create(context: &Context<'_>, mark: Option<&str>, row: &Row) -> Result<
     Ok(context.pages.short_url(&record.link))
 }
 
-/// Returns the idempotency key of a row; `None` if the form has no mark.
 fn idempotency(mark: Option<&str>, row: &Row) -> Result<Option<IdempotencyKey>, AppError> {
     let Some(mark) = mark else { return Ok(None) };
     let key = format!("page-{mark}-{}", row.line);

@@ -11,9 +11,7 @@
 use app::Field;
 use transfer::{Record, RecordError, Records, link_column};
 
-/// Maximum number of rows of one form.
 pub(super) const ROWS_MAX: usize = 1_000;
-/// The columns that a table may have.
 pub(super) const COLUMNS: [Field; 7] = [
     Field::LongUrl,
     Field::CustomSlug,
@@ -24,7 +22,6 @@ pub(super) const COLUMNS: [Field; 7] = [
     Field::Domain,
 ];
 
-/// A row of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Row {
     /// The number of the line that the row begins on, from 1.
@@ -43,7 +40,6 @@ impl Row {
     }
 }
 
-/// Why a row cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     /// The row has a cell that no column belongs to, as an unquoted comma makes it.
@@ -54,10 +50,8 @@ pub(super) enum Fault {
     OpenQuote,
 }
 
-/// Why the whole text was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TextError {
-    /// The text has no rows.
     Empty,
     /// The first line names a column that links do not have.
     UnknownColumn(String),
@@ -65,12 +59,10 @@ pub(super) enum TextError {
     RepeatedColumn(&'static str),
     /// The first line names no column of long URLs.
     NoLongUrl,
-    /// The text has more than [`ROWS_MAX`] rows.
     TooManyRows,
 }
 
 impl Row {
-    /// Returns a cell that is not blank.
     pub(super) fn get(&self, column: Field) -> Option<&str> {
         self.cells.iter().find(|(has, _)| *has == column).map(|(_, cell)| cell.as_str())
     }
@@ -112,14 +104,12 @@ fn is_header(record: &Record) -> bool {
     (cells.len() > 1 && cells.iter().all(is_word)) || (names_column && !is_url)
 }
 
-/// Finds a column by one of its names.
 fn column(name: &str) -> Option<Field> {
     let name = link_column(name)?;
     let field = if name == "shortCode" { Some(Field::CustomSlug) } else { Field::parse(name) };
     field.filter(|field| COLUMNS.contains(field))
 }
 
-/// Reads one long URL from each line.
 fn list(text: &str) -> Vec<Row> {
     let lines = text.lines().map(str::trim).enumerate().filter(|(_, line)| !line.is_empty());
     let row = |(index, line): (usize, &str)| Row {
@@ -130,7 +120,6 @@ fn list(text: &str) -> Vec<Row> {
     lines.map(row).take(ROWS_MAX + 1).collect()
 }
 
-/// Reads the rows of a table behind its first line.
 fn table(mut records: Records<&[u8]>, columns: &[Option<Field>]) -> Vec<Row> {
     let mut rows = Vec::new();
     while rows.len() <= ROWS_MAX {
@@ -163,7 +152,6 @@ fn columns(header: &Record) -> Result<Vec<Option<Field>>, TextError> {
     if columns.contains(&Some(Field::LongUrl)) { Ok(columns) } else { Err(TextError::NoLongUrl) }
 }
 
-/// Reads the cells of a row.
 fn row(record: &Record, columns: &[Option<Field>]) -> Row {
     let (mut cells, mut fault) = (Vec::new(), None);
     let texts = record.cells().map(|cell| cell.unwrap_or_default().trim());

@@ -31,16 +31,12 @@ pub(super) enum TypedIn {
     LongUrl(usize),
 }
 
-/// The fields of another rule or condition, as they were typed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Typed {
-    /// The long URL; empty for a condition of a rule that has one.
     pub(super) long_url: String,
     /// The type of the condition; empty for none.
     pub(super) kind: String,
-    /// The name of a query parameter.
     pub(super) match_key: String,
-    /// The value to compare with.
     pub(super) match_value: String,
 }
 
@@ -56,7 +52,6 @@ impl Typed {
         }
     }
 
-    /// Returns the condition, unchecked.
     fn condition(&self) -> ConditionFields {
         let filled = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
         ConditionFields {
@@ -169,7 +164,6 @@ mod tests {
         Change::read(&Form::parse(form.as_bytes()), &rules())
     }
 
-    /// Returns long URLs and parts of conditions.
     fn told(rules: Vec<RuleFields>) -> Vec<String> {
         let part = |text: Option<String>| text.map(|text| format!(" {text}")).unwrap_or_default();
         let condition = |one: ConditionFields| part(one.kind) + &part(one.match_key) + &part(one.match_value);

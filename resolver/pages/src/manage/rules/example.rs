@@ -77,28 +77,20 @@ const QUERY: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'<').add(b
 /// The request for the page, which the example begins with.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Own<'a> {
-    /// The header `User-Agent`.
     pub(super) user_agent: &'a str,
-    /// The header `Accept-Language`.
     pub(super) language: &'a str,
-    /// The address of the client.
     pub(super) ip: IpAddr,
-    /// The present time.
     pub(super) now: Timestamp,
 }
 
-/// The fields of the example, as they were typed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Typed {
     /// The chosen browser: [`OWN`], [`NONE`] or one of [`BROWSERS`].
     pub(super) browser: String,
     /// A user agent in place of the chosen browser's.
     pub(super) user_agent: String,
-    /// The header `Accept-Language`.
     pub(super) language: String,
-    /// The code of a country.
     pub(super) country: String,
-    /// The name of a city.
     pub(super) city: String,
     /// The address; empty for that of the client.
     pub(super) ip: String,
@@ -108,7 +100,6 @@ pub(super) struct Typed {
     pub(super) time: String,
 }
 
-/// Where a visit leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Lead {
     /// The place of the rule that matches, counted from 0; `None` for the link's own long URL.
@@ -117,7 +108,6 @@ pub(super) struct Lead {
     pub(super) to: String,
     /// Whether the target rules deny it.
     pub(super) is_denied: bool,
-    /// The time of the visit.
     pub(super) now: Timestamp,
 }
 
@@ -198,7 +188,6 @@ impl Typed {
     }
 }
 
-/// Returns a text unless it is empty.
 fn filled(text: &str) -> Option<&str> {
     Some(text).filter(|text| !text.is_empty())
 }

@@ -39,10 +39,8 @@ use change::{Change, Typed, TypedIn};
 use refusal::{reason, wrong_fields};
 use shown::{NEW_RULE, RefusedForm, ShownExample, ShownRule, TypedForm};
 
-/// The beginning of the address of a link's rules; the link's name follows.
 pub(super) const PATH: &str = "/manage/rules/";
 
-/// The rules of a link.
 #[derive(Template)]
 #[template(path = "manage/rules.html")]
 struct RulesPage<'a> {
@@ -54,24 +52,19 @@ struct RulesPage<'a> {
     domain: Option<&'a str>,
     /// Where the forms of changes are sent to. It keeps the example.
     action: String,
-    /// The version of the link that the rules are of.
     version: u64,
     rules: Vec<ShownRule>,
     new_rule: TypedForm,
-    /// The types of conditions with their names.
     types: Vec<(&'static str, String)>,
-    /// The values that the fields of conditions suggest.
     values: Vec<&'static str>,
     /// What the values of conditions may be.
     values_text: String,
     may_edit: bool,
-    /// Why no rule can be added.
     full: Option<String>,
     notices: Notices,
     example: ShownExample,
 }
 
-/// Shows the rules.
 pub(super) async fn show(context: &Context<'_>, name: &str) -> Result<Answer, PageError> {
     let link = context.links.get_redirect_rules(&context.link_name(name), context.by).await?;
     let page = page_of(context, &link, None, None);
@@ -79,7 +72,6 @@ pub(super) async fn show(context: &Context<'_>, name: &str) -> Result<Answer, Pa
     Ok(context.page(if is_wrong { StatusCode::BAD_REQUEST } else { StatusCode::OK }, &page))
 }
 
-/// Changes the rules, as the pressed button says.
 pub(super) async fn change(context: &Context<'_>, name: &str) -> Result<Answer, PageError> {
     let (by, pages, form) = (context.by, context.pages, context.form);
     require(by, Scope::Edit)?;
@@ -130,7 +122,6 @@ async fn store_change(
     Ok(place)
 }
 
-/// Reads the link that a form was made from.
 async fn link_of_form(
     pages: &Pages,
     name: &LinkName,

@@ -10,14 +10,10 @@ use crate::{
     messages::{expected, message},
 };
 
-/// What an error is about. Rules and conditions are named by their places, counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Subject<'a> {
-    /// The number of rules.
     Rules,
-    /// A field of a rule.
     Rule(usize, &'a str),
-    /// A field of a condition of a rule.
     Condition(usize, usize, &'a str),
     /// A rule, not known which, that leads to the link itself.
     Circle,
@@ -124,7 +120,6 @@ pub(super) fn wrong_fields(error: &AppError, change: &Change) -> Vec<String> {
     fields.iter().filter_map(of_form).collect()
 }
 
-/// Returns what a field of a condition of this type expects.
 fn condition_text(name: &str, kind: &str, t: &Locale) -> String {
     match (name, kind) {
         ("type", _) => t.text("rules-expected-type"),

@@ -15,11 +15,9 @@ use crate::{context::Context, locale::Locale};
 /// The id of the form for another rule. Those of other forms are the numbers of their rules.
 pub(super) const NEW_RULE: &str = "new";
 
-/// A rule in the list.
 pub(super) struct ShownRule {
     /// Its number, counted from 1.
     pub(super) number: String,
-    /// Its target.
     pub(super) long_url: String,
     /// Whether the target rules deny its target.
     pub(super) is_denied: bool,
@@ -27,9 +25,7 @@ pub(super) struct ShownRule {
     pub(super) conditions: Vec<String>,
     /// Why no condition can be added.
     pub(super) full: Option<String>,
-    /// The form for another condition.
     pub(super) form: TypedForm,
-    /// The form for another target.
     pub(super) lead_form: TypedForm,
 }
 
@@ -40,37 +36,27 @@ pub(super) struct RefusedForm {
     pub(super) wrong: Vec<String>,
 }
 
-/// A form for another rule or condition.
 pub(super) struct TypedForm {
     /// What the ids of its fields end in.
     pub(super) id: String,
-    /// What was typed.
     pub(super) typed: change::Typed,
     /// Whether the form was refused, so that it is shown unfolded.
     pub(super) is_refused: bool,
-    /// The fields that were refused.
     wrong: Vec<String>,
 }
 
-/// The form of the example visitor, and where the visitor is led.
 pub(super) struct ShownExample {
-    /// What was typed.
     pub(super) typed: example::Typed,
-    /// The choices of the browser: values and names.
     pub(super) browsers: Vec<(&'static str, String)>,
-    /// Why the example was refused.
     pub(super) refused: Option<String>,
     /// Where the visitor is led; `None` for a wrong example.
     pub(super) lead: Option<ShownLead>,
-    /// The fields that were refused.
     wrong: Vec<&'static str>,
 }
 
-/// Where the example visitor is led.
 pub(super) struct ShownLead {
     /// Which rule matches, in words.
     pub(super) text: String,
-    /// The target.
     pub(super) to: String,
     /// Why the visitor is not led there.
     pub(super) why_not: Vec<String>,
@@ -111,7 +97,6 @@ impl TypedForm {
         Self { id: id.to_owned(), typed, is_refused: refused.is_some(), wrong }
     }
 
-    /// Returns whether a field was refused.
     pub(super) fn is_wrong(&self, field: &str) -> bool {
         self.wrong.iter().any(|wrong| wrong == field)
     }
@@ -147,7 +132,6 @@ impl ShownExample {
         Self { typed, browsers: own_browser.chain(common).chain(none).collect(), refused, lead, wrong }
     }
 
-    /// Returns whether a field was refused.
     pub(super) fn is_wrong(&self, field: &str) -> bool {
         self.wrong.contains(&field)
     }
@@ -166,7 +150,6 @@ impl ShownLead {
     }
 }
 
-/// Returns a condition in words.
 fn condition_text(condition: &Condition, t: &Locale) -> String {
     let (kind, key, value) = condition.parts();
     let (key, value) = (key.unwrap_or_default(), value.unwrap_or_default());

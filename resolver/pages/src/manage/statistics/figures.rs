@@ -12,28 +12,21 @@ use crate::locale::Locale;
 /// The minus of numbers, as wide as the plus.
 const MINUS: char = '−';
 
-/// A change to the period before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Change {
     /// Sign and percentage, for the eye.
     pub(super) sign: String,
-    /// The change in words.
     pub(super) text: String,
-    /// The visits of the period before.
     pub(super) before: String,
 }
 
-/// A number of distinct visitors or addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Distinct {
-    /// The number.
     pub(super) count: String,
-    /// How exact it is.
     pub(super) error: String,
 }
 
 impl Change {
-    /// Compares the visits of two periods.
     pub(super) fn new(visits: u64, before: u64, t: &Locale) -> Self {
         let (sign, text) = match (change(visits, before), visits.cmp(&before)) {
             (_, Ordering::Equal) => (format!("{} %", percent(0, t)), t.text("stats-change-none")),
@@ -53,7 +46,6 @@ impl Change {
 }
 
 impl Distinct {
-    /// Shows an estimate with its error.
     pub(super) fn new(Estimate { count, is_exact }: Estimate, t: &Locale) -> Self {
         let error = if is_exact {
             t.text("stats-exact")

@@ -32,9 +32,7 @@ use rankings::Ranking;
 use selection::{Pairs, Selection, query_of};
 use series::ShownSeries;
 
-/// The address of the download.
 pub(super) const TABLE: &str = "/manage/statistics.csv";
-/// The address of the live count.
 pub(super) const COUNT: &str = "/manage/statistics/count";
 
 /// Maximum number of tags that the form suggests. Others are typed.
@@ -47,7 +45,6 @@ struct StatisticsPage<'a> {
     frame: Frame<'a>,
     title: String,
     domain: Option<String>,
-    /// The page of the link.
     link: Option<String>,
     /// The fields that the form of the period repeats.
     subject: Pairs,
@@ -59,7 +56,6 @@ struct StatisticsPage<'a> {
     period: Pairs,
     /// The same as the query of a link.
     period_query: String,
-    /// The query of the download.
     query: String,
     presets: Vec<Choice>,
     /// The value of the field `range`, which is hidden in the form of dates.
@@ -69,16 +65,13 @@ struct StatisticsPage<'a> {
     /// The dates of the form, by which edited ones are told.
     was: String,
     people_only: bool,
-    /// Why the query was refused.
     wrong: Option<String>,
     stats: Option<Shown>,
     tags: Vec<String>,
     domains: Vec<String>,
 }
 
-/// A link to other statistics.
 struct Choice {
-    /// The query.
     query: String,
     text: String,
     is_chosen: bool,
@@ -90,7 +83,6 @@ impl Choice {
     }
 }
 
-/// The numbers of the page.
 struct Shown {
     visits: u64,
     /// The change to the period before; `None` for a period without one.
@@ -133,7 +125,6 @@ impl Shown {
     }
 }
 
-/// Shows the page.
 pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
     let (api, t, query) = (&context.pages.api, context.t, context.query);
     let zone = &api.time_zone;
@@ -177,7 +168,6 @@ pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
     Ok(context.page(status, &page))
 }
 
-/// Answers with series and rankings as a file.
 pub(super) async fn download(context: &Context<'_>) -> Result<Answer, PageError> {
     let zone = &context.pages.api.time_zone;
     let (_, stats) = read(context, &rankings::SHOWN).await;
@@ -240,13 +230,11 @@ fn kinds(selection: &Selection, t: &Locale) -> Vec<Choice> {
     std::iter::once(None).chain(OrphanKind::ALL.map(Some)).map(choice).collect()
 }
 
-/// Returns the address of the page of a link.
 fn link_page(of: &VisitsOf) -> Option<String> {
     let VisitsOf::Link(name) = of else { return None };
     Some(addresses::link_page(&name.code, name.domain.as_deref()))
 }
 
-/// Returns why a query was refused.
 fn wrong_text(error: &AppError, t: &Locale) -> String {
     let AppError::Invalid(fields) = error else { return message(error, t) };
     let names = |names: &[&str]| fields.iter().any(|field| names.contains(&field.field.as_str()));

@@ -15,10 +15,8 @@ use crate::{
     markup::Markup,
 };
 
-/// Maximum number of values in a table.
 const ROWS_MAX: usize = 10;
 
-/// The dimensions that are shown, in their order.
 pub(super) const SHOWN: [Dimension; 8] = [
     Dimension::Country,
     Dimension::City,
@@ -30,38 +28,29 @@ pub(super) const SHOWN: [Dimension; 8] = [
     Dimension::Outcome,
 ];
 
-/// A table of values.
 pub(super) struct Ranking {
-    /// The dimension.
     pub(super) title: String,
     /// The most frequent values, [`ROWS_MAX`] at most, and one row for the others.
     pub(super) rows: Vec<Row>,
     /// The others one by one: countries, which are on the map, and no other dimension.
     pub(super) others: Vec<Row>,
-    /// The visits of all values.
     pub(super) sum: u64,
-    /// The map of countries.
     pub(super) map: Option<Markup>,
 }
 
-/// A value and its visits.
 pub(super) struct Row {
     /// The value, as people read it.
     pub(super) name: String,
-    /// Its visits.
     pub(super) visits: u64,
-    /// Its share of the table, as a percentage.
     pub(super) share: String,
 }
 
 impl Ranking {
-    /// Shows the dimensions of statistics that have values.
     pub(super) fn all(stats: &VisitStats, t: &Locale) -> Vec<Self> {
         let with_values = stats.dimensions.iter().filter(|(_, values)| !values.is_empty());
         with_values.map(|(dimension, values)| Self::new(*dimension, values, t)).collect()
     }
 
-    /// Shows the values of a dimension.
     fn new(dimension: Dimension, values: &RankedValues, t: &Locale) -> Self {
         let is_of_countries = dimension == Dimension::Country;
         let sum = values.iter().fold(0_u64, |sum, (_, count)| sum.saturating_add(count.total));
@@ -84,7 +73,6 @@ impl Ranking {
     }
 }
 
-/// Draws the map of countries.
 fn map(values: &RankedValues, t: &Locale) -> Markup {
     let country = |(code, count): &(String, VisitCount)| Country {
         code: code.clone(),

@@ -19,14 +19,10 @@ use crate::{form::Form, locale::Locale};
 /// Fields of a query: names and values.
 pub(super) type Pairs = Vec<(&'static str, String)>;
 
-/// What a query asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Selection {
-    /// Whose visits.
     pub(super) of: VisitsOf,
-    /// Of which period.
     pub(super) period: Period,
-    /// Whether visits of bots are left out.
     pub(super) people_only: bool,
 }
 
@@ -43,7 +39,6 @@ impl Selection {
         }
     }
 
-    /// Returns the request to the application.
     pub(super) fn request(&self, now: Timestamp, zone: &TimeZone, dimensions: &[Dimension]) -> StatsRequest {
         let Bounds { start, end } = self.period.bounds(now, zone);
         StatsRequest {
@@ -89,7 +84,6 @@ impl Selection {
         query_of(self.subject_pairs().into_iter().chain(self.period_pairs()))
     }
 
-    /// Returns the title of the page.
     pub(super) fn title(&self, t: &Locale) -> String {
         match &self.of {
             VisitsOf::Link(name) => t.with("stats-of-link", &name.code),

@@ -10,30 +10,22 @@ use crate::{
     markup::Markup,
 };
 
-/// The chart and its table.
 pub(super) struct ShownSeries {
-    /// The chart.
     pub(super) chart: Markup,
     /// The rows of the table, the earliest first.
     pub(super) points: Vec<ShownPoint>,
-    /// Whether there is a period before.
     pub(super) has_before: bool,
 }
 
-/// A row of the table.
 pub(super) struct ShownPoint {
-    /// The beginning of the interval.
     pub(super) time: String,
-    /// Its visits.
     pub(super) visits: String,
-    /// Its visits of bots.
     pub(super) bots: String,
     /// The visits of the interval at the same place of the period before; empty without one.
     pub(super) before: String,
 }
 
 impl ShownSeries {
-    /// Draws the series of statistics.
     pub(super) fn new(stats: &VisitStats, zone: &TimeZone, t: &Locale) -> Self {
         let points = &stats.current.points;
         let before = stats.previous.as_ref().map(|previous| beside(previous, points.len()));
@@ -90,7 +82,6 @@ fn formats(interval: Interval) -> (&'static str, &'static str) {
     }
 }
 
-/// Returns a time in microseconds since 1970 as one of a zone.
 fn zoned(at: i64, zone: &TimeZone) -> Zoned {
     Timestamp::from_microsecond(at).unwrap_or(Timestamp::MAX).to_zoned(zone.clone())
 }
