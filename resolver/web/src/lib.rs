@@ -3,7 +3,7 @@
 //!
 //! 1. This crate knows no links, routes or API calls. The crate `redirect` and the API build the
 //!    answers, and the listener routes requests to them.
-//! 2. One reader tells who the client behind a proxy is ([`client_address`]); what it may hold or
+//! 2. One reader tells who the client behind a proxy is ([`client_limits`]); what it may hold or
 //!    spend is for the crate `limits`.
 //! 3. A listener's thread polls its own requests. Wake-ups from other threads reach it in groups
 //!    ([`wakeups`]), and a call whose client disconnects runs to its end on another runtime
@@ -12,7 +12,7 @@
 pub mod access_log;
 pub mod answer;
 pub mod body;
-pub mod client_address;
+mod client_address;
 pub mod client_limits;
 pub mod request_durations;
 pub mod request_id;
