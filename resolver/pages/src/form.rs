@@ -7,7 +7,7 @@ const FIELDS_MAX: usize = 200;
 
 /// The fields, in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Form(Vec<(String, String)>);
+pub(crate) struct Form(pub(crate) Vec<(String, String)>);
 
 impl Form {
     /// Reads `application/x-www-form-urlencoded`. Fields beyond the first [`FIELDS_MAX`] are left

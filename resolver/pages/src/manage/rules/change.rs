@@ -31,55 +31,12 @@ pub(super) enum TypedIn {
     LongUrl(usize),
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Typed {
-    pub(super) long_url: String,
-    /// The type of the condition; empty for none.
-    pub(super) kind: String,
-    pub(super) match_key: String,
-    pub(super) match_value: String,
-}
-
-impl Typed {
-    /// Reads the fields of a form, without white space around their values.
-    pub(super) fn read(form: &Form) -> Self {
-        let typed = |name: &str| form.filled(name).unwrap_or_default().to_owned();
-        Self {
-            long_url: typed("longUrl"),
-            kind: typed("type"),
-            match_key: typed("matchKey"),
-            match_value: typed("matchValue"),
-        }
-    }
-
-    fn condition(&self) -> ConditionFields {
-        let filled = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
-        ConditionFields {
-            kind: Some(self.kind.clone()),
-            match_key: filled(&self.match_key),
-            match_value: filled(&self.match_value),
-            wrong: FieldErrors::default(),
-        }
-    }
-
-    /// Returns the rule, unchecked. It has no condition if none was typed.
-    fn rule(&self) -> RuleFields {
-        let is_typed = [&self.kind, &self.match_key, &self.match_value].iter().any(|text| !text.is_empty());
-        RuleFields {
-            long_url: Some(self.long_url.clone()),
-            conditions: Some(is_typed.then(|| self.condition()).into_iter().collect()),
-            wrong: FieldErrors::default(),
-        }
-    }
-}
-
 impl Change {
     /// Applies the change that a form asks for to the stored rules; `None` if it asks for none, or
     /// names a place that does not exist. Forms count from 1.
     pub(super) fn read(form: &Form, stored: &[Rule]) -> Option<Self> {
         let number = |name: &str| form.filled(name)?.parse::<usize>().ok()?.checked_sub(1);
         let mut rules: Vec<RuleFields> = stored.iter().map(fields).collect();
-        let typed = Typed::read(form);
         if form.is_on("deleteCondition") {
             let place = number("rule")?;
             remove(rules.get_mut(place)?.conditions.as_mut()?, number("deleteCondition")?)?;
@@ -105,22 +62,46 @@ impl Change {
                 (None, None)
             }
             "add-rule" => {
-                rules.push(typed.rule());
+                rules.push(typed_rule(form));
                 (Some(stored.len()), Some(TypedIn::NewRule))
             }
             "lead" => {
                 let place = number("rule")?;
-                rules.get_mut(place)?.long_url = Some(typed.long_url);
+                rules.get_mut(place)?.long_url = Some(typed(form, "longUrl"));
                 (Some(place), Some(TypedIn::LongUrl(place)))
             }
             "add-condition" => {
                 let place = number("rule")?;
-                rules.get_mut(place)?.conditions.as_mut()?.push(typed.condition());
+                rules.get_mut(place)?.conditions.as_mut()?.push(typed_condition(form));
                 (Some(place), Some(TypedIn::Condition(place)))
             }
             _ => return None,
         };
         Some(Self { rules, place, typed_in })
+    }
+}
+
+fn typed(form: &Form, name: &str) -> String {
+    form.filled(name).unwrap_or_default().to_owned()
+}
+
+/// Returns the condition that a form has, unchecked.
+fn typed_condition(form: &Form) -> ConditionFields {
+    ConditionFields {
+        kind: Some(typed(form, "type")),
+        match_key: form.owned("matchKey"),
+        match_value: form.owned("matchValue"),
+        wrong: FieldErrors::default(),
+    }
+}
+
+/// Returns the rule that a form has, unchecked. It has no condition if none was typed.
+fn typed_rule(form: &Form) -> RuleFields {
+    let has_condition = ["type", "matchKey", "matchValue"].iter().any(|name| form.filled(name).is_some());
+    RuleFields {
+        long_url: Some(typed(form, "longUrl")),
+        conditions: Some(has_condition.then(|| typed_condition(form)).into_iter().collect()),
+        wrong: FieldErrors::default(),
     }
 }
 

@@ -35,7 +35,7 @@ use crate::{
     Pages, addresses::LINKS, answer::redirect, context::Context, error::PageError, frame::Frame,
     locale::Locale,
 };
-use change::{Change, Typed, TypedIn};
+use change::{Change, TypedIn};
 use refusal::{reason, wrong_fields};
 use shown::{NEW_RULE, RefusedForm, ShownExample, ShownRule, TypedForm};
 
@@ -98,7 +98,7 @@ pub(super) async fn change(context: &Context<'_>, name: &str) -> Result<Answer, 
     let text = reason(&error, rules, &allows, context.t);
     let refused = change.as_ref().and_then(|change| {
         let wrong = wrong_fields(&error, change);
-        Some(RefusedForm { typed_in: change.typed_in?, typed: Typed::read(form), wrong })
+        Some(RefusedForm { typed_in: change.typed_in?, typed: form.clone(), wrong })
     });
     let refusal = Refusal { text, ..Refusal::new(error, context.t)? };
     let link = context.links.get_redirect_rules(&name, by).await?;

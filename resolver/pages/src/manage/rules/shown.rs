@@ -7,10 +7,10 @@ use hyper::{
 use links::{CONDITIONS_MAX, Condition, Link, Rule};
 
 use super::{
-    change::{self, TypedIn},
+    change::TypedIn,
     example::{self, BROWSERS, Lead, NONE, OWN, Own},
 };
-use crate::{context::Context, locale::Locale};
+use crate::{context::Context, form::Form, locale::Locale};
 
 /// The id of the form for another rule. Those of other forms are the numbers of their rules.
 pub(super) const NEW_RULE: &str = "new";
@@ -30,23 +30,22 @@ pub(super) struct ShownRule {
 }
 
 /// A form that was refused: where it is, what was typed, and which of its fields are wrong.
+#[derive(Clone)]
 pub(super) struct RefusedForm {
     pub(super) typed_in: TypedIn,
-    pub(super) typed: change::Typed,
+    pub(super) typed: Form,
     pub(super) wrong: Vec<String>,
 }
 
 pub(super) struct TypedForm {
     /// What the ids of its fields end in.
     pub(super) id: String,
-    pub(super) typed: change::Typed,
-    /// Whether the form was refused, so that it is shown unfolded.
-    pub(super) is_refused: bool,
-    wrong: Vec<String>,
+    /// What was typed if the form was refused, so that it is shown unfolded.
+    pub(super) refused: Option<RefusedForm>,
 }
 
 pub(super) struct ShownExample {
-    pub(super) typed: example::Typed,
+    typed: Form,
     pub(super) browsers: Vec<(&'static str, String)>,
     pub(super) refused: Option<String>,
     /// Where the visitor is led; `None` for a wrong example.
@@ -73,13 +72,9 @@ impl ShownRule {
     ) -> Self {
         let number = (place + 1).to_string();
         let most = || t.with("rules-conditions-full", CONDITIONS_MAX.to_string());
-        let mut lead_form = TypedForm::new(&number, TypedIn::LongUrl(place), refused);
-        if !lead_form.is_refused {
-            rule.long_url.as_str().clone_into(&mut lead_form.typed.long_url);
-        }
         Self {
             form: TypedForm::new(&number, TypedIn::Condition(place), refused),
-            lead_form,
+            lead_form: TypedForm::new(&number, TypedIn::LongUrl(place), refused),
             long_url: rule.long_url.as_str().to_owned(),
             is_denied: !is_allowed,
             conditions: rule.conditions.iter().map(|condition| condition_text(condition, t)).collect(),
@@ -92,13 +87,16 @@ impl ShownRule {
 impl TypedForm {
     /// Makes a form, the ids of whose fields end in `id`. What was typed stays if it was refused.
     pub(super) fn new(id: &str, typed_in: TypedIn, refused: Option<&RefusedForm>) -> Self {
-        let refused = refused.filter(|form| form.typed_in == typed_in);
-        let (typed, wrong) = refused.map(|form| (form.typed.clone(), form.wrong.clone())).unwrap_or_default();
-        Self { id: id.to_owned(), typed, is_refused: refused.is_some(), wrong }
+        let refused = refused.filter(|form| form.typed_in == typed_in).cloned();
+        Self { id: id.to_owned(), refused }
+    }
+
+    pub(super) fn value(&self, field: &str) -> &str {
+        self.refused.as_ref().and_then(|form| form.typed.filled(field)).unwrap_or_default()
     }
 
     pub(super) fn is_wrong(&self, field: &str) -> bool {
-        self.wrong.iter().any(|wrong| wrong == field)
+        self.refused.as_ref().is_some_and(|form| form.wrong.iter().any(|wrong| wrong == field))
     }
 
     /// Returns whether the form is for a rule, which may have no condition.
@@ -117,10 +115,10 @@ impl ShownExample {
             ip: context.request.client,
             now: api.domain_cache.now(),
         };
-        let typed = example::Typed::read(context.query, &own);
+        let typed = example::typed(context.query, &own);
         let allows = |url: &_| api.lookup.allows(url);
-        let lead = typed.lead(&own, &api.time_zone, link.rules(), &link.long_url, link.forward_query, allows);
-        let (lead, wrong) = match lead {
+        let (rules, forwards, zone) = (link.rules(), link.forward_query, &api.time_zone);
+        let (lead, wrong) = match example::lead(&typed, &own, zone, rules, &link.long_url, forwards, allows) {
             Ok(lead) => (Some(ShownLead::new(&lead, link.is_live(lead.now), t)), Vec::new()),
             Err(wrong) => (None, wrong),
         };
@@ -130,6 +128,10 @@ impl ShownExample {
         let common = BROWSERS.iter().map(|(value, name, _)| (*value, (*name).to_owned()));
         let none = [(NONE, t.text("rules-browser-none"))];
         Self { typed, browsers: own_browser.chain(common).chain(none).collect(), refused, lead, wrong }
+    }
+
+    pub(super) fn value(&self, field: &str) -> &str {
+        self.typed.filled(field).unwrap_or_default()
     }
 
     pub(super) fn is_wrong(&self, field: &str) -> bool {
