@@ -46,28 +46,7 @@ pub(crate) struct Value {
 /// A bar chart. The template escapes every text. A bar stands in a slot of the full height, so that
 /// a pointer finds the text of a low one.
 #[derive(Debug, Template)]
-#[template(
-    ext = "html",
-    source = r#"<svg class="chart" role="img" aria-labelledby="chart-title" aria-describedby="chart-text"
- viewBox="0 0 {{ self::WIDTH }} {{ self::HEIGHT }}">
-<title id="chart-title">{{ title }}</title><desc id="chart-text">{{ text }}</desc>
-{% for (number, label) in grid -%}
-<line class="grid" x1="{{ self::LEFT }}" x2="{{ self::RIGHT }}" y1="{{ self.y(number) }}" y2="{{ self.y(number) }}"/>
-<text x="{{ self::LEFT - self::TEXT_GAP }}" y="{{ self.y(number) + 4.0 }}" text-anchor="end">{{ label }}</text>
-{% endfor %}
-{%- for value in values -%}
-<g><title>{{ value.text }}</title>
-<rect class="slot" x="{{ self.x(loop.index0, 0.0) }}" y="{{ self::TOP }}"
- width="{{ self.slot_width() }}" height="{{ self::BASE - self::TOP }}"/>
-<rect class="bar" x="{{ self.x(loop.index0, 0.1) }}" y="{{ self.y(value.number) }}"
- width="{{ self.bar_width() }}" height="{{ self.height(value.number) }}"/></g>
-{% endfor %}
-{%- for (index, time) in self.times() -%}
-<text x="{{ self.x(index, 0.5) }}" y="{{ self::HEIGHT - self::TEXT_GAP }}" text-anchor="middle">{{ time }}</text>
-{% endfor %}
-{%- if let Some(points) = self.line() %}<polyline class="before" points="{{ points }}"/>{% endif %}
-</svg>"#
-)]
+#[template(path = "chart.html")]
 pub(crate) struct Chart {
     title: String,
     text: String,

@@ -2,6 +2,7 @@
 
 use api::SignInError;
 use app::AppError;
+use hyper::StatusCode;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PageError {
@@ -17,15 +18,9 @@ pub(crate) enum PageError {
     /// The form does not come from a page of this service.
     #[error("form of another site")]
     OtherOrigin,
-    /// The body is not a form.
-    #[error("body is no form")]
-    NoForm,
-    /// The form is too long.
-    #[error("form too long")]
-    LongForm,
-    /// The form did not arrive in time.
-    #[error("form upload timed out")]
-    SlowForm,
+    /// The body is not a form, too long, or did not arrive in time: 415, 413 or 408.
+    #[error("form refused: {0}")]
+    Form(StatusCode),
     #[error("no such page")]
     NoPage,
 }

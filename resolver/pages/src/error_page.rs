@@ -67,11 +67,7 @@ fn words(error: &PageError, t: &Locale) -> (StatusCode, String, String) {
         PageError::OtherOrigin => {
             (StatusCode::FORBIDDEN, t.text("error-title"), t.text("error-other-origin"))
         }
-        PageError::NoForm => {
-            (StatusCode::UNSUPPORTED_MEDIA_TYPE, t.text("error-title"), t.text("error-form"))
-        }
-        PageError::LongForm => (StatusCode::PAYLOAD_TOO_LARGE, t.text("error-title"), t.text("error-form")),
-        PageError::SlowForm => (StatusCode::REQUEST_TIMEOUT, t.text("error-title"), t.text("error-form")),
+        PageError::Form(status) => (*status, t.text("error-title"), t.text("error-form")),
         PageError::NoPage => (StatusCode::NOT_FOUND, t.text("no-page-title"), t.text("no-page-text")),
     };
     (status, title, text)

@@ -26,16 +26,7 @@ pub(crate) struct Country {
 }
 
 #[derive(Debug, Template)]
-#[template(
-    ext = "html",
-    source = r#"<svg class="map" role="img" aria-labelledby="map-title" viewBox="0 0 1000 449">
-<title id="map-title">{{ title }}</title>
-{% for shape in shapes -%}
-<path class="level-{{ shape.level }}" d="{{ shape.path }}">
-{%- if let Some(text) = shape.text %}<title>{{ text }}</title>{% endif %}</path>
-{% endfor %}
-</svg>"#
-)]
+#[template(path = "map.html")]
 pub(crate) struct WorldMap {
     title: String,
     shapes: Vec<Shape>,

@@ -12,9 +12,7 @@ pub(crate) struct Markup(String);
 impl Markup {
     /// Takes the SVG of a QR code, which consists of shapes alone.
     pub(crate) fn of_qr_code(image: &qr::Image) -> Self {
-        // The document's own declaration has no place within a page.
-        let svg = String::from_utf8_lossy(&image.bytes);
-        Self(svg.find("<svg").map_or_else(String::new, |start| svg[start..].to_owned()))
+        Self(String::from_utf8_lossy(&image.bytes).into_owned())
     }
 
     /// Takes the SVG of a template, which escapes its texts.

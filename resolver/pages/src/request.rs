@@ -10,7 +10,7 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use http_body_util::{BodyExt as _, Limited};
 use hyper::{
-    HeaderMap, Method, Uri,
+    HeaderMap, Method, StatusCode, Uri,
     body::Incoming,
     header::{CONTENT_TYPE, HOST, HeaderValue, ORIGIN},
     http::uri::Authority,
@@ -94,7 +94,7 @@ impl<'a> PageRequest<'a> {
     ) -> Result<(), PageError> {
         let kind = self.headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
         if !kind.starts_with(b"application/x-www-form-urlencoded") {
-            return Err(PageError::NoForm);
+            return Err(PageError::Form(StatusCode::UNSUPPORTED_MEDIA_TYPE));
         }
         let (account, most, time) = match session {
             Some(session) => (Account::Key(session.grant.id.0), LONG_FORM_BYTES, BODY_TIME.1),
@@ -102,12 +102,13 @@ impl<'a> PageRequest<'a> {
         };
         let expected = body_bytes(self.headers).unwrap_or(most);
         if expected > most {
-            return Err(PageError::LongForm);
+            return Err(PageError::Form(StatusCode::PAYLOAD_TOO_LARGE));
         }
         let held = pages.api.budgets.bodies.take(account, 2 * expected as u64);
         self._held = Some(held.map_err(app::AppError::from)?);
         let body = timeout(time, from_client(Limited::new(body, expected).collect()));
-        let body = body.await.map_err(|_| PageError::SlowForm)?.map_err(|_| PageError::LongForm)?;
+        let body = body.await.map_err(|_| PageError::Form(StatusCode::REQUEST_TIMEOUT))?;
+        let body = body.map_err(|_| PageError::Form(StatusCode::PAYLOAD_TOO_LARGE))?;
         self.form = Form::parse(&body.to_bytes());
         match session {
             Some(session) if self.form.get(FORM_TOKEN) != Some(&session.form_token) => {

@@ -13,7 +13,7 @@ use links::scope::Scope;
 use web::Answer;
 
 use crate::{context::Context, error::PageError, frame::Frame, link_input::mark, locale::Locale, table};
-use creation::{RowRefusal, check, create_all};
+use creation::{check, create_all};
 use rows::{COLUMNS, ROWS_MAX, Row, TextError, read};
 
 pub(super) const PATH: &str = "/manage/bulk";
@@ -42,18 +42,12 @@ struct Preview {
     right: u64,
     columns: Vec<String>,
     first: Vec<ShownRow>,
-    wrong: Vec<WrongRow>,
+    wrong: Vec<ShownResult>,
 }
 
 struct ShownRow {
     line: u64,
     cells: Vec<String>,
-}
-
-struct WrongRow {
-    line: u64,
-    long_url: String,
-    reason: String,
 }
 
 #[derive(Template)]
@@ -75,7 +69,7 @@ struct ShownResult {
 }
 
 impl Preview {
-    fn new(rows: &[Row], wrong: Vec<WrongRow>, t: &Locale) -> Self {
+    fn new(rows: &[Row], wrong: Vec<ShownResult>, t: &Locale) -> Self {
         let first = &rows[..rows.len().min(SHOWN)];
         let has = |column: &Field| first.iter().any(|row| row.get(*column).is_some());
         let columns: Vec<Field> = COLUMNS.into_iter().filter(has).collect();
@@ -95,12 +89,13 @@ impl Preview {
 }
 
 impl ShownResult {
-    fn new(row: &Row, created: Result<String, RowRefusal>, t: &Locale) -> Self {
+    fn new(row: &Row, created: Result<String, String>) -> Self {
         let (short_url, error) = match created {
             Ok(short_url) => (short_url, String::new()),
-            Err(refusal) => (String::new(), refusal.text(t)),
+            Err(reason) => (String::new(), reason),
         };
-        Self { line: row.line as u64, long_url: long_url(row), short_url, error }
+        let long_url = shortened(row.get(Field::LongUrl).unwrap_or_default());
+        Self { line: row.line as u64, long_url, short_url, error }
     }
 }
 
@@ -118,10 +113,7 @@ pub(super) async fn submit(context: &Context<'_>) -> Result<Answer, PageError> {
         let created = create_all(context, form_sent.filled("mark"), &rows).await?;
         return result(context, &rows, created);
     }
-    let wrong = |row: &Row| {
-        let refusal = check(context, row).err()?;
-        Some(WrongRow { line: row.line as u64, long_url: long_url(row), reason: refusal.text(t) })
-    };
+    let wrong = |row: &Row| Some(ShownResult::new(row, Err(check(context, row).err()?)));
     let preview = Preview::new(&rows, rows.iter().filter_map(wrong).collect(), t);
     Ok(form(context, None, Some(preview)))
 }
@@ -145,11 +137,10 @@ fn form(context: &Context<'_>, refused: Option<String>, preview: Option<Preview>
 fn result(
     context: &Context<'_>,
     rows: &[Row],
-    created: Vec<Result<String, RowRefusal>>,
+    created: Vec<Result<String, String>>,
 ) -> Result<Answer, PageError> {
-    let frame = context.frame(PATH);
     let count = created.iter().filter(|created| created.is_ok()).count() as u64;
-    let results = rows.iter().zip(created).map(|(row, created)| ShownResult::new(row, created, frame.t));
+    let results = rows.iter().zip(created).map(|(row, created)| ShownResult::new(row, created));
     let results: Vec<ShownResult> = results.collect();
     let cells = |one: &ShownResult| {
         [one.line.to_string(), one.long_url.clone(), one.short_url.clone(), one.error.clone()]
@@ -160,13 +151,9 @@ fn result(
         refused: results.len() as u64 - count,
         csv: String::from_utf8_lossy(&csv).into_owned(),
         results,
-        frame,
+        frame: context.frame(PATH),
     };
     Ok(context.page(StatusCode::OK, &page))
-}
-
-fn long_url(row: &Row) -> String {
-    shortened(row.get(Field::LongUrl).unwrap_or_default())
 }
 
 /// Returns a text as tables show it. A row of megabytes would be in the answer several times.

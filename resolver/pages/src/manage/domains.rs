@@ -107,10 +107,6 @@ impl ShownDomain {
     }
 }
 
-pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
-    answer(context, None).await
-}
-
 pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
     let (links, by, form) = (context.links, context.by, context.form);
     let name = form.get("domain").unwrap_or_default();
@@ -168,7 +164,8 @@ fn read_edit(form: &Form, name: &str) -> Result<DomainEdit, AppError> {
     Ok(edit)
 }
 
-async fn answer(context: &Context<'_>, refusal: Option<Refusal>) -> Result<Answer, PageError> {
+/// Answers with a page of the list, after a form that was refused.
+pub(super) async fn answer(context: &Context<'_>, refusal: Option<Refusal>) -> Result<Answer, PageError> {
     let (form, by) = (context.form, context.by);
     let domains = context.links.domains(true, by).await?;
     let (paged, domains) = Paged::cut(domains, PATH, context.query);

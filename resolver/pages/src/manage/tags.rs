@@ -59,10 +59,6 @@ impl TagsPage<'_> {
     }
 }
 
-pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
-    answer(context, None).await
-}
-
 pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
     let (links, by, form) = (context.links, context.by, context.form);
     let name = form.get("tag").unwrap_or_default();
@@ -76,7 +72,8 @@ pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
     }
 }
 
-async fn answer(context: &Context<'_>, refusal: Option<Refusal>) -> Result<Answer, PageError> {
+/// Answers with a page of the list, after a form that was refused.
+pub(super) async fn answer(context: &Context<'_>, refusal: Option<Refusal>) -> Result<Answer, PageError> {
     let (query, by, links) = (context.query, context.by, context.links);
     let (search, order) = (query.filled("search"), query.filled("order"));
     let tags = links.tags(search, order, by).await?;

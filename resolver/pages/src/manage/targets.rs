@@ -28,10 +28,6 @@ struct TargetsPage<'a> {
     new_allowed: bool,
 }
 
-pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
-    answer(context, None).await
-}
-
 pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
     let (links, by, form) = (context.links, context.by, context.form);
     let changed = if form.get("do") == Some("remove") {
@@ -58,7 +54,8 @@ fn read_rule(form: &Form) -> Result<TargetRule, AppError> {
     TargetRule::parse(pattern, allowed).map_err(|error| AppError::invalid("pattern", error.to_string()))
 }
 
-async fn answer(context: &Context<'_>, refusal: Option<Refusal>) -> Result<Answer, PageError> {
+/// Answers with a page of the list, after a form that was refused.
+pub(super) async fn answer(context: &Context<'_>, refusal: Option<Refusal>) -> Result<Answer, PageError> {
     let form = context.form;
     let rules = context.links.target_rules(context.by).await?;
     let (paged, rules) = Paged::cut(rules, PATH, context.query);

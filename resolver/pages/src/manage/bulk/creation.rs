@@ -20,35 +20,22 @@ use crate::{context::Context, link_input::read_create, locale::Locale, messages:
 /// and holds no connection of the database meanwhile.
 const AT_ONCE: usize = 64;
 
-#[derive(Debug)]
-pub(super) enum RowRefusal {
-    Fault(Fault),
-    /// The use case refused the row, or failed.
-    App(AppError),
-}
-
-impl RowRefusal {
-    pub(super) fn text(&self, t: &Locale) -> String {
-        match self {
-            Self::Fault(Fault::Cells) => t.text("bulk-wrong-cells"),
-            Self::Fault(Fault::Break) => t.text("bulk-wrong-break"),
-            Self::Fault(Fault::OpenQuote) => t.text("bulk-wrong-quote"),
-            Self::App(error) => message(error, t),
-        }
-    }
-}
-
-impl From<AppError> for RowRefusal {
-    fn from(error: AppError) -> Self {
-        Self::App(error)
+fn fault_text(fault: Fault, t: &Locale) -> String {
+    match fault {
+        Fault::Cells => t.text("bulk-wrong-cells"),
+        Fault::Break => t.text("bulk-wrong-break"),
+        Fault::OpenQuote => t.text("bulk-wrong-quote"),
     }
 }
 
 /// Checks a row as far as that needs no database. The creation finds out whether a slug is free,
 /// and whether the key may add a domain.
-pub(super) fn check(context: &Context<'_>, row: &Row) -> Result<(), RowRefusal> {
+///
+/// # Errors
+/// Returns why the row cannot become a link, in words.
+pub(super) fn check(context: &Context<'_>, row: &Row) -> Result<(), String> {
     if let Some(fault) = row.fault {
-        return Err(RowRefusal::Fault(fault));
+        return Err(fault_text(fault, context.t));
     }
     let links = context.links;
     let mut wrong = FieldErrors::default();
@@ -64,8 +51,8 @@ pub(super) fn check(context: &Context<'_>, row: &Row) -> Result<(), RowRefusal> 
     if let Some(domain) = command.domain.take() {
         wrong.check(Field::Domain, links.check_domain(&domain));
     }
-    links.check_plain_create(command, wrong, context.by.id)?;
-    Ok(())
+    let checked = links.check_plain_create(command, wrong, context.by.id);
+    checked.map(drop).map_err(|error| message(&error, context.t))
 }
 
 /// Creates the links of rows, and returns their short URLs in the order of the rows.
@@ -76,33 +63,33 @@ pub(super) async fn create_all(
     context: &Context<'_>,
     mark: Option<&str>,
     rows: &[Row],
-) -> Result<Vec<Result<String, RowRefusal>>, AppError> {
+) -> Result<Vec<Result<String, String>>, AppError> {
     require(context.by, Scope::Create)?;
     let _call = context.pages.api.budgets.bulk_calls.take(Account::Key(context.by.id.0), 1)?;
     let creates: Vec<_> = rows.iter().map(|row| create(context, mark, row)).collect();
     Ok(stream::iter(creates).buffered(AT_ONCE).collect().await)
 }
 
-async fn create(context: &Context<'_>, mark: Option<&str>, row: &Row) -> Result<String, RowRefusal> {
+async fn create(context: &Context<'_>, mark: Option<&str>, row: &Row) -> Result<String, String> {
     if let Some(fault) = row.fault {
-        return Err(RowRefusal::Fault(fault));
+        return Err(fault_text(fault, context.t));
     }
+    create_link(context, mark, row).await.map_err(|error| message(&error, context.t))
+}
+
+async fn create_link(context: &Context<'_>, mark: Option<&str>, row: &Row) -> Result<String, AppError> {
     // The key may have been revoked since the form was sent.
-    let is_granted = api::is_still_granted(&context.pages.api, context.by).await;
-    if !is_granted.map_err(AppError::from)? {
-        return Err(AppError::Forbidden { scope: Scope::Create }.into());
+    if !api::is_still_granted(&context.pages.api, context.by).await? {
+        return Err(AppError::Forbidden { scope: Scope::Create });
     }
     let mut wrong = FieldErrors::default();
     let command = read_row(context, row, &mut wrong);
-    let key = idempotency(mark, row)?;
-    let record = context.links.create_link(command, key, wrong, context.by).await?;
+    let key = mark.map(|mark| {
+        let key = format!("page-{mark}-{}", row.line);
+        IdempotencyKey::new(key.as_bytes(), row.canonical())
+    });
+    let record = context.links.create_link(command, key.transpose()?, wrong, context.by).await?;
     Ok(context.pages.short_url(&record.link))
-}
-
-fn idempotency(mark: Option<&str>, row: &Row) -> Result<Option<IdempotencyKey>, AppError> {
-    let Some(mark) = mark else { return Ok(None) };
-    let key = format!("page-{mark}-{}", row.line);
-    IdempotencyKey::new(key.as_bytes(), row.canonical()).map(Some)
 }
 
 fn read_row(context: &Context<'_>, row: &Row, wrong: &mut FieldErrors) -> CreateLink {
