@@ -38,7 +38,6 @@ const TIMES_MAX: usize = 8;
 pub(crate) struct Value {
     /// The time below the bar, if there is room for it.
     pub(crate) time: String,
-    /// The text of the bar: its time and number.
     pub(crate) text: String,
     pub(crate) number: u64,
 }
@@ -58,8 +57,7 @@ pub(crate) struct Chart {
 }
 
 impl Chart {
-    /// Draws values as bars, and the numbers of `before` as a dashed line. Title and text describe
-    /// the picture.
+    /// Draws values as bars, and the numbers of `before` as a dashed line.
     pub(crate) fn new(title: String, text: String, values: Vec<Value>, before: Vec<u64>, t: &Locale) -> Self {
         let most = values.iter().map(|value| value.number).chain(before.iter().copied()).max().unwrap_or(0);
         let step = grid_step(most);
@@ -91,16 +89,14 @@ impl Chart {
         rounded(BASE - self.height(number))
     }
 
-    /// Returns the times below the bars, with their slots: as many as there is room for, at equal
-    /// distances.
+    /// Returns as many times as there is room for, at equal distances, with their slots.
     fn times(&self) -> Vec<(usize, &str)> {
         let every = self.values.len().div_ceil(TIMES_MAX).max(1);
         self.values.iter().map(|value| value.time.as_str()).enumerate().step_by(every).collect()
     }
 
-    /// Returns the points of the dashed line through the middles of the slots; `None` without
-    /// numbers. A single number becomes a line as wide as its slot. Numbers without a slot are left
-    /// out.
+    /// Returns the points of the dashed line through the middles of the slots; `None` without any.
+    /// A single number becomes a line as wide as its slot.
     fn line(&self) -> Option<String> {
         let point = |slot: usize, within, number| format!("{},{}", self.x(&slot, within), self.y(number));
         let points: Vec<String> = match &self.before[..self.before.len().min(self.values.len())] {

@@ -16,14 +16,8 @@ struct ClusterPage<'a> {
     status: ClusterStatus,
 }
 
-impl ClusterPage<'_> {
-    fn percent(&self, part: &u64, whole: &u64) -> String {
-        percent(*part, *whole)
-    }
-}
-
-fn percent(part: u64, whole: u64) -> String {
-    let hundredths = (u128::from(part) * 10_000).checked_div(u128::from(whole)).unwrap_or(0);
+fn percent(part: &u64, whole: &u64) -> String {
+    let hundredths = (u128::from(*part) * 10_000).checked_div(u128::from(*whole)).unwrap_or(0);
     format!("{}.{:02} %", hundredths / 100, hundredths % 100)
 }
 
@@ -58,8 +52,8 @@ mod tests {
 
     #[test]
     fn shares_are_rounded_down_and_survive_large_numbers() {
-        assert_eq!(percent(1, 3), "33.33 %");
-        assert_eq!(percent(0, 0), "0.00 %");
-        assert_eq!(percent(u64::MAX, u64::MAX), "100.00 %");
+        assert_eq!(percent(&1, &3), "33.33 %");
+        assert_eq!(percent(&0, &0), "0.00 %");
+        assert_eq!(percent(&u64::MAX, &u64::MAX), "100.00 %");
     }
 }

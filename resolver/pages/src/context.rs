@@ -48,13 +48,11 @@ impl<'a> Context<'a> {
         self.by.scopes.allow(scope)
     }
 
-    /// Returns the link of this name, on the domain that the query names.
     pub(crate) fn link_name(&self, name: &str) -> LinkName {
         LinkName { code: name.to_owned(), domain: self.query.owned("domain") }
     }
 
-    /// Makes the frame of the answer. `part` is the address of the part of the navigation that the
-    /// page belongs to.
+    /// Makes the frame of an answer; `part` is the address of its part of the navigation.
     pub(crate) fn frame(&self, part: &'static str) -> Frame<'a> {
         Frame::new(self.request, Some(self.session), part)
     }

@@ -6,13 +6,11 @@ use hyper::StatusCode;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PageError {
-    /// A use case refused, or failed.
     #[error(transparent)]
     App(#[from] AppError),
     /// The API key of a sign-in was refused.
     #[error(transparent)]
     SignIn(#[from] SignInError),
-    /// The page needs a session.
     #[error("not signed in")]
     NoSession,
     /// The form does not come from a page of this service.

@@ -51,7 +51,6 @@ pub(crate) fn show(error: &PageError, request: &PageRequest<'_>, session: Option
     }
 }
 
-/// Returns status, title and text of an error.
 fn words(error: &PageError, t: &Locale) -> (StatusCode, String, String) {
     let (status, title, text) = match error {
         PageError::App(error) | PageError::SignIn(SignInError::App(error)) => {

@@ -5,7 +5,6 @@ use url::form_urlencoded;
 /// Maximum number of fields. Each takes far more memory than its two bytes on the wire.
 const FIELDS_MAX: usize = 200;
 
-/// The fields, in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Form(pub(crate) Vec<(String, String)>);
 

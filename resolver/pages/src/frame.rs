@@ -56,7 +56,6 @@ impl<'a> Frame<'a> {
         url::form_urlencoded::byte_serialize(self.back.as_bytes()).collect()
     }
 
-    /// Returns the name of the API key that is signed in.
     pub(crate) fn signed_in(&self) -> Option<&str> {
         self.session.map(|session| &*session.grant.name)
     }

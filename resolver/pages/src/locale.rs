@@ -44,7 +44,6 @@ impl Locale {
         Self { tag: tag.to_owned(), bundle }
     }
 
-    /// Returns the name of the language in itself.
     pub(crate) fn name(&self) -> String {
         self.text("language-name")
     }
@@ -59,28 +58,24 @@ impl Locale {
 
     /// Returns a text about a number, its argument `count`.
     pub(crate) fn count(&self, id: &str, count: &u64) -> String {
-        let mut args = FluentArgs::new();
-        args.set("count", FluentValue::from(*count));
-        args.set("shown", self.number(count));
-        self.format(id, Some(&args)).unwrap_or_else(|| id.to_owned())
+        self.fill(id, [("count", (*count).into()), ("shown", self.number(count).into())])
     }
 
     /// Returns a text with another one in it, its argument `value`.
     pub(crate) fn with(&self, id: &str, value: impl AsRef<str>) -> String {
-        let mut args = FluentArgs::new();
-        args.set("value", FluentValue::from(value.as_ref()));
-        self.format(id, Some(&args)).unwrap_or_else(|| id.to_owned())
+        self.fill(id, [("value", value.as_ref().into())])
     }
 
     /// Returns a text with two others in it, its arguments `first` and `second`.
     pub(crate) fn with_two(&self, id: &str, first: impl AsRef<str>, second: impl AsRef<str>) -> String {
-        let mut args = FluentArgs::new();
-        args.set("first", FluentValue::from(first.as_ref()));
-        args.set("second", FluentValue::from(second.as_ref()));
+        self.fill(id, [("first", first.as_ref().into()), ("second", second.as_ref().into())])
+    }
+
+    fn fill<'a, const N: usize>(&self, id: &str, args: [(&'a str, FluentValue<'a>); N]) -> String {
+        let args: FluentArgs<'a> = args.into_iter().collect();
         self.format(id, Some(&args)).unwrap_or_else(|| id.to_owned())
     }
 
-    /// Formats a number with the separators of the language.
     pub(crate) fn number(&self, number: &u64) -> String {
         let separator = self.text("digit-separator");
         let digits = number.to_string();
@@ -103,7 +98,6 @@ impl Locale {
 }
 
 impl Locales {
-    /// Reads the files that are part of the program.
     pub(crate) fn embedded() -> Self {
         let locale = |file: &str| {
             let tag = file.strip_suffix(".ftl")?;

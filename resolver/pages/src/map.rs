@@ -15,13 +15,11 @@ const WORLD: &str = include_str!("../map/world.txt");
 /// The number of levels above that of countries without a number.
 const LEVELS: u32 = 5;
 
-/// A country with a number.
 #[derive(Clone, Debug)]
 pub(crate) struct Country {
     /// The code of ISO 3166-1 alpha-2.
     pub(crate) code: String,
     pub(crate) number: u64,
-    /// The name with the number, for people.
     pub(crate) text: String,
 }
 

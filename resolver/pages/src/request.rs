@@ -38,9 +38,7 @@ pub(crate) struct PageRequest<'a> {
     pub(crate) client: IpAddr,
     pub(crate) preferences: Preferences<'a>,
     pub(crate) query: Form,
-    /// The fields of the form; empty without one.
     pub(crate) form: Form,
-    /// The memory account of the form.
     _held: Option<Held>,
 }
 
@@ -73,19 +71,12 @@ impl<'a> PageRequest<'a> {
     }
 
     /// Checks that a POST comes from a page of this service.
-    ///
-    /// # Errors
-    /// Returns [`PageError::OtherOrigin`] if it comes from another site.
     pub(crate) fn check_origin(&self, pages: &Pages) -> Result<(), PageError> {
         let own = [self.host().unwrap_or(""), pages.api.domain_cache.default_name()];
         if is_same_origin(self.headers, &own) { Ok(()) } else { Err(PageError::OtherOrigin) }
     }
 
-    /// Reads and checks the form of a POST.
-    ///
-    /// # Errors
-    /// Returns [`PageError`] if the form lacks the token of the session, is too long or too slow,
-    /// or is not a form.
+    /// Reads the form of a POST, and checks that it has the token of the session.
     pub(crate) async fn read_form(
         &mut self,
         pages: &Arc<Pages>,

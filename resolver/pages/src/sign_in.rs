@@ -32,7 +32,6 @@ pub(crate) fn show(request: &PageRequest<'_>, session: Option<&Session>) -> Answ
     page(request.renderer, StatusCode::OK, Forms::Stay, &form)
 }
 
-/// Opens a session for a right key, and shows the form again for a wrong one.
 pub(crate) async fn sign_in(
     pages: &Arc<Pages>,
     request: &PageRequest<'_>,

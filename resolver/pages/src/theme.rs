@@ -4,7 +4,6 @@ use qr::Rgb;
 use url::Url;
 
 const NAME: &str = "Shortmint";
-/// Maximum length of a name and of a footer, in bytes.
 const NAME_BYTES: usize = 60;
 const FOOTER_BYTES: usize = 300;
 

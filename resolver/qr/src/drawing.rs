@@ -8,7 +8,7 @@ use super::options::{Margin, QUIET_MODULES, QrError, QrOptions};
 pub(super) struct Drawing<'a> {
     code: QRCode,
     pub(super) options: &'a QrOptions,
-    modules: u16,
+    pub(super) modules: u16,
     /// Pixels on each side of a module.
     pub(super) scale: u16,
     /// Pixels above the first row of modules, and left of the first column.
@@ -32,10 +32,6 @@ impl<'a> Drawing<'a> {
         // An odd pixel goes to the right and to the bottom.
         let offset = (side - scale * modules) / 2;
         Ok(Self { code, options, modules, scale, offset, side })
-    }
-
-    pub(super) fn modules(&self) -> u16 {
-        self.modules
     }
 
     /// Returns the rows of modules from the top; `true` is a dark module.

@@ -92,7 +92,6 @@ mod tests {
             Self { side, colors: bytes.chunks_exact(3).map(|rgb| rgb.try_into().unwrap()).collect() }
         }
 
-        /// Rasterizes the few shapes that an SVG of this crate consists of.
         fn of_svg(image: &Image) -> Self {
             assert_eq!(image.content_type, "image/svg+xml");
             let document = roxmltree::Document::parse(str::from_utf8(&image.bytes).unwrap()).unwrap();

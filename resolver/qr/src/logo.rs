@@ -33,7 +33,6 @@ struct Pixels {
 #[error("expected a PNG of at most {SIDE_MAX} pixels on a side")]
 pub struct LogoError;
 
-/// The square that a logo takes in an image, in pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) start: usize,
@@ -99,7 +98,6 @@ impl Pixels {
         Some(Self { width: usize::try_from(width).ok()?, height: usize::try_from(height).ok()?, rgba })
     }
 
-    /// Returns the mean colour of a square of pixels over a background.
     fn mean(&self, (left, top): (usize, usize), step: usize, background: [u8; 3]) -> [u8; 3] {
         let (right, bottom) = ((left + step).min(self.width), (top + step).min(self.height));
         let (mut sums, mut count) = ([0_u64; 3], 0_u64);
@@ -121,7 +119,7 @@ impl Pixels {
 impl Place {
     /// Returns the middle of a drawing. It covers whole modules.
     pub(super) fn of(drawing: &Drawing<'_>) -> Self {
-        let modules = drawing.modules();
+        let modules = drawing.modules;
         // A code has an odd number of modules on a side, and so has its middle.
         let covered = (modules / SIDE_DIVISOR) | 1;
         let start = drawing.offset + (modules - covered) / 2 * drawing.scale;

@@ -80,7 +80,6 @@ pub struct QrOptions {
     pub(super) size: u16,
     pub(super) margin: Margin,
     pub(super) error_correction: ErrorCorrection,
-    /// The colour of the dark modules.
     pub(super) color: Rgb,
     /// The colour of the light modules and the margin.
     pub(super) background: Rgb,

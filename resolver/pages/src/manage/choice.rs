@@ -44,7 +44,6 @@ impl fmt::Display for Choice {
 pub(super) struct Done {
     /// The number of links that were changed; `None` without a change.
     pub(super) count: Option<u64>,
-    /// Why nothing was tried.
     pub(super) refused: Option<String>,
     /// The links that were not changed, with the reason.
     pub(super) failed: Vec<(Choice, String)>,
@@ -59,7 +58,6 @@ impl Done {
         Self { count: query.get(DONE).and_then(|count| count.parse().ok()), ..Self::default() }
     }
 
-    /// Returns whether a link stays chosen.
     pub(super) fn has(&self, choice: &Choice) -> bool {
         self.failed.iter().any(|(failed, _)| failed == choice)
     }

@@ -26,7 +26,6 @@ struct DomainsPage<'a> {
     paged: Paged,
     notices: Notices,
     redirect_fields: [&'static str; 3],
-    /// The names of the fallback redirects.
     columns: [String; 3],
     /// The redirects of domains that have none of their own.
     defaults: [String; 3],
@@ -78,7 +77,6 @@ impl Changes {
 }
 
 impl Values {
-    /// Reads what was typed in the form of a domain.
     fn read(form: &Form, name: &str) -> Self {
         let typed = |name: &str| form.get(name).unwrap_or_default().to_owned();
         Self {
@@ -164,7 +162,6 @@ fn read_edit(form: &Form, name: &str) -> Result<DomainEdit, AppError> {
     Ok(edit)
 }
 
-/// Answers with a page of the list, after a form that was refused.
 pub(super) async fn answer(context: &Context<'_>, refusal: Option<Refusal>) -> Result<Answer, PageError> {
     let (form, by) = (context.form, context.by);
     let domains = context.links.domains(true, by).await?;

@@ -47,7 +47,6 @@ struct KeysPage<'a> {
     scopes: Vec<(&'static str, String)>,
     domains: Vec<String>,
     keep_hours: [u64; 4],
-    /// What was typed for a key that was refused.
     typed: Form,
     is_wrong: bool,
     secret: Option<(String, String)>,
@@ -61,7 +60,6 @@ struct ShownKey {
     created: String,
     last_used: Option<String>,
     expires: Option<String>,
-    /// The number of its secret.
     secret: i64,
     is_revoked: bool,
     is_expired: bool,
@@ -225,10 +223,7 @@ async fn read_new_key(context: &Context<'_>, form: &Form) -> Result<CreateKey, &
     })
 }
 
-/// Returns the name of the text that says why a form was refused.
-///
-/// # Errors
-/// Returns the error of the page if it was not the form's fault.
+/// Returns the name of the text that says why; an error if it was not the form's fault.
 fn reason(refused: Refused) -> Result<&'static str, AppError> {
     Ok(match refused {
         Refused::NotConfirmed => "keys-not-confirmed",

@@ -33,7 +33,6 @@ struct LinkPage<'a> {
     frame: Frame<'a>,
     link: ShownLink,
     form: LinkForm,
-    /// The version of the link that the form was filled from.
     version: u64,
     has_password: bool,
     qr_code: Markup,

@@ -179,7 +179,6 @@ fn form_time(time: Option<Timestamp>, zone: &TimeZone) -> String {
 mod tests {
     use super::*;
 
-    /// The form of a link, as a browser sends it, with some fields typed over.
     fn sent(was: &[(&str, &str)], typed: &[(&str, &str)]) -> LinkForm {
         let mut query = url::form_urlencoded::Serializer::new(String::new());
         for (name, value) in was {

@@ -45,7 +45,6 @@ struct ListPage<'a> {
     frame: Frame<'a>,
     links: Vec<ShownLink>,
     paged: Paged,
-    /// The fields of the query that the list knows.
     query: Form,
     tags: Vec<Tag>,
     domains: Vec<String>,
@@ -57,10 +56,8 @@ struct ListPage<'a> {
     visits_in: Period,
     created_in: Period,
     may_count: bool,
-    /// What the key may do with chosen links.
     may: May,
     done: Done,
-    /// A deleted link that can be restored.
     deleted: Option<Choice>,
 }
 
@@ -110,8 +107,7 @@ impl ListPage<'_> {
     }
 }
 
-/// Reads the query of a list: search, filters, order and page. Invalid fields are recorded in
-/// `wrong`.
+/// Reads the query of a list; what is wrong is recorded.
 pub(super) fn read_query(context: &Context<'_>, query: &Form, wrong: &mut FieldErrors) -> ListLinks {
     let page = query.filled("page").map(|text| {
         let page = text.parse().ok().filter(|page| *page > 0);
@@ -158,8 +154,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
     answer(context, StatusCode::OK, Done::of(context.query)).await
 }
 
-/// Answers with the page of the list that the query asks for. `done` is what became of the last
-/// change of chosen links.
+/// Answers with the list of the query; `done` is what became of the last change of chosen links.
 pub(super) async fn answer(
     context: &Context<'_>,
     status: StatusCode,
@@ -205,10 +200,8 @@ pub(super) async fn answer(
     Ok(context.page(status, &page))
 }
 
-/// Describes a page with `len` links.
-///
-/// # Errors
-/// Returns the last page, to show instead of one that does not exist.
+/// Describes a page with `len` links. The error is the last page, to show instead of one that does
+/// not exist.
 fn page_of(total: u64, page: u64, per_page: u64, len: u64, query: &Form) -> Result<Paged, u64> {
     let is_counted = total < COUNTED_MAX;
     let last = total.div_ceil(per_page).max(1);

@@ -21,7 +21,6 @@ pub(super) struct Notices {
 }
 
 impl Notices {
-    /// Makes the notices of a page, whose query says whether a form was stored.
     pub(super) fn new(query: &Form, refusal: Option<Refusal>) -> Self {
         Self { is_stored: refusal.is_none() && is_stored(query), refusal }
     }
@@ -43,10 +42,7 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
-    /// Converts an error that the sender of the form can mend.
-    ///
-    /// # Errors
-    /// Returns any other error, which has a page of its own.
+    /// Converts an error that the sender of the form can mend; any other has a page of its own.
     pub(super) fn new(error: AppError, t: &Locale) -> Result<Self, PageError> {
         let status = api::rest::status_of(&error);
         // Conflicts, missing objects and wrong values; and a name that the key may not add.
@@ -58,13 +54,11 @@ impl Refusal {
         Ok(Self { status, text: message(&error, t), fields: wrong_fields(&error) })
     }
 
-    /// Makes the refusal of a form by the page itself.
     pub(super) fn of_page(text: String) -> Self {
         Self { status: StatusCode::BAD_REQUEST, text, fields: Vec::new() }
     }
 }
 
-/// Leads back to a list after a change.
 pub(super) fn stored(context: &Context<'_>, path: &str) -> Answer {
     redirect(StatusCode::SEE_OTHER, &stored_address(path, context.query))
 }

@@ -12,7 +12,6 @@ pub(super) const KNOWN: [&str; 12] = [
     "count",
 ];
 
-/// The page of a list that is shown.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Paged {
     /// The number of entries on all pages. If they were not all counted, there are more.
@@ -65,12 +64,10 @@ pub(super) fn address(path: &str, query: &Form) -> String {
     if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
 }
 
-/// Returns the address of a list with the same query, and the notice that a form was stored.
 pub(super) fn stored_address(path: &str, query: &Form) -> String {
     with_parameter(&address(path, query), STORED)
 }
 
-/// Returns whether a form was stored before this page was requested.
 pub(super) fn is_stored(query: &Form) -> bool {
     query.is_on(STORED)
 }

@@ -11,13 +11,11 @@ use jiff::{SignedDuration, Timestamp, ToSpan as _, civil::Date, tz::TimeZone};
 
 use crate::{form::Form, locale::Locale};
 
-/// The value of the field `range` that stands for dates.
 const DATES: &str = "dates";
 const DATE_LEN: usize = "2026-11-25".len();
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Period {
-    /// Since midnight.
     Today,
     /// Today and the 6 days before.
     Week,
@@ -26,13 +24,10 @@ pub(super) enum Period {
     Month,
     /// Today and the 89 days before.
     Quarter,
-    /// Since the first day of this month.
     ThisMonth,
     /// The whole month before this one.
     LastMonth,
-    /// Since New Year.
     Year,
-    /// Since the first visit.
     All,
     /// From a day on, or the first visit, until another, or now.
     Dates(Option<Date>, Option<Date>),
@@ -47,7 +42,6 @@ pub(super) struct Bounds {
 }
 
 impl Period {
-    /// The periods that have a name.
     pub(super) const PRESETS: [Self; 8] = [
         Self::Today,
         Self::Week,
@@ -151,7 +145,6 @@ pub(super) fn read_period(query: &Form, field: &str, wrong: &mut FieldErrors) ->
     wrong.note(field, found.ok_or_else(|| "no name of a period".to_owned())).unwrap_or(Period::All)
 }
 
-/// Returns the periods of lists to choose from: names and texts.
 pub(super) fn period_choices(t: &Locale) -> Vec<(&'static str, String)> {
     OF_LISTS.into_iter().map(|period| (period.name(), period.text(t))).collect()
 }

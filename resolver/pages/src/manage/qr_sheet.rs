@@ -29,7 +29,6 @@ struct SheetPage<'a> {
     frame: Frame<'a>,
     codes: Vec<ShownCode>,
     paged: Paged,
-    /// The address of the list with the same query.
     list: String,
 }
 
@@ -39,7 +38,6 @@ struct ShownCode {
     title: Option<String>,
 }
 
-/// Shows the sheet of a page of the list.
 pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
     let (links, by) = (context.links, context.by);
     // Nothing is printed for the trash, whose links lead nowhere.

@@ -50,11 +50,8 @@ struct ShownReservation {
 struct ShownCodes {
     id: String,
     count: u64,
-    /// The number of codes that have a link.
     filled: u64,
-    /// When the reservation was given up.
     given_up: Option<String>,
-    /// All codes, one on each line.
     text: String,
 }
 
@@ -98,7 +95,6 @@ pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
     }
 }
 
-/// Makes a reservation or gives one up, as the pressed button says.
 pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
     let (links, by, form) = (context.links, context.by, context.form);
     let changed = if form.get("do") == Some("give-up") {

@@ -21,7 +21,6 @@ pub(super) struct ShownLink {
     /// with `state-` that of a text.
     pub(super) state: &'static str,
     pub(super) state_text: String,
-    /// The link among the chosen ones of a form.
     pub(super) choice: Choice,
 }
 

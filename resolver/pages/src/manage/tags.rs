@@ -48,12 +48,10 @@ impl TagsPage<'_> {
         self.query.get(name).unwrap_or("")
     }
 
-    /// Returns whether the new name of a tag was refused.
     fn is_wrong(&self, tag: &ShownTag) -> bool {
         self.notices.refusal.is_some() && self.typed.get("tag") == Some(&tag.name)
     }
 
-    /// Returns the value of the field for another name.
     fn new_name<'s>(&'s self, tag: &'s ShownTag) -> &'s str {
         if self.is_wrong(tag) { self.typed.get("newName").unwrap_or_default() } else { &tag.name }
     }
@@ -72,7 +70,6 @@ pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
     }
 }
 
-/// Answers with a page of the list, after a form that was refused.
 pub(super) async fn answer(context: &Context<'_>, refusal: Option<Refusal>) -> Result<Answer, PageError> {
     let (query, by, links) = (context.query, context.by, context.links);
     let (search, order) = (query.filled("search"), query.filled("order"));

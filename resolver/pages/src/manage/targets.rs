@@ -20,9 +20,7 @@ struct TargetsPage<'a> {
     rules: Vec<TargetRule>,
     paged: Paged,
     notices: Notices,
-    /// Whether the form of a new rule was refused.
     is_wrong: bool,
-    /// The pattern that was typed for a rule that was refused.
     new_pattern: &'a str,
     /// Whether that rule would have allowed its hosts.
     new_allowed: bool,
@@ -54,7 +52,6 @@ fn read_rule(form: &Form) -> Result<TargetRule, AppError> {
     TargetRule::parse(pattern, allowed).map_err(|error| AppError::invalid("pattern", error.to_string()))
 }
 
-/// Answers with a page of the list, after a form that was refused.
 pub(super) async fn answer(context: &Context<'_>, refusal: Option<Refusal>) -> Result<Answer, PageError> {
     let form = context.form;
     let rules = context.links.target_rules(context.by).await?;

@@ -30,9 +30,6 @@ fn fault_text(fault: Fault, t: &Locale) -> String {
 
 /// Checks a row as far as that needs no database. The creation finds out whether a slug is free,
 /// and whether the key may add a domain.
-///
-/// # Errors
-/// Returns why the row cannot become a link, in words.
 pub(super) fn check(context: &Context<'_>, row: &Row) -> Result<(), String> {
     if let Some(fault) = row.fault {
         return Err(fault_text(fault, context.t));
@@ -56,9 +53,6 @@ pub(super) fn check(context: &Context<'_>, row: &Row) -> Result<(), String> {
 }
 
 /// Creates the links of rows, and returns their short URLs in the order of the rows.
-///
-/// # Errors
-/// Returns [`AppError`] if the key may not create links, or has too many such calls under way.
 pub(super) async fn create_all(
     context: &Context<'_>,
     mark: Option<&str>,

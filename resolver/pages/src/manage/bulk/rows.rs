@@ -28,7 +28,6 @@ pub(super) struct Row {
     pub(super) line: usize,
     /// The cells that are not blank, without white space around them.
     cells: Vec<(Field, String)>,
-    /// Why the row cannot become a link.
     pub(super) fault: Option<Fault>,
 }
 
@@ -55,9 +54,7 @@ pub(super) enum TextError {
     Empty,
     /// The first line names a column that links do not have.
     UnknownColumn(String),
-    /// The first line names a column twice.
     RepeatedColumn(&'static str),
-    /// The first line names no column of long URLs.
     NoLongUrl,
     TooManyRows,
 }
@@ -68,10 +65,6 @@ impl Row {
     }
 }
 
-/// Reads the rows of a text.
-///
-/// # Errors
-/// Returns [`TextError`] if the text is no list and no table of links, or too long.
 pub(super) fn read(text: &str) -> Result<Vec<Row>, TextError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let names = |cells: &[&str]| cells.iter().filter(|cell| column(cell).is_some()).count();
@@ -169,7 +162,6 @@ fn row(record: &Record, columns: &[Option<Field>]) -> Row {
 mod tests {
     use super::*;
 
-    /// Returns the line and some cells of each row.
     fn cells<'a>(rows: &'a [Row], columns: &[Field]) -> Vec<(usize, Vec<&'a str>)> {
         let cells = |row: &'a Row| columns.iter().map(|column| row.get(*column).unwrap_or("-")).collect();
         rows.iter().map(|row| (row.line, cells(row))).collect()

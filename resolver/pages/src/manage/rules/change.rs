@@ -8,8 +8,7 @@ use links::{Condition, Rule};
 
 use crate::form::Form;
 
-/// A change of a list of rules that exists. Rules and conditions are named by their places, counted
-/// from 0.
+/// A change of a list of rules. Places are counted from 0.
 #[derive(Debug)]
 pub(super) struct Change {
     /// The whole list after the change, unchecked.
@@ -20,14 +19,12 @@ pub(super) struct Change {
     pub(super) typed_in: Option<TypedIn>,
 }
 
-/// A form with fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TypedIn {
     /// That of another rule.
     NewRule,
     /// That of another condition of the rule in this place, which becomes its last one.
     Condition(usize),
-    /// That of another long URL of the rule in this place.
     LongUrl(usize),
 }
 
@@ -85,7 +82,6 @@ fn typed(form: &Form, name: &str) -> String {
     form.filled(name).unwrap_or_default().to_owned()
 }
 
-/// Returns the condition that a form has, unchecked.
 fn typed_condition(form: &Form) -> ConditionFields {
     ConditionFields {
         kind: Some(typed(form, "type")),

@@ -89,7 +89,6 @@ pub(super) struct Lead {
     pub(super) rule: Option<usize>,
     /// The header `Location` of the redirect.
     pub(super) to: String,
-    /// Whether the target rules deny it.
     pub(super) is_denied: bool,
     pub(super) now: Timestamp,
 }
@@ -106,12 +105,9 @@ pub(super) fn typed(query: &Form, own: &Own<'_>) -> Form {
     Form(fields.map(|(name, value)| (name.to_owned(), value)).to_vec())
 }
 
-/// Returns where a link leads the visit of an example, as a redirect decides it. Times are in this
-/// zone. A link that `forwards` passes the query on. `allows` says whether the target rules allow a
-/// URL.
-///
-/// # Errors
-/// Returns the names of the wrong fields.
+/// Returns where a link leads the visit of an example, as a redirect decides it, or the names of
+/// wrong fields. A link that `forwards` passes the query on. `allows` says whether the target rules
+/// allow a URL.
 pub(super) fn lead(
     typed: &Form,
     own: &Own<'_>,

@@ -57,7 +57,6 @@ struct RulesPage<'a> {
     new_rule: TypedForm,
     types: Vec<(&'static str, String)>,
     values: Vec<&'static str>,
-    /// What the values of conditions may be.
     values_text: String,
     may_edit: bool,
     full: Option<String>,
@@ -106,8 +105,7 @@ pub(super) async fn change(context: &Context<'_>, name: &str) -> Result<Answer, 
     Ok(context.page(page.notices.status(), &page))
 }
 
-/// Stores a change of the rules of a link, which has to be of this version still. Returns the place
-/// of the changed rule.
+/// Stores the rules of a link that is still of this version; returns the changed rule's place.
 async fn store_change(
     pages: &Pages,
     name: LinkName,

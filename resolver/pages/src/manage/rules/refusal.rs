@@ -60,7 +60,6 @@ pub(super) fn reason(
     }
 }
 
-/// Returns the text of a wrong field, which names its rule by the long URL.
 fn field_text(
     field: &InvalidField,
     rules: &[RuleFields],
@@ -146,7 +145,6 @@ mod tests {
         AppError::Invalid(paths.iter().map(field).collect())
     }
 
-    /// A change of one rule with one condition.
     fn change(form: &str) -> Change {
         let conditions = vec![Condition::parse("device", None, Some("ios")).unwrap()];
         let rules = [Rule::new(LongUrl::from_stored("https://a.example/"), conditions)];

@@ -16,14 +16,12 @@ use crate::{context::Context, form::Form, locale::Locale};
 pub(super) const NEW_RULE: &str = "new";
 
 pub(super) struct ShownRule {
-    /// Its number, counted from 1.
     pub(super) number: String,
     pub(super) long_url: String,
     /// Whether the target rules deny its target.
     pub(super) is_denied: bool,
     /// Its conditions in words. The number of each is its place, counted from 1.
     pub(super) conditions: Vec<String>,
-    /// Why no condition can be added.
     pub(super) full: Option<String>,
     pub(super) form: TypedForm,
     pub(super) lead_form: TypedForm,
@@ -54,10 +52,8 @@ pub(super) struct ShownExample {
 }
 
 pub(super) struct ShownLead {
-    /// Which rule matches, in words.
     pub(super) text: String,
     pub(super) to: String,
-    /// Why the visitor is not led there.
     pub(super) why_not: Vec<String>,
 }
 
@@ -140,7 +136,6 @@ impl ShownExample {
 }
 
 impl ShownLead {
-    /// Shows where a visitor is led by a link that is live then, or not.
     fn new(lead: &Lead, is_live: bool, t: &Locale) -> Self {
         let text = match lead.rule {
             Some(place) => t.with("rules-match", (place + 1).to_string()),

@@ -38,7 +38,6 @@ pub(super) const COUNT: &str = "/manage/statistics/count";
 /// Maximum number of tags that the form suggests. Others are typed.
 const TAGS_MAX: usize = 1_000;
 
-/// The page. Without statistics it asks for another query.
 #[derive(Template)]
 #[template(path = "manage/statistics.html")]
 struct StatisticsPage<'a> {
@@ -48,13 +47,11 @@ struct StatisticsPage<'a> {
     link: Option<String>,
     /// The fields that the form of the period repeats.
     subject: Pairs,
-    /// Whether the page shows the visits of all links.
     is_of_all: bool,
     /// The kinds of visits that no link redirected, to choose from; none for other visits.
     kinds: Vec<Choice>,
     /// The fields that the forms of other subjects repeat.
     period: Pairs,
-    /// The same as the query of a link.
     period_query: String,
     query: String,
     presets: Vec<Choice>,
@@ -62,7 +59,6 @@ struct StatisticsPage<'a> {
     range: &'static str,
     from: String,
     until: String,
-    /// The dates of the form, by which edited ones are told.
     was: String,
     people_only: bool,
     wrong: Option<String>,
@@ -183,8 +179,7 @@ pub(super) async fn count(context: &Context<'_>) -> Result<Answer, PageError> {
     Ok(answer::file("application/json", body.to_string().into_bytes()))
 }
 
-/// Reads the query of a request, and computes its statistics. Without dimensions they have no
-/// period before either.
+/// Computes the statistics of a query. Without dimensions there is no period before either.
 async fn read(context: &Context<'_>, dimensions: &[Dimension]) -> (Selection, Result<VisitStats, AppError>) {
     let api = &context.pages.api;
     let mut wrong = FieldErrors::default();
@@ -205,7 +200,6 @@ async fn suggestions(context: &Context<'_>) -> Result<(Vec<String>, Vec<String>)
     Ok((tags.iter().map(ToString::to_string).collect(), domains.collect()))
 }
 
-/// Returns links to the same statistics of other periods.
 fn presets(selection: &Selection, t: &Locale) -> Vec<Choice> {
     let choice = |period: Period| {
         let is_chosen = period == selection.period;

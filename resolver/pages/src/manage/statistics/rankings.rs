@@ -39,7 +39,6 @@ pub(super) struct Ranking {
 }
 
 pub(super) struct Row {
-    /// The value, as people read it.
     pub(super) name: String,
     pub(super) visits: u64,
     pub(super) share: String,

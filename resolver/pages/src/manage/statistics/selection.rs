@@ -27,7 +27,6 @@ pub(super) struct Selection {
 }
 
 impl Selection {
-    /// Reads a query. What is wrong is recorded.
     pub(super) fn read(query: &Form, wrong: &mut FieldErrors) -> Self {
         let of = subject(query).ok_or_else(|| {
             "neither link with code, tag with tag, domain with domain, all nor orphans".to_owned()
@@ -54,7 +53,6 @@ impl Selection {
         }
     }
 
-    /// Returns the fields that say whose visits.
     pub(super) fn subject_pairs(&self) -> Pairs {
         let (of, name, domain) = match &self.of {
             VisitsOf::Link(name) => ("link", Some(("code", &name.code)), name.domain.as_ref()),
@@ -106,7 +104,6 @@ impl Selection {
     }
 }
 
-/// Writes fields as a query.
 pub(super) fn query_of(pairs: impl IntoIterator<Item = (&'static str, String)>) -> String {
     form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
 }

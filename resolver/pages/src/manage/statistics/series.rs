@@ -12,7 +12,6 @@ use crate::{
 
 pub(super) struct ShownSeries {
     pub(super) chart: Markup,
-    /// The rows of the table, the earliest first.
     pub(super) points: Vec<ShownPoint>,
     pub(super) has_before: bool,
 }
@@ -71,7 +70,6 @@ pub(super) fn dates(count: &RangeCount, zone: &TimeZone) -> (String, String) {
     (date(count.range.from), date(count.range.before.saturating_sub(1)))
 }
 
-/// Returns the formats of times: whole, and short enough for the axis.
 fn formats(interval: Interval) -> (&'static str, &'static str) {
     match interval {
         Interval::QuarterHour => ("%Y-%m-%d %H:%M", "%H:%M"),
