@@ -30,7 +30,6 @@ use crate::{
     link_input::{mark, read_create, tags},
     markup::Markup,
     messages::{message, wrong_fields},
-    qr_picture::qr_picture,
     request::PageRequest,
     session::Session,
 };
@@ -157,7 +156,7 @@ fn created_page(
     let created = CreatedPage {
         frame: Frame::new(request, session, CREATE),
         long_url: link.long_url.as_str().to_owned(),
-        qr_code: qr_picture(&short_url),
+        qr_code: Markup::qr_code(&short_url),
         path: link.domain().is_default().then(|| format!("/{name}")),
         ends: ends.map(|time| pages.shown_time(time)),
         manage: reads.then(|| pages.link_page(link)),

@@ -39,7 +39,6 @@ mod map;
 mod markup;
 mod messages;
 mod preferences;
-mod qr_picture;
 mod request;
 mod router;
 mod session;

@@ -66,8 +66,6 @@ struct ShownKey {
 }
 
 enum Refused {
-    /// The form lacks the key of the session, or has a former secret of it.
-    NotConfirmed,
     /// A field is wrong: the name of the text that says what is expected.
     Expected(&'static str),
     Key(KeyError),
@@ -119,28 +117,19 @@ fn scopes(record: &ApiKeyRecord, t: &Locale) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
-    answer(context, None, None).await
-}
-
 pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
-    let (form, keys) = (context.form, context.links.api_keys(context.by)?);
+    let keys = context.links.api_keys(context.by)?;
     let known = keys.list().await.map_err(AppError::from)?;
-    let done = if is_confirmed(context, &known).await? {
-        apply(context, &keys, &known).await
-    } else {
-        Err(Refused::NotConfirmed)
-    };
-    match done {
+    if !is_confirmed(context, &known).await? {
+        let text = context.t.text("keys-not-confirmed");
+        let refusal = Refusal { status: StatusCode::FORBIDDEN, ..Refusal::of_page(text) };
+        return Ok(hold_back(answer(context, None, Some(refusal)).await?));
+    }
+    match apply(context, &keys, &known).await {
         Ok(None) => Ok(stored(context, PATH)),
         Ok(Some(key)) => {
-            let name = form.filled("name").unwrap_or_default().to_owned();
+            let name = context.form.owned("name").unwrap_or_default();
             answer(context, Some((name, key.reveal().to_owned())), None).await
-        }
-        Err(Refused::NotConfirmed) => {
-            let text = context.t.text("keys-not-confirmed");
-            let refusal = Refusal { status: StatusCode::FORBIDDEN, ..Refusal::of_page(text) };
-            Ok(hold_back(answer(context, None, Some(refusal)).await?))
         }
         Err(refused) => {
             let refusal = Refusal::of_page(context.t.text(reason(refused)?));
@@ -173,7 +162,7 @@ async fn apply(
     let name = form.filled("name").unwrap_or_default();
     match form.get("do") {
         Some("create") => {
-            let key = read_new_key(context, form).await.map_err(Refused::Expected)?;
+            let key = read_new_key(context).await.map_err(Refused::Expected)?;
             keys.create(key).await.map(Some).map_err(Refused::Key)
         }
         Some("rotate") => {
@@ -192,7 +181,8 @@ async fn apply(
     }
 }
 
-async fn read_new_key(context: &Context<'_>, form: &Form) -> Result<CreateKey, &'static str> {
+async fn read_new_key(context: &Context<'_>) -> Result<CreateKey, &'static str> {
+    let form = context.form;
     let names: Vec<&str> = form.all("scope").collect();
     let scopes: Scopes = names.join(",").parse().map_err(|_| "keys-expected-scopes")?;
     let number = |name: &str| form.filled(name).map(str::parse::<u64>).transpose();
@@ -213,7 +203,7 @@ async fn read_new_key(context: &Context<'_>, form: &Form) -> Result<CreateKey, &
         }
     };
     Ok(CreateKey {
-        name: form.filled("name").unwrap_or_default().to_owned(),
+        name: form.owned("name").unwrap_or_default(),
         scopes,
         expires_in: days.map(|days| Duration::from_secs(days * DAY)),
         domain,
@@ -226,7 +216,6 @@ async fn read_new_key(context: &Context<'_>, form: &Form) -> Result<CreateKey, &
 /// Returns the name of the text that says why; an error if it was not the form's fault.
 fn reason(refused: Refused) -> Result<&'static str, AppError> {
     Ok(match refused {
-        Refused::NotConfirmed => "keys-not-confirmed",
         Refused::Expected(text) => text,
         Refused::Key(KeyError::Name(_)) => "keys-expected-name",
         Refused::Key(KeyError::NameTaken) => "keys-taken",
@@ -239,7 +228,7 @@ fn reason(refused: Refused) -> Result<&'static str, AppError> {
 }
 
 /// Answers with the keys, the newest first. `secret` is a new secret with the name of its key.
-async fn answer(
+pub(super) async fn answer(
     context: &Context<'_>,
     secret: Option<(String, String)>,
     refusal: Option<Refusal>,

@@ -24,7 +24,6 @@ use crate::{
     form::Form,
     frame::Frame,
     markup::Markup,
-    qr_picture::qr_picture,
 };
 
 #[derive(Template)]
@@ -106,7 +105,7 @@ async fn page_of<'a>(context: &Context<'a>, record: &Record, refusal: Option<Ref
         form: LinkForm::of(record, &context.pages.api.time_zone),
         version: record.link.version(),
         has_password: record.link.password().is_some(),
-        qr_code: qr_picture(&link.short_url),
+        qr_code: Markup::qr_code(&link.short_url),
         path: link.domain.is_none().then(|| format!("/{}", link.name)),
         may_edit: context.allows(Scope::Edit),
         may_delete: context.allows(Scope::Delete),

@@ -57,7 +57,7 @@ pub(crate) async fn answer(context: &Context<'_>) -> Result<Answer, PageError> {
         (bulk::PATH, true) => Box::pin(bulk::submit(context)),
         (targets::PATH, false) => Box::pin(targets::answer(context, None)),
         (targets::PATH, true) => Box::pin(targets::change(context)),
-        (keys::PATH, false) => Box::pin(keys::show(context)),
+        (keys::PATH, false) => Box::pin(keys::answer(context, None, None)),
         (keys::PATH, true) => Box::pin(keys::change(context)),
         (reservations::PATH, false) => Box::pin(reservations::show(context)),
         (reservations::PATH, true) => Box::pin(reservations::change(context)),

@@ -20,7 +20,6 @@ use crate::{
     form::Form,
     frame::Frame,
     markup::Markup,
-    qr_picture::qr_picture,
 };
 
 #[derive(Template)]
@@ -50,7 +49,11 @@ pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
     for piece in pieces(&listed.entries) {
         for record in links.read_piece(&listed, piece, by).await? {
             let short_url = context.pages.short_url(&record.link);
-            codes.push(ShownCode { picture: qr_picture(&short_url), short_url, title: record.link.title });
+            codes.push(ShownCode {
+                picture: Markup::qr_code(&short_url),
+                short_url,
+                title: record.link.title,
+            });
         }
     }
     let paged = Paged::new(listed.total, listed.page, listed.per_page, QR_SHEET, &query);

@@ -13,66 +13,20 @@ use crate::form::Form;
 pub(super) const OWN: &str = "own";
 /// The choice of a visitor that names no browser.
 pub(super) const NONE: &str = "none";
-/// Common browsers: the value of the choice, the name, and the user agent. The names are the same
-/// in all languages.
-pub(super) const BROWSERS: [(&str, &str, &str); 10] = [
-    (
-        "iphone",
-        "iPhone – Safari",
-        "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) \
-         Version/17.5 Mobile/15E148 Safari/604.1",
-    ),
-    (
-        "iphone-chrome",
-        "iPhone – Chrome",
-        "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) \
-         CriOS/126.0.6478.35 Mobile/15E148 Safari/604.1",
-    ),
-    (
-        "android",
-        "Android – Chrome",
-        "Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/138.0.0.0 \
-         Mobile Safari/537.36",
-    ),
-    (
-        "android-firefox",
-        "Android – Firefox",
-        "Mozilla/5.0 (Android 15; Mobile; rv:140.0) Gecko/140.0 Firefox/140.0",
-    ),
-    (
-        "windows",
-        "Windows – Chrome",
-        "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) \
-         Chrome/138.0.0.0 Safari/537.36",
-    ),
-    (
-        "windows-edge",
-        "Windows – Edge",
-        "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) \
-         Chrome/138.0.0.0 Safari/537.36 Edg/138.0.0.0",
-    ),
-    (
-        "windows-opera",
-        "Windows – Opera",
-        "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) \
-         Chrome/137.0.0.0 Safari/537.36 OPR/121.0.0.0",
-    ),
-    (
-        "macos",
-        "macOS – Safari",
-        "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) \
-         Version/17.5 Safari/605.1.15",
-    ),
-    ("linux", "Linux – Firefox", "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"),
-    (
-        "chromeos",
-        "ChromeOS – Chrome",
-        "Mozilla/5.0 (X11; CrOS x86_64 14541.0.0) AppleWebKit/537.36 (KHTML, like Gecko) \
-         Chrome/138.0.0.0 Safari/537.36",
-    ),
-];
+/// Common browsers, one in each line: the value of the choice, the name and the user agent. The names
+/// are the same in all languages.
+const BROWSERS: &str = include_str!("browsers.txt");
 /// What browsers escape in a query (WHATWG URL, "special-query percent-encode set").
 const QUERY: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'<').add(b'>').add(b'\'');
+
+/// Returns the values, names and user agents of common browsers.
+pub(super) fn browsers() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    let browser = |line: &'static str| {
+        let (value, rest) = line.split_once('|')?;
+        rest.split_once('|').map(|(name, user_agent)| (value, name, user_agent))
+    };
+    BROWSERS.lines().filter_map(browser)
+}
 
 /// The request for the page, which the example begins with.
 #[derive(Clone, Copy, Debug)]
@@ -94,7 +48,7 @@ pub(super) struct Lead {
 }
 
 /// Reads the fields of the example from the query of the page: `browser`, which is [`OWN`], [`NONE`]
-/// or one of [`BROWSERS`], `userAgent` in place of that browser's, `language`, `country`, `city`,
+/// or one of [`browsers`], `userAgent` in place of that browser's, `language`, `country`, `city`,
 /// `ip`, `query` and `time`. Without an example it is the visit of the page's reader.
 pub(super) fn typed(query: &Form, own: &Own<'_>) -> Form {
     if query.is_on("browser") {
@@ -151,7 +105,7 @@ fn user_agent<'a>(typed: &'a Form, own: &Own<'a>) -> &'a str {
     typed.filled("userAgent").unwrap_or_else(|| match typed.filled("browser") {
         Some(OWN) => own.user_agent,
         browser => {
-            let chosen = BROWSERS.iter().find(|(value, _, _)| Some(*value) == browser);
+            let chosen = browsers().find(|(value, _, _)| Some(*value) == browser);
             chosen.map_or("", |(_, _, user_agent)| user_agent)
         }
     })
@@ -237,7 +191,7 @@ mod tests {
             ("linux", "linux", "firefox"),
             ("chromeos", "chromeos", "chrome"),
         ] {
-            assert!(BROWSERS.iter().any(|(one, _, _)| *one == value), "{value}");
+            assert!(browsers().any(|(one, _, _)| one == value), "{value}");
             let query = format!("browser={value}");
             assert!(matched(&query, "device", device) && matched(&query, "browser", browser), "{value}");
         }

@@ -8,7 +8,7 @@ use links::{CONDITIONS_MAX, Condition, Link, Rule};
 
 use super::{
     change::TypedIn,
-    example::{self, BROWSERS, Lead, NONE, OWN, Own},
+    example::{self, Lead, NONE, OWN, Own, browsers},
 };
 use crate::{context::Context, form::Form, locale::Locale};
 
@@ -121,7 +121,7 @@ impl ShownExample {
         let told: Vec<String> = wrong.iter().map(|field| t.text(&format!("rules-wrong-{field}"))).collect();
         let refused = (!told.is_empty()).then(|| told.join(" "));
         let own_browser = [(OWN, t.text("rules-browser-own"))].into_iter();
-        let common = BROWSERS.iter().map(|(value, name, _)| (*value, (*name).to_owned()));
+        let common = browsers().map(|(value, name, _)| (value, name.to_owned()));
         let none = [(NONE, t.text("rules-browser-none"))];
         Self { typed, browsers: own_browser.chain(common).chain(none).collect(), refused, lead, wrong }
     }

@@ -20,12 +20,6 @@ pub(super) struct Change {
     pub(super) before: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Distinct {
-    pub(super) count: String,
-    pub(super) error: String,
-}
-
 impl Change {
     pub(super) fn new(visits: u64, before: u64, t: &Locale) -> Self {
         let (sign, text) = match (change(visits, before), visits.cmp(&before)) {
@@ -45,15 +39,12 @@ impl Change {
     }
 }
 
-impl Distinct {
-    pub(super) fn new(Estimate { count, is_exact }: Estimate, t: &Locale) -> Self {
-        let error = if is_exact {
-            t.text("stats-exact")
-        } else {
-            t.with("stats-error", format!("{:.1}", 100.0 * RELATIVE_ERROR))
-        };
-        Self { count: t.number(&count), error }
+/// Says how exact an estimate is.
+pub(super) fn exactness(estimate: &Estimate, t: &Locale) -> String {
+    if estimate.is_exact {
+        return t.text("stats-exact");
     }
+    t.with("stats-error", format!("{:.1}", 100.0 * RELATIVE_ERROR))
 }
 
 /// Returns the size of a change in tenths of a percent; `None` if there was nothing before.
@@ -88,9 +79,7 @@ mod tests {
     #[test]
     fn estimates_state_their_error() {
         let t = english();
-        let estimate = Distinct::new(Estimate { count: 1_234, is_exact: false }, t);
-        assert_eq!((&*estimate.count, &*estimate.error), ("1,234", "± 1.6 %"));
-        let exact = Distinct::new(Estimate { count: 7, is_exact: true }, t);
-        assert_eq!(exact.error, t.text("stats-exact"));
+        assert_eq!(exactness(&Estimate { count: 1_234, is_exact: false }, t), "± 1.6 %");
+        assert_eq!(exactness(&Estimate { count: 7, is_exact: true }, t), t.text("stats-exact"));
     }
 }

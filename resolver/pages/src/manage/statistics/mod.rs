@@ -20,14 +20,18 @@ use hyper::StatusCode;
 use jiff::tz::TimeZone;
 use links::scope::Scope;
 use serde_json::json;
-use visits::{Day, OrphanKind, series::rfc3339, tally::Dimension};
+use visits::{
+    Day, OrphanKind,
+    series::rfc3339,
+    tally::{Dimension, Estimate},
+};
 use web::Answer;
 
 use super::period::{Period, was_text};
 use crate::{
     addresses, answer, context::Context, error::PageError, frame::Frame, locale::Locale, messages::message,
 };
-use figures::{Change, Distinct};
+use figures::{Change, exactness};
 use rankings::Ranking;
 use selection::{Pairs, Selection, query_of};
 use series::ShownSeries;
@@ -84,8 +88,8 @@ struct Shown {
     /// The change to the period before; `None` for a period without one.
     change: Option<Change>,
     /// Distinct visitors of each day, added up.
-    visitors: Distinct,
-    addresses: Distinct,
+    visitors: Estimate,
+    addresses: Estimate,
     /// Visits of bots; `None` if they are left out.
     bots: Option<u64>,
     series: ShownSeries,
@@ -109,8 +113,8 @@ impl Shown {
         Self {
             visits: visits.total,
             change: before.map(|before| Change::new(visits.total, before.visits.total, t)),
-            visitors: Distinct::new(stats.visitors, t),
-            addresses: Distinct::new(stats.addresses, t),
+            visitors: stats.visitors,
+            addresses: stats.addresses,
             bots: (!selection.people_only).then_some(visits.bots),
             series: ShownSeries::new(stats, zone, t),
             rankings: Ranking::all(stats, t),
