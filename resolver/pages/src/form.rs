@@ -24,6 +24,15 @@ impl Form {
         self.0.iter().find(|(has, _)| has == name).map(|(_, value)| value.as_str())
     }
 
+    /// Returns the first value of a field; empty without one.
+    pub(crate) fn value(&self, name: &str) -> &str {
+        self.get(name).unwrap_or_default()
+    }
+
+    pub(crate) fn has(&self, name: &str, value: &str) -> bool {
+        self.0.iter().any(|(has, one)| has == name && one == value)
+    }
+
     pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.0.iter().filter(move |(has, _)| has == name).map(|(_, value)| value.as_str())
     }

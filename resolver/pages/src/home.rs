@@ -66,10 +66,6 @@ struct CreatedPage<'a> {
 }
 
 impl HomePage<'_> {
-    fn value(&self, name: &str) -> &str {
-        self.form.get(name).unwrap_or("")
-    }
-
     fn is_wrong(&self, name: &str) -> bool {
         self.wrong_fields.iter().any(|field| field == name)
     }

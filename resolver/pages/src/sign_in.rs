@@ -37,7 +37,7 @@ pub(crate) async fn sign_in(
     request: &PageRequest<'_>,
     session: Option<&Session>,
 ) -> Result<Answer, PageError> {
-    let key = request.form.get("apiKey").unwrap_or("").trim().to_owned();
+    let key = request.form.value("apiKey").trim().to_owned();
     match api::sign_in(&pages.api, request.client, key.as_bytes()).await {
         Ok(grant) => {
             // A key that reads no links has nothing to manage.

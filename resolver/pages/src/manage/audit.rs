@@ -37,12 +37,6 @@ struct AuditPage<'a> {
     query: Form,
 }
 
-impl AuditPage<'_> {
-    fn value(&self, name: &str) -> &str {
-        self.query.get(name).unwrap_or("")
-    }
-}
-
 struct ShownEntry {
     time: String,
     exact_time: String,

@@ -105,7 +105,7 @@ pub(super) fn show(context: &Context<'_>) -> Answer {
 
 pub(super) async fn submit(context: &Context<'_>) -> Result<Answer, PageError> {
     let (form_sent, t) = (context.form, context.t);
-    let rows = match read(form_sent.get("rows").unwrap_or_default()) {
+    let rows = match read(form_sent.value("rows")) {
         Ok(rows) => rows,
         Err(error) => return Ok(form(context, Some(reason(&error, t)), None)),
     };
@@ -126,7 +126,7 @@ fn form(context: &Context<'_>, refused: Option<String>, preview: Option<Preview>
         may_create: context.allows(Scope::Create),
         rows_max: ROWS_MAX as u64,
         columns: column_names(),
-        text: context.form.get("rows").unwrap_or_default(),
+        text: context.form.value("rows"),
         refused,
         preview,
     };

@@ -120,7 +120,7 @@ pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
     }
     let action = Action::read(form)
         .and_then(|action| if chosen.is_empty() { Err("chosen-expected-links") } else { Ok(action) });
-    let typed = |name: &str| form.get(name).unwrap_or("").to_owned();
+    let typed = |name: &str| form.value(name).to_owned();
     let (status, done) = match action {
         Err(expected) => {
             (StatusCode::BAD_REQUEST, Done { refused: Some(context.t.text(expected)), ..Done::default() })

@@ -78,7 +78,7 @@ impl Changes {
 
 impl Values {
     fn read(form: &Form, name: &str) -> Self {
-        let typed = |name: &str| form.get(name).unwrap_or_default().to_owned();
+        let typed = |name: &str| form.value(name).to_owned();
         Self {
             name: form.get("name").unwrap_or(name).to_owned(),
             is_enabled: form.is_on("enabled"),
@@ -107,7 +107,7 @@ impl ShownDomain {
 
 pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
     let (links, by, form) = (context.links, context.by, context.form);
-    let name = form.get("domain").unwrap_or_default();
+    let name = form.value("domain");
     let changed = match form.get("do") {
         Some("add") => add(links, name, by).await,
         Some("remove") => links.remove_domain(name, by).await,

@@ -71,16 +71,6 @@ enum Refused {
     Key(KeyError),
 }
 
-impl KeysPage<'_> {
-    fn value(&self, name: &str) -> &str {
-        self.typed.get(name).unwrap_or("")
-    }
-
-    fn has(&self, name: &str, value: &str) -> bool {
-        self.typed.all(name).any(|has| has == value)
-    }
-}
-
 impl ShownKey {
     fn new(context: &Context<'_>, key: &ListedKey) -> Self {
         let (record, limits, t) = (&key.record, &key.record.limits, context.t);
@@ -140,7 +130,7 @@ pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
 
 /// Returns whether the form has the key that is signed in, in its current secret.
 async fn is_confirmed(context: &Context<'_>, known: &[ListedKey]) -> Result<bool, PageError> {
-    let typed = context.form.get("apiKey").unwrap_or("").trim();
+    let typed = context.form.value("apiKey").trim();
     let is_current = |grant: &Grant| {
         let own = known.iter().find(|key| key.record.id == grant.id);
         own.is_some_and(|own| own.record.secret == grant.secret)

@@ -97,7 +97,7 @@ impl LinkForm {
         };
         Self {
             fields: FIELDS.into_iter().map(sent).collect(),
-            password: form.get("password").unwrap_or_default().to_owned(),
+            password: form.value("password").to_owned(),
             removes_password: form.is_on("removePassword"),
         }
     }

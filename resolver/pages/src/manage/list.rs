@@ -84,10 +84,6 @@ impl ListPage<'_> {
         }
     }
 
-    fn value(&self, name: &str) -> &str {
-        self.query.get(name).unwrap_or("")
-    }
-
     /// Returns the query of the links that have a tag too, from the first page on.
     fn tag_query(&self, tag: &str) -> String {
         Form::parse(self.query.without(&["page"]).as_bytes()).query_with("tag", tag)

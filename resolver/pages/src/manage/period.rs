@@ -73,7 +73,7 @@ impl Period {
 
     /// Reads the fields `range`, `from`, `until` and `was`. What is wrong is recorded.
     pub(super) fn read(query: &Form, wrong: &mut FieldErrors) -> Self {
-        let typed = |name: &str| query.get(name).unwrap_or("").trim().to_owned();
+        let typed = |name: &str| query.value(name).trim().to_owned();
         let (from, until) = (typed("from"), typed("until"));
         let is_edited = query.get("was").is_some_and(|was| was != was_text(&from, &until));
         let preset = query.owned("range").filter(|name| name != DATES).and_then(|name| {

@@ -55,12 +55,6 @@ struct ShownCodes {
     text: String,
 }
 
-impl ReservationsPage<'_> {
-    fn value(&self, name: &str) -> &str {
-        self.form.get(name).unwrap_or("")
-    }
-}
-
 impl ShownReservation {
     fn new(context: &Context<'_>, reservation: &Reservation) -> Self {
         Self {
@@ -98,7 +92,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
 pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
     let (links, by, form) = (context.links, context.by, context.form);
     let changed = if form.get("do") == Some("give-up") {
-        let given_up = links.give_up_reservation(form.get("id").unwrap_or_default(), by).await;
+        let given_up = links.give_up_reservation(form.value("id"), by).await;
         given_up.map(|()| stored_address(PATH, &list_query(context)))
     } else {
         // A number that cannot be read is none, and the use case says what it expects.

@@ -44,22 +44,18 @@ struct ShownTag {
 }
 
 impl TagsPage<'_> {
-    fn value(&self, name: &str) -> &str {
-        self.query.get(name).unwrap_or("")
-    }
-
     fn is_wrong(&self, tag: &ShownTag) -> bool {
         self.notices.refusal.is_some() && self.typed.get("tag") == Some(&tag.name)
     }
 
     fn new_name<'s>(&'s self, tag: &'s ShownTag) -> &'s str {
-        if self.is_wrong(tag) { self.typed.get("newName").unwrap_or_default() } else { &tag.name }
+        if self.is_wrong(tag) { self.typed.value("newName") } else { &tag.name }
     }
 }
 
 pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
     let (links, by, form) = (context.links, context.by, context.form);
-    let name = form.get("tag").unwrap_or_default();
+    let name = form.value("tag");
     let changed = match form.get("do") {
         Some("delete") => links.delete_tags(std::iter::once(name), by).await,
         _ => links.rename_tag(Some(name), form.get("newName"), FieldErrors::default(), by).await,

@@ -29,7 +29,7 @@ struct TargetsPage<'a> {
 pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
     let (links, by, form) = (context.links, context.by, context.form);
     let changed = if form.get("do") == Some("remove") {
-        links.remove_target_rule(form.get("pattern").unwrap_or_default(), by).await
+        links.remove_target_rule(form.value("pattern"), by).await
     } else {
         match read_rule(form) {
             Ok(rule) => links.set_target_rule(&rule, by).await,
@@ -48,7 +48,7 @@ fn read_rule(form: &Form) -> Result<TargetRule, AppError> {
         Some("false") => false,
         _ => return Err(AppError::invalid("allowed", "expected true or false")),
     };
-    let pattern = form.get("pattern").unwrap_or_default();
+    let pattern = form.value("pattern");
     TargetRule::parse(pattern, allowed).map_err(|error| AppError::invalid("pattern", error.to_string()))
 }
 

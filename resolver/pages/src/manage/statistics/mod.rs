@@ -136,7 +136,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
         }
         Err(error) => return Err(error.into()),
     };
-    let typed = |name: &str| query.get(name).unwrap_or("").to_owned();
+    let typed = |name: &str| query.value(name).to_owned();
     let (from, until) = match &stats {
         Some(stats) => series::dates(&stats.current, zone),
         None => (typed("from"), typed("until")),
