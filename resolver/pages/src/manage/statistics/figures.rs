@@ -21,8 +21,8 @@ pub(super) struct Change {
 }
 
 impl Change {
-    pub(super) fn new(visits: u64, before: u64, t: &Locale) -> Self {
-        let (sign, text) = match (change(visits, before), visits.cmp(&before)) {
+    pub(super) fn new(visits: &u64, before: &u64, t: &Locale) -> Self {
+        let (sign, text) = match (change(*visits, *before), visits.cmp(before)) {
             (_, Ordering::Equal) => (format!("{} %", percent(0, t)), t.text("stats-change-none")),
             // There is no percentage of nothing.
             (None, _) => ("–".to_owned(), t.text("stats-change-new")),
@@ -35,7 +35,7 @@ impl Change {
                 (format!("{MINUS}{value} %"), t.with("stats-change-less", value))
             }
         };
-        Self { sign, text, before: t.count("stats-visits-before", &before) }
+        Self { sign, text, before: t.count("stats-visits-before", before) }
     }
 }
 
@@ -65,14 +65,14 @@ mod tests {
     #[test]
     fn changes_have_a_sign_and_words() {
         let t = english();
-        let shown = |visits, before| Change::new(visits, before, t).sign;
+        let shown = |visits, before| Change::new(&visits, &before, t).sign;
         assert_eq!(shown(30, 20), "+50.0 %");
         assert_eq!(shown(20, 30), "−33.3 %");
         assert_eq!(shown(0, 30), "−100.0 %");
         assert_eq!((shown(7, 7), shown(0, 0)), ("0.0 %".to_owned(), "0.0 %".to_owned()));
         assert_eq!(shown(7, 0), "–");
         assert_eq!(shown(123_457, 100), "+123,357.0 %");
-        let change = Change::new(20, 30, t);
+        let change = Change::new(&20, &30, t);
         assert!(change.text.contains("33.3 %") && change.before.contains("30"), "{change:?}");
     }
 

@@ -20,11 +20,7 @@ use hyper::StatusCode;
 use jiff::tz::TimeZone;
 use links::scope::Scope;
 use serde_json::json;
-use visits::{
-    Day, OrphanKind,
-    series::rfc3339,
-    tally::{Dimension, Estimate},
-};
+use visits::{Day, OrphanKind, series::rfc3339, tally::Dimension};
 use web::Answer;
 
 use super::period::{Period, was_text};
@@ -33,7 +29,7 @@ use crate::{
 };
 use figures::{Change, exactness};
 use rankings::Ranking;
-use selection::{Pairs, Selection, query_of};
+use selection::{Selection, query_of};
 use series::ShownSeries;
 
 pub(super) const TABLE: &str = "/manage/statistics.csv";
@@ -46,27 +42,17 @@ const TAGS_MAX: usize = 1_000;
 #[template(path = "manage/statistics.html")]
 struct StatisticsPage<'a> {
     frame: Frame<'a>,
-    title: String,
-    domain: Option<String>,
-    link: Option<String>,
-    /// The fields that the form of the period repeats.
-    subject: Pairs,
-    is_of_all: bool,
+    selection: Selection,
     /// The kinds of visits that no link redirected, to choose from; none for other visits.
     kinds: Vec<Choice>,
-    /// The fields that the forms of other subjects repeat.
-    period: Pairs,
-    period_query: String,
-    query: String,
     presets: Vec<Choice>,
-    /// The value of the field `range`, which is hidden in the form of dates.
-    range: &'static str,
     from: String,
     until: String,
-    was: String,
-    people_only: bool,
     wrong: Option<String>,
-    stats: Option<Shown>,
+    stats: Option<VisitStats>,
+    /// Whether the period goes on, so that the page asks for the number of visits again and again.
+    is_live: bool,
+    zone: &'a TimeZone,
     tags: Vec<String>,
     domains: Vec<String>,
 }
@@ -83,46 +69,13 @@ impl Choice {
     }
 }
 
-struct Shown {
-    visits: u64,
-    /// The change to the period before; `None` for a period without one.
-    change: Option<Change>,
-    /// Distinct visitors of each day, added up.
-    visitors: Estimate,
-    addresses: Estimate,
-    /// Visits of bots; `None` if they are left out.
-    bots: Option<u64>,
-    series: ShownSeries,
-    rankings: Vec<Ranking>,
-    /// Which days visitors, addresses and rankings count.
-    days: String,
-    zone: String,
-    /// The address of the live count; `None` for a period that is over.
-    live: Option<String>,
-}
-
-impl Shown {
-    /// Shows statistics of a selection. A live one is asked for again and again.
-    fn new(stats: &VisitStats, selection: &Selection, is_live: bool, zone: &TimeZone, t: &Locale) -> Self {
-        let day = |day: Day| {
-            let start = rfc3339(day.start(), &TimeZone::UTC);
-            start.split('T').next().unwrap_or_default().to_owned()
-        };
-        let (first, last) = stats.days;
-        let (visits, before) = (stats.current.visits, stats.previous.as_ref());
-        Self {
-            visits: visits.total,
-            change: before.map(|before| Change::new(visits.total, before.visits.total, t)),
-            visitors: stats.visitors,
-            addresses: stats.addresses,
-            bots: (!selection.people_only).then_some(visits.bots),
-            series: ShownSeries::new(stats, zone, t),
-            rankings: Ranking::all(stats, t),
-            days: t.with_two("stats-days", day(first), day(last)),
-            zone: t.with("stats-zone", zone.iana_name().unwrap_or("UTC")),
-            live: is_live.then(|| format!("{COUNT}?{}", selection.query())),
-        }
-    }
+/// Says which days visitors, addresses and rankings count.
+fn days((first, last): &(Day, Day), t: &Locale) -> String {
+    let day = |day: &Day| {
+        let start = rfc3339(day.start(), &TimeZone::UTC);
+        start.split('T').next().unwrap_or_default().to_owned()
+    };
+    t.with_two("stats-days", day(first), day(last))
 }
 
 pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
@@ -145,23 +98,15 @@ pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
     let (tags, domains) = suggestions(context).await?;
     let page = StatisticsPage {
         frame: context.frame(addresses::STATISTICS),
-        title: selection.title(t),
-        domain: selection.on_domain().map(str::to_owned),
-        link: link_page(&selection.of),
-        subject: selection.subject_pairs(),
-        is_of_all: matches!(selection.of, VisitsOf::Links { domain: None }),
         kinds: kinds(&selection, t),
-        period: selection.period_pairs(),
-        period_query: query_of(selection.period_pairs()),
-        query: selection.query(),
         presets: presets(&selection, t),
-        range: selection.period.name(),
-        was: was_text(&from, &until),
+        selection,
         from,
         until,
-        people_only: selection.people_only,
         wrong,
-        stats: stats.map(|stats| Shown::new(&stats, &selection, is_live, zone, t)),
+        stats,
+        is_live,
+        zone,
         tags,
         domains,
     };
@@ -226,11 +171,6 @@ fn kinds(selection: &Selection, t: &Locale) -> Vec<Choice> {
         Choice::new(&Selection { of, ..selection.clone() }, t.text(text), kind == *chosen)
     };
     std::iter::once(None).chain(OrphanKind::ALL.map(Some)).map(choice).collect()
-}
-
-fn link_page(of: &VisitsOf) -> Option<String> {
-    let VisitsOf::Link(name) = of else { return None };
-    Some(addresses::link_page(&name.code, name.domain.as_deref()))
 }
 
 fn wrong_text(error: &AppError, t: &Locale) -> String {

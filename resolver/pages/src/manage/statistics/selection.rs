@@ -14,7 +14,7 @@ use url::form_urlencoded;
 use visits::{OrphanKind, tally::Dimension};
 
 use super::super::period::{Bounds, Period};
-use crate::{form::Form, locale::Locale};
+use crate::{addresses, form::Form, locale::Locale};
 
 /// Fields of a query: names and values.
 pub(super) type Pairs = Vec<(&'static str, String)>;
@@ -90,6 +90,16 @@ impl Selection {
             VisitsOf::Links { .. } => t.text("stats-of-all"),
             VisitsOf::Orphans { .. } => t.text("stats-of-orphans"),
         }
+    }
+
+    /// Returns the address of the page of the link.
+    pub(super) fn link_page(&self) -> Option<String> {
+        let VisitsOf::Link(name) = &self.of else { return None };
+        Some(addresses::link_page(&name.code, name.domain.as_deref()))
+    }
+
+    pub(super) fn is_of_all(&self) -> bool {
+        matches!(self.of, VisitsOf::Links { domain: None })
     }
 
     /// Returns the domain that the title does not name.
