@@ -28,7 +28,7 @@ use super::{
     notices::{Notices, Refusal, stored},
     paged::{Paged, is_stored},
 };
-use crate::{context::Context, error::PageError, form::Form, frame::Frame, locale::Locale};
+use crate::{Pages, context::Context, error::PageError, form::Form, frame::Frame, locale::Locale};
 
 pub(super) const PATH: &str = "/manage/keys";
 const DAY: u64 = 24 * 3600;
@@ -41,7 +41,8 @@ const KEEP_HOURS: [u64; 4] = [0, 1, 24, 168];
 #[template(path = "manage/keys.html")]
 struct KeysPage<'a> {
     frame: Frame<'a>,
-    keys: Vec<ShownKey>,
+    pages: &'a Pages,
+    keys: Vec<ListedKey>,
     paged: Paged,
     notices: Notices,
     scopes: Vec<(&'static str, String)>,
@@ -52,33 +53,27 @@ struct KeysPage<'a> {
     secret: Option<(String, String)>,
 }
 
-struct ShownKey {
-    name: String,
-    scopes: String,
-    /// What the key is limited to, in words.
-    limits: Vec<String>,
-    created: String,
-    last_used: Option<String>,
-    expires: Option<String>,
-    secret: i64,
-    is_revoked: bool,
-    is_expired: bool,
-}
-
 enum Refused {
     /// A field is wrong: the name of the text that says what is expected.
     Expected(&'static str),
     Key(KeyError),
 }
 
-impl ShownKey {
-    fn new(context: &Context<'_>, key: &ListedKey) -> Self {
-        let (record, limits, t) = (&key.record, &key.record.limits, context.t);
-        let domains = &context.pages.api.domain_cache;
-        let time = |time: Option<Timestamp>| time.map(|time| context.pages.shown_time(time));
+impl KeysPage<'_> {
+    fn time(&self, at: &Timestamp) -> String {
+        self.pages.shown_time(*at)
+    }
+
+    fn is_expired(&self, key: &ApiKeyRecord) -> bool {
+        key.expires_at.is_some_and(|at| at <= self.pages.api.domain_cache.now())
+    }
+
+    /// Returns what a key is limited to, in words.
+    fn limits(&self, key: &ListedKey) -> Vec<String> {
+        let (limits, t) = (&key.record.limits, self.frame.t);
         let domain = limits.domain.map(|id| match (&key.domain_name, id.is_default()) {
             (Some(name), _) => name.clone(),
-            (None, true) => domains.default_name().to_owned(),
+            (None, true) => self.pages.api.domain_cache.default_name().to_owned(),
             (None, false) => REMOVED.to_owned(),
         });
         let calls = limits.calls_per_minute.map(|calls| match calls {
@@ -87,17 +82,7 @@ impl ShownKey {
         });
         let own = limits.own_links_only.then(|| t.text("keys-own-links"));
         let orphans = limits.no_orphan_visits.then(|| t.text("keys-no-orphans"));
-        Self {
-            name: record.name.clone(),
-            scopes: scopes(record, t),
-            secret: record.secret.0,
-            limits: domain.into_iter().chain(own).chain(orphans).chain(calls).collect(),
-            created: context.pages.shown_time(record.created_at),
-            last_used: time(record.last_used_at),
-            expires: time(record.expires_at),
-            is_revoked: record.revoked_at.is_some(),
-            is_expired: record.expires_at.is_some_and(|at| at <= domains.now()),
-        }
+        domain.into_iter().chain(own).chain(orphans).chain(calls).collect()
     }
 }
 
@@ -234,7 +219,8 @@ pub(super) async fn answer(
     let scope = |scope: Scope| (scope.as_str(), t.text(&format!("scope-{scope}")));
     let page = KeysPage {
         frame: context.frame(PATH),
-        keys: keys.iter().map(|key| ShownKey::new(context, key)).collect(),
+        pages: context.pages,
+        keys,
         scopes: Scope::ALL.map(scope).to_vec(),
         domains: links.domains(true, by).await?.into_iter().map(|domain| domain.name).collect(),
         keep_hours: KEEP_HOURS,
