@@ -2,7 +2,7 @@
 
 use fast_qr::QRCode;
 
-use super::options::{Margin, QUIET_MODULES, QrError, QrOptions};
+use super::options::{QUIET_MODULES, QrError, QrOptions};
 
 /// A QR code with the position of its modules in the image.
 pub(super) struct Drawing<'a> {
@@ -24,10 +24,7 @@ impl<'a> Drawing<'a> {
         if scale == 0 {
             return Err(QrError::TooSmall { modules });
         }
-        let margin = match options.margin {
-            Margin::Pixels(pixels) => pixels,
-            Margin::Quiet => QUIET_MODULES * scale,
-        };
+        let margin = options.margin.unwrap_or(QUIET_MODULES * scale);
         let side = options.size + 2 * margin;
         // An odd pixel goes to the right and to the bottom.
         let offset = (side - scale * modules) / 2;

@@ -17,7 +17,7 @@ use fast_qr::{ECL, QRBuilder};
 use drawing::Drawing;
 pub use logo::{Logo, LogoError};
 use options::{ErrorCorrection, Format};
-pub use options::{QrError, QrOptions, QrWarning, Rgb};
+pub use options::{QrError, QrOptions, Rgb};
 
 /// An image of a QR code, encoded as a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub struct Image {
 /// part of a PNG.
 pub fn render(text: &str, options: &QrOptions, logo: Option<&Logo>) -> Result<Image, QrError> {
     let logo = logo.filter(|_| options.logo);
-    if options.format == Format::Png && logo.is_some_and(|logo| !logo.has_pixels()) {
+    if options.format == Format::Png && logo.is_some_and(|logo| logo.pixels.is_none()) {
         return Err(QrError::LogoFormat);
     }
     let level = match options.error_correction {
@@ -78,18 +78,25 @@ mod tests {
     }
 
     impl Pixels {
-        fn of_png(image: &Image) -> Self {
+        /// Decodes a PNG, and returns how its pixels are stored too.
+        fn decode(image: &Image) -> (Self, (ColorType, BitDepth)) {
             assert_eq!(image.content_type, "image/png");
             let mut decoder = Decoder::new(Cursor::new(&image.bytes));
             decoder.set_transformations(Transformations::EXPAND);
             let mut reader = decoder.read_info().unwrap();
             let info = reader.info();
-            assert_eq!((info.color_type, info.bit_depth), (ColorType::Indexed, BitDepth::One));
             assert_eq!(info.width, info.height);
-            let side = usize::try_from(info.width).unwrap();
+            let (side, kind) = (usize::try_from(info.width).unwrap(), (info.color_type, info.bit_depth));
             let mut bytes = vec![0; reader.output_buffer_size().unwrap()];
             reader.next_frame(&mut bytes).unwrap();
-            Self { side, colors: bytes.chunks_exact(3).map(|rgb| rgb.try_into().unwrap()).collect() }
+            let colors = bytes.chunks_exact(3).map(|rgb| rgb.try_into().unwrap()).collect();
+            (Self { side, colors }, kind)
+        }
+
+        fn of_png(image: &Image) -> Self {
+            let (pixels, kind) = Self::decode(image);
+            assert_eq!(kind, (ColorType::Indexed, BitDepth::One));
+            pixels
         }
 
         fn of_svg(image: &Image) -> Self {
@@ -284,11 +291,7 @@ mod tests {
                     render(text, &options, Some(&logo)).unwrap()
                 };
                 let image = with("");
-                let mut reader = Decoder::new(Cursor::new(&image.bytes)).read_info().unwrap();
-                let side = usize::try_from(reader.info().width).unwrap();
-                let mut bytes = vec![0; reader.output_buffer_size().unwrap()];
-                reader.next_frame(&mut bytes).unwrap();
-                let colors: Vec<Rgb> = bytes.chunks_exact(3).map(|rgb| rgb.try_into().unwrap()).collect();
+                let (Pixels { side, colors }, _) = Pixels::decode(&image);
                 assert_eq!(colors[side * (side / 2) + side / 2], [255, 0, 0], "{size}");
                 let red = colors.iter().filter(|color| **color == [255, 0, 0]).count();
                 assert!(red * 200 > side * side, "{size}: {red} pixels");

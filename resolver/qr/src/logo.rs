@@ -16,13 +16,13 @@ const SIDE_DIVISOR: u16 = 4;
 /// A logo. An SVG contains it as it is; for a PNG its own pixels are needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Logo {
-    url: String,
-    pixels: Option<Pixels>,
+    pub(super) url: String,
+    pub(super) pixels: Option<Pixels>,
 }
 
 /// A decoded logo: four bytes for each pixel, red, green, blue and opacity.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Pixels {
+pub(super) struct Pixels {
     width: usize,
     height: usize,
     rgba: Vec<u8>,
@@ -48,15 +48,6 @@ impl Logo {
     /// Returns [`LogoError`] if the file is not a PNG, or too large.
     pub fn new(url: String, png: Option<&[u8]>) -> Result<Self, LogoError> {
         Ok(Self { url, pixels: png.map(|file| Pixels::decode(file).ok_or(LogoError)).transpose()? })
-    }
-
-    pub(super) fn url(&self) -> &str {
-        &self.url
-    }
-
-    /// Returns whether the logo can be part of a PNG.
-    pub(super) fn has_pixels(&self) -> bool {
-        self.pixels.is_some()
     }
 
     /// Returns the colour of the logo over a background, at a position within a square.

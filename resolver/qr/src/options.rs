@@ -13,6 +13,29 @@ pub(super) const QUIET_MODULES: u16 = 4;
 const MARGIN_MAX: u16 = 200;
 /// The least contrast of the two colours that readers are sure to see, as WCAG 2 computes it.
 const CONTRAST_MIN: f64 = 3.0;
+/// The warning for two colours that are too much alike.
+const LOW_CONTRAST: &str =
+    "low contrast: many readers will not see the code; use a darker color or a lighter bgColor";
+/// The warning for modules that are lighter than the background.
+const INVERTED: &str = "inverted: some readers expect a color that is darker than bgColor";
+/// The names of formats, of levels of error correction, and of a logo that is wanted or not: `disable`
+/// is Shlink's word.
+const FORMATS: &[(&str, Format)] = &[("png", Format::Png), ("svg", Format::Svg)];
+const LEVELS: &[(&str, ErrorCorrection)] = &[
+    ("l", ErrorCorrection::Low),
+    ("m", ErrorCorrection::Medium),
+    ("q", ErrorCorrection::Quartile),
+    ("h", ErrorCorrection::High),
+];
+const SWITCHES: &[(&str, bool)] = &[
+    ("on", true),
+    ("true", true),
+    ("1", true),
+    ("off", false),
+    ("false", false),
+    ("0", false),
+    ("disable", false),
+];
 
 /// An invalid parameter, or a text that does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -78,40 +101,13 @@ impl QrError {
 pub struct QrOptions {
     pub(super) format: Format,
     pub(super) size: u16,
-    pub(super) margin: Margin,
+    /// Pixels on each side; `None` for the quiet zone.
+    pub(super) margin: Option<u16>,
     pub(super) error_correction: ErrorCorrection,
     pub(super) color: Rgb,
     /// The colour of the light modules and the margin.
     pub(super) background: Rgb,
     pub(super) logo: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Margin {
-    Pixels(u16),
-    /// The quiet zone: [`QUIET_MODULES`].
-    Quiet,
-}
-
-/// Why many readers may fail to read a code, though it can be drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum QrWarning {
-    /// The two colours are too much alike.
-    LowContrast,
-    /// The modules are lighter than the background, which some readers do not expect.
-    Inverted,
-}
-
-impl QrWarning {
-    /// Returns the warning in words, for a header.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::LowContrast => {
-                "low contrast: many readers will not see the code; use a darker color or a lighter bgColor"
-            }
-            Self::Inverted => "inverted: some readers expect a color that is darker than bgColor",
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,7 +136,7 @@ impl Default for QrOptions {
         Self {
             format: Format::Png,
             size: SIZE_DEFAULT,
-            margin: Margin::Pixels(0),
+            margin: Some(0),
             error_correction: ErrorCorrection::Low,
             color: Rgb([0x00; 3]),
             background: Rgb([0xff; 3]),
@@ -162,15 +158,15 @@ impl QrOptions {
         for (name, value) in pairs {
             let value = value.trim();
             match &*name {
-                "format" => options.format = Format::parse(value).ok_or(QrError::Format)?,
+                "format" => options.format = choice(value, FORMATS).ok_or(QrError::Format)?,
                 "size" => options.size = pixels(value, SIZE_MIN, SIZE_MAX).ok_or(QrError::Size)?,
-                "margin" => options.margin = Margin::parse(value).ok_or(QrError::Margin)?,
+                "margin" if value == "auto" => options.margin = None,
+                "margin" => options.margin = Some(pixels(value, 0, MARGIN_MAX).ok_or(QrError::Margin)?),
                 "errorCorrection" => {
-                    options.error_correction =
-                        ErrorCorrection::parse(value).ok_or(QrError::ErrorCorrection)?;
+                    options.error_correction = choice(value, LEVELS).ok_or(QrError::ErrorCorrection)?;
                 }
                 "color" => options.color = Rgb::parse(value).ok_or(QrError::Color)?,
-                "logo" => options.logo = switch(value).ok_or(QrError::Logo)?,
+                "logo" => options.logo = choice(value, SWITCHES).ok_or(QrError::Logo)?,
                 "bgColor" => options.background = Rgb::parse(value).ok_or(QrError::BackgroundColor)?,
                 _ => {}
             }
@@ -178,42 +174,14 @@ impl QrOptions {
         if options.color == options.background { Err(QrError::SameColors) } else { Ok(options) }
     }
 
-    /// Returns why many readers may fail to read the code.
-    pub fn warning(&self) -> Option<QrWarning> {
+    /// Returns why many readers may fail to read the code, though it can be drawn.
+    pub fn warning(&self) -> Option<&'static str> {
         let (color, background) = (self.color.luminance(), self.background.luminance());
         let (dark, light) = if color < background { (color, background) } else { (background, color) };
         if (light + 0.05) / (dark + 0.05) < CONTRAST_MIN {
-            return Some(QrWarning::LowContrast);
+            return Some(LOW_CONTRAST);
         }
-        (color > background).then_some(QrWarning::Inverted)
-    }
-}
-
-impl Margin {
-    fn parse(text: &str) -> Option<Self> {
-        if text == "auto" { Some(Self::Quiet) } else { pixels(text, 0, MARGIN_MAX).map(Self::Pixels) }
-    }
-}
-
-impl Format {
-    fn parse(text: &str) -> Option<Self> {
-        match text.to_ascii_lowercase().as_str() {
-            "png" => Some(Self::Png),
-            "svg" => Some(Self::Svg),
-            _ => None,
-        }
-    }
-}
-
-impl ErrorCorrection {
-    fn parse(text: &str) -> Option<Self> {
-        match text.to_ascii_lowercase().as_str() {
-            "l" => Some(Self::Low),
-            "m" => Some(Self::Medium),
-            "q" => Some(Self::Quartile),
-            "h" => Some(Self::High),
-            _ => None,
-        }
+        (color > background).then_some(INVERTED)
     }
 }
 
@@ -257,13 +225,9 @@ impl fmt::Display for Rgb {
     }
 }
 
-/// Parses whether something is wanted. `disable` is Shlink's word for a logo that is not.
-fn switch(text: &str) -> Option<bool> {
-    match text.to_ascii_lowercase().as_str() {
-        "on" | "true" | "1" => Some(true),
-        "off" | "false" | "0" | "disable" => Some(false),
-        _ => None,
-    }
+/// Finds the value of a name, in upper or lower case.
+fn choice<T: Copy>(text: &str, names: &[(&str, T)]) -> Option<T> {
+    names.iter().find(|(name, _)| name.eq_ignore_ascii_case(text)).map(|(_, value)| *value)
 }
 
 /// Parses a number of digits only, because `parse` would also accept a sign. Returns `None` if it
@@ -285,7 +249,7 @@ mod tests {
     #[test]
     fn what_is_not_said_stays_at_shlinks_default() {
         let defaults = QrOptions::default();
-        assert_eq!((defaults.size, defaults.margin), (300, Margin::Pixels(0)));
+        assert_eq!((defaults.size, defaults.margin), (300, Some(0)));
         assert_eq!(
             (defaults.color.to_string(), defaults.background.to_string()),
             ("#000000".into(), "#ffffff".into())
@@ -309,7 +273,7 @@ mod tests {
         let expected = QrOptions {
             format: Format::Svg,
             size: 1000,
-            margin: Margin::Pixels(200),
+            margin: Some(200),
             error_correction: ErrorCorrection::Quartile,
             color: Rgb([0x1a, 0x2b, 0x3c]),
             background: Rgb([0xff, 0xee, 0xdd]),
@@ -361,12 +325,12 @@ mod tests {
             ("000", "fff", None),
             ("a00000", "ffe", None),
             ("00f", "ff0", None),
-            ("777", "888", Some(QrWarning::LowContrast)),
-            ("ff0", "fff", Some(QrWarning::LowContrast)),
-            ("ccc", "fff", Some(QrWarning::LowContrast)),
-            ("fff", "eee", Some(QrWarning::LowContrast)),
-            ("fff", "000", Some(QrWarning::Inverted)),
-            ("ff0", "00f", Some(QrWarning::Inverted)),
+            ("777", "888", Some(LOW_CONTRAST)),
+            ("ff0", "fff", Some(LOW_CONTRAST)),
+            ("ccc", "fff", Some(LOW_CONTRAST)),
+            ("fff", "eee", Some(LOW_CONTRAST)),
+            ("fff", "000", Some(INVERTED)),
+            ("ff0", "00f", Some(INVERTED)),
         ] {
             assert_eq!(warning(color, background), expected, "{color} on {background}");
         }

@@ -43,7 +43,7 @@ fn encode(drawing: &Drawing<'_>, logo: Option<&Logo>, file: &mut String) -> fmt:
             file,
             "<rect x=\"{x}\" y=\"{x}\" width=\"{width}\" height=\"{width}\" fill=\"{background}\"/>\
              <image href=\"{}\" x=\"{start}\" y=\"{start}\" width=\"{side}\" height=\"{side}\"/>",
-            logo.url(),
+            logo.url,
         )?;
     }
     file.write_str("</svg>")
