@@ -46,9 +46,7 @@ struct HomePage<'a> {
     form: &'a Form,
     mark: String,
     utm: [&'a str; 5],
-    wrong: Option<String>,
-    /// The fields that were refused, as the form names them.
-    wrong_fields: Vec<String>,
+    refused: Option<&'a AppError>,
 }
 
 #[derive(Template)]
@@ -67,7 +65,7 @@ struct CreatedPage<'a> {
 
 impl HomePage<'_> {
     fn is_wrong(&self, name: &str) -> bool {
-        self.wrong_fields.iter().any(|field| field == name)
+        self.refused.is_some_and(|error| wrong_fields(error).iter().any(|field| field == name))
     }
 
     /// Returns whether an option is filled in, so that the options are shown unfolded.
@@ -87,29 +85,26 @@ impl HomePage<'_> {
 }
 
 pub(crate) fn show(pages: &Pages, request: &PageRequest<'_>, session: Option<&Session>) -> Answer {
-    form(pages, request, session, StatusCode::OK, None)
+    form(pages, request, session, None)
 }
 
 fn form(
     pages: &Pages,
     request: &PageRequest<'_>,
     session: Option<&Session>,
-    status: StatusCode,
     refused: Option<&AppError>,
 ) -> Answer {
-    let frame = Frame::new(request, session, CREATE);
-    // A link of the form's own address, such as a bookmark makes it, fills the field.
-    let form = if refused.is_some() { &request.form } else { &request.query };
     let home = HomePage {
+        frame: Frame::new(request, session, CREATE),
         may_create: creator(pages, session).is_some_and(|by| by.scopes.allow(Scope::Create)),
         has_session: session.is_some(),
-        form,
+        // A link of the form's own address, such as a bookmark makes it, fills the field.
+        form: if refused.is_some() { &request.form } else { &request.query },
         mark: mark(),
         utm: UTM,
-        wrong: refused.map(|error| message(error, frame.t)),
-        wrong_fields: refused.map(wrong_fields).unwrap_or_default(),
-        frame,
+        refused,
     };
+    let status = refused.map_or(StatusCode::OK, api::rest::status_of);
     page(request.renderer, status, Forms::Stay, &home)
 }
 
@@ -119,9 +114,20 @@ pub(crate) async fn submit(
     session: Option<&Session>,
 ) -> Result<Answer, PageError> {
     let by = creator(pages, session).ok_or(PageError::NoSession)?;
+    Ok(match create(pages, request, session, &by).await {
+        Ok(record) => created_page(pages, request, session, &record),
+        Err(error) => form(pages, request, session, Some(&error)),
+    })
+}
+
+async fn create(
+    pages: &Pages,
+    request: &PageRequest<'_>,
+    session: Option<&Session>,
+    by: &Grant,
+) -> Result<Record, AppError> {
     if session.is_none() && pages.creates.spend(network(request.client)).is_err() {
-        let refused = AppError::TooMuchAtOnce(ExceededShare::Own);
-        return Ok(form(pages, request, session, StatusCode::TOO_MANY_REQUESTS, Some(&refused)));
+        return Err(AppError::TooMuchAtOnce(ExceededShare::Own));
     }
     let mut wrong = FieldErrors::default();
     let mut command = read_form(pages, &request.form, &mut wrong);
@@ -129,14 +135,7 @@ pub(crate) async fn submit(
         // Both belong to those who have a key: names of domains reveal other tenants.
         (command.domain, command.fields.tags) = (None, None);
     }
-    let created = match idempotency(&request.form) {
-        Ok(idempotency) => pages.api.links.create_link(command, idempotency, wrong, &by).await,
-        Err(error) => Err(error),
-    };
-    match created {
-        Ok(record) => Ok(created_page(pages, request, session, &record)),
-        Err(error) => Ok(form(pages, request, session, api::rest::status_of(&error), Some(&error))),
-    }
+    pages.api.links.create_link(command, idempotency(&request.form)?, wrong, by).await
 }
 
 fn created_page(
@@ -193,17 +192,15 @@ fn read_form(pages: &Pages, form: &Form, wrong: &mut FieldErrors) -> CreateLink 
 
 /// Puts the campaign's fields into a long URL, before its fragment.
 fn with_utm(url: &str, form: &Form) -> String {
-    let url = url.to_owned();
     let pairs: Vec<(&str, &str)> = UTM.iter().filter_map(|name| Some((*name, form.filled(name)?))).collect();
     if pairs.is_empty() {
-        return url;
+        return url.to_owned();
     }
-    let (rest, fragment) = url.split_once('#').map_or((url.as_str(), None), |(rest, end)| (rest, Some(end)));
+    let (rest, fragment) = url.split_once('#').map_or((url, None), |(rest, end)| (rest, Some(end)));
     let query: String = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
     let separator = match rest.split_once('?') {
         None => "?",
-        Some((_, "")) => "",
-        Some((_, has)) if has.ends_with('&') => "",
+        Some((_, has)) if has.is_empty() || has.ends_with('&') => "",
         Some(_) => "&",
     };
     let fragment = fragment.map(|end| format!("#{end}")).unwrap_or_default();
@@ -214,7 +211,7 @@ fn with_utm(url: &str, form: &Form) -> String {
 fn idempotency(form: &Form) -> Result<Option<IdempotencyKey>, AppError> {
     let Some(mark) = form.filled("mark") else { return Ok(None) };
     // The password is not part of the digest, which would reveal it. Whether there is one is.
-    let has_password = form.get("password").is_some_and(|password| !password.is_empty());
+    let has_password = !form.value("password").is_empty();
     let request = form.without(&["password", "formToken", "mark"]);
     let request = format!("{request}&hasPassword={has_password}");
     IdempotencyKey::new(format!("page-{mark}").as_bytes(), request).map(Some)
