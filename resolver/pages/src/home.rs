@@ -45,7 +45,6 @@ struct HomePage<'a> {
     has_session: bool,
     form: &'a Form,
     mark: String,
-    utm: [&'a str; 5],
     refused: Option<&'a AppError>,
 }
 
@@ -80,7 +79,7 @@ impl HomePage<'_> {
             "tags",
             "title",
         ];
-        options.iter().chain(&self.utm).any(|name| self.form.filled(name).is_some())
+        options.iter().chain(&UTM).any(|name| self.form.filled(name).is_some())
     }
 }
 
@@ -101,7 +100,6 @@ fn form(
         // A link of the form's own address, such as a bookmark makes it, fills the field.
         form: if refused.is_some() { &request.form } else { &request.query },
         mark: mark(),
-        utm: UTM,
         refused,
     };
     let status = refused.map_or(StatusCode::OK, api::rest::status_of);

@@ -32,7 +32,6 @@ struct AuditPage<'a> {
     /// The query of the page with older entries.
     older: Option<String>,
     actions: Vec<(&'static str, String)>,
-    periods: Vec<(&'static str, String)>,
     period: Period,
     query: Form,
 }
@@ -69,7 +68,6 @@ pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
         is_latest: filter.before.is_none(),
         older: before.map(|entry| query.only(&FIELDS).query_with("before", &entry.id.to_string())),
         actions: Action::ALL.map(|action| (action.as_str(), action_text(action.as_str(), frame.t))).to_vec(),
-        periods: period_choices(frame.t),
         period: read_period(query, "created", &mut FieldErrors::default()),
         query: query.only(&FIELDS),
         frame,

@@ -25,7 +25,6 @@ struct DomainsPage<'a> {
     domains: Vec<ShownDomain>,
     paged: Paged,
     notices: Notices,
-    redirect_fields: [&'static str; 3],
     columns: [String; 3],
     /// The redirects of domains that have none of their own.
     defaults: [String; 3],
@@ -174,7 +173,6 @@ pub(super) async fn answer(context: &Context<'_>, refusal: Option<Refusal>) -> R
     let frame = context.frame(PATH);
     let page = DomainsPage {
         domains: domains.into_iter().map(|domain| ShownDomain::new(domain, of_edit)).collect(),
-        redirect_fields: REDIRECTS,
         columns: REDIRECTS.map(|field| frame.t.text(&format!("domains-{field}"))),
         defaults: texts(&context.pages.api.fallback_redirects),
         may: Changes::of(by),

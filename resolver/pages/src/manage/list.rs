@@ -49,9 +49,6 @@ struct ListPage<'a> {
     tags: Vec<Tag>,
     domains: Vec<String>,
     is_trash: bool,
-    orders: [(&'static str, &'static str); 5],
-    counts: [u64; 3],
-    periods: Vec<(&'static str, String)>,
     /// The chosen periods: that in which visits are counted, and that in which links were made.
     visits_in: Period,
     created_in: Period,
@@ -75,26 +72,9 @@ impl May {
 }
 
 impl ListPage<'_> {
-    fn total(&self) -> String {
-        let (t, Paged { total, pages, .. }) = (self.frame.t, &self.paged);
-        if pages.is_some() {
-            t.count("count-links", total)
-        } else {
-            t.with("links-at-least", t.number(total))
-        }
-    }
-
     /// Returns the query of the links that have a tag too, from the first page on.
     fn tag_query(&self, tag: &str) -> String {
         Form::parse(self.query.without(&["page"]).as_bytes()).query_with("tag", tag)
-    }
-
-    fn sheet(&self) -> String {
-        address(QR_SHEET, &self.query)
-    }
-
-    fn count(&self) -> u64 {
-        per_page(&self.query)
     }
 
     fn is_filtered(&self) -> bool {
@@ -182,9 +162,6 @@ pub(super) async fn answer(
         tags,
         domains: service.domains(false, by).await?.into_iter().map(|domain| domain.name).collect(),
         is_trash,
-        orders: ORDERS,
-        counts: COUNTS,
-        periods: period_choices(context.t),
         visits_in: read_period(query, "visits", &mut ignored),
         created_in: read_period(query, "created", &mut ignored),
         may_count: context.allows(Scope::Visits),

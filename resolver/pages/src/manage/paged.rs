@@ -1,7 +1,7 @@
 //! A list that is in memory and shown page by page, with the addresses that lead to its other pages
 //! and back to it.
 
-use crate::{addresses::with_parameter, form::Form, locale::Locale};
+use crate::{addresses::with_parameter, form::Form};
 
 const PER_PAGE: usize = 50;
 /// The field of a query that says that a form was stored.
@@ -33,18 +33,6 @@ impl Paged {
         let before = (page > 1).then(|| to(page - 1));
         let after = (page < pages).then(|| to(page + 1));
         Self { total, page, pages: Some(pages), before, after, action: address(path, query) }
-    }
-
-    pub(super) fn is_long(&self) -> bool {
-        self.before.is_some() || self.after.is_some()
-    }
-
-    /// Returns the number of the page as a text, with that of the last one if it is known.
-    pub(super) fn place(&self, t: &Locale) -> String {
-        match &self.pages {
-            Some(pages) => t.with_two("page-of", t.number(&self.page), t.number(pages)),
-            None => t.with("page-number", t.number(&self.page)),
-        }
     }
 
     /// Cuts the page that the query names out of a list. A number that is too high is that of the

@@ -31,7 +31,6 @@ struct ReservationsPage<'a> {
     notices: Notices,
     /// The keyspaces that codes can be reserved from, the default one first.
     keyspaces: Vec<String>,
-    count_max: u64,
     /// Whether the key may use the domain that reserved codes belong to.
     may_reserve: bool,
     form: &'a Form,
@@ -130,7 +129,6 @@ async fn answer(
         chosen,
         reservations: reservations.iter().map(|one| ShownReservation::new(context, one)).collect(),
         keyspaces: keyspaces.collect(),
-        count_max: COUNT_MAX,
         may_reserve: by.limits.domain.is_none_or(|domain| domain.is_default()),
         form: context.form,
         paged,
