@@ -151,7 +151,7 @@ fn created_page(
         long_url: link.long_url.as_str().to_owned(),
         qr_code: Markup::qr_code(&short_url),
         path: link.domain().is_default().then(|| format!("/{name}")),
-        ends: ends.map(|time| pages.shown_time(time)),
+        ends: ends.map(|time| pages.shown_time(&time)),
         manage: reads.then(|| pages.link_page(link)),
         short_url,
     };

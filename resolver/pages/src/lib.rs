@@ -104,7 +104,7 @@ impl Pages {
         addresses::link_page(&name, self.api.domain_cache.shown_name(link.domain()).as_deref())
     }
 
-    fn shown_time(&self, time: Timestamp) -> String {
+    fn shown_time(&self, time: &Timestamp) -> String {
         time.to_zoned(self.api.time_zone.clone()).strftime("%Y-%m-%d %H:%M %Z").to_string()
     }
 

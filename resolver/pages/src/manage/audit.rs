@@ -124,7 +124,7 @@ impl ShownEntry {
         };
         let members = if let Some(Value::Object(members)) = details { members } else { Map::new() };
         Self {
-            time: context.pages.shown_time(entry.at),
+            time: context.pages.shown_time(&entry.at),
             exact_time: entry.at.to_string(),
             key: entry.by_name.clone().unwrap_or_else(|| t.text("audit-operator")),
             action: action_text(&entry.action, t),

@@ -16,7 +16,6 @@ use app::{
 };
 use askama::Template;
 use hyper::StatusCode;
-use jiff::Timestamp;
 use links::{
     REMOVED,
     api_key::{ApiKey, ApiKeyRecord, Grant, SecretNumber},
@@ -28,7 +27,7 @@ use super::{
     notices::{Notices, Refusal, stored},
     paged::{Paged, is_stored},
 };
-use crate::{Pages, context::Context, error::PageError, form::Form, frame::Frame, locale::Locale};
+use crate::{context::Context, error::PageError, form::Form, frame::Frame, locale::Locale};
 
 pub(super) const PATH: &str = "/manage/keys";
 const DAY: u64 = 24 * 3600;
@@ -41,7 +40,7 @@ const KEEP_HOURS: [u64; 4] = [0, 1, 24, 168];
 #[template(path = "manage/keys.html")]
 struct KeysPage<'a> {
     frame: Frame<'a>,
-    pages: &'a Pages,
+    context: Context<'a>,
     keys: Vec<ListedKey>,
     paged: Paged,
     notices: Notices,
@@ -59,12 +58,8 @@ enum Refused {
 }
 
 impl KeysPage<'_> {
-    fn time(&self, at: &Timestamp) -> String {
-        self.pages.shown_time(*at)
-    }
-
     fn is_expired(&self, key: &ApiKeyRecord) -> bool {
-        key.expires_at.is_some_and(|at| at <= self.pages.api.domain_cache.now())
+        key.expires_at.is_some_and(|at| at <= self.context.pages.api.domain_cache.now())
     }
 
     /// Returns what a key is limited to, in words.
@@ -72,7 +67,7 @@ impl KeysPage<'_> {
         let (limits, t) = (&key.record.limits, self.frame.t);
         let domain = limits.domain.map(|id| match (&key.domain_name, id.is_default()) {
             (Some(name), _) => name.clone(),
-            (None, true) => self.pages.api.domain_cache.default_name().to_owned(),
+            (None, true) => self.context.pages.api.domain_cache.default_name().to_owned(),
             (None, false) => REMOVED.to_owned(),
         });
         let calls = limits.calls_per_minute.map(|calls| match calls {
@@ -218,7 +213,7 @@ pub(super) async fn answer(
     let scope = |scope: Scope| (scope.as_str(), t.text(&format!("scope-{scope}")));
     let page = KeysPage {
         frame: context.frame(PATH),
-        pages: context.pages,
+        context: *context,
         keys,
         scopes: Scope::ALL.map(scope).to_vec(),
         domains: links.domains(true, by).await?.into_iter().map(|domain| domain.name).collect(),

@@ -24,9 +24,10 @@ const COLUMNS: [&str; 2] = ["shortCode", "shortUrl"];
 #[template(path = "manage/reservations.html")]
 struct ReservationsPage<'a> {
     frame: Frame<'a>,
+    context: Context<'a>,
     /// The reservation that the query names.
-    chosen: Option<ShownCodes>,
-    reservations: Vec<ShownReservation>,
+    chosen: Option<Reserved>,
+    reservations: Vec<Reservation>,
     paged: Paged,
     notices: Notices,
     /// The keyspaces that codes can be reserved from, the default one first.
@@ -36,54 +37,19 @@ struct ReservationsPage<'a> {
     form: &'a Form,
 }
 
-struct ShownReservation {
-    id: String,
-    created: String,
-    exact_created: String,
-    /// The name of its keyspace; empty if another process mints from it, which can give it up.
-    keyspace: String,
-    count: u64,
-    is_own: bool,
+fn size(reservation: &Reservation) -> u64 {
+    reservation.spans.iter().map(|span| span.len()).sum()
 }
 
-struct ShownCodes {
-    id: String,
-    count: u64,
-    filled: u64,
-    given_up: Option<String>,
-    text: String,
-}
-
-impl ShownReservation {
-    fn new(context: &Context<'_>, reservation: &Reservation) -> Self {
-        Self {
-            id: reservation.id.to_string(),
-            created: context.pages.shown_time(reservation.created_at),
-            exact_created: reservation.created_at.to_string(),
-            keyspace: context.links.keyspace_of_reservation(reservation).to_owned(),
-            count: reservation.spans.iter().map(|span| span.len()).sum(),
-            is_own: reservation.created_by == context.by.id,
-        }
-    }
-}
-
-impl ShownCodes {
-    fn new(context: &Context<'_>, Reserved { reservation, filled, codes }: &Reserved) -> Self {
-        Self {
-            id: reservation.id.to_string(),
-            count: codes.len() as u64,
-            filled: *filled,
-            given_up: reservation.closed_at.map(|at| context.pages.shown_time(at)),
-            text: codes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"),
-        }
-    }
+fn count<T>(codes: &[T]) -> u64 {
+    codes.len() as u64
 }
 
 /// Shows a page of the open reservations, and the codes of the one that the query names.
 pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
     let Some(id) = context.query.filled("id") else { return answer(context, None, None).await };
     match context.links.reservation(id, context.by).await {
-        Ok(reserved) => answer(context, Some(ShownCodes::new(context, &reserved)), None).await,
+        Ok(reserved) => answer(context, Some(reserved), None).await,
         Err(error) => answer(context, None, Some(Refusal::new(error, context.t)?)).await,
     }
 }
@@ -115,7 +81,7 @@ pub(super) async fn download(context: &Context<'_>) -> Result<Answer, PageError>
 
 async fn answer(
     context: &Context<'_>,
-    chosen: Option<ShownCodes>,
+    chosen: Option<Reserved>,
     refusal: Option<Refusal>,
 ) -> Result<Answer, PageError> {
     let (links, by) = (context.links, context.by);
@@ -126,8 +92,9 @@ async fn answer(
     let keyspaces = links.reserver.mintings.iter().map(|minting| minting.namespace.to_string());
     let page = ReservationsPage {
         frame: context.frame(PATH),
+        context: *context,
         chosen,
-        reservations: reservations.iter().map(|one| ShownReservation::new(context, one)).collect(),
+        reservations,
         keyspaces: keyspaces.collect(),
         may_reserve: by.limits.domain.is_none_or(|domain| domain.is_default()),
         form: context.form,

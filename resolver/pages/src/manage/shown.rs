@@ -36,7 +36,7 @@ impl ShownLink {
             choice: Choice(LinkName { code: name.clone(), domain: domain.clone() }),
             title: link.title.clone(),
             tags: record.tags.iter().map(ToString::to_string).collect(),
-            created: context.pages.shown_time(link.created_at),
+            created: context.pages.shown_time(&link.created_at),
             visits,
             address: addresses::link_page(&name, domain.as_deref()),
             statistics: addresses::link_statistics(&name, domain.as_deref()),
