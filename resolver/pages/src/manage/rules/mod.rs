@@ -21,7 +21,7 @@ use app::{AppError, FieldErrors, authorize::require, edit_link::Target, find_lin
 use askama::Template;
 use hyper::StatusCode;
 use links::{
-    Browser, CONDITION_TYPES, CONDITIONS_MAX, Device, Link, LongUrl, RULES_MAX, Record, api_key::Grant,
+    Browser, CONDITION_TYPES, CONDITIONS_MAX, Device, Link, LongUrl, RULES_MAX, Record, Rule, api_key::Grant,
     scope::Scope,
 };
 use web::Answer;
@@ -37,7 +37,7 @@ use crate::{
 };
 use change::{Change, TypedIn};
 use refusal::{reason, wrong_fields};
-use shown::{NEW_RULE, RefusedForm, ShownExample, ShownRule, TypedForm};
+use shown::{NEW_RULE, RefusedForm, ShownExample, TypedForm, condition_text};
 
 pub(super) const PATH: &str = "/manage/rules/";
 
@@ -45,6 +45,7 @@ pub(super) const PATH: &str = "/manage/rules/";
 #[template(path = "manage/rules.html")]
 struct RulesPage<'a> {
     frame: Frame<'a>,
+    context: Context<'a>,
     link: ShownLink,
     /// The address of this page without its query.
     path: &'a str,
@@ -53,14 +54,20 @@ struct RulesPage<'a> {
     /// Where the forms of changes are sent to. It keeps the example.
     action: String,
     version: u64,
-    rules: Vec<ShownRule>,
-    new_rule: TypedForm,
+    rules: &'a [Rule],
+    refused: Option<&'a RefusedForm>,
     types: Vec<(&'static str, String)>,
     values_text: String,
     may_edit: bool,
-    full: Option<String>,
     notices: Notices,
     example: ShownExample,
+}
+
+impl<'a> RulesPage<'a> {
+    /// Returns a form, the ids of whose fields end in `id`.
+    fn form(&self, id: &str, typed_in: TypedIn) -> TypedForm<'a> {
+        TypedForm::new(id, typed_in, self.refused)
+    }
 }
 
 pub(super) async fn show(context: &Context<'_>, name: &str) -> Result<Answer, PageError> {
@@ -137,29 +144,25 @@ async fn link_of_form(
 /// Makes the page of a link. What was typed in a form that was refused stays in it.
 fn page_of<'a>(
     context: &Context<'a>,
-    link: &Link,
-    refused: Option<&RefusedForm>,
+    link: &'a Link,
+    refused: Option<&'a RefusedForm>,
     refusal: Option<Refusal>,
 ) -> RulesPage<'a> {
-    let (t, query, api) = (context.t, context.query, &context.pages.api);
+    let (t, query) = (context.t, context.query);
     let record = Record { link: link.clone(), tags: Vec::new() };
-    let rules = link.rules().iter().enumerate();
-    let most = || t.with("rules-full", RULES_MAX.to_string());
     RulesPage {
         frame: context.frame(LINKS),
+        context: *context,
         link: ShownLink::new(context, &record, 0),
         path: context.request.path(),
         domain: query.filled("domain"),
         action: address(context.request.path(), query),
         version: link.version(),
-        rules: rules
-            .map(|(place, rule)| ShownRule::new(place, rule, api.lookup.allows(&rule.long_url), refused, t))
-            .collect(),
-        new_rule: TypedForm::new(NEW_RULE, TypedIn::NewRule, refused),
+        rules: link.rules(),
+        refused,
         types: CONDITION_TYPES.map(|kind| (kind, t.text(&format!("rules-type-{kind}")))).to_vec(),
         values_text: values_text(context.pages, t),
         may_edit: context.allows(Scope::Edit),
-        full: (link.rules().len() >= RULES_MAX).then(most),
         notices: Notices::new(query, refusal),
         example: ShownExample::new(context, link),
     }

@@ -4,7 +4,7 @@ use hyper::{
     HeaderMap,
     header::{ACCEPT_LANGUAGE, HeaderName, HeaderValue, USER_AGENT},
 };
-use links::{CONDITIONS_MAX, Condition, Link, Rule};
+use links::{Condition, Link};
 
 use super::{
     change::TypedIn,
@@ -15,31 +15,18 @@ use crate::{context::Context, form::Form, locale::Locale};
 /// The id of the form for another rule. Those of other forms are the numbers of their rules.
 pub(super) const NEW_RULE: &str = "new";
 
-pub(super) struct ShownRule {
-    pub(super) number: String,
-    pub(super) long_url: String,
-    /// Whether the target rules deny its target.
-    pub(super) is_denied: bool,
-    /// Its conditions in words. The number of each is its place, counted from 1.
-    pub(super) conditions: Vec<String>,
-    pub(super) full: Option<String>,
-    pub(super) form: TypedForm,
-    pub(super) lead_form: TypedForm,
-}
-
 /// A form that was refused: where it is, what was typed, and which of its fields are wrong.
-#[derive(Clone)]
 pub(super) struct RefusedForm {
     pub(super) typed_in: TypedIn,
     pub(super) typed: Form,
     pub(super) wrong: Vec<String>,
 }
 
-pub(super) struct TypedForm {
+pub(super) struct TypedForm<'a> {
     /// What the ids of its fields end in.
     pub(super) id: String,
     /// What was typed if the form was refused, so that it is shown unfolded.
-    pub(super) refused: Option<RefusedForm>,
+    pub(super) refused: Option<&'a RefusedForm>,
 }
 
 pub(super) struct ShownExample {
@@ -57,42 +44,18 @@ pub(super) struct ShownLead {
     pub(super) why_not: Vec<String>,
 }
 
-impl ShownRule {
-    /// Shows the rule in this place, counted from 0.
-    pub(super) fn new(
-        place: usize,
-        rule: &Rule,
-        is_allowed: bool,
-        refused: Option<&RefusedForm>,
-        t: &Locale,
-    ) -> Self {
-        let number = (place + 1).to_string();
-        let most = || t.with("rules-conditions-full", CONDITIONS_MAX.to_string());
-        Self {
-            form: TypedForm::new(&number, TypedIn::Condition(place), refused),
-            lead_form: TypedForm::new(&number, TypedIn::LongUrl(place), refused),
-            long_url: rule.long_url.as_str().to_owned(),
-            is_denied: !is_allowed,
-            conditions: rule.conditions.iter().map(|condition| condition_text(condition, t)).collect(),
-            full: (rule.conditions.len() >= CONDITIONS_MAX).then(most),
-            number,
-        }
-    }
-}
-
-impl TypedForm {
+impl<'a> TypedForm<'a> {
     /// Makes a form, the ids of whose fields end in `id`. What was typed stays if it was refused.
-    pub(super) fn new(id: &str, typed_in: TypedIn, refused: Option<&RefusedForm>) -> Self {
-        let refused = refused.filter(|form| form.typed_in == typed_in).cloned();
-        Self { id: id.to_owned(), refused }
+    pub(super) fn new(id: &str, typed_in: TypedIn, refused: Option<&'a RefusedForm>) -> Self {
+        Self { id: id.to_owned(), refused: refused.filter(|form| form.typed_in == typed_in) }
     }
 
     pub(super) fn value(&self, field: &str) -> &str {
-        self.refused.as_ref().and_then(|form| form.typed.filled(field)).unwrap_or_default()
+        self.refused.and_then(|form| form.typed.filled(field)).unwrap_or_default()
     }
 
     pub(super) fn is_wrong(&self, field: &str) -> bool {
-        self.refused.as_ref().is_some_and(|form| form.wrong.iter().any(|wrong| wrong == field))
+        self.refused.is_some_and(|form| form.wrong.iter().any(|wrong| wrong == field))
     }
 
     /// Returns whether the form is for a rule, which may have no condition.
@@ -147,7 +110,7 @@ impl ShownLead {
     }
 }
 
-fn condition_text(condition: &Condition, t: &Locale) -> String {
+pub(super) fn condition_text(condition: &Condition, t: &Locale) -> String {
     let (kind, key, value) = condition.parts();
     let (key, value) = (key.unwrap_or_default(), value.unwrap_or_default());
     if let Condition::Unknown(_) = condition {
