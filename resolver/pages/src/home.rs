@@ -1,7 +1,4 @@
 //! The home page: a long URL becomes a short link.
-//!
-//! The form has a random mark. It is the idempotency key of the create, so that a page that is
-//! loaded again, or a button that is pressed twice, makes one link.
 
 use std::sync::Arc;
 

@@ -27,10 +27,6 @@ impl Choice {
     pub(super) fn address(&self) -> String {
         addresses::link_page(&self.0.code, self.0.domain.as_deref())
     }
-
-    pub(super) fn name(&self) -> &str {
-        &self.0.code
-    }
 }
 
 impl fmt::Display for Choice {

@@ -1,8 +1,4 @@
-//! One link: its values, in a form that changes them, and what can be done with it.
-//!
-//! The form carries the version of the link that it was filled from. If the link was changed
-//! meanwhile, nothing is stored: the page shows the fields that were changed, both values beside
-//! each other, and the form then carries the present version (`link_form.rs`).
+//! One link: its values, in a form that changes them (`link_form.rs`), and what can be done with it.
 
 use app::{AppError, Field, FieldErrors, edit_link::Target, find_link::LinkName};
 use askama::Template;

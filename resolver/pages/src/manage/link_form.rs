@@ -3,8 +3,9 @@
 //! 1. The form carries each value that it was filled with. Only values that differ from it are
 //!    changes, so that a form that is sent unchanged changes nothing: not a tag with a comma in it,
 //!    nor a time that the change of the clocks makes ambiguous.
-//! 2. If the link was changed meanwhile, the form is filled anew: with the present values, except
-//!    where this person has typed another one ([`LinkForm::rebased`]).
+//! 2. The form carries the version of the link too. If the link was changed meanwhile, nothing is
+//!    stored, and the form is filled anew: with the present values, except where this person has
+//!    typed another one ([`LinkForm::rebased`]).
 //!
 //! Another field takes a line of [`FIELDS`], one of [`LinkForm::changes`], and the texts `field-…`
 //! and `expected-…` of its name in each language.

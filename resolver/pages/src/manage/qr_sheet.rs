@@ -7,6 +7,7 @@ use app::{
 };
 use askama::Template;
 use hyper::StatusCode;
+use links::Record;
 use web::Answer;
 
 use super::{
@@ -26,15 +27,10 @@ use crate::{
 #[template(path = "manage/qr_sheet.html")]
 struct SheetPage<'a> {
     frame: Frame<'a>,
-    codes: Vec<ShownCode>,
+    context: Context<'a>,
+    records: Vec<Record>,
     paged: Paged,
     list: String,
-}
-
-struct ShownCode {
-    picture: Markup,
-    short_url: String,
-    title: Option<String>,
 }
 
 pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
@@ -45,19 +41,12 @@ pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
     // Sheets are numbered, so all links are counted.
     let list = ListLinks { count_max: None, ..read_query(context, &query, &mut wrong) };
     let listed = links.list_links(list, wrong, by).await?;
-    let mut codes = Vec::with_capacity(listed.entries.len());
+    let mut records = Vec::with_capacity(listed.entries.len());
     for piece in pieces(&listed.entries) {
-        for record in links.read_piece(&listed, piece, by).await? {
-            let short_url = context.pages.short_url(&record.link);
-            codes.push(ShownCode {
-                picture: Markup::qr_code(&short_url),
-                short_url,
-                title: record.link.title,
-            });
-        }
+        records.extend(links.read_piece(&listed, piece, by).await?);
     }
     let paged = Paged::new(listed.total, listed.page, listed.per_page, QR_SHEET, &query);
     let list = address(LINKS, &query);
-    let page = SheetPage { frame: context.frame(LINKS), codes, paged, list };
+    let page = SheetPage { frame: context.frame(LINKS), context: *context, records, paged, list };
     Ok(context.page(StatusCode::OK, &page))
 }

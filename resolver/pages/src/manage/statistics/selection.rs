@@ -1,7 +1,4 @@
 //! What the query of a statistics page asks for: whose visits, of which period.
-//!
-//! The page, the download and the live count read the same query, so that they show the same
-//! numbers.
 
 use app::{
     FieldErrors,
