@@ -22,7 +22,9 @@ const REDIRECTS: [&str; 3] = ["baseUrlRedirect", "regular404Redirect", "invalidS
 #[template(path = "manage/domains.html")]
 struct DomainsPage<'a> {
     frame: Frame<'a>,
-    domains: Vec<ShownDomain>,
+    domains: Vec<NamedDomain>,
+    /// The form of a domain that was refused.
+    refused: Option<&'a Form>,
     paged: Paged,
     notices: Notices,
     columns: [String; 3],
@@ -30,25 +32,6 @@ struct DomainsPage<'a> {
     defaults: [String; 3],
     may: Changes,
     new_domain: &'a str,
-}
-
-struct ShownDomain {
-    is_default: bool,
-    stored: Values,
-    /// The values of its form: those that are stored, or those that were refused.
-    typed: Values,
-    /// Whether the form was refused, so that it is shown unfolded.
-    is_refused: bool,
-}
-
-#[derive(Clone)]
-struct Values {
-    name: String,
-    is_enabled: bool,
-    is_tracked: bool,
-    /// Empty for that of the default domain.
-    protocol: String,
-    redirects: [String; 3],
 }
 
 /// The changes that are offered to a key. The use cases decide.
@@ -75,33 +58,26 @@ impl Changes {
     }
 }
 
-impl Values {
-    fn read(form: &Form, name: &str) -> Self {
-        let typed = |name: &str| form.value(name).to_owned();
-        Self {
-            name: form.get("name").unwrap_or(name).to_owned(),
-            is_enabled: form.is_on("enabled"),
-            is_tracked: form.is_on("trackVisitors"),
-            protocol: typed("protocol"),
-            redirects: REDIRECTS.map(typed),
-        }
+impl<'a> DomainsPage<'a> {
+    /// Returns the form of a domain if it was refused, so that it is shown unfolded.
+    fn refused_form(&self, domain: &NamedDomain) -> Option<&'a Form> {
+        self.refused.filter(|form| form.get("domain") == Some(domain.name.as_str()))
     }
 }
 
-impl ShownDomain {
-    /// Shows a domain. `refused` is the form that was refused, if it is that of this domain.
-    fn new(NamedDomain { name, is_default, settings }: NamedDomain, refused: Option<&Form>) -> Self {
-        let refused = refused.filter(|form| form.get("domain") == Some(&name));
-        let stored = Values {
-            name,
-            is_enabled: !settings.disabled,
-            is_tracked: !settings.untracked,
-            protocol: settings.protocol.map_or("", Protocol::as_str).to_owned(),
-            redirects: texts(&settings.redirects),
-        };
-        let typed = refused.map_or_else(|| stored.clone(), |form| Values::read(form, &stored.name));
-        Self { is_default, stored, typed, is_refused: refused.is_some() }
-    }
+/// Returns what was typed in a field of a form that was refused, or else what is stored.
+fn typed<'a>(refused: &Option<&'a Form>, field: &str, stored: &'a str) -> &'a str {
+    refused.map_or(stored, |form| form.value(field))
+}
+
+/// The same for a checkbox, whose setting is stored as what it switches off.
+fn is_on(refused: &Option<&Form>, field: &str, is_off: &bool) -> bool {
+    refused.map_or(!is_off, |form| form.is_on(field))
+}
+
+/// Returns the scheme of a domain; empty for that of the default domain.
+fn protocol(domain: &NamedDomain) -> &'static str {
+    domain.settings.protocol.map_or("", Protocol::as_str)
 }
 
 pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
@@ -169,14 +145,14 @@ pub(super) async fn answer(context: &Context<'_>, refusal: Option<Refusal>) -> R
     // What was typed stays in its form.
     let refused =
         |what: &str| Some(form).filter(|_| notices.refusal.is_some() && form.get("do") == Some(what));
-    let (of_edit, of_new) = (refused("edit"), refused("add"));
     let frame = context.frame(PATH);
     let page = DomainsPage {
-        domains: domains.into_iter().map(|domain| ShownDomain::new(domain, of_edit)).collect(),
+        domains,
+        refused: refused("edit"),
         columns: REDIRECTS.map(|field| frame.t.text(&format!("domains-{field}"))),
         defaults: texts(&context.pages.api.fallback_redirects),
         may: Changes::of(by),
-        new_domain: of_new.and_then(|form| form.get("domain")).unwrap_or_default(),
+        new_domain: refused("add").and_then(|form| form.get("domain")).unwrap_or_default(),
         paged,
         notices,
         frame,
