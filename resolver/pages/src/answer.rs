@@ -22,17 +22,11 @@ const POLICY_OF_PASSWORDS: &str = "default-src 'none'; style-src 'self'; img-src
 /// Two years, for this host alone: those below it are not of this service.
 const HSTS: &str = "max-age=63072000";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Forms {
-    Stay,
-    Leave,
-}
-
-pub(crate) fn page(renderer: &Renderer, status: StatusCode, forms: Forms, page: &impl Template) -> Answer {
+pub(crate) fn page(renderer: &Renderer, status: StatusCode, page: &impl Template) -> Answer {
     match page.render() {
         Ok(text) => {
             let mut answer = answer(status, HTML, text);
-            secure(renderer, forms, answer.headers_mut());
+            secure(renderer, answer.headers_mut());
             answer
         }
         Err(error) => {
@@ -43,10 +37,16 @@ pub(crate) fn page(renderer: &Renderer, status: StatusCode, forms: Forms, page: 
     }
 }
 
-fn secure(renderer: &Renderer, forms: Forms, headers: &mut HeaderMap) {
-    let policy = if forms == Forms::Stay { POLICY } else { POLICY_OF_PASSWORDS };
+/// Lets the forms of a page lead to the target of a link.
+pub(crate) fn leading_away(mut answer: Answer) -> Answer {
+    let policy = HeaderValue::from_static(POLICY_OF_PASSWORDS);
+    answer.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
+    answer
+}
+
+fn secure(renderer: &Renderer, headers: &mut HeaderMap) {
     let fixed: [(HeaderName, &'static str); 6] = [
-        (CONTENT_SECURITY_POLICY, policy),
+        (CONTENT_SECURITY_POLICY, POLICY),
         (CACHE_CONTROL, "no-store"),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (REFERRER_POLICY, "same-origin"),

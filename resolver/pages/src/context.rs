@@ -58,6 +58,6 @@ impl<'a> Context<'a> {
     }
 
     pub(crate) fn page(&self, status: StatusCode, page: &impl Template) -> Answer {
-        answer::page(self.request.renderer, status, answer::Forms::Stay, page)
+        answer::page(self.request.renderer, status, page)
     }
 }

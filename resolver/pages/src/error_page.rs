@@ -11,7 +11,7 @@ use web::{Answer, retry_later};
 
 use crate::{
     addresses::SIGN_IN,
-    answer::{Forms, page, redirect},
+    answer::{page, redirect},
     error::PageError,
     frame::Frame,
     locale::Locale,
@@ -36,7 +36,7 @@ pub(crate) fn show(error: &PageError, request: &PageRequest<'_>, session: Option
     }
     let frame = Frame::new(request, session, "");
     let (status, title, text) = words(error, frame.t);
-    let mut answer = page(request.renderer, status, Forms::Stay, &ErrorPage { frame, title, text });
+    let mut answer = page(request.renderer, status, &ErrorPage { frame, title, text });
     if let PageError::SignIn(SignInError::TooManyCalls(wait)) = error {
         answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1));
     }

@@ -20,7 +20,7 @@ use web::Answer;
 use crate::{
     Pages,
     addresses::CREATE,
-    answer::{Forms, page},
+    answer::page,
     error::PageError,
     form::Form,
     frame::Frame,
@@ -100,7 +100,7 @@ fn form(
         refused,
     };
     let status = refused.map_or(StatusCode::OK, api::rest::status_of);
-    page(request.renderer, status, Forms::Stay, &home)
+    page(request.renderer, status, &home)
 }
 
 pub(crate) async fn submit(
@@ -152,7 +152,7 @@ fn created_page(
         manage: reads.then(|| pages.link_page(link)),
         short_url,
     };
-    page(request.renderer, StatusCode::OK, Forms::Stay, &created)
+    page(request.renderer, StatusCode::OK, &created)
 }
 
 /// Returns who creates: the session's key, or the public if it may.

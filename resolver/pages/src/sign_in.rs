@@ -10,7 +10,7 @@ use web::{Answer, hold_back};
 use crate::{
     Pages,
     addresses::{CREATE, LINKS, is_page, is_same_site},
-    answer::{Forms, page, redirect},
+    answer::{page, redirect},
     error::PageError,
     frame::Frame,
     request::PageRequest,
@@ -29,7 +29,7 @@ struct SignInPage<'a> {
 
 pub(crate) fn show(request: &PageRequest<'_>, session: Option<&Session>) -> Answer {
     let form = SignInPage { frame: Frame::new(request, session, ""), to: to(request), is_wrong: false };
-    page(request.renderer, StatusCode::OK, Forms::Stay, &form)
+    page(request.renderer, StatusCode::OK, &form)
 }
 
 pub(crate) async fn sign_in(
@@ -52,7 +52,7 @@ pub(crate) async fn sign_in(
         }
         Err(api::SignInError::WrongKey) => {
             let form = SignInPage { frame: Frame::new(request, None, ""), to: to(request), is_wrong: true };
-            Ok(hold_back(page(request.renderer, StatusCode::FORBIDDEN, Forms::Stay, &form)))
+            Ok(hold_back(page(request.renderer, StatusCode::FORBIDDEN, &form)))
         }
         Err(error) => Err(error.into()),
     }

@@ -33,14 +33,6 @@ pub(super) struct Pixels {
 #[error("expected a PNG of at most {SIDE_MAX} pixels on a side")]
 pub struct LogoError;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) start: usize,
-    pub(super) side: usize,
-    /// The part around the logo that stays free.
-    pub(super) padding: usize,
-}
-
 impl Logo {
     /// Makes a logo from its `data:` URL, and from its file if that is a PNG.
     ///
@@ -107,23 +99,13 @@ impl Pixels {
     }
 }
 
-impl Place {
-    /// Returns the middle of a drawing. It covers whole modules.
-    pub(super) fn of(drawing: &Drawing<'_>) -> Self {
-        let modules = drawing.modules;
-        // A code has an odd number of modules on a side, and so has its middle.
-        let covered = (modules / SIDE_DIVISOR) | 1;
-        let start = drawing.offset + (modules - covered) / 2 * drawing.scale;
-        let pixels = |count: u16| usize::from(count);
-        Self {
-            start: pixels(start),
-            side: pixels(covered * drawing.scale),
-            padding: pixels(drawing.scale) / 2,
-        }
-    }
-
-    /// Returns the square of the logo itself: its start and its side.
-    pub(super) fn inner(&self) -> (usize, usize) {
-        (self.start + self.padding, self.side - 2 * self.padding)
-    }
+/// Returns the square in the middle of a drawing that a logo takes, which covers whole modules, and
+/// the square of the logo itself within it: their starts and sides in pixels.
+pub(super) fn squares(drawing: &Drawing<'_>) -> [(usize, usize); 2] {
+    // A code has an odd number of modules on a side, and so has its middle.
+    let covered = (drawing.modules / SIDE_DIVISOR) | 1;
+    let start = usize::from(drawing.offset + (drawing.modules - covered) / 2 * drawing.scale);
+    let side = usize::from(covered * drawing.scale);
+    let padding = usize::from(drawing.scale) / 2;
+    [(start, side), (start + padding, side - 2 * padding)]
 }

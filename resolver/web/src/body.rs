@@ -60,9 +60,7 @@ impl Body {
     pub fn set_guard(&mut self, guard: Serving) {
         self.guard = Some(guard);
     }
-}
 
-impl Body {
     #[inline]
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         while self.bytes.is_empty() {
