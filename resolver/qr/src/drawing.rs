@@ -22,7 +22,9 @@ impl<'a> Drawing<'a> {
         let modules = u16::try_from(code.size).expect("the largest QR code has 177 modules on a side");
         let scale = options.size / modules;
         if scale == 0 {
-            return Err(QrError::TooSmall { modules });
+            // A longer text and a higher error correction need more modules.
+            let expected = format!("at least {modules} pixels: this code has as many modules on a side");
+            return Err(QrError::new("size", &expected));
         }
         let margin = options.margin.unwrap_or(QUIET_MODULES * scale);
         let side = options.size + 2 * margin;

@@ -19,6 +19,11 @@ pub use logo::{Logo, LogoError};
 use options::{ErrorCorrection, Format};
 pub use options::{QrError, QrOptions, Rgb};
 
+/// What the format has to be for a logo without pixels.
+const PNG_LOGO: &str = "svg: the logo is not a PNG, or too large for one";
+/// What the error correction has to be for a text that no code has room for.
+const TOO_LONG: &str = "a lower one, no logo, or the text to be shorter";
+
 /// An image of a QR code, encoded as a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
@@ -32,13 +37,12 @@ pub struct Image {
 /// bytes differently. The logo is left out unless the options ask for it.
 ///
 /// # Errors
-/// Returns [`QrError::TooLong`] if the text is too long for any code, [`QrError::TooSmall`] if the
-/// code has more modules than there are pixels, or [`QrError::LogoFormat`] if the logo cannot be
-/// part of a PNG.
+/// Returns [`QrError`] if the text is too long for any code, the code has more modules than there
+/// are pixels, or the logo cannot be part of a PNG.
 pub fn render(text: &str, options: &QrOptions, logo: Option<&Logo>) -> Result<Image, QrError> {
     let logo = logo.filter(|_| options.logo);
     if options.format == Format::Png && logo.is_some_and(|logo| logo.pixels.is_none()) {
-        return Err(QrError::LogoFormat);
+        return Err(QrError::new("format", PNG_LOGO));
     }
     let level = match options.error_correction {
         _ if logo.is_some() => ECL::H,
@@ -47,7 +51,8 @@ pub fn render(text: &str, options: &QrOptions, logo: Option<&Logo>) -> Result<Im
         ErrorCorrection::Quartile => ECL::Q,
         ErrorCorrection::High => ECL::H,
     };
-    let code = QRBuilder::new(text).ecl(level).build().map_err(|_| QrError::TooLong)?;
+    let code =
+        QRBuilder::new(text).ecl(level).build().map_err(|_| QrError::new("errorCorrection", TOO_LONG))?;
     let drawing = Drawing::new(code, options)?;
     Ok(match options.format {
         Format::Png => Image { bytes: png::write(&drawing, logo), content_type: "image/png" },
@@ -260,12 +265,15 @@ mod tests {
         // The capacities in bytes of the eighth, the ninth and the largest code (ISO/IEC 18004,
         // table 7).
         assert_eq!(of(192, "size=50"), Ok(192));
-        assert_eq!(of(193, "size=50"), Err(QrError::TooSmall { modules: 53 }));
+        assert_eq!(
+            of(193, "size=50"),
+            Err(QrError::new("size", "at least 53 pixels: this code has as many modules on a side"))
+        );
         assert_eq!(of(193, "size=53"), Ok(193));
         for (level, most) in [("l", 2953), ("M", 2331), ("q", 1663), ("H", 1273)] {
             let query = format!("size=708&errorCorrection={level}");
             assert_eq!(of(most, &query), Ok(most), "{level}");
-            assert_eq!(of(most + 1, &query), Err(QrError::TooLong), "{level}");
+            assert_eq!(of(most + 1, &query), Err(QrError::new("errorCorrection", TOO_LONG)), "{level}");
         }
     }
 
@@ -312,10 +320,10 @@ mod tests {
             assert_eq!(render(LINK, &read(query).unwrap(), Some(&logo)).unwrap(), plain, "{query}");
         }
         assert_eq!(draw(LINK, "logo=on").unwrap(), plain, "there is none");
-        assert_eq!(draw(LINK, "logo=x"), Err(QrError::Logo));
+        assert_eq!(draw(LINK, "logo=x"), Err(QrError::new("logo", "on or off")));
         let vector = Logo::new("data:image/svg+xml;base64,AA==".to_owned(), None).unwrap();
         let asked = |query: &str| render(LINK, &read(query).unwrap(), Some(&vector)).map(drop);
-        assert_eq!(asked("logo=on"), Err(QrError::LogoFormat));
+        assert_eq!(asked("logo=on"), Err(QrError::new("format", PNG_LOGO)));
         assert_eq!(asked("logo=on&format=svg"), Ok(()));
         assert_eq!(Logo::new(String::new(), Some(b"GIF89a")), Err(LogoError));
     }
