@@ -207,6 +207,7 @@ mod tests {
         let devices = ["desktop", "mobile", "tablet", "tv", "console", "wearable", "bot", "other", "unknown"];
         let states = ["deleted", "blocked", "disabled", "expired", "not-yet", "live"];
         for (beginning, names) in [
+            ("bulk-wrong", vec!["cells", "break", "quote"]),
             ("audit", Action::ALL.map(Action::as_str).to_vec()),
             ("rules-type", CONDITION_TYPES.to_vec()),
             ("rules-condition", CONDITION_TYPES.to_vec()),

@@ -201,73 +201,55 @@ mod tests {
     }
 
     #[test]
-    fn periods_begin_at_midnight_of_the_zone_and_end_now() {
-        for (period, now, zone, start) in [
-            // The same minute is the 24th in New York and the 25th in Kathmandu.
-            (Period::Today, "2026-11-24T18:30:00Z", "America/New_York", "2026-11-24T05:00:00Z"),
-            (Period::Today, "2026-11-24T18:30:00Z", "Asia/Kathmandu", "2026-11-24T18:15:00Z"),
-            (Period::Week, "2026-11-24T18:30:00Z", "Asia/Kathmandu", "2026-11-18T18:15:00Z"),
-            (Period::Month, "2026-11-24T18:30:00Z", "UTC", "2026-10-26T00:00:00Z"),
-            (Period::Quarter, "2026-11-24T18:30:00Z", "UTC", "2026-08-27T00:00:00Z"),
-            (Period::All, "2026-11-24T18:30:00Z", "UTC", ""),
-            // The last and the first second of a day belong to different days.
-            (Period::Today, "2026-11-24T22:59:59Z", "Europe/Berlin", "2026-11-23T23:00:00Z"),
-            (Period::Today, "2026-11-24T23:00:00Z", "Europe/Berlin", "2026-11-24T23:00:00Z"),
-            (Period::Year, "2026-12-31T22:59:59Z", "Europe/Berlin", "2025-12-31T23:00:00Z"),
-            (Period::Year, "2026-12-31T23:00:00Z", "Europe/Berlin", "2026-12-31T23:00:00Z"),
-            (Period::ThisMonth, "2026-11-24T18:30:00Z", "Europe/Berlin", "2026-10-31T23:00:00Z"),
-            // It is January in Kathmandu.
-            (Period::ThisMonth, "2026-12-31T18:30:00Z", "Asia/Kathmandu", "2026-12-31T18:15:00Z"),
-            // Thirty days back, the clocks of Berlin are in summer time.
-            (Period::Month, "2026-11-01T12:00:00Z", "Europe/Berlin", "2026-10-02T22:00:00Z"),
-            // Chile's clocks skip midnight, so that the day begins at one o'clock.
-            (Period::Today, "2026-09-06T12:00:00Z", "America/Santiago", "2026-09-06T04:00:00Z"),
-        ] {
-            assert_eq!(
-                bounds(period, now, zone),
-                (start.to_owned(), String::new()),
-                "{period:?} {now} {zone}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_period_that_is_over_ends_with_the_last_second_of_its_last_day() {
+    fn periods_begin_at_midnight_of_the_zone_and_end_now_or_with_the_last_second_of_their_last_day() {
+        use Period::{All, LastMonth, Month, Quarter, ThisMonth, Today, Week, Year};
         let until = |last: &str| Period::Dates(None, day(last));
-        for (period, now, zone, expected) in [
+        let october = Period::Dates(day("2026-10-25"), day("2026-10-25"));
+        for (period, now, zone, start, end) in [
+            // The same minute is the 24th in New York and the 25th in Kathmandu.
+            (Today, "2026-11-24T18:30:00Z", "America/New_York", "2026-11-24T05:00:00Z", ""),
+            (Today, "2026-11-24T18:30:00Z", "Asia/Kathmandu", "2026-11-24T18:15:00Z", ""),
+            (Week, "2026-11-24T18:30:00Z", "Asia/Kathmandu", "2026-11-18T18:15:00Z", ""),
+            (Month, "2026-11-24T18:30:00Z", "UTC", "2026-10-26T00:00:00Z", ""),
+            (Quarter, "2026-11-24T18:30:00Z", "UTC", "2026-08-27T00:00:00Z", ""),
+            (All, "2026-11-24T18:30:00Z", "UTC", "", ""),
+            // The last and the first second of a day belong to different days.
+            (Today, "2026-11-24T22:59:59Z", "Europe/Berlin", "2026-11-23T23:00:00Z", ""),
+            (Today, "2026-11-24T23:00:00Z", "Europe/Berlin", "2026-11-24T23:00:00Z", ""),
+            (Year, "2026-12-31T22:59:59Z", "Europe/Berlin", "2025-12-31T23:00:00Z", ""),
+            (Year, "2026-12-31T23:00:00Z", "Europe/Berlin", "2026-12-31T23:00:00Z", ""),
+            (ThisMonth, "2026-11-24T18:30:00Z", "Europe/Berlin", "2026-10-31T23:00:00Z", ""),
+            // It is January in Kathmandu.
+            (ThisMonth, "2026-12-31T18:30:00Z", "Asia/Kathmandu", "2026-12-31T18:15:00Z", ""),
+            // Thirty days back, the clocks of Berlin are in summer time.
+            (Month, "2026-11-01T12:00:00Z", "Europe/Berlin", "2026-10-02T22:00:00Z", ""),
+            // Chile's clocks skip midnight, so that the day begins at one o'clock.
+            (Today, "2026-09-06T12:00:00Z", "America/Santiago", "2026-09-06T04:00:00Z", ""),
             // The clocks of Berlin changed on the 25th of October.
+            (LastMonth, "2026-11-24T18:30Z", "Europe/Berlin", "2026-09-30T22:00:00Z", "2026-10-31T22:59:59Z"),
             (
-                Period::LastMonth,
-                "2026-11-24T18:30:00Z",
+                october,
+                "2026-11-24T00:00:00Z",
                 "Europe/Berlin",
-                ("2026-09-30T22:00:00Z", "2026-10-31T22:59:59Z"),
+                "2026-10-24T22:00:00Z",
+                "2026-10-25T22:59:59Z",
             ),
             // The month before is of another year in UTC.
             (
-                Period::LastMonth,
-                "2026-12-31T18:30:00Z",
+                LastMonth,
+                "2026-12-31T18:30Z",
                 "Asia/Kathmandu",
-                ("2026-11-30T18:15:00Z", "2026-12-31T18:14:59Z"),
+                "2026-11-30T18:15:00Z",
+                "2026-12-31T18:14:59Z",
             ),
-            (
-                Period::LastMonth,
-                "2026-12-31T18:30:00Z",
-                "UTC",
-                ("2026-11-01T00:00:00Z", "2026-11-30T23:59:59Z"),
-            ),
-            (
-                Period::Dates(day("2026-10-25"), day("2026-10-25")),
-                "2026-11-24T00:00:00Z",
-                "Europe/Berlin",
-                ("2026-10-24T22:00:00Z", "2026-10-25T22:59:59Z"),
-            ),
-            (until("2026-11-23"), "2026-11-24T12:00:00Z", "UTC", ("", "2026-11-23T23:59:59Z")),
+            (LastMonth, "2026-12-31T18:30Z", "UTC", "2026-11-01T00:00:00Z", "2026-11-30T23:59:59Z"),
+            (until("2026-11-23"), "2026-11-24T12:00:00Z", "UTC", "", "2026-11-23T23:59:59Z"),
             // A last day that is not over ends now.
-            (until("2026-11-24"), "2026-11-24T12:00:00Z", "UTC", ("", "")),
-            (until("9999-12-31"), "2026-11-24T12:00:00Z", "UTC", ("", "")),
+            (until("2026-11-24"), "2026-11-24T12:00:00Z", "UTC", "", ""),
+            (until("9999-12-31"), "2026-11-24T12:00:00Z", "UTC", "", ""),
         ] {
-            let (start, end) = bounds(period, now, zone);
-            assert_eq!((&*start, &*end), expected, "{period:?} {now} {zone}");
+            let expected = (start.to_owned(), end.to_owned());
+            assert_eq!(bounds(period, now, zone), expected, "{period:?} {now} {zone}");
         }
         let last = Period::Dates(day("9999-12-31"), None);
         let now = at("2026-11-24T12:00:00Z");

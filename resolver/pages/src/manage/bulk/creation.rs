@@ -13,26 +13,18 @@ use limits::Account;
 use links::{Slug, Tag, scope::Scope};
 use transfer::split_tags;
 
-use super::rows::{Fault, Row};
-use crate::{context::Context, link_input::read_create, locale::Locale, messages::message};
+use super::rows::Row;
+use crate::{context::Context, link_input::read_create, messages::message};
 
 /// Rows that are created one by one, at a time. A new slug waits until every process knows of it,
 /// and holds no connection of the database meanwhile.
 const AT_ONCE: usize = 64;
 
-fn fault_text(fault: Fault, t: &Locale) -> String {
-    match fault {
-        Fault::Cells => t.text("bulk-wrong-cells"),
-        Fault::Break => t.text("bulk-wrong-break"),
-        Fault::OpenQuote => t.text("bulk-wrong-quote"),
-    }
-}
-
 /// Checks a row as far as that needs no database. The creation finds out whether a slug is free,
 /// and whether the key may add a domain.
 pub(super) fn check(context: &Context<'_>, row: &Row) -> Result<(), String> {
     if let Some(fault) = row.fault {
-        return Err(fault_text(fault, context.t));
+        return Err(context.t.text(fault));
     }
     let links = context.links;
     let mut wrong = FieldErrors::default();
@@ -66,7 +58,7 @@ pub(super) async fn create_all(
 
 async fn create(context: &Context<'_>, mark: Option<&str>, row: &Row) -> Result<String, String> {
     if let Some(fault) = row.fault {
-        return Err(fault_text(fault, context.t));
+        return Err(context.t.text(fault));
     }
     create_link(context, mark, row).await.map_err(|error| message(&error, context.t))
 }

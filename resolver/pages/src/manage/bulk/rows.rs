@@ -4,7 +4,7 @@
 //! 1. The text is a table if its first line names a column, or has several cells that are words and
 //!    so no URLs, or if a line `sep=…` is before it. A table with an unknown column, or without long
 //!    URLs, is refused whole.
-//! 2. A wrong row keeps its line and its [`Fault`], and fails no other.
+//! 2. A wrong row keeps its line and its fault, and fails no other.
 //!
 //! Only the form of the text is checked here. The use cases check the values.
 
@@ -21,6 +21,12 @@ pub(super) const COLUMNS: [Field; 7] = [
     Field::MaxVisits,
     Field::Domain,
 ];
+/// A fault: a cell that no column belongs to, as an unquoted comma makes it.
+const CELLS: &str = "bulk-wrong-cells";
+/// A fault: a cell with a line break, as a missing quotation mark makes it.
+const BREAK: &str = "bulk-wrong-break";
+/// A fault: the quotation mark that ends a cell is missing, so the rest cannot be read.
+const OPEN_QUOTE: &str = "bulk-wrong-quote";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Row {
@@ -28,25 +34,21 @@ pub(super) struct Row {
     pub(super) line: usize,
     /// The cells that are not blank, without white space around them.
     cells: Vec<(Field, String)>,
-    pub(super) fault: Option<Fault>,
+    /// The name of the text that says why the row cannot be read.
+    pub(super) fault: Option<&'static str>,
 }
 
 impl Row {
+    /// Returns a cell that is not blank.
+    pub(super) fn get(&self, column: Field) -> Option<&str> {
+        self.cells.iter().find(|(has, _)| *has == column).map(|(_, cell)| cell.as_str())
+    }
+
     /// Returns the row in a form that is the same whenever the row is, for an idempotency key.
     pub(super) fn canonical(&self) -> String {
         let cells = self.cells.iter().map(|(field, text)| (field.name(), text));
         url::form_urlencoded::Serializer::new(String::new()).extend_pairs(cells).finish()
     }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
-    /// The row has a cell that no column belongs to, as an unquoted comma makes it.
-    Cells,
-    /// A cell has a line break, as a missing quotation mark makes it.
-    Break,
-    /// The quotation mark that ends a cell is missing, so the rest cannot be read.
-    OpenQuote,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,12 +59,6 @@ pub(super) enum TextError {
     RepeatedColumn(&'static str),
     NoLongUrl,
     TooManyRows,
-}
-
-impl Row {
-    pub(super) fn get(&self, column: Field) -> Option<&str> {
-        self.cells.iter().find(|(has, _)| *has == column).map(|(_, cell)| cell.as_str())
-    }
 }
 
 pub(super) fn read(text: &str) -> Result<Vec<Row>, TextError> {
@@ -121,8 +117,7 @@ fn table(mut records: Records<&[u8]>, columns: &[Option<Field>]) -> Vec<Row> {
             Ok(None) => break,
             Err(error) => {
                 let line = usize::try_from(records.began_on()).unwrap_or(usize::MAX);
-                let fault =
-                    if matches!(error, RecordError::OpenQuote) { Fault::OpenQuote } else { Fault::Break };
+                let fault = if matches!(error, RecordError::OpenQuote) { OPEN_QUOTE } else { BREAK };
                 rows.push(Row { line, cells: Vec::new(), fault: Some(fault) });
                 break;
             }
@@ -150,8 +145,8 @@ fn row(record: &Record, columns: &[Option<Field>]) -> Row {
     let texts = record.cells().map(|cell| cell.unwrap_or_default().trim());
     for (index, cell) in texts.enumerate().filter(|(_, cell)| !cell.is_empty()) {
         match columns.get(index).copied().flatten() {
-            None => fault = Some(Fault::Cells),
-            Some(_) if cell.contains(['\n', '\r']) => fault = Some(Fault::Break),
+            None => fault = Some(CELLS),
+            Some(_) if cell.contains(['\n', '\r']) => fault = Some(BREAK),
             Some(column) => cells.push((column, cell.to_owned())),
         }
     }
@@ -226,10 +221,10 @@ mod tests {
         let text = "longUrl,tags\ne.org/1,a,b\ne.org/2,\"a\nb\"\ne.org/3,a,,\ne.org/4\n";
         let rows = read(text).unwrap();
         let faults: Vec<_> = rows.iter().map(|row| (row.line, row.fault)).collect();
-        assert_eq!(faults, [(2, Some(Fault::Cells)), (3, Some(Fault::Break)), (5, None), (6, None)]);
+        assert_eq!(faults, [(2, Some(CELLS)), (3, Some(BREAK)), (5, None), (6, None)]);
         assert_eq!(rows[1].get(Field::LongUrl), Some("e.org/2"));
         let rows = read("longUrl,title\ne.org/1,a\ne.org/2,\"b\ne.org/3,c").unwrap();
-        assert_eq!(rows.last().map(|row| (row.line, row.fault)), Some((3, Some(Fault::OpenQuote))));
+        assert_eq!(rows.last().map(|row| (row.line, row.fault)), Some((3, Some(OPEN_QUOTE))));
     }
 
     #[test]
