@@ -5,12 +5,9 @@
 //!    (`answer.rs` has the policy).
 //! 2. The pages are an adapter, as REST is: they read forms, call the use cases of the crate `app`
 //!    with the grant of an API key, and show the result. Rules and permissions are not here.
-//! 3. A signed-in browser has a session (`session.rs`): a random token in a cookie, whose hash the
-//!    database keeps beside the API key. It ends with the key, with its secret, or at sign-out, on
-//!    every process within a second.
-//! 4. A form changes something only if its page was served from here: the browser says so in
-//!    `Sec-Fetch-Site` or `Origin`, and a form of a session repeats the session's form token
-//!    (`request.rs`).
+//! 3. A signed-in browser has a session (`session.rs`), which ends on every process within a second
+//!    of its key, its secret or its sign-out.
+//! 4. A form changes something only if its page was served from here (`request.rs`).
 //! 5. Texts are in `locales/`, one file for each language; colours, spacing and type at the top of
 //!    `assets/style.css`. A template escapes every value, and only [`markup::Markup`] is not
 //!    escaped, which no text of a user becomes.

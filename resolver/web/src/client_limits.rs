@@ -5,8 +5,7 @@
 //!    until its budget has grown again. Cached links stay available to it; a link enters the cache
 //!    only when it is requested.
 //! 2. An IPv6 client usually has a /64 to itself, so an IPv6 address counts as its /64 network.
-//! 3. Behind a proxy all clients share the proxy's address. The configured proxies, and no others,
-//!    are trusted to name the client that they speak for.
+//! 3. Behind a proxy all clients share the proxy's address: `client_address.rs` reads theirs.
 
 use std::{net::IpAddr, time::Duration};
 

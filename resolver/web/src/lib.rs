@@ -21,7 +21,15 @@ pub mod server_sent_events;
 pub mod visitor_page;
 pub mod wakeups;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 pub use answer::{
     Answer, HELD_BACK, HTML, TEXT, answer, charge, empty, hold_back, is_held_back, retry_later,
 };
 pub use body::{Body, BrokenOff, Piece};
+
+/// Locks a mutex. No code panics while it holds a lock of this crate, and none is held across an
+/// await.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -7,14 +7,14 @@
 use std::{
     collections::BTreeMap,
     fmt::Write as _,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
 use daemon::{DURATION_BUCKETS, Recorder};
 use hyper::StatusCode;
 
-use crate::Answer;
+use crate::{Answer, lock};
 
 const NAME: &str = "resolver_request_duration_seconds";
 const HELP: &str =
@@ -149,11 +149,6 @@ impl ThreadDurations {
         let mut others = lock(&self.others);
         others.entry((route.clone(), status.as_u16())).or_default().add(duration);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Counts are whole after each addition, whatever panicked elsewhere.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@
 use std::{
     pin::Pin,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll, Wake, Waker},
@@ -19,6 +19,8 @@ use std::{
 };
 
 use tokio::sync::Notify;
+
+use crate::lock;
 
 /// The requests of one listener's thread that other threads have woken.
 #[derive(Debug)]
@@ -122,12 +124,6 @@ impl Wake for Sleeper {
             group.add(self);
         }
     }
-}
-
-/// Locks a mutex. No code panics while it holds one of these locks, and none is held across an
-/// await.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
