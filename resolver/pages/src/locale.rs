@@ -7,6 +7,7 @@ use std::fmt;
 #[cfg(test)]
 use std::sync::LazyLock;
 
+use app::Field;
 use fluent_bundle::{FluentArgs, FluentResource, FluentValue, concurrent::FluentBundle};
 use unic_langid::LanguageIdentifier;
 
@@ -54,6 +55,11 @@ impl Locale {
 
     pub(crate) fn try_text(&self, id: &str) -> Option<String> {
         self.format(id, None)
+    }
+
+    /// Returns the name of a field of a link.
+    pub(crate) fn field(&self, field: &Field) -> String {
+        self.text(&format!("field-{}", field.name()))
     }
 
     /// Returns a text about a number, its argument `count`.

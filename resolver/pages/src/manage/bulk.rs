@@ -39,14 +39,9 @@ struct Preview {
     rows: u64,
     /// The number of rows that are right, as far as that is known.
     right: u64,
-    columns: Vec<String>,
-    first: Vec<ShownRow>,
+    columns: Vec<Field>,
+    first: Vec<Row>,
     wrong: Vec<ShownResult>,
-}
-
-struct ShownRow {
-    line: u64,
-    cells: Vec<String>,
 }
 
 #[derive(Template)]
@@ -68,22 +63,11 @@ struct ShownResult {
 }
 
 impl Preview {
-    fn new(rows: &[Row], wrong: Vec<ShownResult>, t: &Locale) -> Self {
-        let first = &rows[..rows.len().min(SHOWN)];
-        let has = |column: &Field| first.iter().any(|row| row.get(*column).is_some());
-        let columns: Vec<Field> = COLUMNS.into_iter().filter(has).collect();
-        let cell = |row: &Row, column: &Field| shortened(row.get(*column).unwrap_or_default());
-        let shown = |row: &Row| ShownRow {
-            line: row.line as u64,
-            cells: columns.iter().map(|column| cell(row, column)).collect(),
-        };
-        Self {
-            rows: rows.len() as u64,
-            right: (rows.len() - wrong.len()) as u64,
-            columns: columns.iter().map(|column| t.text(&format!("field-{}", column.name()))).collect(),
-            first: first.iter().map(shown).collect(),
-            wrong,
-        }
+    fn new(mut rows: Vec<Row>, wrong: Vec<ShownResult>) -> Self {
+        let (count, right) = (rows.len() as u64, (rows.len() - wrong.len()) as u64);
+        rows.truncate(SHOWN);
+        let has = |column: &Field| rows.iter().any(|row| row.get(*column).is_some());
+        Self { rows: count, right, columns: COLUMNS.into_iter().filter(has).collect(), first: rows, wrong }
     }
 }
 
@@ -93,8 +77,7 @@ impl ShownResult {
             Ok(short_url) => (short_url, String::new()),
             Err(reason) => (String::new(), reason),
         };
-        let long_url = shortened(row.get(Field::LongUrl).unwrap_or_default());
-        Self { line: row.line as u64, long_url, short_url, error }
+        Self { line: row.line, long_url: cell(row, &Field::LongUrl), short_url, error }
     }
 }
 
@@ -113,7 +96,8 @@ pub(super) async fn submit(context: &Context<'_>) -> Result<Answer, PageError> {
         return result(context, &rows, created);
     }
     let wrong = |row: &Row| Some(ShownResult::new(row, Err(check(context, row).err()?)));
-    let preview = Preview::new(&rows, rows.iter().filter_map(wrong).collect(), t);
+    let wrong = rows.iter().filter_map(wrong).collect();
+    let preview = Preview::new(rows, wrong);
     Ok(form(context, None, Some(preview)))
 }
 
@@ -153,8 +137,9 @@ fn result(
     Ok(context.page(StatusCode::OK, &page))
 }
 
-/// Returns a text as tables show it. A row of megabytes would be in the answer several times.
-fn shortened(text: &str) -> String {
+/// Returns a cell as tables show it. A row of megabytes would be in the answer several times.
+fn cell(row: &Row, column: &Field) -> String {
+    let text = row.get(*column).unwrap_or_default();
     let mut shown: String = text.chars().take(CELL_CHARS).collect();
     if shown.len() < text.len() {
         shown.push('…');

@@ -39,12 +39,6 @@ struct LinkPage<'a> {
     conflicts: Vec<Conflict>,
 }
 
-impl LinkPage<'_> {
-    fn label(&self, field: &Field) -> String {
-        self.frame.t.text(&format!("field-{}", field.name()))
-    }
-}
-
 pub(super) async fn show(context: &Context<'_>, name: &str) -> Result<Answer, PageError> {
     let record = context.links.get_link(&context.link_name(name), context.by).await?;
     let page = page_of(context, &record, None).await;

@@ -31,7 +31,7 @@ const OPEN_QUOTE: &str = "bulk-wrong-quote";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Row {
     /// The number of the line that the row begins on, from 1.
-    pub(super) line: usize,
+    pub(super) line: u64,
     /// The cells that are not blank, without white space around them.
     cells: Vec<(Field, String)>,
     /// The name of the text that says why the row cannot be read.
@@ -102,7 +102,7 @@ fn column(name: &str) -> Option<Field> {
 fn list(text: &str) -> Vec<Row> {
     let lines = text.lines().map(str::trim).enumerate().filter(|(_, line)| !line.is_empty());
     let row = |(index, line): (usize, &str)| Row {
-        line: index + 1,
+        line: index as u64 + 1,
         cells: vec![(Field::LongUrl, line.to_owned())],
         fault: None,
     };
@@ -116,9 +116,8 @@ fn table(mut records: Records<&[u8]>, columns: &[Option<Field>]) -> Vec<Row> {
             Ok(Some(record)) => rows.push(row(&record, columns)),
             Ok(None) => break,
             Err(error) => {
-                let line = usize::try_from(records.began_on()).unwrap_or(usize::MAX);
                 let fault = if matches!(error, RecordError::OpenQuote) { OPEN_QUOTE } else { BREAK };
-                rows.push(Row { line, cells: Vec::new(), fault: Some(fault) });
+                rows.push(Row { line: records.began_on(), cells: Vec::new(), fault: Some(fault) });
                 break;
             }
         }
@@ -150,14 +149,14 @@ fn row(record: &Record, columns: &[Option<Field>]) -> Row {
             Some(column) => cells.push((column, cell.to_owned())),
         }
     }
-    Row { line: usize::try_from(record.line).unwrap_or(usize::MAX), cells, fault }
+    Row { line: record.line, cells, fault }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn cells<'a>(rows: &'a [Row], columns: &[Field]) -> Vec<(usize, Vec<&'a str>)> {
+    fn cells<'a>(rows: &'a [Row], columns: &[Field]) -> Vec<(u64, Vec<&'a str>)> {
         let cells = |row: &'a Row| columns.iter().map(|column| row.get(*column).unwrap_or("-")).collect();
         rows.iter().map(|row| (row.line, cells(row))).collect()
     }
@@ -233,7 +232,7 @@ mod tests {
         assert_eq!(read(&lines(ROWS_MAX)).unwrap().len(), ROWS_MAX);
         assert_eq!(read(&lines(ROWS_MAX + 1)), Err(TextError::TooManyRows));
         let table = |count: usize| format!("longUrl\n{}", lines(count));
-        assert_eq!(read(&table(ROWS_MAX)).unwrap().last().map(|row| row.line), Some(ROWS_MAX + 1));
+        assert_eq!(read(&table(ROWS_MAX)).unwrap().last().map(|row| row.line), Some(ROWS_MAX as u64 + 1));
         assert_eq!(read(&table(ROWS_MAX + 1)), Err(TextError::TooManyRows));
     }
 }
