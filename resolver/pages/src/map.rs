@@ -15,7 +15,6 @@ const WORLD: &str = include_str!("../map/world.txt");
 /// The number of levels above that of countries without a number.
 const LEVELS: u32 = 5;
 
-#[derive(Clone, Debug)]
 pub(crate) struct Country {
     /// The code of ISO 3166-1 alpha-2.
     pub(crate) code: String,

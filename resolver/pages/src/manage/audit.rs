@@ -27,7 +27,8 @@ const OF_LINK: [&str; 3] = ["longUrl", "title", "deletedVisits"];
 #[template(path = "manage/audit.html")]
 struct AuditPage<'a> {
     frame: Frame<'a>,
-    entries: Vec<ShownEntry>,
+    context: Context<'a>,
+    entries: Vec<ShownEntry<'a>>,
     is_latest: bool,
     /// The query of the page with older entries.
     older: Option<String>,
@@ -36,11 +37,8 @@ struct AuditPage<'a> {
     query: Form,
 }
 
-struct ShownEntry {
-    time: String,
-    exact_time: String,
-    key: String,
-    action: String,
+struct ShownEntry<'a> {
+    entry: &'a Entry,
     object: String,
     /// The domain of a link on another domain than the default one.
     domain: Option<String>,
@@ -48,7 +46,6 @@ struct ShownEntry {
     changes: Vec<Change>,
 }
 
-#[derive(Debug, PartialEq, Eq)]
 struct Change {
     field: String,
     /// The value before; `None` if the entry does not know it.
@@ -64,6 +61,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
     let on_page = &entries[..entries.len().min(PER_PAGE)];
     let before = on_page.last().filter(|_| entries.len() > PER_PAGE);
     let page = AuditPage {
+        context: *context,
         entries: on_page.iter().map(|entry| ShownEntry::new(context, entry)).collect(),
         is_latest: filter.before.is_none(),
         older: before.map(|entry| query.only(&FIELDS).query_with("before", &entry.id.to_string())),
@@ -104,9 +102,9 @@ async fn read_filter(context: &Context<'_>) -> Result<EntryFilter, PageError> {
     Ok(filter)
 }
 
-impl ShownEntry {
+impl<'a> ShownEntry<'a> {
     /// Shows an entry. Its object has the name that visitors know.
-    fn new(context: &Context<'_>, entry: &Entry) -> Self {
+    fn new(context: &Context<'_>, entry: &'a Entry) -> Self {
         let (t, api) = (context.t, &context.pages.api);
         let (object, domain, address, details) = if entry.is_of_link() {
             let link = separate_name(&entry.subject, entry.details.as_ref());
@@ -123,16 +121,7 @@ impl ShownEntry {
             (name, None, None, entry.details.clone())
         };
         let members = if let Some(Value::Object(members)) = details { members } else { Map::new() };
-        Self {
-            time: context.pages.shown_time(&entry.at),
-            exact_time: entry.at.to_string(),
-            key: entry.by_name.clone().unwrap_or_else(|| t.text("audit-operator")),
-            action: action_text(&entry.action, t),
-            object,
-            domain,
-            address,
-            changes: changes(entry, &members, t),
-        }
+        Self { entry, object, domain, address, changes: changes(entry, &members, t) }
     }
 }
 

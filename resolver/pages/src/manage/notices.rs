@@ -34,7 +34,6 @@ impl Notices {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub(super) status: StatusCode,
     pub(super) text: String,

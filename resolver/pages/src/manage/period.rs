@@ -33,7 +33,6 @@ pub(super) enum Period {
     Dates(Option<Date>, Option<Date>),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bounds {
     /// The first second; `None` for the first visit.
     pub(super) start: Option<Timestamp>,
