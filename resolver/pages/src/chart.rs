@@ -34,10 +34,12 @@ const GRID_MAX: u64 = 4;
 /// See [`GRID_MAX`].
 const TIMES_MAX: usize = 8;
 
+/// A number of a chart or a map.
 #[derive(Clone, Debug)]
 pub(crate) struct Value {
-    /// The time below the bar, if there is room for it.
-    pub(crate) time: String,
+    /// The time below the bar, if there is room for it, or the code of the country.
+    pub(crate) label: String,
+    /// The text for people.
     pub(crate) text: String,
     pub(crate) number: u64,
 }
@@ -92,7 +94,7 @@ impl Chart {
     /// Returns as many times as there is room for, at equal distances, with their slots.
     fn times(&self) -> Vec<(usize, &str)> {
         let every = self.values.len().div_ceil(TIMES_MAX).max(1);
-        self.values.iter().map(|value| value.time.as_str()).enumerate().step_by(every).collect()
+        self.values.iter().map(|value| value.label.as_str()).enumerate().step_by(every).collect()
     }
 
     /// Returns the points of the dashed line through the middles of the slots; `None` without any.
@@ -128,7 +130,7 @@ mod tests {
 
     fn drawn(numbers: &[u64], before: &[u64]) -> Chart {
         let value = |number: &u64| Value {
-            time: "11-25".to_owned(),
+            label: "11-25".to_owned(),
             text: format!("2026-11-25: {number}"),
             number: *number,
         };

@@ -10,17 +10,12 @@ use std::cmp::Reverse;
 
 use askama::Template;
 
+use crate::chart::Value;
+
 /// The outlines: a code, a space and the data of a path in each line.
 const WORLD: &str = include_str!("../map/world.txt");
 /// The number of levels above that of countries without a number.
 const LEVELS: u32 = 5;
-
-pub(crate) struct Country {
-    /// The code of ISO 3166-1 alpha-2.
-    pub(crate) code: String,
-    pub(crate) number: u64,
-    pub(crate) text: String,
-}
 
 #[derive(Debug, Template)]
 #[template(path = "map.html")]
@@ -37,11 +32,11 @@ struct Shape {
 }
 
 impl WorldMap {
-    /// Draws countries. Codes that the map does not have are left out.
-    pub(crate) fn new(title: String, countries: &[Country]) -> Self {
+    /// Draws countries, labelled by their codes. Codes that the map does not have are left out.
+    pub(crate) fn new(title: String, countries: &[Value]) -> Self {
         let most = countries.iter().map(|country| country.number).max().unwrap_or(0);
         let shape = |(code, path): (&'static str, &'static str)| {
-            let country = countries.iter().find(|country| country.code == code);
+            let country = countries.iter().find(|country| country.label == code);
             Shape {
                 level: country.map_or(0, |country| level(country.number, most)),
                 path,
@@ -99,7 +94,7 @@ mod tests {
     #[test]
     fn texts_are_escaped_and_unknown_codes_left_out() {
         let country =
-            |code: &str, text: &str| Country { code: code.to_owned(), number: 3, text: text.to_owned() };
+            |code: &str, text: &str| Value { label: code.to_owned(), number: 3, text: text.to_owned() };
         let map = WorldMap::new("<b>".to_owned(), &[country("DE", "<i>"), country("??", "nowhere")]);
         let svg = map.render().unwrap();
         assert!(!svg.contains("<b>") && !svg.contains("<i>") && !svg.contains("nowhere"), "{}", &svg[..200]);

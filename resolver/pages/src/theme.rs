@@ -45,9 +45,6 @@ impl Default for Theme {
 
 impl Theme {
     /// Checks the parts of a theme. The logo is the content of an image file, as a `data:` URL.
-    ///
-    /// # Errors
-    /// Returns [`ThemeError`] of the first part that is refused.
     pub fn new(
         name: Option<String>,
         logo: Option<String>,
@@ -71,10 +68,7 @@ impl Theme {
         Ok(Self { name, logo, accent, footer })
     }
 
-    /// Reads an accent colour: six hexadecimal digits behind a `#`.
-    ///
-    /// # Errors
-    /// Returns [`ThemeError::Colour`] or [`ThemeError::Contrast`].
+    /// Reads an accent colour: six hexadecimal digits behind a `#`, dark enough for white on it.
     pub fn accent(text: &str) -> Result<Rgb, ThemeError> {
         let is_whole = text.len() == "#0a7f5a".len() && text.starts_with('#');
         let accent = is_whole.then(|| Rgb::parse(text)).flatten().ok_or(ThemeError::Colour)?;

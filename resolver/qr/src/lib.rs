@@ -34,11 +34,8 @@ pub struct Image {
 }
 
 /// Renders a text as a QR code. The text is best an ASCII URL, because readers interpret other
-/// bytes differently. The logo is left out unless the options ask for it.
-///
-/// # Errors
-/// Returns [`QrError`] if the text is too long for any code, the code has more modules than there
-/// are pixels, or the logo cannot be part of a PNG.
+/// bytes differently. The logo is left out unless the options ask for it. It is an error if the
+/// text or the code does not fit, or the logo cannot be part of a PNG.
 pub fn render(text: &str, options: &QrOptions, logo: Option<&Logo>) -> Result<Image, QrError> {
     let logo = logo.filter(|_| options.logo);
     if options.format == Format::Png && logo.is_some_and(|logo| logo.pixels.is_none()) {
@@ -149,8 +146,7 @@ mod tests {
             codes.first().and_then(|code| code.decode().ok()).map(|(_, text)| text)
         }
 
-        /// Returns the first and the last column, and the first and the last row, with a dark
-        /// pixel.
+        /// Returns the first and the last column and row with a dark pixel.
         fn bounds(&self, dark: Rgb) -> [usize; 4] {
             let dark = || (0..self.colors.len()).filter(|at| self.colors[*at] == dark);
             let (columns, rows) = (|| dark().map(|at| at % self.side), || dark().map(|at| at / self.side));

@@ -34,10 +34,7 @@ pub(super) struct Pixels {
 pub struct LogoError;
 
 impl Logo {
-    /// Makes a logo from its `data:` URL, and from its file if that is a PNG.
-    ///
-    /// # Errors
-    /// Returns [`LogoError`] if the file is not a PNG, or too large.
+    /// Makes a logo from its `data:` URL, and from its file if that is a PNG of a fit size.
     pub fn new(url: String, png: Option<&[u8]>) -> Result<Self, LogoError> {
         Ok(Self { url, pixels: png.map(|file| Pixels::decode(file).ok_or(LogoError)).transpose()? })
     }

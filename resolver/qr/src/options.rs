@@ -84,8 +84,6 @@ pub(super) enum ErrorCorrection {
 pub struct Rgb(pub(super) [u8; 3]);
 
 impl Default for QrOptions {
-    /// Returns the options of a black and white PNG of 300 pixels without a margin, with the lowest
-    /// error correction.
     fn default() -> Self {
         Self {
             format: Format::Png,
@@ -102,10 +100,7 @@ impl Default for QrOptions {
 impl QrOptions {
     /// Reads options from the decoded pairs of a query. Absent parameters keep their defaults, and
     /// the last of several values counts. Unknown parameters are skipped, because links in the wild
-    /// carry those of trackers.
-    ///
-    /// # Errors
-    /// Returns the [`QrError`] of the first invalid parameter, or of two equal colours.
+    /// carry those of trackers. The error is that of the first invalid parameter.
     pub fn read<'a>(pairs: impl Iterator<Item = (Cow<'a, str>, Cow<'a, str>)>) -> Result<Self, QrError> {
         let mut options = Self::default();
         for (name, value) in pairs {
@@ -196,8 +191,7 @@ fn choice<T: Copy>(text: &str, names: &[(&str, T)]) -> Option<T> {
     names.iter().find(|(name, _)| name.eq_ignore_ascii_case(text)).map(|(_, value)| *value)
 }
 
-/// Parses a number of digits only, because `parse` would also accept a sign. Returns `None` if it
-/// is not from `min` to `max`.
+/// Parses a number of digits only, because `parse` would also accept a sign.
 fn pixels(text: &str, min: u16, max: u16) -> Option<u16> {
     let is_number = text.bytes().all(|digit| digit.is_ascii_digit());
     let number = is_number.then(|| text.parse().ok()).flatten()?;

@@ -37,10 +37,8 @@ pub fn empty(status: StatusCode) -> Answer {
     answer
 }
 
-/// Charges a long answer to an account until the client has read it.
-///
-/// # Errors
-/// Returns the share of the account, or of all, that has no room for it.
+/// Charges a long answer to an account until the client has read it. The error is the share that
+/// has no room for it.
 pub fn charge(budgets: &Budgets, account: Account, answer: &mut Answer) -> Result<(), ExceededShare> {
     if let Some(held) = budgets.room_for(account, answer.body().len() as u64)? {
         answer.body_mut().hold(held);

@@ -48,17 +48,13 @@ impl Clients {
     }
 
     /// Returns the country that a trusted proxy gives for its client, verbatim from the configured
-    /// header. Returns `None` if the header is absent, empty or not ASCII, or if the peer is not
-    /// trusted.
+    /// header; `None` if that is absent, empty or not ASCII, or the peer is not trusted.
     pub fn country<'a>(&self, peer: IpAddr, headers: &'a HeaderMap) -> Option<&'a str> {
         let name = self.limits.country_header.as_ref().filter(|_| self.trusts(peer))?;
         headers.get(name)?.to_str().ok().filter(|country| !country.is_empty())
     }
 
-    /// Spends one unknown code of a client's budget, for a code that may not exist.
-    ///
-    /// # Errors
-    /// Returns the time until the client may ask for another code.
+    /// Spends one unknown code of a client's budget. The error is the time until it may ask again.
     pub fn spend(&self, client: IpAddr) -> Result<(), Duration> {
         self.unknown_codes.spend(network(client)).map(drop)
     }

@@ -13,8 +13,7 @@ use crate::form::Form;
 pub(super) const OWN: &str = "own";
 /// The choice of a visitor that names no browser.
 pub(super) const NONE: &str = "none";
-/// Common browsers, one in each line: the value of the choice, the name and the user agent. The names
-/// are the same in all languages.
+/// Common browsers, one in each line: value of the choice, name in all languages, user agent.
 const BROWSERS: &str = include_str!("browsers.txt");
 /// What browsers escape in a query (WHATWG URL, "special-query percent-encode set").
 const QUERY: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'<').add(b'>').add(b'\'');

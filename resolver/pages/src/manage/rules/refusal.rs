@@ -42,8 +42,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Returns the text of an error about the list that was sent. `allows` says whether the target
-/// rules allow a URL.
+/// Returns the text of an error about a list; `allows` says whether target rules allow a URL.
 pub(super) fn reason(
     error: &AppError,
     rules: &[RuleFields],

@@ -9,11 +9,7 @@ use visits::{
 };
 
 use super::figures::percent;
-use crate::{
-    locale::Locale,
-    map::{Country, WorldMap},
-    markup::Markup,
-};
+use crate::{chart::Value, locale::Locale, map::WorldMap, markup::Markup};
 
 const ROWS_MAX: usize = 10;
 
@@ -73,12 +69,12 @@ impl Ranking {
 }
 
 fn map(values: &RankedValues, t: &Locale) -> Markup {
-    let country = |(code, count): &(String, VisitCount)| Country {
-        code: code.clone(),
+    let country = |(code, count): &(String, VisitCount)| Value {
+        label: code.clone(),
         number: count.total,
         text: format!("{}: {}", name(Dimension::Country, code, t), t.count("count-visits", &count.total)),
     };
-    let countries: Vec<Country> = values.iter().map(country).collect();
+    let countries: Vec<Value> = values.iter().map(country).collect();
     Markup::of(&WorldMap::new(t.text("stats-map"), &countries))
 }
 

@@ -32,7 +32,7 @@ impl ShownSeries {
         let value = |(start, count): &(i64, VisitCount)| {
             let start = zoned(*start, zone);
             Value {
-                time: start.strftime(short).to_string(),
+                label: start.strftime(short).to_string(),
                 text: format!("{}: {}", start.strftime(long), t.count("count-visits", &count.total)),
                 number: count.total,
             }
