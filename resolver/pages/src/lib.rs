@@ -25,7 +25,6 @@ mod cluster;
 mod context;
 mod cookies;
 mod error;
-mod error_page;
 mod form;
 mod frame;
 mod home;

@@ -129,13 +129,8 @@ impl Locales {
             (language, quality.unwrap_or(1.0))
         };
         let ranges = accepted.split(',').map(quality).filter(|(_, quality)| *quality > 0.0);
-        let mut best: Option<(&Locale, f32)> = None;
-        for (language, quality) in ranges {
-            let Some(locale) = self.0.iter().find(|locale| locale.tag == language) else { continue };
-            if best.is_none_or(|(_, best)| quality > best) {
-                best = Some((locale, quality));
-            }
-        }
+        let known = ranges.filter_map(|(language, quality)| Some((self.find(&language)?, quality)));
+        let best = known.reduce(|best, next| if next.1 > best.1 { next } else { best });
         best.map(|(locale, _)| locale).or_else(|| self.find(DEFAULT)).unwrap_or(&self.0[0])
     }
 }

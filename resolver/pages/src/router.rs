@@ -18,8 +18,8 @@ use crate::{
     answer::redirect,
     assets, cluster,
     context::Context,
-    error::PageError,
-    error_page, home, manage, preferences,
+    error::{self, PageError},
+    home, manage, preferences,
     request::PageRequest,
     session::Session,
     sign_in,
@@ -74,7 +74,7 @@ impl Pages {
         let begun = Instant::now();
         let session = match Session::find(&self, &head.headers, client).await {
             Ok(session) => session,
-            Err(error) => return error_page::show(&error, &request, None),
+            Err(error) => return error::show(&error, &request, None),
         };
         let answered = self.answer_form(&mut request, session.as_ref(), body, begun).await;
         let answered = answered.and_then(|mut answer| {
@@ -88,7 +88,7 @@ impl Pages {
             }
             Ok(answer)
         });
-        answered.unwrap_or_else(|error| error_page::show(&error, &request, session.as_ref()))
+        answered.unwrap_or_else(|error| error::show(&error, &request, session.as_ref()))
     }
 
     /// Answers a request on another host than the public URL's: its owner could take a session
