@@ -5,13 +5,10 @@ use url::form_urlencoded;
 
 /// The address of the form that creates a link. `/` shows it too, unless that leads elsewhere.
 pub(crate) const CREATE: &str = "/manage/create";
-/// The address of the list of links.
 pub(crate) const LINKS: &str = "/manage";
 /// The beginning of the address of a link's page; its name follows.
 pub(crate) const LINK: &str = "/manage/link/";
-/// The address of statistics.
 pub(crate) const STATISTICS: &str = "/manage/statistics";
-/// The address of the sheet of QR codes.
 pub(crate) const QR_SHEET: &str = "/manage/qr-sheet";
 /// The address of the form that opens a session.
 pub(crate) const SIGN_IN: &str = "/_pages/sign-in";
@@ -21,7 +18,6 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'
 
 /// Returns whether a path is that of a page, and of no link. The home page is not among them: it
 /// may be a redirect of its domain.
-#[must_use]
 pub fn is_page(path: &str) -> bool {
     let first = path.strip_prefix('/').unwrap_or(path).split('/').next();
     matches!(first, Some("manage" | "cluster" | "_pages"))
@@ -35,20 +31,17 @@ pub(crate) fn is_same_site(text: &str) -> bool {
     begins && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
 }
 
-/// Returns the address of the page of a link.
 pub(crate) fn link_page(name: &str, domain: Option<&str>) -> String {
     let name = utf8_percent_encode(name, ESCAPED);
     let domain = domain.map(|domain| format!("?domain={}", utf8_percent_encode(domain, NON_ALPHANUMERIC)));
     format!("{LINK}{name}{}", domain.unwrap_or_default())
 }
 
-/// Returns the address of the statistics of a link.
 pub(crate) fn link_statistics(code: &str, domain: Option<&str>) -> String {
     let fields = [("of", "link"), ("code", code)].into_iter().chain(domain.map(|domain| ("domain", domain)));
     format!("{STATISTICS}?{}", form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish())
 }
 
-/// Returns an address with one more parameter.
 pub(crate) fn with_parameter(address: &str, parameter: &str) -> String {
     let separator = if address.contains('?') { '&' } else { '?' };
     format!("{address}{separator}{parameter}")

@@ -22,21 +22,11 @@ const POLICY_OF_PASSWORDS: &str = "default-src 'none'; style-src 'self'; img-src
 /// Two years, for this host alone: those below it are not of this service.
 const HSTS: &str = "max-age=63072000";
 
-/// What a page's forms lead to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Forms {
-    /// Pages of this service.
-    Stay,
-    /// The target of a link.
-    Leave,
-}
-
-/// Answers with a page.
-pub(crate) fn page(renderer: &Renderer, status: StatusCode, forms: Forms, page: &impl Template) -> Answer {
+pub(crate) fn page(renderer: &Renderer, status: StatusCode, page: &impl Template) -> Answer {
     match page.render() {
         Ok(text) => {
             let mut answer = answer(status, HTML, text);
-            secure(renderer, forms, answer.headers_mut());
+            secure(renderer, answer.headers_mut());
             answer
         }
         Err(error) => {
@@ -47,10 +37,16 @@ pub(crate) fn page(renderer: &Renderer, status: StatusCode, forms: Forms, page: 
     }
 }
 
-fn secure(renderer: &Renderer, forms: Forms, headers: &mut HeaderMap) {
-    let policy = if forms == Forms::Stay { POLICY } else { POLICY_OF_PASSWORDS };
+/// Lets the forms of a page lead to the target of a link.
+pub(crate) fn leading_away(mut answer: Answer) -> Answer {
+    let policy = HeaderValue::from_static(POLICY_OF_PASSWORDS);
+    answer.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
+    answer
+}
+
+fn secure(renderer: &Renderer, headers: &mut HeaderMap) {
     let fixed: [(HeaderName, &'static str); 6] = [
-        (CONTENT_SECURITY_POLICY, policy),
+        (CONTENT_SECURITY_POLICY, POLICY),
         (CACHE_CONTROL, "no-store"),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (REFERRER_POLICY, "same-origin"),
@@ -65,7 +61,6 @@ fn secure(renderer: &Renderer, forms: Forms, headers: &mut HeaderMap) {
     }
 }
 
-/// Answers with a redirect to a path of this service.
 pub(crate) fn redirect(status: StatusCode, to: &str) -> Answer {
     let mut answer = empty(status);
     answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));

@@ -13,18 +13,15 @@ use web::{Answer, TEXT, answer};
 
 use crate::theme::Theme;
 
-/// The beginning of the addresses.
 pub(crate) const PATH: &str = "/_pages/assets/";
 /// The style sheet of the theme, which is made at start.
 const THEME: &str = "theme.css";
-/// Hexadecimal digits of the digest in an address.
 const DIGEST_LEN: usize = 12;
 
 #[derive(rust_embed::Embed)]
 #[folder = "assets"]
 struct Files;
 
-/// All files, by name.
 #[derive(Debug)]
 pub(crate) struct Assets(HashMap<Cow<'static, str>, File>);
 
@@ -54,7 +51,6 @@ impl Assets {
         Self(files)
     }
 
-    /// Returns the address of a file.
     pub(crate) fn url(&self, name: &str) -> String {
         let digest = self.0.get(name).map_or("0", |file| file.digest.as_str());
         format!("{PATH}{digest}/{name}")

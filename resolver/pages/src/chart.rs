@@ -26,7 +26,6 @@ const RIGHT: f64 = WIDTH - 36.0;
 const TOP: f64 = 14.0;
 /// Lower edge of the bars; times stand below it.
 const BASE: f64 = HEIGHT - 28.0;
-/// The part of a slot that its bar takes.
 const BAR_SHARE: f64 = 0.8;
 /// Distance of texts from the edges of the bars.
 const TEXT_GAP: f64 = 8.0;
@@ -35,42 +34,20 @@ const GRID_MAX: u64 = 4;
 /// See [`GRID_MAX`].
 const TIMES_MAX: usize = 8;
 
-/// A number that a chart shows as a bar.
+/// A number of a chart or a map.
 #[derive(Clone, Debug)]
 pub(crate) struct Value {
-    /// The time below the bar, if there is room for it.
-    pub(crate) time: String,
-    /// The text of the bar: its time and number.
+    /// The time below the bar, if there is room for it, or the code of the country.
+    pub(crate) label: String,
+    /// The text for people.
     pub(crate) text: String,
-    /// The number.
     pub(crate) number: u64,
 }
 
 /// A bar chart. The template escapes every text. A bar stands in a slot of the full height, so that
 /// a pointer finds the text of a low one.
 #[derive(Debug, Template)]
-#[template(
-    ext = "html",
-    source = r#"<svg class="chart" role="img" aria-labelledby="chart-title" aria-describedby="chart-text"
- viewBox="0 0 {{ self::WIDTH }} {{ self::HEIGHT }}">
-<title id="chart-title">{{ title }}</title><desc id="chart-text">{{ text }}</desc>
-{% for (number, label) in grid -%}
-<line class="grid" x1="{{ self::LEFT }}" x2="{{ self::RIGHT }}" y1="{{ self.y(number) }}" y2="{{ self.y(number) }}"/>
-<text x="{{ self::LEFT - self::TEXT_GAP }}" y="{{ self.y(number) + 4.0 }}" text-anchor="end">{{ label }}</text>
-{% endfor %}
-{%- for value in values -%}
-<g><title>{{ value.text }}</title>
-<rect class="slot" x="{{ self.x(loop.index0, 0.0) }}" y="{{ self::TOP }}"
- width="{{ self.slot_width() }}" height="{{ self::BASE - self::TOP }}"/>
-<rect class="bar" x="{{ self.x(loop.index0, 0.1) }}" y="{{ self.y(value.number) }}"
- width="{{ self.bar_width() }}" height="{{ self.height(value.number) }}"/></g>
-{% endfor %}
-{%- for (index, time) in self.times() -%}
-<text x="{{ self.x(index, 0.5) }}" y="{{ self::HEIGHT - self::TEXT_GAP }}" text-anchor="middle">{{ time }}</text>
-{% endfor %}
-{%- if let Some(points) = self.line() %}<polyline class="before" points="{{ points }}"/>{% endif %}
-</svg>"#
-)]
+#[template(path = "chart.html")]
 pub(crate) struct Chart {
     title: String,
     text: String,
@@ -82,8 +59,7 @@ pub(crate) struct Chart {
 }
 
 impl Chart {
-    /// Draws values as bars, and the numbers of `before` as a dashed line. Title and text describe
-    /// the picture.
+    /// Draws values as bars, and the numbers of `before` as a dashed line.
     pub(crate) fn new(title: String, text: String, values: Vec<Value>, before: Vec<u64>, t: &Locale) -> Self {
         let most = values.iter().map(|value| value.number).chain(before.iter().copied()).max().unwrap_or(0);
         let step = grid_step(most);
@@ -106,7 +82,6 @@ impl Chart {
         rounded(LEFT + (*slot as f64 + within) * width)
     }
 
-    /// Returns the height of the bar of a number.
     fn height(&self, number: &u64) -> f64 {
         let end = self.grid.last().map_or(1, |(end, _)| *end).max(1);
         rounded((*number as f64 / end as f64).min(1.0) * (BASE - TOP))
@@ -116,16 +91,14 @@ impl Chart {
         rounded(BASE - self.height(number))
     }
 
-    /// Returns the times below the bars, with their slots: as many as there is room for, at equal
-    /// distances.
+    /// Returns as many times as there is room for, at equal distances, with their slots.
     fn times(&self) -> Vec<(usize, &str)> {
         let every = self.values.len().div_ceil(TIMES_MAX).max(1);
-        self.values.iter().map(|value| value.time.as_str()).enumerate().step_by(every).collect()
+        self.values.iter().map(|value| value.label.as_str()).enumerate().step_by(every).collect()
     }
 
-    /// Returns the points of the dashed line through the middles of the slots; `None` without
-    /// numbers. A single number becomes a line as wide as its slot. Numbers without a slot are left
-    /// out.
+    /// Returns the points of the dashed line through the middles of the slots; `None` without any.
+    /// A single number becomes a line as wide as its slot.
     fn line(&self) -> Option<String> {
         let point = |slot: usize, within, number| format!("{},{}", self.x(&slot, within), self.y(number));
         let points: Vec<String> = match &self.before[..self.before.len().min(self.values.len())] {
@@ -137,7 +110,6 @@ impl Chart {
     }
 }
 
-/// Rounds a coordinate to two decimals.
 fn rounded(coordinate: f64) -> f64 {
     (coordinate * 100.0).round() / 100.0
 }
@@ -154,17 +126,16 @@ fn grid_step(most: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::locale::Locales;
+    use crate::locale::english;
 
     fn drawn(numbers: &[u64], before: &[u64]) -> Chart {
         let value = |number: &u64| Value {
-            time: "11-25".to_owned(),
+            label: "11-25".to_owned(),
             text: format!("2026-11-25: {number}"),
             number: *number,
         };
-        let (values, locales) = (numbers.iter().map(value).collect(), Locales::embedded());
-        let t = locales.find("en").unwrap();
-        Chart::new("Visits".to_owned(), "Bars".to_owned(), values, before.to_vec(), t)
+        let values = numbers.iter().map(value).collect();
+        Chart::new("Visits".to_owned(), "Bars".to_owned(), values, before.to_vec(), english())
     }
 
     #[test]

@@ -5,14 +5,8 @@ use askama::Template;
 use hyper::StatusCode;
 use web::Answer;
 
-use crate::{
-    context::Context,
-    error::PageError,
-    frame::{Frame, Place},
-    locale::Locale,
-};
+use crate::{context::Context, error::PageError, frame::Frame, locale::Locale};
 
-/// The address of the page.
 pub(crate) const PATH: &str = "/cluster";
 
 #[derive(Template)]
@@ -22,15 +16,8 @@ struct ClusterPage<'a> {
     status: ClusterStatus,
 }
 
-impl ClusterPage<'_> {
-    /// Returns a share of numbers in percent, with two digits.
-    fn percent(&self, part: &u64, whole: &u64) -> String {
-        percent(*part, *whole)
-    }
-}
-
-fn percent(part: u64, whole: u64) -> String {
-    let hundredths = (u128::from(part) * 10_000).checked_div(u128::from(whole)).unwrap_or(0);
+fn percent(part: &u64, whole: &u64) -> String {
+    let hundredths = (u128::from(*part) * 10_000).checked_div(u128::from(*whole)).unwrap_or(0);
     format!("{}.{:02} %", hundredths / 100, hundredths % 100)
 }
 
@@ -45,21 +32,18 @@ fn lasts(seconds: &f64, t: &Locale) -> String {
     }
 }
 
-/// Formats how long a namespace lasts.
 fn time_left(seconds: &Option<f64>, t: &Locale) -> String {
     seconds.map_or_else(|| t.text("cluster-unused"), |seconds| lasts(&seconds, t))
 }
 
-/// Formats how long the numbers of a holder last.
 #[expect(clippy::cast_precision_loss, reason = "seconds stay below 2^53")]
 fn holder_lasts(seconds: &Option<u64>, t: &Locale) -> String {
     time_left(&seconds.map(|seconds| seconds as f64), t)
 }
 
-/// Shows the page.
 pub(crate) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
-    let status = context.links().cluster_status(context.by()).await?;
-    Ok(context.page(StatusCode::OK, &ClusterPage { frame: context.frame(Place::Cluster), status }))
+    let status = context.links.cluster_status(context.by).await?;
+    Ok(context.page(StatusCode::OK, &ClusterPage { frame: context.frame(PATH), status }))
 }
 
 #[cfg(test)]
@@ -68,8 +52,8 @@ mod tests {
 
     #[test]
     fn shares_are_rounded_down_and_survive_large_numbers() {
-        assert_eq!(percent(1, 3), "33.33 %");
-        assert_eq!(percent(0, 0), "0.00 %");
-        assert_eq!(percent(u64::MAX, u64::MAX), "100.00 %");
+        assert_eq!(percent(&1, &3), "33.33 %");
+        assert_eq!(percent(&0, &0), "0.00 %");
+        assert_eq!(percent(&u64::MAX, &u64::MAX), "100.00 %");
     }
 }

@@ -6,7 +6,6 @@ use hyper::{
 };
 use web::Answer;
 
-/// Returns the value of a cookie.
 pub(crate) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     // A cookie of another program may have other letters. It must not hide those behind it.
     let lines = headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes);
@@ -18,12 +17,10 @@ pub(crate) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> 
     value.filter(|_| values.next().is_none())
 }
 
-/// What a cookie is for, which decides who may read it and how long it lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A secret that scripts cannot read.
     Secret,
-    /// A choice of how pages look.
     Preference,
 }
 

@@ -5,9 +5,8 @@ use url::form_urlencoded;
 /// Maximum number of fields. Each takes far more memory than its two bytes on the wire.
 const FIELDS_MAX: usize = 200;
 
-/// The fields, in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Form(Vec<(String, String)>);
+pub(crate) struct Form(pub(crate) Vec<(String, String)>);
 
 impl Form {
     /// Reads `application/x-www-form-urlencoded`. Fields beyond the first [`FIELDS_MAX`] are left
@@ -16,18 +15,24 @@ impl Form {
         Self(form_urlencoded::parse(bytes).into_owned().take(FIELDS_MAX).collect())
     }
 
-    /// Returns the fields with these names.
     pub(crate) fn only(&self, names: &[&str]) -> Self {
         let kept = self.0.iter().filter(|(name, _)| names.contains(&name.as_str()));
         Self(kept.cloned().collect())
     }
 
-    /// Returns the first value of a field.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(has, _)| has == name).map(|(_, value)| value.as_str())
     }
 
-    /// Returns the values of a field, in their order.
+    /// Returns the first value of a field; empty without one.
+    pub(crate) fn value(&self, name: &str) -> &str {
+        self.get(name).unwrap_or_default()
+    }
+
+    pub(crate) fn has(&self, name: &str, value: &str) -> bool {
+        self.0.iter().any(|(has, one)| has == name && one == value)
+    }
+
     pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.0.iter().filter(move |(has, _)| has == name).map(|(_, value)| value.as_str())
     }
@@ -42,7 +47,6 @@ impl Form {
         self.filled(name).map(str::to_owned)
     }
 
-    /// Returns whether a checkbox is checked.
     pub(crate) fn is_on(&self, name: &str) -> bool {
         self.get(name).is_some()
     }

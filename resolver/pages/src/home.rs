@@ -1,7 +1,4 @@
 //! The home page: a long URL becomes a short link.
-//!
-//! The form has a random mark. It is the idempotency key of the create, so that a page that is
-//! loaded again, or a button that is pressed twice, makes one link.
 
 use std::sync::Arc;
 
@@ -22,40 +19,32 @@ use web::Answer;
 
 use crate::{
     Pages,
-    answer::{Forms, page},
+    addresses::CREATE,
+    answer::page,
     error::PageError,
     form::Form,
-    frame::{Frame, Place},
+    frame::Frame,
     link_input::{mark, read_create, tags},
     markup::Markup,
     messages::{message, wrong_fields},
-    qr_picture::qr_picture,
     request::PageRequest,
     session::Session,
 };
 
-/// The fields that are put into the long URL.
 const UTM: [&str; 5] = ["utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content"];
 
-/// The form.
 #[derive(Template)]
 #[template(path = "home.html")]
 struct HomePage<'a> {
     frame: Frame<'a>,
-    /// Whether this visitor may create links.
     may_create: bool,
     /// Whether the visitor is no guest: guests choose neither tags nor a domain.
     has_session: bool,
     form: &'a Form,
     mark: String,
-    utm: [&'a str; 5],
-    /// Why the form was refused.
-    wrong: Option<String>,
-    /// The fields that were refused, as the form names them.
-    wrong_fields: Vec<String>,
+    refused: Option<&'a AppError>,
 }
 
-/// The created link.
 #[derive(Template)]
 #[template(path = "created.html")]
 struct CreatedPage<'a> {
@@ -71,12 +60,8 @@ struct CreatedPage<'a> {
 }
 
 impl HomePage<'_> {
-    fn value(&self, name: &str) -> &str {
-        self.form.get(name).unwrap_or("")
-    }
-
     fn is_wrong(&self, name: &str) -> bool {
-        self.wrong_fields.iter().any(|field| field == name)
+        self.refused.is_some_and(|error| wrong_fields(error).iter().any(|field| field == name))
     }
 
     /// Returns whether an option is filled in, so that the options are shown unfolded.
@@ -91,48 +76,53 @@ impl HomePage<'_> {
             "tags",
             "title",
         ];
-        options.iter().chain(&self.utm).any(|name| self.form.filled(name).is_some())
+        options.iter().chain(&UTM).any(|name| self.form.filled(name).is_some())
     }
 }
 
-/// Shows the form.
 pub(crate) fn show(pages: &Pages, request: &PageRequest<'_>, session: Option<&Session>) -> Answer {
-    form(pages, request, session, StatusCode::OK, None)
+    form(pages, request, session, None)
 }
 
 fn form(
     pages: &Pages,
     request: &PageRequest<'_>,
     session: Option<&Session>,
-    status: StatusCode,
     refused: Option<&AppError>,
 ) -> Answer {
-    let frame = Frame::new(request, session, Place::Home);
-    // A link of the form's own address, such as a bookmark makes it, fills the field.
-    let form = if refused.is_some() { &request.form } else { &request.query };
     let home = HomePage {
+        frame: Frame::new(request, session, CREATE),
         may_create: creator(pages, session).is_some_and(|by| by.scopes.allow(Scope::Create)),
         has_session: session.is_some(),
-        form,
+        // A link of the form's own address, such as a bookmark makes it, fills the field.
+        form: if refused.is_some() { &request.form } else { &request.query },
         mark: mark(),
-        utm: UTM,
-        wrong: refused.map(|error| message(error, frame.t)),
-        wrong_fields: refused.map(wrong_fields).unwrap_or_default(),
-        frame,
+        refused,
     };
-    page(request.renderer, status, Forms::Stay, &home)
+    let status = refused.map_or(StatusCode::OK, api::rest::status_of);
+    page(request.renderer, status, &home)
 }
 
-/// Creates the link of the form, and shows it.
 pub(crate) async fn submit(
     pages: &Arc<Pages>,
     request: &PageRequest<'_>,
     session: Option<&Session>,
 ) -> Result<Answer, PageError> {
     let by = creator(pages, session).ok_or(PageError::NoSession)?;
+    Ok(match create(pages, request, session, &by).await {
+        Ok(record) => created_page(pages, request, session, &record),
+        Err(error) => form(pages, request, session, Some(&error)),
+    })
+}
+
+async fn create(
+    pages: &Pages,
+    request: &PageRequest<'_>,
+    session: Option<&Session>,
+    by: &Grant,
+) -> Result<Record, AppError> {
     if session.is_none() && pages.creates.spend(network(request.client)).is_err() {
-        let refused = AppError::TooMuchAtOnce(ExceededShare::Own);
-        return Ok(form(pages, request, session, StatusCode::TOO_MANY_REQUESTS, Some(&refused)));
+        return Err(AppError::TooMuchAtOnce(ExceededShare::Own));
     }
     let mut wrong = FieldErrors::default();
     let mut command = read_form(pages, &request.form, &mut wrong);
@@ -140,14 +130,7 @@ pub(crate) async fn submit(
         // Both belong to those who have a key: names of domains reveal other tenants.
         (command.domain, command.fields.tags) = (None, None);
     }
-    let created = match idempotency(&request.form) {
-        Ok(idempotency) => pages.api.links.create_link(command, idempotency, wrong, &by).await,
-        Err(error) => Err(error),
-    };
-    match created {
-        Ok(record) => Ok(created_page(pages, request, session, &record)),
-        Err(error) => Ok(form(pages, request, session, api::rest::status_of(&error), Some(&error))),
-    }
+    pages.api.links.create_link(command, idempotency(&request.form)?, wrong, by).await
 }
 
 fn created_page(
@@ -161,15 +144,15 @@ fn created_page(
     let ends = link.details.as_ref().and_then(|details| details.valid_until);
     let reads = session.is_some_and(|session| session.grant.scopes.allow(Scope::Read));
     let created = CreatedPage {
-        frame: Frame::new(request, session, Place::Home),
+        frame: Frame::new(request, session, CREATE),
         long_url: link.long_url.as_str().to_owned(),
-        qr_code: qr_picture(&short_url),
+        qr_code: Markup::qr_code(&short_url),
         path: link.domain().is_default().then(|| format!("/{name}")),
-        ends: ends.map(|time| pages.shown_time(time)),
+        ends: ends.map(|time| pages.shown_time(&time)),
         manage: reads.then(|| pages.link_page(link)),
         short_url,
     };
-    page(request.renderer, StatusCode::OK, Forms::Stay, &created)
+    page(request.renderer, StatusCode::OK, &created)
 }
 
 /// Returns who creates: the session's key, or the public if it may.
@@ -192,7 +175,6 @@ fn public() -> Grant {
     }
 }
 
-/// Reads the form; what is wrong is recorded.
 fn read_form(pages: &Pages, form: &Form, wrong: &mut FieldErrors) -> CreateLink {
     let mut command = read_create(&pages.api, |field| form.filled(field.name()), tags, wrong);
     if let Some(Some(long_url)) = &mut command.fields.long_url {
@@ -205,17 +187,15 @@ fn read_form(pages: &Pages, form: &Form, wrong: &mut FieldErrors) -> CreateLink 
 
 /// Puts the campaign's fields into a long URL, before its fragment.
 fn with_utm(url: &str, form: &Form) -> String {
-    let url = url.to_owned();
     let pairs: Vec<(&str, &str)> = UTM.iter().filter_map(|name| Some((*name, form.filled(name)?))).collect();
     if pairs.is_empty() {
-        return url;
+        return url.to_owned();
     }
-    let (rest, fragment) = url.split_once('#').map_or((url.as_str(), None), |(rest, end)| (rest, Some(end)));
+    let (rest, fragment) = url.split_once('#').map_or((url, None), |(rest, end)| (rest, Some(end)));
     let query: String = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
     let separator = match rest.split_once('?') {
         None => "?",
-        Some((_, "")) => "",
-        Some((_, has)) if has.ends_with('&') => "",
+        Some((_, has)) if has.is_empty() || has.ends_with('&') => "",
         Some(_) => "&",
     };
     let fragment = fragment.map(|end| format!("#{end}")).unwrap_or_default();
@@ -226,7 +206,7 @@ fn with_utm(url: &str, form: &Form) -> String {
 fn idempotency(form: &Form) -> Result<Option<IdempotencyKey>, AppError> {
     let Some(mark) = form.filled("mark") else { return Ok(None) };
     // The password is not part of the digest, which would reveal it. Whether there is one is.
-    let has_password = form.get("password").is_some_and(|password| !password.is_empty());
+    let has_password = !form.value("password").is_empty();
     let request = form.without(&["password", "formToken", "mark"]);
     let request = format!("{request}&hasPassword={has_password}");
     IdempotencyKey::new(format!("page-{mark}").as_bytes(), request).map(Some)

@@ -5,12 +5,9 @@
 //!    (`answer.rs` has the policy).
 //! 2. The pages are an adapter, as REST is: they read forms, call the use cases of the crate `app`
 //!    with the grant of an API key, and show the result. Rules and permissions are not here.
-//! 3. A signed-in browser has a session (`session.rs`): a random token in a cookie, whose hash the
-//!    database keeps beside the API key. It ends with the key, with its secret, or at sign-out, on
-//!    every process within a second.
-//! 4. A form changes something only if its page was served from here: the browser says so in
-//!    `Sec-Fetch-Site` or `Origin`, and a form of a session repeats the session's form token
-//!    (`request.rs`).
+//! 3. A signed-in browser has a session (`session.rs`), which ends on every process within a second
+//!    of its key, its secret or its sign-out.
+//! 4. A form changes something only if its page was served from here (`request.rs`).
 //! 5. Texts are in `locales/`, one file for each language; colours, spacing and type at the top of
 //!    `assets/style.css`. A template escapes every value, and only [`markup::Markup`] is not
 //!    escaped, which no text of a user becomes.
@@ -28,7 +25,6 @@ mod cluster;
 mod context;
 mod cookies;
 mod error;
-mod error_page;
 mod form;
 mod frame;
 mod home;
@@ -39,7 +35,6 @@ mod map;
 mod markup;
 mod messages;
 mod preferences;
-mod qr_picture;
 mod request;
 mod router;
 mod session;
@@ -56,7 +51,7 @@ use limits::{Rate, budgets::CREATES_PER_MINUTE};
 use links::Link;
 
 pub use addresses::is_page;
-pub use theme::{Colour, Theme, ThemeError};
+pub use theme::{Theme, ThemeError};
 
 use assets::Assets;
 use locale::Locales;
@@ -73,7 +68,6 @@ pub struct Renderer {
 
 impl Renderer {
     /// Reads the texts and files that are part of the program.
-    #[must_use]
     pub fn new(theme: Theme, hsts: bool) -> Self {
         let assets = Assets::new(&theme);
         Self { locales: Locales::embedded(), assets, theme, hsts }
@@ -92,25 +86,21 @@ pub struct Pages {
 
 impl Pages {
     /// Creates the pages of an API. With `public_create`, the home page needs no key.
-    #[must_use]
     pub fn new(renderer: Arc<Renderer>, api: Arc<Api>, public_create: bool) -> Self {
         Self { renderer, api, public_create, creates: Rate::new(CREATES_PER_MINUTE) }
     }
 
-    /// Returns the short URL of a link.
     fn short_url(&self, link: &Link) -> String {
         let name = self.api.lookup.name_of(link).unwrap_or_default();
         format!("{}/{name}", self.api.base(link.domain()))
     }
 
-    /// Returns the address of the page of a link.
     fn link_page(&self, link: &Link) -> String {
         let name = self.api.lookup.name_of(link).unwrap_or_default();
         addresses::link_page(&name, self.api.domain_cache.shown_name(link.domain()).as_deref())
     }
 
-    /// Formats a time in the zone of the service.
-    fn shown_time(&self, time: Timestamp) -> String {
+    fn shown_time(&self, time: &Timestamp) -> String {
         time.to_zoned(self.api.time_zone.clone()).strftime("%Y-%m-%d %H:%M %Z").to_string()
     }
 

@@ -35,7 +35,6 @@ pub(crate) fn read_create<'a>(
     }
 }
 
-/// Splits tags at commas.
 pub(crate) fn tags(text: &str) -> Vec<String> {
     text.split([',', '，']).map(str::trim).filter(|tag| !tag.is_empty()).map(str::to_owned).collect()
 }

@@ -4,7 +4,10 @@
 //! the choice of languages shows. A new language is a new file there, and nothing else.
 
 use std::fmt;
+#[cfg(test)]
+use std::sync::LazyLock;
 
+use app::Field;
 use fluent_bundle::{FluentArgs, FluentResource, FluentValue, concurrent::FluentBundle};
 use unic_langid::LanguageIdentifier;
 
@@ -15,16 +18,15 @@ const DEFAULT: &str = "en";
 #[folder = "locales"]
 struct Files;
 
-/// One language.
 pub(crate) struct Locale {
     /// The language, as `lang` attributes have it.
-    tag: String,
+    pub(crate) tag: String,
     bundle: FluentBundle<FluentResource>,
 }
 
 /// All languages, in the order of their tags.
 #[derive(Debug)]
-pub(crate) struct Locales(Vec<Locale>);
+pub(crate) struct Locales(pub(crate) Vec<Locale>);
 
 impl fmt::Debug for Locale {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -43,50 +45,43 @@ impl Locale {
         Self { tag: tag.to_owned(), bundle }
     }
 
-    /// Returns the language, as `lang` attributes have it.
-    pub(crate) fn tag(&self) -> &str {
-        &self.tag
-    }
-
-    /// Returns the name of the language in itself.
     pub(crate) fn name(&self) -> String {
         self.text("language-name")
     }
 
-    /// Returns a text.
     pub(crate) fn text(&self, id: &str) -> String {
         self.format(id, None).unwrap_or_else(|| id.to_owned())
     }
 
-    /// Returns a text if there is one.
     pub(crate) fn try_text(&self, id: &str) -> Option<String> {
         self.format(id, None)
     }
 
+    /// Returns the name of a field of a link.
+    pub(crate) fn field(&self, field: &Field) -> String {
+        self.text(&format!("field-{}", field.name()))
+    }
+
     /// Returns a text about a number, its argument `count`.
     pub(crate) fn count(&self, id: &str, count: &u64) -> String {
-        let mut args = FluentArgs::new();
-        args.set("count", FluentValue::from(*count));
-        args.set("shown", self.number(count));
-        self.format(id, Some(&args)).unwrap_or_else(|| id.to_owned())
+        self.fill(id, [("count", (*count).into()), ("shown", self.number(count).into())])
     }
 
     /// Returns a text with another one in it, its argument `value`.
     pub(crate) fn with(&self, id: &str, value: impl AsRef<str>) -> String {
-        let mut args = FluentArgs::new();
-        args.set("value", FluentValue::from(value.as_ref()));
-        self.format(id, Some(&args)).unwrap_or_else(|| id.to_owned())
+        self.fill(id, [("value", value.as_ref().into())])
     }
 
     /// Returns a text with two others in it, its arguments `first` and `second`.
     pub(crate) fn with_two(&self, id: &str, first: impl AsRef<str>, second: impl AsRef<str>) -> String {
-        let mut args = FluentArgs::new();
-        args.set("first", FluentValue::from(first.as_ref()));
-        args.set("second", FluentValue::from(second.as_ref()));
+        self.fill(id, [("first", first.as_ref().into()), ("second", second.as_ref().into())])
+    }
+
+    fn fill<'a, const N: usize>(&self, id: &str, args: [(&'a str, FluentValue<'a>); N]) -> String {
+        let args: FluentArgs<'a> = args.into_iter().collect();
         self.format(id, Some(&args)).unwrap_or_else(|| id.to_owned())
     }
 
-    /// Formats a number with the separators of the language.
     pub(crate) fn number(&self, number: &u64) -> String {
         let separator = self.text("digit-separator");
         let digits = number.to_string();
@@ -109,7 +104,6 @@ impl Locale {
 }
 
 impl Locales {
-    /// Reads the files that are part of the program.
     pub(crate) fn embedded() -> Self {
         let locale = |file: &str| {
             let tag = file.strip_suffix(".ftl")?;
@@ -121,12 +115,6 @@ impl Locales {
         Self(locales)
     }
 
-    /// Returns all languages.
-    pub(crate) fn all(&self) -> &[Locale] {
-        &self.0
-    }
-
-    /// Finds a language by its tag.
     pub(crate) fn find(&self, tag: &str) -> Option<&Locale> {
         self.0.iter().find(|locale| locale.tag == tag)
     }
@@ -141,19 +129,17 @@ impl Locales {
             (language, quality.unwrap_or(1.0))
         };
         let ranges = accepted.split(',').map(quality).filter(|(_, quality)| *quality > 0.0);
-        let mut best: Option<(&Locale, f32)> = None;
-        for (language, quality) in ranges {
-            let Some(locale) = self.0.iter().find(|locale| locale.tag == language) else { continue };
-            if best.is_none_or(|(_, best)| quality > best) {
-                best = Some((locale, quality));
-            }
-        }
-        best.map_or_else(|| self.default_locale(), |(locale, _)| locale)
+        let known = ranges.filter_map(|(language, quality)| Some((self.find(&language)?, quality)));
+        let best = known.reduce(|best, next| if next.1 > best.1 { next } else { best });
+        best.map(|(locale, _)| locale).or_else(|| self.find(DEFAULT)).unwrap_or(&self.0[0])
     }
+}
 
-    fn default_locale(&self) -> &Locale {
-        self.find(DEFAULT).unwrap_or(&self.0[0])
-    }
+/// Returns the English texts, for tests.
+#[cfg(test)]
+pub(crate) fn english() -> &'static Locale {
+    static LOCALES: LazyLock<Locales> = LazyLock::new(Locales::embedded);
+    LOCALES.find(DEFAULT).expect("there is an English file")
 }
 
 #[cfg(test)]
@@ -163,6 +149,8 @@ mod tests {
         fs,
         path::{Path, PathBuf},
     };
+
+    use links::{CONDITION_TYPES, audit::Action};
 
     use super::*;
 
@@ -200,7 +188,7 @@ mod tests {
             ("*", "en"),
             (";;;q=,,", "en"),
         ] {
-            assert_eq!(locales.negotiate(accepted).tag(), tag, "{accepted}");
+            assert_eq!(locales.negotiate(accepted).tag, tag, "{accepted}");
         }
     }
 
@@ -209,8 +197,31 @@ mod tests {
         let locales = Locales::embedded();
         let english = messages(DEFAULT);
         assert!(english.len() > 20);
-        for locale in locales.all() {
-            assert_eq!(messages(locale.tag()), english, "{}", locale.tag());
+        for locale in &locales.0 {
+            assert_eq!(messages(&locale.tag), english, "{}", locale.tag);
+        }
+    }
+
+    /// Texts whose names end in names of other modules.
+    #[test]
+    fn every_name_has_a_text_in_every_language() {
+        let devices = ["desktop", "mobile", "tablet", "tv", "console", "wearable", "bot", "other", "unknown"];
+        let states = ["deleted", "blocked", "disabled", "expired", "not-yet", "live"];
+        for (beginning, names) in [
+            ("bulk-wrong", vec!["cells", "break", "quote"]),
+            ("audit", Action::ALL.map(Action::as_str).to_vec()),
+            ("rules-type", CONDITION_TYPES.to_vec()),
+            ("rules-condition", CONDITION_TYPES.to_vec()),
+            ("rules-wrong", vec!["ip", "time"]),
+            ("state", states.to_vec()),
+            ("stats-device", devices.to_vec()),
+        ] {
+            for locale in &Locales::embedded().0 {
+                for name in &names {
+                    let id = format!("{beginning}-{name}");
+                    assert_ne!(locale.with_two(&id, "key", "value"), id, "{}", locale.tag);
+                }
+            }
         }
     }
 
@@ -237,8 +248,7 @@ mod tests {
 
     #[test]
     fn numbers_have_separators_and_plurals() {
-        let english = Locales::embedded();
-        let english = english.find("en").unwrap();
+        let english = english();
         assert_eq!(
             [0, 999, 1_000, 1_234_567].map(|n| english.number(&n)),
             ["0", "999", "1,000", "1,234,567"]

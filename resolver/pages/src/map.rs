@@ -10,40 +10,20 @@ use std::cmp::Reverse;
 
 use askama::Template;
 
+use crate::chart::Value;
+
 /// The outlines: a code, a space and the data of a path in each line.
 const WORLD: &str = include_str!("../map/world.txt");
 /// The number of levels above that of countries without a number.
 const LEVELS: u32 = 5;
 
-/// A country with a number.
-#[derive(Clone, Debug)]
-pub(crate) struct Country {
-    /// The code of ISO 3166-1 alpha-2.
-    pub(crate) code: String,
-    /// The number.
-    pub(crate) number: u64,
-    /// The name with the number, for people.
-    pub(crate) text: String,
-}
-
-/// A map with its shapes. The template escapes every text.
 #[derive(Debug, Template)]
-#[template(
-    ext = "html",
-    source = r#"<svg class="map" role="img" aria-labelledby="map-title" viewBox="0 0 1000 449">
-<title id="map-title">{{ title }}</title>
-{% for shape in shapes -%}
-<path class="level-{{ shape.level }}" d="{{ shape.path }}">
-{%- if let Some(text) = shape.text %}<title>{{ text }}</title>{% endif %}</path>
-{% endfor %}
-</svg>"#
-)]
+#[template(path = "map.html")]
 pub(crate) struct WorldMap {
     title: String,
     shapes: Vec<Shape>,
 }
 
-/// The outline of a country.
 #[derive(Clone, Debug)]
 struct Shape {
     level: u32,
@@ -52,11 +32,11 @@ struct Shape {
 }
 
 impl WorldMap {
-    /// Draws countries. Codes that the map does not have are left out.
-    pub(crate) fn new(title: String, countries: &[Country]) -> Self {
+    /// Draws countries, labelled by their codes. Codes that the map does not have are left out.
+    pub(crate) fn new(title: String, countries: &[Value]) -> Self {
         let most = countries.iter().map(|country| country.number).max().unwrap_or(0);
         let shape = |(code, path): (&'static str, &'static str)| {
-            let country = countries.iter().find(|country| country.code == code);
+            let country = countries.iter().find(|country| country.label == code);
             Shape {
                 level: country.map_or(0, |country| level(country.number, most)),
                 path,
@@ -70,7 +50,6 @@ impl WorldMap {
     }
 }
 
-/// Returns the codes and paths of all countries.
 fn outlines() -> impl Iterator<Item = (&'static str, &'static str)> {
     WORLD.lines().filter_map(|line| line.split_once(' '))
 }
@@ -115,7 +94,7 @@ mod tests {
     #[test]
     fn texts_are_escaped_and_unknown_codes_left_out() {
         let country =
-            |code: &str, text: &str| Country { code: code.to_owned(), number: 3, text: text.to_owned() };
+            |code: &str, text: &str| Value { label: code.to_owned(), number: 3, text: text.to_owned() };
         let map = WorldMap::new("<b>".to_owned(), &[country("DE", "<i>"), country("??", "nowhere")]);
         let svg = map.render().unwrap();
         assert!(!svg.contains("<b>") && !svg.contains("<i>") && !svg.contains("nowhere"), "{}", &svg[..200]);

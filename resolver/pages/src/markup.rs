@@ -3,6 +3,11 @@
 use std::fmt;
 
 use askama::Template;
+use url::form_urlencoded;
+
+/// The options of QR codes, as the address of one has them. The margin is the quiet zone that
+/// readers need on dark pages.
+const QR_OPTIONS: &str = "size=240&margin=auto&format=svg";
 
 /// Markup made by this program: pictures of charts and QR codes. It never contains a text of a
 /// user, except numbers and what was escaped before.
@@ -10,11 +15,12 @@ use askama::Template;
 pub(crate) struct Markup(String);
 
 impl Markup {
-    /// Takes the SVG of a QR code, which consists of shapes alone.
-    pub(crate) fn of_qr_code(image: &qr::Image) -> Self {
-        // The document's own declaration has no place within a page.
-        let svg = String::from_utf8_lossy(&image.bytes);
-        Self(svg.find("<svg").map_or_else(String::new, |start| svg[start..].to_owned()))
+    /// Draws the QR code of a short URL, which consists of shapes alone. The picture is empty if the
+    /// URL is too long for any code.
+    pub(crate) fn qr_code(short_url: &str) -> Self {
+        let options = qr::QrOptions::read(form_urlencoded::parse(QR_OPTIONS.as_bytes()));
+        let image = options.and_then(|options| qr::render(short_url, &options, None));
+        image.map(|image| Self(String::from_utf8_lossy(&image.bytes).into_owned())).unwrap_or_default()
     }
 
     /// Takes the SVG of a template, which escapes its texts.
@@ -31,3 +37,15 @@ impl fmt::Display for Markup {
 }
 
 impl askama::filters::HtmlSafe for Markup {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_that_is_too_long_for_a_code_has_no_picture() {
+        let Markup(picture) = Markup::qr_code("https://s.example/aB3x9Q");
+        assert!(picture.starts_with("<svg") && picture.ends_with("</svg>"), "{picture}");
+        assert_eq!(Markup::qr_code(&"x".repeat(3000)).0, "");
+    }
+}

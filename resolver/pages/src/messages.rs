@@ -54,7 +54,6 @@ pub(crate) fn expected(field: &InvalidField, t: &Locale) -> String {
     }
 }
 
-/// Returns the fields of a form that an error is about.
 pub(crate) fn wrong_fields(error: &AppError) -> Vec<String> {
     let name = match error {
         AppError::Invalid(fields) => return fields.iter().map(|field| field.field.clone()).collect(),
@@ -93,7 +92,7 @@ mod tests {
             AppError::TooManyReservations { held: 1_000, most: 1_000 },
             AppError::Exhausted,
         ];
-        for locale in Locales::embedded().all() {
+        for locale in &Locales::embedded().0 {
             for error in &errors {
                 let told = message(error, locale);
                 // A text that does not exist or lacks a value is its own name.

@@ -29,7 +29,6 @@ fn colours_of(name: &str) -> Option<&'static str> {
     COLOUR_NAMES.into_iter().find(|colours| *colours == name)
 }
 
-/// The choices of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Preferences<'a> {
     pub(crate) locale: &'a Locale,
@@ -37,7 +36,6 @@ pub(crate) struct Preferences<'a> {
 }
 
 impl<'a> Preferences<'a> {
-    /// Reads the choices from the cookies, and else the language from `Accept-Language`.
     pub(crate) fn of(renderer: &'a Renderer, headers: &HeaderMap) -> Self {
         let chosen = cookie(headers, LANGUAGE).and_then(|tag| renderer.locales.find(tag));
         let accepted = || {

@@ -10,7 +10,7 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use http_body_util::{BodyExt as _, Limited};
 use hyper::{
-    HeaderMap, Method, Uri,
+    HeaderMap, Method, StatusCode, Uri,
     body::Incoming,
     header::{CONTENT_TYPE, HOST, HeaderValue, ORIGIN},
     http::uri::Authority,
@@ -28,10 +28,8 @@ const LONG_FORM_BYTES: usize = 2 * 1024 * 1024;
 /// How long a form may take to arrive, without and with a session. A slow one keeps others of the
 /// same client waiting.
 const BODY_TIME: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(30));
-/// The field with the session's form token.
 const FORM_TOKEN: &str = "formToken";
 
-/// A request for a page.
 pub(crate) struct PageRequest<'a> {
     pub(crate) renderer: &'a Renderer,
     pub(crate) method: &'a Method,
@@ -39,16 +37,12 @@ pub(crate) struct PageRequest<'a> {
     pub(crate) headers: &'a HeaderMap,
     pub(crate) client: IpAddr,
     pub(crate) preferences: Preferences<'a>,
-    /// The fields of the query.
     pub(crate) query: Form,
-    /// The fields of the form; empty without one.
     pub(crate) form: Form,
-    /// The memory account of the form.
     _held: Option<Held>,
 }
 
 impl<'a> PageRequest<'a> {
-    /// Makes the request of a head, without a form.
     pub(crate) fn new(renderer: &'a Renderer, head: &'a hyper::http::request::Parts, client: IpAddr) -> Self {
         Self {
             renderer,
@@ -63,12 +57,10 @@ impl<'a> PageRequest<'a> {
         }
     }
 
-    /// Returns the host, if the request names one.
     pub(crate) fn host(&self) -> Option<&'a str> {
         host_of(self.uri, self.headers)
     }
 
-    /// Returns the path.
     pub(crate) fn path(&self) -> &'a str {
         self.uri.path()
     }
@@ -79,19 +71,12 @@ impl<'a> PageRequest<'a> {
     }
 
     /// Checks that a POST comes from a page of this service.
-    ///
-    /// # Errors
-    /// Returns [`PageError::OtherOrigin`] if it comes from another site.
     pub(crate) fn check_origin(&self, pages: &Pages) -> Result<(), PageError> {
         let own = [self.host().unwrap_or(""), pages.api.domain_cache.default_name()];
         if is_same_origin(self.headers, &own) { Ok(()) } else { Err(PageError::OtherOrigin) }
     }
 
-    /// Reads and checks the form of a POST.
-    ///
-    /// # Errors
-    /// Returns [`PageError`] if the form lacks the token of the session, is too long or too slow,
-    /// or is not a form.
+    /// Reads the form of a POST, and checks that it has the token of the session.
     pub(crate) async fn read_form(
         &mut self,
         pages: &Arc<Pages>,
@@ -100,7 +85,7 @@ impl<'a> PageRequest<'a> {
     ) -> Result<(), PageError> {
         let kind = self.headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
         if !kind.starts_with(b"application/x-www-form-urlencoded") {
-            return Err(PageError::NoForm);
+            return Err(PageError::Form(StatusCode::UNSUPPORTED_MEDIA_TYPE));
         }
         let (account, most, time) = match session {
             Some(session) => (Account::Key(session.grant.id.0), LONG_FORM_BYTES, BODY_TIME.1),
@@ -108,12 +93,13 @@ impl<'a> PageRequest<'a> {
         };
         let expected = body_bytes(self.headers).unwrap_or(most);
         if expected > most {
-            return Err(PageError::LongForm);
+            return Err(PageError::Form(StatusCode::PAYLOAD_TOO_LARGE));
         }
         let held = pages.api.budgets.bodies.take(account, 2 * expected as u64);
         self._held = Some(held.map_err(app::AppError::from)?);
         let body = timeout(time, from_client(Limited::new(body, expected).collect()));
-        let body = body.await.map_err(|_| PageError::SlowForm)?.map_err(|_| PageError::LongForm)?;
+        let body = body.await.map_err(|_| PageError::Form(StatusCode::REQUEST_TIMEOUT))?;
+        let body = body.map_err(|_| PageError::Form(StatusCode::PAYLOAD_TOO_LARGE))?;
         self.form = Form::parse(&body.to_bytes());
         match session {
             Some(session) if self.form.get(FORM_TOKEN) != Some(&session.form_token) => {

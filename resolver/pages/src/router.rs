@@ -19,8 +19,8 @@ use crate::{
     answer::redirect,
     assets, cluster,
     context::Context,
-    error::PageError,
-    error_page, home, manage, preferences,
+    error::{self, PageError},
+    home, manage, preferences,
     request::PageRequest,
     session::Session,
     sign_in,
@@ -34,7 +34,6 @@ fn needs_session(path: &str) -> bool {
 impl Renderer {
     /// Answers a request for a file, or for a choice of language or colours; `None` for others.
     /// Every process answers them.
-    #[must_use]
     pub fn answer<B>(&self, request: &Request<B>, is_https: bool) -> Option<Answer> {
         let path = request.uri().path();
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
@@ -81,7 +80,7 @@ impl Pages {
         let begun = Instant::now();
         let session = match Session::find(&self, &head.headers, client).await {
             Ok(session) => session,
-            Err(error) => return error_page::show(&error, &request, None),
+            Err(error) => return error::show(&error, &request, None),
         };
         let answered = self.answer_form(&mut request, session.as_ref(), body, begun).await;
         let answered = answered.and_then(|mut answer| {
@@ -95,7 +94,7 @@ impl Pages {
             }
             Ok(answer)
         });
-        answered.unwrap_or_else(|error| error_page::show(&error, &request, session.as_ref()))
+        answered.unwrap_or_else(|error| error::show(&error, &request, session.as_ref()))
     }
 
     /// Answers a request on another host than the public URL's: its owner could take a session
@@ -148,7 +147,7 @@ impl Pages {
         }
         let signed = || {
             let session = session.ok_or(PageError::NoSession)?;
-            Ok::<_, PageError>(Context { pages: self, request: &*request, session })
+            Ok::<_, PageError>(Context::new(self, &*request, session))
         };
         match (request.path(), is_form) {
             ("/" | CREATE, false) => Ok(home::show(self, request, session)),

@@ -28,7 +28,6 @@ const LASTS: Duration = Duration::from_secs(12 * 3600);
 const TOKEN_BYTES: usize = 32;
 const TOKEN_LEN: usize = 2 * TOKEN_BYTES;
 
-/// A session of the request.
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
     pub(crate) grant: Grant,
@@ -37,10 +36,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Finds the session of a request; `None` without one.
-    ///
-    /// # Errors
-    /// Returns [`PageError`] if the database does not answer, so that it is not known.
+    /// Finds the session of a request; an error if the database does not answer.
     pub(crate) async fn find(
         pages: &Pages,
         headers: &HeaderMap,
@@ -55,9 +51,6 @@ impl Session {
     }
 
     /// Returns whether the session has not ended since it was found, nor its key changed.
-    ///
-    /// # Errors
-    /// Returns [`PageError`] if the database does not answer.
     pub(crate) async fn lasts(
         &self,
         pages: &Pages,
@@ -69,9 +62,6 @@ impl Session {
     }
 
     /// Opens a session, and sets its cookie.
-    ///
-    /// # Errors
-    /// Returns [`PageError`] if the database does not answer.
     pub(crate) async fn open(pages: &Pages, grant: &Grant, answer: &mut Answer) -> Result<(), PageError> {
         let mut bytes = [0; TOKEN_BYTES];
         getrandom::fill(&mut bytes).map_err(|_| app::AppError::Internal)?;
@@ -90,10 +80,7 @@ impl Session {
         Ok(())
     }
 
-    /// Ends the session, and removes its cookie.
-    ///
-    /// # Errors
-    /// Returns [`PageError`] if the database does not answer: the session may go on.
+    /// Ends the session, and removes its cookie. After an error the session may go on.
     pub(crate) async fn end(&self, pages: &Pages, answer: &mut Answer) -> Result<(), PageError> {
         pages.api.store.end_session(&self.hash).await.map_err(app::AppError::from)?;
         pages.api.keys.sessions.forget(&self.hash);

@@ -10,14 +10,13 @@ use web::{Answer, hold_back};
 use crate::{
     Pages,
     addresses::{CREATE, LINKS, is_page, is_same_site},
-    answer::{Forms, page, redirect},
+    answer::{page, redirect},
     error::PageError,
-    frame::{Frame, Place},
+    frame::Frame,
     request::PageRequest,
     session::Session,
 };
 
-/// The address that ends the session.
 pub(crate) const SIGN_OUT: &str = "/_pages/sign-out";
 
 #[derive(Template)]
@@ -28,23 +27,17 @@ struct SignInPage<'a> {
     is_wrong: bool,
 }
 
-/// Shows the form.
 pub(crate) fn show(request: &PageRequest<'_>, session: Option<&Session>) -> Answer {
-    let form = SignInPage {
-        frame: Frame::new(request, session, Place::Elsewhere),
-        to: to(request),
-        is_wrong: false,
-    };
-    page(request.renderer, StatusCode::OK, Forms::Stay, &form)
+    let form = SignInPage { frame: Frame::new(request, session, ""), to: to(request), is_wrong: false };
+    page(request.renderer, StatusCode::OK, &form)
 }
 
-/// Opens a session for a right key, and shows the form again for a wrong one.
 pub(crate) async fn sign_in(
     pages: &Arc<Pages>,
     request: &PageRequest<'_>,
     session: Option<&Session>,
 ) -> Result<Answer, PageError> {
-    let key = request.form.get("apiKey").unwrap_or("").trim().to_owned();
+    let key = request.form.value("apiKey").trim().to_owned();
     match api::sign_in(&pages.api, request.client, key.as_bytes()).await {
         Ok(grant) => {
             // A key that reads no links has nothing to manage.
@@ -58,18 +51,13 @@ pub(crate) async fn sign_in(
             Ok(answer)
         }
         Err(api::AuthError::NoKey | api::AuthError::WrongKey) => {
-            let form = SignInPage {
-                frame: Frame::new(request, None, Place::Elsewhere),
-                to: to(request),
-                is_wrong: true,
-            };
-            Ok(hold_back(page(request.renderer, StatusCode::FORBIDDEN, Forms::Stay, &form)))
+            let form = SignInPage { frame: Frame::new(request, None, ""), to: to(request), is_wrong: true };
+            Ok(hold_back(page(request.renderer, StatusCode::FORBIDDEN, &form)))
         }
         Err(error) => Err(error.into()),
     }
 }
 
-/// Ends the session.
 pub(crate) async fn sign_out(pages: &Pages, session: Option<&Session>) -> Result<Answer, PageError> {
     let mut answer = redirect(StatusCode::SEE_OTHER, "/");
     if let Some(session) = session {

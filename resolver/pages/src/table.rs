@@ -9,9 +9,6 @@ use crate::answer::file;
 
 /// Writes a table. Some cells are chosen by visitors and users, and a spreadsheet would evaluate a
 /// formula in them: no cell is one.
-///
-/// # Errors
-/// Returns [`AppError::Internal`] if a record cannot be written, which memory does not refuse.
 pub(crate) fn write<const N: usize>(
     columns: [&str; N],
     rows: impl IntoIterator<Item = [String; N]>,
@@ -28,7 +25,6 @@ pub(crate) fn write<const N: usize>(
     })
 }
 
-/// Answers with a table as a file of this name.
 pub(crate) fn answer(name: &str, table: Vec<u8>) -> Answer {
     let mut answer = file("text/csv; charset=utf-8", table);
     if let Ok(disposition) = HeaderValue::try_from(format!("attachment; filename=\"{name}.csv\"")) {

@@ -1,27 +1,21 @@
 //! The operator's theme: name, logo, accent colour and footer.
 
-use std::str::FromStr;
-
+use qr::Rgb;
 use url::Url;
 
-/// The theme of an operator that has chosen nothing.
 const NAME: &str = "Shortmint";
-/// Maximum length of a name and of a footer, in bytes.
 const NAME_BYTES: usize = 60;
 const FOOTER_BYTES: usize = 300;
 
 /// How the pages present the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Theme {
-    name: String,
-    logo: Option<String>,
-    accent: Option<Colour>,
-    footer: Option<String>,
+    pub(crate) name: String,
+    pub(crate) logo: Option<String>,
+    accent: Option<Rgb>,
+    /// The text at the end of each page.
+    pub(crate) footer: Option<String>,
 }
-
-/// A colour, as six hexadecimal digits behind a `#`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Colour([u8; 3]);
 
 /// Why a part of a theme was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -51,13 +45,10 @@ impl Default for Theme {
 
 impl Theme {
     /// Checks the parts of a theme. The logo is the content of an image file, as a `data:` URL.
-    ///
-    /// # Errors
-    /// Returns [`ThemeError`] of the first part that is refused.
     pub fn new(
         name: Option<String>,
         logo: Option<String>,
-        accent: Option<Colour>,
+        accent: Option<Rgb>,
         footer: Option<String>,
     ) -> Result<Self, ThemeError> {
         let fits = |text: &str, most| text.len() <= most && !text.chars().any(char::is_control);
@@ -77,56 +68,16 @@ impl Theme {
         Ok(Self { name, logo, accent, footer })
     }
 
-    /// Returns the name of the service.
-    pub(crate) fn name(&self) -> &str {
-        &self.name
+    /// Reads an accent colour: six hexadecimal digits behind a `#`, dark enough for white on it.
+    pub fn accent(text: &str) -> Result<Rgb, ThemeError> {
+        let is_whole = text.len() == "#0a7f5a".len() && text.starts_with('#');
+        let accent = is_whole.then(|| Rgb::parse(text)).flatten().ok_or(ThemeError::Colour)?;
+        if 1.05 / (accent.luminance() + 0.05) < 4.5 { Err(ThemeError::Contrast) } else { Ok(accent) }
     }
 
-    /// Returns the logo as a `data:` URL.
-    pub(crate) fn logo(&self) -> Option<&str> {
-        self.logo.as_deref()
-    }
-
-    /// Returns the text at the end of each page.
-    pub(crate) fn footer(&self) -> Option<&str> {
-        self.footer.as_deref()
-    }
-
-    /// Returns the style sheet that follows `assets/style.css`.
     pub(crate) fn style(&self) -> String {
         // A dark page needs the colour lighter; the style sheet mixes it with white there.
-        self.accent.map_or_else(String::new, |accent| format!(":root {{ --accent: {}; }}\n", accent.hex()))
-    }
-}
-
-impl Colour {
-    fn hex(self) -> String {
-        let [red, green, blue] = self.0;
-        format!("#{red:02x}{green:02x}{blue:02x}")
-    }
-
-    /// Returns the relative luminance (WCAG 2.2, "relative luminance").
-    fn luminance(self) -> f64 {
-        let linear = |channel: u8| {
-            let share = f64::from(channel) / 255.0;
-            if share <= 0.04045 { share / 12.92 } else { ((share + 0.055) / 1.055).powf(2.4) }
-        };
-        let [red, green, blue] = self.0.map(linear);
-        0.2126 * red + 0.7152 * green + 0.0722 * blue
-    }
-}
-
-impl FromStr for Colour {
-    type Err = ThemeError;
-
-    fn from_str(text: &str) -> Result<Self, ThemeError> {
-        let digits = text.strip_prefix('#').filter(|digits| digits.len() == 6);
-        // `from_str_radix` would take a sign.
-        let digits = digits.filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
-        let number = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
-        let [_, red, green, blue] = number.ok_or(ThemeError::Colour)?.to_be_bytes();
-        let colour = Self([red, green, blue]);
-        if 1.05 / (colour.luminance() + 0.05) < 4.5 { Err(ThemeError::Contrast) } else { Ok(colour) }
+        self.accent.map_or_else(String::new, |accent| format!(":root {{ --accent: {accent}; }}\n"))
     }
 }
 
@@ -136,14 +87,14 @@ mod tests {
 
     #[test]
     fn colours_are_read_and_have_to_be_dark_enough() {
-        assert_eq!("#0a7f5a".parse::<Colour>().unwrap().hex(), "#0a7f5a");
+        assert_eq!(Theme::accent("#0a7f5a").unwrap().to_string(), "#0a7f5a");
         for text in ["", "0a7f5a", "#0a7f5", "#0a7f5ag", "#+a7f5a", "#ä7f5a", "red", "#0a7f5a;}"] {
-            assert_eq!(text.parse::<Colour>(), Err(ThemeError::Colour), "{text}");
+            assert_eq!(Theme::accent(text), Err(ThemeError::Colour), "{text}");
         }
-        assert_eq!("#7fffd4".parse::<Colour>(), Err(ThemeError::Contrast));
+        assert_eq!(Theme::accent("#7fffd4"), Err(ThemeError::Contrast));
         // The lightest grey that WCAG allows on white.
-        assert!("#767676".parse::<Colour>().is_ok());
-        assert_eq!("#777777".parse::<Colour>(), Err(ThemeError::Contrast));
+        assert!(Theme::accent("#767676").is_ok());
+        assert_eq!(Theme::accent("#777777"), Err(ThemeError::Contrast));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use web::{
 
 use crate::{
     Renderer,
-    answer::{Forms, page},
+    answer::{leading_away, page},
     frame::Frame,
     locale::Locale,
     preferences::Preferences,
@@ -63,18 +63,17 @@ impl Renderer {
         let (title, text) = words(&shown, frame.t);
         match shown {
             VisitorPage::Preview(link) => {
-                page(self, status, Forms::Leave, &PreviewPage { frame, link: *link })
+                leading_away(page(self, status, &PreviewPage { frame, link: *link }))
             }
             VisitorPage::Password { is_wrong } => {
                 let form = MessagePage { frame, title, text, password: Some(is_wrong) };
-                page(self, status, Forms::Leave, &form)
+                leading_away(page(self, status, &form))
             }
-            _ => page(self, status, Forms::Stay, &MessagePage { frame, title, text, password: None }),
+            _ => page(self, status, &MessagePage { frame, title, text, password: None }),
         }
     }
 }
 
-/// Returns the title and the text of a page.
 fn words(shown: &VisitorPage, t: &Locale) -> (String, String) {
     match shown {
         VisitorPage::Home => (t.text("visitor-home-title"), t.text("visitor-home-text")),
@@ -94,7 +93,6 @@ fn words(shown: &VisitorPage, t: &Locale) -> (String, String) {
     }
 }
 
-/// Writes a problem, or of a page that is none its title and text.
 fn problem(status: StatusCode, shown: &VisitorPage, t: &Locale) -> Answer {
     let (title, detail) = words(shown, t);
     let body = match shown {

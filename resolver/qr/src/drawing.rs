@@ -2,14 +2,13 @@
 
 use fast_qr::QRCode;
 
-use super::options::{Margin, QUIET_MODULES, QrError, QrOptions};
+use super::options::{QUIET_MODULES, QrError, QrOptions};
 
 /// A QR code with the position of its modules in the image.
 pub(super) struct Drawing<'a> {
     code: QRCode,
     pub(super) options: &'a QrOptions,
-    /// Modules on each side.
-    modules: u16,
+    pub(super) modules: u16,
     /// Pixels on each side of a module.
     pub(super) scale: u16,
     /// Pixels above the first row of modules, and left of the first column.
@@ -23,21 +22,15 @@ impl<'a> Drawing<'a> {
         let modules = u16::try_from(code.size).expect("the largest QR code has 177 modules on a side");
         let scale = options.size / modules;
         if scale == 0 {
-            return Err(QrError::TooSmall { modules });
+            // A longer text and a higher error correction need more modules.
+            let expected = format!("at least {modules} pixels: this code has as many modules on a side");
+            return Err(QrError::new("size", &expected));
         }
-        let margin = match options.margin {
-            Margin::Pixels(pixels) => pixels,
-            Margin::Quiet => QUIET_MODULES * scale,
-        };
+        let margin = options.margin.unwrap_or(QUIET_MODULES * scale);
         let side = options.size + 2 * margin;
         // An odd pixel goes to the right and to the bottom.
         let offset = (side - scale * modules) / 2;
         Ok(Self { code, options, modules, scale, offset, side })
-    }
-
-    /// Returns the number of modules on each side.
-    pub(super) fn modules(&self) -> u16 {
-        self.modules
     }
 
     /// Returns the rows of modules from the top; `true` is a dark module.

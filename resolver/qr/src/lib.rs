@@ -17,7 +17,12 @@ use fast_qr::{ECL, QRBuilder};
 use drawing::Drawing;
 pub use logo::{Logo, LogoError};
 use options::{ErrorCorrection, Format};
-pub use options::{QrError, QrOptions, QrWarning};
+pub use options::{QrError, QrOptions, Rgb};
+
+/// What the format has to be for a logo without pixels.
+const PNG_LOGO: &str = "svg: the logo is not a PNG, or too large for one";
+/// What the error correction has to be for a text that no code has room for.
+const TOO_LONG: &str = "a lower one, no logo, or the text to be shorter";
 
 /// An image of a QR code, encoded as a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,16 +34,12 @@ pub struct Image {
 }
 
 /// Renders a text as a QR code. The text is best an ASCII URL, because readers interpret other
-/// bytes differently. The logo is left out unless the options ask for it.
-///
-/// # Errors
-/// Returns [`QrError::TooLong`] if the text is too long for any code, [`QrError::TooSmall`] if the
-/// code has more modules than there are pixels, or [`QrError::LogoFormat`] if the logo cannot be
-/// part of a PNG.
+/// bytes differently. The logo is left out unless the options ask for it. It is an error if the
+/// text or the code does not fit, or the logo cannot be part of a PNG.
 pub fn render(text: &str, options: &QrOptions, logo: Option<&Logo>) -> Result<Image, QrError> {
     let logo = logo.filter(|_| options.logo);
-    if options.format == Format::Png && logo.is_some_and(|logo| !logo.has_pixels()) {
-        return Err(QrError::LogoFormat);
+    if options.format == Format::Png && logo.is_some_and(|logo| logo.pixels.is_none()) {
+        return Err(QrError::new("format", PNG_LOGO));
     }
     let level = match options.error_correction {
         _ if logo.is_some() => ECL::H,
@@ -47,7 +48,8 @@ pub fn render(text: &str, options: &QrOptions, logo: Option<&Logo>) -> Result<Im
         ErrorCorrection::Quartile => ECL::Q,
         ErrorCorrection::High => ECL::H,
     };
-    let code = QRBuilder::new(text).ecl(level).build().map_err(|_| QrError::TooLong)?;
+    let code =
+        QRBuilder::new(text).ecl(level).build().map_err(|_| QrError::new("errorCorrection", TOO_LONG))?;
     let drawing = Drawing::new(code, options)?;
     Ok(match options.format {
         Format::Png => Image { bytes: png::write(&drawing, logo), content_type: "image/png" },
@@ -71,7 +73,6 @@ mod tests {
 
     type Rgb = [u8; 3];
 
-    /// A decoded image.
     #[derive(PartialEq, Eq)]
     struct Pixels {
         side: usize,
@@ -79,21 +80,27 @@ mod tests {
     }
 
     impl Pixels {
-        fn of_png(image: &Image) -> Self {
+        /// Decodes a PNG, and returns how its pixels are stored too.
+        fn decode(image: &Image) -> (Self, (ColorType, BitDepth)) {
             assert_eq!(image.content_type, "image/png");
             let mut decoder = Decoder::new(Cursor::new(&image.bytes));
             decoder.set_transformations(Transformations::EXPAND);
             let mut reader = decoder.read_info().unwrap();
             let info = reader.info();
-            assert_eq!((info.color_type, info.bit_depth), (ColorType::Indexed, BitDepth::One));
             assert_eq!(info.width, info.height);
-            let side = usize::try_from(info.width).unwrap();
+            let (side, kind) = (usize::try_from(info.width).unwrap(), (info.color_type, info.bit_depth));
             let mut bytes = vec![0; reader.output_buffer_size().unwrap()];
             reader.next_frame(&mut bytes).unwrap();
-            Self { side, colors: bytes.chunks_exact(3).map(|rgb| rgb.try_into().unwrap()).collect() }
+            let colors = bytes.chunks_exact(3).map(|rgb| rgb.try_into().unwrap()).collect();
+            (Self { side, colors }, kind)
         }
 
-        /// Rasterizes the few shapes that an SVG of this crate consists of.
+        fn of_png(image: &Image) -> Self {
+            let (pixels, kind) = Self::decode(image);
+            assert_eq!(kind, (ColorType::Indexed, BitDepth::One));
+            pixels
+        }
+
         fn of_svg(image: &Image) -> Self {
             assert_eq!(image.content_type, "image/svg+xml");
             let document = roxmltree::Document::parse(str::from_utf8(&image.bytes).unwrap()).unwrap();
@@ -139,8 +146,7 @@ mod tests {
             codes.first().and_then(|code| code.decode().ok()).map(|(_, text)| text)
         }
 
-        /// Returns the first and the last column, and the first and the last row, with a dark
-        /// pixel.
+        /// Returns the first and the last column and row with a dark pixel.
         fn bounds(&self, dark: Rgb) -> [usize; 4] {
             let dark = || (0..self.colors.len()).filter(|at| self.colors[*at] == dark);
             let (columns, rows) = (|| dark().map(|at| at % self.side), || dark().map(|at| at / self.side));
@@ -255,12 +261,15 @@ mod tests {
         // The capacities in bytes of the eighth, the ninth and the largest code (ISO/IEC 18004,
         // table 7).
         assert_eq!(of(192, "size=50"), Ok(192));
-        assert_eq!(of(193, "size=50"), Err(QrError::TooSmall { modules: 53 }));
+        assert_eq!(
+            of(193, "size=50"),
+            Err(QrError::new("size", "at least 53 pixels: this code has as many modules on a side"))
+        );
         assert_eq!(of(193, "size=53"), Ok(193));
         for (level, most) in [("l", 2953), ("M", 2331), ("q", 1663), ("H", 1273)] {
             let query = format!("size=708&errorCorrection={level}");
             assert_eq!(of(most, &query), Ok(most), "{level}");
-            assert_eq!(of(most + 1, &query), Err(QrError::TooLong), "{level}");
+            assert_eq!(of(most + 1, &query), Err(QrError::new("errorCorrection", TOO_LONG)), "{level}");
         }
     }
 
@@ -286,11 +295,7 @@ mod tests {
                     render(text, &options, Some(&logo)).unwrap()
                 };
                 let image = with("");
-                let mut reader = Decoder::new(Cursor::new(&image.bytes)).read_info().unwrap();
-                let side = usize::try_from(reader.info().width).unwrap();
-                let mut bytes = vec![0; reader.output_buffer_size().unwrap()];
-                reader.next_frame(&mut bytes).unwrap();
-                let colors: Vec<Rgb> = bytes.chunks_exact(3).map(|rgb| rgb.try_into().unwrap()).collect();
+                let (Pixels { side, colors }, _) = Pixels::decode(&image);
                 assert_eq!(colors[side * (side / 2) + side / 2], [255, 0, 0], "{size}");
                 let red = colors.iter().filter(|color| **color == [255, 0, 0]).count();
                 assert!(red * 200 > side * side, "{size}: {red} pixels");
@@ -311,10 +316,10 @@ mod tests {
             assert_eq!(render(LINK, &read(query).unwrap(), Some(&logo)).unwrap(), plain, "{query}");
         }
         assert_eq!(draw(LINK, "logo=on").unwrap(), plain, "there is none");
-        assert_eq!(draw(LINK, "logo=x"), Err(QrError::Logo));
+        assert_eq!(draw(LINK, "logo=x"), Err(QrError::new("logo", "on or off")));
         let vector = Logo::new("data:image/svg+xml;base64,AA==".to_owned(), None).unwrap();
         let asked = |query: &str| render(LINK, &read(query).unwrap(), Some(&vector)).map(drop);
-        assert_eq!(asked("logo=on"), Err(QrError::LogoFormat));
+        assert_eq!(asked("logo=on"), Err(QrError::new("format", PNG_LOGO)));
         assert_eq!(asked("logo=on&format=svg"), Ok(()));
         assert_eq!(Logo::new(String::new(), Some(b"GIF89a")), Err(LogoError));
     }

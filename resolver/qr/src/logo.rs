@@ -9,7 +9,6 @@ use super::drawing::Drawing;
 
 /// Maximum pixels on each side of a logo.
 const SIDE_MAX: u32 = 1024;
-/// Maximum memory that the decoder of a logo may take, in bytes.
 const DECODER_BYTES: usize = 16 << 20;
 /// The part of the modules on a side that a logo takes, as a divisor.
 const SIDE_DIVISOR: u16 = 4;
@@ -17,13 +16,13 @@ const SIDE_DIVISOR: u16 = 4;
 /// A logo. An SVG contains it as it is; for a PNG its own pixels are needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Logo {
-    url: String,
-    pixels: Option<Pixels>,
+    pub(super) url: String,
+    pub(super) pixels: Option<Pixels>,
 }
 
 /// A decoded logo: four bytes for each pixel, red, green, blue and opacity.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Pixels {
+pub(super) struct Pixels {
     width: usize,
     height: usize,
     rgba: Vec<u8>,
@@ -34,31 +33,10 @@ struct Pixels {
 #[error("expected a PNG of at most {SIDE_MAX} pixels on a side")]
 pub struct LogoError;
 
-/// The square that a logo takes in an image, in pixels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) start: usize,
-    pub(super) side: usize,
-    /// The part around the logo that stays free.
-    pub(super) padding: usize,
-}
-
 impl Logo {
-    /// Makes a logo from its `data:` URL, and from its file if that is a PNG.
-    ///
-    /// # Errors
-    /// Returns [`LogoError`] if the file is not a PNG, or too large.
+    /// Makes a logo from its `data:` URL, and from its file if that is a PNG of a fit size.
     pub fn new(url: String, png: Option<&[u8]>) -> Result<Self, LogoError> {
         Ok(Self { url, pixels: png.map(|file| Pixels::decode(file).ok_or(LogoError)).transpose()? })
-    }
-
-    pub(super) fn url(&self) -> &str {
-        &self.url
-    }
-
-    /// Returns whether the logo can be part of a PNG.
-    pub(super) fn has_pixels(&self) -> bool {
-        self.pixels.is_some()
     }
 
     /// Returns the colour of the logo over a background, at a position within a square.
@@ -100,7 +78,6 @@ impl Pixels {
         Some(Self { width: usize::try_from(width).ok()?, height: usize::try_from(height).ok()?, rgba })
     }
 
-    /// Returns the mean colour of a square of pixels over a background.
     fn mean(&self, (left, top): (usize, usize), step: usize, background: [u8; 3]) -> [u8; 3] {
         let (right, bottom) = ((left + step).min(self.width), (top + step).min(self.height));
         let (mut sums, mut count) = ([0_u64; 3], 0_u64);
@@ -119,23 +96,13 @@ impl Pixels {
     }
 }
 
-impl Place {
-    /// Returns the middle of a drawing. It covers whole modules.
-    pub(super) fn of(drawing: &Drawing<'_>) -> Self {
-        let modules = drawing.modules();
-        // A code has an odd number of modules on a side, and so has its middle.
-        let covered = (modules / SIDE_DIVISOR) | 1;
-        let start = drawing.offset + (modules - covered) / 2 * drawing.scale;
-        let pixels = |count: u16| usize::from(count);
-        Self {
-            start: pixels(start),
-            side: pixels(covered * drawing.scale),
-            padding: pixels(drawing.scale) / 2,
-        }
-    }
-
-    /// Returns the square of the logo itself: its start and its side.
-    pub(super) fn inner(&self) -> (usize, usize) {
-        (self.start + self.padding, self.side - 2 * self.padding)
-    }
+/// Returns the square in the middle of a drawing that a logo takes, which covers whole modules, and
+/// the square of the logo itself within it: their starts and sides in pixels.
+pub(super) fn squares(drawing: &Drawing<'_>) -> [(usize, usize); 2] {
+    // A code has an odd number of modules on a side, and so has its middle.
+    let covered = (drawing.modules / SIDE_DIVISOR) | 1;
+    let start = usize::from(drawing.offset + (drawing.modules - covered) / 2 * drawing.scale);
+    let side = usize::from(covered * drawing.scale);
+    let padding = usize::from(drawing.scale) / 2;
+    [(start, side), (start + padding, side - 2 * padding)]
 }

@@ -2,11 +2,8 @@
 
 use std::{borrow::Cow, fmt};
 
-/// Minimum pixels on each side, without the margin.
 const SIZE_MIN: u16 = 50;
-/// Maximum pixels on each side, without the margin.
 const SIZE_MAX: u16 = 1000;
-/// Default pixels on each side, without the margin.
 const SIZE_DEFAULT: u16 = 300;
 /// The quiet zone that readers need around a code, in modules (ISO/IEC 18004, section 5.3.8). On a dark
 /// page a code without it cannot be told from the page.
@@ -16,64 +13,40 @@ pub(super) const QUIET_MODULES: u16 = 4;
 const MARGIN_MAX: u16 = 200;
 /// The least contrast of the two colours that readers are sure to see, as WCAG 2 computes it.
 const CONTRAST_MIN: f64 = 3.0;
+/// The warning for two colours that are too much alike.
+const LOW_CONTRAST: &str =
+    "low contrast: many readers will not see the code; use a darker color or a lighter bgColor";
+/// The warning for modules that are lighter than the background.
+const INVERTED: &str = "inverted: some readers expect a color that is darker than bgColor";
+/// What a colour has to be.
+const COLOR: &str = "RRGGBB or RGB in hexadecimal digits, with or without a leading #";
+/// The names of formats, of levels of error correction, and of a logo that is wanted or not: `disable`
+/// is Shlink's word.
+const FORMATS: &[(&str, Format)] = &[("png", Format::Png), ("svg", Format::Svg)];
+const LEVELS: &[(&str, ErrorCorrection)] = &[
+    ("l", ErrorCorrection::Low),
+    ("m", ErrorCorrection::Medium),
+    ("q", ErrorCorrection::Quartile),
+    ("h", ErrorCorrection::High),
+];
+const SWITCHES: &[(&str, bool)] = &[
+    ("on", true),
+    ("true", true),
+    ("1", true),
+    ("off", false),
+    ("false", false),
+    ("0", false),
+    ("disable", false),
+];
 
-/// An invalid parameter, or a text that does not fit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum QrError {
-    /// `format` names no supported format.
-    #[error("expected format to be png or svg")]
-    Format,
-    /// `size` is not a whole number within bounds.
-    #[error("expected size to be a whole number of pixels from {SIZE_MIN} to {SIZE_MAX}")]
-    Size,
-    /// `size` has fewer pixels than the code has modules. A longer text and a higher error
-    /// correction need more modules.
-    #[error("expected size to be at least {modules} pixels: this code has as many modules on a side")]
-    TooSmall {
-        /// Modules on each side.
-        modules: u16,
-    },
-    /// `margin` is not a whole number within bounds.
-    #[error(
-        "expected margin to be a whole number of pixels from 0 to {MARGIN_MAX}, or auto for the quiet zone"
-    )]
-    Margin,
-    /// `errorCorrection` is not a level of error correction.
-    #[error("expected errorCorrection to be l, m, q or h")]
-    ErrorCorrection,
-    /// `color`, the colour of the dark modules, is malformed.
-    #[error("expected color to be RRGGBB or RGB in hexadecimal digits, with or without a leading #")]
-    Color,
-    /// `bgColor`, the colour of the background, is malformed.
-    #[error("expected bgColor to be RRGGBB or RGB in hexadecimal digits, with or without a leading #")]
-    BackgroundColor,
-    /// Both colours are the same, so the code could not be scanned.
-    #[error("expected bgColor to be another colour than color")]
-    SameColors,
-    /// `logo` is neither on nor off.
-    #[error("expected logo to be on or off")]
-    Logo,
-    /// The logo cannot be part of a PNG.
-    #[error("expected format to be svg: the logo is not a PNG, or too large for one")]
-    LogoFormat,
-    /// The text is too long for any QR code with this error correction.
-    #[error("expected errorCorrection to be a lower one, no logo, or the text to be shorter")]
-    TooLong,
-}
+/// An invalid parameter, or a text that does not fit, in words that name the parameter.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct QrError(String);
 
 impl QrError {
-    /// Returns the query parameter at fault, as it is spelled in the query.
-    #[must_use]
-    pub fn parameter(self) -> &'static str {
-        match self {
-            Self::Format | Self::LogoFormat => "format",
-            Self::Logo => "logo",
-            Self::Size | Self::TooSmall { .. } => "size",
-            Self::Margin => "margin",
-            Self::ErrorCorrection | Self::TooLong => "errorCorrection",
-            Self::Color => "color",
-            Self::BackgroundColor | Self::SameColors => "bgColor",
-        }
+    pub(super) fn new(parameter: &str, expected: &str) -> Self {
+        Self(format!("expected {parameter} to be {expected}"))
     }
 }
 
@@ -81,50 +54,16 @@ impl QrError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QrOptions {
     pub(super) format: Format,
-    /// Pixels on each side, without the margin.
     pub(super) size: u16,
-    pub(super) margin: Margin,
+    /// Pixels on each side; `None` for the quiet zone.
+    pub(super) margin: Option<u16>,
     pub(super) error_correction: ErrorCorrection,
-    /// The colour of the dark modules.
     pub(super) color: Rgb,
     /// The colour of the light modules and the margin.
     pub(super) background: Rgb,
-    /// Whether the logo is in the middle, if there is one.
     pub(super) logo: bool,
 }
 
-/// The margin on each side.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Margin {
-    /// So many pixels.
-    Pixels(u16),
-    /// The quiet zone: [`QUIET_MODULES`].
-    Quiet,
-}
-
-/// Why many readers may fail to read a code, though it can be drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum QrWarning {
-    /// The two colours are too much alike.
-    LowContrast,
-    /// The modules are lighter than the background, which some readers do not expect.
-    Inverted,
-}
-
-impl QrWarning {
-    /// Returns the warning in words, for a header.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::LowContrast => {
-                "low contrast: many readers will not see the code; use a darker color or a lighter bgColor"
-            }
-            Self::Inverted => "inverted: some readers expect a color that is darker than bgColor",
-        }
-    }
-}
-
-/// A file format of the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     Png,
@@ -142,16 +81,14 @@ pub(super) enum ErrorCorrection {
 
 /// An RGB colour with 8 bits for each of red, green and blue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Rgb(pub(super) [u8; 3]);
+pub struct Rgb(pub(super) [u8; 3]);
 
 impl Default for QrOptions {
-    /// Returns the options of a black and white PNG of 300 pixels without a margin, with the lowest
-    /// error correction.
     fn default() -> Self {
         Self {
             format: Format::Png,
             size: SIZE_DEFAULT,
-            margin: Margin::Pixels(0),
+            margin: Some(0),
             error_correction: ErrorCorrection::Low,
             color: Rgb([0x00; 3]),
             background: Rgb([0xff; 3]),
@@ -163,75 +100,51 @@ impl Default for QrOptions {
 impl QrOptions {
     /// Reads options from the decoded pairs of a query. Absent parameters keep their defaults, and
     /// the last of several values counts. Unknown parameters are skipped, because links in the wild
-    /// carry those of trackers.
-    ///
-    /// # Errors
-    /// Returns the [`QrError`] of the first invalid parameter, or [`QrError::SameColors`] if the
-    /// two colours are equal.
+    /// carry those of trackers. The error is that of the first invalid parameter.
     pub fn read<'a>(pairs: impl Iterator<Item = (Cow<'a, str>, Cow<'a, str>)>) -> Result<Self, QrError> {
         let mut options = Self::default();
         for (name, value) in pairs {
             let value = value.trim();
+            let wrong = |expected: &str| QrError::new(&name, expected);
             match &*name {
-                "format" => options.format = Format::parse(value).ok_or(QrError::Format)?,
-                "size" => options.size = pixels(value, SIZE_MIN, SIZE_MAX).ok_or(QrError::Size)?,
-                "margin" => options.margin = Margin::parse(value).ok_or(QrError::Margin)?,
-                "errorCorrection" => {
-                    options.error_correction =
-                        ErrorCorrection::parse(value).ok_or(QrError::ErrorCorrection)?;
+                "format" => options.format = choice(value, FORMATS).ok_or_else(|| wrong("png or svg"))?,
+                "size" => {
+                    let expected = format!("a whole number of pixels from {SIZE_MIN} to {SIZE_MAX}");
+                    options.size = pixels(value, SIZE_MIN, SIZE_MAX).ok_or_else(|| wrong(&expected))?;
                 }
-                "color" => options.color = Rgb::parse(value).ok_or(QrError::Color)?,
-                "logo" => options.logo = switch(value).ok_or(QrError::Logo)?,
-                "bgColor" => options.background = Rgb::parse(value).ok_or(QrError::BackgroundColor)?,
+                "margin" if value == "auto" => options.margin = None,
+                "margin" => {
+                    let expected = format!(
+                        "a whole number of pixels from 0 to {MARGIN_MAX}, or auto for the quiet zone"
+                    );
+                    options.margin = Some(pixels(value, 0, MARGIN_MAX).ok_or_else(|| wrong(&expected))?);
+                }
+                "errorCorrection" => {
+                    options.error_correction = choice(value, LEVELS).ok_or_else(|| wrong("l, m, q or h"))?;
+                }
+                "color" => options.color = Rgb::parse(value).ok_or_else(|| wrong(COLOR))?,
+                "logo" => options.logo = choice(value, SWITCHES).ok_or_else(|| wrong("on or off"))?,
+                "bgColor" => options.background = Rgb::parse(value).ok_or_else(|| wrong(COLOR))?,
                 _ => {}
             }
         }
-        if options.color == options.background { Err(QrError::SameColors) } else { Ok(options) }
+        if options.color == options.background { Err(same_colors()) } else { Ok(options) }
     }
 
-    /// Returns why many readers may fail to read the code.
-    #[must_use]
-    pub fn warning(&self) -> Option<QrWarning> {
+    /// Returns why many readers may fail to read the code, though it can be drawn.
+    pub fn warning(&self) -> Option<&'static str> {
         let (color, background) = (self.color.luminance(), self.background.luminance());
         let (dark, light) = if color < background { (color, background) } else { (background, color) };
         if (light + 0.05) / (dark + 0.05) < CONTRAST_MIN {
-            return Some(QrWarning::LowContrast);
+            return Some(LOW_CONTRAST);
         }
-        (color > background).then_some(QrWarning::Inverted)
-    }
-}
-
-impl Margin {
-    fn parse(text: &str) -> Option<Self> {
-        if text == "auto" { Some(Self::Quiet) } else { pixels(text, 0, MARGIN_MAX).map(Self::Pixels) }
-    }
-}
-
-impl Format {
-    fn parse(text: &str) -> Option<Self> {
-        match text.to_ascii_lowercase().as_str() {
-            "png" => Some(Self::Png),
-            "svg" => Some(Self::Svg),
-            _ => None,
-        }
-    }
-}
-
-impl ErrorCorrection {
-    fn parse(text: &str) -> Option<Self> {
-        match text.to_ascii_lowercase().as_str() {
-            "l" => Some(Self::Low),
-            "m" => Some(Self::Medium),
-            "q" => Some(Self::Quartile),
-            "h" => Some(Self::High),
-            _ => None,
-        }
+        (color > background).then_some(INVERTED)
     }
 }
 
 impl Rgb {
     /// Returns the relative luminance, from 0 to 1 (WCAG 2.2).
-    fn luminance(self) -> f64 {
+    pub fn luminance(self) -> f64 {
         let linear = self.0.map(|channel| {
             let value = f64::from(channel) / 255.0;
             if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
@@ -239,7 +152,8 @@ impl Rgb {
         0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
     }
 
-    fn parse(text: &str) -> Option<Self> {
+    /// Parses three or six hexadecimal digits, with or without a leading `#`.
+    pub fn parse(text: &str) -> Option<Self> {
         let digits = text.strip_prefix('#').unwrap_or(text);
         // `from_str_radix` would also accept a sign.
         if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
@@ -268,17 +182,16 @@ impl fmt::Display for Rgb {
     }
 }
 
-/// Parses whether something is wanted. `disable` is Shlink's word for a logo that is not.
-fn switch(text: &str) -> Option<bool> {
-    match text.to_ascii_lowercase().as_str() {
-        "on" | "true" | "1" => Some(true),
-        "off" | "false" | "0" | "disable" => Some(false),
-        _ => None,
-    }
+fn same_colors() -> QrError {
+    QrError::new("bgColor", "another colour than color")
 }
 
-/// Parses a number of digits only, because `parse` would also accept a sign. Returns `None` if it
-/// is not from `min` to `max`.
+/// Finds the value of a name, in upper or lower case.
+fn choice<T: Copy>(text: &str, names: &[(&str, T)]) -> Option<T> {
+    names.iter().find(|(name, _)| name.eq_ignore_ascii_case(text)).map(|(_, value)| *value)
+}
+
+/// Parses a number of digits only, because `parse` would also accept a sign.
 fn pixels(text: &str, min: u16, max: u16) -> Option<u16> {
     let is_number = text.bytes().all(|digit| digit.is_ascii_digit());
     let number = is_number.then(|| text.parse().ok()).flatten()?;
@@ -296,7 +209,7 @@ mod tests {
     #[test]
     fn what_is_not_said_stays_at_shlinks_default() {
         let defaults = QrOptions::default();
-        assert_eq!((defaults.size, defaults.margin), (300, Margin::Pixels(0)));
+        assert_eq!((defaults.size, defaults.margin), (300, Some(0)));
         assert_eq!(
             (defaults.color.to_string(), defaults.background.to_string()),
             ("#000000".into(), "#ffffff".into())
@@ -320,7 +233,7 @@ mod tests {
         let expected = QrOptions {
             format: Format::Svg,
             size: 1000,
-            margin: Margin::Pixels(200),
+            margin: Some(200),
             error_correction: ErrorCorrection::Quartile,
             color: Rgb([0x1a, 0x2b, 0x3c]),
             background: Rgb([0xff, 0xee, 0xdd]),
@@ -346,21 +259,20 @@ mod tests {
             "gggggg",
             "１２３",
         ];
-        for (name, error, wrong) in [
-            ("format", QrError::Format, &["", "jpg", "png,svg", "image/png"][..]),
-            ("size", QrError::Size, &numbers),
-            ("size", QrError::Size, &["0", "49", "1001"]),
-            ("margin", QrError::Margin, &numbers),
-            ("margin", QrError::Margin, &["201"]),
-            ("errorCorrection", QrError::ErrorCorrection, &["", "x", "lm", "low", "ℓ"]),
-            ("color", QrError::Color, &colors),
-            ("bgColor", QrError::BackgroundColor, &colors),
+        for (name, wrong) in [
+            ("format", &["", "jpg", "png,svg", "image/png"][..]),
+            ("size", &numbers),
+            ("size", &["0", "49", "1001"]),
+            ("margin", &numbers),
+            ("margin", &["201"]),
+            ("errorCorrection", &["", "x", "lm", "low", "ℓ"]),
+            ("color", &colors),
+            ("bgColor", &colors),
         ] {
             for &value in wrong {
-                assert_eq!(read(&[(name, value)]), Err(error), "{name}={value}");
+                let QrError(error) = read(&[(name, value)]).expect_err(value);
+                assert!(error.starts_with(&format!("expected {name} to be ")), "{value}: {error}");
             }
-            assert_eq!(error.parameter(), name);
-            assert!(error.to_string().starts_with(&format!("expected {name} to be ")), "{error}");
         }
     }
 
@@ -372,12 +284,12 @@ mod tests {
             ("000", "fff", None),
             ("a00000", "ffe", None),
             ("00f", "ff0", None),
-            ("777", "888", Some(QrWarning::LowContrast)),
-            ("ff0", "fff", Some(QrWarning::LowContrast)),
-            ("ccc", "fff", Some(QrWarning::LowContrast)),
-            ("fff", "eee", Some(QrWarning::LowContrast)),
-            ("fff", "000", Some(QrWarning::Inverted)),
-            ("ff0", "00f", Some(QrWarning::Inverted)),
+            ("777", "888", Some(LOW_CONTRAST)),
+            ("ff0", "fff", Some(LOW_CONTRAST)),
+            ("ccc", "fff", Some(LOW_CONTRAST)),
+            ("fff", "eee", Some(LOW_CONTRAST)),
+            ("fff", "000", Some(INVERTED)),
+            ("ff0", "00f", Some(INVERTED)),
         ] {
             assert_eq!(warning(color, background), expected, "{color} on {background}");
         }
@@ -391,7 +303,7 @@ mod tests {
             &[("color", "#AbC"), ("bgColor", "aabbcc")],
             &[("color", "123"), ("bgColor", "123")],
         ] {
-            assert_eq!(read(pairs), Err(QrError::SameColors), "{pairs:?}");
+            assert_eq!(read(pairs), Err(same_colors()), "{pairs:?}");
         }
         assert!(
             read(&[("color", "fff"), ("bgColor", "000")]).is_ok(),

@@ -4,10 +4,9 @@ use ::png::{BitDepth, ColorType, Compression, Encoder, EncodingError, Filter};
 
 use super::{
     drawing::Drawing,
-    logo::{Logo, Place},
+    logo::{Logo, squares},
 };
 
-/// The number of pixels in a byte, one for each bit.
 const PIXELS_PER_BYTE: usize = 8;
 
 pub(super) fn write(drawing: &Drawing<'_>, logo: Option<&Logo>) -> Vec<u8> {
@@ -46,10 +45,9 @@ fn encode_with_logo(drawing: &Drawing<'_>, logo: &Logo, file: &mut Vec<u8>) -> R
             colors.extend(if is_dark { color } else { background });
         }
     }
-    let place = Place::of(drawing);
-    let (start, inner) = place.inner();
-    for y in place.start..place.start + place.side {
-        for x in place.start..place.start + place.side {
+    let [(outer, outer_side), (start, inner)] = squares(drawing);
+    for y in outer..outer + outer_side {
+        for x in outer..outer + outer_side {
             let within = x.checked_sub(start).zip(y.checked_sub(start));
             let within = within.filter(|(x, y)| *x < inner && *y < inner);
             let color = within.map_or(background, |at| logo.color(at, inner, background));

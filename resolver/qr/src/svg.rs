@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 use super::{
     drawing::Drawing,
-    logo::{Logo, Place},
+    logo::{Logo, squares},
 };
 
 pub(super) fn write(drawing: &Drawing<'_>, logo: Option<&Logo>) -> String {
@@ -36,14 +36,13 @@ fn encode(drawing: &Drawing<'_>, logo: Option<&Logo>, file: &mut String) -> fmt:
     }
     file.write_str("\"/>")?;
     if let Some(logo) = logo {
-        let (place, background) = (Place::of(drawing), options.background);
-        let ((start, side), Place { start: x, side: width, .. }) = (place.inner(), place);
+        let ([(x, width), (start, side)], background) = (squares(drawing), options.background);
         // The URL is base64, which has nothing to escape.
         write!(
             file,
             "<rect x=\"{x}\" y=\"{x}\" width=\"{width}\" height=\"{width}\" fill=\"{background}\"/>\
              <image href=\"{}\" x=\"{start}\" y=\"{start}\" width=\"{side}\" height=\"{side}\"/>",
-            logo.url(),
+            logo.url,
         )?;
     }
     file.write_str("</svg>")

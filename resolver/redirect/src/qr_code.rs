@@ -109,7 +109,7 @@ pub async fn draw(thread: &ThreadContext, visitor: Visitor, request: &Request<In
             let headers = picture.headers_mut();
             headers.insert(CACHE_CONTROL, HeaderValue::from_static("public,max-age=3600"));
             if let Some(warning) = warning {
-                headers.insert(WARNING, HeaderValue::from_static(warning.as_str()));
+                headers.insert(WARNING, HeaderValue::from_static(warning));
             }
             if is_download && let Ok(file) = HeaderValue::try_from(file_of(&name, content_type)) {
                 headers.insert(CONTENT_DISPOSITION, file);

@@ -4,7 +4,7 @@ use std::{fs, path::Path, sync::Arc};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use cli::{Error, args::Database};
-use pages::{Colour, Theme, ThemeError};
+use pages::{Theme, ThemeError};
 use qr::Logo;
 
 use super::{Config, entries::Entries};
@@ -43,7 +43,7 @@ impl Config {
         let given = Entries::of("--theme", &["name", "logo", "colour", "footer"], &self.theme)?;
         let text = |name| Ok::<_, Error>(given.text(name)?.map(str::to_owned));
         let (page_logo, qr_logo) = given.parse("logo", logo)?.unzip();
-        let colour = given.parse("colour", str::parse::<Colour>)?;
+        let colour = given.parse("colour", Theme::accent)?;
         let theme = Theme::new(text("name")?, page_logo, colour, text("footer")?).map_err(|error| {
             let name = if matches!(error, ThemeError::Footer) { "footer" } else { "name" };
             given.wrong(name, given.text(name).ok().flatten().unwrap_or_default(), error.to_string())

@@ -69,11 +69,7 @@ pub(super) async fn serve_connection(mut stream: TimedStream<TcpStream>, thread:
         let visitor = match clients {
             Some(clients) => Visitor {
                 peer,
-                client: clients.addresses().behind(
-                    peer,
-                    request.client.into_iter(),
-                    request.forwarded.into_iter(),
-                ),
+                client: clients.behind(peer, request.client.into_iter(), request.forwarded.into_iter()),
                 country: request.country.and_then(country_code),
             },
             None => Visitor { peer, client: peer, country: None },

@@ -115,8 +115,8 @@ impl ListenerThread {
     fn new(service: Arc<PublicService>, index: usize) -> Self {
         let (status, clients) = (service.redirector.status, &service.clients);
         let proxy_headers = ProxyHeaders {
-            client: clients.addresses().list_header().as_str().into(),
-            country: clients.country_header().map(|name| name.as_str().into()),
+            client: clients.list_header().as_str().into(),
+            country: clients.limits.country_header.as_ref().map(|name| name.as_str().into()),
         };
         let buffers = Buffers::new(status, cache_control(status)).with_proxy_headers(proxy_headers);
         Self {

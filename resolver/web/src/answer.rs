@@ -23,7 +23,6 @@ pub const HELD_BACK: Duration = Duration::from_secs(1);
 pub type Answer = Response<Body>;
 
 /// Builds an answer with a body.
-#[must_use]
 pub fn answer(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Answer {
     let mut answer = Response::new(Body::whole(body));
     *answer.status_mut() = status;
@@ -32,17 +31,14 @@ pub fn answer(status: StatusCode, content_type: &'static str, body: impl Into<By
 }
 
 /// Builds an answer without a body.
-#[must_use]
 pub fn empty(status: StatusCode) -> Answer {
     let mut answer = Response::new(Body::whole(Bytes::new()));
     *answer.status_mut() = status;
     answer
 }
 
-/// Charges a long answer to an account until the client has read it.
-///
-/// # Errors
-/// Returns the share of the account, or of all, that has no room for it.
+/// Charges a long answer to an account until the client has read it. The error is the share that
+/// has no room for it.
 pub fn charge(budgets: &Budgets, account: Account, answer: &mut Answer) -> Result<(), ExceededShare> {
     if let Some(held) = budgets.room_for(account, answer.body().len() as u64)? {
         answer.body_mut().hold(held);
@@ -63,7 +59,6 @@ pub fn hold_back(mut answer: Answer) -> Answer {
 }
 
 /// Returns whether an answer has to wait for [`HELD_BACK`].
-#[must_use]
 pub fn is_held_back(answer: &Answer) -> bool {
     answer.extensions().get::<HeldBack>().is_some()
 }

@@ -36,19 +36,16 @@ pub struct Body {
 
 impl Body {
     /// Creates a body from bytes in memory.
-    #[must_use]
     pub fn whole(bytes: impl Into<Bytes>) -> Self {
         Self { bytes: bytes.into(), pieces: None, held: None, guard: None }
     }
 
     /// Creates a body from a channel of pieces. It holds `under_way` until it is dropped.
-    #[must_use]
     pub fn stream(pieces: mpsc::Receiver<Piece>, under_way: Held) -> Self {
         Self { bytes: Bytes::new(), pieces: Some(pieces), held: Some(under_way), guard: None }
     }
 
     /// Returns the number of unsent bytes in memory; the pieces of a stream do not count.
-    #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "a stream with a length of 0 is not empty")]
     pub fn len(&self) -> usize {
         self.bytes.len()
@@ -63,9 +60,7 @@ impl Body {
     pub fn set_guard(&mut self, guard: Serving) {
         self.guard = Some(guard);
     }
-}
 
-impl Body {
     #[inline]
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         while self.bytes.is_empty() {

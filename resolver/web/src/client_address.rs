@@ -12,9 +12,12 @@
 
 use std::net::IpAddr;
 
-use hyper::header::HeaderName;
-use ipnet::IpNet;
-use metrics::Counter;
+use hyper::{
+    HeaderMap,
+    header::{FORWARDED, HeaderName, HeaderValue},
+};
+
+use crate::client_limits::Clients;
 
 mod node;
 mod split;
@@ -24,15 +27,6 @@ use split::rsplit_unquoted;
 
 /// The header of lists that is read unless another one is named.
 static FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-/// The header of RFC 7239.
-pub const FORWARDED: HeaderName = hyper::header::FORWARDED;
-
-/// The trusted proxies, and the header in which they name their clients.
-pub struct ClientAddresses {
-    proxies: Vec<IpNet>,
-    header: Option<HeaderName>,
-    unread: Counter,
-}
 
 /// The client that one header names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,31 +40,30 @@ enum Named {
     Unread(IpAddr),
 }
 
-impl ClientAddresses {
-    /// Creates a reader. `header` is the only one to read, and `None` stands for `X-Forwarded-For`
-    /// and `Forwarded`. `unread` counts requests of trusted proxies that name no client that can be
-    /// read or believed.
-    #[must_use]
-    pub fn new(proxies: Vec<IpNet>, header: Option<HeaderName>, unread: Counter) -> Self {
-        Self { proxies, header, unread }
-    }
-
+impl Clients {
     /// Returns whether a peer is a trusted proxy.
-    #[must_use]
     #[inline]
     pub fn trusts(&self, peer: IpAddr) -> bool {
-        self.proxies.iter().any(|proxies| proxies.contains(&peer.to_canonical()))
+        self.limits.trusted_proxies.iter().any(|proxies| proxies.contains(&peer.to_canonical()))
     }
 
     /// Returns the header whose lines are lists of addresses.
-    #[must_use]
     pub fn list_header(&self) -> &HeaderName {
-        self.header.as_ref().unwrap_or(&FORWARDED_FOR)
+        self.limits.client_header.as_ref().unwrap_or(&FORWARDED_FOR)
+    }
+
+    /// Returns the client on a connection from this peer: the peer itself, unless it is a trusted
+    /// proxy, which names its client in these headers.
+    pub fn client_of(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+        if !self.trusts(peer) {
+            return peer;
+        }
+        let lines = |name| headers.get_all(name).iter().map(HeaderValue::as_bytes);
+        self.behind(peer, lines(self.list_header()), lines(&FORWARDED))
     }
 
     /// Returns the client behind a trusted proxy. `listed` are the lines of [`Self::list_header`],
     /// `forwarded` those of `Forwarded`.
-    #[must_use]
     pub fn behind<'a>(
         &self,
         proxy: IpAddr,
@@ -79,7 +72,7 @@ impl ClientAddresses {
     ) -> IpAddr {
         let in_list = || self.walk(proxy, listed.rev().flat_map(listed_nodes));
         let in_forwarded = || self.walk(proxy, forwarded.rev().flat_map(forwarded_nodes));
-        let named = match &self.header {
+        let named = match &self.limits.client_header {
             Some(header) if *header == FORWARDED => in_forwarded(),
             Some(_) => in_list(),
             None => agreed(proxy, in_list(), in_forwarded()),
@@ -145,13 +138,22 @@ fn node_of_element(element: &[u8]) -> Option<IpAddr> {
 
 #[cfg(test)]
 mod tests {
+    use metrics::Counter;
+
     use super::*;
+    use crate::client_limits::ClientLimits;
 
     const PROXY: &str = "10.0.0.1";
 
-    fn reader(header: Option<&str>) -> ClientAddresses {
-        let proxies = ["10.0.0.0/8", "::1/128"].map(|proxy| proxy.parse().unwrap()).to_vec();
-        ClientAddresses::new(proxies, header.map(|name| name.parse().unwrap()), Counter::noop())
+    fn reader(header: Option<&str>) -> Clients {
+        let limits = ClientLimits {
+            connections: None,
+            unknown_codes: 0,
+            trusted_proxies: ["10.0.0.0/8", "::1/128"].map(|proxy| proxy.parse().unwrap()).to_vec(),
+            client_header: header.map(|name| name.parse().unwrap()),
+            country_header: None,
+        };
+        Clients::new(limits, Counter::noop())
     }
 
     fn client(header: Option<&str>, listed: &[&[u8]], forwarded: &[&[u8]]) -> String {
@@ -221,5 +223,24 @@ mod tests {
         assert_eq!(named(b"10.0.0.9", b"for=192.0.2.7"), "192.0.2.7", "a proxy's address is no client");
         assert_eq!(named(b"192.0.2.7", b"for=10.0.0.9"), "192.0.2.7");
         assert_eq!(named(b"10.0.0.9", b"for=10.0.0.8"), "10.0.0.8");
+    }
+
+    #[test]
+    fn only_what_trusted_proxies_say_is_believed() {
+        let ip = |text: &str| -> IpAddr { text.parse().unwrap() };
+        let clients = reader(None);
+        let client_of = |peer, lines: &[(&'static str, &'static str)]| {
+            let lines = lines
+                .iter()
+                .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+            clients.client_of(ip(peer), &HeaderMap::from_iter(lines)).to_string()
+        };
+        let listed = [("x-forwarded-for", "198.51.100.1"), ("x-forwarded-for", "192.0.2.7:4711")];
+        let forwarded = [("forwarded", "for=198.51.100.1"), ("forwarded", "for=192.0.2.7")];
+        for lines in [&listed, &forwarded] {
+            assert_eq!(client_of("10.0.0.1", lines), "192.0.2.7");
+            assert_eq!(client_of("::ffff:10.1.1.1", lines), "192.0.2.7");
+            assert_eq!(client_of("11.0.0.1", lines), "11.0.0.1");
+        }
     }
 }

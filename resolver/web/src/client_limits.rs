@@ -5,20 +5,14 @@
 //!    until its budget has grown again. Cached links stay available to it; a link enters the cache
 //!    only when it is requested.
 //! 2. An IPv6 client usually has a /64 to itself, so an IPv6 address counts as its /64 network.
-//! 3. Behind a proxy all clients share the proxy's address. The configured proxies, and no others,
-//!    are trusted to name the client that they speak for.
+//! 3. Behind a proxy all clients share the proxy's address: `client_address.rs` reads theirs.
 
 use std::{net::IpAddr, time::Duration};
 
-use hyper::{
-    HeaderMap,
-    header::{HeaderName, HeaderValue},
-};
+use hyper::{HeaderMap, header::HeaderName};
 use ipnet::IpNet;
 use limits::{Rate, network};
 use metrics::Counter;
-
-use crate::client_address::{ClientAddresses, FORWARDED};
 
 /// The limits of one client, and the proxies that are trusted to name clients.
 #[derive(Clone, Debug)]
@@ -37,67 +31,30 @@ pub struct ClientLimits {
     pub country_header: Option<HeaderName>,
 }
 
-/// The reader of clients' addresses, and the budgets of all clients.
+/// The reader of clients' addresses (`client_address.rs`), and the budgets of all clients.
 pub struct Clients {
-    addresses: ClientAddresses,
-    country_header: Option<HeaderName>,
+    /// The limits that the budgets were created with.
+    pub limits: ClientLimits,
+    /// Counts requests of trusted proxies that name no client that can be read or believed.
+    pub(crate) unread: Counter,
     unknown_codes: Rate,
 }
 
 impl Clients {
     /// Creates the budgets. `unread` counts requests of proxies whose client cannot be read.
-    #[must_use]
     pub fn new(limits: ClientLimits, unread: Counter) -> Self {
-        Self {
-            addresses: ClientAddresses::new(limits.trusted_proxies, limits.client_header, unread),
-            country_header: limits.country_header,
-            unknown_codes: Rate::new(limits.unknown_codes),
-        }
-    }
-
-    /// Returns whether a peer is a trusted proxy.
-    #[must_use]
-    #[inline]
-    pub fn trusts(&self, peer: IpAddr) -> bool {
-        self.addresses.trusts(peer)
-    }
-
-    /// Returns the reader of the headers in which trusted proxies name their clients.
-    #[must_use]
-    pub fn addresses(&self) -> &ClientAddresses {
-        &self.addresses
-    }
-
-    /// Returns the client on a connection from this peer: the peer itself, unless it is a trusted
-    /// proxy, which names its client in these headers.
-    #[must_use]
-    pub fn client_of(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
-        if !self.trusts(peer) {
-            return peer;
-        }
-        let lines = |name| headers.get_all(name).iter().map(HeaderValue::as_bytes);
-        self.addresses.behind(peer, lines(self.addresses.list_header()), lines(&FORWARDED))
-    }
-
-    /// Returns the header in which trusted proxies give the client's country, if there is one.
-    #[must_use]
-    pub fn country_header(&self) -> Option<&HeaderName> {
-        self.country_header.as_ref()
+        let unknown_codes = Rate::new(limits.unknown_codes);
+        Self { limits, unread, unknown_codes }
     }
 
     /// Returns the country that a trusted proxy gives for its client, verbatim from the configured
-    /// header. Returns `None` if the header is absent, empty or not ASCII, or if the peer is not
-    /// trusted.
-    #[must_use]
+    /// header; `None` if that is absent, empty or not ASCII, or the peer is not trusted.
     pub fn country<'a>(&self, peer: IpAddr, headers: &'a HeaderMap) -> Option<&'a str> {
-        let name = self.country_header.as_ref().filter(|_| self.trusts(peer))?;
+        let name = self.limits.country_header.as_ref().filter(|_| self.trusts(peer))?;
         headers.get(name)?.to_str().ok().filter(|country| !country.is_empty())
     }
 
-    /// Spends one unknown code of a client's budget, for a code that may not exist.
-    ///
-    /// # Errors
-    /// Returns the time until the client may ask for another code.
+    /// Spends one unknown code of a client's budget. The error is the time until it may ask again.
     pub fn spend(&self, client: IpAddr) -> Result<(), Duration> {
         self.unknown_codes.spend(network(client)).map(drop)
     }
@@ -106,36 +63,5 @@ impl Clients {
     /// failed.
     pub fn give_back(&self, client: IpAddr) {
         self.unknown_codes.give_back(network(client));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_what_trusted_proxies_say_is_believed() {
-        let ip = |text: &str| -> IpAddr { text.parse().unwrap() };
-        let limits = ClientLimits {
-            connections: None,
-            unknown_codes: 0,
-            trusted_proxies: ["10.0.0.0/8", "::1/128"].map(|proxy| proxy.parse().unwrap()).to_vec(),
-            client_header: None,
-            country_header: None,
-        };
-        let clients = Clients::new(limits, Counter::noop());
-        let client_of = |peer, lines: &[(&'static str, &'static str)]| {
-            let lines = lines
-                .iter()
-                .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
-            clients.client_of(ip(peer), &HeaderMap::from_iter(lines)).to_string()
-        };
-        let listed = [("x-forwarded-for", "198.51.100.1"), ("x-forwarded-for", "192.0.2.7:4711")];
-        let forwarded = [("forwarded", "for=198.51.100.1"), ("forwarded", "for=192.0.2.7")];
-        for lines in [&listed, &forwarded] {
-            assert_eq!(client_of("10.0.0.1", lines), "192.0.2.7");
-            assert_eq!(client_of("::ffff:10.1.1.1", lines), "192.0.2.7");
-            assert_eq!(client_of("11.0.0.1", lines), "11.0.0.1");
-        }
     }
 }

@@ -7,19 +7,18 @@
 use std::{
     collections::BTreeMap,
     fmt::Write as _,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
 use daemon::{DURATION_BUCKETS, Recorder};
 use hyper::StatusCode;
 
-use crate::Answer;
+use crate::{Answer, lock};
 
 const NAME: &str = "resolver_request_duration_seconds";
 const HELP: &str =
     "Time from the head of a request to the head of its answer, by route and status of the answer.";
-/// Buckets, with that of longer durations.
 const BUCKETS: usize = DURATION_BUCKETS.len() + 1;
 
 /// The route of a request, as metrics, logs and traces name it.
@@ -28,13 +27,11 @@ pub struct RouteName(Arc<str>);
 
 impl RouteName {
     /// Creates the name of a route. There is a bounded number of them: none is made from a request.
-    #[must_use]
     pub fn new(name: &str) -> Self {
         Self(name.into())
     }
 
     /// Returns the name.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -46,7 +43,6 @@ impl RouteName {
 }
 
 /// Returns the route that an answer is marked with.
-#[must_use]
 pub fn route_of(answer: &Answer) -> Option<&RouteName> {
     answer.extensions().get()
 }
@@ -65,10 +61,8 @@ pub struct ThreadDurations {
     others: Mutex<BTreeMap<Series, Counts>>,
 }
 
-/// A route and a status.
 type Series = (RouteName, u16);
 
-/// The counts of a histogram.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Counts {
     buckets: [u64; BUCKETS],
@@ -96,7 +90,6 @@ impl RequestDurations {
     pub const REDIRECT: &str = "redirect";
 
     /// Creates the histograms, and shows them on the metrics page.
-    #[must_use]
     pub fn new(recorder: &Recorder) -> Arc<Self> {
         let durations = Arc::new(Self::default());
         let shown = Arc::clone(&durations);
@@ -105,7 +98,6 @@ impl RequestDurations {
     }
 
     /// Adds a thread; `status` is that of its cached redirects.
-    #[must_use]
     pub fn thread(&self, status: StatusCode) -> Arc<ThreadDurations> {
         let thread =
             Arc::new(ThreadDurations { redirects: Mutex::default(), status, others: Mutex::default() });
@@ -125,7 +117,6 @@ impl RequestDurations {
         all
     }
 
-    /// Writes the histograms in Prometheus' text format.
     fn write(&self, page: &mut String) {
         // Writing to a string does not fail.
         let _ = writeln!(page, "# HELP {NAME} {HELP}\n# TYPE {NAME} histogram");
@@ -158,11 +149,6 @@ impl ThreadDurations {
         let mut others = lock(&self.others);
         others.entry((route.clone(), status.as_u16())).or_default().add(duration);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Counts are whole after each addition, whatever panicked elsewhere.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

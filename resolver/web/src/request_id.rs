@@ -16,7 +16,6 @@ use hyper::{HeaderMap, StatusCode, header::HeaderValue};
 use crate::Answer;
 
 const NAME: &str = "x-request-id";
-/// The maximum length of an id that is sent back.
 const LEN_MAX: usize = 128;
 
 /// The id of a request.
@@ -24,7 +23,6 @@ pub struct RequestId(HeaderValue);
 
 impl RequestId {
     /// Returns the id in a request's headers if it is valid, or generates one.
-    #[must_use]
     pub fn of(headers: &HeaderMap) -> Self {
         let mut given = headers.get_all(NAME).iter();
         match (given.next(), given.next()) {
@@ -46,7 +44,6 @@ impl RequestId {
     }
 
     /// Returns the id as text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         self.0.to_str().unwrap_or_default()
     }

@@ -30,7 +30,6 @@ pub struct RunToEnd<F: Future<Output: Send> + Send + 'static> {
 impl<F: Future<Output: Send> + Send + 'static> RunToEnd<F> {
     /// Wraps a future. It is polled in place, and by a task of `runtime` once the wrapper is
     /// dropped.
-    #[must_use]
     pub fn new(runtime: &runtime::Handle, future: F) -> Self {
         Self { future: Some(Box::pin(future)), runtime: runtime.clone() }
     }

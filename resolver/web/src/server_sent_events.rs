@@ -77,13 +77,11 @@ impl Events {
     }
 
     /// Returns the number of bytes.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
     /// Returns whether there is nothing to send.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
@@ -97,7 +95,6 @@ impl From<Events> for Bytes {
 
 /// Builds an answer of events, which are pieces of its body. It holds `under_way` until it is
 /// dropped.
-#[must_use]
 pub fn stream(pieces: mpsc::Receiver<Piece>, under_way: Held) -> Answer {
     let mut answer = Answer::new(Body::stream(pieces, under_way));
     add_headers(&mut answer);
@@ -105,7 +102,6 @@ pub fn stream(pieces: mpsc::Receiver<Piece>, under_way: Held) -> Answer {
 }
 
 /// Builds the head of such an answer, for HEAD.
-#[must_use]
 pub fn head() -> Answer {
     let mut answer = answer(StatusCode::OK, EVENT_STREAM, Bytes::new());
     add_headers(&mut answer);

@@ -65,7 +65,6 @@ pub struct LinkPreview {
 impl VisitorPage {
     /// Marks an answer of this status with the page. It is not stored: a link may redirect at any
     /// moment.
-    #[must_use]
     pub fn answer(self, status: StatusCode) -> Answer {
         let mut answer = empty(status);
         answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));

@@ -11,7 +11,7 @@
 use std::{
     pin::Pin,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     task::{Context, Poll, Wake, Waker},
@@ -19,6 +19,8 @@ use std::{
 };
 
 use tokio::sync::Notify;
+
+use crate::lock;
 
 /// The requests of one listener's thread that other threads have woken.
 #[derive(Debug)]
@@ -30,7 +32,6 @@ pub struct Wakeups {
 
 impl Wakeups {
     /// Creates a group for requests that the current thread polls.
-    #[must_use]
     pub fn of_this_thread() -> Arc<Self> {
         Arc::new(Self { thread: thread::current().id(), woken: Mutex::default(), some: Notify::new() })
     }
@@ -123,12 +124,6 @@ impl Wake for Sleeper {
             group.add(self);
         }
     }
-}
-
-/// Locks a mutex. No code panics while it holds one of these locks, and none is held across an
-/// await.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -73,7 +73,7 @@ struct Slot {
 
 impl Slot {
     fn of(webhook: &Webhook) -> Self {
-        Self { webhook: webhook.id, host: webhook.host() }
+        Self { webhook: webhook.id, host: host(&webhook.url) }
     }
 }
 

@@ -12,28 +12,16 @@ use hyper::StatusCode;
 use links::scope::Scope;
 use web::Answer;
 
-use crate::{
-    context::Context,
-    error::PageError,
-    frame::{Frame, Place},
-    link_input::mark,
-    locale::Locale,
-    table,
-};
-use creation::{RowRefusal, check, create_all};
+use crate::{context::Context, error::PageError, frame::Frame, link_input::mark, locale::Locale, table};
+use creation::{check, create_all};
 use rows::{COLUMNS, ROWS_MAX, Row, TextError, read};
 
-/// The address of the page.
 pub(super) const PATH: &str = "/manage/bulk";
-/// Rows that the preview shows.
 const SHOWN: usize = 10;
-/// The columns of the result as CSV.
 const RESULT_COLUMNS: [&str; 4] = ["line", "longUrl", "shortUrl", "error"];
 
-/// Maximum length of a shown cell, in characters.
 const CELL_CHARS: usize = 2_000;
 
-/// The form, with the preview of its rows.
 #[derive(Template)]
 #[template(path = "manage/bulk.html")]
 struct BulkPage<'a> {
@@ -42,40 +30,20 @@ struct BulkPage<'a> {
     frame: Frame<'a>,
     may_create: bool,
     rows_max: u64,
-    /// The names of the columns that a table may have.
-    columns: String,
     text: &'a str,
-    /// Why the whole text was refused.
     refused: Option<String>,
     preview: Option<Preview>,
 }
 
-/// What the rows would become.
 struct Preview {
-    /// The number of all rows.
     rows: u64,
     /// The number of rows that are right, as far as that is known.
     right: u64,
-    /// The columns that the first rows have.
-    columns: Vec<String>,
-    first: Vec<ShownRow>,
-    wrong: Vec<WrongRow>,
+    columns: Vec<Field>,
+    first: Vec<Row>,
+    wrong: Vec<ShownResult>,
 }
 
-/// One of the first rows.
-struct ShownRow {
-    line: u64,
-    cells: Vec<String>,
-}
-
-/// A row that cannot become a link.
-struct WrongRow {
-    line: u64,
-    long_url: String,
-    reason: String,
-}
-
-/// The results of all rows.
 #[derive(Template)]
 #[template(path = "manage/bulk_result.html")]
 struct ResultPage<'a> {
@@ -83,7 +51,6 @@ struct ResultPage<'a> {
     created: u64,
     refused: u64,
     results: Vec<ShownResult>,
-    /// The results as CSV.
     csv: String,
 }
 
@@ -96,44 +63,31 @@ struct ShownResult {
 }
 
 impl Preview {
-    fn new(rows: &[Row], wrong: Vec<WrongRow>, t: &Locale) -> Self {
-        let first = &rows[..rows.len().min(SHOWN)];
-        let has = |column: &Field| first.iter().any(|row| row.get(*column).is_some());
-        let columns: Vec<Field> = COLUMNS.into_iter().filter(has).collect();
-        let cell = |row: &Row, column: &Field| shortened(row.get(*column).unwrap_or_default());
-        let shown = |row: &Row| ShownRow {
-            line: row.line as u64,
-            cells: columns.iter().map(|column| cell(row, column)).collect(),
-        };
-        Self {
-            rows: rows.len() as u64,
-            right: (rows.len() - wrong.len()) as u64,
-            columns: columns.iter().map(|column| t.text(&format!("field-{}", column.name()))).collect(),
-            first: first.iter().map(shown).collect(),
-            wrong,
-        }
+    fn new(mut rows: Vec<Row>, wrong: Vec<ShownResult>) -> Self {
+        let (count, right) = (rows.len() as u64, (rows.len() - wrong.len()) as u64);
+        rows.truncate(SHOWN);
+        let has = |column: &Field| rows.iter().any(|row| row.get(*column).is_some());
+        Self { rows: count, right, columns: COLUMNS.into_iter().filter(has).collect(), first: rows, wrong }
     }
 }
 
 impl ShownResult {
-    fn new(row: &Row, created: Result<String, RowRefusal>, t: &Locale) -> Self {
+    fn new(row: &Row, created: Result<String, String>) -> Self {
         let (short_url, error) = match created {
             Ok(short_url) => (short_url, String::new()),
-            Err(refusal) => (String::new(), refusal.text(t)),
+            Err(reason) => (String::new(), reason),
         };
-        Self { line: row.line as u64, long_url: long_url(row), short_url, error }
+        Self { line: row.line, long_url: cell(row, &Field::LongUrl), short_url, error }
     }
 }
 
-/// Shows the form.
 pub(super) fn show(context: &Context<'_>) -> Answer {
     form(context, None, None)
 }
 
-/// Shows the preview of the rows, or creates their links, as the pressed button says.
 pub(super) async fn submit(context: &Context<'_>) -> Result<Answer, PageError> {
-    let (form_sent, t) = (context.form(), context.t());
-    let rows = match read(form_sent.get("rows").unwrap_or_default()) {
+    let (form_sent, t) = (context.form, context.t);
+    let rows = match read(form_sent.value("rows")) {
         Ok(rows) => rows,
         Err(error) => return Ok(form(context, Some(reason(&error, t)), None)),
     };
@@ -141,39 +95,33 @@ pub(super) async fn submit(context: &Context<'_>) -> Result<Answer, PageError> {
         let created = create_all(context, form_sent.filled("mark"), &rows).await?;
         return result(context, &rows, created);
     }
-    let wrong = |row: &Row| {
-        let refusal = check(context, row).err()?;
-        Some(WrongRow { line: row.line as u64, long_url: long_url(row), reason: refusal.text(t) })
-    };
-    let preview = Preview::new(&rows, rows.iter().filter_map(wrong).collect(), t);
+    let wrong = |row: &Row| Some(ShownResult::new(row, Err(check(context, row).err()?)));
+    let wrong = rows.iter().filter_map(wrong).collect();
+    let preview = Preview::new(rows, wrong);
     Ok(form(context, None, Some(preview)))
 }
 
-/// Answers with the form, which keeps the rows that were sent.
 fn form(context: &Context<'_>, refused: Option<String>, preview: Option<Preview>) -> Answer {
     let status = if refused.is_some() { StatusCode::BAD_REQUEST } else { StatusCode::OK };
     let page = BulkPage {
-        mark: context.form().owned("mark").unwrap_or_else(mark),
-        frame: context.frame(Place::Bulk),
+        mark: context.form.owned("mark").unwrap_or_else(mark),
+        frame: context.frame(PATH),
         may_create: context.allows(Scope::Create),
         rows_max: ROWS_MAX as u64,
-        columns: column_names(),
-        text: context.form().get("rows").unwrap_or_default(),
+        text: context.form.value("rows"),
         refused,
         preview,
     };
     context.page(status, &page)
 }
 
-/// Answers with the results of a creation.
 fn result(
     context: &Context<'_>,
     rows: &[Row],
-    created: Vec<Result<String, RowRefusal>>,
+    created: Vec<Result<String, String>>,
 ) -> Result<Answer, PageError> {
-    let frame = context.frame(Place::Bulk);
     let count = created.iter().filter(|created| created.is_ok()).count() as u64;
-    let results = rows.iter().zip(created).map(|(row, created)| ShownResult::new(row, created, frame.t));
+    let results = rows.iter().zip(created).map(|(row, created)| ShownResult::new(row, created));
     let results: Vec<ShownResult> = results.collect();
     let cells = |one: &ShownResult| {
         [one.line.to_string(), one.long_url.clone(), one.short_url.clone(), one.error.clone()]
@@ -184,18 +132,14 @@ fn result(
         refused: results.len() as u64 - count,
         csv: String::from_utf8_lossy(&csv).into_owned(),
         results,
-        frame,
+        frame: context.frame(PATH),
     };
     Ok(context.page(StatusCode::OK, &page))
 }
 
-/// Returns the long URL of a row as it was written.
-fn long_url(row: &Row) -> String {
-    shortened(row.get(Field::LongUrl).unwrap_or_default())
-}
-
-/// Returns a text as tables show it. A row of megabytes would be in the answer several times.
-fn shortened(text: &str) -> String {
+/// Returns a cell as tables show it. A row of megabytes would be in the answer several times.
+fn cell(row: &Row, column: &Field) -> String {
+    let text = row.get(*column).unwrap_or_default();
     let mut shown: String = text.chars().take(CELL_CHARS).collect();
     if shown.len() < text.len() {
         shown.push('…');
@@ -203,12 +147,10 @@ fn shortened(text: &str) -> String {
     shown
 }
 
-/// Lists the columns that a table may have.
 fn column_names() -> String {
     COLUMNS.map(Field::name).join(", ")
 }
 
-/// Returns why the whole text was refused.
 fn reason(error: &TextError, t: &Locale) -> String {
     match error {
         TextError::Empty => t.text("bulk-empty"),

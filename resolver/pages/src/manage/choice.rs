@@ -16,7 +16,6 @@ pub(super) const DONE: &str = "done";
 pub(super) struct Choice(pub(super) LinkName);
 
 impl Choice {
-    /// Reads the value of a field.
     pub(super) fn parse(value: &str) -> Option<Self> {
         let (domain, code) = value.split_once(' ')?;
         let domain = Some(domain).filter(|domain| !domain.is_empty()).map(str::to_owned);
@@ -25,14 +24,8 @@ impl Choice {
         is_name.then(|| Self(LinkName { code: code.to_owned(), domain }))
     }
 
-    /// Returns the address of the page of the link.
     pub(super) fn address(&self) -> String {
         addresses::link_page(&self.0.code, self.0.domain.as_deref())
-    }
-
-    /// Returns the name of the link.
-    pub(super) fn name(&self) -> &str {
-        &self.0.code
     }
 }
 
@@ -47,7 +40,6 @@ impl fmt::Display for Choice {
 pub(super) struct Done {
     /// The number of links that were changed; `None` without a change.
     pub(super) count: Option<u64>,
-    /// Why nothing was tried.
     pub(super) refused: Option<String>,
     /// The links that were not changed, with the reason.
     pub(super) failed: Vec<(Choice, String)>,
@@ -62,7 +54,6 @@ impl Done {
         Self { count: query.get(DONE).and_then(|count| count.parse().ok()), ..Self::default() }
     }
 
-    /// Returns whether a link stays chosen.
     pub(super) fn has(&self, choice: &Choice) -> bool {
         self.failed.iter().any(|(failed, _)| failed == choice)
     }

@@ -37,7 +37,6 @@ const WITHIN: Duration = Duration::from_secs(20);
 /// How often the tags of a link are read if others change them meanwhile.
 const ATTEMPTS: usize = 3;
 
-/// What is done with each chosen link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Action<'a> {
     Move(&'a str),
@@ -111,9 +110,8 @@ async fn set_tag(
     Err(AppError::Superseded)
 }
 
-/// Changes the chosen links, as the pressed button says.
 pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
-    let form = context.form();
+    let form = context.form;
     let mut chosen: Vec<Choice> = Vec::new();
     for choice in form.all("link").filter_map(Choice::parse) {
         if chosen.len() < CHOSEN_MAX && !chosen.contains(&choice) {
@@ -122,15 +120,15 @@ pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
     }
     let action = Action::read(form)
         .and_then(|action| if chosen.is_empty() { Err("chosen-expected-links") } else { Ok(action) });
-    let typed = |name: &str| form.get(name).unwrap_or("").to_owned();
+    let typed = |name: &str| form.value(name).to_owned();
     let (status, done) = match action {
         Err(expected) => {
-            (StatusCode::BAD_REQUEST, Done { refused: Some(context.t().text(expected)), ..Done::default() })
+            (StatusCode::BAD_REQUEST, Done { refused: Some(context.t.text(expected)), ..Done::default() })
         }
         Ok(action) => (StatusCode::CONFLICT, change_each(context, action, chosen).await),
     };
     if let Some(count) = done.count.filter(|_| done.failed.is_empty()) {
-        let list = with_parameter(&address(LINKS, context.query()), &format!("{DONE}={count}"));
+        let list = with_parameter(&address(LINKS, context.query), &format!("{DONE}={count}"));
         return Ok(redirect(StatusCode::SEE_OTHER, &list));
     }
     list::answer(context, status, Done { to: typed("to"), tag: typed("newTag"), ..done }).await
@@ -146,17 +144,17 @@ async fn change_each(context: &Context<'_>, action: Action<'_>, chosen: Vec<Choi
             failed.push((choice, why.clone()));
             continue;
         }
-        match action.apply(context.links(), &choice.0, context.by()).await {
+        match action.apply(context.links, &choice.0, context.by).await {
             Ok(()) => count += 1,
             Err(error) => {
-                let why = message(&error, context.t());
+                let why = message(&error, context.t);
                 let stops = matches!(error, AppError::Unavailable | AppError::TooMuchAtOnce(_));
                 stopped = stops.then(|| why.clone());
                 failed.push((choice, why));
             }
         }
         if stopped.is_none() && Instant::now() > until {
-            stopped = Some(context.t().text("too-much-text"));
+            stopped = Some(context.t.text("too-much-text"));
         }
     }
     Done { count: Some(count), failed, ..Done::default() }

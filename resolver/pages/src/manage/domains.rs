@@ -11,57 +11,27 @@ use super::{
     notices::{Notices, Refusal, stored},
     paged::Paged,
 };
-use crate::{
-    context::Context,
-    error::PageError,
-    form::Form,
-    frame::{Frame, Place},
-};
+use crate::{context::Context, error::PageError, form::Form, frame::Frame};
 
-/// The address of the page.
 pub(super) const PATH: &str = "/manage/domains";
 /// The fields of the fallback redirects, named as in the REST API. The column of each is
 /// `domains-` with its name.
 const REDIRECTS: [&str; 3] = ["baseUrlRedirect", "regular404Redirect", "invalidShortUrlRedirect"];
 
-/// The table of domains.
 #[derive(Template)]
 #[template(path = "manage/domains.html")]
 struct DomainsPage<'a> {
     frame: Frame<'a>,
-    domains: Vec<ShownDomain>,
+    domains: Vec<NamedDomain>,
+    /// The form of a domain that was refused.
+    refused: Option<&'a Form>,
     paged: Paged,
     notices: Notices,
-    /// The fields of the fallback redirects.
-    redirect_fields: [&'static str; 3],
-    /// The names of the fallback redirects.
     columns: [String; 3],
     /// The redirects of domains that have none of their own.
     defaults: [String; 3],
     may: Changes,
-    /// The name that was typed for another domain.
     new_domain: &'a str,
-}
-
-/// A domain in the table.
-struct ShownDomain {
-    is_default: bool,
-    stored: Values,
-    /// The values of its form: those that are stored, or those that were refused.
-    typed: Values,
-    /// Whether the form was refused, so that it is shown unfolded.
-    is_refused: bool,
-}
-
-/// The values of a domain's form.
-#[derive(Clone)]
-struct Values {
-    name: String,
-    is_enabled: bool,
-    is_tracked: bool,
-    /// Empty for that of the default domain.
-    protocol: String,
-    redirects: [String; 3],
 }
 
 /// The changes that are offered to a key. The use cases decide.
@@ -88,45 +58,31 @@ impl Changes {
     }
 }
 
-impl Values {
-    /// Reads what was typed in the form of a domain.
-    fn read(form: &Form, name: &str) -> Self {
-        let typed = |name: &str| form.get(name).unwrap_or_default().to_owned();
-        Self {
-            name: form.get("name").unwrap_or(name).to_owned(),
-            is_enabled: form.is_on("enabled"),
-            is_tracked: form.is_on("trackVisitors"),
-            protocol: typed("protocol"),
-            redirects: REDIRECTS.map(typed),
-        }
+impl<'a> DomainsPage<'a> {
+    /// Returns the form of a domain if it was refused, so that it is shown unfolded.
+    fn refused_form(&self, domain: &NamedDomain) -> Option<&'a Form> {
+        self.refused.filter(|form| form.get("domain") == Some(domain.name.as_str()))
     }
 }
 
-impl ShownDomain {
-    /// Shows a domain. `refused` is the form that was refused, if it is that of this domain.
-    fn new(NamedDomain { name, is_default, settings }: NamedDomain, refused: Option<&Form>) -> Self {
-        let refused = refused.filter(|form| form.get("domain") == Some(&name));
-        let stored = Values {
-            name,
-            is_enabled: !settings.disabled,
-            is_tracked: !settings.untracked,
-            protocol: settings.protocol.map_or("", Protocol::as_str).to_owned(),
-            redirects: texts(&settings.redirects),
-        };
-        let typed = refused.map_or_else(|| stored.clone(), |form| Values::read(form, &stored.name));
-        Self { is_default, stored, typed, is_refused: refused.is_some() }
-    }
+/// Returns what was typed in a field of a form that was refused, or else what is stored.
+fn typed<'a>(refused: &Option<&'a Form>, field: &str, stored: &'a str) -> &'a str {
+    refused.map_or(stored, |form| form.value(field))
 }
 
-/// Shows a page of the domains.
-pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
-    answer(context, None).await
+/// The same for a checkbox, whose setting is stored as what it switches off.
+fn is_on(refused: &Option<&Form>, field: &str, is_off: &bool) -> bool {
+    refused.map_or(!is_off, |form| form.is_on(field))
 }
 
-/// Adds, edits or removes a domain, as the pressed button says.
+/// Returns the scheme of a domain; empty for that of the default domain.
+fn protocol(domain: &NamedDomain) -> &'static str {
+    domain.settings.protocol.map_or("", Protocol::as_str)
+}
+
 pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
-    let (links, by, form) = (context.links(), context.by(), context.form());
-    let name = form.get("domain").unwrap_or_default();
+    let (links, by, form) = (context.links, context.by, context.form);
+    let name = form.value("domain");
     let changed = match form.get("do") {
         Some("add") => add(links, name, by).await,
         Some("remove") => links.remove_domain(name, by).await,
@@ -137,7 +93,7 @@ pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
     };
     match changed {
         Ok(()) => Ok(stored(context, PATH)),
-        Err(error) => answer(context, Some(Refusal::new(error, context.t())?)).await,
+        Err(error) => answer(context, Some(Refusal::new(error, context.t)?)).await,
     }
 }
 
@@ -181,23 +137,22 @@ fn read_edit(form: &Form, name: &str) -> Result<DomainEdit, AppError> {
     Ok(edit)
 }
 
-async fn answer(context: &Context<'_>, refusal: Option<Refusal>) -> Result<Answer, PageError> {
-    let (form, by) = (context.form(), context.by());
-    let domains = context.links().domains(true, by).await?;
-    let (paged, domains) = Paged::cut(domains, PATH, context.query());
-    let notices = Notices::new(context.query(), refusal);
+pub(super) async fn answer(context: &Context<'_>, refusal: Option<Refusal>) -> Result<Answer, PageError> {
+    let (form, by) = (context.form, context.by);
+    let domains = context.links.domains(true, by).await?;
+    let (paged, domains) = Paged::cut(domains, PATH, context.query);
+    let notices = Notices::new(context.query, refusal);
     // What was typed stays in its form.
     let refused =
         |what: &str| Some(form).filter(|_| notices.refusal.is_some() && form.get("do") == Some(what));
-    let (of_edit, of_new) = (refused("edit"), refused("add"));
-    let frame = context.frame(Place::Domains);
+    let frame = context.frame(PATH);
     let page = DomainsPage {
-        domains: domains.into_iter().map(|domain| ShownDomain::new(domain, of_edit)).collect(),
-        redirect_fields: REDIRECTS,
+        domains,
+        refused: refused("edit"),
         columns: REDIRECTS.map(|field| frame.t.text(&format!("domains-{field}"))),
         defaults: texts(&context.pages.api.fallback_redirects),
         may: Changes::of(by),
-        new_domain: of_new.and_then(|form| form.get("domain")).unwrap_or_default(),
+        new_domain: refused("add").and_then(|form| form.get("domain")).unwrap_or_default(),
         paged,
         notices,
         frame,

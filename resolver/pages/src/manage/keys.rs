@@ -16,7 +16,6 @@ use app::{
 };
 use askama::Template;
 use hyper::StatusCode;
-use jiff::Timestamp;
 use links::{
     REMOVED,
     api_key::{ApiKey, ApiKeyRecord, Grant, SecretNumber},
@@ -28,87 +27,47 @@ use super::{
     notices::{Notices, Refusal, stored},
     paged::{Paged, is_stored},
 };
-use crate::{
-    context::Context,
-    error::PageError,
-    form::Form,
-    frame::{Frame, Place},
-    locale::Locale,
-};
+use crate::{context::Context, error::PageError, form::Form, frame::Frame, locale::Locale};
 
-/// The address of the page.
 pub(super) const PATH: &str = "/manage/keys";
-/// Seconds of a day.
 const DAY: u64 = 24 * 3600;
-/// Maximum number of days until a key expires.
 const DAYS_MAX: u64 = 36_500;
-/// The fields of a new key that stay in its form.
 const FIELDS: [&str; 7] = ["name", "scope", "domain", "ownLinks", "noOrphans", "days", "calls"];
 /// How many hours an old secret may stay valid.
 const KEEP_HOURS: [u64; 4] = [0, 1, 24, 168];
 
-/// The table of keys.
 #[derive(Template)]
 #[template(path = "manage/keys.html")]
 struct KeysPage<'a> {
     frame: Frame<'a>,
-    keys: Vec<ShownKey>,
+    context: Context<'a>,
+    keys: Vec<ListedKey>,
     paged: Paged,
     notices: Notices,
-    /// The names of the scopes, with what they allow.
     scopes: Vec<(&'static str, String)>,
     domains: Vec<String>,
-    keep_hours: [u64; 4],
-    /// What was typed for a key that was refused.
     typed: Form,
-    /// Whether the form of a new key was refused.
     is_wrong: bool,
-    /// A new secret, with the name of its key.
     secret: Option<(String, String)>,
 }
 
-/// A key in the table.
-struct ShownKey {
-    name: String,
-    scopes: String,
-    /// What the key is limited to, in words.
-    limits: Vec<String>,
-    created: String,
-    last_used: Option<String>,
-    expires: Option<String>,
-    /// The number of its secret.
-    secret: i64,
-    is_revoked: bool,
-    is_expired: bool,
-}
-
-/// Why a form was refused.
 enum Refused {
-    /// The form lacks the key of the session, or has a former secret of it.
-    NotConfirmed,
     /// A field is wrong: the name of the text that says what is expected.
     Expected(&'static str),
     Key(KeyError),
 }
 
 impl KeysPage<'_> {
-    fn value(&self, name: &str) -> &str {
-        self.typed.get(name).unwrap_or("")
+    fn is_expired(&self, key: &ApiKeyRecord) -> bool {
+        key.expires_at.is_some_and(|at| at <= self.context.pages.api.domain_cache.now())
     }
 
-    fn has(&self, name: &str, value: &str) -> bool {
-        self.typed.all(name).any(|has| has == value)
-    }
-}
-
-impl ShownKey {
-    fn new(context: &Context<'_>, key: &ListedKey) -> Self {
-        let (record, limits, t) = (&key.record, &key.record.limits, context.t());
-        let domains = &context.pages.api.domain_cache;
-        let time = |time: Option<Timestamp>| time.map(|time| context.time(time));
+    /// Returns what a key is limited to, in words.
+    fn limits(&self, key: &ListedKey) -> Vec<String> {
+        let (limits, t) = (&key.record.limits, self.frame.t);
         let domain = limits.domain.map(|id| match (&key.domain_name, id.is_default()) {
             (Some(name), _) => name.clone(),
-            (None, true) => domains.default_name().to_owned(),
+            (None, true) => self.context.pages.api.domain_cache.default_name().to_owned(),
             (None, false) => REMOVED.to_owned(),
         });
         let calls = limits.calls_per_minute.map(|calls| match calls {
@@ -117,54 +76,32 @@ impl ShownKey {
         });
         let own = limits.own_links_only.then(|| t.text("keys-own-links"));
         let orphans = limits.no_orphan_visits.then(|| t.text("keys-no-orphans"));
-        Self {
-            name: record.name.clone(),
-            scopes: scopes(record, t),
-            secret: record.secret.0,
-            limits: domain.into_iter().chain(own).chain(orphans).chain(calls).collect(),
-            created: context.time(record.created_at),
-            last_used: time(record.last_used_at),
-            expires: time(record.expires_at),
-            is_revoked: record.revoked_at.is_some(),
-            is_expired: record.expires_at.is_some_and(|at| at <= domains.now()),
-        }
+        domain.into_iter().chain(own).chain(orphans).chain(calls).collect()
     }
 }
 
-/// Returns what a key may do, in words.
 fn scopes(record: &ApiKeyRecord, t: &Locale) -> String {
     let names = record.scopes.to_string();
     let words = names.split(',').map(|name| t.try_text(&format!("scope-{name}")).unwrap_or(name.to_owned()));
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// Shows a page of the keys.
-pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
-    answer(context, None, None).await
-}
-
-/// Makes a key, replaces its secret or revokes it, as the pressed button says.
 pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
-    let (form, keys) = (context.form(), context.links().api_keys(context.by())?);
+    let keys = context.links.api_keys(context.by)?;
     let known = keys.list().await.map_err(AppError::from)?;
-    let done = if is_confirmed(context, &known).await? {
-        apply(context, &keys, &known).await
-    } else {
-        Err(Refused::NotConfirmed)
-    };
-    match done {
+    if !is_confirmed(context, &known).await? {
+        let text = context.t.text("keys-not-confirmed");
+        let refusal = Refusal { status: StatusCode::FORBIDDEN, ..Refusal::of_page(text) };
+        return Ok(hold_back(answer(context, None, Some(refusal)).await?));
+    }
+    match apply(context, &keys, &known).await {
         Ok(None) => Ok(stored(context, PATH)),
         Ok(Some(key)) => {
-            let name = form.filled("name").unwrap_or_default().to_owned();
+            let name = context.form.owned("name").unwrap_or_default();
             answer(context, Some((name, key.reveal().to_owned())), None).await
         }
-        Err(Refused::NotConfirmed) => {
-            let text = context.t().text("keys-not-confirmed");
-            let refusal = Refusal { status: StatusCode::FORBIDDEN, ..Refusal::of_page(text) };
-            Ok(hold_back(answer(context, None, Some(refusal)).await?))
-        }
         Err(refused) => {
-            let refusal = Refusal::of_page(context.t().text(reason(refused)?));
+            let refusal = Refusal::of_page(context.t.text(reason(refused)?));
             answer(context, None, Some(refusal)).await
         }
     }
@@ -172,13 +109,13 @@ pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
 
 /// Returns whether the form has the key that is signed in, in its current secret.
 async fn is_confirmed(context: &Context<'_>, known: &[ListedKey]) -> Result<bool, PageError> {
-    let typed = context.form().get("apiKey").unwrap_or("").trim();
+    let typed = context.form.value("apiKey").trim();
     let is_current = |grant: &Grant| {
         let own = known.iter().find(|key| key.record.id == grant.id);
         own.is_some_and(|own| own.record.secret == grant.secret)
     };
     match api::sign_in(&context.pages.api, context.request.client, typed.as_bytes()).await {
-        Ok(grant) => Ok(grant.id == context.by().id && is_current(&grant)),
+        Ok(grant) => Ok(grant.id == context.by.id && is_current(&grant)),
         Err(api::AuthError::NoKey | api::AuthError::WrongKey) => Ok(false),
         Err(error) => Err(error.into()),
     }
@@ -190,11 +127,11 @@ async fn apply(
     keys: &ApiKeys,
     known: &[ListedKey],
 ) -> Result<Option<ApiKey>, Refused> {
-    let form = context.form();
+    let form = context.form;
     let name = form.filled("name").unwrap_or_default();
     match form.get("do") {
         Some("create") => {
-            let key = read_new_key(context, form).await.map_err(Refused::Expected)?;
+            let key = read_new_key(context).await.map_err(Refused::Expected)?;
             keys.create(key).await.map(Some).map_err(Refused::Key)
         }
         Some("rotate") => {
@@ -213,8 +150,8 @@ async fn apply(
     }
 }
 
-/// Reads the form of a new key; the name of a text if a field is wrong.
-async fn read_new_key(context: &Context<'_>, form: &Form) -> Result<CreateKey, &'static str> {
+async fn read_new_key(context: &Context<'_>) -> Result<CreateKey, &'static str> {
+    let form = context.form;
     let names: Vec<&str> = form.all("scope").collect();
     let scopes: Scopes = names.join(",").parse().map_err(|_| "keys-expected-scopes")?;
     let number = |name: &str| form.filled(name).map(str::parse::<u64>).transpose();
@@ -226,7 +163,7 @@ async fn read_new_key(context: &Context<'_>, form: &Form) -> Result<CreateKey, &
     let domain = match form.filled("domain") {
         None => None,
         Some(name) => {
-            let named = context.links().check_domain(name).map_err(|_| "expected-domain")?;
+            let named = context.links.check_domain(name).map_err(|_| "expected-domain")?;
             // The page offers domains that exist. On the command line others are added.
             if !matches!(context.pages.api.domain_cache.find(name).await, Ok(Some(_))) {
                 return Err("expected-domain");
@@ -235,7 +172,7 @@ async fn read_new_key(context: &Context<'_>, form: &Form) -> Result<CreateKey, &
         }
     };
     Ok(CreateKey {
-        name: form.filled("name").unwrap_or_default().to_owned(),
+        name: form.owned("name").unwrap_or_default(),
         scopes,
         expires_in: days.map(|days| Duration::from_secs(days * DAY)),
         domain,
@@ -245,13 +182,9 @@ async fn read_new_key(context: &Context<'_>, form: &Form) -> Result<CreateKey, &
     })
 }
 
-/// Returns the name of the text that says why a form was refused.
-///
-/// # Errors
-/// Returns the error of the page if it was not the form's fault.
+/// Returns the name of the text that says why; an error if it was not the form's fault.
 fn reason(refused: Refused) -> Result<&'static str, AppError> {
     Ok(match refused {
-        Refused::NotConfirmed => "keys-not-confirmed",
         Refused::Expected(text) => text,
         Refused::Key(KeyError::Name(_)) => "keys-expected-name",
         Refused::Key(KeyError::NameTaken) => "keys-taken",
@@ -264,27 +197,27 @@ fn reason(refused: Refused) -> Result<&'static str, AppError> {
 }
 
 /// Answers with the keys, the newest first. `secret` is a new secret with the name of its key.
-async fn answer(
+pub(super) async fn answer(
     context: &Context<'_>,
     secret: Option<(String, String)>,
     refusal: Option<Refusal>,
 ) -> Result<Answer, PageError> {
-    let (links, by, t) = (context.links(), context.by(), context.t());
+    let (links, by, t) = (context.links, context.by, context.t);
     let mut keys = links.api_keys(by)?.list().await.map_err(AppError::from)?;
     keys.reverse();
-    let (paged, keys) = Paged::cut(keys, PATH, context.query());
-    let is_wrong = refusal.is_some() && context.form().get("do") == Some("create");
-    let is_stored = secret.is_none() && is_stored(context.query());
+    let (paged, keys) = Paged::cut(keys, PATH, context.query);
+    let is_wrong = refusal.is_some() && context.form.get("do") == Some("create");
+    let is_stored = secret.is_none() && is_stored(context.query);
     // What was typed stays in the form, but for the key.
     let kept: &[&str] = if is_wrong { &FIELDS } else { &[] };
     let scope = |scope: Scope| (scope.as_str(), t.text(&format!("scope-{scope}")));
     let page = KeysPage {
-        frame: context.frame(Place::Keys),
-        keys: keys.iter().map(|key| ShownKey::new(context, key)).collect(),
+        frame: context.frame(PATH),
+        context: *context,
+        keys,
         scopes: Scope::ALL.map(scope).to_vec(),
         domains: links.domains(true, by).await?.into_iter().map(|domain| domain.name).collect(),
-        keep_hours: KEEP_HOURS,
-        typed: context.form().only(kept),
+        typed: context.form.only(kept),
         is_wrong,
         notices: Notices { is_stored: is_stored && refusal.is_none(), refusal },
         secret,

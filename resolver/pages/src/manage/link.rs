@@ -1,8 +1,4 @@
-//! One link: its values, in a form that changes them, and what can be done with it.
-//!
-//! The form carries the version of the link that it was filled from. If the link was changed
-//! meanwhile, nothing is stored: the page shows the fields that were changed, both values beside
-//! each other, and the form then carries the present version (`link_form.rs`).
+//! One link: its values, in a form that changes them (`link_form.rs`), and what can be done with it.
 
 use app::{AppError, Field, FieldErrors, edit_link::Target, find_link::LinkName};
 use askama::Template;
@@ -22,9 +18,8 @@ use crate::{
     context::Context,
     error::PageError,
     form::Form,
-    frame::{Frame, Place},
+    frame::Frame,
     markup::Markup,
-    qr_picture::qr_picture,
 };
 
 #[derive(Template)]
@@ -33,7 +28,6 @@ struct LinkPage<'a> {
     frame: Frame<'a>,
     link: ShownLink,
     form: LinkForm,
-    /// The version of the link that the form was filled from.
     version: u64,
     has_password: bool,
     qr_code: Markup,
@@ -45,49 +39,40 @@ struct LinkPage<'a> {
     conflicts: Vec<Conflict>,
 }
 
-impl LinkPage<'_> {
-    /// Returns the name of a field for people.
-    fn label(&self, field: &Field) -> String {
-        self.frame.t.text(&format!("field-{}", field.name()))
-    }
-}
-
-/// Shows the page of a link.
 pub(super) async fn show(context: &Context<'_>, name: &str) -> Result<Answer, PageError> {
-    let record = context.links().get_link(&context.link_name(name), context.by()).await?;
+    let record = context.links.get_link(&context.link_name(name), context.by).await?;
     let page = page_of(context, &record, None).await;
     Ok(context.page(StatusCode::OK, &page))
 }
 
-/// Edits, deletes or restores a link, as the pressed button says.
 pub(super) async fn change(context: &Context<'_>, name: &str) -> Result<Answer, PageError> {
-    let (links, by, name) = (context.links(), context.by(), context.link_name(name));
-    let to = match context.form().get("do") {
+    let (links, by, name) = (context.links, context.by, context.link_name(name));
+    let to = match context.form.get("do") {
         Some("delete") => {
             links.delete_link(&Target { name: name.clone(), versions: None }, by).await?;
             format!("{LINKS}?{}", Form::default().query_with("gone", &Choice(name).to_string()))
         }
-        Some("restore") => context.link_page(&links.restore_link(&name, by).await?.link),
+        Some("restore") => context.pages.link_page(&links.restore_link(&name, by).await?.link),
         _ => return edit(context, name).await,
     };
     Ok(redirect(StatusCode::SEE_OTHER, &to))
 }
 
 async fn edit(context: &Context<'_>, name: LinkName) -> Result<Answer, PageError> {
-    let (links, by, zone) = (context.links(), context.by(), &context.pages.api.time_zone);
-    let version = context.form().filled("version").and_then(|text| text.parse().ok());
+    let (links, by, zone) = (context.links, context.by, &context.pages.api.time_zone);
+    let version = context.form.filled("version").and_then(|text| text.parse().ok());
     let target = Target { name: name.clone(), versions: version.map(|version| vec![version]) };
-    let (form, mut wrong) = (LinkForm::read(context.form()), FieldErrors::default());
+    let (form, mut wrong) = (LinkForm::read(context.form), FieldErrors::default());
     let fields = form.changes(zone, &mut wrong);
     let error = match links.edit_link(&target, fields, wrong, by).await {
         Ok(record) => {
-            let stored = with_parameter(&context.link_page(&record.link), "stored");
+            let stored = with_parameter(&context.pages.link_page(&record.link), "stored");
             return Ok(redirect(StatusCode::SEE_OTHER, &stored));
         }
         Err(error) => error,
     };
     let is_superseded = matches!(error, AppError::Superseded);
-    let refusal = Refusal::new(error, context.t())?;
+    let refusal = Refusal::new(error, context.t)?;
     let record = links.get_link(&name, by).await?;
     let mut page = page_of(context, &record, Some(refusal)).await;
     if is_superseded {
@@ -103,18 +88,18 @@ async fn edit(context: &Context<'_>, name: LinkName) -> Result<Answer, PageError
 
 /// Makes the page of a link, its form filled with what is stored.
 async fn page_of<'a>(context: &Context<'a>, record: &Record, refusal: Option<Refusal>) -> LinkPage<'a> {
-    let visits = context.links().visit_totals_of(record).await;
+    let visits = context.links.visit_totals_of(record).await;
     let link = ShownLink::new(context, record, visits.total);
     LinkPage {
-        frame: context.frame(Place::Links),
+        frame: context.frame(LINKS),
         form: LinkForm::of(record, &context.pages.api.time_zone),
         version: record.link.version(),
         has_password: record.link.password().is_some(),
-        qr_code: qr_picture(&link.short_url),
+        qr_code: Markup::qr_code(&link.short_url),
         path: link.domain.is_none().then(|| format!("/{}", link.name)),
         may_edit: context.allows(Scope::Edit),
         may_delete: context.allows(Scope::Delete),
-        notices: Notices::new(context.query(), refusal),
+        notices: Notices::new(context.query, refusal),
         conflicts: Vec::new(),
         link,
     }

@@ -3,8 +3,9 @@
 //! 1. The form carries each value that it was filled with. Only values that differ from it are
 //!    changes, so that a form that is sent unchanged changes nothing: not a tag with a comma in it,
 //!    nor a time that the change of the clocks makes ambiguous.
-//! 2. If the link was changed meanwhile, the form is filled anew: with the present values, except
-//!    where this person has typed another one ([`LinkForm::rebased`]).
+//! 2. The form carries the version of the link too. If the link was changed meanwhile, nothing is
+//!    stored, and the form is filled anew: with the present values, except where this person has
+//!    typed another one ([`LinkForm::rebased`]).
 //!
 //! Another field takes a line of [`FIELDS`], one of [`LinkForm::changes`], and the texts `field-…`
 //! and `expected-…` of its name in each language.
@@ -15,7 +16,6 @@ use links::{Details, Record};
 
 use crate::{form::Form, link_input::tags};
 
-/// How a field is typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Input {
     Text,
@@ -28,7 +28,6 @@ pub(super) enum Input {
 /// Writes the value of a link's field as the form has it. Times are in the zone of the service.
 type Write = fn(&Record, &TimeZone) -> String;
 
-/// The fields in their order.
 const FIELDS: [(Field, Input, Write); 10] = [
     (Field::LongUrl, Input::Text, |record, _| record.link.long_url.as_str().to_owned()),
     (Field::Title, Input::Text, |record, _| record.link.title.clone().unwrap_or_default()),
@@ -55,13 +54,10 @@ const FIELDS: [(Field, Input, Write); 10] = [
     (Field::Crawlable, Input::Checkbox, |record, _| checkbox(record.link.crawlable)),
 ];
 
-/// A filled form.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct LinkForm {
     pub(super) fields: Vec<FormField>,
-    /// The new password; empty for none.
     pub(super) password: String,
-    /// Whether the password is to be removed.
     pub(super) removes_password: bool,
 }
 
@@ -75,7 +71,6 @@ pub(super) struct FormField {
     pub(super) typed: String,
 }
 
-/// A field that was changed meanwhile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Conflict {
     pub(super) field: Field,
@@ -84,7 +79,6 @@ pub(super) struct Conflict {
 }
 
 impl LinkForm {
-    /// Fills the form with the values of a link.
     pub(super) fn of(record: &Record, zone: &TimeZone) -> Self {
         let filled = |(field, input, write): (Field, Input, Write)| {
             let value = with_plain_breaks(&write(record, zone));
@@ -93,7 +87,6 @@ impl LinkForm {
         Self { fields: FIELDS.into_iter().map(filled).collect(), ..Self::default() }
     }
 
-    /// Reads the form as it was sent.
     pub(super) fn read(form: &Form) -> Self {
         let sent = |(field, input, _): (Field, Input, Write)| {
             let typed = match input {
@@ -105,7 +98,7 @@ impl LinkForm {
         };
         Self {
             fields: FIELDS.into_iter().map(sent).collect(),
-            password: form.get("password").unwrap_or_default().to_owned(),
+            password: form.value("password").to_owned(),
             removes_password: form.is_on("removePassword"),
         }
     }
@@ -187,7 +180,6 @@ fn form_time(time: Option<Timestamp>, zone: &TimeZone) -> String {
 mod tests {
     use super::*;
 
-    /// The form of a link, as a browser sends it, with some fields typed over.
     fn sent(was: &[(&str, &str)], typed: &[(&str, &str)]) -> LinkForm {
         let mut query = url::form_urlencoded::Serializer::new(String::new());
         for (name, value) in was {

@@ -22,18 +22,15 @@ use crate::{
     context::Context,
     error::PageError,
     form::Form,
-    frame::{Frame, Place},
+    frame::Frame,
 };
 
 /// Links on a page, unless the query says otherwise.
 const PER_PAGE: u64 = 50;
-/// The numbers of links on a page that can be chosen.
 const COUNTS: [u64; 3] = [10, PER_PAGE, 100];
 /// The number of links at which the count of a list ends.
 const COUNTED_MAX: u64 = 100_000;
-/// Maximum number of tags to choose from. The others are found by the search.
 const TAGS_MAX: usize = 300;
-/// The orders that a list can have, with the texts that name them.
 const ORDERS: [(&str, &str); 5] = [
     ("dateCreated-DESC", "order-newest"),
     ("dateCreated-ASC", "order-oldest"),
@@ -48,28 +45,19 @@ struct ListPage<'a> {
     frame: Frame<'a>,
     links: Vec<ShownLink>,
     paged: Paged,
-    /// The fields of the query that the list knows.
     query: Form,
     tags: Vec<Tag>,
     domains: Vec<String>,
     is_trash: bool,
-    orders: [(&'static str, &'static str); 5],
-    counts: [u64; 3],
-    /// The periods, with their names.
-    periods: Vec<(&'static str, String)>,
     /// The chosen periods: that in which visits are counted, and that in which links were made.
     visits_in: Period,
     created_in: Period,
     may_count: bool,
-    /// What the key may do with chosen links.
     may: May,
-    /// What became of the last change of chosen links.
     done: Done,
-    /// A deleted link that can be restored.
     deleted: Option<Choice>,
 }
 
-/// What a key may do with chosen links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct May {
     edit: bool,
@@ -84,43 +72,18 @@ impl May {
 }
 
 impl ListPage<'_> {
-    /// Returns the number of links as a text.
-    fn total(&self) -> String {
-        let (t, Paged { total, pages, .. }) = (self.frame.t, &self.paged);
-        if pages.is_some() {
-            t.count("count-links", total)
-        } else {
-            t.with("links-at-least", t.number(total))
-        }
-    }
-
-    fn value(&self, name: &str) -> &str {
-        self.query.get(name).unwrap_or("")
-    }
-
     /// Returns the query of the links that have a tag too, from the first page on.
     fn tag_query(&self, tag: &str) -> String {
         Form::parse(self.query.without(&["page"]).as_bytes()).query_with("tag", tag)
     }
 
-    /// Returns the address of the QR codes of these links.
-    fn sheet(&self) -> String {
-        address(QR_SHEET, &self.query)
-    }
-
-    fn count(&self) -> u64 {
-        per_page(&self.query)
-    }
-
-    /// Returns whether a filter hides links.
     fn is_filtered(&self) -> bool {
         let is_filled = |name: &&str| self.query.filled(name).is_some();
         self.created_in != Period::All || ["search", "tag", "domain", "ended"].iter().any(is_filled)
     }
 }
 
-/// Reads the query of a list: search, filters, order and page. Invalid fields are recorded in
-/// `wrong`.
+/// Reads the query of a list; what is wrong is recorded.
 pub(super) fn read_query(context: &Context<'_>, query: &Form, wrong: &mut FieldErrors) -> ListLinks {
     let page = query.filled("page").map(|text| {
         let page = text.parse().ok().filter(|page| *page > 0);
@@ -148,7 +111,6 @@ pub(super) fn read_query(context: &Context<'_>, query: &Form, wrong: &mut FieldE
     }
 }
 
-/// Returns the number of links on a page.
 fn per_page(query: &Form) -> u64 {
     let asked = query.filled("count").and_then(|text| text.parse().ok());
     asked.filter(|count| COUNTS.contains(count)).unwrap_or(PER_PAGE)
@@ -164,19 +126,17 @@ fn visit_days(period: Period, now: Timestamp, zone: &TimeZone) -> Option<VisitDa
     Some(VisitDays { first: first?.min(today), last: last.unwrap_or(today) })
 }
 
-/// Shows a page of the list.
 pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
-    answer(context, StatusCode::OK, Done::of(context.query())).await
+    answer(context, StatusCode::OK, Done::of(context.query)).await
 }
 
-/// Answers with the page of the list that the query asks for. `done` is what became of the last
-/// change of chosen links.
+/// Answers with the list of the query; `done` is what became of the last change of chosen links.
 pub(super) async fn answer(
     context: &Context<'_>,
     status: StatusCode,
     done: Done,
 ) -> Result<Answer, PageError> {
-    let (query, by, service) = (context.query(), context.by(), context.links());
+    let (query, by, service) = (context.query, context.by, context.links);
     let mut wrong = FieldErrors::default();
     let list = read_query(context, query, &mut wrong);
     let (is_trash, days) = (list.deleted, list.visits_in);
@@ -196,15 +156,12 @@ pub(super) async fn answer(
     let chosen = query.filled("tag").and_then(|name| Tag::exactly(name).ok());
     tags.extend(chosen.filter(|chosen| !tags.contains(chosen)));
     let page = ListPage {
-        frame: context.frame(Place::Links),
+        frame: context.frame(LINKS),
         links: read_links(context, &listed, days).await?,
         paged,
         tags,
         domains: service.domains(false, by).await?.into_iter().map(|domain| domain.name).collect(),
         is_trash,
-        orders: ORDERS,
-        counts: COUNTS,
-        periods: period_choices(context.t()),
         visits_in: read_period(query, "visits", &mut ignored),
         created_in: read_period(query, "created", &mut ignored),
         may_count: context.allows(Scope::Visits),
@@ -216,10 +173,8 @@ pub(super) async fn answer(
     Ok(context.page(status, &page))
 }
 
-/// Describes a page with `len` links.
-///
-/// # Errors
-/// Returns the last page, to show instead of one that does not exist.
+/// Describes a page with `len` links. The error is the last page, to show instead of one that does
+/// not exist.
 fn page_of(total: u64, page: u64, per_page: u64, len: u64, query: &Form) -> Result<Paged, u64> {
     let is_counted = total < COUNTED_MAX;
     let last = total.div_ceil(per_page).max(1);
@@ -240,7 +195,7 @@ async fn read_links(
     listed: &ListedLinks,
     days: Option<VisitDays>,
 ) -> Result<Vec<ShownLink>, PageError> {
-    let (by, service) = (context.by(), context.links());
+    let (by, service) = (context.by, context.links);
     let mut links = Vec::with_capacity(listed.entries.len());
     for piece in pieces(&listed.entries) {
         let records = service.read_piece(listed, piece, by).await?;

@@ -30,7 +30,6 @@ use crate::{
     error::PageError,
 };
 
-/// Answers a request for a management page.
 pub(crate) async fn answer(context: &Context<'_>) -> Result<Answer, PageError> {
     let (path, is_form) = (context.request.path(), *context.request.method == Method::POST);
     for prefix in [LINK, rules::PATH] {
@@ -50,15 +49,15 @@ pub(crate) async fn answer(context: &Context<'_>) -> Result<Answer, PageError> {
         (STATISTICS, false) => Box::pin(statistics::show(context)),
         (statistics::TABLE, false) => Box::pin(statistics::download(context)),
         (statistics::COUNT, false) => Box::pin(statistics::count(context)),
-        (tags::PATH, false) => Box::pin(tags::show(context)),
+        (tags::PATH, false) => Box::pin(tags::answer(context, None)),
         (tags::PATH, true) => Box::pin(tags::change(context)),
-        (domains::PATH, false) => Box::pin(domains::show(context)),
+        (domains::PATH, false) => Box::pin(domains::answer(context, None)),
         (domains::PATH, true) => Box::pin(domains::change(context)),
         (bulk::PATH, false) => return Ok(bulk::show(context)),
         (bulk::PATH, true) => Box::pin(bulk::submit(context)),
-        (targets::PATH, false) => Box::pin(targets::show(context)),
+        (targets::PATH, false) => Box::pin(targets::answer(context, None)),
         (targets::PATH, true) => Box::pin(targets::change(context)),
-        (keys::PATH, false) => Box::pin(keys::show(context)),
+        (keys::PATH, false) => Box::pin(keys::answer(context, None, None)),
         (keys::PATH, true) => Box::pin(keys::change(context)),
         (reservations::PATH, false) => Box::pin(reservations::show(context)),
         (reservations::PATH, true) => Box::pin(reservations::change(context)),

@@ -21,36 +21,27 @@ pub(super) struct Notices {
 }
 
 impl Notices {
-    /// Makes the notices of a page, whose query says whether a form was stored.
     pub(super) fn new(query: &Form, refusal: Option<Refusal>) -> Self {
         Self { is_stored: refusal.is_none() && is_stored(query), refusal }
     }
 
-    /// Returns the status of the page.
     pub(super) fn status(&self) -> StatusCode {
         self.refusal.as_ref().map_or(StatusCode::OK, |refusal| refusal.status)
     }
 
-    /// Returns whether the form was refused because of this field.
     pub(super) fn is_wrong(&self, field: &str) -> bool {
         self.refusal.as_ref().is_some_and(|refusal| refusal.fields.iter().any(|wrong| wrong == field))
     }
 }
 
-/// Why a form was refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub(super) status: StatusCode,
     pub(super) text: String,
-    /// The fields that are wrong.
     pub(super) fields: Vec<String>,
 }
 
 impl Refusal {
-    /// Converts an error that the sender of the form can mend.
-    ///
-    /// # Errors
-    /// Returns any other error, which has a page of its own.
+    /// Converts an error that the sender of the form can mend; any other has a page of its own.
     pub(super) fn new(error: AppError, t: &Locale) -> Result<Self, PageError> {
         let status = api::rest::status_of(&error);
         // Conflicts, missing objects and wrong values; and a name that the key may not add.
@@ -62,13 +53,11 @@ impl Refusal {
         Ok(Self { status, text: message(&error, t), fields: wrong_fields(&error) })
     }
 
-    /// Makes the refusal of a form by the page itself.
     pub(super) fn of_page(text: String) -> Self {
         Self { status: StatusCode::BAD_REQUEST, text, fields: Vec::new() }
     }
 }
 
-/// Leads back to a list after a change.
 pub(super) fn stored(context: &Context<'_>, path: &str) -> Answer {
-    redirect(StatusCode::SEE_OTHER, &stored_address(path, context.query()))
+    redirect(StatusCode::SEE_OTHER, &stored_address(path, context.query))
 }

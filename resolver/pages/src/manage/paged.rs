@@ -1,9 +1,8 @@
 //! A list that is in memory and shown page by page, with the addresses that lead to its other pages
 //! and back to it.
 
-use crate::{addresses::with_parameter, form::Form, locale::Locale};
+use crate::{addresses::with_parameter, form::Form};
 
-/// Entries on a page.
 const PER_PAGE: usize = 50;
 /// The field of a query that says that a form was stored.
 const STORED: &str = "stored";
@@ -13,18 +12,14 @@ pub(super) const KNOWN: [&str; 12] = [
     "count",
 ];
 
-/// The page of a list that is shown.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Paged {
     /// The number of entries on all pages. If they were not all counted, there are more.
     pub(super) total: u64,
-    /// The number of the page, from 1.
     pub(super) page: u64,
     /// The number of pages; `None` if the entries were not all counted.
     pub(super) pages: Option<u64>,
-    /// The address of the page before.
     pub(super) before: Option<String>,
-    /// The address of the page after.
     pub(super) after: Option<String>,
     /// Where the forms of the list are sent to: the same page of it.
     pub(super) action: String,
@@ -38,19 +33,6 @@ impl Paged {
         let before = (page > 1).then(|| to(page - 1));
         let after = (page < pages).then(|| to(page + 1));
         Self { total, page, pages: Some(pages), before, after, action: address(path, query) }
-    }
-
-    /// Returns whether the list has more pages than this one.
-    pub(super) fn is_long(&self) -> bool {
-        self.before.is_some() || self.after.is_some()
-    }
-
-    /// Returns the number of the page as a text, with that of the last one if it is known.
-    pub(super) fn place(&self, t: &Locale) -> String {
-        match &self.pages {
-            Some(pages) => t.with_two("page-of", t.number(&self.page), t.number(pages)),
-            None => t.with("page-number", t.number(&self.page)),
-        }
     }
 
     /// Cuts the page that the query names out of a list. A number that is too high is that of the
@@ -70,12 +52,10 @@ pub(super) fn address(path: &str, query: &Form) -> String {
     if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
 }
 
-/// Returns the address of a list with the same query, and the notice that a form was stored.
 pub(super) fn stored_address(path: &str, query: &Form) -> String {
     with_parameter(&address(path, query), STORED)
 }
 
-/// Returns whether a form was stored before this page was requested.
 pub(super) fn is_stored(query: &Form) -> bool {
     query.is_on(STORED)
 }

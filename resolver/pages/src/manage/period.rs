@@ -11,15 +11,11 @@ use jiff::{SignedDuration, Timestamp, ToSpan as _, civil::Date, tz::TimeZone};
 
 use crate::{form::Form, locale::Locale};
 
-/// The value of the field `range` that stands for dates.
 const DATES: &str = "dates";
-/// Length of a date, as the fields have it.
 const DATE_LEN: usize = "2026-11-25".len();
 
-/// A period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Period {
-    /// Since midnight.
     Today,
     /// Today and the 6 days before.
     Week,
@@ -28,20 +24,15 @@ pub(super) enum Period {
     Month,
     /// Today and the 89 days before.
     Quarter,
-    /// Since the first day of this month.
     ThisMonth,
     /// The whole month before this one.
     LastMonth,
-    /// Since New Year.
     Year,
-    /// Since the first visit.
     All,
     /// From a day on, or the first visit, until another, or now.
     Dates(Option<Date>, Option<Date>),
 }
 
-/// The first and the last second of a period.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bounds {
     /// The first second; `None` for the first visit.
     pub(super) start: Option<Timestamp>,
@@ -50,7 +41,6 @@ pub(super) struct Bounds {
 }
 
 impl Period {
-    /// The periods that have a name.
     pub(super) const PRESETS: [Self; 8] = [
         Self::Today,
         Self::Week,
@@ -62,7 +52,6 @@ impl Period {
         Self::All,
     ];
 
-    /// Returns the value of the field `range`.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Today => "today",
@@ -77,14 +66,13 @@ impl Period {
         }
     }
 
-    /// Returns the text for people.
     pub(super) fn text(self, t: &Locale) -> String {
         t.text(&format!("period-{}", self.name()))
     }
 
     /// Reads the fields `range`, `from`, `until` and `was`. What is wrong is recorded.
     pub(super) fn read(query: &Form, wrong: &mut FieldErrors) -> Self {
-        let typed = |name: &str| query.get(name).unwrap_or("").trim().to_owned();
+        let typed = |name: &str| query.value(name).trim().to_owned();
         let (from, until) = (typed("from"), typed("until"));
         let is_edited = query.get("was").is_some_and(|was| was != was_text(&from, &until));
         let preset = query.owned("range").filter(|name| name != DATES).and_then(|name| {
@@ -138,7 +126,6 @@ impl Period {
         }
     }
 
-    /// Returns the bounds of the period at a time, in a zone.
     pub(super) fn bounds(self, now: Timestamp, zone: &TimeZone) -> Bounds {
         let (first, last) = self.dates(now, zone);
         let end = last.map(|last| end_of(last, zone)).filter(|end| *end < now);
@@ -157,7 +144,6 @@ pub(super) fn read_period(query: &Form, field: &str, wrong: &mut FieldErrors) ->
     wrong.note(field, found.ok_or_else(|| "no name of a period".to_owned())).unwrap_or(Period::All)
 }
 
-/// Returns the periods of lists to choose from: names and texts.
 pub(super) fn period_choices(t: &Locale) -> Vec<(&'static str, String)> {
     OF_LISTS.into_iter().map(|period| (period.name(), period.text(t))).collect()
 }
@@ -167,7 +153,6 @@ pub(super) fn was_text(from: &str, until: &str) -> String {
     format!("{from}/{until}")
 }
 
-/// Parses a date without a time.
 fn parse(text: &str) -> Option<Date> {
     text.parse().ok().filter(|_| text.len() == DATE_LEN)
 }
@@ -177,7 +162,6 @@ fn start_of(date: Date, zone: &TimeZone) -> Timestamp {
     date.to_zoned(zone.clone()).map_or(Timestamp::MAX, |start| start.timestamp())
 }
 
-/// Returns the last second of a day.
 fn end_of(date: Date, zone: &TimeZone) -> Timestamp {
     let Ok(next) = date.tomorrow() else { return Timestamp::MAX };
     let next = start_of(next, zone);
@@ -216,73 +200,55 @@ mod tests {
     }
 
     #[test]
-    fn periods_begin_at_midnight_of_the_zone_and_end_now() {
-        for (period, now, zone, start) in [
-            // The same minute is the 24th in New York and the 25th in Kathmandu.
-            (Period::Today, "2026-11-24T18:30:00Z", "America/New_York", "2026-11-24T05:00:00Z"),
-            (Period::Today, "2026-11-24T18:30:00Z", "Asia/Kathmandu", "2026-11-24T18:15:00Z"),
-            (Period::Week, "2026-11-24T18:30:00Z", "Asia/Kathmandu", "2026-11-18T18:15:00Z"),
-            (Period::Month, "2026-11-24T18:30:00Z", "UTC", "2026-10-26T00:00:00Z"),
-            (Period::Quarter, "2026-11-24T18:30:00Z", "UTC", "2026-08-27T00:00:00Z"),
-            (Period::All, "2026-11-24T18:30:00Z", "UTC", ""),
-            // The last and the first second of a day belong to different days.
-            (Period::Today, "2026-11-24T22:59:59Z", "Europe/Berlin", "2026-11-23T23:00:00Z"),
-            (Period::Today, "2026-11-24T23:00:00Z", "Europe/Berlin", "2026-11-24T23:00:00Z"),
-            (Period::Year, "2026-12-31T22:59:59Z", "Europe/Berlin", "2025-12-31T23:00:00Z"),
-            (Period::Year, "2026-12-31T23:00:00Z", "Europe/Berlin", "2026-12-31T23:00:00Z"),
-            (Period::ThisMonth, "2026-11-24T18:30:00Z", "Europe/Berlin", "2026-10-31T23:00:00Z"),
-            // It is January in Kathmandu.
-            (Period::ThisMonth, "2026-12-31T18:30:00Z", "Asia/Kathmandu", "2026-12-31T18:15:00Z"),
-            // Thirty days back, the clocks of Berlin are in summer time.
-            (Period::Month, "2026-11-01T12:00:00Z", "Europe/Berlin", "2026-10-02T22:00:00Z"),
-            // Chile's clocks skip midnight, so that the day begins at one o'clock.
-            (Period::Today, "2026-09-06T12:00:00Z", "America/Santiago", "2026-09-06T04:00:00Z"),
-        ] {
-            assert_eq!(
-                bounds(period, now, zone),
-                (start.to_owned(), String::new()),
-                "{period:?} {now} {zone}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_period_that_is_over_ends_with_the_last_second_of_its_last_day() {
+    fn periods_begin_at_midnight_of_the_zone_and_end_now_or_with_the_last_second_of_their_last_day() {
+        use Period::{All, LastMonth, Month, Quarter, ThisMonth, Today, Week, Year};
         let until = |last: &str| Period::Dates(None, day(last));
-        for (period, now, zone, expected) in [
+        let october = Period::Dates(day("2026-10-25"), day("2026-10-25"));
+        for (period, now, zone, start, end) in [
+            // The same minute is the 24th in New York and the 25th in Kathmandu.
+            (Today, "2026-11-24T18:30:00Z", "America/New_York", "2026-11-24T05:00:00Z", ""),
+            (Today, "2026-11-24T18:30:00Z", "Asia/Kathmandu", "2026-11-24T18:15:00Z", ""),
+            (Week, "2026-11-24T18:30:00Z", "Asia/Kathmandu", "2026-11-18T18:15:00Z", ""),
+            (Month, "2026-11-24T18:30:00Z", "UTC", "2026-10-26T00:00:00Z", ""),
+            (Quarter, "2026-11-24T18:30:00Z", "UTC", "2026-08-27T00:00:00Z", ""),
+            (All, "2026-11-24T18:30:00Z", "UTC", "", ""),
+            // The last and the first second of a day belong to different days.
+            (Today, "2026-11-24T22:59:59Z", "Europe/Berlin", "2026-11-23T23:00:00Z", ""),
+            (Today, "2026-11-24T23:00:00Z", "Europe/Berlin", "2026-11-24T23:00:00Z", ""),
+            (Year, "2026-12-31T22:59:59Z", "Europe/Berlin", "2025-12-31T23:00:00Z", ""),
+            (Year, "2026-12-31T23:00:00Z", "Europe/Berlin", "2026-12-31T23:00:00Z", ""),
+            (ThisMonth, "2026-11-24T18:30:00Z", "Europe/Berlin", "2026-10-31T23:00:00Z", ""),
+            // It is January in Kathmandu.
+            (ThisMonth, "2026-12-31T18:30:00Z", "Asia/Kathmandu", "2026-12-31T18:15:00Z", ""),
+            // Thirty days back, the clocks of Berlin are in summer time.
+            (Month, "2026-11-01T12:00:00Z", "Europe/Berlin", "2026-10-02T22:00:00Z", ""),
+            // Chile's clocks skip midnight, so that the day begins at one o'clock.
+            (Today, "2026-09-06T12:00:00Z", "America/Santiago", "2026-09-06T04:00:00Z", ""),
             // The clocks of Berlin changed on the 25th of October.
+            (LastMonth, "2026-11-24T18:30Z", "Europe/Berlin", "2026-09-30T22:00:00Z", "2026-10-31T22:59:59Z"),
             (
-                Period::LastMonth,
-                "2026-11-24T18:30:00Z",
+                october,
+                "2026-11-24T00:00:00Z",
                 "Europe/Berlin",
-                ("2026-09-30T22:00:00Z", "2026-10-31T22:59:59Z"),
+                "2026-10-24T22:00:00Z",
+                "2026-10-25T22:59:59Z",
             ),
             // The month before is of another year in UTC.
             (
-                Period::LastMonth,
-                "2026-12-31T18:30:00Z",
+                LastMonth,
+                "2026-12-31T18:30Z",
                 "Asia/Kathmandu",
-                ("2026-11-30T18:15:00Z", "2026-12-31T18:14:59Z"),
+                "2026-11-30T18:15:00Z",
+                "2026-12-31T18:14:59Z",
             ),
-            (
-                Period::LastMonth,
-                "2026-12-31T18:30:00Z",
-                "UTC",
-                ("2026-11-01T00:00:00Z", "2026-11-30T23:59:59Z"),
-            ),
-            (
-                Period::Dates(day("2026-10-25"), day("2026-10-25")),
-                "2026-11-24T00:00:00Z",
-                "Europe/Berlin",
-                ("2026-10-24T22:00:00Z", "2026-10-25T22:59:59Z"),
-            ),
-            (until("2026-11-23"), "2026-11-24T12:00:00Z", "UTC", ("", "2026-11-23T23:59:59Z")),
+            (LastMonth, "2026-12-31T18:30Z", "UTC", "2026-11-01T00:00:00Z", "2026-11-30T23:59:59Z"),
+            (until("2026-11-23"), "2026-11-24T12:00:00Z", "UTC", "", "2026-11-23T23:59:59Z"),
             // A last day that is not over ends now.
-            (until("2026-11-24"), "2026-11-24T12:00:00Z", "UTC", ("", "")),
-            (until("9999-12-31"), "2026-11-24T12:00:00Z", "UTC", ("", "")),
+            (until("2026-11-24"), "2026-11-24T12:00:00Z", "UTC", "", ""),
+            (until("9999-12-31"), "2026-11-24T12:00:00Z", "UTC", "", ""),
         ] {
-            let (start, end) = bounds(period, now, zone);
-            assert_eq!((&*start, &*end), expected, "{period:?} {now} {zone}");
+            let expected = (start.to_owned(), end.to_owned());
+            assert_eq!(bounds(period, now, zone), expected, "{period:?} {now} {zone}");
         }
         let last = Period::Dates(day("9999-12-31"), None);
         let now = at("2026-11-24T12:00:00Z");

@@ -7,6 +7,7 @@ use app::{
 };
 use askama::Template;
 use hyper::StatusCode;
+use links::Record;
 use web::Answer;
 
 use super::{
@@ -18,47 +19,34 @@ use crate::{
     context::Context,
     error::PageError,
     form::Form,
-    frame::{Frame, Place},
+    frame::Frame,
     markup::Markup,
-    qr_picture::qr_picture,
 };
 
-/// The sheet.
 #[derive(Template)]
 #[template(path = "manage/qr_sheet.html")]
 struct SheetPage<'a> {
     frame: Frame<'a>,
-    codes: Vec<ShownCode>,
+    context: Context<'a>,
+    records: Vec<Record>,
     paged: Paged,
-    /// The address of the list with the same query.
     list: String,
 }
 
-/// A link on the sheet.
-struct ShownCode {
-    picture: Markup,
-    short_url: String,
-    title: Option<String>,
-}
-
-/// Shows the sheet of a page of the list.
 pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
-    let (links, by) = (context.links(), context.by());
+    let (links, by) = (context.links, context.by);
     // Nothing is printed for the trash, whose links lead nowhere.
-    let query = Form::parse(context.query().without(&["deleted"]).as_bytes());
+    let query = Form::parse(context.query.without(&["deleted"]).as_bytes());
     let mut wrong = FieldErrors::default();
     // Sheets are numbered, so all links are counted.
     let list = ListLinks { count_max: None, ..read_query(context, &query, &mut wrong) };
     let listed = links.list_links(list, wrong, by).await?;
-    let mut codes = Vec::with_capacity(listed.entries.len());
+    let mut records = Vec::with_capacity(listed.entries.len());
     for piece in pieces(&listed.entries) {
-        for record in links.read_piece(&listed, piece, by).await? {
-            let short_url = context.pages.short_url(&record.link);
-            codes.push(ShownCode { picture: qr_picture(&short_url), short_url, title: record.link.title });
-        }
+        records.extend(links.read_piece(&listed, piece, by).await?);
     }
     let paged = Paged::new(listed.total, listed.page, listed.per_page, QR_SHEET, &query);
     let list = address(LINKS, &query);
-    let page = SheetPage { frame: context.frame(Place::Links), codes, paged, list };
+    let page = SheetPage { frame: context.frame(LINKS), context: *context, records, paged, list };
     Ok(context.page(StatusCode::OK, &page))
 }

@@ -14,114 +14,50 @@ use super::{
     notices::{Notices, Refusal},
     paged::{Paged, stored_address},
 };
-use crate::{
-    answer::redirect,
-    context::Context,
-    error::PageError,
-    form::Form,
-    frame::{Frame, Place},
-    table,
-};
+use crate::{answer::redirect, context::Context, error::PageError, form::Form, frame::Frame, table};
 
-/// The address of the page.
 pub(super) const PATH: &str = "/manage/reservations";
-/// The address of the codes of a reservation as CSV.
 pub(super) const TABLE: &str = "/manage/reservations.csv";
-/// The columns of the table.
 const COLUMNS: [&str; 2] = ["shortCode", "shortUrl"];
 
-/// The table of open reservations.
 #[derive(Template)]
 #[template(path = "manage/reservations.html")]
 struct ReservationsPage<'a> {
     frame: Frame<'a>,
+    context: Context<'a>,
     /// The reservation that the query names.
-    chosen: Option<ShownCodes>,
-    reservations: Vec<ShownReservation>,
+    chosen: Option<Reserved>,
+    reservations: Vec<Reservation>,
     paged: Paged,
     notices: Notices,
     /// The keyspaces that codes can be reserved from, the default one first.
     keyspaces: Vec<String>,
-    count_max: u64,
     /// Whether the key may use the domain that reserved codes belong to.
     may_reserve: bool,
-    /// The form that was refused; empty without one.
     form: &'a Form,
 }
 
-/// A reservation in the table.
-struct ShownReservation {
-    id: String,
-    created: String,
-    /// The creation time for programs.
-    exact_created: String,
-    /// The name of its keyspace; empty if another process mints from it, which can give it up.
-    keyspace: String,
-    count: u64,
-    /// Whether the key of the session has made it.
-    is_own: bool,
+fn size(reservation: &Reservation) -> u64 {
+    reservation.spans.iter().map(|span| span.len()).sum()
 }
 
-/// The codes of a reservation.
-struct ShownCodes {
-    id: String,
-    count: u64,
-    /// The number of codes that have a link.
-    filled: u64,
-    /// When the reservation was given up.
-    given_up: Option<String>,
-    /// All codes, one on each line.
-    text: String,
-}
-
-impl ReservationsPage<'_> {
-    /// Returns what was typed in a field.
-    fn value(&self, name: &str) -> &str {
-        self.form.get(name).unwrap_or("")
-    }
-}
-
-impl ShownReservation {
-    /// Shows a reservation without its codes.
-    fn new(context: &Context<'_>, reservation: &Reservation) -> Self {
-        Self {
-            id: reservation.id.to_string(),
-            created: context.time(reservation.created_at),
-            exact_created: reservation.created_at.to_string(),
-            keyspace: context.links().keyspace_of_reservation(reservation).to_owned(),
-            count: reservation.spans.iter().map(|span| span.len()).sum(),
-            is_own: reservation.created_by == context.by().id,
-        }
-    }
-}
-
-impl ShownCodes {
-    /// Shows the codes of a reservation.
-    fn new(context: &Context<'_>, Reserved { reservation, filled, codes }: &Reserved) -> Self {
-        Self {
-            id: reservation.id.to_string(),
-            count: codes.len() as u64,
-            filled: *filled,
-            given_up: reservation.closed_at.map(|at| context.time(at)),
-            text: codes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"),
-        }
-    }
+fn count<T>(codes: &[T]) -> u64 {
+    codes.len() as u64
 }
 
 /// Shows a page of the open reservations, and the codes of the one that the query names.
 pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
-    let Some(id) = context.query().filled("id") else { return answer(context, None, None).await };
-    match context.links().reservation(id, context.by()).await {
-        Ok(reserved) => answer(context, Some(ShownCodes::new(context, &reserved)), None).await,
-        Err(error) => answer(context, None, Some(Refusal::new(error, context.t())?)).await,
+    let Some(id) = context.query.filled("id") else { return answer(context, None, None).await };
+    match context.links.reservation(id, context.by).await {
+        Ok(reserved) => answer(context, Some(reserved), None).await,
+        Err(error) => answer(context, None, Some(Refusal::new(error, context.t)?)).await,
     }
 }
 
-/// Makes a reservation or gives one up, as the pressed button says.
 pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
-    let (links, by, form) = (context.links(), context.by(), context.form());
+    let (links, by, form) = (context.links, context.by, context.form);
     let changed = if form.get("do") == Some("give-up") {
-        let given_up = links.give_up_reservation(form.get("id").unwrap_or_default(), by).await;
+        let given_up = links.give_up_reservation(form.value("id"), by).await;
         given_up.map(|()| stored_address(PATH, &list_query(context)))
     } else {
         // A number that cannot be read is none, and the use case says what it expects.
@@ -131,14 +67,13 @@ pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
     };
     match changed {
         Ok(to) => Ok(redirect(StatusCode::SEE_OTHER, &to)),
-        Err(error) => answer(context, None, Some(Refusal::new(error, context.t())?)).await,
+        Err(error) => answer(context, None, Some(Refusal::new(error, context.t)?)).await,
     }
 }
 
-/// Answers with the codes of a reservation as a file.
 pub(super) async fn download(context: &Context<'_>) -> Result<Answer, PageError> {
-    let id = context.query().filled("id").unwrap_or_default();
-    let Reserved { reservation, codes, .. } = context.links().reservation(id, context.by()).await?;
+    let id = context.query.filled("id").unwrap_or_default();
+    let Reserved { reservation, codes, .. } = context.links.reservation(id, context.by).await?;
     let public_url = &context.pages.api.public_url;
     let rows = codes.iter().map(|code| [code.to_string(), format!("{public_url}/{code}")]);
     Ok(table::answer(&format!("reservation-{}", reservation.id), table::write(COLUMNS, rows)?))
@@ -146,23 +81,23 @@ pub(super) async fn download(context: &Context<'_>) -> Result<Answer, PageError>
 
 async fn answer(
     context: &Context<'_>,
-    chosen: Option<ShownCodes>,
+    chosen: Option<Reserved>,
     refusal: Option<Refusal>,
 ) -> Result<Answer, PageError> {
-    let (links, by) = (context.links(), context.by());
+    let (links, by) = (context.links, context.by);
     let mut reservations = links.reservations(by).await?;
     reservations.retain(|reservation| reservation.closed_at.is_none());
     let query = list_query(context);
     let (paged, reservations) = Paged::cut(reservations, PATH, &query);
     let keyspaces = links.reserver.mintings.iter().map(|minting| minting.namespace.to_string());
     let page = ReservationsPage {
-        frame: context.frame(Place::Reservations),
+        frame: context.frame(PATH),
+        context: *context,
         chosen,
-        reservations: reservations.iter().map(|one| ShownReservation::new(context, one)).collect(),
+        reservations,
         keyspaces: keyspaces.collect(),
-        count_max: COUNT_MAX,
         may_reserve: by.limits.domain.is_none_or(|domain| domain.is_default()),
-        form: context.form(),
+        form: context.form,
         paged,
         notices: Notices::new(&query, refusal),
     };
@@ -171,5 +106,5 @@ async fn answer(
 
 /// Returns the query of the list, which the codes of one reservation are no part of.
 fn list_query(context: &Context<'_>) -> Form {
-    Form::parse(context.query().without(&["id"]).as_bytes())
+    Form::parse(context.query.without(&["id"]).as_bytes())
 }

@@ -6,7 +6,6 @@ use links::{LinkState, Record};
 use super::choice::Choice;
 use crate::{addresses, context::Context};
 
-/// A link, its values as texts.
 pub(super) struct ShownLink {
     pub(super) short_url: String,
     pub(super) long_url: String,
@@ -16,20 +15,16 @@ pub(super) struct ShownLink {
     pub(super) tags: Vec<String>,
     pub(super) created: String,
     pub(super) visits: u64,
-    /// The page of the link.
     pub(super) address: String,
-    /// The page of its statistics.
     pub(super) statistics: String,
     /// Whether the link redirects, and if not, why: the name of a class of the style sheet, and
     /// with `state-` that of a text.
     pub(super) state: &'static str,
     pub(super) state_text: String,
-    /// The link among the chosen ones of a form.
     pub(super) choice: Choice,
 }
 
 impl ShownLink {
-    /// Shows a link with the number of its visits.
     pub(super) fn new(context: &Context<'_>, record: &Record, visits: u64) -> Self {
         let (link, api) = (&record.link, &context.pages.api);
         let name = api.lookup.name_of(link).unwrap_or_default();
@@ -41,12 +36,12 @@ impl ShownLink {
             choice: Choice(LinkName { code: name.clone(), domain: domain.clone() }),
             title: link.title.clone(),
             tags: record.tags.iter().map(ToString::to_string).collect(),
-            created: context.time(link.created_at),
+            created: context.pages.shown_time(&link.created_at),
             visits,
             address: addresses::link_page(&name, domain.as_deref()),
             statistics: addresses::link_statistics(&name, domain.as_deref()),
             state,
-            state_text: context.t().text(&format!("state-{state}")),
+            state_text: context.t.text(&format!("state-{state}")),
             domain,
             name,
         }
@@ -62,19 +57,5 @@ fn class_of(state: LinkState) -> &'static str {
         LinkState::Disabled => "disabled",
         LinkState::Blocked => "blocked",
         LinkState::Deleted => "deleted",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::locale::Locales;
-
-    #[test]
-    fn every_state_has_a_text_in_every_language() {
-        for t in Locales::embedded().all() {
-            for state in ["deleted", "blocked", "disabled", "expired", "not-yet", "live"] {
-                assert!(t.try_text(&format!("state-{state}")).is_some(), "{t:?} {state}");
-            }
-        }
     }
 }

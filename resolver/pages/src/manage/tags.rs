@@ -12,23 +12,15 @@ use super::{
     notices::{Notices, Refusal, stored},
     paged::Paged,
 };
-use crate::{
-    context::Context,
-    error::PageError,
-    form::Form,
-    frame::{Frame, Place},
-};
+use crate::{context::Context, error::PageError, form::Form, frame::Frame};
 
-/// The address of the page.
 pub(super) const PATH: &str = "/manage/tags";
-/// The orders that the list can have, with the texts that name them.
 const ORDERS: [(&str, &str); 3] = [
     ("tag-ASC", "tags-order-name"),
     ("shortUrlsCount-DESC", "tags-order-links"),
     ("visits-DESC", "order-visits"),
 ];
 
-/// The table of tags.
 #[derive(Template)]
 #[template(path = "manage/tags.html")]
 struct TagsPage<'a> {
@@ -37,7 +29,6 @@ struct TagsPage<'a> {
     paged: Paged,
     notices: Notices,
     query: &'a Form,
-    orders: [(&'static str, &'static str); 3],
     may_rename: bool,
     may_delete: bool,
     may_count: bool,
@@ -45,7 +36,6 @@ struct TagsPage<'a> {
     typed: &'a Form,
 }
 
-/// A tag in the table.
 struct ShownTag {
     name: String,
     links: u64,
@@ -53,43 +43,30 @@ struct ShownTag {
 }
 
 impl TagsPage<'_> {
-    /// Returns a field of the query.
-    fn value(&self, name: &str) -> &str {
-        self.query.get(name).unwrap_or("")
-    }
-
-    /// Returns whether the new name of a tag was refused.
     fn is_wrong(&self, tag: &ShownTag) -> bool {
         self.notices.refusal.is_some() && self.typed.get("tag") == Some(&tag.name)
     }
 
-    /// Returns the value of the field for another name.
     fn new_name<'s>(&'s self, tag: &'s ShownTag) -> &'s str {
-        if self.is_wrong(tag) { self.typed.get("newName").unwrap_or_default() } else { &tag.name }
+        if self.is_wrong(tag) { self.typed.value("newName") } else { &tag.name }
     }
 }
 
-/// Shows a page of the tags.
-pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
-    answer(context, None).await
-}
-
-/// Renames or deletes a tag, as the pressed button says.
 pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
-    let (links, by, form) = (context.links(), context.by(), context.form());
-    let name = form.get("tag").unwrap_or_default();
+    let (links, by, form) = (context.links, context.by, context.form);
+    let name = form.value("tag");
     let changed = match form.get("do") {
         Some("delete") => links.delete_tags(std::iter::once(name), by).await,
         _ => links.rename_tag(Some(name), form.get("newName"), FieldErrors::default(), by).await,
     };
     match changed {
         Ok(()) => Ok(stored(context, PATH)),
-        Err(error) => answer(context, Some(Refusal::new(error, context.t())?)).await,
+        Err(error) => answer(context, Some(Refusal::new(error, context.t)?)).await,
     }
 }
 
-async fn answer(context: &Context<'_>, refusal: Option<Refusal>) -> Result<Answer, PageError> {
-    let (query, by, links) = (context.query(), context.by(), context.links());
+pub(super) async fn answer(context: &Context<'_>, refusal: Option<Refusal>) -> Result<Answer, PageError> {
+    let (query, by, links) = (context.query, context.by, context.links);
     let (search, order) = (query.filled("search"), query.filled("order"));
     let tags = links.tags(search, order, by).await?;
     let (paged, tags) = Paged::cut(tags, PATH, query);
@@ -104,14 +81,13 @@ async fn answer(context: &Context<'_>, refusal: Option<Refusal>) -> Result<Answe
     // The use cases decide. Tags belong to all links.
     let may_change = |scope| context.allows(scope) && !by.limits.hides_links();
     let page = TagsPage {
-        frame: context.frame(Place::Tags),
+        frame: context.frame(PATH),
         tags: tags.into_iter().map(shown).collect(),
         query,
-        orders: ORDERS,
         may_rename: may_change(Scope::Edit),
         may_delete: may_change(Scope::Delete),
         may_count: context.allows(Scope::Visits),
-        typed: context.form(),
+        typed: context.form,
         paged,
         notices: Notices::new(query, refusal),
     };

@@ -9,17 +9,10 @@ use super::{
     notices::{Notices, Refusal, stored},
     paged::Paged,
 };
-use crate::{
-    context::Context,
-    error::PageError,
-    form::Form,
-    frame::{Frame, Place},
-};
+use crate::{context::Context, error::PageError, form::Form, frame::Frame};
 
-/// The address of the page.
 pub(super) const PATH: &str = "/manage/targets";
 
-/// The table of rules.
 #[derive(Template)]
 #[template(path = "manage/targets.html")]
 struct TargetsPage<'a> {
@@ -27,24 +20,16 @@ struct TargetsPage<'a> {
     rules: Vec<TargetRule>,
     paged: Paged,
     notices: Notices,
-    /// Whether the form of a new rule was refused.
     is_wrong: bool,
-    /// The pattern that was typed for a rule that was refused.
     new_pattern: &'a str,
     /// Whether that rule would have allowed its hosts.
     new_allowed: bool,
 }
 
-/// Shows a page of the rules.
-pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
-    answer(context, None).await
-}
-
-/// Sets or removes a rule, as the pressed button says.
 pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
-    let (links, by, form) = (context.links(), context.by(), context.form());
+    let (links, by, form) = (context.links, context.by, context.form);
     let changed = if form.get("do") == Some("remove") {
-        links.remove_target_rule(form.get("pattern").unwrap_or_default(), by).await
+        links.remove_target_rule(form.value("pattern"), by).await
     } else {
         match read_rule(form) {
             Ok(rule) => links.set_target_rule(&rule, by).await,
@@ -53,35 +38,34 @@ pub(super) async fn change(context: &Context<'_>) -> Result<Answer, PageError> {
     };
     match changed {
         Ok(()) => Ok(stored(context, PATH)),
-        Err(error) => answer(context, Some(Refusal::new(error, context.t())?)).await,
+        Err(error) => answer(context, Some(Refusal::new(error, context.t)?)).await,
     }
 }
 
-/// Reads the form of a rule.
 fn read_rule(form: &Form) -> Result<TargetRule, AppError> {
     let allowed = match form.get("allowed") {
         Some("true") => true,
         Some("false") => false,
         _ => return Err(AppError::invalid("allowed", "expected true or false")),
     };
-    let pattern = form.get("pattern").unwrap_or_default();
+    let pattern = form.value("pattern");
     TargetRule::parse(pattern, allowed).map_err(|error| AppError::invalid("pattern", error.to_string()))
 }
 
-async fn answer(context: &Context<'_>, refusal: Option<Refusal>) -> Result<Answer, PageError> {
-    let form = context.form();
-    let rules = context.links().target_rules(context.by()).await?;
-    let (paged, rules) = Paged::cut(rules, PATH, context.query());
+pub(super) async fn answer(context: &Context<'_>, refusal: Option<Refusal>) -> Result<Answer, PageError> {
+    let form = context.form;
+    let rules = context.links.target_rules(context.by).await?;
+    let (paged, rules) = Paged::cut(rules, PATH, context.query);
     let is_wrong = refusal.is_some() && form.get("do") != Some("remove");
     let page = TargetsPage {
-        frame: context.frame(Place::Targets),
+        frame: context.frame(PATH),
         rules,
         // What was typed stays in the form.
         new_pattern: form.get("pattern").filter(|_| is_wrong).unwrap_or_default(),
         new_allowed: is_wrong && form.get("allowed") == Some("true"),
         is_wrong,
         paged,
-        notices: Notices::new(context.query(), refusal),
+        notices: Notices::new(context.query, refusal),
     };
     Ok(context.page(page.notices.status(), &page))
 }

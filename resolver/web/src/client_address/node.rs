@@ -53,7 +53,6 @@ fn address(text: &str) -> Option<IpAddr> {
     Some(address.to_canonical())
 }
 
-/// Returns whether a text can be a port: empty, a number, or an obfuscated name.
 fn is_port(text: &str) -> bool {
     let is_name =
         |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));

@@ -4,16 +4,14 @@
 //! 1. The text is a table if its first line names a column, or has several cells that are words and
 //!    so no URLs, or if a line `sep=…` is before it. A table with an unknown column, or without long
 //!    URLs, is refused whole.
-//! 2. A wrong row keeps its line and its [`Fault`], and fails no other.
+//! 2. A wrong row keeps its line and its fault, and fails no other.
 //!
 //! Only the form of the text is checked here. The use cases check the values.
 
 use app::Field;
 use transfer::{Record, RecordError, Records, link_column};
 
-/// Maximum number of rows of one form.
 pub(super) const ROWS_MAX: usize = 1_000;
-/// The columns that a table may have.
 pub(super) const COLUMNS: [Field; 7] = [
     Field::LongUrl,
     Field::CustomSlug,
@@ -23,50 +21,21 @@ pub(super) const COLUMNS: [Field; 7] = [
     Field::MaxVisits,
     Field::Domain,
 ];
+/// A fault: a cell that no column belongs to, as an unquoted comma makes it.
+const CELLS: &str = "bulk-wrong-cells";
+/// A fault: a cell with a line break, as a missing quotation mark makes it.
+const BREAK: &str = "bulk-wrong-break";
+/// A fault: the quotation mark that ends a cell is missing, so the rest cannot be read.
+const OPEN_QUOTE: &str = "bulk-wrong-quote";
 
-/// A row of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Row {
     /// The number of the line that the row begins on, from 1.
-    pub(super) line: usize,
+    pub(super) line: u64,
     /// The cells that are not blank, without white space around them.
     cells: Vec<(Field, String)>,
-    /// Why the row cannot become a link.
-    pub(super) fault: Option<Fault>,
-}
-
-impl Row {
-    /// Returns the row in a form that is the same whenever the row is, for an idempotency key.
-    pub(super) fn canonical(&self) -> String {
-        let cells = self.cells.iter().map(|(field, text)| (field.name(), text));
-        url::form_urlencoded::Serializer::new(String::new()).extend_pairs(cells).finish()
-    }
-}
-
-/// Why a row cannot be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
-    /// The row has a cell that no column belongs to, as an unquoted comma makes it.
-    Cells,
-    /// A cell has a line break, as a missing quotation mark makes it.
-    Break,
-    /// The quotation mark that ends a cell is missing, so the rest cannot be read.
-    OpenQuote,
-}
-
-/// Why the whole text was refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum TextError {
-    /// The text has no rows.
-    Empty,
-    /// The first line names a column that links do not have.
-    UnknownColumn(String),
-    /// The first line names a column twice.
-    RepeatedColumn(&'static str),
-    /// The first line names no column of long URLs.
-    NoLongUrl,
-    /// The text has more than [`ROWS_MAX`] rows.
-    TooManyRows,
+    /// The name of the text that says why the row cannot be read.
+    pub(super) fault: Option<&'static str>,
 }
 
 impl Row {
@@ -74,12 +43,24 @@ impl Row {
     pub(super) fn get(&self, column: Field) -> Option<&str> {
         self.cells.iter().find(|(has, _)| *has == column).map(|(_, cell)| cell.as_str())
     }
+
+    /// Returns the row in a form that is the same whenever the row is, for an idempotency key.
+    pub(super) fn canonical(&self) -> String {
+        let cells = self.cells.iter().map(|(field, text)| (field.name(), text));
+        url::form_urlencoded::Serializer::new(String::new()).extend_pairs(cells).finish()
+    }
 }
 
-/// Reads the rows of a text.
-///
-/// # Errors
-/// Returns [`TextError`] if the text is no list and no table of links, or too long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum TextError {
+    Empty,
+    /// The first line names a column that links do not have.
+    UnknownColumn(String),
+    RepeatedColumn(&'static str),
+    NoLongUrl,
+    TooManyRows,
+}
+
 pub(super) fn read(text: &str) -> Result<Vec<Row>, TextError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let names = |cells: &[&str]| cells.iter().filter(|cell| column(cell).is_some()).count();
@@ -112,25 +93,22 @@ fn is_header(record: &Record) -> bool {
     (cells.len() > 1 && cells.iter().all(is_word)) || (names_column && !is_url)
 }
 
-/// Finds a column by one of its names.
 fn column(name: &str) -> Option<Field> {
     let name = link_column(name)?;
     let field = if name == "shortCode" { Some(Field::CustomSlug) } else { Field::parse(name) };
     field.filter(|field| COLUMNS.contains(field))
 }
 
-/// Reads one long URL from each line.
 fn list(text: &str) -> Vec<Row> {
     let lines = text.lines().map(str::trim).enumerate().filter(|(_, line)| !line.is_empty());
     let row = |(index, line): (usize, &str)| Row {
-        line: index + 1,
+        line: index as u64 + 1,
         cells: vec![(Field::LongUrl, line.to_owned())],
         fault: None,
     };
     lines.map(row).take(ROWS_MAX + 1).collect()
 }
 
-/// Reads the rows of a table behind its first line.
 fn table(mut records: Records<&[u8]>, columns: &[Option<Field>]) -> Vec<Row> {
     let mut rows = Vec::new();
     while rows.len() <= ROWS_MAX {
@@ -138,10 +116,12 @@ fn table(mut records: Records<&[u8]>, columns: &[Option<Field>]) -> Vec<Row> {
             Ok(Some(record)) => rows.push(row(&record, columns)),
             Ok(None) => break,
             Err(error) => {
-                let line = usize::try_from(records.began_on).unwrap_or(usize::MAX);
-                let fault =
-                    if matches!(error, RecordError::OpenQuote) { Fault::OpenQuote } else { Fault::Break };
-                rows.push(Row { line, cells: Vec::new(), fault: Some(fault) });
+                let fault = if matches!(error, RecordError::OpenQuote) { OPEN_QUOTE } else { BREAK };
+                rows.push(Row {
+                    line: usize::try_from(records.began_on).unwrap_or(usize::MAX),
+                    cells: Vec::new(),
+                    fault: Some(fault),
+                });
                 break;
             }
         }
@@ -163,26 +143,24 @@ fn columns(header: &Record) -> Result<Vec<Option<Field>>, TextError> {
     if columns.contains(&Some(Field::LongUrl)) { Ok(columns) } else { Err(TextError::NoLongUrl) }
 }
 
-/// Reads the cells of a row.
 fn row(record: &Record, columns: &[Option<Field>]) -> Row {
     let (mut cells, mut fault) = (Vec::new(), None);
     let texts = record.cells().map(|cell| cell.unwrap_or_default().trim());
     for (index, cell) in texts.enumerate().filter(|(_, cell)| !cell.is_empty()) {
         match columns.get(index).copied().flatten() {
-            None => fault = Some(Fault::Cells),
-            Some(_) if cell.contains(['\n', '\r']) => fault = Some(Fault::Break),
+            None => fault = Some(CELLS),
+            Some(_) if cell.contains(['\n', '\r']) => fault = Some(BREAK),
             Some(column) => cells.push((column, cell.to_owned())),
         }
     }
-    Row { line: usize::try_from(record.line).unwrap_or(usize::MAX), cells, fault }
+    Row { line: record.line, cells, fault }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Returns the line and some cells of each row.
-    fn cells<'a>(rows: &'a [Row], columns: &[Field]) -> Vec<(usize, Vec<&'a str>)> {
+    fn cells<'a>(rows: &'a [Row], columns: &[Field]) -> Vec<(u64, Vec<&'a str>)> {
         let cells = |row: &'a Row| columns.iter().map(|column| row.get(*column).unwrap_or("-")).collect();
         rows.iter().map(|row| (row.line, cells(row))).collect()
     }
@@ -246,10 +224,10 @@ mod tests {
         let text = "longUrl,tags\ne.org/1,a,b\ne.org/2,\"a\nb\"\ne.org/3,a,,\ne.org/4\n";
         let rows = read(text).unwrap();
         let faults: Vec<_> = rows.iter().map(|row| (row.line, row.fault)).collect();
-        assert_eq!(faults, [(2, Some(Fault::Cells)), (3, Some(Fault::Break)), (5, None), (6, None)]);
+        assert_eq!(faults, [(2, Some(CELLS)), (3, Some(BREAK)), (5, None), (6, None)]);
         assert_eq!(rows[1].get(Field::LongUrl), Some("e.org/2"));
         let rows = read("longUrl,title\ne.org/1,a\ne.org/2,\"b\ne.org/3,c").unwrap();
-        assert_eq!(rows.last().map(|row| (row.line, row.fault)), Some((3, Some(Fault::OpenQuote))));
+        assert_eq!(rows.last().map(|row| (row.line, row.fault)), Some((3, Some(OPEN_QUOTE))));
     }
 
     #[test]
@@ -258,7 +236,7 @@ mod tests {
         assert_eq!(read(&lines(ROWS_MAX)).unwrap().len(), ROWS_MAX);
         assert_eq!(read(&lines(ROWS_MAX + 1)), Err(TextError::TooManyRows));
         let table = |count: usize| format!("longUrl\n{}", lines(count));
-        assert_eq!(read(&table(ROWS_MAX)).unwrap().last().map(|row| row.line), Some(ROWS_MAX + 1));
+        assert_eq!(read(&table(ROWS_MAX)).unwrap().last().map(|row| row.line), Some(ROWS_MAX as u64 + 1));
         assert_eq!(read(&table(ROWS_MAX + 1)), Err(TextError::TooManyRows));
     }
 }

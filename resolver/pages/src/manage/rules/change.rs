@@ -8,8 +8,7 @@ use links::{Condition, Rule};
 
 use crate::form::Form;
 
-/// A change of a list of rules that exists. Rules and conditions are named by their places, counted
-/// from 0.
+/// A change of a list of rules. Places are counted from 0.
 #[derive(Debug)]
 pub(super) struct Change {
     /// The whole list after the change, unchecked.
@@ -20,62 +19,13 @@ pub(super) struct Change {
     pub(super) typed_in: Option<TypedIn>,
 }
 
-/// A form with fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TypedIn {
     /// That of another rule.
     NewRule,
     /// That of another condition of the rule in this place, which becomes its last one.
     Condition(usize),
-    /// That of another long URL of the rule in this place.
     LongUrl(usize),
-}
-
-/// The fields of another rule or condition, as they were typed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Typed {
-    /// The long URL; empty for a condition of a rule that has one.
-    pub(super) long_url: String,
-    /// The type of the condition; empty for none.
-    pub(super) kind: String,
-    /// The name of a query parameter.
-    pub(super) match_key: String,
-    /// The value to compare with.
-    pub(super) match_value: String,
-}
-
-impl Typed {
-    /// Reads the fields of a form, without white space around their values.
-    pub(super) fn read(form: &Form) -> Self {
-        let typed = |name: &str| form.filled(name).unwrap_or_default().to_owned();
-        Self {
-            long_url: typed("longUrl"),
-            kind: typed("type"),
-            match_key: typed("matchKey"),
-            match_value: typed("matchValue"),
-        }
-    }
-
-    /// Returns the condition, unchecked.
-    fn condition(&self) -> ConditionFields {
-        let filled = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
-        ConditionFields {
-            kind: Some(self.kind.clone()),
-            match_key: filled(&self.match_key),
-            match_value: filled(&self.match_value),
-            wrong: FieldErrors::default(),
-        }
-    }
-
-    /// Returns the rule, unchecked. It has no condition if none was typed.
-    fn rule(&self) -> RuleFields {
-        let is_typed = [&self.kind, &self.match_key, &self.match_value].iter().any(|text| !text.is_empty());
-        RuleFields {
-            long_url: Some(self.long_url.clone()),
-            conditions: Some(is_typed.then(|| self.condition()).into_iter().collect()),
-            wrong: FieldErrors::default(),
-        }
-    }
 }
 
 impl Change {
@@ -84,7 +34,6 @@ impl Change {
     pub(super) fn read(form: &Form, stored: &[Rule]) -> Option<Self> {
         let number = |name: &str| form.filled(name)?.parse::<usize>().ok()?.checked_sub(1);
         let mut rules: Vec<RuleFields> = stored.iter().map(fields).collect();
-        let typed = Typed::read(form);
         if form.is_on("deleteCondition") {
             let place = number("rule")?;
             remove(rules.get_mut(place)?.conditions.as_mut()?, number("deleteCondition")?)?;
@@ -110,22 +59,45 @@ impl Change {
                 (None, None)
             }
             "add-rule" => {
-                rules.push(typed.rule());
+                rules.push(typed_rule(form));
                 (Some(stored.len()), Some(TypedIn::NewRule))
             }
             "lead" => {
                 let place = number("rule")?;
-                rules.get_mut(place)?.long_url = Some(typed.long_url);
+                rules.get_mut(place)?.long_url = Some(typed(form, "longUrl"));
                 (Some(place), Some(TypedIn::LongUrl(place)))
             }
             "add-condition" => {
                 let place = number("rule")?;
-                rules.get_mut(place)?.conditions.as_mut()?.push(typed.condition());
+                rules.get_mut(place)?.conditions.as_mut()?.push(typed_condition(form));
                 (Some(place), Some(TypedIn::Condition(place)))
             }
             _ => return None,
         };
         Some(Self { rules, place, typed_in })
+    }
+}
+
+fn typed(form: &Form, name: &str) -> String {
+    form.filled(name).unwrap_or_default().to_owned()
+}
+
+fn typed_condition(form: &Form) -> ConditionFields {
+    ConditionFields {
+        kind: Some(typed(form, "type")),
+        match_key: form.owned("matchKey"),
+        match_value: form.owned("matchValue"),
+        wrong: FieldErrors::default(),
+    }
+}
+
+/// Returns the rule that a form has, unchecked. It has no condition if none was typed.
+fn typed_rule(form: &Form) -> RuleFields {
+    let has_condition = ["type", "matchKey", "matchValue"].iter().any(|name| form.filled(name).is_some());
+    RuleFields {
+        long_url: Some(typed(form, "longUrl")),
+        conditions: Some(has_condition.then(|| typed_condition(form)).into_iter().collect()),
+        wrong: FieldErrors::default(),
     }
 }
 
@@ -169,7 +141,6 @@ mod tests {
         Change::read(&Form::parse(form.as_bytes()), &rules())
     }
 
-    /// Returns long URLs and parts of conditions.
     fn told(rules: Vec<RuleFields>) -> Vec<String> {
         let part = |text: Option<String>| text.map(|text| format!(" {text}")).unwrap_or_default();
         let condition = |one: ConditionFields| part(one.kind) + &part(one.match_key) + &part(one.match_value);

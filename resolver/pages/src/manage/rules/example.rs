@@ -13,194 +13,101 @@ use crate::form::Form;
 pub(super) const OWN: &str = "own";
 /// The choice of a visitor that names no browser.
 pub(super) const NONE: &str = "none";
-/// Common browsers: the value of the choice, the name, and the user agent. The names are the same
-/// in all languages.
-pub(super) const BROWSERS: [(&str, &str, &str); 10] = [
-    (
-        "iphone",
-        "iPhone – Safari",
-        "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) \
-         Version/17.5 Mobile/15E148 Safari/604.1",
-    ),
-    (
-        "iphone-chrome",
-        "iPhone – Chrome",
-        "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) \
-         CriOS/126.0.6478.35 Mobile/15E148 Safari/604.1",
-    ),
-    (
-        "android",
-        "Android – Chrome",
-        "Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/138.0.0.0 \
-         Mobile Safari/537.36",
-    ),
-    (
-        "android-firefox",
-        "Android – Firefox",
-        "Mozilla/5.0 (Android 15; Mobile; rv:140.0) Gecko/140.0 Firefox/140.0",
-    ),
-    (
-        "windows",
-        "Windows – Chrome",
-        "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) \
-         Chrome/138.0.0.0 Safari/537.36",
-    ),
-    (
-        "windows-edge",
-        "Windows – Edge",
-        "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) \
-         Chrome/138.0.0.0 Safari/537.36 Edg/138.0.0.0",
-    ),
-    (
-        "windows-opera",
-        "Windows – Opera",
-        "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) \
-         Chrome/137.0.0.0 Safari/537.36 OPR/121.0.0.0",
-    ),
-    (
-        "macos",
-        "macOS – Safari",
-        "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 (KHTML, like Gecko) \
-         Version/17.5 Safari/605.1.15",
-    ),
-    ("linux", "Linux – Firefox", "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"),
-    (
-        "chromeos",
-        "ChromeOS – Chrome",
-        "Mozilla/5.0 (X11; CrOS x86_64 14541.0.0) AppleWebKit/537.36 (KHTML, like Gecko) \
-         Chrome/138.0.0.0 Safari/537.36",
-    ),
-];
+/// Common browsers, one in each line: value of the choice, name in all languages, user agent.
+const BROWSERS: &str = include_str!("browsers.txt");
 /// What browsers escape in a query (WHATWG URL, "special-query percent-encode set").
 const QUERY: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'<').add(b'>').add(b'\'');
+
+/// Returns the values, names and user agents of common browsers.
+pub(super) fn browsers() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    let browser = |line: &'static str| {
+        let (value, rest) = line.split_once('|')?;
+        rest.split_once('|').map(|(name, user_agent)| (value, name, user_agent))
+    };
+    BROWSERS.lines().filter_map(browser)
+}
 
 /// The request for the page, which the example begins with.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Own<'a> {
-    /// The header `User-Agent`.
     pub(super) user_agent: &'a str,
-    /// The header `Accept-Language`.
     pub(super) language: &'a str,
-    /// The address of the client.
     pub(super) ip: IpAddr,
-    /// The present time.
     pub(super) now: Timestamp,
 }
 
-/// The fields of the example, as they were typed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Typed {
-    /// The chosen browser: [`OWN`], [`NONE`] or one of [`BROWSERS`].
-    pub(super) browser: String,
-    /// A user agent in place of the chosen browser's.
-    pub(super) user_agent: String,
-    /// The header `Accept-Language`.
-    pub(super) language: String,
-    /// The code of a country.
-    pub(super) country: String,
-    /// The name of a city.
-    pub(super) city: String,
-    /// The address; empty for that of the client.
-    pub(super) ip: String,
-    /// The query of the short URL.
-    pub(super) query: String,
-    /// The time; empty for the present.
-    pub(super) time: String,
-}
-
-/// Where a visit leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Lead {
     /// The place of the rule that matches, counted from 0; `None` for the link's own long URL.
     pub(super) rule: Option<usize>,
     /// The header `Location` of the redirect.
     pub(super) to: String,
-    /// Whether the target rules deny it.
     pub(super) is_denied: bool,
-    /// The time of the visit.
     pub(super) now: Timestamp,
 }
 
-impl Typed {
-    /// Reads the query of the page. Without an example it is the visit of the page's reader.
-    pub(super) fn read(query: &Form, own: &Own<'_>) -> Self {
-        if !query.is_on("browser") {
-            let (language, ip) = (own.language.to_owned(), own.ip.to_string());
-            return Self { browser: OWN.to_owned(), language, ip, ..Self::default() };
-        }
-        let typed = |name: &str| query.filled(name).unwrap_or_default().to_owned();
-        Self {
-            browser: typed("browser"),
-            user_agent: typed("userAgent"),
-            language: typed("language"),
-            country: typed("country"),
-            city: typed("city"),
-            ip: typed("ip"),
-            query: typed("query"),
-            time: typed("time"),
-        }
+/// Reads the fields of the example from the query of the page: `browser`, which is [`OWN`], [`NONE`]
+/// or one of [`browsers`], `userAgent` in place of that browser's, `language`, `country`, `city`,
+/// `ip`, `query` and `time`. Without an example it is the visit of the page's reader.
+pub(super) fn typed(query: &Form, own: &Own<'_>) -> Form {
+    if query.is_on("browser") {
+        return query.clone();
     }
-
-    /// Returns where a link leads this visit, as a redirect decides it. Times are in this zone. A
-    /// link that `forwards` passes the query on. `allows` says whether the target rules allow a
-    /// URL.
-    ///
-    /// # Errors
-    /// Returns the names of the wrong fields.
-    pub(super) fn lead(
-        &self,
-        own: &Own<'_>,
-        zone: &TimeZone,
-        rules: &[Rule],
-        long_url: &LongUrl,
-        forwards: bool,
-        allows: impl Fn(&LongUrl) -> bool,
-    ) -> Result<Lead, Vec<&'static str>> {
-        let ip = if self.ip.is_empty() { Some(own.ip) } else { self.ip.parse().ok() };
-        let now = if self.time.is_empty() { Some(own.now) } else { read_time(&self.time, zone).ok() };
-        let (Some(ip), Some(now)) = (ip, now) else {
-            let wrong = [("ip", ip.is_none()), ("time", now.is_none())];
-            return Err(wrong.into_iter().filter(|(_, is_wrong)| *is_wrong).map(|(name, _)| name).collect());
-        };
-        // The query as a browser sends it.
-        let query = self.query.strip_prefix('?').unwrap_or(&self.query);
-        let query = utf8_percent_encode(query, QUERY).to_string();
-        let facts = Facts {
-            user_agent: self.agent(own),
-            accept_language: &self.language,
-            query: &query,
-            ip,
-            country: filled(&self.country),
-            city: filled(&self.city),
-            now,
-        };
-        let chosen = choose(rules, &facts);
-        let target = chosen.map_or(long_url, |rule| &rule.long_url);
-        let merged = if forwards { location_with_query(target.as_str(), &query) } else { None };
-        Ok(Lead {
-            rule: chosen.and_then(|chosen| rules.iter().position(|rule| ptr::eq(rule, chosen))),
-            to: merged.unwrap_or_else(|| location(target.as_str())),
-            is_denied: !allows(target),
-            now,
-        })
-    }
-
-    /// Returns the user agent: the typed one, or else that of the chosen browser.
-    fn agent<'a>(&'a self, own: &Own<'a>) -> &'a str {
-        if !self.user_agent.is_empty() {
-            return &self.user_agent;
-        }
-        if self.browser == OWN {
-            return own.user_agent;
-        }
-        let chosen = BROWSERS.iter().find(|(value, _, _)| *value == self.browser);
-        chosen.map_or("", |(_, _, user_agent)| user_agent)
-    }
+    let fields =
+        [("browser", OWN.to_owned()), ("language", own.language.to_owned()), ("ip", own.ip.to_string())];
+    Form(fields.map(|(name, value)| (name.to_owned(), value)).to_vec())
 }
 
-/// Returns a text unless it is empty.
-fn filled(text: &str) -> Option<&str> {
-    Some(text).filter(|text| !text.is_empty())
+/// Returns where a link leads the visit of an example, as a redirect decides it, or the names of
+/// wrong fields. A link that `forwards` passes the query on. `allows` says whether the target rules
+/// allow a URL.
+pub(super) fn lead(
+    typed: &Form,
+    own: &Own<'_>,
+    zone: &TimeZone,
+    rules: &[Rule],
+    long_url: &LongUrl,
+    forwards: bool,
+    allows: impl Fn(&LongUrl) -> bool,
+) -> Result<Lead, Vec<&'static str>> {
+    let ip = typed.filled("ip").map_or(Some(own.ip), |ip| ip.parse().ok());
+    let now = typed.filled("time").map_or(Some(own.now), |time| read_time(time, zone).ok());
+    let (Some(ip), Some(now)) = (ip, now) else {
+        let wrong = [("ip", ip.is_none()), ("time", now.is_none())];
+        return Err(wrong.into_iter().filter(|(_, is_wrong)| *is_wrong).map(|(name, _)| name).collect());
+    };
+    // The query as a browser sends it.
+    let query = typed.filled("query").unwrap_or_default();
+    let query = utf8_percent_encode(query.strip_prefix('?').unwrap_or(query), QUERY).to_string();
+    let facts = Facts {
+        user_agent: user_agent(typed, own),
+        accept_language: typed.filled("language").unwrap_or_default(),
+        query: &query,
+        ip,
+        country: typed.filled("country"),
+        city: typed.filled("city"),
+        now,
+    };
+    let chosen = choose(rules, &facts);
+    let target = chosen.map_or(long_url, |rule| &rule.long_url);
+    let merged = if forwards { location_with_query(target.as_str(), &query) } else { None };
+    Ok(Lead {
+        rule: chosen.and_then(|chosen| rules.iter().position(|rule| ptr::eq(rule, chosen))),
+        to: merged.unwrap_or_else(|| location(target.as_str())),
+        is_denied: !allows(target),
+        now,
+    })
+}
+
+/// Returns the user agent: the typed one, or else that of the chosen browser.
+fn user_agent<'a>(typed: &'a Form, own: &Own<'a>) -> &'a str {
+    typed.filled("userAgent").unwrap_or_else(|| match typed.filled("browser") {
+        Some(OWN) => own.user_agent,
+        browser => {
+            let chosen = browsers().find(|(value, _, _)| Some(*value) == browser);
+            chosen.map_or("", |(_, _, user_agent)| user_agent)
+        }
+    })
 }
 
 #[cfg(test)]
@@ -218,8 +125,8 @@ mod tests {
         }
     }
 
-    fn typed(query: &str) -> Typed {
-        Typed::read(&Form::parse(query.as_bytes()), &own())
+    fn read(query: &str) -> Form {
+        typed(&Form::parse(query.as_bytes()), &own())
     }
 
     fn rule(url: &str, kind: &str, value: &str) -> Rule {
@@ -232,7 +139,7 @@ mod tests {
     fn matched(query: &str, kind: &str, value: &str) -> bool {
         let (rules, url) =
             ([rule("https://a.example/", kind, value)], LongUrl::from_stored("https://e.example/"));
-        let lead = typed(query).lead(&own(), &TimeZone::UTC, &rules, &url, true, |_| true);
+        let lead = lead(&read(query), &own(), &TimeZone::UTC, &rules, &url, true, |_| true);
         lead.unwrap().rule.is_some()
     }
 
@@ -283,7 +190,7 @@ mod tests {
             ("linux", "linux", "firefox"),
             ("chromeos", "chromeos", "chrome"),
         ] {
-            assert!(BROWSERS.iter().any(|(one, _, _)| *one == value), "{value}");
+            assert!(browsers().any(|(one, _, _)| one == value), "{value}");
             let query = format!("browser={value}");
             assert!(matched(&query, "device", device) && matched(&query, "browser", browser), "{value}");
         }
@@ -296,7 +203,7 @@ mod tests {
         let own_url = LongUrl::from_stored("https://e.example/ü");
         let lead = |query: &str, forwards| {
             let allows = |url: &LongUrl| url.as_str() != second;
-            typed(query).lead(&own(), &TimeZone::UTC, &rules, &own_url, forwards, allows).unwrap()
+            lead(&read(query), &own(), &TimeZone::UTC, &rules, &own_url, forwards, allows).unwrap()
         };
         let now = own().now;
         let expected = |rule, to: &str, is_denied| Lead { rule, to: to.to_owned(), is_denied, now };
@@ -311,7 +218,7 @@ mod tests {
     fn wrong_fields_are_named() {
         let url = LongUrl::from_stored("https://e.example/");
         let wrong =
-            |query: &str| typed(query).lead(&own(), &TimeZone::UTC, &[], &url, true, |_| true).unwrap_err();
+            |query: &str| lead(&read(query), &own(), &TimeZone::UTC, &[], &url, true, |_| true).unwrap_err();
         assert_eq!(wrong("browser=own&ip=1.2.3&time=tomorrow"), ["ip", "time"]);
         assert_eq!(wrong("browser=own&time=2030-13-01"), ["time"]);
     }

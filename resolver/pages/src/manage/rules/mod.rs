@@ -21,7 +21,7 @@ use app::{AppError, FieldErrors, authorize::require, edit_link::Target, find_lin
 use askama::Template;
 use hyper::StatusCode;
 use links::{
-    Browser, CONDITION_TYPES, CONDITIONS_MAX, Device, Link, LongUrl, RULES_MAX, Record, api_key::Grant,
+    Browser, CONDITION_TYPES, CONDITIONS_MAX, Device, Link, LongUrl, RULES_MAX, Record, Rule, api_key::Grant,
     scope::Scope,
 };
 use web::Answer;
@@ -32,25 +32,20 @@ use super::{
     shown::ShownLink,
 };
 use crate::{
-    Pages,
-    answer::redirect,
-    context::Context,
-    error::PageError,
-    frame::{Frame, Place},
+    Pages, addresses::LINKS, answer::redirect, context::Context, error::PageError, frame::Frame,
     locale::Locale,
 };
-use change::{Change, Typed, TypedIn};
+use change::{Change, TypedIn};
 use refusal::{reason, wrong_fields};
-use shown::{NEW_RULE, RefusedForm, ShownExample, ShownRule, TypedForm};
+use shown::{NEW_RULE, RefusedForm, ShownExample, TypedForm, condition_text};
 
-/// The beginning of the address of a link's rules; the link's name follows.
 pub(super) const PATH: &str = "/manage/rules/";
 
-/// The rules of a link.
 #[derive(Template)]
 #[template(path = "manage/rules.html")]
 struct RulesPage<'a> {
     frame: Frame<'a>,
+    context: Context<'a>,
     link: ShownLink,
     /// The address of this page without its query.
     path: &'a str,
@@ -58,34 +53,32 @@ struct RulesPage<'a> {
     domain: Option<&'a str>,
     /// Where the forms of changes are sent to. It keeps the example.
     action: String,
-    /// The version of the link that the rules are of.
     version: u64,
-    rules: Vec<ShownRule>,
-    new_rule: TypedForm,
-    /// The types of conditions with their names.
+    rules: &'a [Rule],
+    refused: Option<&'a RefusedForm>,
     types: Vec<(&'static str, String)>,
-    /// The values that the fields of conditions suggest.
-    values: Vec<&'static str>,
-    /// What the values of conditions may be.
     values_text: String,
     may_edit: bool,
-    /// Why no rule can be added.
-    full: Option<String>,
     notices: Notices,
     example: ShownExample,
 }
 
-/// Shows the rules.
+impl<'a> RulesPage<'a> {
+    /// Returns a form, the ids of whose fields end in `id`.
+    fn form(&self, id: &str, typed_in: TypedIn) -> TypedForm<'a> {
+        TypedForm::new(id, typed_in, self.refused)
+    }
+}
+
 pub(super) async fn show(context: &Context<'_>, name: &str) -> Result<Answer, PageError> {
-    let link = context.links().get_redirect_rules(&context.link_name(name), context.by()).await?;
+    let link = context.links.get_redirect_rules(&context.link_name(name), context.by).await?;
     let page = page_of(context, &link, None, None);
     let is_wrong = page.example.refused.is_some();
     Ok(context.page(if is_wrong { StatusCode::BAD_REQUEST } else { StatusCode::OK }, &page))
 }
 
-/// Changes the rules, as the pressed button says.
 pub(super) async fn change(context: &Context<'_>, name: &str) -> Result<Answer, PageError> {
-    let (by, pages, form) = (context.by(), context.pages, context.form());
+    let (by, pages, form) = (context.by, context.pages, context.form);
     require(by, Scope::Edit)?;
     let name = context.link_name(name);
     let version = form.filled("version").and_then(|text| text.parse().ok());
@@ -98,7 +91,7 @@ pub(super) async fn change(context: &Context<'_>, name: &str) -> Result<Answer, 
     };
     let error = match stored {
         Ok(place) => {
-            let stored = stored_address(context.request.path(), context.query());
+            let stored = stored_address(context.request.path(), context.query);
             let anchor = place.map(|place| format!("#rule-{}", place + 1)).unwrap_or_default();
             return Ok(redirect(StatusCode::SEE_OTHER, &format!("{stored}{anchor}")));
         }
@@ -107,19 +100,18 @@ pub(super) async fn change(context: &Context<'_>, name: &str) -> Result<Answer, 
     let change = read();
     let rules = change.as_ref().map_or(&[][..], |change| &change.rules[..]);
     let allows = |url: &str| pages.api.lookup.allows(&LongUrl::from_stored(url));
-    let text = reason(&error, rules, &allows, context.t());
+    let text = reason(&error, rules, &allows, context.t);
     let refused = change.as_ref().and_then(|change| {
         let wrong = wrong_fields(&error, change);
-        Some(RefusedForm { typed_in: change.typed_in?, typed: Typed::read(form), wrong })
+        Some(RefusedForm { typed_in: change.typed_in?, typed: form.clone(), wrong })
     });
-    let refusal = Refusal { text, ..Refusal::new(error, context.t())? };
-    let link = context.links().get_redirect_rules(&name, by).await?;
+    let refusal = Refusal { text, ..Refusal::new(error, context.t)? };
+    let link = context.links.get_redirect_rules(&name, by).await?;
     let page = page_of(context, &link, refused.as_ref(), Some(refusal));
     Ok(context.page(page.notices.status(), &page))
 }
 
-/// Stores a change of the rules of a link, which has to be of this version still. Returns the place
-/// of the changed rule.
+/// Stores the rules of a link that is still of this version; returns the changed rule's place.
 async fn store_change(
     pages: &Pages,
     name: LinkName,
@@ -134,7 +126,6 @@ async fn store_change(
     Ok(place)
 }
 
-/// Reads the link that a form was made from.
 async fn link_of_form(
     pages: &Pages,
     name: &LinkName,
@@ -153,30 +144,25 @@ async fn link_of_form(
 /// Makes the page of a link. What was typed in a form that was refused stays in it.
 fn page_of<'a>(
     context: &Context<'a>,
-    link: &Link,
-    refused: Option<&RefusedForm>,
+    link: &'a Link,
+    refused: Option<&'a RefusedForm>,
     refusal: Option<Refusal>,
 ) -> RulesPage<'a> {
-    let (t, query, api) = (context.t(), context.query(), &context.pages.api);
+    let (t, query) = (context.t, context.query);
     let record = Record { link: link.clone(), tags: Vec::new() };
-    let rules = link.rules().iter().enumerate();
-    let most = || t.with("rules-full", RULES_MAX.to_string());
     RulesPage {
-        frame: context.frame(Place::Links),
+        frame: context.frame(LINKS),
+        context: *context,
         link: ShownLink::new(context, &record, 0),
         path: context.request.path(),
         domain: query.filled("domain"),
         action: address(context.request.path(), query),
         version: link.version(),
-        rules: rules
-            .map(|(place, rule)| ShownRule::new(place, rule, api.lookup.allows(&rule.long_url), refused, t))
-            .collect(),
-        new_rule: TypedForm::new(NEW_RULE, TypedIn::NewRule, refused),
+        rules: link.rules(),
+        refused,
         types: CONDITION_TYPES.map(|kind| (kind, t.text(&format!("rules-type-{kind}")))).to_vec(),
-        values: Device::NAMES.into_iter().chain(Browser::NAMES).collect(),
         values_text: values_text(context.pages, t),
         may_edit: context.allows(Scope::Edit),
-        full: (link.rules().len() >= RULES_MAX).then(most),
         notices: Notices::new(query, refusal),
         example: ShownExample::new(context, link),
     }

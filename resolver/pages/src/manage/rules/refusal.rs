@@ -10,14 +10,10 @@ use crate::{
     messages::{expected, message},
 };
 
-/// What an error is about. Rules and conditions are named by their places, counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Subject<'a> {
-    /// The number of rules.
     Rules,
-    /// A field of a rule.
     Rule(usize, &'a str),
-    /// A field of a condition of a rule.
     Condition(usize, usize, &'a str),
     /// A rule, not known which, that leads to the link itself.
     Circle,
@@ -46,8 +42,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// Returns the text of an error about the list that was sent. `allows` says whether the target
-/// rules allow a URL.
+/// Returns the text of an error about a list; `allows` says whether target rules allow a URL.
 pub(super) fn reason(
     error: &AppError,
     rules: &[RuleFields],
@@ -64,7 +59,6 @@ pub(super) fn reason(
     }
 }
 
-/// Returns the text of a wrong field, which names its rule by the long URL.
 fn field_text(
     field: &InvalidField,
     rules: &[RuleFields],
@@ -124,7 +118,6 @@ pub(super) fn wrong_fields(error: &AppError, change: &Change) -> Vec<String> {
     fields.iter().filter_map(of_form).collect()
 }
 
-/// Returns what a field of a condition of this type expects.
 fn condition_text(name: &str, kind: &str, t: &Locale) -> String {
     match (name, kind) {
         ("type", _) => t.text("rules-expected-type"),
@@ -143,7 +136,7 @@ mod tests {
     use links::{Condition, LongUrl, Rule};
 
     use super::*;
-    use crate::{form::Form, locale::Locales};
+    use crate::{form::Form, locale::english};
 
     fn invalid(paths: &[&str]) -> AppError {
         let field =
@@ -151,7 +144,6 @@ mod tests {
         AppError::Invalid(paths.iter().map(field).collect())
     }
 
-    /// A change of one rule with one condition.
     fn change(form: &str) -> Change {
         let conditions = vec![Condition::parse("device", None, Some("ios")).unwrap()];
         let rules = [Rule::new(LongUrl::from_stored("https://a.example/"), conditions)];
@@ -177,8 +169,7 @@ mod tests {
 
     #[test]
     fn errors_name_the_rule_and_what_was_expected() {
-        let locales = Locales::embedded();
-        let t = locales.find("en").unwrap();
+        let t = english();
         let change = change("do=add-rule&longUrl=https://b.example/&type=geolocation-country-code");
         let told = |path: &str, denied: &str| {
             reason(&invalid(&[path]), &change.rules, &|url: &str| url != denied, t)

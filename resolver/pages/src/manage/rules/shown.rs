@@ -4,116 +4,58 @@ use hyper::{
     HeaderMap,
     header::{ACCEPT_LANGUAGE, HeaderName, HeaderValue, USER_AGENT},
 };
-use links::{CONDITIONS_MAX, Condition, Link, Rule};
+use links::{Condition, Link};
 
 use super::{
-    change::{self, TypedIn},
-    example::{self, BROWSERS, Lead, NONE, OWN, Own},
+    change::TypedIn,
+    example::{self, Lead, NONE, OWN, Own, browsers},
 };
-use crate::{context::Context, locale::Locale};
+use crate::{context::Context, form::Form, locale::Locale};
 
 /// The id of the form for another rule. Those of other forms are the numbers of their rules.
 pub(super) const NEW_RULE: &str = "new";
 
-/// A rule in the list.
-pub(super) struct ShownRule {
-    /// Its number, counted from 1.
-    pub(super) number: String,
-    /// Its target.
-    pub(super) long_url: String,
-    /// Whether the target rules deny its target.
-    pub(super) is_denied: bool,
-    /// Its conditions in words. The number of each is its place, counted from 1.
-    pub(super) conditions: Vec<String>,
-    /// Why no condition can be added.
-    pub(super) full: Option<String>,
-    /// The form for another condition.
-    pub(super) form: TypedForm,
-    /// The form for another target.
-    pub(super) lead_form: TypedForm,
-}
-
 /// A form that was refused: where it is, what was typed, and which of its fields are wrong.
 pub(super) struct RefusedForm {
     pub(super) typed_in: TypedIn,
-    pub(super) typed: change::Typed,
+    pub(super) typed: Form,
     pub(super) wrong: Vec<String>,
 }
 
-/// A form for another rule or condition.
-pub(super) struct TypedForm {
+pub(super) struct TypedForm<'a> {
     /// What the ids of its fields end in.
     pub(super) id: String,
-    /// What was typed.
-    pub(super) typed: change::Typed,
-    /// Whether the form was refused, so that it is shown unfolded.
-    pub(super) is_refused: bool,
-    /// The fields that were refused.
-    wrong: Vec<String>,
+    /// What was typed if the form was refused, so that it is shown unfolded.
+    pub(super) refused: Option<&'a RefusedForm>,
 }
 
-/// The form of the example visitor, and where the visitor is led.
 pub(super) struct ShownExample {
-    /// What was typed.
-    pub(super) typed: example::Typed,
-    /// The choices of the browser: values and names.
+    typed: Form,
     pub(super) browsers: Vec<(&'static str, String)>,
-    /// Why the example was refused.
     pub(super) refused: Option<String>,
     /// Where the visitor is led; `None` for a wrong example.
     pub(super) lead: Option<ShownLead>,
-    /// The fields that were refused.
     wrong: Vec<&'static str>,
 }
 
-/// Where the example visitor is led.
 pub(super) struct ShownLead {
-    /// Which rule matches, in words.
     pub(super) text: String,
-    /// The target.
     pub(super) to: String,
-    /// Why the visitor is not led there.
     pub(super) why_not: Vec<String>,
 }
 
-impl ShownRule {
-    /// Shows the rule in this place, counted from 0.
-    pub(super) fn new(
-        place: usize,
-        rule: &Rule,
-        is_allowed: bool,
-        refused: Option<&RefusedForm>,
-        t: &Locale,
-    ) -> Self {
-        let number = (place + 1).to_string();
-        let most = || t.with("rules-conditions-full", CONDITIONS_MAX.to_string());
-        let mut lead_form = TypedForm::new(&number, TypedIn::LongUrl(place), refused);
-        if !lead_form.is_refused {
-            rule.long_url.as_str().clone_into(&mut lead_form.typed.long_url);
-        }
-        Self {
-            form: TypedForm::new(&number, TypedIn::Condition(place), refused),
-            lead_form,
-            long_url: rule.long_url.as_str().to_owned(),
-            is_denied: !is_allowed,
-            conditions: rule.conditions.iter().map(|condition| condition_text(condition, t)).collect(),
-            full: (rule.conditions.len() >= CONDITIONS_MAX).then(most),
-            number,
-        }
-    }
-}
-
-impl TypedForm {
+impl<'a> TypedForm<'a> {
     /// Makes a form, the ids of whose fields end in `id`. What was typed stays if it was refused.
-    pub(super) fn new(id: &str, typed_in: TypedIn, refused: Option<&RefusedForm>) -> Self {
-        let refused = refused.filter(|form| form.typed_in == typed_in);
-        let (typed, wrong) = refused.map(|form| (form.typed.clone(), form.wrong.clone())).unwrap_or_default();
-        Self { id: id.to_owned(), typed, is_refused: refused.is_some(), wrong }
+    pub(super) fn new(id: &str, typed_in: TypedIn, refused: Option<&'a RefusedForm>) -> Self {
+        Self { id: id.to_owned(), refused: refused.filter(|form| form.typed_in == typed_in) }
     }
 
-    /// Returns whether a field was refused.
+    pub(super) fn value(&self, field: &str) -> &str {
+        self.refused.and_then(|form| form.typed.filled(field)).unwrap_or_default()
+    }
+
     pub(super) fn is_wrong(&self, field: &str) -> bool {
-        self.wrong.iter().any(|wrong| wrong == field)
+        self.refused.is_some_and(|form| form.wrong.iter().any(|wrong| wrong == field))
     }
 
     /// Returns whether the form is for a rule, which may have no condition.
@@ -125,36 +67,38 @@ impl TypedForm {
 impl ShownExample {
     /// Reads the example from the query, and decides where a link leads it.
     pub(super) fn new(context: &Context<'_>, link: &Link) -> Self {
-        let (t, headers, api) = (context.t(), context.request.headers, &context.pages.api);
+        let (t, headers, api) = (context.t, context.request.headers, &context.pages.api);
         let own = Own {
             user_agent: header(headers, &USER_AGENT),
             language: header(headers, &ACCEPT_LANGUAGE),
             ip: context.request.client,
             now: api.domain_cache.now(),
         };
-        let typed = example::Typed::read(context.query(), &own);
+        let typed = example::typed(context.query, &own);
         let allows = |url: &_| api.lookup.allows(url);
-        let lead = typed.lead(&own, &api.time_zone, link.rules(), &link.long_url, link.forward_query, allows);
-        let (lead, wrong) = match lead {
+        let (rules, forwards, zone) = (link.rules(), link.forward_query, &api.time_zone);
+        let (lead, wrong) = match example::lead(&typed, &own, zone, rules, &link.long_url, forwards, allows) {
             Ok(lead) => (Some(ShownLead::new(&lead, link.is_live(lead.now), t)), Vec::new()),
             Err(wrong) => (None, wrong),
         };
         let told: Vec<String> = wrong.iter().map(|field| t.text(&format!("rules-wrong-{field}"))).collect();
         let refused = (!told.is_empty()).then(|| told.join(" "));
         let own_browser = [(OWN, t.text("rules-browser-own"))].into_iter();
-        let common = BROWSERS.iter().map(|(value, name, _)| (*value, (*name).to_owned()));
+        let common = browsers().map(|(value, name, _)| (value, name.to_owned()));
         let none = [(NONE, t.text("rules-browser-none"))];
         Self { typed, browsers: own_browser.chain(common).chain(none).collect(), refused, lead, wrong }
     }
 
-    /// Returns whether a field was refused.
+    pub(super) fn value(&self, field: &str) -> &str {
+        self.typed.filled(field).unwrap_or_default()
+    }
+
     pub(super) fn is_wrong(&self, field: &str) -> bool {
         self.wrong.contains(&field)
     }
 }
 
 impl ShownLead {
-    /// Shows where a visitor is led by a link that is live then, or not.
     fn new(lead: &Lead, is_live: bool, t: &Locale) -> Self {
         let text = match lead.rule {
             Some(place) => t.with("rules-match", (place + 1).to_string()),
@@ -166,8 +110,7 @@ impl ShownLead {
     }
 }
 
-/// Returns a condition in words.
-fn condition_text(condition: &Condition, t: &Locale) -> String {
+pub(super) fn condition_text(condition: &Condition, t: &Locale) -> String {
     let (kind, key, value) = condition.parts();
     let (key, value) = (key.unwrap_or_default(), value.unwrap_or_default());
     if let Condition::Unknown(_) = condition {
@@ -184,29 +127,12 @@ fn header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a str {
 
 #[cfg(test)]
 mod tests {
-    use links::CONDITION_TYPES;
-
     use super::*;
-    use crate::locale::Locales;
-
-    #[test]
-    fn every_type_of_condition_has_a_name_and_a_text_in_every_language() {
-        for locale in Locales::embedded().all() {
-            for kind in CONDITION_TYPES {
-                assert!(locale.try_text(&format!("rules-type-{kind}")).is_some(), "{kind}");
-                let id = format!("rules-condition-{kind}");
-                assert_ne!(locale.with_two(&id, "key", "value"), id);
-            }
-            for field in ["ip", "time"] {
-                assert!(locale.try_text(&format!("rules-wrong-{field}")).is_some(), "{field}");
-            }
-        }
-    }
+    use crate::locale::english;
 
     #[test]
     fn conditions_are_told_with_their_keys_and_values() {
-        let locales = Locales::embedded();
-        let t = locales.find("en").unwrap();
+        let t = english();
         let told = |kind: &str, key: Option<&str>, value: Option<&str>| {
             condition_text(&Condition::parse(kind, key, value).unwrap(), t)
         };
@@ -218,8 +144,7 @@ mod tests {
 
     #[test]
     fn a_lead_says_why_a_visitor_is_not_led_there() {
-        let locales = Locales::embedded();
-        let t = locales.find("en").unwrap();
+        let t = english();
         let now = jiff::Timestamp::UNIX_EPOCH;
         let lead = |rule, is_denied| Lead { rule, to: "https://e.example/".to_owned(), is_denied, now };
         let shown = ShownLead::new(&lead(Some(1), false), true, t);

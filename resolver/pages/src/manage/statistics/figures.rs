@@ -12,30 +12,17 @@ use crate::locale::Locale;
 /// The minus of numbers, as wide as the plus.
 const MINUS: char = '−';
 
-/// A change to the period before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Change {
     /// Sign and percentage, for the eye.
     pub(super) sign: String,
-    /// The change in words.
     pub(super) text: String,
-    /// The visits of the period before.
     pub(super) before: String,
 }
 
-/// A number of distinct visitors or addresses.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Distinct {
-    /// The number.
-    pub(super) count: String,
-    /// How exact it is.
-    pub(super) error: String,
-}
-
 impl Change {
-    /// Compares the visits of two periods.
-    pub(super) fn new(visits: u64, before: u64, t: &Locale) -> Self {
-        let (sign, text) = match (change(visits, before), visits.cmp(&before)) {
+    pub(super) fn new(visits: &u64, before: &u64, t: &Locale) -> Self {
+        let (sign, text) = match (change(*visits, *before), visits.cmp(before)) {
             (_, Ordering::Equal) => (format!("{} %", percent(0, t)), t.text("stats-change-none")),
             // There is no percentage of nothing.
             (None, _) => ("–".to_owned(), t.text("stats-change-new")),
@@ -48,20 +35,16 @@ impl Change {
                 (format!("{MINUS}{value} %"), t.with("stats-change-less", value))
             }
         };
-        Self { sign, text, before: t.count("stats-visits-before", &before) }
+        Self { sign, text, before: t.count("stats-visits-before", before) }
     }
 }
 
-impl Distinct {
-    /// Shows an estimate with its error.
-    pub(super) fn new(Estimate { count, is_exact }: Estimate, t: &Locale) -> Self {
-        let error = if is_exact {
-            t.text("stats-exact")
-        } else {
-            t.with("stats-error", format!("{:.1}", 100.0 * RELATIVE_ERROR))
-        };
-        Self { count: t.number(&count), error }
+/// Says how exact an estimate is.
+pub(super) fn exactness(estimate: &Estimate, t: &Locale) -> String {
+    if estimate.is_exact {
+        return t.text("stats-exact");
     }
+    t.with("stats-error", format!("{:.1}", 100.0 * RELATIVE_ERROR))
 }
 
 /// Returns the size of a change in tenths of a percent; `None` if there was nothing before.
@@ -77,30 +60,26 @@ pub(super) fn percent(tenths: u64, t: &Locale) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::locale::Locales;
+    use crate::locale::english;
 
     #[test]
     fn changes_have_a_sign_and_words() {
-        let locales = Locales::embedded();
-        let t = locales.find("en").unwrap();
-        let shown = |visits, before| Change::new(visits, before, t).sign;
+        let t = english();
+        let shown = |visits, before| Change::new(&visits, &before, t).sign;
         assert_eq!(shown(30, 20), "+50.0 %");
         assert_eq!(shown(20, 30), "−33.3 %");
         assert_eq!(shown(0, 30), "−100.0 %");
         assert_eq!((shown(7, 7), shown(0, 0)), ("0.0 %".to_owned(), "0.0 %".to_owned()));
         assert_eq!(shown(7, 0), "–");
         assert_eq!(shown(123_457, 100), "+123,357.0 %");
-        let change = Change::new(20, 30, t);
+        let change = Change::new(&20, &30, t);
         assert!(change.text.contains("33.3 %") && change.before.contains("30"), "{change:?}");
     }
 
     #[test]
     fn estimates_state_their_error() {
-        let locales = Locales::embedded();
-        let t = locales.find("en").unwrap();
-        let estimate = Distinct::new(Estimate { count: 1_234, is_exact: false }, t);
-        assert_eq!((&*estimate.count, &*estimate.error), ("1,234", "± 1.6 %"));
-        let exact = Distinct::new(Estimate { count: 7, is_exact: true }, t);
-        assert_eq!(exact.error, t.text("stats-exact"));
+        let t = english();
+        assert_eq!(exactness(&Estimate { count: 1_234, is_exact: false }, t), "± 1.6 %");
+        assert_eq!(exactness(&Estimate { count: 7, is_exact: true }, t), t.text("stats-exact"));
     }
 }

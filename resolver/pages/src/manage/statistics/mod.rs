@@ -25,65 +25,39 @@ use web::Answer;
 
 use super::period::{Period, was_text};
 use crate::{
-    addresses, answer,
-    context::Context,
-    error::PageError,
-    frame::{Frame, Place},
-    locale::Locale,
-    messages::message,
+    addresses, answer, context::Context, error::PageError, frame::Frame, locale::Locale, messages::message,
 };
-use figures::{Change, Distinct};
+use figures::{Change, exactness};
 use rankings::Ranking;
-use selection::{Pairs, Selection, query_of};
+use selection::{Selection, query_of};
 use series::ShownSeries;
 
-/// The address of the download.
 pub(super) const TABLE: &str = "/manage/statistics.csv";
-/// The address of the live count.
 pub(super) const COUNT: &str = "/manage/statistics/count";
 
 /// Maximum number of tags that the form suggests. Others are typed.
 const TAGS_MAX: usize = 1_000;
 
-/// The page. Without statistics it asks for another query.
 #[derive(Template)]
 #[template(path = "manage/statistics.html")]
 struct StatisticsPage<'a> {
     frame: Frame<'a>,
-    title: String,
-    domain: Option<String>,
-    /// The page of the link.
-    link: Option<String>,
-    /// The fields that the form of the period repeats.
-    subject: Pairs,
-    /// Whether the page shows the visits of all links.
-    is_of_all: bool,
+    selection: Selection,
     /// The kinds of visits that no link redirected, to choose from; none for other visits.
     kinds: Vec<Choice>,
-    /// The fields that the forms of other subjects repeat.
-    period: Pairs,
-    /// The same as the query of a link.
-    period_query: String,
-    /// The query of the download.
-    query: String,
     presets: Vec<Choice>,
-    /// The value of the field `range`, which is hidden in the form of dates.
-    range: &'static str,
     from: String,
     until: String,
-    /// The dates of the form, by which edited ones are told.
-    was: String,
-    people_only: bool,
-    /// Why the query was refused.
     wrong: Option<String>,
-    stats: Option<Shown>,
+    stats: Option<VisitStats>,
+    /// Whether the period goes on, so that the page asks for the number of visits again and again.
+    is_live: bool,
+    zone: &'a TimeZone,
     tags: Vec<String>,
     domains: Vec<String>,
 }
 
-/// A link to other statistics.
 struct Choice {
-    /// The query.
     query: String,
     text: String,
     is_chosen: bool,
@@ -95,52 +69,17 @@ impl Choice {
     }
 }
 
-/// The numbers of the page.
-struct Shown {
-    visits: u64,
-    /// The change to the period before; `None` for a period without one.
-    change: Option<Change>,
-    /// Distinct visitors of each day, added up.
-    visitors: Distinct,
-    addresses: Distinct,
-    /// Visits of bots; `None` if they are left out.
-    bots: Option<u64>,
-    series: ShownSeries,
-    rankings: Vec<Ranking>,
-    /// Which days visitors, addresses and rankings count.
-    days: String,
-    zone: String,
-    /// The address of the live count; `None` for a period that is over.
-    live: Option<String>,
+/// Says which days visitors, addresses and rankings count.
+fn days((first, last): &(Day, Day), t: &Locale) -> String {
+    let day = |day: &Day| {
+        let start = rfc3339(day.start(), &TimeZone::UTC);
+        start.split('T').next().unwrap_or_default().to_owned()
+    };
+    t.with_two("stats-days", day(first), day(last))
 }
 
-impl Shown {
-    /// Shows statistics of a selection. A live one is asked for again and again.
-    fn new(stats: &VisitStats, selection: &Selection, is_live: bool, zone: &TimeZone, t: &Locale) -> Self {
-        let day = |day: Day| {
-            let start = rfc3339(day.start(), &TimeZone::UTC);
-            start.split('T').next().unwrap_or_default().to_owned()
-        };
-        let (first, last) = stats.days;
-        let (visits, before) = (stats.current.visits, stats.previous.as_ref());
-        Self {
-            visits: visits.total,
-            change: before.map(|before| Change::new(visits.total, before.visits.total, t)),
-            visitors: Distinct::new(stats.visitors, t),
-            addresses: Distinct::new(stats.addresses, t),
-            bots: (!selection.people_only).then_some(visits.bots),
-            series: ShownSeries::new(stats, zone, t),
-            rankings: Ranking::all(stats, t),
-            days: t.with_two("stats-days", day(first), day(last)),
-            zone: t.with("stats-zone", zone.iana_name().unwrap_or("UTC")),
-            live: is_live.then(|| format!("{COUNT}?{}", selection.query())),
-        }
-    }
-}
-
-/// Shows the page.
 pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
-    let (api, t, query) = (&context.pages.api, context.t(), context.query());
+    let (api, t, query) = (&context.pages.api, context.t, context.query);
     let zone = &api.time_zone;
     let (selection, read) = read(context, &rankings::SHOWN).await;
     let (status, stats, wrong) = match read {
@@ -150,7 +89,7 @@ pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
         }
         Err(error) => return Err(error.into()),
     };
-    let typed = |name: &str| query.get(name).unwrap_or("").to_owned();
+    let typed = |name: &str| query.value(name).to_owned();
     let (from, until) = match &stats {
         Some(stats) => series::dates(&stats.current, zone),
         None => (typed("from"), typed("until")),
@@ -158,31 +97,22 @@ pub(super) async fn show(context: &Context<'_>) -> Result<Answer, PageError> {
     let is_live = selection.period.bounds(api.domain_cache.now(), zone).end.is_none();
     let (tags, domains) = suggestions(context).await?;
     let page = StatisticsPage {
-        frame: context.frame(Place::Statistics),
-        title: selection.title(t),
-        domain: selection.on_domain().map(str::to_owned),
-        link: link_page(&selection.of),
-        subject: selection.subject_pairs(),
-        is_of_all: matches!(selection.of, VisitsOf::Links { domain: None }),
+        frame: context.frame(addresses::STATISTICS),
         kinds: kinds(&selection, t),
-        period: selection.period_pairs(),
-        period_query: query_of(selection.period_pairs()),
-        query: selection.query(),
         presets: presets(&selection, t),
-        range: selection.period.name(),
-        was: was_text(&from, &until),
+        selection,
         from,
         until,
-        people_only: selection.people_only,
         wrong,
-        stats: stats.map(|stats| Shown::new(&stats, &selection, is_live, zone, t)),
+        stats,
+        is_live,
+        zone,
         tags,
         domains,
     };
     Ok(context.page(status, &page))
 }
 
-/// Answers with series and rankings as a file.
 pub(super) async fn download(context: &Context<'_>) -> Result<Answer, PageError> {
     let zone = &context.pages.api.time_zone;
     let (_, stats) = read(context, &rankings::SHOWN).await;
@@ -198,20 +128,19 @@ pub(super) async fn count(context: &Context<'_>) -> Result<Answer, PageError> {
     Ok(answer::file("application/json", body.to_string().into_bytes()))
 }
 
-/// Reads the query of a request, and computes its statistics. Without dimensions they have no
-/// period before either.
+/// Computes the statistics of a query. Without dimensions there is no period before either.
 async fn read(context: &Context<'_>, dimensions: &[Dimension]) -> (Selection, Result<VisitStats, AppError>) {
     let api = &context.pages.api;
     let mut wrong = FieldErrors::default();
-    let selection = Selection::read(context.query(), &mut wrong);
+    let selection = Selection::read(context.query, &mut wrong);
     let request = selection.request(api.domain_cache.now(), &api.time_zone, dimensions);
-    let stats = context.links().visit_stats(request, wrong, context.by()).await;
+    let stats = context.links.visit_stats(request, wrong, context.by).await;
     (selection, stats)
 }
 
 /// Returns the tags and domains that the forms suggest. Keys that may not list them type the names.
 async fn suggestions(context: &Context<'_>) -> Result<(Vec<String>, Vec<String>), PageError> {
-    let (links, by) = (context.links(), context.by());
+    let (links, by) = (context.links, context.by);
     if !context.allows(Scope::Read) {
         return Ok((Vec::new(), Vec::new()));
     }
@@ -220,7 +149,6 @@ async fn suggestions(context: &Context<'_>) -> Result<(Vec<String>, Vec<String>)
     Ok((tags.iter().map(ToString::to_string).collect(), domains.collect()))
 }
 
-/// Returns links to the same statistics of other periods.
 fn presets(selection: &Selection, t: &Locale) -> Vec<Choice> {
     let choice = |period: Period| {
         let is_chosen = period == selection.period;
@@ -245,13 +173,6 @@ fn kinds(selection: &Selection, t: &Locale) -> Vec<Choice> {
     std::iter::once(None).chain(OrphanKind::ALL.map(Some)).map(choice).collect()
 }
 
-/// Returns the address of the page of a link.
-fn link_page(of: &VisitsOf) -> Option<String> {
-    let VisitsOf::Link(name) = of else { return None };
-    Some(addresses::link_page(&name.code, name.domain.as_deref()))
-}
-
-/// Returns why a query was refused.
 fn wrong_text(error: &AppError, t: &Locale) -> String {
     let AppError::Invalid(fields) = error else { return message(error, t) };
     let names = |names: &[&str]| fields.iter().any(|field| names.contains(&field.field.as_str()));

@@ -3,7 +3,6 @@
 use app::visit_stats::{RangeCount, VisitCount, VisitStats};
 use visits::{DAY, Day, TimeRange, series::Interval, tally::Estimate};
 
-/// 2025-11-25T00:00:00Z
 pub(super) const START: i64 = 1_764_028_800_000_000;
 
 /// Counts days from a time on.

@@ -1,7 +1,4 @@
 //! What the query of a statistics page asks for: whose visits, of which period.
-//!
-//! The page, the download and the live count read the same query, so that they show the same
-//! numbers.
 
 use app::{
     FieldErrors,
@@ -14,24 +11,19 @@ use url::form_urlencoded;
 use visits::{OrphanKind, tally::Dimension};
 
 use super::super::period::{Bounds, Period};
-use crate::{form::Form, locale::Locale};
+use crate::{addresses, form::Form, locale::Locale};
 
 /// Fields of a query: names and values.
 pub(super) type Pairs = Vec<(&'static str, String)>;
 
-/// What a query asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Selection {
-    /// Whose visits.
     pub(super) of: VisitsOf,
-    /// Of which period.
     pub(super) period: Period,
-    /// Whether visits of bots are left out.
     pub(super) people_only: bool,
 }
 
 impl Selection {
-    /// Reads a query. What is wrong is recorded.
     pub(super) fn read(query: &Form, wrong: &mut FieldErrors) -> Self {
         let of = subject(query).ok_or_else(|| {
             "neither link with code, tag with tag, domain with domain, all nor orphans".to_owned()
@@ -43,7 +35,6 @@ impl Selection {
         }
     }
 
-    /// Returns the request to the application.
     pub(super) fn request(&self, now: Timestamp, zone: &TimeZone, dimensions: &[Dimension]) -> StatsRequest {
         let Bounds { start, end } = self.period.bounds(now, zone);
         StatsRequest {
@@ -59,7 +50,6 @@ impl Selection {
         }
     }
 
-    /// Returns the fields that say whose visits.
     pub(super) fn subject_pairs(&self) -> Pairs {
         let (of, name, domain) = match &self.of {
             VisitsOf::Link(name) => ("link", Some(("code", &name.code)), name.domain.as_ref()),
@@ -89,7 +79,6 @@ impl Selection {
         query_of(self.subject_pairs().into_iter().chain(self.period_pairs()))
     }
 
-    /// Returns the title of the page.
     pub(super) fn title(&self, t: &Locale) -> String {
         match &self.of {
             VisitsOf::Link(name) => t.with("stats-of-link", &name.code),
@@ -98,6 +87,16 @@ impl Selection {
             VisitsOf::Links { .. } => t.text("stats-of-all"),
             VisitsOf::Orphans { .. } => t.text("stats-of-orphans"),
         }
+    }
+
+    /// Returns the address of the page of the link.
+    pub(super) fn link_page(&self) -> Option<String> {
+        let VisitsOf::Link(name) = &self.of else { return None };
+        Some(addresses::link_page(&name.code, name.domain.as_deref()))
+    }
+
+    pub(super) fn is_of_all(&self) -> bool {
+        matches!(self.of, VisitsOf::Links { domain: None })
     }
 
     /// Returns the domain that the title does not name.
@@ -112,7 +111,6 @@ impl Selection {
     }
 }
 
-/// Writes fields as a query.
 pub(super) fn query_of(pairs: impl IntoIterator<Item = (&'static str, String)>) -> String {
     form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
 }

@@ -10,30 +10,21 @@ use crate::{
     markup::Markup,
 };
 
-/// The chart and its table.
 pub(super) struct ShownSeries {
-    /// The chart.
     pub(super) chart: Markup,
-    /// The rows of the table, the earliest first.
     pub(super) points: Vec<ShownPoint>,
-    /// Whether there is a period before.
     pub(super) has_before: bool,
 }
 
-/// A row of the table.
 pub(super) struct ShownPoint {
-    /// The beginning of the interval.
     pub(super) time: String,
-    /// Its visits.
     pub(super) visits: String,
-    /// Its visits of bots.
     pub(super) bots: String,
     /// The visits of the interval at the same place of the period before; empty without one.
     pub(super) before: String,
 }
 
 impl ShownSeries {
-    /// Draws the series of statistics.
     pub(super) fn new(stats: &VisitStats, zone: &TimeZone, t: &Locale) -> Self {
         let points = &stats.current.points;
         let before = stats.previous.as_ref().map(|previous| beside(previous, points.len()));
@@ -41,7 +32,7 @@ impl ShownSeries {
         let value = |(start, count): &(i64, VisitCount)| {
             let start = zoned(*start, zone);
             Value {
-                time: start.strftime(short).to_string(),
+                label: start.strftime(short).to_string(),
                 text: format!("{}: {}", start.strftime(long), t.count("count-visits", &count.total)),
                 number: count.total,
             }
@@ -79,7 +70,6 @@ pub(super) fn dates(count: &RangeCount, zone: &TimeZone) -> (String, String) {
     (date(count.range.from), date(count.range.before.saturating_sub(1)))
 }
 
-/// Returns the formats of times: whole, and short enough for the axis.
 fn formats(interval: Interval) -> (&'static str, &'static str) {
     match interval {
         Interval::QuarterHour => ("%Y-%m-%d %H:%M", "%H:%M"),
@@ -90,7 +80,6 @@ fn formats(interval: Interval) -> (&'static str, &'static str) {
     }
 }
 
-/// Returns a time in microseconds since 1970 as one of a zone.
 fn zoned(at: i64, zone: &TimeZone) -> Zoned {
     Timestamp::from_microsecond(at).unwrap_or(Timestamp::MAX).to_zoned(zone.clone())
 }
@@ -101,19 +90,17 @@ mod tests {
         super::sample::{START, counted, stats},
         *,
     };
-    use crate::locale::Locales;
+    use crate::locale::english;
 
     fn befores(stats: &VisitStats) -> Vec<String> {
-        let locales = Locales::embedded();
-        let shown = ShownSeries::new(stats, &TimeZone::UTC, locales.find("en").unwrap());
+        let shown = ShownSeries::new(stats, &TimeZone::UTC, english());
         shown.points.into_iter().map(|point| point.before).collect()
     }
 
     #[test]
     fn the_table_has_the_numbers_of_the_chart() {
-        let locales = Locales::embedded();
         let stats = stats(&[1_000, 0], Some(&[7, 8]));
-        let shown = ShownSeries::new(&stats, &TimeZone::UTC, locales.find("en").unwrap());
+        let shown = ShownSeries::new(&stats, &TimeZone::UTC, english());
         let svg = shown.chart.to_string();
         assert!(svg.contains("<title>2025-11-25: 1,000 visits</title>"), "{svg}");
         assert!(svg.contains("class=\"before\"") && shown.has_before);

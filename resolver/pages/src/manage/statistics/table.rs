@@ -13,10 +13,8 @@ use visits::series::rfc3339;
 
 use crate::table;
 
-/// The names of the columns.
 const COLUMNS: [&str; 4] = ["part", "value", "visits", "bots"];
 
-/// Writes statistics as a table.
 pub(super) fn write(stats: &VisitStats, zone: &TimeZone) -> Result<Vec<u8>, AppError> {
     let row = |part: &str, value: String, count: VisitCount| {
         [part.to_owned(), value, count.total.to_string(), count.bots.to_string()]
