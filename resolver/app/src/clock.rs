@@ -25,7 +25,6 @@ pub struct DatabaseClock {
 
 impl DatabaseClock {
     /// Creates a clock that shows `now` at this moment: the time in the database's first answer.
-    #[must_use]
     pub fn new(now: Timestamp) -> Self {
         Self { start: Instant::now(), at_start_us: AtomicI64::new(now.as_microsecond()) }
     }
@@ -40,7 +39,6 @@ impl DatabaseClock {
     }
 
     /// Returns the estimated time of the database.
-    #[must_use]
     pub fn now(&self) -> Timestamp {
         let now = self.at_start_us.load(Ordering::Relaxed).saturating_add(micros(self.start.elapsed()));
         // A time past the year 9999 is capped: every link's time has come by then.

@@ -51,10 +51,8 @@ pub struct Supply {
 }
 
 impl LinkService {
-    /// Returns the state of the platform. It needs an administrator's key without limits.
-    ///
-    /// # Errors
-    /// Returns [`AppError`] if the key may not see it. What does not answer is part of the state.
+    /// Returns the state of the platform, for an administrator's key without limits. What does not
+    /// answer is part of the state.
     pub fn cluster_status<'a>(&'a self, by: &'a Grant) -> Answer<'a, ClusterStatus> {
         Box::pin(async move {
             require_operator(by)?;

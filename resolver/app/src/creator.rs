@@ -167,7 +167,6 @@ struct Parts {
 
 impl Creator {
     /// Starts a creator and its batch task on the current runtime.
-    #[must_use]
     pub fn start(supervisor: &TaskSupervisor, config: CreatorConfig) -> Self {
         let CreatorConfig { mint, mintings, links, register, owner, lookup, clock, turns, metrics } = config;
         let (batch, waiting) = mpsc::channel(CREATES_MAX);
@@ -195,10 +194,6 @@ impl Creator {
     ///
     /// Await the call to its end: the number of a dropped create stays claimed until the next
     /// start. A client that disconnects does not drop its call (`web/src/run_to_end.rs`).
-    ///
-    /// # Errors
-    /// Returns [`CreateError`] if no number could be claimed or the database did not store the link
-    /// before the deadline.
     pub async fn create(&self, draft: Draft) -> Result<Created, CreateError> {
         let _slot = self.slots.try_acquire().map_err(|_| CreateError::Overloaded)?;
         let _under_way = self.tasks.token();
@@ -209,10 +204,6 @@ impl Creator {
     }
 
     /// Creates a link with a chosen kind of code, with tags, a domain or deduplication.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Creator::create`], and [`CreateError::Taken`] if another link has
-    /// the slug.
     pub async fn create_full(&self, draft: Draft, options: CreateOptions) -> Result<Record, CreateError> {
         let CreateOptions { code, tags, idempotency, tenant } = options;
         if code == CodeChoice::Next && is_plain(&draft, &tags, idempotency.as_ref()) {
@@ -265,33 +256,28 @@ impl Creator {
     }
 
     /// Returns the keyspace with this name, if this process mints from it.
-    #[must_use]
     pub fn keyspace(&self, name: &str) -> Option<KeyspaceIndex> {
         let named = self.parts.mintings.iter().find(|minting| minting.namespace.as_str() == name);
         named.map(|minting| minting.index)
     }
 
     /// Returns the keyspace of codes for which the caller names none.
-    #[must_use]
     pub fn default_keyspace(&self) -> KeyspaceIndex {
         self.parts.default().index
     }
 
     /// Returns the number of keyspaces that this process knows.
-    #[must_use]
     pub fn keyspaces(&self) -> usize {
         self.parts.mint.keyspaces()
     }
 
     /// Returns the length of a keyspace's codes, in characters.
-    #[must_use]
     pub fn code_len(&self, keyspace: KeyspaceIndex) -> Option<usize> {
         self.parts.mint.len_of(keyspace)
     }
 
     /// Returns the keyspace whose codes have `len` characters. If several do, the default keyspace
     /// takes precedence.
-    #[must_use]
     pub fn keyspace_of_len(&self, len: usize) -> Option<KeyspaceIndex> {
         let indexes = self.parts.mintings.iter().map(|minting| minting.index);
         indexes.into_iter().find(|index| self.parts.mint.len_of(*index) == Some(len))

@@ -25,7 +25,6 @@ pub struct DatabaseMetrics {
 
 impl DatabaseMetrics {
     /// Registers the metrics of these servers, which are asked every few seconds.
-    #[must_use]
     pub fn new(recorder: &Recorder, servers: &[Server]) -> Arc<Self> {
         recorder.with(|| {
             describe();

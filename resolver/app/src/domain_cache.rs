@@ -135,7 +135,6 @@ pub struct DirectoryConfig {
 impl DomainCache {
     /// Creates a copy from settings whose poll was sent at `asked`, and starts the task that
     /// refreshes it on the current runtime.
-    #[must_use]
     pub fn start(
         supervisor: &TaskSupervisor,
         config: DirectoryConfig,
@@ -174,9 +173,6 @@ impl DomainCache {
     }
 
     /// Waits for a refresh that covers every change committed before this call.
-    ///
-    /// # Errors
-    /// Returns [`StoreError`] if the store does not answer in time.
     pub async fn refresh(&self) -> Result<(), StoreError> {
         self.refreshes.next().await
     }
@@ -290,20 +286,17 @@ impl DomainCache {
     }
 
     /// Returns the present copy.
-    #[must_use]
     pub fn entries(&self) -> Arc<Entries> {
         Arc::clone(&self.entries.read().expect("no code panics while it holds this lock"))
     }
 
     /// Returns whether every host belongs to the default domain, which has no settings.
-    #[must_use]
     pub fn is_plain(&self) -> bool {
         self.is_plain.load(Ordering::Acquire)
     }
 
     /// Returns whether a visitor of this host gets the default domain's links only, and the default
     /// domain is enabled.
-    #[must_use]
     pub fn is_default(&self, host: Option<&str>) -> bool {
         let entries = self.entries.read().expect("no code panics while it holds this lock");
         let is_other = |host: &str| self.of_host(&entries, host).is_some();
@@ -312,7 +305,6 @@ impl DomainCache {
     }
 
     /// Returns the domain of a visitor's host.
-    #[must_use]
     pub fn place(&self, host: Option<&str>) -> VisitorDomain {
         // Before the lookup in the copy, which may be replaced between the two.
         let was_fresh = self.is_fresh();
@@ -336,32 +328,27 @@ impl DomainCache {
     }
 
     /// Returns whether a host is a spelling of the default domain's name.
-    #[must_use]
     pub fn is_default_name(&self, host: &str) -> bool {
         host == self.default_name() || *requested_authority(host) == self.default_host
     }
 
     /// Returns the domains whose visitors are only counted.
-    #[must_use]
     pub fn untracked(&self) -> HashSet<DomainId> {
         self.entries().untracked()
     }
 
     /// Returns the estimated time of the database.
-    #[must_use]
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
     /// Returns whether the copy has every change that a client may know of.
-    #[must_use]
     pub fn is_fresh(&self) -> bool {
         self.heard().is_some_and(|heard| !self.settings.is_shared() || heard.elapsed() < TRUSTED)
     }
 
     /// Returns the id of the default domain if the domain `id` has its name, or else `id`. The
     /// domain that --public-url names is always the default one.
-    #[must_use]
     pub fn settled(&self, id: DomainId) -> DomainId {
         let entries = self.entries();
         let name = entries.domain(id).and_then(|domain| domain.authority.as_ref());
@@ -371,7 +358,6 @@ impl DomainCache {
 
     /// Returns whether a URL is the short URL of this name on this domain. A link to it would lead
     /// to itself.
-    #[must_use]
     pub fn is_short_url(&self, url: &LongUrl, domain: DomainId, name: &str) -> bool {
         let entries = self.entries();
         let authority = url.authority();
@@ -383,14 +369,12 @@ impl DomainCache {
     }
 
     /// Returns the default domain's name.
-    #[must_use]
     pub fn default_name(&self) -> &str {
         &self.public_url.authority
     }
 
     /// Returns the name of a domain as links show it: `None` for the default domain, [`REMOVED`]
     /// for one that was removed.
-    #[must_use]
     pub fn shown_name(&self, id: DomainId) -> Option<String> {
         if id.is_default() {
             return None;
@@ -402,7 +386,6 @@ impl DomainCache {
 
     /// Returns the base of a domain's short links, without a slash at the end. A domain that this
     /// copy does not have yet has no links here.
-    #[must_use]
     pub fn base(&self, id: DomainId) -> String {
         let entries = self.entries();
         let domain = entries.domain(id);

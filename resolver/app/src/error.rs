@@ -305,17 +305,11 @@ impl FieldErrors {
     }
 
     /// Returns the collected errors.
-    ///
-    /// # Errors
-    /// Returns [`AppError::Invalid`] if any field was wrong.
     pub fn finish(self) -> Result<(), AppError> {
         if self.0.is_empty() { Ok(()) } else { Err(AppError::Invalid(self.0)) }
     }
 
     /// Like [`FieldErrors::finish`], with the errors in the order of the fields' names.
-    ///
-    /// # Errors
-    /// Returns [`AppError::Invalid`] if any field was wrong.
     pub fn finish_by_name(mut self) -> Result<(), AppError> {
         self.0.sort_by(|one, other| one.field.cmp(&other.field));
         self.finish()

@@ -14,9 +14,6 @@ use crate::domain_cache::SHOWN;
 /// time of the adoption. Registered numbers do not make the wait needless. An older copy of the
 /// database may have lacked the keyspace. Another process may then have minted in it until it
 /// noticed, and have adopted it again just now.
-///
-/// # Errors
-/// Returns [`StoreError`] if the store does not adopt the keyspaces.
 pub async fn adopt_keyspaces(
     settings: &dyn Settings,
     mine: &[Keyspace],

@@ -118,7 +118,6 @@ pub struct Lookup {
 
 impl Lookup {
     /// Starts a lookup and its tasks on the current runtime.
-    #[must_use]
     pub fn start(
         supervisor: &TaskSupervisor,
         sizes: LookupSizes,
@@ -166,9 +165,6 @@ impl Lookup {
     }
 
     /// Returns the link under a code's id, if there is one. It may be deleted or on another domain.
-    ///
-    /// # Errors
-    /// Returns [`LookupError`] if it is unknown whether the link exists.
     pub async fn find(&self, code: Code) -> Found {
         let known = self.cache.get(&Name::Code(code));
         if let Some(link) = self.believed(known.as_ref()) {
@@ -179,8 +175,6 @@ impl Lookup {
     }
 
     /// Adopts the keyspaces that are new to this process, if the database still has the known ones.
-    ///
-    /// # Errors
     /// Returns [`Contradiction`] if the database contradicts the keyspaces by which this process
     /// mints and reads codes. None is adopted then.
     pub fn adopt(&self, keyspaces: &[(KeyspaceIndex, Keyspace)]) -> Result<(), Contradiction> {
@@ -197,39 +191,33 @@ impl Lookup {
 
     /// Returns when this process learned of the keyspace of an id. Returns `None` if it knew the
     /// keyspace from its start.
-    #[must_use]
     pub fn keyspace_seen(&self, id: LinkId) -> Option<Instant> {
         let (index, _) = id.unpack()?;
         self.keyspaces_seen.lock().expect("no code panics while it holds this lock").get(&index).copied()
     }
 
     /// Returns the id that a text stands for as a code; `None` if it is not a mintable code.
-    #[must_use]
     pub fn id_of(&self, text: &str) -> Option<LinkId> {
         self.mint.read(&Code::parse(text).ok()?)
     }
 
     /// Returns the name under which a link redirects: its slug, or the code of its number.
-    #[must_use]
     pub fn name_of(&self, link: &Link) -> Option<String> {
         self.name(link.id, link.slug())
     }
 
     /// Returns the name of a link with this id: its slug if it has one, or the code of its number.
-    #[must_use]
     pub fn name(&self, id: LinkId, slug: Option<&Slug>) -> Option<String> {
         let minted = || self.mint.code_of(id).map(|code| code.to_string());
         slug.map(ToString::to_string).or_else(minted)
     }
 
     /// Returns the code of an id; `None` if its keyspace is unknown.
-    #[must_use]
     pub fn code_of(&self, id: LinkId) -> Option<String> {
         self.mint.code_of(id).map(|code| code.to_string())
     }
 
     /// Returns the name of the keyspace that a lookup key is a code of; `None` for a slug.
-    #[must_use]
     pub fn keyspace_of(&self, wanted: &LookupKey) -> Option<Namespace> {
         match wanted {
             LookupKey::Code(code) => self.mint.keyspace_of(code),
@@ -238,14 +226,12 @@ impl Lookup {
     }
 
     /// Returns whether a code stands for a number of some keyspace.
-    #[must_use]
     pub fn is_mintable(&self, code: &Code) -> bool {
         self.mint.belongs(code)
     }
 
     /// Returns whether the caches know where a key leads on a domain, possibly from an outdated
     /// entry.
-    #[must_use]
     pub fn knows_on(&self, domain: DomainId, wanted: &LookupKey) -> bool {
         let knows_slug = |slug| self.slugs.knows(&(domain, slug));
         match wanted {
@@ -305,19 +291,16 @@ impl Lookup {
     }
 
     /// Returns the cache entry of a code, if it may be served without a read.
-    #[must_use]
     pub fn cached(&self, code: &Code) -> Option<Arc<Cached>> {
         self.cache.get(&Name::Code(*code)).filter(|cached| self.news.is_fresh(cached) && !self.is_cut_off())
     }
 
     /// Returns the safety rules in force.
-    #[must_use]
     pub fn rules(&self) -> SafetyRules {
         self.news.rules
     }
 
     /// Returns how long settings may be used that the database cannot confirm.
-    #[must_use]
     pub fn serve_stale_for(&self) -> Duration {
         self.serve_stale_for
     }
@@ -331,7 +314,6 @@ impl Lookup {
     }
 
     /// Returns whether the settings are too old to redirect by them.
-    #[must_use]
     pub fn is_cut_off(&self) -> bool {
         self.cut_off.load(Ordering::Acquire)
     }
@@ -346,39 +328,33 @@ impl Lookup {
 
     /// Returns whether the target rules allow links to lead to this URL. Rules that are too old
     /// allow none.
-    #[must_use]
     pub fn allows(&self, url: &LongUrl) -> bool {
         !self.is_cut_off() && self.gate.allows(url)
     }
 
     /// Returns whether the target rules allow a redirect with this location. The host of a domain
     /// serves it. Rules that are too old allow none.
-    #[must_use]
     pub fn allows_from(&self, authority: &str, location: &str) -> bool {
         !self.is_cut_off() && self.gate.allows_from(authority, location)
     }
 
     /// Returns whether the target rules allow a cached link to lead to its long URL.
-    #[must_use]
     pub fn allows_cached(&self, cached: &Cached) -> bool {
         self.gate.allows_again(&cached.link.long_url, &cached.verdict)
     }
 
     /// Returns whether a cached link is current until its generation changes.
-    #[must_use]
     pub fn is_settled(&self, cached: &Cached) -> bool {
         self.news.freshness.is_settled(cached.read_at)
     }
 
     /// Returns a keyed hash of a code, which clients cannot predict.
-    #[must_use]
     pub fn hash(&self, code: &Code) -> u64 {
         self.generations.hasher.hash_one(code)
     }
 
     /// Returns the generation of a code's hash. It changes when the code leaves the cache or gets
     /// another link, and sometimes without a reason.
-    #[must_use]
     pub fn generation(&self, hash: u64) -> u32 {
         self.generations.of(hash).load(Ordering::Acquire)
     }
@@ -394,9 +370,6 @@ impl Lookup {
     }
 
     /// Reads the link of an id from the store's primary, past the cache.
-    ///
-    /// # Errors
-    /// Returns [`LookupError`] if it is unknown whether the link exists.
     pub async fn read_fresh(&self, id: LinkId) -> Found {
         self.ask(id, None, DEADLINE).await
     }

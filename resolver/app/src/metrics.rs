@@ -53,7 +53,6 @@ pub struct Metrics {
 
 impl Metrics {
     /// Registers all metrics, so that the first scrape shows zeros rather than nothing.
-    #[must_use]
     pub fn new(recorder: &Recorder) -> Arc<Self> {
         recorder.with(|| {
             describe();

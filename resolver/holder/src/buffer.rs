@@ -89,13 +89,11 @@ pub struct Closed {
 
 impl Closed {
     /// Returns the count of burned and unused numbers.
-    #[must_use]
     pub fn unsettled(&self) -> u64 {
         self.burned + self.unused.iter().map(|span| span.len()).sum::<u64>()
     }
 
     /// Returns the ranges of the block that remain registered when its unused numbers are released.
-    #[must_use]
     pub fn kept(&self) -> Vec<Span> {
         let block = self.block.span;
         let mut kept = Vec::new();
@@ -294,7 +292,6 @@ impl Buffer {
 
     /// Returns whether another block is wanted: there is room for one, and the last one is used to
     /// `permille` thousandths.
-    #[must_use]
     pub fn wants_block(&self, permille: u64) -> bool {
         self.fresh.len() < BLOCKS && self.fresh.back().is_none_or(|last| last.is_past(permille))
     }
@@ -351,33 +348,28 @@ impl Buffer {
     }
 
     /// Returns the count of numbers that can be claimed at once.
-    #[must_use]
     pub fn in_hand(&self) -> u64 {
         self.fresh.iter().map(|held| held.left_len).sum::<u64>() + self.pool.len() as u64
     }
 
     /// Returns the count of numbers in the blocks here that are not known to be used, including
     /// claimed and burned ones.
-    #[must_use]
     pub fn unsettled(&self) -> u64 {
         self.fresh.iter().chain(&self.draining).map(Held::unsettled).sum()
     }
 
     /// Returns the count of numbers in the pool. They came back and are used first.
-    #[must_use]
     pub fn pooled(&self) -> u64 {
         self.pool.len() as u64
     }
 
     /// Returns how often a number came back while the pool was full. Such a number stays in its
     /// block's account, and is returned with the block.
-    #[must_use]
     pub fn overflowed(&self) -> u64 {
         self.overflowed
     }
 
     /// Returns the count of claims ever made.
-    #[must_use]
     pub fn claims(&self) -> u64 {
         self.claims
     }

@@ -189,21 +189,18 @@ pub struct Returning {
 
 impl Returning {
     /// Creates the return of a block that was minted from.
-    #[must_use]
     pub fn closed(keyspace: usize, closed: Closed) -> Self {
         let released = closed.unused.is_empty();
         Self { keyspace, closed, released, registered_end: None }
     }
 
     /// Creates the return of a block that never was in the register: it goes back whole.
-    #[must_use]
     pub fn untouched(keyspace: usize, block: Block) -> Self {
         let closed = Closed { unused: vec![block.span], block, entry: EntryId(0), used: 0, burned: 0 };
         Self { keyspace, closed, released: true, registered_end: None }
     }
 
     /// Creates the return of a block that the register refused. All of its numbers are burned.
-    #[must_use]
     pub fn refused(keyspace: usize, block: Block, entry: EntryId, registered_end: u64) -> Self {
         let burned = block.span.len();
         let closed = Closed { block, entry, used: 0, burned, unused: Vec::new() };
@@ -212,7 +209,6 @@ impl Returning {
     }
 
     /// Returns the count of the block's burned and unused numbers.
-    #[must_use]
     pub fn unsettled(&self) -> u64 {
         self.closed.unsettled()
     }

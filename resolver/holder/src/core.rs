@@ -204,7 +204,6 @@ pub struct SupplyCore {
 impl SupplyCore {
     /// Creates the state of a holder that has not registered yet. `specs` are its keyspaces in the
     /// shell's order.
-    #[must_use]
     pub fn new(specs: Vec<Spec>, rules: Rules) -> Self {
         Self {
             rests: vec![None; specs.len()],
@@ -226,19 +225,16 @@ impl SupplyCore {
     }
 
     /// Returns the registration in force.
-    #[must_use]
     pub fn session(&self) -> Option<Session> {
         self.session
     }
 
     /// Returns the reason why this holder mints no more; `None` while it does.
-    #[must_use]
     pub fn lost(&self) -> Option<&Lost> {
         self.lost.as_ref()
     }
 
     /// Returns whether a wait is under way, and not a call.
-    #[must_use]
     pub fn is_waiting(&self) -> bool {
         self.retry_at.is_some() || matches!(self.stage, Stage::Idle | Stage::Resting(..))
     }
@@ -254,7 +250,6 @@ impl SupplyCore {
 
     /// Returns the block that is being entered into the register, for proofs to check.
     #[cfg(feature = "rules")]
-    #[must_use]
     pub fn arriving(&self) -> Option<&Block> {
         match &self.stage {
             Stage::Entering(arrival, _) => Some(&arrival.block),

@@ -36,7 +36,6 @@ pub enum Verdict {
 
 impl Verdict {
     /// Judges an insert by the row that was read.
-    #[must_use]
     pub fn of_row(claim: &Claim, row: Row, rules: Rules) -> Self {
         match row {
             Row::Absent => Self::Absent,
@@ -49,14 +48,12 @@ impl Verdict {
 
     /// Judges an insert whose row equals the one that was sent. `holds` is whether the register has
     /// the number under the claim's own entry.
-    #[must_use]
     pub fn of_register(holds: bool) -> Self {
         if holds { Self::Ours } else { Self::Another }
     }
 
     /// Returns the fate of the claimed number. Without a verdict the number is burned, because its
     /// insert may still arrive.
-    #[must_use]
     pub fn fate(verdict: Option<Self>) -> Fate {
         match verdict {
             Some(Self::Ours | Self::Another) => Fate::Used,

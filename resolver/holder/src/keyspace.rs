@@ -71,7 +71,6 @@ pub enum ClaimError {
 impl KeyspaceNumbers {
     /// Creates a keyspace without numbers in hand. `refill_permille` is the refill point in
     /// thousandths of a block.
-    #[must_use]
     pub fn new(refill_permille: u64) -> Self {
         Self {
             buffer: Buffer::default(),
@@ -84,10 +83,6 @@ impl KeyspaceNumbers {
     }
 
     /// Claims a number; `None` if none is in hand yet.
-    ///
-    /// # Errors
-    /// Returns [`ClaimError::Exhausted`] if every number is used, and [`ClaimError::Closed`] if
-    /// this process mints no more.
     pub fn claim(&mut self) -> Result<Option<Claim>, ClaimError> {
         if self.closed {
             return Err(ClaimError::Closed);
@@ -122,7 +117,6 @@ impl KeyspaceNumbers {
     /// Returns whether to ask for a block. An exhausted keyspace still asks, because numbers may
     /// have come back to the issuer. `now` is called only if the time matters, because every claim
     /// calls this function.
-    #[must_use]
     pub fn wants_block(&self, now: impl FnOnce() -> Millis) -> bool {
         let room = !self.closed && self.buffer.wants_block(self.refill_permille);
         room && (self.exhausted || self.demand.asks(now))
@@ -184,19 +178,16 @@ impl KeyspaceNumbers {
     /// Returns the count of numbers in this holder's blocks that are not known to be used. Burned
     /// ones count until the issuer has heard of them: if this process died before that, they would
     /// be found unused.
-    #[must_use]
     pub fn unsettled(&self) -> u64 {
         self.buffer.unsettled() + self.returning
     }
 
     /// Returns whether the issuer has reported that every number is used.
-    #[must_use]
     pub fn is_exhausted(&self) -> bool {
         self.exhausted
     }
 
     /// Returns the buffer with the numbers in hand.
-    #[must_use]
     pub fn buffer(&self) -> &Buffer {
         &self.buffer
     }

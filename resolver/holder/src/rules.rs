@@ -34,21 +34,18 @@ pub struct Rules {
 impl Rules {
     /// Creates the rules without `off`, or all of them for `None`.
     #[cfg(feature = "rules")]
-    #[must_use]
     pub fn without(off: Option<Rule>) -> Self {
         Self { off }
     }
 
     /// Returns whether a rule is in force.
     #[cfg(feature = "rules")]
-    #[must_use]
     pub fn keep(self, rule: Rule) -> bool {
         self.off != Some(rule)
     }
 
     /// Returns true: every rule is in force.
     #[cfg(not(feature = "rules"))]
-    #[must_use]
     pub fn keep(self, _: Rule) -> bool {
         true
     }

@@ -112,9 +112,6 @@ impl Responses {
 /// response and returns true, or adds none and returns false. `commit` is called before responses
 /// leave, once for those to requests that came at once. `is_stopping` is called before each turn
 /// with the context of the task, so that it can keep the task's waker.
-///
-/// # Errors
-/// Returns an error if the connection fails.
 pub async fn serve<S>(
     stream: &mut S,
     buffers: &Mutex<Buffers>,

@@ -128,9 +128,6 @@ async fn try_to_follow<B>(
 
 /// Checks that a link redirects now. A link that is not valid yet is not gone: until it begins, it
 /// is answered like an unknown code.
-///
-/// # Errors
-/// Returns the refusal of a link that does not redirect.
 pub(crate) fn check_live(
     redirector: &Redirector,
     found: &FoundLink,
@@ -170,9 +167,6 @@ pub(crate) fn outcome_of(state: LinkState) -> Option<Outcome> {
 }
 
 /// Checks that a link has visits left, without using up one.
-///
-/// # Errors
-/// Returns the refusal if there are none, or if that is unknown.
 pub(crate) async fn check_visits_left(
     redirector: &Redirector,
     found: &FoundLink,
@@ -210,8 +204,6 @@ pub(crate) struct FoundLink {
 }
 
 /// Looks up the link of a path.
-///
-/// # Errors
 /// Returns the refusal if the path has no link, the link is blocked, the client has used up its
 /// budget of unknown codes, or it is unknown whether the link exists (I8).
 pub(crate) async fn find(
@@ -278,9 +270,6 @@ fn is_stopped(redirector: &Redirector, link: &Link) -> bool {
 }
 
 /// Redirects a visitor who may follow a live link, unless the link's visits are used up.
-///
-/// # Errors
-/// Returns the refusal if there is no target, no visit is left, or it is unknown whether one is.
 pub(crate) async fn lead_visitor<B>(
     thread: &ThreadContext,
     visitor: Visitor,

@@ -115,7 +115,6 @@ enum Next {
 
 impl IssuerClient {
     /// Creates a client that has not connected yet.
-    #[must_use]
     pub fn new(target: Target) -> Self {
         let (state, failed) = (Mutex::new(State::default()), Seldom::default());
         let (contact, unanswered) = (Contact::polled("issuer"), AtomicU64::new(0));
@@ -135,9 +134,6 @@ impl IssuerClient {
 
     /// Registers a start of this holder. There is no time limit; the caller bounds the wait by
     /// dropping the future.
-    ///
-    /// # Errors
-    /// Returns [`Refused`] if the issuer definitely refuses, as do the other calls of this client.
     pub async fn register(&self, request: pb::RegisterRequest) -> Result<pb::RegisterResponse, Refused> {
         self.call(|mut stub| {
             let request = request.clone();
@@ -147,9 +143,6 @@ impl IssuerClient {
     }
 
     /// Asks for a block.
-    ///
-    /// # Errors
-    /// See [`IssuerClient::register`].
     pub async fn allocate(
         &self,
         request: pb::AllocateBlockRequest,
@@ -162,9 +155,6 @@ impl IssuerClient {
     }
 
     /// Returns blocks.
-    ///
-    /// # Errors
-    /// See [`IssuerClient::register`].
     pub async fn return_blocks(
         &self,
         request: pb::ReturnBlocksRequest,
@@ -177,9 +167,6 @@ impl IssuerClient {
     }
 
     /// Returns the status of the issuer.
-    ///
-    /// # Errors
-    /// See [`IssuerClient::register`].
     pub async fn status(&self) -> Result<IssuerStatus, Refused> {
         let status =
             self.call(|mut stub| async move { stub.get_status(pb::GetStatusRequest {}).await }).await?;
@@ -187,9 +174,6 @@ impl IssuerClient {
     }
 
     /// Opens a stream of beats and returns the answers. `make` creates the beats anew for each try.
-    ///
-    /// # Errors
-    /// See [`IssuerClient::register`].
     pub async fn keep_alive<S>(
         &self,
         make: impl Fn() -> S,

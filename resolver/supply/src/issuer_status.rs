@@ -72,13 +72,11 @@ pub struct HolderStatus {
 
 impl NamespaceAccount {
     /// Returns how many numbers can still be allocated.
-    #[must_use]
     pub fn left(&self) -> u64 {
         self.capacity.saturating_sub(self.allocated).saturating_add(self.free)
     }
 
     /// Returns whether the account balances: allocated = used + open + free + leaked + burned.
-    #[must_use]
     pub fn balances(&self) -> bool {
         let parts = [self.used, self.open, self.free, self.leaked, self.burned];
         parts.iter().map(|part| u128::from(*part)).sum::<u128>() == u128::from(self.allocated)

@@ -56,7 +56,6 @@ pub struct Stock {
 impl Stock {
     /// Returns how long the numbers last at the current rate, in seconds. It is 0 without numbers
     /// in hand, and otherwise infinite if none are claimed.
-    #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "numbers in hand stay below 2^48")]
     pub fn supply_seconds(&self) -> f64 {
         if self.in_hand == 0 {
@@ -76,7 +75,6 @@ impl Minting {
     /// Creates a keyspace without numbers in hand. `refill_permille` is the used part of a block,
     /// in thousandths, at which the next one is fetched. It differs between resolvers, so that
     /// those started together do not ask together.
-    #[must_use]
     pub fn new(spec: Spec, refill_permille: u64, clock: Clock) -> Self {
         let Spec { index, namespace, capacity } = spec;
         let keyspace = KeyspaceNumbers::new(refill_permille);
@@ -100,11 +98,6 @@ impl Minting {
     }
 
     /// Claims a number, and waits for a refill until the deadline.
-    ///
-    /// # Errors
-    /// Returns [`ClaimError::TimedOut`] if no number came before the deadline,
-    /// [`ClaimError::Exhausted`] if every number is used, and [`ClaimError::Closed`] if this
-    /// process mints no more.
     pub async fn claim(&self, deadline: Instant) -> Result<Claim, ClaimError> {
         loop {
             let came = self.came.notified();
@@ -218,7 +211,6 @@ impl Minting {
     }
 
     /// Returns a snapshot of the numbers in hand.
-    #[must_use]
     pub fn stock(&self) -> Stock {
         let state = self.state();
         let buffer = state.keyspace.buffer();
@@ -231,7 +223,6 @@ impl Minting {
     }
 
     /// Returns the count of numbers in the keyspace.
-    #[must_use]
     pub fn capacity(&self) -> u64 {
         self.capacity
     }

@@ -82,28 +82,24 @@ pub struct SafetyRules {
 impl SafetyRules {
     /// Creates the rules without `off`, or all of them for `None`.
     #[cfg(feature = "guards")]
-    #[must_use]
     pub fn without(off: Option<SafetyRule>) -> Self {
         Self { off }
     }
 
     /// Returns whether a rule is in force.
     #[cfg(feature = "guards")]
-    #[must_use]
     pub fn keep(self, rule: SafetyRule) -> bool {
         self.off != Some(rule)
     }
 
     /// Returns true: every rule is in force.
     #[cfg(not(feature = "guards"))]
-    #[must_use]
     pub const fn keep(self, _: SafetyRule) -> bool {
         true
     }
 
     /// Returns the rules of the pure core that are in force.
     #[cfg(feature = "guards")]
-    #[must_use]
     pub fn of_holder(self) -> holder::Rules {
         holder::Rules::without(self.off.and_then(|rule| match rule {
             SafetyRule::ReleaseFirst => Some(holder::Rule::ReleaseFirst),
@@ -115,7 +111,6 @@ impl SafetyRules {
 
     /// Returns the rules of the pure core, all of which are in force.
     #[cfg(not(feature = "guards"))]
-    #[must_use]
     pub fn of_holder(self) -> holder::Rules {
         holder::Rules::default()
     }

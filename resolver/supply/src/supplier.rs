@@ -37,7 +37,6 @@ pub struct Closing {
 
 impl Closing {
     /// Returns a handle for a process that mints nothing.
-    #[must_use]
     pub fn without_minting() -> Self {
         Self { mintings: Vec::new(), lost: watch::Sender::new(None) }
     }
@@ -77,19 +76,16 @@ pub struct Supplier {
 
 impl Supplier {
     /// Creates a supplier that has not registered yet.
-    #[must_use]
     pub fn new(config: SupplierConfig) -> Self {
         Self { holder: Arc::new(Holder::new(config)), seen: Seen::default(), asked: Instant::now() }
     }
 
     /// Returns a channel that reports when and why this holder stops minting.
-    #[must_use]
     pub fn lost(&self) -> watch::Receiver<Option<StopReason>> {
         self.holder.lost.subscribe()
     }
 
     /// Returns a handle that ends minting for good.
-    #[must_use]
     pub fn closing(&self) -> Closing {
         Closing { mintings: self.holder.config.mintings.clone(), lost: self.holder.lost.clone() }
     }

@@ -11,9 +11,6 @@ impl DomainCache {
     ///
     /// The settings are read again if the copy is old or lacks the name. Another resolver may have
     /// renamed the domain and have acknowledged that.
-    ///
-    /// # Errors
-    /// Returns [`StoreError`] if the store does not answer.
     pub async fn find(&self, name: &str) -> Result<Option<DomainId>, StoreError> {
         if name == "DEFAULT" || name == self.default_name() {
             return Ok(Some(DomainId::DEFAULT));
@@ -41,9 +38,6 @@ impl DomainCache {
 
     /// Returns the id of the domain with this name for a new link, once every resolver knows the
     /// domain.
-    ///
-    /// # Errors
-    /// Returns [`StoreError`] if the store does not answer.
     pub async fn find_for_link(&self, name: &str) -> Result<Option<DomainId>, StoreError> {
         let found = self.find(name).await?;
         if let Some(id) = found {
@@ -54,9 +48,6 @@ impl DomainCache {
 
     /// Adds a domain, and returns its id when it is visible everywhere. Returns `None` if there are
     /// as many domains as the operator allows.
-    ///
-    /// # Errors
-    /// Returns [`StoreError`] if the store does not add the domain.
     pub async fn add(&self, name: &Authority, by: ApiKeyId) -> Result<Option<DomainId>, StoreError> {
         let added = self.settings.add_domain(name, self.policy.domains_max, by).await?;
         if added.is_some() {
@@ -66,15 +57,11 @@ impl DomainCache {
     }
 
     /// Returns the maximum number of domains beside the default one.
-    #[must_use]
     pub fn domains_max(&self) -> u32 {
         self.policy.domains_max
     }
 
     /// Removes a domain without links and keys, and returns when that is visible everywhere.
-    ///
-    /// # Errors
-    /// Returns [`StoreError`] if the store does not answer.
     pub async fn remove(&self, id: DomainId, by: ApiKeyId) -> Result<DomainRemoved, StoreError> {
         let removed = self.settings.remove_domain(id, by).await?;
         if removed == DomainRemoved::Done {
@@ -84,9 +71,6 @@ impl DomainCache {
     }
 
     /// Edits a domain, and returns when the change is visible everywhere.
-    ///
-    /// # Errors
-    /// Returns [`StoreError`] if the store does not answer.
     pub async fn edit(
         &self,
         id: DomainId,
@@ -102,9 +86,6 @@ impl DomainCache {
 
     /// Adds or removes a target rule, and returns when the change is visible everywhere. The result
     /// is `true` if anything has changed.
-    ///
-    /// # Errors
-    /// Returns [`StoreError`] if the store does not answer.
     pub async fn set_target(
         &self,
         rule: &TargetRule,

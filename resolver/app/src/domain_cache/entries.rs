@@ -60,19 +60,16 @@ impl Entries {
     }
 
     /// Returns the domain with this id.
-    #[must_use]
     pub fn domain(&self, id: DomainId) -> Option<&Arc<Domain>> {
         self.by_id.get(&id)
     }
 
     /// Returns the domain with this name. The default domain has no name here.
-    #[must_use]
     pub fn named(&self, name: &str) -> Option<&Arc<Domain>> {
         self.by_name.get(name)
     }
 
     /// Returns every domain but the default one, sorted by name.
-    #[must_use]
     pub fn others(&self) -> Vec<&Arc<Domain>> {
         let mut others: Vec<_> = self.by_id.values().filter(|domain| domain.authority.is_some()).collect();
         others.sort_by(|one, other| one.authority.cmp(&other.authority));
@@ -80,19 +77,16 @@ impl Entries {
     }
 
     /// Returns the target rules.
-    #[must_use]
     pub fn targets(&self) -> &Targets {
         &self.targets
     }
 
     /// Returns what the enabled webhooks are called for.
-    #[must_use]
     pub fn webhooks(&self) -> &[Subscription] {
         &self.webhooks
     }
 
     /// Returns the default domain.
-    #[must_use]
     pub fn default_domain(&self) -> &Arc<Domain> {
         &self.default
     }

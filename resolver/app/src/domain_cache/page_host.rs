@@ -34,7 +34,6 @@ pub enum PageHost {
 
 impl DomainCache {
     /// Returns whether pages are served on a request's host.
-    #[must_use]
     pub fn page_host(&self, host: Option<&str>) -> PageHost {
         let Some(host) = host else { return PageHost::Unknown };
         if self.is_default_name(host) || self.is_local && is_loopback(host) {

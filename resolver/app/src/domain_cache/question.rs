@@ -23,7 +23,6 @@ pub struct Question {
 
 impl DomainCache {
     /// Interprets a visitor's host and path.
-    #[must_use]
     pub fn question(&self, host: Option<&str>, path: &str) -> Question {
         // Before the interpretation: it does not reflect settings that arrive between the two.
         let was_fresh = self.is_fresh();
@@ -36,7 +35,6 @@ impl DomainCache {
     /// The copy may lack the domain of the host, or the keyspace of a text that looks like a code.
     /// So it must have been fresh before the interpretation; having become fresh since does not
     /// help.
-    #[must_use]
     pub fn may_deny(&self, question: &Question) -> bool {
         let was_fresh = if self.lookup.rules().keep(SafetyRule::FreshBefore) {
             question.was_fresh
@@ -55,9 +53,6 @@ impl DomainCache {
     ///
     /// The name may be a code of a keyspace that this copy lacks, so the settings are read again
     /// before an absence is reported.
-    ///
-    /// # Errors
-    /// Returns [`LookupError`] if it is unknown whether the link exists.
     pub async fn find_named(&self, domain: DomainId, name: &str) -> Result<Option<Arc<Link>>, LookupError> {
         let was_fresh = self.is_fresh();
         let is_explained =

@@ -59,9 +59,6 @@ impl IdempotencyKey {
     /// `request` is a canonical form of the request without its password, because a digest that is
     /// quick to compute would reveal the password. The adapter derives it from the request on the
     /// wire, so that it is the same in all versions of this program.
-    ///
-    /// # Errors
-    /// Returns [`AppError::Invalid`] for a key that is empty, too long or not visible ASCII.
     pub fn new(key: &[u8], request: impl AsRef<[u8]>) -> Result<Self, AppError> {
         let fits = |key: &&str| {
             (1..=IDEMPOTENCY_KEY_BYTES).contains(&key.len())

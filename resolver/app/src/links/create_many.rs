@@ -11,9 +11,6 @@ use crate::{
 
 impl LinkService {
     /// Checks a link of a call for many. `wrong` holds the fields that the adapter could not read.
-    ///
-    /// # Errors
-    /// Returns [`AppError::Invalid`] with every wrong or unsupported field.
     pub fn check_plain_create(
         &self,
         request: CreateLink,

@@ -21,25 +21,21 @@ pub(crate) struct ImportCodes {
 
 impl ImportCodes {
     /// Works out codes for a deployment with this mint.
-    #[must_use]
     pub(crate) fn new(mint: Arc<Mint>) -> Self {
         Self { mint }
     }
 
     /// Returns the number of keyspaces that decide which codes are mintable.
-    #[must_use]
     pub(crate) fn keyspaces(&self) -> usize {
         self.mint.keyspaces()
     }
 
     /// Returns the code that a link had in its former system.
-    #[must_use]
     pub(crate) fn kept(&self, slug: Slug, domain: DomainId) -> ImportCode {
         ImportCode::Kept(self.picked(slug, domain))
     }
 
     /// Returns the first candidates for a link that had no code.
-    #[must_use]
     pub(crate) fn derived(&self, long_url: &LongUrl, domain: DomainId) -> ImportCode {
         self.candidates(long_url, domain, SALTS_FIRST)
     }

@@ -127,9 +127,6 @@ pub struct LinkImport {
 impl LinkImport {
     /// Begins an import, or continues an earlier one of its name. `mint` is that of the resolvers
     /// of the database.
-    ///
-    /// # Errors
-    /// Returns [`StoreError`] if the database cannot be read.
     pub async fn begin(ports: ImportPorts, mint: Arc<Mint>, wish: ImportLinks) -> Result<Self, StoreError> {
         let ImportPorts { catalog, settings, keys } = ports;
         let ImportLinks { name, default_domains, unprotected, schemes } = wish;
@@ -155,7 +152,6 @@ impl LinkImport {
     }
 
     /// Returns the position that an earlier run has reached; 0 for a new import.
-    #[must_use]
     pub fn position(&self) -> u64 {
         self.position
     }
@@ -163,10 +159,6 @@ impl LinkImport {
     /// Takes the items of the input as they come, and stores links whenever a batch is full. The
     /// last ones are left for [`store_taken`](Self::store_taken), once the caller knows that the
     /// input was read to its end.
-    ///
-    /// # Errors
-    /// Returns [`ImportError`] if the input cannot be read on, a refused item cannot be recorded,
-    /// or the database fails.
     pub async fn take_all(
         &mut self,
         mut pieces: mpsc::Receiver<Piece>,
@@ -252,9 +244,6 @@ impl LinkImport {
     }
 
     /// Stores the links that were taken since the last batch, and the position of the last item.
-    ///
-    /// # Errors
-    /// Returns [`ImportError`] if a refused item cannot be recorded, or the database fails.
     pub async fn store_taken(&mut self, refuse: &mut Refuse<'_>) -> Result<(), ImportError> {
         self.batch.end = self.place;
         if self.place <= self.position {

@@ -15,7 +15,6 @@ use super::{
 
 impl Lookup {
     /// Parses the path of a visitor's request; `None` if no link can have it.
-    #[must_use]
     pub fn key_of_path(&self, path: &str) -> Option<LookupKey> {
         let decoded = || {
             let slug = Slug::of_path(path)?;
@@ -36,9 +35,6 @@ impl Lookup {
 
     /// Returns the link that a path leads to on a domain: the domain's own link, or the default
     /// domain's.
-    ///
-    /// # Errors
-    /// Returns [`LookupError`] if it is unknown whether the link exists.
     pub async fn find_on(&self, domain: DomainId, wanted: &LookupKey) -> Found {
         if domain.is_default() {
             return self.find_default(wanted).await;
@@ -147,9 +143,6 @@ impl Lookup {
     }
 
     /// Returns the link with this name, a code or a slug, on exactly this domain.
-    ///
-    /// # Errors
-    /// Returns [`LookupError`] if it is unknown whether the link exists.
     pub async fn find_named(&self, domain: DomainId, name: &str) -> Found {
         match self.key_of_name(name) {
             None => Ok(None),

@@ -55,9 +55,6 @@ pub(super) struct Adopted {
 
 impl Adoption {
     /// Converts a row to a link.
-    ///
-    /// # Errors
-    /// Returns the reason if the link cannot be stored.
     pub(super) fn adopt(&self, row: Row, domain: DomainId) -> Result<Adopted, String> {
         let is_exposed = row.deleted_at.is_none() && row.left_out.iter().any(|left| left.is_protection());
         if is_exposed && self.unprotected == Unprotected::Refuse {

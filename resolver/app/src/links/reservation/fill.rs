@@ -14,11 +14,6 @@ use crate::AppError;
 
 impl Reserver {
     /// Stores links under reserved codes, and returns the outcome of each in the order of `items`.
-    ///
-    /// # Errors
-    /// Returns [`AppError::ReservationClosed`] if the reservation was given up, or
-    /// [`AppError::Unavailable`] if this resolver does not know its keyspace and the database
-    /// does not answer.
     pub async fn fill(
         &self,
         reservation: &Reservation,

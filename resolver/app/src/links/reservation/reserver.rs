@@ -71,7 +71,6 @@ fn entry_of(
 
 impl Reserver {
     /// Returns the supply of a keyspace by name; `None` means the default keyspace.
-    #[must_use]
     pub fn keyspace(&self, name: Option<&str>) -> Option<&Arc<Minting>> {
         match name {
             Some(name) => self.mintings.iter().find(|minting| minting.namespace.as_str() == name),
@@ -80,10 +79,6 @@ impl Reserver {
     }
 
     /// Reserves numbers. If that fails, those already allocated are given up again.
-    ///
-    /// # Errors
-    /// Returns [`AppError::Exhausted`] if there are not enough numbers, or
-    /// [`AppError::Unavailable`] if the issuer or the database is unavailable.
     pub async fn reserve(
         &self,
         key: ApiKeyId,
@@ -193,8 +188,6 @@ impl Reserver {
     }
 
     /// Gives a reservation up, so that unfilled numbers go to other holders. Idempotent.
-    ///
-    /// # Errors
     /// Returns [`AppError::Unavailable`] if the issuer or the database is unavailable, or if
     /// this process does not mint from the keyspace. Part of the work may be done then.
     pub async fn give_up(&self, reservation: &Reservation) -> Result<(), AppError> {
@@ -210,7 +203,6 @@ impl Reserver {
     }
 
     /// Returns the supply of a reservation's keyspace, if this resolver mints from it.
-    #[must_use]
     pub fn minting(&self, reservation: &Reservation) -> Option<&Arc<Minting>> {
         self.mintings.iter().find(|minting| minting.index == reservation.keyspace)
     }
@@ -229,10 +221,6 @@ impl Reserver {
     }
 
     /// Returns the codes of a reservation, in the order of their numbers.
-    ///
-    /// # Errors
-    /// Returns [`AppError::Unavailable`] if this resolver does not know the keyspace and the
-    /// database does not answer.
     pub async fn codes(&self, reservation: &Reservation) -> Result<Vec<Code>, AppError> {
         self.know(reservation).await?;
         let (mint, keyspace, spans) =
@@ -252,9 +240,6 @@ impl Reserver {
     }
 
     /// Returns how many of a reservation's numbers have a link.
-    ///
-    /// # Errors
-    /// Returns [`AppError::Unavailable`] if the database does not answer.
     pub async fn filled(&self, reservation: &Reservation) -> Result<u64, AppError> {
         let mut filled = 0;
         for span in &reservation.spans {
