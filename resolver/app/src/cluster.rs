@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use links::api_key::Grant;
-use supply::IssuerStatus;
+use supply::{IssuerStatus, NamespaceStatus};
 use tokio::time::timeout;
 
 use super::{Answer, LinkService, authorize::require_operator};
@@ -50,6 +50,17 @@ pub struct Supply {
     pub seconds: f64,
 }
 
+/// Returns how many numbers of a namespace can still be allocated.
+pub fn left(account: &NamespaceStatus) -> u64 {
+    account.capacity.saturating_sub(account.allocated).saturating_add(account.free)
+}
+
+/// Returns whether an account balances (I10): allocated = used + open + free + leaked + burned.
+pub fn balances(account: &NamespaceStatus) -> bool {
+    let parts = [account.used, account.open, account.free, account.leaked, account.burned];
+    parts.iter().map(|part| u128::from(*part)).sum::<u128>() == u128::from(account.allocated)
+}
+
 impl LinkService {
     /// Returns the state of the platform, for an administrator's key without limits. What does not
     /// answer is part of the state.
@@ -76,5 +87,28 @@ impl LinkService {
                 spool: self.backlog.as_ref().map(|backlog| backlog()),
             })
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_account_balances_only_if_every_number_is_somewhere() {
+        let account = |used| NamespaceStatus {
+            capacity: 100,
+            allocated: 60,
+            used,
+            open: 10,
+            free: 5,
+            leaked: 4,
+            burned: 1,
+            ..NamespaceStatus::default()
+        };
+        assert!(balances(&account(40)));
+        assert!(!balances(&account(41)));
+        assert_eq!(left(&account(40)), 45);
+        assert!(!balances(&NamespaceStatus { used: u64::MAX, open: u64::MAX, ..account(0) }));
     }
 }

@@ -26,6 +26,7 @@ mod returns;
 
 use std::{collections::VecDeque, mem};
 
+use codes::Contradiction;
 use numbers::{Block, Generation, Incarnation, Millis, Seq};
 
 use crate::{
@@ -76,7 +77,7 @@ pub enum Effect {
     /// Report an occurrence to the operator.
     Note(Note),
     /// This holder mints no more.
-    Lost(Lost),
+    Lost(StopReason),
     /// The shutdown is complete: no block is left that can be returned.
     Done,
 }
@@ -120,7 +121,7 @@ pub enum Note {
 
 /// The reason why a holder mints no more, for good.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Lost {
+pub enum StopReason {
     /// A later start of the same holder has registered. Carries the issuer's message.
     Superseded(String),
     /// The issuer's ledger is not the one that the database has adopted.
@@ -130,6 +131,8 @@ pub enum Lost {
         /// The id of the ledger that the database has adopted.
         database: String,
     },
+    /// The database contradicts the keyspaces of this process. The shell finds that out.
+    Keyspaces(Contradiction),
 }
 
 /// The registration in force.
@@ -198,7 +201,7 @@ pub struct SupplyCore {
     asked: Option<StoreCall>,
     retry_at: Option<Millis>,
     stopping: bool,
-    lost: Option<Lost>,
+    lost: Option<StopReason>,
 }
 
 impl SupplyCore {
@@ -230,7 +233,7 @@ impl SupplyCore {
     }
 
     /// Returns the reason why this holder mints no more; `None` while it does.
-    pub fn lost(&self) -> Option<&Lost> {
+    pub fn lost(&self) -> Option<&StopReason> {
         self.lost.as_ref()
     }
 
@@ -412,7 +415,7 @@ impl<K: Keyspaces> Step<'_, K> {
     /// Handles a definite refusal. The round continues with `keyspace` after a back-off.
     fn refused(&mut self, what: &'static str, refused: Refused, keyspace: usize) {
         if let Refused::Superseded(reason) = refused {
-            return self.lose(Lost::Superseded(reason));
+            return self.lose(StopReason::Superseded(reason));
         }
         if matches!(refused, Refused::NotRegistered(_)) {
             self.core.session = None;
@@ -425,7 +428,7 @@ impl<K: Keyspaces> Step<'_, K> {
         self.rest(Millis(self.now.0 + REST_MS), keyspace);
     }
 
-    fn lose(&mut self, lost: Lost) {
+    fn lose(&mut self, lost: StopReason) {
         for keyspace in 0..self.core.specs.len() {
             self.keyspaces.with(keyspace, |keyspace| keyspace.close());
             self.effects.push(Effect::WakeCreators(keyspace));

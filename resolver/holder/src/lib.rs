@@ -25,7 +25,7 @@ mod tail;
 
 pub use buffer::{Buffer, Claim, Closed, Entered, EntryId, Fate};
 pub use calls::{Answer, Call, Event, Refused, Registered, Returning, StoreAnswer, StoreCall};
-pub use core::{Beat, Effect, Lost, Note, Session, SupplyCore};
+pub use core::{Beat, Effect, Note, Session, StopReason, SupplyCore};
 pub use doubt::{Row, Verdict};
 pub use keyspace::{ClaimError, KeyspaceNumbers, Keyspaces, Spec};
 pub use rules::{Rule, Rules};

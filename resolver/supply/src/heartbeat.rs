@@ -55,7 +55,7 @@ impl Heartbeat {
     /// holder is lost, or when it is dropped.
     pub(super) async fn run(self) {
         let mut sessions = self.holder.session.subscribe();
-        while self.holder.lost.borrow().is_none() {
+        while self.holder.closing.lost.borrow().is_none() {
             let session = *sessions.borrow_and_update();
             let Some(session) = session else {
                 // This task owns the sender, so the channel cannot be closed.

@@ -33,8 +33,6 @@ use tonic::{
     transport::{Channel, Endpoint, Uri},
 };
 
-use crate::IssuerStatus;
-
 /// The time limit of one try.
 const TRY: Duration = Duration::from_secs(2);
 /// The back-off after an issuer could not answer; it doubles up to the maximum. It is short,
@@ -167,10 +165,8 @@ impl IssuerClient {
     }
 
     /// Returns the status of the issuer.
-    pub async fn status(&self) -> Result<IssuerStatus, Refused> {
-        let status =
-            self.call(|mut stub| async move { stub.get_status(pb::GetStatusRequest {}).await }).await?;
-        Ok(status.into())
+    pub async fn status(&self) -> Result<pb::GetStatusResponse, Refused> {
+        self.call(|mut stub| async move { stub.get_status(pb::GetStatusRequest {}).await }).await
     }
 
     /// Opens a stream of beats and returns the answers. `make` creates the beats anew for each try.

@@ -60,7 +60,7 @@ pub enum SafetyRule {
     /// A keyspace is not used before every resolver has heard of it (`app/src/keyspaces.rs`).
     KeyspaceWait,
     /// A custom slug that is a code is not acknowledged before every resolver knows its keyspace
-    /// (`app/src/creator/shown.rs`).
+    /// (`app/src/lookup.rs`).
     KeyspaceShown,
     /// An unknown keyspace of a reservation is read from the settings first
     /// (`app/src/links/reservation/reserver.rs`).

@@ -5,7 +5,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use holder::{Answer, Call, Effect, Event, Note, Refused, StoreAnswer, StoreCall};
+use holder::{Answer, Call, Effect, Event, Note, Refused, StopReason, StoreAnswer, StoreCall};
 use proto::issuer::v1 as pb;
 use store::{Register, Registration, StoreError};
 use tokio::{
@@ -17,7 +17,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use super::{
     heartbeat::Heartbeat,
     history::Seen,
-    holder_state::{Holder, StopReason, SupplierConfig},
+    holder_state::{Holder, SupplierConfig},
     messages,
     minting::Minting,
     pace::Pace,
@@ -31,8 +31,8 @@ const SECOND_BEAT: Duration = Duration::from_secs(1);
 /// A handle for other parts of the process to end minting for good.
 #[derive(Clone, Debug)]
 pub struct Closing {
-    mintings: Vec<Arc<Minting>>,
-    lost: watch::Sender<Option<StopReason>>,
+    pub(super) mintings: Vec<Arc<Minting>>,
+    pub(super) lost: watch::Sender<Option<StopReason>>,
 }
 
 impl Closing {
@@ -82,12 +82,12 @@ impl Supplier {
 
     /// Returns a channel that reports when and why this holder stops minting.
     pub fn lost(&self) -> watch::Receiver<Option<StopReason>> {
-        self.holder.lost.subscribe()
+        self.holder.closing.lost.subscribe()
     }
 
     /// Returns a handle that ends minting for good.
     pub fn closing(&self) -> Closing {
-        Closing { mintings: self.holder.config.mintings.clone(), lost: self.holder.lost.clone() }
+        self.holder.closing.clone()
     }
 
     /// Runs until `stop` is cancelled, then returns the unused blocks. Creators must have ended
@@ -122,7 +122,7 @@ impl Supplier {
     async fn supply(&mut self, stop: &CancellationToken) {
         let (mut event, mut stopping) = (Event::Woken, false);
         let holder = Arc::clone(&self.holder);
-        while holder.lost.borrow().is_none() {
+        while holder.closing.lost.borrow().is_none() {
             if stop.is_cancelled() && !stopping {
                 stopping = true;
                 event = self.stopped(event);
@@ -166,7 +166,7 @@ impl Supplier {
 
     /// Waits until `until`, until numbers run low if `for_demand`, or until this holder is lost.
     async fn wait(&self, until: Instant, for_demand: bool) {
-        let mut lost = self.holder.lost.subscribe();
+        let mut lost = self.holder.closing.lost.subscribe();
         tokio::select! {
             _ = lost.wait_for(Option::is_some) => {}
             _ = timeout_at(until, self.wanted()), if for_demand => {}

@@ -5,7 +5,7 @@
 
 use numbers::{Incarnation, Millis, Namespace, Seq};
 
-use super::{Effect, Lost, Session, Step, SupplyCore};
+use super::{Effect, Session, Step, StopReason, SupplyCore};
 use crate::{keyspace::Keyspaces, rules::Rule};
 
 /// The content of a beat, as sent to the issuer.
@@ -53,7 +53,7 @@ impl SupplyCore {
     /// because the supplier may be waiting for the database.
     pub fn supersede(&mut self, reason: String, keyspaces: &mut impl Keyspaces) -> Vec<Effect> {
         let mut step = Step { core: self, now: Millis(0), keyspaces, effects: Vec::new() };
-        step.lose(Lost::Superseded(reason));
+        step.lose(StopReason::Superseded(reason));
         step.effects
     }
 }
