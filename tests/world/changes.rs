@@ -137,7 +137,7 @@ impl Shared {
                 _ => None,
             };
             if let Some(record) = record {
-                ends.creator.wait_until_shown(&record.link).await;
+                ends.lookup.wait_until_shown(&record.link).await;
                 self.count(|outcome| outcome.changed += 1);
                 self.look(ends, link).await;
             }

@@ -17,7 +17,6 @@
 mod batch;
 mod doubt;
 mod named;
-mod shown;
 
 use std::{sync::Arc, time::Duration};
 

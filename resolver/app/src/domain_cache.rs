@@ -13,7 +13,7 @@
 //! 4. Likewise for keyspaces: while the copy is old, a code of a keyspace that another resolver has
 //!    added cannot be told from a slug. No process uses a keyspace before [`SHOWN`] has passed
 //!    since it first saw the keyspace committed: neither for minting (`keyspaces.rs`), nor for
-//!    custom slugs (`creator/shown.rs`).
+//!    custom slugs (`Lookup::wait_until_shown`).
 //! 5. A database that lacks a keyspace which this process knows is an older copy of the one that
 //!    adopted it. Processes that start on that copy do not know the keyspace, and may give its
 //!    index to another one. So this process stops minting, reports no absence, and ends. Its next
@@ -106,7 +106,7 @@ pub struct DomainCache {
     /// before [`SHOWN`] has passed.
     first_seen: Mutex<HashMap<DomainId, (Option<Authority>, Instant)>>,
     /// The operator's settings.
-    policy: Policy,
+    pub policy: Policy,
     /// Learns of keyspaces and target rules.
     lookup: Arc<Lookup>,
     /// Ends minting when the database contradicts this process.
@@ -248,8 +248,8 @@ impl DomainCache {
         self.note_seen(entries.version.as_ref(), &settings);
         let new = Entries::new(settings);
         let is_plain = new.is_plain();
-        if self.policy.checks_redirects && new.targets() != entries.targets() {
-            self.lookup.judge_by(new.targets().clone());
+        if self.policy.checks_redirects && new.targets != entries.targets {
+            self.lookup.judge_by(new.targets.clone());
         }
         *entries = Arc::new(new);
         self.is_plain.store(is_plain, Ordering::Release);
@@ -300,7 +300,7 @@ impl DomainCache {
     pub fn is_default(&self, host: Option<&str>) -> bool {
         let entries = self.entries.read().expect("no code panics while it holds this lock");
         let is_other = |host: &str| self.of_host(&entries, host).is_some();
-        let settings = &entries.default_domain().settings;
+        let settings = &entries.default.settings;
         !settings.disabled && !settings.is_of_later_release() && !host.is_some_and(is_other)
     }
 
@@ -314,7 +314,7 @@ impl DomainCache {
         if let Some(host) = host.filter(|_| other.is_none() && !is_default) {
             self.unknown_hosts.warn(host, &self.default_host);
         }
-        let domain = Arc::clone(other.unwrap_or(entries.default_domain()));
+        let domain = Arc::clone(other.unwrap_or(&entries.default));
         VisitorDomain { domain, is_sure: is_default || was_fresh }
     }
 

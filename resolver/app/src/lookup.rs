@@ -60,13 +60,13 @@ use links::{
 };
 use numbers::Namespace;
 use store::Links;
-use supply::safety_rule::SafetyRules;
+use supply::safety_rule::{SafetyRule, SafetyRules};
 use tokio::{
     sync::{mpsc, oneshot},
-    time::{Instant, timeout},
+    time::{Instant, sleep_until, timeout},
 };
 
-use crate::metrics::Metrics;
+use crate::{domain_cache::SHOWN, metrics::Metrics};
 pub use cache::Cached;
 use cache::{Generations, LinkCache, Name, cache};
 use found::Found;
@@ -109,6 +109,8 @@ pub struct Lookup {
     metrics: Arc<Metrics>,
     gate: Gate,
     serve_stale_for: Duration,
+    /// Whether other resolvers share the database.
+    is_shared: bool,
     /// Whether the settings are older than `serve_stale_for`. Nothing is redirected then.
     cut_off: AtomicBool,
     /// Keyspaces that were added while this process ran, with the instant at which it learned of
@@ -130,7 +132,7 @@ impl Lookup {
 
         let news = Arc::new(InvalidationState::new(&sizes));
         let (changes, heard) = mpsc::channel(CHANGES_MAX);
-        let telling = Arc::clone(&links);
+        let (telling, is_shared) = (Arc::clone(&links), links.is_shared());
         supervisor.spawn("listener for changed links", async move { telling.send_changes(changes).await });
         let listener = Listener {
             mint: Arc::clone(&mint),
@@ -159,6 +161,7 @@ impl Lookup {
             metrics,
             gate: Gate::default(),
             serve_stale_for: sizes.serve_stale_for,
+            is_shared,
             cut_off: AtomicBool::new(false),
             keyspaces_seen: Mutex::default(),
         }
@@ -189,9 +192,20 @@ impl Lookup {
         Ok(())
     }
 
-    /// Returns when this process learned of the keyspace of an id. Returns `None` if it knew the
-    /// keyspace from its start.
-    pub fn keyspace_seen(&self, id: LinkId) -> Option<Instant> {
+    /// Waits until the other resolvers know the keyspace of a link that is about to be acknowledged:
+    /// this process may have just learned of it. Minting waits for the same before it begins.
+    pub async fn wait_until_shown(&self, link: &Link) {
+        if self.is_shared
+            && self.rules().keep(SafetyRule::KeyspaceShown)
+            && let Some(seen) = self.keyspace_seen(link.id)
+        {
+            sleep_until(seen + SHOWN).await;
+        }
+    }
+
+    /// Returns when this process learned of the keyspace of an id; `None` if it knew the keyspace
+    /// from its start.
+    fn keyspace_seen(&self, id: LinkId) -> Option<Instant> {
         let (index, _) = id.unpack()?;
         self.keyspaces_seen.lock().expect("no code panics while it holds this lock").get(&index).copied()
     }

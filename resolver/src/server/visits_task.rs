@@ -172,7 +172,7 @@ struct WebhookAnnouncer(Arc<DomainCache>);
 
 impl WebhookAnnouncer {
     fn visit_events(&self) -> VisitEvents {
-        VisitEvents::of(self.0.entries().webhooks())
+        VisitEvents::of(&self.0.entries().webhooks)
     }
 }
 

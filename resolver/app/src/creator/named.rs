@@ -111,7 +111,7 @@ impl Parts {
         self.lookup.changed(id);
         self.metrics.creates.increment(1);
         let link = Link::stored(id, link.draft, at);
-        self.wait_until_shown(&link).await;
+        self.lookup.wait_until_shown(&link).await;
         Ok(link)
     }
 
@@ -173,7 +173,7 @@ impl Parts {
     async fn given_before(&self, id: LinkId) -> Result<Link, CreateError> {
         match self.lookup.read_fresh(id).await.map_err(|_| CreateError::NoStore)? {
             Some(link) => {
-                self.wait_until_shown(&link).await;
+                self.lookup.wait_until_shown(&link).await;
                 Ok(Link::clone(&link))
             }
             // Rows are never removed, so the database has failed over in the meantime.

@@ -1,7 +1,7 @@
-//! Finds domains, and changes domains and target rules.
+//! Finds and adds domains, and waits until a change of the settings is visible everywhere.
 
-use links::{Authority, DomainEdit, DomainId, api_key::ApiKeyId, targets::TargetRule};
-use store::{DomainEdited, DomainRemoved, StoreError};
+use links::{Authority, DomainId, api_key::ApiKeyId};
+use store::StoreError;
 use tokio::{join, time::sleep};
 
 use super::{DomainCache, Entries, SHOWN};
@@ -54,53 +54,6 @@ impl DomainCache {
             self.show().await;
         }
         Ok(added)
-    }
-
-    /// Returns the maximum number of domains beside the default one.
-    pub fn domains_max(&self) -> u32 {
-        self.policy.domains_max
-    }
-
-    /// Removes a domain without links and keys, and returns when that is visible everywhere.
-    pub async fn remove(&self, id: DomainId, by: ApiKeyId) -> Result<DomainRemoved, StoreError> {
-        let removed = self.settings.remove_domain(id, by).await?;
-        if removed == DomainRemoved::Done {
-            self.show().await;
-        }
-        Ok(removed)
-    }
-
-    /// Edits a domain, and returns when the change is visible everywhere.
-    pub async fn edit(
-        &self,
-        id: DomainId,
-        edit: &DomainEdit,
-        by: ApiKeyId,
-    ) -> Result<DomainEdited, StoreError> {
-        let edited = self.settings.edit_domain(id, edit, by).await?;
-        if matches!(edited, DomainEdited::Done(_)) {
-            self.show().await;
-        }
-        Ok(edited)
-    }
-
-    /// Adds or removes a target rule, and returns when the change is visible everywhere. The result
-    /// is `true` if anything has changed.
-    pub async fn set_target(
-        &self,
-        rule: &TargetRule,
-        is_there: bool,
-        by: ApiKeyId,
-    ) -> Result<bool, StoreError> {
-        let changed = if is_there {
-            self.settings.set_target(rule, by).await.map(|()| true)?
-        } else {
-            self.settings.remove_target(rule.pattern(), by).await?
-        };
-        if changed {
-            self.show().await;
-        }
-        Ok(changed)
     }
 
     /// Waits until a committed change is visible everywhere. If this process cannot read the change

@@ -15,9 +15,12 @@ pub struct Entries {
     pub(super) version: Option<SettingsVersion>,
     by_name: HashMap<Box<str>, Arc<Domain>>,
     by_id: HashMap<DomainId, Arc<Domain>>,
-    default: Arc<Domain>,
-    targets: Targets,
-    webhooks: Vec<Subscription>,
+    /// The default domain.
+    pub default: Arc<Domain>,
+    /// The target rules.
+    pub targets: Targets,
+    /// What the enabled webhooks are called for.
+    pub webhooks: Vec<Subscription>,
 }
 
 impl Entries {
@@ -74,21 +77,6 @@ impl Entries {
         let mut others: Vec<_> = self.by_id.values().filter(|domain| domain.authority.is_some()).collect();
         others.sort_by(|one, other| one.authority.cmp(&other.authority));
         others
-    }
-
-    /// Returns the target rules.
-    pub fn targets(&self) -> &Targets {
-        &self.targets
-    }
-
-    /// Returns what the enabled webhooks are called for.
-    pub fn webhooks(&self) -> &[Subscription] {
-        &self.webhooks
-    }
-
-    /// Returns the default domain.
-    pub fn default_domain(&self) -> &Arc<Domain> {
-        &self.default
     }
 
     /// Returns whether every host belongs to the default domain, which has no settings.

@@ -69,7 +69,7 @@ impl LinkService {
             return self.blocked(other, &edit, name, by).await;
         }
         // A deleted link that is blocked holds its slug again, as a new link would.
-        self.creator.wait_until_shown(&record.link).await;
+        self.lookup.wait_until_shown(&record.link).await;
         Ok(record)
     }
 

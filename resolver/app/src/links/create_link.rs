@@ -239,7 +239,7 @@ impl LinkService {
         if finds_existing(&options)
             && let Some(found) = self.find_existing(&draft, &options, by).await?
         {
-            self.creator.wait_until_shown(&found.link).await;
+            self.lookup.wait_until_shown(&found.link).await;
             return Ok(found);
         }
         let retry = finds_existing(&options).then(|| (draft.clone(), options.clone()));
@@ -258,7 +258,7 @@ impl LinkService {
                     None => None,
                 };
                 if let Some(found) = &found {
-                    self.creator.wait_until_shown(&found.link).await;
+                    self.lookup.wait_until_shown(&found.link).await;
                 }
                 let domain = self.domain_cache.shown_name(domain);
                 found.ok_or(AppError::SlugTaken { slug, domain })

@@ -63,7 +63,7 @@ impl LinkService {
                 let edit = Edit { relocation: Some(relocation), precondition, ..Edit::default() };
                 match self.store_edit(link.id, &edit, by).await? {
                     Edited::Done(record) => {
-                        self.creator.wait_until_shown(&record.link).await;
+                        self.lookup.wait_until_shown(&record.link).await;
                         return Ok(*record);
                     }
                     Edited::Absent => {}

@@ -31,7 +31,7 @@ impl LinkService {
             self.lookup.changed(link.id);
             match restored {
                 Restored::Done(record) => {
-                    self.creator.wait_until_shown(&record.link).await;
+                    self.lookup.wait_until_shown(&record.link).await;
                     Ok(*record)
                 }
                 Restored::Absent => Err(self.no_link(name)),

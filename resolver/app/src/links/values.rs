@@ -23,7 +23,7 @@ impl LinkService {
                     error => error.to_string(),
                 },
             )?;
-        if self.domain_cache.entries().targets().allow(url.as_str(), None) {
+        if self.domain_cache.entries().targets.allow(url.as_str(), None) {
             Ok(url)
         } else {
             Err(DENIED.to_owned())
@@ -49,7 +49,7 @@ impl LinkService {
             ("invalidShortUrlRedirect", &edit.invalid_short_url),
         ] {
             let target = target.as_ref().and_then(Option::as_deref);
-            let is_allowed = target.is_none_or(|target| entries.targets().allow(target, base.as_ref()));
+            let is_allowed = target.is_none_or(|target| entries.targets.allow(target, base.as_ref()));
             wrong.note(field, if is_allowed { Ok(()) } else { Err(DENIED.to_owned()) });
         }
         wrong.finish()
@@ -63,7 +63,7 @@ impl LinkService {
         mut targets: impl Iterator<Item = &'a LongUrl>,
     ) -> Result<(), AppError> {
         let entries = self.domain_cache.entries();
-        let is_allowed = targets.all(|url| entries.targets().allow(url.as_str(), None));
+        let is_allowed = targets.all(|url| entries.targets.allow(url.as_str(), None));
         if is_allowed { Ok(()) } else { Err(AppError::invalid(field, DENIED)) }
     }
 
