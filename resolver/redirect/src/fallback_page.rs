@@ -20,7 +20,7 @@ use crate::{
     Redirector, ThreadContext, Visitor,
     redirection::redirect,
     request::host,
-    visit::{Missed, Refusal, refuse},
+    visit::{Refusal, Visit, refuse},
 };
 
 /// The operator's fallback targets, in addition to those in the settings of each domain.
@@ -119,8 +119,8 @@ pub fn home<B>(thread: &ThreadContext, visitor: Visitor, request: &Request<B>) -
     let visited = redirector.domain_cache.place(host(request));
     let answer = fallback_redirect(redirector, &visited, &Unmatched::Base, "/")
         .unwrap_or_else(|| VisitorPage::Home.answer(StatusCode::OK));
-    let missed = Missed { outcome: Outcome::BaseUrl, link: None, domain: visited.domain.id };
-    refuse(thread, visitor, request, Refusal::new(answer, missed))
+    let visit = Visit::without_link(visited.domain.id, Outcome::BaseUrl);
+    refuse(thread, visitor, request, Refusal::new(answer, visit))
 }
 
 /// Returns the redirect to the first fallback target that can be used.

@@ -36,7 +36,7 @@ use crate::{
     redirection::redirect,
     request::{bytes, host, is_prefetch, request_head},
     thread_cache::CachedTarget,
-    visit::{Missed, Refusal, Visit, note, refuse},
+    visit::{Refusal, Visit, note, refuse},
 };
 
 /// Calls `respond` with the target of a cached link, and records the visit if the result is `Some`.
@@ -63,10 +63,8 @@ pub fn follow_cached<T>(
         }
         respond(target, now).inspect(|_| {
             // A link that is answered from here has no rules, and is one of the default domain.
-            let domain = DomainId::DEFAULT;
-            let visit =
-                Visit { outcome: Outcome::Redirected, link: Some(target.link), domain, rule: 0, target: &[] };
-            note(thread, visitor, head, now, visit);
+            let visit = Visit::without_link(DomainId::DEFAULT, Outcome::Redirected);
+            note(thread, visitor, head, now, Visit { link: Some(target.link), ..visit });
         })
     })
 }
@@ -141,7 +139,7 @@ pub(crate) fn check_live(
     } else {
         not_found(redirector, visited, Unmatched::Code(key), path)
     };
-    Err(Refusal::new(answer, Missed::of(link, outcome)))
+    Err(Refusal::new(answer, Visit::of(link, outcome)))
 }
 
 /// Returns the page for visitors of a link that has ended.
@@ -186,7 +184,7 @@ pub(crate) async fn check_visits_left(
 fn spent(redirector: &Redirector, found: &FoundLink, path: &str) -> Refusal {
     let outcome = Outcome::LimitReached;
     let answer = gone(redirector, &found.visited, &found.key, path, page_of(outcome));
-    Refusal::new(answer, Missed::of(&found.link, outcome))
+    Refusal::new(answer, Visit::of(&found.link, outcome))
 }
 
 /// Returns whether a request is a look at the link, by a crawler or for the preview of a chat, and
@@ -218,8 +216,8 @@ pub(crate) async fn find(
     let question = redirector.domain_cache.question(host, path);
     let Question { place: visited, wanted: key, .. } = &question;
     let without_link = |why, outcome| {
-        let missed = Missed { outcome, link: None, domain: visited.domain.id };
-        Refusal::new(not_found(redirector, visited, why, path), missed)
+        let visit = Visit::without_link(visited.domain.id, outcome);
+        Refusal::new(not_found(redirector, visited, why, path), visit)
     };
     let Some(key) = key else {
         return Err(without_link(Unmatched::Regular, Outcome::InvalidPath));
@@ -248,7 +246,7 @@ pub(crate) async fn find(
             Err(unavailable(redirector).into())
         }
         Ok(Some(link)) if is_stopped => {
-            Err(Refusal::new(taken_down(redirector), Missed::of(&link, Outcome::TakenDown)))
+            Err(Refusal::new(taken_down(redirector), Visit::of(&link, Outcome::TakenDown)))
         }
         // What this release cannot read may protect the link.
         Ok(Some(link)) if link.is_live(redirector.domain_cache.now()) && link.is_of_later_release() => {
@@ -280,7 +278,7 @@ pub(crate) async fn lead_visitor<B>(
     let link = &found.link;
     let (redirector, path) = (&*thread.redirector, request.uri().path());
     let to = target(redirector, visitor, request, now, link)
-        .ok_or_else(|| Refusal::new(taken_down(redirector), Missed::of(link, Outcome::TakenDown)))?;
+        .ok_or_else(|| Refusal::new(taken_down(redirector), Visit::of(link, Outcome::TakenDown)))?;
     // The visit is counted last, so that a visit without a target does not count.
     if link.is_limited() {
         match redirector.admission.admit(link.id).await {
@@ -289,13 +287,8 @@ pub(crate) async fn lead_visitor<B>(
             Err(_) => return Err(unavailable(redirector).into()),
         }
     }
-    let visit = Visit {
-        outcome: Outcome::Redirected,
-        link: Some(link.id),
-        domain: link.domain(),
-        rule: to.rule,
-        target: if to.is_own { &[] } else { to.location.as_bytes() },
-    };
+    let target = if to.is_own { &[][..] } else { to.location.as_bytes() };
+    let visit = Visit { rule: to.rule, target, ..Visit::of(link, Outcome::Redirected) };
     note(thread, visitor, &request_head(request), now, visit);
     let status = link.status().and_then(|status| StatusCode::from_u16(status.code()).ok());
     Ok(redirect(status.unwrap_or(redirector.status), to.location))

@@ -24,7 +24,7 @@ use crate::{
     ThreadContext, Visitor,
     follow::{find, outcome_of},
     request::{host, request_head},
-    visit::{Missed, Visit, note},
+    visit::{Visit, note},
 };
 
 /// The suffix of the path, after the code or slug. No slug ends with it.
@@ -42,9 +42,8 @@ pub fn link_of(path: &str) -> Option<&str> {
 
 /// Answers with the pixel, and records the visit.
 pub async fn show<B>(thread: &ThreadContext, visitor: Visitor, request: &Request<B>) -> Answer {
-    if let Some(Missed { outcome, link, domain }) = count_as(thread, visitor, request).await {
+    if let Some(visit) = count_as(thread, visitor, request).await {
         let now = thread.redirector.domain_cache.now();
-        let visit = Visit { outcome, link, domain, rule: 0, target: &[] };
         note(thread, visitor, &request_head(request), now, visit);
     }
     let mut pixel = answer(StatusCode::OK, "image/gif", GIF);
@@ -54,20 +53,24 @@ pub async fn show<B>(thread: &ThreadContext, visitor: Visitor, request: &Request
 }
 
 /// Returns what a request for a pixel counts as; `None` if that is unknown now.
-async fn count_as<B>(thread: &ThreadContext, visitor: Visitor, request: &Request<B>) -> Option<Missed> {
+async fn count_as<B>(
+    thread: &ThreadContext,
+    visitor: Visitor,
+    request: &Request<B>,
+) -> Option<Visit<'static>> {
     let redirector = &thread.redirector;
     let path = link_of(request.uri().path())?;
     let link = match find(redirector, visitor.client, path, host(request)).await {
         Ok(found) => found.link,
-        Err(refusal) => return refusal.missed,
+        Err(refusal) => return refusal.visit,
     };
     let now = redirector.domain_cache.now();
     if let Some(outcome) = outcome_of(link.state(now)) {
-        return Some(Missed::of(&link, outcome));
+        return Some(Visit::of(&link, outcome));
     }
     let is_spent = link.is_limited() && redirector.admission.is_spent(link.id).await.ok()?;
     let outcome = if is_spent { Outcome::LimitReached } else { Outcome::Tracked };
-    Some(Missed::of(&link, outcome))
+    Some(Visit::of(&link, outcome))
 }
 
 #[cfg(test)]

@@ -45,20 +45,13 @@ pub struct QrCodeLimits {
     turns: Arc<Semaphore>,
 }
 
-impl QrCodeLimits {
-    /// Creates the limits, with no QR code under way.
-    pub fn new() -> Self {
+impl Default for QrCodeLimits {
+    fn default() -> Self {
         Self {
             rate: Rate::new(QR_CODES_PER_MINUTE),
             under_way: Pool::of_clients(QR_CODES),
             turns: Arc::new(Semaphore::new(AT_ONCE)),
         }
-    }
-}
-
-impl Default for QrCodeLimits {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

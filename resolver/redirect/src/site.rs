@@ -177,9 +177,9 @@ impl Parts {
             fallbacks: FallbackTargets { redirects, ..FallbackTargets::default() },
             tells_gone: true,
             status: StatusCode::FOUND,
-            pictures: QrCodeLimits::new(),
+            pictures: QrCodeLimits::default(),
             logo: None,
-            robots: Robots::new(),
+            robots: Robots::default(),
             runtime: runtime::Handle::current(),
         }
     }

@@ -22,7 +22,7 @@ use crate::{
     fallback_page::{ask_password, too_many_tries, too_much, unavailable},
     follow::{check_live, find, lead_visitor},
     request::host,
-    visit::{Missed, Refusal, refuse},
+    visit::{Refusal, Visit, refuse},
 };
 
 /// The maximum size of the form's body in bytes: a password of 256 bytes, each percent-encoded.
@@ -71,8 +71,8 @@ async fn answer_form<B: FormBody>(
         match open(redirector, found.link.id, visitor.client, hash, password).await {
             Tried::Opened => {}
             Tried::Wrong => {
-                let missed = Missed::of(&found.link, Outcome::WrongPassword);
-                return Err(Refusal::new(ask_password(true), missed));
+                let visit = Visit::of(&found.link, Outcome::WrongPassword);
+                return Err(Refusal::new(ask_password(true), visit));
             }
             Tried::TooMany(wait) => return Err(hold_back(too_many_tries(wait)).into()),
             Tried::Busy => return Err(unavailable(redirector).into()),

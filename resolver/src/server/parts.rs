@@ -206,9 +206,9 @@ impl Parts {
             fallbacks: settings.fallbacks.clone(),
             tells_gone: settings.flags.tell_gone,
             status: settings.redirect_status,
-            pictures: QrCodeLimits::new(),
+            pictures: QrCodeLimits::default(),
             logo: settings.pages.qr_logo.clone(),
-            robots: Robots::new(),
+            robots: Robots::default(),
             runtime: runtime::Handle::current(),
         }
     }
