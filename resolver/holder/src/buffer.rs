@@ -254,16 +254,11 @@ impl Buffer {
         self.fresh.iter_mut().chain(&mut self.draining).find(|held| held.entry == entry)
     }
 
-    /// Adds a registered block whose numbers no holder had before.
-    pub fn add(&mut self, entered: Entered) {
-        let left = VecDeque::from([entered.block.span]);
-        self.fresh.push_back(Held::new(entered, false, left));
-    }
-
-    /// Adds a block that was taken over. Only the numbers in `left`, which is ascending and
-    /// disjoint, are unused.
-    pub fn add_reclaimed(&mut self, entered: Entered, left: Vec<Span>) {
-        let held = Held::new(entered, true, left.into());
+    /// Adds a registered block. Of one that was taken over, only the numbers in `left`, which is
+    /// ascending and disjoint, are unused. No holder had a number of any other block before.
+    pub fn add(&mut self, entered: Entered, left: Option<Vec<Span>>) {
+        let (reclaimed, whole) = (left.is_some(), entered.block.span);
+        let held = Held::new(entered, reclaimed, left.unwrap_or_else(|| vec![whole]).into());
         if held.left_len == 0 { self.draining.push(held) } else { self.fresh.push_back(held) }
     }
 

@@ -1,12 +1,18 @@
 //! The numbers of one keyspace, with the decision when to ask for the next block.
+//!
+//! Near the end of a number space, a holder that fills its buffer takes numbers from another whose
+//! creates wait. Once it hears that one starves, it asks only for its own creates that found no
+//! number. So a number that is handed over was wanted at that moment, and holders that starve
+//! together do not take the last number from each other without end.
 
 use codes::KeyspaceIndex;
 use numbers::{Millis, Namespace, Span, StoreEpoch};
 
-use crate::{
-    buffer::{Buffer, Claim, Closed, Entered, Fate},
-    demand::Demand,
-};
+use crate::buffer::{Buffer, Claim, Closed, Entered, Fate};
+
+/// How long a holder stops asking ahead of need after it last heard that a holder starves, in
+/// milliseconds.
+const LEAN_MS: u64 = 30_000;
 
 /// The identity of a keyspace at the issuer and in the database.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -23,7 +29,10 @@ pub struct Spec {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct KeyspaceNumbers {
     buffer: Buffer,
-    demand: Demand,
+    /// The time until which this holder asks only on need.
+    lean_until: Option<Millis>,
+    /// Whether a create found no number since numbers last arrived.
+    unmet: bool,
     /// The refill point: the used part of a block, in thousandths, at which the next one is
     /// fetched. It differs between resolvers, so that those started together do not ask together.
     refill_permille: u64,
@@ -35,17 +44,11 @@ pub struct KeyspaceNumbers {
     returning: u64,
 }
 
-/// The keyspaces of one holder, in the order of [`SupplyCore`](crate::Core)'s specs. Creators share
+/// The keyspaces of one holder, in the order of [`SupplyCore`](crate::SupplyCore)'s specs. Creators share
 /// them with the core, so the shell lends them one at a time.
 pub trait Keyspaces {
     /// Runs a function with one keyspace, given by its position.
     fn with<T>(&mut self, keyspace: usize, act: impl FnOnce(&mut KeyspaceNumbers) -> T) -> T;
-}
-
-impl Keyspaces for [KeyspaceNumbers] {
-    fn with<T>(&mut self, keyspace: usize, act: impl FnOnce(&mut KeyspaceNumbers) -> T) -> T {
-        act(&mut self[keyspace])
-    }
 }
 
 impl Keyspaces for Vec<KeyspaceNumbers> {
@@ -74,7 +77,8 @@ impl KeyspaceNumbers {
     pub fn new(refill_permille: u64) -> Self {
         Self {
             buffer: Buffer::default(),
-            demand: Demand::default(),
+            lean_until: None,
+            unmet: false,
             refill_permille,
             exhausted: false,
             closed: false,
@@ -89,7 +93,7 @@ impl KeyspaceNumbers {
         }
         let claim = self.buffer.claim();
         if claim.is_none() {
-            self.demand.note_unmet();
+            self.unmet = true;
         }
         if claim.is_none() && self.exhausted { Err(ClaimError::Exhausted) } else { Ok(claim) }
     }
@@ -101,11 +105,8 @@ impl KeyspaceNumbers {
 
     /// Adds a block. For a block that was taken over, `left` holds its unused ranges.
     pub fn add(&mut self, entered: Entered, left: Option<Vec<Span>>) {
-        match left {
-            None => self.buffer.add(entered),
-            Some(left) => self.buffer.add_reclaimed(entered, left),
-        }
-        self.demand.note_met();
+        self.buffer.add(entered, left);
+        self.unmet = false;
         self.exhausted = false;
     }
 
@@ -119,7 +120,8 @@ impl KeyspaceNumbers {
     /// calls this function.
     pub fn wants_block(&self, now: impl FnOnce() -> Millis) -> bool {
         let room = !self.closed && self.buffer.wants_block(self.refill_permille);
-        room && (self.exhausted || self.demand.asks(now))
+        let is_lean = || self.lean_until.is_some_and(|until| now() < until);
+        room && (self.exhausted || self.unmet || !is_lean())
     }
 
     /// Records that the issuer has no number left. Claims fail once none is in hand either.
@@ -130,13 +132,13 @@ impl KeyspaceNumbers {
     /// Records that the issuer has no number now, but may have some later. Creators keep waiting.
     pub fn starve(&mut self, now: Millis) {
         self.exhausted = false;
-        self.demand.save(now);
+        self.lean_until = Some(Millis(now.0 + LEAN_MS));
     }
 
     /// Gives up unclaimed numbers because another holder starves, and asks only on need for a
     /// while. A holder that starves itself has none to give.
     pub fn relinquish(&mut self, now: Millis) {
-        self.demand.save(now);
+        self.lean_until = Some(Millis(now.0 + LEAN_MS));
         self.buffer.relinquish();
     }
 
@@ -190,5 +192,31 @@ impl KeyspaceNumbers {
     /// Returns the buffer with the numbers in hand.
     pub fn buffer(&self) -> &Buffer {
         &self.buffer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use numbers::{Block, Generation};
+
+    use super::*;
+    use crate::EntryId;
+
+    #[test]
+    fn a_holder_that_saves_asks_only_for_creates_that_wait_until_it_has_heard_nothing_for_a_while() {
+        let (mut keyspace, now) = (KeyspaceNumbers::new(300), Millis(1_000));
+        assert!(keyspace.wants_block(|| now), "ahead of need");
+        keyspace.relinquish(now);
+        assert!(!keyspace.wants_block(|| now));
+        assert_eq!(keyspace.claim(), Ok(None));
+        assert!(keyspace.wants_block(|| now), "a create waits");
+        let (namespace, span) = (Namespace::new("web").unwrap(), Span::new(0, 1).unwrap());
+        let block = Block { namespace, span, generation: Generation(1) };
+        let history = Arc::new(StoreEpoch::new("7001:1").unwrap());
+        keyspace.add(Entered { block, entry: EntryId(1), history }, Some(Vec::new()));
+        assert!(!keyspace.wants_block(|| now));
+        assert!(keyspace.wants_block(|| Millis(now.0 + LEAN_MS)));
     }
 }

@@ -16,7 +16,6 @@
 pub mod buffer;
 pub mod calls;
 pub mod core;
-mod demand;
 pub mod doubt;
 pub mod keyspace;
 pub mod rules;
@@ -24,7 +23,7 @@ pub mod rules;
 mod tail;
 
 pub use buffer::{Buffer, Claim, Closed, Entered, EntryId, Fate};
-pub use calls::{Answer, Call, Event, Refused, Registered, Returning, StoreAnswer, StoreCall};
+pub use calls::{Answer, Call, Event, Refused, Registered, StoreAnswer, StoreCall};
 pub use core::{Beat, Effect, Note, Session, StopReason, SupplyCore};
 pub use doubt::{Row, Verdict};
 pub use keyspace::{ClaimError, KeyspaceNumbers, Keyspaces, Spec};

@@ -70,9 +70,16 @@ impl History {
         told: Mark,
         seen: Seen,
     ) -> Result<bool, StoreError> {
-        self.hear(told);
+        self.told.fetch_max(told.0, Ordering::AcqRel);
         let how = Comparison { raises: true, since: seen.0 };
-        Ok(self.learn(register.advance(self.least(), how).await?))
+        let least = if self.rules.keep(SafetyRule::Mark) { self.known() } else { Mark(0) };
+        match register.advance(least, how).await? {
+            Advanced::Restarted => Ok(false),
+            Advanced::To(mark) | Advanced::Began(mark) => {
+                self.told.fetch_max(mark.0, Ordering::AcqRel);
+                Ok(true)
+            }
+        }
     }
 
     /// Raises the mark like [`History::advance`], and repeats the call until the database answers.
@@ -85,25 +92,6 @@ impl History {
                 Err(error) => tracing::debug!(error = &error as &dyn std::error::Error, "raise the mark"),
             }
             sleep(RETRY).await;
-        }
-    }
-
-    /// Returns the mark that the database must have reached.
-    fn least(&self) -> Mark {
-        if self.rules.keep(SafetyRule::Mark) { self.known() } else { Mark(0) }
-    }
-
-    fn hear(&self, mark: Mark) {
-        self.told.fetch_max(mark.0, Ordering::AcqRel);
-    }
-
-    fn learn(&self, advanced: Advanced) -> bool {
-        match advanced {
-            Advanced::Restarted => false,
-            Advanced::To(mark) | Advanced::Began(mark) => {
-                self.hear(mark);
-                true
-            }
         }
     }
 }

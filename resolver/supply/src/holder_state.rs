@@ -84,7 +84,7 @@ impl Holder {
                 Effect::Session => {
                     self.session.send_replace(self.core().session());
                 }
-                Effect::WakeCreators(keyspace) => self.config.mintings[keyspace].came(),
+                Effect::WakeCreators(keyspace) => self.config.mintings[keyspace].came.notify_waiters(),
                 Effect::BeatNow => self.pace.hurry(),
                 Effect::Note(note) => self.report(note),
                 Effect::Lost(reason) => self.closing.close(reason),

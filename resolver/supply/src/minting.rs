@@ -22,14 +22,15 @@ pub struct Minting {
     pub index: KeyspaceIndex,
     /// The namespace of the keyspace at the issuer.
     pub namespace: Namespace,
-    capacity: u64,
+    /// The count of numbers in the keyspace.
+    pub capacity: u64,
     clock: Clock,
     /// A std mutex: it is held for a few instructions and never across an await.
     state: Mutex<State>,
     /// Wakes creators when numbers have come, or none will.
-    came: Notify,
+    pub(super) came: Notify,
     /// Wakes the supplier when numbers run low or blocks can be returned.
-    wanted: Notify,
+    pub(super) wanted: Notify,
 }
 
 #[derive(Debug)]
@@ -159,7 +160,7 @@ impl Minting {
     /// Adds a registered block. For a block that was taken over, `left` holds its unused ranges.
     pub fn add(&self, entered: Entered, left: Option<Vec<Span>>) {
         self.state().keyspace.add(entered, left);
-        self.came();
+        self.came.notify_waiters();
     }
 
     /// Gives up the remaining numbers of a history that has ended.
@@ -173,27 +174,13 @@ impl Minting {
                 "the database has failed over: the numbers in hand are given up"
             );
         }
-        self.want();
+        self.wanted.notify_one();
     }
 
     /// Refuses every claim from now on.
     pub(super) fn close(&self) {
         self.state().keyspace.close();
-        self.came();
-    }
-
-    /// Wakes the creators that wait.
-    pub(super) fn came(&self) {
         self.came.notify_waiters();
-    }
-
-    /// Wakes the supplier.
-    pub(super) fn want(&self) {
-        self.wanted.notify_one();
-    }
-
-    pub(super) async fn wanted(&self) {
-        self.wanted.notified().await;
     }
 
     /// Samples the count of claims for the rate. The caller does this about once a second.
@@ -220,11 +207,6 @@ impl Minting {
             overflowed: buffer.overflowed(),
             rate: state.rate.per_second(),
         }
-    }
-
-    /// Returns the count of numbers in the keyspace.
-    pub fn capacity(&self) -> u64 {
-        self.capacity
     }
 }
 

@@ -24,7 +24,7 @@ impl IssuerClient {
         instance: &str,
         reserved: bool,
     ) -> Result<ReservationHolder, Refused> {
-        let capacity = minting.capacity();
+        let capacity = minting.capacity;
         let request = pb::RegisterRequest {
             holder: holder.clone(),
             instance: instance.to_owned(),

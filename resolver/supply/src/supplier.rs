@@ -15,7 +15,6 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
-    heartbeat::Heartbeat,
     history::Seen,
     holder_state::{Holder, SupplierConfig},
     messages,
@@ -95,7 +94,7 @@ impl Supplier {
     /// now.
     pub async fn run(mut self, stop: CancellationToken) {
         let holder = Arc::clone(&self.holder);
-        let _beats = AbortOnDropHandle::new(tokio::spawn(Heartbeat::new(Arc::clone(&holder)).run()));
+        let _beats = AbortOnDropHandle::new(tokio::spawn(Arc::clone(&holder).send_beats()));
         let starts = follow_starts(&*holder.config.register, Arc::clone(&holder.pace));
         let _starts = AbortOnDropHandle::new(tokio::spawn(starts));
         let _samples = AbortOnDropHandle::new(tokio::spawn(sample(holder.config.mintings.clone())));
@@ -177,7 +176,7 @@ impl Supplier {
     /// Waits until numbers of some keyspace run low.
     async fn wanted(&self) {
         let mintings = &self.holder.config.mintings;
-        let mut wanted: Vec<_> = mintings.iter().map(|minting| Box::pin(minting.wanted())).collect();
+        let mut wanted: Vec<_> = mintings.iter().map(|minting| Box::pin(minting.wanted.notified())).collect();
         std::future::poll_fn(|context| {
             let ready = wanted.iter_mut().any(|one| one.as_mut().poll(context).is_ready());
             if ready { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }

@@ -50,7 +50,7 @@ impl<K: Keyspaces> Step<'_, K> {
 
     /// Queues a block that did not come from a buffer, and counts its numbers as on their way.
     pub(super) fn push(&mut self, returning: Returning) {
-        let numbers = returning.unsettled();
+        let numbers = returning.closed.unsettled();
         self.keyspaces.with(returning.keyspace, |keyspace| keyspace.leaves(numbers));
         self.queue(returning);
     }
@@ -60,7 +60,7 @@ impl<K: Keyspaces> Step<'_, K> {
     /// gaps are found when the block is taken over.
     fn queue(&mut self, returning: Returning) {
         if !self.core.rules.keep(Rule::OnTheWay) {
-            let numbers = returning.unsettled();
+            let numbers = returning.closed.unsettled();
             self.keyspaces.with(returning.keyspace, |keyspace| keyspace.has_left(numbers));
         }
         if returning.closed.unused.len() > RANGES_MAX {
@@ -73,7 +73,7 @@ impl<K: Keyspaces> Step<'_, K> {
     /// Stops counting the numbers of a block that this holder no longer has.
     fn gone(&mut self, returning: &Returning) {
         if self.core.rules.keep(Rule::OnTheWay) {
-            let numbers = returning.unsettled();
+            let numbers = returning.closed.unsettled();
             self.keyspaces.with(returning.keyspace, |keyspace| keyspace.has_left(numbers));
         }
     }

@@ -87,7 +87,7 @@ impl Reserver {
     ) -> Result<Reservation, AppError> {
         let id = ReservationId::draw().map_err(|_| AppError::Unavailable)?;
         let created_at = self.register.add_reservation(&id, minting.index, key).await?;
-        let spans = if count > minting.capacity() {
+        let spans = if count > minting.capacity {
             Ok(Err(AppError::Exhausted))
         } else {
             timeout(DEADLINE, self.take(&id, minting, count)).await
