@@ -9,7 +9,7 @@ use super::AppError;
 
 /// Requires that the key has a scope.
 pub fn require(by: &Grant, scope: Scope) -> Result<(), AppError> {
-    if by.scopes.allow(scope) { Ok(()) } else { Err(AppError::Forbidden { scope }) }
+    if by.scopes.allow(scope) { Ok(()) } else { Err(AppError::Forbidden(scope)) }
 }
 
 /// Requires a scope, and a key that may use the default domain, which all codes that are reserved

@@ -29,11 +29,8 @@ pub enum AppError {
     #[error("{}", joined(.0))]
     Invalid(Vec<InvalidField>),
     /// The API key lacks a scope.
-    #[error("This API key lacks the scope \"{scope}\".")]
-    Forbidden {
-        /// The missing scope.
-        scope: Scope,
-    },
+    #[error("This API key lacks the scope \"{0}\".")]
+    Forbidden(Scope),
     /// The API key is limited to a domain or to its own links, and the call needs an unlimited one.
     #[error("This API key is limited to one domain or to its own links. Use one without such limits.")]
     LimitedKey,
@@ -75,29 +72,17 @@ pub enum AppError {
     )]
     Blocked,
     /// No domain has this name.
-    #[error("Domain with authority \"{name}\" could not be found")]
-    NoDomain {
-        /// The name.
-        name: String,
-    },
+    #[error("Domain with authority \"{0}\" could not be found")]
+    NoDomain(String),
     /// Another domain has this name.
-    #[error("Another domain is called \"{name}\".")]
-    DomainTaken {
-        /// The name.
-        name: String,
-    },
+    #[error("Another domain is called \"{0}\".")]
+    DomainTaken(String),
     /// The API key may not add a domain.
-    #[error("No domain is called \"{name}\", and this API key lacks the scope \"domains\" to add one.")]
-    MayNotAddDomain {
-        /// The unknown name.
-        name: String,
-    },
+    #[error("No domain is called \"{0}\", and this API key lacks the scope \"domains\" to add one.")]
+    MayNotAddDomain(String),
     /// There are as many domains as the operator allows.
-    #[error("Domain limit reached ({most}). Use a domain that exists, remove one, or raise --limit domains.")]
-    TooManyDomains {
-        /// The limit.
-        most: u32,
-    },
+    #[error("Domain limit reached ({0}). Use a domain that exists, remove one, or raise --limit domains.")]
+    TooManyDomains(u32),
     /// The domain cannot be removed.
     #[error("The domain \"{name}\" cannot be removed: {reason}")]
     DomainInUse {
@@ -107,17 +92,11 @@ pub enum AppError {
         reason: &'static str,
     },
     /// No rule for targets has this pattern.
-    #[error("No rule found for \"{pattern}\"")]
-    NoTarget {
-        /// The pattern.
-        pattern: String,
-    },
+    #[error("No rule found for \"{0}\"")]
+    NoTarget(String),
     /// No visible link has this tag.
-    #[error("Tag with name \"{tag}\" could not be found")]
-    NoTag {
-        /// The tag.
-        tag: String,
-    },
+    #[error("Tag with name \"{0}\" could not be found")]
+    NoTag(String),
     /// Another tag has this name.
     #[error("You cannot rename tag {old} to {new}, because it already exists")]
     TagConflict {
@@ -127,23 +106,14 @@ pub enum AppError {
         new: String,
     },
     /// The API key is limited, but tags belong to all links.
-    #[error("You are not allowed to {what} tags")]
-    ForbiddenTags {
-        /// The refused action, a verb.
-        what: &'static str,
-    },
+    #[error("You are not allowed to {0} tags")]
+    ForbiddenTags(&'static str),
     /// No reservation has this id, or the API key does not see it.
-    #[error("No reservation found with id \"{id}\"")]
-    NoReservation {
-        /// The id.
-        id: String,
-    },
+    #[error("No reservation found with id \"{0}\"")]
+    NoReservation(String),
     /// The reservation was given up.
-    #[error("The reservation \"{id}\" was given up.")]
-    ReservationClosed {
-        /// The reservation's id.
-        id: String,
-    },
+    #[error("The reservation \"{0}\" was given up.")]
+    ReservationClosed(String),
     /// The API key would hold too many reserved codes.
     #[error(
         "Reservation limit reached: {held} of {most} codes are in open reservations of this key. Ask for fewer, or give some up."

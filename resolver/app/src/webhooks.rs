@@ -132,7 +132,7 @@ impl LinkService {
                 Subscription { kinds: kinds.unwrap_or_default(), domain: None, tag: None, link: None };
             if let Some(name) = &fields.domain {
                 let found = self.domain_cache.find(name).await?;
-                subscription.domain = Some(found.ok_or_else(|| AppError::NoDomain { name: name.clone() })?);
+                subscription.domain = Some(found.ok_or_else(|| AppError::NoDomain(name.clone()))?);
             }
             if let Some(code) = fields.short_code {
                 let name = LinkName { code, domain: fields.domain };

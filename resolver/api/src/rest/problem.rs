@@ -194,8 +194,8 @@ fn extra_of_app(error: &AppError) -> Vec<(&'static str, Value)> {
         }
         AppError::SlugTaken { slug, domain } => named(Field::CustomSlug.name(), slug, domain),
         AppError::NoLink { code, domain } => named("shortCode", code, domain),
-        AppError::NoDomain { name } => vec![("authority", json!(name))],
-        AppError::NoTag { tag } => vec![("tag", json!(tag))],
+        AppError::NoDomain(name) => vec![("authority", json!(name))],
+        AppError::NoTag(tag) => vec![("tag", json!(tag))],
         AppError::TagConflict { old, new } => vec![("oldName", json!(old)), ("newName", json!(new))],
         _ => Vec::new(),
     }

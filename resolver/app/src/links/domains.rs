@@ -172,7 +172,7 @@ impl LinkService {
         if !may_reach(id, by) {
             return Err(no_domain(&name()));
         }
-        let taken = |name: &Authority| AppError::DomainTaken { name: name.to_string() };
+        let taken = |name: &Authority| AppError::DomainTaken(name.to_string());
         if let Some(new) = edit.authority.as_ref().filter(|new| domain_cache.is_default_name(new.as_str())) {
             return Err(taken(new));
         }
@@ -212,5 +212,5 @@ fn may_reach(id: DomainId, by: &Grant) -> bool {
 }
 
 fn no_domain(name: &str) -> AppError {
-    AppError::NoDomain { name: name.to_owned() }
+    AppError::NoDomain(name.to_owned())
 }

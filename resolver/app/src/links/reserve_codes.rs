@@ -127,7 +127,7 @@ impl LinkService {
 
     /// Finds a reservation that the key may see.
     async fn find_reservation(&self, id: &str, by: &Grant) -> Result<Reservation, AppError> {
-        let missing = || AppError::NoReservation { id: id.to_owned() };
+        let missing = || AppError::NoReservation(id.to_owned());
         let parsed = ReservationId::parse(id).ok_or_else(missing)?;
         let found = self.register.reservation(&parsed).await?;
         found.filter(|one| one.created_by == by.id || sees_all(by)).ok_or_else(missing)

@@ -23,7 +23,7 @@ impl LinkService {
     /// Removes the rule with this pattern.
     pub async fn remove_target_rule(&self, pattern: &str, by: &Grant) -> Result<(), AppError> {
         require_operator(by)?;
-        let missing = || AppError::NoTarget { pattern: pattern.to_owned() };
+        let missing = || AppError::NoTarget(pattern.to_owned());
         let rule = TargetRule::parse(pattern, false).map_err(|_| missing())?;
         let _turn = self.turns.write(by.id).await?;
         if !self.settings.remove_target(rule.pattern(), by.id).await? {

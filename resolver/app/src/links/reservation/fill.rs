@@ -20,7 +20,7 @@ impl Reserver {
         items: Vec<(Code, Draft)>,
     ) -> Result<Vec<Filled>, AppError> {
         if reservation.closed_at.is_some() {
-            return Err(AppError::ReservationClosed { id: reservation.id.to_string() });
+            return Err(AppError::ReservationClosed(reservation.id.to_string()));
         }
         self.know(reservation).await?;
         let mut outcomes = vec![Filled::NotReserved; items.len()];

@@ -94,7 +94,7 @@ async fn create(context: &Context<'_>, mark: Option<&str>, row: &Row) -> Result<
     // The key may have been revoked since the form was sent.
     let is_granted = api::is_still_granted(&context.pages.api, context.by()).await;
     if !is_granted.map_err(AppError::from)? {
-        return Err(AppError::Forbidden { scope: Scope::Create }.into());
+        return Err(AppError::Forbidden(Scope::Create).into());
     }
     let mut wrong = FieldErrors::default();
     let command = read_row(context, row, &mut wrong);
