@@ -3,8 +3,6 @@
 //! A call may hold a database connection for seconds. So the calls of one key share the permits of
 //! its lists, which leaves connections to other keys.
 
-use std::sync::Arc;
-
 use codes::Code;
 use links::{
     Draft,
@@ -18,7 +16,6 @@ use crate::{
     authorize::{require, require_default_domain, require_operator},
     reservation::Filled,
 };
-use supply::Minting;
 
 /// A reservation with its codes. It is returned by every read, for callers that lost the first
 /// answer.
@@ -48,13 +45,15 @@ impl LinkService {
             let count = wrong.note("count", count.ok_or_else(expected_count));
             wrong.finish()?;
             let Some(count) = count else { return Err(AppError::Internal) };
-            let keyspace = self.keyspace_to_reserve_from(keyspace)?;
+            let minting = self.reserver.keyspace(keyspace).ok_or_else(|| {
+                AppError::invalid("keyspace", "expected the name of a keyspace that this resolver mints from")
+            })?;
             require_default_domain(by, Scope::Reserve)?;
             let _turn = self.turns.query(by.id).await?;
             // Concurrent calls do not see each other's codes, so a key may exceed its limits once for
             // each of its permits.
             require_room(self.register.count_reserved(by.id).await?, count, self.policy.reserved_max)?;
-            let reservation = self.reserver.reserve(by.id, keyspace, count).await?;
+            let reservation = self.reserver.reserve(by.id, minting, count).await?;
             self.with_codes(reservation).await
         })
     }
@@ -111,12 +110,6 @@ impl LinkService {
     /// from it.
     pub fn keyspace_of_reservation(&self, reservation: &Reservation) -> &str {
         self.reserver.minting(reservation).map_or("", |minting| minting.namespace.as_str())
-    }
-
-    fn keyspace_to_reserve_from(&self, name: Option<&str>) -> Result<&Arc<Minting>, AppError> {
-        self.reserver.keyspace(name).ok_or_else(|| {
-            AppError::invalid("keyspace", "expected the name of a keyspace that this resolver mints from")
-        })
     }
 
     async fn with_codes(&self, reservation: Reservation) -> Result<Reserved, AppError> {

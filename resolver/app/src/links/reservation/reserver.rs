@@ -52,23 +52,6 @@ pub struct Reserver {
     pub rules: SafetyRules,
 }
 
-/// Returns the register entry of a reservation's block.
-fn entry_of(
-    id: &ReservationId,
-    minting: &Minting,
-    (incarnation, seq): (u64, u64),
-    block: &Block,
-) -> BlockEntry {
-    BlockEntry {
-        keyspace: minting.index,
-        span: block.span,
-        generation: block.generation.0,
-        holder: id.holder(),
-        incarnation,
-        instance: format!("{id}/{seq}"),
-    }
-}
-
 impl Reserver {
     /// Returns the supply of a keyspace by name; `None` means the default keyspace.
     pub fn keyspace(&self, name: Option<&str>) -> Option<&Arc<Minting>> {
@@ -117,43 +100,41 @@ impl Reserver {
 
     /// Allocates and registers blocks until there are enough numbers.
     async fn take(&self, id: &ReservationId, minting: &Minting, count: u64) -> Result<Vec<Span>, AppError> {
-        let incarnation = self.register(id, minting, true).await?;
-        let (mut spans, mut missing) = (Vec::new(), count);
-        for seq in 1..=BLOCKS_MAX {
-            if missing == 0 {
-                spans.sort_unstable();
-                return Ok(spans);
-            }
-            let block = self.allocate(id, minting, (incarnation, seq), missing).await?;
-            let entered = self.enter(id, minting, (incarnation, seq), block).await?;
+        let holder = self.register(id, minting, true).await?;
+        let (mut spans, mut missing, mut seq) = (Vec::new(), count, 0);
+        while missing > 0 && seq < BLOCKS_MAX {
+            seq += 1;
+            let store_epoch = self.register.epoch().await?.to_string();
+            let allocated = self.client.set_aside(&holder, minting, seq, missing, store_epoch).await?;
+            let block = allocated.ok_or(AppError::Unavailable)?;
+            let entry = BlockEntry {
+                keyspace: minting.index,
+                span: block.span,
+                generation: block.generation.0,
+                holder: holder.holder.clone(),
+                incarnation: holder.incarnation,
+                instance: format!("{id}/{seq}"),
+            };
+            let entered = self.enter(&holder, block, entry).await?;
             missing -= entered.iter().map(|span| span.len()).sum::<u64>();
             spans.extend(entered);
         }
-        if missing == 0 {
-            spans.sort_unstable();
-            return Ok(spans);
+        if missing > 0 {
+            tracing::warn!(reservation = %id, blocks = BLOCKS_MAX, missing, "the free numbers lie too scattered for a reservation");
+            return Err(AppError::Unavailable);
         }
-        tracing::warn!(reservation = %id, blocks = BLOCKS_MAX, missing, "the free numbers lie too scattered for a reservation");
-        Err(AppError::Unavailable)
+        spans.sort_unstable();
+        Ok(spans)
     }
 
-    async fn register(&self, id: &ReservationId, minting: &Minting, reserved: bool) -> Result<u64, Refused> {
-        let instance = if reserved { LIVING } else { GIVEN_UP };
-        let registered = self.client.register_reservation(id.holder(), minting, instance, reserved).await?;
-        Ok(registered.incarnation)
-    }
-
-    async fn allocate(
+    async fn register(
         &self,
         id: &ReservationId,
         minting: &Minting,
-        (incarnation, seq): (u64, u64),
-        wanted_len: u64,
-    ) -> Result<Block, AppError> {
-        let store_epoch = self.register.epoch().await?.to_string();
-        let to = ReservationHolder { holder: id.holder(), incarnation };
-        let allocated = self.client.set_aside(&to, minting, seq, wanted_len, store_epoch).await;
-        allocated?.ok_or(AppError::Unavailable)
+        reserved: bool,
+    ) -> Result<ReservationHolder, Refused> {
+        let instance = if reserved { LIVING } else { GIVEN_UP };
+        self.client.register_reservation(id.holder(), minting, instance, reserved).await
     }
 
     /// Registers a block, and returns the parts of it that are free. Codes that are taken as custom
@@ -161,29 +142,26 @@ impl Reserver {
     /// the block is returned.
     async fn enter(
         &self,
-        id: &ReservationId,
-        minting: &Minting,
-        (incarnation, seq): (u64, u64),
+        holder: &ReservationHolder,
         block: Block,
+        entry: BlockEntry,
     ) -> Result<Vec<Span>, AppError> {
-        let entry = entry_of(id, minting, (incarnation, seq), &block);
         let registered = self.register.register_block(&entry).await?;
         if registered == Registration::Registered {
-            let free = self.register.unused(minting.index, block.span).await?;
+            let free = self.register.unused(entry.keyspace, block.span).await?;
             if free != [block.span] {
                 self.register.release_block(&entry, &free).await?;
             }
             return Ok(free);
         }
         self.supply_metrics.blocks_overlapping.increment(1);
-        let end = self.register.registered_end(minting.index).await?;
+        let end = self.register.registered_end(entry.keyspace).await?;
         tracing::error!(
             start = block.span.start(),
             len = block.span.len(),
             "the register has numbers of this block already"
         );
-        let of = ReservationHolder { holder: id.holder(), incarnation };
-        self.client.return_overlapping(&of, &block, end).await?;
+        self.client.return_overlapping(holder, &block, end).await?;
         Ok(Vec::new())
     }
 
