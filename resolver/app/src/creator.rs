@@ -150,39 +150,20 @@ pub struct CreatorConfig {
     pub metrics: Arc<Metrics>,
 }
 
-/// The parts that a create uses, shared by all creates.
+/// The parts that all creates share.
 struct Parts {
-    mint: Arc<Mint>,
-    mintings: Vec<Arc<Minting>>,
-    links: Arc<dyn Links>,
-    register: Arc<dyn Register>,
-    owner: Owner,
+    config: CreatorConfig,
     batch: mpsc::Sender<Waiting>,
-    lookup: Arc<Lookup>,
-    clock: Arc<DatabaseClock>,
-    turns: Arc<KeyPermits>,
-    metrics: Arc<Metrics>,
 }
 
 impl Creator {
     /// Starts a creator and its batch task on the current runtime.
     pub fn start(supervisor: &TaskSupervisor, config: CreatorConfig) -> Self {
-        let CreatorConfig { mint, mintings, links, register, owner, lookup, clock, turns, metrics } = config;
         let (batch, waiting) = mpsc::channel(CREATES_MAX);
-        supervisor.spawn("writer of links", write_batches(Arc::clone(&links), waiting, Arc::clone(&metrics)));
+        let (links, metrics) = (Arc::clone(&config.links), Arc::clone(&config.metrics));
+        supervisor.spawn("writer of links", write_batches(links, waiting, metrics));
         Self {
-            parts: Arc::new(Parts {
-                mint,
-                mintings,
-                links,
-                register,
-                owner,
-                batch,
-                lookup,
-                clock,
-                turns,
-                metrics,
-            }),
+            parts: Arc::new(Parts { config, batch }),
             slots: Arc::new(Semaphore::new(CREATES_MAX)),
             runtime: runtime::Handle::current(),
             tasks: TaskTracker::new(),
@@ -198,7 +179,7 @@ impl Creator {
         let _under_way = self.tasks.token();
         let started = Instant::now();
         let created = self.parts.create(self.parts.default(), draft, started + DEADLINE).await;
-        self.parts.metrics.create_seconds.record(started.elapsed());
+        self.parts.config.metrics.create_seconds.record(started.elapsed());
         created
     }
 
@@ -229,7 +210,7 @@ impl Creator {
                 parts.create_unless(parts.default(), draft, &tags, idempotency, deadline).await
             }
             CodeChoice::In(index) => {
-                let minting = parts.mintings.iter().find(|minting| minting.index == index);
+                let minting = parts.config.mintings.iter().find(|minting| minting.index == index);
                 let minting = minting.ok_or(CreateError::Exhausted)?;
                 if is_plain {
                     parts.create(minting, draft, deadline).await.map(|created| created.link)
@@ -250,13 +231,13 @@ impl Creator {
                 parts.create_by_digest((&tenant, &prefix, len), &draft, &tags, idempotency, deadline).await
             }
         };
-        self.parts.metrics.create_seconds.record(started.elapsed());
+        self.parts.config.metrics.create_seconds.record(started.elapsed());
         Ok(Record { link: created?, tags })
     }
 
     /// Returns the keyspace with this name, if this process mints from it.
     pub fn keyspace(&self, name: &str) -> Option<KeyspaceIndex> {
-        let named = self.parts.mintings.iter().find(|minting| minting.namespace.as_str() == name);
+        let named = self.parts.config.mintings.iter().find(|minting| minting.namespace.as_str() == name);
         named.map(|minting| minting.index)
     }
 
@@ -267,19 +248,19 @@ impl Creator {
 
     /// Returns the number of keyspaces that this process knows.
     pub fn keyspaces(&self) -> usize {
-        self.parts.mint.keyspaces()
+        self.parts.config.mint.keyspaces()
     }
 
     /// Returns the length of a keyspace's codes, in characters.
     pub fn code_len(&self, keyspace: KeyspaceIndex) -> Option<usize> {
-        self.parts.mint.len_of(keyspace)
+        self.parts.config.mint.len_of(keyspace)
     }
 
     /// Returns the keyspace whose codes have `len` characters. If several do, the default keyspace
     /// takes precedence.
     pub fn keyspace_of_len(&self, len: usize) -> Option<KeyspaceIndex> {
-        let indexes = self.parts.mintings.iter().map(|minting| minting.index);
-        indexes.into_iter().find(|index| self.parts.mint.len_of(*index) == Some(len))
+        let indexes = self.parts.config.mintings.iter().map(|minting| minting.index);
+        indexes.into_iter().find(|index| self.parts.config.mint.len_of(*index) == Some(len))
     }
 
     /// Creates at most [`store::BATCH_MAX`] links in one batch, and returns the outcome of each in
@@ -317,7 +298,7 @@ fn is_plain(draft: &Draft, tags: &[Tag], idempotency: Option<&Idempotency>) -> b
 impl Parts {
     /// Returns the supply of the default keyspace.
     fn default(&self) -> &Minting {
-        self.mintings.first().expect("a configuration has at least one keyspace")
+        self.config.mintings.first().expect("a configuration has at least one keyspace")
     }
 
     /// Claims the next number and mints its code. Numbers whose codes are reserved words of the URL
@@ -328,7 +309,7 @@ impl Parts {
                 ClaimError::TimedOut | ClaimError::Closed => CreateError::NoNumber,
                 ClaimError::Exhausted => CreateError::Exhausted,
             })?;
-            let minted = self.mint.mint(minting.index, claim.number);
+            let minted = self.config.mint.mint(minting.index, claim.number);
             if !is_reserved(&minted.code) {
                 return Ok((claim, minted));
             }
@@ -368,11 +349,11 @@ impl Parts {
         let (fate, end) = match outcome {
             Outcome::Stored(at) => (Fate::Used, Some(Ok(at))),
             Outcome::Taken => {
-                self.metrics.conflicts.increment(1);
+                self.config.metrics.conflicts.increment(1);
                 (Fate::Used, None)
             }
             Outcome::CodeTaken => {
-                self.metrics.conflicts.increment(1);
+                self.config.metrics.conflicts.increment(1);
                 (Fate::Burned, None)
             }
             Outcome::Failed => (Fate::Unused, Some(Err(CreateError::NoStore))),
@@ -380,11 +361,11 @@ impl Parts {
                 minting.give_up(&claim.history);
                 (Fate::Burned, None)
             }
-            Outcome::Unknown if !self.lookup.rules().keep(SafetyRule::Doubt) => {
-                (Fate::Used, Some(Ok(self.clock.now())))
+            Outcome::Unknown if !self.config.lookup.rules().keep(SafetyRule::Doubt) => {
+                (Fate::Used, Some(Ok(self.config.clock.now())))
             }
             Outcome::Unknown => {
-                self.metrics.inserts_unknown.increment(1);
+                self.config.metrics.inserts_unknown.increment(1);
                 self.resolve(&claim, minted.id, draft, deadline).await
             }
         };
@@ -410,7 +391,9 @@ impl Parts {
             claims.push((claim, minted));
         }
         let outcomes = match claims.first() {
-            Some((claim, _)) => batch::insert(&*self.links, &self.metrics, &claim.history, &links).await,
+            Some((claim, _)) => {
+                batch::insert(&*self.config.links, &self.config.metrics, &claim.history, &links).await
+            }
             None => Vec::new(),
         };
         let mut first_tries = claims.into_iter().zip(outcomes);
@@ -444,14 +427,14 @@ impl Parts {
 
     fn settle(&self, minting: &Minting, claim: Claim, fate: Fate) {
         if fate == Fate::Burned {
-            self.metrics.burned.increment(1);
+            self.config.metrics.burned.increment(1);
             tracing::warn!(namespace = %minting.namespace, number = claim.number, "a number is given up");
         }
         minting.settle(claim, fate);
     }
 
     fn created(&self, minted: Minted, draft: Draft, created_at: Timestamp) -> Created {
-        self.metrics.creates.increment(1);
+        self.config.metrics.creates.increment(1);
         Created { code: minted.code, link: Link::stored(minted.id, draft, created_at) }
     }
 }

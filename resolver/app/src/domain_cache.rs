@@ -87,6 +87,7 @@ pub struct VisitorDomain {
 
 /// The copy of the settings, and the state of the task that refreshes it.
 pub struct DomainCache {
+    pub(crate) config: DirectoryConfig,
     entries: RwLock<Arc<Entries>>,
     /// Whether hosts need no lookup: there are no other domains, and the default domain has no
     /// settings. Read with each redirect.
@@ -94,10 +95,7 @@ pub struct DomainCache {
     /// When the last answered poll was sent.
     heard: Mutex<Option<Instant>>,
     refreshes: Refreshes,
-    clock: Arc<DatabaseClock>,
-    settings: Arc<dyn Settings>,
-    public_url: PublicUrl,
-    /// The host of `public_url`, normalised as requests name it.
+    /// The host of the public URL, normalised as requests name it.
     default_host: String,
     /// Whether it is an IP address or `localhost`.
     is_local: bool,
@@ -105,12 +103,6 @@ pub struct DomainCache {
     /// The name of each domain, and when this process first saw it. Other processes may not know it
     /// before [`SHOWN`] has passed.
     first_seen: Mutex<HashMap<DomainId, (Option<Authority>, Instant)>>,
-    /// The operator's settings.
-    pub policy: Policy,
-    /// Learns of keyspaces and target rules.
-    lookup: Arc<Lookup>,
-    /// Ends minting when the database contradicts this process.
-    closing: Closing,
     /// How the database contradicts the keyspaces of this process. Once set, the settings are not
     /// read again.
     contradiction: OnceLock<Contradiction>,
@@ -140,29 +132,23 @@ impl DomainCache {
         config: DirectoryConfig,
         (asked, polled): (Instant, SettingsPoll),
     ) -> Arc<Self> {
-        let DirectoryConfig { settings, public_url, policy, lookup, clock, closing } = config;
         let domain_cache = Arc::new(Self {
             entries: RwLock::new(Arc::new(Entries::nothing())),
             is_plain: AtomicBool::new(true),
             heard: Mutex::default(),
             first_seen: Mutex::default(),
             refreshes: Refreshes::new(),
-            clock,
-            settings,
-            default_host: public_url.requested(),
-            is_local: public_url.is_local(),
+            default_host: config.public_url.requested(),
+            is_local: config.public_url.is_local(),
             unknown_hosts: UnknownHosts::default(),
-            public_url,
-            policy,
-            lookup,
-            closing,
             contradiction: OnceLock::new(),
+            config,
         });
         if domain_cache.replace(polled.settings.unwrap_or_default()).is_ok() {
             domain_cache.note_heard(asked);
         }
         supervisor.spawn("reader of domains", Arc::clone(&domain_cache).follow());
-        if domain_cache.settings.is_shared() {
+        if domain_cache.config.settings.is_shared() {
             supervisor.spawn("watch of the settings' age", Arc::clone(&domain_cache).watch_age());
         }
         domain_cache
@@ -183,8 +169,8 @@ impl DomainCache {
             return Err(StoreError::Keyspace(contradiction.to_string()));
         }
         let (sent, known) = (Instant::now(), self.entries().version.clone());
-        let SettingsPoll { now, settings } = self.settings.poll_settings(known.as_ref()).await?;
-        self.clock.learn(sent, now);
+        let SettingsPoll { now, settings } = self.config.settings.poll_settings(known.as_ref()).await?;
+        self.config.clock.learn(sent, now);
         if let Some(settings) = settings {
             self.replace(settings)?;
         }
@@ -196,7 +182,7 @@ impl DomainCache {
         let mut heard = self.heard.lock().expect("no code panics while it holds this lock");
         *heard = Some(sent);
         // Within the lock, so that `watch_age` does not set it afterwards.
-        self.lookup.set_cut_off(false);
+        self.config.lookup.set_cut_off(false);
     }
 
     fn heard(&self) -> Option<Instant> {
@@ -208,7 +194,7 @@ impl DomainCache {
         let began = Instant::now();
         loop {
             let heard = self.heard();
-            sleep_until(heard.unwrap_or(began) + self.lookup.serve_stale_for()).await;
+            sleep_until(heard.unwrap_or(began) + self.config.lookup.serve_stale_for).await;
             self.cut_off_unless_heard_since(heard);
             while self.heard() == heard {
                 sleep(CUT_OFF_CHECKED_EVERY).await;
@@ -219,7 +205,7 @@ impl DomainCache {
     fn cut_off_unless_heard_since(&self, last: Option<Instant>) {
         let heard = self.heard.lock().expect("no code panics while it holds this lock");
         if *heard == last {
-            self.lookup.set_cut_off(true);
+            self.config.lookup.set_cut_off(true);
             tracing::error!(
                 "cut off from the database for --serve-stale-for: all redirects are answered 503"
             );
@@ -230,7 +216,7 @@ impl DomainCache {
     /// the database was restored. If it lacks a keyspace that this process uses, domains and rules
     /// are replaced, and the copy is no longer trusted.
     fn replace(&self, settings: SharedSettings) -> Result<(), StoreError> {
-        let adopted = self.lookup.adopt(&settings.keyspaces);
+        let adopted = self.config.lookup.adopt(&settings.keyspaces);
         self.replace_entries(settings);
         adopted.map_err(|contradiction| {
             tracing::error!(
@@ -238,7 +224,7 @@ impl DomainCache {
                 "an older copy of the database has taken over: this process mints no more and ends; \
                  start it again, and it adopts its keyspaces again"
             );
-            self.closing.close(StopReason::Keyspaces(contradiction.clone()));
+            self.config.closing.close(StopReason::Keyspaces(contradiction.clone()));
             StoreError::Keyspace(self.contradiction.get_or_init(|| contradiction).to_string())
         })
     }
@@ -248,8 +234,8 @@ impl DomainCache {
         self.note_seen(entries.version.as_ref(), &settings);
         let new = Entries::new(settings);
         let is_plain = new.is_plain();
-        if self.policy.checks_redirects && new.targets != entries.targets {
-            self.lookup.judge_by(new.targets.clone());
+        if self.config.policy.checks_redirects && new.targets != entries.targets {
+            self.config.lookup.judge_by(new.targets.clone());
         }
         *entries = Arc::new(new);
         self.is_plain.store(is_plain, Ordering::Release);
@@ -274,7 +260,7 @@ impl DomainCache {
     /// Waits until every resolver knows a domain by its name. A resolver that does not know it
     /// would take a link on it for an unknown code of the default domain.
     async fn wait_until_known(&self, domain: DomainId) {
-        if self.settings.is_shared() && !domain.is_default() {
+        if self.config.settings.is_shared() && !domain.is_default() {
             let first_seen = self
                 .first_seen
                 .lock()
@@ -339,12 +325,12 @@ impl DomainCache {
 
     /// Returns the estimated time of the database.
     pub fn now(&self) -> Timestamp {
-        self.clock.now()
+        self.config.clock.now()
     }
 
     /// Returns whether the copy has every change that a client may know of.
     pub fn is_fresh(&self) -> bool {
-        self.heard().is_some_and(|heard| !self.settings.is_shared() || heard.elapsed() < TRUSTED)
+        self.heard().is_some_and(|heard| !self.config.settings.is_shared() || heard.elapsed() < TRUSTED)
     }
 
     /// Returns the id of the default domain if the domain `id` has its name, or else `id`. The
@@ -370,7 +356,7 @@ impl DomainCache {
 
     /// Returns the default domain's name.
     pub fn default_name(&self) -> &str {
-        &self.public_url.authority
+        &self.config.public_url.authority
     }
 
     /// Returns the name of a domain as links show it: `None` for the default domain, [`REMOVED`]
@@ -389,7 +375,8 @@ impl DomainCache {
     pub fn base(&self, id: DomainId) -> String {
         let entries = self.entries();
         let domain = entries.domain(id);
-        let protocol = domain.and_then(|domain| domain.settings.protocol).unwrap_or(self.public_url.protocol);
+        let protocol =
+            domain.and_then(|domain| domain.settings.protocol).unwrap_or(self.config.public_url.protocol);
         let name = domain
             .and_then(|domain| domain.authority.as_ref())
             .map_or(self.default_name(), Authority::as_str);

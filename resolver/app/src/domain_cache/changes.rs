@@ -49,7 +49,7 @@ impl DomainCache {
     /// Adds a domain, and returns its id when it is visible everywhere. Returns `None` if there are
     /// as many domains as the operator allows.
     pub async fn add(&self, name: &Authority, by: ApiKeyId) -> Result<Option<DomainId>, StoreError> {
-        let added = self.settings.add_domain(name, self.policy.domains_max, by).await?;
+        let added = self.config.settings.add_domain(name, self.config.policy.domains_max, by).await?;
         if added.is_some() {
             self.show().await;
         }
@@ -60,7 +60,7 @@ impl DomainCache {
     /// now, a later poll brings it, as in every other process.
     pub(crate) async fn show(&self) {
         let shown = async {
-            if self.settings.is_shared() {
+            if self.config.settings.is_shared() {
                 sleep(SHOWN).await;
             }
         };

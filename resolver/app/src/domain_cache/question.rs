@@ -27,7 +27,7 @@ impl DomainCache {
         // Before the interpretation: it does not reflect settings that arrive between the two.
         let was_fresh = self.is_fresh();
         let place = self.place(host);
-        Question { place, wanted: self.lookup.key_of_path(path), was_fresh }
+        Question { place, wanted: self.config.lookup.key_of_path(path), was_fresh }
     }
 
     /// Returns whether an absence that the store has reported may be passed on to the visitor.
@@ -36,7 +36,7 @@ impl DomainCache {
     /// So it must have been fresh before the interpretation; having become fresh since does not
     /// help.
     pub fn may_deny(&self, question: &Question) -> bool {
-        let was_fresh = if self.lookup.rules().keep(SafetyRule::FreshBefore) {
+        let was_fresh = if self.config.lookup.rules().keep(SafetyRule::FreshBefore) {
             question.was_fresh
         } else {
             self.is_fresh()
@@ -56,12 +56,12 @@ impl DomainCache {
     pub async fn find_named(&self, domain: DomainId, name: &str) -> Result<Option<Arc<Link>>, LookupError> {
         let was_fresh = self.is_fresh();
         let is_explained =
-            !domain.is_default() || Code::parse(name).is_err() || self.lookup.id_of(name).is_some();
-        let found = self.lookup.find_named(domain, name).await?;
+            !domain.is_default() || Code::parse(name).is_err() || self.config.lookup.id_of(name).is_some();
+        let found = self.config.lookup.find_named(domain, name).await?;
         if found.is_some() || is_explained || was_fresh {
             return Ok(found);
         }
         self.refresh().await.map_err(|_| LookupError::NoStore)?;
-        self.lookup.find_named(domain, name).await
+        self.config.lookup.find_named(domain, name).await
     }
 }
