@@ -26,7 +26,7 @@ use std::{
 
 use codes::Mint;
 use links::{Authority, DomainId, Schemes, api_key::OPERATOR, targets::Targets};
-use store::{Catalog, ImportBatch, ImportPosition, Imported, Keys, Settings, StoreError};
+use store::{ImportBatch, ImportPosition, Imported, Store, StoreError};
 use tokio::{sync::mpsc, time::sleep};
 use transfer::{LeftOut, Row, RowError};
 
@@ -47,16 +47,6 @@ pub type Piece = Vec<Result<Row, RowError>>;
 
 /// Records a refused item, with its position and the reason in words.
 pub type Refuse<'a> = dyn FnMut(String) -> io::Result<()> + Send + 'a;
-
-/// The ports of a database that an import uses.
-pub struct ImportPorts {
-    /// Stores links, and the position of the import.
-    pub catalog: Arc<dyn Catalog>,
-    /// Has the domains of the links.
-    pub settings: Arc<dyn Settings>,
-    /// Has the API keys that links may name.
-    pub keys: Arc<dyn Keys>,
-}
 
 /// An import to be begun or continued.
 #[derive(Clone, Debug)]
@@ -105,8 +95,7 @@ pub enum ImportError {
 
 /// An import under way.
 pub struct LinkImport {
-    catalog: Arc<dyn Catalog>,
-    settings: Arc<dyn Settings>,
+    store: Arc<dyn Store>,
     /// The position that an earlier run has reached.
     position: u64,
     /// The position of the last item that was taken.
@@ -127,25 +116,32 @@ pub struct LinkImport {
 impl LinkImport {
     /// Begins an import, or continues an earlier one of its name. `mint` is that of the resolvers
     /// of the database.
-    pub async fn begin(ports: ImportPorts, mint: Arc<Mint>, wish: ImportLinks) -> Result<Self, StoreError> {
-        let ImportPorts { catalog, settings, keys } = ports;
+    pub async fn begin(
+        store: Arc<dyn Store>,
+        mint: Arc<Mint>,
+        wish: ImportLinks,
+    ) -> Result<Self, StoreError> {
         let ImportLinks { name, default_domains, unprotected, schemes } = wish;
-        let codes = ImportCodes::new(mint);
-        let ImportPosition { place, refused } = catalog.import_position(&name).await?;
-        let keys = keys.list_api_keys().await?.into_iter().map(|key| (key.name, key.id)).collect();
-        let shared = settings.poll_settings(None).await?.settings.unwrap_or_default();
+        let ImportPosition { place, refused } = store.import_position(&name).await?;
+        let keys = store.list_api_keys().await?.into_iter().map(|key| (key.name, key.id)).collect();
+        let shared = store.poll_settings(None).await?.settings.unwrap_or_default();
         let disabled = shared.domains.iter().filter(|domain| domain.settings.disabled);
         let defaults = default_domains.iter().map(|name| (name.to_lowercase(), DomainId::DEFAULT));
         Ok(Self {
             position: place,
             place: 0,
             disabled: disabled.map(|domain| domain.id).collect(),
-            catalog,
-            settings,
-            batch: ImportBatch { name, end: 0, items: Vec::new(), keyspaces: codes.keyspaces() },
+            store,
+            batch: ImportBatch { name, end: 0, items: Vec::new(), keyspaces: mint.keyspaces() },
             bytes: 0,
             places: Vec::new(),
-            adoption: Adoption { unprotected, keys, schemes, targets: Targets::new(&shared.targets), codes },
+            adoption: Adoption {
+                unprotected,
+                keys,
+                schemes,
+                targets: Targets::new(&shared.targets),
+                codes: ImportCodes(mint),
+            },
             domains: defaults.collect(),
             counts: ImportCounts { refused_before: refused, ..ImportCounts::default() },
         })
@@ -236,7 +232,7 @@ impl LinkImport {
         }
         let Ok(authority) = Authority::parse(&name) else { return Ok(None) };
         // `--limit domains` limits API keys, not the operator's own command.
-        let Some(id) = self.settings.add_domain(&authority, u32::MAX, OPERATOR).await? else {
+        let Some(id) = self.store.add_domain(&authority, u32::MAX, OPERATOR).await? else {
             return Ok(None);
         };
         self.domains.insert(name, id);
@@ -272,7 +268,7 @@ impl LinkImport {
         let mut tries = 0;
         loop {
             tries += 1;
-            match self.catalog.import(&self.batch).await {
+            match self.store.import(&self.batch).await {
                 // Storing a batch is idempotent, so an unknown outcome is retried.
                 Err(StoreError::TimedOut | StoreError::Unreachable(_) | StoreError::Postgres(_))
                     if tries < TRIES =>

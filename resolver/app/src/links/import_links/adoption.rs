@@ -258,7 +258,7 @@ mod tests {
         let keys = HashMap::from([("ci".to_owned(), ApiKeyId(7))]);
         let row = Row { long_url: long_url.to_owned(), code: Some("x".to_owned()), ..row };
         let mint = Mint::new(&CodeKey::parse(&"5a".repeat(32)).unwrap(), []);
-        let codes = ImportCodes::new(Arc::new(mint));
+        let codes = ImportCodes(Arc::new(mint));
         let targets = Targets::new(&[TargetRule::parse("denied.test", false).unwrap()]);
         let adoption = Adoption { unprotected, keys, schemes: Schemes::default(), targets, codes };
         adoption.adopt(row, DomainId::DEFAULT)
