@@ -15,7 +15,8 @@ pub type KeyPermits = limits::KeyPermits<ApiKeyId>;
 #[derive(Debug)]
 pub struct DatabasePermits {
     queries: KeyPermits,
-    writes: Arc<KeyPermits>,
+    /// The permits that creates and changes share.
+    pub writes: Arc<KeyPermits>,
 }
 
 impl DatabasePermits {
@@ -37,10 +38,5 @@ impl DatabasePermits {
     /// permits too; plain creates have their own connections.
     pub async fn write(&self, key: ApiKeyId) -> Result<OwnedSemaphorePermit, PermitTimeout> {
         self.writes.take(key).await
-    }
-
-    /// Returns the permits that creates and changes share.
-    pub fn writes(&self) -> Arc<KeyPermits> {
-        Arc::clone(&self.writes)
     }
 }

@@ -108,7 +108,8 @@ pub struct Lookup {
     misses: mpsc::Sender<Miss>,
     metrics: Arc<Metrics>,
     gate: Gate,
-    serve_stale_for: Duration,
+    /// How long settings may be used that the database cannot confirm.
+    pub serve_stale_for: Duration,
     /// Whether other resolvers share the database.
     is_shared: bool,
     /// Whether the settings are older than `serve_stale_for`. Nothing is redirected then.
@@ -221,14 +222,10 @@ impl Lookup {
     }
 
     /// Returns the name of a link with this id: its slug if it has one, or the code of its number.
+    /// Returns `None` if the number's keyspace is unknown.
     pub fn name(&self, id: LinkId, slug: Option<&Slug>) -> Option<String> {
         let minted = || self.mint.code_of(id).map(|code| code.to_string());
         slug.map(ToString::to_string).or_else(minted)
-    }
-
-    /// Returns the code of an id; `None` if its keyspace is unknown.
-    pub fn code_of(&self, id: LinkId) -> Option<String> {
-        self.mint.code_of(id).map(|code| code.to_string())
     }
 
     /// Returns the name of the keyspace that a lookup key is a code of; `None` for a slug.
@@ -237,11 +234,6 @@ impl Lookup {
             LookupKey::Code(code) => self.mint.keyspace_of(code),
             LookupKey::Slug(_) => None,
         }
-    }
-
-    /// Returns whether a code stands for a number of some keyspace.
-    pub fn is_mintable(&self, code: &Code) -> bool {
-        self.mint.belongs(code)
     }
 
     /// Returns whether the caches know where a key leads on a domain, possibly from an outdated
@@ -312,11 +304,6 @@ impl Lookup {
     /// Returns the safety rules in force.
     pub fn rules(&self) -> SafetyRules {
         self.news.rules
-    }
-
-    /// Returns how long settings may be used that the database cannot confirm.
-    pub fn serve_stale_for(&self) -> Duration {
-        self.serve_stale_for
     }
 
     /// Sets whether the settings are too old to redirect by them.

@@ -169,7 +169,7 @@ impl Parts {
         connections: ConnectionLimits,
     ) -> (Arc<Api>, Stoppable) {
         let turns = DatabasePermits::of(self.budget);
-        let creator = self.start_creator(shared, issuing, turns.writes());
+        let creator = self.start_creator(shared, issuing, Arc::clone(&turns.writes));
         self.start_sweeper(settings, shared, issuing);
         let indexer = UrlIndexer { catalog: self.store.clone(), holder: issuing.owner.instance.clone() };
         self.supervisor.spawn("indexer of long URLs", indexer.run());

@@ -32,8 +32,8 @@ const ENTRY_BYTES: u64 = 512;
 pub struct ListLinks {
     /// The number of the page, from 1.
     pub page: Option<u64>,
-    /// The number of links on a page; at most [`PER_PAGE_MAX`].
-    pub per_page: PerPage,
+    /// The number of links on a page; [`PER_PAGE`] by default, and at most [`PER_PAGE_MAX`].
+    pub per_page: Option<u64>,
     /// A text in the long URL, title, code, tags or domain.
     pub search: Option<String>,
     /// The exact long URL.
@@ -88,18 +88,6 @@ impl VisitDays {
         };
         Days { first: day(self.first), end: day(self.last).next() }
     }
-}
-
-/// The requested number of links on a page.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PerPage {
-    /// [`PER_PAGE`].
-    #[default]
-    Default,
-    /// The maximum, [`PER_PAGE_MAX`].
-    All,
-    /// This many.
-    Count(u64),
 }
 
 /// A page of a list, whose links have not been read yet.
@@ -322,11 +310,6 @@ fn filter(request: ListLinks, mut wrong: FieldErrors) -> Result<(Filter, Option<
         let tag = |name: &String| Tag::exactly(name).unwrap_or_else(|_| Tag::from_stored(name));
         names.iter().map(tag).collect::<BTreeSet<Tag>>().into_iter().collect()
     };
-    let per_page = match request.per_page {
-        PerPage::Default => PER_PAGE,
-        PerPage::All => PER_PAGE_MAX,
-        PerPage::Count(count) => count.min(PER_PAGE_MAX),
-    };
     let filter = Filter {
         long_url: request.long_url.map(LongUrl::from_stored),
         tags: tags(&request.tags),
@@ -342,7 +325,7 @@ fn filter(request: ListLinks, mut wrong: FieldErrors) -> Result<(Filter, Option<
         exclude_spent: request.exclude_spent,
         order,
         page: request.page.unwrap_or(1),
-        per_page: Some(per_page),
+        per_page: Some(request.per_page.unwrap_or(PER_PAGE).min(PER_PAGE_MAX)),
         count_max: request.count_max,
         search: request.search,
         ..Filter::default()

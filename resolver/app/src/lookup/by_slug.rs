@@ -30,7 +30,7 @@ impl Lookup {
     }
 
     fn key_of_code(&self, text: &str) -> Option<LookupKey> {
-        Code::parse(text).ok().filter(|code| self.is_mintable(code)).map(LookupKey::Code)
+        Code::parse(text).ok().filter(|code| self.mint.belongs(code)).map(LookupKey::Code)
     }
 
     /// Returns the link that a path leads to on a domain: the domain's own link, or the default

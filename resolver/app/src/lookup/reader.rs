@@ -263,8 +263,6 @@ mod tests {
     use std::{sync::Mutex, time::Duration};
 
     use daemon::Recorder;
-    use jiff::Timestamp;
-    use links::{Details, Draft, LongUrl, api_key::ApiKeyId};
     use rusqlite::Connection;
     use store::sqlite::SqliteStore;
     use supply::safety_rule::SafetyRules;
@@ -274,6 +272,7 @@ mod tests {
     use crate::lookup::{
         LookupSizes,
         cache::{Generations, cache},
+        tests,
     };
 
     const SECOND: Duration = Duration::from_secs(1);
@@ -296,15 +295,7 @@ mod tests {
     }
 
     fn link(version: u64) -> Link {
-        let draft = Draft {
-            long_url: LongUrl::from_stored(format!("https://example.com/{version}")),
-            title: None,
-            crawlable: false,
-            forward_query: true,
-            created_by: ApiKeyId(1),
-            details: Some(Box::new(Details { version, ..Details::default() })),
-        };
-        Link::stored(LinkId::from_stored(1), draft, Timestamp::UNIX_EPOCH)
+        Link::clone(&tests::link(1, version))
     }
 
     /// Answers one lookup with a reading. Returns the version that the caller gets; `None` if it
