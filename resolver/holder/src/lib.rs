@@ -19,8 +19,6 @@ pub mod core;
 pub mod doubt;
 pub mod keyspace;
 pub mod rules;
-#[cfg(test)]
-mod tail;
 
 pub use buffer::{Buffer, Claim, Closed, Entered, EntryId, Fate};
 pub use calls::{Answer, Call, Event, Refused, Registered, StoreAnswer, StoreCall};
