@@ -185,22 +185,16 @@ impl Creator {
 
     /// Creates a link with a chosen kind of code, with tags, a domain or deduplication.
     pub async fn create_full(&self, draft: Draft, options: CreateOptions) -> Result<Record, CreateError> {
-        let CreateOptions { code, tags, idempotency, tenant } = options;
-        if code == CodeChoice::Next && is_plain(&draft, &tags, idempotency.as_ref()) {
-            return Ok(Record { link: self.create(draft).await?.link, tags });
+        if options.code == CodeChoice::Next && is_plain(&draft, &options) {
+            return Ok(Record { link: self.create(draft).await?.link, tags: options.tags });
         }
         // Boxed, because few creates need the room that this future takes.
-        Box::pin(self.create_wished(draft, code, (tags, tenant), idempotency)).await
+        Box::pin(self.create_wished(draft, options)).await
     }
 
-    async fn create_wished(
-        &self,
-        draft: Draft,
-        code: CodeChoice,
-        (tags, tenant): (Vec<Tag>, String),
-        idempotency: Option<Idempotency>,
-    ) -> Result<Record, CreateError> {
-        let is_plain = is_plain(&draft, &tags, idempotency.as_ref());
+    async fn create_wished(&self, draft: Draft, options: CreateOptions) -> Result<Record, CreateError> {
+        let is_plain = is_plain(&draft, &options);
+        let CreateOptions { code, tags, idempotency, tenant } = options;
         let _slot = self.slots.try_acquire().map_err(|_| CreateError::Overloaded)?;
         let _under_way = self.tasks.token();
         let started = Instant::now();
@@ -291,8 +285,8 @@ impl Creator {
 
 /// Returns whether the batch can carry a link: one without tags and deduplication, on the default
 /// domain.
-fn is_plain(draft: &Draft, tags: &[Tag], idempotency: Option<&Idempotency>) -> bool {
-    tags.is_empty() && idempotency.is_none() && draft.domain().is_default()
+fn is_plain(draft: &Draft, options: &CreateOptions) -> bool {
+    options.tags.is_empty() && options.idempotency.is_none() && draft.domain().is_default()
 }
 
 impl Parts {

@@ -261,7 +261,7 @@ impl Lookup {
 
     /// Returns the link of a cache entry that may be served without a read, and counts the hit.
     fn believed(&self, known: Option<&Arc<Cached>>) -> Option<Arc<Link>> {
-        let cached = known.filter(|cached| self.news.is_fresh(cached))?;
+        let cached = known.filter(|cached| self.news.is_fresh(cached.read_at))?;
         self.count_hits(1);
         Some(Arc::clone(&cached.link))
     }
@@ -298,7 +298,9 @@ impl Lookup {
 
     /// Returns the cache entry of a code, if it may be served without a read.
     pub fn cached(&self, code: &Code) -> Option<Arc<Cached>> {
-        self.cache.get(&Name::Code(*code)).filter(|cached| self.news.is_fresh(cached) && !self.is_cut_off())
+        self.cache
+            .get(&Name::Code(*code))
+            .filter(|cached| self.news.is_fresh(cached.read_at) && !self.is_cut_off())
     }
 
     /// Returns the safety rules in force.

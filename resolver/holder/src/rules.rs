@@ -27,7 +27,6 @@ pub enum Rule {
 /// The rules in force: all of them, unless a proof disables one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Rules {
-    #[cfg(feature = "rules")]
     off: Option<Rule>,
 }
 
@@ -39,14 +38,7 @@ impl Rules {
     }
 
     /// Returns whether a rule is in force.
-    #[cfg(feature = "rules")]
     pub fn keep(self, rule: Rule) -> bool {
         self.off != Some(rule)
-    }
-
-    /// Returns true: every rule is in force.
-    #[cfg(not(feature = "rules"))]
-    pub fn keep(self, _: Rule) -> bool {
-        true
     }
 }

@@ -1,6 +1,6 @@
 //! The safety rules of the resolver, each with a name. The proof (`tests/world`) disables them one
 //! at a time, and must detect each absence. Without the cargo feature `guards`, which no daemon is
-//! built with, every rule is in force, and the check costs nothing.
+//! built with, every rule is in force.
 //!
 //! Paths are relative to `resolver/`.
 
@@ -75,7 +75,6 @@ pub enum SafetyRule {
 /// The safety rules in force: all of them, unless a proof disables one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SafetyRules {
-    #[cfg(feature = "guards")]
     off: Option<SafetyRule>,
 }
 
@@ -87,15 +86,8 @@ impl SafetyRules {
     }
 
     /// Returns whether a rule is in force.
-    #[cfg(feature = "guards")]
     pub fn keep(self, rule: SafetyRule) -> bool {
         self.off != Some(rule)
-    }
-
-    /// Returns true: every rule is in force.
-    #[cfg(not(feature = "guards"))]
-    pub const fn keep(self, _: SafetyRule) -> bool {
-        true
     }
 
     /// Returns the rules of the pure core that are in force.

@@ -260,8 +260,7 @@ impl LinkService {
                 if let Some(found) = &found {
                     self.lookup.wait_until_shown(&found.link).await;
                 }
-                let domain = self.domain_cache.shown_name(domain);
-                found.ok_or(AppError::SlugTaken { slug, domain })
+                found.ok_or_else(|| self.slug_taken(&slug, domain))
             }
             Err(error) => Err(error.into()),
         }

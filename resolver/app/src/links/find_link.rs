@@ -64,6 +64,11 @@ impl LinkService {
         AppError::NoLink { code: code.clone(), domain: domain.as_ref().filter(is_other).cloned() }
     }
 
+    /// Returns the error for a slug that another link has on this domain.
+    pub(crate) fn slug_taken(&self, slug: &str, domain: DomainId) -> AppError {
+        AppError::SlugTaken { slug: slug.to_owned(), domain: self.domain_cache.shown_name(domain) }
+    }
+
     /// Finds the domain of a name; `None` if there is no such domain.
     async fn domain_of(&self, name: &LinkName) -> Result<Option<DomainId>, AppError> {
         match &name.domain {

@@ -9,14 +9,10 @@
 //!    may lead to it until the other resolvers are notified, as after an edit.
 
 use links::{Authority, DomainId, Edit, Link, Record, Relocation, Slug, api_key::Grant, scope::Scope};
-use store::Edited;
 
 use crate::{
-    Answer, AppError, Field, FieldErrors, LinkService,
-    authorize::require,
-    edit_link::{LOOKUPS, Target},
-    find_link::LinkName,
-    values::check_kept_slug,
+    Answer, AppError, Field, FieldErrors, LinkService, authorize::require, edit_link::Target,
+    find_link::LinkName, values::check_kept_slug,
 };
 
 impl LinkService {
@@ -49,30 +45,17 @@ impl LinkService {
                 }
                 Err(error) => return Err(error),
             };
-            let taken = || {
-                let domain = self.domain_cache.shown_name(domain);
-                AppError::SlugTaken { slug: target.name.code.clone(), domain }
-            };
-            for _ in 0..LOOKUPS {
-                let link = self.find_link(&target.name, by).await?;
-                let relocation = self.relocation(&link, domain).ok_or_else(taken)?;
-                check_kept_slug(&link)?;
+            let edit_for = |link: &Link| -> Result<Edit, AppError> {
+                let relocation = self.relocation(link, domain);
+                let relocation = relocation.ok_or_else(|| self.slug_taken(&target.name.code, domain))?;
+                check_kept_slug(link)?;
                 let urls = link.rules().iter().map(|rule| &rule.long_url).chain([&link.long_url]);
                 self.refuse_circle(urls, domain, &target.name.code)?;
-                let precondition = target.precondition(&link);
-                let edit = Edit { relocation: Some(relocation), precondition, ..Edit::default() };
-                match self.store_edit(link.id, &edit, by).await? {
-                    Edited::Done(record) => {
-                        self.lookup.wait_until_shown(&record.link).await;
-                        return Ok(*record);
-                    }
-                    Edited::Absent => {}
-                    Edited::Superseded => return Err(AppError::Superseded),
-                    Edited::Blocked => return Err(AppError::Blocked),
-                    Edited::Taken => return Err(taken()),
-                }
-            }
-            Err(self.no_link(&target.name))
+                Ok(Edit { relocation: Some(relocation), ..Edit::default() })
+            };
+            let record = self.change_found(target, edit_for, by).await?;
+            self.lookup.wait_until_shown(&record.link).await;
+            Ok(record)
         })
     }
 

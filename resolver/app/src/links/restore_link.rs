@@ -15,12 +15,7 @@ impl LinkService {
         Box::pin(async move {
             require(by, Scope::Delete)?;
             let link = self.find_deleted(name, by).await?;
-            let domain = link.domain();
             check_kept_slug(&link)?;
-            let taken = || AppError::SlugTaken {
-                slug: name.code.clone(),
-                domain: self.domain_cache.shown_name(domain),
-            };
             // The target rules may have changed since the link was created.
             let targets = link.rules().iter().map(|rule| &rule.long_url).chain([&link.long_url]);
             self.check_targets(Field::LongUrl.name(), targets)?;
@@ -35,7 +30,7 @@ impl LinkService {
                     Ok(*record)
                 }
                 Restored::Absent => Err(self.no_link(name)),
-                Restored::Taken => Err(taken()),
+                Restored::Taken => Err(self.slug_taken(&name.code, link.domain())),
             }
         })
     }

@@ -75,8 +75,10 @@ impl InvalidationState {
         }
     }
 
-    pub(super) fn is_fresh(&self, cached: &Cached) -> bool {
-        self.freshness.is_settled(cached.read_at) || self.freshness.is_young(cached.read_at)
+    /// Returns whether a link that was read at `read_at` may be given to later callers: no change
+    /// can have been missed since, or the link is young.
+    pub(super) fn is_fresh(&self, read_at: ReadAt) -> bool {
+        self.freshness.is_settled(read_at) || self.freshness.is_young(read_at)
     }
 
     /// Returns whether an entry may be served although it cannot be confirmed.
@@ -88,12 +90,6 @@ impl InvalidationState {
     pub(super) fn is_latest_known(&self, id: LinkId, read_at: ReadAt) -> bool {
         let is_outdated = self.changes.is_outdated(id, read_at) && self.rules.keep(SafetyRule::Outdated);
         !is_outdated && self.freshness.was_current_within(read_at, self.serve_stale_for)
-    }
-
-    /// Returns whether the result of a read that began at `began` may be given to callers that
-    /// arrived later: no change can have been missed since, or the result is young.
-    pub(super) fn may_be_shared(&self, began: ReadAt) -> bool {
-        self.freshness.is_settled(began) || self.freshness.is_young(began)
     }
 
     /// Records that a link could not be read, unless a copy answers for others.

@@ -94,7 +94,7 @@ impl Reader {
             return;
         }
         let known = waiter.name.and_then(|name| self.cache.get(&name));
-        match known.filter(|cached| self.news.is_fresh(cached)) {
+        match known.filter(|cached| self.news.is_fresh(cached.read_at)) {
             // The caller may have given up.
             Some(cached) => drop(waiter.found.send(Ok(Some(Arc::clone(&cached.link))))),
             None => waiting.entry(id).or_default().push(waiter),
@@ -197,9 +197,7 @@ impl Reader {
         let is_there = row.link.as_ref().is_some_and(|link| !link.is_deleted());
         // Nor may the answer be older than an edit that a late caller knows of.
         let is_older = || self.news.changed_since(id, row.as_of) && self.news.rules.keep(SafetyRule::Joined);
-        (is_there || !self.news.rules.keep(SafetyRule::Late))
-            && self.news.may_be_shared(row.as_of)
-            && !is_older()
+        (is_there || !self.news.rules.keep(SafetyRule::Late)) && self.news.is_fresh(row.as_of) && !is_older()
     }
 
     /// Returns the rows of a read by id, without those of a copy that are outdated.
