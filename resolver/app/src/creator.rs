@@ -150,7 +150,6 @@ pub struct CreatorConfig {
     pub metrics: Arc<Metrics>,
 }
 
-/// The parts that all creates share.
 struct Parts {
     config: CreatorConfig,
     batch: mpsc::Sender<Waiting>,
@@ -290,7 +289,6 @@ fn is_plain(draft: &Draft, options: &CreateOptions) -> bool {
 }
 
 impl Parts {
-    /// Returns the supply of the default keyspace.
     fn default(&self) -> &Minting {
         self.config.mintings.first().expect("a configuration has at least one keyspace")
     }

@@ -286,7 +286,6 @@ impl FieldErrors {
     }
 }
 
-/// Returns wrong fields on one line, separated by semicolons.
 fn joined(invalid: &[InvalidField]) -> String {
     let lines: Vec<String> = invalid.iter().map(|one| format!("{}: {}", one.field, one.expected)).collect();
     lines.join("; ")
@@ -297,7 +296,6 @@ fn on_domain(domain: &Option<String>) -> String {
     domain.as_ref().map_or_else(String::new, |domain| format!(" for domain \"{domain}\""))
 }
 
-/// Returns a used-up share as sentences for the caller.
 fn share(share: &ExceededShare) -> &'static str {
     match share {
         ExceededShare::Own => {

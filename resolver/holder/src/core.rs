@@ -167,7 +167,6 @@ enum Stage {
     Ended,
 }
 
-/// An allocated block on its way into a buffer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Arrival {
     keyspace: usize,
@@ -269,7 +268,6 @@ impl SupplyCore {
     }
 }
 
-/// A step in progress.
 struct Step<'a, K> {
     core: &'a mut SupplyCore,
     now: Millis,
@@ -439,7 +437,6 @@ impl<K: Keyspaces> Step<'_, K> {
         self.effects.push(Effect::Lost(lost));
     }
 
-    /// Returns the register entry of a block.
     fn entry(&self, keyspace: usize, block: Block, entry: EntryId) -> RegisterEntry {
         let (index, incarnation) = (self.core.specs[keyspace].index, self.core.incarnation);
         RegisterEntry { index, block, incarnation, entry }

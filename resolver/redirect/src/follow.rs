@@ -180,7 +180,6 @@ pub(crate) async fn check_visits_left(
     }
 }
 
-/// Answers a visitor of a link whose visits are used up.
 fn spent(redirector: &Redirector, found: &FoundLink, path: &str) -> Refusal {
     let outcome = Outcome::LimitReached;
     let answer = gone(redirector, &found.visited, &found.key, path, page_of(outcome));
@@ -194,7 +193,6 @@ fn is_look<B>(request: &Request<B>) -> bool {
     *request.method() == Method::HEAD || is_crawler(bytes(request.headers(), &USER_AGENT))
 }
 
-/// A link that a visitor requested, live or not.
 pub(crate) struct FoundLink {
     pub(crate) link: Arc<Link>,
     pub(crate) visited: VisitorDomain,
@@ -294,7 +292,6 @@ pub(crate) async fn lead_visitor<B>(
     Ok(redirect(status.unwrap_or(redirector.status), to.location))
 }
 
-/// Where a visitor is redirected to.
 struct Destination {
     location: HeaderValue,
     /// The number of the rule that matched, counted from 1; 0 for none.

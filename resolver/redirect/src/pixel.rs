@@ -29,7 +29,6 @@ use crate::{
 
 /// The suffix of the path, after the code or slug. No slug ends with it.
 const SUFFIX: &str = "/track";
-/// A transparent GIF of one pixel.
 const GIF: &[u8] = b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff\x21\xf9\x04\x01\0\0\0\0\
     \x2c\0\0\0\0\x01\0\x01\0\0\x02\x02\x44\x01\0\x3b";
 

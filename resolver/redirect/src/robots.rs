@@ -48,7 +48,6 @@ const RULES_MAX: usize = TEXT_MAX - HEAD.len() - TAIL.len();
 /// Characters that are special in a rule or not allowed in a path are escaped.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
-/// A cached text.
 #[derive(Clone)]
 struct Text {
     /// The text; `None` if the links could not be read.
@@ -131,7 +130,6 @@ impl Robots {
         text
     }
 
-    /// Returns what is cached of a domain.
     fn cached(&self, domain: DomainId) -> Option<Text> {
         self.texts.get(&domain).filter(|text| Instant::now() < text.until)
     }

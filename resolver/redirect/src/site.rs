@@ -35,7 +35,6 @@ pub(crate) const OTHER_HOST: &str = "other.example";
 /// The fallback target for paths that no link can have.
 pub(crate) const REGULAR_404: &str = "https://regular.example/";
 
-/// Keeps blocks of visits.
 #[derive(Default)]
 pub(crate) struct Kept(Mutex<Vec<Vec<u8>>>);
 
@@ -45,7 +44,6 @@ impl BlockSink for Kept {
     }
 }
 
-/// A site with one listener's thread.
 pub(crate) struct Site {
     pub(crate) thread: ThreadContext,
     /// The id of the domain [`OTHER_HOST`].
@@ -110,12 +108,10 @@ impl Site {
         }
     }
 
-    /// Deletes a link.
     pub(crate) async fn delete(&self, link: LinkId) {
         self.store.delete(link, &links::Precondition::default(), ApiKeyId(1)).await.unwrap();
     }
 
-    /// Returns whether a name is a code.
     pub(crate) fn is_code(&self, name: &str) -> bool {
         codes::Code::parse(name).is_ok_and(|code| self.mint.belongs(&code))
     }
@@ -127,7 +123,6 @@ impl Site {
     }
 }
 
-/// Returns a visitor without a proxy.
 pub(crate) fn visitor(address: &str) -> Visitor {
     let address: IpAddr = address.parse().unwrap();
     Visitor { peer: address, client: address, country: None }

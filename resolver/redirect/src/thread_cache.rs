@@ -20,9 +20,7 @@ use app::lookup::Lookup;
 use codes::{Code, LinkId};
 use jiff::Timestamp;
 
-/// The number of sets in a thread's table.
 const SETS: usize = 8_192;
-/// The number of entries in each set.
 const WAYS: usize = 4;
 /// The longest location that is copied, in bytes; links with longer ones stay in the shared cache
 /// only. This bounds a table to 66 MiB in the worst case; the usual size is 4 MiB.

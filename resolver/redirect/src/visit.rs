@@ -21,7 +21,6 @@ use web::Answer;
 
 use crate::{ThreadContext, Visitor, fast_path::RequestHead, request::request_head};
 
-/// What a request led to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Visit<'a> {
     pub(crate) outcome: Outcome,

@@ -81,7 +81,6 @@ impl Holder {
         }
     }
 
-    /// Returns the beats of one try.
     fn beats(
         self: &Arc<Self>,
         session: Session,

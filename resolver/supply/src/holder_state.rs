@@ -47,12 +47,10 @@ pub(super) struct Holder {
     pub(super) closing: Closing,
     pub(super) pace: Arc<Pace>,
     pub(super) history: History,
-    /// Blocks that overlapped the register.
     overlaps: Seldom,
 }
 
 impl Holder {
-    /// Creates the state of a holder that has not registered yet.
     pub(super) fn new(config: SupplierConfig) -> Self {
         let specs = config.mintings.iter().map(|minting| minting.spec()).collect();
         let (rules, mintings) = (config.rules, config.mintings.clone());
@@ -71,7 +69,6 @@ impl Holder {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs a function with the core and the keyspaces.
     pub(super) fn with_core<T>(&self, act: impl FnOnce(&mut SupplyCore, &mut Shared<'_>) -> T) -> T {
         act(&mut self.core(), &mut Shared(&self.config.mintings))
     }

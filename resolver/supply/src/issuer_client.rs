@@ -33,7 +33,6 @@ use tonic::{
     transport::{Channel, Endpoint, Uri},
 };
 
-/// The time limit of one try.
 const TRY: Duration = Duration::from_secs(2);
 /// The back-off after an issuer could not answer; it doubles up to the maximum. It is short,
 /// because it delays the discovery of a new leader.
@@ -75,7 +74,6 @@ pub struct IssuerClient {
     target: Target,
     /// A std mutex: it is never held across an await.
     state: Mutex<State>,
-    /// Calls that reached no issuer.
     failed: Seldom,
     contact: Contact,
     unanswered: AtomicU64,
@@ -84,7 +82,6 @@ pub struct IssuerClient {
 #[derive(Default)]
 struct State {
     channels: HashMap<String, Channel>,
-    /// The last known address of the leader.
     leader: Option<String>,
     /// The count of tries without a known leader. It selects the configured issuer for the next
     /// one.

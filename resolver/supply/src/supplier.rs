@@ -69,7 +69,6 @@ pub struct Supplier {
     holder: Arc<Holder>,
     /// The database server's start time when the ledger was last asked.
     seen: Seen,
-    /// The time at which the block under way was requested.
     asked: Instant,
 }
 
@@ -117,7 +116,6 @@ impl Supplier {
         stop.cancelled().await;
     }
 
-    /// Steps the core until it is done or lost.
     async fn supply(&mut self, stop: &CancellationToken) {
         let (mut event, mut stopping) = (Event::Woken, false);
         let holder = Arc::clone(&self.holder);
@@ -173,7 +171,6 @@ impl Supplier {
         }
     }
 
-    /// Waits until numbers of some keyspace run low.
     async fn wanted(&self) {
         let mintings = &self.holder.config.mintings;
         let mut wanted: Vec<_> = mintings.iter().map(|minting| Box::pin(minting.wanted.notified())).collect();
@@ -219,7 +216,6 @@ impl Supplier {
         }
     }
 
-    /// Makes a store call once; `None` if it failed.
     async fn ask(&self, call: StoreCall) -> Option<StoreAnswer> {
         let what = what(&call);
         match self.try_ask(call).await {
@@ -260,7 +256,6 @@ impl Supplier {
     }
 }
 
-/// Returns a description of a store call for the log.
 fn what(call: &StoreCall) -> &'static str {
     match call {
         StoreCall::AdoptLedger(_) => "adopt the ledger",

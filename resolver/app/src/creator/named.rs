@@ -69,7 +69,6 @@ impl Parts {
         Err(CreateError::NoNumber)
     }
 
-    /// Creates a link with a custom slug.
     pub(super) async fn create_named(
         &self,
         slug: Slug,

@@ -69,7 +69,6 @@ impl PublicUrl {
     }
 }
 
-/// Returns whether a request's host is `localhost` or a literal loopback address.
 fn is_loopback(host: &str) -> bool {
     let host = requested_authority(host);
     let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
@@ -84,7 +83,6 @@ fn is_loopback(host: &str) -> bool {
     name == "localhost" || address.is_some_and(|address| address.to_canonical().is_loopback())
 }
 
-/// The unknown hosts that were warned of.
 #[derive(Debug, Default)]
 pub(super) struct UnknownHosts(Mutex<Vec<Box<str>>>);
 

@@ -74,7 +74,6 @@ impl IdempotencyKey {
     }
 }
 
-/// A checked request.
 pub(crate) struct Request {
     /// The link, without its domain and password.
     pub(crate) draft: Draft,
@@ -304,7 +303,6 @@ fn finds_existing(options: &CreateOptions) -> bool {
     options.idempotency.as_ref().is_some_and(|idempotency| idempotency.fingerprint.is_none())
 }
 
-/// Attaches the details to a draft unless they are empty.
 fn with_details(draft: Draft, details: Details) -> Draft {
     Draft { details: (!details.is_empty()).then(|| Box::new(details)), ..draft }
 }

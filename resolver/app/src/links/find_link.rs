@@ -69,7 +69,6 @@ impl LinkService {
         AppError::SlugTaken { slug: slug.to_owned(), domain: self.domain_cache.shown_name(domain) }
     }
 
-    /// Finds the domain of a name; `None` if there is no such domain.
     async fn domain_of(&self, name: &LinkName) -> Result<Option<DomainId>, AppError> {
         match &name.domain {
             None => Ok(Some(DomainId::DEFAULT)),

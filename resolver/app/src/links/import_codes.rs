@@ -18,7 +18,6 @@ const SALTS_FIRST: u32 = 4;
 pub(crate) struct ImportCodes(pub(crate) Arc<Mint>);
 
 impl ImportCodes {
-    /// Returns the code that a link had in its former system.
     pub(crate) fn kept(&self, slug: Slug, domain: DomainId) -> ImportCode {
         ImportCode::Kept(self.picked(slug, domain))
     }

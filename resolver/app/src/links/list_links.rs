@@ -20,7 +20,6 @@ use crate::{Answer, AppError, FieldErrors, LinkService, authorize::require};
 
 const ORDERS: &str = "expected dateCreated, shortCode, longUrl, title, visits, nonBotVisits or lastVisit, \
      with -ASC or -DESC behind it";
-/// Maximum number of links in a piece.
 const PIECE_LINKS: usize = 256;
 /// Maximum size of a piece in bytes, unless it consists of one larger link.
 pub const PIECE_BYTES: u64 = 256 * 1024;
@@ -80,7 +79,6 @@ pub struct VisitDays {
 }
 
 impl VisitDays {
-    /// Returns the days as the store counts them.
     pub(crate) fn days(self) -> Days {
         let day = |date: Date| {
             let start = date.to_zoned(TimeZone::UTC).map_or(Timestamp::MAX, |start| start.timestamp());
@@ -151,7 +149,6 @@ impl LinkService {
         })
     }
 
-    /// Sorts links by what the database does not know.
     async fn sort_here(&self, entries: &mut [Outlined], order: SortedHere) -> Result<(), AppError> {
         match order {
             SortedHere::ByCode { descending } => {
@@ -239,7 +236,6 @@ impl LinkService {
         Ok(true)
     }
 
-    /// Returns the domains whose names contain a text.
     fn domains_like(&self, text: &str) -> Vec<DomainId> {
         let text = nfc(&text.to_lowercase()).into_owned();
         let entries = self.domain_cache.entries();

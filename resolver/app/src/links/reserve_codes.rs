@@ -118,7 +118,6 @@ impl LinkService {
         Ok(Reserved { reservation, filled, codes })
     }
 
-    /// Finds a reservation that the key may see.
     async fn find_reservation(&self, id: &str, by: &Grant) -> Result<Reservation, AppError> {
         let missing = || AppError::NoReservation(id.to_owned());
         let parsed = ReservationId::parse(id).ok_or_else(missing)?;
@@ -141,7 +140,6 @@ pub fn check_fill_len(links: usize) -> Result<(), AppError> {
     Err(AppError::invalid("(the array)", format!("expected at most {FILL_MAX} links, got more")))
 }
 
-/// Returns whether a key sees the reservations of other keys.
 fn sees_all(by: &Grant) -> bool {
     require_operator(by).is_ok()
 }

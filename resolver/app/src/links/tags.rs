@@ -13,14 +13,12 @@ use crate::{
 /// Maximum number of tags in one answer.
 const TAGS_MAX: usize = 100_000;
 
-/// The order of a list of tags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct TagOrder {
     field: TagField,
     descending: bool,
 }
 
-/// What tags are sorted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TagField {
     Name,

@@ -82,7 +82,6 @@ pub(crate) fn check_kept_slug(link: &Link) -> Result<(), AppError> {
     checked.map_err(|error| AppError::invalid("shortCode", error.to_string()))
 }
 
-/// Parses a custom slug and prepends the prefix.
 pub(crate) fn custom_slug(text: &str, prefix: Option<&str>) -> Checked<Slug> {
     let read = |text: &str| Slug::pick(text).map_err(|error| error.to_string());
     let slug = read(text)?;

@@ -94,7 +94,6 @@ impl Lookup {
         self.slugs.knows(&place).then_some(place)
     }
 
-    /// Returns the link of a slug on a domain, if there is one.
     async fn find_slug(&self, place: &SlugOnDomain) -> Found {
         if let Some(id) = self.slugs.known(place).await {
             let name = Name::of(&self.mint, id);

@@ -53,7 +53,6 @@ impl Cached {
     }
 }
 
-/// The key of a link in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Name {
     /// The code, of a link whose number has one.

@@ -26,13 +26,10 @@ use crate::freshness::{Freshness, ReadAt};
 /// milliseconds.
 const AWAY_MS: u64 = 1_000;
 
-/// State of the change notifications.
 pub(super) struct InvalidationState {
     pub(super) freshness: Freshness,
     pub(super) rules: SafetyRules,
-    /// Maximum lag of a replica that links are read from.
     replica_lag: Duration,
-    /// How long a link may be served that cannot be confirmed.
     serve_stale_for: Duration,
     changes: KnownChanges,
     /// While the store is down, cached entries are served without a read until this time, in
@@ -152,7 +149,6 @@ impl InvalidationState {
     }
 }
 
-/// The task that evicts changed links from the cache.
 pub(super) struct Listener {
     pub(super) mint: Arc<Mint>,
     pub(super) cache: LinkCache,

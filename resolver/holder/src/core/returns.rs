@@ -14,7 +14,6 @@ use crate::{
 };
 
 impl<K: Keyspaces> Step<'_, K> {
-    /// Returns used-up blocks.
     pub(super) fn give_back(&mut self) {
         if self.core.stopping {
             return self.give_all_back();

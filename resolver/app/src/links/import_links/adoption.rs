@@ -34,15 +34,11 @@ pub enum Unprotected {
 
 /// The settings for the conversion of rows to links.
 pub(super) struct Adoption {
-    /// The policy for links whose protection is not part of the input.
     pub(super) unprotected: Unprotected,
     /// The ids of this deployment's API keys, by name.
     pub(super) keys: HashMap<String, ApiKeyId>,
-    /// The schemes that long URLs may have.
     pub(super) schemes: Schemes,
-    /// The hosts that links may lead to.
     pub(super) targets: Targets,
-    /// Works out their codes.
     pub(super) codes: ImportCodes,
 }
 
@@ -54,7 +50,6 @@ pub(super) struct Adopted {
 }
 
 impl Adoption {
-    /// Converts a row to a link.
     pub(super) fn adopt(&self, row: Row, domain: DomainId) -> Result<Adopted, String> {
         let is_exposed = row.deleted_at.is_none() && row.left_out.iter().any(|left| left.is_protection());
         if is_exposed && self.unprotected == Unprotected::Refuse {
