@@ -49,12 +49,10 @@ impl Shared {
         match error {
             CreateError::Exhausted => self.count(|outcome| outcome.exhausted += 1),
             CreateError::NoStore => self.count(|outcome| outcome.unknown += 1),
-            CreateError::NoNumber
+            CreateError::Unavailable
             | CreateError::KeyReused
             | CreateError::Taken
-            | CreateError::NoDomain
-            | CreateError::PermitTimeout(_)
-            | CreateError::Overloaded => {}
+            | CreateError::PermitTimeout(_) => {}
         }
         matches!(error, CreateError::Exhausted)
     }

@@ -93,18 +93,16 @@ pub struct CreateOptions {
 /// The reason why no link was created.
 #[derive(Debug, thiserror::Error)]
 pub enum CreateError {
-    /// No number could be claimed before the deadline.
-    #[error("no number is available at the moment")]
-    NoNumber,
+    /// No number came before the deadline, too many creates are in progress, or the domain was
+    /// removed meanwhile. Nothing is stored.
+    #[error("no link can be created at the moment")]
+    Unavailable,
     /// The idempotency key was used before with a different request.
     #[error("the idempotency key was used with another request")]
     KeyReused,
     /// Another link has the custom slug.
     #[error("the slug is in use")]
     Taken,
-    /// The domain was removed while the link was created.
-    #[error("the domain was removed meanwhile")]
-    NoDomain,
     /// The keyspace has no codes left.
     #[error("every code of the keyspace is taken")]
     Exhausted,
@@ -112,9 +110,6 @@ pub enum CreateError {
     /// link that was stored after all does no harm.
     #[error("the database does not answer at the moment")]
     NoStore,
-    /// Too many creates are in progress.
-    #[error("too many creates are under way")]
-    Overloaded,
     /// The API key has too many creates in progress.
     #[error(transparent)]
     PermitTimeout(#[from] PermitTimeout),
@@ -174,7 +169,7 @@ impl Creator {
     /// Await the call to its end: the number of a dropped create stays claimed until the next
     /// start. A client that disconnects does not drop its call (`web/src/run_to_end.rs`).
     pub async fn create(&self, draft: Draft) -> Result<Created, CreateError> {
-        let _slot = self.slots.try_acquire().map_err(|_| CreateError::Overloaded)?;
+        let _slot = self.slots.try_acquire().map_err(|_| CreateError::Unavailable)?;
         let _under_way = self.tasks.token();
         let started = Instant::now();
         let created = self.parts.create(self.parts.default(), draft, started + DEADLINE).await;
@@ -194,7 +189,7 @@ impl Creator {
     async fn create_wished(&self, draft: Draft, options: CreateOptions) -> Result<Record, CreateError> {
         let is_plain = is_plain(&draft, &options);
         let CreateOptions { code, tags, idempotency, tenant } = options;
-        let _slot = self.slots.try_acquire().map_err(|_| CreateError::Overloaded)?;
+        let _slot = self.slots.try_acquire().map_err(|_| CreateError::Unavailable)?;
         let _under_way = self.tasks.token();
         let started = Instant::now();
         let (parts, idempotency, deadline) = (&self.parts, idempotency.as_ref(), started + DEADLINE);
@@ -261,7 +256,7 @@ impl Creator {
     pub async fn create_many(&self, drafts: Vec<Draft>) -> Vec<Result<Created, CreateError>> {
         let count = drafts.len();
         let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() else {
-            return drafts.iter().map(|_| Err(CreateError::Overloaded)).collect();
+            return drafts.iter().map(|_| Err(CreateError::Unavailable)).collect();
         };
         let parts = Arc::clone(&self.parts);
         let task = self.tasks.spawn_on(
@@ -298,7 +293,7 @@ impl Parts {
     async fn claim(&self, minting: &Minting, deadline: Instant) -> Result<(Claim, Minted), CreateError> {
         loop {
             let claim = minting.claim(deadline).await.map_err(|error| match error {
-                ClaimError::TimedOut | ClaimError::Closed => CreateError::NoNumber,
+                ClaimError::TimedOut | ClaimError::Closed => CreateError::Unavailable,
                 ClaimError::Exhausted => CreateError::Exhausted,
             })?;
             let minted = self.config.mint.mint(minting.index, claim.number);
@@ -324,7 +319,7 @@ impl Parts {
                 None => {}
             }
         }
-        Err(CreateError::NoNumber)
+        Err(CreateError::Unavailable)
     }
 
     /// Decides the fate of a claimed number and the answer of its create. Returns `None` if another

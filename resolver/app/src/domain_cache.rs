@@ -26,7 +26,7 @@ mod question;
 mod refreshes;
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     sync::{
         Arc, Mutex, OnceLock, RwLock,
         atomic::{AtomicBool, Ordering},
@@ -316,11 +316,6 @@ impl DomainCache {
     /// Returns whether a host is a spelling of the default domain's name.
     pub fn is_default_name(&self, host: &str) -> bool {
         host == self.default_name() || *requested_authority(host) == self.default_host
-    }
-
-    /// Returns the domains whose visitors are only counted.
-    pub fn untracked(&self) -> HashSet<DomainId> {
-        self.entries().untracked()
     }
 
     /// Returns the estimated time of the database.

@@ -3,7 +3,7 @@
 use codes::{Keyspace, KeyspaceIndex};
 use store::{Settings, StoreError};
 use supply::safety_rule::{SafetyRule, SafetyRules};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::sleep;
 
 use crate::domain_cache::SHOWN;
 
@@ -20,10 +20,8 @@ pub async fn adopt_keyspaces(
     rules: SafetyRules,
 ) -> Result<Vec<(KeyspaceIndex, Keyspace)>, StoreError> {
     let keyspaces = settings.adopt_keyspaces(mine).await?;
-    let seen = Instant::now();
-    if !settings.is_shared() || !rules.keep(SafetyRule::KeyspaceWait) {
-        return Ok(keyspaces);
+    if settings.is_shared() && rules.keep(SafetyRule::KeyspaceWait) {
+        sleep(SHOWN).await;
     }
-    sleep_until(seen + SHOWN).await;
     Ok(keyspaces)
 }

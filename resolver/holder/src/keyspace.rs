@@ -36,12 +36,14 @@ pub struct KeyspaceNumbers {
     /// The refill point: the used part of a block, in thousandths, at which the next one is
     /// fetched. It differs between resolvers, so that those started together do not ask together.
     refill_permille: u64,
-    /// Whether the issuer has reported that every number is used.
-    exhausted: bool,
+    /// Whether the issuer has reported that every number is used. Claims fail once none is in hand
+    /// either.
+    pub(crate) exhausted: bool,
     /// Whether this process mints no more.
     closed: bool,
-    /// The count of unused and burned numbers on their way back to the issuer.
-    returning: u64,
+    /// The count of unused and burned numbers on their way back, until the issuer or another holder
+    /// has them.
+    pub(crate) returning: u64,
 }
 
 /// The keyspaces of one holder, in the order of [`SupplyCore`](crate::SupplyCore)'s specs. Creators share
@@ -124,11 +126,6 @@ impl KeyspaceNumbers {
         room && (self.exhausted || self.unmet || !is_lean())
     }
 
-    /// Records that the issuer has no number left. Claims fail once none is in hand either.
-    pub fn exhaust(&mut self) {
-        self.exhausted = true;
-    }
-
     /// Records that the issuer has no number now, but may have some later. Creators keep waiting.
     pub fn starve(&mut self, now: Millis) {
         self.exhausted = false;
@@ -148,33 +145,22 @@ impl KeyspaceNumbers {
     }
 
     /// Takes out the blocks that are ready to be returned. Their numbers count as this holder's
-    /// until [`KeyspaceNumbers::has_left`].
+    /// until the issuer has them.
     pub fn take_closed(&mut self) -> Vec<Closed> {
         let closed = self.buffer.take_closed();
         self.leaves_all(closed)
     }
 
     /// Takes out all blocks, once no further claim will come. Their numbers count as this holder's
-    /// until [`KeyspaceNumbers::has_left`].
+    /// until the issuer has them.
     pub fn take_all(&mut self) -> Vec<Closed> {
         let closed = self.buffer.take_all();
         self.leaves_all(closed)
     }
 
     fn leaves_all(&mut self, closed: Vec<Closed>) -> Vec<Closed> {
-        closed.iter().for_each(|closed| self.leaves(closed.unsettled()));
+        self.returning += closed.iter().map(Closed::unsettled).sum::<u64>();
         closed
-    }
-
-    /// Adds numbers of a block to the count of those on their way back.
-    pub fn leaves(&mut self, numbers: u64) {
-        self.returning += numbers;
-    }
-
-    /// Subtracts numbers from the count of those on their way back, because the issuer or another
-    /// holder has them.
-    pub fn has_left(&mut self, numbers: u64) {
-        self.returning -= numbers;
     }
 
     /// Returns the count of numbers in this holder's blocks that are not known to be used. Burned

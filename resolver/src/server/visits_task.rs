@@ -229,7 +229,7 @@ impl VisitTasks {
             holder: settings.holder.to_string(),
             options: Options { addresses: settings.visits.addresses, respects_opt_out: true, keep_days },
             places: settings.geoip.clone(),
-            untracked: Box::new(move || untracked.untracked()),
+            untracked: Box::new(move || untracked.entries().untracked()),
             announcer: Box::new(WebhookAnnouncer(Arc::clone(domains))),
             recorded: spool.recorded,
             ending: is_ending,

@@ -19,13 +19,7 @@ impl Clock {
 
     /// Returns the current time.
     pub fn now(self) -> Millis {
-        self.at(Instant::now())
-    }
-
-    /// Converts an instant to a time; zero for an instant before the start.
-    pub fn at(self, instant: Instant) -> Millis {
-        let since = instant.saturating_duration_since(self.origin);
-        Millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+        Millis(u64::try_from(self.origin.elapsed().as_millis()).unwrap_or(u64::MAX))
     }
 
     /// Converts a time to an instant.

@@ -403,13 +403,9 @@ fn result_of(api: &Api, created: Result<Created, CreateError>) -> Vec<u8> {
         Err(CreateError::Exhausted) => BatchWord::Exhausted,
         // No item picks its code or has an idempotency key.
         Err(CreateError::Taken | CreateError::KeyReused) => BatchWord::Taken,
-        Err(
-            CreateError::NoNumber
-            | CreateError::NoStore
-            | CreateError::Overloaded
-            | CreateError::PermitTimeout(_)
-            | CreateError::NoDomain,
-        ) => BatchWord::Unavailable,
+        Err(CreateError::Unavailable | CreateError::NoStore | CreateError::PermitTimeout(_)) => {
+            BatchWord::Unavailable
+        }
     };
     written(&result(word))
 }

@@ -49,7 +49,7 @@ impl Parts {
                 }
                 Ok(InsertedFull::NoDomain) => {
                     self.settle(minting, claim, Fate::Unused);
-                    return Err(CreateError::NoDomain);
+                    return Err(CreateError::Unavailable);
                 }
                 Ok(InsertedFull::Existing(id)) => {
                     self.settle(minting, claim, Fate::Unused);
@@ -66,7 +66,7 @@ impl Parts {
                 None => {}
             }
         }
-        Err(CreateError::NoNumber)
+        Err(CreateError::Unavailable)
     }
 
     pub(super) async fn create_named(
@@ -92,7 +92,7 @@ impl Parts {
         let stored = match inserted {
             Ok(InsertedNamed::Stored(id, at, version)) => Some((id, at, version)),
             Ok(InsertedNamed::Taken) => None,
-            Ok(InsertedNamed::NoDomain) => return Err(CreateError::NoDomain),
+            Ok(InsertedNamed::NoDomain) => return Err(CreateError::Unavailable),
             Ok(InsertedNamed::KeyReused) => return Err(CreateError::KeyReused),
             Ok(InsertedNamed::Existing(id)) => return self.given_before(id).await,
             Err(InsertError::Failed(error)) => {

@@ -55,7 +55,8 @@ impl Entries {
         }
     }
 
-    pub(super) fn untracked(&self) -> HashSet<DomainId> {
+    /// Returns the domains whose visitors are only counted.
+    pub fn untracked(&self) -> HashSet<DomainId> {
         let untracked = self.by_id.values().filter(|domain| domain.settings.untracked);
         untracked.map(|domain| domain.id).collect()
     }

@@ -289,11 +289,8 @@ impl From<CreateError> for AppError {
             CreateError::KeyReused => Self::IdempotencyKeyReused,
             CreateError::PermitTimeout(none) => none.into(),
             CreateError::Taken => Self::SlugTaken { slug: String::new(), domain: None },
-            // After `NoDomain`, a retry finds that the domain was removed.
-            CreateError::NoNumber
-            | CreateError::NoStore
-            | CreateError::Overloaded
-            | CreateError::NoDomain => Self::Unavailable,
+            // If the domain was removed, a retry finds that out.
+            CreateError::Unavailable | CreateError::NoStore => Self::Unavailable,
         }
     }
 }

@@ -280,10 +280,10 @@ enum SortedHere {
 /// Checks a request. Returns the filter, and the order if the database does not know it.
 fn filter(request: ListLinks, mut wrong: FieldErrors) -> Result<(Filter, Option<SortedHere>), AppError> {
     let order = wrong.note("orderBy", parse_order(request.order_by.as_deref()));
-    let (order, by_code) = order.unwrap_or_default();
+    let order = order.unwrap_or_default();
     let descending = order.descending;
     let sorted_here = match (order.field, request.visits_in) {
-        _ if by_code.is_some() => Some(SortedHere::ByCode { descending }),
+        (OrderField::Id, _) => Some(SortedHere::ByCode { descending }),
         (OrderField::Visits | OrderField::NonBotVisits, Some(days)) => {
             let people_only = order.field == OrderField::NonBotVisits;
             Some(SortedHere::ByVisits { days, people_only, descending })
@@ -337,9 +337,9 @@ pub(crate) fn whole_second(time: Timestamp) -> Timestamp {
     time.checked_add(SignedDuration::from_millis(999)).unwrap_or(time)
 }
 
-/// Parses an order. The second value is set for the order by code: whether it is descending.
-fn parse_order(text: Option<&str>) -> Result<(OrderBy, Option<bool>), String> {
-    let Some(text) = text else { return Ok((OrderBy::default(), None)) };
+/// Parses an order. That by code has the field of the ids, which stand for codes in the store.
+fn parse_order(text: Option<&str>) -> Result<OrderBy, String> {
+    let Some(text) = text else { return Ok(OrderBy::default()) };
     let (field, direction) = text.split_once('-').unwrap_or((text, "ASC"));
     let descending = match direction {
         "ASC" => false,
@@ -353,10 +353,10 @@ fn parse_order(text: Option<&str>) -> Result<(OrderBy, Option<bool>), String> {
         "visits" => OrderField::Visits,
         "nonBotVisits" => OrderField::NonBotVisits,
         "lastVisit" => OrderField::LastVisit,
-        "shortCode" => return Ok((OrderBy { field: OrderField::Id, descending }, Some(descending))),
+        "shortCode" => OrderField::Id,
         _ => return Err(ORDERS.to_owned()),
     };
-    Ok((OrderBy { field, descending }, None))
+    Ok(OrderBy { field, descending })
 }
 
 #[cfg(test)]
@@ -365,11 +365,10 @@ mod tests {
 
     #[test]
     fn an_order_names_a_field_and_a_direction() {
-        let read =
-            |text| parse_order(Some(text)).map(|(order, by_code)| (order.field, order.descending, by_code));
-        assert_eq!(read("visits-DESC"), Ok((OrderField::Visits, true, None)));
-        assert_eq!(read("nonBotVisits"), Ok((OrderField::NonBotVisits, false, None)));
-        assert_eq!(read("shortCode-DESC"), Ok((OrderField::Id, true, Some(true))));
+        let read = |text| parse_order(Some(text)).map(|order| (order.field, order.descending));
+        assert_eq!(read("visits-DESC"), Ok((OrderField::Visits, true)));
+        assert_eq!(read("nonBotVisits"), Ok((OrderField::NonBotVisits, false)));
+        assert_eq!(read("shortCode-DESC"), Ok((OrderField::Id, true)));
         assert_eq!(read("visits-desc"), Err(ORDERS.to_owned()));
     }
 

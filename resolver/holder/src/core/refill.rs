@@ -56,7 +56,7 @@ impl<K: Keyspaces> Step<'_, K> {
             }
             Ok(_) => Refused::Malformed("a block"),
             Err(Refused::Exhausted) => {
-                self.keyspaces.with(keyspace, |keyspace| keyspace.exhaust());
+                self.keyspaces.with(keyspace, |keyspace| keyspace.exhausted = true);
                 self.effects.push(Effect::WakeCreators(keyspace));
                 self.note(Note::Exhausted(keyspace));
                 return self.skip(keyspace, REST_MS);

@@ -50,7 +50,7 @@ impl<K: Keyspaces> Step<'_, K> {
     /// Queues a block that did not come from a buffer, and counts its numbers as on their way.
     pub(super) fn push(&mut self, returning: Returning) {
         let numbers = returning.closed.unsettled();
-        self.keyspaces.with(returning.keyspace, |keyspace| keyspace.leaves(numbers));
+        self.keyspaces.with(returning.keyspace, |keyspace| keyspace.returning += numbers);
         self.queue(returning);
     }
 
@@ -60,7 +60,7 @@ impl<K: Keyspaces> Step<'_, K> {
     fn queue(&mut self, returning: Returning) {
         if !self.core.rules.keep(Rule::OnTheWay) {
             let numbers = returning.closed.unsettled();
-            self.keyspaces.with(returning.keyspace, |keyspace| keyspace.has_left(numbers));
+            self.keyspaces.with(returning.keyspace, |keyspace| keyspace.returning -= numbers);
         }
         if returning.closed.unused.len() > RANGES_MAX {
             self.note(Note::TooManyGaps(returning.closed.block.clone()));
@@ -73,7 +73,7 @@ impl<K: Keyspaces> Step<'_, K> {
     fn gone(&mut self, returning: &Returning) {
         if self.core.rules.keep(Rule::OnTheWay) {
             let numbers = returning.closed.unsettled();
-            self.keyspaces.with(returning.keyspace, |keyspace| keyspace.has_left(numbers));
+            self.keyspaces.with(returning.keyspace, |keyspace| keyspace.returning -= numbers);
         }
     }
 
