@@ -15,7 +15,8 @@ use store::{
 /// seldom next to the calls that they belong to.
 pub struct DatabaseMetrics {
     recorder: Recorder,
-    contacts: Vec<Contact>,
+    /// When each server last answered.
+    pub contacts: Vec<Contact>,
     replica_reads: [Counter; 3],
     schema: Gauge,
     schema_expected: Gauge,
@@ -47,11 +48,6 @@ impl DatabaseMetrics {
                 slots_max: unknown(gauge!("resolver_visit_slots_max")),
             })
         })
-    }
-
-    /// Returns when each server last answered.
-    pub fn contacts(&self) -> impl Iterator<Item = &Contact> {
-        self.contacts.iter()
     }
 
     /// Sets the version of the schema.

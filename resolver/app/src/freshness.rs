@@ -57,14 +57,14 @@ impl Freshness {
 
     /// Records that no change is missed from this instant on.
     pub fn mark_told_since(&self, since: Instant) {
-        let since = self.stamp(since);
+        let since = self.at(since);
         *self.last() = Told { since, until: since };
         self.told_since.store(since.0, Ordering::Release);
     }
 
     /// Records that every change until this instant was reported, since the listener connected.
     pub fn mark_told_until(&self, until: Instant) {
-        let until = self.stamp(until);
+        let until = self.at(until);
         let mut last = self.last();
         last.until = last.until.max(until);
     }
@@ -82,12 +82,7 @@ impl Freshness {
 
     /// Returns the read time of a link that is read now.
     pub fn now(&self) -> ReadAt {
-        self.stamp(Instant::now())
-    }
-
-    /// Returns the read time of a link that was read at `instant`.
-    pub fn at(&self, instant: Instant) -> ReadAt {
-        self.stamp(instant)
+        self.at(Instant::now())
     }
 
     /// Returns whether the listener has missed no change of a link since the link was read.
@@ -126,8 +121,9 @@ impl Freshness {
         self.last.lock().expect("no code panics while it holds this lock")
     }
 
-    fn stamp(&self, at: Instant) -> ReadAt {
-        let since_start = at.saturating_duration_since(self.start);
+    /// Returns the read time of a link that was read at `instant`.
+    pub fn at(&self, instant: Instant) -> ReadAt {
+        let since_start = instant.saturating_duration_since(self.start);
         ReadAt(u64::try_from(since_start.as_micros()).unwrap_or(NEVER - 1))
     }
 }

@@ -289,7 +289,7 @@ impl Lookup {
                 self.news.note_store_away();
                 true
             }
-            Err(LookupError::Overloaded) => self.news.read_failed(),
+            Err(LookupError::Overloaded) => self.news.read_failed.load(Ordering::Relaxed),
             Ok(_) => false,
         };
         let still = is_away.then(|| self.cache.get(&name)).flatten();

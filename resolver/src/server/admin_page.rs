@@ -126,8 +126,8 @@ fn refresh(
         show_readiness(&recorder, role, *ready.borrow());
         metrics.report(shown.mintings.iter());
         let Shown { databases, issuer, webhooks, .. } = &*shown;
-        let databases = databases.iter().flat_map(|databases| databases.metrics.contacts());
-        let issuer = issuer.iter().map(|client| client.contact());
+        let databases = databases.iter().flat_map(|databases| &databases.metrics.contacts);
+        let issuer = issuer.iter().map(|client| &client.contact);
         let receivers = webhooks.iter().map(|webhooks| &webhooks.receivers);
         show_contacts(&recorder, databases.chain(issuer).chain(receivers));
         if let Some(client) = &shown.issuer {

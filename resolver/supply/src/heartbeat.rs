@@ -71,7 +71,7 @@ impl Holder {
             Err(refused) => return self.refused(session, &refused),
         };
         while let Ok(Ok(Some(answer))) = timeout(interval * 2, answers.message()).await {
-            self.config.client.contact().succeeded();
+            self.config.client.contact.succeeded();
             let seen = lock(&sent).pop_front();
             self.share(&answer);
             if let Some(seen) = seen {

@@ -75,7 +75,8 @@ pub struct IssuerClient {
     /// A std mutex: it is never held across an await.
     state: Mutex<State>,
     failed: Seldom,
-    contact: Contact,
+    /// When the leading issuer last answered. Keep-alives ask it every few seconds.
+    pub contact: Contact,
     unanswered: AtomicU64,
 }
 
@@ -114,11 +115,6 @@ impl IssuerClient {
         let (state, failed) = (Mutex::new(State::default()), Seldom::default());
         let (contact, unanswered) = (Contact::polled("issuer"), AtomicU64::new(0));
         Self { target, state, failed, contact, unanswered }
-    }
-
-    /// Returns when the leading issuer last answered. Keep-alives ask it every few seconds.
-    pub fn contact(&self) -> &Contact {
-        &self.contact
     }
 
     /// Returns how many calls no issuer has executed or refused: there was no connection, no answer
@@ -352,11 +348,11 @@ mod tests {
         let call =
             |status: Status| client.call(move |_| std::future::ready(Err::<Response<()>, _>(status.clone())));
         assert!(timeout(LONG, call(Status::unavailable("no leader"))).await.is_err(), "it is asked again");
-        assert!(client.contact().age() >= LONG && client.unanswered() > 1);
+        assert!(client.contact.age() >= LONG && client.unanswered() > 1);
         let unanswered = client.unanswered();
         let refused = call(Status::permission_denied("a later start")).await;
         assert!(matches!(refused, Err(Refused::Superseded(_))), "{refused:?}");
-        assert!(client.contact().age() < Duration::from_secs(1));
+        assert!(client.contact.age() < Duration::from_secs(1));
         assert_eq!(client.unanswered(), unanswered);
     }
 }

@@ -31,14 +31,14 @@ pub(super) struct InvalidationState {
     pub(super) rules: SafetyRules,
     replica_lag: Duration,
     serve_stale_for: Duration,
-    changes: KnownChanges,
+    pub(super) changes: KnownChanges,
     /// While the store is down, cached entries are served without a read until this time, in
     /// milliseconds since `start`.
     store_away: AtomicU64,
     /// The same while a copy answers in place of the primary.
     primary_away: AtomicU64,
     /// Whether the read that ended last has failed.
-    read_failed: AtomicBool,
+    pub(super) read_failed: AtomicBool,
     start: Instant,
 }
 
@@ -116,16 +116,6 @@ impl InvalidationState {
         self.store_is_away() || (self.copy_answers() && self.freshness.was_told_of(cached.read_at))
     }
 
-    /// Records whether a read has failed.
-    pub(super) fn set_read_failed(&self, failed: bool) {
-        self.read_failed.store(failed, Ordering::Relaxed);
-    }
-
-    /// Returns whether the read that ended last has failed.
-    pub(super) fn read_failed(&self) -> bool {
-        self.read_failed.load(Ordering::Relaxed)
-    }
-
     fn millis(&self) -> u64 {
         u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
@@ -142,10 +132,6 @@ impl InvalidationState {
         if (is_deleted || !is_told) && self.rules.keep(SafetyRule::Shown) {
             self.changes.note(id, read_at.before());
         }
-    }
-
-    pub(super) fn changed_since(&self, id: LinkId, time: ReadAt) -> bool {
-        self.changes.is_outdated(id, time)
     }
 }
 

@@ -1,7 +1,10 @@
 //! The task that reads links on cache misses. One read is in flight; the misses that arrive
 //! meanwhile wait in a bounded queue and form the next one.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    sync::{Arc, atomic::Ordering},
+};
 
 use codes::LinkId;
 use links::Link;
@@ -112,7 +115,7 @@ impl Reader {
         let is_decisive = batch.values().flatten().any(|waiter| waiter.name.is_none());
         let source = if is_decisive { Source::Primary } else { self.news.source(&ids) };
         let read = self.links.read(&ids, source).await;
-        self.news.set_read_failed(read.is_err());
+        self.news.read_failed.store(read.is_err(), Ordering::Relaxed);
         // Collected only now: waking up for each arrival would cost more than a redirect's share of
         // the read.
         let (mut late, mut next) = (Waiting::new(), Waiting::new());
@@ -195,7 +198,8 @@ impl Reader {
         // A deleted link is an absence, which may have ended since this read began.
         let is_there = row.link.as_ref().is_some_and(|link| !link.is_deleted());
         // Nor may the answer be older than an edit that a late caller knows of.
-        let is_older = || self.news.changed_since(id, row.as_of) && self.news.rules.keep(SafetyRule::Joined);
+        let is_older =
+            || self.news.changes.is_outdated(id, row.as_of) && self.news.rules.keep(SafetyRule::Joined);
         (is_there || !self.news.rules.keep(SafetyRule::Late)) && self.news.is_fresh(row.as_of) && !is_older()
     }
 
@@ -246,7 +250,7 @@ impl Reader {
             None if row.complete => self.cache.invalidate(&name),
             None => {}
         }
-        if self.news.changed_since(id, row.as_of) && self.news.rules.keep(SafetyRule::ChangedSince) {
+        if self.news.changes.is_outdated(id, row.as_of) && self.news.rules.keep(SafetyRule::ChangedSince) {
             self.cache.invalidate(&name);
         }
         if let Some(link) = row.link.as_ref().filter(|_| !row.is_copied) {
