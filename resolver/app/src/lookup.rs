@@ -38,7 +38,6 @@ mod cache;
 mod found;
 mod invalidation;
 mod known_changes;
-mod lookup_key;
 mod reader;
 mod slugs;
 
@@ -67,12 +66,12 @@ use tokio::{
 };
 
 use crate::{domain_cache::SHOWN, metrics::Metrics};
+pub use by_slug::LookupKey;
 pub use cache::Cached;
 use cache::{Generations, LinkCache, Name, cache};
 use found::Found;
 pub use found::LookupError;
 use invalidation::{InvalidationState, Listener};
-pub use lookup_key::LookupKey;
 use reader::{Miss, Reader, Waiter};
 use slugs::Slugs;
 

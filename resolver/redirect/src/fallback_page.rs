@@ -84,11 +84,6 @@ pub(crate) fn taken_down(redirector: &Redirector) -> Answer {
     VisitorPage::TakenDown.answer(StatusCode::GONE)
 }
 
-/// Answers a preview of a link with a visit limit, without the link's target.
-pub(crate) fn limited() -> Answer {
-    VisitorPage::Limited.answer(StatusCode::OK)
-}
-
 /// Refuses a prefetch. Browsers keep no answer of this status, and a proxy in front does not take
 /// it for a failure of this server.
 pub(crate) fn refuse_prefetch() -> Answer {

@@ -28,8 +28,7 @@ use web::{Answer, hold_back, visitor_page::VisitorPage};
 use crate::{
     Redirector, ThreadContext, Visitor,
     fallback_page::{
-        Unmatched, ask_password, gone, limited, not_found, refuse_prefetch, slow_down, taken_down,
-        unavailable,
+        Unmatched, ask_password, gone, not_found, refuse_prefetch, slow_down, taken_down, unavailable,
     },
     fast_path::RequestHead,
     preview,
@@ -119,7 +118,7 @@ async fn try_to_follow<B>(
     }
     match (has_password, is_look && found.link.is_limited()) {
         (true, _) => Ok(ask_password(false)),
-        (false, true) => Ok(limited()),
+        (false, true) => Ok(VisitorPage::Limited.answer(StatusCode::OK)),
         (false, false) => lead_visitor(thread, visitor, request, now, &found).await,
     }
 }
