@@ -33,8 +33,6 @@ pub struct KeyspaceNumbers {
     lean_until: Option<Millis>,
     /// Whether a create found no number since numbers last arrived.
     unmet: bool,
-    /// The refill point: the used part of a block, in thousandths, at which the next one is
-    /// fetched. It differs between resolvers, so that those started together do not ask together.
     refill_permille: u64,
     /// Whether the issuer has reported that every number is used. Claims fail once none is in hand
     /// either.
@@ -74,8 +72,9 @@ pub enum ClaimError {
 }
 
 impl KeyspaceNumbers {
-    /// Creates a keyspace without numbers in hand. `refill_permille` is the refill point in
-    /// thousandths of a block.
+    /// Creates a keyspace without numbers in hand. `refill_permille` is the used part of a block,
+    /// in thousandths, at which the next one is fetched. It differs between resolvers, so that
+    /// those started together do not ask together.
     pub fn new(refill_permille: u64) -> Self {
         Self {
             buffer: Buffer::default(),

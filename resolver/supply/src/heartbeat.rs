@@ -4,9 +4,6 @@
 //! Beats run in a task of their own, so that a database that hangs or an allocation that waits
 //! never silences a living holder. Near the end of a number space the answers name the keyspaces in
 //! which a holder starves.
-//!
-//! A beat's report is read after the last seq that it covers. So a block that arrives in between is
-//! in the report, which never states less than what is in hand.
 
 use std::{
     collections::VecDeque,

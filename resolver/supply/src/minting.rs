@@ -73,9 +73,7 @@ impl Stock {
 const SUPPLY: Duration = Duration::from_secs(600);
 
 impl Minting {
-    /// Creates a keyspace without numbers in hand. `refill_permille` is the used part of a block,
-    /// in thousandths, at which the next one is fetched. It differs between resolvers, so that
-    /// those started together do not ask together.
+    /// Creates a keyspace without numbers in hand; for `refill_permille` see [`KeyspaceNumbers`].
     pub fn new(spec: Spec, refill_permille: u64, clock: Clock) -> Self {
         let Spec { index, namespace, capacity } = spec;
         let keyspace = KeyspaceNumbers::new(refill_permille);
