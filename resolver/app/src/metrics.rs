@@ -81,9 +81,7 @@ impl Metrics {
             })
         })
     }
-}
 
-impl Metrics {
     /// Counts a call of the links API over gRPC.
     pub fn record_grpc(&self, method: &'static str, code: impl std::fmt::Debug, duration: Duration) {
         let code = format!("{code:?}");

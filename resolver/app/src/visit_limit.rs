@@ -80,14 +80,10 @@ impl VisitLimiter {
             let _turn = turn;
             links.is_spent(link).await
         });
-        let is_spent = match preview.await {
-            Ok(Ok(is_spent)) => is_spent,
-            Ok(Err(error)) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "look whether a link is spent");
-                return Err(LookupError::NoStore);
-            }
-            Err(_) => return Err(LookupError::NoStore),
-        };
+        let is_spent = preview.await.unwrap_or(Err(StoreError::Stopped)).map_err(|error| {
+            tracing::warn!(error = &error as &dyn std::error::Error, "look whether a link is spent");
+            LookupError::NoStore
+        })?;
         self.recent.insert(link, is_spent);
         Ok(is_spent)
     }

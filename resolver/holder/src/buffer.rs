@@ -294,7 +294,12 @@ impl Buffer {
     /// Gives up every number that is not claimed. The blocks can be returned once their open claims
     /// are settled.
     pub fn relinquish(&mut self) {
-        self.empty_pool();
+        for claim in std::mem::take(&mut self.pool) {
+            if let Some(held) = self.held_mut(claim.entry) {
+                held.claimed -= 1;
+                held.unused.push(claim.number);
+            }
+        }
         self.draining.extend(self.fresh.drain(..));
     }
 
@@ -316,16 +321,6 @@ impl Buffer {
         let (done, open) = self.draining.drain(..).partition(|held| held.claimed == 0);
         self.draining = open;
         done
-    }
-
-    /// Books the claims in the pool as unused in their blocks' accounts.
-    fn empty_pool(&mut self) {
-        for claim in std::mem::take(&mut self.pool) {
-            if let Some(held) = self.held_mut(claim.entry) {
-                held.claimed -= 1;
-                held.unused.push(claim.number);
-            }
-        }
     }
 
     /// Takes out all blocks, once no further claim will come. A block with an unsettled claim is

@@ -164,7 +164,7 @@ pub(crate) fn unavailable(redirector: &Redirector) -> Answer {
 /// 503 if the share of all clients is.
 pub(crate) fn too_much(redirector: &Redirector, spent: ExceededShare) -> Answer {
     match spent {
-        ExceededShare::Own => busy(Duration::ZERO),
+        ExceededShare::Own => refused(VisitorPage::TooMuch, Duration::ZERO),
         ExceededShare::All => unavailable(redirector),
     }
 }
@@ -176,17 +176,8 @@ pub(crate) fn slow_down(redirector: &Redirector, wait: Duration) -> Answer {
     refused(VisitorPage::SlowDown, wait)
 }
 
-/// Answers 429 to a client that has used up a budget other than that of unknown codes.
-pub(crate) fn busy(wait: Duration) -> Answer {
-    refused(VisitorPage::TooMuch, wait)
-}
-
-/// Answers 429 to a visitor who has tried too many passwords for a link.
-pub(crate) fn too_many_tries(wait: Duration) -> Answer {
-    refused(VisitorPage::TooManyTries, wait)
-}
-
-fn refused(page: VisitorPage, wait: Duration) -> Answer {
+/// Answers 429 to a client that has used up a budget.
+pub(crate) fn refused(page: VisitorPage, wait: Duration) -> Answer {
     let mut answer = page.answer(StatusCode::TOO_MANY_REQUESTS);
     answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(wait.as_secs() + 1));
     answer

@@ -85,7 +85,6 @@ pub(crate) struct Request {
 
 impl LinkService {
     /// Creates a link. A call with the same idempotency key and request returns the same link.
-    /// `wrong` holds the fields that the adapter could not read.
     pub fn create_link<'a>(
         &'a self,
         request: CreateLink,

@@ -29,8 +29,7 @@ impl Target {
 }
 
 impl LinkService {
-    /// Edits a link. `wrong` holds the fields that the adapter could not read: as in Shlink, all
-    /// fields are checked before the link is looked up.
+    /// Edits a link. As in Shlink, all fields are checked before the link is looked up.
     pub fn edit_link<'a>(
         &'a self,
         target: &'a Target,

@@ -209,7 +209,9 @@ impl LinkImport {
         if self.disabled.contains(&domain) {
             row.left_out.retain(|left| *left != LeftOut::DisabledDomain);
         }
-        self.counts.note_left_out(&row.left_out);
+        for left in &row.left_out {
+            *self.counts.left_out.entry(left.as_str()).or_default() += 1;
+        }
         match self.adoption.adopt(row, domain) {
             Ok(Adopted { item, is_disabled }) => {
                 self.bytes += weight;
@@ -286,13 +288,5 @@ impl LinkImport {
     pub async fn finish(self) -> ImportCounts {
         sleep(SHOWN).await;
         self.counts
-    }
-}
-
-impl ImportCounts {
-    fn note_left_out(&mut self, left_out: &[LeftOut]) {
-        for left in left_out {
-            *self.left_out.entry(left.as_str()).or_default() += 1;
-        }
     }
 }

@@ -102,8 +102,7 @@ pub struct ListedLinks {
 }
 
 impl LinkService {
-    /// Lists a page of the links that a key sees. `wrong` holds the fields that the adapter could
-    /// not read.
+    /// Lists a page of the links that a key sees.
     pub fn list_links<'a>(
         &'a self,
         request: ListLinks,

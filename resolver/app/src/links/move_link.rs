@@ -17,8 +17,7 @@ use crate::{
 
 impl LinkService {
     /// Moves the link that the target names to a domain. An unknown domain is added as for a new
-    /// link. The link is looked up as for an edit. `wrong` holds the fields that the adapter could
-    /// not read.
+    /// link. The link is looked up as for an edit.
     pub fn move_link<'a>(
         &'a self,
         target: &'a Target,

@@ -31,7 +31,6 @@ pub struct Reserved {
 
 impl LinkService {
     /// Reserves codes from the keyspace of this name; without a name, from the default keyspace.
-    /// `wrong` holds the fields that the adapter could not read.
     pub fn reserve<'a>(
         &'a self,
         count: Option<u64>,

@@ -71,7 +71,7 @@ impl LinkService {
         if self.catalog.has_tag(&tag, &visible(by)).await? { Ok(()) } else { Err(missing()) }
     }
 
-    /// Renames a tag on all links. `wrong` holds the fields that the adapter could not read.
+    /// Renames a tag on all links.
     pub fn rename_tag<'a>(
         &'a self,
         old: Option<&'a str>,
