@@ -234,16 +234,6 @@ impl Creator {
         self.parts.default().index
     }
 
-    /// Returns the number of keyspaces that this process knows.
-    pub fn keyspaces(&self) -> usize {
-        self.parts.config.mint.keyspaces()
-    }
-
-    /// Returns the length of a keyspace's codes, in characters.
-    pub fn code_len(&self, keyspace: KeyspaceIndex) -> Option<usize> {
-        self.parts.config.mint.len_of(keyspace)
-    }
-
     /// Returns the keyspace whose codes have `len` characters. If several do, the default keyspace
     /// takes precedence.
     pub fn keyspace_of_len(&self, len: usize) -> Option<KeyspaceIndex> {

@@ -17,7 +17,6 @@ pub mod audit;
 pub mod authorize;
 pub mod clock;
 pub mod cluster;
-pub mod contact_metrics;
 pub mod creator;
 pub mod database_metrics;
 pub mod domain_cache;

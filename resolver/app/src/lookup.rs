@@ -99,7 +99,8 @@ pub struct LookupSizes {
 
 /// Looks up links by code or slug.
 pub struct Lookup {
-    mint: Arc<Mint>,
+    /// The bijection from numbers to codes.
+    pub mint: Arc<Mint>,
     cache: LinkCache,
     slugs: Slugs,
     news: Arc<InvalidationState>,

@@ -3,7 +3,8 @@
 use std::{convert::Infallible, sync::Arc};
 
 use app::{
-    contact_metrics::show_contacts, database_metrics::DatabaseMetrics, webhooks::metrics::WebhookMetrics,
+    database_metrics::{DatabaseMetrics, show_contacts},
+    webhooks::metrics::WebhookMetrics,
 };
 use daemon::{Admin, Liveness, Recorder, Refresh};
 use issuer::{embedded::Embedded, observer::Observer};

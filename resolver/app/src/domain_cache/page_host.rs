@@ -47,10 +47,14 @@ impl DomainCache {
 }
 
 impl PublicUrl {
+    fn parsed(&self) -> Option<Url> {
+        Url::parse(&format!("{}://{}", self.protocol.as_str(), self.authority)).ok()
+    }
+
     /// Returns the host and port as browsers send them: in lower case, with A-labels and with IP
     /// addresses in their shortest form.
     pub(super) fn requested(&self) -> String {
-        let url = Url::parse(&format!("{}://{}", self.protocol.as_str(), self.authority)).ok();
+        let url = self.parsed();
         let requested = url.as_ref().and_then(|url| {
             let host = url.host_str()?;
             Some(url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
@@ -60,8 +64,7 @@ impl PublicUrl {
 
     /// Returns whether the host is an IP address or `localhost`, which no DNS answer leads to.
     pub(super) fn is_local(&self) -> bool {
-        let url = Url::parse(&format!("{}://{}", self.protocol.as_str(), self.authority)).ok();
-        match url.as_ref().and_then(Url::host) {
+        match self.parsed().as_ref().and_then(Url::host) {
             Some(Host::Domain(name)) => name.strip_suffix('.').unwrap_or(name) == "localhost",
             Some(Host::Ipv4(_) | Host::Ipv6(_)) => true,
             None => false,

@@ -167,8 +167,8 @@ impl LinkService {
             return CodeChoice::Digest { prefix, len };
         }
         match (named, len) {
-            (Some(index), Some(len)) if self.creator.code_len(index) != Some(len) => {
-                let has = self.creator.code_len(index).unwrap_or_default();
+            (Some(index), Some(len)) if self.lookup.mint.len_of(index) != Some(len) => {
+                let has = self.lookup.mint.len_of(index).unwrap_or_default();
                 let expected = format!("expected {has}, the length of this keyspace's codes, or no value");
                 wrong.check::<()>(Field::ShortCodeLength, Err(expected));
                 CodeChoice::Next

@@ -88,7 +88,7 @@ impl LinkService {
         let name = self.lookup.name_of(link)?;
         // Counted before the code is looked up: a keyspace that this process hears of in between is
         // one more than the database is asked to have, and the move is refused.
-        let keyspaces = self.creator.keyspaces();
+        let keyspaces = self.lookup.mint.keyspaces();
         if domain.is_default() && self.lookup.id_of(&name).is_some_and(|id| id != link.id) {
             return None;
         }

@@ -19,7 +19,7 @@ impl LinkService {
             // The target rules may have changed since the link was created.
             let targets = link.rules().iter().map(|rule| &rule.long_url).chain([&link.long_url]);
             self.check_targets(Field::LongUrl.name(), targets)?;
-            let keyspaces = self.creator.keyspaces();
+            let keyspaces = self.lookup.mint.keyspaces();
             let _turn = self.turns.write(by.id).await?;
             let precondition = Precondition::of(&link);
             let restored = self.links.restore(link.id, &precondition, keyspaces, by.id).await?;
