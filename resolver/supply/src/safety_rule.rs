@@ -1,74 +1,59 @@
 //! The safety rules of the resolver, each with a name. The proof (`tests/world`) disables them one
 //! at a time, and must detect each absence. Without the cargo feature `guards`, which no daemon is
 //! built with, every rule is in force.
-//!
-//! Paths are relative to `resolver/`.
+//! A rule is checked where its name is passed to [`SafetyRules::keep`].
 
 /// A safety rule of the resolver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SafetyRule {
-    /// A block is released in the register before it is returned to the issuer
-    /// (`holder/src/core/returns.rs`).
+    /// A block is released in the register before it is returned to the issuer.
     ReleaseFirst,
-    /// A copy of the database that may lag behind does not prove absence
-    /// (`app/src/lookup/reader.rs`).
+    /// A copy of the database that may lag behind does not prove absence.
     Complete,
-    /// The database's mark is compared with the marks reported to the ledger
-    /// (`supply/src/history.rs`).
+    /// The database's mark is compared with the marks reported to the ledger.
     Mark,
-    /// The row under a number that was taken over may be its former holder's
-    /// (`holder/src/doubt.rs`).
+    /// The row under a number that was taken over may be its former holder's.
     Reclaimed,
     /// A row counts as this holder's own only while the register has the number under the claim's
-    /// own entry (`holder/src/doubt.rs`).
+    /// own entry.
     Holds,
-    /// After an insert with an unknown outcome the row is read before the link is acknowledged
-    /// (`app/src/creator.rs`).
+    /// After an insert with an unknown outcome the row is read before the link is acknowledged.
     Doubt,
-    /// A link that was changed lately is read from the primary (`app/src/lookup/invalidation.rs`).
+    /// A link that was changed lately is read from the primary.
     ChangedLately,
-    /// No replica is read before change events have arrived for as long as it may lag behind
-    /// (`app/src/lookup/invalidation.rs`).
+    /// No replica is read before change events have arrived for as long as it may lag behind.
     ToldFor,
-    /// A row of a copy is not used if the link is known to have changed since
-    /// (`app/src/lookup/invalidation.rs`).
+    /// A row of a copy is not used if the link is known to have changed since.
     Outdated,
-    /// A row of a copy does not replace a newer one in the cache (`app/src/lookup/reader.rs`).
+    /// A row of a copy does not replace a newer one in the cache.
     Newer,
-    /// What the primary has shown is remembered, if no notification may tell of it
-    /// (`app/src/lookup/invalidation.rs`).
+    /// What the primary has shown is remembered, if no notification may tell of it.
     Shown,
-    /// A link that was changed while it was read does not stay in the cache
-    /// (`app/src/lookup/reader.rs`).
+    /// A link that was changed while it was read does not stay in the cache.
     ChangedSince,
-    /// A caller that joins a read under way does not share an absence (`app/src/lookup/reader.rs`).
+    /// A caller that joins a read under way does not share an absence.
     Late,
     /// A caller that joins a read under way does not share a link that was changed since the read
-    /// began (`app/src/lookup/reader.rs`).
+    /// began.
     Joined,
-    /// A deleted link is not kept in the cache (`app/src/lookup/reader.rs`).
+    /// A deleted link is not kept in the cache.
     Deleted,
     /// A cached link that is not on the domain asked for is read again, since it may have moved
-    /// there (`app/src/lookup/by_slug.rs`).
+    /// there.
     Moved,
-    /// While no change listener is connected a link is trusted for a short time only
-    /// (`app/src/freshness.rs`).
+    /// While no change listener is connected a link is trusted for a short time only.
     Away,
-    /// A link that was read before the change listener connected again is read again
-    /// (`app/src/freshness.rs`).
+    /// A link that was read before the change listener connected again is read again.
     Settled,
-    /// A keyspace is not used before every resolver has heard of it (`app/src/keyspaces.rs`).
+    /// A keyspace is not used before every resolver has heard of it.
     KeyspaceWait,
-    /// A custom slug that is a code is not acknowledged before every resolver knows its keyspace
-    /// (`app/src/lookup.rs`).
+    /// A custom slug that is a code is not acknowledged before every resolver knows its keyspace.
     KeyspaceShown,
-    /// An unknown keyspace of a reservation is read from the settings first
-    /// (`app/src/links/reservation/reserver.rs`).
+    /// An unknown keyspace of a reservation is read from the settings first.
     KeyspaceKnown,
-    /// A reserved code is filled once (`app/src/links/reservation/fill.rs`).
+    /// A reserved code is filled once.
     FilledOnce,
-    /// The freshness of the settings is determined before they are read
-    /// (`app/src/domain_cache/question.rs`).
+    /// The freshness of the settings is determined before they are read.
     FreshBefore,
 }
 
