@@ -5,9 +5,7 @@
 use links::{Precondition, Record, api_key::Grant, scope::Scope};
 use store::Restored;
 
-use crate::{
-    Answer, AppError, Field, LinkService, authorize::require, find_link::LinkName, values::check_kept_slug,
-};
+use crate::{Answer, Field, LinkService, authorize::require, find_link::LinkName, values::check_kept_slug};
 
 impl LinkService {
     /// Restores a link with its tags and limits, at a new version.
