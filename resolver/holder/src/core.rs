@@ -35,7 +35,7 @@ use crate::{
         Answer, Call, Event, History, Refused, RegisterEntry, Registered, Returning, StoreAnswer, StoreCall,
     },
     keyspace::{Keyspaces, Spec},
-    rules::Rules,
+    safety_rule::SafetyRules,
 };
 
 pub use beats::Beat;
@@ -180,7 +180,7 @@ struct Arrival {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SupplyCore {
     specs: Vec<Spec>,
-    rules: Rules,
+    rules: SafetyRules,
     session: Option<Session>,
     /// The incarnation of the last registration, and the last seq that was answered under it.
     incarnation: Incarnation,
@@ -206,7 +206,7 @@ pub struct SupplyCore {
 impl SupplyCore {
     /// Creates the state of a holder that has not registered yet. `specs` are its keyspaces in the
     /// shell's order.
-    pub fn new(specs: Vec<Spec>, rules: Rules) -> Self {
+    pub fn new(specs: Vec<Spec>, rules: SafetyRules) -> Self {
         Self {
             rests: vec![None; specs.len()],
             specs,

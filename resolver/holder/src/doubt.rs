@@ -5,7 +5,7 @@
 
 use crate::{
     buffer::{Claim, Fate},
-    rules::{Rule, Rules},
+    safety_rule::{SafetyRule, SafetyRules},
 };
 
 /// The row that was read under the number of an insert in doubt.
@@ -36,12 +36,12 @@ pub enum Verdict {
 
 impl Verdict {
     /// Judges an insert by the row that was read.
-    pub fn of_row(claim: &Claim, row: Row, rules: Rules) -> Self {
+    pub fn of_row(claim: &Claim, row: Row, rules: SafetyRules) -> Self {
         match row {
             Row::Absent => Self::Absent,
             Row::Different => Self::Another,
-            Row::Same if claim.reclaimed && rules.keep(Rule::Reclaimed) => Self::Another,
-            Row::Same if rules.keep(Rule::Holds) => Self::AskRegister,
+            Row::Same if claim.reclaimed && rules.keep(SafetyRule::Reclaimed) => Self::Another,
+            Row::Same if rules.keep(SafetyRule::Holds) => Self::AskRegister,
             Row::Same => Self::Ours,
         }
     }

@@ -56,7 +56,7 @@ impl Holder {
         let (rules, mintings) = (config.rules, config.mintings.clone());
         Self {
             config,
-            core: Mutex::new(SupplyCore::new(specs, rules.of_holder())),
+            core: Mutex::new(SupplyCore::new(specs, rules)),
             session: watch::Sender::new(None),
             closing: Closing { mintings, lost: watch::Sender::new(None) },
             pace: Arc::default(),

@@ -17,11 +17,12 @@ mod owner;
 mod pace;
 mod rate;
 mod reservation_holder;
-pub mod safety_rule;
 mod supplier;
 
 pub use clock::Clock;
-pub use holder::{Claim, ClaimError, Entered, EntryId, Fate, Refused, Row, Spec, StopReason, Verdict};
+pub use holder::{
+    Claim, ClaimError, Entered, EntryId, Fate, Refused, Row, Spec, StopReason, Verdict, safety_rule,
+};
 pub use holder_state::SupplierConfig;
 pub use issuer_client::{IssuerClient, Issuers, Target};
 pub use metrics::SupplyMetrics;

@@ -16,7 +16,7 @@ use proptest::prelude::*;
 
 use holder::{
     Call, Claim, ClaimError, Effect as HolderEffect, Event as HolderEvent, Fate, KeyspaceNumbers, Refused,
-    Registered, Rules, Spec, StoreAnswer, StoreCall, SupplyCore as Holder,
+    Registered, SafetyRules, Spec, StoreAnswer, StoreCall, SupplyCore as Holder,
 };
 
 /// The parameters of a run.
@@ -74,7 +74,7 @@ impl Process {
         Self {
             name: HolderId::new(format!("h{index}")).unwrap(),
             starts,
-            core: Holder::new(vec![spec], Rules::default()),
+            core: Holder::new(vec![spec], SafetyRules::default()),
             keyspaces: vec![KeyspaceNumbers::new(300)],
             under_way: Vec::new(),
             is_told: false,

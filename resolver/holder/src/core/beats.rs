@@ -6,7 +6,7 @@
 use numbers::{Incarnation, Millis, Namespace, Seq};
 
 use super::{Effect, Session, Step, StopReason, SupplyCore};
-use crate::{keyspace::Keyspaces, rules::Rule};
+use crate::{keyspace::Keyspaces, safety_rule::SafetyRule};
 
 /// The content of a beat, as sent to the issuer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -23,7 +23,7 @@ impl SupplyCore {
     /// Returns the next beat of a registration.
     pub fn beat(&self, session: Session, keyspaces: &mut impl Keyspaces) -> Beat {
         let incarnation = session.incarnation;
-        let last_seq = if self.rules.keep(Rule::EnteredOnly) { self.entered } else { self.seq };
+        let last_seq = if self.rules.keep(SafetyRule::EnteredOnly) { self.entered } else { self.seq };
         let unsettled = |keyspace| keyspaces.with(keyspace, |keyspace| keyspace.unsettled());
         let names = self.specs.iter().map(|spec| spec.namespace.clone());
         let progress = names.zip((0..self.specs.len()).map(unsettled)).collect();

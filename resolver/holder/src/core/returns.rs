@@ -10,7 +10,7 @@ use crate::{
     buffer::{Closed, RANGES_MAX},
     calls::{Answer, Call, Refused, Returning, StoreAnswer, StoreCall},
     keyspace::{KeyspaceNumbers, Keyspaces},
-    rules::Rule,
+    safety_rule::SafetyRule,
 };
 
 impl<K: Keyspaces> Step<'_, K> {
@@ -58,7 +58,7 @@ impl<K: Keyspaces> Step<'_, K> {
     /// stays open with the issuer: no number is burned only because of a message's length, and the
     /// gaps are found when the block is taken over.
     fn queue(&mut self, returning: Returning) {
-        if !self.core.rules.keep(Rule::OnTheWay) {
+        if !self.core.rules.keep(SafetyRule::OnTheWay) {
             let numbers = returning.closed.unsettled();
             self.keyspaces.with(returning.keyspace, |keyspace| keyspace.returning -= numbers);
         }
@@ -71,7 +71,7 @@ impl<K: Keyspaces> Step<'_, K> {
 
     /// Stops counting the numbers of a block that this holder no longer has.
     fn gone(&mut self, returning: &Returning) {
-        if self.core.rules.keep(Rule::OnTheWay) {
+        if self.core.rules.keep(SafetyRule::OnTheWay) {
             let numbers = returning.closed.unsettled();
             self.keyspaces.with(returning.keyspace, |keyspace| keyspace.returning -= numbers);
         }
@@ -82,7 +82,7 @@ impl<K: Keyspaces> Step<'_, K> {
     fn sweep(&mut self, left: usize) {
         let next = if left > 0 { self.core.returns.pop_front() } else { None };
         let Some(returning) = next else { return self.swept() };
-        if returning.released || !self.core.rules.keep(Rule::ReleaseFirst) {
+        if returning.released || !self.core.rules.keep(SafetyRule::ReleaseFirst) {
             return self.send(returning, left - 1);
         }
         let Closed { block, entry, .. } = &returning.closed;

@@ -11,7 +11,7 @@ use crate::{buffer::Fate, keyspace::KeyspaceNumbers};
 fn idle() -> (SupplyCore, Vec<KeyspaceNumbers>) {
     let namespace = Namespace::new("web").unwrap();
     let spec = Spec { index: KeyspaceIndex::new(1).unwrap(), namespace, capacity: 1_000 };
-    (SupplyCore::new(vec![spec], Rules::default()), vec![KeyspaceNumbers::new(300)])
+    (SupplyCore::new(vec![spec], SafetyRules::default()), vec![KeyspaceNumbers::new(300)])
 }
 
 fn registered() -> Answer {

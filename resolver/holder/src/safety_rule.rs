@@ -1,22 +1,32 @@
-//! The safety rules of the resolver, each with a name. The proof (`tests/world`) disables them one
-//! at a time, and must detect each absence. Without the cargo feature `guards`, which no daemon is
-//! built with, every rule is in force.
-//! A rule is checked where its name is passed to [`SafetyRules::keep`].
+//! The safety rules of holder and resolver, and the switch that disables one of them.
+//!
+//! A proof that cannot fail proves nothing. So the model, the simulation and the `world` tests each
+//! run without one rule at a time, and must detect its absence. The switch exists only with the
+//! cargo feature `rules`, which no daemon is built with. A rule is checked where its name is passed
+//! to [`SafetyRules::keep`].
 
-/// A safety rule of the resolver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A rule whose absence some schedule must punish. The first seven are those of the core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SafetyRule {
+    /// A block is entered into the database's register before a number of it is claimed.
+    RegisterFirst,
+    /// A block is taken over only from the generation that it was leaked under, or an earlier one.
+    LeakedGeneration,
     /// A block is released in the register before it is returned to the issuer.
     ReleaseFirst,
-    /// A copy of the database that may lag behind does not prove absence.
-    Complete,
-    /// The database's mark is compared with the marks reported to the ledger.
-    Mark,
+    /// A beat counts the numbers on their way back until the issuer has them.
+    OnTheWay,
+    /// A beat covers an allocation only once its block is in the buffer.
+    EnteredOnly,
     /// The row under a number that was taken over may be its former holder's.
     Reclaimed,
     /// A row counts as this holder's own only while the register has the number under the claim's
     /// own entry.
     Holds,
+    /// A copy of the database that may lag behind does not prove absence.
+    Complete,
+    /// The database's mark is compared with the marks reported to the ledger.
+    Mark,
     /// After an insert with an unknown outcome the row is read before the link is acknowledged.
     Doubt,
     /// A link that was changed lately is read from the primary.
@@ -57,15 +67,15 @@ pub enum SafetyRule {
     FreshBefore,
 }
 
-/// The safety rules in force: all of them, unless a proof disables one.
-#[derive(Clone, Copy, Debug, Default)]
+/// The rules in force: all of them, unless a proof disables one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SafetyRules {
     off: Option<SafetyRule>,
 }
 
 impl SafetyRules {
     /// Creates the rules without `off`, or all of them for `None`.
-    #[cfg(feature = "guards")]
+    #[cfg(feature = "rules")]
     pub fn without(off: Option<SafetyRule>) -> Self {
         Self { off }
     }
@@ -73,22 +83,5 @@ impl SafetyRules {
     /// Returns whether a rule is in force.
     pub fn keep(self, rule: SafetyRule) -> bool {
         self.off != Some(rule)
-    }
-
-    /// Returns the rules of the pure core that are in force.
-    #[cfg(feature = "guards")]
-    pub fn of_holder(self) -> holder::Rules {
-        holder::Rules::without(self.off.and_then(|rule| match rule {
-            SafetyRule::ReleaseFirst => Some(holder::Rule::ReleaseFirst),
-            SafetyRule::Reclaimed => Some(holder::Rule::Reclaimed),
-            SafetyRule::Holds => Some(holder::Rule::Holds),
-            _ => None,
-        }))
-    }
-
-    /// Returns the rules of the pure core, all of which are in force.
-    #[cfg(not(feature = "guards"))]
-    pub fn of_holder(self) -> holder::Rules {
-        holder::Rules::default()
     }
 }
