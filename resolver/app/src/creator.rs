@@ -23,7 +23,7 @@ use std::{sync::Arc, time::Duration};
 pub(crate) use named::SALTS_MAX;
 
 use batch::{Outcome, Waiting, write_batches};
-use codes::{Code, KeyspaceIndex, Mint, Minted, is_reserved};
+use codes::{Code, KeyspaceIndex, Minted, is_reserved};
 use daemon::TaskSupervisor;
 use jiff::Timestamp;
 use limits::PermitTimeout;
@@ -37,7 +37,7 @@ use tokio::{
 };
 use tokio_util::task::TaskTracker;
 
-use crate::{clock::DatabaseClock, key_permits::KeyPermits, lookup::Lookup, metrics::Metrics};
+use crate::{key_permits::KeyPermits, lookup::Lookup, metrics::Metrics};
 
 /// Deadline of a create, from start to answer.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -125,8 +125,6 @@ pub struct Creator {
 
 /// The parts that a [`Creator`] works with.
 pub struct CreatorConfig {
-    /// The bijection from numbers to codes.
-    pub mint: Arc<Mint>,
     /// The supplies of numbers, that of the default keyspace first.
     pub mintings: Vec<Arc<Minting>>,
     /// The database that stores the links.
@@ -135,10 +133,8 @@ pub struct CreatorConfig {
     pub register: Arc<dyn Register>,
     /// This process, as the register names the owner of its blocks.
     pub owner: Owner,
-    /// Reads rows whose insert is in doubt.
+    /// Has the mint, and reads rows whose insert is in doubt.
     pub lookup: Arc<Lookup>,
-    /// The estimate of the database's time.
-    pub clock: Arc<DatabaseClock>,
     /// Per-key permits for creates that are transactions of their own.
     pub turns: Arc<KeyPermits>,
     /// Counters and histograms.
@@ -238,7 +234,7 @@ impl Creator {
     /// takes precedence.
     pub fn keyspace_of_len(&self, len: usize) -> Option<KeyspaceIndex> {
         let indexes = self.parts.config.mintings.iter().map(|minting| minting.index);
-        indexes.into_iter().find(|index| self.parts.config.mint.len_of(*index) == Some(len))
+        indexes.into_iter().find(|index| self.parts.config.lookup.mint.len_of(*index) == Some(len))
     }
 
     /// Creates at most [`store::BATCH_MAX`] links in one batch, and returns the outcome of each in
@@ -286,7 +282,7 @@ impl Parts {
                 ClaimError::TimedOut | ClaimError::Closed => CreateError::Unavailable,
                 ClaimError::Exhausted => CreateError::Exhausted,
             })?;
-            let minted = self.config.mint.mint(minting.index, claim.number);
+            let minted = self.config.lookup.mint.mint(minting.index, claim.number);
             if !is_reserved(&minted.code) {
                 return Ok((claim, minted));
             }
@@ -339,7 +335,7 @@ impl Parts {
                 (Fate::Burned, None)
             }
             Outcome::Unknown if !self.config.lookup.rules().keep(SafetyRule::Doubt) => {
-                (Fate::Used, Some(Ok(self.config.clock.now())))
+                (Fate::Used, Some(Ok(Timestamp::UNIX_EPOCH)))
             }
             Outcome::Unknown => {
                 self.config.metrics.inserts_unknown.increment(1);

@@ -95,6 +95,8 @@ pub struct DomainCache {
     /// When the last answered poll was sent.
     heard: Mutex<Option<Instant>>,
     refreshes: Refreshes,
+    /// Adjusted by the polls.
+    clock: DatabaseClock,
     /// The host of the public URL, normalised as requests name it.
     default_host: String,
     /// Whether it is an IP address or `localhost`.
@@ -118,8 +120,6 @@ pub struct DirectoryConfig {
     pub policy: Policy,
     /// Learns of keyspaces and target rules.
     pub lookup: Arc<Lookup>,
-    /// The clock that the polls adjust.
-    pub clock: Arc<DatabaseClock>,
     /// Ends minting when the database contradicts this process.
     pub closing: Closing,
 }
@@ -138,6 +138,7 @@ impl DomainCache {
             heard: Mutex::default(),
             first_seen: Mutex::default(),
             refreshes: Refreshes::new(),
+            clock: DatabaseClock::new(polled.now),
             default_host: config.public_url.requested(),
             is_local: config.public_url.is_local(),
             unknown_hosts: UnknownHosts::default(),
@@ -170,7 +171,7 @@ impl DomainCache {
         }
         let (sent, known) = (Instant::now(), self.entries().version.clone());
         let SettingsPoll { now, settings } = self.config.settings.poll_settings(known.as_ref()).await?;
-        self.config.clock.learn(sent, now);
+        self.clock.learn(sent, now);
         if let Some(settings) = settings {
             self.replace(settings)?;
         }
@@ -320,7 +321,7 @@ impl DomainCache {
 
     /// Returns the estimated time of the database.
     pub fn now(&self) -> Timestamp {
-        self.config.clock.now()
+        self.clock.now()
     }
 
     /// Returns whether the copy has every change that a client may know of.

@@ -15,7 +15,7 @@
 
 pub mod audit;
 pub mod authorize;
-pub mod clock;
+mod clock;
 pub mod cluster;
 pub mod creator;
 pub mod database_metrics;

@@ -6,7 +6,6 @@ use std::{
 };
 
 use app::{
-    clock::DatabaseClock,
     domain_cache::{DirectoryConfig, DomainCache, Policy, PublicUrl},
     lookup::{Lookup, LookupSizes},
     metrics::Metrics,
@@ -49,7 +48,6 @@ pub(crate) struct Site {
     /// The id of the domain [`OTHER_HOST`].
     pub(crate) other: DomainId,
     pub(crate) page: daemon::Recorder,
-    mint: Arc<Mint>,
     store: Arc<dyn Store>,
     kept: Arc<Kept>,
     _folder: TempDir,
@@ -80,10 +78,10 @@ impl Site {
                 metrics: Arc::clone(&metrics),
             },
         );
-        let parts = Parts { supervisor, store: store.clone(), mint: Arc::clone(&mint), metrics };
+        let parts = Parts { supervisor, store: store.clone(), mint, metrics };
         let redirector = Arc::new(parts.redirector(recorder).await);
         let thread = ThreadContext::new(redirector, 0);
-        Self { thread, other, page, mint, store, kept, _folder: folder }
+        Self { thread, other, page, store, kept, _folder: folder }
     }
 
     /// Creates a link to `https://example.com/` followed by its name.
@@ -113,7 +111,7 @@ impl Site {
     }
 
     pub(crate) fn is_code(&self, name: &str) -> bool {
-        codes::Code::parse(name).is_ok_and(|code| self.mint.belongs(&code))
+        codes::Code::parse(name).is_ok_and(|code| self.thread.redirector.lookup.mint.belongs(&code))
     }
 
     /// Commits the turn, and returns the blocks written since the last call.
@@ -187,7 +185,6 @@ impl Parts {
             public_url: PublicUrl { protocol: Protocol::Http, authority: "sho.rt".to_owned() },
             policy: Policy { domains_max: 9, checks_redirects: true },
             lookup: Arc::clone(lookup),
-            clock: Arc::new(DatabaseClock::new(polled.now)),
             closing: Closing::without_minting(),
         };
         DomainCache::start(&self.supervisor, config, (asked, polled))

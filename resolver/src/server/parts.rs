@@ -5,7 +5,6 @@ use std::sync::{Arc, OnceLock, atomic::AtomicBool};
 use api::{Api, Calls, HealthCheck, rest};
 use app::{
     LinkPolicy, LinkService,
-    clock::DatabaseClock,
     cluster::SpoolGauge,
     creator::{Creator, CreatorConfig},
     delete_visits::DeletionPace,
@@ -83,7 +82,6 @@ pub(super) struct Assembled {
 /// What redirects and the API share.
 struct Shared {
     lookup: Arc<Lookup>,
-    clock: Arc<DatabaseClock>,
     domain_cache: Arc<DomainCache>,
     passwords: Arc<PasswordGuard>,
     clients: Arc<Clients>,
@@ -103,13 +101,10 @@ impl Parts {
         let (supply, closing) = supply.unzip();
         let closing = closing.unwrap_or_else(Closing::without_minting);
         let lookup = Arc::new(self.start_lookup(settings));
-        let clock = Arc::new(DatabaseClock::new(polled.now));
-        let lookup_and_clock = (Arc::clone(&lookup), Arc::clone(&clock));
-        let domain_cache = self.start_directory(settings, lookup_and_clock, &closing, (asked, polled));
+        let domain_cache = self.start_directory(settings, Arc::clone(&lookup), &closing, (asked, polled));
         settings.geoip.follow(&self.supervisor);
         let shared = Shared {
             lookup,
-            clock,
             domain_cache,
             passwords: Arc::new(PasswordGuard::default()),
             clients: Arc::new(Clients::new(
@@ -338,13 +333,11 @@ impl Parts {
 
     fn start_creator(&self, shared: &Shared, issuing: &Issuing, turns: Arc<KeyPermits>) -> Creator {
         let config = CreatorConfig {
-            mint: Arc::clone(&self.mint),
             mintings: issuing.mintings.clone(),
             links: self.store.clone(),
             register: self.store.clone(),
             owner: issuing.owner.clone(),
             lookup: Arc::clone(&shared.lookup),
-            clock: Arc::clone(&shared.clock),
             turns,
             metrics: Arc::clone(&self.metrics),
         };
@@ -354,7 +347,7 @@ impl Parts {
     fn start_directory(
         &self,
         settings: &Settings,
-        (lookup, clock): (Arc<Lookup>, Arc<DatabaseClock>),
+        lookup: Arc<Lookup>,
         closing: &Closing,
         polled: (Instant, SettingsPoll),
     ) -> Arc<DomainCache> {
@@ -363,7 +356,6 @@ impl Parts {
             public_url: settings.default_domain.clone(),
             policy: settings.policy,
             lookup,
-            clock,
             closing: closing.clone(),
         };
         DomainCache::start(&self.supervisor, config, polled)

@@ -79,9 +79,9 @@ impl Parts {
         let domain = draft.domain();
         // Counted before the code is looked up, so that a keyspace that this process hears of in
         // between makes the database refuse the slug.
-        let keyspaces = self.config.mint.keyspaces();
+        let keyspaces = self.config.lookup.mint.keyspaces();
         // On another domain a code does not belong to its number alone: the table of slugs decides.
-        let mintable = slug.code_on(domain).and_then(|code| self.config.mint.read(&code));
+        let mintable = slug.code_on(domain).and_then(|code| self.config.lookup.mint.read(&code));
         let mark = getrandom::u32().map_err(|_| CreateError::NoStore)?;
         let details = draft.details.get_or_insert_with(Box::<Details>::default);
         (details.slug, details.mark) = (Some(slug.clone()), Some(mark));
@@ -126,7 +126,7 @@ impl Parts {
     ) -> Result<Link, CreateError> {
         let (mut tried, input) = (HashSet::new(), format!("{tenant}{}", draft.long_url.as_str()));
         for salt in 0..SALTS_MAX {
-            for candidate in self.config.mint.candidates(&input, salt, len) {
+            for candidate in self.config.lookup.mint.candidates(&input, salt, len) {
                 if !tried.insert(candidate.clone()) {
                     continue;
                 }
