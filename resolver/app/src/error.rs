@@ -36,11 +36,8 @@ pub enum AppError {
     LimitedKey,
     /// The API key sees only its own links, and has too many of them for a call that goes through
     /// all of them.
-    #[error("This API key sees only its own links, and has more than {most}. Use one that sees all links.")]
-    TooManyOwnLinks {
-        /// The limit.
-        most: u64,
-    },
+    #[error("This API key sees only its own links, and has more than {0}. Use one that sees all links.")]
+    TooManyOwnLinks(u64),
     /// The call is for the default domain, and the API key is limited to another one.
     #[error("This API key is limited to a domain other than the default one. Create its links one by one.")]
     OneDomainOnly,
@@ -135,29 +132,17 @@ pub enum AppError {
         most: u64,
     },
     /// No webhook has this id.
-    #[error("No webhook found with id \"{id}\"")]
-    NoWebhook {
-        /// The id.
-        id: String,
-    },
+    #[error("No webhook found with id \"{0}\"")]
+    NoWebhook(String),
     /// The webhook has no delivery with this id, or it was removed after a week.
-    #[error("No delivery found with id \"{id}\"")]
-    NoDelivery {
-        /// The id.
-        id: String,
-    },
+    #[error("No delivery found with id \"{0}\"")]
+    NoDelivery(String),
     /// There are as many webhooks as there may be.
-    #[error("Webhook limit reached ({most}). Remove one first.")]
-    TooManyWebhooks {
-        /// The limit.
-        most: u32,
-    },
+    #[error("Webhook limit reached ({0}). Remove one first.")]
+    TooManyWebhooks(u32),
     /// The webhook is disabled, so that it is not called.
-    #[error("The webhook \"{id}\" is disabled. Enable it before you test it.")]
-    WebhookDisabled {
-        /// The webhook's id.
-        id: String,
-    },
+    #[error("The webhook \"{0}\" is disabled. Enable it before you test it.")]
+    WebhookDisabled(String),
     /// No addresses of visitors are kept, so that no visit can be found by one.
     #[error(
         "Addresses of visitors are not kept (--visits-privacy addresses=none), so no visit can be found by one."
@@ -165,12 +150,9 @@ pub enum AppError {
     AddressesNotKept,
     /// There are as many erasures as are kept for visits that are not stored yet.
     #[error(
-        "Erasure limit reached ({most}). Each is kept for as long as single visits are: try again when one has ended."
+        "Erasure limit reached ({0}). Each is kept for as long as single visits are: try again when one has ended."
     )]
-    TooManyErasures {
-        /// The limit.
-        most: usize,
-    },
+    TooManyErasures(usize),
     /// A share of the process's capacity is used up: the caller's own, or the one for all callers.
     #[error("{}", share(.0))]
     TooMuchAtOnce(ExceededShare),

@@ -142,7 +142,7 @@ impl LinkService {
             let new = NewWebhook { url, secret: draw_secret()?, subscription, tag, description };
             let _turn = self.turns.write(by.id).await?;
             let added = self.webhooks.store.add_webhook(&new, WEBHOOKS_MAX, by.id).await?;
-            let added = added.ok_or(AppError::TooManyWebhooks { most: WEBHOOKS_MAX })?;
+            let added = added.ok_or(AppError::TooManyWebhooks(WEBHOOKS_MAX))?;
             self.domain_cache.show().await;
             self.shown_webhook(added).await
         })
@@ -216,7 +216,7 @@ impl LinkService {
                 return Ok(queued);
             }
             let is_there = store.webhook(id_found).await?.is_some();
-            Err(if is_there { AppError::WebhookDisabled { id: id.to_owned() } } else { no_webhook(id) })
+            Err(if is_there { AppError::WebhookDisabled(id.to_owned()) } else { no_webhook(id) })
         })
     }
 
@@ -249,7 +249,7 @@ impl LinkService {
             if store.webhook(webhook).await?.is_none() {
                 return Err(no_webhook(id));
             }
-            let missing = || AppError::NoDelivery { id: delivery.to_owned() };
+            let missing = || AppError::NoDelivery(delivery.to_owned());
             let number = number(delivery).map(DeliveryId::from_stored).ok_or_else(missing)?;
             store.redeliver(webhook, number).await?.ok_or_else(missing)
         })
@@ -331,7 +331,7 @@ fn number(text: &str) -> Option<i64> {
 }
 
 fn no_webhook(id: &str) -> AppError {
-    AppError::NoWebhook { id: id.to_owned() }
+    AppError::NoWebhook(id.to_owned())
 }
 
 #[cfg(test)]
